@@ -15,7 +15,7 @@ use super::text::trials::{tell_epoch, trial_line};
 use super::tracking::{begin_tracking, end_tracking};
 use crate::error::EXIT_RETRY;
 use crate::output;
-use crate::queue::{ManagerOutcome, Queue};
+use crate::queue::{HandOut, ManagerOutcome, Queue};
 use crate::sweep::{
     self, LocalWorkers, SweepFolder, TrialOutcome, TrialOutcomes, TrialRow, events_dir,
 };
@@ -174,7 +174,7 @@ impl TrialProgress {
 
 /// Says that nobody works on a sweep that is paused.
 pub(super) fn note_pause(queue: &Queue, sweep: &SweepFolder) {
-    if queue.is_paused() {
+    if queue.is_paused() || queue.hand_out() == HandOut::Paused {
         let place = sweep.dir.display();
         output::note(&format!(
             "the sweep is paused; `poolcast sweep resume {place}` lets it go on"

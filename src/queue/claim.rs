@@ -11,6 +11,7 @@ use rand_chacha::ChaCha8Rng;
 
 use super::chunk_entry::ChunkState;
 use super::chunk_file::ChunkFile;
+use super::hand_out::HandOut;
 use super::item_store::Queue;
 use super::segment::{segment_priority, segment_size};
 
@@ -50,9 +51,9 @@ impl<'a> ChunkClaimer<'a> {
         }
     }
 
-    /// Takes a chunk; `None` if none is ready, or the queue is paused.
+    /// Takes a chunk; `None` if none is ready, or nothing is handed out.
     pub(super) fn claim(&mut self) -> Result<Option<ChunkFile>> {
-        if self.queue.is_paused() {
+        if self.queue.is_paused() || self.queue.hand_out() != HandOut::Open {
             return Ok(None);
         }
         if self.last_look.elapsed() > LISTING_LIFETIME {

@@ -12,6 +12,7 @@ use anyhow::Result;
 use serde::{Deserialize, Serialize};
 
 use super::chunk_entry::is_worker_name;
+use super::hand_out::HandOut;
 use super::item::WorkItem;
 use super::item_store::Queue;
 use crate::files::read_regular;
@@ -104,6 +105,8 @@ struct HeartbeatChannel {
     changed: Condvar,
     /// Whether the queue was paused when the thread looked last.
     is_paused: AtomicBool,
+    /// Whether nothing was handed out then.
+    is_held_back: AtomicBool,
 }
 
 impl HeartbeatChannel {
@@ -187,9 +190,15 @@ impl Heartbeat {
         self.channel.is_paused.load(Ordering::Relaxed)
     }
 
-    /// Says that the queue is paused no longer, before the thread sees it.
+    /// Whether no further trial is to be begun: the queue is paused, or hands nothing out.
+    pub(super) fn is_held_back(&self) -> bool {
+        self.is_paused() || self.channel.is_held_back.load(Ordering::Relaxed)
+    }
+
+    /// Says that the queue hands out, before the thread sees it.
     pub(super) fn resume(&self) {
         self.channel.is_paused.store(false, Ordering::Relaxed);
+        self.channel.is_held_back.store(false, Ordering::Relaxed);
     }
 }
 
@@ -224,6 +233,8 @@ impl HeartbeatWriter {
             drop(woken);
 
             if wait.timed_out() {
+                let is_held_back = self.queue.hand_out() != HandOut::Open;
+                channel.is_held_back.store(is_held_back, Ordering::Relaxed);
                 channel
                     .is_paused
                     .store(self.queue.is_paused(), Ordering::Relaxed);

@@ -33,7 +33,8 @@ pub enum ManagerOutcome {
     Stopped,
 }
 
-/// Manages `queue` until all items have ended or `stop` is set. `fill` adds items and at last seals
+/// Manages `queue` until all items have ended, also those at work after nothing more is handed out,
+/// or until `stop` is set. `fill` adds items and at last seals
 /// the queue; it is called until then, and a repeated call changes nothing. `hear` is told what the
 /// manager sees. `finish` is called at the end, while this manager still leads.
 ///
@@ -84,7 +85,8 @@ pub fn run_manager(
                     hear(ManagerEvent::ItemsEnded(&counts));
                     backoff.reset();
                 }
-                if counts.is_over() {
+                let is_ended_by_request = counts.leased == 0 && queue.hand_out().is_final();
+                if counts.is_over() || is_ended_by_request {
                     finish(&counts)?;
                     return Ok(ManagerOutcome::AllEnded(counts));
                 }
@@ -104,7 +106,8 @@ fn fill_and_check(
     fill: &impl Fn(&Queue) -> Result<()>,
     monitor: &mut LeaseMonitor<'_>,
 ) -> Result<MonitorReport> {
-    if queue.sealed_trials()?.is_none() {
+    let is_filled = queue.sealed_trials()?.is_some();
+    if !is_filled && !queue.hand_out().is_final() {
         fill(queue)?;
     }
     monitor.check_leases(None)

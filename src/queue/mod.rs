@@ -16,6 +16,7 @@
 //! | --- | --- |
 //! | `item`, `chunk_entry`, `chunk_file`, `segment` | trials, chunks, their files and directories |
 //! | `item_store` | the folder |
+//! | `hand_out` | what is asked of it from afar |
 //! | `journal`, `results` | results as workers write them, and those that count |
 //! | `heartbeat`, `lease_monitor`, `leader` | which workers live, whose leases are lost, which manager leads |
 //! | `claim`, `worker`, `manager` | the processes |
@@ -25,6 +26,7 @@ mod backoff;
 mod chunk_entry;
 mod chunk_file;
 mod claim;
+mod hand_out;
 mod heartbeat;
 mod item;
 mod item_store;
@@ -39,6 +41,7 @@ mod state_counts;
 mod worker;
 
 pub use chunk_entry::{ChunkEntry, ChunkState};
+pub use hand_out::HandOut;
 pub use heartbeat::{ObservedHeartbeat, WorkProgress, WorkerHeartbeat};
 pub use item::{MAX_CHUNK_TRIALS, TrialChunk, WorkItem};
 pub use item_store::Queue;

@@ -66,7 +66,7 @@ pub struct WorkerTally {
 }
 
 /// Takes chunks from `queue` and does each of their trials with `attempt` until all have ended or
-/// `stop` is set. While nothing is ready, or the queue is paused, it watches the leases of others.
+/// `stop` is set. While nothing is ready or handed out, it watches the leases of others.
 /// An attempt that takes longer than `limit` must come back by itself; if it does not, its lease is
 /// lost. `acknowledged` hears of each trial after its result is on disk and its chunk says so.
 ///
@@ -179,11 +179,11 @@ impl<'a> QueueWorker<'a> {
             });
         };
 
-        // The chunk was just taken, so the queue is not paused, whatever the heartbeat saw before.
+        // The chunk was just taken, so the queue hands out, whatever the heartbeat saw before.
         self.heartbeat.resume();
         let mut in_progress = Some(ChunkInProgress::new(lease));
         while let Some(chunk) = in_progress.take() {
-            let may_go_on = !stop.load(Ordering::Relaxed) && !self.heartbeat.is_paused();
+            let may_go_on = !stop.load(Ordering::Relaxed) && !self.heartbeat.is_held_back();
             in_progress = self.do_next_trial(chunk, may_go_on, attempt, acknowledged)?;
         }
         Ok(WorkerStep::Worked)

@@ -59,7 +59,10 @@ impl ReportedTrial {
             trial: row.trial,
             model: words::shown(&row.pipeline),
             split: row.split.as_deref().map(words::shown),
-            ended: end_words(row.ended, status),
+            ended: match row.ended_on_request {
+                true => "ended on request".to_owned(),
+                false => end_words(row.ended, status),
+            },
             failure: (row.ended != TrialEnd::Done).then_some(row.ended),
             error: row.error.as_deref().map(words::shown),
             value: row.value.filter(|value| value.is_finite()),

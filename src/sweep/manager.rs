@@ -60,7 +60,7 @@ pub fn manage_trials(
 
     let finish = |counts: &ItemStateCounts| {
         let outcomes = write_results(sweep, queue, counts, keep)?;
-        append_to_log(&sweep.dir, &summary_text(&outcomes));
+        append_to_log(&sweep.dir, &summary_text(&outcomes, sweep.plan.trials));
         queue.remove();
         Ok(())
     };
@@ -100,8 +100,8 @@ fn event_text(event: &ManagerEvent<'_>, trials: usize) -> String {
     }
 }
 
-/// How many trials ended in which way.
-fn summary_text(outcomes: &TrialOutcomes) -> String {
+/// How many of `trials` ended in which way.
+fn summary_text(outcomes: &TrialOutcomes, trials: usize) -> String {
     let mut done = 0;
     let mut failed = 0;
     let mut quarantined = 0;
@@ -112,7 +112,12 @@ fn summary_text(outcomes: &TrialOutcomes) -> String {
             _ => failed += 1,
         }
     }
-    format!("over: {done} done, {failed} failed, {quarantined} quarantined")
+    let mut text = format!("over: {done} done, {failed} failed, {quarantined} quarantined");
+    let unmade = trials.saturating_sub(outcomes.all().len());
+    if unmade > 0 {
+        text += &format!("; {unmade} not made, as the sweep was stopped on its page");
+    }
+    text
 }
 
 /// Adds a line to the log. The log is for people alone, so that a full disk is no error here.

@@ -70,6 +70,10 @@ impl NetworkAttempt<'_> {
     ) -> Result<(), TrainError> {
         let key = set_network_key(row, self.settings, dataset)?;
         let trained = self.train_or_reuse(dataset, &key, progress);
+        if let Ok(result) = &trained {
+            row.ended_on_request = result.metrics.status == TrainingStatus::TerminatedEarly
+                && !self.ends_by_plan(&result.history);
+        }
         record_training(row, &self.dir, trained)
     }
 
@@ -122,8 +126,16 @@ impl NetworkAttempt<'_> {
         })
     }
 
-    /// Whether the trial ends after `epochs`.
+    /// Whether the trial ends after `epochs`: by plan, or as somebody has asked for it. Before the
+    /// first epoch there is nothing that could remain of it.
     fn ends_after(&self, epochs: &[Epoch]) -> bool {
+        let trial = self.attempt.entry.next_item().trial;
+        let is_asked = !epochs.is_empty() && self.queue.is_asked_to_end(trial);
+        is_asked || self.ends_by_plan(epochs)
+    }
+
+    /// Whether the trial ends after `epochs` as the configuration and other trials have it.
+    fn ends_by_plan(&self, epochs: &[Epoch]) -> bool {
         rounds::ends_after(
             &self.sweep.config,
             self.attempt.entry.next_item(),
@@ -138,7 +150,7 @@ impl NetworkAttempt<'_> {
         let Ok(history) = read_history(dir) else {
             return false;
         };
-        (1..history.len()).all(|epochs| !self.ends_after(&history[..epochs]))
+        (1..history.len()).all(|epochs| !self.ends_by_plan(&history[..epochs]))
     }
 
     /// Takes over the checkpoint of an earlier attempt, or of the rung below.

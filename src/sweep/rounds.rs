@@ -176,7 +176,8 @@ fn promotions(config: &Config, asha: &Asha, rows: &[TrialRow]) -> Vec<WorkItem> 
         let trial = row.trial;
         done.push(RungResult {
             item: RungItem { trial, rung },
-            value: best_value_within(config, row, row.budget),
+            // Whoever has ended a trial does not want it to go on at the next rung.
+            value: best_value_within(config, row, row.budget).filter(|_| !row.ended_on_request),
         });
     }
 

@@ -10,7 +10,7 @@ use super::folder::SweepFolder;
 use super::outcome::{TrialOutcome, TrialOutcomes};
 use super::trial_row::TrialEnd;
 use crate::config::Metric;
-use crate::queue::{ChunkEntry, ChunkState, Queue};
+use crate::queue::{ChunkEntry, ChunkState, HandOut, Queue};
 use crate::training::read_history;
 
 /// How far a sweep is.
@@ -22,6 +22,8 @@ pub struct SweepStatus {
     pub is_over: bool,
     /// Whether nobody takes anything until `sweep resume`.
     pub is_paused: bool,
+    /// Whether trials are handed out, as far as people have said on its page of a tracker.
+    pub hand_out: HandOut,
     /// Trials that ended with a model.
     pub done: usize,
     /// Trials that failed, by kind.
@@ -30,6 +32,8 @@ pub struct SweepStatus {
     pub running: Vec<RunningTrial>,
     /// Trials that nobody has taken yet.
     pub ready: usize,
+    /// Trials that nobody makes any more, as the sweep was stopped on its page.
+    pub unmade: usize,
     /// The manager, and for how long nothing was heard of it.
     pub manager: Option<HeardProcess>,
     /// What the best trial is chosen by.
@@ -80,12 +84,14 @@ pub struct RunningTrial {
 /// Looks how far `sweep` is.
 pub fn sweep_status(sweep: &SweepFolder) -> Result<SweepStatus> {
     let Some(queue) = sweep.queue()? else {
-        return Ok(SweepStatus::from_outcomes(
-            sweep,
-            TrialOutcomes::read(sweep)?.all(),
-            Vec::new(),
-            None,
-        ));
+        let outcomes = TrialOutcomes::read(sweep)?;
+        let mut status = SweepStatus::from_outcomes(sweep, outcomes.all(), Vec::new(), None);
+        status.unmade = sweep.plan.trials.saturating_sub(outcomes.all().len());
+        if status.unmade > 0 {
+            status.hand_out = HandOut::Stopped;
+            (status.remaining_s, status.remaining_range_s) = (Some(0.0), Some((0.0, 0.0)));
+        }
+        return Ok(status);
     };
 
     let entries = queue.chunk_entries()?;
@@ -116,6 +122,7 @@ pub fn sweep_status(sweep: &SweepFolder) -> Result<SweepStatus> {
         .saturating_sub(ended.len() + status.running.len());
     status.is_over = false;
     status.is_paused = queue.is_paused();
+    status.hand_out = queue.hand_out();
     Ok(status)
 }
 
@@ -157,10 +164,12 @@ impl SweepStatus {
             trials: sweep.plan.trials,
             is_over: true,
             is_paused: false,
+            hand_out: HandOut::Open,
             done,
             failed,
             running,
             ready: 0,
+            unmade: 0,
             manager,
             metric,
             best,

@@ -45,6 +45,10 @@ pub struct TrialRow {
     pub budget: usize,
     /// How it ended.
     pub ended: TrialEnd,
+    /// Whether it ended early because somebody asked for that on its page of a tracker. It has a
+    /// model all the same.
+    #[serde(default)]
+    pub ended_on_request: bool,
     /// Why it failed.
     pub error: Option<String>,
     /// The value that the sweep chooses by.
@@ -94,6 +98,7 @@ impl TrialRow {
             trial: entry.next_item().trial,
             budget: entry.next_item().budget,
             ended: TrialEnd::Error,
+            ended_on_request: false,
             error: None,
             value: None,
             values: Vec::new(),

@@ -286,7 +286,7 @@ fn status_of(outcome: TrackedOutcome) -> &'static str {
     match outcome {
         TrackedOutcome::Running => "RUNNING",
         TrackedOutcome::Finished => "FINISHED",
-        TrackedOutcome::StoppedEarly => "KILLED",
+        TrackedOutcome::StoppedEarly | TrackedOutcome::EndedOnRequest => "KILLED",
         TrackedOutcome::Failed | TrackedOutcome::Quarantined => "FAILED",
     }
 }

@@ -24,6 +24,7 @@ mod sender_lock;
 mod sent_note;
 mod server_address;
 mod source;
+mod sweep_control;
 mod sweep_space;
 mod tensorboard;
 mod tracked_run;

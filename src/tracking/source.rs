@@ -12,6 +12,7 @@ use super::tracked_trial::{score_summary, tracked_at_work, tracked_row, tracked_
 use crate::condor;
 use crate::config::{Config, EarlyTerminate};
 use crate::manifest;
+use crate::queue::Queue;
 use crate::report::{ReportedKind, kind_of};
 use crate::sweep::{self, SweepFolder, TrialOutcomes, TrialRow, trials_at_work};
 use crate::training::{FIT, FitSummary, RUN_FORMAT, checkpoint_key};
@@ -51,6 +52,15 @@ impl TrackedSource {
     /// The sweep's search space in W&B's words; `None` for a single run.
     pub fn sweep_space(&self) -> Option<Value> {
         (self.kind != ReportedKind::Run).then(|| sweep_space(&self.config))
+    }
+
+    /// The queue of the sweep, while trials of it are left; `None` for a run and a DAG.
+    pub(super) fn queue(&self) -> Option<Queue> {
+        if self.kind != ReportedKind::Sweep {
+            return None;
+        }
+        let folder = SweepFolder::open(&self.dir).ok()?;
+        folder.queue().ok().flatten()
     }
 
     /// Calls `visit` with each run that has begun, in the order of trials, one in memory at a time.

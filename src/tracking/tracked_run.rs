@@ -64,6 +64,8 @@ pub enum TrackedOutcome {
     Finished,
     /// With a model, before that: it no longer improved, or others did better.
     StoppedEarly,
+    /// With a model, before that: somebody has asked for it on its page.
+    EndedOnRequest,
     /// Without a model.
     Failed,
     /// Too many workers died of it.
@@ -84,7 +86,9 @@ impl TrackedOutcome {
     pub fn exit_code(self) -> Option<i32> {
         match self {
             TrackedOutcome::Running => None,
-            TrackedOutcome::Finished | TrackedOutcome::StoppedEarly => Some(0),
+            TrackedOutcome::Finished
+            | TrackedOutcome::StoppedEarly
+            | TrackedOutcome::EndedOnRequest => Some(0),
             TrackedOutcome::Failed => Some(1),
             TrackedOutcome::Quarantined => Some(137),
         }

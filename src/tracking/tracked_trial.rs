@@ -17,6 +17,9 @@ use crate::training::{
 /// that a sweep chooses by.
 const VALIDATION: &str = "validation_";
 
+/// The `status` of a run that somebody has ended on its page.
+const ENDED_ON_REQUEST: &str = "ended on request";
+
 /// The trial of `row`, which is one of the sweep of `sweep`. Its files are in `dir`, if they are
 /// still there.
 pub(super) fn tracked_row(sweep: &Config, row: &TrialRow, dir: &Path) -> TrackedRun {
@@ -222,6 +225,9 @@ fn row_summary(row: &TrialRow, epochs: &[TrackedEpoch]) -> Map<String, Value> {
     let metric = row.config.wandb.sweep.metric.name.to_string();
     summary.extend(row.value.map(|value| (metric, json!(value))));
     summary.insert("ended".to_owned(), json!(row.ended));
+    if row.ended_on_request {
+        summary.insert("status".to_owned(), json!(ENDED_ON_REQUEST));
+    }
     summary.insert("seconds".to_owned(), json!(row.seconds));
     summary
 }
@@ -249,6 +255,9 @@ pub(super) fn score_summary(loss: f64, scores: &Scores) -> Map<String, Value> {
 }
 
 fn row_outcome(row: &TrialRow) -> TrackedOutcome {
+    if row.ended_on_request {
+        return TrackedOutcome::EndedOnRequest;
+    }
     match (row.ended, &row.metrics) {
         (TrialEnd::Done, Some(metrics)) => training_outcome(metrics),
         (TrialEnd::Done, None) => TrackedOutcome::Finished,

@@ -10,6 +10,9 @@ const FIND_SWEEPS: &str = "query FindSweeps($project: String!, $entity: String, 
      project(name: $project, entityName: $entity) { sweeps(after: $cursor, first: 100) { \
      edges { node { id name config description } } pageInfo { endCursor hasNextPage } } } }";
 
+const SWEEP_STATE: &str = "query SweepState($project: String!, $entity: String, $sweep: String!) { \
+     project(name: $project, entityName: $entity) { sweep(sweepName: $sweep) { id name state } } }";
+
 const UPSERT_SWEEP: &str = "mutation UpsertSweep($config: String, $description: String, $entityName: String, \
      $projectName: String) { upsertSweep(input: {config: $config, description: $description, \
      entityName: $entityName, projectName: $projectName}) { sweep { id name project { id name entity { id name } } } \
@@ -43,6 +46,15 @@ pub(super) fn find_sweeps(place: &WandbProject, cursor: Option<&str>) -> Value {
         "operationName": "FindSweeps",
         "query": FIND_SWEEPS,
         "variables": {"project": place.project, "entity": place.entity, "cursor": cursor},
+    })
+}
+
+/// The question in which state the sweep of this id is.
+pub(super) fn sweep_state(place: &WandbProject, sweep: &str) -> Value {
+    json!({
+        "operationName": "SweepState",
+        "query": SWEEP_STATE,
+        "variables": {"project": place.project, "entity": place.entity, "sweep": sweep},
     })
 }
 

@@ -19,10 +19,11 @@ use super::http_sender::{FileUpload, HttpSender, JsonRequest, SendError, SendLim
 use super::sender_clock::SenderClock;
 use super::sent_note::SentNote;
 use super::source::TrackedSource;
+use super::sweep_control::SweepControl;
 use super::tracked_run::{TrackedOutcome, TrackedRun};
 use super::wandb_requests::{
-    create_run_files, files_are_there, find_sweeps, stream_part, stream_path, upsert_run,
-    upsert_sweep,
+    create_run_files, files_are_there, find_sweeps, stream_part, stream_path, sweep_state,
+    upsert_run, upsert_sweep,
 };
 use super::wandb_settings::{WandbSettings, variable};
 use crate::config::Tracker;
@@ -61,7 +62,8 @@ pub struct SentSummary {
 struct SentRun {
     /// How many epochs the server has.
     known_epochs: usize,
-    heard_at: Duration,
+    /// When the server heard of it last from this sender; `None` before that, whoever was there before.
+    heard_at: Option<Duration>,
     has_ended: bool,
     /// Somebody has deleted it on the server.
     is_deleted: bool,
@@ -76,6 +78,7 @@ pub(super) struct WandbSender {
     sweep: Option<String>,
     note: SentNote,
     runs: HashMap<String, SentRun>,
+    control: SweepControl,
     /// What it has done so far.
     pub(super) summary: SentSummary,
 }
@@ -109,6 +112,7 @@ impl WandbSender {
             sweep: None,
             note: SentNote::read(dir, Tracker::Wandb, &to),
             runs: HashMap::new(),
+            control: SweepControl::default(),
             summary: SentSummary {
                 to,
                 notes: warnings,
@@ -141,6 +145,8 @@ impl WandbSender {
         if !has_all {
             return Ok(false);
         }
+        self.control.begin_pass(source);
+        self.ask_for_state()?;
         let ended: BTreeSet<usize> = self.note.ended_trials().collect();
         let mut are_all_known = true;
         let is_over = source.visit_runs_beside(&ended, |run| {
@@ -149,6 +155,27 @@ impl WandbSender {
         })?;
         self.summary.ended = self.note.ended_trials().count();
         Ok(is_over && are_all_known)
+    }
+
+    /// Asks now and then whether the sweep is paused or stopped on its page. A server that does not
+    /// know the question has no such page.
+    fn ask_for_state(&mut self) -> Result<(), SendError> {
+        let now = self.http.now();
+        let Some(sweep) = self.sweep.clone().filter(|_| self.control.is_due(now)) else {
+            return Ok(());
+        };
+        let body = sweep_state(&self.settings.place, &sweep);
+        let answer = match self.post("/graphql", &body, true) {
+            Err(SendError::Refused {
+                status: 400 | 404 | 422,
+                ..
+            }) => Value::Null,
+            answered => answered?,
+        };
+        let state = answer["data"]["project"]["sweep"]["state"].as_str();
+        let failed = self.control.hear_state(now, state);
+        failed.into_iter().for_each(|note| self.add_note(note));
+        Ok(())
     }
 
     /// Makes the sweep of `source` known to the server, if it is one. False before there is one.
@@ -310,7 +337,6 @@ impl WandbSender {
         }
         Ok(Some(SentRun {
             known_epochs: usize::try_from(lines).unwrap_or(usize::MAX).min(known),
-            heard_at: self.http.now(),
             ..SentRun::default()
         }))
     }
@@ -320,10 +346,13 @@ impl WandbSender {
         let has_news =
             sent.known_epochs < run.epochs.len() || run.outcome != TrackedOutcome::Running;
         if !has_news {
-            let is_due = self.http.now() >= sent.heard_at + HEARTBEAT_EVERY;
+            let now = self.http.now();
+            let is_due = sent
+                .heard_at
+                .is_none_or(|heard_at| now >= heard_at + HEARTBEAT_EVERY);
             if is_due {
                 self.post_stream(run, &json!({}))?;
-                sent.heard_at = self.http.now();
+                sent.heard_at = Some(self.http.now());
             }
             return Ok(());
         }
@@ -333,7 +362,7 @@ impl WandbSender {
             self.post_stream(run, &part.body)?;
             self.summary.epochs += part.known_epochs.saturating_sub(sent.known_epochs);
             sent.known_epochs = part.known_epochs;
-            sent.heard_at = self.http.now();
+            sent.heard_at = Some(self.http.now());
             if sent.known_epochs >= run.epochs.len() {
                 return Ok(());
             }
@@ -403,10 +432,13 @@ impl WandbSender {
         })
     }
 
-    fn post_stream(&mut self, run: &TrackedRun, body: &Value) -> Result<Value, SendError> {
+    fn post_stream(&mut self, run: &TrackedRun, body: &Value) -> Result<(), SendError> {
         let (entity, project) = self.entity_and_project();
         let path = stream_path(&entity, &project, &run.run_id);
-        self.post(&path, body, true)
+        let answer = self.post(&path, body, true)?;
+        let failed = self.control.hear_answer(run, &answer);
+        failed.into_iter().for_each(|note| self.add_note(note));
+        Ok(())
     }
 
     /// Asks by GraphQL for a change, again and again if it may be asked for twice.

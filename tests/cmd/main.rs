@@ -34,6 +34,7 @@ mod tensors;
 mod terminal;
 mod threads;
 mod track;
+mod track_control;
 mod track_export;
 mod train;
 #[expect(dead_code, reason = "the tests of the sender itself need more of it")]

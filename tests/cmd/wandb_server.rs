@@ -67,6 +67,9 @@ struct Shared {
     faults: BTreeMap<usize, Fault>,
     deleted: BTreeSet<String>,
     added_lines: u64,
+    /// The runs on whose pages somebody has pressed Stop.
+    stopped: BTreeSet<String>,
+    sweep_state: &'static str,
 }
 
 /// The server; it ends with the test's process.
@@ -116,6 +119,16 @@ impl WandbServer {
     /// Somebody has deleted the run of this id.
     pub(crate) fn delete(&self, run_id: &str) {
         self.shared().deleted.insert(run_id.to_owned());
+    }
+
+    /// Somebody has pressed Stop on the page of the run of this id.
+    pub(crate) fn stop(&self, run_id: &str) {
+        self.shared().stopped.insert(run_id.to_owned());
+    }
+
+    /// Every sweep is in this state.
+    pub(crate) fn set_sweep_state(&self, state: &'static str) {
+        self.shared().sweep_state = state;
     }
 
     /// The server says that it has so many more lines of each run than it has.
@@ -214,6 +227,7 @@ impl Shared {
         let variables = &request.body["variables"];
         match request.body["operationName"].as_str() {
             Some("FindSweeps") => (200, self.known_sweeps()),
+            Some("SweepState") => (200, self.sweep_node()),
             Some("UpsertSweep") => (200, self.add_sweep(variables)),
             Some("UpsertBucket") => self.add_run(variables),
             Some("CreateRunFiles") => (200, self.name_addresses(request)),
@@ -258,6 +272,14 @@ impl Shared {
         json!({"data": {"project": {"sweeps": {"edges": edges, "pageInfo": page}}}})
     }
 
+    fn sweep_node(&self) -> Value {
+        let state = match self.sweep_state {
+            "" => "RUNNING",
+            state => state,
+        };
+        json!({"data": {"project": {"sweep": {"id": "s", "name": "s", "state": state}}}})
+    }
+
     fn add_sweep(&mut self, variables: &Value) -> Value {
         let id = format!("swp{:05}", self.state.sweeps.len() + 1);
         self.state.sweeps.insert(id.clone(), variables.clone());
@@ -293,6 +315,7 @@ impl Shared {
         let ["", "files", "testuser", _, id, "file_stream"] = parts[..] else {
             return (404, json!({"error": "no such path"}));
         };
+        let is_stopped = self.stopped.contains(id);
         let run = self.state.runs.entry(id.to_owned()).or_default();
         let files = request.body["files"].as_object();
         for (name, lines) in files.into_iter().flatten() {
@@ -310,6 +333,9 @@ impl Shared {
         if request.body["complete"] == json!(true) {
             run.exit_code = request.body["exitcode"].as_i64();
         }
-        (200, json!({"exitcode": run.exit_code, "stopped": false}))
+        (
+            200,
+            json!({"exitcode": run.exit_code, "stopped": is_stopped}),
+        )
     }
 }

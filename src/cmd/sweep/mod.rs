@@ -204,7 +204,9 @@ fn pause_sweep(dir: &Path) -> Result<u8> {
 }
 
 fn resume_sweep(dir: &Path) -> Result<u8> {
-    let was_paused = open_queue(dir)?.resume()?;
+    let queue = open_queue(dir)?;
+    let is_lifted = queue.lift_hand_out()?;
+    let was_paused = queue.resume()? || is_lifted;
     output::note(if was_paused {
         "workers go on"
     } else {

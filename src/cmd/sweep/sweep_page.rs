@@ -3,6 +3,7 @@
 use super::status_page::{StateCounts, StatusPage, bar, spark_line};
 use crate::live_screen::ScreenLine;
 use crate::output::{self, LineColour, PageLine};
+use crate::queue::HandOut;
 use crate::sweep::{RunningTrial, SweepStatus};
 
 /// Characters of a spark line, at most and at least.
@@ -22,8 +23,7 @@ pub(super) fn sweep_page(status: &SweepStatus, columns: usize) -> StatusPage {
     best_line(status).into_iter().for_each(&mut plain);
     rate_line(status).into_iter().for_each(&mut plain);
     manager_line(status).into_iter().for_each(&mut plain);
-    if status.is_paused {
-        let text = "paused: nobody takes a trial until `poolcast sweep resume`";
+    for text in held_back_lines(status) {
         head.push(vec![PageLine::of(LineColour::Yellow, text)]);
     }
     if !status.running.is_empty() {
@@ -123,11 +123,36 @@ fn manager_line(status: &SweepStatus) -> Option<String> {
     ))
 }
 
+/// Why no trial is taken, a line for each reason.
+fn held_back_lines(status: &SweepStatus) -> Vec<String> {
+    let mut lines = Vec::new();
+    if status.is_paused {
+        lines.push("paused: nobody takes a trial until `poolcast sweep resume`".to_owned());
+    }
+    let asked = match status.hand_out {
+        HandOut::Open => return lines,
+        _ if status.is_over => format!(
+            "stopped on its page: {} of them were not made",
+            output::with_commas(status.unmade as u64)
+        ),
+        HandOut::Paused => {
+            "paused on its page: nobody takes a trial until it is resumed there, or by `poolcast sweep resume`"
+                .to_owned()
+        }
+        HandOut::Stopped => "stopped on its page: it is over with the trials at work".to_owned(),
+        HandOut::Cancelled => {
+            "cancelled on its page: trials at work end with what they have".to_owned()
+        }
+    };
+    lines.push(asked);
+    lines
+}
+
 /// All of it, for those who read it once.
 fn status_text(status: &SweepStatus) -> String {
     let mut text = counts_text(status) + "\n";
-    if status.is_paused {
-        text.push_str("paused: nobody takes a trial until `poolcast sweep resume`\n");
+    for line in held_back_lines(status) {
+        text.push_str(&format!("{line}\n"));
     }
     for (how, count) in &status.failed {
         text.push_str(&format!("  failed, {how}: {count}\n"));

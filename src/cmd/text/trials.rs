@@ -33,7 +33,12 @@ pub(in crate::cmd) fn trial_line(row: &TrialRow, sweep: &SweepFolder) -> String 
         (None, Some(value)) => format!("{} {value:.4}", sweep.config.wandb.sweep.metric.name),
         (None, None) => row.ended.to_string(),
     };
-    format!("trial {}: {what}, {:.1} s", row.trial, row.seconds)
+    let how = if row.ended_on_request {
+        ", ended on request"
+    } else {
+        ""
+    };
+    format!("trial {}: {what}, {:.1} s{how}", row.trial, row.seconds)
 }
 
 /// Where the model of the run in `dir` is that was fitted again, and what it learned from; nothing

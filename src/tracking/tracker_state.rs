@@ -1,0 +1,182 @@
+//! How a sender gets on with its server ⇄ a small file beside the runs, for those who look at their
+//! progress.
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use serde::{Deserialize, Serialize};
+
+use crate::moment::parse_moment_ms;
+use crate::output::cut;
+use crate::{files, manifest};
+
+/// The version of the file.
+const VERSION: u32 = 1;
+
+/// The largest file that is read.
+const MOST_BYTES: u64 = 16 << 10;
+
+/// How often it is said that the server answers.
+const WRITE_EVERY: Duration = Duration::from_secs(60);
+
+/// So much of what went wrong is kept.
+const MOST_WHY_CHARACTERS: usize = 200;
+
+/// The trackers that may have been sent something.
+const TRACKERS: [&str; 2] = ["wandb", "mlflow"];
+
+/// How the sender to one tracker gets on.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TrackerState {
+    /// `wandb` or `mlflow`.
+    pub tracker: String,
+    /// The server's host.
+    pub server: String,
+    /// Runs that have ended and were sent to their end.
+    pub ended: usize,
+    /// Runs that go on, as the sender saw them last.
+    pub running: usize,
+    /// When the server answered last, in UTC, give or take a minute; `None` before that.
+    pub answered: Option<String>,
+    /// Since when it does not answer, in UTC; `None` while it does.
+    pub silent_since: Option<String>,
+    /// What went wrong then.
+    pub why: Option<String>,
+}
+
+/// What the file says.
+#[derive(Serialize, Deserialize)]
+struct StateBody {
+    format_version: u32,
+    #[serde(flatten)]
+    state: TrackerState,
+}
+
+/// How the senders of the runs in `dir` get on, or got on when they were at work. What cannot be read
+/// says nothing.
+pub fn tracker_states(dir: &Path) -> Vec<TrackerState> {
+    let all = TRACKERS.iter();
+    let known = all.filter_map(|tracker| read_state(&state_file(dir, tracker), tracker));
+    known.collect()
+}
+
+fn state_file(dir: &Path, tracker: &str) -> PathBuf {
+    dir.join(format!("tracker-{tracker}.json"))
+}
+
+fn read_state(path: &Path, tracker: &str) -> Option<TrackerState> {
+    let text = files::read_regular(path, MOST_BYTES).ok()?;
+    let body: StateBody = serde_json::from_slice(&text).ok()?;
+    let state = body.state;
+    let moments = [&state.answered, &state.silent_since];
+    let mut moments = moments.into_iter().flatten();
+    let is_known = body.format_version == VERSION
+        && state.tracker == tracker
+        && moments.all(|text| parse_moment_ms(text).is_some());
+    is_known.then_some(state)
+}
+
+/// Keeps the file of one sender. It is a help for people only: what cannot be written is left out.
+#[derive(Debug)]
+pub(super) struct StateKeeper {
+    path: PathBuf,
+    state: TrackerState,
+    written: Option<(TrackerState, Instant)>,
+}
+
+impl StateKeeper {
+    /// For the sender of the runs in `dir` to the `tracker` on `server`.
+    pub(super) fn new(dir: &Path, tracker: &str, server: &str) -> StateKeeper {
+        StateKeeper {
+            path: state_file(dir, tracker),
+            state: TrackerState {
+                tracker: tracker.to_owned(),
+                server: server.to_owned(),
+                ..TrackerState::default()
+            },
+            written: None,
+        }
+    }
+
+    /// The server has answered, whatever it said.
+    pub(super) fn hear_answer(&mut self) {
+        self.state.answered = Some(now());
+        (self.state.silent_since, self.state.why) = (None, None);
+        self.write();
+    }
+
+    /// It has not, and this is `why`.
+    pub(super) fn hear_failure(&mut self, why: &str) {
+        if self.state.silent_since.is_none() {
+            self.state.silent_since = Some(now());
+        }
+        self.state.why = Some(cut(why, MOST_WHY_CHARACTERS));
+        self.write();
+    }
+
+    /// So many runs were sent to their end, and so many go on.
+    pub(super) fn count_runs(&mut self, ended: usize, running: usize) {
+        (self.state.ended, self.state.running) = (ended, running);
+        self.write();
+    }
+
+    fn write(&mut self) {
+        if let Some((written, at)) = &self.written {
+            let is_same = self.state == TrackerState {
+                answered: self.state.answered.clone(),
+                ..written.clone()
+            };
+            if is_same && at.elapsed() < WRITE_EVERY {
+                return;
+            }
+        }
+        let body = StateBody {
+            format_version: VERSION,
+            state: self.state.clone(),
+        };
+        if let Err(error) = manifest::write_json(&self.path, &body) {
+            tracing::info!("{error:#}");
+        }
+        self.written = Some((self.state.clone(), Instant::now()));
+    }
+}
+
+fn now() -> String {
+    let now = jiff::Timestamp::now();
+    now.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn since_when_a_server_is_silent_is_kept_until_it_answers() {
+        let dir = tempfile::tempdir().expect("a directory");
+        assert!(tracker_states(dir.path()).is_empty());
+        let mut keeper = StateKeeper::new(dir.path(), "wandb", "api.wandb.ai");
+        keeper.hear_answer();
+        keeper.count_runs(3, 1);
+        let state = tracker_states(dir.path()).pop().expect("a state");
+        assert_eq!((state.ended, state.running), (3, 1));
+        assert!(state.answered.is_some() && state.silent_since.is_none());
+
+        keeper.hear_failure("connection refused");
+        let silent = tracker_states(dir.path()).pop().expect("a state");
+        keeper.state.silent_since = Some("2026-11-23T00:00:00Z".to_owned());
+        keeper.hear_failure(&"x".repeat(5000));
+        let longer = tracker_states(dir.path()).pop().expect("a state");
+        assert_eq!(silent.why.as_deref(), Some("connection refused"));
+        assert_eq!(longer.silent_since.as_deref(), Some("2026-11-23T00:00:00Z"));
+        assert!(longer.why.is_some_and(|why| why.len() < 300));
+        keeper.hear_answer();
+        let state = tracker_states(dir.path()).pop().expect("a state");
+        assert_eq!((state.silent_since, state.why), (None, None));
+
+        let path = state_file(dir.path(), "wandb");
+        for damaged in ["{}", "[]", "{\"format_version\": 1}", &" ".repeat(99_999)] {
+            fs_err::write(&path, damaged).expect("written");
+            assert!(tracker_states(dir.path()).is_empty(), "{damaged}");
+        }
+    }
+}
