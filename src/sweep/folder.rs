@@ -19,7 +19,7 @@ use crate::{files, manifest};
 /// Folders of sweeps.
 pub const SWEEP: ArtefactFormat = ArtefactFormat {
     name: "sweep",
-    version: 5,
+    version: 6,
     rebuild: "poolcast sweep init CONFIG -o DIR",
 };
 

@@ -1,6 +1,7 @@
 //! A request → the JSON document that a server answers with, however often it has to be tried.
 
 use std::io::Read as _;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -15,6 +16,8 @@ use serde_json::Value;
 use super::request_pace::RequestPace;
 use super::sender_clock::SenderClock;
 use super::tracker_key::TrackerKey;
+use super::tracker_state::StateKeeper;
+use crate::config::Tracker;
 
 /// The largest answer that is read.
 const MOST_ANSWER_BYTES: u64 = 64 << 20;
@@ -112,6 +115,7 @@ pub(super) struct HttpSender {
     stop: Arc<AtomicBool>,
     requests: u64,
     answered_at: Duration,
+    keeper: Option<StateKeeper>,
 }
 
 impl HttpSender {
@@ -136,7 +140,20 @@ impl HttpSender {
             limits,
             stop,
             requests: 0,
+            keeper: None,
         })
+    }
+
+    /// From now on a file says how this sender to `tracker` gets on with the runs in `dir`.
+    pub(super) fn keep_state(&mut self, dir: &Path, tracker: Tracker) {
+        self.keeper = Some(StateKeeper::new(dir, tracker, &self.server));
+    }
+
+    /// Takes note that so many runs were sent to their end, and so many go on.
+    pub(super) fn count_runs(&mut self, ended: usize, running: usize) {
+        if let Some(keeper) = &mut self.keeper {
+            keeper.count_runs(ended, running);
+        }
     }
 
     /// How many requests were sent, each try counted.
@@ -192,6 +209,9 @@ impl HttpSender {
                     let now = self.clock.now();
                     self.answered_at = now;
                     self.pace.succeed(now, &answer.headers);
+                    if let Some(keeper) = &mut self.keeper {
+                        keeper.hear_answer();
+                    }
                     return Ok(answer.document);
                 }
                 Err(TryError::Final(error)) => return Err(error),
@@ -201,6 +221,9 @@ impl HttpSender {
             let now = self.clock.now();
             tracing::info!("{}: {}", self.server, failure.why);
             self.pace.fail(now, failure.headers.as_ref(), jitter());
+            if let Some(keeper) = &mut self.keeper {
+                keeper.hear_failure(&failure.why);
+            }
             self.check_time_left(failure.why)?;
             if !is_repeatable {
                 return Err(SendError::InDoubt);

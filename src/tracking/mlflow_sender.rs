@@ -48,7 +48,8 @@ impl MlflowSender {
     ) -> Result<MlflowSender> {
         let mut settings = MlflowSettings::new(source.config(), variable)?;
         let key = settings.key(variable)?;
-        let http = HttpSender::new(&settings.host, key, clock, limits, stop)?;
+        let mut http = HttpSender::new(&settings.host, key, clock, limits, stop)?;
+        http.keep_state(source.dir(), Tracker::Mlflow);
         let to = format!("{}, {}", settings.base_url, settings.experiment);
         Ok(MlflowSender {
             http,
@@ -79,6 +80,8 @@ impl MlflowSender {
         self.summary.requests = self.http.requests();
         self.summary.ended = self.note.ended_trials().count();
         write_note(&mut self.note, &mut self.summary);
+        self.http
+            .count_runs(self.summary.ended, self.summary.running);
         sent
     }
 

@@ -23,6 +23,15 @@ pub(super) struct SweepControl {
 }
 
 impl SweepControl {
+    /// That of a sweep with this `queue`.
+    #[cfg(test)]
+    pub(super) fn of_queue(queue: Queue) -> SweepControl {
+        SweepControl {
+            queue: Some(queue),
+            asked_at: None,
+        }
+    }
+
     /// Looks at `source` anew. A run and a DAG have no queue that could be told anything.
     pub(super) fn begin_pass(&mut self, source: &TrackedSource) {
         self.queue = source.queue();

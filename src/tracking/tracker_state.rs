@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
+use crate::config::Tracker;
 use crate::moment::parse_moment_ms;
 use crate::output::cut;
 use crate::{files, manifest};
@@ -21,9 +22,6 @@ const WRITE_EVERY: Duration = Duration::from_secs(60);
 
 /// So much of what went wrong is kept.
 const MOST_WHY_CHARACTERS: usize = 200;
-
-/// The trackers that may have been sent something.
-const TRACKERS: [&str; 2] = ["wandb", "mlflow"];
 
 /// How the sender to one tracker gets on.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -55,25 +53,27 @@ struct StateBody {
 /// How the senders of the runs in `dir` get on, or got on when they were at work. What cannot be read
 /// says nothing.
 pub fn tracker_states(dir: &Path) -> Vec<TrackerState> {
-    let all = TRACKERS.iter();
-    let known = all.filter_map(|tracker| read_state(&state_file(dir, tracker), tracker));
+    let all = [Tracker::Wandb, Tracker::Mlflow];
+    let known = all
+        .into_iter()
+        .filter_map(|tracker| read_state(dir, tracker));
     known.collect()
 }
 
-fn state_file(dir: &Path, tracker: &str) -> PathBuf {
-    dir.join(format!("tracker-{tracker}.json"))
+fn state_file(dir: &Path, tracker: Tracker) -> PathBuf {
+    dir.join(format!("tracker-{}.json", tracker.word()))
 }
 
-fn read_state(path: &Path, tracker: &str) -> Option<TrackerState> {
-    let text = files::read_regular(path, MOST_BYTES).ok()?;
+fn read_state(dir: &Path, tracker: Tracker) -> Option<TrackerState> {
+    let text = files::read_regular(&state_file(dir, tracker), MOST_BYTES).ok()?;
     let body: StateBody = serde_json::from_slice(&text).ok()?;
-    let state = body.state;
-    let moments = [&state.answered, &state.silent_since];
-    let mut moments = moments.into_iter().flatten();
-    let is_known = body.format_version == VERSION
-        && state.tracker == tracker
-        && moments.all(|text| parse_moment_ms(text).is_some());
-    is_known.then_some(state)
+    let moments = [&body.state.answered, &body.state.silent_since];
+    let are_moments = moments
+        .into_iter()
+        .flatten()
+        .all(|text| parse_moment_ms(text).is_some());
+    let is_known = body.format_version == VERSION && body.state.tracker == tracker.word();
+    (is_known && are_moments).then_some(body.state)
 }
 
 /// Keeps the file of one sender. It is a help for people only: what cannot be written is left out.
@@ -86,11 +86,11 @@ pub(super) struct StateKeeper {
 
 impl StateKeeper {
     /// For the sender of the runs in `dir` to the `tracker` on `server`.
-    pub(super) fn new(dir: &Path, tracker: &str, server: &str) -> StateKeeper {
+    pub(super) fn new(dir: &Path, tracker: Tracker, server: &str) -> StateKeeper {
         StateKeeper {
             path: state_file(dir, tracker),
             state: TrackerState {
-                tracker: tracker.to_owned(),
+                tracker: tracker.word().to_owned(),
                 server: server.to_owned(),
                 ..TrackerState::default()
             },
@@ -122,10 +122,11 @@ impl StateKeeper {
 
     fn write(&mut self) {
         if let Some((written, at)) = &self.written {
-            let is_same = self.state == TrackerState {
-                answered: self.state.answered.clone(),
-                ..written.clone()
-            };
+            let is_same = self.state
+                == TrackerState {
+                    answered: self.state.answered.clone(),
+                    ..written.clone()
+                };
             if is_same && at.elapsed() < WRITE_EVERY {
                 return;
             }
@@ -154,7 +155,7 @@ mod tests {
     fn since_when_a_server_is_silent_is_kept_until_it_answers() {
         let dir = tempfile::tempdir().expect("a directory");
         assert!(tracker_states(dir.path()).is_empty());
-        let mut keeper = StateKeeper::new(dir.path(), "wandb", "api.wandb.ai");
+        let mut keeper = StateKeeper::new(dir.path(), Tracker::Wandb, "api.wandb.ai");
         keeper.hear_answer();
         keeper.count_runs(3, 1);
         let state = tracker_states(dir.path()).pop().expect("a state");
@@ -173,7 +174,7 @@ mod tests {
         let state = tracker_states(dir.path()).pop().expect("a state");
         assert_eq!((state.silent_since, state.why), (None, None));
 
-        let path = state_file(dir.path(), "wandb");
+        let path = state_file(dir.path(), Tracker::Wandb);
         for damaged in ["{}", "[]", "{\"format_version\": 1}", &" ".repeat(99_999)] {
             fs_err::write(&path, damaged).expect("written");
             assert!(tracker_states(dir.path()).is_empty(), "{damaged}");

@@ -96,7 +96,8 @@ impl WandbSender {
     ) -> Result<WandbSender> {
         let mut settings = WandbSettings::new(source.config(), variable)?;
         let key = settings.key(variable)?;
-        let http = HttpSender::new(&settings.host, Some(key), clock, limits, stop)?;
+        let mut http = HttpSender::new(&settings.host, Some(key), clock, limits, stop)?;
+        http.keep_state(source.dir(), Tracker::Wandb);
         Ok(WandbSender::with(source.dir(), settings, http))
     }
 
@@ -136,6 +137,8 @@ impl WandbSender {
         self.summary.running = 0;
         let sent = self.send_runs(source);
         self.summary.requests = self.http.requests();
+        self.http
+            .count_runs(self.summary.ended, self.summary.running);
         self.write_note();
         sent
     }
@@ -533,6 +536,7 @@ mod tests {
     use super::super::wandb_requests::WandbProject;
     use super::super::wandb_server::{Fault, ServedState, WandbServer};
     use super::*;
+    use crate::queue::{HandOut, Queue, QueueSettings};
 
     const KEY: &str = "canary0123456789canary0123456789canary01";
     const MARK: &str = "poolcast 0123456789abcdef";
@@ -781,6 +785,44 @@ mod tests {
         let whole = run(1, 4, TrackedOutcome::StoppedEarly);
         for (line, epoch) in sent.history.values().zip(&whole.epochs) {
             assert!(line.contains(&format!("\"_step\":{}", epoch.step)));
+        }
+    }
+
+    #[test]
+    fn what_is_pressed_on_the_pages_comes_into_the_queue() {
+        let (server, notes) = (WandbServer::begin(), tempfile::tempdir().expect("made"));
+        let at = notes.path().join("queue");
+        let queue = Queue::create(&at, QueueSettings::default()).expect("made");
+        let time = TestTime::default();
+        let mut sender = sender_with(&server, notes.path(), clock(&time, |_| {}), 60);
+        sender.control = SweepControl::of_queue(queue.clone());
+        let goes_on = [run(1, 2, TrackedOutcome::Running)];
+        send(&mut sender, &goes_on).expect("sent");
+        sender.ask_for_state().expect("asked");
+        assert!(!queue.is_asked_to_end(1) && queue.hand_out() == HandOut::Open);
+
+        server.stop("0000000000000001");
+        server.set_sweep_state("PAUSED");
+        let before = server.requests().len();
+        send(&mut sender, &goes_on).expect("sent");
+        sender.ask_for_state().expect("asked");
+        assert_eq!(server.requests().len(), before, "it is not asked so often");
+        *time.lock().expect("locked") += Duration::from_secs(241);
+        send(&mut sender, &goes_on).expect("sent");
+        sender.ask_for_state().expect("asked");
+        assert_eq!(server.requests().len(), before + 2);
+        assert!(queue.is_asked_to_end(1) && !queue.is_asked_to_end(2));
+        assert_eq!(queue.hand_out(), HandOut::Paused);
+
+        for (state, asked) in [
+            ("RUNNING", HandOut::Open),
+            ("FINISHED", HandOut::Stopped),
+            ("CANCELED", HandOut::Cancelled),
+        ] {
+            server.set_sweep_state(state);
+            *time.lock().expect("locked") += Duration::from_secs(241);
+            sender.ask_for_state().expect("asked");
+            assert_eq!(queue.hand_out(), asked, "{state}");
         }
     }
 

@@ -371,6 +371,10 @@ fn table_documents() -> PrintedKeys {
     )
 }
 
+/// What a sender leaves whose server is silent.
+const SILENT_TRACKER: &str = r#"{"format_version": 1, "tracker": "wandb", "server": "api.wandb.ai", "ended": 1, "running": 1,
+    "answered": "2026-11-23T04:00:00Z", "silent_since": "2026-11-23T04:05:00Z", "why": "no route"}"#;
+
 /// Of a sweep that a manager and a worker are at.
 fn running_documents() -> PrintedKeys {
     let place = Place::with_log();
@@ -379,6 +383,7 @@ fn running_documents() -> PrintedKeys {
         SMALL.replace("epochs: 3", "epochs: 100000\nearlystop_threshold: 100000"),
     );
     place.stdout("sweep init long.yaml -o sweep");
+    place.write("sweep/tracker-wandb.json", SILENT_TRACKER);
     let mut processes =
         ["sweep manage sweep", "sweep work sweep"].map(|call| sweep::start(&place, call));
     let mut status = Value::Null;
@@ -411,6 +416,7 @@ fn dag_documents() -> PrintedKeys {
     let dag = "[\n  Type = \"DagStatus\";\n  DagStatus = 3;\n  JobProcsHeld = 1;\n]\n";
     let node = "[\n  Type = \"NodeStatus\";\n  Node = \"trials-0001\";\n  NodeStatus = 6;\n  JobProcsHeld = 1;\n]\n";
     place.write("out/pipeline.status", format!("{dag}{node}"));
+    place.write("out/tracker-wandb.json", SILENT_TRACKER);
     place.write("out/logs/trials-0001.err", "error: no space left\n");
     print_all(
         &place,

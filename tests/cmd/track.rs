@@ -245,6 +245,7 @@ fn a_training_is_sent_while_it_goes_on_and_no_server_is_no_failure() {
     let files = |name: &str| place.files(name);
     let mut sent = files("sent");
     sent.remove("tracked-wandb.json");
+    sent.remove("tracker-wandb.json");
     let names: BTreeSet<String> = ["tracking.lock".to_owned()].into();
     sent.retain(|name, _| !names.contains(name));
     let mut unsent = files("unsent");

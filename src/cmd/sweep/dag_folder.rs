@@ -8,11 +8,13 @@ use anyhow::{Context as _, Result};
 use super::dag_page::dag_page;
 use super::dag_status::{DagStatus, held_nodes};
 use super::status_watch;
+use super::tracker_lines::{TrackedStatus, add_trackers};
 use crate::cli::{SweepCleanupArgs, SweepShowArgs, SweepStatusArgs};
 use crate::cmd::choices;
 use crate::condor;
 use crate::error::{EXIT_DONE, too_early};
 use crate::sweep::{self, SweepFolder};
+use crate::tracking::tracker_states;
 use crate::{escape, output};
 
 /// The version of the JSON document of a DAG's status.
@@ -21,7 +23,10 @@ const STATUS_SCHEMA_VERSION: u32 = 1;
 /// Shows how far the DAG is whose results are in `dir`.
 pub(super) fn show_status(args: &SweepStatusArgs, dir: &Path) -> Result<u8> {
     if args.show.json {
-        let status = DagStatus::read(&args.show.dir, dir)?;
+        let status = TrackedStatus {
+            status: DagStatus::read(&args.show.dir, dir)?,
+            trackers: tracker_states(dir),
+        };
         output::print_json(STATUS_SCHEMA_VERSION, &status)?;
         return Ok(EXIT_DONE);
     }
@@ -30,6 +35,7 @@ pub(super) fn show_status(args: &SweepStatusArgs, dir: &Path) -> Result<u8> {
         let dir = condor::results_directory(&args.show.dir)?;
         let status = DagStatus::read(&args.show.dir, &dir)?;
         let mut page = dag_page(&status, &held_nodes(&dir, &status), columns);
+        add_trackers(&mut page, &tracker_states(&dir), columns);
         if dir != args.show.dir {
             page.text += &format!("everything is in {}\n", escape::path(&dir));
         }

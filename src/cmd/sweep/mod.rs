@@ -8,6 +8,7 @@ mod listing;
 mod status_page;
 mod status_watch;
 mod sweep_page;
+mod tracker_lines;
 mod trials;
 
 use std::path::Path;
@@ -18,6 +19,7 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, ensure};
 
 use self::sweep_page::sweep_page;
+use self::tracker_lines::{TrackedStatus, add_trackers};
 use super::preparation::{begin_sweep, make_tensors};
 use super::report_page::leave_page_of_job;
 use super::signals::stop_signal;
@@ -34,6 +36,7 @@ use crate::error::{EXIT_DONE, EXIT_RETRY, hinted, too_early};
 use crate::queue::{ManagerOutcome, Queue, WorkerTally};
 use crate::sweep::{self, SweepFolder, TrialOutcomes, TrialRow, events_dir};
 use crate::tensors::TensorSettings;
+use crate::tracking::tracker_states;
 use crate::{escape, manifest, output};
 
 /// The version of the JSON document of a sweep's status.
@@ -260,11 +263,17 @@ fn print_summary(sweep: &SweepFolder) -> Result<u8> {
 fn show_status(args: &SweepStatusArgs) -> Result<u8> {
     let sweep = SweepFolder::open(&args.show.dir)?;
     if args.show.json {
-        output::print_json(STATUS_SCHEMA_VERSION, &sweep::sweep_status(&sweep)?)?;
+        let status = TrackedStatus {
+            status: sweep::sweep_status(&sweep)?,
+            trackers: tracker_states(&sweep.dir),
+        };
+        output::print_json(STATUS_SCHEMA_VERSION, &status)?;
         return Ok(EXIT_DONE);
     }
     status_watch::show(args, |columns| {
-        Ok(sweep_page(&sweep::sweep_status(&sweep)?, columns))
+        let mut page = sweep_page(&sweep::sweep_status(&sweep)?, columns);
+        add_trackers(&mut page, &tracker_states(&sweep.dir), columns);
+        Ok(page)
     })
 }
 

@@ -1,0 +1,110 @@
+//! How senders get on with their servers → what a status shows of it.
+
+use serde::Serialize;
+
+use super::status_page::StatusPage;
+use crate::config::Tracker;
+use crate::escape;
+use crate::output::{self, LineColour, PageLine};
+use crate::tracking::TrackerState;
+
+/// A status as JSON, with what trackers were sent.
+#[derive(Serialize)]
+pub(super) struct TrackedStatus<S> {
+    #[serde(flatten)]
+    pub(super) status: S,
+    /// How the sender to each tracker gets on; none where nothing was sent.
+    pub(super) trackers: Vec<TrackerState>,
+}
+
+/// Shows on `page` how senders get on.
+pub(super) fn add_trackers(page: &mut StatusPage, states: &[TrackerState], columns: usize) {
+    for state in states {
+        let line = tracker_line(state);
+        page.text += &format!("{line}\n");
+        let mut colour = LineColour::Plain;
+        if state.silent_since.is_some() {
+            colour = LineColour::Yellow;
+            page.state += &format!("; {} does not answer", name(state));
+        }
+        // What runs stands below an empty line.
+        let at = page
+            .head
+            .iter()
+            .position(Vec::is_empty)
+            .unwrap_or(page.head.len());
+        let lines = output::wrapped(&line, columns);
+        let coloured = lines
+            .into_iter()
+            .map(|part| vec![PageLine::of(colour, part)]);
+        page.head.splice(at..at, coloured);
+    }
+}
+
+fn name(state: &TrackerState) -> Tracker {
+    if state.tracker == Tracker::Mlflow.word() {
+        Tracker::Mlflow
+    } else {
+        Tracker::Wandb
+    }
+}
+
+fn tracker_line(state: &TrackerState) -> String {
+    let mut line = format!(
+        "{} has {} to the end",
+        name(state),
+        output::counted(state.ended, "run")
+    );
+    if state.running > 0 {
+        line += &format!(", and {} so far", output::with_commas(state.running as u64));
+    }
+    let shown = |moment: &str| moment.replace('T', " ").replace('Z', " UTC");
+    match (&state.silent_since, &state.answered) {
+        (Some(since), _) => {
+            let why = escape::value(state.why.as_deref().unwrap_or_default());
+            format!(
+                "{line}; {} does not answer since {}: {why}",
+                escape::value(&state.server),
+                shown(since)
+            )
+        }
+        (None, Some(answered)) => format!("{line}; it answered at {}", shown(answered)),
+        (None, None) => line,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_that_is_silent_is_told_on_every_page() {
+        let mut page = StatusPage {
+            text: "all\n".to_owned(),
+            state: "state".to_owned(),
+            remaining: String::new(),
+            is_over: false,
+            head: vec![vec![PageLine::plain("head")], Vec::new()],
+            rows: Vec::new(),
+        };
+        let mut state = TrackerState {
+            tracker: "wandb".to_owned(),
+            server: "api.wandb.ai".to_owned(),
+            ended: 1234,
+            running: 2,
+            answered: Some("2026-11-23T04:00:00Z".to_owned()),
+            ..TrackerState::default()
+        };
+        add_trackers(&mut page, std::slice::from_ref(&state), 80);
+        state.silent_since = Some("2026-11-23T04:05:00Z".to_owned());
+        state.why = Some("no \u{1b}[31m route".to_owned());
+        add_trackers(&mut page, &[state], 40);
+        insta::assert_snapshot!(page.text, @r"
+        all
+        W&B has 1,234 runs to the end, and 2 so far; it answered at 2026-11-23 04:00:00 UTC
+        W&B has 1,234 runs to the end, and 2 so far; api.wandb.ai does not answer since 2026-11-23 04:05:00 UTC: no \u{1b}[31m route
+        ");
+        assert_eq!(page.state, "state; W&B does not answer");
+        assert!(page.head.last().is_some_and(Vec::is_empty) && page.head.len() > 5);
+    }
+}
