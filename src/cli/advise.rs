@@ -155,7 +155,7 @@ fn hold_code(text: &str) -> Result<HoldCodeFilter, String> {
 }
 
 /// A moment as epoch ms: seconds since 1970, or as [`parse_moment_ms`] reads it.
-fn moment_ms(text: &str) -> Result<i64, String> {
+pub(super) fn moment_ms(text: &str) -> Result<i64, String> {
     let moment_ms = match text.parse::<i64>() {
         Ok(seconds) => jiff::Timestamp::from_second(seconds)
             .ok()

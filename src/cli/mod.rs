@@ -31,7 +31,8 @@ pub use parse::ParseArgs;
 pub use policy::PolicyArgs;
 pub use predict::PredictArgs;
 pub use provision::{
-    ProvisionArgs, ProvisionReplayArgs, ProvisionStep, ProvisionTraceArgs, ProvisionValidateArgs,
+    ProvisionAdviseArgs, ProvisionArgs, ProvisionChainArgs, ProvisionReplayArgs, ProvisionStep,
+    ProvisionTraceArgs, ProvisionValidateArgs,
 };
 pub use report::ReportArgs;
 pub use run::RunArgs;

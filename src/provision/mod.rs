@@ -3,10 +3,13 @@
 //! Under a limit of wall time a long training is a chain of jobs. While one runs, the next is to be
 //! submitted so that it starts when the first ends.
 
+pub mod chain;
 pub mod forecast;
+pub mod live;
 pub mod quantile;
 pub mod replay;
 pub mod scheduler;
+mod slurm_number;
 pub mod submission;
 pub mod trace;
 pub mod validation;

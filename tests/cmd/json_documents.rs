@@ -11,7 +11,7 @@ use crate::collect::generation;
 use crate::place::{Place, queue};
 use crate::policy::planted_log;
 use crate::run::SMALL;
-use crate::{dag, nodes, pipelines, provision, sweep, track};
+use crate::{dag, nodes, pipelines, provision, provision_live, sweep, track};
 
 /// A row of a table: a key by its path, and its type. `groups[].cause` is a key of each of `groups`,
 /// `counts.*` a value of the map `counts`.
@@ -456,6 +456,13 @@ fn provision_documents() -> PrintedKeys {
     )
 }
 
+/// Of a queue whose files are given, and of a chain.
+fn live_documents() -> PrintedKeys {
+    let mut printed = provision_live::submission_documents();
+    printed.extend(provision_live::chain_documents());
+    printed
+}
+
 #[test]
 fn every_documented_key_is_printed() {
     let makers = [
@@ -467,6 +474,7 @@ fn every_documented_key_is_printed() {
         dag_documents,
         policy_documents,
         provision_documents,
+        live_documents,
         track::track_documents,
     ];
     let mut printed = PrintedKeys::new();

@@ -26,6 +26,7 @@ mod policy;
 mod predict;
 mod private;
 mod provision;
+mod provision_live;
 mod report;
 mod run;
 mod simulate;

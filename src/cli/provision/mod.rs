@@ -1,11 +1,15 @@
 //! The steps of `poolcast provision`.
 
+mod advise;
+mod chain;
 mod replay;
 mod trace;
 mod validate;
 
 use clap::{Args, Subcommand};
 
+pub use advise::ProvisionAdviseArgs;
+pub use chain::ProvisionChainArgs;
 pub use replay::ProvisionReplayArgs;
 pub use trace::ProvisionTraceArgs;
 pub use validate::ProvisionValidateArgs;
@@ -42,4 +46,18 @@ pub enum ProvisionStep {
     /// Example: poolcast provision validate trace -o validation --start-time 2023-03-01
     #[command(verbatim_doc_comment)]
     Validate(ProvisionValidateArgs),
+    /// Say whether the successor of a running job is to be submitted now
+    ///
+    /// Asks `squeue`, `sinfo` and `sacct` what runs and waits now and how long jobs ran before, or takes their files; draws how long each job will run; and simulates from when on a job like the running one would start. Submits nothing. The exit code says what to do: 0 submit now, 30 later, 40 no advice.
+    ///
+    /// Example: poolcast provision advise trace --after 4711
+    #[command(verbatim_doc_comment)]
+    Advise(ProvisionAdviseArgs),
+    /// Submit a script again and again, each job so that it starts when the one before it ends
+    ///
+    /// Submits the first job, decides once a minute as `advise` does whether to submit the next one, and goes on until there are as many as wanted and the last one has started. Jobs find the number of the one before them in POOLCAST_PREDECESSOR, and their own in the chain in POOLCAST_LINK. What is known of the chain is in a directory: killed and typed again at any moment, the command goes on where it was, and no job runs twice.
+    ///
+    /// Example: poolcast provision chain train.sbatch --links 10 --trace trace
+    #[command(verbatim_doc_comment)]
+    Chain(ProvisionChainArgs),
 }

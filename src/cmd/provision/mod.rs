@@ -1,5 +1,8 @@
 //! The steps of `poolcast provision`: a file each.
 
+mod advise;
+mod chain;
+mod live_sources;
 mod replay;
 mod slurm_keys;
 mod trace;
@@ -15,5 +18,7 @@ pub fn run(step: &ProvisionStep) -> Result<u8> {
         ProvisionStep::Trace(args) => trace::run(args),
         ProvisionStep::Replay(args) => replay::run(args),
         ProvisionStep::Validate(args) => validate::run(args),
+        ProvisionStep::Advise(args) => advise::run(args),
+        ProvisionStep::Chain(args) => chain::run(args),
     }
 }

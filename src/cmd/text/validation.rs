@@ -1,5 +1,6 @@
 //! What a validation of policies says to people.
 
+use super::submission::wall_time;
 use crate::output;
 use crate::provision::trace::TraceZone;
 use crate::provision::validation::{
@@ -47,11 +48,6 @@ fn windows(summary: &ValidationSummary, zone: &TraceZone) -> String {
         ));
     }
     text
-}
-
-fn wall_time(moment_s: i64, zone: &TraceZone) -> String {
-    let wall = jiff::Timestamp::from_second(zone.wall_s(moment_s)).unwrap_or_default();
-    wall.strftime("%Y-%m-%d %H:%M").to_string()
 }
 
 fn policies(policies: &[PolicyScores]) -> String {

@@ -163,12 +163,24 @@ impl SlurmReplay {
             None => busiest_users(&trace.jobs).likely_limit(),
             given => given.filter(|most| *most > 0),
         };
+        // Jobs of users who are not known would be those of one.
+        let max_jobs_per_user =
+            max_jobs_per_user.filter(|_| trace.jobs.iter().all(|job| job.user != 0));
+        let capacity = nodes.iter().enumerate().map(step).collect();
+        self.scheduler_settings(begin_s, capacity, max_jobs_per_user)
+    }
+
+    /// How a scheduler of `capacity` decides from `begin_s` on, if so many jobs of one user may run.
+    pub(in crate::provision) fn scheduler_settings(
+        &self,
+        begin_s: i64,
+        capacity: Vec<CapacityStep>,
+        max_jobs_per_user: Option<u32>,
+    ) -> SchedulerSettings {
         SchedulerSettings {
             begin: begin_s,
-            capacity: nodes.iter().enumerate().map(step).collect(),
-            // Jobs of users who are not known would be those of one.
-            max_jobs_per_user: max_jobs_per_user
-                .filter(|_| trace.jobs.iter().all(|job| job.user != 0)),
+            capacity,
+            max_jobs_per_user,
             backfill_interval: self.bf_interval_s,
             slot: self.bf_resolution_s,
             slots: (self.bf_window_s / self.bf_resolution_s).max(1) as u32,

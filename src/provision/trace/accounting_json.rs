@@ -13,6 +13,7 @@ use super::row_collector::{RowCollector, UserHashes};
 use super::row_fault::RowFault;
 use super::trace_job::{JobNumber, TraceJob};
 use crate::error::hinted;
+use crate::provision::slurm_number::{SlurmNumber, SlurmWords};
 
 #[derive(Deserialize)]
 struct AccountingDocument {
@@ -87,56 +88,7 @@ struct JobTimes {
 
 #[derive(Deserialize)]
 struct JobStates {
-    current: StateWords,
-}
-
-/// One word of older Slurms, several of newer ones.
-#[derive(Deserialize)]
-#[serde(untagged)]
-enum StateWords {
-    One(String),
-    Several(Vec<String>),
-}
-
-/// A number that may be none, or without bound.
-#[derive(Default, Deserialize)]
-#[serde(
-    untagged,
-    expecting = "a number, null, or an object with `set`, `infinite` and `number`"
-)]
-enum SlurmNumber {
-    Plain(i64),
-    Wrapped {
-        set: bool,
-        infinite: bool,
-        number: f64,
-    },
-    #[default]
-    Missing,
-}
-
-impl SlurmNumber {
-    /// The number, if there is one.
-    fn known(&self) -> Option<i64> {
-        match *self {
-            SlurmNumber::Plain(number) => Some(number),
-            SlurmNumber::Wrapped {
-                set: true,
-                infinite: false,
-                number,
-            } => Some(number as i64),
-            SlurmNumber::Wrapped { .. } | SlurmNumber::Missing => None,
-        }
-    }
-
-    /// The number of what is not there if it is 0.
-    fn positive(&self) -> Option<i64> {
-        self.known().filter(|number| *number > 0)
-    }
-
-    fn moment(&self) -> Option<StampReadings> {
-        self.positive().map(StampReadings::once)
-    }
+    current: SlurmWords,
 }
 
 /// Reads the document that `reader` has.
@@ -164,10 +116,10 @@ impl AccountingJob {
     fn trace_jobs(&self, users: &mut UserHashes) -> Result<Vec<TraceJob>, RowFault> {
         let row = AccountingRow {
             user: self.user.as_deref().map_or(0, |name| users.hash(name)),
-            submit: self.time.submission.moment().ok_or(RowFault::Submit)?,
-            eligible: self.time.eligible.moment(),
-            start: self.time.start.moment(),
-            end: self.time.end.moment(),
+            submit: stamp(&self.time.submission).ok_or(RowFault::Submit)?,
+            eligible: stamp(&self.time.eligible),
+            start: stamp(&self.time.start),
+            end: stamp(&self.time.end),
             run_s: self.time.elapsed.known(),
             limit_s: self.limit_s()?,
             nodes: self.nodes().ok_or(RowFault::Nodes)?,
@@ -177,17 +129,11 @@ impl AccountingJob {
     }
 
     fn limit_s(&self) -> Result<Option<i64>, RowFault> {
-        let Some(minutes) = self.time.limit.known() else {
-            return Ok(None);
-        };
-        // The largest numbers of 32 bits are Slurm's words for no limit.
-        if minutes >= i64::from(u32::MAX - 1) {
-            return Ok(None);
-        }
-        if minutes < 0 {
+        let minutes = self.time.limit.minutes();
+        if minutes.is_some_and(|minutes| minutes < 0) {
             return Err(RowFault::TimeLimit);
         }
-        Ok(Some(minutes * 60))
+        Ok(minutes.map(|minutes| minutes * 60))
     }
 
     /// What it has; else what it asks for.
@@ -203,10 +149,7 @@ impl AccountingJob {
     }
 
     fn stated_state(&self) -> StatedState {
-        let word = match &self.state.current {
-            StateWords::One(word) => Some(word),
-            StateWords::Several(words) => words.first(),
-        };
+        let word = self.state.current.all().first();
         word.map_or(StatedState::Unknown, |word| StatedState::parse(word))
     }
 
@@ -233,4 +176,8 @@ impl AccountingJob {
             NamedJobs::Step => Err(RowFault::JobId),
         }
     }
+}
+
+fn stamp(number: &SlurmNumber) -> Option<StampReadings> {
+    number.positive().map(StampReadings::once)
 }

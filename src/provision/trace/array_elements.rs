@@ -46,6 +46,14 @@ pub(super) fn parse_job_id(text: &str) -> Result<NamedJobs, RowFault> {
     Ok(NamedJobs::One(JobNumber::single(parse_number(text)?)))
 }
 
+/// How many elements of the array `number` the list `tasks` has, as `1-10%2`.
+pub(in crate::provision) fn elements_of_array(number: u64, tasks: &str) -> Result<usize, RowFault> {
+    match parse_elements(number, tasks)? {
+        NamedJobs::Several(elements) => Ok(elements.len()),
+        NamedJobs::One(_) | NamedJobs::Step => Ok(1),
+    }
+}
+
 fn parse_elements(number: u64, list: &str) -> Result<NamedJobs, RowFault> {
     let list = list.split('%').next().unwrap_or_default();
     let mut elements = Vec::new();

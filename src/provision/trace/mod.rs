@@ -21,12 +21,14 @@ mod trace_store;
 mod user_load;
 mod workload_format;
 
+pub(in crate::provision) use array_elements::elements_of_array;
 pub(in crate::provision) use daily_load::{DailyLoad, daily_loads};
 pub use local_time::TraceZone;
+pub(in crate::provision) use row_collector::hash_user;
 pub use row_fault::{RejectedRows, RowFault};
 pub use source_file::{SourceForm, TraceSource};
 pub use trace_job::{JobFate, JobNumber, TraceJob};
-pub use trace_reader::{ReadTrace, TraceOptions, read_trace, trace_key};
+pub use trace_reader::{ReadTrace, TraceOptions, read_accounting, read_trace, trace_key};
 pub(in crate::provision) use trace_statistics::month_of;
 pub use trace_statistics::{
     ArrivalsPerDay, CancelledWaits, LimitShare, MonthlyWaits, NamedQuantiles, NodeShare,

@@ -21,18 +21,23 @@ impl UserHashes {
         }
     }
 
-    /// The hash of `name`, never 0, which stands for a user that is not known.
+    /// The hash of `name`, as [`hash_user`] has it.
     pub(super) fn hash(&mut self, name: &str) -> u64 {
-        if name.is_empty() {
-            return 0;
-        }
         if let Some(hash) = self.known.get(name) {
             return *hash;
         }
-        let hash = hash_name(&self.salt, name.as_bytes()).max(1);
+        let hash = hash_user(&self.salt, name);
         self.known.insert(name.to_owned(), hash);
         hash
     }
+}
+
+/// The hash of the user `name`; 0 stands for one that is not known.
+pub(in crate::provision) fn hash_user(salt: &str, name: &str) -> u64 {
+    if name.is_empty() {
+        return 0;
+    }
+    hash_name(salt, name.as_bytes()).max(1)
 }
 
 /// What a file comes to.

@@ -1,5 +1,6 @@
 //! A file of a trace, whose form its content tells.
 
+use std::io::Read;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
@@ -85,27 +86,39 @@ pub(super) fn read_source(
     procs_per_node: Option<u32>,
     users: &mut UserHashes,
 ) -> Result<SourceContent> {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let file = fs_err::File::open(path)?;
+    read_stream(&name, file, zone, procs_per_node, users)
+        .with_context(|| format!("cannot read the trace `{}`", path.display()))
+}
+
+/// Reads what `stream` has, as [`read_source`] does; `name` is what it is called.
+pub(super) fn read_stream(
+    name: &str,
+    stream: impl Read + Send + 'static,
+    zone: Option<&TraceZone>,
+    procs_per_node: Option<u32>,
+    users: &mut UserHashes,
+) -> Result<SourceContent> {
     let checksum = Arc::new(Mutex::new(Checksum::default()));
-    let file = ChecksummedReader::new(fs_err::File::open(path)?, |_| {}, checksum.clone());
+    let file = ChecksummedReader::new(stream, |_| {}, checksum.clone());
     let found = files::decompress(file).map(|plain| match plain {
         Some(PlainStream { reader, .. }) => TextLines::new(reader),
         None => TextLines::new(Box::new(std::io::empty())),
     });
 
     let mut collector = RowCollector::default();
-    let read = found
-        .map_err(anyhow::Error::from)
-        .and_then(|mut lines| read_lines(&mut lines, zone, procs_per_node, users, &mut collector))
-        .with_context(|| format!("cannot read the trace `{}`", path.display()))?;
+    let read = found.map_err(anyhow::Error::from).and_then(|mut lines| {
+        read_lines(&mut lines, zone, procs_per_node, users, &mut collector)
+    })?;
 
     let (bytes, xxh3) = checksum
         .lock()
         .expect("no thread panics with the lock")
         .finish();
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
     Ok(SourceContent {
         source: TraceSource {
-            name: name.into_owned(),
+            name: name.to_owned(),
             bytes,
             xxh3,
             form: read.form,

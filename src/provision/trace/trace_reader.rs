@@ -1,5 +1,6 @@
 //! Files → all jobs of a trace.
 
+use std::io::Cursor;
 use std::path::PathBuf;
 
 use anyhow::{Result, ensure};
@@ -8,12 +9,12 @@ use serde::Serialize;
 use super::export_overlap::merge_exports;
 use super::local_time::TraceZone;
 use super::row_collector::UserHashes;
-use super::source_file::{TraceSource, read_source};
+use super::source_file::{TraceSource, read_source, read_stream};
 use super::trace_job::TraceJob;
-use super::trace_store::TRACE_FORMAT;
+use super::trace_store::{JobTrace, TRACE_FORMAT, TraceSummary};
 use crate::error::hinted;
 use crate::manifest;
-use crate::salt::OwnerSalt;
+use crate::salt::{self, OwnerSalt};
 
 /// How the files of a trace are read.
 #[derive(Debug, Clone, Default)]
@@ -65,6 +66,25 @@ pub fn read_trace(
         sources,
         zone: zone.unwrap_or_else(TraceZone::utc),
         repeated_rows,
+    })
+}
+
+/// Reads what `sacct` has printed with moments in seconds of the epoch; without a row there is no job.
+///
+/// # Errors
+/// Fails for what is no such text.
+pub fn read_accounting(text: Vec<u8>, salt: &OwnerSalt) -> Result<JobTrace> {
+    let mut users = UserHashes::new(salt.text());
+    let content = read_stream("sacct", Cursor::new(text), None, None, &mut users)?;
+    let mut jobs = content.jobs;
+    merge_exports(&mut jobs);
+    let zone = TraceZone::utc();
+    let mut summary = TraceSummary::of(&jobs, vec![content.source], &zone);
+    summary.owner_salt_digest = salt::digest(salt.text());
+    Ok(JobTrace {
+        summary,
+        jobs,
+        zone,
     })
 }
 

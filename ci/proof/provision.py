@@ -1,0 +1,51 @@
+"""What ci/proof/provision has to show: its directory, and how often a chain was killed."""
+
+import json
+import os
+import pathlib
+import subprocess
+import sys
+
+directory, kills = pathlib.Path(sys.argv[1]), int(sys.argv[2])
+
+
+def gaps(name):
+    """By how many seconds each job of this name, or each job of the chain, started after the end of the one before."""
+    columns = "--format=JobID,JobName,Start,End"
+    command = ["sacct", "-a", "-X", "-n", "-P", "-S", "now-1hour", columns]
+    printed = subprocess.run(command, capture_output=True, check=True, text=True, env=environment()).stdout
+    rows = [line.split("|") for line in printed.splitlines()]
+    runs = [(int(start), int(end)) for _, job, start, end in rows if job == name]
+    return [later[0] - earlier[1] for earlier, later in zip(runs, runs[1:])]
+
+
+def environment():
+    return {**os.environ, "SLURM_TIME_FORMAT": "%s"}
+
+
+def split(all_gaps):
+    interruption = sum(max(gap, 0) for gap in all_gaps) / len(all_gaps)
+    overlap = sum(max(-gap, 0) for gap in all_gaps) / len(all_gaps)
+    return interruption, overlap
+
+
+reactive, _ = split(gaps("reactive"))
+interruption, overlap = split(gaps("link.sbatch"))
+print(f"links of a minute: reactive {reactive:.1f} s without a job, chain {interruption:.1f} s and {overlap:.1f} s with two; {gaps('link.sbatch')}")
+assert reactive >= 10, "the queue is not busy"
+assert interruption <= reactive / 3, "the chain saves too little"
+assert overlap < 15, "the chain overlaps too long"
+told = [link["gap_s"] for link in json.loads((directory / "chain.json").read_text())["links"][1:]]
+assert told == gaps("link.sbatch"), told
+
+links = [int(link) for link in (directory / "short.out").read_text().split()]
+print(f"a chain that was killed {kills} times, and whose controller was away, ran its links: {links}")
+assert sorted(links) == list(range(1, 12)), "a link ran twice, or not at all"
+assert kills >= 10, "it was hardly killed"
+
+replay = json.loads((directory / "replay.json").read_text())["all"]
+simulated, logged = replay["simulated_mean_h"] * 3600, replay["logged_mean_h"] * 3600
+half = replay["error_p50_h"] * 3600
+print(f"{replay['jobs']} jobs: simulated mean wait {simulated:.1f} s, logged {logged:.1f} s; half of the starts within {half:.0f} s")
+assert abs(simulated - logged) <= 0.1 * logged
+assert half <= 10

@@ -1,0 +1,44 @@
+//! The arguments of `poolcast provision advise`.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+use crate::cli::advise::moment_ms;
+
+/// Arguments of `provision advise`.
+#[derive(Debug, Args)]
+pub struct ProvisionAdviseArgs {
+    /// The trace that `provision trace` wrote, from which it is known how long jobs run [default: what `sacct` says of the last 30 days]
+    pub trace: Option<PathBuf>,
+    /// The running job whose successor, one like it, is to be submitted: `4711`, or the element `4711_3` of an array
+    #[arg(long, value_name = "JOBID")]
+    pub after: String,
+    /// What `squeue --all --states=all --json` has printed, or `-` for standard input; then no program of Slurm's is asked
+    #[arg(long, value_name = "FILE")]
+    pub queue: Option<PathBuf>,
+    /// What `sinfo --all --json` has printed
+    #[arg(long, value_name = "FILE", requires = "queue")]
+    pub node_list: Option<PathBuf>,
+    /// The moment that the file of the queue is of, such as 2026-11-21T02:20:00Z (UTC if no zone is named), or seconds since 1970 [default: that of its last change]
+    #[arg(long, value_name = "TIME", value_parser = moment_ms, requires = "queue")]
+    pub at: Option<i64>,
+    /// The configuration file; its keys under `provision` count
+    #[arg(short, long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// How many nodes the job's partition has [default: as `sinfo` shows]
+    #[arg(long, value_name = "N")]
+    pub nodes: Option<u32>,
+    /// How many jobs of one user may run at once; 0 for any number [default: as the trace shows]
+    #[arg(long, value_name = "N")]
+    pub max_jobs_per_user: Option<u32>,
+    /// An hour without a running job costs as much as so many hours with two [default: the first of `provision.cost_ratio`]
+    #[arg(long, value_name = "C")]
+    pub cost_ratio: Option<f64>,
+    /// How many times run times are drawn for a forecast
+    #[arg(long, value_name = "N")]
+    pub draws: Option<u32>,
+    /// Print the advice as JSON
+    #[arg(long)]
+    pub json: bool,
+}

@@ -1,0 +1,138 @@
+//! `poolcast provision advise`: a live queue → whether the successor of a job is to be submitted.
+
+use anyhow::{Context as _, Result};
+use serde::Serialize;
+
+use super::live_sources::{
+    LivePast, advice_settings, ask_node_listing, cluster_view, now_s, read_file,
+};
+use crate::cli::ProvisionAdviseArgs;
+use crate::cmd::flags::{flag, flags};
+use crate::cmd::logs::user_salt;
+use crate::cmd::text;
+use crate::config::Config;
+use crate::error::hinted;
+use crate::output;
+use crate::provision::live::{
+    ListedJob, NodeListing, QueueListing, SubmissionAdvice, advise_submission, ask_planned_start,
+    ask_queue,
+};
+
+/// The version of the JSON document.
+const SCHEMA_VERSION: u32 = 1;
+
+/// How long it is until somebody may ask again, seconds.
+const STEP_S: i64 = 60;
+
+/// Reads or asks what there is, prints the advice; the exit code says what it is.
+pub(super) fn run(args: &ProvisionAdviseArgs) -> Result<u8> {
+    let config = Config::load(
+        args.config.as_deref(),
+        &flags([
+            ("provision.nodes", flag(&args.nodes)),
+            ("provision.max_jobs_per_user", flag(&args.max_jobs_per_user)),
+            ("provision.cost_ratio", flag(&args.cost_ratio)),
+            ("provision.draws", flag(&args.draws)),
+        ]),
+    )?;
+    let salt = user_salt()?;
+    let asks_slurm = args.queue.is_none();
+    let mut past = LivePast::find(args.trace.as_deref(), asks_slurm, &salt)?;
+    let (listing, nodes) = listings(args, &mut past.missing)?;
+    if listing.unknown_states > 0 {
+        let jobs = output::counted(listing.unknown_states, "job");
+        past.missing
+            .push(format!("{jobs} in a state that is not known"));
+    }
+
+    let moment_s = match (args.at, asks_slurm) {
+        (Some(at_ms), _) => at_ms.div_euclid(1000),
+        (None, false) => listing.last_event_s(),
+        (None, true) => now_s(&listing, true),
+    };
+    let view = cluster_view(
+        moment_s,
+        &listing,
+        nodes.as_ref(),
+        &past,
+        &salt,
+        &config.provision,
+    );
+    let settings = advice_settings(&config, &past.zone, STEP_S)?;
+    let job = find_job(&listing, &args.after)?;
+    let advice = advise_submission(&view, job, &settings)?;
+    let planned_start_s = match advice.expected {
+        Some(_) if asks_slurm => planned_start_s(job, &mut past.missing),
+        _ => None,
+    };
+
+    if args.json {
+        let printed = PrintedAdvice {
+            advice: &advice,
+            planned_start_s,
+            missing: &past.missing,
+        };
+        output::print_json(SCHEMA_VERSION, &printed)?;
+    } else {
+        output::print(&text::submission::advice(
+            &advice,
+            planned_start_s,
+            &past.zone,
+        ))?;
+        for missing in &past.missing {
+            output::note(&format!("missing: {missing}"));
+        }
+    }
+    Ok(advice.answer.exit_code())
+}
+
+fn find_job<'a>(listing: &'a QueueListing, name: &str) -> Result<&'a ListedJob> {
+    listing.find(name).with_context(|| {
+        hinted(
+            format!("`squeue` lists no job {name}"),
+            "`squeue --me` lists yours; one that ended some minutes ago is listed no more",
+        )
+    })
+}
+
+/// When Slurm itself would start the successor of `job`; where it does not say, that is added to
+/// `missing`.
+fn planned_start_s(job: &ListedJob, missing: &mut Vec<String>) -> Option<i64> {
+    match ask_planned_start(job) {
+        Ok(start_s) => Some(start_s),
+        Err(fault) => {
+            missing.push(format!("what Slurm itself plans ({fault})"));
+            None
+        }
+    }
+}
+
+/// The jobs, and the nodes if these are known.
+fn listings(
+    args: &ProvisionAdviseArgs,
+    missing: &mut Vec<String>,
+) -> Result<(QueueListing, Option<NodeListing>)> {
+    let Some(file) = &args.queue else {
+        let text = ask_queue().context(hinted(
+            "cannot ask Slurm's queue",
+            "where its programs are not, give what `squeue --all --states=all --json` prints to `--queue FILE`",
+        ))?;
+        return Ok((QueueListing::parse(&text)?, ask_node_listing(missing)?));
+    };
+    let listing = QueueListing::parse(&read_file(file)?)
+        .with_context(|| format!("cannot use the queue `{}`", file.display()))?;
+    let nodes = args.node_list.as_ref().map(|file| {
+        NodeListing::parse(&read_file(file)?)
+            .with_context(|| format!("cannot use the nodes `{}`", file.display()))
+    });
+    Ok((listing, nodes.transpose()?))
+}
+
+/// What `--json` prints.
+#[derive(Serialize)]
+struct PrintedAdvice<'a> {
+    #[serde(flatten)]
+    advice: &'a SubmissionAdvice,
+    planned_start_s: Option<i64>,
+    missing: &'a [String],
+}

@@ -1,0 +1,259 @@
+//! `poolcast provision chain`: a script → jobs of a live Slurm one after another.
+
+use std::cell::Cell;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result, ensure};
+use serde::Serialize;
+
+use super::live_sources::{LivePast, advice_settings, cluster_view, now_s};
+use crate::cli::ProvisionChainArgs;
+use crate::cmd::flags::{flag, flags};
+use crate::cmd::logs::user_salt;
+use crate::cmd::signals::stop_signal;
+use crate::cmd::text;
+use crate::config::Config;
+use crate::error::{EXIT_CHECKPOINTED, EXIT_DONE, EXIT_NEVER, hinted};
+use crate::files;
+use crate::output;
+use crate::provision::chain::{ChainCaller, ChainEnd, ChainLink, ChainPlan, ChainState, run_chain};
+use crate::provision::live::{
+    ListedJob, NodeListing, QueueListing, advise_submission, test_script,
+};
+
+/// The version of the JSON document.
+const SCHEMA_VERSION: u32 = 1;
+
+/// A script has no more bytes; Slurm's own limit is 4 MiB.
+const MOST_SCRIPT_BYTES: u64 = 1 << 22;
+
+/// For so long another call may still be ending.
+const LOCK_PATIENCE: Duration = Duration::from_secs(10);
+
+/// Runs the chain, prints what came of its links.
+pub(super) fn run(args: &ProvisionChainArgs) -> Result<u8> {
+    let config = Config::load(
+        args.config.as_deref(),
+        &flags([
+            ("provision.nodes", flag(&args.nodes)),
+            ("provision.max_jobs_per_user", flag(&args.max_jobs_per_user)),
+            ("provision.cost_ratio", flag(&args.cost_ratio)),
+            ("provision.draws", flag(&args.draws)),
+        ]),
+    )?;
+    check_script(&args.script)?;
+    let dir = state_directory(args)?;
+    let plan = ChainPlan {
+        command: command(args)?,
+        links: args.links,
+        every: Duration::from_secs(args.every.into()),
+    };
+    if args.dry_run {
+        return dry_run(args, &plan, &dir);
+    }
+
+    let stop = stop_signal()?;
+    fs_err::create_dir_all(&dir)?;
+    let lock = lock(&dir)?;
+    let mut state = ChainState::open(&dir)?;
+    let salt = user_salt()?;
+    let past = LivePast::find(args.trace.as_deref(), true, &salt)?;
+    for missing in &past.missing {
+        output::note(&format!("missing: {missing}"));
+    }
+    let settings = advice_settings(&config, &past.zone, args.every.into())?;
+    let last_s = Cell::new(0);
+    let caller = ChainCaller {
+        advise: &|listing: &QueueListing, nodes: &NodeListing, job: &ListedJob| {
+            let nodes = Some(nodes);
+            let view = cluster_view(
+                last_s.get(),
+                listing,
+                nodes,
+                &past,
+                &salt,
+                &config.provision,
+            );
+            advise_submission(&view, job, &settings)
+        },
+        tell: &|note| output::note(&text::chain::note(&note)),
+        pause: &|span| pause(span, &stop),
+        lock: &|| lock.file().try_clone().ok(),
+        now_s: &|listing| {
+            last_s.set(now_s(listing, last_s.get() == 0));
+            last_s.get()
+        },
+    };
+    let end = run_chain(&mut state, &plan, &caller);
+    print(args, &state, &past)?;
+    match end? {
+        ChainEnd::Done => Ok(EXIT_DONE),
+        ChainEnd::Stopped => {
+            output::note("stopped; the same command typed again goes on");
+            Ok(EXIT_CHECKPOINTED)
+        }
+    }
+}
+
+/// Refuses what cannot be a link.
+fn check_script(script: &Path) -> Result<()> {
+    let text = files::read_artefact(script, MOST_SCRIPT_BYTES)?;
+    for line in String::from_utf8_lossy(&text).lines() {
+        let Some(options) = line.strip_prefix("#SBATCH") else {
+            continue;
+        };
+        let is_array = options
+            .split_ascii_whitespace()
+            .any(|word| word.starts_with("--array") || word.starts_with("-a"));
+        ensure!(
+            !is_array,
+            hinted(
+                format!(
+                    "`{}` asks for an array of jobs (`{}`)",
+                    script.display(),
+                    line.trim()
+                ),
+                "a link of a chain is one job: begin a chain for each element"
+            )
+        );
+    }
+    Ok(())
+}
+
+fn state_directory(args: &ProvisionChainArgs) -> Result<PathBuf> {
+    if let Some(dir) = &args.state {
+        return Ok(dir.clone());
+    }
+    let name = args.script.file_name().context("the script has no name")?;
+    let mut name = name.to_owned();
+    name.push(".chain");
+    Ok(PathBuf::from(name))
+}
+
+/// What `sbatch` is to submit.
+fn command(args: &ProvisionChainArgs) -> Result<Vec<String>> {
+    let script = args.script.to_str().with_context(|| {
+        format!(
+            "the name of the script `{}` is not UTF-8",
+            args.script.display()
+        )
+    })?;
+    // `sbatch` may look for a bare name elsewhere, too, and takes one with a dash for an option.
+    let is_bare = !script.contains('/');
+    let script = if is_bare {
+        format!("./{script}")
+    } else {
+        script.to_owned()
+    };
+    let mut command = vec![script];
+    command.extend(args.script_args.iter().cloned());
+    Ok(command)
+}
+
+/// Keeps other calls, and what killed ones have left running, out of `dir`.
+fn lock(dir: &Path) -> Result<fs_err::File> {
+    let begin = Instant::now();
+    loop {
+        match files::lock_directory(dir) {
+            Err(_) if begin.elapsed() < LOCK_PATIENCE => {
+                std::thread::sleep(Duration::from_millis(100));
+            }
+            locked => return locked,
+        }
+    }
+}
+
+/// Sleeps for `span`; returns whether to stop.
+fn pause(span: Duration, stop: &AtomicBool) -> bool {
+    let end = Instant::now() + span;
+    loop {
+        if stop.load(Ordering::Relaxed) {
+            return true;
+        }
+        let left = end.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return false;
+        }
+        std::thread::sleep(left.min(Duration::from_millis(200)));
+    }
+}
+
+/// Says what would be done.
+fn dry_run(args: &ProvisionChainArgs, plan: &ChainPlan, dir: &Path) -> Result<u8> {
+    let state = ChainState::open(dir)?;
+    let known = state.links.len() as u32;
+    let mut text = format!(
+        "{} of {} known in `{}`\n",
+        output::counted(known as usize, "link"),
+        args.links,
+        dir.display()
+    );
+    if known < args.links {
+        let number = known + 1;
+        let words: Vec<String> = plan.command.iter().map(|word| shell_word(word)).collect();
+        text.push_str(&format!(
+            "link {number} would be submitted by: sbatch --parsable --hold --comment={} {}\n",
+            shell_word(&state.comment_of(number)),
+            words.join(" ")
+        ));
+    }
+    output::print(&text)?;
+    match test_script(&plan.command) {
+        Ok(said) => {
+            output::print(&format!("Slurm would take it: {said}\n"))?;
+            Ok(EXIT_DONE)
+        }
+        Err(fault) => {
+            output::error(&format!("Slurm would not take it: {fault}"));
+            Ok(EXIT_NEVER)
+        }
+    }
+}
+
+fn shell_word(word: &str) -> String {
+    text::advice::shell_word(word)
+}
+
+fn print(args: &ProvisionChainArgs, state: &ChainState, past: &LivePast) -> Result<()> {
+    let gaps_s: Vec<Option<i64>> = (0..state.links.len())
+        .map(|place| state.gap_s(place))
+        .collect();
+    if args.json {
+        let printed = PrintedChain {
+            chain: &state.chain,
+            links: printed_links(&state.links, &gaps_s),
+            is_done: state.is_done(args.links),
+        };
+        return output::print_json(SCHEMA_VERSION, &printed);
+    }
+    output::print(&text::chain::links(&state.links, &gaps_s, &past.zone))
+}
+
+fn printed_links<'a>(links: &'a [ChainLink], gaps_s: &[Option<i64>]) -> Vec<PrintedLink<'a>> {
+    let mut printed = Vec::with_capacity(links.len());
+    for (link, gap_s) in links.iter().zip(gaps_s) {
+        printed.push(PrintedLink {
+            link,
+            gap_s: *gap_s,
+        });
+    }
+    printed
+}
+
+/// What `--json` prints.
+#[derive(Serialize)]
+struct PrintedChain<'a> {
+    chain: &'a str,
+    links: Vec<PrintedLink<'a>>,
+    is_done: bool,
+}
+
+#[derive(Serialize)]
+struct PrintedLink<'a> {
+    #[serde(flatten)]
+    link: &'a ChainLink,
+    /// By how much it started after the end of the one before, seconds.
+    gap_s: Option<i64>,
+}

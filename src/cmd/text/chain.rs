@@ -1,0 +1,122 @@
+//! What is said of a chain.
+
+use crate::output;
+use crate::provision::chain::{ChainLink, ChainNote, LinkEvent};
+use crate::provision::live::SubmissionAdvice;
+use crate::provision::trace::TraceZone;
+
+/// A line for people who watch.
+pub(in crate::cmd) fn note(note: &ChainNote<'_>) -> String {
+    match note {
+        ChainNote::Away(said) => format!("Slurm does not answer, and is asked again: {said}"),
+        ChainNote::Back => "Slurm answers again".to_owned(),
+        ChainNote::Submitted(link, advice) => {
+            format!("{} is submitted{}", named(link), expected(*advice))
+        }
+        ChainNote::Refused(number, said) => {
+            format!("Slurm refuses link {number}, and is asked again: {said}")
+        }
+        ChainNote::Unclear(number, said) => {
+            format!("it is not clear yet whether link {number} was submitted: {said}")
+        }
+        ChainNote::NotReleased(link, said) => format!("{} is held still: {said}", named(link)),
+        ChainNote::NoAdvice(link, _) => format!(
+            "nothing says when {} ends: the next one is submitted once it has",
+            named(link)
+        ),
+        ChainNote::Found(link) => format!("{} was submitted before", named(link)),
+        ChainNote::StrayCancelled(id) => {
+            format!("job {id} is cancelled, which was submitted a second time and was held")
+        }
+        ChainNote::Link(link, event, gap_s) => event_line(link, event, *gap_s),
+    }
+}
+
+fn named(link: &ChainLink) -> String {
+    match link.job {
+        Some(job) => format!("link {}, job {job},", link.number),
+        None => format!("link {}", link.number),
+    }
+}
+
+fn expected(advice: Option<&SubmissionAdvice>) -> String {
+    let Some(expected) = advice.and_then(|advice| advice.expected.as_ref()) else {
+        return String::new();
+    };
+    let span = |s: i64| output::time_span(s * 1000);
+    format!(
+        "; it is expected to wait {}, in one of ten draws longer than {}",
+        span(expected.wait_p50_s),
+        span(expected.wait_p90_s)
+    )
+}
+
+fn event_line(link: &ChainLink, event: &LinkEvent, gap_s: Option<i64>) -> String {
+    let what = match event {
+        LinkEvent::Started => "has started".to_owned(),
+        LinkEvent::Requeued => "waits again".to_owned(),
+        LinkEvent::Ended => link
+            .outcome
+            .map_or("has ended", |outcome| outcome.describe())
+            .to_owned(),
+        LinkEvent::Forgotten => match link.outcome {
+            Some(outcome) => format!("{} (`sacct`)", outcome.describe()),
+            None => "is listed no more: it is taken to have ended".to_owned(),
+        },
+    };
+    let gap = gap_s.map_or(String::new(), |gap_s| format!(": {}", gap_words(gap_s)));
+    format!("{} {what}{gap}", named(link))
+}
+
+fn gap_words(gap_s: i64) -> String {
+    let span = output::time_span(gap_s.abs() * 1000);
+    if gap_s > 0 {
+        format!("{span} without a job")
+    } else {
+        format!("{span} with two jobs")
+    }
+}
+
+/// The moment, to the second, as a clock on the wall shows it.
+fn wall_second(moment_s: i64, zone: &TraceZone) -> String {
+    let wall = jiff::Timestamp::from_second(zone.wall_s(moment_s)).unwrap_or_default();
+    wall.strftime("%Y-%m-%d %H:%M:%S").to_string()
+}
+
+/// A table of the links. `gaps_s` is by how much each started after the end of the one before.
+pub(in crate::cmd) fn links(
+    links: &[ChainLink],
+    gaps_s: &[Option<i64>],
+    zone: &TraceZone,
+) -> String {
+    let head = [
+        "link",
+        "job",
+        "submitted",
+        "started",
+        "ended",
+        "without a job",
+        "with two",
+    ];
+    let mut rows = vec![head.map(str::to_owned).to_vec()];
+    for (link, gap_s) in links.iter().zip(gaps_s) {
+        let moment = |moment_s: Option<i64>| match moment_s {
+            Some(moment_s) => wall_second(moment_s, zone),
+            None => "-".to_owned(),
+        };
+        let span = |s: Option<i64>| match s {
+            Some(s) => output::time_span(s * 1000),
+            None => "-".to_owned(),
+        };
+        rows.push(vec![
+            link.number.to_string(),
+            link.job.map_or("-".to_owned(), |job| job.to_string()),
+            moment(Some(link.submit_s)),
+            moment(link.start_s),
+            moment(link.end_s),
+            span(gap_s.map(|gap_s| gap_s.max(0))),
+            span(gap_s.map(|gap_s| (-gap_s).max(0))),
+        ]);
+    }
+    output::aligned_table(&rows)
+}

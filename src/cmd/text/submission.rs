@@ -1,0 +1,153 @@
+//! What is said of the moment at which a successor is submitted.
+
+use crate::output;
+use crate::provision::live::{
+    AskedJob, ExpectedStart, NoAdviceReason, QueueCounts, QueueState, SubmissionAdvice,
+    SubmissionAnswer,
+};
+use crate::provision::trace::TraceZone;
+
+/// The whole advice. `planned_start_s` is when Slurm itself would start the successor, epoch seconds.
+pub(in crate::cmd) fn advice(
+    advice: &SubmissionAdvice,
+    planned_start_s: Option<i64>,
+    zone: &TraceZone,
+) -> String {
+    let clock = WallClock {
+        now_s: advice.now_s,
+        zone,
+    };
+    let mut text = format!(
+        "{}\n\nit is {} {}; {}\n{}\n",
+        answer(&advice.answer, &clock),
+        wall_time(advice.now_s, zone),
+        zone.name,
+        job(&advice.job, &clock),
+        queue(advice.nodes, &advice.queue, advice.ended_runs),
+    );
+    if let Some(expected) = &advice.expected {
+        text.push_str(&expectation(expected));
+    }
+    if let Some(start_s) = planned_start_s {
+        text.push_str(&format!(
+            "Slurm itself would start it {} (`sbatch --test-only`)\n",
+            clock.at(start_s)
+        ));
+    }
+    text
+}
+
+/// What a clock on the wall shows, and how far away that is.
+struct WallClock<'a> {
+    now_s: i64,
+    zone: &'a TraceZone,
+}
+
+impl WallClock<'_> {
+    /// `at 2026-11-23 04:50 (in 30 min 0 s)`.
+    fn at(&self, moment_s: i64) -> String {
+        let away = output::time_span((moment_s - self.now_s).abs() * 1000);
+        let wall = wall_time(moment_s, self.zone);
+        if moment_s < self.now_s {
+            format!("at {wall} ({away} ago)")
+        } else {
+            format!("at {wall} (in {away})")
+        }
+    }
+}
+
+/// The moment as a clock on the wall shows it.
+pub(in crate::cmd) fn wall_time(moment_s: i64, zone: &TraceZone) -> String {
+    let wall = jiff::Timestamp::from_second(zone.wall_s(moment_s)).unwrap_or_default();
+    wall.strftime("%Y-%m-%d %H:%M").to_string()
+}
+
+fn answer(answer: &SubmissionAnswer, clock: &WallClock<'_>) -> String {
+    match answer {
+        SubmissionAnswer::Now => "SUBMIT NOW".to_owned(),
+        SubmissionAnswer::Later {
+            not_before_s: Some(not_before_s),
+            ask_again_s,
+        } => format!(
+            "NOT BEFORE {}: ask again {}",
+            clock.at(*not_before_s).trim_start_matches("at "),
+            clock.at(*ask_again_s)
+        ),
+        SubmissionAnswer::Later {
+            not_before_s: None, ..
+        } => "NOT YET: the job itself waits; ask again once it runs".to_owned(),
+        SubmissionAnswer::None { reason } => {
+            let why = match reason {
+                NoAdviceReason::NoLimit => {
+                    "nothing says when the job ends, which has no time limit: give `provision.job_length`"
+                }
+                NoAdviceReason::Failed => "the job has failed: look why before you submit another",
+                NoAdviceReason::Cancelled => "the job was cancelled",
+                NoAdviceReason::TooLarge => "the job needs more nodes than can be used now",
+            };
+            format!("NO ADVICE: {why}")
+        }
+    }
+}
+
+fn job(job: &AskedJob, clock: &WallClock<'_>) -> String {
+    let nodes = output::counted(job.nodes as usize, "node");
+    let name = format!("job {} of the partition {}", job.id, job.partition);
+    match (job.state, job.end_s) {
+        (QueueState::Pending, _) => format!("{name} waits for {nodes}"),
+        (QueueState::Running, Some(end_s)) => {
+            format!("{name} runs on {nodes} and ends {}", clock.at(end_s))
+        }
+        (QueueState::Running, None) => format!("{name} runs on {nodes}"),
+        (QueueState::Completing | QueueState::Ended, end_s) => {
+            let how = job
+                .outcome
+                .map_or("has ended", |outcome| outcome.describe());
+            let when = end_s.map_or(String::new(), |end_s| format!(" {}", clock.at(end_s)));
+            format!("{name} {how}{when}")
+        }
+    }
+}
+
+fn queue(nodes: u32, counts: &QueueCounts, ended_runs: usize) -> String {
+    let mut text = format!(
+        "{} can be used; {} and {} for their turn",
+        output::counted(nodes as usize, "node"),
+        said(counts.running, "job runs", "jobs run"),
+        said(counts.waiting, "waits", "wait"),
+    );
+    for (count, one, several) in [
+        (counts.dependent, "depends on another", "depend on others"),
+        (counts.held, "is held", "are held"),
+        (counts.later, "begins later", "begin later"),
+    ] {
+        if count > 0 {
+            text.push_str(&format!(", {}", said(count, one, several)));
+        }
+    }
+    let runs = said(
+        ended_runs,
+        "run that has ended is known",
+        "runs that have ended are known",
+    );
+    format!("{text}; {runs}")
+}
+
+fn said(count: usize, one: &str, several: &str) -> String {
+    let word = if count == 1 { one } else { several };
+    format!("{} {word}", output::with_commas(count as u64))
+}
+
+fn expectation(expected: &ExpectedStart) -> String {
+    let span = |s: i64| output::time_span(s * 1000);
+    format!(
+        "submitted now, its successor waits {} in the median, and in one of ten draws longer than {}; {} if all jobs run to their limits\n\
+         it starts by the end of the job in {:.0} % of the draws; on average {} without a job, {} with two\n",
+        span(expected.wait_p50_s),
+        span(expected.wait_p90_s),
+        span(expected.wait_by_limits_s),
+        expected.starts_by_end * 100.0,
+        span(expected.interruption_s as i64),
+        span(expected.overlap_s as i64),
+    )
+}

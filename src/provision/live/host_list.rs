@@ -1,0 +1,107 @@
+//! Lists of nodes as Slurm writes them: `n[01-04,7],login`.
+
+/// So many nodes are in a list at most.
+const MOST_NODES: usize = 1_000_000;
+
+/// The names that `list` stands for; `None` where it is no such list, or too long.
+pub(super) fn expand_hosts(list: &str) -> Option<Vec<String>> {
+    let mut hosts = Vec::new();
+    for part in divide(list) {
+        expand_part(part, &mut hosts)?;
+    }
+    Some(hosts)
+}
+
+/// The parts of `list`, divided by the commas that stand outside of brackets.
+fn divide(list: &str) -> Vec<&str> {
+    let mut parts = Vec::new();
+    let (mut begin, mut depth) = (0, 0);
+    for (at, byte) in list.bytes().enumerate() {
+        match byte {
+            b'[' => depth += 1,
+            b']' => depth -= 1,
+            b',' if depth == 0 => {
+                parts.push(&list[begin..at]);
+                begin = at + 1;
+            }
+            _ => {}
+        }
+    }
+    parts.push(&list[begin..]);
+    parts.retain(|part| !part.is_empty());
+    parts
+}
+
+/// Adds the names that `part` stands for, with any number of brackets.
+fn expand_part(part: &str, hosts: &mut Vec<String>) -> Option<()> {
+    let mut names = vec![String::new()];
+    let mut rest = part;
+    while let Some((before, after)) = rest.split_once('[') {
+        let (numbers, after) = after.split_once(']')?;
+        let room = MOST_NODES.checked_sub(hosts.len())? / names.len();
+        let numbers = expand_numbers(numbers, room)?;
+        let mut longer = Vec::with_capacity(names.len() * numbers.len());
+        for name in &names {
+            for number in &numbers {
+                longer.push(format!("{name}{before}{number}"));
+            }
+        }
+        names = longer;
+        rest = after;
+    }
+    for name in names {
+        hosts.push(name + rest);
+    }
+    (hosts.len() <= MOST_NODES).then_some(())
+}
+
+/// The numbers of `01-04,7` with their zeros, `most` at most.
+fn expand_numbers(text: &str, most: usize) -> Option<Vec<String>> {
+    let mut numbers = Vec::new();
+    for range in text.split(',') {
+        let (first, last) = range.split_once('-').unwrap_or((range, range));
+        let width = first.len();
+        let (first, last): (u64, u64) = (first.parse().ok()?, last.parse().ok()?);
+        let count = last.checked_sub(first)?.checked_add(1)?;
+        if count > (most.checked_sub(numbers.len())?) as u64 {
+            return None;
+        }
+        for number in first..=last {
+            numbers.push(format!("{number:0width$}"));
+        }
+    }
+    Some(numbers)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn lists_are_written_out() {
+        let expanded = |list| expand_hosts(list).map(|hosts| hosts.join(" "));
+        for (list, hosts) in [
+            ("", Some("")),
+            ("n1", Some("n1")),
+            ("n[1-3],m", Some("n1 n2 n3 m")),
+            ("n[08-10,2]", Some("n08 n09 n10 n2")),
+            ("r[1-2]n[3,5]-ib", Some("r1n3-ib r1n5-ib r2n3-ib r2n5-ib")),
+            ("n[3-1]", None),
+            ("n[1-", None),
+            ("n[a]", None),
+            ("n[1-99999999999]", None),
+            ("n[1-9999][1-9999]", None),
+        ] {
+            assert_eq!(expanded(list).as_deref(), hosts, "{list}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_stops_the_reader(list in "[n0-9,\\[\\]-]{0,40}") {
+            let _ = expand_hosts(&list);
+        }
+    }
+}

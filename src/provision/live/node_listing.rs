@@ -1,0 +1,184 @@
+//! `sinfo --json`: of Slurm 22.05 a list of nodes, of later ones groups of them by partition and
+//! state.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use anyhow::{Context as _, Result, bail};
+use serde::Deserialize;
+
+use super::host_list::expand_hosts;
+use crate::error::hinted;
+use crate::provision::slurm_number::SlurmWords;
+
+#[derive(Deserialize)]
+struct NodeDocument {
+    #[serde(default)]
+    nodes: Option<Vec<ListedNode>>,
+    #[serde(default)]
+    sinfo: Option<Vec<NodeGroup>>,
+}
+
+#[derive(Deserialize)]
+struct ListedNode {
+    name: String,
+    state: SlurmWords,
+    #[serde(default)]
+    state_flags: Vec<String>,
+    partitions: Vec<String>,
+}
+
+#[derive(Deserialize)]
+struct NodeGroup {
+    partition: GroupPartition,
+    node: GroupState,
+    nodes: GroupNodes,
+}
+
+#[derive(Deserialize)]
+struct GroupPartition {
+    name: String,
+}
+
+#[derive(Deserialize)]
+struct GroupState {
+    state: SlurmWords,
+}
+
+#[derive(Deserialize)]
+struct GroupNodes {
+    nodes: Vec<String>,
+}
+
+/// The nodes of a cluster that jobs can run on, by partition.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct NodeListing {
+    partitions: BTreeMap<String, BTreeSet<String>>,
+}
+
+/// In such a state a node takes no further job.
+const UNUSABLE: [&str; 9] = [
+    "DOWN",
+    "DRAIN",
+    "DRAINED",
+    "DRAINING",
+    "FAIL",
+    "FUTURE",
+    "MAINT",
+    "MAINTENANCE",
+    "NOT_RESPONDING",
+];
+
+impl NodeListing {
+    /// Reads what `sinfo --json` prints.
+    ///
+    /// # Errors
+    /// Fails for what is no such document, and names the line and the field.
+    pub fn parse(text: &[u8]) -> Result<NodeListing> {
+        let hint = || {
+            hinted(
+                "this is no JSON of an `sinfo` that is known",
+                "`sinfo --all --json` writes it",
+            )
+        };
+        let document: NodeDocument = serde_json::from_slice(text).with_context(hint)?;
+        let mut listing = NodeListing::default();
+        match (document.nodes, document.sinfo) {
+            (Some(nodes), _) => {
+                for node in nodes {
+                    let is_usable = is_usable(node.state.all()) && is_usable(&node.state_flags);
+                    for partition in &node.partitions {
+                        listing.add(partition, &node.name, is_usable)?;
+                    }
+                }
+            }
+            (None, Some(groups)) => {
+                for group in groups {
+                    let is_usable = is_usable(group.node.state.all());
+                    for list in &group.nodes.nodes {
+                        listing.add(&group.partition.name, list, is_usable)?;
+                    }
+                }
+            }
+            (None, None) => {
+                bail!(anyhow::anyhow!("it has neither `nodes` nor `sinfo`").context(hint()))
+            }
+        }
+        Ok(listing)
+    }
+
+    fn add(&mut self, partition: &str, list: &str, is_usable: bool) -> Result<()> {
+        // A partition without a node that can be used is one, too.
+        let nodes = self.partitions.entry(partition.to_owned()).or_default();
+        if is_usable {
+            let hosts = expand_hosts(list);
+            nodes.extend(hosts.with_context(|| format!("`{list}` is no list of nodes"))?);
+        }
+        Ok(())
+    }
+
+    /// The nodes of `partition` that jobs can run on; `None` where there is no such partition.
+    pub fn of_partition(&self, partition: &str) -> Option<&BTreeSet<String>> {
+        self.partitions.get(partition)
+    }
+
+    /// The names of all partitions.
+    pub fn partitions(&self) -> impl Iterator<Item = &str> {
+        self.partitions.keys().map(String::as_str)
+    }
+}
+
+fn is_usable(words: &[String]) -> bool {
+    let is_bad = |word: &String| {
+        let word = word.to_ascii_uppercase();
+        UNUSABLE.contains(&word.trim_end_matches('*'))
+    };
+    !words.iter().any(is_bad)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn usable(text: &str, partition: &str) -> Option<String> {
+        let listing = NodeListing::parse(text.as_bytes()).expect("read");
+        let nodes = listing.of_partition(partition)?;
+        Some(nodes.iter().cloned().collect::<Vec<_>>().join(" "))
+    }
+
+    #[test]
+    fn nodes_and_groups_of_nodes_are_read() {
+        let nodes = r#"{"nodes": [
+            {"name": "n1", "state": "allocated", "state_flags": [], "partitions": ["all", "short"]},
+            {"name": "n2", "state": "idle", "state_flags": ["DRAIN"], "partitions": ["all"]},
+            {"name": "n3", "state": "down", "state_flags": [], "partitions": ["old"]},
+            {"name": "n4", "state": ["IDLE"], "partitions": ["all"]}]}"#;
+        assert_eq!(usable(nodes, "all").as_deref(), Some("n1 n4"));
+        assert_eq!(usable(nodes, "short").as_deref(), Some("n1"));
+        assert_eq!(usable(nodes, "old").as_deref(), Some(""));
+        assert_eq!(usable(nodes, "none"), None);
+
+        let groups = r#"{"sinfo": [
+            {"partition": {"name": "all"}, "node": {"state": ["MIXED"]}, "nodes": {"nodes": ["n1", "n[3-4]"]}},
+            {"partition": {"name": "all"}, "node": {"state": ["IDLE", "DRAIN"]}, "nodes": {"nodes": ["n2"]}}], "errors": []}"#;
+        assert_eq!(usable(groups, "all").as_deref(), Some("n1 n3 n4"));
+    }
+
+    #[test]
+    fn what_is_no_listing_names_the_field() {
+        for (text, named) in [
+            ("{\"nodes\": [{\"name\": \"n1\"", "EOF while parsing"),
+            (
+                "{\"nodes\": [{\"name\": \"n1\", \"partitions\": []}]}",
+                "missing field `state`",
+            ),
+            ("{\"jobs\": []}", "neither `nodes` nor `sinfo`"),
+        ] {
+            let error = NodeListing::parse(text.as_bytes()).expect_err("refused");
+            let said = crate::error::render(&error);
+            assert!(
+                said.contains(named) && said.contains("hint: `sinfo"),
+                "{said}"
+            );
+        }
+    }
+}

@@ -1,0 +1,61 @@
+//! What is known of jobs that have ended: how long they ran, and how many of one user ran at once.
+
+use crate::provision::replay::longest_limit_s;
+use crate::provision::trace::{JobFate, JobTrace, busiest_users};
+
+/// A run that has ended. Moments are epoch seconds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct PastRun {
+    pub(super) end_s: i64,
+    /// The hash of whose it was.
+    pub(super) user: u64,
+    pub(super) limit_s: i64,
+    pub(super) run_s: i64,
+}
+
+/// The runs of a trace, by their end.
+#[derive(Debug, Clone, Default)]
+pub struct PastRuns {
+    pub(super) runs: Vec<PastRun>,
+    /// The last moment that the trace tells of; later ends are not in it.
+    pub(super) until_s: i64,
+    /// How long jobs without a limit may run.
+    pub(super) longest_s: i64,
+    /// How many jobs of one user seem to be allowed to run at once.
+    pub(super) max_jobs_per_user: Option<u32>,
+}
+
+impl PastRuns {
+    /// Those of `trace`.
+    pub fn of_trace(trace: &JobTrace) -> PastRuns {
+        let longest_s = longest_limit_s(&trace.jobs);
+        let mut runs = Vec::new();
+        for job in &trace.jobs {
+            if job.fate != JobFate::Ended {
+                continue;
+            }
+            if let (Some(end_s), Some(run_s)) = (job.end_s, job.run_s) {
+                runs.push(PastRun {
+                    end_s,
+                    user: job.user,
+                    limit_s: job.limit_s.unwrap_or(longest_s),
+                    run_s,
+                });
+            }
+        }
+        runs.sort_by_key(|run| run.end_s);
+        let has_users = trace.jobs.iter().all(|job| job.user != 0);
+        let limit = busiest_users(&trace.jobs).likely_limit();
+        PastRuns {
+            until_s: runs.last().map_or(0, |run| run.end_s),
+            runs,
+            longest_s,
+            max_jobs_per_user: limit.filter(|_| has_users),
+        }
+    }
+
+    /// How many there are.
+    pub fn count(&self) -> usize {
+        self.runs.len()
+    }
+}

@@ -1,0 +1,554 @@
+//! `poolcast provision advise` and `chain`: files that Slurm's programs have printed, and programs of
+//! a Slurm that only these tests ask.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+
+use crate::json_documents::{self, PrintedKeys};
+use crate::place::{Outcome, Place};
+
+/// The moment at which the files below were printed.
+const NOW_S: i64 = 1_700_000_000;
+
+/// A job of the partition `all`.
+struct Job {
+    id: u64,
+    state: &'static str,
+    reason: &'static str,
+    nodes: u32,
+    limit_min: i64,
+    start_s: i64,
+    end_s: i64,
+}
+
+impl Job {
+    fn running(id: u64, nodes: u32, limit_min: i64, start_s: i64) -> Job {
+        Job {
+            id,
+            state: "RUNNING",
+            reason: "None",
+            nodes,
+            limit_min,
+            start_s,
+            end_s: start_s + limit_min * 60,
+        }
+    }
+
+    fn waiting(id: u64, nodes: u32, limit_min: i64, reason: &'static str) -> Job {
+        Job {
+            id,
+            state: "PENDING",
+            reason,
+            nodes,
+            limit_min,
+            start_s: 0,
+            end_s: 0,
+        }
+    }
+
+    fn ended(id: u64, state: &'static str, run_s: i64) -> Job {
+        Job {
+            id,
+            state,
+            reason: "None",
+            nodes: 1,
+            limit_min: 60,
+            start_s: NOW_S - 100 - run_s,
+            end_s: NOW_S - 100,
+        }
+    }
+}
+
+/// As `squeue --json` of 22.05 prints them.
+fn queue(jobs: &[Job]) -> String {
+    let mut rows = Vec::new();
+    for job in jobs {
+        rows.push(json!({
+            "job_id": job.id, "job_state": job.state, "state_reason": job.reason, "user_name": "user\u{1b}[31m", "partition": "all",
+            "node_count": job.nodes, "time_limit": job.limit_min, "submit_time": NOW_S - 7000, "eligible_time": NOW_S - 7000,
+            "start_time": job.start_s, "end_time": job.end_s, "priority": 1000 - job.id,
+            "nodes": if job.start_s > 0 { "n1" } else { "" }, "comment": "",
+        }));
+    }
+    json!({"jobs": rows}).to_string()
+}
+
+const NODES: &str = r#"{"nodes": [{"name": "n1", "state": "allocated", "partitions": ["all"]}, {"name": "n2", "state": "allocated", "partitions": ["all"]},
+    {"name": "n3", "state": "down", "partitions": ["all"]}]}"#;
+
+/// Two nodes: job 7 has one of them for another three hours, job 6 the other one; two jobs wait.
+fn place_with_queue() -> Place {
+    let place = Place::new();
+    let jobs = [
+        Job::running(6, 1, 40, NOW_S - 600),
+        Job::running(7, 1, 240, NOW_S - 3600),
+        Job::waiting(8, 1, 20, "Resources"),
+        Job::waiting(9, 1, 40, "Priority"),
+        Job::waiting(10, 2, 600, "Dependency"),
+        Job::waiting(11, 2, 600, "JobHeldUser"),
+        Job::waiting(12, 2, 600, "BeginTime"),
+        Job::ended(3, "FAILED", 50),
+        Job::ended(4, "TIMEOUT", 3600),
+    ];
+    place.write("queue.json", queue(&jobs));
+    place.write("nodes.json", NODES);
+    // Jobs of up to half an hour ran for ten minutes, longer ones for half an hour.
+    let mut trace = "JobID|User|Submit|Start|End|TimelimitRaw|NNodes\n".to_owned();
+    for number in 0..30 {
+        let start_s = NOW_S - 90_000 + number * 2000;
+        for (id, limit_min, run_s) in [(number, 20, 600), (100 + number, 40, 1800)] {
+            trace.push_str(&format!(
+                "{id}|somebody|{start_s}|{start_s}|{}|{limit_min}|1\n",
+                start_s + run_s
+            ));
+        }
+    }
+    place.write("jobs.txt", trace);
+    place.stdout("provision trace jobs.txt -o trace --tz America/Chicago");
+    place
+}
+
+const FILES: &str = "--queue queue.json --node-list nodes.json --at 1700000000";
+
+#[test]
+fn the_moment_to_submit_is_told_from_files() {
+    let place = place_with_queue();
+    let advise = |args: &str| place.run(&format!("provision advise trace {args} {FILES}"));
+    insta::assert_snapshot!(advise("--after 7"));
+
+    let later = place.run(&format!("provision advise trace --after 7 {FILES} --json"));
+    let later: serde_json::Value = serde_json::from_str(&later.stdout).expect("JSON");
+    assert_eq!(later["action"], "later");
+    assert_eq!(
+        later["queue"],
+        json!({"running": 2, "waiting": 2, "dependent": 1, "held": 1, "later": 1})
+    );
+    // Job 6 runs for 30 of 40 minutes, job 8 for 10 of 20, and job 9 for 30 of 40.
+    assert_eq!(later["expected"]["wait_s"], 1200 + 600 + 1800);
+    assert_eq!(later["expected"]["wait_by_limits_s"], 1800 + 1200 + 2400);
+    assert_eq!(later["nodes"], 2);
+
+    for (job, code) in [("3", 40), ("4", 0), ("6", 0), ("8", 30)] {
+        assert_eq!(advise(&format!("--after {job}")).code, Some(code), "{job}");
+    }
+    let given = advise("--after 7 --nodes 3");
+    assert!(given.stdout.contains("3 nodes can be used"), "{given}");
+}
+
+/// What `advise --json` prints with each answer.
+pub(crate) fn submission_documents() -> PrintedKeys {
+    let place = place_with_queue();
+    let mut printed = PrintedKeys::new();
+    for job in ["7", "6", "3", "8"] {
+        let args = format!("provision advise trace --after {job} {FILES} --json");
+        let document = serde_json::from_str(&place.run(&args).stdout).expect("JSON");
+        printed.extend(json_documents::printed_keys(&args, &document));
+    }
+    printed
+}
+
+/// What `chain --json` prints.
+pub(crate) fn chain_documents() -> PrintedKeys {
+    let args = "provision chain job.sh --links 2 --every 1 --json";
+    let document = serde_json::from_str(&FakeSlurm::new().run(args).stdout).expect("JSON");
+    json_documents::printed_keys(args, &document)
+}
+
+#[test]
+fn what_is_missing_is_said() {
+    let place = place_with_queue();
+    insta::assert_snapshot!(place.run(&format!("provision advise --after 7 {FILES}")));
+    let salted = place.command(&format!("provision advise trace --after 7 {FILES}"));
+    let mut salted = salted;
+    salted.env("POOLCAST_OWNER_SALT", "another salt than that of the trace");
+    let outcome = Outcome::of(salted.output().expect("it starts"));
+    assert!(outcome.stderr.contains("by another salt"), "{outcome}");
+}
+
+#[test]
+fn what_cannot_be_advised_on_says_so() {
+    let place = place_with_queue();
+    let refusal = |args: &str| {
+        let outcome = place.run(&format!("provision advise trace {args}"));
+        assert_eq!(outcome.code, Some(2), "{outcome}");
+        outcome.stderr
+    };
+    insta::assert_snapshot!(refusal(&format!("--after 77 {FILES}")), @"
+    error: `squeue` lists no job 77
+
+    hint: `squeue --me` lists yours; one that ended some minutes ago is listed no more
+    ");
+    insta::assert_snapshot!(refusal("--after 7 --queue queue.json"), @"
+    error: nothing says how many nodes the partition `all` has
+
+    hint: give what `sinfo --all --json` prints as `--node-list FILE`, or their number as `--nodes N`
+    ");
+    let text = fs_err::read_to_string(place.path("queue.json")).expect("read");
+    place.write("queue.json", &text[..text.len() / 2]);
+    insta::assert_snapshot!(refusal(&format!("--after 7 {FILES}")), @"
+    error: cannot use the queue `queue.json`
+      caused by: this is no JSON of a `squeue` that is known
+      caused by: EOF while parsing a string at line 1 column 1204
+
+    hint: `squeue --all --states=all --json` writes it
+    ");
+    place.write(
+        "queue.json",
+        text.replace("\"node_count\"", "\"node_counts\""),
+    );
+    insta::assert_snapshot!(refusal(&format!("--after 7 {FILES}")), @"
+    error: cannot use the queue `queue.json`
+      caused by: this is no JSON of a `squeue` that is known
+      caused by: missing field `node_count` at line 1 column 283
+
+    hint: `squeue --all --states=all --json` writes it
+    ");
+    place.write("queue.json", &text);
+    place.write("nodes.json", "{}");
+    insta::assert_snapshot!(refusal(&format!("--after 7 {FILES}")), @"
+    error: cannot use the nodes `nodes.json`
+      caused by: this is no JSON of an `sinfo` that is known
+      caused by: it has neither `nodes` nor `sinfo`
+
+    hint: `sinfo --all --json` writes it
+    ");
+}
+
+/// A place whose programs of Slurm are those of tests/data/provision/slurm.
+struct FakeSlurm {
+    place: Place,
+}
+
+impl FakeSlurm {
+    fn new() -> FakeSlurm {
+        let place = Place::new();
+        for dir in ["slurm", "slurm/jobs", "slurm/plan"] {
+            fs_err::create_dir(place.path(dir)).expect("made");
+        }
+        place.write("job.sh", "#!/bin/bash\n#SBATCH --time=1\n");
+        FakeSlurm { place }
+    }
+
+    fn command(&self, args: &str) -> Command {
+        let programs = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/provision/slurm");
+        let mut command = self.place.command(args);
+        command.env("PATH", format!("{}:/usr/bin:/bin", programs.display()));
+        command.env("FAKE_SLURM", self.path(""));
+        command
+    }
+
+    fn run(&self, args: &str) -> Outcome {
+        Outcome::of(self.command(args).output().expect("it starts"))
+    }
+
+    fn chain(&self, links: u32) -> Outcome {
+        self.run(&format!("provision chain job.sh --links {links} --every 1"))
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.place.path("slurm").join(name)
+    }
+
+    /// Lets something go wrong, as `sbatch` there reads it.
+    fn will(&self, fault: &str) {
+        fs_err::write(self.path(fault), "").expect("written");
+    }
+
+    /// How link `number` ends, and after how many seconds.
+    fn plan(&self, number: u32, outcome: &str, seconds: u32) {
+        let path = self.path("plan").join(number.to_string());
+        fs_err::write(path, format!("{outcome} {seconds}")).expect("written");
+    }
+
+    /// The jobs that were released, by their links: their numbers, and those of their predecessors.
+    fn released(&self) -> BTreeMap<String, Vec<(String, String)>> {
+        let mut released: BTreeMap<String, Vec<(String, String)>> = BTreeMap::new();
+        for entry in fs_err::read_dir(self.path("jobs")).expect("listed") {
+            let entry = entry.expect("an entry");
+            let text = fs_err::read_to_string(entry.path()).expect("read");
+            let value = |name: &str| {
+                let line = text.lines().find_map(|line| line.strip_prefix(name));
+                line.map(|value| value.trim_matches('"').to_owned())
+            };
+            if value("released=").is_some() {
+                let id = entry.file_name().to_string_lossy().into_owned();
+                let jobs = released.entry(value("link=").expect("a link")).or_default();
+                jobs.push((id, value("predecessor=").expect("a predecessor")));
+            }
+        }
+        released
+    }
+
+    /// Whether of each of `links` links exactly one job ran, and each knew the one before it.
+    fn assert_each_ran_once(&self, links: usize) {
+        let released = self.released();
+        assert_eq!(released.len(), links, "{released:?}");
+        let mut before = String::new();
+        for jobs in released.values() {
+            assert_eq!(jobs.len(), 1, "{released:?}");
+            assert_eq!(jobs[0].1, before, "{released:?}");
+            before.clone_from(&jobs[0].0);
+        }
+    }
+}
+
+#[test]
+fn a_chain_submits_link_after_link() {
+    let slurm = FakeSlurm::new();
+    let outcome = slurm.run("provision chain job.sh --links 3 --every 1 --json");
+    assert_eq!(outcome.code, Some(0), "{outcome}");
+    let document: serde_json::Value = serde_json::from_str(&outcome.stdout).expect("JSON");
+    assert_eq!(document["is_done"], true);
+    assert_eq!(document["links"].as_array().map(Vec::len), Some(3));
+    assert_eq!(document["links"][0]["outcome"], "completed");
+    slurm.assert_each_ran_once(3);
+
+    let again = slurm.chain(3);
+    assert_eq!(again.code, Some(0), "{again}");
+    slurm.assert_each_ran_once(3);
+    // Then there are to be more.
+    assert_eq!(slurm.chain(4).code, Some(0));
+    slurm.assert_each_ran_once(4);
+}
+
+#[test]
+fn killed_at_a_submission_it_never_runs_a_link_twice() {
+    for fault in ["kill-before", "kill-after"] {
+        let slurm = FakeSlurm::new();
+        slurm.will(fault);
+        let killed = slurm.chain(2);
+        assert_eq!(killed.code, None, "{fault}: {killed}");
+        let outcome = slurm.chain(2);
+        assert_eq!(outcome.code, Some(0), "{fault}: {outcome}");
+        assert!(outcome.stderr.contains("was submitted before"), "{outcome}");
+        slurm.assert_each_ran_once(2);
+    }
+}
+
+#[test]
+fn an_answer_that_is_lost_is_no_second_run() {
+    let slurm = FakeSlurm::new();
+    slurm.will("lost");
+    let outcome = slurm.chain(1);
+    assert_eq!(outcome.code, Some(0), "{outcome}");
+    assert!(outcome.stderr.contains("it is not clear yet"), "{outcome}");
+    slurm.assert_each_ran_once(1);
+}
+
+/// A submission comes through after it was made again.
+#[test]
+fn a_submission_that_comes_late_is_cancelled() {
+    let slurm = FakeSlurm::new();
+    slurm.will("late");
+    slurm.plan(1, "COMPLETED", 6);
+    let mut child = slurm
+        .command("provision chain job.sh --links 2 --every 1")
+        .spawn()
+        .expect("it starts");
+    wait_for(|| slurm.released().len() == 1);
+    fs_err::rename(slurm.path("late-11"), slurm.path("jobs/10")).expect("moved");
+    assert!(child.wait().expect("it ended").success());
+    let late = fs_err::read_to_string(slurm.path("jobs/10")).expect("read");
+    assert!(
+        late.contains("cancelled=") && !late.contains("released="),
+        "{late}"
+    );
+    slurm.assert_each_ran_once(2);
+}
+
+fn wait_for(is_so: impl Fn() -> bool) {
+    let begin = Instant::now();
+    while !is_so() {
+        assert!(begin.elapsed() < Duration::from_secs(60), "it is never so");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+#[test]
+fn a_link_that_fails_stops_the_chain_until_it_is_typed_again() {
+    for outcome in ["FAILED", "CANCELLED"] {
+        let slurm = FakeSlurm::new();
+        slurm.plan(1, outcome, 1);
+        let stopped = slurm.chain(2);
+        assert_eq!(stopped.code, Some(2), "{stopped}");
+        assert!(
+            stopped.stderr.contains("error: link 1, job 11,"),
+            "{stopped}"
+        );
+        assert_eq!(slurm.released().len(), 1);
+        assert_eq!(slurm.chain(2).code, Some(0));
+        slurm.assert_each_ran_once(2);
+    }
+}
+
+#[test]
+fn a_link_that_is_requeued_is_waited_for() {
+    let slurm = FakeSlurm::new();
+    slurm.plan(1, "REQUEUE", 3);
+    let outcome = slurm.chain(2);
+    assert_eq!(outcome.code, Some(0), "{outcome}");
+    assert!(outcome.stderr.contains("job 11, waits again"), "{outcome}");
+    slurm.assert_each_ran_once(2);
+}
+
+#[test]
+fn a_refused_first_link_ends_the_call_and_a_later_one_is_tried_again() {
+    let slurm = FakeSlurm::new();
+    slurm.will("refuse");
+    insta::assert_snapshot!(slurm.chain(2).stderr, @"
+    missing: no accounting (`sacct` failed: Slurm accounting storage is disabled), and no trace is given: jobs are taken to run to their limits, but for those like ones that the queue lists as ended
+    error: Slurm refuses link 1: sbatch: error: Batch job submission failed: Invalid partition name specified
+
+    hint: mend the script, then type the same command again
+    ");
+    slurm.plan(1, "COMPLETED", 4);
+    let mut child = slurm
+        .command("provision chain job.sh --links 2 --every 1")
+        .spawn()
+        .expect("it starts");
+    wait_for(|| slurm.released().len() == 1);
+    slurm.will("refuse");
+    assert!(child.wait().expect("it ended").success());
+    assert!(!slurm.path("refuse").exists(), "it was refused");
+    slurm.assert_each_ran_once(2);
+}
+
+#[test]
+fn a_controller_that_is_away_is_waited_for() {
+    let slurm = FakeSlurm::new();
+    slurm.will("away");
+    let child = slurm
+        .command("provision chain job.sh --links 2 --every 1")
+        .stderr(std::process::Stdio::piped())
+        .spawn()
+        .expect("it starts");
+    std::thread::sleep(Duration::from_secs(3));
+    fs_err::remove_file(slurm.path("away")).expect("removed");
+    wait_for(|| slurm.released().len() == 1);
+    slurm.will("away");
+    std::thread::sleep(Duration::from_secs(3));
+    fs_err::remove_file(slurm.path("away")).expect("removed");
+    let outcome = Outcome::of(child.wait_with_output().expect("it ended"));
+    assert_eq!(outcome.code, Some(0), "{outcome}");
+    assert_eq!(
+        outcome.stderr.matches("Slurm answers again").count(),
+        2,
+        "{outcome}"
+    );
+    slurm.assert_each_ran_once(2);
+}
+
+#[test]
+fn a_chain_that_is_told_to_stop_goes_on_later() {
+    let slurm = FakeSlurm::new();
+    slurm.plan(1, "COMPLETED", 5);
+    let child = slurm
+        .command("provision chain job.sh --links 2 --every 1")
+        .stderr(std::process::Stdio::piped())
+        .spawn()
+        .expect("it starts");
+    wait_for(|| slurm.released().len() == 1);
+    let pid = rustix::process::Pid::from_child(&child);
+    rustix::process::kill_process(pid, rustix::process::Signal::INT).expect("sent");
+    let outcome = Outcome::of(child.wait_with_output().expect("it ended"));
+    assert_eq!(outcome.code, Some(85), "{outcome}");
+    assert!(outcome.stderr.contains("goes on"), "{outcome}");
+    assert_eq!(slurm.chain(2).code, Some(0));
+    slurm.assert_each_ran_once(2);
+}
+
+#[test]
+fn one_chain_at_a_time_has_a_directory() {
+    let slurm = FakeSlurm::new();
+    slurm.plan(1, "COMPLETED", 20);
+    let mut child = slurm
+        .command("provision chain job.sh --links 2 --every 1")
+        .spawn()
+        .expect("it starts");
+    wait_for(|| slurm.released().len() == 1);
+    let second = slurm.chain(2);
+    assert_eq!(second.code, Some(1), "{second}");
+    assert!(
+        second
+            .stderr
+            .contains("another process adds to `job.sh.chain`"),
+        "{second}"
+    );
+    assert!(child.wait().expect("it ended").success());
+    slurm.assert_each_ran_once(2);
+}
+
+#[test]
+fn what_would_be_done_is_said() {
+    let slurm = FakeSlurm::new();
+    let dry = slurm.run("provision chain job.sh --links 2 --dry-run");
+    assert_eq!(dry.code, Some(0), "{dry}");
+    assert!(
+        dry.stdout
+            .contains("link 1 would be submitted by: sbatch --parsable --hold"),
+        "{dry}"
+    );
+    assert!(!slurm.place.path("job.sh.chain").exists());
+    slurm.will("refuse");
+    assert_eq!(
+        slurm.run("provision chain job.sh --links 2 --dry-run").code,
+        Some(2)
+    );
+
+    slurm
+        .place
+        .write("array.sh", "#!/bin/bash\n#SBATCH --array=1-9\n");
+    insta::assert_snapshot!(slurm.run("provision chain array.sh --links 2"), @"
+    exit 2
+    error: `array.sh` asks for an array of jobs (`#SBATCH --array=1-9`)
+
+    hint: a link of a chain is one job: begin a chain for each element
+    ");
+}
+
+#[test]
+fn a_live_slurm_is_asked() {
+    let slurm = FakeSlurm::new();
+    let now_s = jiff::Timestamp::now().as_second();
+    let job = format!("comment=\"\"\nlink=1\nsubmitted={now_s}\nreleased={now_s}\n");
+    fs_err::write(slurm.path("jobs/11"), job).expect("written");
+    slurm.plan(1, "COMPLETED", 500);
+    let without = slurm.run("provision advise --after 11");
+    assert_eq!(without.code, Some(30), "{without}");
+    assert!(
+        without.stdout.contains("Slurm itself would start it"),
+        "{without}"
+    );
+    let missing = "missing: no accounting (`sacct` failed: Slurm accounting storage is disabled)";
+    assert!(without.stderr.contains(missing), "{without}");
+
+    let head = "JobID|User|Submit|Eligible|Start|End|TimelimitRaw|NNodes|State\n";
+    fs_err::write(
+        slurm.path("sacct.txt"),
+        format!("{head}5|me|100|100|110|120|1|1|COMPLETED\n"),
+    )
+    .expect("written");
+    let with = slurm.run("provision advise --after 11");
+    assert!(
+        with.stdout.contains("1 run that has ended is known"),
+        "{with}"
+    );
+    assert_eq!(with.stderr, "");
+
+    slurm.will("away");
+    let away = slurm.run("provision advise --after 11");
+    assert!(
+        away.stderr.contains("Unable to contact slurm controller"),
+        "{away}"
+    );
+}
+
+#[test]
+fn what_is_printed_is_as_documented() {
+    submission_documents();
+    chain_documents();
+}
