@@ -1,6 +1,7 @@
-"""A server that takes what W&B's clients send and keeps it, for ci/proof/tracking: wandb_server.py PORT_FILE
+"""A server that takes what W&B's clients send and keeps it, for ci/proof/tracking: wandb_server.py PORT_FILE [PORT]
 
-It says what it keeps at /state. What wandb.ai itself would refuse, it does not know.
+It says what it keeps at /state, and at /requests all that it was sent but for the keys. What wandb.ai itself would refuse, it
+does not know.
 """
 import base64
 import json
@@ -16,6 +17,7 @@ lock = threading.Lock()
 runs = {}
 sweeps = {}
 requests = []
+said = []
 
 
 def opaque(kind, name):
@@ -92,6 +94,8 @@ def take_stream(name, document):
 
 class Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
+    # Head and body in one packet: the second would wait for the first one's receipt.
+    wbufsize = -1
 
     def log_message(self, *_):
         pass
@@ -119,7 +123,12 @@ class Handler(BaseHTTPRequestHandler):
         with lock:
             if self.path == "/state":
                 return self.reply({"runs": runs, "sweeps": sweeps, "requests": len(requests)})
+            if self.path == "/requests":
+                return self.reply(said)
             requests.append(self.path)
+            headers = {name: value for name, value in self.headers.items() if name.lower() != "authorization"}
+            has_key = "Authorization" in self.headers
+            said.append({"path": self.path, "headers": headers, "has_key": has_key, "body": body.decode(errors="replace")})
             stream = re.fullmatch(r"/files/[^/]+/[^/]+/([^/]+)/file_stream", self.path)
             if self.path == "/graphql":
                 return self.reply({"data": answer_graphql(json.loads(body), self.server.server_port)})
@@ -136,7 +145,7 @@ class Server(ThreadingHTTPServer):
         pass
 
 
-server = Server(("127.0.0.1", 0), Handler)
+server = Server(("127.0.0.1", int(sys.argv[2]) if len(sys.argv) > 2 else 0), Handler)
 with open(sys.argv[1], "w") as file:
     print(server.server_port, file=file)
 server.serve_forever()
