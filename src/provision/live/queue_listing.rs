@@ -171,7 +171,8 @@ impl QueuedJob {
         let task = self.array_task_id.known();
         let waiting = self.array_task_string.filter(|tasks| !tasks.is_empty());
         let jobs = match (&waiting, state) {
-            (Some(tasks), QueueState::Pending) => elements_of_array(self.job_id, tasks)?,
+            (Some(tasks), QueueState::Pending) => elements_of_array(self.job_id, tasks)
+                .with_context(|| format!("`array_task_string` is `{tasks}`"))?,
             _ => 1,
         };
         let nodes = self.node_count.known().unwrap_or(0);
@@ -337,7 +338,10 @@ mod tests {
                 &PLAIN.replace("1182", "9182736455463728"),
                 "`end_time` is no moment",
             ),
-            (&PLAIN.replace("2-4%1", "4-2"), "array"),
+            (
+                &PLAIN.replace("2-4%1", "4-2"),
+                "`array_task_string` is `4-2`",
+            ),
             (
                 &PLAIN
                     .replace("RUNNING", "DREAMING")
