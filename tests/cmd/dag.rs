@@ -1127,6 +1127,17 @@ fn a_dag_without_a_trial_that_works_has_failed() {
     trials-0001 failed: tensors-j5-m4-t10-uniform-events: exit code 2: `tensors/j5-m4-t10-uniform-events.yaml` has an unknown key `epoch`
     logs/best.err:error: of 1 trial none finished; trial 1: tensors-j5-m4-t10-uniform-events: exit code 2: `tensors/j5-m4-t10-uniform-events.yaml` has an unknown key `epoch`
     ");
+    // There is a page all the same.
+    place.stdout("report out -o page.html");
+    let page = fs_err::read_to_string(place.path("page.html")).expect("read");
+    for part in ["held", "best", "evaluation", "sweep", "data", "provenance"] {
+        assert!(page.contains(&format!("<section id=\"{part}\"")), "{part}");
+    }
+    let drawn = page
+        .split("<script>")
+        .next()
+        .expect("what stands before it");
+    assert!(!drawn.contains("NaN"));
 }
 
 #[test]

@@ -390,3 +390,69 @@ fn a_history_that_is_cut_costs_its_curve_alone() {
         "{outcome}"
     );
 }
+
+/// A log of sixty jobs that all end well, each held and released before that if `are_held`.
+fn log_of_one_class(are_held: bool) -> String {
+    let mut events = Vec::new();
+    for job in 1..=60 {
+        let mut add = |number: &str, after_s: u32, text: &str| {
+            let at = 60 * job + after_s;
+            let (minute, second) = (at / 60, at % 60);
+            let stamp = format!(
+                "2026-11-21 {:02}:{:02}:{second:02}",
+                minute / 60,
+                minute % 60
+            );
+            let event = format!("{number} ({job:03}.000.000) {stamp} {text}\n...\n");
+            events.push((at, event));
+        };
+        add(
+            "000",
+            0,
+            "Job submitted from host: <10.0.0.1:9618?alias=ap>",
+        );
+        if are_held {
+            add(
+                "012",
+                10,
+                "Job was held.\n\tTransfer failed\n\tCode 13 Subcode 2",
+            );
+            add("013", 20, "Job was released.");
+        }
+        add("001", 30, "Job executing on host: <10.0.0.2:1>");
+        let ended = "Job terminated.\n\t(1) Normal termination (return value 0)";
+        add("005", 40, ended);
+    }
+    events.sort();
+    events.into_iter().map(|(_, event)| event).collect()
+}
+
+#[test]
+fn a_log_of_one_class_or_without_holds_has_a_sound_page() {
+    let place = Place::new();
+    for (name, are_held, code) in [("one", true, 0), ("none", false, 2)] {
+        place.write("job.log", log_of_one_class(are_held));
+        let config = "runs: 1\nepochs: 2\nevaluation: {resamples: 10}\n\
+             preprocessing: {parameters: {j: 3, m: 3, timeframe_len: 10}}\ntraining: {parameters: {hidden_size: 2}}\n";
+        place.write(
+            "one.yaml",
+            format!("logs: [job.log]\nout: {name}\n{config}"),
+        );
+        let outcome = place.run("run one.yaml");
+        assert_eq!(outcome.code, Some(code), "{outcome}");
+
+        place.stdout(&format!("report {name} -o {name}.html"));
+        let page = text(&place, &format!("{name}.html"));
+        for part in ["held", "best", "evaluation", "sweep", "data", "provenance"] {
+            assert!(
+                page.contains(&format!("<section id=\"{part}\"")),
+                "{name}: {part}"
+            );
+        }
+        let drawn = page
+            .split("<script>")
+            .next()
+            .expect("what stands before it");
+        assert!(!drawn.contains("NaN") && !drawn.contains(" inf"), "{name}");
+    }
+}
