@@ -1,6 +1,8 @@
 //! Sending to a tracker what comes about while a verb is at work, where the configuration wants it.
 
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use crate::config::{Config, Tracker};
 use crate::output;
@@ -10,8 +12,13 @@ use crate::tracking::TrackingThread;
 /// where it comes together.
 const JOB_VARIABLE: &str = "_CONDOR_SCRATCH_DIR";
 
-/// Begins to send what comes about in `dir`, if `config` wants that and the environment lets it.
-pub(super) fn begin_tracking(config: &Config, dir: &Path) -> Option<TrackingThread> {
+/// Begins to send what comes about in `dir`, if `config` wants that and the environment lets it. Where
+/// points come from a tracker, and cannot come any more, `stop` is set.
+pub(super) fn begin_tracking(
+    config: &Config,
+    dir: &Path,
+    stop: &Arc<AtomicBool>,
+) -> Option<TrackingThread> {
     if std::env::var_os(JOB_VARIABLE).is_some() {
         return None;
     }
@@ -21,7 +28,14 @@ pub(super) fn begin_tracking(config: &Config, dir: &Path) -> Option<TrackingThre
         tracing::info!("nothing is sent to W&B, as WANDB_MODE is {mode}");
         trackers.retain(|tracker| *tracker != Tracker::Wandb);
     }
-    (!trackers.is_empty()).then(|| TrackingThread::begin(dir, trackers))
+    let needs_points = config.wandb.sweep.id.is_some();
+    if needs_points && !trackers.contains(&Tracker::Wandb) {
+        output::note(
+            "points come from W&B only while `poolcast track DIR --to wandb --watch` is at work somewhere",
+        );
+    }
+    let work_stop = needs_points.then(|| stop.clone());
+    (!trackers.is_empty()).then(|| TrackingThread::begin(dir, trackers, work_stop))
 }
 
 /// Sends what is left. What could not be sent is a note, and no failure.

@@ -61,7 +61,7 @@ pub fn run(args: &TrainArgs) -> Result<u8> {
         dir: &args.out,
         config: &config,
     };
-    let tracking = begin_tracking(&config, &args.out);
+    let tracking = begin_tracking(&config, &args.out, &stop);
     let train = || train_until(&dataset, &settings, place, mode, &device, ends, hear);
     let trained = output::with_progress_notes(|| progress.text(), train);
     progress.bar.finish_and_clear();

@@ -42,7 +42,7 @@ pub(super) fn run_to_end(
         stop: &stop,
     };
     let progress = TrialProgress::new(sweep)?;
-    let tracking = begin_tracking(&sweep.config, &sweep.dir);
+    let tracking = begin_tracking(&sweep.config, &sweep.dir, &stop);
 
     let prepare = |samples: &[TensorSettings]| {
         progress

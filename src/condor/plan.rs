@@ -71,6 +71,13 @@ impl DagPlan {
     /// image, a sweep whose trials learn from others, words that HTCondor reads otherwise.
     pub fn new(config: &Config, measured: &TrialSeconds) -> Result<DagPlan> {
         check_method(config)?;
+        ensure!(
+            config.wandb.sweep.id.is_none(),
+            hinted(
+                "a DAG is planned before its points could come from W&B",
+                "use `poolcast sweep init`, `sweep manage` and `sweep work`, or leave out `wandb.sweep.id`"
+            )
+        );
         check_names(config)?;
         let mut config = config.clone();
         let source = sample_source(&mut config)?;

@@ -16,7 +16,7 @@ use super::layers::{explain, read_dict, read_file};
 use super::metric::Metric;
 use super::nearest::nearest;
 use super::parameter::Parameter;
-use super::parameters::TIMEFRAME_LEN;
+use super::parameters::{NetworkParameters, SampleParameters, TIMEFRAME_LEN, TrialParameters as _};
 use super::pipelines::{MOST_TRIALS, PipelineSpaces, TrialOrder};
 use super::preprocessing::PreprocessingConfig;
 use super::provision::ProvisionConfig;
@@ -100,6 +100,14 @@ pub struct MlflowConfig {
     pub enable: bool,
     pub tracking_uri: Option<String>,
     pub experiment: Option<String>,
+}
+
+impl WandbConfig {
+    /// What W&B calls the sweep that the runs belong to, where that is known from the beginning.
+    pub fn known_sweep(&self) -> Option<&str> {
+        let given = self.sweep.given().map(|given| given.sweep);
+        given.or(self.sweep_id.as_deref())
+    }
 }
 
 /// An id of W&B's, where `None` is Python's word for none.
@@ -221,6 +229,19 @@ impl Config {
         config
     }
 
+    /// The same with `values` of hyper-parameters of networks and of their samples, by name.
+    pub fn with_values(&self, values: &BTreeMap<String, serde_json::Value>) -> Config {
+        let mut config = self.clone();
+        config.preprocessing.parameters = config.preprocessing.parameters.with_values(values);
+        config.training.parameters = config.training.parameters.with_values(values);
+        config
+    }
+
+    /// Whether networks or their samples have a hyper-parameter `name`.
+    pub fn has_hyper_parameter(name: &str) -> bool {
+        SampleParameters::NAMES.contains(&name) || NetworkParameters::NAMES.contains(&name)
+    }
+
     /// Whether the log is to tell how long time frames are.
     pub fn has_open_frames(&self) -> bool {
         self.preprocessing.parameters.is_open(TIMEFRAME_LEN)
@@ -270,6 +291,7 @@ impl Config {
         self.training.check()?;
         self.wandb.sweep.check(self.epochs)?;
         self.check_tracker_addresses()?;
+        self.check_given_sweep()?;
         self.data.check()?;
         ensure!(
             !self.data.is_given() || self.wandb.sweep.early_terminate.is_none(),
@@ -283,6 +305,37 @@ impl Config {
         self.advice.check()?;
         self.provision.check()?;
         self.dag.check()
+    }
+
+    /// Refuses a search space of its own beside a sweep on W&B that gives the points.
+    fn check_given_sweep(&self) -> Result<()> {
+        if self.wandb.sweep.id.is_none() {
+            return Ok(());
+        }
+        let samples = self.preprocessing.parameters.drawn().map(|(name, _)| name);
+        let networks = self.training.parameters.drawn().map(|(name, _)| name);
+        if let Some(name) = samples.chain(networks).next() {
+            return Err(hinted(
+                format!("`{name}` has a distribution, and the points come from the sweep of `wandb.sweep.id`"),
+                "write one value for what that sweep does not search, or leave `wandb.sweep.id` out",
+            )
+            .into());
+        }
+        ensure!(
+            self.pipelines.is_empty() && !self.data.is_given(),
+            hinted(
+                "points of `wandb.sweep.id` are for networks over logs",
+                "leave out `pipelines` and `data`, or `wandb.sweep.id`"
+            )
+        );
+        ensure!(
+            self.wandb.sweep_id.is_none(),
+            hinted(
+                "`wandb.sweep_id` is for a sweep whose points are drawn here",
+                "leave it out beside `wandb.sweep.id`"
+            )
+        );
+        Ok(())
     }
 
     /// How many trials there are, how long each is, and how often it is looked at.
@@ -326,6 +379,7 @@ mod tests {
         HyperParameter, NetworkParameters, SampleParameters, TrialParameters,
     };
     use super::*;
+    use crate::config::Tracker;
 
     fn load(text: &str) -> Result<Config> {
         let dir = tempfile::tempdir()?;
@@ -336,6 +390,32 @@ mod tests {
 
     fn refusal(text: &str) -> String {
         crate::error::render(&load(text).expect_err("must be refused"))
+    }
+
+    #[test]
+    fn a_space_beside_a_sweep_that_gives_the_points_is_refused() {
+        let given = "{wandb: {sweep: {id: team/held/abcd1234}}, pipelines: {}";
+        let config = load(&format!("{given}}}")).expect("loads");
+        assert_eq!(config.wandb.known_sweep(), Some("abcd1234"));
+        assert_eq!(config.enabled_trackers(), [Tracker::Wandb]);
+
+        let drawn = "training: {parameters: {hidden_size: {values: [4, 8]}}}";
+        assert!(
+            refusal(&format!("{given}, {drawn}}}")).contains("`hidden_size` has a distribution")
+        );
+        let pipelines = given.replace("pipelines: {}", "pipelines: {rf: {runs: 1}}");
+        assert!(refusal(&format!("{pipelines}}}")).contains("are for networks over logs"));
+        let both = given.replace("wandb: {", "wandb: {sweep_id: other, ");
+        assert!(refusal(&format!("{both}}}")).contains("`wandb.sweep_id` is for a sweep"));
+        let method = given.replace("id:", "method: bayes, id:");
+        assert!(refusal(&format!("{method}}}")).contains("are those of the sweep on W&B"));
+        for id in ["abcd", "a/b/c/d", "a//c", "../b/c", "'a/b/c\"'", "a/b/c?x"] {
+            let other = given.replace("team/held/abcd1234", id);
+            assert!(
+                refusal(&format!("{other}}}")).contains("ENTITY/PROJECT/ID"),
+                "{id}"
+            );
+        }
     }
 
     #[test]

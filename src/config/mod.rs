@@ -53,7 +53,7 @@ pub use sample_words::{
 pub use search_parameters::SearchParameters;
 pub use secrets::SECRET_WORDS;
 pub use states::{StateEvent, StateEvents};
-pub use sweep::{Asha, EarlyTerminate, Hyperband, Method, SweepConfig};
+pub use sweep::{Asha, EarlyTerminate, GivenSweep, Hyperband, Method, SweepConfig};
 pub use threshold::Threshold;
 pub use tracker::Tracker;
 pub use training::TrainingConfig;

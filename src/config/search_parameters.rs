@@ -50,6 +50,16 @@ impl<P: TrialParameters> SearchParameters<P> {
         self
     }
 
+    /// The same, with `values` in place of what is written.
+    pub(super) fn with_values(mut self, values: &BTreeMap<String, Value>) -> SearchParameters<P> {
+        for (name, parameter) in P::NAMES.iter().zip(&mut self.parameters) {
+            if let Some(value) = values.get(*name) {
+                *parameter = Parameter::Constant(value.clone());
+            }
+        }
+        self
+    }
+
     /// Whether `name` is still to be chosen by the log.
     pub(super) fn is_open(&self, name: &str) -> bool {
         let mut all = P::TABLE.iter().zip(&self.parameters);

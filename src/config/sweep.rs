@@ -12,6 +12,8 @@ use crate::error::hinted;
 #[expect(missing_docs, reason = "config/default.yaml documents each key")]
 pub struct SweepConfig {
     pub name: String,
+    #[serde(default)]
+    pub id: Option<String>,
     pub method: Method,
     pub metric: Metric,
     pub run_cap: Option<usize>,
@@ -82,9 +84,66 @@ fn default_strict() -> bool {
     true
 }
 
+/// A sweep on W&B that gives the points of one here.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct GivenSweep<'a> {
+    /// The user or the team.
+    pub entity: &'a str,
+    /// The project.
+    pub project: &'a str,
+    /// What W&B calls the sweep.
+    pub sweep: &'a str,
+}
+
 impl SweepConfig {
+    /// The sweep on W&B that gives the points, if one does.
+    pub fn given(&self) -> Option<GivenSweep<'_>> {
+        let mut parts = self.id.as_deref()?.split('/');
+        let given = GivenSweep {
+            entity: parts.next()?,
+            project: parts.next()?,
+            sweep: parts.next()?,
+        };
+        parts.next().is_none().then_some(given)
+    }
+
+    /// Whether `id` is the name of a sweep on W&B, if there is one.
+    fn check_id(&self) -> Result<()> {
+        let Some(id) = &self.id else {
+            return Ok(());
+        };
+        let is_name = |part: &str| {
+            let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "-_. ".contains(letter);
+            (1..=128).contains(&part.len()) && !part.starts_with('.') && part.chars().all(is_plain)
+        };
+        let given = self.given();
+        let is_known = given.is_some_and(|given| {
+            let parts = [given.entity, given.project, given.sweep];
+            parts.into_iter().all(is_name)
+        });
+        ensure!(
+            is_known,
+            hinted(
+                format!(
+                    "`wandb.sweep.id` must be ENTITY/PROJECT/ID, got `{}`",
+                    crate::escape::value(id)
+                ),
+                "they stand in the address of the sweep's page, such as team/held-jobs/abcd1234"
+            )
+        );
+        ensure!(
+            self.method == Method::Random && self.early_terminate.is_none(),
+            hinted(
+                "`wandb.sweep.method` and `wandb.sweep.early_terminate` are those of the sweep on W&B",
+                "leave them out beside `wandb.sweep.id`"
+            )
+        );
+        Ok(())
+    }
+
     /// Refuses what W&B's schema refuses; a trial has at most `epochs`.
     pub(super) fn check(&self, epochs: usize) -> Result<()> {
+        self.check_id()?;
         if let Some(run_cap) = self.run_cap {
             check_range("wandb.sweep.run_cap", run_cap as f64, 1.0..=1e9)?;
         }

@@ -39,7 +39,11 @@ impl Config {
     /// The trackers that are to be told of the runs while they go on.
     pub fn enabled_trackers(&self) -> Vec<Tracker> {
         let all = [
-            (self.wandb.enable, Tracker::Wandb),
+            // Points that come from W&B are sent back to it.
+            (
+                self.wandb.enable || self.wandb.sweep.id.is_some(),
+                Tracker::Wandb,
+            ),
             (self.mlflow.enable, Tracker::Mlflow),
         ];
         let enabled = all.into_iter().filter(|(is_enabled, _)| *is_enabled);

@@ -278,6 +278,16 @@ impl HeartbeatWriter {
     }
 }
 
+#[cfg(test)]
+impl Queue {
+    /// So many workers are heard of, for as long as this process lives.
+    pub(crate) fn add_test_workers(&self, count: usize) {
+        for _ in 0..count {
+            std::mem::forget(Heartbeat::start(self).expect("it starts"));
+        }
+    }
+}
+
 impl Queue {
     /// What the worker's file holds now; `None` for a worker that has left.
     pub(super) fn read_heartbeat_file(&self, worker: &str) -> Option<Vec<u8>> {
@@ -286,6 +296,29 @@ impl Queue {
         }
         // Opened each time: network file systems check for changes when a file is opened.
         read_regular(&self.path("workers").join(worker), MAX_FILE_BYTES).ok()
+    }
+
+    /// How many workers have been heard of lately, by the clocks of their hosts and of this one; the
+    /// manager is none.
+    pub fn workers_at_work(&self) -> usize {
+        let leader = self.leader_name();
+        let Ok(entries) = fs_err::read_dir(self.path("workers")) else {
+            return 0;
+        };
+        let mut count = 0;
+        for entry in entries.filter_map(|entry| entry.ok()) {
+            let name = entry.file_name();
+            let Some(worker) = name
+                .to_str()
+                .filter(|name| Some(*name) != leader.as_deref())
+            else {
+                continue;
+            };
+            let seen = self.heartbeat(worker);
+            let is_heard = |seen: ObservedHeartbeat| seen.age.as_secs_f64() < self.settings.lease_s;
+            count += usize::from(seen.is_some_and(is_heard));
+        }
+        count
     }
 
     /// What the worker's file says; `None` for a worker that has left.

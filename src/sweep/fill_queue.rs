@@ -3,9 +3,11 @@
 use anyhow::Result;
 
 use super::folder::SweepFolder;
+use super::given_points::GivenPoints;
 use super::outcome::network_rows;
 use super::rounds;
-use crate::queue::{ChunkEntry, Queue};
+use super::trial_row::TrialRow;
+use crate::queue::{ChunkEntry, Queue, WorkItem};
 use crate::tensors::TensorSettings;
 
 /// The priority of items that nobody prefers.
@@ -18,6 +20,9 @@ pub(super) fn fill_queue(
     queue: &Queue,
     prepare: impl Fn(&[TensorSettings]) -> Result<()>,
 ) -> Result<()> {
+    if sweep.config.wandb.sweep.id.is_some() {
+        return add_given(sweep, queue, prepare);
+    }
     let entries = queue.chunk_entries()?;
     let added = queue.added_chunks()?;
     // A listing that is made while names change may show an item twice, or not at all, but it shows
@@ -31,13 +36,9 @@ pub(super) fn fill_queue(
     if !chunks.is_empty() {
         // Tables are joined before the sweep begins, so that only samples of logs are prepared.
         if !sweep.config.data.is_given() {
-            let mut samples = Vec::new();
-            for item in chunks.iter().flat_map(|chunk| chunk.items()) {
-                let written = rounds::trial_config(sweep.trials()?, item.trial, &rows)?;
-                // A trial that cannot be is found out by the worker that takes it, and fails alone.
-                samples.extend(TensorSettings::from_config(&written).ok());
-            }
-            prepare(&samples)?;
+            let trials = chunks.iter().flat_map(|chunk| chunk.items());
+            let trials = trials.map(|item| item.trial);
+            prepare(&samples_of(sweep, trials, &rows)?)?;
         }
         queue.add_chunks(added, PRIORITY, &chunks)?;
     }
@@ -47,4 +48,42 @@ pub(super) fn fill_queue(
         queue.seal(all.map(|chunk| chunk.count).sum())?;
     }
     Ok(())
+}
+
+/// Adds the trials whose points were given since, and seals the queue when no more will come.
+fn add_given(
+    sweep: &SweepFolder,
+    queue: &Queue,
+    prepare: impl Fn(&[TensorSettings]) -> Result<()>,
+) -> Result<()> {
+    let given = GivenPoints::read(&sweep.dir)?;
+    let known = given.points.len().min(sweep.plan.trials);
+    let added = queue.added_chunks()?;
+    if added < known {
+        prepare(&samples_of(sweep, added + 1..=known, &[])?)?;
+    }
+    let budget = sweep.config.epochs;
+    for trial in added + 1..=known {
+        // Each by a call of its own, so that whoever repeats one adds nothing twice.
+        queue.add_chunks(trial - 1, PRIORITY, &[WorkItem { trial, budget }.into()])?;
+    }
+    if given.is_complete || known == sweep.plan.trials {
+        queue.seal(known)?;
+    }
+    Ok(())
+}
+
+/// The samples of `trials`.
+fn samples_of(
+    sweep: &SweepFolder,
+    trials: impl Iterator<Item = usize>,
+    rows: &[TrialRow],
+) -> Result<Vec<TensorSettings>> {
+    let mut samples = Vec::new();
+    for trial in trials {
+        let written = sweep.trial_config(trial, rows)?;
+        // A trial that cannot be is found out by the worker that takes it, and fails alone.
+        samples.extend(TensorSettings::from_config(&written).ok());
+    }
+    Ok(samples)
 }

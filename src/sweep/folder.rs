@@ -6,9 +6,12 @@ use std::sync::OnceLock;
 use anyhow::{Context as _, Result, ensure};
 use serde::{Deserialize, Serialize};
 
+use super::given_points::{GivenPoints, POINTS_FILE};
 use super::paths::{
     BEST_FILE, INFO_FILE, LOG_FILE, ROWS_FILE, SELECTION_FILE, TABLE_FILE, queue_dir,
 };
+use super::rounds;
+use super::trial_row::TrialRow;
 use super::trials::SweepTrials;
 use crate::config::Config;
 use crate::error::hinted;
@@ -19,7 +22,7 @@ use crate::{files, manifest};
 /// Folders of sweeps.
 pub const SWEEP: ArtefactFormat = ArtefactFormat {
     name: "sweep",
-    version: 6,
+    version: 7,
     rebuild: "poolcast sweep init CONFIG -o DIR",
 };
 
@@ -118,6 +121,18 @@ impl SweepFolder {
         self.trials.get().context("the trials of a sweep are known")
     }
 
+    /// The configuration of `trial`, counted from 1, as it is written; `rows` has those of all trials
+    /// of earlier rounds.
+    ///
+    /// # Errors
+    /// Fails for a trial that there is not, or whose point was not given yet.
+    pub(super) fn trial_config(&self, trial: usize, rows: &[TrialRow]) -> Result<Config> {
+        if self.config.wandb.sweep.id.is_some() {
+            return GivenPoints::read(&self.dir)?.trial_config(&self.config, trial);
+        }
+        rounds::trial_config(self.trials()?, trial, rows)
+    }
+
     /// Its queue; `None` once all has ended.
     pub fn queue(&self) -> Result<Option<Queue>> {
         if self.is_finished() {
@@ -203,6 +218,7 @@ fn clear_results(dir: &Path) -> Result<()> {
         SELECTION_FILE,
         INFO_FILE,
         LOG_FILE,
+        POINTS_FILE,
     ];
     let results = names.map(|name| dir.join(name));
     files::remove_all(results.into_iter().chain([queue_dir(dir)]))

@@ -60,7 +60,11 @@ pub fn manage_trials(
 
     let finish = |counts: &ItemStateCounts| {
         let outcomes = write_results(sweep, queue, counts, keep)?;
-        append_to_log(&sweep.dir, &summary_text(&outcomes, sweep.plan.trials));
+        let is_given = sweep.config.wandb.sweep.id.is_some();
+        append_to_log(
+            &sweep.dir,
+            &summary_text(&outcomes, sweep.plan.trials, is_given),
+        );
         queue.remove();
         Ok(())
     };
@@ -100,8 +104,8 @@ fn event_text(event: &ManagerEvent<'_>, trials: usize) -> String {
     }
 }
 
-/// How many of `trials` ended in which way.
-fn summary_text(outcomes: &TrialOutcomes, trials: usize) -> String {
+/// How many of `trials` ended in which way; of points that are given there may be fewer.
+fn summary_text(outcomes: &TrialOutcomes, trials: usize, is_given: bool) -> String {
     let mut done = 0;
     let mut failed = 0;
     let mut quarantined = 0;
@@ -114,7 +118,7 @@ fn summary_text(outcomes: &TrialOutcomes, trials: usize) -> String {
     }
     let mut text = format!("over: {done} done, {failed} failed, {quarantined} quarantined");
     let unmade = trials.saturating_sub(outcomes.all().len());
-    if unmade > 0 {
+    if unmade > 0 && !is_given {
         text += &format!("; {unmade} not made, as the sweep was stopped on its page");
     }
     text

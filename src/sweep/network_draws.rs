@@ -38,10 +38,11 @@ impl NetworkDraws {
         let count = draw_count(config)?;
         let method = config.wandb.sweep.method;
         let space = SearchSpace::from_config(config);
+        let is_given = config.wandb.sweep.id.is_some();
         let is_constant = space.parameters().is_empty();
         let is_finite = is_constant || grid_point_count(&space).is_ok();
         let is_known = is_constant || matches!(method, Method::Random | Method::Sobol);
-        if count < 2 || !is_finite || !is_known || method == Method::Grid {
+        if is_given || count < 2 || !is_finite || !is_known || method == Method::Grid {
             return Ok(NetworkDraws {
                 count,
                 distinct: None,

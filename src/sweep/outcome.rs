@@ -404,6 +404,6 @@ fn quarantined_row(
     item: WorkItem,
     rows: &[TrialRow],
 ) -> Result<TrialRow> {
-    let config = rounds::trial_config(sweep.trials()?, item.trial, rows)?;
+    let config = sweep.trial_config(item.trial, rows)?;
     Ok(TrialRow::quarantined(item, queue.settings.tries, &config))
 }

@@ -87,6 +87,10 @@ pub fn sweep_status(sweep: &SweepFolder) -> Result<SweepStatus> {
         let outcomes = TrialOutcomes::read(sweep)?;
         let mut status = SweepStatus::from_outcomes(sweep, outcomes.all(), Vec::new(), None);
         status.unmade = sweep.plan.trials.saturating_sub(outcomes.all().len());
+        if sweep.config.wandb.sweep.id.is_some() {
+            // There were no more points.
+            status.unmade = 0;
+        }
         if status.unmade > 0 {
             status.hand_out = HandOut::Stopped;
             (status.remaining_s, status.remaining_range_s) = (Some(0.0), Some((0.0, 0.0)));

@@ -80,7 +80,7 @@ impl SweepWorker<'_> {
     ) -> Result<AttemptOutcome<TrialRow>> {
         let trial = attempt.entry.next_item().trial;
         let earlier = self.earlier_rows(trial)?;
-        let written = rounds::trial_config(self.sweep.trials()?, trial, &earlier)?;
+        let written = self.sweep.trial_config(trial, &earlier)?;
         let mut row = TrialRow::begin(attempt.entry, attempt.worker(), &written);
         let trial = match TrialConfig::new(written) {
             Ok(trial) => trial,

@@ -57,6 +57,14 @@ pub(super) enum SendError {
     /// The sender was told to stop.
     #[error("the sender was stopped")]
     Stopped,
+    /// The server wants what cannot be done.
+    #[error("{server}: {said}")]
+    Unusable {
+        /// Its name.
+        server: String,
+        /// What it wants.
+        said: String,
+    },
     /// The server does not want the request, now or later.
     #[error("{server} answers {status}: {said}")]
     Refused {

@@ -32,6 +32,7 @@ mod tracked_trial;
 mod tracker_key;
 mod tracker_state;
 mod tracking_thread;
+mod wandb_agents;
 mod wandb_export;
 mod wandb_preview;
 mod wandb_record;

@@ -109,7 +109,7 @@ impl RunSender {
             Some(SendError::Refused { status: 404, .. }) => {
                 hinted(error.to_string(), place_hint).into()
             }
-            Some(SendError::Refused { .. }) | None => error,
+            Some(SendError::Refused { .. } | SendError::Unusable { .. }) | None => error,
         }
     }
 }

@@ -15,9 +15,6 @@ use super::source::TrackedSource;
 use super::wandb_sender::SentSummary;
 use crate::config::Tracker;
 
-/// How often a directory is looked at while its runs go on.
-pub(super) const LOOK_EVERY: Duration = Duration::from_secs(15);
-
 /// How long a server may not answer where nobody says how long.
 const USUAL_PATIENCE: Duration = Duration::from_secs(60);
 
@@ -98,13 +95,13 @@ fn send_to(
             Err(error) if is_stop(&error) => break,
             Err(error) => return Err(sender.explained(error, dir)),
         };
-        let next = began.elapsed() + LOOK_EVERY;
+        let next = began.elapsed() + source.look_every();
         let is_last = time.limit.is_some_and(|limit| next > limit);
         if is_over || !time.watch || is_last {
             break;
         }
         let http = sender.http();
-        if http.wait_until(http.now() + LOOK_EVERY).is_err() {
+        if http.wait_until(http.now() + source.look_every()).is_err() {
             break;
         }
         // A DAG may have been tidied meanwhile.

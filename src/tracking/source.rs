@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use anyhow::Result;
 use serde_json::Value;
@@ -14,8 +15,14 @@ use crate::config::{Config, EarlyTerminate};
 use crate::manifest;
 use crate::queue::Queue;
 use crate::report::{ReportedKind, kind_of};
-use crate::sweep::{self, SweepFolder, TrialOutcomes, TrialRow, trials_at_work};
+use crate::sweep::{self, GivenPoints, SweepFolder, TrialOutcomes, TrialRow, trials_at_work};
 use crate::training::{FIT, FitSummary, RUN_FORMAT, checkpoint_key};
+
+/// How often a directory is looked at while its runs go on.
+const LOOK_EVERY: Duration = Duration::from_secs(15);
+
+/// The same where a tracker gives the points.
+const GIVEN_LOOK_EVERY: Duration = Duration::from_secs(5);
 
 /// A directory of which trackers are told.
 #[derive(Debug, Clone)]
@@ -52,6 +59,25 @@ impl TrackedSource {
     /// The sweep's search space in W&B's words; `None` for a single run.
     pub fn sweep_space(&self) -> Option<Value> {
         (self.kind != ReportedKind::Run).then(|| sweep_space(&self.config))
+    }
+
+    /// How often it is looked at while runs go on: more often where workers wait for points.
+    pub(super) fn look_every(&self) -> Duration {
+        match self.config.wandb.sweep.id {
+            Some(_) => GIVEN_LOOK_EVERY,
+            None => LOOK_EVERY,
+        }
+    }
+
+    /// How many trials the sweep makes at most.
+    pub(super) fn most_trials(&self) -> Result<usize> {
+        Ok(sweep::SweepTrials::from_config(&self.config)?.count())
+    }
+
+    /// The points that a tracker has given, if it gives them.
+    pub(super) fn given_points(&self) -> Result<Option<GivenPoints>> {
+        let is_given = self.config.wandb.sweep.id.is_some();
+        is_given.then(|| GivenPoints::read(&self.dir)).transpose()
     }
 
     /// The queue of the sweep, while trials of it are left; `None` for a run and a DAG.
@@ -133,6 +159,13 @@ impl TrackedSource {
         let is_over = folder.is_finished();
         let mut at_work = trials_at_work(&folder)?;
         let mut outcomes = TrialOutcomes::read(&folder)?;
+        let given = self.given_points()?;
+        let named = |mut run: TrackedRun| {
+            let trial = run.trial().unwrap_or(0);
+            let run_id = given.as_ref().and_then(|given| given.run_id_of(trial));
+            run.run_id = run_id.map_or(run.run_id, str::to_owned);
+            run
+        };
         for at in 0..outcomes.all().len() {
             let trial = outcomes.all()[at].trial;
             // One that was promoted has ended at one rung, and goes on at the next.
@@ -142,13 +175,13 @@ impl TrackedSource {
                 {
                     run.outcome = TrackedOutcome::Running;
                 }
-                visit(run)?;
+                visit(named(run))?;
             }
         }
 
         at_work.sort_by_key(|running| running.trial);
         for running in &at_work {
-            visit(tracked_at_work(&self.config, running))?;
+            visit(named(tracked_at_work(&self.config, running)))?;
         }
         Ok(is_over)
     }

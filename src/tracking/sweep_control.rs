@@ -20,6 +20,8 @@ pub(super) struct SweepControl {
     /// The queue of the sweep while trials are left.
     queue: Option<Queue>,
     asked_at: Option<Duration>,
+    /// Whether the server gives the points: then its sweep is over as soon as it has given all.
+    is_given: bool,
 }
 
 impl SweepControl {
@@ -28,13 +30,14 @@ impl SweepControl {
     pub(super) fn of_queue(queue: Queue) -> SweepControl {
         SweepControl {
             queue: Some(queue),
-            asked_at: None,
+            ..SweepControl::default()
         }
     }
 
     /// Looks at `source` anew. A run and a DAG have no queue that could be told anything.
     pub(super) fn begin_pass(&mut self, source: &TrackedSource) {
         self.queue = source.queue();
+        self.is_given = source.config().wandb.sweep.id.is_some();
     }
 
     /// Whether it is time to ask for the sweep's state.
@@ -49,7 +52,11 @@ impl SweepControl {
     /// passed on.
     pub(super) fn hear_state(&mut self, now: Duration, state: Option<&str>) -> Option<String> {
         self.asked_at = Some(now);
-        let asked = self.queue.as_ref()?.ask_hand_out(hand_out_of(state));
+        let mut asked = hand_out_of(state);
+        if self.is_given && asked == HandOut::Stopped {
+            asked = HandOut::Open;
+        }
+        let asked = self.queue.as_ref()?.ask_hand_out(asked);
         passed_on(asked, "what is handed out")
     }
 

@@ -10,7 +10,7 @@ use anyhow::Result;
 
 use super::http_sender::{SendError, SendLimits};
 use super::run_sender::RunSender;
-use super::send_runs::{LOOK_EVERY, at_each_tracker};
+use super::send_runs::at_each_tracker;
 use super::sender_clock::SenderClock;
 use super::sender_lock::SenderLock;
 use super::source::TrackedSource;
@@ -34,8 +34,13 @@ pub struct TrackingThread {
 }
 
 impl TrackingThread {
-    /// Begins to send what comes about in `dir`, which need not be there yet, to `trackers`.
-    pub fn begin(dir: &Path, trackers: Vec<Tracker>) -> TrackingThread {
+    /// Begins to send what comes about in `dir`, which need not be there yet, to `trackers`. Where it
+    /// ends before the work is done, `work_stop` is set: that of work that waits for what it brings.
+    pub fn begin(
+        dir: &Path,
+        trackers: Vec<Tracker>,
+        work_stop: Option<Arc<AtomicBool>>,
+    ) -> TrackingThread {
         let work_is_done = Arc::new(AtomicBool::new(false));
         let stop = Arc::new(AtomicBool::new(false));
         let words: Vec<&str> = trackers.iter().map(|tracker| tracker.word()).collect();
@@ -45,7 +50,15 @@ impl TrackingThread {
             .spawn({
                 let (dir, work_is_done, stop) =
                     (dir.to_owned(), work_is_done.clone(), stop.clone());
-                move || send_while_at_work(&dir, &trackers, &work_is_done, &stop)
+                move || {
+                    let sent = send_while_at_work(&dir, &trackers, &work_is_done, &stop);
+                    if !work_is_done.load(Ordering::Relaxed)
+                        && let Some(work_stop) = work_stop
+                    {
+                        work_stop.store(true, Ordering::Relaxed);
+                    }
+                    sent
+                }
             });
         TrackingThread {
             again,
@@ -152,7 +165,7 @@ fn send_to_tracker(
             Ok(_) => {}
         }
 
-        let next = sender.http().now() + LOOK_EVERY;
+        let next = sender.http().now() + source.look_every();
         while !work_is_done.load(Ordering::Relaxed) && sender.http().now() < next {
             std::thread::sleep(END_STEP);
         }

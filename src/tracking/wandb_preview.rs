@@ -38,7 +38,7 @@ pub fn preview_to_wandb(
         space["description"] = json!(mark);
         show(&shown("/graphql", &upsert_sweep(place, &space, &mark)))?;
     }
-    let named = source.config().wandb.sweep_id.clone();
+    let named = source.config().wandb.known_sweep().map(str::to_owned);
     let sweep = space.map(|_| named.unwrap_or_else(|| NAME_OF_SERVER.to_owned()));
     source.visit_runs(|run| {
         let asked = upsert_run(place, sweep.as_deref(), &run);

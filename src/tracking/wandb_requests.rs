@@ -13,6 +13,19 @@ const FIND_SWEEPS: &str = "query FindSweeps($project: String!, $entity: String, 
 const SWEEP_STATE: &str = "query SweepState($project: String!, $entity: String, $sweep: String!) { \
      project(name: $project, entityName: $entity) { sweep(sweepName: $sweep) { id name state } } }";
 
+const CREATE_AGENT: &str = "mutation CreateAgent($host: String!, $projectName: String, $entityName: String, $sweep: String!) { \
+     createAgent(input: {host: $host, projectName: $projectName, entityName: $entityName, sweep: $sweep}) { agent { id } } }";
+
+const AGENT_HEARTBEAT: &str = "mutation Heartbeat($id: ID!, $metrics: JSONString, $runState: JSONString) { \
+     agentHeartbeat(input: {id: $id, metrics: $metrics, runState: $runState}) { agent { id } commands } }";
+
+const PENDING_RUNS: &str = "query PendingRuns($project: String!, $entity: String, $filters: JSONString) { \
+     project(name: $project, entityName: $entity) { runs(filters: $filters, first: 1000) { \
+     edges { node { name state config } } } } }";
+
+/// What agents say of their host: nothing that names it.
+const AGENT_HOST: &str = "poolcast";
+
 const UPSERT_SWEEP: &str = "mutation UpsertSweep($config: String, $description: String, $entityName: String, \
      $projectName: String) { upsertSweep(input: {config: $config, description: $description, \
      entityName: $entityName, projectName: $projectName}) { sweep { id name project { id name entity { id name } } } \
@@ -46,6 +59,47 @@ pub(super) fn find_sweeps(place: &WandbProject, cursor: Option<&str>) -> Value {
         "operationName": "FindSweeps",
         "query": FIND_SWEEPS,
         "variables": {"project": place.project, "entity": place.entity, "cursor": cursor},
+    })
+}
+
+/// The wish for an agent of the sweep of this id.
+pub(super) fn create_agent(place: &WandbProject, sweep: &str) -> Value {
+    json!({
+        "operationName": "CreateAgent",
+        "query": CREATE_AGENT,
+        "variables": {
+            "host": AGENT_HOST,
+            "projectName": place.project,
+            "entityName": place.entity,
+            "sweep": sweep,
+        },
+    })
+}
+
+/// What an agent says of its runs that go on; the answer has commands.
+pub(super) fn agent_heartbeat(id: &str, run_ids: &[String]) -> Value {
+    let states: Map<String, Value> = run_ids
+        .iter()
+        .map(|run_id| (run_id.clone(), json!(true)))
+        .collect();
+    json!({
+        "operationName": "Heartbeat",
+        "query": AGENT_HEARTBEAT,
+        "variables": {"id": id, "metrics": "{}", "runState": Value::Object(states).to_string()},
+    })
+}
+
+/// The question which runs of the sweep of this id were handed out that nobody has begun.
+pub(super) fn pending_runs(place: &WandbProject, sweep: &str) -> Value {
+    let filters = json!({"$and": [{"sweep": sweep}, {"state": "pending"}]});
+    json!({
+        "operationName": "PendingRuns",
+        "query": PENDING_RUNS,
+        "variables": {
+            "project": place.project,
+            "entity": place.entity,
+            "filters": filters.to_string(),
+        },
     })
 }
 

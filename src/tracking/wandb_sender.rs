@@ -21,6 +21,7 @@ use super::sent_note::SentNote;
 use super::source::TrackedSource;
 use super::sweep_control::SweepControl;
 use super::tracked_run::{TrackedOutcome, TrackedRun};
+use super::wandb_agents::WandbAgents;
 use super::wandb_requests::{
     create_run_files, files_are_there, find_sweeps, stream_part, stream_path, sweep_state,
     upsert_run, upsert_sweep,
@@ -79,6 +80,8 @@ pub(super) struct WandbSender {
     note: SentNote,
     runs: HashMap<String, SentRun>,
     control: SweepControl,
+    /// Those of a sweep whose points come from the server.
+    agents: Option<WandbAgents>,
     /// What it has done so far.
     pub(super) summary: SentSummary,
 }
@@ -114,6 +117,7 @@ impl WandbSender {
             note: SentNote::read(dir, Tracker::Wandb, &to),
             runs: HashMap::new(),
             control: SweepControl::default(),
+            agents: None,
             summary: SentSummary {
                 to,
                 notes: warnings,
@@ -157,7 +161,38 @@ impl WandbSender {
             Ok(())
         })?;
         self.summary.ended = self.note.ended_trials().count();
+        self.ask_for_points(source)?;
         Ok(is_over && are_all_known)
+    }
+
+    /// Asks for the points of a sweep that gives them, as many as workers have nothing to do.
+    fn ask_for_points(&mut self, source: &TrackedSource) -> Result<()> {
+        let (Some(given), Some(queue)) = (source.given_points()?, source.queue()) else {
+            return Ok(());
+        };
+        let mut agents = match (self.agents.take(), &self.sweep) {
+            (Some(agents), _) => agents,
+            (None, Some(sweep)) => WandbAgents::new(
+                source.dir().to_owned(),
+                self.settings.place.clone(),
+                sweep.clone(),
+                source.most_trials()?,
+            ),
+            (None, None) => return Ok(()),
+        };
+        let mut ended = BTreeSet::new();
+        for run_id in given.agents.iter().flat_map(|agent| &agent.run_ids) {
+            let is_deleted = self.runs.get(run_id).is_some_and(|run| run.is_deleted);
+            if is_deleted || self.note.has_ended(run_id) {
+                ended.insert(run_id.clone());
+            }
+        }
+        let now = self.http.now();
+        let stepped = agents.step(&queue, now, &ended, &mut |body, is_repeatable| {
+            self.ask_for(body, is_repeatable)
+        });
+        self.agents = Some(agents);
+        stepped
     }
 
     /// Asks now and then whether the sweep is paused or stopped on its page. A server that does not
@@ -189,8 +224,8 @@ impl WandbSender {
         let Some(space) = source.sweep_space() else {
             return Ok(true);
         };
-        if let Some(named) = &source.config().wandb.sweep_id {
-            self.sweep = Some(named.clone());
+        if let Some(named) = source.config().wandb.known_sweep() {
+            self.sweep = Some(named.to_owned());
             return Ok(true);
         }
         let Some(mark) = source.sweep_mark() else {

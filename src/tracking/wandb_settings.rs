@@ -53,7 +53,13 @@ impl WandbSettings {
                 "set WANDB_BASE_URL, such as https://api.wandb.ai, without a user in it",
             )
         })?;
-        let project = variable("WANDB_PROJECT").or_else(|| config.wandb.project.clone());
+        // A sweep that gives the points says where it is.
+        let given = config.wandb.sweep.given();
+        let given_project = given.map(|given| given.project.to_owned());
+        let given_entity = given.map(|given| given.entity.to_owned());
+        let project = given_project
+            .or_else(|| variable("WANDB_PROJECT"))
+            .or_else(|| config.wandb.project.clone());
         let project = project.unwrap_or_else(|| "poolcast".to_owned());
         check_project(&project)?;
 
@@ -62,7 +68,9 @@ impl WandbSettings {
             base_url,
             host,
             place: WandbProject {
-                entity: variable("WANDB_ENTITY").or_else(|| config.wandb.entity.clone()),
+                entity: given_entity
+                    .or_else(|| variable("WANDB_ENTITY"))
+                    .or_else(|| config.wandb.entity.clone()),
                 project,
             },
             warnings,

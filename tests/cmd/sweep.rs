@@ -682,7 +682,7 @@ fn what_is_no_sweep_is_named() {
     newer("sweep/manifest.json");
     insta::assert_snapshot!(place.run("sweep work sweep"), @"
     exit 2
-    error: `sweep` has sweep format version 76, and this program reads version 6
+    error: `sweep` has sweep format version 77, and this program reads version 7
 
     hint: make it with `poolcast sweep init CONFIG -o DIR`
     ");

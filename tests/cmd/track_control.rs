@@ -1,10 +1,13 @@
 //! What people press on W&B's pages, and what comes of it on a machine whose workers have no network.
 
-use serde_json::Value;
+use std::process::{Child, Stdio};
+
+use serde_json::{Value, json};
 
 use crate::place::{Outcome, Place};
 use crate::run::SMALL;
 use crate::sweep::{start, wait};
+use crate::wandb_server::ServedState;
 use crate::wandb_server::WandbServer;
 
 /// Sends once, and hears what was pressed.
@@ -95,5 +98,114 @@ fn a_stop_ends_a_trial_and_a_paused_sweep_hands_nothing_out() {
     assert!(
         shown.contains("\nstopped on its page: 1 of them were not made"),
         "{shown}"
+    );
+}
+
+/// A manager that reaches the server.
+fn start_manager(place: &Place, server: &WandbServer) -> Child {
+    place
+        .command("sweep manage sweep")
+        .env("WANDB_BASE_URL", &server.base_url)
+        .env("WANDB_API_KEY", "0123456789012345678901234567890123456789")
+        .env("NO_PROXY", "127.0.0.1")
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("it starts")
+}
+
+/// What a server has after it has given its points to two workers without a network, and whether the
+/// manager is killed in the middle.
+fn state_after_given_points(is_killed: bool) -> ServedState {
+    let place = Place::with_log();
+    let given = SMALL
+        .replace(
+            "runs: 3",
+            "runs: 9\nwandb: {sweep: {id: testuser/held/swp7}}",
+        )
+        .replace("{values: [3, 5]}", "3")
+        .replace("{values: [lstm, gru, mlp]}", "mlp")
+        .replace("{values: [4, 8]}", "4")
+        .replace("{distribution: uniform, min: 0.001, max: 0.02}", "0.01");
+    place.write("given.yaml", given);
+    place.stdout("sweep init given.yaml -o sweep");
+    let server = WandbServer::begin();
+    let point =
+        |size: u64| json!({"hidden_size": {"value": size}, "learning_rate": {"value": 0.004}});
+    server.give_points([3, 4, 5, 6].map(point).to_vec());
+
+    let mut manager = start_manager(&place, &server);
+    let mut workers = [(); 2].map(|()| start(&place, "sweep work sweep"));
+    if is_killed {
+        wait(|| {
+            server
+                .state()
+                .runs
+                .values()
+                .any(|run| run.exit_code.is_some())
+        });
+        manager.kill().expect("killed");
+        manager.wait().expect("it ended");
+        manager = start_manager(&place, &server);
+    }
+    let ended = manager.wait().expect("it ends");
+    assert_eq!(ended.code(), Some(0));
+    for worker in &mut workers {
+        assert_eq!(worker.wait().expect("it ends").code(), Some(0));
+    }
+
+    let rows = fs_err::read_to_string(place.path("sweep/results.jsonl")).expect("read");
+    let mut sizes = Vec::new();
+    for row in rows.lines() {
+        let row: Value = serde_json::from_str(row).expect("JSON");
+        assert_eq!(row["parameters"]["learning_rate"], 0.004);
+        sizes.push(row["parameters"]["hidden_size"].as_u64().expect("a size"));
+    }
+    sizes.sort_unstable();
+    assert_eq!(sizes, [3, 4, 5, 6]);
+    server.state()
+}
+
+#[test]
+fn a_dag_takes_no_points_from_a_server() {
+    let place = Place::with_log();
+    place.write(
+        "given.yaml",
+        "{logs: [EventLog.xz], wandb: {sweep: {id: a/b/c}}}",
+    );
+    place.write("x.sif", "");
+    let refused = place.run("dag given.yaml -o dag --image x.sif");
+    assert_eq!(refused.code, Some(2), "{refused}");
+    assert!(refused.stderr.contains("planned before"), "{refused}");
+}
+
+#[test]
+fn points_of_a_sweep_on_the_server_are_tried_by_workers_without_a_network() {
+    let state = state_after_given_points(false);
+    assert!(state.sweeps.is_empty(), "it was there");
+    let names: Vec<&str> = state.runs.keys().map(String::as_str).collect();
+    assert_eq!(names, ["given0", "given1", "given2", "given3"]);
+    for run in state.runs.values() {
+        assert_eq!((run.exit_code, run.history.len()), (Some(0), 3));
+        assert_eq!(run.sweep, "swp7");
+    }
+
+    let losses = |state: &ServedState| -> Vec<Value> {
+        let all = state.runs.values().map(|run| {
+            let last: Value = serde_json::from_str(&run.history[&2]).expect("JSON");
+            json!([
+                run.config["hidden_size"]["value"],
+                last["train_loss"],
+                run.history.len(),
+                run.exit_code
+            ])
+        });
+        all.collect()
+    };
+    let again = state_after_given_points(true);
+    assert_eq!(
+        losses(&again),
+        losses(&state),
+        "a killed manager changes nothing"
     );
 }

@@ -70,6 +70,11 @@ struct Shared {
     /// The runs on whose pages somebody has pressed Stop.
     stopped: BTreeSet<String>,
     sweep_state: &'static str,
+    /// The points that are not handed out yet, as the server writes them.
+    points: Vec<Value>,
+    /// Runs that were handed out and that nobody has begun.
+    pending: BTreeMap<String, Value>,
+    agents: usize,
 }
 
 /// The server; it ends with the test's process.
@@ -124,6 +129,11 @@ impl WandbServer {
     /// Somebody has pressed Stop on the page of the run of this id.
     pub(crate) fn stop(&self, run_id: &str) {
         self.shared().stopped.insert(run_id.to_owned());
+    }
+
+    /// The server gives these points to agents, and then tells them to leave.
+    pub(crate) fn give_points(&self, points: Vec<Value>) {
+        self.shared().points = points;
     }
 
     /// Every sweep is in this state.
@@ -228,6 +238,9 @@ impl Shared {
         match request.body["operationName"].as_str() {
             Some("FindSweeps") => (200, self.known_sweeps()),
             Some("SweepState") => (200, self.sweep_node()),
+            Some("CreateAgent") => (200, self.add_agent()),
+            Some("Heartbeat") => (200, self.hear_agent(variables)),
+            Some("PendingRuns") => (200, self.pending_runs()),
             Some("UpsertSweep") => (200, self.add_sweep(variables)),
             Some("UpsertBucket") => self.add_run(variables),
             Some("CreateRunFiles") => (200, self.name_addresses(request)),
@@ -272,6 +285,35 @@ impl Shared {
         json!({"data": {"project": {"sweeps": {"edges": edges, "pageInfo": page}}}})
     }
 
+    fn add_agent(&mut self) -> Value {
+        self.agents += 1;
+        json!({"data": {"createAgent": {"agent": {"id": format!("QWdlbnQ6{}==", self.agents)}}}})
+    }
+
+    /// An agent without a run is given the next point.
+    fn hear_agent(&mut self, variables: &Value) -> Value {
+        let mut commands = Vec::new();
+        if variables["runState"] == "{}" {
+            if self.points.is_empty() {
+                commands.push(json!({"type": "exit"}));
+            } else {
+                let args = self.points.remove(0);
+                let run_id = format!("given{}", self.points.len());
+                self.pending.insert(run_id.clone(), args.clone());
+                commands
+                    .push(json!({"type": "run", "run_id": run_id, "program": "p", "args": args}));
+            }
+        }
+        let commands = Value::from(commands).to_string();
+        json!({"data": {"agentHeartbeat": {"agent": {"id": variables["id"]}, "commands": commands}}})
+    }
+
+    fn pending_runs(&self) -> Value {
+        let node = |(run_id, args): (&String, &Value)| json!({"node": {"name": run_id, "state": "pending", "config": args.to_string()}});
+        let edges: Vec<Value> = self.pending.iter().map(node).collect();
+        json!({"data": {"project": {"runs": {"edges": edges}}}})
+    }
+
     fn sweep_node(&self) -> Value {
         let state = match self.sweep_state {
             "" => "RUNNING",
@@ -294,6 +336,7 @@ impl Shared {
                 format!("run {id} was previously created and deleted; try a new run name");
             return (409, json!({"errors": [{"message": message}]}));
         }
+        self.pending.remove(&id);
         let run = self.state.runs.entry(id.clone()).or_default();
         run.display_name = variables["displayName"].clone();
         run.group = variables["groupName"].clone();

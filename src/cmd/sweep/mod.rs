@@ -104,7 +104,7 @@ fn manage_sweep(args: &SweepManageArgs) -> Result<u8> {
     let keep = args.keep as usize;
     let prepare =
         |samples: &[TensorSettings]| make_tensors(&sweep, &events_dir(&sweep.dir), samples);
-    let tracking = begin_tracking(&sweep.config, &sweep.dir);
+    let tracking = begin_tracking(&sweep.config, &sweep.dir, &stop);
     let managed = sweep::manage_trials(&sweep, &queue, keep, &stop, prepare, output::note);
     end_tracking(tracking);
     match managed? {

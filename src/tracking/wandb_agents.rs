@@ -1,0 +1,491 @@
+//! The points of a sweep on W&B → trials of a sweep here: one agent of W&B's for each worker, which
+//! is given a point at a time. Workers need no network, as the points come to them by a file.
+//!
+//! A point is asked for once: before the request a file says that an agent asks, and with the answer
+//! it says what it was given. Where the answer was lost, the server is asked which runs it has handed
+//! out that nobody has begun.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::Result;
+use serde_json::Value;
+
+use super::http_sender::SendError;
+use super::wandb_requests::{WandbProject, agent_heartbeat, create_agent, pending_runs};
+use crate::queue::{HandOut, Queue};
+use crate::sweep::{GivenPoint, GivenPoints, PointAgent, is_usable_id, is_usable_run_id};
+
+/// How often an agent is heard of whose run goes on.
+const HEARTBEAT_EVERY: Duration = Duration::from_secs(60);
+
+/// For how long a run must have been handed out, and not begun, before it counts as the one whose
+/// answer was lost: other agents of the sweep begin theirs sooner.
+const DOUBT_LASTS: Duration = Duration::from_secs(60);
+
+/// The most agents of one sweep.
+const MOST_AGENTS: usize = 1000;
+
+/// Sends a document to the server, again and again if the second word says that this does no harm.
+pub(super) type AskServer<'a> = dyn FnMut(&Value, bool) -> Result<Value, SendError> + 'a;
+
+/// The agents of one sweep.
+#[derive(Debug)]
+pub(super) struct WandbAgents {
+    dir: PathBuf,
+    place: WandbProject,
+    sweep: String,
+    /// The most points that are asked for.
+    most: usize,
+    /// When each agent was heard of last.
+    heard: HashMap<String, Duration>,
+    /// Since when it is not known what became of a request, and which runs nobody had begun then.
+    doubt: Option<(Duration, BTreeSet<String>)>,
+}
+
+impl WandbAgents {
+    /// Those of the `sweep` at `place`, of which the folder `dir` tries `most` points.
+    pub(super) fn new(
+        dir: PathBuf,
+        place: WandbProject,
+        sweep: String,
+        most: usize,
+    ) -> WandbAgents {
+        WandbAgents {
+            dir,
+            place,
+            sweep,
+            most,
+            heard: HashMap::new(),
+            doubt: None,
+        }
+    }
+
+    /// Asks for as many points as workers of `queue` have nothing to do, and takes note of what the
+    /// server wants of the others. the server knows that the runs
+    /// `ended` have ended.
+    ///
+    /// # Errors
+    /// Fails where the server does not take it, and for points that poolcast cannot try.
+    pub(super) fn step(
+        &mut self,
+        queue: &Queue,
+        now: Duration,
+        ended: &BTreeSet<String>,
+        ask: &mut AskServer<'_>,
+    ) -> Result<()> {
+        let mut given = GivenPoints::read(&self.dir)?;
+        let before = given.clone();
+        for agent in &mut given.agents {
+            agent.run_ids.retain(|run_id| !ended.contains(run_id));
+        }
+        self.settle_doubt(&mut given, now, ask)?;
+        let workers = queue.workers_at_work().min(MOST_AGENTS);
+        if !self.is_enough(&given) && queue.hand_out() == HandOut::Open {
+            self.add_agents(&mut given, workers, ask)?;
+        }
+        if given != before {
+            given.write(&self.dir)?;
+        }
+
+        for at in 0..given.agents.len() {
+            if given.agents[at].is_asking {
+                continue;
+            }
+            if !given.agents[at].run_ids.is_empty() {
+                self.tell_of_runs(&mut given, at, queue, now, ask)?;
+            } else if self.may_ask(&given, queue, workers) {
+                self.ask_for_point(&mut given, at, queue, now, ask)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether no more points are to be asked for.
+    fn is_enough(&self, given: &GivenPoints) -> bool {
+        given.is_complete || given.points.len() >= self.most
+    }
+
+    fn may_ask(&self, given: &GivenPoints, queue: &Queue, workers: usize) -> bool {
+        let goes_on: usize = given.agents.iter().map(|agent| agent.run_ids.len()).sum();
+        let asking = given.agents.iter().filter(|agent| agent.is_asking).count();
+        let has_room = goes_on + asking < workers && given.points.len() + asking < self.most;
+        has_room && !given.is_complete && queue.hand_out() == HandOut::Open
+    }
+
+    /// Makes agents known to the server until there is one for each worker.
+    fn add_agents(
+        &mut self,
+        given: &mut GivenPoints,
+        workers: usize,
+        ask: &mut AskServer<'_>,
+    ) -> Result<()> {
+        let wanted = workers.min(self.most);
+        while given.agents.len() < wanted {
+            // An agent more than there are workers does no harm.
+            let answer = match ask(&create_agent(&self.place, &self.sweep), true) {
+                // The sweep is over, or not there any more.
+                Err(SendError::Refused {
+                    status: 400 | 404, ..
+                }) => {
+                    given.is_complete = true;
+                    return Ok(());
+                }
+                answered => answered?,
+            };
+            let id = answer["data"]["createAgent"]["agent"]["id"].as_str();
+            let id = id.filter(|id| is_usable_id(id));
+            let id = id.ok_or_else(|| unusable("its answer names no agent"))?;
+            given.agents.push(PointAgent {
+                id: id.to_owned(),
+                run_ids: Vec::new(),
+                is_asking: false,
+            });
+        }
+        Ok(())
+    }
+
+    /// Says now and then that the runs of the agent at place `at` go on.
+    fn tell_of_runs(
+        &mut self,
+        given: &mut GivenPoints,
+        at: usize,
+        queue: &Queue,
+        now: Duration,
+        ask: &mut AskServer<'_>,
+    ) -> Result<()> {
+        let agent = &given.agents[at];
+        let heard = self.heard.get(&agent.id);
+        if heard.is_some_and(|heard| now < *heard + HEARTBEAT_EVERY) {
+            return Ok(());
+        }
+        self.heard.insert(agent.id.clone(), now);
+        let body = agent_heartbeat(&agent.id, &agent.run_ids);
+        let answer = match ask(&body, true) {
+            // It knows the agent no longer. What was given is done all the same.
+            Err(SendError::Refused { status: 404, .. }) => return Ok(()),
+            answered => answered?,
+        };
+        self.follow_commands(given, at, queue, &answer)
+    }
+
+    /// Asks for a point for the agent at place `at`, which has none.
+    fn ask_for_point(
+        &mut self,
+        given: &mut GivenPoints,
+        at: usize,
+        queue: &Queue,
+        now: Duration,
+        ask: &mut AskServer<'_>,
+    ) -> Result<()> {
+        given.agents[at].is_asking = true;
+        given.write(&self.dir)?;
+        let id = given.agents[at].id.clone();
+        let answer = match ask(&agent_heartbeat(&id, &[]), false) {
+            Err(SendError::InDoubt) => return Ok(()),
+            // The sweep was deleted.
+            Err(SendError::Refused { status: 404, .. }) => {
+                given.agents[at].is_asking = false;
+                given.is_complete = true;
+                return given.write(&self.dir);
+            }
+            answered => answered?,
+        };
+        self.heard.insert(id, now);
+        given.agents[at].is_asking = false;
+        self.follow_commands(given, at, queue, &answer)?;
+        given.write(&self.dir)
+    }
+
+    /// Does what the server's `answer` says to the agent at place `at`.
+    fn follow_commands(
+        &self,
+        given: &mut GivenPoints,
+        at: usize,
+        queue: &Queue,
+        answer: &Value,
+    ) -> Result<()> {
+        let written = answer["data"]["agentHeartbeat"]["commands"].as_str();
+        let commands: Vec<Value> = serde_json::from_str(written.unwrap_or("[]"))
+            .map_err(|_| unusable("its commands to an agent are no JSON"))?;
+        let before = given.clone();
+        for command in commands {
+            let run_id = command["run_id"].as_str().unwrap_or_default();
+            match command["type"].as_str() {
+                Some("run" | "resume") => take_point(given, at, run_id, &command["args"])?,
+                Some("stop") => {
+                    if let Some(trial) = given.trial_of(run_id) {
+                        queue.ask_to_end(trial)?;
+                    }
+                }
+                Some("exit") => {
+                    given.is_complete = true;
+                    for run_id in &given.agents[at].run_ids {
+                        if let Some(trial) = given.trial_of(run_id) {
+                            queue.ask_to_end(trial)?;
+                        }
+                    }
+                }
+                _ => {}
+            }
+        }
+        if *given != before {
+            given.write(&self.dir)?;
+        }
+        Ok(())
+    }
+
+    /// Takes over the runs that were handed out by answers that were lost.
+    fn settle_doubt(
+        &mut self,
+        given: &mut GivenPoints,
+        now: Duration,
+        ask: &mut AskServer<'_>,
+    ) -> Result<()> {
+        if given.agents.iter().all(|agent| !agent.is_asking) {
+            self.doubt = None;
+            return Ok(());
+        }
+        let is_early = |(since, _): &(Duration, BTreeSet<String>)| now < *since + DOUBT_LASTS;
+        if self.doubt.as_ref().is_some_and(is_early) {
+            return Ok(());
+        }
+
+        let answer = ask(&pending_runs(&self.place, &self.sweep), true)?;
+        let left = unbegun_runs(given, &answer);
+        let mut lost: Vec<&String> = left.keys().collect();
+        if let Some((_, earlier)) = &self.doubt {
+            lost.retain(|run_id| earlier.contains(*run_id));
+        } else if !left.is_empty() {
+            self.doubt = Some((now, left.keys().cloned().collect()));
+            return Ok(());
+        }
+        let mut lost = lost.into_iter();
+        for at in 0..given.agents.len() {
+            if given.agents[at].is_asking {
+                given.agents[at].is_asking = false;
+                if let Some(run_id) = lost.next() {
+                    take_point(given, at, run_id, &left[run_id])?;
+                }
+            }
+        }
+        self.doubt = None;
+        Ok(())
+    }
+}
+
+/// The runs in `answer` that nobody has begun and that were not given, with what they are to try.
+fn unbegun_runs(given: &GivenPoints, answer: &Value) -> BTreeMap<String, Value> {
+    let mut found = BTreeMap::new();
+    let edges = answer["data"]["project"]["runs"]["edges"].as_array();
+    for edge in edges.into_iter().flatten() {
+        let node = &edge["node"];
+        let (Some(run_id), Some("pending")) = (node["name"].as_str(), node["state"].as_str())
+        else {
+            continue;
+        };
+        let config = node["config"].as_str().map(serde_json::from_str);
+        if let Some(Ok(config)) = config
+            && given.trial_of(run_id).is_none()
+        {
+            found.insert(run_id.to_owned(), config);
+        }
+    }
+    found
+}
+
+/// Adds the point `args`, whose run is called `run_id`, for the agent at place `at`; once.
+fn take_point(given: &mut GivenPoints, at: usize, run_id: &str, args: &Value) -> Result<()> {
+    if given.trial_of(run_id).is_some() {
+        return Ok(());
+    }
+    if !is_usable_run_id(run_id) {
+        return Err(unusable("it gives a run without a name").into());
+    }
+    let mut parameters = BTreeMap::new();
+    for (name, value) in args.as_object().into_iter().flatten() {
+        // What the client of an earlier attempt has left.
+        if name != "_wandb" {
+            parameters.insert(name.clone(), value["value"].clone());
+        }
+    }
+    let point = GivenPoint {
+        run_id: run_id.to_owned(),
+        parameters,
+    };
+    if let Err(error) = point.check() {
+        return Err(unusable(&format!("it gives a point that cannot be tried: {error:#}")).into());
+    }
+    given.points.push(point);
+    given.agents[at].run_ids.push(run_id.to_owned());
+    Ok(())
+}
+
+fn unusable(said: &str) -> SendError {
+    SendError::Unusable {
+        server: "W&B".to_owned(),
+        said: said.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+    use std::sync::{Arc, Mutex};
+
+    use serde_json::json;
+
+    use super::super::http_sender::{HttpSender, JsonRequest, SendLimits};
+    use super::super::sender_clock::SenderClock;
+    use super::super::wandb_server::{Fault, WandbServer};
+    use super::*;
+    use crate::queue::QueueSettings;
+
+    fn agents(dir: &Path, most: usize) -> WandbAgents {
+        let place = WandbProject {
+            entity: Some("team".to_owned()),
+            project: "held".to_owned(),
+        };
+        WandbAgents::new(dir.to_owned(), place, "swp1".to_owned(), most)
+    }
+
+    fn http(server: &WandbServer) -> HttpSender {
+        let now = Arc::new(Mutex::new(Duration::ZERO));
+        let slept = Arc::clone(&now);
+        let clock = SenderClock::of(
+            move || *now.lock().expect("locked"),
+            move |wait| *slept.lock().expect("locked") += wait,
+        );
+        let limits = SendLimits::default();
+        let sender = HttpSender::new(&server.base_url, None, clock, limits, Arc::default());
+        sender.expect("a client")
+    }
+
+    /// A step at `now_s`; an error is one that would end the sender.
+    fn step(
+        agents: &mut WandbAgents,
+        http: &mut HttpSender,
+        server: &WandbServer,
+        queue: &Queue,
+        now_s: u64,
+        ended: &[&str],
+    ) -> Result<()> {
+        let ended = ended.iter().map(|run_id| (*run_id).to_owned()).collect();
+        let url = format!("{}/graphql", server.base_url);
+        agents.step(
+            queue,
+            Duration::from_secs(now_s),
+            &ended,
+            &mut |body, is_repeatable| {
+                http.send(&JsonRequest {
+                    method: reqwest::Method::POST,
+                    url: &url,
+                    body: Some(body.to_string().as_bytes()),
+                    is_repeatable,
+                    is_final: |_| false,
+                })
+            },
+        )
+    }
+
+    fn points(count: usize) -> Vec<Value> {
+        let sizes = 1..=count;
+        sizes
+            .map(|size| json!({"hidden_size": {"value": size}, "_wandb": {"value": {}}}))
+            .collect()
+    }
+
+    /// A queue in `dir` that two workers are at.
+    fn queue(dir: &Path) -> Queue {
+        let queue = Queue::create(&dir.join("queue"), QueueSettings::default()).expect("made");
+        queue.add_test_workers(2);
+        queue
+    }
+
+    /// Sizes that were given, in order, and the ids of their runs.
+    fn given(dir: &Path) -> (Vec<u64>, Vec<String>) {
+        let given = GivenPoints::read(dir).expect("read");
+        let sizes = given
+            .points
+            .iter()
+            .map(|point| point.parameters["hidden_size"].as_u64());
+        let runs = given.points.iter().map(|point| point.run_id.clone());
+        (sizes.flatten().collect(), runs.collect())
+    }
+
+    #[test]
+    fn each_worker_is_given_a_point_at_a_time() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let (server, queue) = (WandbServer::begin(), queue(dir.path()));
+        server.give_points(points(4));
+        let mut http = http(&server);
+        let mut agents = agents(dir.path(), 9);
+        step(&mut agents, &mut http, &server, &queue, 0, &[]).expect("asked");
+        step(&mut agents, &mut http, &server, &queue, 5, &[]).expect("asked");
+        assert_eq!(given(dir.path()).0, [1, 2]);
+        let asked = server.requests().len();
+        step(&mut agents, &mut http, &server, &queue, 10, &[]).expect("asked");
+        assert_eq!(server.requests().len(), asked, "nobody waits");
+
+        // Another sender goes on from there, and a paused sweep gives nothing.
+        let mut agents = self::agents(dir.path(), 9);
+        queue.ask_hand_out(HandOut::Paused).expect("said");
+        step(&mut agents, &mut http, &server, &queue, 15, &["given3"]).expect("asked");
+        assert_eq!(given(dir.path()).0, [1, 2]);
+        queue.ask_hand_out(HandOut::Open).expect("said");
+        step(&mut agents, &mut http, &server, &queue, 20, &["given3"]).expect("asked");
+        assert_eq!(given(dir.path()).0, [1, 2, 3]);
+        let all = ["given3", "given2", "given1"];
+        step(&mut agents, &mut http, &server, &queue, 25, &all).expect("asked");
+        step(&mut agents, &mut http, &server, &queue, 30, &["given0"]).expect("asked");
+        assert_eq!(given(dir.path()).0, [1, 2, 3, 4]);
+        assert!(GivenPoints::read(dir.path()).expect("read").is_complete);
+    }
+
+    #[test]
+    fn a_point_whose_answer_was_lost_is_neither_lost_nor_made_twice() {
+        // Two agents are made, and then the first asks.
+        for (request, fault) in [
+            (2, Fault::LostAnswer),
+            (2, Fault::Reset),
+            (3, Fault::LostAnswer),
+        ] {
+            let dir = tempfile::tempdir().expect("a directory");
+            let (server, queue) = (WandbServer::begin(), queue(dir.path()));
+            server.give_points(points(2));
+            server.add_fault(request, fault.clone());
+            let mut http = http(&server);
+            // A sender that dies then is followed by another.
+            for now_s in [0, 5, 10, 80, 85, 90] {
+                let mut agents = agents(dir.path(), 9);
+                for later_s in [0, 61, 122] {
+                    let now_s = now_s + later_s;
+                    step(&mut agents, &mut http, &server, &queue, now_s, &[]).expect("asked");
+                }
+            }
+            let (mut sizes, mut runs) = given(dir.path());
+            sizes.sort_unstable();
+            runs.sort();
+            assert_eq!(
+                (sizes, runs),
+                (vec![1, 2], vec!["given0".to_owned(), "given1".to_owned()]),
+                "{fault:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_point_that_cannot_be_tried_is_refused_by_name() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let (server, queue) = (WandbServer::begin(), queue(dir.path()));
+        server.give_points(vec![json!({"optimizer": {"value": "sgd"}})]);
+        let mut agents = agents(dir.path(), 9);
+        let refused = step(&mut agents, &mut http(&server), &server, &queue, 0, &[]);
+        let refused = refused.expect_err("refused").to_string();
+        assert!(
+            refused.contains("`optimizer` is no hyper-parameter"),
+            "{refused}"
+        );
+    }
+}
