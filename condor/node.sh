@@ -133,9 +133,9 @@ take) # RETURN DIR: takes what a job has left in DIR to its place
         exit 1
     fi
     # A job left it, and jobs run elsewhere: nothing but results is taken.
-    other=$(cd "$3" && find . ! -type d ! \( -type f \( -path './trials/*' -o -path ./best.json -o -path ./bestmodel.info \
-        -o -path ./selection.json -o -path ./results.csv -o -path ./results.jsonl -o -path ./chosen.files \
-        -o -path ./manifest.json -o -path ./report.html \) \)) || exit 1
+    other=$(cd "$3" && find . ! -type d ! \( -type f \( -path './trials/*' -o -path './ensemble/*' -o -path ./best.json \
+        -o -path ./bestmodel.info -o -path ./selection.json -o -path ./results.csv -o -path ./results.jsonl \
+        -o -path ./chosen.files -o -path ./manifest.json -o -path ./report.html \) \)) || exit 1
     if [ -n "$other" ]; then
         echo "error: $3 holds what is no result" >&2
         exit 1

@@ -24,7 +24,7 @@ const LOG_HINT: &str =
     "name the log: --log LOG; `condor_config_val EVENT_LOG` names that of an access point";
 
 /// The artefacts that are a model.
-const MODEL_FORMATS: [&str; 2] = ["run", "fit"];
+const MODEL_FORMATS: [&str; 3] = ["run", "fit", "ensemble"];
 
 /// What `advise` works with.
 pub(super) struct AdviceSources {

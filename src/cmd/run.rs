@@ -78,7 +78,7 @@ pub fn run(args: &RunArgs, threads: usize) -> Result<u8> {
 fn conclude(finished: &FinishedSweep, config: &Config, is_json: bool) -> Result<()> {
     let evaluation = trained_run::score(
         &finished.models.judged,
-        &sweep::trial_dir(&config.out, finished.best.trial),
+        &finished.best.dir(&config.out),
         &finished.dataset,
         SplitSide::Test,
         config.evaluation.resamples,
@@ -92,7 +92,7 @@ fn conclude(finished: &FinishedSweep, config: &Config, is_json: bool) -> Result<
         None,
         None,
     )?;
-    let dir = sweep::trial_dir(&config.out, finished.best.trial);
+    let dir = finished.best.dir(&config.out);
     let origin = trained_run::model_origin(&dir, &config.out);
     let basis = AdviceBasis::new(&finished.store, finished.advisor(), origin, None);
 
@@ -253,7 +253,7 @@ impl FinishedSweep {
         Ok(FinishedSweep {
             store: EventStore::open(&events_dir(out))?,
             dataset: Dataset::open(&tensors_of_row(out, winner)?)?,
-            models: RunModels::open(&sweep::trial_dir(out, best.trial))?,
+            models: RunModels::open(&best.dir(out))?,
             chance: sweep::no_better_than_chance(sweep, &best)?,
             rows,
             best,

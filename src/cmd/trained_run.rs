@@ -31,8 +31,9 @@ pub(super) fn score(
 
 /// Where the model of the run in `dir` comes from, which was found by way of `results`.
 pub(super) fn model_origin(dir: &Path, results: &Path) -> ModelOrigin {
-    // A trial is two directories below its sweep.
-    let sweeps = [Some(results), dir.parent().and_then(Path::parent)];
+    // A trial is two directories below its sweep, and an ensemble one.
+    let above = dir.parent();
+    let sweeps = [Some(results), above, above.and_then(Path::parent)];
     let events = sweeps.into_iter().flatten().find_map(|sweep| {
         manifest::read::<StoreSummary>(&sweep::events_dir(sweep), EVENTS_FORMAT).ok()
     });

@@ -73,12 +73,12 @@ pub(super) fn run_to_end(
     Ok(is_over)
 }
 
-/// Fits the best trial of `sweep`, whose trials have all ended, again on all that was decided by the
+/// Fits the model of `sweep` that answers, whose trials have all ended, again on all that was decided by the
 /// log's end, and leaves that in `out`; whether it came to its end.
 pub(super) fn refit_best(sweep: &SweepFolder, out: &Path) -> Result<bool> {
     let stop = stop_signal()?;
     let is_stopped = || stop.load(Ordering::Relaxed);
-    let say = || "the best trial is fitted again, on all holds of the log".to_owned();
+    let say = || "the model that answers is fitted again, on all holds of the log".to_owned();
     let fitted = output::with_progress_notes(say, || sweep::refit_best(sweep, out, &is_stopped));
     if fitted.is_err() && is_stopped() {
         output::note("stopped; the same command goes on from there");

@@ -37,7 +37,7 @@ pub(super) const REPORT_SCRIPT: &str =
 
 /// What a DAG leaves in its directory, apart from files that begin with `pipeline.`; in the order
 /// of moving, the configuration last.
-pub(super) const LEFT_BY_DAG: [&str; 19] = [
+pub(super) const LEFT_BY_DAG: [&str; 20] = [
     "best.json",
     "bestmodel.info",
     "selection.json",
@@ -55,6 +55,7 @@ pub(super) const LEFT_BY_DAG: [&str; 19] = [
     "table",
     "tensors",
     "trials",
+    "ensemble",
     manifest::FILE,
     config::FILE,
 ];

@@ -124,10 +124,15 @@ impl ReportInputs {
 
     /// Reads what was chosen and how good it is from the directory `results`.
     fn read_results(&mut self, results: &Path) -> Result<()> {
-        let run = match &self.best {
-            Some(best) => Some(sweep::trial_dir(results, best.trial)),
-            None => self.run.clone(),
-        };
+        let mut run = self.run.clone();
+        if let Some(best) = &mut self.best {
+            let written: Option<BestModel> = read_if_there(&results.join(sweep::BEST_FILE))?;
+            best.ensemble = written
+                .filter(|written| written.trial == best.trial)
+                .and_then(|written| written.ensemble);
+            self.run = Some(best.judged_dir(&self.dir, results));
+            run = Some(best.dir(results));
+        }
         if let Some(run) = run {
             self.evaluation = read_if_there(&evaluation_path(&run, SplitSide::Test))?;
         }
@@ -162,8 +167,6 @@ impl ReportInputs {
     /// Chooses the best trial among `results`.
     fn choose(&mut self, results: Vec<TrialResult>) {
         self.best = BestModel::choose(self.metric(), results).ok();
-        let chosen = self.best.as_ref();
-        self.run = chosen.map(|best| sweep::trial_dir(&self.dir, best.trial));
     }
 
     fn add_row(&mut self, row: &TrialRow, results: &mut Vec<TrialResult>) {

@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, Result};
 use serde::{Deserialize, Serialize};
 
-use super::paths::{BEST_FILE, trial_dir};
+use super::ensemble_choice::EnsembleChoice;
+use super::paths::{BEST_FILE, ensemble_dir, trial_dir};
 use super::trial_row::TrialRow;
 use crate::config::{Goal, Metric, MetricName};
 use crate::error::hinted;
@@ -81,6 +82,9 @@ pub struct BestModel {
     pub metric: Metric,
     /// Its value.
     pub value: f64,
+    /// The trials that answer together in its place, where these are better.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ensemble: Option<EnsembleChoice>,
     /// Every trial, the failed ones too.
     pub trials: Vec<TrialResult>,
 }
@@ -111,8 +115,24 @@ impl BestModel {
             trial,
             metric: metric.clone(),
             value,
+            ensemble: None,
             trials,
         })
+    }
+
+    /// Where the model that answers is in the directory of results `dir`: the ensemble, once it is
+    /// made, else the best trial.
+    pub fn dir(&self, dir: &Path) -> PathBuf {
+        self.judged_dir(dir, dir)
+    }
+
+    /// The same where the trials are in `dir`, and what was made of them later is in `out`.
+    pub fn judged_dir(&self, dir: &Path, out: &Path) -> PathBuf {
+        let ensemble = ensemble_dir(out);
+        if self.ensemble.is_some() && ensemble.join(manifest::FILE).is_file() {
+            return ensemble;
+        }
+        trial_dir(dir, self.trial)
     }
 }
 
@@ -129,14 +149,12 @@ fn best_by(metric: &Metric, trials: &[TrialResult]) -> Option<(usize, f64)> {
         .map(|(trial, (value, _))| (trial, value))
 }
 
-/// The run that `path` means: a run itself, or the best trial of a sweep's directory.
+/// The run that `path` means: a run itself, or what answers of a sweep's directory, its best trial or
+/// its ensemble.
 pub fn resolve_run(path: &Path) -> Result<PathBuf> {
     let best = path.join(BEST_FILE);
     if best.is_file() {
-        return Ok(trial_dir(
-            path,
-            manifest::read_json::<BestModel>(&best)?.trial,
-        ));
+        return Ok(manifest::read_json::<BestModel>(&best)?.dir(path));
     }
     if path.join(manifest::FILE).is_file() || path.join(crate::config::FILE).is_file() {
         return Ok(path.to_owned());

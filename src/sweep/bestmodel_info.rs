@@ -7,6 +7,7 @@ use anyhow::{Context as _, Result};
 
 use super::best_model::{BestModel, TrialResult};
 use super::choice::SplitChoice;
+use super::ensemble_choice::EnsembleChoice;
 use super::outcome::{TrialOutcome, TrialOutcomes};
 use super::paths::{BEST_FILE, INFO_FILE, trial_dir};
 use super::trial_row::{hyper_parameters, plain_value};
@@ -24,15 +25,15 @@ pub fn write_best_model(dir: &Path, out: &Path, best: &BestModel) -> Result<()> 
     )
 }
 
-/// What is known of the best trial: why it was chosen, its scores on the test samples where it was
-/// evaluated on them, its hyper-parameters, where its model is. In `out` are those scores, and the
-/// model fitted again.
+/// What is known of the best trial: why it was chosen, the hyper-parameters; where the model is that
+/// answers, it or an ensemble, and the scores on the test samples where that was evaluated on them. In
+/// `out` are those scores, the ensemble, and the model fitted again.
 pub fn best_model_info(dir: &Path, out: &Path, best: &BestModel) -> Result<String> {
-    let run = trial_dir(dir, best.trial);
-    let later = trial_dir(out, best.trial);
+    let run = best.judged_dir(dir, out);
+    let later = best.dir(out);
     let models = RunModels::open_both(&run, &refit_dir(&later))?;
     let trained = models.judged;
-    let relative = trial_dir(Path::new(""), best.trial);
+    let relative = later.strip_prefix(out).unwrap_or(&later).to_owned();
     let chosen = best.trials.iter().find(|trial| trial.trial == best.trial);
     let epoch = chosen.and_then(TrialResult::best_epoch);
     let failed: Vec<&TrialResult> = best
@@ -48,6 +49,10 @@ pub fn best_model_info(dir: &Path, out: &Path, best: &BestModel) -> Result<Strin
     info.add("value", best.value);
     if let Some(epoch) = epoch {
         info.add("epoch", epoch.epoch);
+    }
+    if let Some(ensemble) = &best.ensemble {
+        info.add("ensemble", member_words(ensemble));
+        info.add("ensemble_value", ensemble.value);
     }
     info.add("model", relative.join(trained.file).display());
     info.add("model_sha256", trained.sha256);
@@ -87,6 +92,15 @@ impl InfoLines {
         let value = value.to_string();
         self.text += &format!("{}{key} = {}\n", self.prefix, escape::value(&value));
     }
+}
+
+/// The trials that answer together, with their kinds.
+fn member_words(ensemble: &EnsembleChoice) -> String {
+    let members = ensemble.trials.iter();
+    let words: Vec<String> = members
+        .map(|member| format!("{} {}", member.trial, member.model))
+        .collect();
+    words.join(", ")
 }
 
 /// A trial without a model, and why.

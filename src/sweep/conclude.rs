@@ -12,6 +12,7 @@ use super::best_trial::BestTrial;
 use super::bestmodel_info::write_best_model;
 use super::choice::{SplitChoice, choose_pipelines};
 use super::csv_table::csv_table;
+use super::ensemble_choice::best_of_each_kind;
 use super::folder::{SWEEP, SweepFolder, sweep_key};
 use super::outcome::TrialOutcomes;
 use super::paths::{
@@ -81,6 +82,7 @@ fn needed_files<'a>(
 
     if let Some(best) = best_model {
         let row = row_of_trial(rows, best.trial)?;
+        needed.add(&source_dir(sweep, row)?, &["*"]);
         let of_network = [
             "manifest.json",
             "model.safetensors",
@@ -94,8 +96,11 @@ fn needed_files<'a>(
         } else {
             &["*"]
         };
+        let mut outcomes = TrialOutcomes::from_rows(rows.to_vec());
+        for trial in best_of_each_kind(&best.metric, best.trial, &mut outcomes)? {
+            needed.add(&trial_dir(&sweep.dir, trial.trial), of_trial);
+        }
         needed.add(&trial_dir(&sweep.dir, best.trial), of_trial);
-        needed.add(&source_dir(sweep, row)?, &["*"]);
     }
 
     for row in best_pipelines {
@@ -224,14 +229,14 @@ fn evaluate_network(
     let row = row_of_trial(rows, best.trial)?;
     let dataset = trial_dataset_side(sweep, &row.trial_config()?, SplitSide::Test)?;
     let evaluation = evaluate_run(
-        &TrainedModel::open(&trial_dir(&sweep.dir, best.trial))?,
+        &TrainedModel::open(&best.judged_dir(&sweep.dir, out))?,
         &dataset,
         SplitSide::Test,
         sweep.config.evaluation.resamples,
         None,
     )?;
 
-    let beside = trial_dir(out, best.trial);
+    let beside = best.dir(out);
     fs_err::create_dir_all(&beside)?;
     manifest::write_json(&evaluation_path(&beside, SplitSide::Test), &evaluation)?;
     write_best_model(&sweep.dir, out, &best)?;

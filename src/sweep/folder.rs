@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::given_points::{GivenPoints, POINTS_FILE};
 use super::paths::{
-    BEST_FILE, INFO_FILE, LOG_FILE, ROWS_FILE, SELECTION_FILE, TABLE_FILE, queue_dir,
+    BEST_FILE, INFO_FILE, LOG_FILE, ROWS_FILE, SELECTION_FILE, TABLE_FILE, ensemble_dir, queue_dir,
 };
 use super::rounds;
 use super::trial_row::TrialRow;
@@ -221,5 +221,6 @@ fn clear_results(dir: &Path) -> Result<()> {
         POINTS_FILE,
     ];
     let results = names.map(|name| dir.join(name));
-    files::remove_all(results.into_iter().chain([queue_dir(dir)]))
+    let directories = [queue_dir(dir), ensemble_dir(dir)];
+    files::remove_all(results.into_iter().chain(directories))
 }

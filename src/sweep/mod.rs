@@ -10,6 +10,7 @@ mod choice;
 mod conclude;
 mod csv_table;
 mod deadline;
+mod ensemble_choice;
 mod fill_queue;
 mod folder;
 mod given_points;
@@ -47,6 +48,7 @@ pub use chance::no_better_than_chance;
 pub use choice::{SplitChoice, choose_pipelines};
 pub use conclude::{EvaluatedChoices, conclude_parts, evaluate_choices, lost_row};
 pub use csv_table::csv_line;
+pub use ensemble_choice::{EnsembleChoice, TrialOfKind};
 pub use folder::{SWEEP, SweepFolder, SweepPlan, check_sweep_place};
 pub use given_points::{GivenPoint, GivenPoints, PointAgent, is_usable_id, is_usable_run_id};
 pub use local::{LocalWorkers, run_locally};
@@ -55,8 +57,8 @@ pub use network_draws::{RepeatedDraw, network_trial_count};
 pub use outcome::{TrialOutcome, TrialOutcomes};
 pub use part::{PART_ROWS_FILE, PartEnd, SweepPart, part_at_work, part_rows};
 pub use paths::{
-    BEST_FILE, CHOSEN_FILE, INFO_FILE, LOG_FILE, ROWS_FILE, SELECTION_FILE, events_dir, table_dir,
-    tensors_dir, trial_dir,
+    BEST_FILE, CHOSEN_FILE, INFO_FILE, LOG_FILE, ROWS_FILE, SELECTION_FILE, ensemble_dir,
+    events_dir, table_dir, tensors_dir, trial_dir,
 };
 pub use permutation_importance::{FeatureImportance, FeatureImportances};
 pub use pipeline_fit::{FitTables, PipelineFit, PipelineTask, TrialPredictions};

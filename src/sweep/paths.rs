@@ -72,6 +72,11 @@ pub fn tensors_dir(dir: &Path, settings: &TensorSettings) -> PathBuf {
     dir.join("tensors").join(name)
 }
 
+/// The models that answer together, of the sweep in `dir`, where these are better than the best alone.
+pub fn ensemble_dir(dir: &Path) -> PathBuf {
+    dir.join("ensemble")
+}
+
 /// The directory of `trial` of the sweep in `dir`.
 pub fn trial_dir(dir: &Path, trial: usize) -> PathBuf {
     let name = format!("trial-{trial:04}");

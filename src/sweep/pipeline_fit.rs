@@ -405,7 +405,7 @@ impl FittedFolds {
 }
 
 /// The scores of what was predicted after all time cuts, pooled.
-fn pooled_scores(predictions: &RollingPredictions) -> ClassScores {
+pub(super) fn pooled_scores(predictions: &RollingPredictions) -> ClassScores {
     let both = |success: f64| [1.0 - success, success];
     let probabilities = predictions.probabilities();
     let probabilities: Vec<f64> = probabilities.into_iter().flat_map(both).collect();

@@ -1,5 +1,5 @@
-//! The best trial over samples of logs → its model fitted again on every hold that was decided by the
-//! log's end, in a directory of its own beside the model that was judged.
+//! The models of a sweep over samples of logs that answer → the same fitted again on every hold that
+//! was decided by the log's end, in a directory of their own beside those that were judged.
 
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -7,28 +7,30 @@ use std::path::Path;
 use anyhow::{Context as _, Result};
 
 use super::bestmodel_info::write_best_model;
+use super::ensemble_choice::EnsembleChoice;
 use super::folder::SweepFolder;
 use super::outcome::TrialOutcomes;
-use super::paths::trial_dir;
+use super::paths::{ensemble_dir, trial_dir};
 use super::pipeline_fit::{PipelineFit, PipelineTask};
 use super::results::best_of_outcomes;
-use super::trial_config::TrialModel;
+use super::trial_config::{TrialConfig, TrialModel};
 use super::trial_data::trial_dataset;
 use crate::config::Threshold;
-use crate::manifest;
 use crate::models::Device;
 use crate::tables::{FeatureTable, sample_features};
 use crate::tensors::{Dataset, SplitSide};
 use crate::training::{
-    Calibration, FIT, FitScores, FitSummary, LearnedHolds, SampleFit, SuccessRates, TrainedModel,
-    TrainingUpdate, later_predictions, refit_dir, refit_key, refit_network,
+    Calibration, ENSEMBLE, EnsembleMember, FIT, FitScores, FitSummary, LearnedHolds, NewEnsemble,
+    RollingPredictions, SampleFit, SuccessRates, TrainedModel, TrainingUpdate, later_predictions,
+    member_dir, pooled_predictions, refit_dir, refit_key, refit_network,
 };
+use crate::{files, manifest};
 
-/// Fits the best of the trials of `sweep`, which have all ended, again on train, validate and test:
-/// that model advises on what comes next. Its scores stay those of the model that never saw the test
-/// side. It stands in `out`, as it would in the sweep's own directory. What an earlier call left is
-/// gone on from, and what it finished is left as it is. Where the best model was removed, and over
-/// tables, nothing is fitted again.
+/// Fits the model of `sweep` that answers again on train, validate and test: that one advises on what
+/// comes next. It is the best of the trials, which have all ended, or the best of each kind together.
+/// Its scores stay those of the model that never saw the test side. It stands in `out`, as it would
+/// in the sweep's own directory. What an earlier call left is gone on from, and what it finished is
+/// left as it is. Where the best model was removed, and over tables, nothing is fitted again.
 ///
 /// # Errors
 /// Fails where the samples are not what they were, and where it was stopped, as `is_stopped` said.
@@ -49,52 +51,191 @@ pub fn refit_best(
     let row = outcomes.row_of(best.trial)?;
     let trial = row.context("the best trial has a row")?.trial_config()?;
     let dataset = trial_dataset(sweep, &trial)?;
-    let refit_dir = refit_dir(&trial_dir(out, best.trial));
-    match &trial.model {
-        TrialModel::Network(_) => {
-            let hear = |news: TrainingUpdate<'_>| match news {
-                TrainingUpdate::Batch { .. } if is_stopped() => ControlFlow::Break(()),
-                _ => ControlFlow::Continue(()),
-            };
-            refit_network(&dataset, &dir, &refit_dir, &Device::Cpu, hear)?;
+    let refit = Refit {
+        dataset: &dataset,
+        is_stopped,
+    };
+    match &best.ensemble {
+        Some(ensemble) => {
+            let made = make_ensemble(sweep, out, ensemble, &trial)?;
+            refit.refit_ensemble(&made, ensemble, &trial, &mut outcomes, out)?;
         }
-        TrialModel::Pipeline(task) => {
-            let judged = TrainedModel::open(&dir)?;
-            let key = refit_key(&judged)?;
-            if manifest::finished_key(&refit_dir, FIT).as_ref() != Some(&key) {
-                let scores = manifest::read::<FitSummary>(&dir, FIT)?.body.scores;
-                let threshold = trial.written.training.threshold;
-                let fit = refit_pipeline(&dataset, task, &judged, scores, threshold, is_stopped)?;
-                fit.write(&refit_dir, &trial.written, &key)?;
-            }
-        }
+        None => refit.refit_trial(&trial, &dir, &refit_dir(&trial_dir(out, best.trial)))?,
     }
     write_best_model(&sweep.dir, out, &best)
 }
 
-/// The pipeline of `task` on all sides of `dataset`. `judged` is the one that was judged, and came to
-/// `scores`.
-fn refit_pipeline(
-    dataset: &Dataset,
-    task: &PipelineTask,
-    judged: &TrainedModel,
-    scores: FitScores,
-    threshold: Threshold,
-    is_stopped: &(dyn Fn() -> bool + Sync),
-) -> Result<PipelineFit> {
-    let tables: Vec<FeatureTable> = SplitSide::ALL
+/// Puts copies of the models of `ensemble` side by side in `out`, as one model. What an earlier call
+/// has finished is left as it is.
+fn make_ensemble(
+    sweep: &SweepFolder,
+    out: &Path,
+    ensemble: &EnsembleChoice,
+    best: &TrialConfig,
+) -> Result<TrainedModel> {
+    let mut models = Vec::with_capacity(ensemble.trials.len());
+    for member in &ensemble.trials {
+        models.push(TrainedModel::open(&trial_dir(&sweep.dir, member.trial))?);
+    }
+    let keys: Vec<(&str, &str)> = models
         .iter()
-        .map(|side| sample_features(dataset, *side))
-        .collect::<Result<_>>()?;
-    let predictions = later_predictions(judged, dataset)?;
+        .map(|model| (model.key.as_str(), model.sha256.as_str()))
+        .collect();
+    let key = manifest::key(&("ensemble", keys))?;
+    let dir = ensemble_dir(out);
+    if manifest::finished_key(&dir, ENSEMBLE).as_ref() == Some(&key) {
+        return TrainedModel::open(&dir);
+    }
+
+    files::remove_all([dir.clone()])?;
+    for member in &ensemble.trials {
+        let copy = member_dir(&dir, member.trial);
+        copy_files(&trial_dir(&sweep.dir, member.trial), &copy)?;
+    }
+    let predictions = pooled_predictions(&models)?.context("they are of the same holds")?;
+    let first = models.first().context("an ensemble has members")?;
     let samples = SampleFit {
-        tensors: judged.tensors.clone(),
-        tensors_key: judged.tensors_key.clone(),
-        rates: SuccessRates::learn(dataset, &SplitSide::ALL)?,
-        learned: LearnedHolds::new(dataset, &SplitSide::ALL)?,
-        calibration: Calibration::fit(&predictions, threshold),
-        seed: judged.seed,
+        tensors: first.tensors.clone(),
+        tensors_key: first.tensors_key.clone(),
+        rates: first.rates.clone(),
+        learned: first.learned.clone(),
+        calibration: Calibration::fit(&predictions, best.written.training.threshold),
+        seed: first.seed,
     };
-    let table = FeatureTable::concat(&tables);
-    task.refit(&table, samples, scores, predictions, is_stopped)
+    let made = NewEnsemble {
+        members: listed_members(ensemble, &models),
+        samples,
+        predictions,
+    };
+    made.write(&dir, &best.written, &key)
+}
+
+/// Copies the files of a trial, but nothing that stands in directories beside them.
+fn copy_files(from: &Path, to: &Path) -> Result<()> {
+    fs_err::create_dir_all(to)?;
+    for entry in fs_err::read_dir(from)? {
+        let entry = entry?;
+        if entry.file_type()?.is_file() {
+            fs_err::copy(entry.path(), to.join(entry.file_name()))?;
+        }
+    }
+    files::sync_directory(to)
+}
+
+/// The trials of `ensemble`, of which these are the models.
+fn listed_members(ensemble: &EnsembleChoice, models: &[TrainedModel]) -> Vec<EnsembleMember> {
+    let mut members = Vec::with_capacity(models.len());
+    for (member, model) in ensemble.trials.iter().zip(models) {
+        members.push(EnsembleMember {
+            trial: member.trial,
+            model: member.model.clone(),
+            sha256: model.sha256.clone(),
+        });
+    }
+    members
+}
+
+/// Fits models again on all sides of their samples.
+struct Refit<'a> {
+    dataset: &'a Dataset,
+    is_stopped: &'a (dyn Fn() -> bool + Sync),
+}
+
+impl Refit<'_> {
+    /// Fits the model of `trial` in `dir` again, into `refit_dir`.
+    fn refit_trial(&self, trial: &TrialConfig, dir: &Path, refit_dir: &Path) -> Result<()> {
+        match &trial.model {
+            TrialModel::Network(_) => {
+                let hear = |news: TrainingUpdate<'_>| match news {
+                    TrainingUpdate::Batch { .. } if (self.is_stopped)() => ControlFlow::Break(()),
+                    _ => ControlFlow::Continue(()),
+                };
+                refit_network(self.dataset, dir, refit_dir, &Device::Cpu, hear)?;
+            }
+            TrialModel::Pipeline(task) => {
+                let judged = TrainedModel::open(dir)?;
+                let key = refit_key(&judged)?;
+                if manifest::finished_key(refit_dir, FIT).as_ref() != Some(&key) {
+                    let scores = manifest::read::<FitSummary>(dir, FIT)?.body.scores;
+                    let threshold = trial.written.training.threshold;
+                    let fit = self.refit_pipeline(task, &judged, scores, threshold)?;
+                    fit.write(refit_dir, &trial.written, &key)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The pipeline of `task` on all sides. `judged` is the one that was judged, and came to
+    /// `scores`.
+    fn refit_pipeline(
+        &self,
+        task: &PipelineTask,
+        judged: &TrainedModel,
+        scores: FitScores,
+        threshold: Threshold,
+    ) -> Result<PipelineFit> {
+        let tables: Vec<FeatureTable> = SplitSide::ALL
+            .iter()
+            .map(|side| sample_features(self.dataset, *side))
+            .collect::<Result<_>>()?;
+        let predictions = later_predictions(judged, self.dataset)?;
+        let samples = self.samples_of_all_sides(judged, &predictions, threshold)?;
+        let table = FeatureTable::concat(&tables);
+        task.refit(&table, samples, scores, predictions, self.is_stopped)
+    }
+
+    /// What a model knows that is fitted as `judged` was, but on all sides; `predictions` tell how it
+    /// is read.
+    fn samples_of_all_sides(
+        &self,
+        judged: &TrainedModel,
+        predictions: &RollingPredictions,
+        threshold: Threshold,
+    ) -> Result<SampleFit> {
+        Ok(SampleFit {
+            tensors: judged.tensors.clone(),
+            tensors_key: judged.tensors_key.clone(),
+            rates: SuccessRates::learn(self.dataset, &SplitSide::ALL)?,
+            learned: LearnedHolds::new(self.dataset, &SplitSide::ALL)?,
+            calibration: Calibration::fit(predictions, threshold),
+            seed: judged.seed,
+        })
+    }
+
+    /// Fits each member of `ensemble` again, which `judged` is and stands in `out`.
+    fn refit_ensemble(
+        &self,
+        judged: &TrainedModel,
+        ensemble: &EnsembleChoice,
+        best: &TrialConfig,
+        outcomes: &mut TrialOutcomes,
+        out: &Path,
+    ) -> Result<()> {
+        let dir = ensemble_dir(out);
+        let refitted = refit_dir(&dir);
+        let key = refit_key(judged)?;
+        if manifest::finished_key(&refitted, ENSEMBLE).as_ref() == Some(&key) {
+            return Ok(());
+        }
+
+        let mut models = Vec::with_capacity(ensemble.trials.len());
+        for member in &ensemble.trials {
+            let row = outcomes.row_of(member.trial)?;
+            let trial = row.context("the trial has a row")?.trial_config()?;
+            let to = member_dir(&refitted, member.trial);
+            self.refit_trial(&trial, &member_dir(&dir, member.trial), &to)?;
+            models.push(TrainedModel::open(&to)?);
+        }
+
+        let predictions = later_predictions(judged, self.dataset)?;
+        let threshold = best.written.training.threshold;
+        let made = NewEnsemble {
+            members: listed_members(ensemble, &models),
+            samples: self.samples_of_all_sides(judged, &predictions, threshold)?,
+            predictions,
+        };
+        made.write(&refitted, &best.written, &key)?;
+        Ok(())
+    }
 }

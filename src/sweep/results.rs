@@ -11,6 +11,7 @@ use super::best_model::{BestModel, TrialResult};
 use super::bestmodel_info::{write_best_model, write_split_choices};
 use super::choice::choose_pipelines;
 use super::csv_table::CsvColumns;
+use super::ensemble_choice::choose_ensemble;
 use super::folder::SweepFolder;
 use super::kept_trials::KeptTrials;
 use super::outcome::{TrialOutcome, TrialOutcomes, network_rows};
@@ -51,8 +52,9 @@ pub(super) fn write_results(
     for row in &networks {
         training::remove_checkpoint(&trial_dir(&sweep.dir, row.trial))?;
     }
-    if let Ok(best) = best_of_outcomes(sweep, &mut outcomes) {
-        write_best_model(&sweep.dir, &sweep.dir, &best)?;
+    let best = best_of_outcomes(sweep, &mut outcomes).ok();
+    if let Some(best) = &best {
+        write_best_model(&sweep.dir, &sweep.dir, best)?;
     }
 
     if !sweep.config.pipelines.is_empty() {
@@ -63,7 +65,7 @@ pub(super) fn write_results(
         }
     }
 
-    remove_other_models(sweep, &outcomes, keep)?;
+    remove_other_models(sweep, &outcomes, best.as_ref(), keep)?;
     write_table(&sweep.dir.join(TABLE_FILE), &mut outcomes)?;
     write_rows(&sweep.dir.join(ROWS_FILE), &mut outcomes)?;
     Ok(outcomes)
@@ -152,24 +154,33 @@ pub(super) fn best_of_outcomes(
             trials.push(TrialResult::from(&outcomes.row(at)?));
         }
     }
-    BestModel::choose(&sweep.config.wandb.sweep.metric, trials)
+    let mut best = BestModel::choose(&sweep.config.wandb.sweep.metric, trials)?;
+    best.ensemble = choose_ensemble(sweep, &best.metric, best.trial, outcomes)?;
+    Ok(best)
 }
 
-/// The best model of the trials over samples of logs that have ended, of whatever kind.
+/// The best model of the trials over samples of logs that have ended, of whatever kind, and those that
+/// answer together in its place.
 ///
 /// # Errors
 /// Fails when none has a value.
 pub fn choose_model(sweep: &SweepFolder, rows: &[TrialRow]) -> Result<BestModel> {
-    let of_logs = rows.iter().filter(|row| !row.config.data.is_given());
-    let trials = of_logs.map(TrialResult::from).collect();
-    BestModel::choose(&sweep.config.wandb.sweep.metric, trials)
+    best_of_outcomes(sweep, &mut TrialOutcomes::from_rows(rows.to_vec()))
 }
 
 /// Removes the models of all but the `keep` best networks, and all that the fits of pipelines left,
-/// but for the `keep` best of each split.
-fn remove_other_models(sweep: &SweepFolder, outcomes: &TrialOutcomes, keep: usize) -> Result<()> {
+/// but for the `keep` best of each split. What answers together in place of `best` stays.
+fn remove_other_models(
+    sweep: &SweepFolder,
+    outcomes: &TrialOutcomes,
+    best: Option<&BestModel>,
+    keep: usize,
+) -> Result<()> {
     let all = outcomes.all();
-    let kept = trials_to_keep(sweep, all, keep);
+    let mut kept = trials_to_keep(sweep, all, keep);
+    if let Some(ensemble) = best.and_then(|best| best.ensemble.as_ref()) {
+        kept.extend(ensemble.trials.iter().map(|member| member.trial));
+    }
 
     for TrialDir { trial, path } in existing_trial_dirs(&sweep.dir)? {
         let Ok(at) = all.binary_search_by_key(&trial, |outcome| outcome.trial) else {
@@ -213,7 +224,9 @@ pub fn clean_up(sweep: &SweepFolder, keep: Option<usize>) -> Result<()> {
         )
     );
     if let Some(keep) = keep {
-        remove_other_models(sweep, &TrialOutcomes::read(sweep)?, keep)?;
+        let mut outcomes = TrialOutcomes::read(sweep)?;
+        let best = best_of_outcomes(sweep, &mut outcomes).ok();
+        remove_other_models(sweep, &outcomes, best.as_ref(), keep)?;
     }
     files::remove_all([queue_dir(&sweep.dir)])
 }

@@ -10,6 +10,8 @@ mod classes;
 mod cluster_weights;
 mod cut_choice;
 mod early_stopping;
+mod ensemble;
+mod ensemble_summary;
 mod epoch;
 mod epoch_times;
 mod evaluate;
@@ -41,6 +43,8 @@ pub use calibration::{Calibration, best_f_measure, choose_threshold};
 pub use checkpoint::{checkpoint_key, copy_checkpoint};
 pub use classes::{ClassScores, class_score};
 pub use cluster_weights::cluster_weights;
+pub use ensemble::{NewEnsemble, pooled_predictions, read_as_member};
+pub use ensemble_summary::{EnsembleMember, member_dir};
 pub use epoch::{Epoch, PooledScores, read_history};
 pub use epoch_times::{EpochTimes, read_epoch_times};
 pub use evaluate::{
@@ -55,7 +59,9 @@ pub use refit::{later_predictions, refit_key, refit_network};
 pub use rolling_predictions::{RollingPrediction, RollingPredictions};
 pub use run::{RunSummary, TrainingRun};
 pub(crate) use run_dir::check_predictions;
-pub use run_dir::{FIT, RUN_FORMAT, evaluation_path, refit_dir, remove_checkpoint, remove_model};
+pub use run_dir::{
+    ENSEMBLE, FIT, RUN_FORMAT, evaluation_path, refit_dir, remove_checkpoint, remove_model,
+};
 pub use run_models::RunModels;
 pub use scores::{Scores, f_measure, logit, sigmoid};
 pub use settings::TrainingSettings;

@@ -24,6 +24,13 @@ pub const FIT: ArtefactFormat = ArtefactFormat {
     rebuild: "poolcast sweep run DIR",
 };
 
+/// Models that answer together.
+pub const ENSEMBLE: ArtefactFormat = ArtefactFormat {
+    name: "ensemble",
+    version: 1,
+    rebuild: "poolcast sweep run DIR",
+};
+
 /// The models that they left.
 pub(super) const MODEL_FORMAT: ArtefactFormat = ArtefactFormat {
     name: "model",
@@ -77,8 +84,11 @@ pub(crate) fn check_predictions(dir: &Path, bytes: &[u8]) -> Result<()> {
     if !dir.join(manifest::FILE).is_file() {
         return Ok(());
     }
-    let is_fit = manifest::format_name(dir)?.as_deref() == Some(FIT.name);
-    let format = if is_fit { FIT } else { RUN_FORMAT };
+    let name = manifest::format_name(dir)?;
+    let of_name = [FIT, ENSEMBLE]
+        .into_iter()
+        .find(|format| name.as_deref() == Some(format.name));
+    let format = of_name.unwrap_or(RUN_FORMAT);
     let listed = manifest::read::<ListedPredictions>(dir, format)?.body;
     ensure!(
         manifest::sha256(bytes) == listed.predictions_sha256,

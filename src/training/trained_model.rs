@@ -1,32 +1,41 @@
-//! A trained model of any kind, open: a network or a pipeline that was fitted to samples of logs,
-//! and what it says of samples and of holds.
+//! A trained model of any kind, open: a network, a pipeline that was fitted to samples of logs, or
+//! several of these that answer together, and what it says of samples and of holds.
 
 use std::path::{Path, PathBuf};
 
-use anyhow::Result;
+use anyhow::{Result, ensure};
 
 use super::answer_thresholds::AnswerThresholds;
 use super::baselines::SuccessRates;
 use super::calibration::Calibration;
+use super::ensemble_summary::EnsembleSummary;
 use super::learned_holds::LearnedHolds;
 use super::pipeline_run::PipelineRun;
 use super::rolling_predictions::RollingPredictions;
 use super::run::TrainingRun;
-use super::run_dir::{FIT, MODEL_FILE};
+use super::run_dir::{ENSEMBLE, FIT, MODEL_FILE};
 use super::samples::SplitSamples;
 use super::score::score_samples;
 use super::scores::logit;
 use super::static_range::StaticRange;
-use crate::manifest;
+use crate::error::hinted;
 use crate::models::{Device, Model, SampleBatch};
 use crate::pipelines::{FittedPipeline, PIPELINE_FILE};
 use crate::tables::{FeatureTable, hold_features, sample_features};
 use crate::tensors::{Dataset, SplitSide, TensorSettings};
+use crate::{files, manifest};
+
+/// A member of an ensemble says no more than that one outcome is so many times likelier than the
+/// other, so that none outvotes all others.
+const MOST_ODDS: f64 = 500.0;
+
+/// The largest manifest of an ensemble.
+const MOST_MANIFEST_BYTES: u64 = 16 << 20;
 
 /// A trained model of any kind.
 #[derive(Debug)]
 pub struct TrainedModel {
-    /// The name of its architecture, or of the pipeline.
+    /// The name of its architecture, of the pipeline, or `ensemble`.
     pub name: String,
     /// The digest of everything it was made from.
     pub key: String,
@@ -56,6 +65,8 @@ pub struct TrainedModel {
 enum Learner {
     Network(Box<LearnedNetwork>),
     Pipeline(Box<FittedPipeline>),
+    /// The mean of what these say.
+    Ensemble(Vec<TrainedModel>),
 }
 
 /// A network, and between what the static features lay that it has seen.
@@ -75,7 +86,7 @@ pub struct EncodedHolds<'a> {
 }
 
 impl TrainedModel {
-    /// Opens the run, or the fit of a pipeline, in `dir`.
+    /// Opens the run, the fit of a pipeline, or the ensemble, in `dir`.
     ///
     /// # Errors
     /// Fails when the training did not finish, when a file is not the one its manifest speaks of,
@@ -85,6 +96,9 @@ impl TrainedModel {
         let format = manifest::format_name(dir).ok().flatten();
         if format.as_deref() == Some(FIT.name) {
             return Ok(TrainedModel::from_pipeline(dir, PipelineRun::open(dir)?));
+        }
+        if format.as_deref() == Some(ENSEMBLE.name) {
+            return TrainedModel::open_ensemble(dir);
         }
         Ok(TrainedModel::from_network(dir, TrainingRun::open(dir)?))
     }
@@ -128,6 +142,63 @@ impl TrainedModel {
         }
     }
 
+    fn open_ensemble(dir: &Path) -> Result<TrainedModel> {
+        let found = manifest::read::<EnsembleSummary>(dir, ENSEMBLE)?;
+        let bytes = files::read_artefact(&dir.join(manifest::FILE), MOST_MANIFEST_BYTES)?;
+        let EnsembleSummary {
+            members, samples, ..
+        } = found.body;
+        let mut models = Vec::with_capacity(members.len());
+        for member in members {
+            // An ensemble has no ensembles, and so an end.
+            let path = member.dir(dir);
+            let is_ensemble = manifest::format_name(&path)?.as_deref() == Some(ENSEMBLE.name);
+            let hint = "make the ensemble anew with `poolcast sweep evaluate DIR`";
+            let message = || format!("`{}` is no member of its ensemble", path.display());
+            ensure!(!is_ensemble, hinted(message(), hint));
+
+            let model = TrainedModel::open(&path)?;
+            let is_same = model.sha256 == member.sha256 && model.tensors == samples.tensors;
+            ensure!(is_same, hinted(message(), hint));
+            models.push(model);
+        }
+        ensure!(
+            !models.is_empty(),
+            "the ensemble in `{}` has no members",
+            dir.display()
+        );
+
+        Ok(TrainedModel {
+            name: ENSEMBLE.name.to_owned(),
+            key: found.key,
+            tensors: samples.tensors,
+            tensors_key: samples.tensors_key,
+            rates: samples.rates,
+            learned: samples.learned,
+            calibration: samples.calibration,
+            seed: samples.seed,
+            file: manifest::FILE,
+            sha256: manifest::sha256(&bytes),
+            dir: dir.to_owned(),
+            learner: Learner::Ensemble(models),
+        })
+    }
+
+    /// The models that answer together; none for a model of another kind.
+    pub fn members(&self) -> &[TrainedModel] {
+        match &self.learner {
+            Learner::Ensemble(members) => members,
+            Learner::Network(_) | Learner::Pipeline(_) => &[],
+        }
+    }
+
+    /// What it says as a member of an ensemble, where it alone has this `logit`.
+    pub(super) fn voted_logit(&self, logit: f32) -> f32 {
+        let most = MOST_ODDS.ln();
+        let read = f64::from(logit) / self.calibration.temperature;
+        read.clamp(-most, most) as f32
+    }
+
     /// From which probability on its answers were right with each of `precisions`, on holds that
     /// came after what was learned.
     ///
@@ -150,9 +221,13 @@ impl TrainedModel {
         RollingPredictions::read(&self.dir)
     }
 
-    /// The same with its network, if it is one, on `device`.
+    /// The same with its networks on `device`.
     pub fn on_device(self, device: &Device) -> TrainedModel {
         let learner = match self.learner {
+            Learner::Ensemble(members) => {
+                let on_device = |member: TrainedModel| member.on_device(device);
+                Learner::Ensemble(members.into_iter().map(on_device).collect())
+            }
             Learner::Network(network) => Learner::Network(Box::new(LearnedNetwork {
                 model: network.model.on_device(device),
                 static_range: network.static_range,
@@ -176,6 +251,9 @@ impl TrainedModel {
             Learner::Pipeline(pipeline) => {
                 success_logits(pipeline, &sample_features(dataset, side)?)
             }
+            Learner::Ensemble(members) => {
+                mean_logits(members, |member| member.side_logits(dataset, side))
+            }
         }
     }
 
@@ -195,6 +273,7 @@ impl TrainedModel {
                 let table = hold_features(&self.tensors, holds.codes, holds.statics);
                 success_logits(pipeline, &table)
             }
+            Learner::Ensemble(members) => mean_logits(members, |member| member.hold_logits(holds)),
         }
     }
 
@@ -203,8 +282,36 @@ impl TrainedModel {
         match &self.learner {
             Learner::Network(network) => network.model.shape.s > 0,
             Learner::Pipeline(_) => true,
+            Learner::Ensemble(members) => members.iter().any(TrainedModel::takes_statics),
         }
     }
+}
+
+/// The mean over `members` of what each says with its calibration, `[n]`.
+fn mean_logits(
+    members: &[TrainedModel],
+    logits_of: impl Fn(&TrainedModel) -> Result<Vec<f32>>,
+) -> Result<Vec<f32>> {
+    let mut voted = Vec::with_capacity(members.len());
+    for member in members {
+        let mut logits = logits_of(member)?;
+        for logit in &mut logits {
+            *logit = member.voted_logit(*logit);
+        }
+        voted.push(logits);
+    }
+    Ok(mean_of_columns(&voted))
+}
+
+/// The mean of columns of equal length, row by row.
+pub(super) fn mean_of_columns(columns: &[Vec<f32>]) -> Vec<f32> {
+    let rows = columns.first().map_or(0, Vec::len);
+    let mut means = Vec::with_capacity(rows);
+    for row in 0..rows {
+        let sum: f32 = columns.iter().map(|column| column[row]).sum();
+        means.push(sum / columns.len() as f32);
+    }
+    means
 }
 
 /// What `pipeline` says of success, the second of two classes, for each row.

@@ -1,0 +1,122 @@
+//! The trials of a sweep over samples of logs → those that answer together: the best of each kind of
+//! model, where they are better on later holds than the best trial alone.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use anyhow::{Context as _, Result};
+use serde::{Deserialize, Serialize};
+
+use super::folder::SweepFolder;
+use super::outcome::TrialOutcomes;
+use super::paths::{PREDICTIONS_FILE, trial_dir};
+use super::pipeline_fit::pooled_scores;
+use crate::config::Metric;
+use crate::manifest;
+use crate::training::{TrainedModel, pooled_predictions, read_as_member};
+
+/// Trials that answer together.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct EnsembleChoice {
+    /// What they together come to, by the metric that the best trial was chosen by.
+    pub value: f64,
+    /// The best of each kind, in the order of their kinds.
+    pub trials: Vec<TrialOfKind>,
+}
+
+/// The best trial of its kind.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TrialOfKind {
+    /// Counted from 1.
+    pub trial: usize,
+    /// The name of the network's architecture, or of the pipeline.
+    pub model: String,
+}
+
+/// The best trial of each kind among those that learned from the same samples as the trial `best`,
+/// which is the best by `metric`.
+///
+/// # Errors
+/// Fails where rows cannot be read.
+pub(super) fn best_of_each_kind(
+    metric: &Metric,
+    best: usize,
+    outcomes: &mut TrialOutcomes,
+) -> Result<Vec<TrialOfKind>> {
+    let mut ranked_by_kind: BTreeMap<Arc<str>, Vec<(usize, (f64, f64))>> = BTreeMap::new();
+    for outcome in outcomes.all() {
+        if let Some(rank) = outcome.rank() {
+            let kind = Arc::clone(&outcome.pipeline);
+            let ranked = ranked_by_kind.entry(kind).or_default();
+            ranked.push((outcome.trial, rank));
+        }
+    }
+
+    let row = outcomes.row_of(best)?;
+    let samples = row
+        .context("the best trial has a row")?
+        .trial_config()?
+        .tensors;
+    let mut found = Vec::new();
+    for (kind, mut ranked) in ranked_by_kind {
+        ranked.sort_by(|a, b| metric.goal.order(a.1, b.1).then(a.0.cmp(&b.0)));
+        for (trial, _) in ranked {
+            let row = outcomes.row_of(trial)?;
+            let row = row.context("a trial with a value has a row")?;
+            if row.trial_config()?.tensors == samples {
+                found.push(TrialOfKind {
+                    trial,
+                    model: kind.to_string(),
+                });
+                break;
+            }
+        }
+    }
+    Ok(found)
+}
+
+/// Those that are to answer together, if they are better than the trial `best` alone, which is the
+/// best by `metric`. `None` also where models of fewer than two kinds are there.
+///
+/// # Errors
+/// Fails where models and predictions are there, and are not what they should be.
+pub(super) fn choose_ensemble(
+    sweep: &SweepFolder,
+    metric: &Metric,
+    best: usize,
+    outcomes: &mut TrialOutcomes,
+) -> Result<Option<EnsembleChoice>> {
+    let mut trials = Vec::new();
+    let mut models = Vec::new();
+    let mut alone = None;
+    for trial in best_of_each_kind(metric, best, outcomes)? {
+        let dir = trial_dir(&sweep.dir, trial.trial);
+        // The models of many trials are not kept, and a job that chooses by rows has none.
+        let is_kept = [manifest::FILE, PREDICTIONS_FILE]
+            .iter()
+            .all(|file| dir.join(file).is_file());
+        if !is_kept {
+            continue;
+        }
+        let model = TrainedModel::open(&dir)?;
+        if trial.trial == best {
+            alone = Some(read_as_member(&model)?);
+        }
+        trials.push(trial);
+        models.push(model);
+    }
+
+    let Some(alone) = alone.filter(|_| models.len() > 1) else {
+        return Ok(None);
+    };
+    let Some(together) = pooled_predictions(&models)? else {
+        return Ok(None);
+    };
+    let value = pooled_scores(&together).watched(metric.name);
+    let of_best = pooled_scores(&alone).watched(metric.name);
+    let Some((value, of_best)) = value.zip(of_best) else {
+        return Ok(None);
+    };
+    let is_better = metric.goal.is_gain(value, of_best, 0.0);
+    Ok(is_better.then_some(EnsembleChoice { value, trials }))
+}
