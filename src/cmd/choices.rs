@@ -201,6 +201,8 @@ pub(super) fn print_choices(
     }
     if !sweep.config.data.is_given() {
         let best = sweep::choose_model(sweep, &sweep::trial_rows(sweep)?)?;
+        let together = text::trials::ensemble_text(&best, &sweep.dir);
+        output::print(&together)?;
         let of_best = sweep::no_better_than_chance(sweep, &best)?;
         output::print(&text::trials::chance_text(of_best))?;
     }

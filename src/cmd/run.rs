@@ -269,16 +269,28 @@ impl FinishedSweep {
     /// What came of every stage but the last.
     fn text(&self, evaluation: &ModelEvaluation, config: &Config) -> String {
         format!(
-            "Events\n{}\nSamples of the best trial\n{}\n{}{}\nThe best trial on holds it has not seen\n{}{}the model that advises has learned from {}\neverything is in {}\n",
+            "Events\n{}\nSamples of the best trial\n{}\n{}{}\n{}\n{}{}the model that advises has learned from {}\neverything is in {}\n",
             text::events::summary(&self.store.summary),
             text::tensors::summary(&self.dataset.summary),
             self.networks_text(),
             self.pipelines_text(),
+            self.answering_text(&config.out),
             text::evaluation::summary(evaluation),
             text::trials::chance_text(self.chance),
             text::trials::learned_words(self.advisor()),
             escape::path(&config.out)
         )
+    }
+
+    /// What the scores that follow are of.
+    fn answering_text(&self, out: &Path) -> String {
+        if self.best.ensemble.is_none() {
+            return "The best trial on holds it has not seen".to_owned();
+        }
+        let together = text::trials::ensemble_text(&self.best, out);
+        format!("The best of each kind together on holds they have not seen\n{together}")
+            .trim_end()
+            .to_owned()
     }
 
     /// The trials of networks, a line each; nothing where there are only pipelines.

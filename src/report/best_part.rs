@@ -36,14 +36,26 @@ pub(super) fn best_part(inputs: &ReportInputs) -> ReportPart {
 fn choice_sentence(inputs: &ReportInputs) -> Option<String> {
     let best = inputs.best.as_ref()?;
     let trial = best.trials.iter().find(|trial| trial.trial == best.trial)?;
-    Some(format!(
-        "Trial {} ({}) is the best of {}, chosen by the {}: {:.3}. The samples of the table below had no part in that.",
+    let mut sentence = format!(
+        "Trial {} ({}) is the best of {}, chosen by the {}: {:.3}.",
         best.trial,
         words::shown(&trial.model),
         output::counted(best.trials.len(), "trial"),
         words::metric_title(best.metric.name),
         best.value
-    ))
+    );
+    if let Some(ensemble) = &best.ensemble {
+        sentence.push_str(&format!(
+            " The best trials of {} kinds answer together, as they come to {:.3}: {}.",
+            ensemble.trials.len(),
+            ensemble.value,
+            words::shown(&ensemble.words())
+        ));
+    }
+    if inputs.evaluation.is_some() {
+        sentence.push_str(" The holds of the table below had no part in that.");
+    }
+    Some(sentence)
 }
 
 fn no_scores(inputs: &ReportInputs) -> MissingInput {

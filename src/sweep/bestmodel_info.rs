@@ -7,7 +7,6 @@ use anyhow::{Context as _, Result};
 
 use super::best_model::{BestModel, TrialResult};
 use super::choice::SplitChoice;
-use super::ensemble_choice::EnsembleChoice;
 use super::outcome::{TrialOutcome, TrialOutcomes};
 use super::paths::{BEST_FILE, INFO_FILE, trial_dir};
 use super::trial_row::{hyper_parameters, plain_value};
@@ -51,7 +50,7 @@ pub fn best_model_info(dir: &Path, out: &Path, best: &BestModel) -> Result<Strin
         info.add("epoch", epoch.epoch);
     }
     if let Some(ensemble) = &best.ensemble {
-        info.add("ensemble", member_words(ensemble));
+        info.add("ensemble", ensemble.words());
         info.add("ensemble_value", ensemble.value);
     }
     info.add("model", relative.join(trained.file).display());
@@ -92,15 +91,6 @@ impl InfoLines {
         let value = value.to_string();
         self.text += &format!("{}{key} = {}\n", self.prefix, escape::value(&value));
     }
-}
-
-/// The trials that answer together, with their kinds.
-fn member_words(ensemble: &EnsembleChoice) -> String {
-    let members = ensemble.trials.iter();
-    let words: Vec<String> = members
-        .map(|member| format!("{} {}", member.trial, member.model))
-        .collect();
-    words.join(", ")
 }
 
 /// A trial without a model, and why.

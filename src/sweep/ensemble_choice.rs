@@ -24,6 +24,17 @@ pub struct EnsembleChoice {
     pub trials: Vec<TrialOfKind>,
 }
 
+impl EnsembleChoice {
+    /// The trials and their kinds, in words.
+    pub fn words(&self) -> String {
+        let members = self.trials.iter();
+        let words: Vec<String> = members
+            .map(|member| format!("{} {}", member.trial, member.model))
+            .collect();
+        words.join(", ")
+    }
+}
+
 /// The best trial of its kind.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TrialOfKind {
@@ -31,6 +42,12 @@ pub struct TrialOfKind {
     pub trial: usize,
     /// The name of the network's architecture, or of the pipeline.
     pub model: String,
+}
+
+/// A trial with a value, and what it is compared by.
+struct RankedTrial {
+    trial: usize,
+    rank: (f64, f64),
 }
 
 /// The best trial of each kind among those that learned from the same samples as the trial `best`,
@@ -43,12 +60,12 @@ pub(super) fn best_of_each_kind(
     best: usize,
     outcomes: &mut TrialOutcomes,
 ) -> Result<Vec<TrialOfKind>> {
-    let mut ranked_by_kind: BTreeMap<Arc<str>, Vec<(usize, (f64, f64))>> = BTreeMap::new();
+    let mut by_kind: BTreeMap<Arc<str>, Vec<RankedTrial>> = BTreeMap::new();
     for outcome in outcomes.all() {
         if let Some(rank) = outcome.rank() {
-            let kind = Arc::clone(&outcome.pipeline);
-            let ranked = ranked_by_kind.entry(kind).or_default();
-            ranked.push((outcome.trial, rank));
+            let kind = by_kind.entry(Arc::clone(&outcome.pipeline)).or_default();
+            let trial = outcome.trial;
+            kind.push(RankedTrial { trial, rank });
         }
     }
 
@@ -58,9 +75,10 @@ pub(super) fn best_of_each_kind(
         .trial_config()?
         .tensors;
     let mut found = Vec::new();
-    for (kind, mut ranked) in ranked_by_kind {
-        ranked.sort_by(|a, b| metric.goal.order(a.1, b.1).then(a.0.cmp(&b.0)));
-        for (trial, _) in ranked {
+    for (kind, mut ranked) in by_kind {
+        let order = |a: &RankedTrial, b: &RankedTrial| metric.goal.order(a.rank, b.rank);
+        ranked.sort_by(|a, b| order(a, b).then(a.trial.cmp(&b.trial)));
+        for RankedTrial { trial, .. } in ranked {
             let row = outcomes.row_of(trial)?;
             let row = row.context("a trial with a value has a row")?;
             if row.trial_config()?.tensors == samples {

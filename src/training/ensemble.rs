@@ -76,3 +76,95 @@ impl NewEnsemble {
         TrainedModel::open(dir)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tensors::SplitSide;
+    use crate::training::small_runs::{small_dataset, train_small};
+    use crate::training::{Calibration, member_dir, predict_side};
+
+    /// The ensemble of two small runs in `dir`, and the models that it is of.
+    fn ensemble_of_two(dir: &Path, place: &Path) -> (crate::tensors::Dataset, Vec<TrainedModel>) {
+        let dataset = small_dataset(dir);
+        let mut models = Vec::new();
+        let mut members = Vec::new();
+        for (trial, model) in [(1, "lstm"), (2, "mlp")] {
+            let run = member_dir(place, trial);
+            train_small(&dataset, &run, model);
+            let model = TrainedModel::open(&run).expect("opened");
+            members.push(EnsembleMember {
+                trial,
+                model: model.name.clone(),
+                sha256: model.sha256.clone(),
+            });
+            models.push(model);
+        }
+
+        let predictions = pooled_predictions(&models)
+            .expect("read")
+            .expect("of the same holds");
+        let first = &models[0];
+        let samples = SampleFit {
+            tensors: first.tensors.clone(),
+            tensors_key: first.tensors_key.clone(),
+            rates: first.rates.clone(),
+            learned: first.learned.clone(),
+            calibration: Calibration::fit(&predictions, crate::config::Threshold::At(0.5)),
+            seed: first.seed,
+        };
+        let ensemble = NewEnsemble {
+            members,
+            samples,
+            predictions,
+        };
+        let config = Config::read(&member_dir(place, 1)).expect("read");
+        ensemble.write(place, &config, "a key").expect("written");
+        (dataset, models)
+    }
+
+    #[test]
+    fn its_log_odds_are_the_mean_of_those_of_its_members() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let place = dir.path().join("ensemble");
+        let (dataset, members) = ensemble_of_two(dir.path(), &place);
+        let ensemble = TrainedModel::open(&place).expect("opened");
+        assert_eq!(ensemble.members().len(), 2);
+
+        let side = SplitSide::Test;
+        let log_odds = |p: f64| (p / (1.0 - p)).ln();
+        let first = predict_side(&members[0], &dataset, side).expect("asked");
+        let second = predict_side(&members[1], &dataset, side).expect("asked");
+        let together = predict_side(&ensemble, &dataset, side).expect("asked");
+        assert!(first != second && !together.is_empty());
+        for at in 0..together.len() {
+            let mean = (log_odds(first[at]) + log_odds(second[at])) / 2.0;
+            let found = log_odds(together[at]) * ensemble.calibration.temperature;
+            assert!((mean - found).abs() < 1e-4, "{mean} {found}");
+        }
+
+        let said = ensemble.rolling_predictions().expect("read");
+        let of_first = members[0].rolling_predictions().expect("read");
+        assert_eq!(said.samples, of_first.samples);
+        assert_eq!(said.labels, of_first.labels);
+    }
+
+    #[test]
+    fn members_that_are_others_are_refused() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let place = dir.path().join("ensemble");
+        let (dataset, _) = ensemble_of_two(dir.path(), &place);
+        let second = member_dir(&place, 2);
+
+        fs_err::remove_dir_all(&second).expect("removed");
+        train_small(&dataset, &second, "gru");
+        let refused = TrainedModel::open(&place).expect_err("another model");
+        assert!(refused.to_string().contains("is no member of its ensemble"));
+
+        // An ensemble that holds itself would be opened for ever.
+        fs_err::remove_dir_all(&second).expect("removed");
+        std::os::unix::fs::symlink(&place, &second).expect("linked");
+        let refused = TrainedModel::open(&place).expect_err("itself");
+        assert!(refused.to_string().contains("is no member of its ensemble"));
+    }
+}

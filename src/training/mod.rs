@@ -29,6 +29,8 @@ mod samples;
 mod score;
 mod scores;
 mod settings;
+#[cfg(test)]
+mod small_runs;
 mod state;
 mod static_range;
 mod time_cuts;

@@ -127,45 +127,15 @@ mod tests {
     use std::collections::BTreeMap;
     use std::sync::atomic::{AtomicUsize, Ordering};
 
-    use serde_json::json;
-
     use super::*;
     use crate::training::run_dir::TIMES_FILE;
-    use crate::training::{RunModels, refit_dir, train};
-    use crate::{events, tensors};
+    use crate::training::small_runs::{small_dataset, train_small};
+    use crate::training::{RunModels, refit_dir};
 
     /// Tensors in `dir`, and a run on them in `run`.
     fn trained(dir: &Path) -> Dataset {
-        let keys = BTreeMap::from([
-            ("preprocessing.parameters.j", json!(2)),
-            ("preprocessing.parameters.m", json!(3)),
-            ("preprocessing.parameters.timeframe_len", json!(5)),
-            ("training.parameters.hidden_size", json!(3)),
-            ("training.parameters.batch_size", json!(8)),
-            ("training.checkpoint_minutes", json!(0)),
-            ("epochs", json!(3)),
-        ]);
-        let config = Config::load(None, &keys).expect("a configuration");
-        let store = events::store_of_held_jobs(|job| i64::from(job % 7));
-        let settings = tensors::TensorSettings::from_config(&config).expect("settings");
-        let place = dir.join("tensors");
-        tensors::build(&store, &settings, "events", &place, false, |_| {}).expect("built");
-        let dataset = Dataset::open(&place).expect("opened");
-        let place = RunPlace {
-            dir: &dir.join("run"),
-            config: &config,
-        };
-        let settings = TrainingSettings::from_config(&config).expect("settings");
-        let listen = |_: TrainingUpdate<'_>| ControlFlow::Continue(());
-        train(
-            &dataset,
-            &settings,
-            place,
-            StartMode::New,
-            &Device::Cpu,
-            listen,
-        )
-        .expect("trained");
+        let dataset = small_dataset(dir);
+        train_small(&dataset, &dir.join("run"), "lstm");
         dataset
     }
 

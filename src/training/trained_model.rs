@@ -81,7 +81,7 @@ struct LearnedNetwork {
 pub struct EncodedHolds<'a> {
     /// `[n, m, j]`.
     pub codes: &'a [u8],
-    /// `[n, s]`; empty for a model that takes none.
+    /// `[n, s]`; empty where no model takes any.
     pub statics: &'a [f32],
 }
 
@@ -265,7 +265,11 @@ impl TrainedModel {
                     model,
                     static_range,
                 } = &**network;
-                let mut statics = holds.statics.to_vec();
+                // Other members of an ensemble may take what this one does not.
+                let mut statics = Vec::new();
+                if model.shape.s > 0 {
+                    statics.extend_from_slice(holds.statics);
+                }
                 static_range.clip(&mut statics);
                 model.logits(&SampleBatch::new(&model.shape, holds.codes, &statics)?)
             }

@@ -295,6 +295,7 @@ fn show_best(args: &SweepShowArgs, dir: &Path) -> Result<u8> {
         output::print_json(choices::BEST_SCHEMA_VERSION, row)?;
     } else {
         output::print(&best_text(&sweep, row, rows.len()))?;
+        output::print(&text::trials::ensemble_text(&best, &sweep.dir))?;
         let of_best = sweep::no_better_than_chance(&sweep, &best)?;
         output::print(&text::trials::chance_text(of_best))?;
     }

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::sweep::{ScoreEstimate, SweepFolder, TrialRow};
+use crate::sweep::{BestModel, ScoreEstimate, SweepFolder, TrialRow};
 use crate::training::{Epoch, RunModels, TrainedModel, refit_dir};
 use crate::{escape, output};
 
@@ -52,6 +52,27 @@ pub(in crate::cmd) fn refitted_line(dir: &Path) -> String {
         learned_words(&refitted),
         escape::path(&refit_dir(dir))
     )
+}
+
+/// Which trials of the sweep in `dir` answer together, and where their model is; nothing where the best
+/// trial answers alone.
+pub(in crate::cmd) fn ensemble_text(best: &BestModel, dir: &Path) -> String {
+    let Some(ensemble) = &best.ensemble else {
+        return String::new();
+    };
+    let mut text = format!(
+        "the best of each kind answer together: {} {:.4}, and {:.4} the best alone; trials {}\n",
+        best.metric.name,
+        ensemble.value,
+        best.value,
+        escape::value(&ensemble.words())
+    );
+    let made = best.dir(dir);
+    if made == crate::sweep::ensemble_dir(dir) {
+        text.push_str(&format!("their model is in {}\n", escape::path(&made)));
+        text.push_str(&refitted_line(&made));
+    }
+    text
 }
 
 /// What to do where no trial is better than chance, of whose best this is the ROC-AUC on later holds;
