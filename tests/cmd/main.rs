@@ -11,6 +11,7 @@ mod config;
 mod dag;
 mod digests;
 mod docs;
+mod ensemble;
 mod evaluate;
 mod help;
 mod hostile;

@@ -1,0 +1,136 @@
+//! `poolcast run` where the best of each kind of model answer together.
+
+use std::collections::BTreeMap;
+
+use crate::place::{Outcome, Place};
+
+/// Four kinds of model on one set of samples, of which one takes no static features. Together they are
+/// better than the best alone.
+const FOUR_KINDS: &str = "
+logs: [EventLog.xz]
+out: out
+seed: 2
+runs: 2
+epochs: 3
+preprocessing: {parameters: {j: 3, m: 4, timeframe_len: 600}}
+training: {time_cuts: 2, parameters: {model: {values: [lstm, mlp]}, hidden_size: 4, learning_rate: 0.01, batch_size: 64}}
+wandb: {sweep: {method: grid}}
+pipelines:
+  enet: {runs: 1, parameters: {C: 0.1}}
+  xgb: {runs: 1, parameters: {n_estimators: 20, max_depth: 2}}
+evaluation: {resamples: 50}
+";
+
+const KINDS: &str = "3 enet, 1 lstm, 2 mlp, 4 xgb";
+
+fn place() -> (Place, Outcome) {
+    let place = Place::with_log();
+    place.write("kinds.yaml", FOUR_KINDS);
+    let outcome = place.run("run kinds.yaml");
+    assert_eq!(outcome.code, Some(0), "{outcome}");
+    (place, outcome)
+}
+
+/// What stands in the file `name`.
+fn text(place: &Place, name: &str) -> String {
+    fs_err::read_to_string(place.path(name)).expect("read")
+}
+
+/// The values of `bestmodel.info`.
+fn info(place: &Place) -> BTreeMap<String, String> {
+    let lines = text(place, "out/bestmodel.info");
+    let pairs = lines.lines().filter_map(|line| line.split_once(" = "));
+    pairs
+        .map(|(key, value)| (key.to_owned(), value.to_owned()))
+        .collect()
+}
+
+#[test]
+fn the_best_of_each_kind_answer_together_where_they_are_better() {
+    let (place, first) = place();
+    assert!(
+        first
+            .stdout
+            .contains("\nThe best of each kind together on holds they have not seen\n"),
+        "{first}"
+    );
+    let said = format!("; trials {KINDS}\ntheir model is in out/ensemble\n");
+    assert!(first.stdout.contains(&said), "{first}");
+
+    let info = info(&place);
+    let value = |key: &str| -> f64 { info[key].parse().expect("a number") };
+    assert_eq!(info["ensemble"], KINDS);
+    assert!(value("ensemble_value") > value("value"), "{info:?}");
+    assert_eq!(info["model"], "ensemble/manifest.json");
+    assert_eq!(info["refitted_model"], "ensemble/refit/manifest.json");
+
+    // Its scores are of the model that did not learn from the test side, in whatever way it is asked.
+    let tensors = fs_err::read_dir(place.path("out/tensors")).expect("listed");
+    let tensors: Vec<_> = tensors.map(|dir| dir.expect("listed").path()).collect();
+    let evaluation = place.json(&format!("evaluate out {} --json", tensors[0].display()));
+    let ensemble = &evaluation["methods"][0];
+    assert_eq!(ensemble["name"], "ensemble");
+    let scores = ensemble["scores"].as_array().expect("scores");
+    let area = scores.iter().find(|score| score["name"] == "roc_auc");
+    assert_eq!(area.expect("an area")["value"], value("test_roc_auc"));
+
+    // The one that was fitted again on all of them answers of what is held now.
+    let manifest: serde_json::Value =
+        serde_json::from_str(&text(&place, "out/ensemble/refit/manifest.json")).expect("JSON");
+    let advice = place.run("advise out --log EventLog.xz --json");
+    assert!(
+        advice
+            .stdout
+            .contains(manifest["key"].as_str().expect("a key")),
+        "{advice}"
+    );
+    let page = text(&place, "out/report.html");
+    assert!(page.contains("The best trials of 4 kinds answer together"));
+
+    let shown = place.stdout("sweep best out");
+    assert!(
+        shown.contains("their model is in out/ensemble\n"),
+        "{shown}"
+    );
+}
+
+#[test]
+fn what_answers_together_stays_and_comes_to_the_same_bytes() {
+    let (place, _) = place();
+    let timeless = || {
+        let mut files = place.files("out");
+        files.retain(|name, _| name != "status.log" && !name.ends_with("times.jsonl"));
+        files
+    };
+    let before = timeless();
+
+    place.stdout("sweep cleanup out --keep 1");
+    let left = timeless();
+    for trial in 1..=4 {
+        assert!(
+            left.contains_key(&format!("trials/trial-{trial:04}/manifest.json")),
+            "trial {trial} has no model any more"
+        );
+    }
+
+    // A refit that was killed is made whole.
+    for gone in [
+        "ensemble/refit/manifest.json",
+        "ensemble/refit/trial-0004/manifest.json",
+    ] {
+        fs_err::remove_file(place.path(&format!("out/{gone}"))).expect("removed");
+    }
+    place.stdout("run kinds.yaml");
+    assert!(timeless() == before, "it is not what it was");
+
+    fs_err::remove_dir_all(place.path("out/ensemble")).expect("removed");
+    place.stdout("sweep evaluate out");
+    let again = timeless();
+    let of_ensemble = |files: &BTreeMap<String, Vec<u8>>| -> BTreeMap<String, Vec<u8>> {
+        let files = files.clone().into_iter();
+        files
+            .filter(|(name, _)| name.starts_with("ensemble/"))
+            .collect()
+    };
+    assert!(of_ensemble(&again) == of_ensemble(&before));
+}
