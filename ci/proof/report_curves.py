@@ -52,8 +52,8 @@ def main():
     blocks = [block for part in answer(program, "report", sweep, "--json")["parts"] for block in part["blocks"]]
     rows = {block["id"]: block["table"]["rows"] for block in blocks if block["kind"] == "figure"}
     with open(f"{sweep}/best.json", encoding="utf-8") as file:
-        trial = json.load(file)["trial"]
-    run = f"{sweep}/trials/trial-{trial:04}"
+        best = json.load(file)
+    run = f"{sweep}/ensemble" if "ensemble" in best else f"{sweep}/trials/trial-{best['trial']:04}"
     (tensors,) = glob.glob(f"{sweep}/tensors/*")
     odds, labels = predictions(program, run, tensors)
 

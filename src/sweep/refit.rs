@@ -21,8 +21,8 @@ use crate::tables::{FeatureTable, sample_features};
 use crate::tensors::{Dataset, SplitSide};
 use crate::training::{
     Calibration, ENSEMBLE, EnsembleMember, FIT, FitScores, FitSummary, LearnedHolds, NewEnsemble,
-    RollingPredictions, SampleFit, SuccessRates, TrainedModel, TrainingUpdate, later_predictions,
-    member_dir, pooled_predictions, refit_dir, refit_key, refit_network,
+    RollingPredictions, SampleFit, SuccessRates, TrainedModel, TrainingUpdate, copy_training,
+    later_predictions, member_dir, pooled_predictions, refit_dir, refit_key, refit_network,
 };
 use crate::{files, manifest};
 
@@ -90,7 +90,7 @@ fn make_ensemble(
     files::remove_all([dir.clone()])?;
     for member in &ensemble.trials {
         let copy = member_dir(&dir, member.trial);
-        copy_files(&trial_dir(&sweep.dir, member.trial), &copy)?;
+        copy_training(&trial_dir(&sweep.dir, member.trial), &copy)?;
     }
     let predictions = pooled_predictions(&models)?.context("they are of the same holds")?;
     let first = models.first().context("an ensemble has members")?;
@@ -108,18 +108,6 @@ fn make_ensemble(
         predictions,
     };
     made.write(&dir, &best.written, &key)
-}
-
-/// Copies the files of a trial, but nothing that stands in directories beside them.
-fn copy_files(from: &Path, to: &Path) -> Result<()> {
-    fs_err::create_dir_all(to)?;
-    for entry in fs_err::read_dir(from)? {
-        let entry = entry?;
-        if entry.file_type()?.is_file() {
-            fs_err::copy(entry.path(), to.join(entry.file_name()))?;
-        }
-    }
-    files::sync_directory(to)
 }
 
 /// The trials of `ensemble`, of which these are the models.

@@ -62,7 +62,8 @@ pub use rolling_predictions::{RollingPrediction, RollingPredictions};
 pub use run::{RunSummary, TrainingRun};
 pub(crate) use run_dir::check_predictions;
 pub use run_dir::{
-    ENSEMBLE, FIT, RUN_FORMAT, evaluation_path, refit_dir, remove_checkpoint, remove_model,
+    ENSEMBLE, FIT, RUN_FORMAT, copy_training, evaluation_path, refit_dir, remove_checkpoint,
+    remove_model,
 };
 pub use run_models::RunModels;
 pub use scores::{Scores, f_measure, logit, sigmoid};

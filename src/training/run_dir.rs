@@ -6,6 +6,7 @@ use anyhow::{Result, ensure};
 use serde::Deserialize;
 
 use crate::error::hinted;
+use crate::pipelines::PIPELINE_FILE;
 use crate::shard::ArtefactFormat;
 use crate::tensors::SplitSide;
 use crate::{files, manifest};
@@ -101,6 +102,28 @@ pub(crate) fn check_predictions(dir: &Path, bytes: &[u8]) -> Result<()> {
         )
     );
     Ok(())
+}
+
+/// Copies the model of the finished training or fit in `from`, with what says how it went, to `to`, which
+/// is new. What came later, such as scores, is not copied.
+pub fn copy_training(from: &Path, to: &Path) -> Result<()> {
+    fs_err::create_dir_all(to)?;
+    let names = [
+        crate::config::FILE,
+        MODEL_FILE,
+        PIPELINE_FILE,
+        PREDICTIONS_FILE,
+        METRICS_FILE,
+        HISTORY_FILE,
+        manifest::FILE,
+    ];
+    for name in names {
+        let path = from.join(name);
+        if path.is_file() {
+            fs_err::copy(path, to.join(name))?;
+        }
+    }
+    files::sync_directory(to)
 }
 
 /// Removes what an earlier training left, the manifest first, and what its model scored.

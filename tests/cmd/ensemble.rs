@@ -103,6 +103,7 @@ fn what_answers_together_stays_and_comes_to_the_same_bytes() {
         files
     };
     let before = timeless();
+    assert!(!place.path("out/ensemble/trial-0001/times.jsonl").exists());
 
     place.stdout("sweep cleanup out --keep 1");
     let left = timeless();
