@@ -33,7 +33,9 @@ pub(super) fn score(
 pub(super) fn model_origin(dir: &Path, results: &Path) -> ModelOrigin {
     // A trial is two directories below its sweep, and an ensemble one.
     let above = dir.parent();
-    let sweeps = [Some(results), above, above.and_then(Path::parent)];
+    let of_ensemble = above.filter(|above| sweep::ensemble_dir(above) == dir);
+    let of_trial = above.and_then(Path::parent);
+    let sweeps = [Some(results), of_ensemble, of_trial];
     let events = sweeps.into_iter().flatten().find_map(|sweep| {
         manifest::read::<StoreSummary>(&sweep::events_dir(sweep), EVENTS_FORMAT).ok()
     });
