@@ -181,6 +181,18 @@ impl ReportInputs {
         self.run.as_deref().filter(|_| !self.is_running())
     }
 
+    /// The directory of the best trial, whose model answers alone or with others, once all trials have
+    /// ended; of a run its own.
+    pub fn best_trial_dir(&self) -> Option<PathBuf> {
+        if self.is_running() {
+            return None;
+        }
+        match &self.best {
+            Some(best) => Some(sweep::trial_dir(&self.dir, best.trial)),
+            None => self.run.clone(),
+        }
+    }
+
     /// What the sweep chooses by.
     pub(super) fn metric(&self) -> &Metric {
         &self.config.wandb.sweep.metric

@@ -66,11 +66,11 @@ impl TrackedSource {
     /// Fails for files that cannot be read.
     pub(super) fn best_files(&self) -> Result<Option<BestFiles>> {
         let inputs = ReportInputs::read(self.dir(), true)?;
-        let Some(run_dir) = inputs.best_run() else {
+        let Some(run_dir) = inputs.best_trial_dir() else {
             return Ok(None);
         };
         // Of a DAG whose models were not fetched there is none.
-        let Ok(model) = TrainedModel::open(run_dir) else {
+        let Ok(model) = TrainedModel::open(&run_dir) else {
             return Ok(None);
         };
 
