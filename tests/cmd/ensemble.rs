@@ -6,7 +6,7 @@ use crate::place::{Outcome, Place};
 
 /// Four kinds of model on one set of samples, of which one takes no static features. Together they are
 /// better than the best alone.
-const FOUR_KINDS: &str = "
+pub(crate) const FOUR_KINDS: &str = "
 logs: [EventLog.xz]
 out: out
 seed: 2

@@ -8,6 +8,7 @@ use clap::CommandFactory as _;
 use serde_json::Value;
 
 use crate::collect::generation;
+use crate::ensemble::FOUR_KINDS;
 use crate::place::{Place, queue};
 use crate::policy::planted_log;
 use crate::run::SMALL;
@@ -311,6 +312,13 @@ fn model_documents() -> PrintedKeys {
     )
 }
 
+/// Of a run whose kinds of model answer together.
+fn ensemble_documents() -> PrintedKeys {
+    let place = Place::with_log();
+    place.write("kinds.yaml", FOUR_KINDS);
+    print_all(&place, &["run kinds.yaml --json"])
+}
+
 /// Of a run with networks, one of which fails, and pipelines; of a later one, after which a job gets
 /// another answer.
 fn run_documents() -> PrintedKeys {
@@ -469,6 +477,7 @@ fn every_documented_key_is_printed() {
         log_documents,
         model_documents,
         run_documents,
+        ensemble_documents,
         table_documents,
         running_documents,
         dag_documents,
