@@ -87,6 +87,10 @@ fn the_best_of_each_kind_answer_together_where_they_are_better() {
     let page = text(&place, "out/report.html");
     assert!(page.contains("The best trials of 4 kinds answer together"));
 
+    // A tracker's best run is a trial, and has the model of that trial.
+    let sent = place.stdout("track out --to wandb --dry-run");
+    assert!(sent.contains("pipeline.json"), "{sent}");
+
     let shown = place.stdout("sweep best out");
     assert!(
         shown.contains("their model is in out/ensemble\n"),
