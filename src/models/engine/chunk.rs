@@ -13,7 +13,7 @@ use super::gather::{self, GatherRows, ScatterRows};
 use super::layout::{FlatLayout, PANEL};
 use super::product::{PanelProduct, ProductStart, StridedRows};
 use crate::models::labelled_chunk::{SCORED_ROWS, TRAINED_ROWS};
-use crate::models::simd::{LANES, run_kernel};
+use crate::models::simd::{LANES, run_kernel, run_wide_kernel};
 use crate::models::{AlignedFloats, SampleBatch};
 
 /// Frames whose inputs are multiplied in one go: few enough that their gates are still in a near
@@ -152,7 +152,7 @@ impl ChunkActivations {
         let biases = bias.chunks(gather::MAX_PANELS * PANEL);
 
         for ((gates, table), bias) in gates.zip(tables).zip(biases) {
-            run_kernel(GatherRows {
+            run_wide_kernel(GatherRows {
                 deltas,
                 frames: frames.clone(),
                 rows,
@@ -182,7 +182,7 @@ impl ChunkActivations {
             .zip(bias.chunks_exact(PANEL));
 
         for (gates, (panel, bias)) in gates.zip(panels) {
-            run_kernel(PanelProduct {
+            PanelProduct {
                 out: &mut gates[slots.start * rows * PANEL..],
                 out_row: PANEL,
                 start: ProductStart::Row(bias),
@@ -190,7 +190,8 @@ impl ChunkActivations {
                 a: StridedRows::matrix(states, width),
                 panel,
                 width: PANEL,
-            });
+            }
+            .run();
         }
     }
 
@@ -219,7 +220,7 @@ impl ChunkActivations {
             let gates = &mut gates[slot * rows * PANEL..][..rows * PANEL];
             // The state before frame 0 is zero and adds nothing.
             if !is_first {
-                run_kernel(PanelProduct {
+                PanelProduct {
                     out: gates,
                     out_row: PANEL,
                     start: ProductStart::Existing,
@@ -227,7 +228,8 @@ impl ChunkActivations {
                     a: StridedRows::matrix(states_before, width),
                     panel: weights,
                     width: PANEL,
-                });
+                }
+                .run();
             }
             run_kernel(ActivateGates {
                 gates,
@@ -269,7 +271,7 @@ impl ChunkActivations {
     pub(super) fn scatter_gradient(&self, first_panel: usize, panels: usize, d_table: &mut [f32]) {
         let len = self.frames * self.rows * PANEL;
         let d_gates = &self.layers[0].gates[first_panel * len..][..panels * len];
-        run_kernel(ScatterRows {
+        run_wide_kernel(ScatterRows {
             deltas: &self.deltas,
             rows: self.rows,
             d_gates,

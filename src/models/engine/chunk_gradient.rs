@@ -10,7 +10,7 @@ use super::transposed_weights::TransposedWeights;
 use crate::models::AlignedFloats;
 use crate::models::cross_entropy::cross_entropy;
 use crate::models::labelled_chunk::{LabelledChunk, TRAINED_ROWS};
-use crate::models::simd::{LANES, run_kernel};
+use crate::models::simd::{LANES, run_kernel, run_wide_kernel};
 
 /// The loss of one chunk, and its part of the gradient.
 #[derive(Debug)]
@@ -203,7 +203,7 @@ impl ChunkGradient {
             let d = &own.gates[(panel * m + frames.start) * rows * PANEL..]
                 [..frames.len() * rows * PANEL];
             let in_panel = panel * width * PANEL;
-            run_kernel(OuterProduct {
+            run_wide_kernel(OuterProduct {
                 out: &mut self.dense[ranges.weight_hh.start + in_panel..][..width * PANEL],
                 x: states_before,
                 width,
@@ -214,7 +214,7 @@ impl ChunkGradient {
             if layer > 0 {
                 let inputs = &activations.layers[layer - 1].states
                     [(frames.start + 1) * units..(frames.end + 1) * units];
-                run_kernel(OuterProduct {
+                run_wide_kernel(OuterProduct {
                     out: &mut self.dense[ranges.weight_ih.start + in_panel..][..width * PANEL],
                     x: inputs,
                     width,
@@ -240,7 +240,7 @@ fn multiply_transposed(
             ProductStart::Row(row) => ProductStart::Row(&row[..columns]),
             ProductStart::Existing => ProductStart::Existing,
         };
-        run_kernel(PanelProduct {
+        PanelProduct {
             out: &mut out[index * PANEL..],
             out_row: width,
             start,
@@ -248,7 +248,8 @@ fn multiply_transposed(
             a,
             panel,
             width: columns,
-        });
+        }
+        .run();
     }
 }
 

@@ -9,7 +9,7 @@ use std::ops::Range;
 use pulp::{Simd, WithSimd};
 
 use super::code_deltas::CodeDeltas;
-use crate::models::simd::{multiply_add, vectors, vectors_mut};
+use crate::models::simd::{is_wide, multiply_add, vectors, vectors_mut};
 
 /// Panels that a kernel takes at most.
 pub(super) const MAX_PANELS: usize = 2;
@@ -34,20 +34,30 @@ impl WithSimd for GatherRows<'_> {
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
-        let bias: &[[S::f32s; 4]] = vectors::<S>(self.bias).as_chunks().0;
-        match *bias {
-            [one, two] => self.sum_panels::<S, 2>(simd, [one, two]),
-            [one] => self.sum_panels::<S, 1>(simd, [one]),
-            _ => unreachable!("one or two panels"),
+        if is_wide::<S>() {
+            self.gather::<S, 2>(simd);
+        } else {
+            self.gather::<S, 4>(simd);
         }
     }
 }
 
 impl GatherRows<'_> {
+    /// A row of a panel has `V` vectors.
     #[inline(always)]
-    fn sum_panels<S: Simd, const P: usize>(self, simd: S, bias: [[S::f32s; 4]; P]) {
-        let table = split_panels::<S, P>(self.table);
-        let gates: &mut [[S::f32s; 4]] = vectors_mut::<S>(self.gates).as_chunks_mut().0;
+    fn gather<S: Simd, const V: usize>(self, simd: S) {
+        let bias: &[[S::f32s; V]] = vectors::<S>(self.bias).as_chunks().0;
+        match *bias {
+            [one, two] => self.sum_panels::<S, V, 2>(simd, [one, two]),
+            [one] => self.sum_panels::<S, V, 1>(simd, [one]),
+            _ => unreachable!("one or two panels"),
+        }
+    }
+
+    #[inline(always)]
+    fn sum_panels<S: Simd, const V: usize, const P: usize>(self, simd: S, bias: [[S::f32s; V]; P]) {
+        let table = split_panels::<S, V, P>(self.table);
+        let gates: &mut [[S::f32s; V]] = vectors_mut::<S>(self.gates).as_chunks_mut().0;
         let panel = gates.len() / P;
 
         for sample in 0..self.rows {
@@ -93,22 +103,32 @@ impl WithSimd for ScatterRows<'_> {
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
-        match self.panels {
-            2 => self.add_panels::<S, 2>(simd),
-            1 => self.add_panels::<S, 1>(simd),
-            _ => unreachable!("one or two panels"),
+        if is_wide::<S>() {
+            self.scatter::<S, 2>(simd);
+        } else {
+            self.scatter::<S, 4>(simd);
         }
     }
 }
 
 impl ScatterRows<'_> {
+    /// A row of a panel has `V` vectors.
     #[inline(always)]
-    fn add_panels<S: Simd, const P: usize>(self, simd: S) {
-        let d_gates = split_panels::<S, P>(self.d_gates);
-        let d_table: &mut [[S::f32s; 4]] = vectors_mut::<S>(self.d_table).as_chunks_mut().0;
+    fn scatter<S: Simd, const V: usize>(self, simd: S) {
+        match self.panels {
+            2 => self.add_panels::<S, V, 2>(simd),
+            1 => self.add_panels::<S, V, 1>(simd),
+            _ => unreachable!("one or two panels"),
+        }
+    }
+
+    #[inline(always)]
+    fn add_panels<S: Simd, const V: usize, const P: usize>(self, simd: S) {
+        let d_gates = split_panels::<S, V, P>(self.d_gates);
+        let d_table: &mut [[S::f32s; V]] = vectors_mut::<S>(self.d_table).as_chunks_mut().0;
         let panel = d_table.len() / P;
         let frames = d_gates[0].len() / self.rows;
-        let zero = [[simd.splat_f32s(0.0); 4]; P];
+        let zero = [[simd.splat_f32s(0.0); V]; P];
 
         for sample in 0..self.rows {
             // The sum of the gradients of this frame and the later ones.
@@ -134,10 +154,10 @@ impl ScatterRows<'_> {
     }
 }
 
-/// The numbers of `P` panels as rows of four vectors.
+/// The numbers of `P` panels as rows of `V` vectors.
 #[inline(always)]
-fn split_panels<S: Simd, const P: usize>(numbers: &[f32]) -> [&[[S::f32s; 4]]; P] {
-    let rows: &[[S::f32s; 4]] = vectors::<S>(numbers).as_chunks().0;
+fn split_panels<S: Simd, const V: usize, const P: usize>(numbers: &[f32]) -> [&[[S::f32s; V]]; P] {
+    let rows: &[[S::f32s; V]] = vectors::<S>(numbers).as_chunks().0;
     let panel = rows.len() / P;
     std::array::from_fn(|p| &rows[p * panel..][..panel])
 }

@@ -1,14 +1,17 @@
 //! Matrix products for operands that are already cut into panels: nothing is packed on the way.
 //!
 //! Both kernels hold three rows of four vectors of sums in registers. With the three numbers that a
-//! vector of the panel is multiplied by, and that vector, this is what sixteen registers take. Sums
-//! over one index run in its order, so that what is computed for one row does not depend on the
-//! rows beside it.
+//! vector of the panel is multiplied by, and that vector, this is what sixteen registers take. AVX-512
+//! has 32 of twice the width: there they hold eight rows of two vectors. Sums over one index run in
+//! its order, so that what is computed for one row depends neither on the rows beside it nor on the
+//! width of vectors.
 
 use pulp::{Simd, WithSimd};
 
 use super::layout::PANEL;
-use crate::models::simd::{LANES, multiply_add, vectors, vectors_mut};
+use crate::models::simd::{
+    WIDE_LANES, is_wide, multiply_add, run_kernel, run_wide_kernel, vectors, vectors_mut,
+};
 
 /// Rows of a panel that are multiplied in one go: 16 KB, half of a first-level cache.
 const DEPTH: usize = 128;
@@ -81,7 +84,7 @@ impl WithSimd for PanelProduct<'_> {
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
-        match self.width / LANES {
+        match self.width / S::F32_LANES {
             1 => self.multiply_panel::<S, 1>(simd),
             2 => self.multiply_panel::<S, 2>(simd),
             3 => self.multiply_panel::<S, 3>(simd),
@@ -91,6 +94,15 @@ impl WithSimd for PanelProduct<'_> {
 }
 
 impl PanelProduct<'_> {
+    /// Does it with the widest vectors that the panel is a whole number of.
+    pub(super) fn run(self) {
+        if self.width.is_multiple_of(WIDE_LANES) {
+            run_wide_kernel(self);
+        } else {
+            run_kernel(self);
+        }
+    }
+
     #[inline(always)]
     fn multiply_panel<S: Simd, const V: usize>(mut self, simd: S) {
         let panel: &[[S::f32s; V]] = vectors::<S>(self.panel).as_chunks().0;
@@ -98,11 +110,15 @@ impl PanelProduct<'_> {
             let first_block = index * (DEPTH / self.a.block);
             let mut row = 0;
             while row < self.rows {
-                row += match self.rows - row {
-                    1 => self.multiply_rows::<S, 1, V>(simd, row, first_block, part),
+                row += match (self.rows - row, is_wide::<S>()) {
+                    (1, _) => self.multiply_rows::<S, 1, V>(simd, row, first_block, part),
                     // Two pairs are faster than three rows and a single one.
-                    2 | 4 => self.multiply_rows::<S, 2, V>(simd, row, first_block, part),
-                    _ => self.multiply_rows::<S, 3, V>(simd, row, first_block, part),
+                    (2, _) | (4, false) | (3, true) => {
+                        self.multiply_rows::<S, 2, V>(simd, row, first_block, part)
+                    }
+                    (_, false) => self.multiply_rows::<S, 3, V>(simd, row, first_block, part),
+                    (4..8, true) => self.multiply_rows::<S, 4, V>(simd, row, first_block, part),
+                    (_, true) => self.multiply_rows::<S, 8, V>(simd, row, first_block, part),
                 };
             }
             // The next part of the panel is added to what this one gave.
@@ -122,7 +138,7 @@ impl PanelProduct<'_> {
         let mut sums = [[simd.splat_f32s(0.0); V]; R];
         for (r, sums) in sums.iter_mut().enumerate() {
             let start = match self.start {
-                ProductStart::Existing => &self.out[(row + r) * self.out_row..][..V * LANES],
+                ProductStart::Existing => &self.out[(row + r) * self.out_row..][..V * S::F32_LANES],
                 ProductStart::Row(numbers) => numbers,
             };
             *sums = vectors::<S>(start).as_chunks().0[0];
@@ -144,7 +160,7 @@ impl PanelProduct<'_> {
         }
 
         for (r, sums) in sums.iter().enumerate() {
-            let out = &mut self.out[(row + r) * self.out_row..][..V * LANES];
+            let out = &mut self.out[(row + r) * self.out_row..][..V * S::F32_LANES];
             vectors_mut::<S>(out).as_chunks_mut().0[0] = *sums;
         }
         R
@@ -167,43 +183,59 @@ impl WithSimd for OuterProduct<'_> {
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
-        let out: &mut [[S::f32s; 4]] = vectors_mut::<S>(self.out).as_chunks_mut().0;
-        let d: &[[S::f32s; 4]] = vectors::<S>(self.d).as_chunks().0;
+        if is_wide::<S>() {
+            self.add_panel::<S, 2, 8>(simd);
+        } else {
+            self.add_panel::<S, 4, 3>(simd);
+        }
+    }
+}
+
+impl OuterProduct<'_> {
+    /// The whole panel, of whose rows `K` are added to at a time; each has `V` vectors.
+    #[inline(always)]
+    fn add_panel<S: Simd, const V: usize, const K: usize>(self, simd: S) {
+        let out: &mut [[S::f32s; V]] = vectors_mut::<S>(self.out).as_chunks_mut().0;
+        let d: &[[S::f32s; V]] = vectors::<S>(self.d).as_chunks().0;
         // As many rows at a time as leave half of a first-level cache to the sums.
         let rows = (DEPTH * PANEL / self.width).max(1);
         for (x, d) in self.x.chunks(rows * self.width).zip(d.chunks(rows)) {
-            let mut triples = out.chunks_exact_mut(3);
+            let mut groups = out.chunks_exact_mut(K);
             let mut first = 0;
-            for triple in triples.by_ref() {
-                add_outer_rows::<S, 3>(simd, triple, &x[first..], self.width, d);
-                first += 3;
+            for group in groups.by_ref() {
+                add_outer_rows::<S, V, K>(simd, group, &x[first..], self.width, d);
+                first += K;
             }
-            match triples.into_remainder() {
-                pair @ [_, _] => add_outer_rows::<S, 2>(simd, pair, &x[first..], self.width, d),
-                single @ [_] => add_outer_rows::<S, 1>(simd, single, &x[first..], self.width, d),
-                _ => {}
+            let mut pairs = groups.into_remainder().chunks_exact_mut(2);
+            for pair in pairs.by_ref() {
+                add_outer_rows::<S, V, 2>(simd, pair, &x[first..], self.width, d);
+                first += 2;
+            }
+            if let single @ [_] = pairs.into_remainder() {
+                add_outer_rows::<S, V, 1>(simd, single, &x[first..], self.width, d);
             }
         }
     }
 }
 
-/// [`OuterProduct`] for `K` rows of the result; row `r` of `x` begins at `r * width`.
+/// [`OuterProduct`] for `K` rows of the result, each of `V` vectors; row `r` of `x` begins at
+/// `r * width`.
 #[inline(always)]
-fn add_outer_rows<S: Simd, const K: usize>(
+fn add_outer_rows<S: Simd, const V: usize, const K: usize>(
     simd: S,
-    out: &mut [[S::f32s; 4]],
+    out: &mut [[S::f32s; V]],
     x: &[f32],
     width: usize,
-    d: &[[S::f32s; 4]],
+    d: &[[S::f32s; V]],
 ) {
-    let mut sums: [[S::f32s; 4]; K] = std::array::from_fn(|k| out[k]);
+    let mut sums: [[S::f32s; V]; K] = std::array::from_fn(|k| out[k]);
 
     for (x, d) in x.chunks(width).zip(d) {
         let Some(factors) = x.first_chunk::<K>() else {
             break;
         };
         let factors = factors.map(|factor| simd.splat_f32s(factor));
-        for v in 0..4 {
+        for v in 0..V {
             for k in 0..K {
                 sums[k][v] = multiply_add(simd, factors[k], d[v], sums[k][v]);
             }
@@ -216,7 +248,7 @@ fn add_outer_rows<S: Simd, const K: usize>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::models::simd::run_kernel;
+    use crate::models::simd::run_at_width;
 
     fn numbers(seed: u32, len: usize) -> Vec<f32> {
         let mut state = seed;
@@ -258,7 +290,7 @@ mod tests {
                     })
                     .collect();
                 let a = StridedRows::matrix(&a, depth);
-                run_kernel(PanelProduct {
+                let product = PanelProduct {
                     out: &mut out,
                     out_row: 40,
                     start: ProductStart::Existing,
@@ -266,7 +298,8 @@ mod tests {
                     a,
                     panel: &panel,
                     width,
-                });
+                };
+                product.run();
                 assert_near(&out, &expected);
             }
         }
@@ -285,7 +318,7 @@ mod tests {
             .collect();
         let multiply = |a| {
             let mut out = vec![0.0; rows * 32];
-            run_kernel(PanelProduct {
+            let product = PanelProduct {
                 out: &mut out,
                 out_row: 32,
                 start: ProductStart::Row(&bias),
@@ -293,7 +326,8 @@ mod tests {
                 a,
                 panel: &panel,
                 width: 32,
-            });
+            };
+            product.run();
             out
         };
         assert_eq!(
@@ -315,13 +349,56 @@ mod tests {
                     f64::from(out[at]) + (0..rows).map(term).sum::<f64>()
                 })
                 .collect();
-            run_kernel(OuterProduct {
+            run_wide_kernel(OuterProduct {
                 out: &mut out,
                 x: &x,
                 width,
                 d: &d,
             });
             assert_near(&out, &expected);
+        }
+    }
+
+    #[test]
+    fn products_are_the_same_bytes_at_every_width_of_vectors() {
+        for rows in 1..20 {
+            for (depth, width) in [(7, 16), (40, 32), (300, 32)] {
+                let a = numbers(1, rows * depth);
+                let panel = numbers(2, depth * width);
+                let multiply = |is_wide| {
+                    let mut out = numbers(3, rows * width);
+                    let product = PanelProduct {
+                        out: &mut out,
+                        out_row: width,
+                        start: ProductStart::Existing,
+                        rows,
+                        a: StridedRows::matrix(&a, depth),
+                        panel: &panel,
+                        width,
+                    };
+                    run_at_width(product, is_wide).map(|()| out)
+                };
+                assert_eq!(multiply(true), multiply(false), "{rows} {depth} {width}");
+            }
+        }
+    }
+
+    #[test]
+    fn outer_products_are_the_same_bytes_at_every_width_of_vectors() {
+        for (rows, width) in [(1, 8), (5, 16), (16, 24), (300, 32), (40, 136)] {
+            let x = numbers(1, rows * width);
+            let d = numbers(2, rows * PANEL);
+            let multiply = |is_wide| {
+                let mut out = numbers(3, width * PANEL);
+                let product = OuterProduct {
+                    out: &mut out,
+                    x: &x,
+                    width,
+                    d: &d,
+                };
+                run_at_width(product, is_wide).map(|()| out)
+            };
+            assert_eq!(multiply(true), multiply(false), "{rows} {width}");
         }
     }
 }
