@@ -161,3 +161,71 @@ fn split_panels<S: Simd, const V: usize, const P: usize>(numbers: &[f32]) -> [&[
     let panel = rows.len() / P;
     std::array::from_fn(|p| &rows[p * panel..][..panel])
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::models::engine::layout::PANEL;
+    use crate::models::simd::run_at_width;
+    use crate::models::{ModelShape, SampleBatch};
+
+    const SHAPE: ModelShape = ModelShape {
+        e: 3,
+        m: 40,
+        j: 5,
+        s: 0,
+        hidden_size: 16,
+        lstm_layers: 1,
+    };
+    const SAMPLES: usize = 3;
+
+    fn numbers(len: usize) -> Vec<f32> {
+        (0..len)
+            .map(|at| (at * 7919 % 1000) as f32 / 500.0 - 1.0)
+            .collect()
+    }
+
+    #[test]
+    fn sums_of_codes_and_their_gradient_are_the_same_bytes_at_every_width_of_vectors() {
+        let codes: Vec<u8> = (0..SAMPLES * SHAPE.m * SHAPE.j)
+            .map(|at| (at * 2_654_435_761 % 97 % 3) as u8)
+            .collect();
+        let batch = SampleBatch::new(&SHAPE, &codes, &[]).expect("a batch");
+        let mut deltas = CodeDeltas::default();
+        deltas.find(&SHAPE, &batch);
+        let sums = SAMPLES * SHAPE.m * PANEL;
+        let table_len = SHAPE.e * SHAPE.j * PANEL;
+
+        for panels in [1, 2] {
+            let table = numbers(panels * table_len);
+            let bias = numbers(panels * PANEL);
+            let gather = |is_wide| {
+                let mut gates = vec![0.0; panels * sums];
+                let kernel = GatherRows {
+                    deltas: &deltas,
+                    frames: 0..SHAPE.m,
+                    rows: SAMPLES,
+                    table: &table,
+                    bias: &bias,
+                    gates: &mut gates,
+                };
+                run_at_width(kernel, is_wide).map(|()| gates)
+            };
+            assert_eq!(gather(true), gather(false));
+
+            let d_gates = numbers(panels * sums);
+            let scatter = |is_wide| {
+                let mut d_table = numbers(panels * table_len);
+                let kernel = ScatterRows {
+                    deltas: &deltas,
+                    rows: SAMPLES,
+                    d_gates: &d_gates,
+                    d_table: &mut d_table,
+                    panels,
+                };
+                run_at_width(kernel, is_wide).map(|()| d_table)
+            };
+            assert_eq!(scatter(true), scatter(false));
+        }
+    }
+}
