@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::shards::ShardArgs;
+use crate::config::EngineChoice;
 use crate::models::DeviceName;
 use crate::tensors::SplitSide;
 
@@ -24,6 +25,9 @@ pub struct EvaluateArgs {
     /// The device to compute on: cpu, cuda, cuda:N, or auto for the first CUDA device if there is one
     #[arg(long, value_name = "DEVICE", default_value_t = DeviceName::Cpu)]
     pub device: DeviceName,
+    /// What computes the network, whatever it was trained with
+    #[arg(long, value_enum, value_name = "ENGINE", default_value = "auto")]
+    pub engine: EngineChoice,
     /// The number of bootstrap resamples behind each interval [default: as the run was configured]
     #[arg(long, value_name = "N")]
     pub resamples: Option<usize>,

@@ -7,6 +7,7 @@ use clap::builder::{PossibleValue, PossibleValuesParser};
 
 use super::network_flags::NetworkFlags;
 use super::shards::ShardArgs;
+use crate::config::EngineChoice;
 use crate::models::{ARCHITECTURES, Architecture, DeviceName};
 
 /// Arguments of `train`.
@@ -47,6 +48,9 @@ pub struct TrainArgs {
     /// The device to train on: cpu, cuda, cuda:N, or auto for the first CUDA device if there is one
     #[arg(long, value_name = "DEVICE", default_value_t = DeviceName::Cpu)]
     pub device: DeviceName,
+    /// What computes the network: the kernels for an LSTM on a CPU, candle, or the first that can
+    #[arg(long, value_enum, value_name = "ENGINE")]
+    pub engine: Option<EngineChoice>,
     /// Continue from the last checkpoint
     #[arg(long, conflicts_with = "overwrite")]
     pub resume: bool,

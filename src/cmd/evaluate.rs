@@ -29,7 +29,7 @@ pub fn run(args: &EvaluateArgs) -> Result<u8> {
         None => None,
     };
 
-    let model = TrainedModel::open(&dir)?.on_device(&args.device.open()?);
+    let model = TrainedModel::open(&dir)?.computed_by(args.engine, &args.device.open()?)?;
     let evaluation = trained_run::score(&model, &dir, &dataset, args.side, resamples, planted)?;
 
     if args.json {

@@ -87,6 +87,7 @@ fn training_config(args: &TrainArgs) -> Result<Config> {
             "training.checkpoint_minutes",
             flag(&args.checkpoint_minutes),
         ),
+        ("training.engine", flag(&args.engine)),
         ("epochs", flag(&args.epochs)),
         ("earlystop_threshold", flag(&args.earlystop_threshold)),
         ("earlystop_min_delta", flag(&args.earlystop_min_delta)),

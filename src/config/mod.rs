@@ -56,4 +56,4 @@ pub use states::{StateEvent, StateEvents};
 pub use sweep::{Asha, EarlyTerminate, GivenSweep, Hyperband, Method, SweepConfig};
 pub use threshold::Threshold;
 pub use tracker::Tracker;
-pub use training::TrainingConfig;
+pub use training::{EngineChoice, TrainingConfig};

@@ -8,11 +8,24 @@ use super::range::check_range;
 use super::search_parameters::SearchParameters;
 use super::threshold::Threshold;
 
+/// What computes a network.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
+#[serde(rename_all = "lowercase")]
+pub enum EngineChoice {
+    /// The fused engine where it can, else candle.
+    Auto,
+    /// Kernels for an LSTM on a CPU.
+    Fused,
+    /// The operations of candle, for each architecture and device.
+    Candle,
+}
+
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[expect(missing_docs, reason = "config/default.yaml documents each key")]
 pub struct TrainingConfig {
     pub checkpoint_minutes: f64,
+    pub engine: EngineChoice,
     pub time_cuts: usize,
     pub threshold: Threshold,
     pub parameters: SearchParameters<NetworkParameters>,

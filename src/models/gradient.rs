@@ -173,23 +173,61 @@ mod tests {
 
         #[test]
         fn the_engine_agrees_with_the_reference(shape in shapes(), b in 1usize..80, seed: u64) {
-            let samples = RandomSamples::new(shape, b, seed);
-            let batch = samples.batch();
-            let model = Model::new(&LSTM, shape, seed).expect("a model");
-            let reference = model.in_candle(&Device::Cpu);
-            let expected = reference.logits(&batch).expect("logits");
-            assert_near(&model.logits(&batch).expect("logits"), &expected, 1e-5, "logits");
-            let mut gradient = Gradient::default();
-            let expected_loss = gradient.compute(&reference, &batch, &samples.targets()).expect("a gradient");
-            let expected = reference.split_by_parameter(gradient.values());
-            let loss = gradient.compute(&model, &batch, &samples.targets()).expect("a gradient");
-            assert!((loss - expected_loss).abs() < 2e-5, "loss {loss}, expected {expected_loss}");
-            let found = model.split_by_parameter(gradient.values());
-            for ((parameter, found), expected) in model.parameters().iter().zip(&found).zip(&expected) {
-                assert_near(found, expected, 1e-5, &parameter.name);
-            }
-            let padding = gradient.values().iter().filter(|g| **g != 0.0).count();
-            assert_eq!(padding, found.iter().flatten().filter(|g| **g != 0.0).count(), "padding has a gradient");
+            assert_engines_agree(shape, b, seed);
+        }
+    }
+
+    /// Both engines give `b` samples the same logits, loss and gradient, within 1e-5, 2e-5 and 1e-5.
+    fn assert_engines_agree(shape: ModelShape, b: usize, seed: u64) {
+        let samples = RandomSamples::new(shape, b, seed);
+        let batch = samples.batch();
+        let targets = samples.targets();
+        let model = Model::new(&LSTM, shape, seed).expect("a model");
+        let reference = model.in_candle(&Device::Cpu);
+        let expected = reference.logits(&batch).expect("logits");
+        assert_near(
+            &model.logits(&batch).expect("logits"),
+            &expected,
+            1e-5,
+            "logits",
+        );
+
+        let mut gradient = Gradient::default();
+        let found = gradient.compute(&reference, &batch, &targets);
+        let expected_loss = found.expect("a gradient");
+        let expected = reference.split_by_parameter(gradient.values());
+        let loss = gradient
+            .compute(&model, &batch, &targets)
+            .expect("a gradient");
+        assert!(
+            (loss - expected_loss).abs() < 2e-5,
+            "loss {loss}, expected {expected_loss}"
+        );
+        let found = model.split_by_parameter(gradient.values());
+        for ((parameter, found), expected) in model.parameters().iter().zip(&found).zip(&expected) {
+            assert_near(found, expected, 1e-5, &parameter.name);
+        }
+
+        let padding = gradient.values().iter().filter(|g| **g != 0.0).count();
+        let of_parameters = found.iter().flatten().filter(|g| **g != 0.0).count();
+        assert_eq!(padding, of_parameters, "padding has a gradient");
+    }
+
+    /// The sizes S, M and L of `ci/bench/train`.
+    #[test]
+    fn the_engine_agrees_with_candle_at_the_sizes_of_the_bench() {
+        for (m, j, hidden_size, lstm_layers) in
+            [(20, 20, 32, 1), (60, 50, 64, 2), (100, 100, 128, 4)]
+        {
+            let shape = ModelShape {
+                e: 48,
+                m,
+                j,
+                s: 0,
+                hidden_size,
+                lstm_layers,
+            };
+            assert_engines_agree(shape, 5, 1);
         }
     }
 

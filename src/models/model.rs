@@ -2,12 +2,14 @@
 
 use std::fmt;
 
-use anyhow::{Result, ensure};
+use anyhow::{Result, bail, ensure};
 use candle_core::Device;
 
 use super::candle_graph::CandleGraph;
 use super::engine::FusedLstm;
 use super::{AlignedFloats, Architecture, ModelShape, ParameterSpec, SampleBatch};
+use crate::config::EngineChoice;
+use crate::error::hinted;
 
 /// A model, ready to score and to be trained.
 #[derive(Debug)]
@@ -115,12 +117,24 @@ impl Model {
         ))
     }
 
-    /// The same model on `device`.
-    pub fn on_device(self, device: &Device) -> Model {
-        if device.is_cpu() {
-            self
-        } else {
-            self.in_candle(device)
+    /// The same model, computed by `engine` on `device`.
+    ///
+    /// # Errors
+    /// Fails where the engine does not know the architecture or the device.
+    pub fn computed_by(self, engine: EngineChoice, device: &Device) -> Result<Model> {
+        let is_fused = self.architecture.is_fused() && device.is_cpu();
+        match engine {
+            EngineChoice::Auto if device.is_cpu() => Ok(self),
+            EngineChoice::Auto | EngineChoice::Candle => Ok(self.in_candle(device)),
+            EngineChoice::Fused if is_fused => Ok(self),
+            EngineChoice::Fused => {
+                let name = self.architecture.name();
+                let message = format!("the fused engine does not know `{name}` on this device");
+                bail!(hinted(
+                    message,
+                    "with `training.engine: auto` candle computes what the fused engine does not know"
+                ))
+            }
         }
     }
 
@@ -307,6 +321,24 @@ mod tests {
                 .collect();
             assert_eq!(together, alone, "{}", architecture.name());
             assert_ne!(together[0], together[1]);
+        }
+    }
+
+    #[test]
+    fn the_fused_engine_is_refused_for_what_it_does_not_know() {
+        for &architecture in ARCHITECTURES {
+            let name = architecture.name();
+            let auto = model(name, SHAPE, 1).computed_by(EngineChoice::Auto, &Device::Cpu);
+            let engine = auto.expect("computed").engine;
+            let is_fused = matches!(engine, ModelEngine::Fused(_));
+            assert_eq!(is_fused, architecture.is_fused(), "{name}");
+
+            let candle = model(name, SHAPE, 1).computed_by(EngineChoice::Candle, &Device::Cpu);
+            let engine = candle.expect("computed").engine;
+            assert!(matches!(engine, ModelEngine::Candle(_)), "{name}");
+
+            let fused = model(name, SHAPE, 1).computed_by(EngineChoice::Fused, &Device::Cpu);
+            assert_eq!(fused.is_ok(), architecture.is_fused(), "{name}");
         }
     }
 

@@ -18,7 +18,7 @@ use super::settings::TrainingSettings;
 use super::state::{ModelState, TrainingState};
 use super::static_range::StaticRange;
 use crate::error::hinted;
-use crate::models::{Device, Model, ModelShape};
+use crate::models::{Model, ModelShape};
 use crate::shard::{self, Shard, ShardColumn};
 use crate::tensors::{self, Dataset};
 use crate::{files, manifest};
@@ -182,14 +182,6 @@ impl TrainingRun {
             calibration,
             metrics,
         })
-    }
-
-    /// The same run with its model on `device`.
-    pub fn on_device(self, device: &Device) -> TrainingRun {
-        TrainingRun {
-            model: self.model.on_device(device),
-            ..self
-        }
     }
 }
 

@@ -14,7 +14,7 @@ use crate::{files, manifest};
 /// Finished trainings.
 pub const RUN_FORMAT: ArtefactFormat = ArtefactFormat {
     name: "run",
-    version: 7,
+    version: 8,
     rebuild: "poolcast train TENSORS -o RUN",
 };
 

@@ -4,7 +4,7 @@ use anyhow::Result;
 use serde::{Deserialize, Serialize};
 
 use super::run_dir::RUN_FORMAT;
-use crate::config::{Config, Metric, NetworkParameters, Threshold};
+use crate::config::{Config, EngineChoice, Metric, NetworkParameters, Threshold};
 use crate::manifest;
 use crate::models::{Architecture, find_architecture};
 
@@ -14,6 +14,8 @@ pub struct TrainingSettings {
     /// The network, and how it learns.
     #[serde(flatten)]
     pub parameters: NetworkParameters,
+    /// What computes it.
+    pub engine: EngineChoice,
     /// The most epochs.
     pub epochs: usize,
     /// Epochs without improvement after which training stops.
@@ -40,6 +42,7 @@ impl TrainingSettings {
         find_architecture(&parameters.model)?;
         Ok(TrainingSettings {
             parameters,
+            engine: config.training.engine,
             epochs: config.epochs,
             earlystop_threshold: config.earlystop_threshold,
             earlystop_min_delta: config.earlystop_min_delta,

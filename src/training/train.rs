@@ -441,9 +441,12 @@ impl TrainingTask<'_> {
     fn new_models(&self, device: &Device) -> Result<Vec<Model>> {
         let architecture = self.settings.architecture()?;
         let shape = model_shape(self.dataset, self.settings, architecture);
-        (0..self.cuts.len())
-            .map(|_| Ok(Model::new(architecture, shape, self.settings.seed)?.on_device(device)))
-            .collect()
+        let mut models = Vec::with_capacity(self.cuts.len());
+        for _ in 0..self.cuts.len() {
+            let model = Model::new(architecture, shape, self.settings.seed)?;
+            models.push(model.computed_by(self.settings.engine, device)?);
+        }
+        Ok(models)
     }
 }
 

@@ -18,6 +18,7 @@ use super::samples::SplitSamples;
 use super::score::score_samples;
 use super::scores::logit;
 use super::static_range::StaticRange;
+use crate::config::EngineChoice;
 use crate::error::hinted;
 use crate::models::{Device, Model, SampleBatch};
 use crate::pipelines::{FittedPipeline, PIPELINE_FILE};
@@ -221,20 +222,23 @@ impl TrainedModel {
         RollingPredictions::read(&self.dir)
     }
 
-    /// The same with its networks on `device`.
-    pub fn on_device(self, device: &Device) -> TrainedModel {
+    /// The same with its networks computed by `engine` on `device`.
+    ///
+    /// # Errors
+    /// Those of [`Model::computed_by`].
+    pub fn computed_by(self, engine: EngineChoice, device: &Device) -> Result<TrainedModel> {
         let learner = match self.learner {
-            Learner::Ensemble(members) => {
-                let on_device = |member: TrainedModel| member.on_device(device);
-                Learner::Ensemble(members.into_iter().map(on_device).collect())
-            }
             Learner::Network(network) => Learner::Network(Box::new(LearnedNetwork {
-                model: network.model.on_device(device),
+                model: network.model.computed_by(engine, device)?,
                 static_range: network.static_range,
             })),
-            pipeline => pipeline,
+            Learner::Ensemble(members) => {
+                let computed = |member: TrainedModel| member.computed_by(engine, device);
+                Learner::Ensemble(members.into_iter().map(computed).collect::<Result<_>>()?)
+            }
+            pipeline @ Learner::Pipeline(_) => pipeline,
         };
-        TrainedModel { learner, ..self }
+        Ok(TrainedModel { learner, ..self })
     }
 
     /// The logits of the samples of one side, `[n]`.

@@ -180,3 +180,47 @@ fn what_validation_chose_is_what_scores() {
     hint: train it anew into another directory with `poolcast train TENSORS -o RUN`
     ");
 }
+
+/// A run is of the engine that trained it, and either engine can score it.
+#[test]
+fn candle_trains_and_scores_to_nearly_the_same_numbers() {
+    let place = Place::with_run();
+    place.copy("run", "fused");
+    let train = "train tensors -c fused/config.yaml -o candle --engine candle --json";
+    let by_candle = place.json(train);
+    let by_fused: serde_json::Value =
+        serde_json::from_slice(&fs_err::read(place.path("fused/metrics.json")).expect("read"))
+            .expect("JSON");
+    let loss = |metrics: &serde_json::Value| metrics["judged"]["loss"].as_f64().expect("a loss");
+    let distance = (loss(&by_candle) - loss(&by_fused)).abs();
+    assert!(distance > 0.0 && distance < 1e-3, "{by_candle} {by_fused}");
+
+    let score = |flags: &str| -> Vec<f64> {
+        let json = place.json(&format!("evaluate {flags} tensors --resamples 20 --json"));
+        let scores = json["methods"][0]["scores"]
+            .as_array()
+            .expect("scores")
+            .clone();
+        scores
+            .iter()
+            .filter_map(|score| score["value"].as_f64())
+            .collect()
+    };
+    let fused = score("fused --engine fused");
+    for other in ["fused --engine candle", "candle --engine fused"] {
+        let found = score(other);
+        assert_eq!(found.len(), fused.len());
+        for (found, fused) in found.iter().zip(&fused) {
+            assert!((found - fused).abs() < 0.02, "{other}: {found} and {fused}");
+        }
+    }
+
+    let refused = place.run("train tensors -o gru --model gru --engine fused");
+    assert_eq!(refused.code, Some(2), "{refused}");
+    assert!(
+        refused
+            .stderr
+            .contains("the fused engine does not know `gru`"),
+        "{refused}"
+    );
+}
