@@ -34,15 +34,7 @@ const LOCK_PATIENCE: Duration = Duration::from_secs(10);
 
 /// Runs the chain, prints what came of its links.
 pub(super) fn run(args: &ProvisionChainArgs) -> Result<u8> {
-    let config = Config::load(
-        args.config.as_deref(),
-        &flags([
-            ("provision.nodes", flag(&args.nodes)),
-            ("provision.max_jobs_per_user", flag(&args.max_jobs_per_user)),
-            ("provision.cost_ratio", flag(&args.cost_ratio)),
-            ("provision.draws", flag(&args.draws)),
-        ]),
-    )?;
+    let config = chain_config(args)?;
     check_script(&args.script)?;
     let dir = state_directory(args)?;
     let plan = ChainPlan {
@@ -95,6 +87,17 @@ pub(super) fn run(args: &ProvisionChainArgs) -> Result<u8> {
             Ok(EXIT_CHECKPOINTED)
         }
     }
+}
+
+/// The configuration with what the flags override.
+fn chain_config(args: &ProvisionChainArgs) -> Result<Config> {
+    let given = flags([
+        ("provision.nodes", flag(&args.nodes)),
+        ("provision.max_jobs_per_user", flag(&args.max_jobs_per_user)),
+        ("provision.cost_ratio", flag(&args.cost_ratio)),
+        ("provision.draws", flag(&args.draws)),
+    ]);
+    Config::load(args.config.as_deref(), &given)
 }
 
 /// Refuses what cannot be a link.

@@ -240,6 +240,32 @@ fn answer(
     }
 }
 
+/// How waits in the queue of `view` are forecast.
+fn wait_forecast(
+    view: &ClusterView<'_>,
+    queue: &LiveQueue,
+    settings: &AdviceSettings,
+) -> WaitForecast {
+    let max_jobs_per_user = match settings.replay.max_jobs_per_user {
+        None => view.past.max_jobs_per_user,
+        given => given.filter(|most| *most > 0),
+    };
+    // Jobs of users who are not known would be those of one.
+    let are_users_known = view.listing.jobs.iter().all(|job| !job.user.is_empty());
+    let max_jobs_per_user = max_jobs_per_user.filter(|_| are_users_known);
+
+    let replay = &settings.replay;
+    let mut scheduler = replay.scheduler_settings(view.now_s, Vec::new(), max_jobs_per_user);
+    if queue.is_ranked {
+        scheduler.size_weight = 0;
+    }
+    WaitForecast {
+        settings: scheduler,
+        draws: settings.draws,
+        seed: settings.seed,
+    }
+}
+
 /// What a successor of `job` has to expect that is submitted now.
 fn expected_start(
     view: &ClusterView<'_>,
@@ -259,25 +285,7 @@ fn expected_start(
         nodes: job.nodes,
         user: queue.user,
     };
-    let max_jobs_per_user = match settings.replay.max_jobs_per_user {
-        None => view.past.max_jobs_per_user,
-        given => given.filter(|most| *most > 0),
-    };
-    // Jobs of users who are not known would be those of one.
-    let max_jobs_per_user =
-        max_jobs_per_user.filter(|_| view.listing.jobs.iter().all(|job| !job.user.is_empty()));
-    let mut scheduler =
-        settings
-            .replay
-            .scheduler_settings(view.now_s, Vec::new(), max_jobs_per_user);
-    if queue.is_ranked {
-        scheduler.size_weight = 0;
-    }
-    let forecast = WaitForecast {
-        settings: scheduler,
-        draws: settings.draws,
-        seed: settings.seed,
-    };
+    let forecast = wait_forecast(view, queue, settings);
     let history = RunHistory::of(queue.ended_runs.iter().copied());
     let span = WaitSpan::up_to(MOST_WAIT_S);
     let drawn_s = forecast.waits_s(&queue.moment, &history, &successor, span);
