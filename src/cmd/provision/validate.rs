@@ -73,7 +73,10 @@ fn write(args: &ProvisionValidateArgs, config: &Config, trace: &JobTrace, key: &
         Some(total) => bar.set_length(total as u64),
         None => bar.inc(1),
     };
-    let far = || format!("{} windows are done", bar.position());
+    let far = || {
+        let done = output::counted(bar.position() as usize, "window");
+        format!("{done} compared")
+    };
     let validated = output::with_progress_notes(far, || {
         validate_policies(trace, &replay, &settings, progress)
     });
