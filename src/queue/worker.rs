@@ -66,9 +66,9 @@ pub struct WorkerTally {
 }
 
 /// Takes chunks from `queue` and does each of their trials with `attempt` until all have ended or
-/// `stop` is set. While nothing is ready or handed out, it watches the leases of others.
-/// An attempt that takes longer than `limit` must come back by itself; if it does not, its lease is
-/// lost. `acknowledged` hears of each trial after its result is on disk and its chunk says so.
+/// `stop` is set. While nothing is ready or handed out, it watches the leases of others. An attempt
+/// that takes longer than `limit` must come back by itself; if it does not, its lease is lost.
+/// `acknowledged` hears of each trial after its result is on disk and its chunk says so.
 ///
 /// # Errors
 /// An error of `attempt` is one that can pass: the chunk is given back, and the trial does not

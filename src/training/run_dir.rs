@@ -21,7 +21,7 @@ pub const RUN_FORMAT: ArtefactFormat = ArtefactFormat {
 /// Directories of fitted pipelines.
 pub const FIT: ArtefactFormat = ArtefactFormat {
     name: "fit",
-    version: 6,
+    version: 7,
     rebuild: "poolcast sweep run DIR",
 };
 
