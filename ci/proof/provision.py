@@ -1,4 +1,9 @@
-"""What ci/proof/provision has to show: its directory, and how often a chain was killed."""
+"""What ci/proof/provision has to show.
+
+provision.py chains DIRECTORY NUMBER...   of both chains in a busy queue, over the runs of these numbers
+provision.py kills DIRECTORY KILLS        of a chain that was killed so often
+provision.py replay DIRECTORY             of all jobs, simulated
+"""
 
 import json
 import os
@@ -6,21 +11,16 @@ import pathlib
 import subprocess
 import sys
 
-directory, kills = pathlib.Path(sys.argv[1]), int(sys.argv[2])
-
 
 def gaps(name):
     """By how many seconds each job of this name, or each job of the chain, started after the end of the one before."""
     columns = "--format=JobID,JobName,Start,End"
     command = ["sacct", "-a", "-X", "-n", "-P", "-S", "now-1hour", columns]
-    printed = subprocess.run(command, capture_output=True, check=True, text=True, env=environment()).stdout
+    environment = {**os.environ, "SLURM_TIME_FORMAT": "%s"}
+    printed = subprocess.run(command, capture_output=True, check=True, text=True, env=environment).stdout
     rows = [line.split("|") for line in printed.splitlines()]
     runs = [(int(start), int(end)) for _, job, start, end in rows if job == name]
     return [later[0] - earlier[1] for earlier, later in zip(runs, runs[1:])]
-
-
-def environment():
-    return {**os.environ, "SLURM_TIME_FORMAT": "%s"}
 
 
 def split(all_gaps):
@@ -29,24 +29,43 @@ def split(all_gaps):
     return interruption, overlap
 
 
-reactive, _ = split(gaps("reactive"))
-interruption, overlap = split(gaps("link.sbatch"))
-print(f"links of a minute: reactive {reactive:.1f} s without a job, chain {interruption:.1f} s and {overlap:.1f} s with two; {gaps('link.sbatch')}")
-assert reactive >= 10, "the queue is not busy"
-assert interruption <= reactive / 3, "the chain saves too little"
-assert overlap < 15, "the chain overlaps too long"
-told = [link["gap_s"] for link in json.loads((directory / "chain.json").read_text())["links"][1:]]
-assert told == gaps("link.sbatch"), told
+def check_chains(directory, numbers):
+    reactive, chain = [], []
+    for number in numbers:
+        reactive += gaps(f"reactive-{number}")
+        found = gaps(f"link-{number}.sbatch")
+        told = json.loads((directory / f"chain-{number}.json").read_text())["links"][1:]
+        assert [link["gap_s"] for link in told] == found, told
+        chain += found
+    waited, _ = split(reactive)
+    interruption, overlap = split(chain)
+    print(f"links of a minute: reactive {waited:.1f} s without a job, chain {interruption:.1f} s and {overlap:.1f} s with two; {chain}")
+    assert waited >= 10, "the queue is not busy"
+    assert interruption <= waited / 3, "the chain saves too little"
+    assert overlap < 15, "the chain overlaps too long"
 
-links = [int(link) for link in (directory / "short.out").read_text().split()]
-print(f"a chain that was killed {kills} times, and whose controller was away, ran its links: {links}")
-assert sorted(links) == list(range(1, 12)), "a link ran twice, or not at all"
-assert kills >= 10, "it was hardly killed"
 
-replay = json.loads((directory / "replay.json").read_text())["all"]
-simulated, logged = replay["simulated_mean_h"] * 3600, replay["logged_mean_h"] * 3600
-half = replay["error_p50_h"] * 3600
-print(f"{replay['jobs']} jobs: simulated mean wait {simulated:.1f} s, logged {logged:.1f} s; half of the starts within {half:.0f} s")
-# The second or two in which a node is handed on to the next job are not simulated, and waits are short here.
-assert abs(simulated - logged) <= 0.3 * logged
-assert half <= 10
+def check_kills(directory, kills):
+    links = [int(link) for link in (directory / "short.out").read_text().split()]
+    print(f"a chain that was killed {kills} times, and whose controller was away, ran its links: {links}")
+    assert sorted(links) == list(range(1, 12)), "a link ran twice, or not at all"
+    assert kills >= 10, "it was hardly killed"
+
+
+def check_replay(directory):
+    replay = json.loads((directory / "replay.json").read_text())["all"]
+    simulated, logged = replay["simulated_mean_h"] * 3600, replay["logged_mean_h"] * 3600
+    half = replay["error_p50_h"] * 3600
+    print(f"{replay['jobs']} jobs: simulated mean wait {simulated:.1f} s, logged {logged:.1f} s; half of the starts within {half:.0f} s")
+    # The second or two in which a node is handed on to the next job are not simulated, and waits are short here.
+    assert abs(simulated - logged) <= 0.3 * logged
+    assert half <= 10
+
+
+what, directory, *rest = sys.argv[1:]
+if what == "chains":
+    check_chains(pathlib.Path(directory), rest)
+elif what == "kills":
+    check_kills(pathlib.Path(directory), int(rest[0]))
+else:
+    check_replay(pathlib.Path(directory))
