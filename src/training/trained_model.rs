@@ -186,7 +186,8 @@ impl TrainedModel {
     }
 
     /// The models that answer together; none for a model of another kind.
-    pub fn members(&self) -> &[TrainedModel] {
+    #[cfg(test)]
+    pub(super) fn members(&self) -> &[TrainedModel] {
         match &self.learner {
             Learner::Ensemble(members) => members,
             Learner::Network(_) | Learner::Pipeline(_) => &[],

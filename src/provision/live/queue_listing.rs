@@ -11,14 +11,14 @@ use crate::provision::trace::elements_of_array;
 
 #[derive(Deserialize)]
 struct QueueDocument {
-    jobs: Vec<QueuedJob>,
+    jobs: Vec<SlurmJob>,
     #[serde(default)]
     last_update: SlurmNumber,
 }
 
 /// A job, with what is used of it.
 #[derive(Deserialize)]
-struct QueuedJob {
+struct SlurmJob {
     job_id: u64,
     #[serde(default)]
     array_job_id: SlurmNumber,
@@ -165,7 +165,7 @@ impl QueueListing {
     }
 }
 
-impl QueuedJob {
+impl SlurmJob {
     fn listed(self, (state, outcome): (QueueState, Option<JobOutcome>)) -> Result<ListedJob> {
         let array = self.array_job_id.positive();
         let task = self.array_task_id.known();
