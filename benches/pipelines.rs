@@ -2,9 +2,10 @@
 //! tables what it learnt.
 //!
 //! `cargo bench --bench pipelines -- DIR` reads `cases.json`, a list of `{table, pipeline,
-//! parameters, rows}`, and the tables `TABLE-train.csv` and `TABLE-test.csv`: numbers without a
-//! header, the class last. For case 3 it writes `3/pipeline.json`, and `3/scores.json` with the
-//! probabilities `[n, classes]` of the test rows and the processor time of the fit.
+//! parameters, rows, loss}`, and the tables `TABLE-train.csv` and `TABLE-test.csv`: numbers without
+//! a header, the class or the number to predict last. For case 3 it writes `3/pipeline.json`, and
+//! `3/scores.json` with the predictions of the test rows, probabilities `[n, classes]` or numbers
+//! `[n]`, and the processor time of the fit.
 
 mod processor;
 
@@ -13,7 +14,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, Result};
 use poolcast::manifest::{read_json, write_json};
 use poolcast::pipelines::{HyperParameters, LearnedRows, fit_pipeline};
-use poolcast::tables::FeatureTable;
+use poolcast::tables::{FeatureTable, NumberLoss, RowClasses, RowNumbers, RowTargets};
 use processor::processor_s;
 use serde::{Deserialize, Serialize};
 
@@ -27,11 +28,13 @@ struct PeerCase {
     parameters: HyperParameters,
     /// The first of the training rows that are fitted on.
     rows: usize,
+    /// That of numbers; none of classes.
+    loss: Option<NumberLoss>,
 }
 
 #[derive(Serialize)]
 struct CaseScores {
-    probabilities: Vec<f64>,
+    predictions: Vec<f64>,
     cpu_s: f64,
 }
 
@@ -43,11 +46,11 @@ fn main() -> Result<()> {
     let dir = PathBuf::from(arguments.context("usage: cargo bench --bench pipelines -- DIR")?);
     let cases: Vec<PeerCase> = read_json(&dir.join("cases.json"))?;
     for (number, case) in cases.iter().enumerate() {
-        let train = read_table(&dir.join(format!("{}-train.csv", case.table)))?;
+        let train = read_table(&dir.join(format!("{}-train.csv", case.table)), case.loss)?;
         let train = train.select_rows(&(0..case.rows.min(train.row_count())).collect::<Vec<_>>());
-        let test = read_table(&dir.join(format!("{}-test.csv", case.table)))?;
+        let test = read_table(&dir.join(format!("{}-test.csv", case.table)), case.loss)?;
 
-        let begun = processor_s()?;
+        let begun = processor_s();
         let fitted = fit_pipeline(
             &case.pipeline,
             &case.parameters,
@@ -55,7 +58,7 @@ fn main() -> Result<()> {
             1,
             &|| false,
         )?;
-        let cpu_s = processor_s()? - begun;
+        let cpu_s = processor_s() - begun;
 
         let out = dir.join(number.to_string());
         fs_err::create_dir_all(&out)?;
@@ -63,7 +66,7 @@ fn main() -> Result<()> {
         write_json(
             &out.join("scores.json"),
             &CaseScores {
-                probabilities: fitted.probabilities(&test)?,
+                predictions: fitted.predict(&test)?,
                 cpu_s,
             },
         )?;
@@ -71,8 +74,8 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-/// Numbers without a header, the class last.
-fn read_table(path: &Path) -> Result<FeatureTable> {
+/// Numbers without a header, the class or the number to predict last.
+fn read_table(path: &Path, loss: Option<NumberLoss>) -> Result<FeatureTable> {
     let text = fs_err::read_to_string(path)?;
     let mut rows: Vec<Vec<f64>> = Vec::new();
     for line in text.lines() {
@@ -81,12 +84,7 @@ fn read_table(path: &Path) -> Result<FeatureTable> {
     }
 
     let f = rows.first().map_or(0, |row| row.len().saturating_sub(1));
-    let y: Vec<u32> = rows
-        .iter()
-        .filter_map(|row| row.last())
-        .map(|class| *class as u32)
-        .collect();
-    let class_count = y.iter().max().map_or(0, |most| *most as usize + 1);
+    let last: Vec<f64> = rows.iter().filter_map(|row| row.last()).copied().collect();
     let mut x = Vec::with_capacity(f * rows.len());
     for column in 0..f {
         x.extend(rows.iter().map(|row| row[column]));
@@ -94,8 +92,20 @@ fn read_table(path: &Path) -> Result<FeatureTable> {
     Ok(FeatureTable {
         features: numbered_names(f),
         x,
-        classes: numbered_names(class_count),
-        groups: vec![0; y.len()],
+        groups: vec![0; last.len()],
+        targets: row_targets(last, loss),
+    })
+}
+
+/// The last column of a table: numbers to predict where they have a loss, else classes.
+fn row_targets(y: Vec<f64>, loss: Option<NumberLoss>) -> RowTargets {
+    if let Some(loss) = loss {
+        return RowTargets::Numbers(RowNumbers { y, loss });
+    }
+    let y: Vec<u32> = y.into_iter().map(|class| class as u32).collect();
+    let class_count = y.iter().max().map_or(0, |most| *most as usize + 1);
+    RowTargets::Classes(RowClasses {
+        names: numbered_names(class_count),
         y,
     })
 }

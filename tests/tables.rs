@@ -26,8 +26,12 @@ fn parquet_says_what_csv_says() {
     );
     assert_eq!(csv.names, parquet.names);
     assert_eq!(
-        (&csv.splits, &csv.times, &csv.table.y),
-        (&parquet.splits, &parquet.times, &parquet.table.y)
+        (&csv.splits, &csv.times, csv.table.targets.classes()),
+        (
+            &parquet.splits,
+            &parquet.times,
+            parquet.table.targets.classes()
+        )
     );
     assert_eq!(csv.table.features, parquet.table.features);
     // NaN is not equal to itself.
@@ -45,7 +49,7 @@ fn parquet_says_what_csv_says() {
         "{}",
         csv.table.row_count()
     );
-    assert_eq!(csv.table.classes, ["healthy", "ill"]);
+    assert_eq!(csv.table.targets.class_names(), ["healthy", "ill"]);
     assert_eq!(csv.splits.keys().collect::<Vec<_>>(), ["A1", "B2"]);
 }
 
@@ -56,7 +60,10 @@ fn several_classes_are_told_apart() {
         ("data.split_names", json!(["B2"])),
     ];
     let samples = read_bundled("parquet", &changes).expect("read");
-    assert_eq!(samples.table.classes, ["mild", "none", "severe"]);
+    assert_eq!(
+        samples.table.targets.class_names(),
+        ["mild", "none", "severe"]
+    );
     assert_eq!(samples.splits.len(), 1);
 }
 

@@ -58,6 +58,8 @@ def compare_senders():
     requests, cpu, peak = sent("poolcast", [PROGRAM, "-q", "track", f"{PLACE}/sweep", "--to", "wandb"])
     files = sorted(glob.glob(f"{PLACE}/offline/offline-run-*"))
     _, their_cpu, _ = sent("wandb sync", [f"{TOOLS}/wandb", "sync", "--yes", *files])
+    row = ["1,000 runs of up to 200 epochs", str(1000 / cpu), "runs per CPU-s", "wandb sync", str(1000 / their_cpu)]
+    subprocess.run(["ci/bench/row", *row], check=True)
     check(requests <= MOST_REQUESTS_PER_RUN, f"{requests} requests a run")
     check(cpu <= their_cpu / 2, f"{cpu} processor seconds beside {their_cpu}")
     check(peak <= MOST_PEAK_BYTES, f"{peak} bytes")

@@ -6,25 +6,31 @@
 
 import json
 import pathlib
+import subprocess
 import sys
 import time
 import warnings
 
 import numpy as np
+from sklearn.compose import TransformedTargetRegressor
 from sklearn.datasets import make_classification
 from sklearn.decomposition import TruncatedSVD
-from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier
+from sklearn.ensemble import (
+    ExtraTreesClassifier, ExtraTreesRegressor, RandomForestClassifier, RandomForestRegressor
+)
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
-from sklearn.neural_network import MLPClassifier
+from sklearn.neural_network import MLPClassifier, MLPRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
-from xgboost import XGBClassifier
+from xgboost import XGBClassifier, XGBRegressor
 
 warnings.filterwarnings("ignore")
 AUC_APART = 0.01
 COEFFICIENT_APART = 5e-5
+# Of the mean squared error or the pinball loss, by how much ours may be larger.
+LOSS_APART = 0.02
 
 # Name, training rows, test rows, classes. Of an even number of classes an L1 penalty alone leaves coefficients undecided: it
 # does not change while all those of a feature move together between the middle two.
@@ -49,6 +55,25 @@ CASES = [
     ("nn", {"hidden_layer_sizes": [50], "max_iter": 20, "solver": "sgd", "learning_rate": "adaptive", "learning_rate_init": 0.1}, 20_000),
 ]
 
+# Numbers to predict: pipeline, hyper-parameters, the quantile or none, and the rows that the peer can bear.
+NUMBER_CASES = [
+    ("xgb", {"n_estimators": 200, "max_depth": 6, "learning_rate": 0.1}, None, 20_000),
+    ("xgb", {"n_estimators": 200, "max_depth": 4, "learning_rate": 0.1, "min_child_weight": 20}, 0.9, 20_000),
+    ("xgb", {"n_estimators": 100, "max_depth": 6, "learning_rate": 0.1, "subsample": 0.7}, 0.5, 20_000),
+    ("rf", {"n_estimators": 100, "min_samples_leaf": 3, "max_features": 0.3}, None, 20_000),
+    ("rf", {"n_estimators": 100, "min_samples_leaf": 5, "max_features": 0.3}, 0.9, 4_000),
+    ("et", {"n_estimators": 100, "min_samples_leaf": 3, "max_features": 0.5}, None, 20_000),
+    ("nn", {"hidden_layer_sizes": [100], "max_iter": 30, "alpha": 0.01}, None, 20_000),
+]
+
+
+def numbers(rng, n):
+    """Correlated columns, and a number with a long tail that is wider where one column is large."""
+    z = rng.normal(size=(n, 40)) @ (np.eye(40) + 0.1 * rng.normal(size=(40, 40)))
+    spread = np.where(z[:, 4] > 0, 0.5, 0.1)
+    y = 10 * np.exp(0.4 * z[:, 0] - 0.3 * z[:, 1] + 0.2 * z[:, 2] * z[:, 3] + spread * rng.normal(size=n))
+    return z, y
+
 
 def make(directory):
     for seed, (name, train, test, classes) in enumerate(TABLES):
@@ -60,11 +85,18 @@ def make(directory):
         rows = np.column_stack([x.round(4), y])
         for side, part in (("train", rows[:train]), ("test", rows[train:])):
             np.savetxt(directory / f"{name}-{side}.csv", part, delimiter=",", fmt="%.10g")
+    x, y = numbers(np.random.default_rng(5), 30_000)
+    rows = np.column_stack([x.round(4), y.round(4)])
+    for side, part in (("train", rows[:20_000]), ("test", rows[20_000:])):
+        np.savetxt(directory / f"numbers-{side}.csv", part, delimiter=",", fmt="%.10g")
     cases = [
-        {"table": name, "pipeline": pipeline, "parameters": parameters, "rows": rows}
+        {"table": name, "pipeline": pipeline, "parameters": parameters, "rows": rows, "loss": None}
         for name, *_ in TABLES
         for pipeline, parameters, rows in CASES
     ]
+    for pipeline, parameters, quantile, rows in NUMBER_CASES:
+        loss = "squared" if quantile is None else {"pinball": {"quantile": quantile}}
+        cases.append({"table": "numbers", "pipeline": pipeline, "parameters": parameters, "rows": rows, "loss": loss})
     (directory / "cases.json").write_text(json.dumps(cases))
 
 
@@ -92,6 +124,50 @@ def model(pipeline, p):
     return make_pipeline(StandardScaler(), MLPClassifier(**p, random_state=1))
 
 
+def number_model(pipeline, p, quantile):
+    if pipeline == "xgb":
+        objective = {"objective": "reg:squarederror"}
+        if quantile is not None:
+            objective = {"objective": "reg:quantileerror", "quantile_alpha": quantile}
+        return XGBRegressor(**p, **objective, n_jobs=1, random_state=1)
+    if pipeline == "nn":
+        scaled = TransformedTargetRegressor(MLPRegressor(**p, random_state=1), transformer=StandardScaler())
+        return make_pipeline(StandardScaler(), scaled)
+    return (RandomForestRegressor if pipeline == "rf" else ExtraTreesRegressor)(**p, random_state=1)
+
+
+def forest_quantiles(forest, x, y, x_new, quantile):
+    """Quantile regression forests (Meinshausen 2006), of all training rows in the leaves of scikit-learn's trees."""
+    order = np.argsort(y, kind="stable")
+    known, asked = forest.apply(x[order]), forest.apply(x_new)
+    found = []
+    for leaves in asked:
+        same = leaves == known
+        reached = np.cumsum((same / same.sum(axis=0)).sum(axis=1))
+        found.append(y[order][np.argmax(reached >= (quantile - 1e-12) * reached[-1])])
+    return np.array(found)
+
+
+def compare_numbers(directory, number, case):
+    """A line of the table, and whether our loss is much larger."""
+    quantile = None if case["loss"] == "squared" else case["loss"]["pinball"]["quantile"]
+    (x, y), (x_test, y_test) = (read_numbers(directory / f"{case['table']}-{side}.csv") for side in ("train", "test"))
+    x, y = x[: case["rows"]], y[: case["rows"]]
+    begun = time.process_time()
+    fitted = number_model(case["pipeline"], case["parameters"], quantile).fit(x, y)
+    theirs_s = time.process_time() - begun
+    of_leaves = quantile is not None and case["pipeline"] != "xgb"
+    theirs = forest_quantiles(fitted, x, y, x_test, quantile) if of_leaves else fitted.predict(x_test)
+    ours = json.loads((directory / str(number) / "scores.json").read_text())
+
+    def loss(p):
+        error = y_test - np.array(p)
+        return (error**2).mean() if quantile is None else np.maximum(quantile * error, (quantile - 1) * error).mean()
+
+    line = f"{'loss':>8} {loss(ours['predictions']):8.4f} / {loss(theirs):8.4f} {'':6} {ours['cpu_s']:6.2f} / {theirs_s:6.2f}"
+    return line, loss(ours["predictions"]) > (1 + LOSS_APART) * loss(theirs)
+
+
 def scores(y, p):
     """The AUC, of more than two classes the mean of each against the rest, and the Brier score of all classes."""
     auc = roc_auc_score(y, p[:, 1] if p.shape[1] == 2 else p, multi_class="ovr")
@@ -99,34 +175,53 @@ def scores(y, p):
     return auc, brier / 2 if p.shape[1] == 2 else brier
 
 
-def read(path):
+def read_numbers(path):
     rows = np.loadtxt(path, delimiter=",")
-    return rows[:, :-1], rows[:, -1].astype(int)
+    return rows[:, :-1], rows[:, -1]
+
+
+def read(path):
+    x, y = read_numbers(path)
+    return x, y.astype(int)
+
+
+def compare_classes(directory, number, case):
+    """A line of the table, and whether the AUC or a coefficient is too far off."""
+    x, y = (part[: case["rows"]] for part in read(directory / f"{case['table']}-train.csv"))
+    x_test, y_test = read(directory / f"{case['table']}-test.csv")
+    begun = time.process_time()
+    fitted = model(case["pipeline"], case["parameters"]).fit(x, y)
+    theirs_s = time.process_time() - begun
+    ours = json.loads((directory / str(number) / "scores.json").read_text())
+    p = np.array(ours["predictions"]).reshape(len(y_test), -1)
+    (auc, brier), (their_auc, their_brier) = scores(y_test, p), scores(y_test, fitted.predict_proba(x_test))
+    line = f"{auc:.4f} / {their_auc:.4f} {brier:.4f} / {their_brier:.4f} {ours['cpu_s']:6.2f} / {theirs_s:6.2f}"
+    wrong = abs(auc - their_auc) > AUC_APART
+    if case["pipeline"] in LOGISTIC and "selection" not in case["parameters"]:
+        target = json.loads((directory / str(number) / "pipeline.json").read_text())["body"]["target"]
+        weights = np.array(target["classes"]["model"]["logistic"]["weights"]).reshape(fitted[-1].coef_.shape)
+        apart = abs(weights - fitted[-1].coef_).max()
+        line += f"  coefficients {apart:.1e} apart, {(weights != 0).sum()} / {(fitted[-1].coef_ != 0).sum()} not 0"
+        wrong |= apart > COEFFICIENT_APART
+    return line, wrong
+
+
+def note(what, ours_s, theirs_s):
+    """Tells ci/bench/all how many such fits a processor second is enough for."""
+    row = [what, str(1 / max(ours_s, 0.01)), "fits per CPU-s", "scikit-learn, xgboost", str(1 / max(theirs_s, 0.01))]
+    subprocess.run([pathlib.Path(__file__).parents[1] / "bench/row", *row], check=True)
 
 
 def compare(directory):
     failed = 0
     print(f"{'':43} {'AUC':>15} {'Brier':>15} {'CPU s':>15}")
     for number, case in enumerate(json.loads((directory / "cases.json").read_text())):
-        x, y = (part[: case["rows"]] for part in read(directory / f"{case['table']}-train.csv"))
-        x_test, y_test = read(directory / f"{case['table']}-test.csv")
-        begun = time.process_time()
-        fitted = model(case["pipeline"], case["parameters"]).fit(x, y)
-        theirs_s = time.process_time() - begun
-        ours = json.loads((directory / str(number) / "scores.json").read_text())
-        p = np.array(ours["probabilities"]).reshape(len(y_test), -1)
-        (auc, brier), (their_auc, their_brier) = scores(y_test, p), scores(y_test, fitted.predict_proba(x_test))
-        line = f"{auc:.4f} / {their_auc:.4f} {brier:.4f} / {their_brier:.4f} {ours['cpu_s']:6.2f} / {theirs_s:6.2f}"
-        wrong = abs(auc - their_auc) > AUC_APART
-        if case["pipeline"] in LOGISTIC and "selection" not in case["parameters"]:
-            body = json.loads((directory / str(number) / "pipeline.json").read_text())["body"]
-            weights = np.array(body["model"]["logistic"]["weights"]).reshape(fitted[-1].coef_.shape)
-            apart = abs(weights - fitted[-1].coef_).max()
-            line += f"  coefficients {apart:.1e} apart, {(weights != 0).sum()} / {(fitted[-1].coef_ != 0).sum()} not 0"
-            wrong |= apart > COEFFICIENT_APART
+        compared = compare_numbers if case["loss"] else compare_classes
+        line, wrong = compared(directory, number, case)
         failed += wrong
+        note(f"{case['table']} classes, {case['pipeline']}, case {number}", ours["cpu_s"], theirs_s)
         parameters = ", ".join(str(value) for value in case["parameters"].values())
-        print(f"{case['table']:6}{case['pipeline']:6}{parameters:31} {line}{'  FAILED' if wrong else ''}", flush=True)
+        print(f"{case['table']:8}{case['pipeline']:6}{parameters:31} {line}{'  FAILED' if wrong else ''}", flush=True)
     sys.exit(f"{failed} cases differ" if failed else 0)
 
 

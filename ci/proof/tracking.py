@@ -10,10 +10,11 @@ import time
 import urllib.request
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
+from served_wandb import WandbServer
+
 PROGRAM, PLACE = sys.argv[1:]
 SWEEP = f"{PLACE}/sweep"
 TOOLS = os.path.dirname(sys.executable)
-KEY = "canary" + "0" * 34
 
 
 def check(is_right, message):
@@ -41,33 +42,6 @@ def numbers(line):
     return {name: value for name, value in line.items() if not name.startswith("_")}
 
 
-def get_json(address):
-    with urllib.request.urlopen(address) as answer:
-        return json.load(answer)
-
-
-class WandbServer:
-    """The server of ci/proof/wandb_server.py, while a block lasts."""
-
-    def __init__(self, name):
-        self.port_file = f"{PLACE}/{name}.port"
-
-    def __enter__(self):
-        self.process = subprocess.Popen([sys.executable, "ci/proof/wandb_server.py", self.port_file])
-        while not (os.path.exists(self.port_file) and open(self.port_file).read().endswith("\n")):
-            time.sleep(0.05)
-        self.address = f"http://127.0.0.1:{open(self.port_file).read().strip()}"
-        self.environment = os.environ | {"WANDB_BASE_URL": self.address, "WANDB_API_KEY": KEY}
-        return self
-
-    def __exit__(self, *_):
-        self.process.kill()
-        self.process.wait()
-
-    def state(self):
-        return get_json(f"{self.address}/state")
-
-
 def comparable(state):
     """The runs on a server without what a client says of itself. An offline file knows no sweep of the server's."""
     runs = {}
@@ -75,9 +49,8 @@ def comparable(state):
         run = {key: value for key, value in run.items() if key != "sweep"}
         run["config"] = {key: value for key, value in run["config"].items() if key != "_wandb"}
         run["summary"] = {key: value for key, value in run["summary"].items() if key != "_wandb"}
-        for line in run["system"].values():
-            # A file has moments in whole nanoseconds, and the time since the beginning follows from them.
-            line["_runtime"] = round(line["_runtime"], 6)
+        # A file has moments in whole nanoseconds, and the time since the beginning follows from them.
+        run["system"] = {number: line | {"_runtime": None} for number, line in run["system"].items()}
         # NaN is not equal to itself, and a number may have come as 1 or as 1.0.
         runs[run_id] = json.loads(json.dumps(run, sort_keys=True), parse_int=float, parse_constant=str)
     return runs
@@ -95,7 +68,7 @@ def check_wandb():
         trials[told["name"]] = told
     check(len(trials) == 4, f"{len(trials)} trials have a file")
 
-    with WandbServer("sync") as server:
+    with WandbServer(f"{PLACE}/sync") as server:
         command = [f"{TOOLS}/wandb", "sync", "--yes", *map(os.path.dirname, files)]
         subprocess.run(command, check=True, env=server.environment, capture_output=True)
         synced = server.state()
@@ -103,7 +76,7 @@ def check_wandb():
         lines = [(line["_step"], numbers(line)) for line in run["history"].values()]
         check(lines == expected.get(run["displayName"], lines), f"another history: {run}")
 
-    with WandbServer("sent") as server:
+    with WandbServer(f"{PLACE}/sent") as server:
         command = [PROGRAM, "track", SWEEP, "--to", "wandb"]
         subprocess.run(command, check=True, env=server.environment)
         sent = server.state()
@@ -112,6 +85,11 @@ def check_wandb():
     ours, theirs = comparable(sent), comparable(synced)
     for run_id in ours.keys() | theirs.keys():
         check(ours.get(run_id) == theirs.get(run_id), f"{run_id}\n{ours.get(run_id)}\n{theirs.get(run_id)}")
+    for run_id, run in sent["runs"].items():
+        for number, line in run["system"].items():
+            apart_s = abs(line["_runtime"] - synced["runs"][run_id]["system"][number]["_runtime"])
+            check(apart_s < 2e-6, f"{run_id}: line {number} of the system is {apart_s} s apart")
+    check_wandb_kills(sent)
     print(f"W&B: {len(ours)} runs, by {sent['requests']} requests of poolcast and {synced['requests']} of wandb sync")
 
 
@@ -136,11 +114,11 @@ def check_tensorboard():
 
 
 class Gate(ThreadingHTTPServer):
-    """Hands requests on to an MLflow server, and ends the sender instead of the answer to one of them."""
+    """Hands requests on to a server, and ends the sender instead of the answer to one of them."""
 
     def __init__(self, port):
         super().__init__(("127.0.0.1", 0), GateHandler)
-        self.mlflow_port = port
+        self.to_port = port
         self.sender = None
         self.answers_left = None
         self.requests = 0
@@ -162,8 +140,10 @@ class GateHandler(BaseHTTPRequestHandler):
         body = self.rfile.read(int(self.headers["Content-Length"]))
         self.server.requests += 1
         self.server.keys.add(self.headers["Authorization"])
-        way = http.client.HTTPConnection("127.0.0.1", self.server.mlflow_port)
-        way.request(self.command, self.path, body, {"Content-Type": "application/json"})
+        way = http.client.HTTPConnection("127.0.0.1", self.server.to_port)
+        # A server names addresses for files by the name that it was asked by.
+        kept = ("Content-Type", "Content-Encoding", "Host")
+        way.request(self.command, self.path, body, {name: self.headers[name] for name in kept if self.headers[name]})
         answer = way.getresponse()
         document = answer.read()
         if self.server.answers_left == 0:
@@ -181,13 +161,34 @@ class GateHandler(BaseHTTPRequestHandler):
     do_POST = do_PUT = hand_on
 
 
-def send_to_mlflow(gate, experiment, answers=None, **key):
+def send(gate, tracker, environment, answers):
     """Sends the sweep; the sender is killed after so many answers. Returns whether it came to its end."""
+    gate.answers_left = answers
+    command = [PROGRAM, "-q", "track", SWEEP, "--to", tracker]
+    gate.sender = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL)
+    return gate.sender.wait() == 0
+
+
+def send_to_mlflow(gate, experiment, answers=None, **key):
     address = f"http://127.0.0.1:{gate.server_port}"
     environment = os.environ | {"MLFLOW_TRACKING_URI": address, "MLFLOW_EXPERIMENT_NAME": experiment} | key
-    gate.answers_left = answers
-    gate.sender = subprocess.Popen([PROGRAM, "-q", "track", SWEEP, "--to", "mlflow"], env=environment, stdout=subprocess.DEVNULL)
-    return gate.sender.wait() == 0
+    return send(gate, "mlflow", environment, answers)
+
+
+def check_wandb_kills(whole):
+    """A sender of W&B's that is killed after each request in turn, and started again, leaves what an undisturbed one leaves."""
+    for answers in range(whole["requests"]):
+        # The notes are of another server.
+        os.remove(f"{SWEEP}/tracked-wandb.json")
+        with WandbServer(f"{PLACE}/killed-{answers}") as server:
+            gate = Gate(int(server.address.rsplit(":", 1)[1]))
+            environment = server.environment | {"WANDB_BASE_URL": f"http://127.0.0.1:{gate.server_port}"}
+            check(not send(gate, "wandb", environment, answers), "it was not killed")
+            check(send(gate, "wandb", environment, None), f"killed after {answers} answers, it ends ill")
+            state = server.state()
+        check(comparable(state) == comparable(whole), f"killed after {answers} answers, it leaves\n{state}")
+        check(len(state["sweeps"]) == 1, state["sweeps"])
+    print(f"W&B: the same after {whole['requests']} kills")
 
 
 def mlflow_runs(client, experiment):

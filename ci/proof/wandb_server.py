@@ -1,13 +1,16 @@
 """A server that takes what W&B's clients send and keeps it, for ci/proof/tracking: wandb_server.py PORT_FILE [PORT]
 
-It says what it keeps at /state, and at /requests all that it was sent but for the keys. What wandb.ai itself would refuse, it
-does not know.
+It says what it keeps at /state, and at /requests all that it was sent but for the keys. At /control it is told what people press on
+W&B's pages, and when it is away. Agents are given the points of their sweep's grid. What wandb.ai itself would refuse, it does not
+know.
 """
 import base64
+import itertools
 import json
 import re
 import sys
 import threading
+import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 ENTITY = "tester"
@@ -18,6 +21,18 @@ runs = {}
 sweeps = {}
 requests = []
 said = []
+# The runs on whose pages somebody has pressed Stop.
+stopped = set()
+# The sweeps of agents, by the ids of these.
+agents = {}
+# Runs that were handed out and that nobody has begun: their sweeps and configurations.
+pending = {}
+# The server is away for "seconds" from the request of number "after" on; or it hangs for as long with that one.
+outage = {"after": None, "seconds": 0, "hangs": False, "is_on": False}
+
+
+class Refusal(Exception):
+    """What is answered with the status 400."""
 
 
 def opaque(kind, name):
@@ -36,6 +51,7 @@ def run_state(name):
 
 def upsert_run(wish):
     is_new = wish["name"] not in runs
+    pending.pop(wish["name"], None)
     run = run_state(wish["name"])
     run["config"].update(json.loads(wish.get("config") or "{}"))
     for field in ("displayName", "groupName", "sweep", "tags"):
@@ -52,7 +68,7 @@ def upsert_run(wish):
 
 def upsert_sweep(wish):
     name = f"sweep{len(sweeps) + 1}"
-    sweeps[name] = {"config": wish["config"], "description": wish.get("description")}
+    sweeps[name] = {"config": wish["config"], "description": wish.get("description"), "state": "RUNNING"}
     sweep = {"id": opaque("Sweep", name), "name": name, "project": project_node(wish["projectName"])}
     return {"upsertSweep": {"sweep": sweep, "configValidationWarnings": []}}
 
@@ -62,16 +78,69 @@ def list_sweeps():
     return {"project": {"sweeps": {"edges": edges, "pageInfo": {"endCursor": None, "hasNextPage": False}}}}
 
 
-def answer_graphql(document, port):
+def sweep_node(wish):
+    name = wish["sweep"]
+    node = sweeps.get(name) and {"id": opaque("Sweep", name), "name": name, **sweeps[name]}
+    return {"project": {"sweep": node}}
+
+
+def create_agent(wish):
+    sweep = sweeps.get(wish["sweep"])
+    if not sweep or sweep["state"] not in ("RUNNING", "PAUSED"):
+        raise Refusal(f"Sweep {wish['sweep']} is not running")
+    agent = opaque("Agent", len(agents) + 1)
+    agents[agent] = wish["sweep"]
+    return {"createAgent": {"agent": {"id": agent}}}
+
+
+def grid_points(config):
+    """The points of a sweep's grid, as agents are given them. The configuration is JSON, which is YAML."""
+    parameters = json.loads(config)["parameters"]
+    lists = [parameter.get("values", [parameter.get("value")]) for parameter in parameters.values()]
+    return [{name: {"value": value} for name, value in zip(parameters, point)} for point in itertools.product(*lists)]
+
+
+def hear_agent(wish):
+    """An agent without a run is given the next point, if its sweep is not paused."""
+    name = agents[wish["id"]]
+    sweep, commands = sweeps[name], []
+    if json.loads(wish["runState"]) == {} and sweep["state"] != "PAUSED":
+        points, given = grid_points(sweep["config"]), sweep.setdefault("given", 0)
+        if given == len(points) or sweep["state"] != "RUNNING":
+            commands.append({"type": "exit"})
+        else:
+            sweep["given"] += 1
+            run_id = f"{name}run{given + 1}"
+            pending[run_id] = (name, points[given])
+            commands.append({"type": "run", "run_id": run_id, "program": "train", "args": points[given]})
+    return {"agentHeartbeat": {"agent": {"id": wish["id"]}, "commands": json.dumps(commands)}}
+
+
+def list_pending(wish):
+    wanted = json.loads(wish["filters"])["$and"][0]["sweep"]
+    nodes = [(run, config) for run, (sweep, config) in pending.items() if sweep == wanted]
+    edges = [{"node": {"name": run, "state": "pending", "config": json.dumps(config)}} for run, config in nodes]
+    return {"project": {"runs": {"edges": edges}}}
+
+
+def answer_graphql(document, host):
     query, wish = document["query"], document.get("variables") or {}
     if "upsertBucket" in query:
         return upsert_run(wish)
     if "upsertSweep" in query:
         return upsert_sweep(wish)
     if "createRunFiles" in query:
-        address = f"http://127.0.0.1:{port}/upload/{wish['run']}/"
+        address = f"http://{host}/upload/{wish['run']}/"
         files = [{"name": name, "uploadUrl": address + name} for name in wish["files"]]
         return {"createRunFiles": {"runID": opaque("Run", wish["run"]), "uploadHeaders": [], "files": files}}
+    if "createAgent" in query:
+        return create_agent(wish)
+    if "agentHeartbeat" in query:
+        return hear_agent(wish)
+    if "sweep(sweepName" in query:
+        return sweep_node(wish)
+    if "runs(filters" in query:
+        return list_pending(wish)
     if "sweeps" in query:
         return list_sweeps()
     if "stopped" in query:
@@ -90,6 +159,17 @@ def take_stream(name, document):
                 run["summary"] = json.loads(line)
     if document.get("complete"):
         run["exit_code"] = document["exitcode"]
+    return {"stopped": name in stopped}
+
+
+def take_control(wish):
+    """Does what a test wants: `stop` a run, give all sweeps a `sweep_state`, be away as `outage` says."""
+    if "stop" in wish:
+        stopped.add(wish["stop"])
+    for sweep in sweeps.values():
+        sweep["state"] = wish.get("sweep_state", sweep["state"])
+    outage.update(wish.get("outage", {}))
+    return {}
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -100,9 +180,9 @@ class Handler(BaseHTTPRequestHandler):
     def log_message(self, *_):
         pass
 
-    def reply(self, document):
+    def reply(self, document, status=200):
         body = json.dumps(document).encode()
-        self.send_response(200)
+        self.send_response(status)
         self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
@@ -121,20 +201,47 @@ class Handler(BaseHTTPRequestHandler):
     def answer(self):
         body = self.read_body()
         with lock:
+            silence_s = self.silence_s()
+        if silence_s is not None:
+            self.close_connection = True
+            return time.sleep(silence_s)
+        with lock:
             if self.path == "/state":
                 return self.reply({"runs": runs, "sweeps": sweeps, "requests": len(requests)})
             if self.path == "/requests":
                 return self.reply(said)
+            if self.path == "/control":
+                return self.reply(take_control(json.loads(body)))
             requests.append(self.path)
             headers = {name: value for name, value in self.headers.items() if name.lower() != "authorization"}
             has_key = "Authorization" in self.headers
             said.append({"path": self.path, "headers": headers, "has_key": has_key, "body": body.decode(errors="replace")})
-            stream = re.fullmatch(r"/files/[^/]+/[^/]+/([^/]+)/file_stream", self.path)
-            if self.path == "/graphql":
-                return self.reply({"data": answer_graphql(json.loads(body), self.server.server_port)})
-            if stream:
-                take_stream(stream[1], json.loads(body))
-            return self.reply({"stopped": False})
+            try:
+                return self.reply(self.answer_client(body))
+            except Refusal as refusal:
+                return self.reply({"errors": [{"message": str(refusal)}]}, 400)
+
+    def silence_s(self):
+        """After how long the connection is closed without an answer, if it is."""
+        if self.path in ("/state", "/requests", "/control"):
+            return None
+        if outage["is_on"]:
+            return 0
+        if len(requests) != outage["after"]:
+            return None
+        outage["after"] = None
+        if outage["hangs"]:
+            return outage["seconds"]
+        outage["is_on"] = True
+        threading.Thread(target=self.server.shutdown).start()
+        return 0
+
+    def answer_client(self, body):
+        if self.path == "/graphql":
+            return {"data": answer_graphql(json.loads(body), self.headers["Host"])}
+        if stream := re.fullmatch(r"/files/[^/]+/[^/]+/([^/]+)/file_stream", self.path):
+            return take_stream(stream[1], json.loads(body))
+        return {}
 
     do_GET = do_POST = do_PUT = answer
 
@@ -145,7 +252,13 @@ class Server(ThreadingHTTPServer):
         pass
 
 
-server = Server(("127.0.0.1", int(sys.argv[2]) if len(sys.argv) > 2 else 0), Handler)
-with open(sys.argv[1], "w") as file:
-    print(server.server_port, file=file)
-server.serve_forever()
+port = int(sys.argv[2]) if len(sys.argv) > 2 else 0
+while True:
+    with Server(("127.0.0.1", port), Handler) as server:
+        port = server.server_port
+        outage["is_on"] = False
+        with open(sys.argv[1], "w") as file:
+            print(port, file=file)
+        server.serve_forever(poll_interval=0.05)
+    # Nobody listens: clients are refused.
+    time.sleep(outage["seconds"])

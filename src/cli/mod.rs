@@ -31,8 +31,9 @@ pub use parse::ParseArgs;
 pub use policy::PolicyArgs;
 pub use predict::PredictArgs;
 pub use provision::{
-    ProvisionAdviseArgs, ProvisionArgs, ProvisionChainArgs, ProvisionReplayArgs, ProvisionStep,
-    ProvisionTraceArgs, ProvisionValidateArgs,
+    ProvisionAdviseArgs, ProvisionArgs, ProvisionChainArgs, ProvisionReplayArgs,
+    ProvisionSamplesArgs, ProvisionStep, ProvisionTraceArgs, ProvisionTrainArgs,
+    ProvisionValidateArgs,
 };
 pub use report::ReportArgs;
 pub use run::RunArgs;

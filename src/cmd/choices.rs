@@ -294,6 +294,7 @@ pub(super) fn choice_table(choices: &[SplitChoice]) -> String {
         &by,
         "corrected (95 %)",
         "held out (95 %)",
+        "one number for all (95 %)",
         "test (95 %)",
     ];
     let mut rows = vec![head.map(str::to_owned).to_vec()];
@@ -306,14 +307,22 @@ pub(super) fn choice_table(choices: &[SplitChoice]) -> String {
             format!("{:.4}", choice.value),
             estimate_cell(choice.corrected),
             estimate_cell(choice.validation),
+            estimate_cell(choice.baseline),
             estimate_cell(choice.test),
         ]);
     }
 
-    // The user's own tables have no test side, and the last column would be empty.
-    if choices.iter().all(|choice| choice.test.is_none()) {
-        for row in &mut rows {
-            row.pop();
+    // Classes have no such baseline, and the user's own tables no test side: columns without a value.
+    let test = head.len() - 1;
+    for (column, is_empty) in [
+        (test, choices.iter().all(|choice| choice.test.is_none())),
+        (
+            test - 1,
+            choices.iter().all(|choice| choice.baseline.is_none()),
+        ),
+    ] {
+        if is_empty {
+            rows.iter_mut().for_each(|row| drop(row.remove(column)));
         }
     }
     output::aligned_table(&rows)

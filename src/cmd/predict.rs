@@ -9,7 +9,7 @@ use serde::Serialize;
 use super::choices;
 use super::logs::read_store;
 use crate::cli::PredictArgs;
-use crate::config::Config;
+use crate::config::{Config, DataConfig};
 use crate::error::{EXIT_DONE, hinted};
 use crate::events::{EVENTS_FORMAT, EventStore};
 use crate::pipelines::FittedPipeline;
@@ -152,19 +152,24 @@ fn predict_rows(dir: &Path, args: &PredictArgs) -> Result<OutputTable> {
         )
     })?;
 
-    let index = config
-        .data
-        .index
-        .context("a pipeline over tables has an index")?;
-    let (names, rows) = read_new_rows(table, &index, &fitted.features, &fitted.classes)?;
-    let probabilities = fitted.probabilities(&rows)?;
+    let DataConfig { index, target, .. } = config.data;
+    let index = index.context("a pipeline over tables has an index")?;
+    let (names, rows) = read_new_rows(table, &index, &fitted.features)?;
+    let predicted = fitted.predict(&rows)?;
 
     let mut columns = vec![(index, OutputCells::Texts(names))];
-    let class_count = fitted.classes.len();
-    for (class, name) in fitted.classes.iter().enumerate() {
-        let cells = probabilities.iter().skip(class).step_by(class_count);
+    let class_count = fitted.classes().len();
+    for (class, name) in fitted.classes().iter().enumerate() {
+        let cells = predicted.iter().skip(class).step_by(class_count);
         let cells = OutputCells::Floats(cells.copied().collect());
         columns.push((format!("probability_{name}"), cells));
+    }
+    if class_count == 0 {
+        let target = target.context("a pipeline over tables has a target")?;
+        columns.push((
+            format!("predicted_{target}"),
+            OutputCells::Floats(predicted),
+        ));
     }
     Ok(OutputTable { columns })
 }

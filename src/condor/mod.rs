@@ -23,7 +23,7 @@ pub use cleanup::{CleanupPlan, plan_cleanup};
 pub use dag_directory::{check_directory, write_dag};
 pub use dagman_node::DagmanNode;
 pub use layout::{DAG_FILE, is_dag, is_untidied, read_trial_seconds, results_directory};
-pub use nodes::{DagProgress, NodeCounts};
+pub use nodes::{DagProgress, NodeCounts, step_of_node};
 pub use parts::{PlannedPart, TrialSeconds, parse_trial_ranges};
 pub use plan::{DagPlan, SampleSource};
 pub use results::{open_sweep, read_all_rows, read_rows};

@@ -194,7 +194,7 @@ impl DagProgress {
 }
 
 /// The step that a node belongs to.
-fn step_of_node(node: &str) -> &str {
+pub fn step_of_node(node: &str) -> &str {
     node.split('-').next().unwrap_or(node)
 }
 

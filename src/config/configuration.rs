@@ -10,7 +10,7 @@ use figment::value::Dict;
 use serde::{Deserialize, Deserializer, Serialize};
 
 use super::dag::DagConfig;
-use super::data::DataConfig;
+use super::data::{DataConfig, PredictionTask};
 use super::defaults::DEFAULT;
 use super::layers::{explain, read_dict, read_file};
 use super::metric::Metric;
@@ -293,6 +293,8 @@ impl Config {
         self.check_tracker_addresses()?;
         self.check_given_sweep()?;
         self.data.check()?;
+        (self.wandb.sweep.metric).check("wandb.sweep.metric", self.data.task)?;
+        (self.earlystop_metric).check("earlystop_metric", PredictionTask::Classification)?;
         ensure!(
             !self.data.is_given() || self.wandb.sweep.early_terminate.is_none(),
             "`wandb.sweep.early_terminate` is for trials of the network, and pipelines over `data` have none"

@@ -18,6 +18,10 @@ pub struct DataConfig {
     pub metadata: Option<PathBuf>,
     pub index: Option<String>,
     pub target: Option<String>,
+    #[serde(default)]
+    pub task: PredictionTask,
+    #[serde(default)]
+    pub quantile: Option<f64>,
     pub group: Option<String>,
     pub time: Option<String>,
     pub splits: BTreeMap<String, String>,
@@ -25,6 +29,17 @@ pub struct DataConfig {
     pub cv: Option<usize>,
     pub folds: Folds,
     pub validate: bool,
+}
+
+/// What is predicted of a row.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum PredictionTask {
+    /// The probability of each class.
+    #[default]
+    Classification,
+    /// A number.
+    Regression,
 }
 
 /// The one split of tables for which none is named: all rows.
@@ -68,7 +83,30 @@ impl DataConfig {
         })
     }
 
+    fn check_task(&self) -> Result<()> {
+        let is_regression = self.task == PredictionTask::Regression;
+        ensure!(
+            self.is_given() || !is_regression,
+            hinted(
+                "`data.task: regression` is for tables, and `data` names none",
+                "of logs the outcomes of holds are predicted; leave it out"
+            )
+        );
+        let Some(quantile) = self.quantile else {
+            return Ok(());
+        };
+        ensure!(
+            is_regression,
+            hinted(
+                "`data.quantile` is a quantile of numbers, and classes are predicted",
+                "add `task: regression` to `data`"
+            )
+        );
+        check_range("data.quantile", quantile, 0.001..=0.999)
+    }
+
     pub(super) fn check(&self) -> Result<()> {
+        self.check_task()?;
         if let Some(k) = self.cv {
             check_range("data.cv", k as f64, 2.0..=1000.0)?;
         }

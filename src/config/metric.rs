@@ -1,7 +1,11 @@
 //! The metric by which a training is watched or a trial is chosen, and which of two values is
 //! better.
 
+use anyhow::{Result, ensure};
 use serde::{Deserialize, Serialize};
+
+use super::data::PredictionTask;
+use crate::error::hinted;
 
 /// A value that a training is watched by, or a trial chosen by.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -10,6 +14,53 @@ use serde::{Deserialize, Serialize};
 pub struct Metric {
     pub name: MetricName,
     pub goal: Goal,
+}
+
+impl Metric {
+    /// Refuses the metric at `key` where it is none of `task`, and where of numbers the worst trial
+    /// would be the best.
+    pub(super) fn check(&self, key: &str, task: PredictionTask) -> Result<()> {
+        let name = self.name;
+        ensure!(
+            name.task().is_none_or(|of_metric| of_metric == task),
+            hinted(
+                match task {
+                    PredictionTask::Classification => {
+                        format!("`{key}.name` is {name}, and what is predicted are classes")
+                    }
+                    PredictionTask::Regression => {
+                        format!("`{key}.name` is {name}, and what is predicted are numbers")
+                    }
+                },
+                match task {
+                    PredictionTask::Classification => {
+                        format!(
+                            "choose another, such as `{key}: {{name: validation_roc_auc, goal: maximize}}`"
+                        )
+                    }
+                    PredictionTask::Regression => {
+                        format!(
+                            "choose another, such as `{key}: {{name: validation_loss, goal: minimize}}`"
+                        )
+                    }
+                }
+            )
+        );
+
+        let wanted = match name {
+            MetricName::ValidationR2 => Goal::Maximize,
+            _ => Goal::Minimize,
+        };
+        let word = format!("{wanted:?}").to_lowercase();
+        ensure!(
+            task == PredictionTask::Classification || self.goal == wanted,
+            hinted(
+                format!("`{key}` would choose the worst {name}"),
+                format!("write `{key}: {{name: {name}, goal: {word}}}`")
+            )
+        );
+        Ok(())
+    }
 }
 
 /// The metrics of the validation split; other names that files have for them are read, too.
@@ -56,9 +107,30 @@ pub enum MetricName {
     ValidationAccuracy,
     #[serde(alias = "val_brier", alias = "brier")]
     ValidationBrier,
+    #[serde(alias = "val_mae", alias = "mae", alias = "mean_absolute_error")]
+    ValidationMae,
+    #[serde(alias = "val_rmse", alias = "rmse", alias = "root_mean_squared_error")]
+    ValidationRmse,
+    #[serde(alias = "val_r2", alias = "r2", alias = "r2_score")]
+    ValidationR2,
 }
 
 impl MetricName {
+    /// Of what predictions it is a metric; `None` for the loss, which all have.
+    pub(super) fn task(self) -> Option<PredictionTask> {
+        match self {
+            MetricName::ValidationLoss => None,
+            MetricName::ValidationRocAuc
+            | MetricName::ValidationAveragePrecision
+            | MetricName::ValidationFMeasure
+            | MetricName::ValidationAccuracy
+            | MetricName::ValidationBrier => Some(PredictionTask::Classification),
+            MetricName::ValidationMae | MetricName::ValidationRmse | MetricName::ValidationR2 => {
+                Some(PredictionTask::Regression)
+            }
+        }
+    }
+
     /// What decides between trials of equal value, of which less is better: the validation loss.
     /// F-measures are equal where all samples get one answer, whatever the probabilities say, so that
     /// the area under the curve decides between those.

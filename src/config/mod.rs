@@ -33,7 +33,7 @@ pub use configuration::{
     WandbConfig,
 };
 pub use dag::{DagConfig, SharedInputs, SubmitCommand, SubmitCommands, SubmitConfig};
-pub use data::{CrossValidation, DataConfig, EVALUATE, Folds, WHOLE};
+pub use data::{CrossValidation, DataConfig, EVALUATE, Folds, PredictionTask, WHOLE};
 pub use defaults::DEFAULT;
 pub use distribution::Distribution;
 pub use metric::{Goal, Metric, MetricName};
@@ -45,7 +45,10 @@ pub use parameters::{
 };
 pub use pipelines::{MOST_TRIALS, PipelineSpace, PipelineSpaces, TrialOrder};
 pub use preprocessing::PreprocessingConfig;
-pub use provision::{CostRatio, NodeCount, ProvisionConfig, SchedulerKind};
+pub use provision::{
+    CostRatio, NodeCount, ProvisionConfig, SchedulerKind, WaitModelConfig, WaitModelName,
+    WaitModelSize, WaitModelTarget,
+};
 pub use sample_words::{
     ContextChoice, FeatureGroup, HoldCycles, LabelKind, SplitClusters, SplitMethod, Vocabulary,
     WindowPlace,

@@ -15,7 +15,7 @@ use rayon::prelude::*;
 
 use super::cross_entropy::cross_entropy;
 use super::labelled_chunk::{LabelledChunk, SCORED_ROWS, TRAINED_ROWS};
-use super::simd::LANES;
+use super::parameter::{PlacedParameter, place_parameters};
 use super::{
     AlignedFloats, Architecture, ModelInput, ModelShape, ParameterSpec, SampleBatch, Targets,
     Weights,
@@ -36,13 +36,6 @@ pub(super) struct CandleGraph {
     pub(super) flat_len: usize,
 }
 
-/// A parameter, and where it begins in the flat vector.
-#[derive(Debug)]
-struct PlacedParameter {
-    spec: ParameterSpec,
-    start: usize,
-}
-
 /// The loss of a chunk, and its part of the gradient.
 struct ChunkLoss {
     /// The sum of the losses of its samples.
@@ -58,21 +51,13 @@ impl CandleGraph {
         parameters: &[ParameterSpec],
         device: &Device,
     ) -> CandleGraph {
-        let mut end = 0;
-        let mut placed = Vec::with_capacity(parameters.len());
-        for spec in parameters {
-            placed.push(PlacedParameter {
-                spec: spec.clone(),
-                start: end,
-            });
-            end += spec.len();
-        }
+        let (parameters, flat_len) = place_parameters(parameters.iter().cloned());
         CandleGraph {
             architecture,
             shape,
             device: device.clone(),
-            parameters: placed,
-            flat_len: end.next_multiple_of(LANES),
+            parameters,
+            flat_len,
         }
     }
 

@@ -4,6 +4,8 @@
 //! An [`Architecture`] says what a model computes, in candle's operations. A [`Model`] is an
 //! architecture with weights. For the LSTM on a CPU there is a fused engine, which computes the
 //! same many times as fast.
+//!
+//! [`series`] has networks that read frames of numbers in place of codes.
 
 mod architecture;
 mod architectures;
@@ -18,6 +20,7 @@ mod input;
 mod labelled_chunk;
 mod model;
 mod parameter;
+pub mod series;
 mod shape;
 pub(crate) mod simd;
 

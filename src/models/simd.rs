@@ -30,7 +30,7 @@ pub(crate) fn run_kernel<K: WithSimd>(kernel: K) -> K::Output {
 
 /// The same for a kernel that also knows vectors of sixteen numbers, where the processor has AVX-512.
 #[inline]
-pub(super) fn run_wide_kernel<K: WithSimd>(kernel: K) -> K::Output {
+pub(crate) fn run_wide_kernel<K: WithSimd>(kernel: K) -> K::Output {
     #[cfg(target_arch = "x86_64")]
     if let Some(simd) = pulp::x86::V4::try_new() {
         return Simd::vectorize(simd, kernel);
@@ -41,7 +41,7 @@ pub(super) fn run_wide_kernel<K: WithSimd>(kernel: K) -> K::Output {
 /// Runs `kernel` with vectors of eight numbers, or of sixteen; `None` on a processor without both, which
 /// has nothing to compare.
 #[cfg(test)]
-pub(super) fn run_at_width<K: WithSimd>(kernel: K, is_wide: bool) -> Option<K::Output> {
+pub(crate) fn run_at_width<K: WithSimd>(kernel: K, is_wide: bool) -> Option<K::Output> {
     #[cfg(target_arch = "x86_64")]
     if let (Some(narrow), Some(wide)) = (pulp::x86::V3::try_new(), pulp::x86::V4::try_new()) {
         return Some(if is_wide {

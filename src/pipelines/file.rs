@@ -17,7 +17,7 @@ const MAX_BYTES: u64 = 1 << 32;
 
 const PIPELINE_FORMAT: ArtefactFormat = ArtefactFormat {
     name: "pipeline",
-    version: 4,
+    version: 5,
     rebuild: "poolcast sweep run",
 };
 

@@ -1,11 +1,11 @@
-//! The model of a pipeline: one of the classical models.
+//! The model of a pipeline that predicts classes: one of the classical models.
 
 use anyhow::Result;
 use serde::{Deserialize, Serialize};
 
-use super::boosting::BoostedTrees;
+use super::boosting::{self, BoostedTrees};
 use super::classifier::{Classifier, FitRun, TrainingSet};
-use super::forest::{ForestKind, TreeForest};
+use super::forest::{ClassForest, ForestKind};
 use super::hyper_parameters::{HyperParameters, read_settings};
 use super::logistic::LogisticRegression;
 use super::network::MultilayerPerceptron;
@@ -24,7 +24,7 @@ pub(super) enum FittedModel {
     /// Of `xgb`.
     Boosted(BoostedTrees),
     /// Of `rf` and `et`.
-    Forest(TreeForest),
+    Forest(ClassForest),
     /// Of `nn`.
     Network(MultilayerPerceptron),
 }
@@ -63,11 +63,11 @@ impl FittedModel {
             }
             PipelineKind::BoostedTrees => {
                 let settings = read_settings(parameters)?;
-                FittedModel::Boosted(BoostedTrees::fit(&settings, training, run)?)
+                FittedModel::Boosted(boosting::fit_classes(&settings, training, run)?)
             }
             PipelineKind::RandomForest => {
                 let settings = read_settings(parameters)?;
-                FittedModel::Forest(TreeForest::fit(
+                FittedModel::Forest(ClassForest::fit(
                     ForestKind::Random,
                     settings,
                     training,
@@ -76,7 +76,7 @@ impl FittedModel {
             }
             PipelineKind::ExtraTrees => {
                 let settings = read_settings(parameters)?;
-                FittedModel::Forest(TreeForest::fit(
+                FittedModel::Forest(ClassForest::fit(
                     ForestKind::ExtraTrees,
                     settings,
                     training,
@@ -85,7 +85,7 @@ impl FittedModel {
             }
             PipelineKind::Network => {
                 let settings = read_settings(parameters)?;
-                FittedModel::Network(MultilayerPerceptron::fit(&settings, training, run)?)
+                FittedModel::Network(MultilayerPerceptron::fit_classes(&settings, training, run)?)
             }
         })
     }

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, bail};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
@@ -86,6 +86,23 @@ pub fn effective_hyper_parameters(
 /// As [`effective_hyper_parameters`].
 pub fn check_hyper_parameters(pipeline: &str, parameters: &HyperParameters) -> Result<()> {
     effective_hyper_parameters(pipeline, parameters).map(drop)
+}
+
+/// Refuses a pipeline that predicts no numbers.
+///
+/// # Errors
+/// Fails when there is no such pipeline, and says which predict numbers.
+pub fn check_for_numbers(pipeline: &str) -> Result<()> {
+    if !find_pipeline(pipeline)?.predicts_numbers() {
+        let known = PIPELINE_NAMES.into_iter().zip(PipelineKind::ALL);
+        let known = known.filter(|(_, kind)| kind.predicts_numbers());
+        let names: Vec<&str> = known.map(|(name, _)| name).collect();
+        bail!(hinted(
+            format!("the pipeline `{pipeline}` tells classes apart, and predicts no numbers"),
+            format!("those that do are {}", quote_words(&names)),
+        ));
+    }
+    Ok(())
 }
 
 /// The settings of a step or a model, from effective hyper-parameters: its fields have their names,

@@ -48,6 +48,17 @@ impl PipelineKind {
         Some(PipelineKind::ALL[place])
     }
 
+    /// Whether it predicts numbers, too.
+    pub(super) fn predicts_numbers(self) -> bool {
+        matches!(
+            self,
+            PipelineKind::BoostedTrees
+                | PipelineKind::RandomForest
+                | PipelineKind::ExtraTrees
+                | PipelineKind::Network
+        )
+    }
+
     /// All hyper-parameters of the pipeline: those of its model, then those of the selection.
     pub(super) fn hyper_parameters(self) -> impl Iterator<Item = &'static HyperParameter> {
         let own = match self {

@@ -1,11 +1,15 @@
-//! Columns and classes → the columns worth keeping.
+//! Columns and classes or numbers → the columns worth keeping.
 
 use anyhow::Result;
 use serde::Deserialize;
 
 use super::classifier::{FitRun, TrainingSet};
-use super::forest::forest_importances;
+use super::forest::{forest_importances, number_forest_importances};
 use super::logistic::LogisticRegression;
+use super::regressor::NumberTrainingSet;
+use super::scaler::{ColumnScaling, ScalerKind};
+use super::solvers::labels::{NumberLabels, TrainingTargets};
+use super::solvers::least_squares;
 use super::solvers::matrix::ColumnMatrix;
 use super::solvers::objective::ElasticNetPenalty;
 use super::solvers::stop::StopSignal;
@@ -25,7 +29,8 @@ pub(super) enum FeatureSelection {
         #[serde(rename = "selection_mode")]
         mode: ThresholdMode,
     },
-    /// Those with a coefficient in a logistic regression with an L1 penalty.
+    /// Those with a coefficient in a logistic regression with an L1 penalty, or in a linear one of
+    /// numbers.
     Lasso {
         /// The weight of the losses beside the penalty.
         #[serde(rename = "selection_C")]
@@ -61,28 +66,52 @@ pub(super) enum ThresholdMode {
     Soft,
 }
 
+/// The rows that columns are selected by.
+#[derive(Clone, Copy)]
+pub(super) struct SelectionRows<'a> {
+    /// All columns, without a gap.
+    pub(super) x: &'a ColumnMatrix,
+    /// What is to be predicted of each row.
+    pub(super) targets: TrainingTargets<'a>,
+}
+
 /// The places of the columns that `selection` keeps, ascending. Values have passed a threshold
 /// already, and components have all columns.
 pub(super) fn select_columns(
     selection: FeatureSelection,
-    training: TrainingSet<'_>,
+    rows: SelectionRows<'_>,
     run: FitRun<'_>,
 ) -> Result<Vec<usize>> {
-    let x = training.x;
+    let x = rows.x;
     Ok(match selection {
         FeatureSelection::None | FeatureSelection::Svd { .. } => (0..x.f).collect(),
         FeatureSelection::Threshold { .. } => (0..x.f)
             .filter(|place| x.column(*place).iter().any(|value| *value != 0.0))
             .collect(),
         FeatureSelection::Lasso { c, min_coefficient } => {
-            let coefficients = lasso_coefficients(c, training, run.stop)?;
+            let coefficients = match rows.targets {
+                TrainingTargets::Classes(labels) => {
+                    lasso_coefficients(c, TrainingSet { x, labels }, run.stop)?
+                }
+                TrainingTargets::Numbers(labels) => {
+                    let training = NumberTrainingSet { x, labels };
+                    number_lasso_coefficients(c, training, run.stop)?
+                }
+            };
             places_above(&coefficients, min_coefficient)
         }
         FeatureSelection::Forest {
             trees,
             min_importance,
         } => {
-            let importances = forest_importances(trees, training, run)?;
+            let importances = match rows.targets {
+                TrainingTargets::Classes(labels) => {
+                    forest_importances(trees, TrainingSet { x, labels }, run)?
+                }
+                TrainingTargets::Numbers(labels) => {
+                    number_forest_importances(trees, NumberTrainingSet { x, labels }, run)?
+                }
+            };
             places_above(&importances, min_importance)
         }
     })
@@ -112,6 +141,25 @@ fn lasso_coefficients(c: f64, training: TrainingSet<'_>, stop: StopSignal<'_>) -
         }
     }
     Ok(largest)
+}
+
+/// The absolute coefficient of each column in a linear regression of numbers with standard deviation
+/// 1 on columns with standard deviation 1, `[f]`.
+fn number_lasso_coefficients(
+    c: f64,
+    training: NumberTrainingSet<'_>,
+    stop: StopSignal<'_>,
+) -> Result<Vec<f64>> {
+    let labels = training.labels;
+    let ColumnScaling { shift, scale } = ScalerKind::Standard.learn(labels.y);
+    let scaled: Vec<f64> = labels.y.iter().map(|y| (y - shift) / scale).collect();
+    let labels = NumberLabels {
+        y: &scaled,
+        ..labels
+    };
+    let found =
+        least_squares::lasso_coefficients(&with_unit_deviation(training.x), labels, c, stop)?;
+    Ok(found.into_iter().map(f64::abs).collect())
 }
 
 /// The columns divided by their standard deviations; columns that never vary become 0.

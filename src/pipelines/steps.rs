@@ -4,11 +4,11 @@
 use anyhow::{Result, ensure};
 use serde::{Deserialize, Serialize};
 
-use super::classifier::{FitRun, TrainingSet};
+use super::classifier::FitRun;
 use super::importances::{ColumnImportances, ImportanceMeasure};
 use super::scaler::{ColumnScaling, ScalerKind};
-use super::selection::{FeatureSelection, ThresholdMode, select_columns};
-use super::solvers::labels::ClassLabels;
+use super::selection::{FeatureSelection, SelectionRows, ThresholdMode, select_columns};
+use super::solvers::labels::TrainingTargets;
 use super::solvers::matrix::{ColumnMatrix, add_scaled};
 use super::solvers::svd::singular_vectors;
 use super::statistics::{MeanSpread, median_of_known};
@@ -89,13 +89,13 @@ struct SelectedColumn {
 }
 
 impl PreprocessingSteps {
-    /// Learns the steps from `table`, whose rows have the classes `labels`.
+    /// Learns the steps from `table`, whose rows have these `targets`.
     pub(super) fn fit(
         settings: StepSettings,
         missing: MissingValues,
         table: &FeatureTable,
         beyond: ValuesBeyond,
-        labels: ClassLabels<'_>,
+        targets: TrainingTargets<'_>,
         run: FitRun<'_>,
     ) -> Result<PreprocessingSteps> {
         let mut steps = PreprocessingSteps::unscaled(settings.selection, table.column_count());
@@ -116,8 +116,11 @@ impl PreprocessingSteps {
             return Ok(steps);
         }
 
-        let training = TrainingSet { x: &filled, labels };
-        let kept = select_columns(settings.selection, training, run)?;
+        let rows = SelectionRows {
+            x: &filled,
+            targets,
+        };
+        let kept = select_columns(settings.selection, rows, run)?;
         ensure!(
             !kept.is_empty(),
             hinted(
@@ -382,7 +385,9 @@ impl ValueThreshold {
 mod tests {
     use super::*;
     use crate::pipelines::hyper_parameters::{effective_hyper_parameters, read_settings};
+    use crate::pipelines::solvers::labels::ClassLabels;
     use crate::pipelines::solvers::stop::StopSignal;
+    use crate::tables::{RowClasses, RowTargets};
     use serde_json::json;
 
     fn steps(parameters: serde_json::Value, x: &[[f64; 4]]) -> (PreprocessingSteps, Vec<f64>) {
@@ -390,8 +395,10 @@ mod tests {
         let x = FeatureTable {
             features: names(x.len()),
             x: x.concat(),
-            y: vec![0, 1, 0, 1],
-            classes: names(2),
+            targets: RowTargets::Classes(RowClasses {
+                names: names(2),
+                y: vec![0, 1, 0, 1],
+            }),
             groups: vec![0; 4],
         };
         let parameters = effective_hyper_parameters(
@@ -400,7 +407,7 @@ mod tests {
         )
         .expect("accepted");
         let labels = ClassLabels {
-            y: &x.y,
+            y: x.targets.classes(),
             class_count: 2,
             weights: &[1.0; 4],
         };
@@ -414,7 +421,7 @@ mod tests {
             MissingValues::Filled,
             &x,
             ValuesBeyond::Kept,
-            labels,
+            TrainingTargets::Classes(labels),
             run,
         )
         .expect("fitted");

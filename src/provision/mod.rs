@@ -5,11 +5,16 @@
 
 pub mod chain;
 pub mod forecast;
+pub mod gap_scores;
 pub mod live;
+pub mod model_inputs;
 pub mod quantile;
 pub mod replay;
+pub mod samples;
 pub mod scheduler;
 mod slurm_number;
 pub mod submission;
 pub mod trace;
 pub mod validation;
+pub mod wait_model;
+pub mod window;

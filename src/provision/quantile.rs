@@ -11,6 +11,12 @@ pub fn quantile(sorted: &[f64], q: f64) -> f64 {
     below + (above - below) * place.fract()
 }
 
+/// The quantile of the wait that costs least where an hour of interruption costs as much as
+/// `cost_ratio` hours of overlap.
+pub fn cost_quantile(cost_ratio: f64) -> f64 {
+    cost_ratio / (1.0 + cost_ratio)
+}
+
 /// The mean; 0 of nothing.
 pub fn mean(values: &[f64]) -> f64 {
     if values.is_empty() {

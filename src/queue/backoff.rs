@@ -27,6 +27,12 @@ impl Backoff {
         }
     }
 
+    /// From now on waits no longer than `longest_s` at a time.
+    pub(super) fn set_longest(&mut self, longest_s: f64) {
+        self.longest = Duration::from_secs_f64(longest_s);
+        self.next = self.next.min(self.longest);
+    }
+
     /// Begins anew with short waits.
     pub(super) fn reset(&mut self) {
         self.next = Self::SHORTEST;

@@ -80,6 +80,9 @@ pub fn run_manager(
                 for lost in &lost_leases {
                     hear(ManagerEvent::LeaseLost(lost));
                 }
+                // What is to be added may be known at any moment.
+                let looks_per_heartbeat = if counts.sealed.is_some() { 2.0 } else { 4.0 };
+                backoff.set_longest(queue.settings.heartbeat_s / looks_per_heartbeat);
                 if counts.ended() > ended {
                     ended = counts.ended();
                     hear(ManagerEvent::ItemsEnded(&counts));

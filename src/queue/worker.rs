@@ -82,7 +82,7 @@ pub fn run_worker<R: Serialize>(
     mut acknowledged: impl FnMut(&ChunkEntry, &R),
 ) -> Result<WorkerTally> {
     let mut worker = QueueWorker::new(queue, limit)?;
-    let mut backoff = Backoff::new(queue.settings.lease_s / 8.0);
+    let mut backoff = Backoff::new(longest_idle_s(queue));
     let mut error_backoff = ErrorBackoff::new(&queue.settings);
     loop {
         worker.tally.stopped = stop.load(Ordering::Relaxed);
@@ -96,11 +96,22 @@ pub fn run_worker<R: Serialize>(
                 error_backoff.reset();
                 backoff.reset();
             }
-            Ok(WorkerStep::Idle) => backoff.wait(stop),
+            Ok(WorkerStep::Idle) => {
+                backoff.set_longest(longest_idle_s(queue));
+                backoff.wait(stop);
+            }
             // The manager removes the queue when all trials have ended.
             Err(_) if !queue.exists() => return Ok(worker.tally),
             Err(error) => error_backoff.wait_or_fail(error, stop)?,
         }
+    }
+}
+
+/// How long a worker without work waits at most: less while trials may be added at any moment.
+fn longest_idle_s(queue: &Queue) -> f64 {
+    match queue.sealed_trials() {
+        Ok(None) => queue.settings.heartbeat_s / 2.0,
+        _ => queue.settings.lease_s / 8.0,
     }
 }
 
@@ -367,6 +378,16 @@ mod tests {
 
     fn counts(queue: &Queue) -> ItemStateCounts {
         ItemStateCounts::of_entries(queue.chunk_entries().expect("listed").iter())
+    }
+
+    #[test]
+    fn a_worker_looks_more_often_while_trials_may_be_added() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let queue = Queue::create(&dir.path().join("queue"), QueueSettings::default());
+        let queue = queue.expect("made");
+        let open_s = longest_idle_s(&queue);
+        queue.seal(0).expect("sealed");
+        assert_eq!((open_s, longest_idle_s(&queue)), (5.0, 15.0));
     }
 
     #[test]

@@ -63,20 +63,24 @@ fn no_scores(inputs: &ReportInputs) -> MissingInput {
     let (text, command) = match (inputs.kind, inputs.is_running()) {
         (ReportedKind::Run, _) => (
             "This run was not scored on holds that it has not seen. This scores it:",
-            format!("poolcast evaluate {dir} TENSORS"),
+            Some(format!("poolcast evaluate {dir} TENSORS")),
         ),
         (_, true) => (
             "The best model is scored on holds that it has not seen once all trials have ended. How far they are:",
-            format!("poolcast sweep status {dir}"),
+            Some(format!("poolcast sweep status {dir}")),
+        ),
+        (_, false) if inputs.best_trial().is_none() => (
+            "No trial has a model, so that there is nothing to score. What was tried stands below, and why it failed.",
+            None,
         ),
         (_, false) => (
             "The best model was not scored on holds that it has not seen. This scores it:",
-            format!("poolcast sweep evaluate {dir}"),
+            Some(format!("poolcast sweep evaluate {dir}")),
         ),
     };
     MissingInput {
         text: text.to_owned(),
-        command: Some(command),
+        command,
     }
 }
 
@@ -165,19 +169,17 @@ fn score_cells(score: Option<&ScoreInterval>) -> [ReportCell; 3] {
 /// The choice in each split, and what it is worth without its luck.
 fn choice_table(inputs: &ReportInputs) -> ReportTable {
     let has_splits = inputs.choices.iter().any(|choice| choice.split.is_some());
-    let columns = [
+    let mut columns = vec![
         (if has_splits { "split" } else { "samples" }, 0),
         ("trial", 0),
         ("pipeline", 0),
         ("trials", 0),
         ("value", 3),
-        ("without the luck of the choice", 3),
-        ("from", 3),
-        ("to", 3),
-        ("on the test side", 3),
-        ("from", 3),
-        ("to", 3),
     ];
+    let estimates = shown_estimates(inputs);
+    for (title, _) in estimates {
+        columns.extend([(*title, 3), ("from", 3), ("to", 3)]);
+    }
     let name = words::metric_title(inputs.metric().name);
     let mut table = ReportTable::new(
         format!(
@@ -186,12 +188,34 @@ fn choice_table(inputs: &ReportInputs) -> ReportTable {
         &columns,
     );
     for choice in &inputs.choices {
-        table.rows.push(choice_cells(choice));
+        table.rows.push(choice_cells(choice, estimates));
     }
     table
 }
 
-fn choice_cells(choice: &SplitChoice) -> Vec<ReportCell> {
+/// An estimate of what a choice is worth, and what it is called.
+type NamedEstimate = (&'static str, fn(&SplitChoice) -> Option<ScoreEstimate>);
+
+const CORRECTED: NamedEstimate = ("without the luck of the choice", |choice| choice.corrected);
+const HELD_OUT: NamedEstimate = ("on the rows held out", |choice| choice.validation);
+const ONE_NUMBER: NamedEstimate = ("there with one number for all rows", |choice| {
+    choice.baseline
+});
+const TEST: NamedEstimate = ("on the test side", |choice| choice.test);
+
+/// The estimates that there are of what was learned from: tables have no test side, and classes no
+/// number for all rows.
+fn shown_estimates(inputs: &ReportInputs) -> &'static [NamedEstimate] {
+    if inputs.predicts_numbers() {
+        &[CORRECTED, HELD_OUT, ONE_NUMBER]
+    } else if inputs.config.data.is_given() {
+        &[CORRECTED, HELD_OUT]
+    } else {
+        &[CORRECTED, TEST]
+    }
+}
+
+fn choice_cells(choice: &SplitChoice, estimates: &[NamedEstimate]) -> Vec<ReportCell> {
     let split = choice.split.as_deref().map(words::shown);
     let mut row: Vec<ReportCell> = vec![
         split.unwrap_or_else(|| "of the log".to_owned()).into(),
@@ -200,8 +224,8 @@ fn choice_cells(choice: &SplitChoice) -> Vec<ReportCell> {
         choice.trials.into(),
         choice.value.into(),
     ];
-    for estimate in [choice.corrected, choice.test] {
-        row.extend(estimate_cells(estimate));
+    for (_, estimate_of) in estimates {
+        row.extend(estimate_cells(estimate_of(choice)));
     }
     row
 }

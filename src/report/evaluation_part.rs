@@ -51,6 +51,10 @@ pub(super) fn evaluation_part(inputs: &ReportInputs) -> Result<ReportPart> {
 fn missing(inputs: &ReportInputs) -> MissingInput {
     let dir = inputs.dir_argument();
     let (text, command) = match inputs.kind {
+        _ if inputs.predicts_numbers() => (
+            "Numbers are predicted, which have neither odds nor thresholds to draw; their scores stand above.",
+            None,
+        ),
         _ if inputs.config.data.is_given() => (
             "Of tables the scores stand above; there are no holds whose odds could be drawn.",
             None,
@@ -63,6 +67,9 @@ fn missing(inputs: &ReportInputs) -> MissingInput {
             "There is no best model yet. This shows how far the trials are:",
             Some(format!("poolcast sweep status {dir}")),
         ),
+        _ if inputs.best_trial().is_none() => {
+            ("No trial has a model whose answers could be judged.", None)
+        }
         _ => (
             "The best model or the test side of its tensors is not in this directory, or of another version of the program. This makes both:",
             Some(format!("poolcast sweep run {dir}")),

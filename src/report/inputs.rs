@@ -1,5 +1,6 @@
 //! A directory → what there is in it to report on: a run, a sweep or a DAG, over or not.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, ensure};
@@ -8,8 +9,8 @@ use serde::de::DeserializeOwned;
 use super::held_jobs::HeldJobs;
 use super::reported_trial::ReportedTrial;
 use super::words;
-use crate::condor;
-use crate::config::{self, Config, Metric};
+use crate::condor::{self, DagProgress};
+use crate::config::{self, Config, Metric, PredictionTask};
 use crate::error::hinted;
 use crate::sweep::{
     self, BestModel, SplitChoice, SweepFolder, TrialOutcomes, TrialResult, TrialRow,
@@ -50,6 +51,10 @@ pub struct ReportInputs {
     pub(super) trials: Vec<ReportedTrial>,
     /// How many there are to be.
     pub(super) planned: usize,
+    /// Whether DAGMan has ended the DAG, if it is one: trials that have not ended never will.
+    is_dag_over: bool,
+    /// Why jobs of the DAG have failed for good, by the names of their nodes.
+    pub(super) failed_nodes: BTreeMap<String, String>,
     /// The best trial over samples of logs.
     pub(super) best: Option<BestModel>,
     /// The choices among pipelines.
@@ -76,6 +81,8 @@ impl ReportInputs {
             kind,
             trials: Vec::new(),
             planned: 1,
+            is_dag_over: false,
+            failed_nodes: BTreeMap::new(),
             best: None,
             choices: Vec::new(),
             run: None,
@@ -107,6 +114,8 @@ impl ReportInputs {
             kind: ReportedKind::Sweep,
             trials: Vec::new(),
             planned: sweep.plan.trials,
+            is_dag_over: false,
+            failed_nodes: BTreeMap::new(),
             best: None,
             choices: Vec::new(),
             run: None,
@@ -147,10 +156,10 @@ impl ReportInputs {
         let mut results = Vec::new();
         if self.kind == ReportedKind::Dag {
             self.planned = sweep::SweepTrials::from_config(&self.config)?.count();
-            // A DAG that has failed early has no rows yet.
-            for row in condor::read_rows(&self.dir, &self.config).unwrap_or_default() {
+            for row in condor::read_rows(&self.dir, &self.config)? {
                 self.add_row(&row, &mut results);
             }
+            self.read_progress()?;
         } else {
             let folder = SweepFolder::open(&self.dir)?;
             self.planned = folder.plan.trials;
@@ -161,6 +170,16 @@ impl ReportInputs {
         }
 
         self.choose(results);
+        Ok(())
+    }
+
+    /// Reads what DAGMan says of the jobs of the DAG; nothing before it has begun.
+    fn read_progress(&mut self) -> Result<()> {
+        if let Some(progress) = DagProgress::read(&self.dir)? {
+            let progress = progress.with_failure_records(&self.dir)?;
+            self.is_dag_over = progress.is_over();
+            self.failed_nodes = progress.failure_reasons(&self.dir);
+        }
         Ok(())
     }
 
@@ -196,6 +215,11 @@ impl ReportInputs {
     /// What the sweep chooses by.
     pub(super) fn metric(&self) -> &Metric {
         &self.config.wandb.sweep.metric
+    }
+
+    /// Whether numbers are predicted, and no classes.
+    pub(super) fn predicts_numbers(&self) -> bool {
+        self.config.data.task == PredictionTask::Regression
     }
 
     /// The best trial, counted from 1; of tables that of the first split.
@@ -271,7 +295,8 @@ impl ReportInputs {
 
     /// Whether trials are still to end.
     pub fn is_running(&self) -> bool {
-        self.trials.len() < self.planned && self.kind != ReportedKind::Run
+        let has_rest = self.trials.len() < self.planned && self.kind != ReportedKind::Run;
+        has_rest && !self.is_dag_over
             || self.kind == ReportedKind::Sweep
                 && !self.is_job
                 && !self.dir.join(sweep::ROWS_FILE).is_file()

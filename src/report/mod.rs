@@ -5,6 +5,7 @@ mod data_part;
 mod document;
 mod drawing;
 mod evaluation_part;
+mod failure_tables;
 mod held_jobs;
 mod held_part;
 mod hold_history;

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use super::words;
+use crate::config::MetricName;
 use crate::sweep::{TrialEnd, TrialRow};
 use crate::training::TrainingStatus;
 
@@ -32,7 +33,7 @@ pub(super) struct ReportedTrial {
     pub(super) values: Vec<Option<f64>>,
     /// The loss that it was judged by.
     pub(super) loss: Option<f64>,
-    /// The ROC-AUC that it was judged by.
+    /// The ROC-AUC that it was judged by; of a model of numbers it has none.
     pub(super) roc_auc: Option<f64>,
     /// The most epochs that it was given.
     pub(super) budget: usize,
@@ -67,8 +68,8 @@ impl ReportedTrial {
             error: row.error.as_deref().map(words::shown),
             value: row.value.filter(|value| value.is_finite()),
             values,
-            loss: scores.map(|(loss, _)| loss),
-            roc_auc: scores.and_then(|(_, scores)| scores.roc_auc),
+            loss: scores.and_then(|scores| scores.loss()),
+            roc_auc: scores.and_then(|scores| scores.watched(MetricName::ValidationRocAuc)),
             budget: row.budget,
             epochs: metrics.map(|metrics| metrics.epochs),
             kept_epoch: metrics.and_then(|metrics| Some(metrics.of_model()?.epoch)),
@@ -88,7 +89,7 @@ fn end_words(ended: TrialEnd, status: Option<TrainingStatus>) -> String {
         (TrialEnd::TimeLimit, _) => "failed: it took too long",
         (TrialEnd::Invalid, _) => "failed: its parameters cannot be used",
         (TrialEnd::Error, _) => "failed: error",
-        (TrialEnd::Quarantined, _) => "failed: its workers died",
+        (TrialEnd::Quarantined, _) => "failed: its job failed, or its workers died",
     };
     words.to_owned()
 }

@@ -1,10 +1,9 @@
 //! The trials of a sweep: how the best was come to, and all of them in a table.
 
-use std::collections::BTreeMap;
-
 use anyhow::Result;
 
 use super::document::{Figure, MissingInput, ReportBlock, ReportPart, ReportTable};
+use super::failure_tables::{failed_jobs, failed_trials};
 use super::inputs::{ReportInputs, ReportedKind};
 use super::loss_curves::loss_figures;
 use super::parameter_figures::parameter_blocks;
@@ -24,27 +23,20 @@ const MOST_DOTS: usize = 1000;
 /// Fails where a file is there, and is not what it should be.
 pub(super) fn sweep_part(inputs: &ReportInputs) -> Result<ReportPart> {
     let mut blocks = Vec::new();
-    if inputs.is_running() && !inputs.trials.is_empty() {
-        blocks.push(ReportBlock::Notice {
-            text: format!(
-                "Trials are still to end: {} of {} have. This page shows what there is so far.",
-                inputs.trials.len(),
-                inputs.planned
-            ),
-        });
-    }
+    blocks.extend(rest_notice(inputs).map(|text| ReportBlock::Notice { text }));
 
     blocks.extend(best_so_far(inputs).map(ReportBlock::figure));
     blocks.extend(parameter_blocks(inputs));
     blocks.extend(rung_figure(inputs).map(ReportBlock::figure));
     blocks.extend(loss_figures(inputs).into_iter().map(ReportBlock::figure));
-    blocks.extend(failure_table(inputs).map(ReportBlock::Table));
+    blocks.extend(failed_trials(inputs).map(ReportBlock::Table));
     if !inputs.trials.is_empty() {
         blocks.push(ReportBlock::Table(trial_table(inputs)));
     }
     if blocks.is_empty() {
         blocks.push(ReportBlock::Missing(nothing_tried(inputs)));
     }
+    blocks.extend(failed_jobs(inputs).map(ReportBlock::Table));
     Ok(ReportPart {
         id: "sweep",
         title: match inputs.kind {
@@ -55,6 +47,24 @@ pub(super) fn sweep_part(inputs: &ReportInputs) -> Result<ReportPart> {
     })
 }
 
+/// What is to be known of trials that have not ended, beside others that have.
+fn rest_notice(inputs: &ReportInputs) -> Option<String> {
+    let (ended, planned) = (inputs.trials.len(), inputs.planned);
+    if ended == 0 {
+        return None;
+    }
+    if inputs.is_running() {
+        return Some(format!(
+            "Trials are still to end: {ended} of {planned} have. This page shows what there is so far."
+        ));
+    }
+    (ended < planned && inputs.kind == ReportedKind::Dag).then(|| {
+        format!(
+            "The DAG has ended with {ended} of {planned} trials. This page shows what there is."
+        )
+    })
+}
+
 fn nothing_tried(inputs: &ReportInputs) -> MissingInput {
     let dir = inputs.dir_argument();
     let (text, command) = match inputs.kind {
@@ -62,6 +72,10 @@ fn nothing_tried(inputs: &ReportInputs) -> MissingInput {
         ReportedKind::Sweep => (
             "No trial has ended yet. This works on them:",
             Some(format!("poolcast sweep run {dir}")),
+        ),
+        ReportedKind::Dag if !inputs.is_running() => (
+            "The DAG has ended, and none of its trials has. This says more:",
+            Some(format!("poolcast sweep status {dir}")),
         ),
         ReportedKind::Dag => (
             "No trial has ended yet. How far the DAG is:",
@@ -131,26 +145,4 @@ fn best_so_far(inputs: &ReportInputs) -> Option<Figure> {
         drawing: plot.into(),
         table,
     })
-}
-
-/// How many trials failed, by kind; `None` where none did.
-fn failure_table(inputs: &ReportInputs) -> Option<ReportTable> {
-    let mut kinds: BTreeMap<&str, (usize, usize, Option<&str>)> = BTreeMap::new();
-    for trial in inputs.trials.iter().filter(|trial| trial.failure.is_some()) {
-        let kind = kinds
-            .entry(&trial.ended)
-            .or_insert((0, trial.trial, trial.error.as_deref()));
-        kind.0 += 1;
-    }
-    if kinds.is_empty() {
-        return None;
-    }
-
-    let columns = [("kind", 0), ("trials", 0), ("the first", 0), ("why", 0)];
-    let mut table = ReportTable::new("Trials without a model", &columns);
-    for (kind, (trials, first, error)) in kinds {
-        let error = error.filter(|_| !inputs.is_anonymous);
-        table.push([kind.into(), trials.into(), first.into(), error.into()]);
-    }
-    Some(table)
 }

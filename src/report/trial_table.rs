@@ -32,7 +32,10 @@ pub(super) fn trial_table(inputs: &ReportInputs) -> ReportTable {
     ];
     let optional = [
         (value != "validation_loss", ("validation loss", 4)),
-        (value != "validation_roc_auc", ("ROC-AUC", 4)),
+        (
+            value != "validation_roc_auc" && !inputs.predicts_numbers(),
+            ("ROC-AUC", 4),
+        ),
         (has_epochs, ("epochs", 0)),
         (has_epochs, ("epoch kept", 0)),
         (has_splits, ("split", 0)),

@@ -43,6 +43,9 @@ pub(super) fn metric_title(name: MetricName) -> &'static str {
         MetricName::ValidationFMeasure => "F-measure on the validation samples",
         MetricName::ValidationAccuracy => "accuracy on the validation samples",
         MetricName::ValidationBrier => "Brier score on the validation samples",
+        MetricName::ValidationMae => "mean absolute error on the validation samples",
+        MetricName::ValidationRmse => "root mean squared error on the validation samples",
+        MetricName::ValidationR2 => "R² on the validation samples",
     }
 }
 

@@ -12,19 +12,18 @@ use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use crate::config::{Metric, MetricName, Threshold};
+use crate::tables::RowTargets;
 use crate::training::{
-    SampleGroups, choose_threshold, class_score, f_measure, percentile_interval,
+    SampleGroups, choose_threshold, f_measure, percentile_interval, target_score,
 };
 
 /// Rows that were predicted, with what is true of them.
 #[derive(Debug, Clone, Copy)]
-pub struct TrueClasses<'a> {
-    /// The class of each row, `[n]`.
-    pub y: &'a [u32],
+pub struct TrueTargets<'a> {
+    /// The class or the number of each row, `[n]`.
+    pub targets: &'a RowTargets,
     /// Its group, `[n]`.
     pub groups: &'a [u64],
-    /// How many classes there are.
-    pub classes: usize,
     /// How the F-measure of two classes is taken.
     pub cutoff: FMeasureCutoff,
 }
@@ -55,7 +54,7 @@ struct Resample {
     left: Vec<usize>,
 }
 
-impl TrueClasses<'_> {
+impl TrueTargets<'_> {
     /// Rows by whole groups, drawn with replacement.
     fn resamples(&self, count: usize, seed: u64) -> impl IndexedParallelIterator<Item = Resample> {
         let groups = SampleGroups::new(self.groups);
@@ -82,20 +81,20 @@ impl TrueClasses<'_> {
         })
     }
 
-    /// The score of `probabilities` `[n, classes]` on some rows, which are those that are chosen by.
-    fn score(&self, metric: &Metric, probabilities: &[f64], rows: &[usize]) -> Option<f64> {
+    /// The score of `predictions` `[n, width]` on some rows, which are those that are chosen by.
+    fn score(&self, metric: &Metric, predictions: &[f64], rows: &[usize]) -> Option<f64> {
         if self.takes_f_measure(metric) {
-            let cutoff = self.f_measure_cutoff(probabilities, rows);
-            return self.f_measure(probabilities, rows, cutoff);
+            let cutoff = self.f_measure_cutoff(predictions, rows);
+            return self.f_measure(predictions, rows, cutoff);
         }
-        let y: Vec<u32> = rows.iter().map(|row| self.y[*row]).collect();
-        let of_row = |row: &usize| &probabilities[row * self.classes..][..self.classes];
-        let probabilities: Vec<f64> = rows.iter().flat_map(of_row).copied().collect();
-        class_score(metric.name, &probabilities, &y, self.classes)
+        let width = self.targets.width();
+        let of_row = |row: &usize| &predictions[row * width..][..width];
+        let predictions: Vec<f64> = rows.iter().flat_map(of_row).copied().collect();
+        target_score(metric.name, &predictions, &self.targets.select_rows(rows))
     }
 
     fn takes_f_measure(&self, metric: &Metric) -> bool {
-        metric.name == MetricName::ValidationFMeasure && self.classes == 2
+        metric.name == MetricName::ValidationFMeasure && self.targets.width() == 2
     }
 
     /// From which probability on the second class is predicted, where `rows` are chosen by.
@@ -117,31 +116,32 @@ impl TrueClasses<'_> {
     /// The probability of the second class, and whether it is true, of some rows.
     fn second_class(&self, probabilities: &[f64], rows: &[usize]) -> (Vec<f64>, Vec<bool>) {
         let second = rows.iter().map(|row| probabilities[2 * row + 1]).collect();
-        let labels = rows.iter().map(|row| self.y[*row] == 1).collect();
+        let classes = self.targets.classes();
+        let labels = rows.iter().map(|row| classes[*row] == 1).collect();
         (second, labels)
     }
 
-    /// The score of one trial's `probabilities` `[n, classes]`, with its interval; `None` where it
-    /// is not defined.
+    /// The score of one trial's `predictions` `[n, width]`, with its interval; `None` where it is
+    /// not defined.
     pub fn interval(
         &self,
         metric: &Metric,
-        probabilities: &[f64],
+        predictions: &[f64],
         resamples: usize,
         seed: u64,
     ) -> Option<ScoreEstimate> {
-        let all: Vec<usize> = (0..self.y.len()).collect();
-        let value = self.score(metric, probabilities, &all)?;
+        let all: Vec<usize> = (0..self.targets.row_count()).collect();
+        let value = self.score(metric, predictions, &all)?;
         let values = self.resamples(resamples, seed);
         let values: Vec<f64> = values
-            .filter_map(|rows| self.score(metric, probabilities, &rows.drawn))
+            .filter_map(|rows| self.score(metric, predictions, &rows.drawn))
             .collect();
         let (low, high) = percentile_interval(values, resamples)?;
         Some(ScoreEstimate { value, low, high })
     }
 
-    /// What the best of `trials` is worth: the probabilities `[n, classes]` of each, all of the
-    /// same rows.
+    /// What the best of `trials` is worth: the predictions `[n, width]` of each, all of the same
+    /// rows.
     pub fn corrected(
         &self,
         metric: &Metric,
@@ -173,11 +173,19 @@ mod tests {
 
     use super::*;
     use crate::config::Goal;
+    use crate::tables::{NumberLoss, RowClasses, RowNumbers};
 
     const METRIC: Metric = Metric {
         name: MetricName::ValidationRocAuc,
         goal: Goal::Maximize,
     };
+
+    fn two_classes(y: &[u32]) -> RowTargets {
+        RowTargets::Classes(RowClasses {
+            names: ["no", "yes"].map(str::to_owned).to_vec(),
+            y: y.to_vec(),
+        })
+    }
 
     /// Fifty trials that predict `strength` of the truth and noise else, of 200 rows.
     fn trials(strength: f64, seed: u64) -> (Vec<u32>, Vec<Vec<f64>>) {
@@ -204,10 +212,9 @@ mod tests {
         for seed in 0..5 {
             let (y, trials) = trials(0.0, seed);
             let groups: Vec<u64> = (0..200).collect();
-            let truth = TrueClasses {
-                y: &y,
+            let truth = TrueTargets {
+                targets: &two_classes(&y),
                 groups: &groups,
-                classes: 2,
                 cutoff: FMeasureCutoff::At(0.5),
             };
             let all: Vec<usize> = (0..200).collect();
@@ -227,11 +234,11 @@ mod tests {
     #[test]
     fn what_is_no_luck_stays() {
         let (y, trials) = trials(0.3, 1);
+        let targets = two_classes(&y);
         let groups: Vec<u64> = (0..200).collect();
-        let truth = TrueClasses {
-            y: &y,
+        let truth = TrueTargets {
+            targets: &targets,
             groups: &groups,
-            classes: 2,
             cutoff: FMeasureCutoff::At(0.5),
         };
         let corrected = truth
@@ -246,7 +253,7 @@ mod tests {
         );
         assert!(own.low < own.value && own.value < own.high && own.high - own.low > 0.05);
         let of_pairs: Vec<u64> = (0..200).map(|row| row / 20).collect();
-        let wider = TrueClasses {
+        let wider = TrueTargets {
             groups: &of_pairs,
             ..truth
         }
@@ -257,8 +264,8 @@ mod tests {
             (own.low, own.high),
             "whole groups are drawn"
         );
-        let one_class = TrueClasses {
-            y: &vec![0; 200],
+        let one_class = TrueTargets {
+            targets: &two_classes(&[0; 200]),
             ..truth
         };
         assert_eq!(one_class.corrected(&METRIC, &trials, 20, 1), None);
@@ -268,6 +275,7 @@ mod tests {
     #[test]
     fn f_measures_are_taken_where_they_are_best_for_what_is_chosen_by() {
         let y: Vec<u32> = (0..200).map(|row| u32::from(row % 4 == 0)).collect();
+        let targets = two_classes(&y);
         let groups: Vec<u64> = (0..200).collect();
         let timid: Vec<f64> = y
             .iter()
@@ -277,10 +285,9 @@ mod tests {
             name: MetricName::ValidationFMeasure,
             goal: Goal::Maximize,
         };
-        let with_cutoff = |cutoff| TrueClasses {
-            y: &y,
+        let with_cutoff = |cutoff| TrueTargets {
+            targets: &targets,
             groups: &groups,
-            classes: 2,
             cutoff,
         };
         let fixed = with_cutoff(FMeasureCutoff::At(0.5)).interval(&metric, &timid, 50, 1);
@@ -296,5 +303,34 @@ mod tests {
         let trials = [timid.clone(), vec![0.5; 400]];
         let corrected = chosen.corrected(&metric, &trials, 50, 1).expect("defined");
         assert_eq!(corrected.value, 1.0);
+    }
+
+    /// Of guesses at numbers around their mean, the best looks better than the mean, and is not.
+    #[test]
+    fn the_best_of_fifty_guesses_at_numbers_is_no_better_than_the_mean() {
+        let mut random = crate::seed::generator(2, "noise", &[]);
+        let y: Vec<f64> = (0..200).map(|_| random.random_range(-1.0..1.0)).collect();
+        let guess = |_| (0..200).map(|_| random.random_range(-0.5..0.5)).collect();
+        let trials: Vec<Vec<f64>> = (0..50).map(guess).collect();
+        let metric = Metric {
+            name: MetricName::ValidationR2,
+            goal: Goal::Maximize,
+        };
+        let groups: Vec<u64> = (0..200).collect();
+        let truth = TrueTargets {
+            targets: &RowTargets::Numbers(RowNumbers {
+                y,
+                loss: NumberLoss::Squared,
+            }),
+            groups: &groups,
+            cutoff: FMeasureCutoff::At(0.5),
+        };
+        let values = trials
+            .iter()
+            .filter_map(|trial| truth.interval(&metric, trial, 50, 1));
+        let best = values.map(|found| found.value).fold(-9.0, f64::max);
+        let corrected = truth.corrected(&metric, &trials, 200, 1).expect("defined");
+        assert!(corrected.value < best - 0.05, "{corrected:?}, and {best}");
+        assert!((corrected.value + 0.25).abs() < 0.1, "{corrected:?}");
     }
 }

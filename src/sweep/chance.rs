@@ -5,11 +5,12 @@ use std::path::Path;
 
 use anyhow::Result;
 
-use super::bbc_cv::{FMeasureCutoff, ScoreEstimate, TrueClasses};
+use super::bbc_cv::{FMeasureCutoff, ScoreEstimate, TrueTargets};
 use super::best_model::BestModel;
 use super::folder::SweepFolder;
 use super::paths::{PREDICTIONS_FILE, trial_dir};
 use crate::config::{Config, Goal, Metric, MetricName};
+use crate::tables::{RowClasses, RowTargets};
 use crate::training::RollingPredictions;
 
 /// The area under the curve of a guess.
@@ -60,10 +61,12 @@ fn area_under_curve(dir: &Path, config: &Config) -> Result<Option<ScoreEstimate>
     let predicted = RollingPredictions::read(dir)?;
     let y: Vec<u32> = predicted.labels.iter().copied().map(u32::from).collect();
     let groups: Vec<u64> = predicted.clusters.iter().copied().map(u64::from).collect();
-    let classes = TrueClasses {
-        y: &y,
+    let truth = TrueTargets {
+        targets: &RowTargets::Classes(RowClasses {
+            names: ["failure", "success"].map(str::to_owned).to_vec(),
+            y,
+        }),
         groups: &groups,
-        classes: 2,
         cutoff: FMeasureCutoff::Chosen,
     };
     let metric = Metric {
@@ -74,7 +77,7 @@ fn area_under_curve(dir: &Path, config: &Config) -> Result<Option<ScoreEstimate>
     let successes = predicted.probabilities();
     let probabilities: Vec<f64> = successes.into_iter().flat_map(both).collect();
     let resamples = config.evaluation.resamples;
-    Ok(classes.interval(&metric, &probabilities, resamples, config.seed))
+    Ok(truth.interval(&metric, &probabilities, resamples, config.seed))
 }
 
 #[cfg(test)]

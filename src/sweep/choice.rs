@@ -7,7 +7,7 @@ use std::sync::Arc;
 use anyhow::{Context as _, Result};
 use serde::{Deserialize, Serialize};
 
-use super::bbc_cv::{FMeasureCutoff, ScoreEstimate, TrueClasses};
+use super::bbc_cv::{FMeasureCutoff, ScoreEstimate, TrueTargets};
 use super::best_trial::BestTrial;
 use super::folder::SweepFolder;
 use super::kept_trials::MOST_COMPARED;
@@ -18,8 +18,8 @@ use super::pipeline_fit::{FitTables, TrialPredictions};
 use super::trial_data;
 use super::trial_row::TrialRow;
 use crate::config::{Metric, Threshold};
-use crate::pipelines::FittedPipeline;
-use crate::tables::FeatureTable;
+use crate::pipelines::{FittedPipeline, best_constant};
+use crate::tables::{FeatureTable, RowTargets};
 use crate::training::choose_threshold;
 
 /// The best trial of a split.
@@ -43,6 +43,10 @@ pub struct SplitChoice {
     /// Its score on the rows held out, which with folds had no part in the choice; of samples of
     /// logs that on what followed the time cuts, by which it was chosen.
     pub validation: Option<ScoreEstimate>,
+    /// The score on the same rows of one number for all of them, the mean or the quantile of those
+    /// that were learned from; `None` of classes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub baseline: Option<ScoreEstimate>,
     /// Its score on the test side of samples of logs, which had no part in the choice.
     pub test: Option<ScoreEstimate>,
     /// Its score on each further split, none of which had a part in the choice; absent where that
@@ -116,6 +120,7 @@ fn choose_among(
         value,
         corrected: None,
         validation: None,
+        baseline: None,
         test: None,
         evaluation: BTreeMap::new(),
         importances: None,
@@ -150,23 +155,25 @@ impl SplitChoice {
         let cutoff = own.as_ref().and_then(|own| chosen_cutoff(&tables, own));
         self.validation = match (own, &tables.validate) {
             (Some(own), Some(validate)) => {
-                let probabilities = doubles(&own.validation);
-                true_classes(validate, HALF).interval(&self.metric, &probabilities, resamples, seed)
+                let predicted = doubles(&own.validation);
+                true_targets(validate, HALF).interval(&self.metric, &predicted, resamples, seed)
             }
             (Some(own), None) if tables.samples.is_some() => {
                 let known = PredictedRows::known_to_all(&tables.train, &[&own.folds]);
-                let classes = true_classes(&known.table, FMeasureCutoff::Chosen);
-                classes.interval(&self.metric, &known.trials[0], resamples, seed)
+                let truth = true_targets(&known.table, FMeasureCutoff::Chosen);
+                truth.interval(&self.metric, &known.trials[0], resamples, seed)
             }
             _ => None,
         };
+
+        self.baseline = baseline_estimate(&self.metric, &tables, resamples, seed);
 
         let tested = trial_data::test_predictions(sweep, best)?;
         if let Some((table, probabilities)) = &tested {
             let probabilities = doubles(probabilities);
             let cutoff = cutoff.map_or(HALF, FMeasureCutoff::At);
-            let classes = true_classes(table, cutoff);
-            self.test = classes.interval(&self.metric, &probabilities, resamples, seed);
+            let truth = true_targets(table, cutoff);
+            self.test = truth.interval(&self.metric, &probabilities, resamples, seed);
         }
 
         // The model may have been removed, as by `--keep 0`.
@@ -203,9 +210,9 @@ impl SplitChoice {
         let resamples = sweep.config.evaluation.resamples;
         let seed = sweep.config.seed;
         for (name, table) in &tables.evaluate {
-            let probabilities = fitted.probabilities(table)?;
-            let classes = true_classes(table, HALF);
-            let estimate = classes.interval(&self.metric, &probabilities, resamples, seed);
+            let predicted = fitted.predict(table)?;
+            let truth = true_targets(table, HALF);
+            let estimate = truth.interval(&self.metric, &predicted, resamples, seed);
             self.evaluation.insert(name.clone(), estimate);
         }
 
@@ -220,13 +227,28 @@ impl SplitChoice {
 /// A row counts as one of the class that is the likelier of two.
 const HALF: FMeasureCutoff = FMeasureCutoff::At(0.5);
 
-fn true_classes(table: &FeatureTable, cutoff: FMeasureCutoff) -> TrueClasses<'_> {
-    TrueClasses {
-        y: &table.y,
+fn true_targets(table: &FeatureTable, cutoff: FMeasureCutoff) -> TrueTargets<'_> {
+    TrueTargets {
+        targets: &table.targets,
         groups: &table.groups,
-        classes: table.classes.len(),
         cutoff,
     }
+}
+
+/// What one number for all rows held out comes to: that of least loss on the rows that are learned
+/// from.
+fn baseline_estimate(
+    metric: &Metric,
+    tables: &FitTables,
+    resamples: usize,
+    seed: u64,
+) -> Option<ScoreEstimate> {
+    let RowTargets::Numbers(learned) = &tables.train.targets else {
+        return None;
+    };
+    let validate = tables.validate.as_ref()?;
+    let predicted = vec![best_constant(learned); validate.row_count()];
+    true_targets(validate, HALF).interval(metric, &predicted, resamples, seed)
 }
 
 /// What the best of `all` is worth, estimated on the rows that every trial predicted: in folds, if
@@ -238,7 +260,7 @@ fn corrected_estimate(
     resamples: usize,
     seed: u64,
 ) -> Option<ScoreEstimate> {
-    let classes = tables.train.classes.len();
+    let width = tables.train.targets.width();
     let has_folds = all.iter().all(|one| !one.folds.is_empty());
     let table = if has_folds {
         &tables.train
@@ -253,15 +275,15 @@ fn corrected_estimate(
         } else {
             &one.validation
         };
-        if values.len() != table.row_count() * classes {
+        if values.len() != table.row_count() * width {
             return None;
         }
         predicted.push(values);
     }
 
     let known = PredictedRows::known_to_all(table, &predicted);
-    let classes = true_classes(&known.table, cutoff_of(tables));
-    classes.corrected(metric, &known.trials, resamples, seed)
+    let truth = true_targets(&known.table, cutoff_of(tables));
+    truth.corrected(metric, &known.trials, resamples, seed)
 }
 
 /// How F-measures of what was predicted of `tables` are taken.
@@ -280,7 +302,8 @@ fn chosen_cutoff(tables: &FitTables, own: &TrialPredictions) -> Option<f64> {
     let known = PredictedRows::known_to_all(&tables.train, &[&own.folds]);
     let successes = known.trials.first()?.chunks_exact(2).map(|both| both[1]);
     let probabilities: Vec<f64> = successes.collect();
-    let labels: Vec<bool> = known.table.y.iter().map(|class| *class == 1).collect();
+    let classes = known.table.targets.classes();
+    let labels: Vec<bool> = classes.iter().map(|class| *class == 1).collect();
     Some(choose_threshold(
         &probabilities,
         &labels,
@@ -291,24 +314,20 @@ fn chosen_cutoff(tables: &FitTables, own: &TrialPredictions) -> Option<f64> {
 /// The rows of a table that every one of some trials predicted.
 struct PredictedRows {
     table: FeatureTable,
-    /// What each trial predicted of them, `[n, classes]`.
+    /// What each trial predicted of them, `[n, width]`.
     trials: Vec<Vec<f64>>,
 }
 
 impl PredictedRows {
-    /// Those of `table` for which none of `predicted`, a `[n, classes]` of each trial, is NaN.
+    /// Those of `table` for which none of `predicted`, a `[n, width]` of each trial, is NaN.
     fn known_to_all(table: &FeatureTable, predicted: &[&[f32]]) -> PredictedRows {
-        let classes = table.classes.len();
-        let is_known = |row: &usize| {
-            predicted
-                .iter()
-                .all(|values| !values[row * classes].is_nan())
-        };
+        let width = table.targets.width();
+        let is_known = |row: &usize| predicted.iter().all(|values| !values[row * width].is_nan());
         let known: Vec<usize> = (0..table.row_count()).filter(is_known).collect();
 
         let mut trials: Vec<Vec<f64>> = Vec::new();
         for values in predicted {
-            let of_row = |row: &usize| doubles(&values[row * classes..][..classes]);
+            let of_row = |row: &usize| doubles(&values[row * width..][..width]);
             trials.push(known.iter().flat_map(of_row).collect());
         }
         PredictedRows {

@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use super::trial_row::{TrialRow, plain_value};
-use crate::config::MetricName;
-use crate::training::{ClassScores, FitScores, Scores};
+use crate::config::{MetricName, PredictionTask};
+use crate::training::{FitScores, TargetScores};
 
 /// What a table of rows for spreadsheets has a column for, besides what every row has; it leaves
 /// the configuration out.
@@ -14,6 +14,8 @@ pub(super) struct CsvColumns {
     evaluations: BTreeSet<String>,
     /// Hyper-parameters.
     parameters: BTreeSet<String>,
+    /// What is predicted: numbers have other scores than classes.
+    task: PredictionTask,
 }
 
 impl CsvColumns {
@@ -25,6 +27,7 @@ impl CsvColumns {
                 .flat_map(|fit| fit.evaluation.keys().cloned()),
         );
         self.parameters.extend(row.parameters.keys().cloned());
+        self.task = row.config.data.task;
     }
 
     /// The first line.
@@ -37,7 +40,11 @@ impl CsvColumns {
         .to_vec();
         columns
             .extend(["epochs", "best_epoch", "train_loss", "validation_loss"].map(str::to_owned));
-        columns.extend(Scores::NAMES.map(|name| format!("validation_{name}")));
+        columns.extend(
+            TargetScores::names(self.task)
+                .iter()
+                .map(|name| format!("validation_{name}")),
+        );
         columns.extend(
             self.evaluations
                 .iter()
@@ -78,14 +85,15 @@ impl CsvColumns {
             number(best.map(|best| best.train_loss)),
             number(
                 best.map(|best| best.validation_loss)
-                    .or(held_out.map(|scores| scores.loss)),
+                    .or(held_out.and_then(|scores| scores.loss())),
             ),
         ];
-        let scores = best
-            .map(|best| best.validation)
-            .or(held_out.map(|scores| scores.scores));
-        let scores = scores.map_or([None; Scores::NAMES.len()], |scores| scores.values());
-        cells.extend(scores.map(number));
+        let of_network = best.map(|best| best.validation.values().to_vec());
+        let of_fit = held_out.map(|scores| scores.values());
+        let scores = of_network.or(of_fit).unwrap_or_default();
+        for place in 0..TargetScores::names(self.task).len() {
+            cells.push(number(scores.get(place).copied().flatten()));
+        }
         cells.extend(self.evaluations.iter().map(|name| {
             let scores = row.fit.as_ref().and_then(|fit| fit.evaluation.get(name));
             number(scores.and_then(|scores| scores.watched(row.config.wandb.sweep.metric.name)))
@@ -110,7 +118,7 @@ pub(super) fn csv_table(rows: &[TrialRow]) -> String {
 
 /// The metric of each fold, between spaces.
 fn fold_scores(fit: &FitScores, metric: MetricName) -> String {
-    let of = |fold: &ClassScores| {
+    let of = |fold: &TargetScores| {
         fold.watched(metric)
             .map_or("-".to_owned(), |value| value.to_string())
     };

@@ -40,7 +40,7 @@ mod trials;
 mod trials_at_work;
 mod worker;
 
-pub use bbc_cv::{FMeasureCutoff, ScoreEstimate, TrueClasses};
+pub use bbc_cv::{FMeasureCutoff, ScoreEstimate, TrueTargets};
 pub use best_model::{BestModel, TrialResult, resolve_run};
 pub use best_trial::{BestTrial, best_trial};
 pub use bestmodel_info::{best_model_info, write_best_model};

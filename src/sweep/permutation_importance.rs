@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::config::Metric;
 use crate::pipelines::{ColumnImportances, FittedPipeline, ImportanceMeasure};
 use crate::tables::FeatureTable;
-use crate::training::class_score;
+use crate::training::target_score;
 
 /// How often the rows of a feature are put in another order.
 const REPEATS: usize = 5;
@@ -86,12 +86,8 @@ fn permutations(
 ) -> Vec<Option<f64>> {
     let n = table.row_count();
     let loss = |table: &FeatureTable| {
-        let value = class_score(
-            metric.name,
-            &fitted.probabilities(table).ok()?,
-            &table.y,
-            table.classes.len(),
-        )?;
+        let predicted = fitted.predict(table).ok()?;
+        let value = target_score(metric.name, &predicted, &table.targets)?;
         Some(metric.goal.loss(value))
     };
     let Some(before) = loss(table) else {

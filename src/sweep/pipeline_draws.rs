@@ -7,9 +7,9 @@ use anyhow::{Context as _, Result, ensure};
 use rayon::prelude::*;
 use twox_hash::XxHash3_128;
 
-use crate::config::{Config, Goal, MOST_TRIALS, Method, Parameter, PipelineSpace};
+use crate::config::{Config, Goal, MOST_TRIALS, Method, Parameter, PipelineSpace, PredictionTask};
 use crate::error::hinted;
-use crate::pipelines::effective_hyper_parameters;
+use crate::pipelines::{check_for_numbers, effective_hyper_parameters};
 use crate::search::{Sampler, SearchPoint, SearchSpace, grid_point_count};
 
 /// The trials of one pipeline, the same on each split, so that splits can be compared.
@@ -48,9 +48,12 @@ impl PipelineDraws {
     /// Those of `pipeline` in `config`.
     ///
     /// # Errors
-    /// Fails for hyper-parameters that the pipeline cannot have, and for a grid that cannot be
-    /// made.
+    /// Fails for hyper-parameters that the pipeline cannot have, for one that cannot predict what is
+    /// to be predicted, and for a grid that cannot be made.
     pub(super) fn from_config(config: &Config, pipeline: &str) -> Result<PipelineDraws> {
+        if config.data.task == PredictionTask::Regression {
+            check_for_numbers(pipeline)?;
+        }
         let spaces = config.pipelines[pipeline].all();
         let read = |(at, written)| {
             let of_list = || {

@@ -17,13 +17,13 @@ use crate::pipelines::{
 };
 use crate::shard::{self, Shard, ShardColumn};
 use crate::tables::{
-    CrossValidationFold, FeatureTable, JoinedTable, SplitRows, cross_validation_folds,
+    CrossValidationFold, FeatureTable, JoinedTable, RowTargets, SplitRows, cross_validation_folds,
 };
 use crate::tensors::TensorSettings;
 use crate::training::{
     Calibration, ClassScores, FIT, FitScores, FitSummary, LearnedHolds, RollingPrediction,
-    RollingPredictions, SampleFit, SuccessRates, TimeCut, check_predictions, cluster_weights,
-    logit, pipeline_sha256,
+    RollingPredictions, SampleFit, SuccessRates, TargetScores, TimeCut, check_predictions,
+    cluster_weights, logit, pipeline_sha256,
 };
 use crate::{files, manifest, pipelines};
 
@@ -110,7 +110,10 @@ fn content_key(table: &FeatureTable, sides: &SplitRows, times: Option<&[f64]>) -
     let groups: Vec<u64> = table.groups.iter().map(|group| rank[group]).collect();
     let mut checksum = Checksum::default();
     checksum.update(bytemuck::cast_slice(&table.x));
-    checksum.update(bytemuck::cast_slice(&table.y));
+    match &table.targets {
+        RowTargets::Classes(classes) => checksum.update(bytemuck::cast_slice(&classes.y)),
+        RowTargets::Numbers(numbers) => checksum.update(bytemuck::cast_slice(&numbers.y)),
+    }
     checksum.update(bytemuck::cast_slice(&groups));
     checksum.update(bytemuck::cast_slice(times.unwrap_or_default()));
     let evaluate: Vec<(&String, usize)> = sides
@@ -119,16 +122,21 @@ fn content_key(table: &FeatureTable, sides: &SplitRows, times: Option<&[f64]>) -
         .map(|(name, rows)| (name, rows.len()))
         .collect();
     let sizes = (sides.train.len(), sides.validate.len(), evaluate);
-    manifest::key(&(checksum.finish(), &table.features, &table.classes, sizes))
+    let predicted = match &table.targets {
+        RowTargets::Classes(classes) => manifest::key(&("classes", &classes.names))?,
+        RowTargets::Numbers(numbers) => manifest::key(&("numbers", numbers.loss))?,
+    };
+    manifest::key(&(checksum.finish(), &table.features, predicted, sizes))
 }
 
 /// What was predicted, as single precision has it.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct TrialPredictions {
     /// Of each row learned from, by a fit that did not, of a fold or before a time cut:
-    /// `[n, classes]`, NaN where there is none. Empty without folds and time cuts.
+    /// the probabilities `[n, classes]` or numbers `[n, 1]`, NaN where there is none. Empty without
+    /// folds and time cuts.
     pub folds: Vec<f32>,
-    /// Of each row held out, `[n, classes]`.
+    /// Of each row held out, as of those learned from.
     pub validation: Vec<f32>,
 }
 
@@ -195,7 +203,6 @@ impl PipelineTask {
     /// Fails with [`pipelines::FitStopped`] where it was stopped, and where the rows cannot be
     /// divided or fitted.
     pub fn fit(&self, tables: &FitTables, stop: &(dyn Fn() -> bool + Sync)) -> Result<PipelineFit> {
-        let classes = tables.train.classes.len();
         let mut seconds = Vec::new();
         let folds = self.fit_folds(tables, stop, &mut seconds)?;
         let model = self.fit_remaining(tables, stop, &mut seconds)?;
@@ -203,21 +210,23 @@ impl PipelineTask {
         let mut validation = None;
         let mut predicted_validation = Vec::new();
         if let Some(table) = &tables.validate {
-            let probabilities = model.probabilities(table)?;
-            predicted_validation = probabilities.iter().map(|p| *p as f32).collect();
-            validation = Some(ClassScores::compute(&probabilities, &table.y, classes));
+            let predicted = model.predict(table)?;
+            predicted_validation = predicted.iter().map(|value| *value as f32).collect();
+            validation = Some(TargetScores::compute(&predicted, &table.targets));
         }
 
         let mut evaluation = BTreeMap::new();
         for (name, table) in &tables.evaluate {
-            let probabilities = model.probabilities(table)?;
-            let scores = ClassScores::compute(&probabilities, &table.y, classes);
+            let predicted = model.predict(table)?;
+            let scores = TargetScores::compute(&predicted, &table.targets);
             evaluation.insert(name.clone(), scores);
         }
 
         let is_rolling = tables.samples.is_some();
-        let has_mean = !is_rolling && !folds.scores.is_empty();
-        let mean = has_mean.then(|| ClassScores::mean(&folds.scores));
+        let mean = match is_rolling {
+            true => None,
+            false => TargetScores::mean(&folds.scores),
+        };
         let rolling = tables
             .samples
             .as_ref()
@@ -235,7 +244,9 @@ impl PipelineTask {
             scores: FitScores {
                 folds: folds.scores,
                 mean,
-                rolling: rolling.as_ref().map(pooled_scores),
+                rolling: rolling
+                    .as_ref()
+                    .map(|rolling| TargetScores::Classes(pooled_scores(rolling))),
                 validation,
                 evaluation,
             },
@@ -300,26 +311,23 @@ impl PipelineTask {
         seconds: &mut Vec<f64>,
     ) -> Result<FittedFolds> {
         let train = &tables.train;
-        let classes = train.classes.len();
+        let width = train.targets.width();
         let folds = self.folds(tables)?;
         if folds.is_empty() {
             return Ok(FittedFolds::default());
         }
 
         let mut scores = Vec::new();
-        let mut predictions = vec![f32::NAN; train.row_count() * classes];
+        let mut predictions = vec![f32::NAN; train.row_count() * width];
         for (fold, number) in folds.iter().zip(1..) {
             let fitted = self.fit_timed(&train.select_rows(&fold.train), number, stop, seconds)?;
             let tested = train.select_rows(&fold.test);
-            let probabilities = fitted.probabilities(&tested)?;
-            scores.push(ClassScores::compute(&probabilities, &tested.y, classes));
+            let predicted = fitted.predict(&tested)?;
+            scores.push(TargetScores::compute(&predicted, &tested.targets));
 
-            for (row, of_row) in fold.test.iter().zip(probabilities.chunks_exact(classes)) {
-                for (to, p) in predictions[row * classes..][..classes]
-                    .iter_mut()
-                    .zip(of_row)
-                {
-                    *to = *p as f32;
+            for (row, of_row) in fold.test.iter().zip(predicted.chunks_exact(width)) {
+                for (to, value) in predictions[row * width..][..width].iter_mut().zip(of_row) {
+                    *to = *value as f32;
                 }
             }
         }
@@ -379,7 +387,7 @@ impl PipelineTask {
 /// What the fits of folds came to; empty without folds.
 #[derive(Default)]
 struct FittedFolds {
-    scores: Vec<ClassScores>,
+    scores: Vec<TargetScores>,
     /// As [`TrialPredictions::folds`].
     predictions: Vec<f32>,
 }
@@ -387,6 +395,7 @@ struct FittedFolds {
 impl FittedFolds {
     /// What fits before time cuts said of success, of rows of `table`.
     fn rolling_predictions(&self, table: &FeatureTable, cuts: &[TimeCut]) -> RollingPredictions {
+        let classes = table.targets.classes();
         let mut predictions = RollingPredictions::default();
         for (number, cut) in cuts.iter().enumerate() {
             for &row in &cut.predicted {
@@ -396,7 +405,7 @@ impl FittedFolds {
                     cluster: table.groups[row] as u32,
                     cut: number,
                     logit: logit(success),
-                    label: table.y[row] == 1,
+                    label: classes[row] == 1,
                 });
             }
         }

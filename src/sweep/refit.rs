@@ -169,7 +169,7 @@ impl Refit<'_> {
             .collect::<Result<_>>()?;
         let predictions = later_predictions(judged, self.dataset)?;
         let samples = self.samples_of_all_sides(judged, &predictions, threshold)?;
-        let table = FeatureTable::concat(&tables);
+        let table = FeatureTable::concat_classes(&tables);
         task.refit(&table, samples, scores, predictions, self.is_stopped)
     }
 

@@ -102,7 +102,7 @@ fn sample_tables(dataset: &Dataset, training: &TrainingConfig) -> Result<FitTabl
         learned: LearnedHolds::new(dataset, learned)?,
     };
     Ok(FitTables {
-        train: FeatureTable::concat(&tables),
+        train: FeatureTable::concat_classes(&tables),
         times: None,
         key: manifest::key(&(&dataset.key, training.time_cuts, training.threshold))?,
         samples: Some(samples),
@@ -178,7 +178,7 @@ pub(super) fn trial_predictions(
     } else {
         rolling_predictions(dir, rows.train.row_count())?
     };
-    let classes = rows.train.classes.len();
+    let classes = rows.train.targets.width();
     let fits = [
         (&found.folds, rows.train.row_count()),
         (

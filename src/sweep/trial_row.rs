@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::trial_config::TrialConfig;
 use crate::config::{Config, MetricName, Parameter, whole};
 use crate::queue::{ChunkEntry, WorkItem};
-use crate::training::{Epoch, FitScores, Scores, TrainingMetrics, TrainingStatus};
+use crate::training::{Epoch, FitScores, TargetScores, TrainingMetrics, TrainingStatus};
 
 /// How a trial ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -134,19 +134,18 @@ impl TrialRow {
         TrialConfig::new(self.config.clone())
     }
 
-    /// The loss and the scores that it was judged by: on the samples after time cuts, on the rows
-    /// held out, or the means over folds.
-    pub fn scores(&self) -> Option<(f64, Scores)> {
+    /// The scores that it was judged by: on the samples after time cuts, on the rows held out, or
+    /// the means over folds.
+    pub fn scores(&self) -> Option<TargetScores> {
         let of_fit = self.fit.as_ref().and_then(|fit| fit.judged().copied());
         let of_network = || {
-            self.metrics
-                .as_ref()?
-                .of_model()
-                .map(|epoch| (epoch.validation_loss, epoch.validation))
+            let epoch = self.metrics.as_ref()?.of_model()?;
+            Some(TargetScores::of_classes(
+                epoch.validation_loss,
+                epoch.validation,
+            ))
         };
-        of_fit
-            .map(|scores| (scores.loss, scores.scores))
-            .or_else(of_network)
+        of_fit.or_else(of_network)
     }
 
     /// What trials are compared by, where they have it: their value, and what decides between

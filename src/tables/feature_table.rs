@@ -1,16 +1,16 @@
-//! Columns of numbers with the class and the group of each row.
+//! Columns of numbers with the target and the group of each row.
 
-/// What a classical model learns from: `x` `[f, n]`, column by column, and `y` `[n]`.
+use super::row_targets::{RowClasses, RowTargets};
+
+/// What a classical model learns from: `x` `[f, n]`, column by column, and the `targets` `[n]`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FeatureTable {
     /// The name of each column, `[f]`.
     pub features: Vec<String>,
     /// The numbers, `[f, n]`; what is missing is NaN.
     pub x: Vec<f64>,
-    /// The class of each row, `[n]`: a place in `classes`.
-    pub y: Vec<u32>,
-    /// The names of the classes; of two the second is the positive one.
-    pub classes: Vec<String>,
+    /// What is to be predicted of each row, `[n]`.
+    pub targets: RowTargets,
     /// The group of each row, `[n]`, such as a cluster of jobs, a patient or a cohort. Its rows
     /// must not stand on two sides of a split.
     pub groups: Vec<u64>,
@@ -19,7 +19,7 @@ pub struct FeatureTable {
 impl FeatureTable {
     /// How many rows there are: `n`.
     pub fn row_count(&self) -> usize {
-        self.y.len()
+        self.targets.row_count()
     }
 
     /// How many columns there are: `f`.
@@ -41,8 +41,7 @@ impl FeatureTable {
         FeatureTable {
             features: self.features.clone(),
             x,
-            y: places.iter().map(|place| self.y[*place]).collect(),
-            classes: self.classes.clone(),
+            targets: self.targets.select_rows(places),
             groups: places.iter().map(|place| self.groups[*place]).collect(),
         }
     }
@@ -51,7 +50,7 @@ impl FeatureTable {
     ///
     /// # Panics
     /// Panics when there is no table.
-    pub fn concat(tables: &[FeatureTable]) -> FeatureTable {
+    pub fn concat_classes(tables: &[FeatureTable]) -> FeatureTable {
         let first = &tables[0];
         let rows = tables.iter().map(FeatureTable::row_count).sum::<usize>();
         let mut x = Vec::with_capacity(first.column_count() * rows);
@@ -60,33 +59,25 @@ impl FeatureTable {
                 x.extend_from_slice(table.column(place));
             }
         }
-        let y = tables.iter().flat_map(|table| &table.y);
+        let y = tables.iter().flat_map(|table| table.targets.classes());
         let groups = tables.iter().flat_map(|table| &table.groups);
         FeatureTable {
             features: first.features.clone(),
             x,
-            y: y.copied().collect(),
-            classes: first.classes.clone(),
+            targets: RowTargets::Classes(RowClasses {
+                names: first.targets.class_names().to_vec(),
+                y: y.copied().collect(),
+            }),
             groups: groups.copied().collect(),
         }
     }
 
     /// The same rows, of classes that have none left out.
     pub fn with_present_classes(self) -> FeatureTable {
-        let mut present: Vec<u32> = self.y.clone();
-        present.sort_unstable();
-        present.dedup();
-
-        let y = self
-            .y
-            .iter()
-            .map(|class| present.partition_point(|known| known < class) as u32)
-            .collect();
-        let classes = present
-            .iter()
-            .map(|class| self.classes[*class as usize].clone())
-            .collect();
-        FeatureTable { y, classes, ..self }
+        FeatureTable {
+            targets: self.targets.with_present_classes(),
+            ..self
+        }
     }
 }
 
@@ -101,8 +92,10 @@ mod tests {
         let table = FeatureTable {
             features: names(["a", "b"]),
             x,
-            y: vec![0, 1, 0],
-            classes: names(["-", "+"]),
+            targets: RowTargets::Classes(RowClasses {
+                names: names(["-", "+"]),
+                y: vec![0, 1, 0],
+            }),
             groups: vec![7, 8, 9],
         };
         let rows = table.select_rows(&[2, 0]);
@@ -110,10 +103,19 @@ mod tests {
             (rows.column(0), rows.column(1)),
             (&[3.0, 1.0][..], &[30.0, 10.0][..])
         );
-        assert_eq!((&rows.y[..], &rows.groups[..]), (&[0, 0][..], &[9, 7][..]));
+        assert_eq!(
+            (rows.targets.classes(), &rows.groups[..]),
+            (&[0, 0][..], &[9, 7][..])
+        );
         let apart = [0, 1, 2].map(|row| table.select_rows(&[row]));
-        assert_eq!(FeatureTable::concat(&apart), table);
+        assert_eq!(FeatureTable::concat_classes(&apart), table);
         let ones = table.select_rows(&[1, 1]).with_present_classes();
-        assert_eq!((ones.y, ones.classes), (vec![0, 0], vec!["+".to_owned()]));
+        assert_eq!(
+            ones.targets,
+            RowTargets::Classes(RowClasses {
+                names: vec!["+".to_owned()],
+                y: vec![0, 0],
+            })
+        );
     }
 }

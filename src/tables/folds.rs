@@ -8,6 +8,7 @@ use rand::seq::SliceRandom as _;
 use rand_chacha::ChaCha8Rng;
 
 use super::feature_table::FeatureTable;
+use super::row_targets::RowTargets;
 use crate::config::{CrossValidation, Folds};
 use crate::error::hinted;
 use crate::output::counted;
@@ -37,7 +38,8 @@ impl CrossValidationFold {
 /// The folds of `table`, whose rows have the `times` `[n]` where they are known; by `seed` alone.
 ///
 /// - `stratified` without groups: the rows of each class are shuffled and dealt out in turn, so that
-///   no two folds differ by more than one row of a class, nor by more than one row.
+///   no two folds differ by more than one row of a class, nor by more than one row. Rows with
+///   numbers are all of one class.
 /// - `stratified` with groups: whole groups, those of the most uneven classes first, each to the
 ///   fold where the shares of the classes stay most even (as scikit-learn's
 ///   `StratifiedGroupKFold`).
@@ -102,9 +104,10 @@ fn check_enough(found: usize, what: &str, k: usize) -> Result<()> {
 
 /// A fold must learn from every class, and be tested on something.
 fn check_fold(table: &FeatureTable, fold: &CrossValidationFold, number: usize) -> Result<()> {
-    for (class, name) in table.classes.iter().enumerate() {
+    let classes = table.targets.classes();
+    for (class, name) in (0..).zip(table.targets.class_names()) {
         ensure!(
-            fold.train.iter().any(|row| table.y[*row] as usize == class),
+            fold.train.iter().any(|row| classes[*row] == class),
             hinted(
                 format!("fold {number} has no row of the class `{name}` to learn from"),
                 "ask for fewer folds, or use `folds: stratified`"
@@ -121,13 +124,36 @@ fn check_fold(table: &FeatureTable, fold: &CrossValidationFold, number: usize) -
     Ok(())
 }
 
+/// What folds have equal shares of.
+struct Strata {
+    /// The stratum of each row, `[n]`: its class; all rows with numbers are of one.
+    of_row: Vec<usize>,
+    count: usize,
+}
+
+impl Strata {
+    fn new(table: &FeatureTable) -> Strata {
+        match &table.targets {
+            RowTargets::Classes(classes) => Strata {
+                of_row: classes.y.iter().map(|class| *class as usize).collect(),
+                count: classes.names.len(),
+            },
+            RowTargets::Numbers(numbers) => Strata {
+                of_row: vec![0; numbers.y.len()],
+                count: 1,
+            },
+        }
+    }
+}
+
 /// The fold of each row, `[n]`: class by class the shuffled rows are dealt out in turn.
 fn deal_rows(table: &FeatureTable, k: usize, random: &mut ChaCha8Rng) -> Vec<usize> {
     let mut fold_of_row = vec![0; table.row_count()];
     let mut dealt = 0;
-    for class in 0..table.classes.len() {
+    let strata = Strata::new(table);
+    for class in 0..strata.count {
         let mut rows: Vec<usize> = (0..table.row_count())
-            .filter(|row| table.y[*row] as usize == class)
+            .filter(|row| strata.of_row[*row] == class)
             .collect();
         rows.shuffle(random);
         for row in rows {
@@ -148,6 +174,7 @@ struct GroupCounts {
 /// Deals whole groups out to folds: the greedy method of scikit-learn's `StratifiedGroupKFold`.
 struct GroupDealer<'a> {
     table: &'a FeatureTable,
+    strata: Strata,
     /// How many rows each class has, `[classes]`.
     class_totals: Vec<f64>,
     /// How many rows of each class each fold has got so far, `[k]` of `[classes]`.
@@ -156,15 +183,16 @@ struct GroupDealer<'a> {
 
 impl<'a> GroupDealer<'a> {
     fn new(table: &'a FeatureTable, k: usize) -> GroupDealer<'a> {
-        let classes = table.classes.len();
-        let mut class_totals = vec![0.0; classes];
-        for class in &table.y {
-            class_totals[*class as usize] += 1.0;
+        let strata = Strata::new(table);
+        let mut class_totals = vec![0.0; strata.count];
+        for class in &strata.of_row {
+            class_totals[*class] += 1.0;
         }
         GroupDealer {
             table,
             class_totals,
-            fold_counts: vec![vec![0.0; classes]; k],
+            fold_counts: vec![vec![0.0; strata.count]; k],
+            strata,
         }
     }
 
@@ -194,9 +222,9 @@ impl<'a> GroupDealer<'a> {
     fn count_groups(&self) -> Vec<GroupCounts> {
         let no_rows = vec![0.0; self.class_totals.len()];
         let mut counts: BTreeMap<u64, Vec<f64>> = BTreeMap::new();
-        for (group, class) in self.table.groups.iter().zip(&self.table.y) {
+        for (group, class) in self.table.groups.iter().zip(&self.strata.of_row) {
             let of_group = counts.entry(*group).or_insert_with(|| no_rows.clone());
-            of_group[*class as usize] += 1.0;
+            of_group[*class] += 1.0;
         }
         counts
             .into_iter()
@@ -293,19 +321,22 @@ fn folds_by_time(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tables::row_targets::RowClasses;
     use proptest::prelude::*;
 
     fn table(y: &[u32], groups: Option<&[u64]>) -> FeatureTable {
         let n = y.len();
-        let classes = (0..=y.iter().copied().max().unwrap_or(0))
+        let names = (0..=y.iter().copied().max().unwrap_or(0))
             .map(|class| class.to_string())
             .collect();
         let groups = groups.map_or_else(|| (0..n as u64).collect(), <[u64]>::to_vec);
         FeatureTable {
             features: vec!["a".to_owned()],
             x: vec![0.0; n],
-            y: y.to_vec(),
-            classes,
+            targets: RowTargets::Classes(RowClasses {
+                names,
+                y: y.to_vec(),
+            }),
             groups,
         }
     }
@@ -330,7 +361,7 @@ mod tests {
         fn strata_are_even(y in prop::collection::vec(0..3u32, 0..80), k in 2..7usize, seed in 0..5u64) {
             let table = table(&y, None);
             let Ok(folds) = cross_validation_folds(&table, None, cv(k, Folds::Stratified), seed) else {
-                let least = (0..table.classes.len() as u32).map(|class| y.iter().filter(|y| **y == class).count()).min();
+                let least = (0..table.targets.width() as u32).map(|class| y.iter().filter(|y| **y == class).count()).min();
                 prop_assert!(y.len() < k || least < Some(2));
                 return Ok(());
             };

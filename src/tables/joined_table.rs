@@ -77,8 +77,7 @@ impl JoinedTable {
             table: FeatureTable {
                 features,
                 x,
-                y: labels.y,
-                classes: labels.classes,
+                targets: labels.targets,
                 groups: labels.groups,
             },
             names,
@@ -209,7 +208,10 @@ r5,well,p5,2020-01-06,W
         );
         assert!(samples.table.column(1)[1].is_nan() && samples.table.column(1)[2] == 30.0);
         assert_eq!(
-            (&samples.table.classes[..], &samples.table.y[..]),
+            (
+                samples.table.targets.class_names(),
+                samples.table.targets.classes()
+            ),
             (
                 &["ill".to_owned(), "well".to_owned()][..],
                 &[0, 1, 0, 1][..]
@@ -312,7 +314,10 @@ r5,well,p5,2020-01-06,W
     fn classes_are_numbers_or_words_in_order() {
         let numbered = read(&[("ill,", "10,"), ("well,", "9,")]).expect("read");
         assert_eq!(
-            (&numbered.table.classes[..], &numbered.table.y[..]),
+            (
+                numbered.table.targets.class_names(),
+                numbered.table.targets.classes()
+            ),
             (&["9".to_owned(), "10".to_owned()][..], &[1, 0, 1, 0][..])
         );
     }

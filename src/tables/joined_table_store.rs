@@ -8,16 +8,17 @@ use serde::{Deserialize, Serialize};
 
 use super::feature_table::FeatureTable;
 use super::joined_table::JoinedTable;
+use super::row_targets::{NumberLoss, RowClasses, RowNumbers, RowTargets};
 use super::split_rows::SplitRows;
 use crate::config::DataConfig;
 use crate::files::StagedDirectory;
 use crate::manifest::{self, Checksum};
-use crate::shard::{ArtefactFormat, ShardColumn, ShardLayout};
+use crate::shard::{ArtefactFormat, Shard, ShardColumn, ShardLayout};
 
 /// Directories of joined tables.
 pub const TABLE: ArtefactFormat = ArtefactFormat {
     name: "table",
-    version: 2,
+    version: 3,
     rebuild: "poolcast sweep init CONFIG -o DIR",
 };
 
@@ -29,9 +30,42 @@ struct TableManifest {
     /// The digest of the file of numbers.
     xxh3: String,
     features: Vec<String>,
-    classes: Vec<String>,
+    target: TargetKind,
     names: Vec<String>,
     splits: BTreeMap<String, SplitRows>,
+}
+
+/// What the numbers of the column `y` are.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum TargetKind {
+    /// The places of classes among these names.
+    Classes(Vec<String>),
+    /// Numbers to predict.
+    Numbers(NumberLoss),
+}
+
+impl TargetKind {
+    fn new(targets: &RowTargets) -> TargetKind {
+        match targets {
+            RowTargets::Classes(classes) => TargetKind::Classes(classes.names.clone()),
+            RowTargets::Numbers(numbers) => TargetKind::Numbers(numbers.loss),
+        }
+    }
+
+    /// The targets of this kind in the column `y` of `shard`.
+    fn read(self, shard: &Shard) -> Result<RowTargets> {
+        Ok(match self {
+            TargetKind::Classes(names) => RowTargets::Classes(RowClasses {
+                names,
+                y: shard.column("y")?.to_vec(),
+            }),
+            TargetKind::Numbers(loss) => RowTargets::Numbers(RowNumbers {
+                y: shard.column("y")?.to_vec(),
+                loss,
+            }),
+        })
+    }
 }
 
 /// The digest of everything that the joined table of `data` comes from: both files, and what is
@@ -40,13 +74,24 @@ pub fn joined_table_key(data: &DataConfig) -> Result<String> {
     let DataConfig {
         index,
         target,
+        task,
+        quantile,
         group,
         time,
         splits,
         validate,
         ..
     } = data;
-    let asked = (index, target, group, time, splits, validate, data.chosen()?);
+    let predicted = (target, task, quantile);
+    let asked = (
+        index,
+        predicted,
+        group,
+        time,
+        splits,
+        validate,
+        data.chosen()?,
+    );
     let features = size_and_checksum(data.features.as_deref())?;
     let metadata = size_and_checksum(data.metadata.as_deref())?;
     manifest::key(&(features, metadata, asked))
@@ -68,7 +113,7 @@ impl JoinedTable {
         let shape = [table.column_count(), table.row_count()];
         let mut columns = vec![
             ("x".to_owned(), ShardColumn::new(&table.x, &shape)),
-            ("y".to_owned(), ShardColumn::vector(&table.y)),
+            ("y".to_owned(), target_column(&table.targets)),
             ("groups".to_owned(), ShardColumn::vector(&table.groups)),
         ];
         if let Some(times) = &self.times {
@@ -79,7 +124,7 @@ impl JoinedTable {
         let body = TableManifest {
             xxh3: Checksum::of(layout.parts()),
             features: table.features.clone(),
-            classes: table.classes.clone(),
+            target: TargetKind::new(&table.targets),
             names: self.names.clone(),
             splits: self.splits.clone(),
         };
@@ -98,7 +143,7 @@ impl JoinedTable {
         let TableManifest {
             xxh3,
             features,
-            classes,
+            target,
             names,
             splits,
         } = manifest::read(dir, TABLE)?.body;
@@ -112,10 +157,9 @@ impl JoinedTable {
         let joined = JoinedTable {
             table: FeatureTable {
                 x: shard.column("x")?.to_vec(),
-                y: shard.column("y")?.to_vec(),
+                targets: target.read(&shard)?,
                 groups: shard.column("groups")?.to_vec(),
                 features,
-                classes,
             },
             names,
             times,
@@ -129,23 +173,38 @@ impl JoinedTable {
         Ok(joined)
     }
 
-    /// Whether all columns are of as many rows as there are names, and no class and no row of a
-    /// split is beyond the last.
+    /// Whether all columns are of as many rows as there are names, no class and no row of a split
+    /// is beyond the last, and all numbers to predict are finite.
     fn fits_together(&self) -> bool {
         let n = self.names.len();
         let table = &self.table;
         let lengths = [
-            table.y.len(),
+            table.row_count(),
             table.groups.len(),
             self.times.as_ref().map_or(n, Vec::len),
         ];
-        let class_count = table.classes.len();
         let mut split_rows = self.splits.values().flat_map(SplitRows::all_rows);
 
         table.x.len() == n * table.column_count()
             && lengths == [n; 3]
-            && table.y.iter().all(|class| (*class as usize) < class_count)
+            && are_sound(&table.targets)
             && split_rows.all(|row| row < n)
+    }
+}
+
+fn are_sound(targets: &RowTargets) -> bool {
+    match targets {
+        RowTargets::Classes(RowClasses { names, y }) => {
+            y.iter().all(|class| (*class as usize) < names.len())
+        }
+        RowTargets::Numbers(numbers) => numbers.y.iter().all(|number| number.is_finite()),
+    }
+}
+
+fn target_column(targets: &RowTargets) -> ShardColumn<'_> {
+    match targets {
+        RowTargets::Classes(classes) => ShardColumn::vector(&classes.y),
+        RowTargets::Numbers(numbers) => ShardColumn::vector(&numbers.y),
     }
 }
 
@@ -167,8 +226,10 @@ mod tests {
         let table = FeatureTable {
             features,
             x,
-            y: vec![0, 1],
-            classes,
+            targets: RowTargets::Classes(RowClasses {
+                names: classes,
+                y: vec![0, 1],
+            }),
             groups: vec![7, 7],
         };
         let splits = BTreeMap::from([(

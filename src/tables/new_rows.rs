@@ -8,12 +8,13 @@ use anyhow::{Context as _, Result, ensure};
 use super::feature_table::FeatureTable;
 use super::name_list::list_names;
 use super::numeric_table::NumericTable;
+use super::row_targets::{RowClasses, RowTargets};
 use crate::error::hinted;
 use crate::output::counted;
 
 /// The rows of the table `path`, which are called what its column `index` says: their names `[n]`,
-/// and their numbers in the columns `features`. As nothing is known of their classes, all are said
-/// to be of the first of `classes`.
+/// and their numbers in the columns `features`. As nothing is known of their targets, all are said
+/// to be of one class.
 ///
 /// # Errors
 /// Fails for a column that is missing or not asked for, and names it; and as tables of features do.
@@ -21,7 +22,6 @@ pub fn read_new_rows(
     path: &Path,
     index: &str,
     features: &[String],
-    classes: &[String],
 ) -> Result<(Vec<String>, FeatureTable)> {
     let found = NumericTable::read(path, index, |found| check_columns(found, features))
         .with_context(|| format!("cannot predict the rows of `{}`", path.display()))?;
@@ -35,8 +35,10 @@ pub fn read_new_rows(
     let table = FeatureTable {
         features: features.to_vec(),
         x,
-        y: vec![0; n],
-        classes: classes.to_vec(),
+        targets: RowTargets::Classes(RowClasses {
+            names: vec!["unknown".to_owned()],
+            y: vec![0; n],
+        }),
         groups: vec![0; n],
     };
     Ok((found.index, table))

@@ -1,17 +1,22 @@
-//! Columns of metadata → the class, the group and the time of each row.
+//! Columns of metadata → the class or number, the group and the time of each row.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Context as _, Result, bail, ensure};
 
 use super::metadata::{MetadataColumn, MetadataTable};
 use super::name_list::list_names;
+use super::row_targets::{NumberLoss, RowClasses, RowNumbers, RowTargets};
 use crate::config::DataConfig;
 use crate::error::hinted;
 use crate::moment::parse_moment_ms;
 
 /// The most classes that a target may have.
 const MAX_CLASSES: usize = 1000;
+
+/// What to do about rows whose target is not known.
+const NO_TARGET_HINT: &str = "add `and TARGET is not missing` to the split, with the name of the target column; without splits, \
+                              name one, such as `all: \"TARGET is not missing\"`";
 
 /// Rows of the metadata.
 #[derive(Clone, Copy)]
@@ -25,16 +30,17 @@ pub(super) struct NamedRows<'a> {
 /// The columns of the metadata that say what each row is.
 pub(super) struct LabelColumns<'a> {
     target: &'a MetadataColumn,
+    /// What of numbers is predicted; `None` where the target has classes.
+    loss: Option<NumberLoss>,
     group: Option<&'a MetadataColumn>,
     time: Option<&'a MetadataColumn>,
 }
 
 /// What the columns say of each row.
 pub(super) struct RowLabels {
-    /// The names of the classes: numbers by size, texts by alphabet.
-    pub(super) classes: Vec<String>,
-    /// The class of each row, `[n]`: a place in `classes`.
-    pub(super) y: Vec<u32>,
+    /// What is to be predicted of each row, `[n]`. Classes are in order: numbers by size, texts by
+    /// alphabet.
+    pub(super) targets: RowTargets,
     /// The group of each row as a number, `[n]`.
     pub(super) groups: Vec<u64>,
     /// The name of each row's group, `[n]`, where a column says it.
@@ -57,18 +63,25 @@ impl<'a> LabelColumns<'a> {
             |name: &Option<String>| name.as_ref().map(|name| metadata.column(name)).transpose();
         Ok(LabelColumns {
             target: metadata.column(target)?,
+            loss: NumberLoss::of_task(data),
             group: optional(&data.group)?,
             time: optional(&data.time)?,
         })
     }
 
-    /// The class, the group and the time of each row.
+    /// The class or number, the group and the time of each row.
     ///
     /// # Errors
-    /// Fails for a row without one of them, and for a target that is no class but a number to
-    /// predict.
+    /// Fails for a row without one of them, and for a target of classes that has numbers to
+    /// predict, or the other way round.
     pub(super) fn label_rows(&self, rows: NamedRows<'_>) -> Result<RowLabels> {
-        let RowClasses { classes, y } = rows.classes(self.target)?;
+        let targets = match self.loss {
+            None => RowTargets::Classes(rows.classes(self.target)?),
+            Some(loss) => RowTargets::Numbers(RowNumbers {
+                y: rows.numbers(self.target)?,
+                loss,
+            }),
+        };
         let group_names = match self.group {
             Some(column) => Some(rows.group_names(column)?),
             None => None,
@@ -83,19 +96,12 @@ impl<'a> LabelColumns<'a> {
             None => None,
         };
         Ok(RowLabels {
-            classes,
-            y,
+            targets,
             groups,
             group_names,
             times,
         })
     }
-}
-
-/// Classes by name, and the class of each row.
-struct RowClasses {
-    classes: Vec<String>,
-    y: Vec<u32>,
 }
 
 impl NamedRows<'_> {
@@ -116,31 +122,58 @@ impl NamedRows<'_> {
                     "no class is known of the row {}",
                     list_names(without_class.into_iter())
                 ),
-                "add `and TARGET is not missing` to the split, with the name of the target column; without splits, name one, such \
-                 as `all: \"TARGET is not missing\"`"
+                NO_TARGET_HINT
             )
         );
 
         let distinct: BTreeSet<&String> = found.iter().collect();
-        let mut classes: Vec<String> = distinct.into_iter().cloned().collect();
+        let mut names: Vec<String> = distinct.into_iter().cloned().collect();
         if matches!(target, MetadataColumn::Numbers(_)) {
             // As texts 10 would come before 9.
             let number = |name: &str| name.parse().unwrap_or(f64::NAN);
-            classes.sort_by(|a, b| number(a).total_cmp(&number(b)));
+            names.sort_by(|a, b| number(a).total_cmp(&number(b)));
         }
         ensure!(
-            classes.len() <= MAX_CLASSES,
-            "the target has {} classes: it is a number to predict, and no class",
-            classes.len()
+            names.len() <= MAX_CLASSES,
+            hinted(
+                format!(
+                    "the target has {} classes: it is a number to predict, and no class",
+                    names.len()
+                ),
+                "add `task: regression` to `data`"
+            )
         );
 
         let place_of_class: HashMap<&str, u32> =
-            classes.iter().map(String::as_str).zip(0..).collect();
+            names.iter().map(String::as_str).zip(0..).collect();
         let y = found
             .iter()
             .map(|name| place_of_class[name.as_str()])
             .collect();
-        Ok(RowClasses { classes, y })
+        Ok(RowClasses { names, y })
+    }
+
+    /// The number of each row in the column `target`.
+    fn numbers(self, target: &MetadataColumn) -> Result<Vec<f64>> {
+        let MetadataColumn::Numbers(values) = target else {
+            bail!(hinted(
+                "the target is no number, and `task: regression` predicts numbers",
+                "leave `task` out to predict classes"
+            ));
+        };
+        let mut numbers = Vec::with_capacity(self.places.len());
+        for (place, name) in self.places.iter().zip(self.names) {
+            let number = values[*place];
+            ensure!(
+                number.is_finite(),
+                hinted(
+                    format!("the row `{name}` has no finite number to predict"),
+                    NO_TARGET_HINT
+                )
+            );
+            numbers.push(number);
+        }
+        Ok(numbers)
     }
 
     /// The name of each row's group.

@@ -3,6 +3,7 @@
 use anyhow::Result;
 
 use super::feature_table::FeatureTable;
+use super::row_targets::{RowClasses, RowTargets};
 use crate::config::FeatureGroup;
 use crate::tensors::{Dataset, EMPTY_CELL, SplitSide, TensorSettings, static_names};
 
@@ -31,9 +32,16 @@ pub fn sample_features(dataset: &Dataset, side: SplitSide) -> Result<FeatureTabl
     Ok(FeatureTable {
         features: column_names(states, &dataset.summary.settings.features),
         x: columns_of_rows(&rows),
-        y: labels.into_iter().map(u32::from).collect(),
-        classes: CLASSES.map(str::to_owned).to_vec(),
+        targets: outcomes(labels.into_iter().map(u32::from).collect()),
         groups: clusters.into_iter().map(u64::from).collect(),
+    })
+}
+
+/// What became of each sample, `[n]`: a place in [`CLASSES`].
+fn outcomes(y: Vec<u32>) -> RowTargets {
+    RowTargets::Classes(RowClasses {
+        names: CLASSES.map(str::to_owned).to_vec(),
+        y,
     })
 }
 
@@ -53,8 +61,7 @@ pub fn hold_features(tensors: &TensorSettings, codes: &[u8], statics: &[f32]) ->
     FeatureTable {
         features,
         x: columns_of_rows(&rows),
-        y: vec![0; count],
-        classes: CLASSES.map(str::to_owned).to_vec(),
+        targets: outcomes(vec![0; count]),
         groups: vec![0; count],
     }
 }
@@ -199,7 +206,8 @@ mod tests {
             table.row_count(),
             "a cluster each"
         );
-        assert!(table.y.contains(&0) && table.y.contains(&1));
+        let classes = table.targets.classes();
+        assert!(classes.contains(&0) && classes.contains(&1));
     }
 
     #[test]

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use anyhow::{Result, ensure};
 
 use super::feature_table::FeatureTable;
+use super::row_targets::RowTargets;
 use super::split_rows::{HeldOutRows, SplitRows, shared_names};
 use crate::config::EVALUATE;
 use crate::error::hinted;
@@ -21,13 +22,16 @@ pub(super) struct SplitCheck<'a> {
 
 impl SplitCheck<'_> {
     /// Refuses a split that shares a group with what it holds out, that holds out a class which it
-    /// does not learn, or that has a side of one class.
+    /// does not learn, or that has a side of one class, or one number to learn from.
     pub(super) fn check(&self) -> Result<()> {
         let held_out = self.split.held_out(self.name);
         if let Some(groups) = self.group_names {
             for held_out in &held_out {
                 self.check_groups(groups, held_out)?;
             }
+        }
+        if let RowTargets::Numbers(numbers) = &self.table.targets {
+            return self.check_several_numbers(&numbers.y);
         }
         for held_out in &held_out {
             self.check_known_classes(held_out)?;
@@ -70,7 +74,9 @@ impl SplitCheck<'_> {
             anyhow::bail!(hinted(
                 format!(
                     "`{}` has the class `{}`, which the split `{}` does not learn from",
-                    held_out.filter, self.table.classes[class as usize], self.name
+                    held_out.filter,
+                    self.table.targets.class_names()[class as usize],
+                    self.name
                 ),
                 "change one of the two filters"
             ));
@@ -80,9 +86,9 @@ impl SplitCheck<'_> {
 
     fn check_several_classes(&self, side: &str, rows: &[usize]) -> Result<()> {
         let classes = self.classes_of(rows);
-        let only = classes
-            .first()
-            .map_or("none", |class| &self.table.classes[*class as usize]);
+        let only = classes.first().map_or("none", |class| {
+            &self.table.targets.class_names()[*class as usize]
+        });
         ensure!(
             classes.len() > 1 || rows.is_empty(),
             hinted(
@@ -97,7 +103,26 @@ impl SplitCheck<'_> {
         Ok(())
     }
 
+    /// Fails where all rows that are learned from have one number.
+    fn check_several_numbers(&self, numbers: &[f64]) -> Result<()> {
+        let learned = self.split.train.iter().map(|row| numbers[*row]);
+        let distinct: BTreeSet<u64> = learned.map(f64::to_bits).collect();
+        ensure!(
+            distinct.len() > 1,
+            hinted(
+                format!(
+                    "the train side of the split `{}` has one number to predict, in {}",
+                    self.name,
+                    counted(self.split.train.len(), "row")
+                ),
+                "a model needs at least two; change the filter"
+            )
+        );
+        Ok(())
+    }
+
     fn classes_of(&self, rows: &[usize]) -> BTreeSet<u32> {
-        rows.iter().map(|row| self.table.y[*row]).collect()
+        let classes = self.table.targets.classes();
+        rows.iter().map(|row| classes[*row]).collect()
     }
 }

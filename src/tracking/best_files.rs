@@ -63,16 +63,17 @@ impl TrackedSource {
     /// and for tables, whose splits have a best run each.
     ///
     /// # Errors
-    /// Fails for files that cannot be read.
+    /// Fails for files that cannot be read, and for a model of another version of the program.
     pub(super) fn best_files(&self) -> Result<Option<BestFiles>> {
         let inputs = ReportInputs::read(self.dir(), true)?;
         let Some(run_dir) = inputs.best_trial_dir() else {
             return Ok(None);
         };
         // Of a DAG whose models were not fetched there is none.
-        let Ok(model) = TrainedModel::open(&run_dir) else {
+        if manifest::format_name(&run_dir)?.is_none() {
             return Ok(None);
-        };
+        }
+        let model = TrainedModel::open(&run_dir)?;
 
         let name = run_dir.file_name().unwrap_or_default().to_string_lossy();
         let mut best = None;

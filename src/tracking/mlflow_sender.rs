@@ -14,9 +14,9 @@ use super::mlflow_runs::{MlflowRuns, PostRequest, Repetition, SendOutcome};
 use super::mlflow_settings::MlflowSettings;
 use super::sender_clock::SenderClock;
 use super::sent_note::SentNote;
+use super::sent_summary::SentSummary;
 use super::source::TrackedSource;
 use super::tracked_run::{TrackedOutcome, TrackedRun};
-use super::wandb_sender::SentSummary;
 use super::wandb_settings::variable;
 use crate::config::Tracker;
 use crate::escape;
@@ -79,7 +79,7 @@ impl MlflowSender {
         let sent = self.send_runs(source);
         self.summary.requests = self.http.requests();
         self.summary.ended = self.note.ended_trials().count();
-        write_note(&mut self.note, &mut self.summary);
+        self.note.write(&mut self.summary);
         self.http
             .count_runs(self.summary.ended, self.summary.running);
         sent
@@ -99,15 +99,13 @@ impl MlflowSender {
             Ok(true) => {
                 self.summary.files += best.files.len();
                 self.note.set_files(&best.run.run_id, digest);
-                write_note(&mut self.note, &mut self.summary);
+                self.note.write(&mut self.summary);
             }
-            Ok(false) => add_note(
-                &mut self.summary,
+            Ok(false) => self.summary.add_note(
                 "the report and the best model were not sent: this MLflow server takes no files of runs".to_owned(),
             ),
             Err(error) => match error.downcast_ref::<SendError>() {
-                Some(SendError::Refused { .. }) => add_note(
-                    &mut self.summary,
+                Some(SendError::Refused { .. }) => self.summary.add_note(
                     format!("the report and the best model were not sent: {error:#}"),
                 ),
                 _ => return Err(error),
@@ -206,36 +204,20 @@ fn send_run(
                 _ => note.add_ended(&run.run_id, run.trial().unwrap_or(0)),
             }
             if note.is_due() {
-                write_note(note, summary);
+                note.write(summary);
             }
         }
-        Ok(SendOutcome::Deleted) => add_note(
-            summary,
-            format!("{name} was deleted on MLflow, and is not sent: restore it there"),
-        ),
+        Ok(SendOutcome::Deleted) => summary.add_note(format!(
+            "{name} was deleted on MLflow, and is not sent: restore it there"
+        )),
         Err(error) => match error.downcast_ref::<SendError>() {
             Some(SendError::Refused { status: 400, .. }) => {
-                add_note(summary, format!("{name} was not sent: {error:#}"));
+                summary.add_note(format!("{name} was not sent: {error:#}"));
             }
             _ => return Err(error),
         },
     }
     Ok(())
-}
-
-fn write_note(note: &mut SentNote, summary: &mut SentSummary) {
-    if let Err(error) = note.write() {
-        add_note(
-            summary,
-            format!("what was sent could not be noted: {error:#}"),
-        );
-    }
-}
-
-fn add_note(summary: &mut SentSummary, note: String) {
-    if !summary.notes.contains(&note) {
-        summary.notes.push(note);
-    }
 }
 
 /// Calls `show` with each request that sends the runs of `source` to a server that knows none of

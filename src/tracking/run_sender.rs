@@ -10,8 +10,9 @@ use super::best_files::BestFiles;
 use super::http_sender::{HttpSender, SendError, SendLimits};
 use super::mlflow_sender::MlflowSender;
 use super::sender_clock::SenderClock;
+use super::sent_summary::SentSummary;
 use super::source::TrackedSource;
-use super::wandb_sender::{SentSummary, WandbSender};
+use super::wandb_sender::WandbSender;
 use crate::config::Tracker;
 use crate::error::{hinted, too_early};
 
@@ -71,6 +72,14 @@ impl RunSender {
         match self {
             RunSender::Wandb(sender) => sender.http(),
             RunSender::Mlflow(sender) => sender.http(),
+        }
+    }
+
+    /// Adds what people should know.
+    pub(super) fn add_note(&mut self, note: String) {
+        match self {
+            RunSender::Wandb(sender) => sender.summary.add_note(note),
+            RunSender::Mlflow(sender) => sender.summary.add_note(note),
         }
     }
 

@@ -11,8 +11,8 @@ use super::http_sender::{SendError, SendLimits};
 use super::run_sender::RunSender;
 use super::sender_clock::SenderClock;
 use super::sender_lock::SenderLock;
+use super::sent_summary::SentSummary;
 use super::source::TrackedSource;
-use super::wandb_sender::SentSummary;
 use crate::config::Tracker;
 
 /// How long a server may not answer where nobody says how long.
@@ -88,11 +88,21 @@ fn send_to(
     let limits = time.limits(&clock);
     let mut sender = RunSender::new(tracker, &source, clock, limits, stop)?;
     let began = Instant::now();
+    let mut was_read = true;
 
     loop {
         let is_over = match send_once(&mut sender, &source) {
-            Ok(is_over) => is_over,
+            Ok(is_over) => {
+                was_read = true;
+                is_over
+            }
             Err(error) if is_stop(&error) => break,
+            // What is moved at this moment may not be whole: the next look tells.
+            Err(error) if time.watch && was_read && !error.is::<SendError>() => {
+                tracing::info!("not sent yet: {error:#}");
+                was_read = false;
+                false
+            }
             Err(error) => return Err(sender.explained(error, dir)),
         };
         let next = began.elapsed() + source.look_every();
@@ -114,10 +124,18 @@ fn send_to(
 /// whether that is so.
 fn send_once(sender: &mut RunSender, source: &TrackedSource) -> Result<bool> {
     let is_over = sender.send_all(source)?;
-    if is_over && let Some(best) = source.best_files()? {
-        sender.send_files(&best)?;
+    if !is_over {
+        return Ok(false);
     }
-    Ok(is_over)
+    match source.best_files() {
+        Ok(Some(best)) => sender.send_files(&best)?,
+        Ok(None) => {}
+        // The runs were sent all the same.
+        Err(error) => sender.add_note(format!(
+            "the report and the best model were not sent: {error:#}"
+        )),
+    }
+    Ok(true)
 }
 
 fn is_stop(error: &anyhow::Error) -> bool {

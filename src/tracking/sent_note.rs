@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Result;
 use serde::{Deserialize, Serialize};
 
+use super::sent_summary::SentSummary;
 use crate::config::Tracker;
 use crate::{files, manifest};
 
@@ -42,6 +43,7 @@ pub(super) struct SentNote {
     is_changed: bool,
     /// So many runs have ended since it was written.
     unwritten: usize,
+    has_failed: bool,
 }
 
 impl SentNote {
@@ -63,6 +65,7 @@ impl SentNote {
             body: known.unwrap_or_else(new),
             is_changed: false,
             unwritten: 0,
+            has_failed: false,
         }
     }
 
@@ -113,8 +116,18 @@ impl SentNote {
         self.unwritten >= RUNS_PER_NOTE
     }
 
-    /// Writes the notes if they have changed.
-    pub(super) fn write(&mut self) -> Result<()> {
+    /// Writes the notes if they have changed; what hinders it first is noted in `summary`.
+    pub(super) fn write(&mut self, summary: &mut SentSummary) {
+        if let Err(error) = self.try_write() {
+            // Later messages name other temporary files.
+            if !self.has_failed {
+                summary.add_note(format!("what was sent could not be noted: {error:#}"));
+            }
+            self.has_failed = true;
+        }
+    }
+
+    fn try_write(&mut self) -> Result<()> {
         self.unwritten = 0;
         if self.is_changed {
             manifest::write_json(&self.path, &self.body)?;

@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::sweep_space::sweep_space;
 use super::tracked_run::{TrackedOutcome, TrackedRun, run_id};
 use super::tracked_trial::{score_summary, tracked_at_work, tracked_row, tracked_training};
-use crate::condor;
+use crate::condor::{self, DagProgress};
 use crate::config::{Config, EarlyTerminate};
 use crate::manifest;
 use crate::queue::Queue;
@@ -129,8 +129,7 @@ impl TrackedSource {
             let fit = manifest::read::<FitSummary>(&self.dir, FIT)?;
             let mut run = tracked_training(&self.config, &fit.key, &self.dir);
             if let Some(judged) = fit.body.scores.judged() {
-                run.summary
-                    .extend(score_summary(judged.loss, &judged.scores));
+                run.summary.extend(score_summary(judged));
             }
             visit(TrackedRun {
                 outcome: TrackedOutcome::Finished,
@@ -192,12 +191,13 @@ impl TrackedSource {
         visit: &mut impl FnMut(TrackedRun) -> Result<()>,
     ) -> Result<bool> {
         let planned = sweep::SweepTrials::from_config(&self.config)?.count();
-        // A DAG that has failed early has no rows yet.
-        let rows = condor::read_rows(&self.dir, &self.config).unwrap_or_default();
+        // Read first: what it counts as ended has left its rows.
+        let progress = DagProgress::read(&self.dir)?;
+        let rows = condor::read_rows(&self.dir, &self.config)?;
         for row in rows.iter().filter(|row| !known.contains(&row.trial)) {
             visit(self.tracked(row))?;
         }
-        Ok(rows.len() >= planned)
+        Ok(rows.len() >= planned || progress.is_some_and(|progress| progress.is_over()))
     }
 
     /// Whether a trial that ended early may go on while the sweep does.

@@ -10,7 +10,8 @@ use crate::config::Config;
 use crate::moment::parse_moment_ms;
 use crate::sweep::{TrialAtWork, TrialEnd, TrialRow, hyper_parameters, plain_value};
 use crate::training::{
-    Epoch, EpochTimes, Scores, TrainingMetrics, TrainingStatus, read_epoch_times, read_history,
+    Epoch, EpochTimes, Scores, TargetScores, TrainingMetrics, TrainingStatus, read_epoch_times,
+    read_history,
 };
 
 /// The prefix of what was measured on samples that were not learned from, as in the names of metrics
@@ -147,15 +148,27 @@ fn trained_epochs(dir: &Path) -> Vec<TrackedEpoch> {
 
 fn epoch_values(epoch: &Epoch) -> BTreeMap<String, f64> {
     let mut values = BTreeMap::from([("train_loss".to_owned(), epoch.train_loss)]);
-    add_scores(&mut values, epoch.validation_loss, &epoch.validation);
+    let scores = TargetScores::of_classes(epoch.validation_loss, epoch.validation);
+    add_scores(&mut values, &scores);
     values
 }
 
-fn add_scores(values: &mut BTreeMap<String, f64>, loss: f64, scores: &Scores) {
-    values.insert(format!("{VALIDATION}loss"), loss);
-    for (name, value) in Scores::NAMES.iter().zip(scores.values()) {
+fn add_scores(values: &mut BTreeMap<String, f64>, scores: &TargetScores) {
+    values.extend(
+        scores
+            .loss()
+            .map(|loss| (format!("{VALIDATION}loss"), loss)),
+    );
+    for (name, value) in scores.named() {
         values.extend(value.map(|value| (format!("{VALIDATION}{name}"), value)));
     }
+}
+
+/// The names of what is known of a network after each epoch.
+pub(super) fn metric_names() -> Vec<String> {
+    let mut names = vec!["train_loss".to_owned(), format!("{VALIDATION}loss")];
+    names.extend(Scores::NAMES.map(|name| format!("{VALIDATION}{name}")));
+    names
 }
 
 fn system_values(times: &EpochTimes) -> BTreeMap<String, f64> {
@@ -180,8 +193,8 @@ fn row_epochs(row: &TrialRow, began_s: f64) -> Vec<TrackedEpoch> {
         match row.values.get(step - 1) {
             Some(value) => values.extend(value.map(|value| (metric.to_string(), value))),
             None => {
-                if let Some((loss, scores)) = row.scores() {
-                    add_scores(&mut values, loss, &scores);
+                if let Some(scores) = row.scores() {
+                    add_scores(&mut values, &scores);
                 }
             }
         }
@@ -218,8 +231,8 @@ fn row_summary(row: &TrialRow, epochs: &[TrackedEpoch]) -> Map<String, Value> {
     if let Some(metrics) = &row.metrics {
         summary.extend(training_summary(metrics));
     }
-    if let Some((loss, scores)) = row.fit.as_ref().and_then(|_| row.scores()) {
-        summary.extend(score_summary(loss, &scores));
+    if let Some(scores) = row.fit.as_ref().and_then(|_| row.scores()) {
+        summary.extend(score_summary(&scores));
     }
     // What the sweep chooses by, last: trackers look for the best run by it.
     let metric = row.config.wandb.sweep.metric.name.to_string();
@@ -236,7 +249,8 @@ fn row_summary(row: &TrialRow, epochs: &[TrackedEpoch]) -> Map<String, Value> {
 fn training_summary(metrics: &TrainingMetrics) -> Map<String, Value> {
     let mut summary = Map::new();
     if let Some(judged) = &metrics.judged {
-        summary.extend(score_summary(judged.loss, &judged.scores));
+        let scores = TargetScores::of_classes(judged.loss, judged.scores);
+        summary.extend(score_summary(&scores));
     }
     summary.insert("epochs".to_owned(), json!(metrics.epochs));
     summary.insert("status".to_owned(), json!(metrics.status));
@@ -247,9 +261,9 @@ fn training_summary(metrics: &TrainingMetrics) -> Map<String, Value> {
 }
 
 /// The scores of a model by the names of metrics.
-pub(super) fn score_summary(loss: f64, scores: &Scores) -> Map<String, Value> {
+pub(super) fn score_summary(scores: &TargetScores) -> Map<String, Value> {
     let mut values = BTreeMap::new();
-    add_scores(&mut values, loss, scores);
+    add_scores(&mut values, scores);
     let named = values.into_iter();
     named.map(|(name, value)| (name, json!(value))).collect()
 }

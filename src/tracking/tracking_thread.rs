@@ -13,8 +13,8 @@ use super::run_sender::RunSender;
 use super::send_runs::at_each_tracker;
 use super::sender_clock::SenderClock;
 use super::sender_lock::SenderLock;
+use super::sent_summary::SentSummary;
 use super::source::TrackedSource;
-use super::wandb_sender::SentSummary;
 use crate::config::Tracker;
 
 /// How long what is left is sent for once the work that it tells of is done.

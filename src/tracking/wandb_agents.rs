@@ -13,7 +13,9 @@ use anyhow::Result;
 use serde_json::Value;
 
 use super::http_sender::SendError;
-use super::wandb_requests::{WandbProject, agent_heartbeat, create_agent, pending_runs};
+use super::judged_metric::check_judged_metric;
+use super::wandb_client::{WandbClient, unusable};
+use super::wandb_requests::{agent_heartbeat, create_agent, pending_runs};
 use crate::queue::{HandOut, Queue};
 use crate::sweep::{GivenPoint, GivenPoints, PointAgent, is_usable_id, is_usable_run_id};
 
@@ -27,14 +29,10 @@ const DOUBT_LASTS: Duration = Duration::from_secs(60);
 /// The most agents of one sweep.
 const MOST_AGENTS: usize = 1000;
 
-/// Sends a document to the server, again and again if the second word says that this does no harm.
-pub(super) type AskServer<'a> = dyn FnMut(&Value, bool) -> Result<Value, SendError> + 'a;
-
 /// The agents of one sweep.
 #[derive(Debug)]
 pub(super) struct WandbAgents {
     dir: PathBuf,
-    place: WandbProject,
     sweep: String,
     /// The most points that are asked for.
     most: usize,
@@ -42,48 +40,49 @@ pub(super) struct WandbAgents {
     heard: HashMap<String, Duration>,
     /// Since when it is not known what became of a request, and which runs nobody had begun then.
     doubt: Option<(Duration, BTreeSet<String>)>,
+    /// Whether runs have what the sweep judges them by.
+    is_metric_known: bool,
 }
 
 impl WandbAgents {
-    /// Those of the `sweep` at `place`, of which the folder `dir` tries `most` points.
-    pub(super) fn new(
-        dir: PathBuf,
-        place: WandbProject,
-        sweep: String,
-        most: usize,
-    ) -> WandbAgents {
+    /// Those of the `sweep` of this id, of which the folder `dir` tries `most` points.
+    pub(super) fn new(dir: PathBuf, sweep: String, most: usize) -> WandbAgents {
         WandbAgents {
             dir,
-            place,
             sweep,
             most,
             heard: HashMap::new(),
             doubt: None,
+            is_metric_known: false,
         }
     }
 
-    /// Asks for as many points as workers of `queue` have nothing to do, and takes note of what the
-    /// server wants of the others. the server knows that the runs
-    /// `ended` have ended.
+    /// Asks `client` for as many points as workers of `queue` have nothing to do, and takes note of
+    /// what the server wants of the others. The server knows that the runs `ended` have ended.
     ///
     /// # Errors
-    /// Fails where the server does not take it, and for points that poolcast cannot try.
+    /// Fails where the server does not take it, for points that poolcast cannot try, and for a sweep
+    /// that judges runs by what they do not have.
     pub(super) fn step(
         &mut self,
+        client: &mut WandbClient,
         queue: &Queue,
-        now: Duration,
         ended: &BTreeSet<String>,
-        ask: &mut AskServer<'_>,
     ) -> Result<()> {
         let mut given = GivenPoints::read(&self.dir)?;
+        // Before the first point: later ones are of the same sweep.
+        if !self.is_metric_known && given.points.is_empty() {
+            check_judged_metric(client, &self.sweep)?;
+            self.is_metric_known = true;
+        }
         let before = given.clone();
         for agent in &mut given.agents {
             agent.run_ids.retain(|run_id| !ended.contains(run_id));
         }
-        self.settle_doubt(&mut given, now, ask)?;
+        self.settle_doubt(&mut given, client)?;
         let workers = queue.workers_at_work().min(MOST_AGENTS);
         if !self.is_enough(&given) && queue.hand_out() == HandOut::Open {
-            self.add_agents(&mut given, workers, ask)?;
+            self.add_agents(&mut given, workers, client)?;
         }
         if given != before {
             given.write(&self.dir)?;
@@ -94,9 +93,9 @@ impl WandbAgents {
                 continue;
             }
             if !given.agents[at].run_ids.is_empty() {
-                self.tell_of_runs(&mut given, at, queue, now, ask)?;
+                self.tell_of_runs(&mut given, at, queue, client)?;
             } else if self.may_ask(&given, queue, workers) {
-                self.ask_for_point(&mut given, at, queue, now, ask)?;
+                self.ask_for_point(&mut given, at, queue, client)?;
             }
         }
         Ok(())
@@ -119,12 +118,13 @@ impl WandbAgents {
         &mut self,
         given: &mut GivenPoints,
         workers: usize,
-        ask: &mut AskServer<'_>,
+        client: &mut WandbClient,
     ) -> Result<()> {
         let wanted = workers.min(self.most);
         while given.agents.len() < wanted {
             // An agent more than there are workers does no harm.
-            let answer = match ask(&create_agent(&self.place, &self.sweep), true) {
+            let wish = create_agent(client.place(), &self.sweep);
+            let answer = match client.ask(&wish, true) {
                 // The sweep is over, or not there any more.
                 Err(SendError::Refused {
                     status: 400 | 404, ..
@@ -152,9 +152,9 @@ impl WandbAgents {
         given: &mut GivenPoints,
         at: usize,
         queue: &Queue,
-        now: Duration,
-        ask: &mut AskServer<'_>,
+        client: &mut WandbClient,
     ) -> Result<()> {
+        let now = client.http.now();
         let agent = &given.agents[at];
         let heard = self.heard.get(&agent.id);
         if heard.is_some_and(|heard| now < *heard + HEARTBEAT_EVERY) {
@@ -162,12 +162,17 @@ impl WandbAgents {
         }
         self.heard.insert(agent.id.clone(), now);
         let body = agent_heartbeat(&agent.id, &agent.run_ids);
-        let answer = match ask(&body, true) {
+        let answer = match client.ask(&body, true) {
             // It knows the agent no longer. What was given is done all the same.
             Err(SendError::Refused { status: 404, .. }) => return Ok(()),
             answered => answered?,
         };
-        self.follow_commands(given, at, queue, &answer)
+        let before = given.clone();
+        follow_commands(given, at, queue, &answer)?;
+        if *given != before {
+            given.write(&self.dir)?;
+        }
+        Ok(())
     }
 
     /// Asks for a point for the agent at place `at`, which has none.
@@ -176,13 +181,12 @@ impl WandbAgents {
         given: &mut GivenPoints,
         at: usize,
         queue: &Queue,
-        now: Duration,
-        ask: &mut AskServer<'_>,
+        client: &mut WandbClient,
     ) -> Result<()> {
         given.agents[at].is_asking = true;
         given.write(&self.dir)?;
         let id = given.agents[at].id.clone();
-        let answer = match ask(&agent_heartbeat(&id, &[]), false) {
+        let answer = match client.ask(&agent_heartbeat(&id, &[]), false) {
             Err(SendError::InDoubt) => return Ok(()),
             // The sweep was deleted.
             Err(SendError::Refused { status: 404, .. }) => {
@@ -192,67 +196,26 @@ impl WandbAgents {
             }
             answered => answered?,
         };
-        self.heard.insert(id, now);
+        self.heard.insert(id, client.http.now());
         given.agents[at].is_asking = false;
-        self.follow_commands(given, at, queue, &answer)?;
+        follow_commands(given, at, queue, &answer)?;
         given.write(&self.dir)
     }
 
-    /// Does what the server's `answer` says to the agent at place `at`.
-    fn follow_commands(
-        &self,
-        given: &mut GivenPoints,
-        at: usize,
-        queue: &Queue,
-        answer: &Value,
-    ) -> Result<()> {
-        let written = answer["data"]["agentHeartbeat"]["commands"].as_str();
-        let commands: Vec<Value> = serde_json::from_str(written.unwrap_or("[]"))
-            .map_err(|_| unusable("its commands to an agent are no JSON"))?;
-        let before = given.clone();
-        for command in commands {
-            let run_id = command["run_id"].as_str().unwrap_or_default();
-            match command["type"].as_str() {
-                Some("run" | "resume") => take_point(given, at, run_id, &command["args"])?,
-                Some("stop") => {
-                    if let Some(trial) = given.trial_of(run_id) {
-                        queue.ask_to_end(trial)?;
-                    }
-                }
-                Some("exit") => {
-                    given.is_complete = true;
-                    for run_id in &given.agents[at].run_ids {
-                        if let Some(trial) = given.trial_of(run_id) {
-                            queue.ask_to_end(trial)?;
-                        }
-                    }
-                }
-                _ => {}
-            }
-        }
-        if *given != before {
-            given.write(&self.dir)?;
-        }
-        Ok(())
-    }
-
     /// Takes over the runs that were handed out by answers that were lost.
-    fn settle_doubt(
-        &mut self,
-        given: &mut GivenPoints,
-        now: Duration,
-        ask: &mut AskServer<'_>,
-    ) -> Result<()> {
+    fn settle_doubt(&mut self, given: &mut GivenPoints, client: &mut WandbClient) -> Result<()> {
         if given.agents.iter().all(|agent| !agent.is_asking) {
             self.doubt = None;
             return Ok(());
         }
+        let now = client.http.now();
         let is_early = |(since, _): &(Duration, BTreeSet<String>)| now < *since + DOUBT_LASTS;
         if self.doubt.as_ref().is_some_and(is_early) {
             return Ok(());
         }
 
-        let answer = ask(&pending_runs(&self.place, &self.sweep), true)?;
+        let question = pending_runs(client.place(), &self.sweep);
+        let answer = client.ask(&question, true)?;
         let left = unbegun_runs(given, &answer);
         let mut lost: Vec<&String> = left.keys().collect();
         if let Some((_, earlier)) = &self.doubt {
@@ -273,6 +236,39 @@ impl WandbAgents {
         self.doubt = None;
         Ok(())
     }
+}
+
+/// Does what the server's `answer` says to the agent at place `at`.
+fn follow_commands(
+    given: &mut GivenPoints,
+    at: usize,
+    queue: &Queue,
+    answer: &Value,
+) -> Result<()> {
+    let written = answer["data"]["agentHeartbeat"]["commands"].as_str();
+    let commands: Vec<Value> = serde_json::from_str(written.unwrap_or("[]"))
+        .map_err(|_| unusable("its commands to an agent are no JSON"))?;
+    for command in commands {
+        let run_id = command["run_id"].as_str().unwrap_or_default();
+        match command["type"].as_str() {
+            Some("run" | "resume") => take_point(given, at, run_id, &command["args"])?,
+            Some("stop") => {
+                if let Some(trial) = given.trial_of(run_id) {
+                    queue.ask_to_end(trial)?;
+                }
+            }
+            Some("exit") => {
+                given.is_complete = true;
+                for run_id in &given.agents[at].run_ids {
+                    if let Some(trial) = given.trial_of(run_id) {
+                        queue.ask_to_end(trial)?;
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+    Ok(())
 }
 
 /// The runs in `answer` that nobody has begun and that were not given, with what they are to try.
@@ -322,13 +318,6 @@ fn take_point(given: &mut GivenPoints, at: usize, run_id: &str, args: &Value) ->
     Ok(())
 }
 
-fn unusable(said: &str) -> SendError {
-    SendError::Unusable {
-        server: "W&B".to_owned(),
-        said: said.to_owned(),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::path::Path;
@@ -336,57 +325,61 @@ mod tests {
 
     use serde_json::json;
 
-    use super::super::http_sender::{HttpSender, JsonRequest, SendLimits};
+    use super::super::http_sender::{HttpSender, SendLimits};
     use super::super::sender_clock::SenderClock;
+    use super::super::wandb_requests::WandbProject;
     use super::super::wandb_server::{Fault, WandbServer};
+    use super::super::wandb_settings::WandbSettings;
     use super::*;
     use crate::queue::QueueSettings;
 
     fn agents(dir: &Path, most: usize) -> WandbAgents {
-        let place = WandbProject {
-            entity: Some("team".to_owned()),
-            project: "held".to_owned(),
-        };
-        WandbAgents::new(dir.to_owned(), place, "swp1".to_owned(), most)
+        WandbAgents::new(dir.to_owned(), "swp1".to_owned(), most)
     }
 
-    fn http(server: &WandbServer) -> HttpSender {
+    /// A client with a clock that a test sets.
+    struct TestClient {
+        client: WandbClient,
+        now: Arc<Mutex<Duration>>,
+    }
+
+    fn client(server: &WandbServer) -> TestClient {
         let now = Arc::new(Mutex::new(Duration::ZERO));
-        let slept = Arc::clone(&now);
+        let (known, slept) = (Arc::clone(&now), Arc::clone(&now));
         let clock = SenderClock::of(
-            move || *now.lock().expect("locked"),
+            move || *known.lock().expect("locked"),
             move |wait| *slept.lock().expect("locked") += wait,
         );
         let limits = SendLimits::default();
-        let sender = HttpSender::new(&server.base_url, None, clock, limits, Arc::default());
-        sender.expect("a client")
+        let http = HttpSender::new(&server.base_url, None, clock, limits, Arc::default());
+        let settings = WandbSettings {
+            base_url: server.base_url.clone(),
+            host: "the server".to_owned(),
+            place: WandbProject {
+                entity: Some("team".to_owned()),
+                project: "held".to_owned(),
+            },
+            warnings: Vec::new(),
+        };
+        TestClient {
+            client: WandbClient::new(settings, http.expect("a client")),
+            now,
+        }
     }
 
-    /// A step at `now_s`; an error is one that would end the sender.
-    fn step(
-        agents: &mut WandbAgents,
-        http: &mut HttpSender,
-        server: &WandbServer,
-        queue: &Queue,
-        now_s: u64,
-        ended: &[&str],
-    ) -> Result<()> {
-        let ended = ended.iter().map(|run_id| (*run_id).to_owned()).collect();
-        let url = format!("{}/graphql", server.base_url);
-        agents.step(
-            queue,
-            Duration::from_secs(now_s),
-            &ended,
-            &mut |body, is_repeatable| {
-                http.send(&JsonRequest {
-                    method: reqwest::Method::POST,
-                    url: &url,
-                    body: Some(body.to_string().as_bytes()),
-                    is_repeatable,
-                    is_final: |_| false,
-                })
-            },
-        )
+    impl TestClient {
+        /// A step of `agents` at `now_s`; an error is one that would end the sender.
+        fn step(
+            &mut self,
+            agents: &mut WandbAgents,
+            queue: &Queue,
+            now_s: u64,
+            ended: &[&str],
+        ) -> Result<()> {
+            *self.now.lock().expect("locked") = Duration::from_secs(now_s);
+            let ended = ended.iter().map(|run_id| (*run_id).to_owned()).collect();
+            agents.step(&mut self.client, queue, &ended)
+        }
     }
 
     fn points(count: usize) -> Vec<Value> {
@@ -419,49 +412,55 @@ mod tests {
         let dir = tempfile::tempdir().expect("a directory");
         let (server, queue) = (WandbServer::begin(), queue(dir.path()));
         server.give_points(points(4));
-        let mut http = http(&server);
+        let mut client = client(&server);
         let mut agents = agents(dir.path(), 9);
-        step(&mut agents, &mut http, &server, &queue, 0, &[]).expect("asked");
-        step(&mut agents, &mut http, &server, &queue, 5, &[]).expect("asked");
+        client.step(&mut agents, &queue, 0, &[]).expect("asked");
+        client.step(&mut agents, &queue, 5, &[]).expect("asked");
         assert_eq!(given(dir.path()).0, [1, 2]);
         let asked = server.requests().len();
-        step(&mut agents, &mut http, &server, &queue, 10, &[]).expect("asked");
+        client.step(&mut agents, &queue, 10, &[]).expect("asked");
         assert_eq!(server.requests().len(), asked, "nobody waits");
 
         // Another sender goes on from there, and a paused sweep gives nothing.
         let mut agents = self::agents(dir.path(), 9);
         queue.ask_hand_out(HandOut::Paused).expect("said");
-        step(&mut agents, &mut http, &server, &queue, 15, &["given3"]).expect("asked");
+        client
+            .step(&mut agents, &queue, 15, &["given3"])
+            .expect("asked");
         assert_eq!(given(dir.path()).0, [1, 2]);
         queue.ask_hand_out(HandOut::Open).expect("said");
-        step(&mut agents, &mut http, &server, &queue, 20, &["given3"]).expect("asked");
+        client
+            .step(&mut agents, &queue, 20, &["given3"])
+            .expect("asked");
         assert_eq!(given(dir.path()).0, [1, 2, 3]);
         let all = ["given3", "given2", "given1"];
-        step(&mut agents, &mut http, &server, &queue, 25, &all).expect("asked");
-        step(&mut agents, &mut http, &server, &queue, 30, &["given0"]).expect("asked");
+        client.step(&mut agents, &queue, 25, &all).expect("asked");
+        client
+            .step(&mut agents, &queue, 30, &["given0"])
+            .expect("asked");
         assert_eq!(given(dir.path()).0, [1, 2, 3, 4]);
         assert!(GivenPoints::read(dir.path()).expect("read").is_complete);
     }
 
     #[test]
     fn a_point_whose_answer_was_lost_is_neither_lost_nor_made_twice() {
-        // Two agents are made, and then the first asks.
+        // The sweep is looked at, two agents are made, and then the first asks.
         for (request, fault) in [
-            (2, Fault::LostAnswer),
-            (2, Fault::Reset),
             (3, Fault::LostAnswer),
+            (3, Fault::Reset),
+            (4, Fault::LostAnswer),
         ] {
             let dir = tempfile::tempdir().expect("a directory");
             let (server, queue) = (WandbServer::begin(), queue(dir.path()));
             server.give_points(points(2));
             server.add_fault(request, fault.clone());
-            let mut http = http(&server);
+            let mut client = client(&server);
             // A sender that dies then is followed by another.
             for now_s in [0, 5, 10, 80, 85, 90] {
                 let mut agents = agents(dir.path(), 9);
                 for later_s in [0, 61, 122] {
                     let now_s = now_s + later_s;
-                    step(&mut agents, &mut http, &server, &queue, now_s, &[]).expect("asked");
+                    client.step(&mut agents, &queue, now_s, &[]).expect("asked");
                 }
             }
             let (mut sizes, mut runs) = given(dir.path());
@@ -481,11 +480,24 @@ mod tests {
         let (server, queue) = (WandbServer::begin(), queue(dir.path()));
         server.give_points(vec![json!({"optimizer": {"value": "sgd"}})]);
         let mut agents = agents(dir.path(), 9);
-        let refused = step(&mut agents, &mut http(&server), &server, &queue, 0, &[]);
+        let refused = client(&server).step(&mut agents, &queue, 0, &[]);
         let refused = refused.expect_err("refused").to_string();
         assert!(
             refused.contains("`optimizer` is no hyper-parameter"),
             "{refused}"
         );
+    }
+
+    #[test]
+    fn a_sweep_that_judges_by_what_no_run_has_gives_no_point() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let (server, queue) = (WandbServer::begin(), queue(dir.path()));
+        server.give_points(points(2));
+        server.set_sweep_metric("val_loss");
+        let mut agents = agents(dir.path(), 9);
+        let refused = client(&server).step(&mut agents, &queue, 0, &[]);
+        let refused = refused.expect_err("refused").to_string();
+        assert!(refused.contains("judges runs by `val_loss`"), "{refused}");
+        assert_eq!(server.requests().len(), 1, "no agent asks");
     }
 }

@@ -13,6 +13,9 @@ const FIND_SWEEPS: &str = "query FindSweeps($project: String!, $entity: String, 
 const SWEEP_STATE: &str = "query SweepState($project: String!, $entity: String, $sweep: String!) { \
      project(name: $project, entityName: $entity) { sweep(sweepName: $sweep) { id name state } } }";
 
+const SWEEP_CONFIG: &str = "query SweepConfig($project: String!, $entity: String, $sweep: String!) { \
+     project(name: $project, entityName: $entity) { sweep(sweepName: $sweep) { id name config } } }";
+
 const CREATE_AGENT: &str = "mutation CreateAgent($host: String!, $projectName: String, $entityName: String, $sweep: String!) { \
      createAgent(input: {host: $host, projectName: $projectName, entityName: $entityName, sweep: $sweep}) { agent { id } } }";
 
@@ -108,6 +111,15 @@ pub(super) fn sweep_state(place: &WandbProject, sweep: &str) -> Value {
     json!({
         "operationName": "SweepState",
         "query": SWEEP_STATE,
+        "variables": {"project": place.project, "entity": place.entity, "sweep": sweep},
+    })
+}
+
+/// The question how the sweep of this id is configured.
+pub(super) fn sweep_config(place: &WandbProject, sweep: &str) -> Value {
+    json!({
+        "operationName": "SweepConfig",
+        "query": SWEEP_CONFIG,
         "variables": {"project": place.project, "entity": place.entity, "sweep": sweep},
     })
 }

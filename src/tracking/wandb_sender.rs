@@ -10,53 +10,28 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use anyhow::Result;
-use reqwest::Method;
-use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::best_files::BestFiles;
-use super::http_sender::{FileUpload, HttpSender, JsonRequest, SendError, SendLimits};
+use super::http_sender::{HttpSender, SendError, SendLimits};
 use super::sender_clock::SenderClock;
 use super::sent_note::SentNote;
+use super::sent_summary::SentSummary;
 use super::source::TrackedSource;
 use super::sweep_control::SweepControl;
 use super::tracked_run::{TrackedOutcome, TrackedRun};
 use super::wandb_agents::WandbAgents;
-use super::wandb_requests::{
-    create_run_files, files_are_there, find_sweeps, stream_part, stream_path, sweep_state,
-    upsert_run, upsert_sweep,
-};
+use super::wandb_client::{WandbClient, is_deleted};
+use super::wandb_files::upload_files;
+use super::wandb_requests::{stream_part, sweep_state, upsert_run};
 use super::wandb_settings::{WandbSettings, variable};
+use super::wandb_sweep::find_or_create_sweep;
 use crate::config::Tracker;
 use crate::escape;
 
 /// How often a run that goes on is heard of where it has nothing to say. W&B takes it for dead after
 /// five minutes.
 const HEARTBEAT_EVERY: Duration = Duration::from_secs(240);
-
-/// What W&B says of the id of a run that somebody has deleted.
-const DELETED: &str = "previously created and deleted";
-
-/// What a sender has done.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
-pub struct SentSummary {
-    /// Where the runs are.
-    pub to: String,
-    /// Requests, each try counted.
-    pub requests: u64,
-    /// Runs of which something was sent.
-    pub runs: usize,
-    /// Epochs that were sent.
-    pub epochs: usize,
-    /// Runs that have ended and were sent to their end, now or earlier.
-    pub ended: usize,
-    /// Runs that go on.
-    pub running: usize,
-    /// Files that were sent with the best run.
-    pub files: usize,
-    /// What people should know.
-    pub notes: Vec<String>,
-}
 
 /// What is known of a run that was sent by this sender.
 #[derive(Debug, Clone, Default)]
@@ -72,10 +47,7 @@ struct SentRun {
 
 /// Sends runs to one project of W&B.
 pub(super) struct WandbSender {
-    http: HttpSender,
-    settings: WandbSettings,
-    /// What the server calls the entity and the project.
-    answered: Option<(String, String)>,
+    client: WandbClient,
     sweep: Option<String>,
     note: SentNote,
     runs: HashMap<String, SentRun>,
@@ -106,13 +78,11 @@ impl WandbSender {
 
     /// For the runs in `dir`, to where `settings` say, by `http`.
     fn with(dir: &Path, mut settings: WandbSettings, http: HttpSender) -> WandbSender {
-        let place = &settings.place;
-        let entity = place.entity.as_deref().unwrap_or("-");
-        let to = format!("{}/{entity}/{}", settings.base_url, place.project);
-        let warnings = std::mem::take(&mut settings.warnings);
+        let notes = std::mem::take(&mut settings.warnings);
+        let client = WandbClient::new(settings, http);
+        let to = client.address();
         WandbSender {
-            http,
-            answered: None,
+            client,
             sweep: None,
             note: SentNote::read(dir, Tracker::Wandb, &to),
             runs: HashMap::new(),
@@ -120,16 +90,15 @@ impl WandbSender {
             agents: None,
             summary: SentSummary {
                 to,
-                notes: warnings,
+                notes,
                 ..SentSummary::default()
             },
-            settings,
         }
     }
 
     /// What requests go by.
     pub(super) fn http(&mut self) -> &mut HttpSender {
-        &mut self.http
+        &mut self.client.http
     }
 
     /// Sends what the server lacks of the runs of `source` as they are now. Returns whether all have
@@ -140,29 +109,25 @@ impl WandbSender {
     pub(super) fn send_all(&mut self, source: &TrackedSource) -> Result<bool> {
         self.summary.running = 0;
         let sent = self.send_runs(source);
-        self.summary.requests = self.http.requests();
-        self.http
-            .count_runs(self.summary.ended, self.summary.running);
-        self.write_note();
+        self.sum_up();
+        let (ended, running) = (self.summary.ended, self.summary.running);
+        self.client.http.count_runs(ended, running);
+        self.note.write(&mut self.summary);
         sent
     }
 
     fn send_runs(&mut self, source: &TrackedSource) -> Result<bool> {
-        let has_all = self.set_sweep(source)?;
-        if !has_all {
-            return Ok(false);
+        if !self.set_sweep(source)? {
+            // A DAG without samples has no runs: now, or ever, where it has failed.
+            return source.visit_runs(|_| Ok(()));
         }
         self.control.begin_pass(source);
         self.ask_for_state()?;
         let ended: BTreeSet<usize> = self.note.ended_trials().collect();
-        let mut are_all_known = true;
-        let is_over = source.visit_runs_beside(&ended, |run| {
-            are_all_known &= self.send_run(&run)?;
-            Ok(())
-        })?;
+        let is_over = source.visit_runs_beside(&ended, |run| self.send_run(&run))?;
         self.summary.ended = self.note.ended_trials().count();
         self.ask_for_points(source)?;
-        Ok(is_over && are_all_known)
+        Ok(is_over)
     }
 
     /// Asks for the points of a sweep that gives them, as many as workers have nothing to do.
@@ -174,7 +139,6 @@ impl WandbSender {
             (Some(agents), _) => agents,
             (None, Some(sweep)) => WandbAgents::new(
                 source.dir().to_owned(),
-                self.settings.place.clone(),
                 sweep.clone(),
                 source.most_trials()?,
             ),
@@ -187,10 +151,7 @@ impl WandbSender {
                 ended.insert(run_id.clone());
             }
         }
-        let now = self.http.now();
-        let stepped = agents.step(&queue, now, &ended, &mut |body, is_repeatable| {
-            self.ask_for(body, is_repeatable)
-        });
+        let stepped = agents.step(&mut self.client, &queue, &ended);
         self.agents = Some(agents);
         stepped
     }
@@ -198,21 +159,17 @@ impl WandbSender {
     /// Asks now and then whether the sweep is paused or stopped on its page. A server that does not
     /// know the question has no such page.
     fn ask_for_state(&mut self) -> Result<(), SendError> {
-        let now = self.http.now();
+        let now = self.client.http.now();
         let Some(sweep) = self.sweep.clone().filter(|_| self.control.is_due(now)) else {
             return Ok(());
         };
-        let body = sweep_state(&self.settings.place, &sweep);
-        let answer = match self.post("/graphql", &body, true) {
-            Err(SendError::Refused {
-                status: 400 | 404 | 422,
-                ..
-            }) => Value::Null,
-            answered => answered?,
-        };
+        let question = sweep_state(self.client.place(), &sweep);
+        let answer = self.client.ask_if_known(&question)?.unwrap_or_default();
         let state = answer["data"]["project"]["sweep"]["state"].as_str();
         let failed = self.control.hear_state(now, state);
-        failed.into_iter().for_each(|note| self.add_note(note));
+        failed
+            .into_iter()
+            .for_each(|note| self.summary.add_note(note));
         Ok(())
     }
 
@@ -231,86 +188,30 @@ impl WandbSender {
         let Some(mark) = source.sweep_mark() else {
             return Ok(false);
         };
-        self.find_or_create_sweep(&space, &mark)?;
+        self.make_sweep_known(&space, &mark)?;
         Ok(true)
     }
 
     /// Makes the sweep of this `space` known to the server, which `mark` tells from all others.
-    fn find_or_create_sweep(&mut self, space: &Value, mark: &str) -> Result<()> {
+    fn make_sweep_known(&mut self, space: &Value, mark: &str) -> Result<()> {
         if let Some(known) = self.note.sweep(mark) {
             self.sweep = Some(known.to_owned());
             return Ok(());
         }
-        let found = match self.find_sweep(mark)? {
-            Some(found) => found,
-            None => self.create_sweep(space, mark)?,
-        };
+        let found = find_or_create_sweep(&mut self.client, space, mark)?;
         self.note.set_sweep(mark, &found);
-        self.write_note();
+        self.note.write(&mut self.summary);
         self.sweep = Some(found);
         Ok(())
     }
 
-    /// The sweep that an earlier sender has made. A server that cannot be asked so has none.
-    fn find_sweep(&mut self, mark: &str) -> Result<Option<String>> {
-        let mut cursor: Option<String> = None;
-        loop {
-            let body = find_sweeps(&self.settings.place, cursor.as_deref());
-            // A server that does not know the question, or the project, has no sweep in it.
-            let answer = match self.post("/graphql", &body, true) {
-                Err(SendError::Refused {
-                    status: 400 | 404 | 422,
-                    ..
-                }) => return Ok(None),
-                answered => answered?,
-            };
-            let sweeps = &answer["data"]["project"]["sweeps"];
-            for edge in sweeps["edges"].as_array().into_iter().flatten() {
-                let node = &edge["node"];
-                let says = |key: &str| node[key].as_str().is_some_and(|text| text.contains(mark));
-                if says("description") || says("config") {
-                    return Ok(node["name"].as_str().map(str::to_owned));
-                }
-            }
-            let page = &sweeps["pageInfo"];
-            let next = page["endCursor"].as_str().map(str::to_owned);
-            if page["hasNextPage"] != json!(true) || next.is_none() || next == cursor {
-                return Ok(None);
-            }
-            cursor = next;
-        }
-    }
-
-    /// Makes a sweep. Where the answer was lost, it may be there: so each try looks first.
-    fn create_sweep(&mut self, space: &Value, mark: &str) -> Result<String> {
-        let mut space = space.clone();
-        space["description"] = json!(mark);
-        let body = upsert_sweep(&self.settings.place, &space, mark);
-        let answer = loop {
-            match self.ask_for(&body, false) {
-                Err(SendError::InDoubt) => {
-                    if let Some(found) = self.find_sweep(mark)? {
-                        return Ok(found);
-                    }
-                }
-                answered => break answered?,
-            }
-        };
-        let sweep = &answer["data"]["upsertSweep"]["sweep"];
-        self.learn_names(&sweep["project"]);
-        match sweep["name"].as_str() {
-            Some(name) => Ok(name.to_owned()),
-            None => Err(self.unexpected(&answer).into()),
-        }
-    }
-
-    /// Sends what the server lacks of `run`. Returns whether it knows all of it now.
-    fn send_run(&mut self, run: &TrackedRun) -> Result<bool> {
+    /// Sends what the server lacks of `run`.
+    fn send_run(&mut self, run: &TrackedRun) -> Result<()> {
         if run.outcome == TrackedOutcome::Running {
             self.summary.running += 1;
         }
         if self.note.has_ended(&run.run_id) {
-            return Ok(true);
+            return Ok(());
         }
         let mut sent = match self.runs.get(&run.run_id) {
             Some(known) => known.clone(),
@@ -319,11 +220,11 @@ impl WandbSender {
                     self.summary.runs += 1;
                     begun
                 }
-                None => return Ok(true),
+                None => return Ok(()),
             },
         };
         if sent.is_deleted || sent.has_ended {
-            return Ok(true);
+            return Ok(());
         }
 
         self.stream_run(run, &mut sent)?;
@@ -333,20 +234,20 @@ impl WandbSender {
         }
         self.runs.insert(run.run_id.clone(), sent);
         if self.note.is_due() {
-            self.write_note();
+            self.note.write(&mut self.summary);
         }
-        Ok(true)
+        Ok(())
     }
 
     /// Makes `run` known to the server, and learns how much of it the server has. `None` for one that
     /// somebody has deleted there.
     fn begin_run(&mut self, run: &TrackedRun) -> Result<Option<SentRun>> {
-        let body = upsert_run(&self.settings.place, self.sweep.as_deref(), run);
-        let answer = match self.ask_for(&body, true) {
+        let body = upsert_run(self.client.place(), self.sweep.as_deref(), run);
+        let answer = match self.client.ask(&body, true) {
             Ok(answer) => answer,
-            Err(SendError::Refused { said, .. }) if said.contains(DELETED) => {
+            Err(SendError::Refused { said, .. }) if is_deleted(&said) => {
                 let name = escape::value(&run.name).into_owned();
-                self.add_note(format!(
+                self.summary.add_note(format!(
                     "{name} was deleted on W&B, which takes no run of its id {} again; undelete it there",
                     run.run_id
                 ));
@@ -362,14 +263,14 @@ impl WandbSender {
 
         let bucket = &answer["data"]["upsertBucket"]["bucket"];
         if !bucket.is_object() {
-            return Err(self.unexpected(&answer).into());
+            return Err(self.client.unexpected(&answer).into());
         }
-        self.learn_names(&bucket["project"]);
+        self.client.learn_names(&bucket["project"]);
         let lines = bucket["historyLineCount"].as_u64().unwrap_or(0);
         let known = run.epochs.len();
         if lines > known as u64 {
             let name = escape::value(&run.name).into_owned();
-            self.add_note(format!(
+            self.summary.add_note(format!(
                 "W&B has {lines} lines of {name}, which has {known} here: nothing is added to them"
             ));
         }
@@ -384,13 +285,13 @@ impl WandbSender {
         let has_news =
             sent.known_epochs < run.epochs.len() || run.outcome != TrackedOutcome::Running;
         if !has_news {
-            let now = self.http.now();
+            let now = self.client.http.now();
             let is_due = sent
                 .heard_at
                 .is_none_or(|heard_at| now >= heard_at + HEARTBEAT_EVERY);
             if is_due {
                 self.post_stream(run, &json!({}))?;
-                sent.heard_at = Some(self.http.now());
+                sent.heard_at = Some(self.client.http.now());
             }
             return Ok(());
         }
@@ -400,7 +301,7 @@ impl WandbSender {
             self.post_stream(run, &part.body)?;
             self.summary.epochs += part.known_epochs.saturating_sub(sent.known_epochs);
             sent.known_epochs = part.known_epochs;
-            sent.heard_at = Some(self.http.now());
+            sent.heard_at = Some(self.client.http.now());
             if sent.known_epochs >= run.epochs.len() {
                 return Ok(());
             }
@@ -417,153 +318,52 @@ impl WandbSender {
         if self.note.has_files(&best.run.run_id, &digest) {
             return Ok(());
         }
-        // The answer also has the names of the entity and the project.
-        if self.answered.is_none() && self.begin_run(&best.run)?.is_none() {
+        // The answer has the names of the entity and the project.
+        if !self.client.has_names() && self.begin_run(&best.run)?.is_none() {
             return Ok(());
         }
-        match self.upload(best) {
+        match upload_files(&mut self.client, best) {
             Ok(()) => {
                 self.summary.files += best.files.len();
                 self.note.set_files(&best.run.run_id, digest);
-                self.write_note();
+                self.note.write(&mut self.summary);
             }
-            Err(SendError::Refused { status, said, .. }) => self.add_note(format!(
+            Err(SendError::Refused { status, said, .. }) => self.summary.add_note(format!(
                 "the report and the best model were not sent: the answer is {status}: {said}"
             )),
             Err(error) => return Err(error.into()),
         }
-        self.summary.requests = self.http.requests();
+        self.sum_up();
         Ok(())
-    }
-
-    fn upload(&mut self, best: &BestFiles) -> Result<(), SendError> {
-        let names = best.names();
-        let (entity, project) = self.entity_and_project();
-        let wish = create_run_files(&entity, &project, &best.run.run_id, &names);
-        let answer = self.ask_for(&wish, true)?;
-        let told = &answer["data"]["createRunFiles"];
-        let headers = upload_headers(&told["uploadHeaders"]);
-        for file in &best.files {
-            let is_this = |told: &&Value| told["name"] == file.name;
-            let found = told["files"].as_array().into_iter().flatten().find(is_this);
-            let url = found.and_then(|told| told["uploadUrl"].as_str());
-            let Some(url) = url else {
-                return Err(self.unexpected(&answer));
-            };
-            self.http.put_file(&FileUpload {
-                url,
-                headers: &headers,
-                bytes: &file.bytes,
-                has_key: false,
-            })?;
-        }
-        self.post_stream(&best.run, &files_are_there(&best.run, &names))?;
-        Ok(())
-    }
-
-    /// What the server calls the entity and the project, as far as it has said so.
-    fn entity_and_project(&self) -> (String, String) {
-        let place = &self.settings.place;
-        self.answered.clone().unwrap_or_else(|| {
-            let entity = place.entity.clone().unwrap_or_default();
-            (entity, place.project.clone())
-        })
     }
 
     fn post_stream(&mut self, run: &TrackedRun, body: &Value) -> Result<(), SendError> {
-        let (entity, project) = self.entity_and_project();
-        let path = stream_path(&entity, &project, &run.run_id);
-        let answer = self.post(&path, body, true)?;
+        let answer = self.client.post_stream(&run.run_id, body)?;
         let failed = self.control.hear_answer(run, &answer);
-        failed.into_iter().for_each(|note| self.add_note(note));
+        failed
+            .into_iter()
+            .for_each(|note| self.summary.add_note(note));
         Ok(())
     }
 
-    /// Asks by GraphQL for a change, again and again if it may be asked for twice.
-    fn ask_for(&mut self, body: &Value, is_repeatable: bool) -> Result<Value, SendError> {
-        let answer = self.post("/graphql", body, is_repeatable)?;
-        let has_errors = answer["errors"]
-            .as_array()
-            .is_some_and(|all| !all.is_empty());
-        if has_errors {
-            return Err(self.unexpected(&answer));
-        }
-        Ok(answer)
+    /// Takes over into the summary what the client knows.
+    fn sum_up(&mut self) {
+        self.summary.requests = self.client.http.requests();
+        self.summary.to = self.client.address();
     }
-
-    fn post(&mut self, path: &str, body: &Value, is_repeatable: bool) -> Result<Value, SendError> {
-        let url = format!("{}{path}", self.settings.base_url);
-        let text = body.to_string();
-        self.http.send(&JsonRequest {
-            method: Method::POST,
-            url: &url,
-            body: Some(text.as_bytes()),
-            is_repeatable,
-            is_final: is_deleted,
-        })
-    }
-
-    /// The names that the server has for what was asked by others.
-    fn learn_names(&mut self, project: &Value) {
-        let entity = project["entity"]["name"].as_str();
-        if let (Some(entity), Some(project)) = (entity, project["name"].as_str()) {
-            self.summary.to = format!("{}/{entity}/{project}", self.settings.base_url);
-            self.answered = Some((entity.to_owned(), project.to_owned()));
-        }
-    }
-
-    /// The refusal of an answer that is not what it should be.
-    fn unexpected(&self, answer: &Value) -> SendError {
-        let message = answer["errors"][0]["message"].as_str();
-        let said = message.unwrap_or("it is not W&B's answer");
-        SendError::Refused {
-            server: self.settings.host.clone(),
-            status: 200,
-            said: crate::output::cut(said, 200),
-        }
-    }
-
-    fn add_note(&mut self, note: String) {
-        if !self.summary.notes.contains(&note) {
-            self.summary.notes.push(note);
-        }
-    }
-
-    fn write_note(&mut self) {
-        if let Err(error) = self.note.write() {
-            self.add_note(format!("what was sent could not be noted: {error:#}"));
-        }
-    }
-}
-
-/// The headers of an answer, each `NAME:VALUE`.
-fn upload_headers(told: &Value) -> Vec<(String, String)> {
-    let mut headers = Vec::new();
-    for text in told
-        .as_array()
-        .into_iter()
-        .flatten()
-        .filter_map(Value::as_str)
-    {
-        if let Some((name, value)) = text.split_once(':') {
-            headers.push((name.trim().to_owned(), value.trim().to_owned()));
-        }
-    }
-    headers
-}
-
-/// Whether a conflict is that of a run that was deleted. Others pass.
-fn is_deleted(said: &str) -> bool {
-    said.contains(DELETED)
 }
 
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeMap;
     use std::path::Path;
+    use std::process::Command;
     use std::sync::atomic::Ordering;
     use std::sync::{Mutex, PoisonError};
 
+    use rustix::process::{
+        DumpableBehavior, Resource, Rlimit, dumpable_behavior, getrlimit, setrlimit,
+    };
     use serde_json::Map;
 
     use super::super::tracked_run::TrackedEpoch;
@@ -571,6 +371,7 @@ mod tests {
     use super::super::wandb_requests::WandbProject;
     use super::super::wandb_server::{Fault, ServedState, WandbServer};
     use super::*;
+    use crate::config::Config;
     use crate::queue::{HandOut, Queue, QueueSettings};
 
     const KEY: &str = "canary0123456789canary0123456789canary01";
@@ -655,11 +456,11 @@ mod tests {
     }
 
     fn send(sender: &mut WandbSender, runs: &[TrackedRun]) -> Result<()> {
-        sender.find_or_create_sweep(&json!({"name": "sweep", "method": "random"}), MARK)?;
+        sender.make_sweep_known(&json!({"name": "sweep", "method": "random"}), MARK)?;
         for run in runs {
             sender.send_run(run)?;
         }
-        sender.write_note();
+        sender.note.write(&mut sender.summary);
         Ok(())
     }
 
@@ -793,7 +594,7 @@ mod tests {
             passed(&time) < Duration::from_secs(3700),
             "it is tried each minute"
         );
-        assert!(patient.http.requests() < 90, "and not more often");
+        assert!(patient.client.http.requests() < 90, "and not more often");
     }
 
     #[test]
@@ -936,5 +737,120 @@ mod tests {
             }
         });
         assert_eq!(server.state().runs, whole.runs);
+    }
+
+    #[test]
+    fn names_of_any_kind_are_sent_whole_and_shown_escaped() {
+        let (server, notes) = (WandbServer::begin(), tempfile::tempdir().expect("made"));
+        let name = format!("</script>\u{202e}\u{1b}[31m\n{}", "x".repeat(10_000));
+        let named = |trial: usize| TrackedRun {
+            name: name.clone(),
+            group: Some(name.clone()),
+            tags: vec![name.clone()],
+            config: Map::from_iter([(name.clone(), json!(name))]),
+            ..run(trial, 1, TrackedOutcome::Finished)
+        };
+        server.delete("0000000000000002");
+        let mut sender = sender(&server, notes.path());
+        sender
+            .make_sweep_known(&json!({"name": name}), MARK)
+            .expect("made");
+        for trial in [1, 2] {
+            sender.send_run(&named(trial)).expect("sent");
+        }
+        let state = server.state();
+        let sent = &state.runs["0000000000000001"];
+        assert_eq!(
+            (&sent.display_name, &sent.group),
+            (&json!(name), &json!(name))
+        );
+        assert_eq!(sent.config[&name]["value"], json!(name));
+        let note = &sender.summary.notes[0];
+        assert!(note.contains("was deleted on W&B"), "{note}");
+        assert!(!note.contains(['\u{202e}', '\u{1b}', '\n']), "{note}");
+    }
+
+    #[test]
+    fn notes_that_cannot_be_written_are_a_note_and_all_is_sent() {
+        let (server, notes) = (WandbServer::begin(), tempfile::tempdir().expect("made"));
+        let mut sender = sender(&server, notes.path());
+        // As on a full disk, no file can be made.
+        drop(notes);
+        send(&mut sender, &runs()).expect("sent");
+        assert_eq!(server.state().runs.len(), 3);
+        let [note] = &sender.summary.notes[..] else {
+            panic!("{:?}", sender.summary.notes)
+        };
+        assert!(note.starts_with("what was sent could not be noted: "));
+    }
+
+    /// In the environment of the child of the next test.
+    const CHILD: &str = "TEST_SENDER_PANICS";
+
+    #[test]
+    fn a_sender_that_panics_says_and_leaves_no_key() {
+        if std::env::var_os(CHILD).is_some() {
+            panic_with_the_key();
+        }
+        let dir = tempfile::tempdir().expect("made");
+        let name = "tracking::wandb_sender::tests::a_sender_that_panics_says_and_leaves_no_key";
+        let output = Command::new(std::env::current_exe().expect("a path"))
+            .args(["--exact", "--nocapture", name])
+            .current_dir(dir.path())
+            .env(CHILD, "yes")
+            .env("WANDB_API_KEY", KEY)
+            .env("WANDB_BASE_URL", "http://127.0.0.1:9")
+            .env("NO_PROXY", "127.0.0.1")
+            .env("RUST_BACKTRACE", "full")
+            .output();
+        let output = output.expect("it starts");
+        assert_eq!(output.status.code(), Some(101), "{output:?}");
+
+        let said = [&output.stdout, &output.stderr].map(|text| String::from_utf8_lossy(text));
+        assert_eq!(said[1].matches("nobody waits").count(), 2, "{output:?}");
+        assert!(said[0].contains("stack backtrace") || said[1].contains("stack backtrace"));
+        assert!(said[0].contains("TRACE"), "{output:?}");
+        let left = fs_err::read_dir(dir.path()).expect("listed");
+        assert_eq!(left.count(), 0, "a core file, or another");
+        for text in said {
+            assert!(
+                !text.contains("canary") && !text.contains("Y2FuYXJ5"),
+                "{text}"
+            );
+        }
+    }
+
+    /// Sends to a server that is not there, with the key of the environment, and panics where the sender
+    /// would wait: in a thread, and then in the test.
+    fn panic_with_the_key() {
+        tracing_subscriber::fmt()
+            .with_max_level(tracing::Level::TRACE)
+            .with_ansi(false)
+            .init();
+        let most = getrlimit(Resource::Core).maximum;
+        let unlimited = Rlimit {
+            current: most,
+            maximum: most,
+        };
+        setrlimit(Resource::Core, unlimited).expect("set");
+
+        let in_thread = std::thread::spawn(send_without_waiting).join();
+        let panic = in_thread.expect_err("it panics");
+        assert_eq!(panic.downcast_ref::<&str>(), Some(&"nobody waits"));
+        assert_eq!(getrlimit(Resource::Core).current, Some(0));
+        let behaviour = dumpable_behavior().expect("known");
+        assert_eq!(behaviour, DumpableBehavior::NotDumpable);
+        send_without_waiting();
+    }
+
+    fn send_without_waiting() {
+        let config = Config::load(None, &BTreeMap::new()).expect("a configuration");
+        let mut settings = WandbSettings::new(&config, variable).expect("settings");
+        let key = settings.key(variable).expect("a key");
+        let clock = SenderClock::of(|| Duration::ZERO, |_| panic!("nobody waits"));
+        let limits = SendLimits::default();
+        let http = HttpSender::new("the server", Some(key), clock, limits, Arc::default());
+        let mut sender = WandbSender::with(Path::new("."), settings, http.expect("a client"));
+        let _ = send(&mut sender, &runs());
     }
 }

@@ -7,7 +7,7 @@ use rayon::prelude::*;
 
 use crate::config::NetworkParameters;
 use crate::models::AlignedFloats;
-use crate::models::simd::{multiply_add, run_kernel};
+use crate::models::simd::{multiply_add, run_wide_kernel};
 
 const BETA1: f64 = 0.9;
 const BETA2: f64 = 0.999;
@@ -30,10 +30,12 @@ pub struct AdamSettings {
 /// The optimiser's state: both moments of every parameter, in the model's flat order.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Adam {
-    pub(super) first: AlignedFloats,
-    pub(super) second: AlignedFloats,
+    /// The means of gradients.
+    pub first: AlignedFloats,
+    /// The means of their squares.
+    pub second: AlignedFloats,
     /// Steps taken.
-    pub(super) step: u64,
+    pub step: u64,
 }
 
 impl Adam {
@@ -65,7 +67,7 @@ impl Adam {
             .zip(gradient.par_chunks(PIECE))
             .zip(moments);
         pieces.for_each(|((weights, gradient), (first, second))| {
-            run_kernel(AdamStep {
+            run_wide_kernel(AdamStep {
                 weights,
                 gradient,
                 first,
@@ -125,39 +127,117 @@ impl WithSimd for AdamStep<'_> {
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
-        let (gradient, _) = S::as_simd_f32s(self.gradient);
-        let (weights, _) = S::as_mut_simd_f32s(self.weights);
-        let (first, _) = S::as_mut_simd_f32s(self.first);
-        let (second, _) = S::as_mut_simd_f32s(self.second);
-        let [keep1, add1] = [BETA1, 1.0 - BETA1].map(|factor| simd.splat_f32s(factor as f32));
-        let [keep2, add2] = [BETA2, 1.0 - BETA2].map(|factor| simd.splat_f32s(factor as f32));
-        let rate = simd.splat_f32s(-self.rate);
-        let epsilon = simd.splat_f32s(self.epsilon);
-        let keep = simd.splat_f32s(self.keep);
-        let scale = simd.splat_f32s(self.scale);
+        let constants = AdamConstants::<S> {
+            keep1: simd.splat_f32s(BETA1 as f32),
+            add1: simd.splat_f32s((1.0 - BETA1) as f32),
+            keep2: simd.splat_f32s(BETA2 as f32),
+            add2: simd.splat_f32s((1.0 - BETA2) as f32),
+            rate: simd.splat_f32s(-self.rate),
+            epsilon: simd.splat_f32s(self.epsilon),
+            keep: simd.splat_f32s(self.keep),
+            scale: simd.splat_f32s(self.scale),
+        };
+        let (gradient, last_gradient) = S::as_simd_f32s(self.gradient);
+        let (weights, last_weights) = S::as_mut_simd_f32s(self.weights);
+        let (first, last_first) = S::as_mut_simd_f32s(self.first);
+        let (second, last_second) = S::as_mut_simd_f32s(self.second);
 
         for (((weight, &g), first), second) in
             weights.iter_mut().zip(gradient).zip(first).zip(second)
         {
-            let g = simd.mul_f32s(scale, g);
-            *first = multiply_add(simd, keep1, *first, simd.mul_f32s(add1, g));
-            *second = multiply_add(
-                simd,
-                keep2,
-                *second,
-                simd.mul_f32s(simd.mul_f32s(add2, g), g),
-            );
-
-            let spread = simd.add_f32s(simd.sqrt_f32s(*second), epsilon);
-            let kept = simd.mul_f32s(keep, *weight);
-            *weight = simd.add_f32s(kept, simd.div_f32s(simd.mul_f32s(rate, *first), spread));
+            (*weight, *first, *second) = constants.step(simd, *weight, g, *first, *second);
         }
+
+        // What is left is less than a vector.
+        let (weight, first, second) = constants.step(
+            simd,
+            simd.partial_load_f32s(last_weights),
+            simd.partial_load_f32s(last_gradient),
+            simd.partial_load_f32s(last_first),
+            simd.partial_load_f32s(last_second),
+        );
+        simd.partial_store_f32s(last_weights, weight);
+        simd.partial_store_f32s(last_first, first);
+        simd.partial_store_f32s(last_second, second);
+    }
+}
+
+/// The constants of a step, in every lane of a vector.
+struct AdamConstants<S: Simd> {
+    keep1: S::f32s,
+    add1: S::f32s,
+    keep2: S::f32s,
+    add2: S::f32s,
+    rate: S::f32s,
+    epsilon: S::f32s,
+    keep: S::f32s,
+    scale: S::f32s,
+}
+
+impl<S: Simd> AdamConstants<S> {
+    /// A weight and its moments after the step.
+    #[inline(always)]
+    fn step(
+        &self,
+        simd: S,
+        weight: S::f32s,
+        g: S::f32s,
+        first: S::f32s,
+        second: S::f32s,
+    ) -> (S::f32s, S::f32s, S::f32s) {
+        let g = simd.mul_f32s(self.scale, g);
+        let first = multiply_add(simd, self.keep1, first, simd.mul_f32s(self.add1, g));
+        let square = simd.mul_f32s(simd.mul_f32s(self.add2, g), g);
+        let second = multiply_add(simd, self.keep2, second, square);
+
+        let spread = simd.add_f32s(simd.sqrt_f32s(second), self.epsilon);
+        let kept = simd.mul_f32s(self.keep, weight);
+        let moved = simd.div_f32s(simd.mul_f32s(self.rate, first), spread);
+        (simd.add_f32s(kept, moved), first, second)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::models::simd::run_at_width;
+
+    /// Weights that are no whole number of vectors, after three steps.
+    #[test]
+    fn steps_are_the_same_bytes_at_every_width_of_vectors() {
+        let numbers = |factor: usize| {
+            let number = |at: usize| (at * factor % 1000) as f32 / 500.0 - 1.0;
+            (0..43).map(number).collect::<Vec<f32>>()
+        };
+        let steps = |is_wide| {
+            let mut weights = numbers(7919);
+            let (mut first, mut second) = (vec![0.0; 43], vec![0.0; 43]);
+            for step in 1..4 {
+                let kernel = AdamStep {
+                    weights: &mut weights,
+                    gradient: &numbers(104_729 * step),
+                    first: &mut first,
+                    second: &mut second,
+                    rate: 0.01,
+                    epsilon: 1e-8,
+                    keep: 0.999,
+                    scale: 0.7,
+                };
+                run_at_width(kernel, is_wide)?;
+            }
+            Some([weights, first, second].concat())
+        };
+        let wide = steps(true);
+        assert_eq!(wide, steps(false));
+        if let Some(wide) = wide {
+            let unmoved = numbers(7919);
+            assert!(
+                wide.iter()
+                    .zip(unmoved)
+                    .all(|(moved, before)| *moved != before)
+            );
+        }
+    }
 
     /// Two steps by the equations, one weight at a time.
     #[test]

@@ -72,7 +72,7 @@ fn mean_value(values: &[f64]) -> Option<f64> {
 }
 
 /// One value of [`ClassScores`], without the cost of the others.
-pub fn class_score(
+pub(super) fn class_score(
     name: MetricName,
     probabilities: &[f64],
     y: &[u32],

@@ -9,9 +9,9 @@ use serde::{Deserialize, Serialize};
 
 use super::baselines::SuccessRates;
 use super::calibration::Calibration;
-use super::classes::ClassScores;
 use super::learned_holds::LearnedHolds;
 use super::run_dir::FIT;
+use super::target_scores::TargetScores;
 use crate::config::MetricName;
 use crate::error::hinted;
 use crate::pipelines::{FittedPipeline, PIPELINE_FILE};
@@ -22,23 +22,23 @@ use crate::{files, manifest};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct FitScores {
     /// Of each fold, or of what followed each time cut.
-    pub folds: Vec<ClassScores>,
+    pub folds: Vec<TargetScores>,
     /// The mean over folds, if there are any.
-    pub mean: Option<ClassScores>,
+    pub mean: Option<TargetScores>,
     /// Of what followed all time cuts together, if there are any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub rolling: Option<ClassScores>,
+    pub rolling: Option<TargetScores>,
     /// Of the rows held out, if there are any.
-    pub validation: Option<ClassScores>,
+    pub validation: Option<TargetScores>,
     /// Of further rows, by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub evaluation: BTreeMap<String, ClassScores>,
+    pub evaluation: BTreeMap<String, TargetScores>,
 }
 
 impl FitScores {
     /// The scores that a trial is judged by: those of all time cuts, the mean over the folds, else
     /// those of the rows held out. Where there are folds, the latter have no part in the choice.
-    pub fn judged(&self) -> Option<&ClassScores> {
+    pub fn judged(&self) -> Option<&TargetScores> {
         self.rolling
             .as_ref()
             .or(self.mean.as_ref())

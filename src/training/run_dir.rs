@@ -21,7 +21,7 @@ pub const RUN_FORMAT: ArtefactFormat = ArtefactFormat {
 /// Directories of fitted pipelines.
 pub const FIT: ArtefactFormat = ArtefactFormat {
     name: "fit",
-    version: 7,
+    version: 8,
     rebuild: "poolcast sweep run DIR",
 };
 

@@ -74,13 +74,15 @@ impl Scores {
         "ece",
     ];
 
-    /// What people call the score `name`.
+    /// What people call the score `name`, of classes or of numbers.
     pub fn title(name: &str) -> String {
         match name {
             "f_measure" => "F-measure".to_owned(),
             "roc_auc" => "ROC-AUC".to_owned(),
             "brier" => "Brier score".to_owned(),
             "ece" => "ECE".to_owned(),
+            "mae" | "rmse" => name.to_uppercase(),
+            "r2" => "R²".to_owned(),
             _ => name.replace('_', " "),
         }
     }
@@ -160,8 +162,8 @@ impl Scores {
         }
     }
 
-    /// The score that a sweep or early stopping watches; `loss` is the cross-entropy on the same
-    /// samples.
+    /// The score that a sweep or early stopping watches, absent for one of numbers; `loss` is the
+    /// cross-entropy on the same samples.
     pub fn watched(&self, name: MetricName, loss: f64) -> Option<f64> {
         match name {
             MetricName::ValidationLoss => Some(loss),
@@ -170,6 +172,9 @@ impl Scores {
             MetricName::ValidationFMeasure => self.f_measure,
             MetricName::ValidationAccuracy => self.accuracy,
             MetricName::ValidationBrier => self.brier,
+            MetricName::ValidationMae | MetricName::ValidationRmse | MetricName::ValidationR2 => {
+                None
+            }
         }
     }
 }

@@ -325,7 +325,7 @@ pub(super) fn mean_of_columns(columns: &[Vec<f32>]) -> Vec<f32> {
 
 /// What `pipeline` says of success, the second of two classes, for each row.
 fn success_logits(pipeline: &FittedPipeline, table: &FeatureTable) -> Result<Vec<f32>> {
-    let probabilities = pipeline.probabilities(table)?;
+    let probabilities = pipeline.predict(table)?;
     Ok(probabilities
         .chunks_exact(2)
         .map(|both| logit(both[1]))

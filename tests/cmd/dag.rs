@@ -1138,6 +1138,52 @@ fn a_dag_without_a_trial_that_works_has_failed() {
         .next()
         .expect("what stands before it");
     assert!(!drawn.contains("NaN"));
+    let why = "exit code 2: `tensors/j5-m4-t10-uniform-events.yaml` has an unknown key `epoch`";
+    assert!(drawn.contains("Trials without a model") && drawn.contains(why));
+    assert!(drawn.contains("No trial has a model"), "nothing is scored");
+}
+
+#[test]
+fn a_dag_that_failed_before_its_trials_says_why_and_is_over() {
+    let place = place("");
+    place.stdout("dag small.yaml");
+    let node = "[\n  Type = \"NodeStatus\";\n  Node = \"parse\";\n  NodeStatus = 6;\n]\n";
+    let dag = "[\n  Type = \"DagStatus\";\n  DagStatus = 6;\n]\n";
+    place.write("out/pipeline.status", format!("{dag}{node}"));
+    place.write(
+        "out/logs/parse.err",
+        "error: cannot parse `<img src=x>\u{202e}`\n",
+    );
+
+    // All that waits for its trials ends.
+    place.stdout("report out --watch");
+    let page = left_page(&place, "out");
+    assert!(page.contains("The DAG has ended, and none of its trials has"));
+    assert!(page.contains("Jobs of the DAG that failed"));
+    assert!(
+        page.contains("cannot parse `&lt;img src=x&gt;"),
+        "the reason"
+    );
+    assert!(!page.contains("<img") && !page.contains('\u{202e}'));
+    let server = WandbServer::begin();
+    let mut watching = place.command("track out --to wandb --watch");
+    watching
+        .env("WANDB_BASE_URL", &server.base_url)
+        .env("WANDB_API_KEY", "0123456789012345678901234567890123456789")
+        .env("NO_PROXY", "127.0.0.1");
+    let watched = Outcome::of(watching.output().expect("it starts"));
+    assert_eq!(watched.code, Some(0), "{watched}");
+
+    place.stdout("report out --anonymous -o nobody.html");
+    let nobody = fs_err::read_to_string(place.path("nobody.html")).expect("read");
+    assert!(nobody.contains("Jobs of the DAG that failed") && !nobody.contains("cannot parse"));
+
+    place.write("out/rows/trials-0001.jsonl", "{\"trial\": 1");
+    for args in ["report out", "track out --to wandb --dry-run"] {
+        let damaged = place.run(args);
+        assert_eq!(damaged.code, Some(2), "{args}: {damaged}");
+        assert!(damaged.stderr.contains("trials-0001.jsonl"), "{damaged}");
+    }
 }
 
 #[test]

@@ -45,7 +45,9 @@ fn every_verb_explains_itself() {
         );
         insta::assert_snapshot!(format!("sweep-{step}"), help);
     }
-    for step in ["trace", "replay", "validate", "advise", "chain"] {
+    for step in [
+        "trace", "replay", "samples", "train", "validate", "advise", "chain",
+    ] {
         let help = place.stdout(&format!("provision {step} --help"));
         assert!(help.contains(&format!("Example: poolcast provision {step}")));
         insta::assert_snapshot!(format!("provision-{step}"), help);

@@ -12,7 +12,7 @@ use crate::ensemble::FOUR_KINDS;
 use crate::place::{Place, queue};
 use crate::policy::planted_log;
 use crate::run::SMALL;
-use crate::{dag, nodes, pipelines, provision, provision_live, sweep, track};
+use crate::{dag, nodes, pipelines, pipelines_of_numbers, provision, provision_live, sweep, track};
 
 /// A row of a table: a key by its path, and its type. `groups[].cause` is a key of each of `groups`,
 /// `counts.*` a value of the map `counts`.
@@ -368,7 +368,7 @@ fn table_documents() -> PrintedKeys {
         "--split-names A1 --pipeline-names lasso --cv 2",
     );
     place.stdout("sweep run sweep");
-    print_all(
+    let mut printed = print_all(
         &place,
         &[
             "sweep status sweep --json",
@@ -376,7 +376,17 @@ fn table_documents() -> PrintedKeys {
             "sweep best sweep --json",
             "predict sweep tests/data/table/features.csv --json",
         ],
-    )
+    );
+
+    let place = pipelines_of_numbers::place(&[]);
+    place.stdout("sweep init numbers.yaml");
+    place.stdout("sweep run sweep");
+    let calls = [
+        "sweep best sweep --json",
+        "predict sweep features.csv --json",
+    ];
+    printed.extend(print_all(&place, &calls));
+    printed
 }
 
 /// What a sender leaves whose server is silent.
@@ -458,8 +468,23 @@ fn provision_documents() -> PrintedKeys {
             "provision trace jobs.txt.xz -o trace --tz UTC --stats --json",
             "provision trace broken -o broken-trace --json",
             "provision replay trace --json",
+            "provision samples trace -o samples --start-time 2023-02-28 --end-time 2023-03-01 --json",
             // Windows so far apart count as blocks of their own.
             "provision validate trace -o validation --start-time 2023-02-28 --end-time 2023-03-04 --interval 90 --draws 5 --json",
+        ],
+    )
+}
+
+/// Of models of waits.
+fn wait_model_documents() -> PrintedKeys {
+    let place = provision::place_with_models();
+    let validate = provision::VALIDATE_MODELS;
+    print_all(
+        &place,
+        &[
+            "provision train samples -o again --json",
+            "provision train samples -o decider --model policy_gradient --base trees --json",
+            &format!("{validate} --model trees -o validation --json"),
         ],
     )
 }
@@ -484,6 +509,7 @@ fn every_documented_key_is_printed() {
         policy_documents,
         provision_documents,
         live_documents,
+        wait_model_documents,
         track::track_documents,
     ];
     let mut printed = PrintedKeys::new();

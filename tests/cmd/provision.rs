@@ -226,6 +226,200 @@ fn policies_are_compared_on_the_same_windows() {
 }
 
 #[test]
+fn windows_may_begin_with_an_empty_cluster() {
+    let place = place_with_jobs();
+    place.stdout(TRACE);
+    place.write(
+        "small.yaml",
+        "provision: {decision_interval: 1440, num_probe: 2, draws: 1, run_history: 10}",
+    );
+    let text = place.stdout(&format!("{VALIDATE} --cold-start -o cold"));
+    assert!(
+        text.contains("each window begins with an empty cluster"),
+        "{text}"
+    );
+
+    let at_end_h = |options: &str| {
+        let document = place.json(&format!("{SAMPLES} --num-probe 2 {options} --json"));
+        document["waits"][1]["wait_mean_h"]
+            .as_f64()
+            .expect("a number")
+    };
+    let (warm_h, cold_h) = (at_end_h("-o warm"), at_end_h("-o colder --cold-start"));
+    assert!(cold_h < warm_h, "{cold_h} {warm_h}");
+}
+
+/// Jobs of eight hours, so that ten days have windows that are apart.
+const SHORT: &str = "provision: {workload_len: 1, warmup_len: 0, job_limit: 480, decision_interval: 120, interval: 2, num_probe: 3, draws: 5}";
+
+/// A place with samples of the first days, and models that have learned from them.
+pub(crate) fn place_with_models() -> Place {
+    let place = place_with_jobs();
+    place.stdout(TRACE);
+    place.write("short.yaml", SHORT);
+    place.stdout("-q provision samples trace -c short.yaml -o samples --start-time 2023-02-27T16:00 --end-time 2023-03-03");
+    for (name, options) in [
+        ("trees", ""),
+        ("lstm", "--model lstm --epochs 1"),
+        ("base", "--target reward"),
+        ("head", "--model policy_gradient --base base"),
+    ] {
+        place.stdout(&format!("-q provision train samples -o {name} {options}"));
+    }
+    place
+}
+
+/// Three windows of later days.
+pub(crate) const VALIDATE_MODELS: &str = "provision validate trace -c short.yaml --start-time 2023-03-06 --end-time 2023-03-06T12:00 --interval 4";
+
+#[test]
+fn models_are_compared_on_windows_that_they_know_nothing_of() {
+    let place = place_with_models();
+    let validate = format!("{VALIDATE_MODELS} --model trees --model lstm");
+    let document = place.json(&format!("{validate} -o validation --json"));
+    let written = place.files("validation");
+    for policy in ["xgb-1", "xgb-3", "lstm-1", "lstm-3"] {
+        assert!(
+            written.contains_key(&format!("{policy}/reward.log")),
+            "{policy}"
+        );
+    }
+    let learned = document["learned"].as_array().expect("a list");
+    assert_eq!(learned.len(), 4);
+    assert_eq!(learned[1]["policy"], "xgb-3");
+    assert_eq!(
+        (&learned[1]["base"], &learned[1]["cost_ratio"]),
+        (&"reactive".into(), &3.0.into())
+    );
+    place.stdout(&format!("--threads 1 {validate} -o single"));
+    assert_eq!(place.files("single"), written);
+
+    let validate = format!("{VALIDATE_MODELS} --model base --model head -o heads");
+    let document = place.json(&format!("{validate} --json"));
+    let learned = document["learned"].as_array().expect("a list");
+    assert_eq!(
+        (&learned[0]["policy"], &learned[0]["base"]),
+        (&"xgb".into(), &"reactive".into())
+    );
+    assert_eq!(learned[1]["policy"], "policy_gradient-xgb");
+    assert_eq!(learned[1]["base"], "xgb");
+    let cost_h = |number: usize| learned[number]["cost_h"].as_f64().expect("a number");
+    let text = place.stdout(&validate);
+    let named = text.contains("\npolicy_gradient-xgb does not beat xgb: ");
+    assert_eq!(named, cost_h(1) >= cost_h(0), "{text}");
+}
+
+#[test]
+fn models_that_do_not_fit_are_refused() {
+    let place = place_with_models();
+    let refusal = |args: &str| {
+        let outcome = place.run(&format!(
+            "provision validate trace -c short.yaml -o validation {args}"
+        ));
+        assert_eq!(outcome.code, Some(2), "{outcome}");
+        outcome.stderr
+    };
+    insta::assert_snapshot!(refusal("--model trees --start-time 2023-03-03T12:00"));
+    insta::assert_snapshot!(refusal(
+        "--model trees --start-time 2023-03-06 --job-nodes 2"
+    ));
+    insta::assert_snapshot!(refusal(
+        "--model trees --model base --start-time 2023-03-06"
+    ));
+    insta::assert_snapshot!(refusal("--model samples"));
+
+    let manifest = fs_err::read_to_string(place.path("trees/manifest.json")).expect("read");
+    let other = manifest.replace("\"waiting_nodes\"", "\"waiting_hosts\"");
+    place.write("trees/manifest.json", other);
+    let foreign = refusal("--model trees --start-time 2023-03-06");
+    assert!(
+        foreign.contains("knows other features of a queue"),
+        "{foreign}"
+    );
+    let newer = manifest.replace("\"format_version\": 1", "\"format_version\": 2");
+    place.write("trees/manifest.json", newer);
+    let newer = refusal("--model trees --start-time 2023-03-06");
+    assert!(newer.contains("format version 2"), "{newer}");
+    assert!(!place.path("validation").exists());
+}
+
+/// Two windows.
+const SAMPLES: &str =
+    "provision samples trace --start-time 2023-03-02 --end-time 2023-03-03 --interval 12";
+
+#[test]
+fn samples_are_the_same_whatever_the_threads() {
+    let place = place_with_jobs();
+    place.stdout(TRACE);
+    insta::assert_snapshot!(place.run(&format!("-q {SAMPLES} -o samples")));
+    let written = files(&place.path("samples"));
+    assert_eq!(written.len(), 2, "{:?}", written.keys());
+    place.stdout(&format!("--threads 1 {SAMPLES} -o single"));
+    assert_eq!(files(&place.path("single")), written);
+
+    // How policies are compared is nothing to samples.
+    let again = place.run(&format!("{SAMPLES} -o samples"));
+    assert!(
+        again
+            .stderr
+            .contains("nothing new: `samples` holds these samples"),
+        "{again}"
+    );
+    let other = place.run(&format!("{SAMPLES} -o samples --num-probe 3"));
+    assert!(other.stderr.contains("exists already"), "{other}");
+
+    let cold = place.json(&format!(
+        "{SAMPLES} -o cold --cold-start --num-probe 3 --json"
+    ));
+    assert_eq!((&cold["rows"], &cold["probes"]), (&6.into(), &3.into()));
+    let last_s = cold["known_until_s"].as_i64().expect("a moment");
+    assert!(last_s > cold["last_s"].as_i64().expect("a moment") + 4 * 86_400);
+}
+
+#[test]
+fn what_cannot_be_sampled_says_so() {
+    let place = place_with_jobs();
+    place.stdout(TRACE);
+    let refusal = |args: &str| {
+        let outcome = place.run(&format!("provision samples trace -o samples {args}"));
+        assert_eq!(outcome.code, Some(2), "{outcome}");
+        outcome.stderr
+    };
+    let beyond_the_end = refusal("--start-time 2023-03-14");
+    assert!(
+        beyond_the_end.contains("no window of 5 days fits"),
+        "{beyond_the_end}"
+    );
+    let too_large = refusal("--job-nodes 77");
+    assert!(
+        too_large.contains("the cluster never has more than 76"),
+        "{too_large}"
+    );
+    insta::assert_snapshot!(refusal("--num-probe 1"), @"
+    error: cannot use the configuration
+      caused by: `provision.num_probe` must be between 2 and 1000, got 1
+
+    hint: `poolcast config` explains every key
+    ");
+    place.write(
+        "closed.yaml",
+        "provision: {nodes: {2023-01-01: 76, 2023-03-04: 1}}",
+    );
+    let never = "-c closed.yaml --start-time 2023-03-02 --end-time 2023-03-03 --job-nodes 2";
+    insta::assert_snapshot!(refusal(never), @"error: in no window both chained jobs start");
+    assert!(!place.path("samples").exists());
+
+    // More runs at the beginning than there are nodes for.
+    place.write(
+        "few.yaml",
+        "provision: {nodes: {2023-01-01: 40, 2023-03-01: 76}}",
+    );
+    let few = place.stdout(&format!("{SAMPLES} -c few.yaml -o samples --num-probe 2"));
+    let warning = "warning: the jobs that ran at the beginning have 30 nodes more than there are\n";
+    assert!(few.contains(warning), "{few}");
+}
+
+#[test]
 fn what_cannot_be_validated_says_so() {
     let place = place_with_jobs();
     place.stdout(TRACE);

@@ -139,6 +139,60 @@ fn the_moment_to_submit_is_told_from_files() {
     assert!(given.stdout.contains("3 nodes can be used"), "{given}");
 }
 
+/// A place with models of jobs of eight hours, and a queue in which job 7 is one.
+fn place_with_models_and_queue() -> Place {
+    let place = crate::provision::place_with_models();
+    let jobs = [
+        Job::running(6, 1, 600, NOW_S - 600),
+        Job::running(7, 1, 480, NOW_S - 3600),
+        Job::waiting(8, 1, 480, "Resources"),
+    ];
+    place.write("queue.json", queue(&jobs));
+    place.write("nodes.json", NODES);
+    place
+}
+
+#[test]
+fn a_model_may_decide() {
+    let place = place_with_models_and_queue();
+    let advise = |args: &str| place.run(&format!("provision advise trace {args} {FILES}"));
+    let asked = |model: &str| {
+        let outcome = advise(&format!("--after 7 --model {model} --json"));
+        serde_json::from_str::<serde_json::Value>(&outcome.stdout).expect("JSON")
+    };
+    let trees = asked("trees");
+    assert_eq!(trees["model"]["name"], "xgb");
+    let wait_s = trees["model"]["wait_s"].as_i64().expect("a number");
+    match trees["not_before_s"].as_i64() {
+        Some(not_before_s) => assert_eq!(not_before_s, NOW_S + 7 * 3600 - wait_s),
+        None => assert!(
+            trees["action"] == "now" && wait_s > 7 * 3600 - 60,
+            "{trees}"
+        ),
+    }
+    let said = advise("--after 7 --model trees").stdout;
+    assert!(said.contains("the model xgb expects a wait of"), "{said}");
+
+    let head = asked("head");
+    assert_eq!(head["model"]["name"], "policy_gradient-xgb");
+    let submits = head["model"]["submits"].as_bool().expect("a decision");
+    assert_eq!(head["action"], if submits { "now" } else { "later" });
+
+    for (args, why) in [
+        ("--after 7 --model lstm", "wants the queue of the last day"),
+        ("--after 6 --model trees", "and job 6 is another"),
+        (
+            "--after 7 --model trees --cost-ratio 2",
+            "has not learned the cost ratio 2",
+        ),
+        ("--after 7 --model samples", "poolcast provision train"),
+    ] {
+        let refused = advise(args);
+        assert_eq!(refused.code, Some(2), "{refused}");
+        assert!(refused.stderr.contains(why), "{refused}");
+    }
+}
+
 /// What `advise --json` prints with each answer.
 pub(crate) fn submission_documents() -> PrintedKeys {
     let place = place_with_queue();
@@ -148,6 +202,10 @@ pub(crate) fn submission_documents() -> PrintedKeys {
         let document = serde_json::from_str(&place.run(&args).stdout).expect("JSON");
         printed.extend(json_documents::printed_keys(&args, &document));
     }
+    let place = place_with_models_and_queue();
+    let args = format!("provision advise trace --after 7 --model trees {FILES} --json");
+    let document = serde_json::from_str(&place.run(&args).stdout).expect("JSON");
+    printed.extend(json_documents::printed_keys(&args, &document));
     printed
 }
 

@@ -3,6 +3,7 @@
 use std::sync::LazyLock;
 use std::time::Duration;
 
+use crate::pipelines;
 use crate::place::Place;
 use crate::run::SMALL;
 
@@ -364,6 +365,31 @@ fn sweeps_of_any_kind_have_a_sound_page() {
             page.len()
         );
     }
+}
+
+#[test]
+fn a_sweep_over_tables_with_folds_and_classes_has_a_sound_page() {
+    let changes = [
+        ("target: condition", "target: severity"),
+        ("cv: 5", "cv: 3\n  folds: time"),
+    ];
+    let place = pipelines::place(&changes, "--pipeline-names lasso,enet");
+    place.stdout("sweep run sweep");
+    let page = page_of(&place);
+    let markup = page
+        .split("<script>")
+        .next()
+        .expect("what stands before it");
+    for part in ["held", "best", "evaluation", "sweep", "data", "provenance"] {
+        assert!(
+            markup.contains(&format!("<section id=\"{part}\"")),
+            "{part}"
+        );
+    }
+    for word in ["A1", "lasso", "All trials that have ended"] {
+        assert!(markup.contains(word), "`{word}` is not in the page");
+    }
+    assert!(!markup.contains("NaN") && !markup.contains(" inf"));
 }
 
 #[test]

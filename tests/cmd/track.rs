@@ -12,7 +12,7 @@ use crate::json_documents::{self, PrintedKeys};
 use crate::mlflow_server::MlflowServer;
 use crate::place::{Outcome, Place};
 use crate::run::SMALL;
-use crate::wandb_server::{Fault, WandbServer};
+use crate::wandb_server::{Fault, ServedRun, WandbServer};
 
 const KEY: &str = "canary0123456789canary0123456789canary01";
 
@@ -394,6 +394,65 @@ fn what_cannot_be_sent_is_said() {
 
     let nothing = place.run("track nowhere --to wandb --dry-run");
     assert_eq!(nothing.code, Some(2), "{nothing}");
+}
+
+#[test]
+fn a_second_sender_says_so_and_leaves() {
+    let place = Place::with_run();
+    let server = WandbServer::begin();
+    let first = fs_err::File::create(place.path("run/tracking.lock")).expect("made");
+    first.file().lock().expect("locked");
+    let second = run_tracked(&place, &server, "track run --to wandb");
+    assert_eq!(second.code, Some(1), "{second}");
+    let told = "another process sends what is in `run`";
+    assert!(second.stderr.contains(told), "{second}");
+    assert!(server.requests().is_empty());
+    drop(first);
+    assert_eq!(
+        run_tracked(&place, &server, "track run --to wandb").code,
+        Some(0)
+    );
+}
+
+#[test]
+fn of_a_history_that_is_cut_the_row_is_sent() {
+    let place = place_with_sweep();
+    let name = "sweep/trials/trial-0001/history.jsonl";
+    let history = fs_err::read_to_string(place.path(name)).expect("read");
+    place.write(name, &history[..history.len() - 20]);
+    let server = WandbServer::begin();
+    let sent = run_tracked(&place, &server, "track sweep --to wandb");
+    assert_eq!(sent.code, Some(0), "{sent}");
+    let state = server.state();
+    let is_cut = |run: &&ServedRun| run.display_name == "trial-0001";
+    let run = state.runs.values().find(is_cut).expect("it was sent");
+    assert_eq!((run.history.len(), run.exit_code), (3, Some(0)));
+    for line in run.history.values() {
+        assert!(line.contains("\"validation_roc_auc\":"), "{line}");
+        assert!(!line.contains("train_loss"), "{line}");
+    }
+}
+
+#[test]
+fn a_best_model_of_another_version_is_a_note_and_the_runs_are_sent() {
+    let place = place_with_sweep();
+    let best = fs_err::read_to_string(place.path("sweep/best.json")).expect("read");
+    let best: Value = serde_json::from_str(&best).expect("JSON");
+    let trial = best["trial"].as_u64().expect("a trial");
+    let name = format!("sweep/trials/trial-{trial:04}/manifest.json");
+    let manifest = fs_err::read_to_string(place.path(&name)).expect("read");
+    let mut manifest: Value = serde_json::from_str(&manifest).expect("JSON");
+    manifest["format_version"] = 1.into();
+    place.write(&name, manifest.to_string());
+    let server = WandbServer::begin();
+    let sent = run_tracked(&place, &server, "track sweep --to wandb");
+    assert_eq!(sent.code, Some(0), "{sent}");
+    let told = "the report and the best model were not sent: ";
+    assert!(sent.stderr.contains(told), "{sent}");
+    assert!(sent.stderr.contains("format version 1"), "{sent}");
+    let state = server.state();
+    assert_eq!(state.runs.len(), 3);
+    assert!(state.runs.values().all(|run| run.files.is_empty()));
 }
 
 #[test]

@@ -101,6 +101,16 @@ fn a_stop_ends_a_trial_and_a_paused_sweep_hands_nothing_out() {
     );
 }
 
+/// A configuration without a space of its own, as `wandb` names who gives the points.
+pub(crate) fn given_sweep(wandb: &str) -> String {
+    SMALL
+        .replace("runs: 3", &format!("runs: 9\n{wandb}"))
+        .replace("{values: [3, 5]}", "3")
+        .replace("{values: [lstm, gru, mlp]}", "mlp")
+        .replace("{values: [4, 8]}", "4")
+        .replace("{distribution: uniform, min: 0.001, max: 0.02}", "0.01")
+}
+
 /// A manager that reaches the server.
 fn start_manager(place: &Place, server: &WandbServer) -> Child {
     place
@@ -118,16 +128,10 @@ fn start_manager(place: &Place, server: &WandbServer) -> Child {
 /// manager is killed in the middle.
 fn state_after_given_points(is_killed: bool) -> ServedState {
     let place = Place::with_log();
-    let given = SMALL
-        .replace(
-            "runs: 3",
-            "runs: 9\nwandb: {sweep: {id: testuser/held/swp7}}",
-        )
-        .replace("{values: [3, 5]}", "3")
-        .replace("{values: [lstm, gru, mlp]}", "mlp")
-        .replace("{values: [4, 8]}", "4")
-        .replace("{distribution: uniform, min: 0.001, max: 0.02}", "0.01");
-    place.write("given.yaml", given);
+    place.write(
+        "given.yaml",
+        given_sweep("wandb: {sweep: {id: testuser/held/swp7}}"),
+    );
     place.stdout("sweep init given.yaml -o sweep");
     let server = WandbServer::begin();
     let point =

@@ -70,6 +70,7 @@ struct Shared {
     /// The runs on whose pages somebody has pressed Stop.
     stopped: BTreeSet<String>,
     sweep_state: &'static str,
+    sweep_metric: &'static str,
     /// The points that are not handed out yet, as the server writes them.
     points: Vec<Value>,
     /// Runs that were handed out and that nobody has begun.
@@ -139,6 +140,11 @@ impl WandbServer {
     /// Every sweep is in this state.
     pub(crate) fn set_sweep_state(&self, state: &'static str) {
         self.shared().sweep_state = state;
+    }
+
+    /// Every sweep judges runs by this metric.
+    pub(crate) fn set_sweep_metric(&self, metric: &'static str) {
+        self.shared().sweep_metric = metric;
     }
 
     /// The server says that it has so many more lines of each run than it has.
@@ -238,6 +244,7 @@ impl Shared {
         match request.body["operationName"].as_str() {
             Some("FindSweeps") => (200, self.known_sweeps()),
             Some("SweepState") => (200, self.sweep_node()),
+            Some("SweepConfig") => (200, self.sweep_config()),
             Some("CreateAgent") => (200, self.add_agent()),
             Some("Heartbeat") => (200, self.hear_agent(variables)),
             Some("PendingRuns") => (200, self.pending_runs()),
@@ -320,6 +327,15 @@ impl Shared {
             state => state,
         };
         json!({"data": {"project": {"sweep": {"id": "s", "name": "s", "state": state}}}})
+    }
+
+    fn sweep_config(&self) -> Value {
+        let metric = match self.sweep_metric {
+            "" => "validation_roc_auc",
+            metric => metric,
+        };
+        let config = format!("method: bayes\nmetric:\n  name: {metric}\n  goal: maximize\n");
+        json!({"data": {"project": {"sweep": {"id": "s", "name": "s", "config": config}}}})
     }
 
     fn add_sweep(&mut self, variables: &Value) -> Value {

@@ -3,7 +3,9 @@
 mod advise;
 mod chain;
 mod replay;
+mod samples;
 mod trace;
+mod train;
 mod validate;
 
 use clap::{Args, Subcommand};
@@ -11,7 +13,9 @@ use clap::{Args, Subcommand};
 pub use advise::ProvisionAdviseArgs;
 pub use chain::ProvisionChainArgs;
 pub use replay::ProvisionReplayArgs;
+pub use samples::ProvisionSamplesArgs;
 pub use trace::ProvisionTraceArgs;
+pub use train::ProvisionTrainArgs;
 pub use validate::ProvisionValidateArgs;
 
 /// Arguments of `provision`.
@@ -39,6 +43,20 @@ pub enum ProvisionStep {
     /// Example: poolcast provision replay trace --since 2022-11-01
     #[command(verbatim_doc_comment)]
     Replay(ProvisionReplayArgs),
+    /// Simulate what models of waits learn from
+    ///
+    /// In window after window of a simulated trace, a job of a chain comes to the queue, and a successor is submitted at each of several moments up to its end. A sample has what the queue was like at that moment, in numbers, and how long the successor then waits. Nothing later is in those numbers.
+    ///
+    /// Example: poolcast provision samples trace -o samples --end-time 2023-02-20
+    #[command(verbatim_doc_comment)]
+    Samples(ProvisionSamplesArgs),
+    /// Learn from samples how long a successor would wait, or when to submit it
+    ///
+    /// Trees and a perceptron learn from the features of a moment; a transformer, a mixture of such, convolutions and an LSTM from the snapshots of the day before it. On top, `policy_gradient` learns a head for a model that stays as it is, and `dqn` the values of submitting now and of going on. The last fifth of the windows is held back: it chooses the epoch, and the table shows what the model comes to on it. Stopped or killed, the same command goes on.
+    ///
+    /// Example: poolcast provision train samples -o model
+    #[command(verbatim_doc_comment)]
+    Train(ProvisionTrainArgs),
     /// Compare ways to choose the moment at which a chained job's successor is submitted
     ///
     /// In window after window of a simulated trace, a job of a chain comes to the queue, and each policy submits its successor: when the job has ended (reactive), by the last waits, by a bound on the waits of like jobs, by the time limits of all others, or by a forecast that draws their run times from jobs that have ended. The table has how long nothing ran, how long both did, and the best in hindsight. Forecasts of waits that jobs of the trace really had stand below.

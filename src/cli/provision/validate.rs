@@ -12,6 +12,9 @@ pub struct ProvisionValidateArgs {
     /// The directory to write: summary.json, and a reward.log for each policy
     #[arg(short, long, value_name = "OUT")]
     pub out: PathBuf,
+    /// A model that `provision train` wrote, whose policies are compared, too; may be given several times
+    #[arg(long, value_name = "MODEL")]
+    pub model: Vec<PathBuf>,
     /// The configuration file; its keys under `provision` count
     #[arg(short, long, value_name = "FILE")]
     pub config: Option<PathBuf>,
@@ -36,6 +39,9 @@ pub struct ProvisionValidateArgs {
     /// Their time limit, minutes
     #[arg(long, value_name = "MIN")]
     pub job_limit: Option<u32>,
+    /// Let windows begin with an empty cluster, as published
+    #[arg(long)]
+    pub cold_start: bool,
     /// An hour without a running job costs as much as so many hours with two; several are compared
     #[arg(long, value_name = "C", value_delimiter = ',')]
     pub cost_ratio: Option<Vec<f64>>,

@@ -14,9 +14,10 @@ use crate::config::Config;
 use crate::error::hinted;
 use crate::output;
 use crate::provision::live::{
-    ListedJob, NodeListing, QueueListing, SubmissionAdvice, advise_submission, ask_planned_start,
-    ask_queue,
+    AskedModel, ListedJob, NodeListing, QueueListing, SubmissionAdvice, advise_submission,
+    ask_planned_start, ask_queue,
 };
+use crate::provision::wait_model::WaitModel;
 
 /// The version of the JSON document.
 const SCHEMA_VERSION: u32 = 1;
@@ -39,10 +40,11 @@ pub(super) fn run(args: &ProvisionAdviseArgs) -> Result<u8> {
     let asks_slurm = args.queue.is_none();
     let mut past = LivePast::find(args.trace.as_deref(), asks_slurm, &salt)?;
     let (listing, nodes) = listings(args, &mut past.missing)?;
-    if listing.unknown_states > 0 {
-        let jobs = output::counted(listing.unknown_states, "job");
-        past.missing
-            .push(format!("{jobs} in a state that is not known"));
+    if listing.left_out > 0 {
+        let jobs = output::counted(listing.left_out, "job");
+        past.missing.push(format!(
+            "{jobs} that cannot be read, or in a state that is not known"
+        ));
     }
 
     let moment_s = match (args.at, asks_slurm) {
@@ -60,7 +62,12 @@ pub(super) fn run(args: &ProvisionAdviseArgs) -> Result<u8> {
     );
     let settings = advice_settings(&config, &past.zone, STEP_S)?;
     let job = find_job(&listing, &args.after)?;
-    let advice = advise_submission(&view, job, &settings)?;
+    let model = args.model.as_deref().map(WaitModel::open).transpose()?;
+    let model = model.as_ref().map(|model| AskedModel {
+        model,
+        wall_s: past.zone.wall_s(moment_s),
+    });
+    let advice = advise_submission(&view, job, &settings, model.as_ref())?;
     let planned_start_s = match advice.expected {
         Some(_) if asks_slurm => planned_start_s(job, &mut past.missing),
         _ => None,

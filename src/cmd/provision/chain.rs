@@ -68,7 +68,7 @@ pub(super) fn run(args: &ProvisionChainArgs) -> Result<u8> {
                 &salt,
                 &config.provision,
             );
-            advise_submission(&view, job, &settings)
+            advise_submission(&view, job, &settings, None)
         },
         tell: &|note| output::note(&text::chain::note(&note)),
         pause: &|span| pause(span, &stop),

@@ -4,8 +4,10 @@ mod advise;
 mod chain;
 mod live_sources;
 mod replay;
+mod samples;
 mod slurm_keys;
 mod trace;
+mod train;
 mod validate;
 
 use anyhow::Result;
@@ -17,6 +19,8 @@ pub fn run(step: &ProvisionStep) -> Result<u8> {
     match step {
         ProvisionStep::Trace(args) => trace::run(args),
         ProvisionStep::Replay(args) => replay::run(args),
+        ProvisionStep::Samples(args) => samples::run(args),
+        ProvisionStep::Train(args) => train::run(args),
         ProvisionStep::Validate(args) => validate::run(args),
         ProvisionStep::Advise(args) => advise::run(args),
         ProvisionStep::Chain(args) => chain::run(args),

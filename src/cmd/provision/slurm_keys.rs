@@ -1,4 +1,5 @@
-//! The keys that say how a Slurm cluster is set, in the units of the simulation.
+//! The keys that say how a Slurm cluster is set and what windows of it are like, in the units of the
+//! simulation.
 
 use anyhow::{Context as _, Result};
 
@@ -6,6 +7,7 @@ use crate::config::{NodeCount, ProvisionConfig};
 use crate::error::hinted;
 use crate::provision::replay::{DatedNodes, SlurmReplay};
 use crate::provision::trace::TraceZone;
+use crate::provision::window::WindowPlan;
 
 /// The moment that the option or key `name` gives as `text`, epoch seconds.
 pub(super) fn moment_of_key(name: &str, text: &str, zone: &TraceZone) -> Result<i64> {
@@ -45,8 +47,33 @@ pub(super) fn slurm_replay(provision: &ProvisionConfig, zone: &TraceZone) -> Res
         bf_resolution_s: provision.bf_resolution.into(),
         bf_window_s: i64::from(provision.bf_window) * 60,
         bf_max_job_test: provision.bf_max_job_test,
+        turnaround_s: provision.turnaround.into(),
         priority_weight_age: provision.priority_weight_age.into(),
         priority_weight_job_size: provision.priority_weight_job_size.into(),
         priority_max_age_s: i64::from(provision.priority_max_age) * 86_400,
+    })
+}
+
+/// The windows that the configuration says, in seconds.
+pub(super) fn window_plan(provision: &ProvisionConfig, zone: &TraceZone) -> Result<WindowPlan> {
+    let moment_s = |name: &str, date: &Option<String>| {
+        let date = date.as_deref();
+        date.map(|date| moment_of_key(name, date, zone)).transpose()
+    };
+    let length = provision.job_length.unwrap_or(provision.job_limit);
+    Ok(WindowPlan {
+        from_s: moment_s("--start-time", &provision.start_time)?,
+        until_s: moment_s("--end-time", &provision.end_time)?,
+        interval_h: provision.interval.into(),
+        cold_start: provision.cold_start,
+        warmup_s: i64::from(provision.warmup_len) * 86_400,
+        workload_s: i64::from(provision.workload_len) * 86_400,
+        nodes: provision.job_nodes,
+        limit_s: i64::from(provision.job_limit) * 60,
+        length_s: i64::from(length) * 60,
+        step_s: i64::from(provision.decision_interval) * 60,
+        probes: provision.num_probe as usize,
+        history_runs: provision.run_history,
+        cost_ratios: provision.cost_ratio.list(),
     })
 }

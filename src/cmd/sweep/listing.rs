@@ -8,9 +8,10 @@ use serde_json::Value;
 
 use crate::cli::SweepListArgs;
 use crate::condor::results_directory;
+use crate::config::PredictionTask;
 use crate::error::EXIT_DONE;
 use crate::sweep::{self, RunningTrial, SweepFolder, TrialOutcome, TrialOutcomes, TrialRow};
-use crate::training::Scores;
+use crate::training::{Scores, TargetScores};
 use crate::{escape, output};
 
 /// The version of the JSON document.
@@ -87,9 +88,9 @@ fn compare_outcomes(
 impl ListedTrial {
     fn ended_trial(rank: usize, row: &TrialRow) -> ListedTrial {
         let mut metrics = BTreeMap::new();
-        if let Some((loss, scores)) = row.scores() {
-            metrics.insert("loss".to_owned(), loss);
-            for (name, score) in Scores::NAMES.into_iter().zip(scores.values()) {
+        if let Some(scores) = row.scores() {
+            metrics.extend(scores.loss().map(|loss| ("loss".to_owned(), loss)));
+            for (name, score) in scores.named() {
                 metrics.extend(score.map(|score| (name.to_owned(), score)));
             }
         }
@@ -127,7 +128,7 @@ impl ListedTrial {
         }
     }
 
-    fn cells(&self) -> Vec<String> {
+    fn cells(&self, task: PredictionTask) -> Vec<String> {
         let or_dash = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
         let number =
             |name: &str| or_dash(self.metrics.get(name).map(|value| format!("{value:.4}")));
@@ -143,8 +144,8 @@ impl ListedTrial {
             or_dash(self.seconds.map(|seconds| format!("{seconds:.1}"))),
             or_dash(epochs),
             or_dash(self.value.map(|value| format!("{value:.4}"))),
-            number("roc_auc"),
-            number("f_measure"),
+            number(shown_scores(task)[0]),
+            number(shown_scores(task)[1]),
             number("loss"),
             or_dash(self.split.clone()),
             or_dash(self.pipeline.clone()),
@@ -161,7 +162,7 @@ impl ListedTrial {
         parameters.join(" ")
     }
 
-    fn csv_cells(&self) -> Vec<String> {
+    fn csv_cells(&self, task: PredictionTask) -> Vec<String> {
         let number = |value: Option<f64>| value.map_or(String::new(), |value| value.to_string());
         let mut cells = vec![
             self.rank.map_or(String::new(), |rank| rank.to_string()),
@@ -174,7 +175,7 @@ impl ListedTrial {
                 .map_or(String::new(), |epochs| epochs.to_string()),
             number(self.value),
         ];
-        cells.extend(metric_names().map(|name| number(self.metrics.get(name).copied())));
+        cells.extend(metric_names(task).map(|name| number(self.metrics.get(name).copied())));
         cells.extend([
             self.pipeline.clone().unwrap_or_default(),
             self.split.clone().unwrap_or_default(),
@@ -190,15 +191,30 @@ impl ListedTrial {
 }
 
 /// The names of the metrics.
-fn metric_names() -> impl Iterator<Item = &'static str> {
-    Scores::NAMES.into_iter().chain(["loss"])
+fn metric_names(task: PredictionTask) -> impl Iterator<Item = &'static str> {
+    TargetScores::names(task).iter().copied().chain(["loss"])
+}
+
+/// The names of the scores that the table has beside the loss.
+fn shown_scores(task: PredictionTask) -> [&'static str; 2] {
+    match task {
+        PredictionTask::Classification => ["roc_auc", "f_measure"],
+        PredictionTask::Regression => ["mae", "r2"],
+    }
 }
 
 /// The list on its way to stdout: a table is laid out as a whole, and the others go line by line.
 enum TrialListing {
-    Table(Vec<Vec<String>>),
-    Json { is_empty: bool },
-    Csv,
+    Table {
+        rows: Vec<Vec<String>>,
+        task: PredictionTask,
+    },
+    Json {
+        is_empty: bool,
+    },
+    Csv {
+        task: PredictionTask,
+    },
 }
 
 /// Fills the cells of the last column up to one width. A table aligns its columns to the right, as
@@ -217,6 +233,7 @@ fn align_parameters(rows: &mut [Vec<String>]) {
 
 impl TrialListing {
     fn begin(args: &SweepListArgs, sweep: &SweepFolder) -> Result<TrialListing> {
+        let task = sweep.config.data.task;
         if args.show.json {
             output::print(&format!(
                 "{{\"schema_version\": {SCHEMA_VERSION}, \"trials\": ["
@@ -229,14 +246,15 @@ impl TrialListing {
             ];
             let head: Vec<String> = before_metrics
                 .into_iter()
-                .chain(metric_names())
+                .chain(metric_names(task))
                 .chain(["pipeline", "split", "parameters", "error"])
                 .map(str::to_owned)
                 .collect();
             output::print_file(&sweep::csv_line(&head))?;
-            return Ok(TrialListing::Csv);
+            return Ok(TrialListing::Csv { task });
         }
 
+        let [first, second] = shown_scores(task);
         let by = sweep.config.wandb.sweep.metric.name.to_string();
         let head = [
             "rank",
@@ -245,20 +263,23 @@ impl TrialListing {
             "s",
             "epochs",
             &by,
-            "ROC-AUC",
-            "F-measure",
+            &Scores::title(first),
+            &Scores::title(second),
             "loss",
             "split",
             "pipeline",
             "with",
         ];
-        Ok(TrialListing::Table(vec![head.map(str::to_owned).to_vec()]))
+        Ok(TrialListing::Table {
+            rows: vec![head.map(str::to_owned).to_vec()],
+            task,
+        })
     }
 
     fn add(&mut self, listed: ListedTrial) -> Result<()> {
         match self {
-            TrialListing::Table(rows) => {
-                rows.push(listed.cells());
+            TrialListing::Table { rows, task } => {
+                rows.push(listed.cells(*task));
                 Ok(())
             }
             TrialListing::Json { is_empty } => {
@@ -267,13 +288,15 @@ impl TrialListing {
                 let comma = if std::mem::take(is_empty) { "" } else { "," };
                 output::write(&format!("{comma}\n{text}"))
             }
-            TrialListing::Csv => output::print_file(&sweep::csv_line(&listed.csv_cells())),
+            TrialListing::Csv { task } => {
+                output::print_file(&sweep::csv_line(&listed.csv_cells(*task)))
+            }
         }
     }
 
     fn end(self, ready: usize) -> Result<()> {
         match self {
-            TrialListing::Table(mut rows) => {
+            TrialListing::Table { mut rows, .. } => {
                 align_parameters(&mut rows);
                 output::print(&output::aligned_table(&rows))?;
                 if ready > 0 {
@@ -290,7 +313,7 @@ impl TrialListing {
             TrialListing::Json { is_empty } => {
                 output::print_file(if is_empty { "]}\n" } else { "\n]}\n" })
             }
-            TrialListing::Csv => Ok(()),
+            TrialListing::Csv { .. } => Ok(()),
         }
     }
 }

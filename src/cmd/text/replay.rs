@@ -1,5 +1,6 @@
 //! What the replay of a trace says to people.
 
+use super::cluster_warnings::cluster_warnings;
 use crate::output;
 use crate::provision::replay::{ComparedJobs, ReplayComparison, ReplayedTrace};
 use crate::provision::trace::JobTrace;
@@ -31,18 +32,7 @@ pub(in crate::cmd) fn settings(trace: &JobTrace, replayed: &ReplayedTrace) -> St
         text.push_str(&format!("; {running} ran at the beginning"));
     }
     text.push('\n');
-    if replayed.excess_nodes > 0 {
-        let nodes = output::counted(replayed.excess_nodes as usize, "node");
-        text.push_str(&format!(
-            "warning: the jobs that ran at the beginning have {nodes} more than there are\n"
-        ));
-    }
-    if replayed.too_large > 0 {
-        let jobs = output::counted(replayed.too_large, "job");
-        text.push_str(&format!(
-            "warning: {jobs} left out that need more nodes than there ever are\n"
-        ));
-    }
+    text.push_str(&cluster_warnings(replayed.excess_nodes, replayed.too_large));
     text
 }
 

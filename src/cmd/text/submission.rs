@@ -2,8 +2,8 @@
 
 use crate::output;
 use crate::provision::live::{
-    AskedJob, ExpectedStart, NoAdviceReason, QueueCounts, QueueState, SubmissionAdvice,
-    SubmissionAnswer,
+    AskedJob, ExpectedStart, ModelAdvice, NoAdviceReason, QueueCounts, QueueState,
+    SubmissionAdvice, SubmissionAnswer,
 };
 use crate::provision::trace::TraceZone;
 
@@ -19,7 +19,7 @@ pub(in crate::cmd) fn advice(
     };
     let mut text = format!(
         "{}\n\nit is {} {}; {}\n{}\n",
-        answer(&advice.answer, &clock),
+        answer(advice, &clock),
         wall_time(advice.now_s, zone),
         zone.name,
         job(&advice.job, &clock),
@@ -28,6 +28,9 @@ pub(in crate::cmd) fn advice(
     if let Some(expected) = &advice.expected {
         text.push_str(&expectation(expected));
     }
+    if let Some(model) = &advice.model {
+        text.push_str(&learned(model));
+    }
     if let Some(start_s) = planned_start_s {
         text.push_str(&format!(
             "Slurm itself would start it {} (`sbatch --test-only`)\n",
@@ -35,6 +38,16 @@ pub(in crate::cmd) fn advice(
         ));
     }
     text
+}
+
+/// What the model says by which it is decided.
+fn learned(model: &ModelAdvice) -> String {
+    let said = match model.wait_s {
+        Some(wait_s) => format!("expects a wait of {}", output::time_span(wait_s * 1000)),
+        None if model.submits == Some(true) => "would submit now".to_owned(),
+        None => "would not submit yet".to_owned(),
+    };
+    format!("the model {} {said}; the answer goes by it\n", model.name)
 }
 
 /// What a clock on the wall shows, and how far away that is.
@@ -62,8 +75,8 @@ pub(in crate::cmd) fn wall_time(moment_s: i64, zone: &TraceZone) -> String {
     wall.strftime("%Y-%m-%d %H:%M").to_string()
 }
 
-fn answer(answer: &SubmissionAnswer, clock: &WallClock<'_>) -> String {
-    match answer {
+fn answer(advice: &SubmissionAdvice, clock: &WallClock<'_>) -> String {
+    match &advice.answer {
         SubmissionAnswer::Now => "SUBMIT NOW".to_owned(),
         SubmissionAnswer::Later {
             not_before_s: Some(not_before_s),
@@ -73,6 +86,12 @@ fn answer(answer: &SubmissionAnswer, clock: &WallClock<'_>) -> String {
             clock.at(*not_before_s).trim_start_matches("at "),
             clock.at(*ask_again_s)
         ),
+        SubmissionAnswer::Later {
+            not_before_s: None,
+            ask_again_s,
+        } if advice.job.state == QueueState::Running => {
+            format!("NOT YET: ask again {}", clock.at(*ask_again_s))
+        }
         SubmissionAnswer::Later {
             not_before_s: None, ..
         } => "NOT YET: the job itself waits; ask again once it runs".to_owned(),

@@ -1,16 +1,19 @@
 //! What a validation of policies says to people.
 
+use super::cluster_warnings::windows_left_out;
 use super::submission::wall_time;
 use crate::output;
+use crate::provision::gap_scores::GapScores;
 use crate::provision::trace::TraceZone;
 use crate::provision::validation::{
-    DrawnInterval, ForecastScores, GapScores, PolicyScores, RealWaits, ValidationSummary,
+    DrawnInterval, ForecastScores, LearnedScores, PolicyScores, RealWaits, ValidationSummary,
 };
 
 /// The whole of it.
 pub(in crate::cmd) fn summary(summary: &ValidationSummary, zone: &TraceZone) -> String {
     let mut text = windows(summary, zone);
     text.push_str(&policies(&summary.policies));
+    text.push_str(&learned(&summary.learned));
     text.push_str(&parts(&summary.policies, "gap, by load", |scores| {
         &scores.loads
     }));
@@ -41,12 +44,10 @@ fn windows(summary: &ValidationSummary, zone: &TraceZone) -> String {
         summary.job_length_h,
         summary.job_limit_h,
     );
-    if windows.never_started > 0 {
-        let windows = output::counted(windows.never_started, "window");
-        text.push_str(&format!(
-            "{windows} left out, where a chained job never starts\n"
-        ));
+    if windows.cold_start {
+        text.push_str("each window begins with an empty cluster\n");
     }
+    text.push_str(&windows_left_out(windows.never_started));
     text
 }
 
@@ -81,7 +82,21 @@ fn policies(policies: &[PolicyScores]) -> String {
     format!("\n{}", output::aligned_table(&rows))
 }
 
-fn percent(share: f64) -> String {
+/// The learned policies that do not beat what they stand on.
+fn learned(learned: &[LearnedScores]) -> String {
+    let mut text = String::new();
+    for scores in learned {
+        if scores.cost_h >= scores.base_cost_h {
+            text.push_str(&format!(
+                "{} does not beat {}: with {} hours of overlap for one of interruption it costs {:.2} hours a window, and that {:.2}\n",
+                scores.policy, scores.base, scores.cost_ratio, scores.cost_h, scores.base_cost_h,
+            ));
+        }
+    }
+    text
+}
+
+pub(super) fn percent(share: f64) -> String {
     format!("{:.0} %", share * 100.0)
 }
 

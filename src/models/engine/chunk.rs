@@ -8,7 +8,7 @@
 use std::ops::Range;
 
 use super::code_deltas::{CodeDeltas, FRAMES_TO_RESUM};
-use super::gates::ActivateGates;
+use super::gates::{ActivateSums, AdvanceCells, OutputStates, SquashCells};
 use super::gather::{self, GatherRows, ScatterRows};
 use super::layout::{FlatLayout, PANEL};
 use super::product::{PanelProduct, ProductStart, StridedRows};
@@ -213,11 +213,13 @@ impl ChunkActivations {
         } = &mut self.layers[layer];
         let (states_before, states) = frame_and_next(states, slot, rows * width);
         let (cells_before, cells) = frame_and_next(cells, slot, rows * width);
-        let gates = gates.chunks_exact_mut(self.frames * rows * PANEL);
-        let panels = gates.zip(weights.chunks_exact(width * PANEL));
+        let row = width / LANES;
+        let panel_gates = slot * rows * PANEL..(slot + 1) * rows * PANEL;
+        let all_gates = gates.chunks_exact_mut(self.frames * rows * PANEL);
+        let panels = all_gates.zip(weights.chunks_exact(width * PANEL));
 
         for (panel, (gates, weights)) in panels.enumerate() {
-            let gates = &mut gates[slot * rows * PANEL..][..rows * PANEL];
+            let gates = &mut gates[panel_gates.clone()];
             // The state before frame 0 is zero and adds nothing.
             if !is_first {
                 PanelProduct {
@@ -231,13 +233,28 @@ impl ChunkActivations {
                 }
                 .run();
             }
-            run_kernel(ActivateGates {
+            run_wide_kernel(ActivateSums { gates });
+            run_kernel(AdvanceCells {
                 gates,
                 cells_before,
                 cells,
+                panel,
+                row,
+            });
+        }
+
+        SquashCells {
+            cells,
+            squashed: states,
+        }
+        .run();
+        let all_gates = gates.chunks_exact(self.frames * rows * PANEL);
+        for (panel, gates) in all_gates.take(layout.panels).enumerate() {
+            run_kernel(OutputStates {
+                gates: &gates[panel_gates.clone()],
                 states,
                 panel,
-                row: width / LANES,
+                row,
             });
         }
     }

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::chunk::{ChunkActivations, FRAMES_AHEAD, LayerTrace, last_states};
-use super::gates::GateGradients;
+use super::gates::{GateGradients, SquashCells};
 use super::layout::{FlatLayout, PANEL};
 use super::product::{OuterProduct, PanelProduct, ProductStart, StridedRows};
 use super::transposed_weights::TransposedWeights;
@@ -26,6 +26,8 @@ pub(super) struct ChunkGradient {
     d_below: AlignedFloats,
     /// `[rows][width]`.
     d_cells: AlignedFloats,
+    /// `[rows][width]`: `tanh` of the cells of the frame at work.
+    squashed: AlignedFloats,
 }
 
 impl ChunkGradient {
@@ -37,6 +39,7 @@ impl ChunkGradient {
             d_states: AlignedFloats::zeros(layout.shape.m * units),
             d_below: AlignedFloats::zeros(layout.shape.m * units),
             d_cells: AlignedFloats::zeros(units),
+            squashed: AlignedFloats::zeros(units),
         }
     }
 
@@ -139,6 +142,8 @@ impl ChunkGradient {
         let units = rows * width;
         let LayerTrace { gates, cells, .. } = &mut activations.layers[layer];
         let (cells_before, cells) = cells[frame * units..][..2 * units].split_at(units);
+        let squashed = &mut self.squashed[..units];
+        SquashCells { cells, squashed }.run();
         let d_bias = &mut self.dense[layout.layers[layer].bias_hh.clone()];
         let panels = gates
             .chunks_exact_mut(m * rows * PANEL)
@@ -148,7 +153,7 @@ impl ChunkGradient {
             run_kernel(GateGradients {
                 gates: &mut gates[frame * rows * PANEL..][..rows * PANEL],
                 cells_before,
-                cells,
+                squashed,
                 d_states: &self.d_states[frame * units..][..units],
                 d_cells: &mut self.d_cells[..units],
                 d_bias,

@@ -3,7 +3,10 @@
 
 use pulp::{Simd, WithSimd};
 
-use crate::models::simd::{multiply_add, vectors, vectors_mut};
+use super::layout::PANEL;
+use crate::models::simd::{
+    LANES, WIDE_LANES, is_wide, multiply_add, run_kernel, run_wide_kernel, vectors, vectors_mut,
+};
 
 /// `tanh` as a quotient of polynomials, with an absolute error below `4e-7`.
 ///
@@ -42,64 +45,152 @@ fn polynomial<S: Simd>(simd: S, coefficients: &[f32], x: S::f32s) -> S::f32s {
     })
 }
 
-/// `1 / (1 + exp(-x))`.
-#[inline(always)]
-fn sigmoid<S: Simd>(simd: S, x: S::f32s) -> S::f32s {
-    let half = simd.splat_f32s(0.5);
-    multiply_add(simd, half, tanh(simd, simd.mul_f32s(half, x)), half)
+/// What makes the curve of each number of a panel's row out of `tanh`: the forget, input and output
+/// gates are `1 / (1 + exp(-x)) = tanh(x / 2) / 2 + 1/2`, and the new cells `tanh(x)` itself, to the
+/// last bit, as -0 is what changes no number that is added to it.
+struct PanelCurves {
+    /// What sums are multiplied by, and `tanh` of that is, too.
+    factors: [f32; PANEL],
+    offsets: [f32; PANEL],
 }
 
-/// Turns the sums of a panel into gates, and these and the cells of the frame before into cells and
-/// states.
-///
-/// Matrices of units are `[rows, width]`, of which this panel has vector `panel`.
-pub(super) struct ActivateGates<'a> {
+static PANEL_CURVES: PanelCurves = {
+    let mut curves = PanelCurves {
+        factors: [0.5; PANEL],
+        offsets: [0.5; PANEL],
+    };
+    let mut at = 2 * LANES;
+    while at < 3 * LANES {
+        curves.factors[at] = 1.0;
+        curves.offsets[at] = -0.0;
+        at += 1;
+    }
+    curves
+};
+
+/// Turns the sums of a panel into gates.
+pub(super) struct ActivateSums<'a> {
     /// `[rows, PANEL]`.
     pub(super) gates: &'a mut [f32],
+}
+
+impl WithSimd for ActivateSums<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) {
+        if is_wide::<S>() {
+            self.activate::<S, 2>(simd);
+        } else {
+            self.activate::<S, 4>(simd);
+        }
+    }
+}
+
+impl ActivateSums<'_> {
+    /// A row of the panel has `V` vectors.
+    #[inline(always)]
+    fn activate<S: Simd, const V: usize>(self, simd: S) {
+        let constants = |numbers: &[f32; PANEL]| {
+            let lanes = |v: usize| simd.partial_load_f32s(&numbers[v * S::F32_LANES..]);
+            std::array::from_fn::<S::f32s, V, _>(lanes)
+        };
+        let factors = constants(&PANEL_CURVES.factors);
+        let offsets = constants(&PANEL_CURVES.offsets);
+
+        let gates: &mut [[S::f32s; V]] = vectors_mut::<S>(self.gates).as_chunks_mut().0;
+        for row in gates {
+            for v in 0..V {
+                let curve = tanh(simd, simd.mul_f32s(factors[v], row[v]));
+                row[v] = multiply_add(simd, factors[v], curve, offsets[v]);
+            }
+        }
+    }
+}
+
+/// Turns the gates of a panel, and the cells of the frame before, into cells.
+///
+/// Matrices of units are `[rows, width]`, of which this panel has vector `panel`.
+pub(super) struct AdvanceCells<'a> {
+    /// `[rows, PANEL]`.
+    pub(super) gates: &'a [f32],
     pub(super) cells_before: &'a [f32],
     pub(super) cells: &'a mut [f32],
+    pub(super) panel: usize,
+    /// Vectors of a row of units.
+    pub(super) row: usize,
+}
+
+impl WithSimd for AdvanceCells<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) {
+        let gates: &[[S::f32s; 4]] = vectors::<S>(self.gates).as_chunks().0;
+        let before = vectors::<S>(self.cells_before)[self.panel..]
+            .iter()
+            .step_by(self.row);
+        let cells = vectors_mut::<S>(self.cells)[self.panel..]
+            .iter_mut()
+            .step_by(self.row);
+        for (([input, forget, new, _], before), cell) in gates.iter().zip(before).zip(cells) {
+            *cell = multiply_add(simd, *forget, *before, simd.mul_f32s(*input, *new));
+        }
+    }
+}
+
+/// `tanh` of all cells of a frame.
+pub(super) struct SquashCells<'a> {
+    /// `[rows, width]`.
+    pub(super) cells: &'a [f32],
+    /// `[rows, width]`.
+    pub(super) squashed: &'a mut [f32],
+}
+
+impl WithSimd for SquashCells<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) {
+        let squashed = vectors_mut::<S>(self.squashed);
+        for (cell, squashed) in vectors::<S>(self.cells).iter().zip(squashed) {
+            *squashed = tanh(simd, *cell);
+        }
+    }
+}
+
+impl SquashCells<'_> {
+    /// Does it with the widest vectors that the cells are a whole number of.
+    pub(super) fn run(self) {
+        if self.cells.len().is_multiple_of(WIDE_LANES) {
+            run_wide_kernel(self);
+        } else {
+            run_kernel(self);
+        }
+    }
+}
+
+/// Turns what [`SquashCells`] left in the states of a panel into its states.
+pub(super) struct OutputStates<'a> {
+    /// `[rows, PANEL]`.
+    pub(super) gates: &'a [f32],
     pub(super) states: &'a mut [f32],
     pub(super) panel: usize,
     /// Vectors of a row of units.
     pub(super) row: usize,
 }
 
-impl WithSimd for ActivateGates<'_> {
+impl WithSimd for OutputStates<'_> {
     type Output = ();
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
-        let gates: &mut [[S::f32s; 4]] = vectors_mut::<S>(self.gates).as_chunks_mut().0;
-        let before = vectors::<S>(self.cells_before)[self.panel..]
-            .iter()
-            .step_by(self.row);
-        let cells = vectors_mut::<S>(self.cells);
+        let gates: &[[S::f32s; 4]] = vectors::<S>(self.gates).as_chunks().0;
         let states = vectors_mut::<S>(self.states)[self.panel..]
             .iter_mut()
             .step_by(self.row);
-
-        for ((gates, before), cell) in gates
-            .iter_mut()
-            .zip(before)
-            .zip(cells[self.panel..].iter_mut().step_by(self.row))
-        {
-            let [input, forget, new, output] = *gates;
-            let input = sigmoid(simd, input);
-            let forget = sigmoid(simd, forget);
-            let new = tanh(simd, new);
-            let output = sigmoid(simd, output);
-            *gates = [input, forget, new, output];
-            *cell = multiply_add(simd, forget, *before, simd.mul_f32s(input, new));
-        }
-
-        // A second loop: in a single one, each row would wait for its cell before the processor
-        // could look at the next.
-        for ((gates, cell), state) in gates
-            .iter()
-            .zip(cells[self.panel..].iter().step_by(self.row))
-            .zip(states)
-        {
-            *state = simd.mul_f32s(gates[3], tanh(simd, *cell));
+        for ([.., output], state) in gates.iter().zip(states) {
+            *state = simd.mul_f32s(*output, *state);
         }
     }
 }
@@ -109,7 +200,8 @@ pub(super) struct GateGradients<'a> {
     /// `[rows, PANEL]`, gates before and the gradient of their sums after.
     pub(super) gates: &'a mut [f32],
     pub(super) cells_before: &'a [f32],
-    pub(super) cells: &'a [f32],
+    /// What [`SquashCells`] makes of the cells.
+    pub(super) squashed: &'a [f32],
     /// The gradient of the states.
     pub(super) d_states: &'a [f32],
     /// Before, the gradient of the cells by way of later frames; after, that of the cells of the
@@ -131,7 +223,7 @@ impl WithSimd for GateGradients<'_> {
         let before = vectors::<S>(self.cells_before)[self.panel..]
             .iter()
             .step_by(self.row);
-        let cells = vectors::<S>(self.cells)[self.panel..]
+        let squashed = vectors::<S>(self.squashed)[self.panel..]
             .iter()
             .step_by(self.row);
         let d_states = vectors::<S>(self.d_states)[self.panel..]
@@ -147,15 +239,14 @@ impl WithSimd for GateGradients<'_> {
         let sigmoid_slope = |x| simd.sub_f32s(x, simd.mul_f32s(x, x));
         let tanh_slope = |x| simd.sub_f32s(one, simd.mul_f32s(x, x));
 
-        for ((((gates, &before), &cell), &d_state), d_cell) in gates
+        for ((((gates, &before), &squashed), &d_state), d_cell) in gates
             .iter_mut()
             .zip(before)
-            .zip(cells)
+            .zip(squashed)
             .zip(d_states)
             .zip(d_cells)
         {
             let [input, forget, new, output] = *gates;
-            let squashed = tanh(simd, cell);
             let through_state = simd.mul_f32s(d_state, output);
             let d = multiply_add(simd, through_state, tanh_slope(squashed), *d_cell);
             *d_cell = simd.mul_f32s(d, forget);
@@ -178,38 +269,55 @@ impl WithSimd for GateGradients<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::models::simd::{LANES, run_kernel};
+    use crate::models::simd::run_at_width;
 
-    /// Both functions at each number.
-    struct Curves<'a> {
-        x: &'a [f32],
-        tanh: &'a mut [f32],
-        sigmoid: &'a mut [f32],
+    /// Both curves at each number of `x`, which are a whole number of vectors of eight: `tanh`, and
+    /// `1 / (1 + exp(-x))`.
+    fn curves(x: &[f32]) -> (Vec<f32>, Vec<f32>) {
+        let mut gates: Vec<f32> = x.chunks(LANES).flat_map(|x| [x; 4].concat()).collect();
+        run_wide_kernel(ActivateSums { gates: &mut gates });
+        let gate = |number: usize| {
+            let rows = gates.chunks(PANEL);
+            rows.flat_map(|row| row[number * LANES..][..LANES].to_vec())
+                .collect::<Vec<f32>>()
+        };
+        for sigmoid in [1, 3] {
+            assert_eq!(bits(&gate(sigmoid)), bits(&gate(0)));
+        }
+        (gate(2), gate(0))
     }
 
-    impl WithSimd for Curves<'_> {
-        type Output = ();
+    fn bits(numbers: &[f32]) -> Vec<u32> {
+        numbers.iter().map(|number| number.to_bits()).collect()
+    }
 
-        #[inline(always)]
-        fn with_simd<S: Simd>(self, simd: S) {
-            let out = vectors_mut::<S>(self.tanh)
-                .iter_mut()
-                .zip(vectors_mut::<S>(self.sigmoid));
-            for (x, (t, s)) in vectors::<S>(self.x).iter().zip(out) {
-                (*t, *s) = (tanh(simd, *x), sigmoid(simd, *x));
-            }
-        }
+    #[test]
+    fn gates_are_the_same_bytes_at_every_width_of_vectors() {
+        let sums: Vec<f32> = (0..33 * PANEL)
+            .map(|at| (at * 7919 % 1000) as f32 / 60.0 - 8.0)
+            .chain([0.0, -0.0, f32::INFINITY, -1e-30].repeat(LANES))
+            .collect();
+        let gates = |is_wide| {
+            let mut gates = sums.clone();
+            let kernel = ActivateSums { gates: &mut gates };
+            run_at_width(kernel, is_wide).map(|()| bits(&gates))
+        };
+        assert_eq!(gates(true), gates(false));
+        let squash = |is_wide| {
+            let mut squashed = vec![0.0; sums.len()];
+            let kernel = SquashCells {
+                cells: &sums,
+                squashed: &mut squashed,
+            };
+            run_at_width(kernel, is_wide).map(|()| bits(&squashed))
+        };
+        assert_eq!(squash(true), squash(false));
     }
 
     #[test]
     fn curves_are_near_and_pass_on_what_is_no_number() {
         let x: Vec<f32> = (-40_000..40_000).map(|i| i as f32 / 2_000.0).collect();
-        let (mut t, mut s) = (vec![0.0; x.len()], vec![0.0; x.len()]);
-        run_kernel(Curves {
-            x: &x,
-            tanh: &mut t,
-            sigmoid: &mut s,
-        });
+        let (t, s) = curves(&x);
         for ((x, t), s) in x.iter().map(|&x| f64::from(x)).zip(t).zip(s) {
             assert!((f64::from(t) - x.tanh()).abs() < 4e-7, "tanh({x}) = {t}");
             assert!(
@@ -227,14 +335,10 @@ mod tests {
             -0.0,
             f32::MIN_POSITIVE,
         ];
-        let (mut t, mut s) = ([9.0; LANES], [9.0; LANES]);
-        run_kernel(Curves {
-            x: &x,
-            tanh: &mut t,
-            sigmoid: &mut s,
-        });
+        let (t, s) = curves(&x);
         assert!(t[0].is_nan() && s[0].is_nan(), "{t:?} {s:?}");
         assert_eq!((t[3], s[3]), (0.0, 0.5));
+        assert!(t[6].is_sign_negative());
         assert!(
             (t[1] - 1.0).abs() < 4e-7 && (t[2] + 1.0).abs() < 4e-7 && (t[1], t[2]) == (t[4], t[5])
         );

@@ -1,10 +1,11 @@
-//! Columns and classes → a multilayer perceptron, trained in candle.
+//! Columns and classes or numbers → a multilayer perceptron, trained in candle.
 //!
-//! It follows scikit-learn's `MLPClassifier` in what it minimises (the mean log loss, and `alpha /
-//! 2` times the squared weights by the rows of the batch), how it begins (Glorot's uniform), how it
-//! goes on (Adam, or steps with Nesterov's momentum) and when it ends: after `max_iter` epochs, or
-//! once the loss has not fallen by 1e-4 for ten of them. The schedules of the learning rate hold
-//! for both solvers, where scikit-learn heeds them under `sgd` alone.
+//! It follows scikit-learn's `MLPClassifier` and `MLPRegressor` in what it minimises (the mean log
+//! loss or half the mean squared error, and `alpha / 2` times the squared weights by the rows of the
+//! batch), how it begins (Glorot's uniform), how it goes on (Adam, or steps with Nesterov's
+//! momentum) and when it ends: after `max_iter` epochs, or once the loss has not fallen by 1e-4 for
+//! ten of them. The schedules of the learning rate hold for both solvers, where scikit-learn heeds
+//! them under `sgd` alone. Numbers are scaled to mean 0 and standard deviation 1 first.
 
 mod activation;
 mod dense_layer;
@@ -18,13 +19,16 @@ use serde::{Deserialize, Serialize};
 use self::activation::ActivationFunction;
 use self::dense_layer::DenseLayer;
 use self::optimizer::{NetworkOptimizer, OptimizerSettings};
-use self::trainable::{TrainableNetwork, TrainingRows};
+use self::trainable::{NetworkLoss, TrainableNetwork, TrainingRows};
 use super::classifier::{Classifier, FitRun, TrainingSet};
 use super::importances::ColumnImportances;
-use super::solvers::labels::output_count;
+use super::regressor::{NumberTrainingSet, Regressor};
+use super::scaler::{ColumnScaling, ScalerKind};
+use super::solvers::labels::{ClassLabels, output_classes, output_count};
 use super::solvers::logits::class_probabilities;
 use super::solvers::matrix::ColumnMatrix;
 use crate::output::counted;
+use crate::tables::NumberLoss;
 
 /// scikit-learn's default `n_iter_no_change`.
 const PATIENCE: usize = 10;
@@ -43,7 +47,7 @@ pub(super) struct NetworkSettings {
     max_iter: usize,
 }
 
-/// A fitted network: one output for two classes, else one for each.
+/// A fitted network: one output for a number and for two classes, else one for each class.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct MultilayerPerceptron {
     activation: ActivationFunction,
@@ -51,28 +55,40 @@ pub(super) struct MultilayerPerceptron {
 }
 
 impl MultilayerPerceptron {
-    /// Trains a network until its loss no longer falls.
-    pub(super) fn fit(
+    /// Trains a network that tells classes apart.
+    pub(super) fn fit_classes(
         settings: &NetworkSettings,
         training: TrainingSet<'_>,
         run: FitRun<'_>,
     ) -> Result<MultilayerPerceptron> {
         let TrainingSet { x, labels } = training;
-        let mut widths = vec![x.f];
+        let rows = TrainingRows {
+            rows: single_precision(&x.to_rows()),
+            f: x.f,
+            truth: one_hot(labels),
+            outputs: output_count(labels.class_count),
+            weights: labels.weights,
+            loss: NetworkLoss::Log,
+        };
+        MultilayerPerceptron::train(settings, &rows, run)
+    }
+
+    /// Trains a network until its loss no longer falls.
+    fn train(
+        settings: &NetworkSettings,
+        rows: &TrainingRows<'_>,
+        run: FitRun<'_>,
+    ) -> Result<MultilayerPerceptron> {
+        let mut widths = vec![rows.f];
         widths.extend(&settings.hidden_layer_sizes);
-        widths.push(output_count(labels.class_count));
+        widths.push(rows.outputs);
 
         let network = TrainableNetwork::new(settings.activation, &widths, run.seed)?;
         let mut optimizer = NetworkOptimizer::new(settings.optimizer, network.parameters())?;
-        let rows = TrainingRows {
-            rows: x.to_rows().iter().map(|value| *value as f32).collect(),
-            f: x.f,
-            labels,
-        };
 
         let mut stopping = EarlyStopping::new();
         for epoch in 0..settings.max_iter {
-            let loss = train_epoch(settings, &network, &mut optimizer, &rows, epoch, run)?;
+            let loss = train_epoch(settings, &network, &mut optimizer, rows, epoch, run)?;
             ensure!(
                 loss.is_finite(),
                 "the loss is not finite in epoch {}; a smaller `learning_rate_init` may help",
@@ -80,7 +96,7 @@ impl MultilayerPerceptron {
             );
 
             stopping.observe(loss);
-            optimizer.end_epoch(x.n);
+            optimizer.end_epoch(rows.count());
             if stopping.is_due() {
                 // An adaptive schedule goes on with a smaller rate before it gives up.
                 if !optimizer.lower_rate() {
@@ -95,6 +111,94 @@ impl MultilayerPerceptron {
             layers: network.trained_layers()?,
         })
     }
+
+    /// What the last layer says, `[o, n]`.
+    fn outputs(&self, x: &ColumnMatrix) -> ColumnMatrix {
+        let mut values = x.clone();
+        for (at, layer) in self.layers.iter().enumerate() {
+            values = layer.apply(&values);
+            if at + 1 < self.layers.len() {
+                for value in &mut values.values {
+                    *value = self.activation.apply(*value);
+                }
+            }
+        }
+        values
+    }
+
+    /// Refuses layers that do not lead from `f` columns to `outputs` numbers.
+    fn check_shape(&self, f: usize, outputs: usize) -> Result<()> {
+        let last = self.layers.last().context("a network has no layers")?;
+        let found = last.biases.len();
+        ensure!(
+            found == outputs,
+            "{} instead of {outputs}",
+            counted(found, "output")
+        );
+
+        let mut inputs = f;
+        for layer in &self.layers {
+            ensure!(
+                layer.weights.len() == inputs * layer.biases.len(),
+                "a layer has not a weight for each pair"
+            );
+            inputs = layer.biases.len();
+        }
+        Ok(())
+    }
+}
+
+/// A network whose output is a number, scaled.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(super) struct NumberNetwork {
+    network: MultilayerPerceptron,
+    /// The number that an output of 0 stands for.
+    shift: f64,
+    /// How much more an output of 1 stands for.
+    scale: f64,
+}
+
+impl NumberNetwork {
+    /// Trains a network that predicts numbers.
+    pub(super) fn fit(
+        settings: &NetworkSettings,
+        training: NumberTrainingSet<'_>,
+        run: FitRun<'_>,
+    ) -> Result<NumberNetwork> {
+        let NumberTrainingSet { x, labels } = training;
+        let ColumnScaling { shift, scale } = ScalerKind::Standard.learn(labels.y);
+        let scaled = labels.y.iter().map(|number| (number - shift) / scale);
+        let rows = TrainingRows {
+            rows: single_precision(&x.to_rows()),
+            f: x.f,
+            truth: single_precision(&scaled.collect::<Vec<f64>>()),
+            outputs: 1,
+            weights: labels.weights,
+            loss: match labels.loss {
+                NumberLoss::Squared => NetworkLoss::Squared,
+                NumberLoss::Pinball { quantile } => NetworkLoss::Pinball { quantile },
+            },
+        };
+        Ok(NumberNetwork {
+            network: MultilayerPerceptron::train(settings, &rows, run)?,
+            shift,
+            scale,
+        })
+    }
+}
+
+fn single_precision(values: &[f64]) -> Vec<f32> {
+    values.iter().map(|value| *value as f32).collect()
+}
+
+/// 1 for the class of each row and 0 for the others, of the classes that have an output: `[n, o]`.
+fn one_hot(labels: ClassLabels<'_>) -> Vec<f32> {
+    let classes = output_classes(labels.class_count);
+    let of_row = |own: &u32| {
+        let of_class = |class: &u32| if class == own { 1.0 } else { 0.0 };
+        classes.iter().map(of_class).collect::<Vec<f32>>()
+    };
+    labels.y.iter().flat_map(of_row).collect()
 }
 
 /// Goes through all rows once, in an order of the epoch's own; returns the mean loss of a row.
@@ -106,7 +210,7 @@ fn train_epoch(
     epoch: usize,
     run: FitRun<'_>,
 ) -> Result<f64> {
-    let n = rows.labels.y.len();
+    let n = rows.count();
     let mut order: Vec<usize> = (0..n).collect();
     let mut generator = crate::seed::generator(run.seed, "network batches", &[epoch as i64]);
     order.shuffle(&mut generator);
@@ -115,7 +219,7 @@ fn train_epoch(
     let mut sum = 0.0;
     for batch in order.chunks(settings.batch_size.min(n)) {
         run.stop.check()?;
-        let loss = network.loss(&rows.batch(batch)?, settings.alpha)?;
+        let loss = network.loss(&rows.batch(batch)?, rows.loss, settings.alpha)?;
         optimizer.step(&loss)?;
         sum += f64::from(loss.to_scalar::<f32>()?) * batch.len() as f64;
     }
@@ -158,16 +262,7 @@ impl EarlyStopping {
 
 impl Classifier for MultilayerPerceptron {
     fn probabilities(&self, x: &ColumnMatrix) -> Vec<f64> {
-        let mut values = x.clone();
-        for (at, layer) in self.layers.iter().enumerate() {
-            values = layer.apply(&values);
-            if at + 1 < self.layers.len() {
-                for value in &mut values.values {
-                    *value = self.activation.apply(*value);
-                }
-            }
-        }
-        class_probabilities(&values)
+        class_probabilities(&self.outputs(x))
     }
 
     fn importances(&self, _f: usize) -> Option<ColumnImportances> {
@@ -175,22 +270,28 @@ impl Classifier for MultilayerPerceptron {
     }
 
     fn check(&self, f: usize, k: usize) -> Result<()> {
-        let last = self.layers.last().context("a network has no layers")?;
-        let outputs = last.biases.len();
-        ensure!(
-            outputs == output_count(k),
-            "{} for {k} classes",
-            counted(outputs, "output")
-        );
+        self.check_shape(f, output_count(k))
+    }
+}
 
-        let mut inputs = f;
-        for layer in &self.layers {
-            ensure!(
-                layer.weights.len() == inputs * layer.biases.len(),
-                "a layer has not a weight for each pair"
-            );
-            inputs = layer.biases.len();
-        }
-        Ok(())
+impl Regressor for NumberNetwork {
+    fn numbers(&self, x: &ColumnMatrix) -> Vec<f64> {
+        let outputs = self.network.outputs(x).values;
+        outputs
+            .into_iter()
+            .map(|output| self.shift + self.scale * output)
+            .collect()
+    }
+
+    fn importances(&self) -> Option<ColumnImportances> {
+        None
+    }
+
+    fn check(&self, f: usize) -> Result<()> {
+        ensure!(
+            self.shift.is_finite() && self.scale.is_finite(),
+            "the scale of the numbers is not finite"
+        );
+        self.network.check_shape(f, 1)
     }
 }

@@ -6,45 +6,59 @@ use rand::Rng as _;
 
 use super::activation::ActivationFunction;
 use super::dense_layer::DenseLayer;
-use crate::pipelines::solvers::labels::{ClassLabels, output_classes};
+/// What a network makes as small as it can, beside the penalty on its weights.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum NetworkLoss {
+    /// The log loss of the true class: of one logit for two classes, else of one for each.
+    Log,
+    /// Half the square of the error.
+    Squared,
+    /// The pinball loss of a quantile.
+    Pinball { quantile: f64 },
+}
 
 /// All training rows, from which batches are taken.
 pub(super) struct TrainingRows<'a> {
     /// `[n, f]`.
     pub(super) rows: Vec<f32>,
     pub(super) f: usize,
-    pub(super) labels: ClassLabels<'a>,
+    /// What each output should be: 1 for the class of a row and 0 for others, or a number, `[n, o]`.
+    pub(super) truth: Vec<f32>,
+    pub(super) outputs: usize,
+    /// How much each row counts, `[n]`.
+    pub(super) weights: &'a [f64],
+    pub(super) loss: NetworkLoss,
 }
 
 /// The rows of one step, as tensors.
 pub(super) struct TrainingBatch {
     /// `[b, f]`.
     rows: Tensor,
-    /// 1 for the class of each output, `[b, o]`.
+    /// What each output should be, `[b, o]`.
     truth: Tensor,
     /// How much each row counts, `[b, 1]`.
     weights: Tensor,
 }
 
 impl TrainingRows<'_> {
+    /// How many rows there are: `n`.
+    pub(super) fn count(&self) -> usize {
+        self.weights.len()
+    }
+
     /// The rows at `places` `[b]`.
     pub(super) fn batch(&self, places: &[usize]) -> Result<TrainingBatch> {
-        let classes = output_classes(self.labels.class_count);
+        let outputs = self.outputs;
         let mut values = Vec::with_capacity(places.len() * self.f);
-        let mut truth = Vec::with_capacity(places.len() * classes.len());
+        let mut truth = Vec::with_capacity(places.len() * outputs);
         let mut weights = Vec::with_capacity(places.len());
         for place in places {
             values.extend_from_slice(&self.rows[place * self.f..][..self.f]);
-            weights.push(self.labels.weights[*place] as f32);
-            let own = self.labels.y[*place];
-            truth.extend(
-                classes
-                    .iter()
-                    .map(|class| if *class == own { 1.0_f32 } else { 0.0 }),
-            );
+            truth.extend_from_slice(&self.truth[place * outputs..][..outputs]);
+            weights.push(self.weights[*place] as f32);
         }
 
-        let shape_of_truth = (places.len(), classes.len());
+        let shape_of_truth = (places.len(), outputs);
         Ok(TrainingBatch {
             rows: Tensor::from_vec(values, (places.len(), self.f), &Device::Cpu)?,
             truth: Tensor::from_vec(truth, shape_of_truth, &Device::Cpu)?,
@@ -106,14 +120,24 @@ impl TrainableNetwork {
             .collect()
     }
 
-    /// The weighted mean log loss of a batch, and `alpha / 2` times the squared weights by the rows of the
-    /// batch: what scikit-learn's `MLPClassifier` minimises.
-    pub(super) fn loss(&self, batch: &TrainingBatch, alpha: f64) -> Result<Tensor> {
-        let logits = self.logits(batch)?;
-        let losses = if batch.truth.dim(1)? == 1 {
-            binary_log_losses(&logits, &batch.truth)?
-        } else {
-            softmax_log_losses(&logits, &batch.truth)?
+    /// The weighted mean loss of a batch, and `alpha / 2` times the squared weights by the rows of the
+    /// batch: what scikit-learn's `MLPClassifier` and `MLPRegressor` minimise.
+    pub(super) fn loss(
+        &self,
+        batch: &TrainingBatch,
+        loss: NetworkLoss,
+        alpha: f64,
+    ) -> Result<Tensor> {
+        let outputs = self.outputs(batch)?;
+        let losses = match loss {
+            NetworkLoss::Log if batch.truth.dim(1)? == 1 => {
+                binary_log_losses(&outputs, &batch.truth)?
+            }
+            NetworkLoss::Log => softmax_log_losses(&outputs, &batch.truth)?,
+            NetworkLoss::Squared => ((&batch.truth - outputs)?.sqr()? * 0.5)?,
+            NetworkLoss::Pinball { quantile } => {
+                pinball_losses(&(&batch.truth - outputs)?, quantile)?
+            }
         };
         let losses = losses.mul(&batch.weights)?.sum_all()?;
         let penalty = (self.squared_weights()? * (alpha / 2.0))?;
@@ -122,7 +146,7 @@ impl TrainableNetwork {
     }
 
     /// `[b, o]`.
-    fn logits(&self, batch: &TrainingBatch) -> Result<Tensor> {
+    fn outputs(&self, batch: &TrainingBatch) -> Result<Tensor> {
         let mut values = batch.rows.clone();
         for (at, layer) in self.layers.iter().enumerate() {
             values = values
@@ -173,6 +197,11 @@ fn binary_log_losses(logits: &Tensor, truth: &Tensor) -> Result<Tensor> {
     let correction = (logits.abs()?.neg()?.exp()? + 1.0)?.log()?;
     let softplus = (logits.relu()? + correction)?;
     Ok((softplus - (logits * truth)?)?)
+}
+
+/// `quantile * error` of each error above 0, and `(quantile - 1) * error` of each below, `[b, 1]`.
+fn pinball_losses(errors: &Tensor, quantile: f64) -> Result<Tensor> {
+    Ok(((errors.relu()? * quantile)? + (errors.neg()?.relu()? * (1.0 - quantile))?)?)
 }
 
 /// The negated log probability of the true class of each row, `[b, 1]`.

@@ -1,4 +1,45 @@
-//! The classes and the weights of rows, and the outputs that a model needs for them.
+//! The targets and the weights of rows, and the outputs that a model needs for classes.
+
+use crate::tables::NumberLoss;
+
+/// What rows teach.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum TrainingTargets<'a> {
+    /// Their classes.
+    Classes(ClassLabels<'a>),
+    /// Their numbers.
+    Numbers(NumberLabels<'a>),
+}
+
+/// The number of each row, and how much the row counts.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct NumberLabels<'a> {
+    /// The number of each row, `[n]`.
+    pub(crate) y: &'a [f64],
+    /// How many times each row counts in what a fit minimises, `[n]`: scikit-learn's
+    /// `sample_weight`.
+    pub(crate) weights: &'a [f64],
+    /// What a fit minimises.
+    pub(crate) loss: NumberLoss,
+}
+
+impl NumberLabels<'_> {
+    /// The weight of the row that counts most.
+    pub(crate) fn largest_weight(self) -> f64 {
+        largest(self.weights)
+    }
+
+    /// The mean of the numbers.
+    pub(crate) fn mean(self) -> f64 {
+        let weighted = self.y.iter().zip(self.weights);
+        let sum: f64 = weighted.map(|(y, weight)| weight * y).sum();
+        sum / self.weights.iter().sum::<f64>()
+    }
+}
+
+fn largest(values: &[f64]) -> f64 {
+    values.iter().copied().fold(0.0, f64::max)
+}
 
 /// The class of each row, and how much the row counts.
 #[derive(Debug, Clone, Copy)]
@@ -15,7 +56,7 @@ pub(crate) struct ClassLabels<'a> {
 impl ClassLabels<'_> {
     /// The weight of the row that counts most.
     pub(crate) fn largest_weight(self) -> f64 {
-        self.weights.iter().copied().fold(0.0, f64::max)
+        largest(self.weights)
     }
 }
 

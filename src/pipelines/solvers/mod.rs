@@ -4,6 +4,7 @@
 pub(super) mod coupling;
 pub(super) mod kernel;
 pub(super) mod labels;
+pub(super) mod least_squares;
 pub(super) mod logits;
 pub(super) mod matrix;
 pub(super) mod newton;

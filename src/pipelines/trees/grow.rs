@@ -349,6 +349,12 @@ mod tests {
     use super::*;
     use crate::pipelines::solvers::matrix::ColumnMatrix;
     use crate::pipelines::trees::bins::bin_columns;
+    use crate::pipelines::trees::histogram::DerivativeUnits;
+
+    const UNITS: DerivativeUnits = DerivativeUnits {
+        gradient: 1.0,
+        hessian: 1.0,
+    };
 
     /// Rows with squared loss.
     struct RandomRows {
@@ -380,7 +386,7 @@ mod tests {
         fn sampled(&self) -> Vec<SampledRow> {
             let truth = self.truth.iter().enumerate();
             truth
-                .map(|(row, truth)| SampledRow::new(row, -truth, 1.0, 1.0))
+                .map(|(row, truth)| SampledRow::new(row, -truth, 1.0, UNITS))
                 .collect()
         }
 
@@ -428,7 +434,7 @@ mod tests {
                 reg_alpha: 0.0,
                 min_gain: -1.0,
                 min_child_weight,
-                unit: 1.0,
+                units: UNITS,
             },
             learning_rate: 1.0,
         }

@@ -10,6 +10,25 @@ use super::bins::{BinnedColumn, MAX_BINS};
 /// A histogram of fewer additions is made on one thread.
 const PARALLEL_ADDITIONS: usize = 1 << 16;
 
+/// What the derivatives of the rows of a tree are multiples of.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(in crate::pipelines) struct DerivativeUnits {
+    /// Of the first derivative.
+    pub(in crate::pipelines) gradient: f64,
+    /// Of the second.
+    pub(in crate::pipelines) hessian: f64,
+}
+
+impl DerivativeUnits {
+    /// One unit for both.
+    pub(in crate::pipelines) fn same(unit: f64) -> DerivativeUnits {
+        DerivativeUnits {
+            gradient: unit,
+            hessian: unit,
+        }
+    }
+}
+
 /// One row of a tree's sample, with the derivatives of its loss in units.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(in crate::pipelines) struct SampledRow {
@@ -21,19 +40,19 @@ pub(in crate::pipelines) struct SampledRow {
 }
 
 impl SampledRow {
-    /// A row with the first and the second derivative of its loss, rounded to multiples of `unit`.
+    /// A row with the first and the second derivative of its loss, rounded to multiples of `units`.
     #[inline]
     pub(in crate::pipelines) fn new(
         row: usize,
         gradient: f64,
         hessian: f64,
-        unit: f64,
+        units: DerivativeUnits,
     ) -> SampledRow {
         SampledRow {
             row: row as u32,
-            gradient: (gradient / unit).round() as i32,
+            gradient: (gradient / units.gradient).round() as i32,
             // A row that is certain still weighs something.
-            hessian: ((hessian / unit).round() as i32).max(1),
+            hessian: ((hessian / units.hessian).round() as i32).max(1),
         }
     }
 
@@ -238,7 +257,12 @@ mod tests {
         let rows = (0..n)
             .map(|row| {
                 let gradient = generator.random_range(-1.0..1.0);
-                SampledRow::new(row, gradient, generator.random_range(0.0..0.25), 1e-9)
+                SampledRow::new(
+                    row,
+                    gradient,
+                    generator.random_range(0.0..0.25),
+                    DerivativeUnits::same(1e-9),
+                )
             })
             .collect();
         (bin_columns(&ColumnMatrix { n, f: 2, values }), rows)

@@ -7,7 +7,7 @@
 
 use std::ops::Range;
 
-use super::histogram::{FilledBin, GradientSum};
+use super::histogram::{DerivativeUnits, FilledBin, GradientSum};
 
 /// What makes a split good, and a leaf's value.
 #[derive(Debug, Clone, Copy)]
@@ -21,17 +21,17 @@ pub(in crate::pipelines) struct SplitRule {
     /// The least sum of second derivatives on either side.
     pub(in crate::pipelines) min_child_weight: f64,
     /// What the derivatives of rows are multiples of.
-    pub(in crate::pipelines) unit: f64,
+    pub(in crate::pipelines) units: DerivativeUnits,
 }
 
 impl SplitRule {
     fn weight(&self, sum: GradientSum) -> f64 {
-        sum.hessian as f64 * self.unit
+        sum.hessian as f64 * self.units.hessian
     }
 
     /// The sum of gradients, drawn towards 0 by the L1 penalty.
     fn shrunk_gradient(&self, sum: GradientSum) -> f64 {
-        let gradient = sum.gradient as f64 * self.unit;
+        let gradient = sum.gradient as f64 * self.units.gradient;
         gradient.signum() * (gradient.abs() - self.reg_alpha).max(0.0)
     }
 
@@ -217,7 +217,10 @@ mod tests {
         reg_alpha: 0.0,
         min_gain: 1e-9,
         min_child_weight: 0.0,
-        unit: 1.0,
+        units: DerivativeUnits {
+            gradient: 1.0,
+            hessian: 1.0,
+        },
     };
 
     /// Bins with the sums of gradients and of hessians.

@@ -66,9 +66,29 @@ impl DecisionTree {
         first
     }
 
+    /// How many nodes there are, leaves included.
+    pub(in crate::pipelines) fn node_count(&self) -> usize {
+        self.features.len()
+    }
+
+    /// Gives every leaf the value that `value_of` makes of its place and of its value.
+    pub(in crate::pipelines) fn change_leaves(&mut self, value_of: impl Fn(usize, f64) -> f64) {
+        for place in 0..self.features.len() {
+            if self.features[place] == LEAF {
+                self.values[place] = value_of(place, self.values[place]);
+            }
+        }
+    }
+
     /// The value of the leaf that a row comes to, whose value in each column is `value_in`.
     #[inline]
     pub(in crate::pipelines) fn score_row(&self, value_in: impl Fn(usize) -> f64) -> f64 {
+        self.values[self.leaf_of_row(value_in)]
+    }
+
+    /// The place of the leaf that a row comes to, whose value in each column is `value_in`.
+    #[inline]
+    pub(in crate::pipelines) fn leaf_of_row(&self, value_in: impl Fn(usize) -> f64) -> usize {
         let mut at = 0;
         while self.features[at] != LEAF {
             let value = value_in(self.features[at] as usize);
@@ -79,7 +99,7 @@ impl DecisionTree {
             };
             at = self.children[at] as usize + usize::from(!goes_first);
         }
-        self.values[at]
+        at
     }
 
     /// Refuses a tree that could lead outside itself, or outside a row of `f` columns. Every step

@@ -214,6 +214,7 @@ mod tests {
                 slot: 600,
                 slots: 288,
                 max_job_test: 100,
+                turnaround: 0,
                 age_weight: 7000,
                 max_age: 7 * 86_400,
                 size_weight: 100,

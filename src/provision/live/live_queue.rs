@@ -6,9 +6,10 @@ use anyhow::{Context as _, Result, ensure};
 use serde::Serialize;
 
 use super::host_list::expand_hosts;
+use super::listed_job::{IdleReason, ListedJob};
 use super::node_listing::NodeListing;
 use super::past_runs::{PastRun, PastRuns};
-use super::queue_listing::{IdleReason, ListedJob, QueueListing};
+use super::queue_listing::QueueListing;
 use super::slurm_state::QueueState;
 use crate::error::hinted;
 use crate::provision::forecast::{EndedRun, QueueMoment, SeenRun, SeenWait};
@@ -56,6 +57,8 @@ pub struct QueueCounts {
 #[derive(Debug)]
 pub(super) struct LiveQueue {
     pub(super) moment: QueueMoment,
+    /// The same, with jobs that have waited since when Slurm says.
+    pub(super) listed: QueueMoment,
     pub(super) counts: QueueCounts,
     /// The last runs that have ended, the oldest first.
     pub(super) ended_runs: Vec<EndedRun>,
@@ -101,13 +104,15 @@ impl LiveQueue {
         })?;
 
         let mut users = UserNumbers::default();
+        let empty = QueueMoment {
+            now_s: view.now_s,
+            nodes,
+            running: Vec::new(),
+            waiting: Vec::new(),
+        };
         let mut queue = LiveQueue {
-            moment: QueueMoment {
-                now_s: view.now_s,
-                nodes,
-                running: Vec::new(),
-                waiting: Vec::new(),
-            },
+            moment: empty.clone(),
+            listed: empty,
             counts: QueueCounts::default(),
             ended_runs: Vec::new(),
             priorities: Vec::new(),
@@ -135,6 +140,7 @@ impl LiveQueue {
             }
         }
         queue.ended_runs = view.ended_runs(longest_s, &mut users);
+        queue.listed = queue.moment.clone();
         queue.rank();
         Ok(queue)
     }

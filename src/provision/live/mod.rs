@@ -2,18 +2,24 @@
 //! now.
 
 mod host_list;
+mod listed_job;
 mod live_queue;
+mod model_advice;
 mod node_listing;
 mod past_runs;
+mod queue_json;
 mod queue_listing;
+mod queue_text;
 mod slurm_programs;
 mod slurm_state;
 mod submission_advice;
 
+pub use listed_job::{IdleReason, ListedJob};
 pub use live_queue::{ClusterView, QueueCounts};
+pub use model_advice::{AskedModel, ModelAdvice};
 pub use node_listing::NodeListing;
 pub use past_runs::PastRuns;
-pub use queue_listing::{IdleReason, ListedJob, QueueListing};
+pub use queue_listing::QueueListing;
 pub use slurm_programs::{
     RecordedEnd, SlurmFault, SubmissionAttempt, ask_accounting, ask_ended_job, ask_nodes,
     ask_planned_start, ask_queue, cancel_job, release_job, submit_job, test_script,

@@ -1,5 +1,5 @@
 //! `sinfo --json`: of Slurm 22.05 a list of nodes, of later ones groups of them by partition and
-//! state.
+//! state; and its text, for Slurms that were built without JSON.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,6 +9,12 @@ use serde::Deserialize;
 use super::host_list::expand_hosts;
 use crate::error::hinted;
 use crate::provision::slurm_number::SlurmWords;
+
+/// What `sinfo --Node --format` is given: a row for each node and partition.
+pub(super) const SINFO_COLUMNS: &str = "%N|%T|%R";
+
+/// The heads of these columns.
+const HEADS: &str = "NODELIST|STATE|PARTITION";
 
 #[derive(Deserialize)]
 struct NodeDocument {
@@ -69,11 +75,31 @@ const UNUSABLE: [&str; 9] = [
 ];
 
 impl NodeListing {
-    /// Reads what `sinfo --json` prints.
+    /// Reads what `sinfo` prints: its JSON, or the text of these columns.
     ///
     /// # Errors
-    /// Fails for what is no such document, and names the line and the field.
+    /// Fails for what is no such listing, and names the line and the field.
     pub fn parse(text: &[u8]) -> Result<NodeListing> {
+        let printed = String::from_utf8_lossy(text);
+        match printed.strip_prefix(HEADS) {
+            Some(rows) => NodeListing::of_text(rows),
+            None => NodeListing::of_json(text),
+        }
+    }
+
+    fn of_text(rows: &str) -> Result<NodeListing> {
+        let mut listing = NodeListing::default();
+        for row in rows.lines().filter(|row| !row.trim().is_empty()) {
+            let fields: Vec<&str> = row.split('|').map(str::trim).collect();
+            let [node, state, partition] = fields[..] else {
+                bail!("`{row}` is no row of `sinfo`");
+            };
+            listing.add(partition, node, is_usable(&[state.to_owned()]))?;
+        }
+        Ok(listing)
+    }
+
+    fn of_json(text: &[u8]) -> Result<NodeListing> {
         let hint = || {
             hinted(
                 "this is no JSON of an `sinfo` that is known",
@@ -130,7 +156,9 @@ impl NodeListing {
 fn is_usable(words: &[String]) -> bool {
     let is_bad = |word: &String| {
         let word = word.to_ascii_uppercase();
-        UNUSABLE.contains(&word.trim_end_matches('*'))
+        // Marks of text say, for one, that a node does not answer, or saves power.
+        let name = word.trim_end_matches(|mark: char| !mark.is_ascii_alphabetic());
+        UNUSABLE.contains(&name) || word.ends_with('*')
     };
     !words.iter().any(is_bad)
 }
@@ -161,6 +189,10 @@ mod tests {
             {"partition": {"name": "all"}, "node": {"state": ["MIXED"]}, "nodes": {"nodes": ["n1", "n[3-4]"]}},
             {"partition": {"name": "all"}, "node": {"state": ["IDLE", "DRAIN"]}, "nodes": {"nodes": ["n2"]}}], "errors": []}"#;
         assert_eq!(usable(groups, "all").as_deref(), Some("n1 n3 n4"));
+
+        let text = "NODELIST|STATE|PARTITION\nn1|allocated|all\nn1|allocated|short\nn2|drained|all\nn3|idle*|all\nn4|idle~|all\n";
+        assert_eq!(usable(text, "all").as_deref(), Some("n1 n4"));
+        assert_eq!(usable(text, "short").as_deref(), Some("n1"));
     }
 
     #[test]

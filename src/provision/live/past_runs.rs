@@ -1,6 +1,8 @@
-//! What is known of jobs that have ended: how long they ran, and how many of one user ran at once.
+//! What is known of jobs of the past: how long they waited and ran, and how many of one user ran at
+//! once.
 
 use crate::provision::replay::longest_limit_s;
+use crate::provision::submission::StartedWait;
 use crate::provision::trace::{JobFate, JobTrace, busiest_users};
 
 /// A run that has ended. Moments are epoch seconds.
@@ -17,6 +19,8 @@ pub(super) struct PastRun {
 #[derive(Debug, Clone, Default)]
 pub struct PastRuns {
     pub(super) runs: Vec<PastRun>,
+    /// When jobs started, and how long they had waited; by their start.
+    pub(super) waits: Vec<(i64, StartedWait)>,
     /// The last moment that the trace tells of; later ends are not in it.
     pub(super) until_s: i64,
     /// How long jobs without a limit may run.
@@ -44,11 +48,24 @@ impl PastRuns {
             }
         }
         runs.sort_by_key(|run| run.end_s);
+        let mut waits = Vec::new();
+        for job in &trace.jobs {
+            if let Some(start_s) = job.start_s.filter(|_| job.fate != JobFate::Cancelled) {
+                let wait = StartedWait {
+                    nodes: job.nodes,
+                    limit_s: job.limit_s.unwrap_or(longest_s),
+                    wait_s: (start_s - job.eligible_s).max(0),
+                };
+                waits.push((start_s, wait));
+            }
+        }
+        waits.sort_by_key(|(start_s, _)| *start_s);
         let has_users = trace.jobs.iter().all(|job| job.user != 0);
         let limit = busiest_users(&trace.jobs).likely_limit();
         PastRuns {
             until_s: runs.last().map_or(0, |run| run.end_s),
             runs,
+            waits,
             longest_s,
             max_jobs_per_user: limit.filter(|_| has_users),
         }

@@ -6,7 +6,9 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::Receiver;
 use std::time::{Duration, Instant};
 
-use super::queue_listing::ListedJob;
+use super::listed_job::ListedJob;
+use super::node_listing::SINFO_COLUMNS;
+use super::queue_text::SQUEUE_COLUMNS;
 use super::slurm_state::{JobOutcome, QueueState, read_state};
 use crate::program::command_without_keys;
 
@@ -95,14 +97,28 @@ fn is_controller_away(said: &str) -> bool {
     .any(|words| said.contains(words))
 }
 
-/// What `squeue --json` prints of all jobs that Slurm knows.
+/// What `squeue` prints of all jobs that Slurm knows: as JSON, or as text by a Slurm that was built
+/// without.
 pub fn ask_queue() -> Result<Vec<u8>, SlurmFault> {
-    answer(asked("squeue").args(["--all", "--states=all", "--json"]))
+    let all = ["--all", "--states=all"];
+    json_or_text("squeue", &all, &[&format!("--format={SQUEUE_COLUMNS}")])
 }
 
-/// What `sinfo --json` prints of all nodes.
+/// What `sinfo` prints of all nodes: as JSON, or as text by a Slurm that was built without.
 pub fn ask_nodes() -> Result<Vec<u8>, SlurmFault> {
-    answer(asked("sinfo").args(["--all", "--json"]))
+    let text = ["--Node", &format!("--format={SINFO_COLUMNS}")];
+    json_or_text("sinfo", &["--all"], &text)
+}
+
+/// What `program` prints of `what` as JSON; if it refuses that, what it prints with the options
+/// `text`.
+fn json_or_text(program: &str, what: &[&str], text: &[&str]) -> Result<Vec<u8>, SlurmFault> {
+    match answer(asked(program).args(what).arg("--json")) {
+        Err(refusal @ SlurmFault::Refused { .. }) if !refusal.may_pass() => {
+            answer(asked(program).args(what).args(text)).map_err(|_| refusal)
+        }
+        answered => answered,
+    }
 }
 
 /// What `sacct` prints of the jobs of the last `days` days, with moments in seconds of the epoch.

@@ -3,13 +3,13 @@
 use anyhow::Result;
 use serde::Serialize;
 
+use super::listed_job::ListedJob;
 use super::live_queue::{ClusterView, LiveQueue, QueueCounts};
-use super::queue_listing::ListedJob;
+use super::model_advice::{AskedModel, ModelAdvice};
 use super::slurm_state::{JobOutcome, QueueState};
 use crate::provision::forecast::{RunHistory, SeenWait, WaitForecast, WaitSpan};
-use crate::provision::quantile::{mean, quantile};
+use crate::provision::quantile::{cost_quantile, mean, quantile};
 use crate::provision::replay::SlurmReplay;
-use crate::provision::submission::cost_quantile;
 
 /// Longer waits are as long as this, seconds.
 const MOST_WAIT_S: i64 = 30 * 86_400;
@@ -39,7 +39,8 @@ pub enum SubmissionAnswer {
     Now,
     /// Not yet.
     Later {
-        /// Not before this moment, as the queue is now; `None` while the job itself waits.
+        /// Not before this moment, as the queue is now; `None` while the job itself waits, and of a
+        /// model that only decides.
         not_before_s: Option<i64>,
         /// When to ask again.
         ask_again_s: i64,
@@ -139,21 +140,53 @@ pub struct SubmissionAdvice {
     pub ended_runs: usize,
     /// What is expected if the successor is submitted now; `None` where that cannot be said.
     pub expected: Option<ExpectedStart>,
+    /// What the model says that was asked; then the answer goes by that.
+    pub model: Option<ModelAdvice>,
 }
 
-/// Says whether a successor of `job` is to be submitted at the moment of `view`.
+/// Says whether a successor of `job` is to be submitted at the moment of `view`: by forecasts, or by
+/// what `model` says.
 ///
 /// # Errors
-/// Fails where it is not known how many nodes there are.
+/// Fails where it is not known how many nodes there are, and for a model that is not of such jobs.
 pub fn advise_submission(
     view: &ClusterView<'_>,
     job: &ListedJob,
     settings: &AdviceSettings,
+    model: Option<&AskedModel<'_>>,
 ) -> Result<SubmissionAdvice> {
+    if let Some(model) = model {
+        model.check(job, settings.cost_ratio)?;
+    }
     let end_s = end_of(job, settings.length_s);
     let queue = LiveQueue::new(view, job, end_s)?;
-    let expected = expected_start(view, job, end_s, &queue, settings);
-    let asked = AskedJob {
+    let successor = successor(view, job, &queue, settings);
+    let left_s = end_s.map(|end_s| (end_s - view.now_s).max(0));
+    let mut advice = SubmissionAdvice {
+        now_s: view.now_s,
+        answer: SubmissionAnswer::Now,
+        job: asked_job(job, end_s),
+        nodes: queue.moment.nodes,
+        queue: queue.counts,
+        ended_runs: queue.ended_runs.len(),
+        expected: None,
+        model: None,
+    };
+    if let (Some(successor), Some(left_s)) = (successor, left_s) {
+        let expected = expected_start(view, &queue, &successor, left_s, settings);
+        let ask = |model: &AskedModel<'_>| {
+            let (by_limits_s, ratio) = (expected.wait_by_limits_s, settings.cost_ratio);
+            model.ask(view, &queue, &successor, by_limits_s, left_s, ratio)
+        };
+        advice.model = model.map(ask);
+        advice.expected = Some(expected);
+    }
+    advice.answer = answer(job, &advice, settings);
+    Ok(advice)
+}
+
+fn asked_job(job: &ListedJob, end_s: Option<i64>) -> AskedJob {
+    AskedJob {
         id: job.name(),
         state: job.state,
         outcome: job.outcome,
@@ -162,22 +195,25 @@ pub fn advise_submission(
         limit_s: job.limit_s,
         start_s: job.start_s.filter(|_| job.state != QueueState::Pending),
         end_s,
-    };
-    Ok(SubmissionAdvice {
-        now_s: view.now_s,
-        answer: answer(
-            view.now_s,
-            job,
-            end_s,
-            queue.moment.nodes,
-            expected.as_ref(),
-            settings,
-        ),
-        job: asked,
-        nodes: queue.moment.nodes,
-        queue: queue.counts,
-        ended_runs: queue.ended_runs.len(),
-        expected,
+    }
+}
+
+/// A job like `job` that is submitted now; `None` where it could not run, or `job` itself waits.
+fn successor(
+    view: &ClusterView<'_>,
+    job: &ListedJob,
+    queue: &LiveQueue,
+    settings: &AdviceSettings,
+) -> Option<SeenWait> {
+    let limit_s = job.limit_s.or(settings.length_s)?;
+    if job.state == QueueState::Pending || job.nodes > queue.moment.nodes {
+        return None;
+    }
+    Some(SeenWait {
+        since_s: view.now_s,
+        limit_s: limit_s.max(1),
+        nodes: job.nodes,
+        user: queue.user,
     })
 }
 
@@ -201,37 +237,42 @@ fn end_of(job: &ListedJob, length_s: Option<i64>) -> Option<i64> {
 }
 
 fn answer(
-    now_s: i64,
     job: &ListedJob,
-    end_s: Option<i64>,
-    nodes: u32,
-    expected: Option<&ExpectedStart>,
+    advice: &SubmissionAdvice,
     settings: &AdviceSettings,
 ) -> SubmissionAnswer {
     let no_advice = |reason| SubmissionAnswer::None { reason };
+    let now_s = advice.now_s;
+    let not_yet = SubmissionAnswer::Later {
+        not_before_s: None,
+        ask_again_s: now_s + settings.step_s,
+    };
     match (job.state, job.outcome) {
         (_, Some(JobOutcome::Failed)) => return no_advice(NoAdviceReason::Failed),
         (_, Some(JobOutcome::Cancelled)) => return no_advice(NoAdviceReason::Cancelled),
-        (QueueState::Pending, _) => {
-            return SubmissionAnswer::Later {
-                not_before_s: None,
-                ask_again_s: now_s + settings.step_s,
-            };
-        }
+        (QueueState::Pending, _) => return not_yet,
         (QueueState::Completing | QueueState::Ended, _) => return SubmissionAnswer::Now,
         (QueueState::Running, _) => {}
     }
-    if job.nodes > nodes {
+    if job.nodes > advice.nodes {
         return no_advice(NoAdviceReason::TooLarge);
     }
-    let (Some(end_s), Some(expected)) = (end_s, expected) else {
+    let (Some(end_s), Some(expected)) = (advice.job.end_s, &advice.expected) else {
         return no_advice(NoAdviceReason::NoLimit);
     };
+    let wait_s = match &advice.model {
+        None => expected.wait_s,
+        Some(model) => match (model.submits, model.wait_s) {
+            (Some(true), _) => return SubmissionAnswer::Now,
+            (_, Some(wait_s)) => wait_s,
+            (_, None) => return not_yet,
+        },
+    };
     // If it is asked again a step later, the successor starts as far after the end as before it now.
-    if expected.wait_s >= end_s - now_s - settings.step_s / 2 {
+    if wait_s >= end_s - now_s - settings.step_s / 2 {
         return SubmissionAnswer::Now;
     }
-    let not_before_s = end_s - expected.wait_s;
+    let not_before_s = end_s - wait_s;
     // The queue may grow until then.
     let ask_again_s = now_s + ((not_before_s - now_s) / 2).max(settings.step_s);
     SubmissionAnswer::Later {
@@ -266,30 +307,19 @@ fn wait_forecast(
     }
 }
 
-/// What a successor of `job` has to expect that is submitted now.
+/// What `successor` has to expect, whose predecessor runs on for `left_s` seconds.
 fn expected_start(
     view: &ClusterView<'_>,
-    job: &ListedJob,
-    end_s: Option<i64>,
     queue: &LiveQueue,
+    successor: &SeenWait,
+    left_s: i64,
     settings: &AdviceSettings,
-) -> Option<ExpectedStart> {
-    let limit_s = job.limit_s.or(settings.length_s)?;
-    if job.state == QueueState::Pending || job.nodes > queue.moment.nodes {
-        return None;
-    }
-    let left_s = (end_s? - view.now_s).max(0);
-    let successor = SeenWait {
-        since_s: view.now_s,
-        limit_s: limit_s.max(1),
-        nodes: job.nodes,
-        user: queue.user,
-    };
+) -> ExpectedStart {
     let forecast = wait_forecast(view, queue, settings);
     let history = RunHistory::of(queue.ended_runs.iter().copied());
     let span = WaitSpan::up_to(MOST_WAIT_S);
-    let drawn_s = forecast.waits_s(&queue.moment, &history, &successor, span);
-    let wait_by_limits_s = forecast.wait_by_limits_s(&queue.moment, &successor, MOST_WAIT_S);
+    let drawn_s = forecast.waits_s(&queue.moment, &history, successor, span);
+    let wait_by_limits_s = forecast.wait_by_limits_s(&queue.moment, successor, MOST_WAIT_S);
 
     let waits_s: Vec<f64> = drawn_s.iter().map(|wait_s| *wait_s as f64).collect();
     let (mut interruptions_s, mut overlaps_s, mut in_time) = (Vec::new(), Vec::new(), 0);
@@ -299,7 +329,7 @@ fn expected_start(
         in_time += usize::from(*wait_s <= left_s);
     }
     let decided = cost_quantile(settings.cost_ratio);
-    Some(ExpectedStart {
+    ExpectedStart {
         draws: drawn_s.len(),
         wait_p50_s: quantile(&waits_s, 0.5) as i64,
         wait_p90_s: quantile(&waits_s, 0.9) as i64,
@@ -309,5 +339,5 @@ fn expected_start(
         starts_by_end: in_time as f64 / drawn_s.len().max(1) as f64,
         interruption_s: mean(&interruptions_s),
         overlap_s: mean(&overlaps_s),
-    })
+    }
 }

@@ -107,6 +107,7 @@ fn published_settings(files: &PublishedFiles, nodes: u32, begin: i64) -> Schedul
         slot,
         slots: (backfill.bf_window / slot).max(1) as u32,
         max_job_test: backfill.bf_max_job_test,
+        turnaround: 0,
         age_weight: slurm.priority_weight_age,
         max_age: slurm.priority_max_age * 1440,
         size_weight: slurm.priority_weight_job_size,

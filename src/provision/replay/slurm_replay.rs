@@ -49,6 +49,7 @@ mod tests {
             bf_resolution_s: 600,
             bf_window_s: 172_800,
             bf_max_job_test: 3000,
+            turnaround_s: 0,
             priority_weight_age: 7000,
             priority_weight_job_size: 100,
             priority_max_age_s: 7 * 86_400,

@@ -2,6 +2,7 @@
 //! wait or become eligible after their submission, and what ran and waited at the beginning.
 
 use anyhow::{Result, ensure};
+use serde::Serialize;
 
 use super::found_capacity::found_capacity;
 use super::replayed_trace::{DatedNodes, longest_limit_s, number_users};
@@ -11,7 +12,7 @@ use crate::provision::scheduler::{
 use crate::provision::trace::{JobFate, JobTrace, TraceJob, busiest_users};
 
 /// How the scheduler of a cluster is set. Spans are seconds.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct SlurmReplay {
     /// How many nodes there are, from when on; empty: as the trace shows.
     pub nodes: Vec<DatedNodes>,
@@ -25,6 +26,8 @@ pub struct SlurmReplay {
     pub bf_window_s: i64,
     /// `bf_max_job_test`.
     pub bf_max_job_test: usize,
+    /// How long after a job's end its nodes take no other job.
+    pub turnaround_s: i64,
     /// `PriorityWeightAge`.
     pub priority_weight_age: i64,
     /// `PriorityWeightJobSize`.
@@ -109,6 +112,11 @@ impl SlurmWorld {
         }
         cluster
     }
+
+    /// A cluster that is empty at `begin_s`, whatever ran or waited.
+    pub fn empty_cluster(&self, begin_s: i64) -> SimulatedCluster<'_> {
+        SimulatedCluster::empty_at(begin_s, &self.settings, &self.jobs, self.users + 1)
+    }
 }
 
 /// The first end of a run: an export has all jobs that ran then, but not those that had ended
@@ -185,6 +193,7 @@ impl SlurmReplay {
             slot: self.bf_resolution_s,
             slots: (self.bf_window_s / self.bf_resolution_s).max(1) as u32,
             max_job_test: self.bf_max_job_test,
+            turnaround: self.turnaround_s,
             age_weight: self.priority_weight_age,
             max_age: self.priority_max_age_s,
             size_weight: self.priority_weight_job_size,

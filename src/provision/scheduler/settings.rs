@@ -26,6 +26,8 @@ pub struct SchedulerSettings {
     pub slots: u32,
     /// How many jobs are planned at most: `bf_max_job_test`.
     pub max_job_test: usize,
+    /// How long after a job's end its nodes take no other job.
+    pub turnaround: i64,
     /// What the age of a job counts: `PriorityWeightAge`.
     pub age_weight: i64,
     /// In how long an age counts so much: `PriorityMaxAge`.

@@ -23,10 +23,11 @@ pub struct AddedJob(usize);
 /// Added jobs are numbered from here on, jobs of the list below.
 const FIRST_ADDED: u32 = 1 << 31;
 
-/// A running job: what matters of it, in the order of its end.
+/// A running job: what matters of it, in the order in which nodes become free.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct RunningJob {
-    end: i64,
+    /// When its nodes take another job.
+    free_from: i64,
     limit_end: i64,
     nodes: u32,
     user: u32,
@@ -102,6 +103,24 @@ impl<'a> SimulatedCluster<'a> {
             plan: SlotPlan::default(),
         };
         cluster.take_capacity_steps(settings.begin);
+        cluster
+    }
+
+    /// The same from `begin` on, with those of `jobs` that enter the queue then or later.
+    pub fn empty_at(
+        begin: i64,
+        settings: &'a SchedulerSettings,
+        jobs: &'a [QueueJob],
+        users: usize,
+    ) -> SimulatedCluster<'a> {
+        let first = jobs.partition_point(|job| job.enter < begin);
+        let mut cluster = SimulatedCluster {
+            entered: first,
+            first_run: first,
+            next_backfill: begin,
+            ..SimulatedCluster::new(settings, jobs, users)
+        };
+        cluster.take_capacity_steps(begin);
         cluster
     }
 
@@ -259,7 +278,8 @@ impl<'a> SimulatedCluster<'a> {
         let enter = self.jobs.get(self.entered).map_or(NEVER, |job| job.enter);
         let step = self.settings.capacity.get(self.steps);
         let step = step.map_or(NEVER, |step| step.from);
-        let end = self.running.peek().map_or(NEVER, |running| running.0.end);
+        let end = self.running.peek();
+        let end = end.map_or(NEVER, |running| running.0.free_from);
         let cancel = self.cancels.peek().map_or(NEVER, |cancel| cancel.0.0);
         let mut event = enter.min(step).min(end).min(cancel);
         for number in &self.added_to_enter {
@@ -271,7 +291,7 @@ impl<'a> SimulatedCluster<'a> {
     /// What happens at `now` before the scheduler acts.
     fn take_events(&mut self, now: i64) {
         while let Some(Reverse(running)) = self.running.peek().copied() {
-            if running.end > now {
+            if running.free_from > now {
                 break;
             }
             self.running.pop();
@@ -433,7 +453,7 @@ impl<'a> SimulatedCluster<'a> {
         self.free -= i64::from(job.nodes);
         self.running_by_user[job.user as usize] += 1;
         self.running.push(Reverse(RunningJob {
-            end: start.saturating_add(job.run),
+            free_from: start.saturating_add(job.run + self.settings.turnaround),
             limit_end: start.saturating_add(job.limit),
             nodes: job.nodes,
             user: job.user,
@@ -460,6 +480,7 @@ mod tests {
             slot: 10,
             slots: 288,
             max_job_test: 3000,
+            turnaround: 0,
             age_weight: 7000,
             max_age: 7 * 1440,
             size_weight: 100,
@@ -556,6 +577,16 @@ mod tests {
         let settings = settings(&[(0, 2), (50, 4), (70, 1)]);
         let jobs = [job(0, 5, 1, 1), job(0, 3, 30, 30), job(1, 1, 10, 10)];
         assert_eq!(starts(&settings, &jobs), [None, Some(50), Some(1)]);
+    }
+
+    #[test]
+    fn nodes_take_another_job_after_the_turnaround() {
+        let slow = SchedulerSettings {
+            turnaround: 3,
+            ..settings(&[(0, 2)])
+        };
+        let jobs = [job(0, 2, 5, 30), job(1, 2, 5, 30), job(2, 2, 5, 30)];
+        assert_eq!(starts(&slow, &jobs), [Some(0), Some(8), Some(16)]);
     }
 
     #[test]

@@ -6,12 +6,9 @@ use super::wait_record::WaitRecord;
 use crate::provision::forecast::{
     EndedRun, QueueMoment, RunHistory, SeenWait, WaitForecast, WaitSpan,
 };
-
-/// The quantile of the wait that costs least where an hour of interruption costs as much as
-/// `cost_ratio` hours of overlap.
-pub fn cost_quantile(cost_ratio: f64) -> f64 {
-    cost_ratio / (1.0 + cost_ratio)
-}
+use crate::provision::model_inputs::{KnownMoment, MOST_WAIT_BY_LIMITS_S};
+use crate::provision::quantile::{cost_quantile, quantile};
+use crate::provision::wait_model::{ModelAnswer, WaitModel};
 
 /// What a policy may know when it is asked whether the successor is to be submitted. Spans are
 /// seconds.
@@ -34,6 +31,14 @@ pub struct AskedMoment<'a> {
     pub highest_quantile: f64,
     /// Forecast waits, once a policy has asked for them.
     pub forecast_waits_s: OnceCell<Vec<i64>>,
+    /// What a clock on the wall of the cluster shows, seconds as of universal time.
+    pub wall_s: i64,
+    /// Snapshots of the queue, `[144, 42]`; none where no model takes them.
+    pub snapshots: Vec<f32>,
+    /// What is known of the queue in numbers, once a model was asked.
+    pub features: OnceCell<Vec<f32>>,
+    /// What each model says, once a policy has asked for it.
+    pub model_answers: Vec<OnceCell<ModelAnswer>>,
 }
 
 impl AskedMoment<'_> {
@@ -48,13 +53,35 @@ impl AskedMoment<'_> {
         self.left_s() - self.step_s / 2
     }
 
-    fn choose(&self, wait_s: f64) -> SubmissionChoice {
+    pub(super) fn choose(&self, wait_s: f64) -> SubmissionChoice {
         if wait_s >= self.reached_s() as f64 {
             return SubmissionChoice::Now {
                 expected_s: wait_s - self.left_s() as f64,
             };
         }
         SubmissionChoice::NotYet
+    }
+
+    /// What `model` says, which is the model `number` of those that are asked.
+    pub(super) fn model_answer(&self, number: usize, model: &WaitModel) -> &ModelAnswer {
+        let features = self.features.get_or_init(|| self.known().features());
+        self.model_answers[number]
+            .get_or_init(|| model.answer(features, &self.snapshots, self.left_s()))
+    }
+
+    fn known(&self) -> KnownMoment<'_> {
+        let (queue, successor) = (&self.queue, &self.successor);
+        KnownMoment {
+            queue,
+            record: self.record,
+            successor,
+            wall_s: self.wall_s,
+            wait_by_limits_s: self.forecast.wait_by_limits_s(
+                queue,
+                successor,
+                MOST_WAIT_BY_LIMITS_S,
+            ),
+        }
     }
 
     /// Forecast waits, ascending; those that outlast the predecessor are as long as that.
@@ -184,7 +211,6 @@ impl SubmissionPolicy for ForecastQuantile {
 
     fn choose(&self, asked: &AskedMoment<'_>) -> SubmissionChoice {
         let waits_s: Vec<f64> = asked.forecast_waits_s().iter().map(|s| *s as f64).collect();
-        let quantile = cost_quantile(self.cost_ratio);
-        asked.choose(crate::provision::quantile::quantile(&waits_s, quantile))
+        asked.choose(quantile(&waits_s, cost_quantile(self.cost_ratio)))
     }
 }

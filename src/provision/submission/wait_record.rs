@@ -33,6 +33,8 @@ pub struct WaitRecord {
     nodes: u32,
     limit_s: i64,
     last_s: VecDeque<i64>,
+    /// Of jobs like the one to be submitted.
+    last_like_s: VecDeque<i64>,
     bounds: Vec<HistoryBound>,
 }
 
@@ -43,21 +45,30 @@ impl WaitRecord {
             nodes,
             limit_s,
             last_s: VecDeque::new(),
+            last_like_s: VecDeque::new(),
             bounds: quantiles.iter().map(|q| HistoryBound::new(*q)).collect(),
         }
     }
 
     /// Takes the wait of the job that started next.
     pub fn observe(&mut self, started: StartedWait) {
-        if self.last_s.len() == LAST_WAITS {
-            self.last_s.pop_front();
-        }
-        self.last_s.push_back(started.wait_s);
+        push_last(&mut self.last_s, started.wait_s);
         if started.is_like(self.nodes, self.limit_s) {
+            push_last(&mut self.last_like_s, started.wait_s);
             for bound in &mut self.bounds {
                 bound.observe(started.wait_s);
             }
         }
+    }
+
+    /// The last waits, of jobs of any kind, a hundred at most; the latest is the last.
+    pub fn last_s(&self) -> impl DoubleEndedIterator<Item = i64> {
+        self.last_s.iter().copied()
+    }
+
+    /// Those of jobs like the one to be submitted.
+    pub fn last_like_s(&self) -> impl DoubleEndedIterator<Item = i64> {
+        self.last_like_s.iter().copied()
     }
 
     /// The mean of the last waits, of jobs of any kind; 0 of none.
@@ -72,6 +83,13 @@ impl WaitRecord {
     pub fn bound_s(&self, number: usize) -> Option<i64> {
         self.bounds[number].bound_s()
     }
+}
+
+fn push_last(last_s: &mut VecDeque<i64>, wait_s: i64) {
+    if last_s.len() == LAST_WAITS {
+        last_s.pop_front();
+    }
+    last_s.push_back(wait_s);
 }
 
 #[cfg(test)]
@@ -98,5 +116,10 @@ mod tests {
             });
         }
         assert_eq!(record.bound_s(0), Some(70));
+        assert_eq!(
+            (record.last_s().count(), record.last_s().last()),
+            (100, Some(70))
+        );
+        assert_eq!(record.last_like_s().collect::<Vec<i64>>(), [70; 5]);
     }
 }

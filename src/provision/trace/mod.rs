@@ -23,6 +23,7 @@ mod workload_format;
 
 pub(in crate::provision) use array_elements::elements_of_array;
 pub(in crate::provision) use daily_load::{DailyLoad, daily_loads};
+pub(in crate::provision) use duration::{TimeLimit, parse_time_limit};
 pub use local_time::TraceZone;
 pub(in crate::provision) use row_collector::hash_user;
 pub use row_fault::{RejectedRows, RowFault};

@@ -5,29 +5,13 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::block_draws::{BlockDraws, DrawnInterval};
-use super::window::{SuccessorStart, WindowOutcome};
-use crate::provision::quantile::mean;
+use super::window_outcome::WindowOutcome;
+use crate::provision::gap_scores::GapScores;
+use crate::provision::window::SuccessorStart;
 
 /// Up to which interruption of the reactive policy, hours, a window's load counts as light, and as
 /// medium.
 const LOADS_H: [(&str, f64); 3] = [("light", 2.0), ("medium", 12.0), ("heavy", f64::INFINITY)];
-
-/// Gaps between a predecessor's end and its successor's start, on some windows; hours, on average.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct GapScores {
-    /// Which windows.
-    pub name: String,
-    /// How many.
-    pub windows: usize,
-    /// How long nothing ran.
-    pub interruption_h: f64,
-    /// How long both ran.
-    pub overlap_h: f64,
-    /// The sum of both.
-    pub gap_h: f64,
-    /// The share of windows without an interruption.
-    pub uninterrupted: f64,
-}
 
 /// A policy on all windows.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -44,22 +28,6 @@ pub struct PolicyScores {
     pub loads: Vec<GapScores>,
     /// By the month in which the windows begin, in local time.
     pub months: Vec<GapScores>,
-}
-
-impl GapScores {
-    fn of(name: &str, gaps_h: &[f64]) -> GapScores {
-        let interruptions: Vec<f64> = gaps_h.iter().map(|gap| gap.max(0.0)).collect();
-        let overlaps: Vec<f64> = gaps_h.iter().map(|gap| (-gap).max(0.0)).collect();
-        let uninterrupted = gaps_h.iter().filter(|gap| **gap <= 0.0).count();
-        GapScores {
-            name: name.to_owned(),
-            windows: gaps_h.len(),
-            interruption_h: mean(&interruptions),
-            overlap_h: mean(&overlaps),
-            gap_h: mean(&interruptions) + mean(&overlaps),
-            uninterrupted: uninterrupted as f64 / gaps_h.len().max(1) as f64,
-        }
-    }
 }
 
 /// What each of `policies` came to, the first of which is the reactive one, and last the best in
@@ -131,17 +99,4 @@ fn month_scores(gaps_h: &[f64], months: &[String]) -> Vec<GapScores> {
         .iter()
         .map(|(month, gaps_h)| GapScores::of(month, gaps_h));
     scores.collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn interruptions_and_overlaps_are_apart() {
-        let scores = GapScores::of("x", &[2.0, -1.0, 0.0, 3.0]);
-        assert_eq!((scores.interruption_h, scores.overlap_h), (1.25, 0.25));
-        assert_eq!((scores.gap_h, scores.uninterrupted), (1.5, 0.5));
-        assert_eq!(GapScores::of("none", &[]).uninterrupted, 0.0);
-    }
 }

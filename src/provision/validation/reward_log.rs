@@ -2,8 +2,9 @@
 
 use std::fmt::Write as _;
 
-use super::window::{SuccessorStart, WindowOutcome};
+use super::window_outcome::WindowOutcome;
 use crate::provision::trace::TraceZone;
+use crate::provision::window::SuccessorStart;
 
 /// What the published program calls every predecessor and every successor.
 const JOB_IDS: &str = "1000000,1000001";

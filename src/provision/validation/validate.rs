@@ -1,44 +1,39 @@
 //! All policies on the same windows.
 
+use std::sync::Arc;
+
 use anyhow::{Result, ensure};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use super::block_draws::BlockDraws;
 use super::gap_scores::{PolicyScores, policy_scores};
+use super::learned_policies::{LearnedScores, check_models, learned_scores};
 use super::real_waits::{RealWaitPlan, RealWaitScores, real_waits};
 use super::reward_log::reward_log;
-use super::window::{WindowOutcome, WindowPlan, open_windows, simulate_window};
-use crate::error::hinted;
+use super::window_outcome::{WindowOutcome, WindowSimulation};
 use crate::provision::forecast::WaitForecast;
 use crate::provision::replay::{
     DatedNodes, SlurmReplay, SlurmWorld, longest_limit_s, number_users,
 };
 use crate::provision::submission::{
-    AverageAtStart, AverageNow, ForecastQuantile, HistoryQuantile, LimitPlan, Reactive,
-    SubmissionPolicy,
+    AverageAtStart, AverageNow, ForecastQuantile, HistoryQuantile, LearnedPolicy, LimitPlan,
+    Reactive, SubmissionPolicy,
 };
 use crate::provision::trace::{JobTrace, month_of};
+use crate::provision::wait_model::WaitModel;
+use crate::provision::window::{WindowOpener, WindowPlan};
 
 /// Windows of so many hours are drawn together.
 const BLOCK_H: i64 = 120;
 
-/// Where no start is given, windows begin so long after the simulation, or half way to the last one.
-const LEAD_S: i64 = 30 * 86_400;
-
 /// Of jobs with any limit, the waits of at most so many are forecast.
 const MOST_OF_ANY_LIMIT: usize = 500;
 
-/// How policies are validated. Moments are epoch seconds.
+/// How policies are validated.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ValidationSettings {
-    /// Where the first window begins; `None`: some time into the trace.
-    pub from_s: Option<i64>,
-    /// Before when windows begin; `None`: as long as they fit into the trace.
-    pub until_s: Option<i64>,
-    /// Hours of the wall clock from one window to the next.
-    pub interval_h: i64,
-    /// What windows are like.
+    /// The windows.
     pub windows: WindowPlan,
     /// How many times run times are drawn for a forecast.
     pub draws: usize,
@@ -59,6 +54,8 @@ pub struct ValidationWindows {
     pub last_s: i64,
     /// Hours from one to the next.
     pub interval_h: i64,
+    /// Whether each begins with an empty cluster.
+    pub cold_start: bool,
 }
 
 /// Forecasts of the waits of some jobs of the trace.
@@ -89,39 +86,48 @@ pub struct ValidationSummary {
     pub windows: ValidationWindows,
     /// The policies, the reactive one first, and last the best in hindsight.
     pub policies: Vec<PolicyScores>,
+    /// What learned policies cost beside what they stand on.
+    pub learned: Vec<LearnedScores>,
     /// Forecasts of real waits.
     pub real_waits: Vec<RealWaits>,
 }
 
-/// Simulates the windows. `progress` is called with the number of all, and once for each. Returns
+/// Simulates the windows, and asks `models`, too. `progress` is called with the number of all, and once for each. Returns
 /// the summary, and the file reward.log of each policy by name.
 ///
 /// # Errors
-/// Fails where no window fits, or the chained jobs do not fit into the cluster.
+/// Fails where no window fits, the chained jobs do not fit into the cluster, or a model is not for
+/// them.
 pub fn validate_policies(
     trace: &JobTrace,
     replay: &SlurmReplay,
     settings: &ValidationSettings,
+    models: &[Arc<WaitModel>],
     progress: impl Fn(Option<usize>) + Sync,
 ) -> Result<(ValidationSummary, Vec<(String, String)>)> {
     let world = SlurmWorld::new(trace, replay)?;
     let plan = &settings.windows;
-    check_size(plan.nodes, &world)?;
-    let begins_s = window_begins(trace, &world, settings)?;
+    let begins_s = plan.begins(trace, &world)?;
 
     let forecast = WaitForecast {
         settings: world.settings.clone(),
         draws: settings.draws,
         seed: settings.seed,
     };
-    let policies = policies(&plan.cost_ratios);
-    let simulated = SimulatedWindows {
+    check_models(models, plan, begins_s[0], &trace.zone)?;
+    let policies = policies(&plan.cost_ratios, models);
+    let simulation = WindowSimulation {
         world: &world,
         plan,
         forecast: &forecast,
         policies: &policies,
+        zone: &trace.zone,
+        models: models.len(),
     };
-    let outcomes = simulated.outcomes(&begins_s, progress);
+    let takes_snapshots = models
+        .iter()
+        .any(|model| model.description().takes_snapshots);
+    let outcomes = outcomes(&simulation, &begins_s, takes_snapshots, progress);
 
     let names: Vec<String> = policies.iter().map(|policy| policy.name()).collect();
     let mut logs = Vec::with_capacity(names.len());
@@ -131,6 +137,7 @@ pub fn validate_policies(
     let count = outcomes.len();
     let started: Vec<WindowOutcome> = outcomes.into_iter().flatten().collect();
     ensure!(!started.is_empty(), "in no window both chained jobs start");
+    let scores = scores(trace, &names, &started, settings);
     let summary = ValidationSummary {
         nodes: world.nodes.clone(),
         max_jobs_per_user: world.settings.max_jobs_per_user,
@@ -142,58 +149,40 @@ pub fn validate_policies(
             never_started: count - started.len(),
             first_s: begins_s[0],
             last_s: begins_s[count - 1],
-            interval_h: settings.interval_h,
+            interval_h: plan.interval_h,
+            cold_start: plan.cold_start,
         },
-        policies: scores(trace, &names, &started, settings),
+        learned: learned_scores(&learned_policies(models), &scores),
+        policies: scores,
         real_waits: all_real_waits(trace, &world, settings, begins_s[0], &forecast),
     };
     Ok((summary, logs))
 }
 
-fn check_size(nodes: u32, world: &SlurmWorld) -> Result<()> {
-    let most_nodes = world.settings.most_nodes();
-    ensure!(
-        nodes <= most_nodes,
-        hinted(
-            format!(
-                "the chained jobs need {nodes} nodes, and the cluster never has more than {most_nodes}"
-            ),
-            "give fewer with `--job-nodes`"
-        )
-    );
-    Ok(())
-}
-
-/// What all windows are simulated with.
-struct SimulatedWindows<'a> {
-    world: &'a SlurmWorld,
-    plan: &'a WindowPlan,
-    forecast: &'a WaitForecast,
-    policies: &'a [Box<dyn SubmissionPolicy>],
-}
-
-impl SimulatedWindows<'_> {
-    /// What came of each window, in parallel; `None` where a chained job never starts.
-    fn outcomes(
-        &self,
-        begins_s: &[i64],
-        progress: impl Fn(Option<usize>) + Sync,
-    ) -> Vec<Option<WindowOutcome>> {
-        let (windows, ended) = open_windows(self.world, self.plan, begins_s);
-        progress(Some(windows.len()));
-        let outcome = |window| {
-            let (plan, forecast) = (self.plan, self.forecast);
-            let outcome =
-                simulate_window(window, self.world, &ended, plan, forecast, self.policies);
-            progress(None);
-            outcome
-        };
-        windows.into_par_iter().map(outcome).collect()
+/// What came of each window, in parallel; `None` where a chained job never starts.
+fn outcomes(
+    simulation: &WindowSimulation<'_>,
+    begins_s: &[i64],
+    takes_snapshots: bool,
+    progress: impl Fn(Option<usize>) + Sync,
+) -> Vec<Option<WindowOutcome>> {
+    let mut opener = WindowOpener::new(simulation.world, simulation.plan, takes_snapshots);
+    let mut windows = Vec::with_capacity(begins_s.len());
+    for begin_s in begins_s {
+        windows.push(opener.open(*begin_s));
     }
+    let ended = opener.ended();
+    progress(Some(windows.len()));
+    let outcome = |window| {
+        let outcome = simulation.simulate(window, ended);
+        progress(None);
+        outcome
+    };
+    windows.into_par_iter().map(outcome).collect()
 }
 
 /// The policies, the reactive one first.
-fn policies(cost_ratios: &[f64]) -> Vec<Box<dyn SubmissionPolicy>> {
+fn policies(cost_ratios: &[f64], models: &[Arc<WaitModel>]) -> Vec<Box<dyn SubmissionPolicy>> {
     let mut policies: Vec<Box<dyn SubmissionPolicy>> = vec![
         Box::new(Reactive),
         Box::new(AverageAtStart),
@@ -206,50 +195,18 @@ fn policies(cost_ratios: &[f64]) -> Vec<Box<dyn SubmissionPolicy>> {
     for cost_ratio in cost_ratios.iter().copied() {
         policies.push(Box::new(ForecastQuantile { cost_ratio }));
     }
+    for policy in learned_policies(models) {
+        policies.push(Box::new(policy));
+    }
     policies
 }
 
-/// Where windows begin: as long as jobs are submitted throughout each.
-fn window_begins(
-    trace: &JobTrace,
-    world: &SlurmWorld,
-    settings: &ValidationSettings,
-) -> Result<Vec<i64>> {
-    let begin_s = world.settings.begin;
-    let last_submit_s = trace.jobs.last().map_or(0, |job| job.submit_s);
-    let last_s = last_submit_s - settings.windows.workload_s;
-    let lead_s = LEAD_S.min((last_s - begin_s) / 2);
-    let from_s = settings.from_s.unwrap_or(begin_s + lead_s.max(0));
-    ensure!(
-        from_s >= begin_s,
-        hinted(
-            "the first window begins before the trace shows what runs",
-            "give a later `--start-time`"
-        )
-    );
-
-    let until_s = settings.until_s.unwrap_or(i64::MAX);
-    let from_wall_s = trace.zone.wall_s(from_s);
-    let mut begins_s = Vec::new();
-    for number in 0.. {
-        let wall_s = from_wall_s + number * settings.interval_h * 3600;
-        let window_s = trace.zone.moment_of_wall_s(wall_s);
-        if window_s > last_s || window_s >= until_s {
-            break;
-        }
-        begins_s.push(window_s);
+fn learned_policies(models: &[Arc<WaitModel>]) -> Vec<LearnedPolicy> {
+    let mut learned = Vec::new();
+    for (number, model) in models.iter().enumerate() {
+        learned.extend(LearnedPolicy::all_of(model, number));
     }
-    ensure!(
-        !begins_s.is_empty(),
-        hinted(
-            format!(
-                "no window of {} days fits between its beginning and the last submission",
-                settings.windows.workload_s / 86_400
-            ),
-            "give an earlier `--start-time`, or a shorter `provision.workload_len`"
-        )
-    );
-    Ok(begins_s)
+    learned
 }
 
 fn scores(
@@ -262,7 +219,7 @@ fn scores(
     for outcome in outcomes {
         months.push(month_of(trace.zone.wall_s(outcome.begin_s)));
     }
-    let block = (BLOCK_H / settings.interval_h).max(1) as usize;
+    let block = (BLOCK_H / settings.windows.interval_h).max(1) as usize;
     let draws = BlockDraws::new(outcomes.len(), block, settings.seed);
     policy_scores(names, outcomes, &months, &draws)
 }
@@ -282,7 +239,7 @@ fn all_real_waits(
     for (limit_s, most_jobs) in [(Some(plan.limit_s), usize::MAX), (None, MOST_OF_ANY_LIMIT)] {
         let wanted = RealWaitPlan {
             from_s,
-            until_s: settings.until_s.unwrap_or(i64::MAX),
+            until_s: plan.until_s.unwrap_or(i64::MAX),
             nodes: plan.nodes,
             limit_s,
             most_jobs,

@@ -14,7 +14,7 @@ use crate::shard::ArtefactFormat;
 /// Validations.
 pub const VALIDATION_FORMAT: ArtefactFormat = ArtefactFormat {
     name: "validation",
-    version: 1,
+    version: 2,
     rebuild: "poolcast provision validate TRACE -o OUT",
 };
 

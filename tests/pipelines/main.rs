@@ -2,6 +2,8 @@
 //! (`tests/data/pipelines`), and what holds for each of them: the same seed gives the same bytes,
 //! and a file gives back what was written.
 
+mod numbers;
+
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -11,7 +13,7 @@ use poolcast::pipelines::{
     PIPELINE_NAMES, ValuesBeyond, check_hyper_parameters, fit_pipeline, hyper_parameter_names,
 };
 use poolcast::sweep::SweepTrials;
-use poolcast::tables::FeatureTable;
+use poolcast::tables::{FeatureTable, RowClasses, RowTargets};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -53,12 +55,14 @@ fn peer_results() -> PeerResults {
 /// The training rows and the others.
 fn train_and_test(rows: &PeerRows) -> (FeatureTable, FeatureTable) {
     let names = |n: usize| (0..n).map(|at| at.to_string()).collect::<Vec<_>>();
-    let classes = *rows.y.iter().max().expect("rows") as usize + 1;
+    let class_count = *rows.y.iter().max().expect("rows") as usize + 1;
     let table = FeatureTable {
         features: names(rows.x.len()),
         x: rows.x.concat(),
-        y: rows.y.clone(),
-        classes: names(classes),
+        targets: RowTargets::Classes(RowClasses {
+            names: names(class_count),
+            y: rows.y.clone(),
+        }),
         groups: vec![0; rows.y.len()],
     };
     let places: Vec<usize> = (0..table.row_count()).collect();
@@ -136,7 +140,7 @@ fn a_row_that_counts_twice_is_as_two_rows() {
             let fitted = fit_pipeline(pipeline, &parameters, rows, 1, &|| false);
             fitted
                 .expect("fitted")
-                .probabilities(&test)
+                .predict(&test)
                 .expect("probabilities")
         };
         assert_close(
@@ -263,7 +267,7 @@ fn logistic_regressions_have_the_coefficients_of_scikit_learn() {
         let what = format!("{} {} {:?}", case.table, case.pipeline, case.parameters);
         let (train, test) = train_and_test(&expected.tables[&case.table]);
         let fitted = fit_case(case, &train, 1);
-        let model = &written_document(&fitted)["body"]["model"]["logistic"];
+        let model = &written_document(&fitted)["body"]["target"]["classes"]["model"]["logistic"];
         // The sign of a component is nobody's, and so is that of its coefficient.
         if let Some(coefficients) = &case.coefficients {
             assert_close(
@@ -281,7 +285,7 @@ fn logistic_regressions_have_the_coefficients_of_scikit_learn() {
             compared.1 += 1;
         }
         let probabilities = probabilities.concat();
-        let ours = fitted.probabilities(&test).expect("scored");
+        let ours = fitted.predict(&test).expect("scored");
         assert_close(&what, &ours[..probabilities.len()], &probabilities, 5e-5);
         compared.0 += 1;
     }
@@ -382,10 +386,8 @@ fn every_pipeline_tells_classes_apart_as_well_as_its_peer() {
     for case in &expected.cases {
         let (train, test) = train_and_test(&expected.tables[&case.table]);
         let of = |seed| {
-            let probabilities = fit_case(case, &train, seed)
-                .probabilities(&test)
-                .expect("scored");
-            auc(&probabilities, test.classes.len(), &test.y)
+            let probabilities = fit_case(case, &train, seed).predict(&test).expect("scored");
+            auc(&probabilities, test.targets.width(), test.targets.classes())
         };
         let ours = (1..=case.seeds).map(of).sum::<f64>() / case.seeds as f64;
         let what = format!("{} {} {:?}", case.table, case.pipeline, case.parameters);
@@ -473,7 +475,7 @@ fn merged(base: &Value, more: &Value) -> Value {
 fn every_hyper_parameter_has_an_effect() {
     let learnt = |pipeline: &str, parameters: Value| {
         let body = written_document(&fit_small(pipeline, parameters))["body"].clone();
-        (body["steps"].clone(), body["model"].clone())
+        (body["steps"].clone(), body["target"].clone())
     };
     for pipeline in PIPELINE_NAMES {
         for name in hyper_parameter_names(pipeline).expect("a pipeline") {
@@ -529,7 +531,7 @@ fn a_file_gives_back_what_was_written() {
         fitted.write(dir.path()).expect("written");
         let read = FittedPipeline::open(dir.path()).expect("sound");
         assert!(read == fitted, "{pipeline}");
-        let scored = |fitted: &FittedPipeline| fitted.probabilities(&test).expect("scored");
+        let scored = |fitted: &FittedPipeline| fitted.predict(&test).expect("scored");
         assert_eq!(scored(&read), scored(&fitted));
         for row in scored(&read).chunks_exact(2) {
             assert!(
@@ -557,11 +559,13 @@ fn files_that_are_not_sound_are_refused() {
         )
     };
     assert!(
-        refusal(|document| document["format_version"] = json!(3)).contains(
-            "is pipeline format version 3, and this program reads pipeline format version 4"
+        refusal(|document| document["format_version"] = json!(4)).contains(
+            "is pipeline format version 4, and this program reads pipeline format version 5"
         )
     );
-    assert!(refusal(|document| document["body"]["present"] = json!([0])).contains("two or more"));
+    let one_class =
+        |document: &mut Value| document["body"]["target"]["classes"]["present"] = json!([0]);
+    assert!(refusal(one_class).contains("two or more"));
     assert!(
         refusal(|document| document["body"]["steps"]["columns"][0]["place"] = json!(10))
             .contains("one of its 10")
@@ -571,7 +575,8 @@ fn files_that_are_not_sound_are_refused() {
             .contains("sees no column")
     );
     let stray = |document: &mut Value| {
-        document["body"]["model"]["boosted"]["trees"][0]["features"][0] = json!(77)
+        document["body"]["target"]["classes"]["model"]["boosted"]["trees"][0]["features"][0] =
+            json!(77)
     };
     assert!(refusal(stray).contains("leads outside itself"));
 }
@@ -613,7 +618,7 @@ fn a_clipped_pipeline_sees_the_end_of_what_it_learned_from() {
             ..LearnedRows::of_table(&table)
         });
         let of = |fitted: &FittedPipeline, table: &FeatureTable| {
-            fitted.probabilities(table).expect("probabilities")
+            fitted.predict(table).expect("probabilities")
         };
         assert_eq!(of(&clipped, &table), of(&kept, &table), "{pipeline}");
         assert_eq!(of(&clipped, &beyond), of(&kept, &ends), "{pipeline}");
@@ -647,7 +652,7 @@ fn what_is_missing_is_no_obstacle() {
             &|| false,
         )
         .expect("fitted");
-        let probabilities = fitted.probabilities(&test).expect("scored");
+        let probabilities = fitted.predict(&test).expect("scored");
         assert!(
             probabilities.iter().all(|p| (0.0..=1.0).contains(p)),
             "{pipeline}"
@@ -658,8 +663,12 @@ fn what_is_missing_is_no_obstacle() {
 #[test]
 fn a_class_without_rows_has_probability_zero() {
     let (mut table, test) = train_and_test(&peer_results().tables["two"]);
-    table.classes.insert(0, "never".to_owned());
-    table.y.iter_mut().for_each(|class| *class += 1);
+    let names = ["never", "0", "1"].map(str::to_owned).to_vec();
+    let y = table.targets.classes().iter().map(|class| class + 1);
+    table.targets = RowTargets::Classes(RowClasses {
+        names,
+        y: y.collect(),
+    });
     for pipeline in PIPELINE_NAMES {
         let parameters: HyperParameters =
             serde_json::from_value(quick_parameters(pipeline)).expect("an object");
@@ -671,7 +680,7 @@ fn a_class_without_rows_has_probability_zero() {
             &|| false,
         )
         .expect("fitted");
-        let rows = fitted.probabilities(&test).expect("scored");
+        let rows = fitted.predict(&test).expect("scored");
         assert!(
             rows.chunks_exact(3)
                 .all(|row| row[0] == 0.0 && (row[1] + row[2] - 1.0).abs() < 1e-12),
@@ -699,7 +708,12 @@ fn tables_that_teach_nothing_are_refused() {
         )
     };
     assert_eq!(
-        refusal(&|table| table.y.fill(1)),
+        refusal(&|table| {
+            table.targets = RowTargets::Classes(RowClasses {
+                names: table.targets.class_names().to_vec(),
+                y: vec![1; table.row_count()],
+            })
+        }),
         "every row is of class `1`, and a model needs two"
     );
     assert_eq!(
@@ -725,7 +739,7 @@ fn tables_that_teach_nothing_are_refused() {
     let mut other = test.clone();
     other.features.swap(0, 1);
     let error = fit_small("lasso", json!({}))
-        .probabilities(&other)
+        .predict(&other)
         .expect_err("is refused");
     assert_eq!(
         error.to_string(),

@@ -1,0 +1,131 @@
+//! `poolcast provision train`: samples → a model of waits, or of decisions.
+
+use std::ops::ControlFlow;
+use std::sync::Mutex;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use anyhow::{Error, Result};
+use indicatif::ProgressBar;
+
+use crate::cli::ProvisionTrainArgs;
+use crate::cmd::flags::{flag, flags};
+use crate::cmd::signals::stop_signal;
+use crate::cmd::text;
+use crate::config::Config;
+use crate::error::{EXIT_CHECKPOINTED, EXIT_DONE};
+use crate::output;
+use crate::pipelines::FitStopped;
+use crate::provision::samples::WaitSamples;
+use crate::provision::wait_model::{
+    LearningUpdate, WaitModel, WaitModelSettings, WaitTrainingTask, train_wait_model,
+};
+use crate::training::TrainingStopped;
+
+/// The version of the JSON document.
+const SCHEMA_VERSION: u32 = 1;
+
+/// Trains, prints what came of it.
+pub(super) fn run(args: &ProvisionTrainArgs) -> Result<u8> {
+    let stop = stop_signal()?;
+    let config = training_config(args)?;
+    let device = args.device.open()?;
+    let samples = WaitSamples::open(&args.samples)?;
+    let base = args.base.as_deref().map(WaitModel::open).transpose()?;
+    let settings = WaitModelSettings {
+        model: config.provision.model.clone(),
+        cost_ratios: config.provision.cost_ratio.list(),
+        epochs: config.epochs,
+        earlystop_threshold: config.earlystop_threshold,
+        earlystop_min_delta: config.earlystop_min_delta,
+        seed: config.seed,
+    };
+
+    let bar = output::fraction_bar();
+    let far = Mutex::new(String::from("reading the samples"));
+    let listener = |update: LearningUpdate<'_>| {
+        show(&update, &bar, &far);
+        if stop.load(Ordering::Relaxed) {
+            ControlFlow::Break(())
+        } else {
+            ControlFlow::Continue(())
+        }
+    };
+    let task = WaitTrainingTask {
+        samples: &samples,
+        base: base.as_ref(),
+        settings: &settings,
+        device: &device,
+        out: &args.out,
+        overwrite: args.overwrite,
+        checkpoint_interval: Duration::from_secs_f64(60.0 * config.training.checkpoint_minutes),
+        listener: &listener,
+    };
+    let far = || far.lock().map(|far| far.clone()).unwrap_or_default();
+    let trained = output::with_progress_notes(far, || train_wait_model(&task));
+    bar.finish_and_clear();
+
+    let trained = match trained {
+        Err(error) if is_stopped(&error) => {
+            output::note(&format!("{error}; the same command typed again goes on"));
+            return Ok(EXIT_CHECKPOINTED);
+        }
+        trained => trained?,
+    };
+    if trained.is_old {
+        output::note(&format!(
+            "nothing new: `{}` holds this model already",
+            args.out.display()
+        ));
+    }
+    if args.json {
+        output::print_json(SCHEMA_VERSION, &trained.summary)?;
+    } else {
+        output::print(&text::wait_model::summary(&trained.summary))?;
+    }
+    Ok(EXIT_DONE)
+}
+
+/// Whether a training ended as it was asked to.
+fn is_stopped(error: &Error) -> bool {
+    error.is::<TrainingStopped>() || error.is::<FitStopped>()
+}
+
+/// The configuration with what the flags override.
+fn training_config(args: &ProvisionTrainArgs) -> Result<Config> {
+    Config::load(
+        args.config.as_deref(),
+        &flags([
+            ("provision.model.name", flag(&args.model)),
+            ("provision.model.size", flag(&args.size)),
+            ("provision.model.target", flag(&args.target)),
+            ("provision.model.learning_rate", flag(&args.learning_rate)),
+            ("provision.cost_ratio", flag(&args.cost_ratio)),
+            ("epochs", flag(&args.epochs)),
+            ("seed", flag(&args.seed)),
+        ]),
+    )
+}
+
+/// Shows how far the training is: on a terminal by a bar, elsewhere by a line an epoch.
+fn show(update: &LearningUpdate<'_>, bar: &ProgressBar, far: &Mutex<String>) {
+    match update {
+        LearningUpdate::Batch {
+            epoch,
+            epochs,
+            batch,
+            batches,
+        } => {
+            bar.set_length((batches * epochs) as u64);
+            bar.set_position((batches * (epoch - 1) + batch) as u64);
+            bar.set_message(format!("epoch {epoch}/{epochs}"));
+            if let Ok(mut far) = far.lock() {
+                *far = format!("epoch {epoch} of {epochs}, batch {batch} of {batches}");
+            }
+        }
+        LearningUpdate::Epoch(epoch) if bar.is_hidden() => {
+            output::note(&text::wait_model::epoch_line(epoch));
+        }
+        LearningUpdate::Epoch(_) | LearningUpdate::Fit => {}
+    }
+}

@@ -1,0 +1,62 @@
+//! Two layers of convolutions over frames and columns, as published, then two linear ones.
+
+use anyhow::Result;
+use candle_core::Tensor;
+
+use super::design::{ConvolutionWidths, KERNELS, KERNELS_SPAN, SeriesDesign};
+use super::dropout::DropoutMasks;
+use super::layers::{leaky_relu, linear_parameters};
+use crate::models::{ParameterSpec, Weights};
+
+/// PyTorch's own share, which the published program leaves as it is.
+const DROPPED: f32 = 0.5;
+
+pub(super) fn parameters(design: &SeriesDesign) -> Vec<ParameterSpec> {
+    let ConvolutionWidths {
+        first,
+        second,
+        linear,
+    } = design.convolution_widths();
+    let mut parameters = Vec::new();
+    let channels = [(1, first), (first, second)];
+    for (layer, ((inputs, outputs), (frames, columns))) in
+        channels.into_iter().zip(KERNELS).enumerate()
+    {
+        let fan_in = inputs * frames * columns;
+        let dims = [outputs, inputs, frames, columns];
+        parameters.push(ParameterSpec::new(
+            format!("conv.{layer}.weight"),
+            &dims,
+            fan_in,
+        ));
+        parameters.push(ParameterSpec::new(
+            format!("conv.{layer}.bias"),
+            &[outputs],
+            fan_in,
+        ));
+    }
+
+    let (frames, columns) = KERNELS_SPAN;
+    let left = (design.steps() - frames) * (design.columns - columns) * second;
+    parameters.extend(linear_parameters("linear.0", left, linear));
+    parameters.extend(linear_parameters("linear.1", linear, design.outputs));
+    parameters
+}
+
+/// `[b, t, c] → [b, k]`.
+pub(super) fn outputs(
+    weights: &Weights,
+    samples: &Tensor,
+    masks: &mut DropoutMasks,
+) -> Result<Tensor> {
+    let mut image = samples.unsqueeze(1)?;
+    for layer in 0..KERNELS.len() {
+        let weight = weights.get(&format!("conv.{layer}.weight"))?;
+        let bias = weights.get(&format!("conv.{layer}.bias"))?;
+        let sums = image.conv2d(weight, 0, 1, 1, 1)?;
+        image = leaky_relu(&sums.broadcast_add(&bias.reshape((1, (), 1, 1))?)?)?;
+    }
+    let flat = masks.drop(image, DROPPED)?.flatten_from(1)?;
+    let values = leaky_relu(&weights.linear("linear.0", &flat)?)?;
+    weights.linear("linear.1", &values)
+}

@@ -1,0 +1,40 @@
+//! Layers that several networks have: their parameters, named as in PyTorch, and what they compute.
+
+use anyhow::Result;
+use candle_core::{D, Tensor};
+
+use crate::models::{ParameterSpec, Weights};
+
+/// What a variance is increased by before a number is divided by its root.
+const NORM_EPSILON: f64 = 1e-5;
+
+/// The parameters of an `nn.Linear` from `n` inputs to `k` outputs.
+pub(super) fn linear_parameters(name: &str, n: usize, k: usize) -> [ParameterSpec; 2] {
+    [
+        ParameterSpec::new(format!("{name}.weight"), &[k, n], n),
+        ParameterSpec::new(format!("{name}.bias"), &[k], n),
+    ]
+}
+
+/// The parameters of an `nn.LayerNorm` over `d` numbers.
+pub(super) fn norm_parameters(name: &str, d: usize) -> [ParameterSpec; 2] {
+    [
+        ParameterSpec::constant(format!("{name}.weight"), &[d], 1.0),
+        ParameterSpec::constant(format!("{name}.bias"), &[d], 0.0),
+    ]
+}
+
+/// Rows `[n, d]`, each shifted and scaled to mean 0 and variance 1, then by the layer's parameters.
+pub(super) fn layer_norm(weights: &Weights, name: &str, rows: &Tensor) -> Result<Tensor> {
+    let centred = rows.broadcast_sub(&rows.mean_keepdim(D::Minus1)?)?;
+    let variance = centred.sqr()?.mean_keepdim(D::Minus1)?;
+    let scaled = centred.broadcast_div(&(variance + NORM_EPSILON)?.sqrt()?)?;
+    let weight = weights.get(&format!("{name}.weight"))?;
+    let bias = weights.get(&format!("{name}.bias"))?;
+    Ok(scaled.broadcast_mul(weight)?.broadcast_add(bias)?)
+}
+
+/// `x`, or `x/100` below 0, as PyTorch's `LeakyReLU`.
+pub(super) fn leaky_relu(x: &Tensor) -> Result<Tensor> {
+    Ok(candle_nn::ops::leaky_relu(x, 0.01)?)
+}

@@ -1,0 +1,16 @@
+//! Networks over frames of numbers `[b, t, c]`, such as snapshots of a queue: what they are, their
+//! outputs `[b, k]`, and the gradient of any loss of these.
+
+mod convolution;
+mod dense;
+mod design;
+mod dropout;
+mod layers;
+mod mixture;
+mod network;
+mod recurrence;
+mod transformer;
+
+pub use design::{NetworkSize, SeriesDesign, SeriesKind};
+pub use dropout::DropoutSeed;
+pub use network::{BatchGradient, FrozenNetwork, OutputLoss, SeriesNetwork};

@@ -1,0 +1,154 @@
+//! Boosted trees as they are kept, and what they say of rows.
+
+use anyhow::{Result, ensure};
+use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
+
+use crate::output::counted;
+use crate::pipelines::classifier::Classifier;
+use crate::pipelines::importances::ColumnImportances;
+use crate::pipelines::regressor::Regressor;
+use crate::pipelines::solvers::labels::output_count;
+use crate::pipelines::solvers::logits::{sigmoid, softmax_in_place};
+use crate::pipelines::solvers::matrix::{ColumnMatrix, add_scaled};
+use crate::pipelines::trees::grow::GrownTree;
+use crate::pipelines::trees::tree::DecisionTree;
+
+/// How many rows are scored in one go.
+const ROWS_AT_ONCE: usize = 1024;
+
+/// Boosted trees of `o` outputs: one for numbers and for two classes, else one for each class.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(in crate::pipelines) struct BoostedTrees {
+    /// The scores without trees, `[o]`, which are logits of classes: xgboost's `base_score`.
+    base: Vec<f64>,
+    /// Round by round, one for each output.
+    trees: Vec<DecisionTree>,
+    /// What the splits at each column gained in all, `[f]`.
+    gains: Vec<f64>,
+}
+
+impl BoostedTrees {
+    /// Those of no rounds yet, over `f` columns.
+    pub(super) fn new(base: Vec<f64>, f: usize) -> BoostedTrees {
+        BoostedTrees {
+            base,
+            trees: Vec::new(),
+            gains: vec![0.0; f],
+        }
+    }
+
+    /// Takes in the next tree.
+    pub(super) fn push(&mut self, grown: GrownTree) {
+        add_scaled(&mut self.gains, 1.0, &grown.gains);
+        self.trees.push(grown.tree);
+    }
+
+    /// The scores of every row, `[n, o]`.
+    fn scores(&self, x: &ColumnMatrix) -> Vec<f64> {
+        x.to_rows()
+            .chunks_exact(x.f)
+            .flat_map(|row| self.row_scores(row))
+            .collect()
+    }
+
+    /// The scores of one row, `[o]`.
+    fn row_scores(&self, row: &[f64]) -> Vec<f64> {
+        let outputs = self.base.len();
+        let mut scores = self.base.clone();
+        for (at, tree) in self.trees.iter().enumerate() {
+            scores[at % outputs] += tree.score_row(|column| row[column]);
+        }
+        scores
+    }
+
+    /// Refuses trees that are not of `outputs` scores over `f` columns.
+    fn check_shape(&self, f: usize, outputs: usize) -> Result<()> {
+        ensure!(
+            self.trees.len().is_multiple_of(outputs),
+            "a round has not a tree for each of {}",
+            counted(outputs, "output")
+        );
+        ensure!(
+            self.gains.len() == f,
+            "{} for {}",
+            counted(self.gains.len(), "gain"),
+            counted(f, "column")
+        );
+        self.trees.iter().try_for_each(|tree| tree.check(f))
+    }
+}
+
+/// Adds what a tree says of each row of `x` to one of its `outputs` scores, `[n, o]`.
+pub(super) fn add_scores(
+    scores: &mut [f64],
+    tree: &DecisionTree,
+    x: &ColumnMatrix,
+    output: usize,
+    outputs: usize,
+) {
+    let chunks = scores.par_chunks_mut(ROWS_AT_ONCE * outputs);
+    chunks.enumerate().for_each(|(chunk, scores)| {
+        let of_output = scores.iter_mut().skip(output).step_by(outputs);
+        for (at, score) in of_output.enumerate() {
+            let row = chunk * ROWS_AT_ONCE + at;
+            *score += tree.score_row(|column| x.values[column * x.n + row]);
+        }
+    });
+}
+
+/// The probability of each output's class, `[n, o]`, from logits `[n, o]`.
+pub(super) fn output_probabilities(logits: &[f64], outputs: usize) -> Vec<f64> {
+    let mut values = logits.to_vec();
+    if outputs == 1 {
+        values.iter_mut().for_each(|value| *value = sigmoid(*value));
+    } else {
+        values.chunks_exact_mut(outputs).for_each(softmax_in_place);
+    }
+    values
+}
+
+impl Classifier for BoostedTrees {
+    fn probabilities(&self, x: &ColumnMatrix) -> Vec<f64> {
+        let outputs = self.base.len();
+        let values = output_probabilities(&self.scores(x), outputs);
+        if outputs == 1 {
+            values.iter().flat_map(|p| [1.0 - p, *p]).collect()
+        } else {
+            values
+        }
+    }
+
+    fn importances(&self, _f: usize) -> Option<ColumnImportances> {
+        Some(ColumnImportances::from_gains(&self.gains))
+    }
+
+    fn check(&self, f: usize, k: usize) -> Result<()> {
+        let outputs = output_count(k);
+        ensure!(
+            self.base.len() == outputs,
+            "{} for {k} classes",
+            counted(self.base.len(), "output")
+        );
+        self.check_shape(f, outputs)
+    }
+}
+
+impl Regressor for BoostedTrees {
+    fn numbers(&self, x: &ColumnMatrix) -> Vec<f64> {
+        self.scores(x)
+    }
+
+    fn importances(&self) -> Option<ColumnImportances> {
+        Some(ColumnImportances::from_gains(&self.gains))
+    }
+
+    fn check(&self, f: usize) -> Result<()> {
+        ensure!(
+            self.base.len() == 1,
+            "{} for a number",
+            counted(self.base.len(), "output")
+        );
+        self.check_shape(f, 1)
+    }
+}

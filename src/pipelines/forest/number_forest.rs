@@ -1,0 +1,157 @@
+//! Columns and numbers → a forest, which predicts the mean of what its leaves say, or a quantile of
+//! the numbers in them.
+//!
+//! Its trees learn with squared loss in either case.
+
+use anyhow::{Result, ensure};
+use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
+
+use super::grown_forest::{ForestKind, ForestRows, ForestSettings, grow_forest, shares_of_sum};
+use super::quantile_leaves::QuantileLeaves;
+use crate::output::counted;
+use crate::pipelines::classifier::FitRun;
+use crate::pipelines::importances::ColumnImportances;
+use crate::pipelines::regressor::{NumberTrainingSet, Regressor};
+use crate::pipelines::solvers::labels::NumberLabels;
+use crate::pipelines::solvers::matrix::{ColumnMatrix, add_scaled};
+use crate::pipelines::trees::bins::bin_columns;
+use crate::pipelines::trees::grow::GrownTree;
+use crate::pipelines::trees::histogram::DerivativeUnits;
+use crate::pipelines::trees::tree::DecisionTree;
+use crate::tables::NumberLoss;
+
+/// What derivatives are multiples of, by the largest of a row. That a row is drawn 32 times, which
+/// would not fit, has a chance of less than 1e-35.
+const DERIVATIVE_UNIT: f64 = 1.0 / (1 << 26) as f64;
+
+/// A forest that predicts a number.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(in crate::pipelines) struct NumberForest {
+    trees: Vec<DecisionTree>,
+    /// How much each column did for the splits, `[f]`.
+    gains: Vec<f64>,
+    /// What quantiles are read off; `None` where the mean is predicted.
+    quantile_leaves: Option<QuantileLeaves>,
+}
+
+impl NumberForest {
+    /// Fits the trees, and keeps the rows in their leaves where a quantile is to be predicted.
+    pub(in crate::pipelines) fn fit(
+        kind: ForestKind,
+        settings: ForestSettings,
+        training: NumberTrainingSet<'_>,
+        run: FitRun<'_>,
+    ) -> Result<NumberForest> {
+        let mut forest = NumberForest {
+            trees: Vec::with_capacity(settings.n_estimators),
+            gains: vec![0.0; training.x.f],
+            quantile_leaves: None,
+        };
+        for grown in grow_on_numbers(kind, settings, training, run)? {
+            add_scaled(&mut forest.gains, 1.0, &shares_of_sum(grown.gains));
+            forest.trees.push(grown.tree);
+        }
+
+        if let NumberLoss::Pinball { quantile } = training.labels.loss {
+            let NumberTrainingSet { x, labels } = training;
+            let leaves = QuantileLeaves::new(&forest.trees, x, labels, quantile);
+            forest.quantile_leaves = Some(leaves);
+        }
+        Ok(forest)
+    }
+
+    fn predict_row(&self, row: &[f64]) -> f64 {
+        let value_in = |column: usize| row[column];
+        match &self.quantile_leaves {
+            Some(leaves) => {
+                leaves.predict(self.trees.iter().map(|tree| tree.leaf_of_row(value_in)))
+            }
+            None => {
+                let said = self.trees.iter().map(|tree| tree.score_row(value_in));
+                said.sum::<f64>() / self.trees.len() as f64
+            }
+        }
+    }
+}
+
+/// Trees whose leaves are means of the numbers of their rows.
+pub(super) fn grow_on_numbers(
+    kind: ForestKind,
+    settings: ForestSettings,
+    training: NumberTrainingSet<'_>,
+    run: FitRun<'_>,
+) -> Result<Vec<GrownTree>> {
+    let NumberTrainingSet { x, labels } = training;
+    // Derivatives are kept as multiples of a unit, of which small ones are only a few. Around their
+    // mean all numbers are as small as they can be.
+    let mean = labels.mean();
+    let centred: Vec<f64> = labels.y.iter().map(|number| number - mean).collect();
+    let rows = ForestRows {
+        columns: &bin_columns(x),
+        numbers: &centred,
+        weights: labels.weights,
+        units: derivative_units(labels, &centred),
+        forest: 0,
+    };
+
+    let mut trees = grow_forest(kind, settings, rows, run)?;
+    for grown in &mut trees {
+        grown.tree.change_leaves(|_, value| mean + value);
+    }
+    Ok(trees)
+}
+
+fn derivative_units(labels: NumberLabels<'_>, centred: &[f64]) -> DerivativeUnits {
+    let gradients = centred.iter().zip(labels.weights);
+    let largest = gradients.fold(0.0, |most: f64, (number, weight)| {
+        most.max((number * weight).abs())
+    });
+    DerivativeUnits {
+        // Where all numbers are the same, any unit does.
+        gradient: DERIVATIVE_UNIT * if largest > 0.0 { largest } else { 1.0 },
+        hessian: DERIVATIVE_UNIT * labels.largest_weight(),
+    }
+}
+
+/// As [`super::forest_importances`], for numbers.
+pub(in crate::pipelines) fn number_forest_importances(
+    trees: usize,
+    training: NumberTrainingSet<'_>,
+    run: FitRun<'_>,
+) -> Result<Vec<f64>> {
+    let settings = ForestSettings::of_defaults(trees);
+    let mut gains = vec![0.0; training.x.f];
+    for grown in grow_on_numbers(ForestKind::Random, settings, training, run)? {
+        add_scaled(&mut gains, 1.0, &shares_of_sum(grown.gains));
+    }
+    Ok(shares_of_sum(gains))
+}
+
+impl Regressor for NumberForest {
+    fn numbers(&self, x: &ColumnMatrix) -> Vec<f64> {
+        let rows = x.to_rows();
+        rows.par_chunks_exact(x.f)
+            .map(|row| self.predict_row(row))
+            .collect()
+    }
+
+    fn importances(&self) -> Option<ColumnImportances> {
+        Some(ColumnImportances::from_gains(&self.gains))
+    }
+
+    fn check(&self, f: usize) -> Result<()> {
+        ensure!(!self.trees.is_empty(), "a forest has no trees");
+        ensure!(
+            self.gains.len() == f,
+            "{} for {}",
+            counted(self.gains.len(), "gain"),
+            counted(f, "column")
+        );
+        self.trees.iter().try_for_each(|tree| tree.check(f))?;
+        match &self.quantile_leaves {
+            Some(leaves) => leaves.check(&self.trees),
+            None => Ok(()),
+        }
+    }
+}

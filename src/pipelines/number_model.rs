@@ -1,0 +1,77 @@
+//! The model of a pipeline that predicts numbers: one of the classical models that can.
+
+use anyhow::{Result, bail};
+use serde::{Deserialize, Serialize};
+
+use super::boosting::{self, BoostedTrees};
+use super::classifier::FitRun;
+use super::forest::{ForestKind, NumberForest};
+use super::hyper_parameters::{HyperParameters, read_settings};
+use super::network::NumberNetwork;
+use super::pipeline_kind::PipelineKind;
+use super::regressor::{NumberTrainingSet, Regressor};
+use super::solvers::labels::NumberLabels;
+use crate::tables::RowNumbers;
+
+/// The model of a pipeline, as its file holds it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum NumberModel {
+    /// Of `xgb`.
+    Boosted(BoostedTrees),
+    /// Of `rf` and `et`.
+    Forest(NumberForest),
+    /// Of `nn`.
+    Network(NumberNetwork),
+}
+
+/// What predicts best without any feature: the one number that has the least loss on `numbers`, their
+/// mean or a quantile.
+pub fn best_constant(numbers: &RowNumbers) -> f64 {
+    boosting::base_number(NumberLabels {
+        y: &numbers.y,
+        weights: &vec![1.0; numbers.y.len()],
+        loss: numbers.loss,
+    })
+}
+
+impl NumberModel {
+    /// Fits the model of the pipeline `kind` with its effective hyper-parameters.
+    pub(super) fn fit(
+        kind: PipelineKind,
+        parameters: &HyperParameters,
+        training: NumberTrainingSet<'_>,
+        run: FitRun<'_>,
+    ) -> Result<NumberModel> {
+        let forest_kind = match kind {
+            PipelineKind::BoostedTrees => {
+                let settings = read_settings(parameters)?;
+                let fitted = boosting::fit_numbers(&settings, training, run)?;
+                return Ok(NumberModel::Boosted(fitted));
+            }
+            PipelineKind::Network => {
+                let settings = read_settings(parameters)?;
+                let fitted = NumberNetwork::fit(&settings, training, run)?;
+                return Ok(NumberModel::Network(fitted));
+            }
+            PipelineKind::RandomForest => ForestKind::Random,
+            PipelineKind::ExtraTrees => ForestKind::ExtraTrees,
+            PipelineKind::Lasso
+            | PipelineKind::Ridge
+            | PipelineKind::ElasticNet
+            | PipelineKind::SupportVectors => bail!("the pipeline predicts no numbers"),
+        };
+        let settings = read_settings(parameters)?;
+        let fitted = NumberForest::fit(forest_kind, settings, training, run)?;
+        Ok(NumberModel::Forest(fitted))
+    }
+
+    /// The model itself.
+    pub(super) fn regressor(&self) -> &dyn Regressor {
+        match self {
+            NumberModel::Boosted(model) => model,
+            NumberModel::Forest(model) => model,
+            NumberModel::Network(model) => model,
+        }
+    }
+}

@@ -1,0 +1,140 @@
+//! A learned model and a live queue → what the model says of a successor that is submitted now.
+
+use anyhow::{Result, ensure};
+use serde::Serialize;
+
+use super::listed_job::ListedJob;
+use super::live_queue::{ClusterView, LiveQueue};
+use super::slurm_state::QueueState;
+use crate::error::hinted;
+use crate::provision::forecast::SeenWait;
+use crate::provision::model_inputs::{KnownMoment, MOST_WAIT_BY_LIMITS_S};
+use crate::provision::submission::{StartedWait, WaitRecord, check_features, model_name};
+use crate::provision::wait_model::{ModelAnswer, WaitModel};
+
+/// A model that is asked.
+pub struct AskedModel<'a> {
+    /// The model.
+    pub model: &'a WaitModel,
+    /// What a clock on the wall of the cluster shows, seconds as of universal time.
+    pub wall_s: i64,
+}
+
+/// What a model says.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ModelAdvice {
+    /// What it is called.
+    pub name: String,
+    /// How long a successor that is submitted now waits, seconds, at the quantile by which it is
+    /// decided; `None` of a model that only decides.
+    pub wait_s: Option<i64>,
+    /// Whether to submit now; `None` of a model that says waits.
+    pub submits: Option<bool>,
+}
+
+impl AskedModel<'_> {
+    /// Refuses a model that is not of jobs like `job`, or cannot be asked by what a queue lists.
+    pub(super) fn check(&self, job: &ListedJob, cost_ratio: f64) -> Result<()> {
+        let description = self.model.description();
+        let name = model_name(self.model);
+        ensure!(
+            !description.takes_snapshots,
+            hinted(
+                format!(
+                    "the model {name} wants the queue of the last day, which Slurm does not list"
+                ),
+                "learn one on the features of a moment: xgb, rf, nn or dqn"
+            )
+        );
+        check_features(self.model)?;
+        let limit_min = description.limit_s / 60;
+        ensure!(
+            (description.job_nodes, Some(description.limit_s)) == (job.nodes, job.limit_s),
+            hinted(
+                format!(
+                    "the model {name} is for jobs of {} nodes and {limit_min} minutes, and job {} is another",
+                    description.job_nodes,
+                    job.name()
+                ),
+                "leave out `--model`, or learn one of such jobs"
+            )
+        );
+        ensure!(
+            description.cost_ratios.contains(&cost_ratio),
+            hinted(
+                format!("the model {name} has not learned the cost ratio {cost_ratio}"),
+                format!("give `--cost-ratio {}`", description.cost_ratios[0])
+            )
+        );
+        Ok(())
+    }
+
+    /// What the model says of `successor`, which would wait so long by all limits, while its
+    /// predecessor runs on for `left_s` seconds.
+    pub(super) fn ask(
+        &self,
+        view: &ClusterView<'_>,
+        queue: &LiveQueue,
+        successor: &SeenWait,
+        wait_by_limits_s: i64,
+        left_s: i64,
+        cost_ratio: f64,
+    ) -> ModelAdvice {
+        let record = wait_record(view, successor);
+        let known = KnownMoment {
+            queue: &queue.listed,
+            record: &record,
+            successor,
+            wall_s: self.wall_s,
+            wait_by_limits_s: wait_by_limits_s.min(MOST_WAIT_BY_LIMITS_S),
+        };
+        let name = model_name(self.model);
+        match self.model.answer(&known.features(), &[], left_s) {
+            ModelAnswer::Waits { waits_s } => {
+                let ratios = &self.model.description().cost_ratios;
+                let number = ratios.iter().position(|ratio| *ratio == cost_ratio);
+                ModelAdvice {
+                    name,
+                    wait_s: Some(waits_s[number.unwrap_or(0)].max(0.0) as i64),
+                    submits: None,
+                }
+            }
+            ModelAnswer::Decision { submit } => ModelAdvice {
+                name,
+                wait_s: None,
+                submits: Some(submit),
+            },
+        }
+    }
+}
+
+/// The waits of the jobs that had started, in the order of their starts: those of the trace, and
+/// those that Slurm lists and that started later.
+fn wait_record(view: &ClusterView<'_>, successor: &SeenWait) -> WaitRecord {
+    let mut started: Vec<(i64, StartedWait)> = view.past.waits.clone();
+    let known_until_s = started.last().map_or(i64::MIN, |(start_s, _)| *start_s);
+    for job in &view.listing.jobs {
+        let has_started = job.state != QueueState::Pending && !job.node_list.is_empty();
+        let Some(start_s) = job.start_s.filter(|start_s| *start_s > known_until_s) else {
+            continue;
+        };
+        if has_started {
+            let since_s = job.eligible_s.unwrap_or(job.submit_s);
+            let wait = StartedWait {
+                nodes: job.nodes,
+                limit_s: job.limit_s.unwrap_or(view.past.longest_s),
+                wait_s: (start_s - since_s).max(0),
+            };
+            started.push((start_s, wait));
+        }
+    }
+    started.sort_by_key(|(start_s, _)| *start_s);
+
+    let mut record = WaitRecord::new(successor.nodes, successor.limit_s, &[]);
+    for (start_s, wait) in started {
+        if start_s <= view.now_s {
+            record.observe(wait);
+        }
+    }
+    record
+}

@@ -1,0 +1,124 @@
+//! `squeue --json`, of Slurm 22.05 with plain numbers to later ones, in which a state is a list of
+//! words.
+
+use anyhow::{Context as _, Result, ensure};
+use serde::Deserialize;
+
+use super::listed_job::{ListedJob, ReadJobs, listed_moment};
+use super::slurm_state::{JobOutcome, QueueState, read_state};
+use crate::error::hinted;
+use crate::provision::slurm_number::{SlurmNumber, SlurmWords};
+use crate::provision::trace::elements_of_array;
+
+#[derive(Deserialize)]
+struct QueueDocument {
+    jobs: Vec<SlurmJob>,
+    #[serde(default)]
+    last_update: SlurmNumber,
+}
+
+/// A job, with what is used of it.
+#[derive(Deserialize)]
+struct SlurmJob {
+    job_id: u64,
+    #[serde(default)]
+    array_job_id: SlurmNumber,
+    #[serde(default)]
+    array_task_id: SlurmNumber,
+    /// The elements that wait, as `1-10%2`.
+    #[serde(default)]
+    array_task_string: Option<String>,
+    job_state: SlurmWords,
+    #[serde(default)]
+    state_reason: Option<String>,
+    #[serde(default)]
+    user_name: Option<String>,
+    partition: String,
+    #[serde(default)]
+    account: Option<String>,
+    #[serde(default)]
+    qos: Option<String>,
+    node_count: SlurmNumber,
+    time_limit: SlurmNumber,
+    submit_time: SlurmNumber,
+    #[serde(default)]
+    eligible_time: SlurmNumber,
+    #[serde(default)]
+    start_time: SlurmNumber,
+    #[serde(default)]
+    end_time: SlurmNumber,
+    #[serde(default)]
+    priority: SlurmNumber,
+    #[serde(default)]
+    nodes: Option<String>,
+    #[serde(default)]
+    comment: Option<String>,
+}
+
+/// Reads what `squeue --json` prints.
+pub(super) fn read_queue_json(text: &[u8]) -> Result<ReadJobs> {
+    let document: QueueDocument = serde_json::from_slice(text).with_context(|| {
+        hinted(
+            "this is no JSON of a `squeue` that is known",
+            "`squeue --all --states=all --json` writes it",
+        )
+    })?;
+    let mut read = ReadJobs {
+        last_update_s: document.last_update.positive(),
+        ..ReadJobs::default()
+    };
+    for job in document.jobs {
+        let Some(state) = read_state(job.job_state.all()) else {
+            read.left_out += 1;
+            continue;
+        };
+        let id = job.job_id;
+        let listed = job.listed(state);
+        read.jobs
+            .push(listed.with_context(|| format!("cannot use job {id} of `squeue`"))?);
+    }
+    Ok(read)
+}
+
+impl SlurmJob {
+    fn listed(self, (state, outcome): (QueueState, Option<JobOutcome>)) -> Result<ListedJob> {
+        let array = self.array_job_id.positive();
+        let task = self.array_task_id.known();
+        let waiting = self.array_task_string.filter(|tasks| !tasks.is_empty());
+        let jobs = match (&waiting, state) {
+            (Some(tasks), QueueState::Pending) => elements_of_array(self.job_id, tasks)
+                .with_context(|| format!("`array_task_string` is `{tasks}`"))?,
+            _ => 1,
+        };
+        let nodes = self.node_count.known().unwrap_or(0);
+        let nodes = u32::try_from(nodes)
+            .with_context(|| format!("`node_count` is {nodes}, which is no number of nodes"))?;
+        let limit = self.time_limit.minutes();
+        ensure!(
+            limit.is_none_or(|minutes| (0..1 << 32).contains(&minutes)),
+            "`time_limit` is no time"
+        );
+        let submit_s = self.submit_time.positive();
+        Ok(ListedJob {
+            id: self.job_id,
+            array_task: array.zip(task),
+            jobs: jobs as u32,
+            state,
+            outcome,
+            reason: self.state_reason.unwrap_or_default(),
+            user: self.user_name.unwrap_or_default(),
+            partitions: self.partition.split(',').map(str::to_owned).collect(),
+            account: self.account.filter(|account| !account.is_empty()),
+            qos: self.qos.filter(|qos| !qos.is_empty()),
+            nodes,
+            limit_s: limit.map(|minutes| minutes * 60),
+            submit_s: listed_moment("submit_time", submit_s)?.unwrap_or(0),
+            eligible_s: listed_moment("eligible_time", self.eligible_time.positive())?,
+            start_s: listed_moment("start_time", self.start_time.positive())?,
+            end_s: listed_moment("end_time", self.end_time.positive())?,
+            priority: self.priority.known(),
+            node_list: self.nodes.unwrap_or_default(),
+            comment: self.comment.unwrap_or_default(),
+        })
+    }
+}

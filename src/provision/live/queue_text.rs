@@ -1,0 +1,211 @@
+//! The text of `squeue`, for Slurms that were built without JSON: a head, and a row for each job.
+
+use anyhow::{Context as _, Result, ensure};
+
+use super::listed_job::{ListedJob, ReadJobs, listed_moment};
+use super::slurm_state::{QueueState, read_state};
+use crate::error::hinted;
+use crate::provision::trace::{TimeLimit, elements_of_array, parse_time_limit};
+
+/// What `squeue --format` is given. A comment may have a `|` itself, so it comes last.
+pub(super) const SQUEUE_COLUMNS: &str = "%A|%F|%K|%T|%r|%u|%P|%a|%q|%D|%l|%V|%S|%e|%Q|%N|%k";
+
+/// The heads of these columns.
+const HEADS: &str = "JOBID|ARRAY_JOB_ID|ARRAY_TASK_ID|STATE|REASON|USER|PARTITION|ACCOUNT|QOS|NODES|TIME_LIMIT|SUBMIT_TIME|START_TIME|END_TIME|PRIORITY|NODELIST|COMMENT";
+
+/// How many columns there are.
+const COLUMNS: usize = 17;
+
+/// Whether `text` begins as such a listing does.
+pub(super) fn is_queue_text(text: &[u8]) -> bool {
+    text.starts_with(b"JOBID|")
+}
+
+/// Reads what `squeue --format` prints in these columns, with moments in seconds of the epoch.
+pub(super) fn read_queue_text(text: &[u8]) -> Result<ReadJobs> {
+    let text = String::from_utf8_lossy(text);
+    let mut lines = text.lines();
+    let head = lines.next().unwrap_or_default();
+    ensure!(
+        head == HEADS,
+        hinted(
+            "these are not the columns of `squeue` that are known",
+            format!(
+                "`SLURM_TIME_FORMAT=%s squeue --all --states=all --format '{SQUEUE_COLUMNS}'` writes them"
+            )
+        )
+    );
+
+    let mut read = ReadJobs::default();
+    for (number, line) in lines.enumerate() {
+        let fields: Vec<&str> = line.splitn(COLUMNS, '|').map(str::trim).collect();
+        let Ok(fields) = <[&str; COLUMNS]>::try_from(fields) else {
+            // What follows a line break in somebody's comment.
+            read.left_out += 1;
+            continue;
+        };
+        match listed_job(fields).with_context(|| format!("line {} of `squeue`", number + 2))? {
+            Some(job) => read.jobs.push(job),
+            None => read.left_out += 1,
+        }
+    }
+    Ok(read)
+}
+
+/// The job of a row; `None` in a state that is not known.
+fn listed_job(fields: [&str; COLUMNS]) -> Result<Option<ListedJob>> {
+    let [
+        id,
+        array,
+        task,
+        state,
+        reason,
+        user,
+        partition,
+        account,
+        qos,
+        nodes,
+        limit,
+        submit,
+        start,
+        end,
+        priority,
+        node_list,
+        comment,
+    ] = fields;
+    let Some((state, outcome)) = read_state(&[state.to_owned()]) else {
+        return Ok(None);
+    };
+
+    let id: u64 = id
+        .parse()
+        .with_context(|| format!("JOBID is `{id}`, which is no number"))?;
+    let jobs = match state {
+        // Elements of an array that wait share a row.
+        QueueState::Pending if task != "N/A" => elements_of_array(id, task)
+            .with_context(|| format!("ARRAY_TASK_ID is `{task}`, which is no list"))?,
+        _ => 1,
+    };
+    Ok(Some(ListedJob {
+        id,
+        array_task: array.parse().ok().zip(task.parse().ok()),
+        jobs: u32::try_from(jobs).context("an array has too many elements")?,
+        state,
+        outcome,
+        reason: reason.to_owned(),
+        user: user.to_owned(),
+        partitions: partition.split(',').map(str::to_owned).collect(),
+        account: stated(account),
+        qos: stated(qos),
+        nodes: node_count(nodes)
+            .with_context(|| format!("NODES is `{nodes}`, which is no number of nodes"))?,
+        limit_s: limit_s(limit).with_context(|| format!("TIME_LIMIT is `{limit}`"))?,
+        submit_s: moment_s("SUBMIT_TIME", submit)?.unwrap_or(0),
+        // The reason of a job that depends on another or is held says so.
+        eligible_s: moment_s("SUBMIT_TIME", submit)?,
+        start_s: moment_s("START_TIME", start)?,
+        end_s: moment_s("END_TIME", end)?,
+        priority: priority.parse().ok(),
+        node_list: node_list.to_owned(),
+        comment: stated(comment).unwrap_or_default(),
+    }))
+}
+
+/// What a column says, if anything.
+fn stated(field: &str) -> Option<String> {
+    let is_stated = !["", "N/A", "(null)"].contains(&field);
+    is_stated.then(|| field.to_owned())
+}
+
+/// `4`, `2-4` of a job that takes what there is, `2K` for 2048.
+fn node_count(field: &str) -> Option<u32> {
+    let least = field.split('-').next()?;
+    match least.strip_suffix('K') {
+        Some(thousands) => thousands.parse::<u32>().ok()?.checked_mul(1024),
+        None => least.parse().ok(),
+    }
+}
+
+/// The limit of a job, seconds, or none.
+fn limit_s(field: &str) -> Option<Option<i64>> {
+    match field {
+        "NOT_SET" | "INVALID" | "N/A" => Some(None),
+        _ => match parse_time_limit(field)? {
+            TimeLimit::Seconds(limit_s) => Some(Some(limit_s)),
+            TimeLimit::None => Some(None),
+        },
+    }
+}
+
+fn moment_s(column: &str, field: &str) -> Result<Option<i64>> {
+    if ["N/A", "NONE", "Unknown"].contains(&field) {
+        return Ok(None);
+    }
+    let moment_s: i64 = field.parse().with_context(|| {
+        hinted(
+            format!("{column} is `{field}`, which is no moment in seconds of the epoch"),
+            "`SLURM_TIME_FORMAT=%s` lets `squeue` write such moments",
+        )
+    })?;
+    listed_moment(column, Some(moment_s).filter(|moment_s| *moment_s > 0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::provision::live::IdleReason;
+
+    const ROWS: &str = "\
+7|5|1|RUNNING|None|a|all|(null)|normal|2|3:00|1000|1002|1182|42|n[1-2]|x|y
+5|5|2-4%1|PENDING|JobArrayTaskLimit|a|all,other|lab|(null)|2-4|UNLIMITED|1000|N/A|N/A|41||(null)
+9|9|N/A|PENDING|Dependency|b|all|lab|(null)|1K|2-00:00:00|1001|N/A|N/A|0||(null)
+a line of a comment
+10|10|N/A|DREAMING|None|b|all|lab|(null)|1|1:00|1001|1002|1003|0|n1|(null)
+";
+
+    fn listing(rows: &str) -> Result<ReadJobs> {
+        read_queue_text(format!("{HEADS}\n{rows}").as_bytes())
+    }
+
+    #[test]
+    fn rows_are_jobs() {
+        let read = listing(ROWS).expect("read");
+        assert_eq!((read.jobs.len(), read.left_out), (3, 2));
+        let [element, array, dependent] = &read.jobs[..] else {
+            panic!("three jobs");
+        };
+        assert_eq!((element.name(), element.jobs), ("5_1".to_owned(), 1));
+        assert_eq!(
+            (element.start_s, element.end_s, element.limit_s),
+            (Some(1002), Some(1182), Some(180))
+        );
+        assert_eq!(
+            (element.comment.as_str(), element.account.as_deref()),
+            ("x|y", None)
+        );
+        assert_eq!((array.jobs, array.nodes, array.limit_s), (3, 2, None));
+        assert_eq!(array.partitions, ["all", "other"]);
+        assert_eq!((dependent.nodes, dependent.limit_s), (1024, Some(172_800)));
+        assert_eq!(dependent.idle_reason(2000), Some(IdleReason::Depends));
+    }
+
+    #[test]
+    fn what_cannot_be_read_names_the_line_and_the_column() {
+        let refusal = |rows: &str| {
+            let error = listing(rows).expect_err("refused");
+            crate::error::render(&error)
+        };
+        for (from, to, named) in [
+            ("7|5|1", "x|5|1", "line 2 of `squeue`"),
+            ("1182", "2023-03-01T12:00:00", "SLURM_TIME_FORMAT=%s"),
+            ("|2-4|", "|many|", "NODES is `many`"),
+            ("2-00:00:00", "soon", "TIME_LIMIT is `soon`"),
+            ("2-4%1", "4-2", "ARRAY_TASK_ID is `4-2`"),
+        ] {
+            let text = refusal(&ROWS.replacen(from, to, 1));
+            assert!(text.contains(named), "{named}: {text}");
+        }
+        let error = read_queue_text(b"JOBID|NAME\n").expect_err("refused");
+        assert!(crate::error::render(&error).contains("--format"));
+    }
+}

@@ -1,0 +1,11 @@
+//! What a model of waits is told of a queue at the moment of decision.
+
+mod moment_features;
+mod queue_snapshot;
+mod snapshot_series;
+
+pub use moment_features::{KnownMoment, MOST_WAIT_BY_LIMITS_S, feature_names};
+pub use queue_snapshot::{
+    CHAIN_COLUMNS, QUEUE_COLUMNS, SNAPSHOT_COLUMNS, SNAPSHOTS, chain_columns, join_snapshots,
+};
+pub use snapshot_series::SnapshotSeries;

@@ -1,0 +1,125 @@
+//! Models on windows that they know nothing of: which may be asked, and which are of use.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use anyhow::{Result, ensure};
+use serde::{Deserialize, Serialize};
+
+use super::gap_scores::PolicyScores;
+use crate::error::hinted;
+use crate::output::counted;
+use crate::provision::submission::{
+    LearnedPolicy, SubmissionPolicy as _, check_features, model_name,
+};
+use crate::provision::trace::TraceZone;
+use crate::provision::wait_model::WaitModel;
+use crate::provision::window::WindowPlan;
+
+/// What a learned policy costs, beside what it stands on. Hours of overlap that a window costs on
+/// average.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct LearnedScores {
+    /// Its name.
+    pub policy: String,
+    /// What an hour of interruption costs in hours of overlap.
+    pub cost_ratio: f64,
+    /// What it costs.
+    pub cost_h: f64,
+    /// What its base is called: the model that it stands on where that is compared, too; else the
+    /// reactive policy.
+    pub base: String,
+    /// What that costs.
+    pub base_cost_h: f64,
+}
+
+/// Refuses models that are not of the chained jobs of `plan`, or that know what comes in its windows,
+/// the first of which begins at `first_s`: what they were made from must end one window before.
+///
+/// # Errors
+/// Fails for such a model, and where two have the same name.
+pub(super) fn check_models(
+    models: &[Arc<WaitModel>],
+    plan: &WindowPlan,
+    first_s: i64,
+    zone: &TraceZone,
+) -> Result<()> {
+    let mut names = BTreeSet::new();
+    for model in models {
+        let name = model_name(model);
+        let description = model.description();
+        let (nodes, limit_min) = (description.job_nodes, description.limit_s / 60);
+        ensure!(
+            (nodes, description.limit_s) == (plan.nodes, plan.limit_s),
+            hinted(
+                format!(
+                    "the model {name} is for jobs with {} and a limit of {limit_min} minutes",
+                    counted(nodes as usize, "node")
+                ),
+                format!(
+                    "give `--job-nodes {nodes} --job-limit {limit_min}`, or learn another model"
+                )
+            )
+        );
+        check_features(model)?;
+        let earliest_s = description.learned_until_s.saturating_add(plan.workload_s);
+        let wall = jiff::Timestamp::from_second(zone.wall_s(earliest_s + 59)).unwrap_or_default();
+        ensure!(
+            first_s >= earliest_s,
+            hinted(
+                format!(
+                    "the model {name} has learned from what ends less than one window before the first one"
+                ),
+                format!(
+                    "give `--start-time {}` or later, or learn from earlier samples",
+                    wall.strftime("%Y-%m-%dT%H:%M")
+                )
+            )
+        );
+        ensure!(
+            names.insert(name.clone()),
+            hinted(
+                format!("two models are called {name}"),
+                "compare each in a validation of its own"
+            )
+        );
+    }
+    Ok(())
+}
+
+/// What each of `learned` costs beside its base, as `scores` have it.
+pub(super) fn learned_scores(
+    learned: &[LearnedPolicy],
+    scores: &[PolicyScores],
+) -> Vec<LearnedScores> {
+    let cost_h = |policy: &str, cost_ratio: f64| {
+        let found = scores.iter().find(|scores| scores.policy == policy)?;
+        Some(cost_ratio * found.all.interruption_h + found.all.overlap_h)
+    };
+    let mut all = Vec::with_capacity(learned.len());
+    for policy in learned {
+        let (name, cost_ratio) = (policy.name(), policy.cost_ratio());
+        let base = base_of(policy, learned).unwrap_or_else(|| scores[0].policy.clone());
+        all.push(LearnedScores {
+            cost_h: cost_h(&name, cost_ratio).unwrap_or(0.0),
+            base_cost_h: cost_h(&base, cost_ratio).unwrap_or(0.0),
+            policy: name,
+            cost_ratio,
+            base,
+        });
+    }
+    all
+}
+
+/// The policy of the model that `policy` stands on, if that is among `learned`.
+fn base_of(policy: &LearnedPolicy, learned: &[LearnedPolicy]) -> Option<String> {
+    let kind = policy.model.description().base?;
+    let is_base = |other: &&LearnedPolicy| {
+        let description = other.model.description();
+        description.kind == kind && description.base.is_none()
+    };
+    let apart = |other: &LearnedPolicy| (other.cost_ratio() - policy.cost_ratio()).abs();
+    let bases = learned.iter().filter(is_base);
+    let nearest = bases.min_by(|a, b| apart(a).total_cmp(&apart(b)))?;
+    Some(nearest.name())
+}

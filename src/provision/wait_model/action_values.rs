@@ -1,0 +1,185 @@
+//! The values of submitting now and of going on, learned by deep Q-learning (Mnih et al. 2015) with
+//! a replay memory and a target network.
+//!
+//! It is optimal stopping: the samples know what a submission in each row costs, and going on costs
+//! nothing but leads to the next row. So the memory has both actions of each row, and no simulator
+//! plays. Nothing is discounted: an episode ends, and an interruption costs the same whenever it is.
+
+use anyhow::Result;
+
+use super::column_scales::ColumnScales;
+use super::episodes::Episode;
+use super::learning_state::LearningEpoch;
+use super::network_training::{LearningSettings, LearningStep, LearningTask, LearningWatch, learn};
+use super::scaled_network::{NetworkScales, ScaledNetwork};
+use super::submission_replay::{gap_cost_h, gap_h, replayed_gaps_h};
+use crate::models::Device;
+use crate::models::series::{
+    BatchGradient, FrozenNetwork, NetworkSize, SeriesDesign, SeriesKind, SeriesNetwork,
+};
+use crate::provision::quantile::mean;
+use crate::provision::samples::WaitSamples;
+
+/// After so many steps the target network is that of now.
+const REFRESH_STEPS: u64 = 100;
+
+/// The places of the actions among the outputs.
+const GO_ON: usize = 0;
+const SUBMIT: usize = 1;
+
+/// The two values, hours of cost below 0.
+#[derive(Debug)]
+pub(super) struct ActionValues {
+    pub(super) network: ScaledNetwork,
+}
+
+impl ActionValues {
+    /// Whether submitting is worth at least as much as going on.
+    pub(super) fn submits(&self, features: &[f32], left_s: i64) -> Result<bool> {
+        let values = self.network.outputs(&network_input(features, left_s))?;
+        Ok(values[SUBMIT] >= values[GO_ON])
+    }
+}
+
+/// What the network is told: the features, and how many hours the predecessor has left.
+fn network_input(features: &[f32], left_s: i64) -> Vec<f32> {
+    let mut input = features.to_vec();
+    input.push(left_s as f32 / 3600.0);
+    input
+}
+
+/// The memory: what is known of each row in which it can be decided.
+struct ReplayMemory<'a> {
+    samples: &'a WaitSamples,
+    scales: NetworkScales,
+    cost_ratio: f64,
+}
+
+impl ReplayMemory<'_> {
+    fn input(&self, row: usize) -> Vec<f32> {
+        let mut input = network_input(self.samples.features(row), self.samples.left_s[row]);
+        self.scales.inputs.normalise(&mut input);
+        input
+    }
+
+    /// The value of a submission, normalised.
+    fn submission_value(&self, row: usize) -> f32 {
+        let mut value = [value_h(self.samples, row, self.cost_ratio)];
+        self.scales.target.normalise(&mut value);
+        value[0]
+    }
+
+    /// The value of going on from `row`: at the predecessor's end the successor is submitted anyway.
+    fn continuation_value(&self, row: usize, earlier: &FrozenNetwork) -> Result<f32> {
+        let next = row + 1;
+        if self.samples.left_s[next] == 0 {
+            return Ok(self.submission_value(next));
+        }
+        let values = earlier.outputs(&self.input(next))?;
+        Ok(values[GO_ON].max(values[SUBMIT]))
+    }
+
+    /// The gradient of the loss of a batch: of how far both values are from what they lead to.
+    fn gradient(&self, step: &LearningStep<'_>) -> Result<BatchGradient> {
+        let inputs: Vec<Vec<f32>> = step.rows.iter().map(|row| self.input(*row)).collect();
+        let mut targets = Vec::with_capacity(inputs.len());
+        for row in step.rows {
+            let go_on = match step.earlier {
+                Some(earlier) => self.continuation_value(*row, earlier)?,
+                None => self.submission_value(*row),
+            };
+            targets.push([go_on, self.submission_value(*row)]);
+        }
+        let slices: Vec<&[f32]> = inputs.iter().map(Vec::as_slice).collect();
+        step.network
+            .gradient(&slices, None, &|place, outputs, slopes| {
+                huber_slopes(outputs, &targets[place], slopes)
+            })
+    }
+
+    /// The mean cost of `episodes`, hours.
+    fn cost_h(&self, episodes: &[Episode], network: &FrozenNetwork) -> Result<f64> {
+        let submits = |row: usize| {
+            let values = network.outputs(&self.input(row));
+            values.is_ok_and(|values| values[SUBMIT] >= values[GO_ON])
+        };
+        let gaps_h = replayed_gaps_h(self.samples, episodes, submits);
+        let costs_h = gaps_h
+            .iter()
+            .map(|gap_h| gap_cost_h(self.cost_ratio, *gap_h));
+        Ok(mean(&costs_h.collect::<Vec<f64>>()))
+    }
+}
+
+/// What a submission in `row` is worth, hours.
+fn value_h(samples: &WaitSamples, row: usize, cost_ratio: f64) -> f32 {
+    -gap_cost_h(cost_ratio, gap_h(samples, row)) as f32
+}
+
+/// Huber's loss: squared near the target, so that values settle, and straight far from it.
+fn huber_slopes(outputs: &[f32], targets: &[f32], slopes: &mut [f32]) -> f64 {
+    let mut sum = 0.0;
+    for ((output, target), slope) in outputs.iter().zip(targets).zip(slopes) {
+        let error = output - target;
+        *slope = error.clamp(-1.0, 1.0);
+        let size = f64::from(error.abs());
+        sum += if size <= 1.0 {
+            0.5 * size * size
+        } else {
+            size - 0.5
+        };
+    }
+    sum
+}
+
+/// Learns from the episodes `learned`; the epoch remains whose decisions cost least on `held_back`.
+///
+/// # Errors
+/// As [`learn`].
+pub(super) fn learn_action_values(
+    samples: &WaitSamples,
+    (learned, held_back): (&[Episode], &[Episode]),
+    cost_ratio: f64,
+    (settings, size, device): (&LearningSettings, NetworkSize, &Device),
+    watch: &LearningWatch<'_>,
+) -> Result<(ActionValues, Vec<LearningEpoch>)> {
+    let mut rows = Vec::new();
+    for episode in learned {
+        // In the last row there is nothing to decide.
+        rows.extend(episode.running..episode.rows.end - 1);
+    }
+    let columns = samples.description.feature_names.len() + 1;
+    let inputs = rows
+        .iter()
+        .map(|row| network_input(samples.features(*row), samples.left_s[*row]));
+    let values = rows
+        .iter()
+        .map(|row| vec![value_h(samples, *row, cost_ratio)]);
+    let memory = ReplayMemory {
+        samples,
+        scales: NetworkScales {
+            inputs: ColumnScales::of(columns, inputs),
+            target: ColumnScales::of(1, values),
+        },
+        cost_ratio,
+    };
+
+    let design = SeriesDesign {
+        kind: SeriesKind::Dense,
+        size,
+        frames: 1,
+        columns,
+        outputs: 2,
+    };
+    let task = LearningTask {
+        rows: &rows,
+        gradient: &|step: &LearningStep<'_>| memory.gradient(step),
+        judge: &|network: &FrozenNetwork| memory.cost_h(held_back, network),
+        refresh_steps: Some(REFRESH_STEPS),
+        settings,
+    };
+    let network = SeriesNetwork::new(design, settings.seed, device)?;
+    let (history, weights) = learn(&task, network, watch)?;
+    let network = ScaledNetwork::new(design, memory.scales, &weights)?;
+    Ok((ActionValues { network }, history))
+}

@@ -1,0 +1,170 @@
+//! Samples by window: a window is an episode, and the last of them are held back to judge by.
+
+use std::ops::Range;
+
+use anyhow::{Result, ensure};
+
+use crate::error::hinted;
+use crate::output::counted;
+use crate::provision::samples::WaitSamples;
+
+/// One of so many windows is held back: the last ones.
+const HELD_BACK: usize = 5;
+
+/// So many windows there must be at least to learn from, and to judge by.
+const FEWEST_EPISODES: usize = 2;
+
+/// The rows of a window, by moment. The last one is at the predecessor's end.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Episode {
+    /// All of them.
+    pub(super) rows: Range<usize>,
+    /// From which of them on the predecessor runs: before, nobody knows how long it has left.
+    pub(super) running: usize,
+    /// The first moment, epoch seconds.
+    begin_s: i64,
+    /// When the last of the successors has started.
+    known_s: i64,
+}
+
+impl Episode {
+    /// The rows in which it can be decided whether to submit.
+    pub(super) fn decisions(&self) -> Range<usize> {
+        self.running..self.rows.end
+    }
+}
+
+/// Windows to learn from, and later ones to judge by.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct EpisodeSplit {
+    pub(super) learned: Vec<Episode>,
+    pub(super) held_back: Vec<Episode>,
+    /// Windows between, whose successors may start after the first window that is held back begins.
+    pub(super) between: usize,
+}
+
+impl EpisodeSplit {
+    /// Splits `samples` by time. Between the two parts lies a gap as long as the longest window.
+    ///
+    /// # Errors
+    /// Fails where there are too few windows.
+    pub(super) fn new(samples: &WaitSamples) -> Result<EpisodeSplit> {
+        let mut episodes = episodes(samples);
+        let count = episodes.len();
+        let held_back = episodes.split_off(count - count / HELD_BACK);
+        let longest_s = episodes.iter().chain(&held_back);
+        let longest_s = longest_s
+            .map(|episode| episode.known_s - episode.begin_s)
+            .max();
+        let before_s = held_back.first().map_or(0, |first| first.begin_s) - longest_s.unwrap_or(0);
+
+        let is_before = |episode: &Episode| episode.begin_s <= before_s;
+        let (learned, between): (Vec<Episode>, Vec<Episode>) =
+            episodes.into_iter().partition(is_before);
+        ensure!(
+            learned.len() >= FEWEST_EPISODES && held_back.len() >= FEWEST_EPISODES,
+            hinted(
+                format!(
+                    "the samples have {}: {} to judge by, and {} that begin as long before as a window lasts",
+                    counted(count, "window"),
+                    held_back.len(),
+                    learned.len()
+                ),
+                "make samples with an earlier `--start-time`, or with a smaller `--interval`"
+            )
+        );
+        Ok(EpisodeSplit {
+            learned,
+            held_back,
+            between: between.len(),
+        })
+    }
+
+    /// The rows of all windows to learn from.
+    pub(super) fn learned_rows(&self) -> Vec<usize> {
+        rows(&self.learned)
+    }
+
+    /// The rows of all windows to judge by.
+    pub(super) fn held_back_rows(&self) -> Vec<usize> {
+        rows(&self.held_back)
+    }
+}
+
+fn rows(episodes: &[Episode]) -> Vec<usize> {
+    episodes
+        .iter()
+        .flat_map(|episode| episode.rows.clone())
+        .collect()
+}
+
+/// The windows of `samples`, by time.
+fn episodes(samples: &WaitSamples) -> Vec<Episode> {
+    let mut episodes = Vec::new();
+    let mut begin = 0;
+    for end in 1..=samples.len() {
+        if end == samples.len() || samples.window[end] != samples.window[begin] {
+            episodes.push(episode(samples, begin..end));
+            begin = end;
+        }
+    }
+    episodes.sort_by_key(|episode| episode.begin_s);
+    episodes
+}
+
+fn episode(samples: &WaitSamples, rows: Range<usize>) -> Episode {
+    let length_s = samples.description.length_s;
+    let last = rows.end - 1;
+    let running = rows.clone().find(|row| samples.left_s[*row] <= length_s);
+    let known_s = rows
+        .clone()
+        .map(|row| samples.moment_s[row] + samples.wait_s[row]);
+    Episode {
+        running: running.unwrap_or(last),
+        begin_s: samples.moment_s[rows.start],
+        known_s: known_s.max().unwrap_or(0),
+        rows,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::provision::wait_model::sample_checks::queue_samples;
+
+    #[test]
+    fn the_last_windows_are_held_back_with_a_gap() {
+        let samples = queue_samples(40, 1);
+        let split = EpisodeSplit::new(&samples).expect("a split");
+        assert_eq!(split.held_back.len(), 8);
+        assert!(split.between > 0);
+        assert_eq!(split.learned.len() + split.between, 32);
+
+        let first_s = split.held_back[0].begin_s;
+        for episode in &split.learned {
+            assert!(episode.known_s <= first_s);
+            assert_eq!(samples.left_s[episode.rows.end - 1], 0);
+            let before = episode.rows.start..episode.running;
+            assert!(
+                before
+                    .clone()
+                    .all(|row| samples.left_s[row] > samples.description.length_s)
+            );
+            assert!(!before.is_empty(), "its first probe comes before it runs");
+        }
+        let rows = split.learned_rows();
+        assert!(rows.is_sorted() && split.held_back_rows()[0] > rows[rows.len() - 1]);
+    }
+
+    #[test]
+    fn too_few_windows_are_refused() {
+        let error = EpisodeSplit::new(&queue_samples(9, 1)).expect_err("too few");
+        assert!(
+            error
+                .to_string()
+                .contains("the samples have 9 windows: 1 to judge by"),
+            "{error}"
+        );
+        assert!(EpisodeSplit::new(&queue_samples(0, 1)).is_err());
+    }
+}

@@ -1,0 +1,338 @@
+//! A head on a model that stays as it is: the gaps that it expects → whether to submit, learned by
+//! the policy gradient (REINFORCE, Williams 1992) as published: an episode is a window, its reward
+//! comes at its end.
+
+use std::ops::ControlFlow;
+
+use anyhow::{Result, ensure};
+use rand::Rng as _;
+use serde::{Deserialize, Serialize};
+
+use super::learning_state::LearningEpoch;
+use super::network_training::LearningUpdate;
+use super::submission_replay::gap_cost_h;
+use crate::models::AlignedFloats;
+use crate::provision::quantile::mean;
+use crate::training::{Adam, AdamSettings, TrainingStopped};
+
+/// No simulator plays the episodes, so there are more epochs than the published 60: one step each.
+const EPOCHS: usize = 600;
+
+/// The published settings.
+const EPOCH_EPISODES: usize = 32;
+const LEARNING_RATE: f64 = 1e-2;
+/// What a reward counts one step earlier.
+const DISCOUNT: f64 = 0.99;
+const ENTROPY_WEIGHT: f64 = 0.1;
+/// Rewards are in minutes.
+const REWARD_OF_HOUR: f64 = -60.0;
+
+/// Parameters come in whole vectors of so many.
+const LANES: usize = 8;
+
+/// A linear layer from `k` expected gaps, hours, to the logits of going on and of submitting.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(super) struct PolicyHead {
+    /// `[2, k]`.
+    weights: Vec<f32>,
+    /// `[2]`.
+    biases: Vec<f32>,
+}
+
+/// A window as the head sees it, moment by moment.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct HeadEpisode {
+    /// What the base expects of a submission, hours, `[rows][k]`.
+    pub(super) expected_h: Vec<Vec<f64>>,
+    /// What comes of it, hours, `[rows]`.
+    pub(super) gaps_h: Vec<f64>,
+}
+
+/// A moment at which it was decided.
+struct HeadDecision<'a> {
+    expected_h: &'a [f64],
+    /// How likely it was to submit.
+    submits: f64,
+    has_submitted: bool,
+    /// How much better than the average the rest of the episode was.
+    advantage: f64,
+}
+
+impl PolicyHead {
+    /// A head of `k` inputs that prefers nothing.
+    fn new(k: usize) -> PolicyHead {
+        PolicyHead {
+            weights: vec![0.0; 2 * k],
+            biases: vec![0.0; 2],
+        }
+    }
+
+    /// How many parameters it has.
+    pub(super) fn parameter_count(&self) -> usize {
+        self.weights.len() + self.biases.len()
+    }
+
+    /// # Errors
+    /// Fails where the head does not fit on a base with `k` outputs.
+    pub(super) fn check(&self, k: usize) -> Result<()> {
+        ensure!(
+            self.weights.len() == 2 * k && self.biases.len() == 2,
+            "the head has {} weights for {k} inputs",
+            self.weights.len()
+        );
+        Ok(())
+    }
+
+    /// Whether to submit where the base expects these gaps, hours: what is more likely.
+    pub(super) fn submits(&self, expected_h: &[f64]) -> bool {
+        self.submission_probability(expected_h) > 0.5
+    }
+
+    fn submission_probability(&self, expected_h: &[f64]) -> f64 {
+        let k = expected_h.len();
+        let logit = |action: usize| {
+            let weights = &self.weights[action * k..][..k];
+            let products = weights.iter().zip(expected_h);
+            let sum: f64 = products.map(|(weight, x)| f64::from(*weight) * x).sum();
+            sum + f64::from(self.biases[action])
+        };
+        1.0 / (1.0 + (logit(0) - logit(1)).exp())
+    }
+
+    /// The mean cost of `episodes`, hours.
+    fn cost_h(&self, episodes: &[HeadEpisode], cost_ratio: f64) -> f64 {
+        let mut costs_h = Vec::with_capacity(episodes.len());
+        for episode in episodes {
+            let last = episode.gaps_h.len() - 1;
+            let chosen = (0..last).find(|row| self.submits(&episode.expected_h[*row]));
+            costs_h.push(gap_cost_h(
+                cost_ratio,
+                episode.gaps_h[chosen.unwrap_or(last)],
+            ));
+        }
+        mean(&costs_h)
+    }
+
+    /// Goes through an episode by chance; returns what was decided, and the reward.
+    fn play<'a>(
+        &self,
+        episode: &'a HeadEpisode,
+        cost_ratio: f64,
+        random: &mut impl rand::Rng,
+    ) -> (Vec<HeadDecision<'a>>, f64) {
+        let last = episode.gaps_h.len() - 1;
+        let mut decisions = Vec::new();
+        let mut chosen = last;
+        for (row, expected_h) in episode.expected_h[..last].iter().enumerate() {
+            let submits = self.submission_probability(expected_h);
+            let has_submitted = random.random::<f64>() < submits;
+            decisions.push(HeadDecision {
+                expected_h,
+                submits,
+                has_submitted,
+                advantage: 0.0,
+            });
+            if has_submitted {
+                chosen = row;
+                break;
+            }
+        }
+        let reward = REWARD_OF_HOUR * gap_cost_h(cost_ratio, episode.gaps_h[chosen]);
+        (decisions, reward)
+    }
+
+    /// Moves the parameters along what was learned from some episodes.
+    fn step(&mut self, decisions: &[HeadDecision<'_>], adam: &mut Adam) {
+        let k = self.weights.len() / 2;
+        let mut gradient = AlignedFloats::zeros(adam.first.len());
+        let share = 1.0 / decisions.len().max(1) as f64;
+        for decision in decisions {
+            let slope = (share * decision.slope()) as f32;
+            for (place, x) in decision.expected_h.iter().enumerate() {
+                gradient[place] -= slope * *x as f32;
+                gradient[k + place] += slope * *x as f32;
+            }
+            gradient[2 * k] -= slope;
+            gradient[2 * k + 1] += slope;
+        }
+
+        let mut parameters = AlignedFloats::zeros(adam.first.len());
+        parameters[..2 * k].copy_from_slice(&self.weights);
+        parameters[2 * k..2 * k + 2].copy_from_slice(&self.biases);
+        let settings = AdamSettings {
+            learning_rate: LEARNING_RATE,
+            weight_decay: 0.0,
+            clip_grad_norm: 0.0,
+        };
+        adam.step(&mut parameters, &gradient, &settings);
+        self.weights.copy_from_slice(&parameters[..2 * k]);
+        self.biases.copy_from_slice(&parameters[2 * k..2 * k + 2]);
+    }
+}
+
+impl HeadDecision<'_> {
+    /// The derivative of the loss by the logit of submitting; by that of going on it is the negative.
+    fn slope(&self) -> f64 {
+        let taken = if self.has_submitted { 1.0 } else { 0.0 };
+        let of_reward = -self.advantage * (taken - self.submits);
+        // The entropy of a coin falls by p (1 - p) ln(p / (1 - p)) along its logit.
+        let spread = self.submits * (1.0 - self.submits);
+        let odds = self.submits.max(1e-12) / (1.0 - self.submits).max(1e-12);
+        of_reward + ENTROPY_WEIGHT * spread * odds.ln()
+    }
+}
+
+/// Learns a head from `episodes`; of all epochs that one remains whose decisions cost least on them.
+///
+/// # Errors
+/// Fails with [`TrainingStopped`] when `listener` wants no more.
+pub(super) fn learn_head(
+    episodes: &[HeadEpisode],
+    cost_ratio: f64,
+    seed: u64,
+    listener: &dyn Fn(LearningUpdate<'_>) -> ControlFlow<()>,
+) -> Result<(PolicyHead, Vec<LearningEpoch>)> {
+    let k = episodes
+        .first()
+        .map_or(0, |episode| episode.expected_h[0].len());
+    let mut head = PolicyHead::new(k);
+    let mut adam = Adam::new(head.parameter_count().next_multiple_of(LANES));
+    let mut best = head.clone();
+    let mut best_cost_h = f64::INFINITY;
+    let mut history = Vec::with_capacity(EPOCHS);
+
+    for number in 1..=EPOCHS {
+        let reward = learn_epoch(&mut head, &mut adam, episodes, cost_ratio, (seed, number));
+        let cost_h = head.cost_h(episodes, cost_ratio);
+        let is_best = cost_h < best_cost_h;
+        if is_best {
+            best_cost_h = cost_h;
+            best = head.clone();
+        }
+        history.push(LearningEpoch {
+            epoch: number,
+            train_loss: reward / REWARD_OF_HOUR,
+            judged_loss: cost_h,
+            is_best,
+        });
+        let update = LearningUpdate::Batch {
+            epoch: number,
+            epochs: EPOCHS,
+            batch: 1,
+            batches: 1,
+        };
+        if listener(update).is_break() {
+            let stopped = TrainingStopped {
+                epoch: number,
+                batch: 1,
+                batches: 1,
+            };
+            return Err(stopped.into());
+        }
+    }
+    Ok((best, history))
+}
+
+/// Learns from some episodes, drawn by seed and epoch; returns their mean reward.
+fn learn_epoch(
+    head: &mut PolicyHead,
+    adam: &mut Adam,
+    episodes: &[HeadEpisode],
+    cost_ratio: f64,
+    (seed, epoch): (u64, usize),
+) -> f64 {
+    let mut random = crate::seed::generator(seed, "policy gradient", &[epoch as i64]);
+    let mut played = Vec::with_capacity(EPOCH_EPISODES);
+    for _ in 0..EPOCH_EPISODES {
+        let episode = &episodes[random.random_range(0..episodes.len())];
+        played.push(head.play(episode, cost_ratio, &mut random));
+    }
+
+    let rewards: Vec<f64> = played.iter().map(|(_, reward)| *reward).collect();
+    let usual = mean(&rewards);
+    let mut decisions = Vec::new();
+    for (of_episode, reward) in played {
+        let mut advantage = reward - usual;
+        for decision in of_episode.into_iter().rev() {
+            decisions.push(HeadDecision {
+                advantage,
+                ..decision
+            });
+            advantage *= DISCOUNT;
+        }
+    }
+    head.step(&decisions, adam);
+    usual
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The base is right but for five hours, which a head of a bias and a weight can mend.
+    fn episodes() -> Vec<HeadEpisode> {
+        let mut random = crate::seed::generator(2, "episodes", &[]);
+        let mut episodes = Vec::new();
+        for _ in 0..60 {
+            let wait_h: f64 = random.random_range(1.0..8.0);
+            let mut gaps_h: Vec<f64> = (0..12).map(|row| wait_h - (22 - 2 * row) as f64).collect();
+            let expected_h = gaps_h.iter().map(|gap_h| vec![gap_h - 5.0]).collect();
+            gaps_h[11] = wait_h;
+            episodes.push(HeadEpisode { expected_h, gaps_h });
+        }
+        episodes
+    }
+
+    #[test]
+    fn a_head_mends_what_its_base_has_wrong() {
+        let episodes = episodes();
+        let go_on = |_: LearningUpdate<'_>| ControlFlow::Continue(());
+        let (head, history) = learn_head(&episodes, 1.0, 1, &go_on).expect("a head");
+        assert_eq!(head.parameter_count(), 4);
+        let base = PolicyHead {
+            weights: vec![0.0, 1.0],
+            biases: vec![0.0, 0.0],
+        };
+        let [learned_h, base_h] = [&head, &base].map(|head| head.cost_h(&episodes, 1.0));
+        assert!(learned_h < 0.7 * base_h, "{learned_h} instead of {base_h}");
+        let least = history.iter().map(|epoch| epoch.judged_loss);
+        assert_eq!(least.fold(f64::INFINITY, f64::min), learned_h);
+
+        let again = learn_head(&episodes, 1.0, 1, &go_on).expect("a head");
+        assert_eq!(again.0, head);
+        let stop = |_: LearningUpdate<'_>| ControlFlow::Break(());
+        let error = learn_head(&episodes, 1.0, 1, &stop).expect_err("stopped");
+        assert!(error.downcast_ref::<TrainingStopped>().is_some());
+    }
+
+    /// The published sizes: on a transformer, and on the ten networks of a mixture.
+    #[test]
+    fn heads_have_the_published_number_of_parameters() {
+        assert_eq!(
+            [1, 10].map(|k| PolicyHead::new(k).parameter_count()),
+            [4, 22]
+        );
+        assert!(PolicyHead::new(3).check(2).is_err());
+    }
+
+    #[test]
+    fn slopes_are_derivatives() {
+        let loss = |logit: f64, has_submitted: bool, advantage: f64| {
+            let p = 1.0 / (1.0 + (-logit).exp());
+            let taken = if has_submitted { p } else { 1.0 - p };
+            let entropy = -p * p.ln() - (1.0 - p) * (1.0 - p).ln();
+            -advantage * taken.ln() - ENTROPY_WEIGHT * entropy
+        };
+        for (logit, has_submitted, advantage) in [(0.3f64, true, 2.0), (-1.2, false, -3.0)] {
+            let decision = HeadDecision {
+                expected_h: &[],
+                submits: 1.0 / (1.0 + (-logit).exp()),
+                has_submitted,
+                advantage,
+            };
+            let [above, below] = [1e-6, -1e-6].map(|by| loss(logit + by, has_submitted, advantage));
+            let slope = (above - below) / 2e-6;
+            assert!((slope - decision.slope()).abs() < 1e-6, "{slope}");
+        }
+    }
+}

@@ -1,0 +1,705 @@
+//! Samples and settings → a model in a directory.
+
+use std::ops::ControlFlow;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, bail, ensure};
+use rayon::prelude::*;
+use serde::Serialize;
+
+use super::action_values::learn_action_values;
+use super::episodes::EpisodeSplit;
+use super::held_back_scores::{JudgedModel, held_back_scores};
+use super::learned_model::LearnedModel;
+use super::learning_state::LearningEpoch;
+use super::network_training::{LearningSettings, LearningUpdate, LearningWatch};
+use super::policy_head::{HeadEpisode, learn_head};
+use super::sample_checks::check_samples;
+use super::submission_replay::gap_h;
+use super::wait_estimator::{EstimatorTask, MomentInputs, WaitEstimator};
+use super::wait_model_store::{
+    PlaceState, WAIT_MODEL_FORMAT, WaitModel, WaitModelDescription, WaitModelSummary,
+    prepare_place, read_summary, write_model,
+};
+use crate::config::{WaitModelConfig, WaitModelName, WaitModelSize, WaitModelTarget};
+use crate::error::hinted;
+use crate::files::LockedDirectory;
+use crate::manifest;
+use crate::models::Device;
+use crate::models::series::{NetworkSize, SeriesKind};
+use crate::provision::quantile::cost_quantile;
+use crate::provision::samples::WaitSamples;
+
+/// The learning rates of networks where none is given.
+const SMALL_LEARNING_RATE: f64 = 1e-3;
+const PUBLISHED_LEARNING_RATE: f64 = 1e-4;
+
+/// What is learned, and how.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct WaitModelSettings {
+    /// The keys `provision.model`.
+    pub model: WaitModelConfig,
+    /// What an hour of interruption costs in hours of overlap.
+    pub cost_ratios: Vec<f64>,
+    /// The most epochs of a network.
+    pub epochs: usize,
+    /// A network ends after so many epochs without improvement.
+    pub earlystop_threshold: usize,
+    /// What is no improvement.
+    pub earlystop_min_delta: f64,
+    /// Every random choice follows from it.
+    pub seed: u64,
+}
+
+/// A training.
+pub struct WaitTrainingTask<'a> {
+    /// What is learned from.
+    pub samples: &'a WaitSamples,
+    /// What the model is to stand on.
+    pub base: Option<&'a WaitModel>,
+    /// How.
+    pub settings: &'a WaitModelSettings,
+    /// What networks learn on.
+    pub device: &'a Device,
+    /// The directory of the model.
+    pub out: &'a Path,
+    /// Whether another model there is replaced.
+    pub overwrite: bool,
+    /// How often a checkpoint is written within an epoch.
+    pub checkpoint_interval: Duration,
+    /// Hears of each batch and epoch, and may stop the training after a batch.
+    pub listener: &'a (dyn Fn(LearningUpdate<'_>) -> ControlFlow<()> + Sync),
+}
+
+/// A training that came to an end.
+#[derive(Debug)]
+pub struct TrainedWaitModel {
+    /// What came of it.
+    pub summary: WaitModelSummary,
+    /// Whether the model had been there before.
+    pub is_old: bool,
+}
+
+/// Trains, and leaves the model in its directory, the manifest last. The same samples, settings and
+/// base leave the same bytes, whatever the number of threads, and wherever a training was stopped or
+/// killed before it was started again.
+///
+/// # Errors
+/// Fails for samples that nothing can be learned from, for a base that does not fit, where the
+/// directory holds something else, with [`crate::training::NonFiniteLoss`], and when the listener stops
+/// it with [`crate::training::TrainingStopped`] or [`crate::pipelines::FitStopped`].
+pub fn train_wait_model(task: &WaitTrainingTask<'_>) -> Result<TrainedWaitModel> {
+    let base_key = task.base.map(|base| &base.description().key);
+    let key = manifest::key(&(
+        &task.samples.key,
+        task.settings,
+        base_key,
+        (WAIT_MODEL_FORMAT.version, env!("CARGO_PKG_VERSION")),
+    ))?;
+    task.check_base()?;
+    let lock = LockedDirectory::new(task.out)?;
+    let is_old = prepare_place(task.out, &key, task.overwrite)? == PlaceState::Done;
+    if !is_old {
+        task.train(&key)?;
+    }
+    drop(lock);
+    Ok(TrainedWaitModel {
+        summary: read_summary(task.out)?,
+        is_old,
+    })
+}
+
+impl WaitTrainingTask<'_> {
+    /// Refuses a base that is missing, wanted by nobody, or of other jobs.
+    fn check_base(&self) -> Result<()> {
+        let name = self.settings.model.name;
+        let Some(base) = self.base else {
+            ensure!(
+                name != WaitModelName::PolicyGradient,
+                hinted(
+                    "`policy_gradient` learns a head for a model, and none is given",
+                    "train one first, such as a transformer, and give it to `--base MODEL`"
+                )
+            );
+            return Ok(());
+        };
+        ensure!(
+            name == WaitModelName::PolicyGradient,
+            hinted(
+                format!("`{name}` stands on no other model"),
+                "leave out `--base`, or give `--model policy_gradient`"
+            )
+        );
+        let found = base.description();
+        ensure!(
+            matches!(base.learned, LearnedModel::Estimator(_)),
+            hinted(
+                format!("the base is a `{}`, which decides by itself", found.kind),
+                "give a model that says waits or rewards"
+            )
+        );
+        let samples = &self.samples.description;
+        if (found.job_nodes, found.limit_s) != (samples.job_nodes, samples.limit_s)
+            || found.feature_names != samples.feature_names
+        {
+            bail!(hinted(
+                format!(
+                    "the base is for jobs of {} nodes and {} hours, and the samples are of {} and {}, or have other features",
+                    found.job_nodes,
+                    found.limit_s as f64 / 3600.0,
+                    samples.job_nodes,
+                    samples.limit_s as f64 / 3600.0
+                ),
+                "train a base on these samples"
+            ));
+        }
+        Ok(())
+    }
+
+    fn train(&self, key: &str) -> Result<()> {
+        let split = EpisodeSplit::new(self.samples)?;
+        check_samples(self.samples, &split)?;
+        let watch = LearningWatch {
+            dir: self.out,
+            key,
+            interval: self.checkpoint_interval,
+            listener: self.listener,
+        };
+        let (learned, epochs) = self.learn(&split, &watch)?;
+
+        let description = self.description(&learned);
+        let held_back = self.held_back(&split, &description, &learned)?;
+        let summary = WaitModelSummary {
+            parameters: learned.parameter_count(),
+            learned_windows: split.learned.len(),
+            left_out_windows: split.between,
+            held_back_windows: split.held_back.len(),
+            epochs,
+            held_back,
+            description,
+        };
+        write_model(self.out, key, &learned, summary)
+    }
+
+    fn learn(
+        &self,
+        split: &EpisodeSplit,
+        watch: &LearningWatch<'_>,
+    ) -> Result<(LearnedModel, Vec<LearningEpoch>)> {
+        let WaitModelSettings {
+            model, cost_ratios, ..
+        } = self.settings;
+        let quantiles: Vec<f64> = cost_ratios
+            .iter()
+            .map(|ratio| cost_quantile(*ratio))
+            .collect();
+        let estimator = EstimatorTask {
+            samples: self.samples,
+            split,
+            target: model.target,
+            quantiles: &quantiles,
+        };
+        let settings = self.learning_settings();
+        let size = network_size(model.size);
+        let kind = match model.name {
+            WaitModelName::PolicyGradient => return self.learn_head(split),
+            WaitModelName::Dqn => {
+                let episodes = (&split.learned[..], &split.held_back[..]);
+                let network = (&settings, size, self.device);
+                let learned =
+                    learn_action_values(self.samples, episodes, cost_ratios[0], network, watch)?;
+                return Ok((LearnedModel::Values(learned.0), learned.1));
+            }
+            WaitModelName::Transformer => SeriesKind::Transformer,
+            WaitModelName::Moe => SeriesKind::Mixture,
+            WaitModelName::Convolution => SeriesKind::Convolution,
+            WaitModelName::Lstm => SeriesKind::Recurrence,
+            WaitModelName::Xgb | WaitModelName::Rf | WaitModelName::Nn => {
+                let (name, given) = (model.name, &model.parameters);
+                let stop = || (self.listener)(LearningUpdate::Fit).is_break();
+                let learned = estimator.learn_pipelines(name, given, settings.seed, &stop)?;
+                return Ok((LearnedModel::Estimator(Arc::new(learned)), Vec::new()));
+            }
+        };
+        let network = (&settings, self.device);
+        let (learned, epochs) = estimator.learn_network((kind, size), network, watch)?;
+        Ok((LearnedModel::Estimator(Arc::new(learned)), epochs))
+    }
+
+    fn learning_settings(&self) -> LearningSettings {
+        let WaitModelSettings { model, .. } = self.settings;
+        let usual_rate = match model.size {
+            WaitModelSize::Small => SMALL_LEARNING_RATE,
+            WaitModelSize::Published => PUBLISHED_LEARNING_RATE,
+        };
+        LearningSettings {
+            epochs: self.settings.epochs,
+            earlystop_threshold: self.settings.earlystop_threshold,
+            earlystop_min_delta: self.settings.earlystop_min_delta,
+            learning_rate: model.learning_rate.unwrap_or(usual_rate),
+            batch_size: model.batch_size,
+            seed: self.settings.seed,
+        }
+    }
+
+    /// Learns the head alone: what its base says stays as it is.
+    fn learn_head(&self, split: &EpisodeSplit) -> Result<(LearnedModel, Vec<LearningEpoch>)> {
+        let base = self.base.context("a head needs a base")?;
+        let LearnedModel::Estimator(estimator) = &base.learned else {
+            bail!("a head needs a base that says waits or rewards");
+        };
+        let mut episodes = Vec::with_capacity(split.learned.len());
+        for episode in &split.learned {
+            let rows = episode.decisions();
+            let expected_h = rows.clone().into_par_iter();
+            let expected_h = expected_h.map(|row| self.expected_gaps_h(estimator, row));
+            episodes.push(HeadEpisode {
+                expected_h: expected_h.collect::<Result<Vec<Vec<f64>>>>()?,
+                gaps_h: rows.map(|row| gap_h(self.samples, row)).collect(),
+            });
+        }
+        let (cost_ratio, seed) = (self.settings.cost_ratios[0], self.settings.seed);
+        let (head, epochs) = learn_head(&episodes, cost_ratio, seed, self.listener)?;
+        let learned = LearnedModel::Head {
+            base: Arc::clone(estimator),
+            head,
+        };
+        Ok((learned, epochs))
+    }
+
+    fn expected_gaps_h(&self, estimator: &WaitEstimator, row: usize) -> Result<Vec<f64>> {
+        let snapshots = self.samples.snapshots(row);
+        estimator.expected_gaps_h(MomentInputs {
+            features: self.samples.features(row),
+            snapshots: &snapshots,
+            left_s: self.samples.left_s[row],
+        })
+    }
+
+    fn description(&self, learned: &LearnedModel) -> WaitModelDescription {
+        let WaitModelSettings {
+            model, cost_ratios, ..
+        } = self.settings;
+        let samples = &self.samples.description;
+        let base = self.base.map(WaitModel::description);
+        let says_waits =
+            matches!(learned, LearnedModel::Estimator(_)) && model.target == WaitModelTarget::Wait;
+        // The published reward weighs both alike; a decision is learned for one ratio.
+        let cost_ratios = match learned {
+            LearnedModel::Estimator(_) if says_waits => cost_ratios.clone(),
+            LearnedModel::Estimator(_) => vec![1.0],
+            LearnedModel::Head { .. } | LearnedModel::Values(_) => vec![cost_ratios[0]],
+        };
+        let starts = self.samples.moment_s.iter().zip(&self.samples.wait_s);
+        let last_start_s = starts.map(|(moment_s, wait_s)| moment_s + wait_s).max();
+        let base_until_s = base.map(|base| base.learned_until_s);
+        let until_s = last_start_s.max(base_until_s).unwrap_or(i64::MIN);
+        WaitModelDescription {
+            kind: model.name,
+            base: base.map(|base| base.kind),
+            target: base.map_or(model.target, |base| base.target),
+            job_nodes: samples.job_nodes,
+            limit_s: samples.limit_s,
+            feature_names: samples.feature_names.clone(),
+            cost_ratios,
+            takes_snapshots: learned.takes_snapshots(),
+            learned_until_s: samples.known_until_s.max(until_s),
+            key: String::new(),
+        }
+    }
+
+    /// Judges what was learned on the windows that were held back.
+    fn held_back(
+        &self,
+        split: &EpisodeSplit,
+        description: &WaitModelDescription,
+        learned: &LearnedModel,
+    ) -> Result<super::HeldBackScores> {
+        let answer_of = |model: &LearnedModel, row: usize| {
+            let snapshots = self.samples.snapshots(row);
+            model.answer(MomentInputs {
+                features: self.samples.features(row),
+                snapshots: &snapshots,
+                left_s: self.samples.left_s[row],
+            })
+        };
+        let name = description.kind.to_string();
+        let model = JudgedModel {
+            name: &name,
+            cost_ratios: &description.cost_ratios,
+            answer: &|row| answer_of(learned, row),
+        };
+        let Some(base) = self.base else {
+            return held_back_scores(self.samples, split, &model, None);
+        };
+        let base_name = base.description().kind.to_string();
+        let base = JudgedModel {
+            name: &base_name,
+            cost_ratios: &base.description().cost_ratios,
+            answer: &|row| answer_of(&base.learned, row),
+        };
+        held_back_scores(self.samples, split, &model, Some(&base))
+    }
+}
+
+fn network_size(size: WaitModelSize) -> NetworkSize {
+    match size {
+        WaitModelSize::Small => NetworkSize::Small,
+        WaitModelSize::Published => NetworkSize::Published,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use super::*;
+    use crate::config::ProvisionConfig;
+    use crate::provision::wait_model::ModelAnswer;
+    use crate::provision::wait_model::sample_checks::queue_samples;
+    use crate::training::TrainingStopped;
+
+    fn settings(name: WaitModelName) -> WaitModelSettings {
+        WaitModelSettings {
+            model: WaitModelConfig {
+                name,
+                batch_size: 16,
+                learning_rate: Some(3e-3),
+                ..ProvisionConfig::default().model
+            },
+            cost_ratios: vec![1.0, 3.0],
+            epochs: 3,
+            earlystop_threshold: 20,
+            earlystop_min_delta: 0.0,
+            seed: 1,
+        }
+    }
+
+    fn go_on(_: LearningUpdate<'_>) -> ControlFlow<()> {
+        ControlFlow::Continue(())
+    }
+
+    fn task<'a>(
+        samples: &'a WaitSamples,
+        settings: &'a WaitModelSettings,
+        out: &'a Path,
+    ) -> WaitTrainingTask<'a> {
+        WaitTrainingTask {
+            samples,
+            base: None,
+            settings,
+            device: &Device::Cpu,
+            out,
+            overwrite: false,
+            checkpoint_interval: Duration::MAX,
+            listener: &go_on,
+        }
+    }
+
+    /// Every file of a model.
+    fn files(dir: &Path) -> Vec<(String, Vec<u8>)> {
+        let mut files = Vec::new();
+        for entry in fs_err::read_dir(dir).expect("listed") {
+            let entry = entry.expect("an entry");
+            let name = entry.file_name().to_string_lossy().into_owned();
+            files.push((name, fs_err::read(entry.path()).expect("read")));
+        }
+        files.sort();
+        files
+    }
+
+    fn compared(summary: &WaitModelSummary) -> Vec<&super::super::ComparedCost> {
+        let policies = summary.held_back.policies.iter();
+        policies
+            .filter_map(|policy| policy.compared.as_ref())
+            .collect()
+    }
+
+    #[test]
+    fn a_network_learns_waits_from_snapshots() {
+        let samples = queue_samples(50, 1);
+        let dir = tempfile::tempdir().expect("a directory");
+        let settings = WaitModelSettings {
+            epochs: 8,
+            ..settings(WaitModelName::Transformer)
+        };
+        let task = task(&samples, &settings, dir.path());
+        let trained = train_wait_model(&task).expect("trained");
+        assert!(!trained.is_old);
+        for score in &trained.summary.held_back.quantiles {
+            let bound = 0.7 * score.constant_pinball_h;
+            assert!(score.pinball_h < bound, "{score:?}");
+        }
+        assert!(
+            compared(&trained.summary)
+                .iter()
+                .all(|cost| cost.beats_base)
+        );
+
+        let model = WaitModel::open(dir.path()).expect("opened");
+        let description = model.description();
+        assert_eq!(description.cost_ratios, [1.0, 3.0]);
+        assert!(description.takes_snapshots && !description.key.is_empty());
+        assert_eq!(
+            description.learned_until_s,
+            samples.description.known_until_s
+        );
+        let answer = model.answer(samples.features(0), &samples.snapshots(0), 7200);
+        let ModelAnswer::Waits { waits_s } = answer else {
+            panic!("it says waits");
+        };
+        assert_eq!(waits_s.len(), 2);
+
+        let again = train_wait_model(&task).expect("there already");
+        assert!(again.is_old && again.summary == trained.summary);
+    }
+
+    #[test]
+    fn pipelines_learn_waits_and_rewards_from_features() {
+        let samples = queue_samples(60, 8);
+        let dir = tempfile::tempdir().expect("a directory");
+        for name in [WaitModelName::Xgb, WaitModelName::Rf, WaitModelName::Nn] {
+            let out = dir.path().join(name.to_string());
+            let waits = settings(name);
+            let trained = train_wait_model(&task(&samples, &waits, &out)).expect("trained");
+            for score in &trained.summary.held_back.quantiles {
+                let bound = 0.7 * score.constant_pinball_h;
+                assert!(score.pinball_h < bound, "{name}: {score:?}");
+            }
+            let model = WaitModel::open(&out).expect("opened");
+            assert!(!model.description().takes_snapshots);
+            let answer = model.answer(samples.features(0), &[], 3600);
+            let ModelAnswer::Waits { waits_s } = answer else {
+                panic!("it says waits");
+            };
+            assert!(waits_s.len() == 2 && waits_s.iter().all(|wait_s| *wait_s > 0.0));
+
+            let mut rewards = waits.clone();
+            rewards.model.target = WaitModelTarget::Reward;
+            let out = dir.path().join(format!("{name}-reward"));
+            let trained = train_wait_model(&task(&samples, &rewards, &out)).expect("trained");
+            assert!(compared(&trained.summary)[0].beats_base, "{name}");
+            let model = WaitModel::open(&out).expect("opened");
+            let decisions =
+                [40, 0].map(|left_h| model.answer(samples.features(0), &[], left_h * 3600));
+            let decision = |submit| ModelAnswer::Decision { submit };
+            assert_eq!(decisions, [decision(false), decision(true)], "{name}");
+        }
+
+        let mut unknown = settings(WaitModelName::Xgb);
+        unknown
+            .model
+            .parameters
+            .insert("depth".to_owned(), 3.into());
+        let out = dir.path().join("unknown");
+        let error = train_wait_model(&task(&samples, &unknown, &out)).expect_err("refused");
+        assert!(error.to_string().contains("depth"), "{error}");
+        let stop = |_: LearningUpdate<'_>| ControlFlow::Break(());
+        let error = train_wait_model(&WaitTrainingTask {
+            listener: &stop,
+            ..task(&samples, &settings(WaitModelName::Rf), &out)
+        });
+        let error = error.expect_err("stopped");
+        assert!(
+            error
+                .downcast_ref::<crate::pipelines::FitStopped>()
+                .is_some(),
+            "{error:#}"
+        );
+    }
+
+    #[test]
+    fn a_training_that_was_stopped_goes_on_to_the_same_bytes() {
+        let samples = queue_samples(20, 2);
+        let dir = tempfile::tempdir().expect("a directory");
+        for name in [WaitModelName::Lstm, WaitModelName::Dqn] {
+            let settings = settings(name);
+            let whole = dir.path().join(format!("{name}-whole"));
+            train_wait_model(&task(&samples, &settings, &whole)).expect("trained");
+
+            let parts = dir.path().join(format!("{name}-parts"));
+            let mut stops = 0;
+            loop {
+                let batches = AtomicUsize::new(0);
+                let stop_soon = |update: LearningUpdate<'_>| match update {
+                    LearningUpdate::Batch { .. }
+                        if batches.fetch_add(1, Ordering::Relaxed) == 1 =>
+                    {
+                        ControlFlow::Break(())
+                    }
+                    _ => ControlFlow::Continue(()),
+                };
+                let task = WaitTrainingTask {
+                    listener: &stop_soon,
+                    ..task(&samples, &settings, &parts)
+                };
+                match train_wait_model(&task) {
+                    Ok(_) => break,
+                    Err(error) => {
+                        assert!(
+                            error.downcast_ref::<TrainingStopped>().is_some(),
+                            "{error:#}"
+                        );
+                        stops += 1;
+                    }
+                }
+            }
+            assert!(stops > 1);
+            assert_eq!(files(&parts), files(&whole), "{name}");
+        }
+    }
+
+    #[test]
+    fn the_bytes_do_not_depend_on_threads() {
+        let samples = queue_samples(20, 3);
+        let dir = tempfile::tempdir().expect("a directory");
+        for name in [WaitModelName::Moe, WaitModelName::Convolution] {
+            let settings = WaitModelSettings {
+                epochs: 1,
+                ..settings(name)
+            };
+            let left = [1, 3].map(|threads| {
+                let out = dir.path().join(format!("{name}-{threads}"));
+                let pool = rayon::ThreadPoolBuilder::new().num_threads(threads);
+                let pool = pool.build().expect("a pool");
+                pool.install(|| train_wait_model(&task(&samples, &settings, &out)))
+                    .expect("trained");
+                files(&out)
+            });
+            assert_eq!(left[0], left[1], "{name}");
+        }
+    }
+
+    #[test]
+    fn a_head_stands_on_a_frozen_base() {
+        let samples = queue_samples(40, 4);
+        let dir = tempfile::tempdir().expect("a directory");
+        let mut settings = settings(WaitModelName::Moe);
+        settings.model.target = WaitModelTarget::Reward;
+        let base_dir = dir.path().join("base");
+        let base = train_wait_model(&task(&samples, &settings, &base_dir)).expect("trained");
+        assert!(base.summary.held_back.quantiles.is_empty());
+        let base = WaitModel::open(&base_dir).expect("opened");
+
+        settings.model.name = WaitModelName::PolicyGradient;
+        let out = dir.path().join("head");
+        let without = train_wait_model(&task(&samples, &settings, &out)).expect_err("no base");
+        assert!(without.to_string().contains("none is given"), "{without}");
+        let task = WaitTrainingTask {
+            base: Some(&base),
+            ..task(&samples, &settings, &out)
+        };
+        let trained = train_wait_model(&task).expect("trained");
+        // Four networks of a small mixture, two actions, two biases.
+        assert_eq!(trained.summary.parameters, Some(10));
+        assert_eq!(compared(&trained.summary)[0].base, "moe-1");
+        assert_eq!(trained.summary.description.base, Some(WaitModelName::Moe));
+
+        let network = "network.safetensors";
+        let weights = |dir: &Path| fs_err::read(dir.join(network)).expect("read");
+        assert_eq!(weights(&out), weights(&base_dir), "the base stays as it is");
+        let head = WaitModel::open(&out).expect("opened");
+        let answer = head.answer(samples.features(0), &samples.snapshots(0), 0);
+        assert!(matches!(answer, ModelAnswer::Decision { .. }));
+
+        let error = train_wait_model(&WaitTrainingTask {
+            base: Some(&head),
+            out: &dir.path().join("other"),
+            ..task
+        });
+        let error = error.expect_err("a head on a head");
+        assert!(error.to_string().contains("decides by itself"), "{error}");
+    }
+
+    #[test]
+    fn action_values_beat_waiting_for_the_end() {
+        let samples = queue_samples(60, 5);
+        let dir = tempfile::tempdir().expect("a directory");
+        let settings = WaitModelSettings {
+            epochs: 60,
+            ..settings(WaitModelName::Dqn)
+        };
+        let trained = train_wait_model(&task(&samples, &settings, dir.path())).expect("trained");
+        let cost = compared(&trained.summary)[0];
+        assert!(cost.beats_base, "{cost:?}");
+        let best = trained.summary.epochs.iter().map(|epoch| epoch.judged_loss);
+        assert_eq!(cost.cost_h, best.fold(f64::INFINITY, f64::min));
+        let model = WaitModel::open(dir.path()).expect("opened");
+        assert!(!model.description().takes_snapshots);
+        model.answer(samples.features(0), &[], 3600);
+    }
+
+    #[test]
+    fn other_models_are_not_replaced_unasked() {
+        let samples = queue_samples(20, 6);
+        let dir = tempfile::tempdir().expect("a directory");
+        let settings = WaitModelSettings {
+            epochs: 1,
+            ..settings(WaitModelName::Dqn)
+        };
+        train_wait_model(&task(&samples, &settings, dir.path())).expect("trained");
+        let other = WaitModelSettings {
+            seed: 2,
+            ..settings.clone()
+        };
+        let error = train_wait_model(&task(&samples, &other, dir.path())).expect_err("refused");
+        assert!(
+            error.to_string().contains("holds something else already"),
+            "{error}"
+        );
+        let task = WaitTrainingTask {
+            overwrite: true,
+            ..task(&samples, &other, dir.path())
+        };
+        train_wait_model(&task).expect("replaced");
+
+        let manifest = dir.path().join(manifest::FILE);
+        let text = fs_err::read_to_string(&manifest).expect("read");
+        let newer = text.replace("\"format_version\": 1", "\"format_version\": 2");
+        fs_err::write(&manifest, newer).expect("written");
+        let error = WaitModel::open(dir.path())
+            .expect_err("refused")
+            .to_string();
+        assert!(
+            error.contains("version 2, and this program reads version 1"),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn a_model_on_another_is_refused_where_it_makes_no_sense() {
+        let samples = queue_samples(20, 7);
+        let dir = tempfile::tempdir().expect("a directory");
+        let settings = settings(WaitModelName::Lstm);
+        let base_dir = dir.path().join("base");
+        train_wait_model(&task(&samples, &settings, &base_dir)).expect("trained");
+        let base = WaitModel::open(&base_dir).expect("opened");
+        let out = dir.path().join("out");
+        let error = train_wait_model(&WaitTrainingTask {
+            base: Some(&base),
+            ..task(&samples, &settings, &out)
+        });
+        let error = error.expect_err("refused");
+        assert!(
+            error.to_string().contains("stands on no other model"),
+            "{error}"
+        );
+
+        let mut larger = queue_samples(20, 7);
+        larger.description.job_nodes = 2;
+        let mut head = settings.clone();
+        head.model.name = WaitModelName::PolicyGradient;
+        let error = train_wait_model(&WaitTrainingTask {
+            base: Some(&base),
+            ..task(&larger, &head, &out)
+        });
+        let error = error.expect_err("refused");
+        assert!(
+            error.to_string().contains("the samples are of 2 and 24"),
+            "{error}"
+        );
+        assert!(!out.exists(), "nothing is left");
+    }
+}

@@ -1,0 +1,298 @@
+//! What says how long a successor would wait, or by how much it would start after its predecessor's
+//! end: a network on snapshots, or pipelines on features.
+
+use std::collections::BTreeMap;
+
+use anyhow::Result;
+use rayon::prelude::*;
+use serde_json::Value;
+
+use super::column_scales::ColumnScales;
+use super::episodes::EpisodeSplit;
+use super::feature_pipelines::{FeaturePipelines, FeatureRows};
+use super::learning_state::LearningEpoch;
+use super::network_training::{LearningSettings, LearningStep, LearningTask, LearningWatch, learn};
+use super::scaled_network::{NetworkScales, ScaledNetwork};
+use super::submission_replay::gap_h;
+use super::wait_losses::WaitLoss;
+use crate::config::{WaitModelName, WaitModelTarget};
+use crate::models::Device;
+use crate::models::series::{
+    BatchGradient, DropoutSeed, FrozenNetwork, NetworkSize, SeriesDesign, SeriesKind, SeriesNetwork,
+};
+use crate::provision::model_inputs::{SNAPSHOT_COLUMNS, SNAPSHOTS};
+use crate::provision::quantile::mean;
+use crate::provision::samples::WaitSamples;
+use crate::tables::NumberLoss;
+
+/// What is known at a moment of decision.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct MomentInputs<'a> {
+    /// `[f]`.
+    pub(super) features: &'a [f32],
+    /// `[144, 42]`.
+    pub(super) snapshots: &'a [f32],
+    /// How long the predecessor has left, seconds.
+    pub(super) left_s: i64,
+}
+
+impl MomentInputs<'_> {
+    /// The same in hours.
+    fn left_h(self) -> f64 {
+        self.left_s as f64 / 3600.0
+    }
+}
+
+/// A model of a number.
+#[derive(Debug)]
+pub(super) struct WaitEstimator {
+    /// Which number.
+    pub(super) target: WaitModelTarget,
+    pub(super) learned: EstimatorParts,
+}
+
+/// What an estimator is made of.
+#[derive(Debug)]
+pub(super) enum EstimatorParts {
+    /// Pipelines on the features.
+    Features(FeaturePipelines),
+    /// A network over the snapshots.
+    Snapshots(ScaledNetwork),
+}
+
+impl WaitEstimator {
+    /// How many parameters its network has.
+    pub(super) fn parameter_count(&self) -> Option<usize> {
+        match &self.learned {
+            EstimatorParts::Features(_) => None,
+            EstimatorParts::Snapshots(network) => Some(network.parameter_count()),
+        }
+    }
+
+    /// Whether it reads snapshots.
+    pub(super) fn takes_snapshots(&self) -> bool {
+        matches!(self.learned, EstimatorParts::Snapshots(_))
+    }
+
+    /// How many gaps a head on top of it is told.
+    pub(super) fn head_inputs(&self) -> usize {
+        match &self.learned {
+            EstimatorParts::Features(pipelines) => pipelines.len(),
+            EstimatorParts::Snapshots(network) => network.inner_output_count(),
+        }
+    }
+
+    /// What it says, hours, for each quantile.
+    ///
+    /// # Errors
+    /// Fails for inputs of another shape.
+    pub(super) fn outputs_h(&self, inputs: MomentInputs<'_>) -> Result<Vec<f64>> {
+        match &self.learned {
+            EstimatorParts::Features(pipelines) => {
+                pipelines.outputs_h(inputs.features, inputs.left_h())
+            }
+            EstimatorParts::Snapshots(network) => network.outputs(inputs.snapshots),
+        }
+    }
+
+    /// The gaps that a head on top of it is told, hours: what its outputs, or those of each network of
+    /// a mixture, make of a submission now.
+    ///
+    /// # Errors
+    /// Fails for inputs of another shape.
+    pub(super) fn expected_gaps_h(&self, inputs: MomentInputs<'_>) -> Result<Vec<f64>> {
+        let mut said_h = match &self.learned {
+            EstimatorParts::Features(_) => self.outputs_h(inputs)?,
+            EstimatorParts::Snapshots(network) => network.inner_outputs(inputs.snapshots)?,
+        };
+        if self.target == WaitModelTarget::Wait {
+            let left_h = inputs.left_h();
+            said_h.iter_mut().for_each(|said_h| *said_h -= left_h);
+        }
+        Ok(said_h)
+    }
+}
+
+/// What an estimator is to learn.
+pub(super) struct EstimatorTask<'a> {
+    pub(super) samples: &'a WaitSamples,
+    pub(super) split: &'a EpisodeSplit,
+    pub(super) target: WaitModelTarget,
+    /// The quantiles of the wait; one output each.
+    pub(super) quantiles: &'a [f64],
+}
+
+impl EstimatorTask<'_> {
+    /// What is to be said of a row, hours.
+    pub(super) fn target_h(&self, row: usize) -> f64 {
+        match self.target {
+            WaitModelTarget::Wait => self.samples.wait_s[row] as f64 / 3600.0,
+            WaitModelTarget::Reward => gap_h(self.samples, row),
+        }
+    }
+
+    /// What a network of this kind minimises; of the reward as published.
+    fn loss(&self, kind: SeriesKind) -> WaitLoss {
+        match (self.target, kind) {
+            (WaitModelTarget::Wait, _) => WaitLoss::Pinball {
+                quantiles: self.quantiles.to_vec(),
+            },
+            (WaitModelTarget::Reward, SeriesKind::Mixture) => WaitLoss::Squared,
+            (WaitModelTarget::Reward, _) => WaitLoss::Absolute,
+        }
+    }
+
+    /// Learns one of the pipelines for each quantile, or for the mean of the reward.
+    ///
+    /// # Errors
+    /// As [`FeaturePipelines::fit`].
+    pub(super) fn learn_pipelines(
+        &self,
+        name: WaitModelName,
+        parameters: &BTreeMap<String, Value>,
+        seed: u64,
+        stop: &(dyn Fn() -> bool + Sync),
+    ) -> Result<WaitEstimator> {
+        let samples = self.samples;
+        let rows = self.split.learned_rows();
+        let moment = |row: &usize| (samples.features(*row), samples.left_s[*row] as f64 / 3600.0);
+        let learned = FeatureRows {
+            names: &samples.description.feature_names,
+            rows: rows.iter().map(moment).collect(),
+            targets_h: rows.iter().map(|row| self.target_h(*row)).collect(),
+        };
+        let pinball = |quantile: &f64| NumberLoss::Pinball {
+            quantile: *quantile,
+        };
+        let (losses, takes_left) = match self.target {
+            WaitModelTarget::Wait => (self.quantiles.iter().map(pinball).collect(), false),
+            WaitModelTarget::Reward => (vec![NumberLoss::Squared], true),
+        };
+        let asked = (&losses[..], takes_left);
+        let pipelines = FeaturePipelines::fit(name, parameters, &learned, asked, (seed, stop))?;
+        Ok(WaitEstimator {
+            target: self.target,
+            learned: EstimatorParts::Features(pipelines),
+        })
+    }
+
+    /// Learns a network; the epoch remains whose mean loss on the windows that are held back is least.
+    ///
+    /// # Errors
+    /// As [`learn`].
+    pub(super) fn learn_network(
+        &self,
+        (kind, size): (SeriesKind, NetworkSize),
+        (settings, device): (&LearningSettings, &Device),
+        watch: &LearningWatch<'_>,
+    ) -> Result<(WaitEstimator, Vec<LearningEpoch>)> {
+        let loss = self.loss(kind);
+        let outputs = match self.target {
+            WaitModelTarget::Wait => self.quantiles.len(),
+            WaitModelTarget::Reward => 1,
+        };
+        let design = SeriesDesign {
+            kind,
+            size,
+            frames: SNAPSHOTS,
+            columns: SNAPSHOT_COLUMNS,
+            outputs,
+        };
+        let rows = self.split.learned_rows();
+        let snapshots = SnapshotRows {
+            task: self,
+            scales: self.scales(&rows),
+            seed: settings.seed,
+            loss,
+        };
+
+        let held_back = self.split.held_back_rows();
+        let task = LearningTask {
+            rows: &rows,
+            gradient: &|step: &LearningStep<'_>| snapshots.gradient(step),
+            judge: &|network: &FrozenNetwork| snapshots.mean_loss_h(&held_back, network),
+            refresh_steps: None,
+            settings,
+        };
+        let network = SeriesNetwork::new(design, settings.seed, device)?;
+        let (history, weights) = learn(&task, network, watch)?;
+        let estimator = WaitEstimator {
+            target: self.target,
+            learned: EstimatorParts::Snapshots(ScaledNetwork::new(
+                design,
+                snapshots.scales,
+                &weights,
+            )?),
+        };
+        Ok((estimator, history))
+    }
+
+    fn scales(&self, rows: &[usize]) -> NetworkScales {
+        let inputs = rows.iter().map(|row| self.samples.snapshots(*row));
+        let targets = rows.iter().map(|row| vec![self.target_h(*row) as f32]);
+        NetworkScales {
+            inputs: ColumnScales::of(SNAPSHOT_COLUMNS, inputs),
+            target: ColumnScales::of(1, targets),
+        }
+    }
+}
+
+/// Rows as a network sees them.
+struct SnapshotRows<'a> {
+    task: &'a EstimatorTask<'a>,
+    scales: NetworkScales,
+    seed: u64,
+    loss: WaitLoss,
+}
+
+impl SnapshotRows<'_> {
+    fn input(&self, row: usize) -> Vec<f32> {
+        let mut input = self.task.samples.snapshots(row);
+        self.scales.inputs.normalise(&mut input);
+        input
+    }
+
+    /// What is to be said of a row, normalised.
+    fn target(&self, row: usize) -> f64 {
+        let mut target = [self.task.target_h(row) as f32];
+        self.scales.target.normalise(&mut target);
+        f64::from(target[0])
+    }
+
+    fn gradient(&self, step: &LearningStep<'_>) -> Result<BatchGradient> {
+        let inputs: Vec<Vec<f32>> = step.rows.par_iter().map(|row| self.input(*row)).collect();
+        let slices: Vec<&[f32]> = inputs.iter().map(Vec::as_slice).collect();
+        let dropout = DropoutSeed {
+            seed: self.seed,
+            step: step.step,
+        };
+        let rows = step.rows;
+        let mut found =
+            step.network
+                .gradient(&slices, Some(dropout), &|place, outputs, slopes| {
+                    self.loss.slopes(outputs, self.target(rows[place]), slopes)
+                })?;
+        found.loss *= self.loss_unit();
+        Ok(found)
+    }
+
+    /// A loss of 1, in hours, or their squares.
+    fn loss_unit(&self) -> f64 {
+        let deviation = self.scales.target.deviation();
+        match self.loss {
+            WaitLoss::Squared => deviation * deviation,
+            WaitLoss::Absolute | WaitLoss::Pinball { .. } => deviation,
+        }
+    }
+
+    /// The mean loss of `rows`, in hours, or their squares.
+    fn mean_loss_h(&self, rows: &[usize], network: &FrozenNetwork) -> Result<f64> {
+        let losses = rows.par_iter().map(|row| {
+            let outputs = network.outputs(&self.input(*row))?;
+            let mut slopes = vec![0.0; outputs.len()];
+            Ok(self.loss.slopes(&outputs, self.target(*row), &mut slopes))
+        });
+        let losses: Vec<f64> = losses.collect::<Result<Vec<f64>>>()?;
+        Ok(mean(&losses) * self.loss_unit())
+    }
+}

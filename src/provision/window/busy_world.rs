@@ -1,0 +1,106 @@
+//! A small cluster that is always busy, for tests.
+
+use rand::Rng as _;
+
+use super::window_plan::WindowPlan;
+use crate::provision::replay::SlurmWorld;
+use crate::provision::scheduler::{CapacityStep, NEVER, QueueJob, SchedulerSettings};
+
+pub(in crate::provision) const HOUR_S: i64 = 3600;
+
+/// Windows of it.
+pub(in crate::provision) fn busy_plan() -> WindowPlan {
+    WindowPlan {
+        from_s: None,
+        until_s: None,
+        interval_h: 4,
+        cold_start: false,
+        warmup_s: 12 * HOUR_S,
+        workload_s: 40 * HOUR_S,
+        nodes: 2,
+        limit_s: 10 * HOUR_S,
+        length_s: 10 * HOUR_S,
+        step_s: HOUR_S,
+        probes: 3,
+        history_runs: 40,
+        cost_ratios: vec![1.0, 3.0],
+    }
+}
+
+/// Two days of it.
+pub(in crate::provision) fn busy_world(seed: u64) -> SlurmWorld {
+    let mut random = crate::seed::generator(seed, "worlds", &[]);
+    let mut jobs = Vec::new();
+    for _ in 0..160 {
+        let enter = random.random_range(0..48 * HOUR_S);
+        let limit = HOUR_S * random.random_range(1..12);
+        let cancels = random.random_range(0..8) == 0;
+        jobs.push(QueueJob {
+            enter,
+            since: enter,
+            cancel: if cancels { enter + 2 * HOUR_S } else { NEVER },
+            run: random.random_range(1..=limit),
+            limit,
+            nodes: random.random_range(1..5),
+            user: random.random_range(0..4),
+        });
+    }
+    jobs.sort_by_key(|job| job.enter);
+    let settings = SchedulerSettings {
+        begin: 0,
+        capacity: vec![CapacityStep { from: 0, nodes: 6 }],
+        max_jobs_per_user: Some(4),
+        backfill_interval: 60,
+        slot: 600,
+        slots: 288,
+        max_job_test: 100,
+        turnaround: 0,
+        age_weight: 7000,
+        max_age: 7 * 86_400,
+        size_weight: 100,
+    };
+    SlurmWorld {
+        settings,
+        places: (0..jobs.len()).collect(),
+        jobs,
+        running: Vec::new(),
+        users: 4,
+        nodes: Vec::new(),
+        too_large: 0,
+    }
+}
+
+/// `world` up to `now_s`, and another one afterwards: other jobs come, those that run go on for long,
+/// others are cancelled, and nodes go away, but for those of a chained job. `started_at` is when a job
+/// had started by then.
+pub(in crate::provision) fn with_another_future(
+    world: &SlurmWorld,
+    now_s: i64,
+    started_at: impl Fn(u32) -> Option<i64>,
+) -> SlurmWorld {
+    let mut later = SlurmWorld {
+        settings: world.settings.clone(),
+        jobs: world.jobs.clone(),
+        places: world.places.clone(),
+        running: Vec::new(),
+        users: world.users,
+        nodes: Vec::new(),
+        too_large: 0,
+    };
+    later.settings.capacity.push(CapacityStep {
+        from: now_s,
+        nodes: busy_plan().nodes,
+    });
+    for (number, job) in later.jobs.iter_mut().enumerate() {
+        let started_s = started_at(number as u32);
+        if job.enter >= now_s {
+            (job.nodes, job.run, job.limit, job.user) = (1, 5, 77, 0);
+        } else if let Some(start_s) = started_s.filter(|start_s| start_s + job.run >= now_s) {
+            job.run = now_s - start_s + 40 * HOUR_S;
+        }
+        if job.cancel >= now_s {
+            job.cancel = if job.cancel == NEVER { now_s } else { NEVER };
+        }
+    }
+    later
+}

@@ -1,0 +1,13 @@
+//! Windows of a trace: a predecessor that comes to a simulated queue, and the moments at which its
+//! successor may be submitted.
+
+#[cfg(test)]
+pub(in crate::provision) mod busy_world;
+mod observed_cluster;
+mod open_window;
+mod running_window;
+mod window_plan;
+
+pub(in crate::provision) use open_window::{OpenWindow, WindowOpener};
+pub(in crate::provision) use running_window::{RunningWindow, SuccessorStart};
+pub use window_plan::WindowPlan;

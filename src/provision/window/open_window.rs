@@ -1,0 +1,87 @@
+//! Windows up to their predecessor's submission.
+
+use std::ops::Range;
+
+use super::observed_cluster::ObservedCluster;
+use super::window_plan::WindowPlan;
+use crate::provision::replay::SlurmWorld;
+
+/// A window just before its predecessor is submitted.
+pub(in crate::provision) struct OpenWindow<'a> {
+    pub(in crate::provision) begin_s: i64,
+    pub(super) observed: ObservedCluster<'a>,
+    /// Which of the jobs that the opener saw end had ended in it.
+    pub(super) ended: Range<usize>,
+}
+
+/// Simulates a trace up to one window after another.
+pub(in crate::provision) struct WindowOpener<'a> {
+    world: &'a SlurmWorld,
+    plan: &'a WindowPlan,
+    takes_snapshots: bool,
+    /// The continuous run, in whose state warm windows begin.
+    continuous: ObservedCluster<'a>,
+    /// The jobs that ended in cold windows before their predecessor came.
+    ended_in_cold: Vec<u32>,
+}
+
+impl<'a> WindowOpener<'a> {
+    /// Before the first window of `plan`. With `takes_snapshots`, the windows have those of their
+    /// queue.
+    pub(in crate::provision) fn new(
+        world: &'a SlurmWorld,
+        plan: &'a WindowPlan,
+        takes_snapshots: bool,
+    ) -> WindowOpener<'a> {
+        let begin_s = world.settings.begin;
+        let cluster = world.cluster();
+        WindowOpener {
+            world,
+            plan,
+            takes_snapshots,
+            continuous: ObservedCluster::new(cluster, begin_s, world, plan, takes_snapshots),
+            ended_in_cold: Vec::new(),
+        }
+    }
+
+    /// The window that begins at `begin_s`, later than all before.
+    pub(in crate::provision) fn open(&mut self, begin_s: i64) -> OpenWindow<'a> {
+        let submit_s = begin_s + self.plan.warmup_s;
+        let close_s = begin_s + self.plan.workload_s;
+        if self.plan.cold_start {
+            return self.open_cold(begin_s, submit_s, close_s);
+        }
+        self.continuous.advance(submit_s);
+        OpenWindow {
+            begin_s,
+            ended: 0..self.continuous.cluster.ended().len(),
+            observed: self.continuous.branch(close_s),
+        }
+    }
+
+    /// The same with a cluster that is empty at `begin_s`.
+    fn open_cold(&mut self, begin_s: i64, submit_s: i64, close_s: i64) -> OpenWindow<'a> {
+        let cluster = self.world.empty_cluster(begin_s);
+        let (world, plan) = (self.world, self.plan);
+        let mut observed =
+            ObservedCluster::new(cluster, begin_s, world, plan, self.takes_snapshots);
+        observed.advance(submit_s);
+
+        let known = self.ended_in_cold.len();
+        self.ended_in_cold
+            .extend_from_slice(observed.cluster.ended());
+        OpenWindow {
+            begin_s,
+            ended: known..self.ended_in_cold.len(),
+            observed: observed.branch(close_s),
+        }
+    }
+
+    /// The jobs that were seen to end, by number, in that order.
+    pub(in crate::provision) fn ended(&self) -> &[u32] {
+        if self.plan.cold_start {
+            return &self.ended_in_cold;
+        }
+        self.continuous.cluster.ended()
+    }
+}

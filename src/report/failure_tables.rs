@@ -1,0 +1,142 @@
+//! What failed, by kind and by reason: trials, and the jobs of a DAG.
+
+use std::collections::BTreeMap;
+
+use super::document::{ReportCell, ReportTable};
+use super::inputs::ReportInputs;
+use super::words;
+use crate::condor;
+
+/// So many reasons of one kind have a row of their own.
+const MOST_REASONS: usize = 10;
+
+/// The trials without a model, by how they ended and why; `None` where all have one.
+pub(super) fn failed_trials(inputs: &ReportInputs) -> Option<ReportTable> {
+    let mut failures = FailureCounts::default();
+    for trial in inputs.trials.iter().filter(|trial| trial.failure.is_some()) {
+        let why = trial.error.as_deref().filter(|_| !inputs.is_anonymous);
+        failures.add(&trial.ended, why, trial.trial.into());
+    }
+    failures.into_table("Trials without a model", ["kind", "trials"])
+}
+
+/// The jobs of a DAG that failed for good, by step and reason; `None` where none did. Names of jobs may
+/// be those of files, which an anonymous report leaves out.
+pub(super) fn failed_jobs(inputs: &ReportInputs) -> Option<ReportTable> {
+    let mut failures = FailureCounts::default();
+    for (node, why) in &inputs.failed_nodes {
+        let (why, name) = if inputs.is_anonymous {
+            (None, ReportCell::Empty)
+        } else {
+            (Some(words::shown(why)), words::shown(node).into())
+        };
+        let step = words::shown(condor::step_of_node(node));
+        failures.add(&step, why.as_deref(), name);
+    }
+    failures.into_table("Jobs of the DAG that failed", ["step", "jobs"])
+}
+
+/// How many failed for one reason, and the first of them.
+struct FailureCount {
+    count: usize,
+    first: ReportCell,
+}
+
+/// Failures by kind, and by reason within a kind.
+#[derive(Default)]
+struct FailureCounts(BTreeMap<String, BTreeMap<Option<String>, FailureCount>>);
+
+impl FailureCounts {
+    /// Counts a failure of a `kind`, whose reason is `why`, of what is called `name`.
+    fn add(&mut self, kind: &str, why: Option<&str>, name: ReportCell) {
+        let reasons = self.0.entry(kind.to_owned()).or_default();
+        let new = || FailureCount {
+            count: 0,
+            first: name,
+        };
+        reasons
+            .entry(why.map(str::to_owned))
+            .or_insert_with(new)
+            .count += 1;
+    }
+
+    /// A row a reason, the most frequent of a kind first; the rest of a kind shares one.
+    fn into_table(
+        self,
+        title: &str,
+        [kind_column, count_column]: [&str; 2],
+    ) -> Option<ReportTable> {
+        if self.0.is_empty() {
+            return None;
+        }
+        let columns = [
+            (kind_column, 0),
+            (count_column, 0),
+            ("the first", 0),
+            ("why", 0),
+        ];
+        let mut table = ReportTable::new(title, &columns);
+        for (kind, reasons) in self.0 {
+            let mut reasons: Vec<(Option<String>, FailureCount)> = reasons.into_iter().collect();
+            reasons.sort_by_key(|(_, failure)| std::cmp::Reverse(failure.count));
+            let others = reasons.split_off(reasons.len().min(MOST_REASONS));
+            for (why, failure) in reasons {
+                table.push([
+                    kind.clone().into(),
+                    failure.count.into(),
+                    failure.first,
+                    why.into(),
+                ]);
+            }
+            if !others.is_empty() {
+                let count: usize = others.iter().map(|(_, failure)| failure.count).sum();
+                let why = format!("{} other reasons", others.len());
+                table.push([kind.into(), count.into(), ReportCell::Empty, why.into()]);
+            }
+        }
+        Some(table)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reasons_are_counted_and_the_rare_ones_share_a_row() {
+        let mut failures = FailureCounts::default();
+        for trial in 1..=30_usize {
+            let why = if trial % 2 == 0 {
+                "it is full".to_owned()
+            } else {
+                format!("reason {trial}")
+            };
+            failures.add("failed: error", Some(&why), trial.into());
+        }
+        failures.add("failed: it took too long", None, 31_usize.into());
+        let table = failures
+            .into_table("What failed", ["kind", "trials"])
+            .expect("a table");
+        assert_eq!(table.rows.len(), MOST_REASONS + 2);
+        let most = [
+            "failed: error".into(),
+            15_usize.into(),
+            2_usize.into(),
+            "it is full".into(),
+        ];
+        assert_eq!(table.rows[0], most);
+        let rest = [
+            "failed: error".into(),
+            6_usize.into(),
+            ReportCell::Empty,
+            "6 other reasons".into(),
+        ];
+        assert_eq!(table.rows[MOST_REASONS], rest);
+        assert_eq!(table.rows[MOST_REASONS + 1][1], 1_usize.into());
+        assert!(
+            FailureCounts::default()
+                .into_table("What failed", ["kind", "trials"])
+                .is_none()
+        );
+    }
+}

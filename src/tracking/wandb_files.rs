@@ -1,0 +1,47 @@
+//! The files of the best run → the files of its run on W&B.
+
+use serde_json::Value;
+
+use super::best_files::BestFiles;
+use super::http_sender::{FileUpload, SendError};
+use super::wandb_client::WandbClient;
+use super::wandb_requests::{create_run_files, files_are_there};
+
+/// Sends the files of `best`, whose run the server knows, to where the server wants them, in place of
+/// earlier ones of their names.
+pub(super) fn upload_files(client: &mut WandbClient, best: &BestFiles) -> Result<(), SendError> {
+    let names = best.names();
+    let (entity, project) = client.entity_and_project();
+    let wish = create_run_files(&entity, &project, &best.run.run_id, &names);
+    let answer = client.ask(&wish, true)?;
+    let told = &answer["data"]["createRunFiles"];
+    let headers = upload_headers(&told["uploadHeaders"]);
+    for file in &best.files {
+        let is_this = |told: &&Value| told["name"] == file.name;
+        let found = told["files"].as_array().into_iter().flatten().find(is_this);
+        let url = found.and_then(|told| told["uploadUrl"].as_str());
+        let Some(url) = url else {
+            return Err(client.unexpected(&answer));
+        };
+        client.http.put_file(&FileUpload {
+            url,
+            headers: &headers,
+            bytes: &file.bytes,
+            has_key: false,
+        })?;
+    }
+    client.post_stream(&best.run.run_id, &files_are_there(&best.run, &names))?;
+    Ok(())
+}
+
+/// The headers of an answer, each `NAME:VALUE`.
+fn upload_headers(told: &Value) -> Vec<(String, String)> {
+    let mut headers = Vec::new();
+    for text in told.as_array().into_iter().flatten() {
+        let pair = text.as_str().and_then(|text| text.split_once(':'));
+        if let Some((name, value)) = pair {
+            headers.push((name.trim().to_owned(), value.trim().to_owned()));
+        }
+    }
+    headers
+}

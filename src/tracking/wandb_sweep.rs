@@ -1,0 +1,75 @@
+//! A sweep here → the same sweep on W&B: the one that an earlier sender has made, else a new one.
+
+use anyhow::Result;
+use serde_json::{Value, json};
+
+use super::http_sender::SendError;
+use super::wandb_client::WandbClient;
+use super::wandb_requests::{find_sweeps, upsert_sweep};
+
+/// The id of the sweep of this `space` on the server, which `mark` tells from all others; it is made if
+/// it is not there.
+///
+/// # Errors
+/// Fails with a [`SendError`] in its chain where the server does not take it.
+pub(super) fn find_or_create_sweep(
+    client: &mut WandbClient,
+    space: &Value,
+    mark: &str,
+) -> Result<String> {
+    match find_sweep(client, mark)? {
+        Some(found) => Ok(found),
+        None => create_sweep(client, space, mark),
+    }
+}
+
+/// The sweep that an earlier sender has made. A server that does not know the question, or the project,
+/// has no sweep in it.
+fn find_sweep(client: &mut WandbClient, mark: &str) -> Result<Option<String>> {
+    let mut cursor: Option<String> = None;
+    loop {
+        let body = find_sweeps(client.place(), cursor.as_deref());
+        let Some(answer) = client.ask_if_known(&body)? else {
+            return Ok(None);
+        };
+        let sweeps = &answer["data"]["project"]["sweeps"];
+        for edge in sweeps["edges"].as_array().into_iter().flatten() {
+            let node = &edge["node"];
+            let says = |key: &str| node[key].as_str().is_some_and(|text| text.contains(mark));
+            if says("description") || says("config") {
+                return Ok(node["name"].as_str().map(str::to_owned));
+            }
+        }
+
+        let page = &sweeps["pageInfo"];
+        let next = page["endCursor"].as_str().map(str::to_owned);
+        if page["hasNextPage"] != json!(true) || next.is_none() || next == cursor {
+            return Ok(None);
+        }
+        cursor = next;
+    }
+}
+
+/// Makes a sweep. Where the answer was lost, it may be there: so each try looks first.
+fn create_sweep(client: &mut WandbClient, space: &Value, mark: &str) -> Result<String> {
+    let mut space = space.clone();
+    space["description"] = json!(mark);
+    let body = upsert_sweep(client.place(), &space, mark);
+    let answer = loop {
+        match client.ask(&body, false) {
+            Err(SendError::InDoubt) => {
+                if let Some(found) = find_sweep(client, mark)? {
+                    return Ok(found);
+                }
+            }
+            answered => break answered?,
+        }
+    };
+
+    let sweep = &answer["data"]["upsertSweep"]["sweep"];
+    client.learn_names(&sweep["project"]);
+    match sweep["name"].as_str() {
+        Some(name) => Ok(name.to_owned()),
+        None => Err(client.unexpected(&answer).into()),
+    }
+}
