@@ -4,6 +4,7 @@
 
 use std::borrow::Cow;
 use std::io::{IsTerminal as _, Write as _};
+use std::path::Path;
 use std::time::Duration;
 
 use anyhow::Result;
@@ -234,6 +235,14 @@ pub fn note(text: &str) {
     if !is_quiet() {
         error(&escape::value(text));
     }
+}
+
+/// Says that `dir` holds `what` already, such as "these tensors", so that it is not made again.
+pub fn note_nothing_new(dir: &Path, what: &str) {
+    note(&format!(
+        "nothing new: `{}` holds {what} already",
+        dir.display()
+    ));
 }
 
 /// Writes an error, in lines, to stderr, whatever is wanted there. A closed stderr is no reason to

@@ -31,9 +31,9 @@ pub use parse::ParseArgs;
 pub use policy::PolicyArgs;
 pub use predict::PredictArgs;
 pub use provision::{
-    ProvisionAdviseArgs, ProvisionArgs, ProvisionChainArgs, ProvisionReplayArgs,
+    DecisionArgs, ProvisionAdviseArgs, ProvisionArgs, ProvisionChainArgs, ProvisionReplayArgs,
     ProvisionSamplesArgs, ProvisionStep, ProvisionTraceArgs, ProvisionTrainArgs,
-    ProvisionValidateArgs,
+    ProvisionValidateArgs, WindowArgs,
 };
 pub use report::ReportArgs;
 pub use run::RunArgs;

@@ -33,10 +33,7 @@ pub fn run(args: &SimulateArgs) -> Result<u8> {
     };
     let summary = match earlier {
         Some(summary) => {
-            output::note(&format!(
-                "nothing new: `{}` holds this simulation already",
-                args.out.display()
-            ));
+            output::note_nothing_new(&args.out, "this simulation");
             summary
         }
         None => simulate_log(args, &settings)?,

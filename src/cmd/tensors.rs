@@ -34,10 +34,7 @@ pub fn run(args: &TensorsArgs) -> Result<u8> {
 
     let is_done = manifest::finished_key(&args.out, TENSORS_FORMAT).as_ref() == Some(&key);
     let summary = if is_done && !args.overwrite {
-        output::note(&format!(
-            "nothing new: `{}` holds these tensors already",
-            args.out.display()
-        ));
+        output::note_nothing_new(&args.out, "these tensors");
         Dataset::open(&args.out)?.summary
     } else {
         let summary = build_tensors(args, &store, &settings, &key)?;

@@ -37,10 +37,7 @@ pub fn run(args: &TrainArgs) -> Result<u8> {
     let settings = TrainingSettings::from_config(&config)?;
     let key = settings.key(&dataset.key)?;
     if mode != StartMode::Overwrite && manifest::finished_key(&args.out, RUN_FORMAT) == Some(key) {
-        output::note(&format!(
-            "nothing new: `{}` holds this training already",
-            args.out.display()
-        ));
+        output::note_nothing_new(&args.out, "this training");
     }
 
     let until = args

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
+use super::decision_args::DecisionArgs;
 use crate::cli::advise::moment_ms;
 
 /// Arguments of `provision advise`.
@@ -26,21 +27,9 @@ pub struct ProvisionAdviseArgs {
     /// The moment that the file of the queue is of, such as 2026-11-21T02:20:00Z (UTC if no zone is named), or seconds since 1970 [default: that of its last change]
     #[arg(long, value_name = "TIME", value_parser = moment_ms, requires = "queue")]
     pub at: Option<i64>,
-    /// The configuration file; its keys under `provision` count
-    #[arg(short, long, value_name = "FILE")]
-    pub config: Option<PathBuf>,
-    /// How many nodes the job's partition has [default: as `sinfo` shows]
-    #[arg(long, value_name = "N")]
-    pub nodes: Option<u32>,
-    /// How many jobs of one user may run at once; 0 for any number [default: as the trace shows]
-    #[arg(long, value_name = "N")]
-    pub max_jobs_per_user: Option<u32>,
-    /// An hour without a running job costs as much as so many hours with two [default: the first of `provision.cost_ratio`]
-    #[arg(long, value_name = "C")]
-    pub cost_ratio: Option<f64>,
-    /// How many times run times are drawn for a forecast
-    #[arg(long, value_name = "N")]
-    pub draws: Option<u32>,
+    /// What it is decided by.
+    #[command(flatten)]
+    pub decision: DecisionArgs,
     /// Print the advice as JSON
     #[arg(long)]
     pub json: bool,

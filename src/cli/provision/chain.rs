@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use clap::Args;
 
+use super::decision_args::DecisionArgs;
+
 /// Arguments of `provision chain`.
 #[derive(Debug, Args)]
 pub struct ProvisionChainArgs {
@@ -24,21 +26,9 @@ pub struct ProvisionChainArgs {
     /// How often it is decided whether to submit, seconds
     #[arg(long, value_name = "S", default_value_t = 60, value_parser = clap::value_parser!(u32).range(1..=3600))]
     pub every: u32,
-    /// The configuration file; its keys under `provision` count
-    #[arg(short, long, value_name = "FILE")]
-    pub config: Option<PathBuf>,
-    /// How many nodes the partition has [default: as `sinfo` shows]
-    #[arg(long, value_name = "N")]
-    pub nodes: Option<u32>,
-    /// How many jobs of one user may run at once; 0 for any number [default: as the trace shows]
-    #[arg(long, value_name = "N")]
-    pub max_jobs_per_user: Option<u32>,
-    /// An hour without a running job costs as much as so many hours with two [default: the first of `provision.cost_ratio`]
-    #[arg(long, value_name = "C")]
-    pub cost_ratio: Option<f64>,
-    /// How many times run times are drawn for a forecast
-    #[arg(long, value_name = "N")]
-    pub draws: Option<u32>,
+    /// What it is decided by.
+    #[command(flatten)]
+    pub decision: DecisionArgs,
     /// Submit nothing: say what is known of the chain, what would be typed next, and whether Slurm would take it
     #[arg(long)]
     pub dry_run: bool,

@@ -2,21 +2,25 @@
 
 mod advise;
 mod chain;
+mod decision_args;
 mod replay;
 mod samples;
 mod trace;
 mod train;
 mod validate;
+mod window_args;
 
 use clap::{Args, Subcommand};
 
 pub use advise::ProvisionAdviseArgs;
 pub use chain::ProvisionChainArgs;
+pub use decision_args::DecisionArgs;
 pub use replay::ProvisionReplayArgs;
 pub use samples::ProvisionSamplesArgs;
 pub use trace::ProvisionTraceArgs;
 pub use train::ProvisionTrainArgs;
 pub use validate::ProvisionValidateArgs;
+pub use window_args::WindowArgs;
 
 /// Arguments of `provision`.
 #[derive(Debug, Args)]

@@ -6,11 +6,10 @@ use serde::Serialize;
 use super::live_sources::{
     LivePast, advice_settings, ask_node_listing, cluster_view, now_s, read_file,
 };
+use super::shared_flags::decision_config;
 use crate::cli::ProvisionAdviseArgs;
-use crate::cmd::flags::{flag, flags};
 use crate::cmd::logs::user_salt;
 use crate::cmd::text;
-use crate::config::Config;
 use crate::error::hinted;
 use crate::output;
 use crate::provision::live::{
@@ -27,15 +26,7 @@ const STEP_S: i64 = 60;
 
 /// Reads or asks what there is, prints the advice; the exit code says what it is.
 pub(super) fn run(args: &ProvisionAdviseArgs) -> Result<u8> {
-    let config = Config::load(
-        args.config.as_deref(),
-        &flags([
-            ("provision.nodes", flag(&args.nodes)),
-            ("provision.max_jobs_per_user", flag(&args.max_jobs_per_user)),
-            ("provision.cost_ratio", flag(&args.cost_ratio)),
-            ("provision.draws", flag(&args.draws)),
-        ]),
-    )?;
+    let config = decision_config(&args.decision)?;
     let salt = user_salt()?;
     let asks_slurm = args.queue.is_none();
     let mut past = LivePast::find(args.trace.as_deref(), asks_slurm, &salt)?;
@@ -47,11 +38,7 @@ pub(super) fn run(args: &ProvisionAdviseArgs) -> Result<u8> {
         ));
     }
 
-    let moment_s = match (args.at, asks_slurm) {
-        (Some(at_ms), _) => at_ms.div_euclid(1000),
-        (None, false) => listing.last_event_s(),
-        (None, true) => now_s(&listing, true),
-    };
+    let moment_s = asked_moment_s(args, &listing);
     let view = cluster_view(
         moment_s,
         &listing,
@@ -73,24 +60,42 @@ pub(super) fn run(args: &ProvisionAdviseArgs) -> Result<u8> {
         _ => None,
     };
 
+    print(args, &advice, planned_start_s, &past)?;
+    Ok(advice.answer.exit_code())
+}
+
+/// The moment that is asked about, epoch seconds.
+fn asked_moment_s(args: &ProvisionAdviseArgs, listing: &QueueListing) -> i64 {
+    match (args.at, &args.queue) {
+        (Some(at_ms), _) => at_ms.div_euclid(1000),
+        (None, Some(_)) => listing.last_event_s(),
+        (None, None) => now_s(listing, true),
+    }
+}
+
+fn print(
+    args: &ProvisionAdviseArgs,
+    advice: &SubmissionAdvice,
+    planned_start_s: Option<i64>,
+    past: &LivePast,
+) -> Result<()> {
     if args.json {
         let printed = PrintedAdvice {
-            advice: &advice,
+            advice,
             planned_start_s,
             missing: &past.missing,
         };
-        output::print_json(SCHEMA_VERSION, &printed)?;
-    } else {
-        output::print(&text::submission::advice(
-            &advice,
-            planned_start_s,
-            &past.zone,
-        ))?;
-        for missing in &past.missing {
-            output::note(&format!("missing: {missing}"));
-        }
+        return output::print_json(SCHEMA_VERSION, &printed);
     }
-    Ok(advice.answer.exit_code())
+    output::print(&text::submission::advice(
+        advice,
+        planned_start_s,
+        &past.zone,
+    ))?;
+    for missing in &past.missing {
+        output::note(&format!("missing: {missing}"));
+    }
+    Ok(())
 }
 
 fn find_job<'a>(listing: &'a QueueListing, name: &str) -> Result<&'a ListedJob> {

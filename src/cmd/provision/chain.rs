@@ -9,12 +9,11 @@ use anyhow::{Context as _, Result, ensure};
 use serde::Serialize;
 
 use super::live_sources::{LivePast, advice_settings, cluster_view, now_s};
+use super::shared_flags::decision_config;
 use crate::cli::ProvisionChainArgs;
-use crate::cmd::flags::{flag, flags};
 use crate::cmd::logs::user_salt;
 use crate::cmd::signals::stop_signal;
 use crate::cmd::text;
-use crate::config::Config;
 use crate::error::{EXIT_CHECKPOINTED, EXIT_DONE, EXIT_NEVER, hinted};
 use crate::files;
 use crate::output;
@@ -34,7 +33,7 @@ const LOCK_PATIENCE: Duration = Duration::from_secs(10);
 
 /// Runs the chain, prints what came of its links.
 pub(super) fn run(args: &ProvisionChainArgs) -> Result<u8> {
-    let config = chain_config(args)?;
+    let config = decision_config(&args.decision)?;
     check_script(&args.script)?;
     let dir = state_directory(args)?;
     let plan = ChainPlan {
@@ -87,17 +86,6 @@ pub(super) fn run(args: &ProvisionChainArgs) -> Result<u8> {
             Ok(EXIT_CHECKPOINTED)
         }
     }
-}
-
-/// The configuration with what the flags override.
-fn chain_config(args: &ProvisionChainArgs) -> Result<Config> {
-    let given = flags([
-        ("provision.nodes", flag(&args.nodes)),
-        ("provision.max_jobs_per_user", flag(&args.max_jobs_per_user)),
-        ("provision.cost_ratio", flag(&args.cost_ratio)),
-        ("provision.draws", flag(&args.draws)),
-    ]);
-    Config::load(args.config.as_deref(), &given)
 }
 
 /// Refuses what cannot be a link.

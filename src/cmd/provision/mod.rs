@@ -5,6 +5,7 @@ mod chain;
 mod live_sources;
 mod replay;
 mod samples;
+mod shared_flags;
 mod slurm_keys;
 mod trace;
 mod train;

@@ -2,11 +2,11 @@
 
 use anyhow::Result;
 
+use super::shared_flags::windows_config;
 use super::slurm_keys::{slurm_replay, window_plan};
 use crate::cli::ProvisionSamplesArgs;
-use crate::cmd::flags::{flag, flags};
+use crate::cmd::flags::flag;
 use crate::cmd::text;
-use crate::config::Config;
 use crate::error::EXIT_DONE;
 use crate::provision::replay::SlurmReplay;
 use crate::provision::samples::{SAMPLES_FORMAT, WaitSamples, write_samples};
@@ -19,7 +19,10 @@ const SCHEMA_VERSION: u32 = 1;
 
 /// Simulates the windows, says what the samples are like.
 pub(super) fn run(args: &ProvisionSamplesArgs) -> Result<u8> {
-    let config = read_config(args)?;
+    let config = windows_config(
+        &args.windows,
+        [("provision.num_probe", flag(&args.num_probe))],
+    )?;
     let trace = JobTrace::open(&args.trace)?;
     let replay = slurm_replay(&config.provision, &trace.zone)?;
     let plan = WindowPlan {
@@ -34,10 +37,7 @@ pub(super) fn run(args: &ProvisionSamplesArgs) -> Result<u8> {
     ))?;
     let is_done = manifest::finished_key(&args.out, SAMPLES_FORMAT).as_deref() == Some(&key);
     if is_done && !args.overwrite {
-        output::note(&format!(
-            "nothing new: `{}` holds these samples already",
-            args.out.display()
-        ));
+        output::note_nothing_new(&args.out, "these samples");
     } else {
         write(args, &trace, &replay, &plan, &key)?;
     }
@@ -49,26 +49,6 @@ pub(super) fn run(args: &ProvisionSamplesArgs) -> Result<u8> {
         output::print(&text::samples::summary(&summary, &trace.zone))?;
     }
     Ok(EXIT_DONE)
-}
-
-fn read_config(args: &ProvisionSamplesArgs) -> Result<Config> {
-    Config::load(
-        args.config.as_deref(),
-        &flags([
-            ("provision.nodes", flag(&args.nodes)),
-            ("provision.max_jobs_per_user", flag(&args.max_jobs_per_user)),
-            ("provision.start_time", flag(&args.start_time)),
-            ("provision.end_time", flag(&args.end_time)),
-            ("provision.interval", flag(&args.interval)),
-            ("provision.num_probe", flag(&args.num_probe)),
-            ("provision.job_nodes", flag(&args.job_nodes)),
-            ("provision.job_limit", flag(&args.job_limit)),
-            (
-                "provision.cold_start",
-                flag(&args.cold_start.then_some(true)),
-            ),
-        ]),
-    )
 }
 
 fn write(

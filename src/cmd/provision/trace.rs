@@ -51,10 +51,7 @@ pub(super) fn run(args: &ProvisionTraceArgs) -> Result<u8> {
 fn write(args: &ProvisionTraceArgs, read: &ReadTrace, key: &str, salt: &OwnerSalt) -> Result<()> {
     let is_done = manifest::finished_key(&args.out, TRACE_FORMAT).as_deref() == Some(key);
     if is_done && !args.overwrite {
-        output::note(&format!(
-            "nothing new: `{}` holds this trace already",
-            args.out.display()
-        ));
+        output::note_nothing_new(&args.out, "this trace");
         return Ok(());
     }
     let mut summary = TraceSummary::of(&read.jobs, read.sources.clone(), &read.zone);

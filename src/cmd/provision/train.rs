@@ -73,10 +73,7 @@ pub(super) fn run(args: &ProvisionTrainArgs) -> Result<u8> {
         trained => trained?,
     };
     if trained.is_old {
-        output::note(&format!(
-            "nothing new: `{}` holds this model already",
-            args.out.display()
-        ));
+        output::note_nothing_new(&args.out, "this model");
     }
     if args.json {
         output::print_json(SCHEMA_VERSION, &trained.summary)?;

@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use anyhow::Result;
 
+use super::shared_flags::windows_config;
 use super::slurm_keys::{slurm_replay, window_plan};
 use crate::cli::ProvisionValidateArgs;
-use crate::cmd::flags::{flag, flags};
+use crate::cmd::flags::flag;
 use crate::cmd::text;
 use crate::config::Config;
 use crate::error::EXIT_DONE;
@@ -22,7 +23,11 @@ const SCHEMA_VERSION: u32 = 1;
 
 /// Simulates the windows, prints the table.
 pub(super) fn run(args: &ProvisionValidateArgs) -> Result<u8> {
-    let config = read_config(args)?;
+    let more = [
+        ("provision.cost_ratio", flag(&args.cost_ratio)),
+        ("provision.draws", flag(&args.draws)),
+    ];
+    let config = windows_config(&args.windows, more)?;
     let trace = JobTrace::open(&args.trace)?;
     let mut models = Vec::with_capacity(args.model.len());
     for dir in &args.model {
@@ -41,10 +46,7 @@ pub(super) fn run(args: &ProvisionValidateArgs) -> Result<u8> {
     ))?;
     let is_done = manifest::finished_key(&args.out, VALIDATION_FORMAT).as_deref() == Some(&key);
     if is_done && !args.overwrite {
-        output::note(&format!(
-            "nothing new: `{}` holds this validation already",
-            args.out.display()
-        ));
+        output::note_nothing_new(&args.out, "this validation");
     } else {
         write(args, &config, &trace, &models, &key)?;
     }
@@ -56,27 +58,6 @@ pub(super) fn run(args: &ProvisionValidateArgs) -> Result<u8> {
         output::print(&text::validation::summary(&summary, &trace.zone))?;
     }
     Ok(EXIT_DONE)
-}
-
-fn read_config(args: &ProvisionValidateArgs) -> Result<Config> {
-    Config::load(
-        args.config.as_deref(),
-        &flags([
-            ("provision.nodes", flag(&args.nodes)),
-            ("provision.max_jobs_per_user", flag(&args.max_jobs_per_user)),
-            ("provision.start_time", flag(&args.start_time)),
-            ("provision.end_time", flag(&args.end_time)),
-            ("provision.interval", flag(&args.interval)),
-            ("provision.job_nodes", flag(&args.job_nodes)),
-            ("provision.job_limit", flag(&args.job_limit)),
-            (
-                "provision.cold_start",
-                flag(&args.cold_start.then_some(true)),
-            ),
-            ("provision.cost_ratio", flag(&args.cost_ratio)),
-            ("provision.draws", flag(&args.draws)),
-        ]),
-    )
 }
 
 fn write(

@@ -206,19 +206,7 @@ mod tests {
 
     fn forecast() -> WaitForecast {
         WaitForecast {
-            settings: SchedulerSettings {
-                begin: 0,
-                capacity: vec![CapacityStep { from: 0, nodes: 9 }],
-                max_jobs_per_user: None,
-                backfill_interval: 60,
-                slot: 600,
-                slots: 288,
-                max_job_test: 100,
-                turnaround: 0,
-                age_weight: 7000,
-                max_age: 7 * 86_400,
-                size_weight: 100,
-            },
+            settings: SchedulerSettings::small_cluster(9),
             draws: 40,
             seed: 1,
         }

@@ -128,23 +128,11 @@ pub fn join_snapshots(queue: &[f32], chain: &[f32]) -> Vec<f32> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::provision::scheduler::{CapacityStep, NEVER, QueueJob, SchedulerSettings};
+    use crate::provision::scheduler::{NEVER, QueueJob, SchedulerSettings};
 
     #[test]
     fn a_snapshot_has_what_was_published() {
-        let settings = SchedulerSettings {
-            begin: 0,
-            capacity: vec![CapacityStep { from: 0, nodes: 4 }],
-            max_jobs_per_user: None,
-            backfill_interval: 60,
-            slot: 600,
-            slots: 288,
-            max_job_test: 100,
-            turnaround: 0,
-            age_weight: 7000,
-            max_age: 7 * 86_400,
-            size_weight: 100,
-        };
+        let settings = SchedulerSettings::small_cluster(4);
         let job = |enter: i64, nodes: u32, limit_min: i64| QueueJob {
             enter,
             since: enter,

@@ -37,6 +37,24 @@ pub struct SchedulerSettings {
 }
 
 impl SchedulerSettings {
+    /// A small cluster of `nodes` nodes whose ticks are seconds, for tests.
+    #[cfg(test)]
+    pub fn small_cluster(nodes: u32) -> SchedulerSettings {
+        SchedulerSettings {
+            begin: 0,
+            capacity: vec![CapacityStep { from: 0, nodes }],
+            max_jobs_per_user: None,
+            backfill_interval: 60,
+            slot: 600,
+            slots: 288,
+            max_job_test: 100,
+            turnaround: 0,
+            age_weight: 7000,
+            max_age: 7 * 86_400,
+            size_weight: 100,
+        }
+    }
+
     /// The most nodes that there ever are.
     pub fn most_nodes(&self) -> u32 {
         let nodes = self.capacity.iter().map(|step| step.nodes);

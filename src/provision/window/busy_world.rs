@@ -47,17 +47,8 @@ pub(in crate::provision) fn busy_world(seed: u64) -> SlurmWorld {
     }
     jobs.sort_by_key(|job| job.enter);
     let settings = SchedulerSettings {
-        begin: 0,
-        capacity: vec![CapacityStep { from: 0, nodes: 6 }],
         max_jobs_per_user: Some(4),
-        backfill_interval: 60,
-        slot: 600,
-        slots: 288,
-        max_job_test: 100,
-        turnaround: 0,
-        age_weight: 7000,
-        max_age: 7 * 86_400,
-        size_weight: 100,
+        ..SchedulerSettings::small_cluster(6)
     };
     SlurmWorld {
         settings,

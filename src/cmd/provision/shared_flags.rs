@@ -1,0 +1,41 @@
+//! Flags that steps of `poolcast provision` share → the configuration.
+
+use anyhow::Result;
+use serde_json::Value;
+
+use crate::cli::{DecisionArgs, WindowArgs};
+use crate::cmd::flags::{flag, flags};
+use crate::config::Config;
+
+/// The configuration of simulated windows, with what the flags and `more` override.
+pub(super) fn windows_config<const N: usize>(
+    args: &WindowArgs,
+    more: [(&'static str, Option<Value>); N],
+) -> Result<Config> {
+    let mut given = flags([
+        ("provision.nodes", flag(&args.nodes)),
+        ("provision.max_jobs_per_user", flag(&args.max_jobs_per_user)),
+        ("provision.start_time", flag(&args.start_time)),
+        ("provision.end_time", flag(&args.end_time)),
+        ("provision.interval", flag(&args.interval)),
+        ("provision.job_nodes", flag(&args.job_nodes)),
+        ("provision.job_limit", flag(&args.job_limit)),
+        (
+            "provision.cold_start",
+            flag(&args.cold_start.then_some(true)),
+        ),
+    ]);
+    given.extend(flags(more));
+    Config::load(args.config.as_deref(), &given)
+}
+
+/// The configuration of decisions on a live Slurm, with what the flags override.
+pub(super) fn decision_config(args: &DecisionArgs) -> Result<Config> {
+    let given = flags([
+        ("provision.nodes", flag(&args.nodes)),
+        ("provision.max_jobs_per_user", flag(&args.max_jobs_per_user)),
+        ("provision.cost_ratio", flag(&args.cost_ratio)),
+        ("provision.draws", flag(&args.draws)),
+    ]);
+    Config::load(args.config.as_deref(), &given)
+}
