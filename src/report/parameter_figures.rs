@@ -392,6 +392,7 @@ fn value_figure(
     number: usize,
 ) -> Figure {
     let title = words::metric_title(inputs.metric().name);
+    let caption = format!("The {title} by {}", axis.name);
     let (scale, is_cut) = value_scale(inputs, &compared.values);
     let every = compared.trials.len().div_ceil(MOST_POINTS);
     let mut points = Vec::new();
@@ -400,25 +401,8 @@ fn value_figure(
     }
 
     let groups = value_groups(axis, &compared.values);
-    let columns = [
-        ("values", 0),
-        ("trials", 0),
-        ("the best", 4),
-        ("median", 4),
-        ("the worst", 4),
-    ];
-    let mut table = ReportTable::new(format!("The {title} by {}", axis.name), &columns);
-    let mut medians = Vec::new();
-    for group in &groups {
-        medians.extend(group.median().map(|median| (group.middle, median)));
-        table.push([
-            group.name.clone().into(),
-            group.values.len().into(),
-            group.values.first().copied().into(),
-            group.median().into(),
-            group.values.last().copied().into(),
-        ]);
-    }
+    let median = |group: &ValueGroup| Some((group.middle, group.median()?));
+    let medians = groups.iter().filter_map(median).collect();
 
     let mut plot = Plot::new(
         PlotAxis::new(output::cut(&axis.name, 40), axis.scale.clone()),
@@ -445,6 +429,28 @@ fn value_figure(
             compared.left_out
         ),
         drawing: plot.into(),
-        table,
+        table: value_table(caption, &groups),
     }
+}
+
+/// A line for each group of like values.
+fn value_table(caption: String, groups: &[ValueGroup]) -> ReportTable {
+    let columns = [
+        ("values", 0),
+        ("trials", 0),
+        ("the best", 4),
+        ("median", 4),
+        ("the worst", 4),
+    ];
+    let mut table = ReportTable::new(caption, &columns);
+    for group in groups {
+        table.push([
+            group.name.clone().into(),
+            group.values.len().into(),
+            group.values.first().copied().into(),
+            group.median().into(),
+            group.values.last().copied().into(),
+        ]);
+    }
+    table
 }

@@ -134,7 +134,6 @@ pub fn validate_policies(
     for (number, name) in names.iter().enumerate() {
         logs.push((name.clone(), reward_log(&outcomes, number, &trace.zone)));
     }
-    let count = outcomes.len();
     let started: Vec<WindowOutcome> = outcomes.into_iter().flatten().collect();
     ensure!(!started.is_empty(), "in no window both chained jobs start");
     let scores = scores(trace, &names, &started, settings);
@@ -144,19 +143,24 @@ pub fn validate_policies(
         job_nodes: plan.nodes,
         job_limit_h: plan.limit_s as f64 / 3600.0,
         job_length_h: plan.length_s as f64 / 3600.0,
-        windows: ValidationWindows {
-            count,
-            never_started: count - started.len(),
-            first_s: begins_s[0],
-            last_s: begins_s[count - 1],
-            interval_h: plan.interval_h,
-            cold_start: plan.cold_start,
-        },
+        windows: validated_windows(plan, &begins_s, started.len()),
         learned: learned_scores(&learned_policies(models), &scores),
         policies: scores,
         real_waits: all_real_waits(trace, &world, settings, begins_s[0], &forecast),
     };
     Ok((summary, logs))
+}
+
+/// Of the windows that begin at `begins_s`, in so many both chained jobs `started`.
+fn validated_windows(plan: &WindowPlan, begins_s: &[i64], started: usize) -> ValidationWindows {
+    ValidationWindows {
+        count: begins_s.len(),
+        never_started: begins_s.len() - started,
+        first_s: begins_s[0],
+        last_s: begins_s[begins_s.len() - 1],
+        interval_h: plan.interval_h,
+        cold_start: plan.cold_start,
+    }
 }
 
 /// What came of each window, in parallel; `None` where a chained job never starts.
