@@ -56,7 +56,7 @@ fn the_session_in_docs_is_true() {
         ("docs/dag.md", 3),
         ("docs/pipelines.md", 4),
         ("docs/provision.md", 7),
-        ("README.md", 1),
+        ("README.md", 2),
     ];
     for (document, count) in sessions {
         let sessions = read(document);
