@@ -101,8 +101,13 @@ fn is_mark(text: &[u8]) -> bool {
 /// apart later.
 fn candidate_bits(window: &TextWindow) -> [u64; WINDOW_BLOCKS] {
     #[cfg(target_arch = "x86_64")]
-    if let Some(simd) = pulp::x86::V3::try_new() {
-        return simd.vectorize(Avx2Search { simd, window });
+    {
+        if let Some(simd) = pulp::x86::V4::try_new() {
+            return simd.vectorize(Avx512Search { simd, window });
+        }
+        if let Some(simd) = pulp::x86::V3::try_new() {
+            return simd.vectorize(Avx2Search { simd, window });
+        }
     }
     baseline_bits(window)
 }
@@ -176,6 +181,33 @@ impl pulp::NullaryFnOnce for Avx2Search<'_> {
     }
 }
 
+/// The same with AVX-512, which compares unsigned bytes, to a bit for each.
+#[cfg(target_arch = "x86_64")]
+struct Avx512Search<'a> {
+    simd: pulp::x86::V4,
+    window: &'a TextWindow,
+}
+
+#[cfg(target_arch = "x86_64")]
+impl pulp::NullaryFnOnce for Avx512Search<'_> {
+    type Output = [u64; WINDOW_BLOCKS];
+
+    #[inline(always)]
+    fn call(self) -> Self::Output {
+        let pulp::x86::V4 {
+            avx512f, avx512bw, ..
+        } = self.simd;
+        let splat = |byte: u8| avx512f._mm512_set1_epi8(byte.cast_signed());
+
+        bits_of_parts(self.window, |before: [u8; 64], first: [u8; 64]| {
+            let ends = avx512bw._mm512_testn_epi8_mask(pulp::cast(before), splat(!b'\n'));
+            let first = avx512f._mm512_and_si512(pulp::cast(first), splat(!0x40));
+            let past_dot = avx512bw._mm512_sub_epi8(first, splat(b'.'));
+            avx512bw._mm512_mask_cmple_epu8_mask(ends, past_dot, splat(b'<' - b'.'))
+        })
+    }
+}
+
 /// The words of a window, whose parts of `N` bytes `bits` looks at: what may stand before a mark,
 /// and what follows.
 #[inline(always)]
@@ -209,6 +241,30 @@ mod tests {
         }
     }
 
+    /// What vectors of each width find, as far as this processor has them.
+    fn bits_at_all_widths(window: &TextWindow) -> Vec<[u64; WINDOW_BLOCKS]> {
+        let mut found = vec![baseline_bits(window)];
+        #[cfg(target_arch = "x86_64")]
+        {
+            let narrow = pulp::x86::V3::try_new();
+            found.extend(narrow.map(|simd| simd.vectorize(Avx2Search { simd, window })));
+            let wide = pulp::x86::V4::try_new();
+            found.extend(wide.map(|simd| simd.vectorize(Avx512Search { simd, window })));
+        }
+        found
+    }
+
+    proptest! {
+        #[test]
+        fn vectors_of_all_widths_find_the_same(
+            bytes in proptest::collection::vec(prop_oneof![any::<u8>(), proptest::sample::select(&b"\n\0\x0b\x0a./09<=;{|nlL\x80\xff"[..])], WINDOW_BYTES + 1),
+        ) {
+            let window = bytes.try_into().expect("a window");
+            let found = bits_at_all_widths(&window);
+            prop_assert!(found.iter().all(|bits| *bits == found[0]));
+        }
+    }
+
     #[test]
     fn every_bit_has_its_place() {
         for at in 0..WINDOW_BYTES {
@@ -216,8 +272,9 @@ mod tests {
             (window[at], window[at + 1]) = (b'\n', b'.');
             let mut expected = [0; WINDOW_BLOCKS];
             expected[at / BLOCK_BYTES] = 1 << (at % BLOCK_BYTES);
-            assert_eq!(candidate_bits(&window), expected);
-            assert_eq!(baseline_bits(&window), expected);
+            for found in bits_at_all_widths(&window) {
+                assert_eq!(found, expected);
+            }
         }
     }
 
@@ -228,7 +285,8 @@ mod tests {
             for (first, pair) in (0..=u8::MAX).zip(window.chunks_exact_mut(2)) {
                 pair.copy_from_slice(&[before, first]);
             }
-            assert_eq!(candidate_bits(&window), baseline_bits(&window));
+            let found = bits_at_all_widths(&window);
+            assert!(found.iter().all(|bits| *bits == found[0]), "{before}");
         }
     }
 }
