@@ -48,16 +48,18 @@ pub(super) struct BlockReader {
     read_bytes: usize,
     /// How much is read at once after the first block.
     block_bytes: usize,
-    /// Holds a block and what was read beyond it. It is filled again and again, as fresh memory
-    /// costs more than reading.
-    buffer: Vec<u8>,
-    /// How much of the buffer was read.
-    filled: usize,
-    /// Where the last block ended.
-    taken: usize,
+    /// What was read beyond the last block.
+    rest: Vec<u8>,
     at_end: bool,
     /// The path of the log, for messages.
     place: String,
+}
+
+/// A block of a log: whole records, in memory that another block can be read into afterwards.
+pub(super) struct LogBlock {
+    memory: Vec<u8>,
+    text_bytes: usize,
+    ends_log: bool,
 }
 
 /// A stretch of whole records.
@@ -74,64 +76,82 @@ impl BlockReader {
             source,
             read_bytes: sizes.first_bytes,
             block_bytes: sizes.block_bytes * rayon::current_num_threads(),
-            buffer: Vec::new(),
-            filled: 0,
-            taken: 0,
+            rest: Vec::new(),
             at_end: false,
             place: path.display().to_string(),
         }
     }
 
-    /// The next block; `None` at the end of the log.
-    pub(super) fn next_block(&mut self) -> Result<Option<RecordBlock<'_>>> {
+    /// The next block; `None` at the end of the log. It is read into `memory`, that of an earlier
+    /// block, as fresh memory costs more than reading.
+    pub(super) fn next_block(&mut self, mut memory: Vec<u8>) -> Result<Option<LogBlock>> {
         // What was read beyond the last block is the beginning of this one.
-        self.buffer.copy_within(self.taken..self.filled, 0);
-        self.filled -= self.taken;
-        self.taken = 0;
+        let mut filled = self.rest.len();
+        if memory.len() < filled {
+            memory.resize(filled, 0);
+        }
+        memory[..filled].copy_from_slice(&self.rest);
 
-        while self.taken == 0 && !self.at_end {
-            self.read_on()?;
-            self.taken = self.block_end();
+        let mut text_bytes = 0;
+        while text_bytes == 0 && !self.at_end {
+            filled = self.read_on(&mut memory, filled)?;
+            text_bytes = self.block_end(&memory[..filled]);
         }
         self.read_bytes = self.block_bytes;
 
-        let text = &self.buffer[..self.taken];
-        Ok((!text.is_empty()).then_some(RecordBlock {
-            text,
+        self.rest.clear();
+        self.rest.extend_from_slice(&memory[text_bytes..filled]);
+        Ok((text_bytes > 0).then_some(LogBlock {
+            memory,
+            text_bytes,
             ends_log: self.at_end,
         }))
     }
 
-    /// Where the block ends that the buffer begins with; 0 where more has to be read to know.
-    fn block_end(&self) -> usize {
+    /// Where the block ends that `text` begins with; 0 where more has to be read to know.
+    fn block_end(&self, text: &[u8]) -> usize {
         if self.at_end {
-            return self.filled;
+            return text.len();
         }
 
         // The last cut and not the next one: it is near the end, so little is searched, and most of
         // what was read is parsed at once.
-        let text = &self.buffer[..self.filled];
         match last_cut(text) {
             Some(cut) => cut,
-            None if self.filled > MOST_WITHOUT_END_BYTES => {
-                memrchr(b'\n', text).map_or(self.filled, |at| at + 1)
+            None if text.len() > MOST_WITHOUT_END_BYTES => {
+                memrchr(b'\n', text).map_or(text.len(), |at| at + 1)
             }
             None => 0,
         }
     }
 
-    fn read_on(&mut self) -> Result<()> {
-        let wanted = self.filled + self.read_bytes;
-        if self.buffer.len() < wanted {
-            self.buffer.resize(wanted, 0);
+    /// Reads more behind the first `filled` bytes of `memory`; returns how many are filled then.
+    fn read_on(&mut self, memory: &mut Vec<u8>, filled: usize) -> Result<usize> {
+        let wanted = filled + self.read_bytes;
+        if memory.len() < wanted {
+            memory.resize(wanted, 0);
         }
 
-        let read = self.source.fill(&mut self.buffer[self.filled..wanted]);
+        let read = self.source.fill(&mut memory[filled..wanted]);
         let read = read.with_context(|| format!("cannot read the log `{}`", self.place))?;
-        self.filled += read;
-        // A source fills the whole buffer unless the log ends.
+        // A source fills all it is given unless the log ends.
         self.at_end = read < self.read_bytes;
-        Ok(())
+        Ok(filled + read)
+    }
+}
+
+impl LogBlock {
+    /// Its records.
+    pub(super) fn records(&self) -> RecordBlock<'_> {
+        RecordBlock {
+            text: &self.memory[..self.text_bytes],
+            ends_log: self.ends_log,
+        }
+    }
+
+    /// The memory for a later block.
+    pub(super) fn into_memory(self) -> Vec<u8> {
+        self.memory
     }
 }
 

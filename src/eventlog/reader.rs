@@ -126,22 +126,26 @@ fn read_source(
     let spares = SpareEvents::default();
     assembly.is_read_once = is_read_once(path);
 
-    while let Some(block) = blocks.next_block()? {
+    let mut memory = Vec::new();
+    let mut next_block = blocks.next_block(Vec::new())?;
+    while let Some(block) = next_block {
         // Pieces are parsed in any order and added in that of the file, so that the number of
         // threads has no influence on what comes out.
-        let parts = block.split(sizes.piece_bytes);
+        let records = block.records();
+        let parts = records.split(sizes.piece_bytes);
         let pieces: Vec<ParsedPiece> = parts
             .par_iter()
             .map(|part| parse_part(part, &assembly, &spares))
             .collect();
-        assembly.find_access_point(&pieces);
-        for (part, piece) in parts.iter().zip(pieces) {
-            let events = assembly.add_piece(part, piece, sink)?;
-            spares.give_back(events);
-        }
 
-        assembly.check_beginning(path)?;
-        assembly.flush(sink)?;
+        // What has to be done in the order of the file is done while the next block is read.
+        let (added, read) = rayon::join(
+            || add_block(&mut assembly, path, &parts, pieces, &spares, sink),
+            || blocks.next_block(std::mem::take(&mut memory)),
+        );
+        added?;
+        next_block = read?;
+        memory = block.into_memory();
     }
 
     assembly.check_whole(path)?;
@@ -156,6 +160,24 @@ fn read_source(
         resume,
         ..log
     })
+}
+
+/// Adds the `pieces` of a block, made of its `parts`, to `assembly`.
+fn add_block(
+    assembly: &mut LogAssembly,
+    path: &Path,
+    parts: &[RecordBlock<'_>],
+    pieces: Vec<ParsedPiece>,
+    spares: &SpareEvents,
+    sink: &mut EventSink<'_>,
+) -> Result<()> {
+    assembly.find_access_point(&pieces);
+    for (part, piece) in parts.iter().zip(pieces) {
+        let events = assembly.add_piece(part, piece, sink)?;
+        spares.give_back(events);
+    }
+    assembly.check_beginning(path)?;
+    assembly.flush(sink)
 }
 
 fn parse_part(part: &RecordBlock<'_>, assembly: &LogAssembly, spares: &SpareEvents) -> ParsedPiece {

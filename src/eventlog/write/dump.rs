@@ -67,8 +67,9 @@ pub fn dump(path: &Path, options: &ReadOptions, out: &mut impl Write) -> Result<
     let mut offset = 0;
     let mut line = 1;
 
-    while let Some(block) = blocks.next_block()? {
-        for piece in block.split(BLOCK_SIZES.piece_bytes) {
+    let mut memory = Vec::new();
+    while let Some(block) = blocks.next_block(memory)? {
+        for piece in block.records().split(BLOCK_SIZES.piece_bytes) {
             let mut counted = 0;
             for record in RecordScan::new(piece.text, piece.ends_log).collect_records() {
                 line += line_feeds(&piece.text[counted..record.at]);
@@ -80,6 +81,7 @@ pub fn dump(path: &Path, options: &ReadOptions, out: &mut impl Write) -> Result<
             line += line_feeds(&piece.text[counted..]);
             offset += piece.text.len() as u64;
         }
+        memory = block.into_memory();
     }
     Ok(())
 }
