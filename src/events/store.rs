@@ -2,6 +2,7 @@
 //! slices.
 
 use std::path::Path;
+use std::sync::mpsc::{channel, sync_channel};
 
 use anyhow::{Context as _, Result, ensure};
 use rayon::prelude::*;
@@ -39,6 +40,9 @@ impl ListedEventShard {
     }
 }
 
+/// Takes a shard that is full, and leaves an empty one in its place.
+pub(super) type TakeShard<'a> = dyn FnMut(&mut ShardColumns) -> Result<()> + 'a;
+
 /// A store on its way to the disk: shards first, the manifest last.
 #[derive(Debug)]
 pub(super) struct StoreWriter {
@@ -54,7 +58,44 @@ impl StoreWriter {
         }
     }
 
-    pub(super) fn write_shard(&mut self, columns: &ShardColumns) -> Result<()> {
+    /// Writes the shards that `make` hands over, each while the next is made: to write is mostly to
+    /// wait for the disk. What is handed over becomes memory for the next shard.
+    pub(super) fn write_shards<T>(
+        &mut self,
+        make: impl FnOnce(&mut TakeShard<'_>) -> Result<T>,
+    ) -> Result<T> {
+        std::thread::scope(|scope| {
+            // Nobody waits in this queue, so that memory holds two shards.
+            let (full, to_write) = sync_channel::<ShardColumns>(0);
+            let (written, spare) = channel();
+            let writing = scope.spawn(move || -> Result<()> {
+                for mut columns in to_write {
+                    self.write_shard(&columns)?;
+                    columns.clear();
+                    // Nothing comes after the last one, and nobody waits for its memory.
+                    let _ = written.send(columns);
+                }
+                Ok(())
+            });
+
+            let made = make(&mut |columns| {
+                let next = ShardColumns::with_capacity(columns.event_count());
+                let sent = full.send(std::mem::replace(columns, next));
+                sent.ok().context("a shard cannot be written")?;
+                if let Ok(memory) = spare.try_recv() {
+                    *columns = memory;
+                }
+                Ok(())
+            });
+            drop(full);
+            writing
+                .join()
+                .unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+            made
+        })
+    }
+
+    fn write_shard(&mut self, columns: &ShardColumns) -> Result<()> {
         let file = format!("events-{:05}.safetensors", self.shards.len());
         let layout = columns.layout()?;
         layout.write(&self.staging.path().join(&file))?;

@@ -12,7 +12,7 @@ use super::row_sorter::RowSorter;
 use super::salted_names::SaltedNames;
 use super::same_id_jobs::{drop_doubles, split_at_submissions, submit_time_ms};
 use super::shard_columns::ShardColumns;
-use super::store::{EventStore, StoreWriter};
+use super::store::{EventStore, StoreWriter, TakeShard};
 use super::store_summary::{SourceLog, StoreSummary};
 use crate::eventlog::{EventBatch, JobEvent, LogGeneration, LogSummary, first_places};
 use crate::files::StagedDirectory;
@@ -195,7 +195,7 @@ impl EventStoreBuilder {
     /// Writes the store to `staging` and commits it.
     pub fn write_store(self, staging: StagedDirectory, key: &str) -> Result<StoreSummary> {
         let mut writer = StoreWriter::new(staging);
-        let mut summary = self.for_each_shard(|columns| writer.write_shard(columns))?;
+        let mut summary = writer.write_shards(|take_shard| self.for_each_shard(take_shard))?;
         writer.commit(key, &mut summary)?;
         Ok(summary)
     }
@@ -203,11 +203,12 @@ impl EventStoreBuilder {
     /// The store in memory.
     pub fn into_store(self) -> Result<EventStore> {
         let mut shards = Vec::new();
-        let summary = self.for_each_shard(|columns| {
+        let summary = self.for_each_shard(&mut |columns| {
             shards.push(Shard::from_bytes(
                 &columns.layout()?.bytes(),
                 EVENTS_FORMAT,
             )?);
+            columns.clear();
             Ok(())
         })?;
         EventStore::in_memory(shards, summary)
@@ -217,7 +218,7 @@ impl EventStoreBuilder {
     /// the end.
     fn for_each_shard(
         mut self,
-        mut take_shard: impl FnMut(&ShardColumns) -> Result<()>,
+        take_shard: &mut TakeShard<'_>,
     ) -> Result<StoreSummary> {
         let gaps = find_gaps(&mut self.summary);
         let sources = &self.summary.sources;
@@ -241,13 +242,12 @@ impl EventStoreBuilder {
             }
 
             if columns.is_full() {
-                take_shard(&columns)?;
-                columns.clear();
+                take_shard(&mut columns)?;
             }
             Ok(())
         })?;
 
-        take_shard(&columns)?;
+        take_shard(&mut columns)?;
         Ok(summary)
     }
 }
