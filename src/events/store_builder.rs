@@ -216,10 +216,7 @@ impl EventStoreBuilder {
 
     /// Puts the rows together by job; `take_shard` gets columns whenever a shard is full, and at
     /// the end.
-    fn for_each_shard(
-        mut self,
-        take_shard: &mut TakeShard<'_>,
-    ) -> Result<StoreSummary> {
+    fn for_each_shard(mut self, take_shard: &mut TakeShard<'_>) -> Result<StoreSummary> {
         let gaps = find_gaps(&mut self.summary);
         let sources = &self.summary.sources;
         let begin_ms = sources.iter().filter_map(|source| source.begin_ms).min();
