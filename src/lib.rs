@@ -38,12 +38,12 @@ pub mod models;
 pub mod training;
 pub mod queue;
 pub mod search;
+pub mod provision;
 pub mod sweep;
 pub mod condor;
 pub mod advice;
 pub mod policy;
 pub mod simulate;
-pub mod provision;
 pub mod report;
 pub mod tracking;
 

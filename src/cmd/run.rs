@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Context as _, Result};
 use serde::Serialize;
 
 use super::asked_advice::earlier_answers;
@@ -17,7 +17,7 @@ use super::whole_sweep::{refit_best, run_to_end};
 use super::{choices, logs, text, trained_run};
 use crate::advice::{self, AdviceBasis, AnswerTally, JobAdvice};
 use crate::cli::RunArgs;
-use crate::config::Config;
+use crate::config::{Config, TrialSource};
 use crate::error::{EXIT_DONE, EXIT_RETRY, HintedError, hinted};
 use crate::events::{EventStore, StoreSummary};
 use crate::output::JsonDocument;
@@ -210,14 +210,16 @@ fn run_config(args: &RunArgs) -> Result<(Config, String)> {
 
 /// Only logs have jobs to advise on.
 fn check_logs(config: &Config, place: &str) -> Result<()> {
-    ensure!(
-        !config.data.is_given(),
-        hinted(
-            format!("{place} names tables, and `run` advises on jobs of logs"),
-            "use `poolcast sweep init` and `poolcast sweep run`"
-        )
-    );
-    Ok(())
+    let named = match config.trial_source() {
+        TrialSource::Logs => return Ok(()),
+        TrialSource::Tables => "tables",
+        TrialSource::WaitSamples => "samples of waits",
+    };
+    Err(hinted(
+        format!("{place} names {named}, and `run` advises on jobs of logs"),
+        "use `poolcast sweep init` and `poolcast sweep run`",
+    )
+    .into())
 }
 
 /// A sweep whose trials have ended, with what it learned from and its best model.

@@ -11,7 +11,7 @@ use super::parts::{PlannedPart, TrialKind, TrialSeconds, divide_trials};
 use super::shared::SharedDirectory;
 use super::site;
 use super::syntax::{check_node_name, check_plain};
-use crate::config::{Config, Method};
+use crate::config::{Config, Method, TrialSource};
 use crate::error::hinted;
 use crate::eventlog;
 use crate::sweep::{self, SweepTrials, TrialConfig, TrialModel};
@@ -151,6 +151,7 @@ fn trial_kind(trials: &SweepTrials, trial: usize) -> Result<TrialKind> {
     let fits = match drawn.model {
         TrialModel::Network(_) => "network".to_owned(),
         TrialModel::Pipeline(task) => task.pipeline,
+        TrialModel::WaitModel(settings) => settings.model.name.to_string(),
     };
     let Some(settings) = drawn.tensors else {
         return Ok(TrialKind {
@@ -195,6 +196,13 @@ fn check_method(config: &Config) -> Result<()> {
 /// generations.
 fn sample_source(config: &mut Config) -> Result<SampleSource> {
     let data = &config.data;
+    ensure!(
+        config.trial_source() != TrialSource::WaitSamples,
+        hinted(
+            "a DAG has no trials over samples of waits",
+            "use `poolcast sweep init CONFIG -o DIR`, then `poolcast sweep run DIR`; or `sweep manage`, and `sweep work` on each machine that shares the directory"
+        )
+    );
     if data.is_given() {
         ensure!(
             config.logs.is_empty() && config.dag.events.is_none(),

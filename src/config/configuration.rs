@@ -141,7 +141,29 @@ pub struct AdviceCost {
     pub lost_success: f64,
 }
 
+/// What the trials of a sweep learn from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TrialSource {
+    /// Logs: `logs`.
+    Logs,
+    /// Tables of the user's own: `data`.
+    Tables,
+    /// What `provision samples` wrote: `provision.samples`.
+    WaitSamples,
+}
+
 impl Config {
+    /// What the trials of its sweep learn from.
+    pub fn trial_source(&self) -> TrialSource {
+        if self.provision.samples.is_some() {
+            TrialSource::WaitSamples
+        } else if self.data.is_given() {
+            TrialSource::Tables
+        } else {
+            TrialSource::Logs
+        }
+    }
+
     /// Defaults, then `file`, then the environment, then `flags` (paths of keys and their values).
     ///
     /// # Errors
@@ -221,9 +243,14 @@ impl Config {
         Ok(())
     }
 
-    /// The same, with the values of `point` in place of the distributions of samples and networks.
+    /// The same, with the values of `point` in place of the distributions of samples and networks, or
+    /// of models of waits.
     pub fn with_point(&self, point: &BTreeMap<String, serde_json::Value>) -> Config {
         let mut config = self.clone();
+        if self.trial_source() == TrialSource::WaitSamples {
+            config.provision.model = config.provision.model.with_point(point);
+            return config;
+        }
         config.preprocessing.parameters = config.preprocessing.parameters.with_point(point);
         config.training.parameters = config.training.parameters.with_point(point);
         config
@@ -293,7 +320,10 @@ impl Config {
         self.check_tracker_addresses()?;
         self.check_given_sweep()?;
         self.data.check()?;
-        (self.wandb.sweep.metric).check("wandb.sweep.metric", self.data.task)?;
+        self.check_wait_samples()?;
+        if self.trial_source() != TrialSource::WaitSamples {
+            (self.wandb.sweep.metric).check("wandb.sweep.metric", self.data.task)?;
+        }
         (self.earlystop_metric).check("earlystop_metric", PredictionTask::Classification)?;
         ensure!(
             !self.data.is_given() || self.wandb.sweep.early_terminate.is_none(),
@@ -307,6 +337,41 @@ impl Config {
         self.advice.check()?;
         self.provision.check()?;
         self.dag.check()
+    }
+
+    /// Refuses what has no meaning beside samples of waits.
+    fn check_wait_samples(&self) -> Result<()> {
+        if self.provision.samples.is_none() {
+            return Ok(());
+        }
+        for (key, is_given) in [
+            ("logs", !self.logs.is_empty()),
+            ("data", self.data.is_given()),
+            ("pipelines", !self.pipelines.is_empty()),
+            ("wandb.sweep.id", self.wandb.sweep.id.is_some()),
+            (
+                "wandb.sweep.early_terminate",
+                self.wandb.sweep.early_terminate.is_some(),
+            ),
+        ] {
+            ensure!(
+                !is_given,
+                hinted(
+                    format!("`{key}` is given beside `provision.samples`"),
+                    "trials learn from samples of waits, and try what `provision.model` has; leave one of both out"
+                )
+            );
+        }
+        let samples = self.preprocessing.parameters.drawn().map(|(name, _)| name);
+        let networks = self.training.parameters.drawn().map(|(name, _)| name);
+        if let Some(name) = samples.chain(networks).next() {
+            return Err(hinted(
+                format!("`{name}` has a distribution, which is for networks over logs"),
+                "over samples of waits, trials draw from the keys of `provision.model`",
+            )
+            .into());
+        }
+        self.provision.model.check_metric(&self.wandb.sweep.metric)
     }
 
     /// Refuses a search space of its own beside a sweep on W&B that gives the points.

@@ -22,6 +22,13 @@ impl Metric {
     pub(super) fn check(&self, key: &str, task: PredictionTask) -> Result<()> {
         let name = self.name;
         ensure!(
+            !name.is_of_waits(),
+            hinted(
+                format!("`{key}.name` is {name}, which models of waits have alone"),
+                "name samples of waits in `provision.samples`, or choose another metric"
+            )
+        );
+        ensure!(
             name.task().is_none_or(|of_metric| of_metric == task),
             hinted(
                 match task {
@@ -61,9 +68,31 @@ impl Metric {
         );
         Ok(())
     }
+
+    /// Refuses the metric at `key` where models of waits do not have it, and where the worst trial
+    /// would be the best.
+    pub(super) fn check_of_waits(&self, key: &str) -> Result<()> {
+        let name = self.name;
+        ensure!(
+            name.is_of_waits(),
+            hinted(
+                format!("`{key}.name` is {name}, which models of waits do not have"),
+                format!("write `{key}: {{name: held_back_pinball, goal: minimize}}`")
+            )
+        );
+        ensure!(
+            self.goal == Goal::Minimize,
+            hinted(
+                format!("`{key}` would choose the worst {name}"),
+                format!("write `{key}: {{name: {name}, goal: minimize}}`")
+            )
+        );
+        Ok(())
+    }
 }
 
-/// The metrics of the validation split; other names that files have for them are read, too.
+/// The metrics of the validation split, and of models of waits those of the windows that are held back;
+/// other names that files have for them are read, too.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[expect(missing_docs, reason = "named as in config/default.yaml")]
@@ -113,13 +142,23 @@ pub enum MetricName {
     ValidationRmse,
     #[serde(alias = "val_r2", alias = "r2", alias = "r2_score")]
     ValidationR2,
+    HeldBackPinball,
+    HeldBackCost,
 }
 
 impl MetricName {
-    /// Of what predictions it is a metric; `None` for the loss, which all have.
+    /// Whether models of waits have it, and no others.
+    pub fn is_of_waits(self) -> bool {
+        matches!(self, MetricName::HeldBackPinball | MetricName::HeldBackCost)
+    }
+
+    /// Of what predictions it is a metric; `None` for the loss, which all have, and for those of models of
+    /// waits.
     pub(super) fn task(self) -> Option<PredictionTask> {
         match self {
-            MetricName::ValidationLoss => None,
+            MetricName::ValidationLoss
+            | MetricName::HeldBackPinball
+            | MetricName::HeldBackCost => None,
             MetricName::ValidationRocAuc
             | MetricName::ValidationAveragePrecision
             | MetricName::ValidationFMeasure

@@ -26,11 +26,12 @@ mod sweep;
 mod threshold;
 mod tracker;
 mod training;
+mod wait_model;
 pub mod yaml;
 
 pub use configuration::{
     AdviceConfig, AdviceCost, Config, EvaluationConfig, FILE, MlflowConfig, ParseConfig,
-    WandbConfig,
+    TrialSource, WandbConfig,
 };
 pub use dag::{DagConfig, SharedInputs, SubmitCommand, SubmitCommands, SubmitConfig};
 pub use data::{CrossValidation, DataConfig, EVALUATE, Folds, PredictionTask, WHOLE};
@@ -45,10 +46,7 @@ pub use parameters::{
 };
 pub use pipelines::{MOST_TRIALS, PipelineSpace, PipelineSpaces, TrialOrder};
 pub use preprocessing::PreprocessingConfig;
-pub use provision::{
-    CostRatio, NodeCount, ProvisionConfig, SchedulerKind, WaitModelConfig, WaitModelName,
-    WaitModelSize, WaitModelTarget,
-};
+pub use provision::{CostRatio, NodeCount, ProvisionConfig, SchedulerKind};
 pub use sample_words::{
     ContextChoice, FeatureGroup, HoldCycles, LabelKind, SplitClusters, SplitMethod, Vocabulary,
     WindowPlace,
@@ -60,3 +58,6 @@ pub use sweep::{Asha, EarlyTerminate, GivenSweep, Hyperband, Method, SweepConfig
 pub use threshold::Threshold;
 pub use tracker::Tracker;
 pub use training::{EngineChoice, TrainingConfig};
+pub use wait_model::{
+    WaitModelConfig, WaitModelName, WaitModelParameters, WaitModelSize, WaitModelTarget,
+};

@@ -1,13 +1,14 @@
 //! `provision` as it is written → how a Slurm cluster is simulated.
 
 use std::collections::BTreeMap;
-use std::fmt;
+use std::path::PathBuf;
 
 use anyhow::{Result, ensure};
 use serde::{Deserialize, Serialize};
 
 use super::defaults::DEFAULT;
 use super::range::check_range;
+use super::wait_model::WaitModelConfig;
 use super::yaml;
 use crate::error::hinted;
 
@@ -44,89 +45,9 @@ pub struct ProvisionConfig {
     pub draws: u32,
     pub run_history: usize,
     #[serde(default)]
+    pub samples: Option<PathBuf>,
+    #[serde(default)]
     pub model: WaitModelConfig,
-}
-
-/// What `provision train` learns.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-#[expect(missing_docs, reason = "config/default.yaml documents each key")]
-pub struct WaitModelConfig {
-    pub name: WaitModelName,
-    pub size: WaitModelSize,
-    pub target: WaitModelTarget,
-    pub learning_rate: Option<f64>,
-    pub batch_size: usize,
-    pub parameters: BTreeMap<String, serde_json::Value>,
-}
-
-/// The kinds of models of waits.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
-#[serde(rename_all = "snake_case")]
-#[clap(rename_all = "snake_case")]
-pub enum WaitModelName {
-    /// Gradient boosted trees on the features
-    Xgb,
-    /// A random forest on the features
-    Rf,
-    /// A multilayer perceptron on the features
-    Nn,
-    /// A transformer on the snapshots
-    Transformer,
-    /// A mixture of transformers on the snapshots
-    Moe,
-    /// Convolutions over the snapshots
-    Convolution,
-    /// An LSTM over the snapshots
-    Lstm,
-    /// A head on a model that is given, by the policy gradient
-    PolicyGradient,
-    /// The values of submitting now and of going on, on the features, by Q-learning
-    Dqn,
-}
-
-impl fmt::Display for WaitModelName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            WaitModelName::Xgb => "xgb",
-            WaitModelName::Rf => "rf",
-            WaitModelName::Nn => "nn",
-            WaitModelName::Transformer => "transformer",
-            WaitModelName::Moe => "moe",
-            WaitModelName::Convolution => "convolution",
-            WaitModelName::Lstm => "lstm",
-            WaitModelName::PolicyGradient => "policy_gradient",
-            WaitModelName::Dqn => "dqn",
-        })
-    }
-}
-
-/// How large the network of a model of waits is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
-#[serde(rename_all = "lowercase")]
-pub enum WaitModelSize {
-    /// For processors
-    Small,
-    /// As the project Mirage published it
-    Published,
-}
-
-/// What a model of waits learns.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
-#[serde(rename_all = "lowercase")]
-pub enum WaitModelTarget {
-    /// Quantiles of the wait
-    Wait,
-    /// By how much the successor starts after its predecessor's end, as published
-    Reward,
-}
-
-impl Default for WaitModelConfig {
-    /// As config/default.yaml has it: for configurations that were written before there were such
-    /// keys.
-    fn default() -> WaitModelConfig {
-        ProvisionConfig::default().model
-    }
 }
 
 /// What an hour without a running job costs, in hours with two.
@@ -240,16 +161,6 @@ impl ProvisionConfig {
             check_range("provision.cost_ratio", ratio, 0.01..=100.0)?;
         }
         Ok(())
-    }
-}
-
-impl WaitModelConfig {
-    fn check(&self) -> Result<()> {
-        if let Some(rate) = self.learning_rate {
-            check_range("provision.model.learning_rate", rate, 1e-9..=10.0)?;
-        }
-        let size = self.batch_size as f64;
-        check_range("provision.model.batch_size", size, 1.0..=1e6)
     }
 }
 

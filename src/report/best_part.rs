@@ -3,6 +3,7 @@
 use super::document::{MissingInput, ReportBlock, ReportCell, ReportPart, ReportTable};
 use super::inputs::{ReportInputs, ReportedKind};
 use super::words;
+use crate::config::TrialSource;
 use crate::output;
 use crate::sweep::{ScoreEstimate, SplitChoice};
 use crate::training::{MethodScores, ModelEvaluation, ScoreInterval, Scores};
@@ -11,9 +12,10 @@ use crate::training::{MethodScores, ModelEvaluation, ScoreInterval, Scores};
 pub(super) fn best_part(inputs: &ReportInputs) -> ReportPart {
     let mut blocks = Vec::new();
     blocks.extend(choice_sentence(inputs).map(ReportBlock::paragraph));
+    blocks.extend(wait_model_blocks(inputs));
     match &inputs.evaluation {
         Some(evaluation) => blocks.extend(evaluation_blocks(evaluation)),
-        None if inputs.config.data.is_given() => {}
+        None if inputs.config.trial_source() != TrialSource::Logs => {}
         None => blocks.push(ReportBlock::Missing(no_scores(inputs))),
     }
     if !inputs.choices.is_empty() {
@@ -56,6 +58,33 @@ fn choice_sentence(inputs: &ReportInputs) -> Option<String> {
         sentence.push_str(" The holds of the table below had no part in that.");
     }
     Some(sentence)
+}
+
+/// Which trial over samples of waits was chosen, and what judges it; nothing of other sweeps.
+fn wait_model_blocks(inputs: &ReportInputs) -> Vec<ReportBlock> {
+    let best = inputs.best_of_waits;
+    let mut trials = inputs.trials.iter();
+    let Some(best) = trials.find(|trial| Some(trial.trial) == best) else {
+        return Vec::new();
+    };
+    let mut sentence = format!(
+        "Trial {} ({}) is the best of {}, chosen by the {}",
+        best.trial,
+        best.model,
+        output::counted(inputs.trials.len(), "trial"),
+        words::metric_title(inputs.metric().name),
+    );
+    if let Some(value) = best.value {
+        sentence.push_str(&format!(": {value:.3} hours"));
+    }
+    let model = format!("{}/trials/trial-{:04}", inputs.dir_argument(), best.trial);
+    vec![
+        ReportBlock::paragraph(sentence + "."),
+        ReportBlock::Missing(MissingInput {
+            text: "What its moments of submission come to on later windows is not known here. This tells it, beside policies without a model:".to_owned(),
+            command: Some(format!("poolcast provision validate TRACE --model {model}")),
+        }),
+    ]
 }
 
 fn no_scores(inputs: &ReportInputs) -> MissingInput {

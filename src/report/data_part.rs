@@ -44,6 +44,13 @@ pub(super) fn data_part(inputs: &ReportInputs) -> Result<ReportPart> {
 }
 
 fn missing(inputs: &ReportInputs) -> MissingInput {
+    if inputs.is_over_waits() {
+        return MissingInput {
+            text: "It learned from moments of a simulated queue of Slurm, of which the directory samples has a copy."
+                .to_owned(),
+            command: None,
+        };
+    }
     if inputs.config.data.is_given() {
         return MissingInput {
             text: "It learned from tables, which have no holds.".to_owned(),

@@ -51,6 +51,10 @@ pub(super) fn evaluation_part(inputs: &ReportInputs) -> Result<ReportPart> {
 fn missing(inputs: &ReportInputs) -> MissingInput {
     let dir = inputs.dir_argument();
     let (text, command) = match inputs.kind {
+        _ if inputs.is_over_waits() => (
+            "Waits are predicted, which have neither odds nor thresholds to draw.",
+            None,
+        ),
         _ if inputs.predicts_numbers() => (
             "Numbers are predicted, which have neither odds nor thresholds to draw; their scores stand above.",
             None,

@@ -22,6 +22,11 @@ const MOST_CAUSES: usize = 200;
 pub(super) fn held_part(inputs: &ReportInputs, held: Option<&HeldJobs>) -> ReportPart {
     let blocks = match held {
         Some(held) => held_blocks(inputs, held),
+        None if inputs.is_over_waits() => vec![ReportBlock::Missing(MissingInput {
+            text: "This learns how long jobs wait in a queue of Slurm, and no job is held in it."
+                .to_owned(),
+            command: None,
+        })],
         None if inputs.config.data.is_given() => vec![ReportBlock::Missing(MissingInput {
             text: "This learns from tables, and no job is held in them.".to_owned(),
             command: None,

@@ -10,7 +10,7 @@ use super::held_jobs::HeldJobs;
 use super::reported_trial::ReportedTrial;
 use super::words;
 use crate::condor::{self, DagProgress};
-use crate::config::{self, Config, Metric, PredictionTask};
+use crate::config::{self, Config, Metric, PredictionTask, TrialSource};
 use crate::error::hinted;
 use crate::sweep::{
     self, BestModel, SplitChoice, SweepFolder, TrialOutcomes, TrialResult, TrialRow,
@@ -57,6 +57,8 @@ pub struct ReportInputs {
     pub(super) failed_nodes: BTreeMap<String, String>,
     /// The best trial over samples of logs.
     pub(super) best: Option<BestModel>,
+    /// The best trial over samples of waits, counted from 1.
+    pub(super) best_of_waits: Option<usize>,
     /// The choices among pipelines.
     pub(super) choices: Vec<SplitChoice>,
     /// The directory of the best run.
@@ -84,6 +86,7 @@ impl ReportInputs {
             is_dag_over: false,
             failed_nodes: BTreeMap::new(),
             best: None,
+            best_of_waits: None,
             choices: Vec::new(),
             run: None,
             evaluation: None,
@@ -117,6 +120,7 @@ impl ReportInputs {
             is_dag_over: false,
             failed_nodes: BTreeMap::new(),
             best: None,
+            best_of_waits: None,
             choices: Vec::new(),
             run: None,
             evaluation: None,
@@ -164,6 +168,10 @@ impl ReportInputs {
             let folder = SweepFolder::open(&self.dir)?;
             self.planned = folder.plan.trials;
             let mut outcomes = TrialOutcomes::read(&folder)?;
+            if self.is_over_waits() {
+                let best = sweep::best_outcome(self.metric(), &outcomes);
+                self.best_of_waits = best.map(|best| best.trial);
+            }
             for at in 0..outcomes.all().len() {
                 self.add_row(&outcomes.row(at)?, &mut results);
             }
@@ -190,7 +198,7 @@ impl ReportInputs {
 
     fn add_row(&mut self, row: &TrialRow, results: &mut Vec<TrialResult>) {
         self.trials.push(ReportedTrial::from_row(row));
-        if !row.config.data.is_given() {
+        if row.config.trial_source() == TrialSource::Logs {
             results.push(TrialResult::from(row));
         }
     }
@@ -206,8 +214,9 @@ impl ReportInputs {
         if self.is_running() {
             return None;
         }
-        match &self.best {
-            Some(best) => Some(sweep::trial_dir(&self.dir, best.trial)),
+        let best = self.best.as_ref().map(|best| best.trial);
+        match best.or(self.best_of_waits) {
+            Some(trial) => Some(sweep::trial_dir(&self.dir, trial)),
             None => self.run.clone(),
         }
     }
@@ -222,10 +231,15 @@ impl ReportInputs {
         self.config.data.task == PredictionTask::Regression
     }
 
+    /// Whether it learns from samples of waits.
+    pub(super) fn is_over_waits(&self) -> bool {
+        self.config.trial_source() == TrialSource::WaitSamples
+    }
+
     /// The best trial, counted from 1; of tables that of the first split.
     pub(super) fn best_trial(&self) -> Option<usize> {
         let of_logs = self.best.as_ref().map(|best| best.trial);
-        of_logs.or_else(|| Some(self.choices.first()?.trial))
+        of_logs.or(self.best_of_waits).or_else(|| Some(self.choices.first()?.trial))
     }
 
     /// How commands name the directory.

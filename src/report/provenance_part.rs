@@ -119,6 +119,9 @@ fn commands(inputs: &ReportInputs) -> String {
         ReportedKind::Sweep if inputs.dir.join("report.json").is_file() => {
             "poolcast run config.yaml\n".to_owned()
         }
+        ReportedKind::Sweep if inputs.is_over_waits() => {
+            format!("poolcast sweep init config.yaml -o {dir}\npoolcast sweep run {dir}\n")
+        }
         ReportedKind::Sweep => format!(
             "poolcast sweep init config.yaml -o {dir}\npoolcast sweep run {dir}\npoolcast sweep evaluate {dir}\n"
         ),

@@ -19,8 +19,9 @@ pub(super) fn trial_table(inputs: &ReportInputs) -> ReportTable {
     let has_epochs = inputs.trials.iter().any(|trial| trial.epochs.is_some());
     let has_errors = inputs.trials.iter().any(|trial| trial.error.is_some());
     let mut parameters = varied_parameters(&inputs.trials);
-    // A network's has a column of its own.
-    parameters.retain(|name| *name != "model");
+    // A network's, or that of a model of waits, has a column of its own.
+    let is_of_model = |name: &str| name == "model" || inputs.is_over_waits() && name == "name";
+    parameters.retain(|name| !is_of_model(name));
     let shown: Vec<String> = parameters.iter().map(|name| words::shown(name)).collect();
 
     let value = inputs.metric().name.to_string();
@@ -31,9 +32,14 @@ pub(super) fn trial_table(inputs: &ReportInputs) -> ReportTable {
         (value.as_str(), 4),
     ];
     let optional = [
-        (value != "validation_loss", ("validation loss", 4)),
         (
-            value != "validation_roc_auc" && !inputs.predicts_numbers(),
+            value != "validation_loss" && !inputs.is_over_waits(),
+            ("validation loss", 4),
+        ),
+        (
+            value != "validation_roc_auc"
+                && !inputs.predicts_numbers()
+                && !inputs.is_over_waits(),
             ("ROC-AUC", 4),
         ),
         (has_epochs, ("epochs", 0)),

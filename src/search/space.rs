@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use crate::config::{Config, Distribution};
+use crate::config::{Config, Distribution, TrialSource};
 
 /// What a sweep draws from: each parameter's name and distribution, in W&B's order: by name.
 #[derive(Debug, Clone, PartialEq)]
@@ -17,8 +17,13 @@ pub struct SearchSpace {
 pub type SearchPoint = BTreeMap<String, Value>;
 
 impl SearchSpace {
-    /// The space of `config`: what it draws for samples and for networks.
+    /// The space of `config`: what it draws for samples and for networks, or for models of waits.
     pub fn from_config(config: &Config) -> SearchSpace {
+        if config.trial_source() == TrialSource::WaitSamples {
+            let drawn = config.provision.model.drawn().into_iter();
+            let owned = |(name, distribution): (String, &Distribution)| (name, distribution.clone());
+            return SearchSpace::new(drawn.map(owned).collect());
+        }
         let samples = config.preprocessing.parameters.drawn();
         let network = config.training.parameters.drawn();
         let mut parameters = BTreeMap::new();

@@ -29,6 +29,11 @@ impl BestTrial {
     }
 }
 
+/// The best of `outcomes`, the first of equals; `None` where none has a value.
+pub fn best_outcome(metric: &Metric, outcomes: &TrialOutcomes) -> Option<BestTrial> {
+    BestTrial::among(metric, outcomes.all())
+}
+
 /// The best of `rows`, the first of equals; `None` where none has a value.
 pub fn best_trial(metric: &Metric, rows: &[TrialRow]) -> Option<BestTrial> {
     BestTrial::among(metric, TrialOutcomes::from_rows(rows.to_vec()).all())

@@ -9,7 +9,8 @@ use super::best_model::{BestModel, TrialResult};
 use super::choice::SplitChoice;
 use super::outcome::{TrialOutcome, TrialOutcomes};
 use super::paths::{BEST_FILE, INFO_FILE, trial_dir};
-use super::trial_row::{hyper_parameters, plain_value};
+use super::folder::SweepFolder;
+use super::trial_row::{TrialRow, hyper_parameters, plain_value};
 use crate::config::Config;
 use crate::tensors::SplitSide;
 use crate::training::{ModelEvaluation, RunModels, evaluation_path, refit_dir};
@@ -121,6 +122,25 @@ fn add_test_scores(info: &mut InfoLines, run: &Path) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// Writes what is known of the best trial of `sweep` over samples of waits for people, whose row is `row`.
+pub(super) fn write_best_wait_model(sweep: &SweepFolder, row: &TrialRow) -> Result<()> {
+    let metric = &row.config.wandb.sweep.metric;
+    let model = trial_dir(&sweep.dir, row.trial);
+    let model = model.strip_prefix(&sweep.dir).unwrap_or(&model);
+    let mut info = InfoLines::default();
+    info.add("trial", row.trial);
+    info.add("metric", metric.name);
+    info.add("goal", format!("{:?}", metric.goal).to_lowercase());
+    if let Some(value) = row.value {
+        info.add("value", value);
+    }
+    info.add("model", model.display());
+    for (name, value) in hyper_parameters(&row.config) {
+        info.add(&name, plain_value(&value));
+    }
+    files::write_atomic(&sweep.dir.join(INFO_FILE), info.text.as_bytes())
 }
 
 /// Writes what is known of the best trial of each split for people, as [`write_best_model`] does:

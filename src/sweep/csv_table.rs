@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::trial_row::{TrialRow, plain_value};
-use crate::config::{MetricName, PredictionTask};
+use crate::config::{MetricName, PredictionTask, TrialSource};
 use crate::training::{FitScores, TargetScores};
 
 /// What a table of rows for spreadsheets has a column for, besides what every row has; it leaves
@@ -16,7 +16,12 @@ pub(super) struct CsvColumns {
     parameters: BTreeSet<String>,
     /// What is predicted: numbers have other scores than classes.
     task: PredictionTask,
+    /// Whether the trials are over samples of waits, which have scores of their own.
+    is_over_waits: bool,
 }
+
+/// The scores of models of waits, by the names of their columns.
+const OF_WAITS: [MetricName; 2] = [MetricName::HeldBackPinball, MetricName::HeldBackCost];
 
 impl CsvColumns {
     /// Has columns for what `row` has, too.
@@ -28,6 +33,7 @@ impl CsvColumns {
         );
         self.parameters.extend(row.parameters.keys().cloned());
         self.task = row.config.data.task;
+        self.is_over_waits = row.config.trial_source() == TrialSource::WaitSamples;
     }
 
     /// The first line.
@@ -40,11 +46,12 @@ impl CsvColumns {
         .to_vec();
         columns
             .extend(["epochs", "best_epoch", "train_loss", "validation_loss"].map(str::to_owned));
-        columns.extend(
-            TargetScores::names(self.task)
-                .iter()
-                .map(|name| format!("validation_{name}")),
-        );
+        if self.is_over_waits {
+            columns.extend(OF_WAITS.map(|name| name.to_string()));
+        } else {
+            let names = TargetScores::names(self.task).iter();
+            columns.extend(names.map(|name| format!("validation_{name}")));
+        }
         columns.extend(
             self.evaluations
                 .iter()
@@ -78,9 +85,8 @@ impl CsvColumns {
             row.began.clone(),
             format!("{:.3}", row.seconds),
             row.seed.to_string(),
-            row.metrics
-                .as_ref()
-                .map_or(String::new(), |metrics| metrics.epochs.to_string()),
+            row.trained_epochs()
+                .map_or(String::new(), |epochs| epochs.to_string()),
             best.map_or(String::new(), |best| best.epoch.to_string()),
             number(best.map(|best| best.train_loss)),
             number(
@@ -91,8 +97,14 @@ impl CsvColumns {
         let of_network = best.map(|best| best.validation.values().to_vec());
         let of_fit = held_out.map(|scores| scores.values());
         let scores = of_network.or(of_fit).unwrap_or_default();
-        for place in 0..TargetScores::names(self.task).len() {
-            cells.push(number(scores.get(place).copied().flatten()));
+        if self.is_over_waits {
+            let waits = row.waits.as_ref();
+            let value_of = |name: MetricName| waits.and_then(|waits| waits.watched(name));
+            cells.extend(OF_WAITS.map(|name| number(value_of(name))));
+        } else {
+            for place in 0..TargetScores::names(self.task).len() {
+                cells.push(number(scores.get(place).copied().flatten()));
+            }
         }
         cells.extend(self.evaluations.iter().map(|name| {
             let scores = row.fit.as_ref().and_then(|fit| fit.evaluation.get(name));

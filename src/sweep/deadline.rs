@@ -9,7 +9,7 @@ use super::trial_row::{TrialEnd, TrialRow};
 use crate::error::{EXIT_RETRY, exit_code};
 use crate::pipelines::FitStopped;
 use crate::queue::{AttemptOutcome, TrialAttempt};
-use crate::training::TrainError;
+use crate::training::{NonFiniteLoss, TrainError, TrainingStopped};
 
 /// Why an attempt at a trial ended without a result.
 #[derive(Debug)]
@@ -32,11 +32,13 @@ impl From<TrainError> for AttemptError {
     }
 }
 
-/// The error of a fit, whose solvers all return the same type.
+/// The error of a fit, whose solvers all return the same type, or of a training of a model of waits.
 impl From<anyhow::Error> for AttemptError {
     fn from(error: anyhow::Error) -> AttemptError {
-        if error.is::<FitStopped>() {
+        if error.is::<FitStopped>() || error.is::<TrainingStopped>() {
             AttemptError::Stopped(error)
+        } else if error.is::<NonFiniteLoss>() {
+            AttemptError::NonFinite(error)
         } else {
             AttemptError::Other(error)
         }

@@ -7,6 +7,7 @@ use super::given_points::GivenPoints;
 use super::outcome::network_rows;
 use super::rounds;
 use super::trial_row::TrialRow;
+use crate::config::TrialSource;
 use crate::queue::{ChunkEntry, Queue, WorkItem};
 use crate::tensors::TensorSettings;
 
@@ -34,8 +35,9 @@ pub(super) fn fill_queue(
     let rows = network_rows(sweep, queue, &entries)?;
     let chunks = rounds::next_chunks(sweep.trials()?, &rows, entries.is_empty())?;
     if !chunks.is_empty() {
-        // Tables are joined before the sweep begins, so that only samples of logs are prepared.
-        if !sweep.config.data.is_given() {
+        // Tables are joined before the sweep begins, and samples of waits copied, so that only samples of
+        // logs are prepared.
+        if sweep.config.trial_source() == TrialSource::Logs {
             let trials = chunks.iter().flat_map(|chunk| chunk.items());
             let trials = trials.map(|item| item.trial);
             prepare(&samples_of(sweep, trials, &rows)?)?;

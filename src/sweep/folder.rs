@@ -13,7 +13,7 @@ use super::paths::{
 use super::rounds;
 use super::trial_row::TrialRow;
 use super::trials::SweepTrials;
-use crate::config::Config;
+use crate::config::{Config, TrialSource};
 use crate::error::hinted;
 use crate::queue::{Queue, QueueSettings, WorkItem};
 use crate::shard::ArtefactFormat;
@@ -31,7 +31,8 @@ pub const SWEEP: ArtefactFormat = ArtefactFormat {
 pub struct SweepPlan {
     /// How many trials there are.
     pub trials: usize,
-    /// The digest of the store of events that the tensors are made from, or of the joined tables.
+    /// The digest of the store of events that the tensors are made from, of the joined tables, or of
+    /// the samples of waits.
     pub source_key: String,
 }
 
@@ -203,6 +204,10 @@ pub(super) fn sweep_key(config: &Config, plan: &SweepPlan) -> Result<String> {
         &config.preprocessing,
         &config.training,
     );
+    if config.trial_source() == TrialSource::WaitSamples {
+        let learned = (&config.provision.model, &config.provision.cost_ratio);
+        return manifest::key(&(SWEEP.version, sweep, learned, plan));
+    }
     let sweep = (sweep, &config.data, &config.pipelines);
     manifest::key(&(SWEEP.version, sweep, plan))
 }

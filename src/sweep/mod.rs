@@ -38,11 +38,12 @@ mod trial_files;
 mod trial_row;
 mod trials;
 mod trials_at_work;
+mod wait_model_attempt;
 mod worker;
 
 pub use bbc_cv::{FMeasureCutoff, ScoreEstimate, TrueTargets};
 pub use best_model::{BestModel, TrialResult, resolve_run};
-pub use best_trial::{BestTrial, best_trial};
+pub use best_trial::{BestTrial, best_outcome, best_trial};
 pub use bestmodel_info::{best_model_info, write_best_model};
 pub use chance::no_better_than_chance;
 pub use choice::{SplitChoice, choose_pipelines};

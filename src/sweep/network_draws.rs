@@ -1,14 +1,16 @@
-//! A configuration → the trials of the network: how many there are, and what each of them tries.
+//! A configuration → the trials of the network, or of models of waits: how many there are, and what
+//! each of them tries.
 
 use std::collections::HashMap;
 
 use anyhow::{Result, ensure};
 
-use crate::config::{Config, MOST_TRIALS, Method};
+use crate::config::{Config, MOST_TRIALS, Method, TrialSource};
 use crate::error::hinted;
+use crate::provision::wait_model::effective_parameters;
 use crate::search::{ObservedTrial, Sampler, SearchPoint, SearchSpace, grid_point_count};
 
-/// The draws of the network that are trials. Equal draws are one.
+/// The draws of the network, or of models of waits, that are trials. Equal draws are one.
 #[derive(Debug)]
 pub(super) struct NetworkDraws {
     /// How many trials there are.
@@ -42,7 +44,14 @@ impl NetworkDraws {
         let is_constant = space.parameters().is_empty();
         let is_finite = is_constant || grid_point_count(&space).is_ok();
         let is_known = is_constant || matches!(method, Method::Random | Method::Sobol);
-        if is_given || count < 2 || !is_finite || !is_known || method == Method::Grid {
+        // Models of waits that differ in what does not count for their kinds are equal.
+        let is_over_waits = config.trial_source() == TrialSource::WaitSamples;
+        let may_repeat = if is_over_waits {
+            is_known || method == Method::Grid
+        } else {
+            is_finite && is_known && method != Method::Grid
+        };
+        if is_given || count < 2 || !may_repeat {
             return Ok(NetworkDraws {
                 count,
                 distinct: None,
@@ -54,8 +63,10 @@ impl NetworkDraws {
         let mut distinct = Vec::new();
         let mut repeats = Vec::new();
         for draw in 1..=count {
-            let point = serde_json::to_string(&draw_network_point(config, draw, &[])?)?;
-            let first = *first_draws.entry(point).or_insert(draw);
+            let point = draw_network_point(config, draw, &[])?;
+            let first = *first_draws
+                .entry(what_counts(config, &point)?)
+                .or_insert(draw);
             if first == draw {
                 distinct.push(draw);
             } else {
@@ -76,9 +87,19 @@ impl NetworkDraws {
     }
 }
 
+/// What counts of a draw, as a text that is the same for equal draws.
+fn what_counts(config: &Config, point: &SearchPoint) -> Result<String> {
+    if config.trial_source() == TrialSource::WaitSamples
+        && let Ok(drawn) = config.provision.model.with_point(point).trial()
+    {
+        return Ok(serde_json::to_string(&effective_parameters(&drawn))?);
+    }
+    Ok(serde_json::to_string(point)?)
+}
+
 /// How many trials of the network the sweep of `config` makes: `runs`, or every point of a grid; at
-/// most `run_cap`, and equal draws are one. A sweep over tables makes none, nor does one with `runs`
-/// 0.
+/// most `run_cap`, and equal draws are one. Over samples of waits all trials are counted here. A sweep
+/// over tables makes none, nor does one with `runs` 0.
 ///
 /// # Errors
 /// Those of a grid that cannot be made.

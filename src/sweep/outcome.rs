@@ -18,6 +18,7 @@ use super::paths::ROWS_FILE;
 use super::rounds;
 use super::trial_row::{TrialEnd, TrialRow};
 use crate::config::MetricName;
+use crate::provision::wait_model::WaitModelScores;
 use crate::queue::{ChunkEntry, JournalPlace, Queue, ResultReader, StoredResult, WorkItem};
 use crate::training::TrainingMetrics;
 
@@ -71,6 +72,7 @@ struct OutcomeFields {
     split: Option<String>,
     metrics: Option<TrainingMetrics>,
     fit: Option<FitFields>,
+    waits: Option<WaitModelScores>,
 }
 
 #[derive(Deserialize)]
@@ -125,7 +127,10 @@ impl SharedNames {
         };
         let scores = of_fit.or_else(of_network).unwrap_or_default();
         let loss = scores.loss.filter(|loss| loss.is_finite());
-        let tie_breaker = metric.tie_breaker(loss, scores.roc_auc);
+        let tie_breaker = match &row.waits {
+            Some(waits) => waits.tie_breaker(metric),
+            None => metric.tie_breaker(loss, scores.roc_auc),
+        };
         let pipeline = self.shared_name(&row.pipeline);
         let split = row.split.map(|split| self.shared_name(&split));
         TrialOutcome {

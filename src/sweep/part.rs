@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context as _, Result, anyhow};
+use anyhow::{Context as _, Result, anyhow, bail};
 
 use super::deadline::{AttemptDeadline, AttemptError};
 use super::folder::SweepFolder;
@@ -238,6 +238,7 @@ impl SweepPart<'_> {
         match config.model {
             TrialModel::Pipeline(_) => drop(data.tables(self.sweep, &config)?),
             TrialModel::Network(_) => drop(data.dataset(self.sweep, &config)?),
+            TrialModel::WaitModel(_) => bail!("a part of a DAG has no trials over samples of waits"),
         }
 
         let reached = catch_unwind(AssertUnwindSafe(|| match &config.model {
@@ -247,6 +248,9 @@ impl SweepPart<'_> {
             TrialModel::Network(settings) => {
                 self.train_network(&mut row, settings, &config, data, progress)
             }
+            TrialModel::WaitModel(_) => Err(AttemptError::Other(anyhow!(
+                "a part of a DAG has no trials over samples of waits"
+            ))),
         }));
         let panicked = || AttemptError::Other(anyhow!("it panicked, and said why on stderr"));
         let reached = reached.unwrap_or_else(|_| Err(panicked()));

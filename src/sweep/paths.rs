@@ -55,6 +55,11 @@ pub fn table_dir(dir: &Path) -> PathBuf {
     dir.join("table")
 }
 
+/// The samples of waits of the sweep in `dir`, copied from where `provision samples` wrote them.
+pub(super) fn wait_samples_dir(dir: &Path) -> PathBuf {
+    dir.join("samples")
+}
+
 /// The tensors of these `settings` in the sweep in `dir`; trials of equal sizes share them.
 pub fn tensors_dir(dir: &Path, settings: &TensorSettings) -> PathBuf {
     let j = settings.j;

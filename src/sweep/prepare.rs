@@ -1,5 +1,5 @@
-//! A configuration → what the trials of its sweep are made from, before any of them begins: events
-//! or joined tables, then tensors. What is there already, of the same key, is not made again.
+//! A configuration → what the trials of its sweep are made from, before any of them begins: events,
+//! joined tables or samples of waits, then tensors. What is there already, of the same key, is not made again.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -9,10 +9,10 @@ use anyhow::{Context as _, Result, ensure};
 
 use super::folder::{SweepFolder, check_sweep_place};
 use super::network_draws::network_trial_count;
-use super::paths::{events_dir, table_dir, tensors_dir};
+use super::paths::{events_dir, table_dir, tensors_dir, wait_samples_dir};
 use super::trial_config::TrialConfig;
 use super::trials::SweepTrials;
-use crate::config::Config;
+use crate::config::{Config, TrialSource};
 use crate::error::hinted;
 use crate::eventlog::{self, ReadOptions};
 use crate::events::{
@@ -21,6 +21,8 @@ use crate::events::{
 };
 use crate::files::LockedDirectory;
 use crate::manifest;
+use crate::provision::samples::{SAMPLES_FORMAT, WaitSamples, copy_samples};
+use crate::provision::wait_model::{check_learnable, check_model_search};
 use crate::salt::OwnerSalt;
 use crate::tables::{JoinedTable, TABLE, joined_table_key};
 use crate::tensors::{self, BuildProgress, FrameChoice, TENSORS_FORMAT, TensorSettings};
@@ -73,7 +75,7 @@ impl std::fmt::Debug for PrepareListener<'_> {
     }
 }
 
-/// Parses the logs that `config` names, or joins its tables, and begins its sweep in its directory,
+/// Parses the logs that `config` names, joins its tables, or copies its samples of waits, and begins its sweep in its directory,
 /// or finds it there. `place` is where the configuration was read from. With `anew` nothing that is
 /// there is used. What the log is to tell of the trials is a number in the sweep's configuration.
 ///
@@ -90,12 +92,12 @@ pub fn begin_sweep(
     check_sweep_place(&config.out)?;
     let _lock = LockedDirectory::new(&config.out)?;
 
-    let source_key = if config.data.is_given() {
-        prepare_tables(config, listener)?
-    } else {
-        prepare_events(config, anew, listener)?
+    let source_key = match config.trial_source() {
+        TrialSource::Logs => prepare_events(config, anew, listener)?,
+        TrialSource::Tables => prepare_tables(config, listener)?,
+        TrialSource::WaitSamples => prepare_wait_samples(config)?,
     };
-    let config = if config.has_open_frames() {
+    let config = if config.trial_source() == TrialSource::Logs && config.has_open_frames() {
         let choice = FrameChoice::by_log(&EventStore::open(&events_dir(&config.out))?);
         (listener.on_step)(PrepareStep::FramesChosen(choice));
         &config.with_frames(choice.timeframe_len_s)
@@ -111,6 +113,12 @@ pub fn begin_sweep(
 
 /// Refuses what can be known to fail before any work.
 fn check(config: &Config, place: &str) -> Result<()> {
+    if config.trial_source() == TrialSource::WaitSamples {
+        check_model_search(&config.provision.model)
+            .and_then(|()| check_networks(config))
+            .with_context(|| format!("cannot use {place}"))?;
+        return Ok(());
+    }
     ensure!(
         config.logs.is_empty() == config.data.is_given(),
         hinted(
@@ -122,7 +130,7 @@ fn check(config: &Config, place: &str) -> Result<()> {
                     "logs and tables"
                 }
             ),
-            "give `logs: [PATH]`, or tables of your own in `data`"
+            "give `logs: [PATH]`, tables of your own in `data`, or samples of waits in `provision.samples`"
         )
     );
     ensure!(
@@ -134,7 +142,7 @@ fn check(config: &Config, place: &str) -> Result<()> {
     check_networks(&config).with_context(|| format!("cannot use {place}"))
 }
 
-/// Draws the trial of every network once. Making the trials of pipelines has checked them.
+/// Draws the trial of every network, or model of waits, once. Making the trials of pipelines has checked them.
 fn check_networks(config: &Config) -> Result<()> {
     let trials = SweepTrials::from_config(config)?;
     for number in 1..=network_trial_count(config)? {
@@ -156,6 +164,23 @@ pub fn prepare_tables(config: &Config, listener: &PrepareListener<'_>) -> Result
     }
     JoinedTable::read(&config.data)?.write(&dir, &key)?;
     Ok(key)
+}
+
+/// Copies the samples of waits that `config` names, so that workers elsewhere have them; returns their
+/// key.
+///
+/// # Errors
+/// Fails where there are none, or none that anything can be learned from.
+fn prepare_wait_samples(config: &Config) -> Result<String> {
+    let from = config.provision.samples.as_deref();
+    let from = from.context("the configuration names samples of waits")?;
+    let samples = WaitSamples::open(from)?;
+    check_learnable(&samples).with_context(|| format!("cannot use `{}`", from.display()))?;
+    let dir = wait_samples_dir(&config.out);
+    if manifest::finished_key(&dir, SAMPLES_FORMAT).as_ref() != Some(&samples.key) {
+        copy_samples(from, &dir)?;
+    }
+    Ok(samples.key)
 }
 
 /// Parses the logs of `config`; returns the key of the store.

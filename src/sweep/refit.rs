@@ -140,6 +140,8 @@ impl Refit<'_> {
                 };
                 refit_network(self.dataset, dir, refit_dir, &Device::Cpu, hear)?;
             }
+            // They learn from all samples but those that they are judged by, and are chosen by those.
+            TrialModel::WaitModel(_) => {}
             TrialModel::Pipeline(task) => {
                 let judged = TrainedModel::open(dir)?;
                 let key = refit_key(&judged)?;

@@ -8,7 +8,8 @@ use std::path::Path;
 use anyhow::{Result, ensure};
 
 use super::best_model::{BestModel, TrialResult};
-use super::bestmodel_info::{write_best_model, write_split_choices};
+use super::best_trial::BestTrial;
+use super::bestmodel_info::{write_best_model, write_best_wait_model, write_split_choices};
 use super::choice::choose_pipelines;
 use super::csv_table::CsvColumns;
 use super::ensemble_choice::choose_ensemble;
@@ -20,6 +21,7 @@ use super::paths::{
 };
 use super::trial_files::publish_attempt;
 use super::trial_row::TrialRow;
+use crate::config::TrialSource;
 use crate::error::hinted;
 use crate::files::AtomicFile;
 use crate::queue::{ChunkEntry, ChunkState, ItemStateCounts, Queue};
@@ -63,6 +65,13 @@ pub(super) fn write_results(
         if sweep.config.data.is_given() {
             write_split_choices(&sweep.dir, &choices, &mut outcomes)?;
         }
+    }
+
+    if sweep.config.trial_source() == TrialSource::WaitSamples
+        && let Some(best) = BestTrial::among(&sweep.config.wandb.sweep.metric, outcomes.all())
+        && let Some(row) = outcomes.row_of(best.trial)?
+    {
+        write_best_wait_model(sweep, &row)?;
     }
 
     remove_other_models(sweep, &outcomes, best.as_ref(), keep)?;
@@ -149,7 +158,7 @@ pub(super) fn best_of_outcomes(
     outcomes: &mut TrialOutcomes,
 ) -> Result<BestModel> {
     let mut trials = Vec::new();
-    if !sweep.config.data.is_given() {
+    if sweep.config.trial_source() == TrialSource::Logs {
         for at in 0..outcomes.all().len() {
             trials.push(TrialResult::from(&outcomes.row(at)?));
         }
@@ -182,6 +191,7 @@ fn remove_other_models(
         kept.extend(ensemble.trials.iter().map(|member| member.trial));
     }
 
+    let is_over_waits = sweep.config.trial_source() == TrialSource::WaitSamples;
     for TrialDir { trial, path } in existing_trial_dirs(&sweep.dir)? {
         let Ok(at) = all.binary_search_by_key(&trial, |outcome| outcome.trial) else {
             continue;
@@ -189,7 +199,7 @@ fn remove_other_models(
         if all[at].value.is_none() || kept.contains(&trial) {
             continue;
         }
-        if all[at].is_fit {
+        if all[at].is_fit || is_over_waits {
             files::remove_all([path])?;
         } else {
             training::remove_model(&path)?;

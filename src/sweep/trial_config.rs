@@ -3,7 +3,8 @@
 use anyhow::{Context as _, Result};
 
 use super::pipeline_fit::PipelineTask;
-use crate::config::Config;
+use crate::config::{Config, TrialSource, WaitModelConfig};
+use crate::provision::wait_model::{WaitModelSettings, effective_parameters};
 use crate::tensors::TensorSettings;
 use crate::training::TrainingSettings;
 
@@ -12,7 +13,7 @@ use crate::training::TrainingSettings;
 pub struct TrialConfig {
     /// As it is written beside what comes of the trial.
     pub written: Config,
-    /// What its samples are; `None` over tables.
+    /// What its samples are; `None` over tables and over samples of waits.
     pub tensors: Option<TensorSettings>,
     /// What it fits.
     pub model: TrialModel,
@@ -25,6 +26,8 @@ pub enum TrialModel {
     Network(TrainingSettings),
     /// A classical pipeline.
     Pipeline(PipelineTask),
+    /// A model of waits, with these settings.
+    WaitModel(WaitModelSettings),
 }
 
 impl TrialConfig {
@@ -33,10 +36,10 @@ impl TrialConfig {
     /// # Errors
     /// Fails for hyper-parameters that a trial cannot have.
     pub fn new(written: Config) -> Result<TrialConfig> {
-        let tensors = if written.data.is_given() {
-            None
-        } else {
-            Some(TensorSettings::from_config(&written)?)
+        let tensors = match written.trial_source() {
+            TrialSource::Logs => Some(TensorSettings::from_config(&written)?),
+            TrialSource::Tables => None,
+            TrialSource::WaitSamples => return TrialConfig::of_waits(written),
         };
         let model = match PipelineTask::from_config(&written)? {
             Some(task) => TrialModel::Pipeline(task),
@@ -49,12 +52,25 @@ impl TrialConfig {
         })
     }
 
+    /// The trial over samples of waits that `written` describes. What does not count for its kind of
+    /// model is as in the defaults, so that `poolcast provision train` learns the same from it.
+    fn of_waits(mut written: Config) -> Result<TrialConfig> {
+        let drawn = written.provision.model.trial()?;
+        written.provision.model = WaitModelConfig::from(&effective_parameters(&drawn));
+        let settings = WaitModelSettings::from_config(&written)?;
+        Ok(TrialConfig {
+            written,
+            tensors: None,
+            model: TrialModel::WaitModel(settings),
+        })
+    }
+
     /// What its samples are.
     ///
     /// # Errors
-    /// Fails for a trial over tables, which has none.
+    /// Fails for a trial that does not learn from logs, which has none.
     pub(super) fn tensor_settings(&self) -> Result<&TensorSettings> {
         let settings = self.tensors.as_ref();
-        settings.context("a trial over tables has no samples of logs")
+        settings.context("a trial that learns from no logs has no samples of them")
     }
 }

@@ -8,13 +8,14 @@ use std::rc::Rc;
 use anyhow::{Context as _, Result, ensure};
 
 use super::folder::SweepFolder;
-use super::paths::{PREDICTIONS_FILE, table_dir, tensors_dir, trial_dir};
+use super::paths::{PREDICTIONS_FILE, table_dir, tensors_dir, trial_dir, wait_samples_dir};
 use super::pipeline_fit::{FitTables, LogSamples, TrialPredictions};
 use super::trial_config::TrialConfig;
 use super::trial_row::TrialRow;
 use crate::config::TrainingConfig;
 use crate::error::hinted;
 use crate::manifest;
+use crate::provision::samples::WaitSamples;
 use crate::tables::{FeatureTable, JoinedTable, TABLE, sample_features};
 use crate::tensors::{Dataset, SplitSide, TensorSettings};
 use crate::training::{
@@ -27,6 +28,7 @@ use crate::training::{
 pub(super) struct SharedData {
     tables: RefCell<Option<(PathBuf, Rc<FitTables>)>>,
     dataset: RefCell<Option<(PathBuf, Rc<Dataset>)>>,
+    waits: RefCell<Option<(PathBuf, Rc<WaitSamples>)>>,
 }
 
 impl SharedData {
@@ -43,6 +45,19 @@ impl SharedData {
     pub(super) fn dataset(&self, sweep: &SweepFolder, trial: &TrialConfig) -> Result<Rc<Dataset>> {
         let place = tensors_dir(&sweep.dir, trial.tensor_settings()?);
         keep_or_load(&self.dataset, place, || trial_dataset(sweep, trial))
+    }
+
+    /// The samples of waits that all trials of `sweep` learn from.
+    ///
+    /// # Errors
+    /// Fails where they are not what they were when the sweep began.
+    pub(super) fn waits(&self, sweep: &SweepFolder) -> Result<Rc<WaitSamples>> {
+        let dir = wait_samples_dir(&sweep.dir);
+        keep_or_load(&self.waits, dir.clone(), || {
+            let samples = WaitSamples::open(&dir)?;
+            check_same(&dir, &samples.key, &sweep.plan.source_key)?;
+            Ok(samples)
+        })
     }
 }
 

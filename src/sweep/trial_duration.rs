@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 
 use super::folder::SweepFolder;
 use super::pipeline_fit::PipelineTask;
@@ -31,6 +31,7 @@ pub fn measure_trial(
     let settings = match &trial.model {
         TrialModel::Network(settings) => settings,
         TrialModel::Pipeline(task) => return measure_fit(sweep, &trial, task, limit),
+        TrialModel::WaitModel(_) => bail!("trials over samples of waits are in no DAG"),
     };
 
     let dataset = trial_data::trial_dataset(sweep, &trial)?;

@@ -12,6 +12,8 @@ use super::paths::{publish_lock_file, trial_dir};
 use super::pipeline_fit;
 use super::rounds;
 use super::trial_row::TrialRow;
+use crate::config::TrialSource;
+use crate::provision::wait_model::WAIT_MODEL_FORMAT;
 use crate::queue::{ChunkEntry, Queue};
 use crate::training::{FIT, FitScores, RUN_FORMAT, TrainingStatus};
 use crate::{files, manifest, training};
@@ -28,8 +30,8 @@ pub(super) fn publish_attempt(
     let to = trial_dir(&sweep.dir, entry.next_item().trial);
 
     let is_of_another_trial = || {
-        let found =
-            manifest::finished_key(&to, RUN_FORMAT).or_else(|| manifest::finished_key(&to, FIT));
+        let formats = [RUN_FORMAT, FIT, WAIT_MODEL_FORMAT].into_iter();
+        let found = formats.filter_map(|format| manifest::finished_key(&to, format)).next();
         row.key.is_none() || found.is_some_and(|key| Some(key) != row.key)
     };
     take_place(
@@ -168,6 +170,9 @@ impl<'a> TrialFiles<'a> {
 
     /// Removes what need not stay of a trial that is not among the best.
     fn remove_files(&self, is_fit: bool, dir: &Path) -> Result<()> {
+        if self.sweep.config.trial_source() == TrialSource::WaitSamples {
+            return files::remove_all([dir.to_owned()]);
+        }
         if is_fit {
             return if self.compares_predictions()? {
                 pipeline_fit::remove_model(dir)

@@ -8,7 +8,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::trial_config::TrialConfig;
-use crate::config::{Config, MetricName, Parameter, whole};
+use crate::config::{Config, MetricName, Parameter, TrialSource, whole};
+use crate::provision::wait_model::WaitModelScores;
 use crate::queue::{ChunkEntry, WorkItem};
 use crate::training::{Epoch, FitScores, TargetScores, TrainingMetrics, TrainingStatus};
 
@@ -75,14 +76,17 @@ pub struct TrialRow {
     pub metrics: Option<TrainingMetrics>,
     /// The scores of a pipeline, of each fold and of the rows held out.
     pub fit: Option<FitScores>,
+    /// What a model of waits came to on the windows that were held back.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub waits: Option<WaitModelScores>,
     /// How long each fit took: the folds, then the model.
     pub fit_seconds: Vec<f64>,
     /// The digest of everything it was made from.
     pub key: Option<String>,
-    /// The digest of its tensors, or of its rows of the joined tables.
+    /// The digest of its tensors, of its rows of the joined tables, or of its samples of waits.
     pub tensors_key: Option<String>,
-    /// The whole configuration: `poolcast train` with it makes the trial again, and `poolcast
-    /// sweep` a pipeline's.
+    /// The whole configuration: `poolcast train` with it makes the trial again, `poolcast provision train`
+    /// one over samples of waits, and `poolcast sweep` a pipeline's.
     pub config: Config,
 }
 
@@ -92,7 +96,10 @@ impl TrialRow {
         let parameters = hyper_parameters(config);
         let pipeline = match config.pipelines.first_key_value() {
             Some((name, _)) => name.clone(),
-            None => parameters.get("model").map(plain_value).unwrap_or_default(),
+            None => parameters
+                .get(model_parameter(config))
+                .map(plain_value)
+                .unwrap_or_default(),
         };
         TrialRow {
             trial: entry.next_item().trial,
@@ -119,6 +126,7 @@ impl TrialRow {
             parameters,
             metrics: None,
             fit: None,
+            waits: None,
             fit_seconds: Vec::new(),
             key: None,
             tensors_key: None,
@@ -148,9 +156,21 @@ impl TrialRow {
         of_fit.or_else(of_network)
     }
 
+    /// The epochs that a network has gone through.
+    pub fn trained_epochs(&self) -> Option<usize> {
+        match &self.waits {
+            Some(waits) => Some(waits.epochs).filter(|epochs| *epochs > 0),
+            None => Some(self.metrics.as_ref()?.epochs),
+        }
+    }
+
     /// What trials are compared by, where they have it: their value, and what decides between
     /// equals.
     pub(super) fn rank(&self) -> Option<(f64, f64)> {
+        if let Some(waits) = &self.waits {
+            let metric = self.config.wandb.sweep.metric.name;
+            return Some((self.value?, waits.tie_breaker(metric)));
+        }
         let scored = |name| match &self.fit {
             Some(fit) => fit.watched(name),
             None => self.metrics.as_ref()?.value(name),
@@ -188,6 +208,13 @@ impl TrialRow {
         self.fit_seconds = seconds;
     }
 
+    /// Takes over what a model of waits came to.
+    pub(super) fn set_waits(&mut self, scores: WaitModelScores) {
+        self.value = scores.watched(self.config.wandb.sweep.metric.name);
+        self.values = vec![self.value];
+        self.waits = Some(scores);
+    }
+
     /// The row of an item that no worker survived.
     pub(super) fn quarantined(item: WorkItem, tries: u32, config: &Config) -> TrialRow {
         let error = format!(
@@ -220,6 +247,14 @@ pub(super) fn whole_budget(config: &Config) -> usize {
     }
 }
 
+/// The name of the parameter that says which model a trial without pipelines of its own trains.
+fn model_parameter(config: &Config) -> &'static str {
+    match config.trial_source() {
+        TrialSource::WaitSamples => "name",
+        TrialSource::Logs | TrialSource::Tables => "model",
+    }
+}
+
 /// Every hyper-parameter in `config` by its name.
 pub fn hyper_parameters(config: &Config) -> BTreeMap<String, Value> {
     let mut all = BTreeMap::new();
@@ -231,6 +266,12 @@ pub fn hyper_parameters(config: &Config) -> BTreeMap<String, Value> {
         all.insert(name.to_owned(), value);
     };
 
+    if config.trial_source() == TrialSource::WaitSamples {
+        for (name, parameter) in config.provision.model.all() {
+            add(&name, parameter);
+        }
+        return all;
+    }
     if !config.data.is_given() {
         for (name, parameter) in config.preprocessing.parameters.all() {
             add(name, parameter);

@@ -17,6 +17,7 @@ use super::trial_config::{TrialConfig, TrialModel};
 use super::trial_data::{self, SharedData};
 use super::trial_files::TrialFiles;
 use super::trial_row::{TrialEnd, TrialRow};
+use super::wait_model_attempt::WaitModelAttempt;
 use crate::manifest;
 use crate::queue::{AttemptOutcome, ChunkEntry, Queue, TrialAttempt, WorkerTally, run_worker};
 use crate::training::{Epoch, RUN_FORMAT};
@@ -101,6 +102,19 @@ impl SweepWorker<'_> {
                     files: Some(&self.files),
                 };
                 attempt.fit(&mut row, &tables).map_err(AttemptError::from)
+            }
+            TrialModel::WaitModel(settings) => {
+                let samples = self.data.waits(self.sweep)?;
+                let attempt = WaitModelAttempt {
+                    sweep: self.sweep,
+                    queue: self.queue,
+                    attempt,
+                    dir,
+                    trial: &trial,
+                    settings,
+                    deadline,
+                };
+                attempt.train(&mut row, &samples)
             }
             TrialModel::Network(settings) => {
                 let dataset = trial_data::trial_dataset(self.sweep, &trial)?;

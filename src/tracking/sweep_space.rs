@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::config::{Config, Method, Parameter};
+use crate::config::{Config, Method, Parameter, TrialSource};
 
 /// The sweep of `config` as W&B reads it: JSON is YAML, too. What ends trials early is left out, as
 /// poolcast does that itself, and W&B would tell runs to stop, too.
@@ -17,12 +17,18 @@ pub(super) fn sweep_space(config: &Config) -> Value {
         parameters.entry(name).or_insert(written);
     };
 
-    if !config.data.is_given() {
+    let source = config.trial_source();
+    if source == TrialSource::WaitSamples {
+        for (name, parameter) in config.provision.model.all() {
+            add(&name, parameter);
+        }
+    }
+    if source == TrialSource::Logs {
         for (name, parameter) in config.preprocessing.parameters.all() {
             add(name, parameter);
         }
     }
-    if config.runs > 0 {
+    if source != TrialSource::WaitSamples && config.runs > 0 {
         for (name, parameter) in config.training.parameters.all() {
             add(name, parameter);
         }

@@ -6,7 +6,7 @@ use std::path::Path;
 use serde_json::{Map, Value, json};
 
 use super::tracked_run::{TrackedEpoch, TrackedOutcome, TrackedRun, run_id};
-use crate::config::Config;
+use crate::config::{Config, MetricName};
 use crate::moment::parse_moment_ms;
 use crate::sweep::{TrialAtWork, TrialEnd, TrialRow, hyper_parameters, plain_value};
 use crate::training::{
@@ -230,6 +230,12 @@ fn row_summary(row: &TrialRow, epochs: &[TrackedEpoch]) -> Map<String, Value> {
     let mut summary = last_values(epochs);
     if let Some(metrics) = &row.metrics {
         summary.extend(training_summary(metrics));
+    }
+    if let Some(waits) = &row.waits {
+        for name in [MetricName::HeldBackPinball, MetricName::HeldBackCost] {
+            let value = waits.watched(name);
+            summary.extend(value.map(|value| (name.to_string(), json!(value))));
+        }
     }
     if let Some(scores) = row.fit.as_ref().and_then(|_| row.scores()) {
         summary.extend(score_summary(&scores));

@@ -63,7 +63,9 @@ impl NumberScores {
             | MetricName::ValidationAveragePrecision
             | MetricName::ValidationFMeasure
             | MetricName::ValidationAccuracy
-            | MetricName::ValidationBrier => None,
+            | MetricName::ValidationBrier
+            | MetricName::HeldBackPinball
+            | MetricName::HeldBackCost => None,
         }
     }
 

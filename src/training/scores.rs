@@ -172,9 +172,11 @@ impl Scores {
             MetricName::ValidationFMeasure => self.f_measure,
             MetricName::ValidationAccuracy => self.accuracy,
             MetricName::ValidationBrier => self.brier,
-            MetricName::ValidationMae | MetricName::ValidationRmse | MetricName::ValidationR2 => {
-                None
-            }
+            MetricName::ValidationMae
+            | MetricName::ValidationRmse
+            | MetricName::ValidationR2
+            | MetricName::HeldBackPinball
+            | MetricName::HeldBackCost => None,
         }
     }
 }

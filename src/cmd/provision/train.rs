@@ -32,14 +32,7 @@ pub(super) fn run(args: &ProvisionTrainArgs) -> Result<u8> {
     let device = args.device.open()?;
     let samples = WaitSamples::open(&args.samples)?;
     let base = args.base.as_deref().map(WaitModel::open).transpose()?;
-    let settings = WaitModelSettings {
-        model: config.provision.model.clone(),
-        cost_ratios: config.provision.cost_ratio.list(),
-        epochs: config.epochs,
-        earlystop_threshold: config.earlystop_threshold,
-        earlystop_min_delta: config.earlystop_min_delta,
-        seed: config.seed,
-    };
+    let settings = WaitModelSettings::from_config(&config)?;
 
     let bar = output::fraction_bar();
     let far = Mutex::new(String::from("reading the samples"));

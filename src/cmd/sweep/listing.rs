@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::cli::SweepListArgs;
 use crate::condor::results_directory;
-use crate::config::PredictionTask;
+use crate::config::{Config, MetricName, PredictionTask, TrialSource};
 use crate::error::EXIT_DONE;
 use crate::sweep::{self, RunningTrial, SweepFolder, TrialOutcome, TrialOutcomes, TrialRow};
 use crate::training::{Scores, TargetScores};
@@ -88,6 +88,11 @@ fn compare_outcomes(
 impl ListedTrial {
     fn ended_trial(rank: usize, row: &TrialRow) -> ListedTrial {
         let mut metrics = BTreeMap::new();
+        if let Some(waits) = &row.waits {
+            for name in [MetricName::HeldBackPinball, MetricName::HeldBackCost] {
+                metrics.extend(waits.watched(name).map(|value| (name.to_string(), value)));
+            }
+        }
         if let Some(scores) = row.scores() {
             metrics.extend(scores.loss().map(|loss| ("loss".to_owned(), loss)));
             for (name, score) in scores.named() {
@@ -101,7 +106,7 @@ impl ListedTrial {
             state: row.ended.to_string(),
             seconds: Some(row.seconds),
             budget: row.budget,
-            epochs: row.metrics.as_ref().map(|metrics| metrics.epochs),
+            epochs: row.trained_epochs(),
             value: row.value,
             metrics,
             pipeline: Some(row.pipeline.clone()),
@@ -128,7 +133,7 @@ impl ListedTrial {
         }
     }
 
-    fn cells(&self, task: PredictionTask) -> Vec<String> {
+    fn cells(&self, scores: &ListedScores) -> Vec<String> {
         let or_dash = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
         let number =
             |name: &str| or_dash(self.metrics.get(name).map(|value| format!("{value:.4}")));
@@ -144,8 +149,8 @@ impl ListedTrial {
             or_dash(self.seconds.map(|seconds| format!("{seconds:.1}"))),
             or_dash(epochs),
             or_dash(self.value.map(|value| format!("{value:.4}"))),
-            number(shown_scores(task)[0]),
-            number(shown_scores(task)[1]),
+            number(scores.shown[0]),
+            number(scores.shown[1]),
             number("loss"),
             or_dash(self.split.clone()),
             or_dash(self.pipeline.clone()),
@@ -162,7 +167,7 @@ impl ListedTrial {
         parameters.join(" ")
     }
 
-    fn csv_cells(&self, task: PredictionTask) -> Vec<String> {
+    fn csv_cells(&self, scores: &ListedScores) -> Vec<String> {
         let number = |value: Option<f64>| value.map_or(String::new(), |value| value.to_string());
         let mut cells = vec![
             self.rank.map_or(String::new(), |rank| rank.to_string()),
@@ -175,7 +180,8 @@ impl ListedTrial {
                 .map_or(String::new(), |epochs| epochs.to_string()),
             number(self.value),
         ];
-        cells.extend(metric_names(task).map(|name| number(self.metrics.get(name).copied())));
+        let metrics = scores.all.iter();
+        cells.extend(metrics.map(|name| number(self.metrics.get(*name).copied())));
         cells.extend([
             self.pipeline.clone().unwrap_or_default(),
             self.split.clone().unwrap_or_default(),
@@ -190,16 +196,31 @@ impl ListedTrial {
     }
 }
 
-/// The names of the metrics.
-fn metric_names(task: PredictionTask) -> impl Iterator<Item = &'static str> {
-    TargetScores::names(task).iter().copied().chain(["loss"])
+/// The names of the scores that the trials of a sweep have.
+struct ListedScores {
+    /// Those that the table has beside the loss.
+    shown: [&'static str; 2],
+    /// All of them.
+    all: Vec<&'static str>,
 }
 
-/// The names of the scores that the table has beside the loss.
-fn shown_scores(task: PredictionTask) -> [&'static str; 2] {
-    match task {
-        PredictionTask::Classification => ["roc_auc", "f_measure"],
-        PredictionTask::Regression => ["mae", "r2"],
+impl ListedScores {
+    fn of(config: &Config) -> ListedScores {
+        const OF_WAITS: [&str; 2] = ["held_back_pinball", "held_back_cost"];
+        if config.trial_source() == TrialSource::WaitSamples {
+            return ListedScores {
+                shown: OF_WAITS,
+                all: OF_WAITS.into(),
+            };
+        }
+        let task = config.data.task;
+        ListedScores {
+            shown: match task {
+                PredictionTask::Classification => ["roc_auc", "f_measure"],
+                PredictionTask::Regression => ["mae", "r2"],
+            },
+            all: [TargetScores::names(task), &["loss"]].concat(),
+        }
     }
 }
 
@@ -207,13 +228,13 @@ fn shown_scores(task: PredictionTask) -> [&'static str; 2] {
 enum TrialListing {
     Table {
         rows: Vec<Vec<String>>,
-        task: PredictionTask,
+        scores: ListedScores,
     },
     Json {
         is_empty: bool,
     },
     Csv {
-        task: PredictionTask,
+        scores: ListedScores,
     },
 }
 
@@ -233,7 +254,7 @@ fn align_parameters(rows: &mut [Vec<String>]) {
 
 impl TrialListing {
     fn begin(args: &SweepListArgs, sweep: &SweepFolder) -> Result<TrialListing> {
-        let task = sweep.config.data.task;
+        let scores = ListedScores::of(&sweep.config);
         if args.show.json {
             output::print(&format!(
                 "{{\"schema_version\": {SCHEMA_VERSION}, \"trials\": ["
@@ -246,15 +267,15 @@ impl TrialListing {
             ];
             let head: Vec<String> = before_metrics
                 .into_iter()
-                .chain(metric_names(task))
+                .chain(scores.all.iter().copied())
                 .chain(["pipeline", "split", "parameters", "error"])
                 .map(str::to_owned)
                 .collect();
             output::print_file(&sweep::csv_line(&head))?;
-            return Ok(TrialListing::Csv { task });
+            return Ok(TrialListing::Csv { scores });
         }
 
-        let [first, second] = shown_scores(task);
+        let [first, second] = scores.shown;
         let by = sweep.config.wandb.sweep.metric.name.to_string();
         let head = [
             "rank",
@@ -272,14 +293,14 @@ impl TrialListing {
         ];
         Ok(TrialListing::Table {
             rows: vec![head.map(str::to_owned).to_vec()],
-            task,
+            scores,
         })
     }
 
     fn add(&mut self, listed: ListedTrial) -> Result<()> {
         match self {
-            TrialListing::Table { rows, task } => {
-                rows.push(listed.cells(*task));
+            TrialListing::Table { rows, scores } => {
+                rows.push(listed.cells(scores));
                 Ok(())
             }
             TrialListing::Json { is_empty } => {
@@ -288,8 +309,8 @@ impl TrialListing {
                 let comma = if std::mem::take(is_empty) { "" } else { "," };
                 output::write(&format!("{comma}\n{text}"))
             }
-            TrialListing::Csv { task } => {
-                output::print_file(&sweep::csv_line(&listed.csv_cells(*task)))
+            TrialListing::Csv { scores } => {
+                output::print_file(&sweep::csv_line(&listed.csv_cells(scores)))
             }
         }
     }

@@ -32,6 +32,7 @@ use crate::cli::{
     SweepStatusArgs, SweepStep, SweepWorkArgs,
 };
 use crate::condor::{self, is_dag, results_directory};
+use crate::config::TrialSource;
 use crate::error::{EXIT_DONE, EXIT_RETRY, hinted, too_early};
 use crate::queue::{ManagerOutcome, Queue, WorkerTally};
 use crate::sweep::{self, SweepFolder, TrialOutcomes, TrialRow, events_dir};
@@ -250,6 +251,10 @@ fn print_summary(sweep: &SweepFolder) -> Result<u8> {
         "results are in {}\n",
         escape::path(&sweep.dir.join(sweep::ROWS_FILE))
     ))?;
+    if sweep.config.trial_source() == TrialSource::WaitSamples {
+        best_row_of_waits(sweep)?;
+        return Ok(EXIT_DONE);
+    }
     if sweep.config.pipelines.is_empty() {
         sweep::choose_model(sweep, &sweep::trial_rows(sweep)?)?;
         return Ok(EXIT_DONE);
@@ -284,6 +289,10 @@ fn show_best(args: &SweepShowArgs, dir: &Path) -> Result<u8> {
         return Ok(EXIT_DONE);
     }
 
+    if sweep.config.trial_source() == TrialSource::WaitSamples {
+        return show_best_of_waits(&sweep, args.json);
+    }
+
     let rows = sweep::trial_rows(&sweep)?;
     let best = sweep::choose_model(&sweep, &rows).with_context(|| choices::no_best(&sweep))?;
     let row = rows
@@ -299,6 +308,34 @@ fn show_best(args: &SweepShowArgs, dir: &Path) -> Result<u8> {
         let of_best = sweep::no_better_than_chance(&sweep, &best)?;
         output::print(&text::trials::chance_text(of_best))?;
     }
+    Ok(EXIT_DONE)
+}
+
+/// The best trial over samples of waits.
+fn best_row_of_waits(sweep: &SweepFolder) -> Result<TrialRow> {
+    let mut outcomes = TrialOutcomes::read(sweep)?;
+    let best = sweep::best_outcome(&sweep.config.wandb.sweep.metric, &outcomes);
+    let best = best.with_context(|| choices::no_best(sweep))?;
+    let row = outcomes.row_of(best.trial)?;
+    row.context("the best trial has a row")
+}
+
+fn show_best_of_waits(sweep: &SweepFolder, as_json: bool) -> Result<u8> {
+    let row = best_row_of_waits(sweep)?;
+    if as_json {
+        output::print_json(choices::BEST_SCHEMA_VERSION, &row)?;
+        return Ok(EXIT_DONE);
+    }
+    let ended = TrialOutcomes::read(sweep)?.all().len();
+    output::print(&best_text(sweep, &row, ended))?;
+    if let Some(waits) = &row.waits {
+        output::print(&text::wait_model::held_back(&waits.held_back))?;
+    }
+    let dir = sweep::trial_dir(&sweep.dir, row.trial);
+    output::print(&format!(
+        "\nlater windows judge it: poolcast provision validate TRACE --model {}\n",
+        escape::path(&dir)
+    ))?;
     Ok(EXIT_DONE)
 }
 
@@ -330,6 +367,14 @@ fn evaluate_sweep(args: &SweepEvaluateArgs) -> Result<u8> {
         too_early(
             format!("the sweep in `{}` has not finished", dir.display()),
             "`poolcast sweep status DIR` shows how far it is"
+        )
+    );
+
+    ensure!(
+        sweep.config.trial_source() != TrialSource::WaitSamples,
+        hinted(
+            "models of waits are judged on windows of a trace that come later",
+            "`poolcast sweep best DIR` shows the best trial; `poolcast provision validate TRACE --model TRIAL` judges it"
         )
     );
 

@@ -39,8 +39,7 @@ pub(in crate::cmd) fn summary(summary: &WaitModelSummary) -> String {
         }
         text.push('\n');
     }
-    text.push_str(&quantiles(&summary.held_back));
-    text.push_str(&policies(&summary.held_back.policies));
+    text.push_str(&held_back(&summary.held_back));
     for score in &summary.held_back.quantiles {
         if score.pinball_h >= score.constant_pinball_h {
             let (kind, ratio) = (summary.description.kind, score.cost_ratio);
@@ -51,6 +50,11 @@ pub(in crate::cmd) fn summary(summary: &WaitModelSummary) -> String {
     }
     text.push_str(&losers(&summary.held_back.policies));
     text
+}
+
+/// What a model came to on the windows that were held back.
+pub(in crate::cmd) fn held_back(scores: &HeldBackScores) -> String {
+    quantiles(scores) + &policies(&scores.policies)
 }
 
 fn quantiles(scores: &HeldBackScores) -> String {

@@ -7,7 +7,7 @@ mod samples_summary;
 mod wait_samples;
 mod write_samples;
 
-pub use samples_store::{SAMPLES_FORMAT, SamplesWriter};
+pub use samples_store::{SAMPLES_FORMAT, SamplesWriter, copy_samples};
 pub use samples_summary::{ProbeWaits, SamplesSummary};
 pub use wait_samples::{SamplesDescription, WaitSampleRow, WaitSamples, WindowSamples};
 pub use write_samples::write_samples;

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::wait_samples::{SamplesDescription, WaitSamples, WindowSamples};
 use crate::error::hinted;
-use crate::files::StagedDirectory;
+use crate::files::{AtomicFile, StagedDirectory};
 use crate::manifest::{self, Checksum};
 use crate::provision::model_inputs::{CHAIN_COLUMNS, QUEUE_COLUMNS, SNAPSHOTS};
 use crate::shard::{ArtefactFormat, Shard, ShardColumn, ShardLayout};
@@ -118,6 +118,24 @@ fn columns(part: &WaitSamples) -> Vec<(String, ShardColumn<'_>)> {
         ("last_snapshot", ShardColumn::vector(&part.last_snapshot)),
     ];
     named.map(|(name, column)| (name.to_owned(), column)).into()
+}
+
+/// Copies the samples in `from` to `to`, in place of samples that are there.
+///
+/// # Errors
+/// Fails where there are none, where `to` holds something else, and on a full disk.
+pub fn copy_samples(from: &Path, to: &Path) -> Result<()> {
+    let listed = manifest::read::<SamplesManifest>(from, SAMPLES_FORMAT)?.body.shards;
+    let staging = StagedDirectory::new(to, true)?;
+    let shards = listed.iter().map(|shard| shard.file.as_str());
+    for name in shards.chain([manifest::FILE]) {
+        let target = staging.path().join(name);
+        let mut copy = AtomicFile::new(&target)?;
+        let mut original = fs_err::File::open(from.join(name))?;
+        std::io::copy(&mut original, copy.file())?;
+        copy.commit(&target)?;
+    }
+    staging.commit()
 }
 
 impl WaitSamples {

@@ -6,6 +6,14 @@ use super::episodes::EpisodeSplit;
 use crate::error::hinted;
 use crate::provision::samples::{SAMPLES_FORMAT, WaitSamples};
 
+/// Refuses samples that no model can learn from.
+///
+/// # Errors
+/// Says what is missing in them.
+pub fn check_learnable(samples: &WaitSamples) -> Result<()> {
+    check_samples(samples, &EpisodeSplit::new(samples)?)
+}
+
 /// Refuses samples with numbers that are none, and learned windows in which no successor waits.
 pub(super) fn check_samples(samples: &WaitSamples, split: &EpisodeSplit) -> Result<()> {
     for row in 0..samples.len() {

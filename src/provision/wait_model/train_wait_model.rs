@@ -7,14 +7,14 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail, ensure};
 use rayon::prelude::*;
-use serde::Serialize;
 
 use super::action_values::learn_action_values;
 use super::episodes::EpisodeSplit;
 use super::held_back_scores::{JudgedModel, held_back_scores};
 use super::learned_model::LearnedModel;
 use super::learning_state::LearningEpoch;
-use super::network_training::{LearningSettings, LearningUpdate, LearningWatch};
+use super::model_settings::WaitModelSettings;
+use super::network_training::{LearningUpdate, LearningWatch};
 use super::policy_head::{HeadEpisode, learn_head};
 use super::sample_checks::check_samples;
 use super::submission_replay::gap_h;
@@ -23,7 +23,7 @@ use super::wait_model_store::{
     PlaceState, WAIT_MODEL_FORMAT, WaitModel, WaitModelDescription, WaitModelSummary,
     prepare_place, read_summary, write_model,
 };
-use crate::config::{WaitModelConfig, WaitModelName, WaitModelSize, WaitModelTarget};
+use crate::config::{WaitModelName, WaitModelSize, WaitModelTarget};
 use crate::error::hinted;
 use crate::files::LockedDirectory;
 use crate::manifest;
@@ -31,27 +31,6 @@ use crate::models::Device;
 use crate::models::series::{NetworkSize, SeriesKind};
 use crate::provision::quantile::cost_quantile;
 use crate::provision::samples::WaitSamples;
-
-/// The learning rates of networks where none is given.
-const SMALL_LEARNING_RATE: f64 = 1e-3;
-const PUBLISHED_LEARNING_RATE: f64 = 1e-4;
-
-/// What is learned, and how.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct WaitModelSettings {
-    /// The keys `provision.model`.
-    pub model: WaitModelConfig,
-    /// What an hour of interruption costs in hours of overlap.
-    pub cost_ratios: Vec<f64>,
-    /// The most epochs of a network.
-    pub epochs: usize,
-    /// A network ends after so many epochs without improvement.
-    pub earlystop_threshold: usize,
-    /// What is no improvement.
-    pub earlystop_min_delta: f64,
-    /// Every random choice follows from it.
-    pub seed: u64,
-}
 
 /// A training.
 pub struct WaitTrainingTask<'a> {
@@ -91,13 +70,7 @@ pub struct TrainedWaitModel {
 /// directory holds something else, with [`crate::training::NonFiniteLoss`], and when the listener stops
 /// it with [`crate::training::TrainingStopped`] or [`crate::pipelines::FitStopped`].
 pub fn train_wait_model(task: &WaitTrainingTask<'_>) -> Result<TrainedWaitModel> {
-    let base_key = task.base.map(|base| &base.description().key);
-    let key = manifest::key(&(
-        &task.samples.key,
-        task.settings,
-        base_key,
-        (WAIT_MODEL_FORMAT.version, env!("CARGO_PKG_VERSION")),
-    ))?;
+    let key = wait_model_key(task.samples, task.settings, task.base)?;
     task.check_base()?;
     let lock = LockedDirectory::new(task.out)?;
     let is_old = prepare_place(task.out, &key, task.overwrite)? == PlaceState::Done;
@@ -109,6 +82,23 @@ pub fn train_wait_model(task: &WaitTrainingTask<'_>) -> Result<TrainedWaitModel>
         summary: read_summary(task.out)?,
         is_old,
     })
+}
+
+/// The digest of everything that a model learned from `samples` is made from.
+///
+/// # Errors
+/// Fails for settings that cannot be written as JSON.
+pub fn wait_model_key(
+    samples: &WaitSamples,
+    settings: &WaitModelSettings,
+    base: Option<&WaitModel>,
+) -> Result<String> {
+    manifest::key(&(
+        &samples.key,
+        settings,
+        base.map(|base| &base.description().key),
+        (WAIT_MODEL_FORMAT.version, env!("CARGO_PKG_VERSION")),
+    ))
 }
 
 impl WaitTrainingTask<'_> {
@@ -201,7 +191,7 @@ impl WaitTrainingTask<'_> {
             target: model.target,
             quantiles: &quantiles,
         };
-        let settings = self.learning_settings();
+        let settings = self.settings.learning();
         let size = network_size(model.size);
         let kind = match model.name {
             WaitModelName::PolicyGradient => return self.learn_head(split),
@@ -226,22 +216,6 @@ impl WaitTrainingTask<'_> {
         let network = (&settings, self.device);
         let (learned, epochs) = estimator.learn_network((kind, size), network, watch)?;
         Ok((LearnedModel::Estimator(Arc::new(learned)), epochs))
-    }
-
-    fn learning_settings(&self) -> LearningSettings {
-        let WaitModelSettings { model, .. } = self.settings;
-        let usual_rate = match model.size {
-            WaitModelSize::Small => SMALL_LEARNING_RATE,
-            WaitModelSize::Published => PUBLISHED_LEARNING_RATE,
-        };
-        LearningSettings {
-            epochs: self.settings.epochs,
-            earlystop_threshold: self.settings.earlystop_threshold,
-            earlystop_min_delta: self.settings.earlystop_min_delta,
-            learning_rate: model.learning_rate.unwrap_or(usual_rate),
-            batch_size: model.batch_size,
-            seed: self.settings.seed,
-        }
     }
 
     /// Learns the head alone: what its base says stays as it is.
@@ -356,18 +330,18 @@ mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
 
     use super::*;
-    use crate::config::ProvisionConfig;
+    use crate::config::WaitModelParameters;
     use crate::provision::wait_model::ModelAnswer;
     use crate::provision::wait_model::sample_checks::queue_samples;
     use crate::training::TrainingStopped;
 
     fn settings(name: WaitModelName) -> WaitModelSettings {
         WaitModelSettings {
-            model: WaitModelConfig {
+            model: WaitModelParameters {
                 name,
                 batch_size: 16,
                 learning_rate: Some(3e-3),
-                ..ProvisionConfig::default().model
+                ..WaitModelParameters::default()
             },
             cost_ratios: vec![1.0, 3.0],
             epochs: 3,

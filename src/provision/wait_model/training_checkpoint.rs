@@ -33,13 +33,23 @@ struct WaitCheckpointNotes {
     loss_sum: f64,
 }
 
-/// The key of the training that left its checkpoint in `dir`.
-pub(super) fn checkpoint_key(dir: &Path) -> Option<String> {
+/// What a checkpoint is of.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WaitCheckpoint {
+    /// The key of its training.
+    pub key: String,
+    /// The epochs that this has gone through.
+    pub epochs: usize,
+}
+
+/// What the checkpoint in `dir` is of, if there is one.
+pub fn read_wait_checkpoint(dir: &Path) -> Option<WaitCheckpoint> {
     let shard = Shard::open(&dir.join(CHECKPOINT_FILE), CHECKPOINT_FORMAT).ok()?;
-    shard
-        .notes::<WaitCheckpointNotes>()
-        .ok()
-        .map(|notes| notes.key)
+    let notes: WaitCheckpointNotes = shard.notes().ok()?;
+    Some(WaitCheckpoint {
+        key: notes.key,
+        epochs: notes.history.len(),
+    })
 }
 
 /// Writes the checkpoint of the training called `key`.

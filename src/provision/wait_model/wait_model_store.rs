@@ -13,7 +13,7 @@ use super::learned_model::{LearnedModel, ModelAnswer};
 use super::learning_state::LearningEpoch;
 use super::policy_head::PolicyHead;
 use super::scaled_network::{NETWORK_FILE, ScaledNetwork};
-use super::training_checkpoint::{CHECKPOINT_FILE, checkpoint_key};
+use super::training_checkpoint::{CHECKPOINT_FILE, read_wait_checkpoint};
 use super::wait_estimator::{EstimatorParts, MomentInputs, WaitEstimator};
 use crate::config::{WaitModelName, WaitModelTarget};
 use crate::error::hinted;
@@ -238,6 +238,16 @@ pub(super) fn write_model(
     remove_checkpoint(dir)
 }
 
+/// The training called `key`, if it has ended in `dir`.
+pub fn finished_summary(dir: &Path, key: &str) -> Option<WaitModelSummary> {
+    let found = manifest::finished_key(dir, WAIT_MODEL_FORMAT);
+    if found.as_deref() == Some(key) {
+        read_summary(dir).ok()
+    } else {
+        None
+    }
+}
+
 /// Reads what the manifest of the model in `dir` says of its training.
 ///
 /// # Errors
@@ -284,7 +294,7 @@ pub(super) fn prepare_place(dir: &Path, key: &str, overwrite: bool) -> Result<Pl
         files::remove_all(pipelines.take_while(|pipeline| pipeline.is_dir()))?;
     }
 
-    let is_ours = checkpoint_key(dir).is_some_and(|found| found == key);
+    let is_ours = read_wait_checkpoint(dir).is_some_and(|found| found.key == key);
     if !is_ours && overwrite {
         remove_checkpoint(dir)?;
     }

@@ -1,0 +1,118 @@
+//! A trial over samples of waits → its row: one training as `provision train` does it, in a directory
+//! of its attempt alone until it counts.
+
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::Result;
+
+use super::deadline::{AttemptDeadline, AttemptError};
+use super::folder::SweepFolder;
+use super::paths::trial_dir;
+use super::trial_config::TrialConfig;
+use super::trial_row::TrialRow;
+use crate::files;
+use crate::models::Device;
+use crate::provision::samples::WaitSamples;
+use crate::provision::wait_model::{
+    LearningUpdate, WaitModelScores, WaitModelSettings, WaitModelSummary, WaitTrainingTask,
+    finished_summary, read_wait_checkpoint, train_wait_model, wait_model_key,
+};
+use crate::queue::{Queue, TrialAttempt};
+
+/// An attempt of a queue at a trial over samples of waits.
+pub(super) struct WaitModelAttempt<'a> {
+    pub(super) sweep: &'a SweepFolder,
+    pub(super) queue: &'a Queue,
+    pub(super) attempt: &'a TrialAttempt<'a>,
+    /// The attempt's own directory.
+    pub(super) dir: PathBuf,
+    pub(super) trial: &'a TrialConfig,
+    pub(super) settings: &'a WaitModelSettings,
+    pub(super) deadline: AttemptDeadline<'a>,
+}
+
+impl WaitModelAttempt<'_> {
+    /// Trains until the trial is done or its deadline has passed, and takes over into `row` what came
+    /// of it.
+    ///
+    /// # Errors
+    /// Fails where it was stopped, where the loss was NaN or infinite, where nothing can be learned, and
+    /// on a full disk.
+    pub(super) fn train(
+        &self,
+        row: &mut TrialRow,
+        samples: &WaitSamples,
+    ) -> Result<(), AttemptError> {
+        row.config = self.trial.written.clone();
+        let key = wait_model_key(samples, self.settings, None)?;
+        row.key = Some(key.clone());
+        row.tensors_key = Some(samples.key.clone());
+
+        // An earlier sweep may have left the same.
+        let published = trial_dir(&self.sweep.dir, row.trial);
+        let summary = match finished_summary(&published, &key) {
+            Some(summary) => summary,
+            None => self.train_anew(samples, &key)?,
+        };
+        row.set_waits(WaitModelScores::of(&summary, &self.settings.cost_ratios));
+        Ok(())
+    }
+
+    fn train_anew(&self, samples: &WaitSamples, key: &str) -> Result<WaitModelSummary> {
+        self.take_over_attempt(key)?;
+        let listener = |update: LearningUpdate<'_>| {
+            if let LearningUpdate::Epoch(epoch) = update {
+                self.attempt.report_epoch(epoch.epoch, None);
+            }
+            if self.deadline.has_passed() {
+                ControlFlow::Break(())
+            } else {
+                ControlFlow::Continue(())
+            }
+        };
+        let minutes = self.sweep.config.training.checkpoint_minutes;
+        let task = WaitTrainingTask {
+            samples,
+            base: None,
+            settings: self.settings,
+            device: &Device::Cpu,
+            out: &self.dir,
+            overwrite: false,
+            checkpoint_interval: Duration::from_secs_f64(60.0 * minutes),
+            listener: &listener,
+        };
+        Ok(train_wait_model(&task)?.summary)
+    }
+
+    /// Takes over what an earlier attempt at the same training has left, the one that came furthest.
+    fn take_over_attempt(&self, key: &str) -> Result<()> {
+        if progress_of(&self.dir, key).is_some() {
+            return Ok(());
+        }
+        let mut furthest: Option<(usize, PathBuf)> = None;
+        for dir in self.queue.other_attempt_dirs(self.attempt.entry)? {
+            let progress = progress_of(&dir, key);
+            if progress > furthest.as_ref().map(|(progress, _)| *progress) {
+                furthest = progress.map(|progress| (progress, dir));
+            }
+        }
+        let Some((_, earlier)) = furthest else {
+            return Ok(());
+        };
+        // No other worker uses that directory: whoever had the lease has lost it or has given it back.
+        files::remove_all([self.dir.clone()])?;
+        Ok(fs_err::rename(earlier, &self.dir)?)
+    }
+}
+
+/// How far the training called `key` has come in `dir`, in epochs, of which one that has ended has the
+/// most; `None` where it has not begun.
+fn progress_of(dir: &Path, key: &str) -> Option<usize> {
+    if finished_summary(dir, key).is_some() {
+        return Some(usize::MAX);
+    }
+    let checkpoint = read_wait_checkpoint(dir)?;
+    (checkpoint.key == key).then_some(checkpoint.epochs)
+}
