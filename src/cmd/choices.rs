@@ -9,7 +9,7 @@ use serde_json::json;
 use super::flags::{flag, flags};
 use super::text;
 use crate::cli::{SweepChoiceArgs, SweepInitArgs};
-use crate::config::Config;
+use crate::config::{Config, TrialSource};
 use crate::error::{HintedError, hinted, too_early};
 use crate::escape;
 use crate::manifest;
@@ -99,6 +99,10 @@ fn names_match(asked: &[String], present: &[String]) -> bool {
 /// Says which draws are no trials of their own.
 pub(super) fn note_repeats(sweep: &SweepFolder) -> Result<()> {
     let trials = sweep.trials()?;
+    let (of, but) = match sweep.config.trial_source() {
+        TrialSource::WaitSamples => ("", " but for what does not count for its kind"),
+        TrialSource::Logs | TrialSource::Tables => (" of the network", ""),
+    };
     let mut equal_draws: BTreeMap<usize, Vec<String>> = BTreeMap::new();
     for repeat in trials.network_repeats() {
         let draws = equal_draws.entry(repeat.first).or_default();
@@ -110,7 +114,7 @@ pub(super) fn note_repeats(sweep: &SweepFolder) -> Result<()> {
             draws => (format!("draws {}", draws.join(", ")), "are"),
         };
         output::note(&format!(
-            "{draws} of the network {are} equal to draw {first}, and {are} not done again"
+            "{draws}{of} {are} equal to draw {first}{but}, and {are} not done again"
         ));
     }
 

@@ -156,9 +156,9 @@ impl MetricName {
     /// waits.
     pub(super) fn task(self) -> Option<PredictionTask> {
         match self {
-            MetricName::ValidationLoss
-            | MetricName::HeldBackPinball
-            | MetricName::HeldBackCost => None,
+            MetricName::ValidationLoss | MetricName::HeldBackPinball | MetricName::HeldBackCost => {
+                None
+            }
             MetricName::ValidationRocAuc
             | MetricName::ValidationAveragePrecision
             | MetricName::ValidationFMeasure

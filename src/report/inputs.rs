@@ -239,7 +239,9 @@ impl ReportInputs {
     /// The best trial, counted from 1; of tables that of the first split.
     pub(super) fn best_trial(&self) -> Option<usize> {
         let of_logs = self.best.as_ref().map(|best| best.trial);
-        of_logs.or(self.best_of_waits).or_else(|| Some(self.choices.first()?.trial))
+        of_logs
+            .or(self.best_of_waits)
+            .or_else(|| Some(self.choices.first()?.trial))
     }
 
     /// How commands name the directory.

@@ -37,9 +37,7 @@ pub(super) fn trial_table(inputs: &ReportInputs) -> ReportTable {
             ("validation loss", 4),
         ),
         (
-            value != "validation_roc_auc"
-                && !inputs.predicts_numbers()
-                && !inputs.is_over_waits(),
+            value != "validation_roc_auc" && !inputs.predicts_numbers() && !inputs.is_over_waits(),
             ("ROC-AUC", 4),
         ),
         (has_epochs, ("epochs", 0)),

@@ -21,7 +21,8 @@ impl SearchSpace {
     pub fn from_config(config: &Config) -> SearchSpace {
         if config.trial_source() == TrialSource::WaitSamples {
             let drawn = config.provision.model.drawn().into_iter();
-            let owned = |(name, distribution): (String, &Distribution)| (name, distribution.clone());
+            let owned =
+                |(name, distribution): (String, &Distribution)| (name, distribution.clone());
             return SearchSpace::new(drawn.map(owned).collect());
         }
         let samples = config.preprocessing.parameters.drawn();

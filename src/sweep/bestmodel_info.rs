@@ -7,9 +7,9 @@ use anyhow::{Context as _, Result};
 
 use super::best_model::{BestModel, TrialResult};
 use super::choice::SplitChoice;
+use super::folder::SweepFolder;
 use super::outcome::{TrialOutcome, TrialOutcomes};
 use super::paths::{BEST_FILE, INFO_FILE, trial_dir};
-use super::folder::SweepFolder;
 use super::trial_row::{TrialRow, hyper_parameters, plain_value};
 use crate::config::Config;
 use crate::tensors::SplitSide;

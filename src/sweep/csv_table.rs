@@ -57,7 +57,15 @@ impl CsvColumns {
                 .iter()
                 .map(|name| format!("evaluation_{name}")),
         );
-        columns.extend(self.parameters.iter().cloned());
+        for name in &self.parameters {
+            // The epochs that were drawn are not those that were gone through.
+            let is_taken = columns.contains(name);
+            columns.push(if is_taken {
+                format!("model.{name}")
+            } else {
+                name.clone()
+            });
+        }
         csv_line(&columns)
     }
 

@@ -238,7 +238,9 @@ impl SweepPart<'_> {
         match config.model {
             TrialModel::Pipeline(_) => drop(data.tables(self.sweep, &config)?),
             TrialModel::Network(_) => drop(data.dataset(self.sweep, &config)?),
-            TrialModel::WaitModel(_) => bail!("a part of a DAG has no trials over samples of waits"),
+            TrialModel::WaitModel(_) => {
+                bail!("a part of a DAG has no trials over samples of waits")
+            }
         }
 
         let reached = catch_unwind(AssertUnwindSafe(|| match &config.model {

@@ -105,9 +105,9 @@ pub(super) fn trial_config(
 fn point_of_row(space: &SearchSpace, row: &TrialRow) -> SearchPoint {
     let mut point = SearchPoint::new();
     for (name, _) in space.parameters() {
-        if let Some(value) = row.parameters.get(name) {
-            point.insert(name.clone(), value.clone());
-        }
+        // A model of waits has no parameter where nothing was drawn in its place.
+        let value = row.parameters.get(name);
+        point.insert(name.clone(), value.cloned().unwrap_or_default());
     }
     point
 }

@@ -31,7 +31,9 @@ pub(super) fn publish_attempt(
 
     let is_of_another_trial = || {
         let formats = [RUN_FORMAT, FIT, WAIT_MODEL_FORMAT].into_iter();
-        let found = formats.filter_map(|format| manifest::finished_key(&to, format)).next();
+        let found = formats
+            .filter_map(|format| manifest::finished_key(&to, format))
+            .next();
         row.key.is_none() || found.is_some_and(|key| Some(key) != row.key)
     };
     take_place(

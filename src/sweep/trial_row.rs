@@ -255,7 +255,7 @@ fn model_parameter(config: &Config) -> &'static str {
     }
 }
 
-/// Every hyper-parameter in `config` by its name.
+/// Every hyper-parameter in `config` by its name; of models of waits those that have a value.
 pub fn hyper_parameters(config: &Config) -> BTreeMap<String, Value> {
     let mut all = BTreeMap::new();
     let mut add = |name: &str, parameter: &Parameter| {
@@ -270,6 +270,8 @@ pub fn hyper_parameters(config: &Config) -> BTreeMap<String, Value> {
         for (name, parameter) in config.provision.model.all() {
             add(&name, parameter);
         }
+        // What nothing was written for is as usual for the kind of model.
+        all.retain(|_, value| !value.is_null());
         return all;
     }
     if !config.data.is_given() {

@@ -55,7 +55,7 @@ fn the_session_in_docs_is_true() {
         ("docs/simulation.md", 2),
         ("docs/dag.md", 3),
         ("docs/pipelines.md", 4),
-        ("docs/provision.md", 7),
+        ("docs/provision.md", 9),
         ("README.md", 2),
     ];
     for (document, count) in sessions {

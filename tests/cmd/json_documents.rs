@@ -479,10 +479,15 @@ fn provision_documents() -> PrintedKeys {
 fn wait_model_documents() -> PrintedKeys {
     let place = provision::place_with_models();
     let validate = provision::VALIDATE_MODELS;
+    let search = "runs: 1\nwandb: {sweep: {metric: {name: held_back_pinball, goal: minimize}}}\nprovision: {samples: samples}\n";
+    place.write("waits.yaml", search);
+    place.stdout("sweep init waits.yaml -o sweep");
+    place.stdout("sweep run sweep");
     print_all(
         &place,
         &[
             "provision train samples -o again --json",
+            "sweep best sweep --json",
             "provision train samples -o decider --model policy_gradient --base trees --json",
             &format!("{validate} --model trees -o validation --json"),
         ],

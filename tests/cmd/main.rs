@@ -29,6 +29,7 @@ mod predict;
 mod private;
 mod provision;
 mod provision_live;
+mod provision_sweep;
 mod provision_train;
 mod report;
 mod run;

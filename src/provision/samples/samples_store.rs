@@ -125,7 +125,9 @@ fn columns(part: &WaitSamples) -> Vec<(String, ShardColumn<'_>)> {
 /// # Errors
 /// Fails where there are none, where `to` holds something else, and on a full disk.
 pub fn copy_samples(from: &Path, to: &Path) -> Result<()> {
-    let listed = manifest::read::<SamplesManifest>(from, SAMPLES_FORMAT)?.body.shards;
+    let listed = manifest::read::<SamplesManifest>(from, SAMPLES_FORMAT)?
+        .body
+        .shards;
     let staging = StagedDirectory::new(to, true)?;
     let shards = listed.iter().map(|shard| shard.file.as_str());
     for name in shards.chain([manifest::FILE]) {

@@ -31,7 +31,9 @@ impl WaitModelScores {
         let losses = held_back.quantiles.iter().map(|score| score.pinball_h);
         let losses: Vec<f64> = losses.collect();
         let costs = cost_ratios.iter();
-        let costs: Vec<f64> = costs.filter_map(|ratio| cost_h(held_back, *ratio)).collect();
+        let costs: Vec<f64> = costs
+            .filter_map(|ratio| cost_h(held_back, *ratio))
+            .collect();
         WaitModelScores {
             held_back_pinball: some_mean(&losses),
             held_back_cost: some_mean(&costs),

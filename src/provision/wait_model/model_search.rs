@@ -30,11 +30,30 @@ pub fn check_model_search(model: &WaitModelConfig) -> Result<()> {
     Ok(())
 }
 
-fn check_parameter_name(kinds: &[WaitModelName], name: &str) -> Result<()> {
+fn check_parameter_name(kinds: &[WaitModelName], written: &str) -> Result<()> {
+    let (kinds, name) = match written.split_once('.') {
+        None => (kinds.to_vec(), written),
+        Some((of, name)) => {
+            let mut own = kinds.to_vec();
+            own.retain(|kind| kind.to_string() == of);
+            let tried: Vec<String> = kinds.iter().map(WaitModelName::to_string).collect();
+            let tried: Vec<&str> = tried.iter().map(String::as_str).collect();
+            ensure!(
+                !own.is_empty(),
+                hinted(
+                    format!(
+                        "`provision.model.parameters` has `{written}`, and `{of}` is not tried"
+                    ),
+                    format!("what is tried is {}", quote_words(&tried))
+                )
+            );
+            (own, name)
+        }
+    };
     if kinds.iter().any(|kind| has_parameter(*kind, name)) {
         return Ok(());
     }
-    let tried: BTreeSet<String> = kinds.iter().map(WaitModelName::to_string).collect();
+    let tried: BTreeSet<String> = kinds.iter().map(|kind| format!("`{kind}`")).collect();
     let mut known = BTreeSet::new();
     for kind in kinds.iter().filter(|kind| FEATURE_KINDS.contains(kind)) {
         known.extend(hyper_parameter_names(&kind.to_string())?);
@@ -44,14 +63,57 @@ fn check_parameter_name(kinds: &[WaitModelName], name: &str) -> Result<()> {
     let hint = match nearest(name, known.iter().copied()) {
         Some(nearest) => format!("did you mean `{nearest}`?"),
         None if known.is_empty() => "they are for `xgb`, `rf` and `nn`; leave them out".to_owned(),
-        None => format!("they have {}", quote_words(&known)),
+        None => format!("there are {}", quote_words(&known)),
     };
     Err(hinted(
         format!(
-            "`provision.model.parameters` has `{name}`, and no kind that is tried has such a hyper-parameter: {}",
-            quote_words(&tried)
+            "`provision.model.parameters` has `{written}`, and there is no such hyper-parameter of {}",
+            tried.join(" or ")
         ),
         hint,
     )
     .into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Config;
+
+    fn check(model: &str) -> Result<()> {
+        let flags = [
+            ("provision.model", serde_json::from_str(model)?),
+            ("provision.samples", "samples".into()),
+            ("wandb.sweep.metric.name", "held_back_cost".into()),
+            ("wandb.sweep.metric.goal", "minimize".into()),
+        ];
+        check_model_search(&Config::load(None, &flags.into())?.provision.model)
+    }
+
+    #[test]
+    fn a_hyper_parameter_is_of_a_kind_that_is_tried() {
+        let refusal = |model: &str| crate::error::render(&check(model).expect_err("refused"));
+        let both = r#"{"name": {"values": ["xgb", "rf"]}, "parameters": {"NAME": 0.5}}"#;
+        for known in [
+            "max_features",
+            "subsample",
+            "n_estimators",
+            "rf.max_features",
+        ] {
+            check(&both.replace("NAME", known)).expect("of one of them");
+        }
+        for (name, said) in [
+            ("sub_sample", "did you mean `subsample`?"),
+            ("alpha", "no such hyper-parameter of `rf` or `xgb`"),
+            ("rf.subsample", "has `rf.subsample`, and there is no such"),
+            ("nn.alpha", "`nn` is not tried"),
+        ] {
+            let refusal = refusal(&both.replace("NAME", name));
+            assert!(refusal.contains(said), "{refusal}");
+        }
+        let network = r#"{"name": "lstm", "parameters": {"max_depth": 3}}"#;
+        assert!(refusal(network).contains("they are for `xgb`, `rf` and `nn`"));
+        let head = r#"{"name": {"values": ["xgb", "policy_gradient"]}}"#;
+        assert!(refusal(head).contains("`policy_gradient` is a head"));
+    }
 }
