@@ -156,6 +156,14 @@ impl TrialRow {
         of_fit.or_else(of_network)
     }
 
+    /// Its hyper-parameters, without those that do not count for its kind of model of waits.
+    pub fn counted_parameters(&self) -> BTreeMap<String, Value> {
+        match self.waits {
+            Some(_) => hyper_parameters(&self.config),
+            None => self.parameters.clone(),
+        }
+    }
+
     /// The epochs that a network has gone through.
     pub fn trained_epochs(&self) -> Option<usize> {
         match &self.waits {

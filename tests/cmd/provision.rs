@@ -252,12 +252,18 @@ fn windows_may_begin_with_an_empty_cluster() {
 /// Jobs of eight hours, so that ten days have windows that are apart.
 const SHORT: &str = "provision: {workload_len: 1, warmup_len: 0, job_limit: 480, decision_interval: 120, interval: 2, num_probe: 3, draws: 5}";
 
-/// A place with samples of the first days, and models that have learned from them.
-pub(crate) fn place_with_models() -> Place {
+/// A place with a trace, and samples of its first days.
+pub(crate) fn place_with_samples() -> Place {
     let place = place_with_jobs();
     place.stdout(TRACE);
     place.write("short.yaml", SHORT);
     place.stdout("-q provision samples trace -c short.yaml -o samples --start-time 2023-02-27T16:00 --end-time 2023-03-03");
+    place
+}
+
+/// The same with models that have learned from them.
+pub(crate) fn place_with_models() -> Place {
+    let place = place_with_samples();
     for (name, options) in [
         ("trees", ""),
         ("lstm", "--model lstm --epochs 1"),

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::place::{Place, files, has_file};
-use crate::provision::place_with_jobs;
+use crate::provision::{VALIDATE_MODELS, place_with_samples};
 use crate::sweep::{start, wait};
 
 /// Four trials over `samples`.
@@ -34,9 +34,7 @@ provision:
 
 /// A place with samples of windows of short jobs, and `waits.yaml`.
 fn place_with(search: &str) -> Place {
-    let place = place_with_jobs();
-    place.stdout("provision trace jobs.txt.xz -o trace --tz America/Chicago");
-    place.stdout("-q provision samples trace -o samples --job-limit 480 --interval 2");
+    let place = place_with_samples();
     place.write("waits.yaml", search);
     place
 }
@@ -102,9 +100,8 @@ fn a_sweep_finds_the_best_model_of_waits() {
         summary["held_back"]["quantiles"],
         best["waits"]["quantiles"]
     );
-    let windows = "--start-time 2023-03-06 --end-time 2023-03-06T08:00 --interval 4 --job-limit 480 --draws 5";
     let validated = place.json(&format!(
-        "provision validate trace -o validation --model {trial} {windows} --json"
+        "{VALIDATE_MODELS} --model {trial} -o validation --json"
     ));
     assert_eq!(validated["learned"][0]["base"], "reactive");
 

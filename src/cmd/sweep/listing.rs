@@ -111,7 +111,7 @@ impl ListedTrial {
             metrics,
             pipeline: Some(row.pipeline.clone()),
             split: row.split.clone(),
-            parameters: row.parameters.clone(),
+            parameters: row.counted_parameters(),
             error: row.error.clone(),
         }
     }

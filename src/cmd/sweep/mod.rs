@@ -349,8 +349,8 @@ fn best_text(sweep: &SweepFolder, row: &TrialRow, ended: usize) -> String {
     );
 
     let mut parameters = Vec::new();
-    for (name, value) in &row.parameters {
-        parameters.push(vec![format!("  {name}"), sweep::plain_value(value)]);
+    for (name, value) in row.counted_parameters() {
+        parameters.push(vec![format!("  {name}"), sweep::plain_value(&value)]);
     }
     text.push_str(&output::aligned_table(&parameters));
     text.push_str(&format!("its model is in {}\n", escape::path(&dir)));
