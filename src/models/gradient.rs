@@ -74,7 +74,6 @@ mod tests {
 
     use super::*;
     use crate::models::architectures::lstm::LSTM;
-    use crate::models::engine::CHUNKS_IN_MEMORY;
     use crate::models::labelled_chunk::TRAINED_ROWS;
     use crate::models::{ARCHITECTURES, ModelShape};
     use crate::tensors::EMPTY_CELL;
@@ -241,11 +240,7 @@ mod tests {
             hidden_size: 20,
             lstm_layers: 3,
         };
-        let samples = RandomSamples::new(
-            shape,
-            TRAINED_ROWS * CHUNKS_IN_MEMORY + 3 * TRAINED_ROWS + 5,
-            1,
-        );
+        let samples = RandomSamples::new(shape, 19 * TRAINED_ROWS + 5, 1);
         for &architecture in ARCHITECTURES {
             let model = Model::new(architecture, shape, 1).expect("a model");
             let find = |threads: usize| {

@@ -4,6 +4,7 @@
 //! before, plus and minus a few rows. Sums begin anew every [`FRAMES_TO_RESUM`] frames, and where
 //! that takes fewer rows, so that rounding errors cannot pile up.
 
+use super::layout::table_row;
 use crate::models::{ModelShape, SampleBatch};
 use crate::tensors::EMPTY_CELL;
 
@@ -22,7 +23,7 @@ struct DeltaRange {
 /// A row that is added to a sum, or taken away from it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct SignedRow {
-    /// `job * e + code`.
+    /// That of a job and a code, see [`table_row`].
     pub(super) row: u32,
     /// 1 or -1.
     pub(super) sign: f32,
@@ -60,12 +61,12 @@ impl CodeDeltas {
             for (index, now) in sample.chunks_exact(shape.j).enumerate() {
                 let start = self.rows.len();
                 if index % FRAMES_TO_RESUM != 0 {
-                    present = self.push_difference(shape.e, before, now, present);
+                    present = self.push_difference(shape, before, now, present);
                 }
                 let is_fresh = index % FRAMES_TO_RESUM == 0 || self.rows.len() - start > present;
                 if is_fresh {
                     self.rows.truncate(start);
-                    present = self.push_all(shape.e, now);
+                    present = self.push_all(shape, now);
                 }
 
                 self.frames.push(DeltaRange {
@@ -81,18 +82,19 @@ impl CodeDeltas {
     /// returns how many jobs have one then.
     fn push_difference(
         &mut self,
-        e: usize,
+        shape: &ModelShape,
         before: &[u8],
         now: &[u8],
         mut present: usize,
     ) -> usize {
         for_each_difference(before, now, |job| {
             if before[job] != EMPTY_CELL {
-                self.rows.push(SignedRow::new(e, job, before[job], -1.0));
+                self.rows
+                    .push(SignedRow::new(shape, job, before[job], -1.0));
                 present -= 1;
             }
             if now[job] != EMPTY_CELL {
-                self.rows.push(SignedRow::new(e, job, now[job], 1.0));
+                self.rows.push(SignedRow::new(shape, job, now[job], 1.0));
                 present += 1;
             }
         });
@@ -100,11 +102,11 @@ impl CodeDeltas {
     }
 
     /// The rows of a sum that begins anew; returns how many jobs have a code.
-    fn push_all(&mut self, e: usize, now: &[u8]) -> usize {
+    fn push_all(&mut self, shape: &ModelShape, now: &[u8]) -> usize {
         let start = self.rows.len();
         for (job, &code) in now.iter().enumerate() {
             if code != EMPTY_CELL {
-                self.rows.push(SignedRow::new(e, job, code, 1.0));
+                self.rows.push(SignedRow::new(shape, job, code, 1.0));
             }
         }
         self.rows.len() - start
@@ -124,26 +126,35 @@ impl CodeDeltas {
 }
 
 impl SignedRow {
-    fn new(e: usize, job: usize, code: u8, sign: f32) -> SignedRow {
+    fn new(shape: &ModelShape, job: usize, code: u8, sign: f32) -> SignedRow {
         SignedRow {
-            row: (job * e + usize::from(code)) as u32,
+            row: table_row(shape, job, usize::from(code)) as u32,
             sign,
         }
     }
 }
 
-/// Calls `found` with each position at which two slices of one length differ, eight positions at a
-/// time.
+/// Calls `found` with each position at which two slices of one length differ, 64 positions at a time:
+/// how often a loop over the positions found ends is what a processor cannot foresee.
 fn for_each_difference(a: &[u8], b: &[u8], mut found: impl FnMut(usize)) {
-    let (a_words, a_rest) = a.as_chunks::<8>();
-    let (b_words, b_rest) = b.as_chunks::<8>();
-    for (index, (x, y)) in a_words.iter().zip(b_words).enumerate() {
-        let differing = u64::from_le_bytes(*x) ^ u64::from_le_bytes(*y);
-        for_each_set_byte(differing, |byte| found(8 * index + byte));
-    }
+    for (part, (a, b)) in a.chunks(64).zip(b.chunks(64)).enumerate() {
+        let mut differing = 0;
+        let (a_words, a_rest) = a.as_chunks::<8>();
+        let (b_words, b_rest) = b.as_chunks::<8>();
+        for (index, (x, y)) in a_words.iter().zip(b_words).enumerate() {
+            let word = u64::from_le_bytes(*x) ^ u64::from_le_bytes(*y);
+            differing |= set_bytes(word) << (8 * index);
+        }
+        if !a_rest.is_empty() {
+            let word = padded_word(a_rest) ^ padded_word(b_rest);
+            differing |= set_bytes(word) << (8 * a_words.len());
+        }
 
-    let differing = padded_word(a_rest) ^ padded_word(b_rest);
-    for_each_set_byte(differing, |byte| found(8 * a_words.len() + byte));
+        while differing != 0 {
+            found(64 * part + differing.trailing_zeros() as usize);
+            differing &= differing - 1;
+        }
+    }
 }
 
 /// Up to eight bytes as a number, and zeros after them.
@@ -154,14 +165,15 @@ fn padded_word(bytes: &[u8]) -> u64 {
     u64::from_le_bytes(word)
 }
 
-/// Calls `found` with the index of each byte of `word` that is not zero.
+/// One bit for each byte of `word`, which is set where the byte is not zero.
 #[inline]
-fn for_each_set_byte(mut word: u64, mut found: impl FnMut(usize)) {
-    while word != 0 {
-        let byte = word.trailing_zeros() / 8;
-        found(byte as usize);
-        word &= !(0xff << (8 * byte));
-    }
+fn set_bytes(word: u64) -> u64 {
+    const LOW_BITS: u64 = 0x7f7f_7f7f_7f7f_7f7f;
+
+    // The highest bit of a byte is set where any bit of it is.
+    let highest = (((word & LOW_BITS) + LOW_BITS) | word) & !LOW_BITS;
+    // The product has each of them in the highest byte, at its place.
+    (highest >> 7).wrapping_mul(0x0102_0408_1020_4080) >> 56
 }
 
 #[cfg(test)]
@@ -225,7 +237,7 @@ mod tests {
                     .enumerate()
                     .filter(|(_, code)| **code != EMPTY_CELL);
                 let expected: Vec<u32> = present
-                    .map(|(job, &code)| (job * 4) as u32 + u32::from(code))
+                    .map(|(job, &code)| table_row(&shape, job, usize::from(code)) as u32)
                     .collect();
                 assert_eq!(sum_deltas(&deltas, sample, frame), expected);
                 assert!(deltas.get(sample, frame).is_fresh || frame % FRAMES_TO_RESUM != 0);

@@ -12,10 +12,6 @@ use super::transposed_weights::TransposedWeights;
 use crate::models::labelled_chunk::{LabelledChunk, TRAINED_ROWS};
 use crate::models::{ModelShape, SampleBatch, Targets};
 
-/// Chunks that are kept in memory together. The number is part of the result, as sums are taken
-/// chunk by chunk.
-pub(in crate::models) const CHUNKS_IN_MEMORY: usize = 16;
-
 /// The memory that a gradient takes to be found, kept from batch to batch.
 #[derive(Debug, Default)]
 pub(in crate::models) struct FusedGradient {
@@ -45,10 +41,13 @@ impl FusedGradient {
     ) -> f64 {
         let layout = &lstm.layout;
         let chunks = LabelledChunk::split(&layout.shape, batch, targets, TRAINED_ROWS);
-        self.prepare(layout, flat, chunks.len().min(CHUNKS_IN_MEMORY));
+        // One for each thread, so that little memory is used and much of it is in a near cache. The
+        // gradients are added in the order of the chunks, however many are worked on together.
+        let together = rayon::current_num_threads();
+        self.prepare(layout, flat, chunks.len().min(together));
 
         let mut loss = 0.0;
-        for chunks in chunks.chunks(CHUNKS_IN_MEMORY) {
+        for chunks in chunks.chunks(together) {
             let transposed = &self.transposed;
             let workspaces = &mut self.chunks[..chunks.len()];
             workspaces

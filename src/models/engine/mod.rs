@@ -17,7 +17,5 @@ mod layout;
 mod product;
 mod transposed_weights;
 
-#[cfg(test)]
-pub(super) use fused_gradient::CHUNKS_IN_MEMORY;
 pub(super) use fused_gradient::FusedGradient;
 pub(super) use fused_lstm::FusedLstm;
