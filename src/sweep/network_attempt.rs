@@ -17,7 +17,8 @@ use crate::queue::{Queue, TrialAttempt};
 use crate::tensors::Dataset;
 use crate::training::{
     self, Epoch, RUN_FORMAT, RunPlace, StartMode, TrainError, TrainingMetrics, TrainingRun,
-    TrainingSettings, TrainingStatus, TrainingUpdate, read_history, train_until,
+    TrainingSettings, TrainingStatus, TrainingUpdate, read_history, train_beside_others,
+    train_until,
 };
 use crate::{files, manifest};
 
@@ -111,15 +112,18 @@ impl NetworkAttempt<'_> {
             dir: &self.dir,
             config: &self.trial.written,
         };
-        let run = train_until(
-            dataset,
-            self.settings,
-            place,
-            StartMode::Resume,
-            &Device::Cpu,
-            |epochs: &[Epoch]| self.ends_after(epochs),
-            hear,
-        )?;
+        let train = || {
+            train_until(
+                dataset,
+                self.settings,
+                place,
+                StartMode::Resume,
+                &Device::Cpu,
+                |epochs: &[Epoch]| self.ends_after(epochs),
+                hear,
+            )
+        };
+        let run = train_beside_others(dataset, self.settings, train)??;
         Ok(TrainingResult {
             metrics: run.metrics,
             history: read_history(&self.dir)?,

@@ -32,6 +32,7 @@ mod scores;
 mod settings;
 #[cfg(test)]
 mod small_runs;
+mod small_steps;
 mod state;
 mod static_range;
 mod target_scores;
@@ -71,6 +72,7 @@ pub use run_dir::{
 pub use run_models::RunModels;
 pub use scores::{Scores, f_measure, logit, sigmoid};
 pub use settings::TrainingSettings;
+pub use small_steps::train_beside_others;
 pub use static_range::StaticRange;
 pub use target_scores::{TargetScores, target_score};
 pub use time_cuts::{LEARNED_SIDES, TimeCut, learned_sides, time_cuts};

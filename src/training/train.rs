@@ -450,7 +450,7 @@ impl TrainingTask<'_> {
     }
 }
 
-fn model_shape(
+pub(super) fn model_shape(
     dataset: &Dataset,
     settings: &TrainingSettings,
     architecture: &dyn Architecture,

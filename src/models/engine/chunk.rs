@@ -284,7 +284,7 @@ impl ChunkActivations {
     }
 
     /// Adds this chunk's part of the gradient of `panels` panels of the first layer's weights from
-    /// `first_panel` on, `[panels][table rows, PANEL]`.
+    /// `first_panel` on, `[panels][e*j, PANEL]`.
     pub(super) fn scatter_gradient(&self, first_panel: usize, panels: usize, d_table: &mut [f32]) {
         let len = self.frames * self.rows * PANEL;
         let d_gates = &self.layers[0].gates[first_panel * len..][..panels * len];

@@ -4,7 +4,6 @@
 //! before, plus and minus a few rows. Sums begin anew every [`FRAMES_TO_RESUM`] frames, and where
 //! that takes fewer rows, so that rounding errors cannot pile up.
 
-use super::layout::table_row;
 use crate::models::{ModelShape, SampleBatch};
 use crate::tensors::EMPTY_CELL;
 
@@ -23,7 +22,7 @@ struct DeltaRange {
 /// A row that is added to a sum, or taken away from it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct SignedRow {
-    /// That of a job and a code, see [`table_row`].
+    /// `job * e + code`.
     pub(super) row: u32,
     /// 1 or -1.
     pub(super) sign: f32,
@@ -61,12 +60,12 @@ impl CodeDeltas {
             for (index, now) in sample.chunks_exact(shape.j).enumerate() {
                 let start = self.rows.len();
                 if index % FRAMES_TO_RESUM != 0 {
-                    present = self.push_difference(shape, before, now, present);
+                    present = self.push_difference(shape.e, before, now, present);
                 }
                 let is_fresh = index % FRAMES_TO_RESUM == 0 || self.rows.len() - start > present;
                 if is_fresh {
                     self.rows.truncate(start);
-                    present = self.push_all(shape, now);
+                    present = self.push_all(shape.e, now);
                 }
 
                 self.frames.push(DeltaRange {
@@ -82,19 +81,18 @@ impl CodeDeltas {
     /// returns how many jobs have one then.
     fn push_difference(
         &mut self,
-        shape: &ModelShape,
+        e: usize,
         before: &[u8],
         now: &[u8],
         mut present: usize,
     ) -> usize {
         for_each_difference(before, now, |job| {
             if before[job] != EMPTY_CELL {
-                self.rows
-                    .push(SignedRow::new(shape, job, before[job], -1.0));
+                self.rows.push(SignedRow::new(e, job, before[job], -1.0));
                 present -= 1;
             }
             if now[job] != EMPTY_CELL {
-                self.rows.push(SignedRow::new(shape, job, now[job], 1.0));
+                self.rows.push(SignedRow::new(e, job, now[job], 1.0));
                 present += 1;
             }
         });
@@ -102,11 +100,11 @@ impl CodeDeltas {
     }
 
     /// The rows of a sum that begins anew; returns how many jobs have a code.
-    fn push_all(&mut self, shape: &ModelShape, now: &[u8]) -> usize {
+    fn push_all(&mut self, e: usize, now: &[u8]) -> usize {
         let start = self.rows.len();
         for (job, &code) in now.iter().enumerate() {
             if code != EMPTY_CELL {
-                self.rows.push(SignedRow::new(shape, job, code, 1.0));
+                self.rows.push(SignedRow::new(e, job, code, 1.0));
             }
         }
         self.rows.len() - start
@@ -126,9 +124,9 @@ impl CodeDeltas {
 }
 
 impl SignedRow {
-    fn new(shape: &ModelShape, job: usize, code: u8, sign: f32) -> SignedRow {
+    fn new(e: usize, job: usize, code: u8, sign: f32) -> SignedRow {
         SignedRow {
-            row: table_row(shape, job, usize::from(code)) as u32,
+            row: (job * e + usize::from(code)) as u32,
             sign,
         }
     }
@@ -237,7 +235,7 @@ mod tests {
                     .enumerate()
                     .filter(|(_, code)| **code != EMPTY_CELL);
                 let expected: Vec<u32> = present
-                    .map(|(job, &code)| table_row(&shape, job, usize::from(code)) as u32)
+                    .map(|(job, &code)| (job * 4) as u32 + u32::from(code))
                     .collect();
                 assert_eq!(sum_deltas(&deltas, sample, frame), expected);
                 assert!(deltas.get(sample, frame).is_fresh || frame % FRAMES_TO_RESUM != 0);

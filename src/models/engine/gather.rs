@@ -21,7 +21,7 @@ pub(super) struct GatherRows<'a> {
     pub(super) frames: Range<usize>,
     /// Samples.
     pub(super) rows: usize,
-    /// `[panels][table rows, PANEL]`.
+    /// `[panels][e*j, PANEL]`.
     pub(super) table: &'a [f32],
     /// `[panels][PANEL]`.
     pub(super) bias: &'a [f32],
@@ -93,7 +93,7 @@ pub(super) struct ScatterRows<'a> {
     pub(super) rows: usize,
     /// `[panels][frames, rows, PANEL]`.
     pub(super) d_gates: &'a [f32],
-    /// `[panels][table rows, PANEL]`.
+    /// `[panels][e*j, PANEL]`.
     pub(super) d_table: &'a mut [f32],
     pub(super) panels: usize,
 }

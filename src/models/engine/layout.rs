@@ -16,16 +16,6 @@ use crate::models::simd::LANES;
 /// Gates in a panel: four of each of [`LANES`] units.
 pub(super) const PANEL: usize = 4 * LANES;
 
-/// Where the weights of a code of a job stand in a panel of the first layer's inputs.
-///
-/// Most jobs are in one of few states. An odd number of rows for each job spreads the rows of one
-/// code over all places of a memory page: a processor takes a load for one of what was stored just
-/// before if both have the same place in their pages, and a near cache has room for few of them.
-#[inline]
-pub(super) fn table_row(shape: &ModelShape, job: usize, code: usize) -> usize {
-    job * (shape.e | 1) + code
-}
-
 /// Where the parameters of a layer are in the flat vector.
 #[derive(Debug, Clone)]
 pub(super) struct LayerRanges {
@@ -35,8 +25,7 @@ pub(super) struct LayerRanges {
     pub(super) bias_ih: Range<usize>,
     /// `[panels][width][PANEL]`.
     pub(super) weight_hh: Range<usize>,
-    /// `[panels][table rows][PANEL]` in the first layer, for which see [`table_row`];
-    /// `[panels][width][PANEL]` in the others.
+    /// `[panels][e*j][PANEL]` in the first layer, `[panels][width][PANEL]` in the others.
     pub(super) weight_ih: Range<usize>,
 }
 
@@ -100,7 +89,7 @@ impl FlatLayout {
                 },
             });
         }
-        let table = ranges.allocate(4 * width * table_row(&shape, shape.j, 0));
+        let table = ranges.allocate(4 * width * shape.e * shape.j);
         layers[0].weight_ih = table.clone();
 
         FlatLayout {
@@ -117,10 +106,9 @@ impl FlatLayout {
         }
     }
 
-    /// The rows of a panel of the first layer's `weight_ih`: its inputs, which are the one-hot codes,
-    /// and rows between those of two jobs.
+    /// The rows of the first layer's `weight_ih`: its inputs, which are the one-hot codes.
     pub(super) fn table_rows(&self) -> usize {
-        table_row(&self.shape, self.shape.j, 0)
+        self.shape.e * self.shape.j
     }
 
     /// Where each element of a parameter is, in its row-major order.
@@ -136,16 +124,7 @@ impl FlatLayout {
             WeightHh(l) => Some(GateMatrix::new(h, &self.layers[l].weight_hh, h, self.width)),
             WeightIh(0) => {
                 let rows = self.table_rows();
-                let jobs = ColumnGroups {
-                    columns: self.shape.e,
-                    rows: table_row(&self.shape, 1, 0),
-                };
-                let columns = self.shape.e * self.shape.j;
-                let table = GateMatrix::new(h, &self.layers[0].weight_ih, columns, rows);
-                Some(GateMatrix {
-                    groups: jobs,
-                    ..table
-                })
+                Some(GateMatrix::new(h, &self.layers[0].weight_ih, rows, rows))
             }
             WeightIh(l) => Some(GateMatrix::new(h, &self.layers[l].weight_ih, h, self.width)),
         };
@@ -173,14 +152,6 @@ struct GateMatrix {
     columns: usize,
     /// Columns and padding: the rows of each of its panels.
     panel_rows: usize,
-    groups: ColumnGroups,
-}
-
-/// Columns of a matrix that are rows of a panel one after another, and then some padding.
-struct ColumnGroups {
-    columns: usize,
-    /// Columns and padding.
-    rows: usize,
 }
 
 impl GateMatrix {
@@ -190,10 +161,6 @@ impl GateMatrix {
             start: range.start,
             columns,
             panel_rows,
-            groups: ColumnGroups {
-                columns,
-                rows: panel_rows,
-            },
         }
     }
 
@@ -208,9 +175,7 @@ impl GateMatrix {
 
             let panel = unit / LANES;
             let lane = kind * LANES + unit % LANES;
-            let ColumnGroups { columns, rows } = self.groups;
-            let row = column / columns * rows + column % columns;
-            self.start + (panel * self.panel_rows + row) * PANEL + lane
+            self.start + (panel * self.panel_rows + column) * PANEL + lane
         })
     }
 }
@@ -224,7 +189,7 @@ mod tests {
     fn every_element_has_a_place_of_its_own() {
         for hidden_size in [1, 7, 8, 13] {
             let layout = FlatLayout::new(ModelShape {
-                e: 6,
+                e: 5,
                 m: 2,
                 j: 3,
                 s: 2,
