@@ -47,7 +47,15 @@ pub fn run_locally(
     let last_failure = Mutex::new(None);
 
     let work = || {
-        let worked = work_trials(sweep, queue, workers.limit, stop, &progress, &ended);
+        let worked = work_trials(
+            sweep,
+            queue,
+            workers.limit,
+            workers.workers,
+            stop,
+            &progress,
+            &ended,
+        );
         // A worker that returns Ok found no work left. When the last one returns, stop the manager
         // too, or it waits forever.
         let is_last = workers_left.fetch_sub(1, Ordering::Relaxed) == 1;

@@ -55,6 +55,8 @@ pub(super) struct NetworkAttempt<'a> {
     pub(super) trial: &'a TrialConfig,
     pub(super) settings: &'a TrainingSettings,
     pub(super) deadline: AttemptDeadline<'a>,
+    /// Workers of this process.
+    pub(super) workers: usize,
 }
 
 impl NetworkAttempt<'_> {
@@ -123,7 +125,10 @@ impl NetworkAttempt<'_> {
                 hear,
             )
         };
-        let run = train_beside_others(dataset, self.settings, train)??;
+        let run = match self.workers {
+            1 => train()?,
+            _ => train_beside_others(dataset, self.settings, train)??,
+        };
         Ok(TrainingResult {
             metrics: run.metrics,
             history: read_history(&self.dir)?,

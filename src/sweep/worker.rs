@@ -23,7 +23,8 @@ use crate::queue::{AttemptOutcome, ChunkEntry, Queue, TrialAttempt, WorkerTally,
 use crate::training::{Epoch, RUN_FORMAT};
 
 /// Does trials of `sweep` until none is left or `stop` is set; one that takes longer than `limit`
-/// has failed. `progress` hears of each epoch with its trial, `ended` of each row that counts.
+/// has failed. `workers` are those of this process, this one included. `progress` hears of each epoch
+/// with its trial, `ended` of each row that counts.
 ///
 /// # Errors
 /// Fails on what is no trial's fault, such as a full disk that does not pass; the trial is given
@@ -32,6 +33,7 @@ pub fn work_trials(
     sweep: &SweepFolder,
     queue: &Queue,
     limit: Duration,
+    workers: usize,
     stop: &AtomicBool,
     progress: impl Fn(usize, &Epoch) + Sync,
     ended: impl Fn(&TrialRow),
@@ -39,6 +41,7 @@ pub fn work_trials(
     let worker = SweepWorker {
         sweep,
         queue,
+        workers,
         files: TrialFiles::new(sweep, queue),
         data: SharedData::default(),
     };
@@ -68,6 +71,8 @@ pub fn work_trials(
 struct SweepWorker<'a> {
     sweep: &'a SweepFolder,
     queue: &'a Queue,
+    /// Workers of this process.
+    workers: usize,
     files: TrialFiles<'a>,
     data: SharedData,
 }
@@ -127,6 +132,7 @@ impl SweepWorker<'_> {
                     trial: &trial,
                     settings,
                     deadline,
+                    workers: self.workers,
                 };
                 let trained = attempt.train(&mut row, &dataset, progress);
                 trained.map_err(AttemptError::from)

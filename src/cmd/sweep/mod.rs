@@ -171,7 +171,7 @@ fn work_with_notes(
 
     let limit = trial_limit(args.trial_timeout);
     output::with_progress_notes(progress_note, || {
-        sweep::work_trials(sweep, queue, limit, stop, tell_epoch, ended)
+        sweep::work_trials(sweep, queue, limit, 1, stop, tell_epoch, ended)
     })
 }
 
