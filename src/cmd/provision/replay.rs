@@ -1,6 +1,6 @@
 //! `poolcast provision replay`: a trace → simulated starts beside logged ones.
 
-use std::fmt::Write as _;
+use std::io::{BufWriter, Write as _};
 use std::path::Path;
 
 use anyhow::{Result, bail};
@@ -12,12 +12,13 @@ use crate::cmd::flags::{flag, flags};
 use crate::cmd::text;
 use crate::config::{Config, NodeCount, ProvisionConfig, SchedulerKind};
 use crate::error::{EXIT_DONE, hinted};
+use crate::files::AtomicFile;
+use crate::output;
 use crate::provision::replay::{
     DatedNodes, PublishedFiles, ReplayComparison, ReplayedTrace, compare_starts, replay_published,
     replay_slurm,
 };
 use crate::provision::trace::{JobTrace, TraceZone};
-use crate::{files, output};
 
 /// The version of the JSON document.
 const SCHEMA_VERSION: u32 = 1;
@@ -105,14 +106,19 @@ const PUBLISHED_NODES: u32 = 88;
 
 /// Writes `ID<TAB>2023-03-01T00:00:00<TAB>0` for each job that started, by when they were submitted.
 fn write_starts(path: &Path, trace: &JobTrace, replayed: &ReplayedTrace) -> Result<()> {
-    let mut lines = String::new();
-    for (place, wall_s) in replayed.starts_wall_s.iter().enumerate() {
-        let Some(wall_s) = wall_s else { continue };
-        let start = jiff::Timestamp::from_second(*wall_s)?.strftime("%Y-%m-%dT%H:%M:%S");
+    let mut file = AtomicFile::new(path)?;
+    let mut lines = BufWriter::new(file.file());
+    for (place, job) in trace.jobs.iter().enumerate() {
+        let Some(wall_s) = replayed.start_wall_s(trace, place) else {
+            continue;
+        };
+        let start = jiff::Timestamp::from_second(wall_s)?.strftime("%Y-%m-%dT%H:%M:%S");
         let passed = u8::from(replayed.is_backfilled[place]);
-        writeln!(lines, "{}\t{start}\t{passed}", trace.jobs[place].id)?;
+        writeln!(lines, "{}\t{start}\t{passed}", job.id)?;
     }
-    files::write_atomic(path, lines.as_bytes())
+    lines.flush()?;
+    drop(lines);
+    file.commit(path)
 }
 
 /// What `--json` prints.

@@ -19,15 +19,7 @@ const SCHEMA_VERSION: u32 = 1;
 
 /// Reads the files, writes the trace, prints the counts.
 pub(super) fn run(args: &ProvisionTraceArgs) -> Result<u8> {
-    let zone = args.tz.as_deref().map(TraceZone::named).transpose()?;
-    let options = TraceOptions {
-        zone,
-        procs_per_node: args.procs_per_node,
-    };
-    let salt = user_salt()?;
-    let read = read_trace(&args.files, &options, &salt)?;
-    write(args, &read, &trace_key(&read, &options)?, &salt)?;
-
+    make(args)?;
     let trace = JobTrace::open(&args.out)?;
     let statistics = args.stats.then(|| trace_statistics(&trace));
     if args.json {
@@ -45,6 +37,18 @@ pub(super) fn run(args: &ProvisionTraceArgs) -> Result<u8> {
         output::print(&text::trace::statistics(statistics))?;
     }
     Ok(EXIT_DONE)
+}
+
+/// Reads the files, and writes the trace.
+fn make(args: &ProvisionTraceArgs) -> Result<()> {
+    let zone = args.tz.as_deref().map(TraceZone::named).transpose()?;
+    let options = TraceOptions {
+        zone,
+        procs_per_node: args.procs_per_node,
+    };
+    let salt = user_salt()?;
+    let read = read_trace(&args.files, &options, &salt)?;
+    write(args, &read, &trace_key(&read, &options)?, &salt)
 }
 
 /// Writes the trace, unless it is there already.

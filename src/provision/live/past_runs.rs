@@ -38,11 +38,11 @@ impl PastRuns {
             if job.fate != JobFate::Ended {
                 continue;
             }
-            if let (Some(end_s), Some(run_s)) = (job.end_s, job.run_s) {
+            if let (Some(end_s), Some(run_s)) = (job.end_s.get(), job.run_s.get()) {
                 runs.push(PastRun {
                     end_s,
                     user: job.user,
-                    limit_s: job.limit_s.unwrap_or(longest_s),
+                    limit_s: job.limit_s.get().unwrap_or(longest_s),
                     run_s,
                 });
             }
@@ -50,10 +50,10 @@ impl PastRuns {
         runs.sort_by_key(|run| run.end_s);
         let mut waits = Vec::new();
         for job in &trace.jobs {
-            if let Some(start_s) = job.start_s.filter(|_| job.fate != JobFate::Cancelled) {
+            if let Some(start_s) = job.start_s.get().filter(|_| job.fate != JobFate::Cancelled) {
                 let wait = StartedWait {
                     nodes: job.nodes,
-                    limit_s: job.limit_s.unwrap_or(longest_s),
+                    limit_s: job.limit_s.get().unwrap_or(longest_s),
                     wait_s: (start_s - job.eligible_s).max(0),
                 };
                 waits.push((start_s, wait));

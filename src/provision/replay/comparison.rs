@@ -49,31 +49,39 @@ pub fn compare_starts(
     replayed: &ReplayedTrace,
     since_s: i64,
 ) -> ReplayComparison {
-    let mut all = Vec::new();
-    let mut months: BTreeMap<String, Vec<(f64, f64)>> = BTreeMap::new();
-    let mut sizes: BTreeMap<u32, Vec<(f64, f64)>> = BTreeMap::new();
-    for (job, simulated_s) in trace.jobs.iter().zip(&replayed.waits_s) {
-        let (Some(simulated_s), Some(logged_s)) = (simulated_s, job.wait_s()) else {
-            continue;
-        };
-        if job.submit_s < since_s {
+    let waits_h = |place: usize| {
+        let simulated_s = replayed.waits_s[place].get()?;
+        let logged_s = trace.jobs[place].wait_s()?;
+        Some((simulated_s as f64 / HOUR_S, logged_s as f64 / HOUR_S))
+    };
+    // Places take less memory than waits, which only one comparison has at a time.
+    let mut all: Vec<u32> = Vec::new();
+    let mut months: BTreeMap<String, Vec<u32>> = BTreeMap::new();
+    let mut sizes: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
+    for (place, job) in trace.jobs.iter().enumerate() {
+        if job.submit_s < since_s || waits_h(place).is_none() {
             continue;
         }
-        let waits = (*simulated_s as f64 / HOUR_S, logged_s as f64 / HOUR_S);
-        all.push(waits);
+        let place = place as u32;
+        all.push(place);
         let month = month_of(trace.zone.wall_s(job.submit_s));
-        months.entry(month).or_default().push(waits);
-        sizes.entry(size_class(job.nodes)).or_default().push(waits);
+        months.entry(month).or_default().push(place);
+        sizes.entry(size_class(job.nodes)).or_default().push(place);
     }
 
-    let months = months.iter().map(|(month, waits)| compare(month, waits));
-    let sizes = sizes.iter().map(|(largest, waits)| {
+    let compare = |name: &str, places: &[u32]| {
+        let mut waits = Vec::with_capacity(places.len());
+        waits.extend(places.iter().filter_map(|place| waits_h(*place as usize)));
+        compare_waits(name, &waits)
+    };
+    let months = months.iter().map(|(month, places)| compare(month, places));
+    let sizes = sizes.iter().map(|(largest, places)| {
         let name = match largest {
             1 => "1 node".to_owned(),
             2 => "2 nodes".to_owned(),
             _ => format!("{} to {largest} nodes", largest / 2 + 1),
         };
-        compare(&name, waits)
+        compare(&name, places)
     });
     ReplayComparison {
         all: compare("all", &all),
@@ -88,30 +96,39 @@ fn size_class(nodes: u32) -> u32 {
 }
 
 /// Compares pairs of simulated and logged waits.
-fn compare(name: &str, waits: &[(f64, f64)]) -> ComparedJobs {
-    let simulated: Vec<f64> = waits.iter().map(|waits| waits.0).collect();
-    let logged: Vec<f64> = waits.iter().map(|waits| waits.1).collect();
+fn compare_waits(name: &str, waits: &[(f64, f64)]) -> ComparedJobs {
     let mut errors: Vec<f64> = waits.iter().map(|(a, b)| (a - b).abs()).collect();
     errors.sort_by(f64::total_cmp);
+    let means = mean_waits(waits);
     ComparedJobs {
         name: name.to_owned(),
         jobs: waits.len(),
-        simulated_mean_h: mean(&simulated),
-        logged_mean_h: mean(&logged),
+        simulated_mean_h: means.0,
+        logged_mean_h: means.1,
         error_p50_h: quantile(&errors, 0.5),
         error_p90_h: quantile(&errors, 0.9),
         error_mean_h: mean(&errors),
-        correlation: correlation(&simulated, &logged),
+        correlation: correlation(waits, means),
     }
 }
 
-fn correlation(a: &[f64], b: &[f64]) -> f64 {
-    let (mean_a, mean_b) = (mean(a), mean(b));
+/// The means of both kinds of waits; 0 of nothing.
+fn mean_waits(waits: &[(f64, f64)]) -> (f64, f64) {
+    let (mut a, mut b) = (0.0, 0.0);
+    for waits in waits {
+        a += waits.0;
+        b += waits.1;
+    }
+    let count = waits.len().max(1) as f64;
+    (a / count, b / count)
+}
+
+fn correlation(waits: &[(f64, f64)], means: (f64, f64)) -> f64 {
     let (mut products, mut squares_a, mut squares_b) = (0.0, 0.0, 0.0);
-    for (a, b) in a.iter().zip(b) {
-        products += (a - mean_a) * (b - mean_b);
-        squares_a += (a - mean_a).powi(2);
-        squares_b += (b - mean_b).powi(2);
+    for (a, b) in waits {
+        products += (a - means.0) * (b - means.1);
+        squares_a += (a - means.0).powi(2);
+        squares_b += (b - means.1).powi(2);
     }
     let scale = (squares_a * squares_b).sqrt();
     if scale > 0.0 { products / scale } else { 0.0 }
@@ -124,11 +141,11 @@ mod tests {
     #[test]
     fn waits_are_compared() {
         let waits = [(1.0, 1.0), (2.0, 4.0), (3.0, 7.0)];
-        let found = compare("x", &waits);
+        let found = compare_waits("x", &waits);
         assert_eq!((found.simulated_mean_h, found.logged_mean_h), (2.0, 4.0));
         assert_eq!((found.error_p50_h, found.error_mean_h), (2.0, 2.0));
         assert!((found.correlation - 1.0).abs() < 1e-12);
-        assert_eq!(compare("x", &[]).correlation, 0.0);
+        assert_eq!(compare_waits("x", &[]).correlation, 0.0);
         assert_eq!([1, 2, 3, 4, 5, 16].map(size_class), [1, 2, 4, 4, 8, 16]);
     }
 }

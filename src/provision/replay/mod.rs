@@ -11,7 +11,7 @@ mod slurm_world;
 pub use comparison::{ComparedJobs, ReplayComparison, compare_starts};
 pub use published_files::{BackfillFile, PublishedFiles, SlurmFile};
 pub use published_replay::replay_published;
-pub use replayed_trace::{DatedNodes, ReplayedTrace};
+pub use replayed_trace::{DatedNodes, ReplayedTrace, SimulatedClock};
 pub(in crate::provision) use replayed_trace::{longest_limit_s, number_users};
 pub use slurm_replay::replay_slurm;
 pub use slurm_world::{SlurmReplay, SlurmWorld};

@@ -5,7 +5,7 @@
 use anyhow::{Result, ensure};
 
 use super::published_files::PublishedFiles;
-use super::replayed_trace::{DatedNodes, ReplayedTrace, longest_limit_s};
+use super::replayed_trace::{DatedNodes, ReplayedTrace, SimulatedClock, longest_limit_s};
 use crate::provision::scheduler::{
     CapacityStep, NEVER, QueueJob, SchedulerSettings, SimulatedCluster,
 };
@@ -35,44 +35,54 @@ fn replay_from(
     begin_s: i64,
 ) -> Result<ReplayedTrace> {
     let longest_s = longest_limit_s(&trace.jobs);
-    let mut entries: Vec<(QueueJob, usize)> = Vec::with_capacity(trace.jobs.len());
-    for (place, job) in trace.jobs.iter().enumerate() {
-        if job.nodes <= nodes {
-            entries.push((queue_job(trace, job, longest_s), place));
-        }
-    }
+    let places = places_by_minute(trace, nodes);
     ensure!(
-        !entries.is_empty(),
+        !places.is_empty(),
         "every job of the trace needs more than {nodes} nodes"
     );
-    // What is submitted in one minute enters in the order of the job ids as text.
-    entries.sort_by_cached_key(|(job, place)| (job.enter, trace.jobs[*place].id.to_string()));
-    let jobs: Vec<QueueJob> = entries.iter().map(|(job, _)| *job).collect();
+    let entries = places.iter().map(|place| &trace.jobs[*place as usize]);
+    let jobs: Vec<QueueJob> = entries
+        .map(|job| queue_job(trace, job, longest_s))
+        .collect();
 
     let settings = published_settings(files, nodes, tick_of(trace, begin_s));
-    let mut cluster = SimulatedCluster::new(&settings, &jobs, 1);
-    cluster.run_until(NEVER - 1);
-
+    let cluster = SimulatedCluster::new(&settings, &jobs, 1);
     let dated = DatedNodes {
         from_s: begin_s,
         nodes,
     };
-    let mut replayed = ReplayedTrace::empty(&trace.jobs, begin_s, vec![dated]);
-    replayed.too_large = trace.jobs.len() - entries.len();
-    for (run, (job, place)) in cluster.runs().iter().zip(&entries) {
-        let start = run.start.unwrap_or(job.enter);
-        let wait_s = (start - job.enter) * TICK_S;
-        replayed.take(*place, *run, start * TICK_S, wait_s);
-    }
+    let clock = SimulatedClock::WallMinutes;
+    let mut replayed = ReplayedTrace::empty(&trace.jobs, clock, begin_s, vec![dated]);
+    replayed.too_large = trace.jobs.len() - jobs.len();
+    replayed.simulate(cluster, (&jobs, &places), |number, start| {
+        (start - jobs[number].enter) * TICK_S
+    });
     Ok(replayed)
 }
 
+/// The places of the jobs that need no more than `nodes` nodes, in the order in which they enter the
+/// queue: what is submitted in one minute enters in the order of the job ids as text.
+fn places_by_minute(trace: &JobTrace, nodes: u32) -> Vec<u32> {
+    let minute = |place: &u32| tick_of(trace, trace.jobs[*place as usize].submit_s);
+    let mut places: Vec<u32> = Vec::with_capacity(trace.jobs.len());
+    for (place, job) in trace.jobs.iter().enumerate() {
+        if job.nodes <= nodes {
+            places.push(place as u32);
+        }
+    }
+    places.sort_by_key(minute);
+    for together in places.chunk_by_mut(|a, b| minute(a) == minute(b)) {
+        together.sort_by_cached_key(|place| trace.jobs[*place as usize].id.to_string());
+    }
+    places
+}
+
 fn queue_job(trace: &JobTrace, job: &TraceJob, longest_s: i64) -> QueueJob {
-    let limit_s = job.limit_s.unwrap_or(longest_s);
-    let run_s = match (job.start_s, job.end_s) {
+    let limit_s = job.limit_s.get().unwrap_or(longest_s);
+    let run_s = match (job.start_s.get(), job.end_s.get()) {
         (Some(start_s), Some(end_s)) => trace.zone.wall_s(end_s) - trace.zone.wall_s(start_s),
-        (None, Some(_)) => job.run_s.unwrap_or(0),
-        (_, None) => job.run_s.unwrap_or(limit_s),
+        (None, Some(_)) => job.run_s.get().unwrap_or(0),
+        (_, None) => job.run_s.get().unwrap_or(limit_s),
     };
     let enter = tick_of(trace, job.submit_s);
     QueueJob {
@@ -161,10 +171,10 @@ mod tests {
                 user: 0,
                 submit_s: *submit_s,
                 eligible_s: *submit_s,
-                start_s: Some(*submit_s),
-                end_s: Some(submit_s + 172_800),
-                run_s: Some(172_800),
-                limit_s: Some(172_800),
+                start_s: (*submit_s).into(),
+                end_s: (submit_s + 172_800).into(),
+                run_s: 172_800.into(),
+                limit_s: 172_800.into(),
                 nodes: 1,
                 fate: crate::provision::trace::JobFate::Ended,
             });
@@ -178,9 +188,10 @@ mod tests {
         let replayed = replay_from(&window, &published_files(), NODES, begin_s).expect("simulated");
 
         let mut starts = Vec::new();
-        for (job, start_s) in window.jobs.iter().zip(&replayed.starts_wall_s) {
+        for (place, job) in window.jobs.iter().enumerate() {
             if job.id.number >= 1_000_000 {
-                starts.push((job.id, start_s.expect("it starts") / 60));
+                let start_s = replayed.start_wall_s(&window, place).expect("it starts");
+                starts.push((job.id, start_s / 60));
             }
         }
         starts.sort_unstable();

@@ -2,8 +2,11 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::provision::scheduler::SimulatedRun;
-use crate::provision::trace::TraceJob;
+use crate::provision::scheduler::{NEVER, QueueJob, SimulatedCluster};
+use crate::provision::trace::{JobTrace, OptionalSeconds, TraceJob};
+
+/// Once so many more jobs have entered the queue, a simulation forgets those that have left it.
+const FORGOTTEN_JOBS: usize = 1 << 16;
 
 /// How many nodes there are from a moment on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -14,16 +17,25 @@ pub struct DatedNodes {
     pub nodes: u32,
 }
 
+/// The clock that a simulation goes by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SimulatedClock {
+    /// That of universal time, in seconds.
+    Universal,
+    /// That on the wall, in minutes; what happens within one, happens at its beginning.
+    WallMinutes,
+}
+
 /// What a simulated scheduler made of a trace.
 #[derive(Debug, Clone)]
 pub struct ReplayedTrace {
-    /// When each job started, by its place in the trace, as a clock on the wall showed it; `None`
-    /// where it did not, or where it ran when the simulation began. Seconds, as of universal time.
-    pub starts_wall_s: Vec<Option<i64>>,
+    /// The clock that it went by.
+    pub clock: SimulatedClock,
+    /// How long each job waited by this clock, by its place in the trace; not known where it did not
+    /// start, or where it ran when the simulation began.
+    pub waits_s: Vec<OptionalSeconds>,
     /// Which of them a plan ahead started while another job stood before them.
     pub is_backfilled: Vec<bool>,
-    /// How long a job waited in the simulation, seconds.
-    pub waits_s: Vec<Option<i64>>,
     /// How many nodes there were.
     pub nodes: Vec<DatedNodes>,
     /// How many jobs of one user could run at once.
@@ -41,7 +53,8 @@ pub struct ReplayedTrace {
 impl ReplayedTrace {
     /// How many jobs were simulated to their start.
     pub fn started(&self) -> usize {
-        self.starts_wall_s.iter().flatten().count()
+        let waits_s = self.waits_s.iter();
+        waits_s.filter(|wait_s| wait_s.get().is_some()).count()
     }
 
     /// How many of those passed another job.
@@ -50,11 +63,16 @@ impl ReplayedTrace {
     }
 
     /// Nothing has been simulated of `jobs` yet.
-    pub(super) fn empty(jobs: &[TraceJob], begin_s: i64, nodes: Vec<DatedNodes>) -> ReplayedTrace {
+    pub(super) fn empty(
+        jobs: &[TraceJob],
+        clock: SimulatedClock,
+        begin_s: i64,
+        nodes: Vec<DatedNodes>,
+    ) -> ReplayedTrace {
         ReplayedTrace {
-            starts_wall_s: vec![None; jobs.len()],
+            clock,
+            waits_s: vec![OptionalSeconds::UNKNOWN; jobs.len()],
             is_backfilled: vec![false; jobs.len()],
-            waits_s: vec![None; jobs.len()],
             nodes,
             max_jobs_per_user: None,
             begin_s,
@@ -64,13 +82,39 @@ impl ReplayedTrace {
         }
     }
 
-    /// Takes what became of the job at `place` of the trace: where it started, `wall_s` is when, on
-    /// the wall, and `wait_s` how long it waited.
-    pub(super) fn take(&mut self, place: usize, run: SimulatedRun, wall_s: i64, wait_s: i64) {
-        if run.start.is_some() {
-            self.starts_wall_s[place] = Some(wall_s);
-            self.waits_s[place] = Some(wait_s);
-            self.is_backfilled[place] = run.is_backfilled;
+    /// When the job at `place` of `trace` started, as a clock on the wall showed it: seconds, as of
+    /// universal time.
+    pub fn start_wall_s(&self, trace: &JobTrace, place: usize) -> Option<i64> {
+        let wait_s = self.waits_s[place].get()?;
+        let submit_s = trace.jobs[place].submit_s;
+        Some(match self.clock {
+            SimulatedClock::Universal => trace.zone.wall_s(submit_s + wait_s),
+            SimulatedClock::WallMinutes => {
+                let wall_s = trace.zone.wall_s(submit_s);
+                wall_s - wall_s.rem_euclid(60) + wait_s
+            }
+        })
+    }
+
+    /// Simulates all that comes to `cluster`: `jobs`, which stand at `places` of the trace. `wait_s`
+    /// is how long a job waited, by its number among them and the tick of its start.
+    pub(super) fn simulate(
+        &mut self,
+        mut cluster: SimulatedCluster<'_>,
+        (jobs, places): (&[QueueJob], &[u32]),
+        wait_s: impl Fn(usize, i64) -> i64,
+    ) {
+        let parts = jobs.chunks(FORGOTTEN_JOBS);
+        let entered = parts.filter_map(|part| Some(part.last()?.enter));
+        for until in entered.chain([NEVER - 1]) {
+            cluster.run_until(until);
+            for number in cluster.started() {
+                let (run, number) = (cluster.run(*number), *number as usize);
+                let place = places[number] as usize;
+                self.waits_s[place] = run.start.map(|start| wait_s(number, start)).into();
+                self.is_backfilled[place] = run.is_backfilled;
+            }
+            cluster = cluster.branch(NEVER);
         }
     }
 }
@@ -79,10 +123,8 @@ impl ReplayedTrace {
 pub(in crate::provision) fn longest_limit_s(jobs: &[TraceJob]) -> i64 {
     let mut longest_s = 60;
     for job in jobs {
-        longest_s = longest_s.max(job.limit_s.unwrap_or(0));
-        if job.limit_s.is_none() {
-            longest_s = longest_s.max(job.run_s.unwrap_or(0));
-        }
+        let most_s = job.limit_s.get().or(job.run_s.get());
+        longest_s = longest_s.max(most_s.unwrap_or(0));
     }
     longest_s
 }

@@ -2,9 +2,8 @@
 
 use anyhow::Result;
 
-use super::replayed_trace::ReplayedTrace;
+use super::replayed_trace::{ReplayedTrace, SimulatedClock};
 use super::slurm_world::{SlurmReplay, SlurmWorld};
-use crate::provision::scheduler::NEVER;
 use crate::provision::trace::JobTrace;
 
 /// Replays `trace`.
@@ -13,21 +12,16 @@ use crate::provision::trace::JobTrace;
 /// Fails for a trace that tells no number of nodes where none is given.
 pub fn replay_slurm(trace: &JobTrace, replay: &SlurmReplay) -> Result<ReplayedTrace> {
     let world = SlurmWorld::new(trace, replay)?;
-    let mut cluster = world.cluster();
-    let excess_nodes = (-cluster.free_nodes()).max(0) as u32;
-    cluster.run_until(NEVER - 1);
-
-    let begin_s = world.settings.begin;
-    let mut replayed = ReplayedTrace::empty(&trace.jobs, begin_s, world.nodes.clone());
+    let cluster = world.cluster();
+    let (clock, begin_s) = (SimulatedClock::Universal, world.settings.begin);
+    let mut replayed = ReplayedTrace::empty(&trace.jobs, clock, begin_s, world.nodes.clone());
     replayed.max_jobs_per_user = world.settings.max_jobs_per_user;
     replayed.too_large = world.too_large;
     replayed.running_at_begin = world.running.len();
-    replayed.excess_nodes = excess_nodes;
-    for (run, place) in cluster.runs().iter().zip(&world.places) {
-        let start_s = run.start.unwrap_or(begin_s);
-        let wait_s = start_s - trace.jobs[*place].submit_s;
-        replayed.take(*place, *run, trace.zone.wall_s(start_s), wait_s);
-    }
+    replayed.excess_nodes = (-cluster.free_nodes()).max(0) as u32;
+    replayed.simulate(cluster, (&world.jobs, &world.places), |number, start_s| {
+        start_s - trace.jobs[world.places[number] as usize].submit_s
+    });
     Ok(replayed)
 }
 
@@ -35,7 +29,9 @@ pub fn replay_slurm(trace: &JobTrace, replay: &SlurmReplay) -> Result<ReplayedTr
 mod tests {
     use super::super::replayed_trace::DatedNodes;
     use super::*;
-    use crate::provision::trace::{JobFate, JobNumber, TraceJob, TraceSummary, TraceZone};
+    use crate::provision::trace::{
+        JobFate, JobNumber, OptionalSeconds, TraceJob, TraceSummary, TraceZone,
+    };
 
     fn settings(nodes: &[(i64, u32)]) -> SlurmReplay {
         let dated = |(from_s, nodes): &(i64, u32)| DatedNodes {
@@ -63,10 +59,10 @@ mod tests {
             user: number,
             submit_s,
             eligible_s: submit_s,
-            start_s: Some(start_s),
-            end_s: Some(end_s),
-            run_s: Some(end_s - start_s),
-            limit_s: Some(3600),
+            start_s: start_s.into(),
+            end_s: end_s.into(),
+            run_s: (end_s - start_s).into(),
+            limit_s: 3600.into(),
             nodes: 2,
             fate: JobFate::Ended,
         }
@@ -82,8 +78,12 @@ mod tests {
     }
 
     fn starts(jobs: Vec<TraceJob>, settings: &SlurmReplay) -> Vec<Option<i64>> {
-        let replayed = replay_slurm(&trace(jobs), settings).expect("simulated");
-        replayed.starts_wall_s
+        let trace = trace(jobs);
+        let replayed = replay_slurm(&trace, settings).expect("simulated");
+        let places = 0..trace.jobs.len();
+        places
+            .map(|place| replayed.start_wall_s(&trace, place))
+            .collect()
     }
 
     #[test]
@@ -109,7 +109,7 @@ mod tests {
         let mut late = job(2, 2000, 9000, 9100);
         late.eligible_s = 6000;
         let mut cancelled = job(3, 2001, 0, 2500);
-        (cancelled.start_s, cancelled.run_s) = (None, None);
+        (cancelled.start_s, cancelled.run_s) = (OptionalSeconds::UNKNOWN, OptionalSeconds::UNKNOWN);
         cancelled.fate = JobFate::Cancelled;
         let holder = job(4, 1999, 2000, 5000);
         let first = job(1, 1000, 1000, 1900);
@@ -133,7 +133,8 @@ mod tests {
     #[test]
     fn a_trace_that_shows_no_nodes_needs_to_be_told() {
         let mut pending = job(1, 1000, 0, 0);
-        (pending.start_s, pending.end_s, pending.run_s) = (None, None, None);
+        pending.start_s = OptionalSeconds::UNKNOWN;
+        (pending.end_s, pending.run_s) = (OptionalSeconds::UNKNOWN, OptionalSeconds::UNKNOWN);
         pending.fate = JobFate::Pending;
         let error = replay_slurm(&trace(vec![pending]), &settings(&[])).expect_err("no nodes");
         assert!(error.to_string().contains("--nodes"), "{error}");

@@ -45,7 +45,7 @@ pub struct SlurmWorld {
     /// The jobs that come to it, in the order in which they enter the queue.
     pub jobs: Vec<QueueJob>,
     /// Where they stand in the trace.
-    pub places: Vec<usize>,
+    pub places: Vec<u32>,
     /// The jobs that run at the beginning, and when they started.
     pub running: Vec<(QueueJob, i64)>,
     /// How many users there are. They are numbered below that; the number itself is of whoever submits
@@ -79,20 +79,22 @@ impl SlurmWorld {
         let (user_numbers, users) = number_users(&trace.jobs);
         let longest_s = longest_limit_s(&trace.jobs);
 
-        let (mut entries, mut running, mut too_large) = (Vec::new(), Vec::new(), 0);
+        let entry =
+            |place: usize| queue_job(&trace.jobs[place], user_numbers[place], longest_s, begin_s);
+        let mut places: Vec<u32> = Vec::with_capacity(trace.jobs.len());
+        let (mut running, mut too_large) = (Vec::new(), 0);
         for (place, job) in trace.jobs.iter().enumerate() {
-            let entry = queue_job(job, user_numbers[place], longest_s, begin_s);
             if has_left(job, begin_s) {
                 continue;
             }
-            match job.start_s.filter(|start_s| *start_s <= begin_s) {
-                Some(start_s) => running.push((entry, start_s)),
+            match job.start_s.get().filter(|start_s| *start_s <= begin_s) {
+                Some(start_s) => running.push((entry(place), start_s)),
                 None if job.nodes > most_nodes => too_large += 1,
-                None => entries.push((entry, place)),
+                None => places.push(place as u32),
             }
         }
-        entries.sort_by_key(|(job, place)| (job.enter, *place));
-        let (jobs, places) = entries.into_iter().unzip();
+        places.sort_by_key(|place| enter_s(&trace.jobs[*place as usize], begin_s));
+        let jobs = places.iter().map(|place| entry(*place as usize)).collect();
         Ok(SlurmWorld {
             settings,
             jobs,
@@ -123,30 +125,35 @@ impl SlurmWorld {
 /// before. Without an end, the first submission.
 fn begin_s(jobs: &[TraceJob]) -> i64 {
     let ran = jobs.iter().filter(|job| job.fate == JobFate::Ended);
-    let first_end_s = ran.filter_map(|job| job.end_s).min();
+    let first_end_s = ran.filter_map(|job| job.end_s.get()).min();
     first_end_s.unwrap_or_else(|| jobs.first().map_or(0, |job| job.submit_s))
 }
 
 /// Whether a job was gone when the simulation begins.
 fn has_left(job: &TraceJob, begin_s: i64) -> bool {
-    let has_times = job.start_s.is_some() || job.fate == JobFate::Cancelled;
-    has_times && job.end_s.is_some_and(|end_s| end_s <= begin_s)
+    let has_times = job.start_s.get().is_some() || job.fate == JobFate::Cancelled;
+    has_times && job.end_s.get().is_some_and(|end_s| end_s <= begin_s)
+}
+
+/// When a job enters the queue.
+fn enter_s(job: &TraceJob, begin_s: i64) -> i64 {
+    job.eligible_s.max(begin_s)
 }
 
 fn queue_job(job: &TraceJob, user: u32, longest_s: i64, begin_s: i64) -> QueueJob {
-    let limit_s = job.limit_s.unwrap_or(longest_s);
+    let limit_s = job.limit_s.get().unwrap_or(longest_s);
     let cancel = match job.fate {
-        JobFate::Cancelled => job.end_s.unwrap_or(NEVER),
+        JobFate::Cancelled => job.end_s.get().unwrap_or(NEVER),
         JobFate::Pending | JobFate::Running | JobFate::Ended => NEVER,
     };
     // A job that was cancelled while it waited is taken for one that fails at once.
     let run_s = match job.fate {
-        JobFate::Ended => job.run_s.unwrap_or(limit_s),
+        JobFate::Ended => job.run_s.get().unwrap_or(limit_s),
         JobFate::Pending | JobFate::Running => limit_s,
         JobFate::Cancelled => 0,
     };
     QueueJob {
-        enter: job.eligible_s.max(begin_s),
+        enter: enter_s(job, begin_s),
         since: job.eligible_s,
         cancel,
         run: run_s.max(1),

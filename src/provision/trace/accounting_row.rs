@@ -2,7 +2,7 @@
 
 use super::local_time::{StampReadings, choose_readings};
 use super::row_fault::RowFault;
-use super::trace_job::{JobFate, JobNumber, TraceJob};
+use super::trace_job::{JobFate, JobNumber, OptionalSeconds, TraceJob};
 
 /// What a row says.
 #[derive(Debug, Clone, Copy)]
@@ -52,10 +52,10 @@ impl AccountingRow {
             user: self.user,
             submit_s: self.submit.not_before(i64::MIN),
             eligible_s: 0,
-            start_s: None,
-            end_s: None,
-            run_s: None,
-            limit_s: self.limit_s,
+            start_s: OptionalSeconds::UNKNOWN,
+            end_s: OptionalSeconds::UNKNOWN,
+            run_s: OptionalSeconds::UNKNOWN,
+            limit_s: self.limit_s.into(),
             nodes: self.nodes,
             fate: JobFate::Pending,
         };
@@ -67,7 +67,7 @@ impl AccountingRow {
                 if end_s < job.submit_s {
                     return Err(RowFault::EndBeforeStart);
                 }
-                job.end_s = Some(end_s);
+                job.end_s = end_s.into();
                 job.fate = JobFate::Cancelled;
             }
             (Some(start), None) => {
@@ -75,7 +75,7 @@ impl AccountingRow {
                 if start_s < job.submit_s {
                     return Err(RowFault::StartBeforeSubmit);
                 }
-                job.start_s = Some(start_s);
+                job.start_s = start_s.into();
                 job.fate = JobFate::Running;
             }
             (Some(start), Some(end)) => self.set_run(&mut job, start, end)?,
@@ -84,7 +84,7 @@ impl AccountingRow {
         let eligible_s = self
             .eligible
             .map(|eligible| eligible.not_before(job.submit_s));
-        let latest_s = job.start_s.unwrap_or(i64::MAX);
+        let latest_s = job.start_s.get().unwrap_or(i64::MAX);
         job.eligible_s = eligible_s
             .unwrap_or(job.submit_s)
             .min(latest_s)
@@ -110,15 +110,15 @@ impl AccountingRow {
         };
 
         job.submit_s = moments.submit_s;
-        job.end_s = Some(moments.end_s);
+        job.end_s = moments.end_s.into();
         // Slurm gives a job that was cancelled while it waited a start at its end, or none.
         let may_be_cancelled = matches!(self.state, StatedState::Unknown | StatedState::Cancelled);
         if moments.start_s == moments.end_s && may_be_cancelled {
             job.fate = JobFate::Cancelled;
             return Ok(());
         }
-        job.start_s = Some(moments.start_s);
-        job.run_s = Some(moments.end_s - moments.start_s);
+        job.start_s = moments.start_s.into();
+        job.run_s = (moments.end_s - moments.start_s).into();
         job.fate = JobFate::Ended;
         Ok(())
     }

@@ -1,7 +1,7 @@
 //! `JobID` of `sacct` → the jobs that it stands for: elements of an array that wait share a row.
 
 use super::row_fault::RowFault;
-use super::trace_job::JobNumber;
+use super::trace_job::{JobNumber, JobPart};
 
 /// As many elements of an array may share a row.
 const MOST_ELEMENTS: usize = 100_000;
@@ -32,14 +32,14 @@ pub(super) fn parse_job_id(text: &str) -> Result<NamedJobs, RowFault> {
         return match list {
             Some(list) => parse_elements(number, list),
             None => Ok(NamedJobs::One(JobNumber {
-                array_task: Some(parse_index(tasks)?),
+                part: JobPart::ArrayTask(parse_index(tasks)?),
                 ..JobNumber::single(number)
             })),
         };
     }
     if let Some((number, offset)) = text.split_once('+') {
         return Ok(NamedJobs::One(JobNumber {
-            het_offset: Some(parse_index(offset)?),
+            part: JobPart::HetOffset(parse_index(offset)?),
             ..JobNumber::single(parse_number(number)?)
         }));
     }
@@ -74,7 +74,7 @@ fn parse_elements(number: u64, list: &str) -> Result<NamedJobs, RowFault> {
         }
         for task in (first..=last).step_by(step as usize) {
             elements.push(JobNumber {
-                array_task: Some(task),
+                part: JobPart::ArrayTask(task),
                 ..JobNumber::single(number)
             });
         }

@@ -29,10 +29,12 @@ pub(in crate::provision) fn daily_loads(
     zone: &TraceZone,
     trace_end_s: i64,
 ) -> Vec<DailyLoad> {
-    let mut changes: Vec<(i64, i64)> = Vec::new();
+    let mut changes: Vec<(i64, i64)> = Vec::with_capacity(2 * jobs.len());
     for job in jobs {
-        let Some(start_s) = job.start_s else { continue };
-        let end_s = job.end_s.unwrap_or(trace_end_s);
+        let Some(start_s) = job.start_s.get() else {
+            continue;
+        };
+        let end_s = job.end_s.get().unwrap_or(trace_end_s);
         if end_s > start_s {
             changes.push((zone.wall_s(start_s), i64::from(job.nodes)));
             changes.push((zone.wall_s(end_s), -i64::from(job.nodes)));

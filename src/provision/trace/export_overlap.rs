@@ -10,37 +10,36 @@ use super::trace_job::TraceJob;
 pub(super) fn merge_exports(jobs: &mut Vec<TraceJob>) -> u64 {
     // Of equal starts the best known stands first: rows without a start come last.
     jobs.sort_by_key(|job| {
-        let start_s = job.start_s.unwrap_or(i64::MAX);
+        let start_s = job.start_s.get().unwrap_or(i64::MAX);
         (job.id, job.submit_s, start_s, std::cmp::Reverse(job.fate))
     });
 
-    let mut kept: Vec<TraceJob> = Vec::with_capacity(jobs.len());
-    let mut repeats = 0;
-    for job in jobs.iter() {
-        let earlier = kept
-            .last()
-            .filter(|last| (last.id, last.submit_s) == (job.id, job.submit_s));
+    let (mut kept, mut repeats) = (0, 0);
+    for place in 0..jobs.len() {
+        let mut job = jobs[place];
+        let last = jobs[..kept].last_mut();
+        let earlier = last.filter(|last| (last.id, last.submit_s) == (job.id, job.submit_s));
         match earlier {
-            Some(last) if job.start_s.is_none() || last.start_s == job.start_s => {
+            Some(last) if job.start_s.get().is_none() || last.start_s == job.start_s => {
                 // A row that was exported before the start says nothing new.
                 repeats += 1;
-                if last.fate < job.fate && last.start_s.is_none() {
-                    kept.pop();
-                    kept.push(*job);
+                if last.fate < job.fate && last.start_s.get().is_none() {
+                    *last = job;
                 }
+                continue;
             }
             Some(last) => {
-                let freed_s = last.end_s.unwrap_or(job.submit_s);
-                let latest_s = job.start_s.unwrap_or(i64::MAX);
-                let eligible_s = job.eligible_s.max(freed_s).min(latest_s);
-                kept.push(TraceJob { eligible_s, ..*job });
+                let freed_s = last.end_s.get().unwrap_or(job.submit_s);
+                let latest_s = job.start_s.get().unwrap_or(i64::MAX);
+                job.eligible_s = job.eligible_s.max(freed_s).min(latest_s);
             }
-            None => kept.push(*job),
+            None => {}
         }
+        jobs[kept] = job;
+        kept += 1;
     }
-
-    kept.sort_by_key(|job| (job.submit_s, job.id, job.start_s));
-    *jobs = kept;
+    jobs.truncate(kept);
+    jobs.sort_by_key(|job| (job.submit_s, job.id, job.start_s));
     repeats
 }
 
@@ -60,10 +59,10 @@ mod tests {
             user: 1,
             submit_s,
             eligible_s: submit_s,
-            start_s,
-            end_s,
-            run_s: end_s.and(start_s).map(|_| 50),
-            limit_s: Some(60),
+            start_s: start_s.into(),
+            end_s: end_s.into(),
+            run_s: end_s.and(start_s).map(|_| 50).into(),
+            limit_s: 60.into(),
             nodes: 1,
             fate,
         }

@@ -28,7 +28,7 @@ pub use local_time::TraceZone;
 pub(in crate::provision) use row_collector::hash_user;
 pub use row_fault::{RejectedRows, RowFault};
 pub use source_file::{SourceForm, TraceSource};
-pub use trace_job::{JobFate, JobNumber, TraceJob};
+pub use trace_job::{JobFate, JobNumber, JobPart, OptionalSeconds, TraceJob};
 pub use trace_reader::{ReadTrace, TraceOptions, read_accounting, read_trace, trace_key};
 pub(in crate::provision) use trace_statistics::month_of;
 pub use trace_statistics::{

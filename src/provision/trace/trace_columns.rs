@@ -2,14 +2,11 @@
 
 use anyhow::{Result, ensure};
 
-use super::trace_job::{JobFate, JobNumber, TraceJob};
+use super::trace_job::{JobFate, JobNumber, JobPart, OptionalSeconds, TraceJob};
 use crate::column_table::column_table;
 use crate::shard::Shard;
 
-/// What is not known of a moment or a span.
-const UNKNOWN_S: i64 = i64::MIN;
-
-/// A job that is no part of an array or of a heterogeneous job.
+/// A job that is no part of an array, or of a heterogeneous job.
 const NO_PART: i32 = -1;
 
 column_table! {
@@ -19,17 +16,39 @@ column_table! {
     pub(super) struct TraceSlices<'a>;
 
     job_id: u64 = job.id.number,
-    array_task: i32 = job.id.array_task.map_or(NO_PART, |task| task as i32),
-    het_offset: i32 = job.id.het_offset.map_or(NO_PART, |offset| offset as i32),
+    array_task: i32 = array_task(job.id.part),
+    het_offset: i32 = het_offset(job.id.part),
     user: u64 = job.user,
     submit_s: i64 = job.submit_s,
     eligible_s: i64 = job.eligible_s,
-    start_s: i64 = job.start_s.unwrap_or(UNKNOWN_S),
-    end_s: i64 = job.end_s.unwrap_or(UNKNOWN_S),
-    run_s: i64 = job.run_s.unwrap_or(UNKNOWN_S),
-    limit_s: i64 = job.limit_s.unwrap_or(UNKNOWN_S),
+    start_s: i64 = job.start_s.stored(),
+    end_s: i64 = job.end_s.stored(),
+    run_s: i64 = job.run_s.stored(),
+    limit_s: i64 = job.limit_s.stored(),
     nodes: u32 = job.nodes,
     fate: u8 = job.fate.code(),
+}
+
+fn array_task(part: JobPart) -> i32 {
+    match part {
+        JobPart::ArrayTask(task) => task as i32,
+        JobPart::Whole | JobPart::HetOffset(_) => NO_PART,
+    }
+}
+
+fn het_offset(part: JobPart) -> i32 {
+    match part {
+        JobPart::HetOffset(offset) => offset as i32,
+        JobPart::Whole | JobPart::ArrayTask(_) => NO_PART,
+    }
+}
+
+fn part(array_task: i32, het_offset: i32) -> JobPart {
+    match (u32::try_from(array_task), u32::try_from(het_offset)) {
+        (Ok(task), _) => JobPart::ArrayTask(task),
+        (Err(_), Ok(offset)) => JobPart::HetOffset(offset),
+        (Err(_), Err(_)) => JobPart::Whole,
+    }
 }
 
 impl TraceSlices<'_> {
@@ -48,8 +67,6 @@ impl TraceSlices<'_> {
     }
 
     fn job(&self, at: usize) -> Result<TraceJob> {
-        let known = |value: i64| Some(value).filter(|value| *value != UNKNOWN_S);
-        let part = |value: i32| u32::try_from(value).ok();
         let fate = JobFate::ALL.get(usize::from(self.fate[at]));
         let Some(fate) = fate else {
             anyhow::bail!("job {at} has the unknown fate {}", self.fate[at]);
@@ -57,16 +74,15 @@ impl TraceSlices<'_> {
         Ok(TraceJob {
             id: JobNumber {
                 number: self.job_id[at],
-                array_task: part(self.array_task[at]),
-                het_offset: part(self.het_offset[at]),
+                part: part(self.array_task[at], self.het_offset[at]),
             },
             user: self.user[at],
             submit_s: self.submit_s[at],
             eligible_s: self.eligible_s[at],
-            start_s: known(self.start_s[at]),
-            end_s: known(self.end_s[at]),
-            run_s: known(self.run_s[at]),
-            limit_s: known(self.limit_s[at]),
+            start_s: OptionalSeconds::from_stored(self.start_s[at]),
+            end_s: OptionalSeconds::from_stored(self.end_s[at]),
+            run_s: OptionalSeconds::from_stored(self.run_s[at]),
+            limit_s: OptionalSeconds::from_stored(self.limit_s[at]),
             nodes: self.nodes[at],
             fate: *fate,
         })

@@ -9,10 +9,19 @@ use serde::{Deserialize, Serialize};
 pub struct JobNumber {
     /// The number of the job, or of the array or the heterogeneous job that it is a part of.
     pub number: u64,
-    /// Its index in an array.
-    pub array_task: Option<u32>,
-    /// Its place in a heterogeneous job.
-    pub het_offset: Option<u32>,
+    /// Which part it is of that.
+    pub part: JobPart,
+}
+
+/// Which part a job is of another. Slurm knows no array of heterogeneous jobs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum JobPart {
+    /// All of it.
+    Whole,
+    /// A part of a heterogeneous job: its place there.
+    HetOffset(u32),
+    /// An element of an array: its index.
+    ArrayTask(u32),
 }
 
 impl JobNumber {
@@ -20,8 +29,7 @@ impl JobNumber {
     pub fn single(number: u64) -> JobNumber {
         JobNumber {
             number,
-            array_task: None,
-            het_offset: None,
+            part: JobPart::Whole,
         }
     }
 }
@@ -29,13 +37,11 @@ impl JobNumber {
 impl fmt::Display for JobNumber {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.number)?;
-        if let Some(task) = self.array_task {
-            write!(f, "_{task}")?;
+        match self.part {
+            JobPart::Whole => Ok(()),
+            JobPart::HetOffset(offset) => write!(f, "+{offset}"),
+            JobPart::ArrayTask(task) => write!(f, "_{task}"),
         }
-        if let Some(offset) = self.het_offset {
-            write!(f, "+{offset}")?;
-        }
-        Ok(())
     }
 }
 
@@ -71,6 +77,43 @@ impl JobFate {
     }
 }
 
+/// A moment or a span in seconds, or that it is not known, in the memory of the number alone: a trace
+/// of ten million jobs has forty million of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct OptionalSeconds(i64);
+
+impl OptionalSeconds {
+    /// Not known.
+    pub const UNKNOWN: OptionalSeconds = OptionalSeconds(i64::MIN);
+
+    /// The seconds, if they are known.
+    pub fn get(self) -> Option<i64> {
+        (self != OptionalSeconds::UNKNOWN).then_some(self.0)
+    }
+
+    /// What stands for them in a shard.
+    pub(super) fn stored(self) -> i64 {
+        self.0
+    }
+
+    /// What a shard has.
+    pub(super) fn from_stored(stored: i64) -> OptionalSeconds {
+        OptionalSeconds(stored)
+    }
+}
+
+impl From<i64> for OptionalSeconds {
+    fn from(seconds: i64) -> OptionalSeconds {
+        OptionalSeconds(seconds)
+    }
+}
+
+impl From<Option<i64>> for OptionalSeconds {
+    fn from(seconds: Option<i64>) -> OptionalSeconds {
+        seconds.map_or(OptionalSeconds::UNKNOWN, OptionalSeconds)
+    }
+}
+
 /// A job. Moments are seconds of the epoch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TraceJob {
@@ -84,13 +127,13 @@ pub struct TraceJob {
     /// and holds are over.
     pub eligible_s: i64,
     /// When it started, if it did and the trace says when.
-    pub start_s: Option<i64>,
+    pub start_s: OptionalSeconds,
     /// When it ended, or left the queue without having run.
-    pub end_s: Option<i64>,
+    pub end_s: OptionalSeconds,
     /// How long it ran, if it has ended.
-    pub run_s: Option<i64>,
-    /// How long it may run; `None` where nothing limits it, or nothing says how.
-    pub limit_s: Option<i64>,
+    pub run_s: OptionalSeconds,
+    /// How long it may run; not known where nothing limits it, or nothing says how.
+    pub limit_s: OptionalSeconds,
     /// How many nodes it has, or asks for.
     pub nodes: u32,
     /// How far it got.
@@ -101,7 +144,7 @@ impl TraceJob {
     /// How long it waited for its start after it was submitted, if it started.
     pub fn wait_s(&self) -> Option<i64> {
         match self.fate {
-            JobFate::Running | JobFate::Ended => Some(self.start_s? - self.submit_s),
+            JobFate::Running | JobFate::Ended => Some(self.start_s.get()? - self.submit_s),
             JobFate::Pending | JobFate::Cancelled => None,
         }
     }

@@ -53,7 +53,11 @@ pub fn read_trace(
     for file in files {
         let zone = options.zone.as_ref();
         let content = read_source(file, zone, options.procs_per_node, &mut users)?;
-        jobs.extend(content.jobs);
+        if jobs.is_empty() {
+            jobs = content.jobs;
+        } else {
+            jobs.extend(content.jobs);
+        }
         sources.push(content.source);
         named_zone = named_zone.or(content.zone);
     }
@@ -167,10 +171,10 @@ mod tests {
                 job.nodes,
                 job.submit_s - begin_s,
                 job.eligible_s - begin_s,
-                after(job.start_s),
-                after(job.end_s),
-                word(job.run_s),
-                word(job.limit_s),
+                after(job.start_s.get()),
+                after(job.end_s.get()),
+                word(job.run_s.get()),
+                word(job.limit_s.get()),
                 job.fate
             ));
         }

@@ -148,8 +148,11 @@ pub struct MonthlyWaits {
 /// What `trace` tells.
 pub fn trace_statistics(trace: &JobTrace) -> TraceStatistics {
     let jobs = &trace.jobs;
-    let ran: Vec<&TraceJob> = jobs.iter().filter(|job| job.run_s.is_some()).collect();
-    let hours_of = |job: &&TraceJob| job.run_s.unwrap_or(0) as f64 / HOUR_S;
+    let ran: Vec<&TraceJob> = jobs
+        .iter()
+        .filter(|job| job.run_s.get().is_some())
+        .collect();
+    let hours_of = |job: &&TraceJob| job.run_s.get().unwrap_or(0) as f64 / HOUR_S;
     let used = used_shares(&ran);
     let at_limit = used.iter().filter(|share| **share >= 0.99).count();
     let long_limit_s = long_limit_s(&ran);
@@ -157,7 +160,7 @@ pub fn trace_statistics(trace: &JobTrace) -> TraceStatistics {
     users.sort_unstable();
     users.dedup();
 
-    let overtime_s = |job: &&&TraceJob| Some(job.run_s? - job.limit_s?);
+    let overtime_s = |job: &&&TraceJob| Some(job.run_s.get()? - job.limit_s.get()?);
     TraceStatistics {
         jobs: jobs.len(),
         ran: ran.len(),
@@ -167,7 +170,7 @@ pub fn trace_statistics(trace: &JobTrace) -> TraceStatistics {
         nodes: node_shares(jobs),
         node_hours: jobs.iter().map(node_hours).sum(),
         run_h: NamedQuantiles::of(ran.iter().map(hours_of).collect()),
-        shorter_than_a_minute: ran.iter().filter(|job| job.run_s < Some(60)).count(),
+        shorter_than_a_minute: ran.iter().filter(|job| job.run_s.get() < Some(60)).count(),
         limits: limit_shares(jobs),
         at_limit: at_limit as f64 / used.len().max(1) as f64,
         used_share: NamedQuantiles::of(used),
@@ -182,13 +185,16 @@ pub fn trace_statistics(trace: &JobTrace) -> TraceStatistics {
 }
 
 fn node_hours(job: &TraceJob) -> f64 {
-    f64::from(job.nodes) * job.run_s.unwrap_or(0) as f64 / HOUR_S
+    f64::from(job.nodes) * job.run_s.get().unwrap_or(0) as f64 / HOUR_S
 }
 
 fn used_shares(ran: &[&TraceJob]) -> Vec<f64> {
     let mut shares = Vec::new();
     for job in ran {
-        if let (Some(run_s), Some(limit_s)) = (job.run_s, job.limit_s.filter(|limit| *limit > 0)) {
+        if let (Some(run_s), Some(limit_s)) = (
+            job.run_s.get(),
+            job.limit_s.get().filter(|limit| *limit > 0),
+        ) {
             shares.push(run_s as f64 / limit_s as f64);
         }
     }
@@ -198,7 +204,7 @@ fn used_shares(ran: &[&TraceJob]) -> Vec<f64> {
 /// The longest limit that a tenth of the jobs that ran have.
 fn long_limit_s(ran: &[&TraceJob]) -> i64 {
     let mut counts: BTreeMap<i64, usize> = BTreeMap::new();
-    for limit_s in ran.iter().filter_map(|job| job.limit_s) {
+    for limit_s in ran.iter().filter_map(|job| job.limit_s.get()) {
         *counts.entry(limit_s).or_insert(0) += 1;
     }
     let mut frequent = counts.iter().rev();
@@ -223,7 +229,7 @@ fn cancelled_waits(jobs: &[TraceJob]) -> CancelledWaits {
     let (mut cancelled, mut waits) = (0, Vec::new());
     for job in jobs.iter().filter(|job| job.fate == JobFate::Cancelled) {
         cancelled += 1;
-        let wait_s = job.end_s.map_or(0, |end_s| end_s - job.submit_s);
+        let wait_s = job.end_s.get().map_or(0, |end_s| end_s - job.submit_s);
         if wait_s > 60 {
             waits.push(wait_s as f64 / HOUR_S);
         }
@@ -278,7 +284,7 @@ fn limit_shares(jobs: &[TraceJob]) -> Vec<LimitShare> {
         let up_to_s = (up_to_h * HOUR_S) as i64;
         let up_to = jobs
             .iter()
-            .filter(|job| job.limit_s.is_some_and(|s| s <= up_to_s));
+            .filter(|job| job.limit_s.get().is_some_and(|s| s <= up_to_s));
         let up_to = up_to.count();
         shares.push(LimitShare {
             up_to_h,
@@ -298,7 +304,7 @@ fn monthly_waits(trace: &JobTrace, long_limit_s: i64) -> Vec<MonthlyWaits> {
         let month = month_of(trace.zone.wall_s(job.submit_s));
         let (all, long) = waits.entry(month).or_default();
         all.push(wait_h);
-        if job.nodes == 1 && job.limit_s == Some(long_limit_s) {
+        if job.nodes == 1 && job.limit_s.get() == Some(long_limit_s) {
             long.push(wait_h);
         }
     }

@@ -67,9 +67,10 @@ impl TraceSummary {
         let mut without_limit = 0;
         for job in jobs {
             *fates.entry(job.fate).or_insert(0) += 1;
-            let last_s = job.end_s.or(job.start_s).unwrap_or(job.submit_s);
+            let last_s = job.end_s.get().or(job.start_s.get());
+            let last_s = last_s.unwrap_or(job.submit_s);
             end_s = end_s.max(last_s);
-            without_limit += u64::from(job.limit_s.is_none());
+            without_limit += u64::from(job.limit_s.get().is_none());
         }
         TraceSummary {
             sources,

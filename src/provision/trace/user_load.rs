@@ -28,10 +28,12 @@ impl BusiestUsers {
 
 /// The most jobs that any user ran at once, and how many users ran as many.
 pub(in crate::provision) fn busiest_users(jobs: &[TraceJob]) -> BusiestUsers {
-    let mut changes: Vec<(i64, i32, u64)> = Vec::new();
+    let mut changes: Vec<(i64, i32, u64)> = Vec::with_capacity(2 * jobs.len());
     for job in jobs.iter().filter(|job| job.user != 0) {
-        let Some(start_s) = job.start_s else { continue };
-        let end_s = job.end_s.unwrap_or(i64::MAX);
+        let Some(start_s) = job.start_s.get() else {
+            continue;
+        };
+        let end_s = job.end_s.get().unwrap_or(i64::MAX);
         if end_s > start_s {
             changes.push((start_s, 1, job.user));
             changes.push((end_s, -1, job.user));

@@ -8,7 +8,7 @@ use super::local_time::TraceZone;
 use super::row_collector::{RowCollector, UserHashes};
 use super::row_fault::RowFault;
 use super::text_lines::{TextLine, TextLines};
-use super::trace_job::{JobFate, JobNumber, TraceJob};
+use super::trace_job::{JobFate, JobNumber, OptionalSeconds, TraceJob};
 
 /// How many fields a row has.
 pub(super) const FIELDS: usize = 18;
@@ -108,7 +108,7 @@ fn read_line(
         Ok(row) => {
             let job = row.job(head.begin_s, per_node, users);
             let has_limit = row.requested_s >= 0;
-            if job.is_ok_and(|job| job.run_s.is_some()) && !has_limit {
+            if job.is_ok_and(|job| job.run_s.get().is_some()) && !has_limit {
                 collector.limits_from_runs += 1;
             }
             collector.add(line.number, job.map(|job| vec![job]));
@@ -180,23 +180,24 @@ impl WorkloadRow {
             user,
             submit_s,
             eligible_s: submit_s,
-            start_s: None,
-            end_s: None,
-            run_s: None,
-            limit_s: known(self.requested_s).or(run_s),
+            start_s: OptionalSeconds::UNKNOWN,
+            end_s: OptionalSeconds::UNKNOWN,
+            run_s: OptionalSeconds::UNKNOWN,
+            limit_s: known(self.requested_s).or(run_s).into(),
             nodes: self.nodes(per_node)?,
             fate: JobFate::Ended,
         };
         if self.status == CANCELLED && run_s.is_none_or(|run_s| run_s == 0) {
-            job.end_s = Some(submit_s + wait_s.ok_or(RowFault::NoOutcome)?);
+            job.end_s = (submit_s + wait_s.ok_or(RowFault::NoOutcome)?).into();
             job.fate = JobFate::Cancelled;
             return Ok(job);
         }
         let run_s = run_s.ok_or(RowFault::NoOutcome)?;
-        job.run_s = Some(run_s);
+        job.run_s = run_s.into();
         // Workloads that a model made say no waits.
-        job.start_s = wait_s.map(|wait_s| submit_s + wait_s);
-        job.end_s = job.start_s.map(|start_s| start_s + run_s);
+        let start_s = wait_s.map(|wait_s| submit_s + wait_s);
+        job.start_s = start_s.into();
+        job.end_s = start_s.map(|start_s| start_s + run_s).into();
         Ok(job)
     }
 

@@ -137,7 +137,7 @@ fn chosen_jobs(jobs: &[TraceJob], plan: &RealWaitPlan) -> Vec<usize> {
         let is_like = job.nodes == plan.nodes
             && plan
                 .limit_s
-                .is_none_or(|limit_s| job.limit_s == Some(limit_s));
+                .is_none_or(|limit_s| job.limit_s.get() == Some(limit_s));
         if is_then && is_like && job.wait_s().is_some() {
             places.push(place);
         }
@@ -171,7 +171,7 @@ fn forecast_wait(
     let like = sweep.started(queue.now_s).filter(|other| {
         let started = StartedWait {
             nodes: other.nodes,
-            limit_s: other.limit_s.unwrap_or(asked.limit_s),
+            limit_s: other.limit_s.get().unwrap_or(asked.limit_s),
             wait_s: 0,
         };
         started.is_like(asked.nodes, asked.limit_s)

@@ -28,7 +28,8 @@ impl<'a> TraceSweep<'a> {
             if job.wait_s().is_some() {
                 by_start.push(place);
             }
-            if job.fate == JobFate::Ended && job.end_s.is_some() && job.run_s.is_some() {
+            if job.fate == JobFate::Ended && job.end_s.get().is_some() && job.run_s.get().is_some()
+            {
                 by_end.push(place);
             }
         }
@@ -54,8 +55,8 @@ impl<'a> TraceSweep<'a> {
         let jobs = self.jobs;
         self.present.retain(|other| {
             let job = &jobs[*other];
-            let has_times = job.start_s.is_some() || job.fate == JobFate::Cancelled;
-            !(has_times && job.end_s.is_some_and(|end_s| end_s <= now_s))
+            let has_times = job.start_s.get().is_some() || job.fate == JobFate::Cancelled;
+            !(has_times && job.end_s.get().is_some_and(|end_s| end_s <= now_s))
         });
 
         let mut queue = QueueMoment {
@@ -68,7 +69,7 @@ impl<'a> TraceSweep<'a> {
             let job = &self.jobs[*other];
             let limit_s = self.limit_s(*other);
             let user = self.users[*other];
-            if let Some(start_s) = job.start_s.filter(|start_s| *start_s <= now_s) {
+            if let Some(start_s) = job.start_s.get().filter(|start_s| *start_s <= now_s) {
                 queue.running.push(SeenRun {
                     start_s,
                     limit_s,
@@ -90,7 +91,11 @@ impl<'a> TraceSweep<'a> {
 
     /// How long the job at `place` may run.
     pub(super) fn limit_s(&self, place: usize) -> i64 {
-        self.jobs[place].limit_s.unwrap_or(self.longest_s).max(1)
+        self.jobs[place]
+            .limit_s
+            .get()
+            .unwrap_or(self.longest_s)
+            .max(1)
     }
 
     /// The last `most` runs that had ended by `now_s`.
@@ -126,7 +131,7 @@ mod tests {
     use rand::Rng as _;
 
     use super::*;
-    use crate::provision::trace::JobNumber;
+    use crate::provision::trace::{JobNumber, OptionalSeconds};
 
     /// Jobs that come second after second.
     fn jobs(seed: u64) -> Vec<TraceJob> {
@@ -142,10 +147,10 @@ mod tests {
                 user: random.random_range(1..4),
                 submit_s,
                 eligible_s: submit_s + random.random_range(0..20),
-                start_s: Some(start_s).filter(|_| !is_cancelled),
-                end_s: Some(start_s + run_s),
-                run_s: Some(run_s).filter(|_| !is_cancelled),
-                limit_s: Some(400),
+                start_s: Some(start_s).filter(|_| !is_cancelled).into(),
+                end_s: (start_s + run_s).into(),
+                run_s: Some(run_s).filter(|_| !is_cancelled).into(),
+                limit_s: 400.into(),
                 nodes: 1,
                 fate: if is_cancelled {
                     JobFate::Cancelled
@@ -162,12 +167,12 @@ mod tests {
         let mut changed = jobs.to_vec();
         for job in &mut changed {
             if job.submit_s > now_s {
-                (job.nodes, job.limit_s, job.user) = (7, None, 9);
+                (job.nodes, job.limit_s, job.user) = (7, OptionalSeconds::UNKNOWN, 9);
             }
-            if job.end_s.is_some_and(|end_s| end_s > now_s) {
-                (job.end_s, job.run_s) = (Some(now_s + 5000), Some(4000));
-                if job.start_s.is_none_or(|start_s| start_s > now_s) {
-                    (job.start_s, job.fate) = (Some(now_s + 1), JobFate::Ended);
+            if job.end_s.get().is_some_and(|end_s| end_s > now_s) {
+                (job.end_s, job.run_s) = ((now_s + 5000).into(), 4000.into());
+                if job.start_s.get().is_none_or(|start_s| start_s > now_s) {
+                    (job.start_s, job.fate) = ((now_s + 1).into(), JobFate::Ended);
                 }
             }
         }

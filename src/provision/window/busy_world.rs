@@ -52,7 +52,7 @@ pub(in crate::provision) fn busy_world(seed: u64) -> SlurmWorld {
     };
     SlurmWorld {
         settings,
-        places: (0..jobs.len()).collect(),
+        places: (0..jobs.len() as u32).collect(),
         jobs,
         running: Vec::new(),
         users: 4,
