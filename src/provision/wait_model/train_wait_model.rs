@@ -291,28 +291,31 @@ impl WaitTrainingTask<'_> {
         description: &WaitModelDescription,
         learned: &LearnedModel,
     ) -> Result<super::HeldBackScores> {
-        let answer_of = |model: &LearnedModel, row: usize| {
+        let answer_of = |model: &LearnedModel, cost_ratios: &[f64], row: usize| {
             let snapshots = self.samples.snapshots(row);
-            model.answer(MomentInputs {
+            let inputs = MomentInputs {
                 features: self.samples.features(row),
                 snapshots: &snapshots,
                 left_s: self.samples.left_s[row],
-            })
+            };
+            model.answer(inputs, cost_ratios)
         };
+        let cost_ratios = &description.cost_ratios;
         let name = description.kind.to_string();
         let model = JudgedModel {
             name: &name,
-            cost_ratios: &description.cost_ratios,
-            answer: &|row| answer_of(learned, row),
+            cost_ratios,
+            answer: &|row| answer_of(learned, cost_ratios, row),
         };
         let Some(base) = self.base else {
             return held_back_scores(self.samples, split, &model, None);
         };
         let base_name = base.description().kind.to_string();
+        let cost_ratios = &base.description().cost_ratios;
         let base = JudgedModel {
             name: &base_name,
-            cost_ratios: &base.description().cost_ratios,
-            answer: &|row| answer_of(&base.learned, row),
+            cost_ratios,
+            answer: &|row| answer_of(&base.learned, cost_ratios, row),
         };
         held_back_scores(self.samples, split, &model, Some(&base))
     }

@@ -161,7 +161,7 @@ impl WaitModel {
             snapshots,
             left_s,
         };
-        let answer = self.learned.answer(inputs);
+        let answer = self.learned.answer(inputs, &self.description.cost_ratios);
         answer.expect("inputs have the shape that the description names")
     }
 }
