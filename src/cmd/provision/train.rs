@@ -116,6 +116,18 @@ fn show(update: &LearningUpdate<'_>, bar: &ProgressBar, far: &Mutex<String>) {
         LearningUpdate::Epoch(epoch) if bar.is_hidden() => {
             output::note(&text::wait_model::epoch_line(epoch));
         }
+        LearningUpdate::Expert { expert, experts } => {
+            show_stage(&format!("expert {expert} of {experts}"), bar);
+        }
+        LearningUpdate::Together => show_stage("all experts and the gate", bar),
         LearningUpdate::Epoch(_) | LearningUpdate::Fit => {}
+    }
+}
+
+/// Shows which part of a mixture learns.
+fn show_stage(stage: &str, bar: &ProgressBar) {
+    bar.set_prefix(stage.to_owned());
+    if bar.is_hidden() {
+        output::note(stage);
     }
 }

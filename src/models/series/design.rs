@@ -8,6 +8,9 @@ use serde::{Deserialize, Serialize};
 /// Small networks see the means of so many frames in a row, where these come out even.
 const POOLED_FRAMES: usize = 6;
 
+/// The most transformers that a mixture has.
+pub const MOST_EXPERTS: usize = 10;
+
 /// Frames and columns of each kernel of convolutions.
 pub(super) const KERNELS: [(usize, usize); 2] = [(4, 4), (8, 4)];
 
@@ -27,6 +30,8 @@ pub enum SeriesKind {
     Transformer,
     /// A mixture of transformers, weighted by a gate.
     Mixture,
+    /// One of the transformers of a mixture, by itself.
+    Expert,
     /// Two layers of convolutions over frames and columns.
     Convolution,
     /// An LSTM.
@@ -103,8 +108,8 @@ impl SeriesDesign {
 
     /// The widths of a transformer, or of one of a mixture.
     pub(super) fn encoder_widths(&self) -> EncoderWidths {
-        let is_mixture = self.kind == SeriesKind::Mixture;
-        match (self.size, is_mixture) {
+        let is_of_mixture = matches!(self.kind, SeriesKind::Mixture | SeriesKind::Expert);
+        match (self.size, is_of_mixture) {
             (NetworkSize::Published, false) => EncoderWidths {
                 model: 512,
                 layers: 2,
@@ -133,10 +138,10 @@ impl SeriesDesign {
     }
 
     /// How many transformers a mixture has.
-    pub(super) fn experts(&self) -> usize {
+    pub fn experts(&self) -> usize {
         match self.size {
             NetworkSize::Small => 4,
-            NetworkSize::Published => 10,
+            NetworkSize::Published => MOST_EXPERTS,
         }
     }
 

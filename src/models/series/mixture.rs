@@ -17,7 +17,7 @@ const GATE_WIDTH: usize = 32;
 pub(super) fn parameters(design: &SeriesDesign) -> Vec<ParameterSpec> {
     let mut parameters = Vec::new();
     for expert in 0..design.experts() {
-        parameters.extend(transformer::parameters(design, &prefix(expert)));
+        parameters.extend(transformer::parameters(design, &expert_prefix(expert)));
     }
     let inputs = design.steps() * design.columns;
     parameters.extend(linear_parameters("gate.0", inputs, GATE_WIDTH));
@@ -25,7 +25,8 @@ pub(super) fn parameters(design: &SeriesDesign) -> Vec<ParameterSpec> {
     parameters
 }
 
-fn prefix(expert: usize) -> String {
+/// What the names of the parameters of an expert begin with.
+pub(super) fn expert_prefix(expert: usize) -> String {
     format!("experts.{expert}.")
 }
 
@@ -38,7 +39,7 @@ pub(super) fn expert_outputs(
 ) -> Result<Tensor> {
     let mut said = Vec::with_capacity(design.experts());
     for expert in 0..design.experts() {
-        let prefix = prefix(expert);
+        let prefix = expert_prefix(expert);
         said.push(transformer::outputs(
             design, weights, &prefix, samples, masks,
         )?);

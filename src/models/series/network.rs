@@ -95,6 +95,48 @@ impl SeriesNetwork {
         })
     }
 
+    /// One of the transformers of a mixture, by itself, with the weights that it has now.
+    ///
+    /// # Errors
+    /// Fails for a network that has no such expert.
+    pub fn expert(&self, expert: usize) -> Result<SeriesNetwork> {
+        let design = SeriesDesign {
+            kind: SeriesKind::Expert,
+            ..self.design
+        };
+        let mut alone = SeriesNetwork::empty(design, &self.device)?;
+        for PlacedParameter { spec, start } in &alone.parameters {
+            let place = self.expert_parameter(expert, spec)?;
+            let numbers = &self.flat[place..][..spec.len()];
+            alone.flat[*start..][..spec.len()].copy_from_slice(numbers);
+        }
+        Ok(alone)
+    }
+
+    /// Gives one of the transformers of a mixture the weights of `alone`.
+    ///
+    /// # Errors
+    /// As [`SeriesNetwork::expert`].
+    pub fn set_expert(&mut self, expert: usize, alone: &SeriesNetwork) -> Result<()> {
+        for PlacedParameter { spec, start } in &alone.parameters {
+            let place = self.expert_parameter(expert, spec)?;
+            let numbers = &alone.flat[*start..][..spec.len()];
+            self.flat[place..][..spec.len()].copy_from_slice(numbers);
+        }
+        Ok(())
+    }
+
+    /// Where a parameter of an expert begins.
+    fn expert_parameter(&self, expert: usize, spec: &ParameterSpec) -> Result<usize> {
+        let name = format!("{}{}", mixture::expert_prefix(expert), spec.name);
+        let found = self
+            .parameters
+            .iter()
+            .find(|placed| placed.spec.name == name);
+        let found = found.with_context(|| format!("the network has no parameter `{name}`"))?;
+        Ok(found.start)
+    }
+
     /// What it is.
     pub fn design(&self) -> &SeriesDesign {
         &self.design
@@ -274,7 +316,7 @@ impl FrozenNetwork {
 fn parameters(design: &SeriesDesign) -> Vec<ParameterSpec> {
     match design.kind {
         SeriesKind::Dense => dense::parameters(design),
-        SeriesKind::Transformer => transformer::parameters(design, ""),
+        SeriesKind::Transformer | SeriesKind::Expert => transformer::parameters(design, ""),
         SeriesKind::Mixture => mixture::parameters(design),
         SeriesKind::Convolution => convolution::parameters(design),
         SeriesKind::Recurrence => recurrence::parameters(design),
@@ -290,7 +332,9 @@ fn outputs(
 ) -> Result<Tensor> {
     match design.kind {
         SeriesKind::Dense => dense::outputs(design, weights, samples),
-        SeriesKind::Transformer => transformer::outputs(design, weights, "", samples, masks),
+        SeriesKind::Transformer | SeriesKind::Expert => {
+            transformer::outputs(design, weights, "", samples, masks)
+        }
         SeriesKind::Mixture => mixture::outputs(design, weights, samples, masks),
         SeriesKind::Convolution => convolution::outputs(weights, samples, masks),
         SeriesKind::Recurrence => recurrence::outputs(weights, samples),
@@ -326,10 +370,11 @@ mod tests {
     use super::*;
     use crate::models::series::NetworkSize;
 
-    const KINDS: [SeriesKind; 5] = [
+    const KINDS: [SeriesKind; 6] = [
         SeriesKind::Dense,
         SeriesKind::Transformer,
         SeriesKind::Mixture,
+        SeriesKind::Expert,
         SeriesKind::Convolution,
         SeriesKind::Recurrence,
     ];
@@ -387,6 +432,7 @@ mod tests {
             (SeriesKind::Transformer, 2_464_513),
             // Ten of 1,280,129, and a gate 6048 → 32 → 10.
             (SeriesKind::Mixture, 10 * 1_280_129 + 193_568 + 330),
+            (SeriesKind::Expert, 1_280_129),
             // Two convolutions, 617,472 → 128 → 1.
             (SeriesKind::Convolution, 1_088 + 262_272 + 79_036_544 + 129),
             (SeriesKind::Recurrence, 88_064 + 16_512 + 129),
@@ -396,10 +442,29 @@ mod tests {
             let found: usize = specs.iter().map(ParameterSpec::len).sum();
             assert_eq!(found, count, "{kind:?}");
         }
-        let expert =
-            transformer::parameters(&design(SeriesKind::Mixture, NetworkSize::Published), "");
-        let count: usize = expert.iter().map(ParameterSpec::len).sum();
-        assert_eq!(count, 1_280_129);
+    }
+
+    #[test]
+    fn an_expert_by_itself_says_what_it_says_in_its_mixture() {
+        let mut mixture = network(SeriesKind::Mixture, 2);
+        let sample = &samples(mixture.design(), 1)[0];
+        let inner = |mixture: &SeriesNetwork| {
+            let frozen = mixture.freeze().expect("frozen");
+            frozen.inner_outputs(sample).expect("outputs")
+        };
+        let before = inner(&mixture);
+        for expert in 0..4 {
+            let alone = mixture.expert(expert).expect("an expert");
+            let outputs = alone.freeze().expect("frozen").outputs(sample);
+            assert_eq!(outputs.expect("outputs"), before[2 * expert..][..2]);
+        }
+
+        let last = mixture.expert(3).expect("an expert");
+        mixture.set_expert(1, &last).expect("set");
+        let after = inner(&mixture);
+        assert_eq!(after[2..4], before[6..]);
+        assert_eq!((&after[..2], &after[4..]), (&before[..2], &before[4..]));
+        assert!(mixture.expert(4).is_err() && last.expert(0).is_err());
     }
 
     #[test]

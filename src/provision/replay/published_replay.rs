@@ -240,7 +240,7 @@ mod tests {
         let replayed = replay_published(&trace, &published_files(), NODES).expect("simulated");
         let mut lines = String::new();
         for (place, job) in trace.jobs.iter().enumerate() {
-            let wall_s = replayed.starts_wall_s[place].expect("it starts");
+            let wall_s = replayed.start_wall_s(&trace, place).expect("it starts");
             let passed = u8::from(replayed.is_backfilled[place]);
             lines.push_str(&format!("{}\t{wall_s}\t{passed}\n", job.id));
         }

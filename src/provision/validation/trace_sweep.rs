@@ -100,24 +100,26 @@ impl<'a> TraceSweep<'a> {
 
     /// The last `most` runs that had ended by `now_s`.
     pub(super) fn ended_runs(&self, now_s: i64, most: usize) -> impl Iterator<Item = EndedRun> {
-        let end = self
-            .by_end
-            .partition_point(|place| self.jobs[*place].end_s.is_some_and(|end_s| end_s <= now_s));
+        let has_ended = |place: &usize| {
+            let end_s = self.jobs[*place].end_s.get();
+            end_s.is_some_and(|end_s| end_s <= now_s)
+        };
+        let end = self.by_end.partition_point(has_ended);
         let last = &self.by_end[end.saturating_sub(most)..end];
         last.iter().map(|place| EndedRun {
             user: self.users[*place],
             limit_s: self.limit_s(*place),
-            run_s: self.jobs[*place].run_s.unwrap_or(0),
+            run_s: self.jobs[*place].run_s.get().unwrap_or(0),
         })
     }
 
     /// The jobs that had started by `now_s`, the last first.
     pub(super) fn started(&self, now_s: i64) -> impl Iterator<Item = &TraceJob> {
-        let end = self.by_start.partition_point(|place| {
-            self.jobs[*place]
-                .start_s
-                .is_some_and(|start_s| start_s <= now_s)
-        });
+        let has_started = |place: &usize| {
+            let start_s = self.jobs[*place].start_s.get();
+            start_s.is_some_and(|start_s| start_s <= now_s)
+        };
+        let end = self.by_start.partition_point(has_started);
         self.by_start[..end]
             .iter()
             .rev()
@@ -208,7 +210,7 @@ mod tests {
                 .zip([(0, 15), (10, 500), (60, 90), (200, 201)])
         {
             (job.start_s, job.end_s, job.run_s) =
-                (Some(start_s), Some(end_s), Some(end_s - start_s));
+                (start_s.into(), end_s.into(), (end_s - start_s).into());
             (job.eligible_s, job.fate) = (job.submit_s, JobFate::Ended);
         }
         jobs[3].eligible_s = 100;
@@ -225,7 +227,7 @@ mod tests {
         assert_eq!(sweep.ended_runs(40, 10).count(), 1);
         assert_eq!(
             sweep.started(40).next().map(|job| job.start_s),
-            Some(Some(10))
+            Some(10.into())
         );
     }
 }

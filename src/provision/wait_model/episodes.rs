@@ -11,6 +11,9 @@ use crate::provision::samples::WaitSamples;
 /// One of so many windows is held back: the last ones.
 const HELD_BACK: usize = 5;
 
+/// One of so many windows of an expert's part is what its epoch is chosen by.
+const EXPERT_JUDGED: usize = 3;
+
 /// So many windows there must be at least to learn from, and to judge by.
 const FEWEST_EPISODES: usize = 2;
 
@@ -41,6 +44,13 @@ pub(super) struct EpisodeSplit {
     pub(super) held_back: Vec<Episode>,
     /// Windows between, whose successors may start after the first window that is held back begins.
     pub(super) between: usize,
+}
+
+/// What a network of a mixture learns from by itself, and what its epoch is chosen by.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct ExpertRows {
+    pub(super) learned: Vec<usize>,
+    pub(super) judged: Vec<usize>,
 }
 
 impl EpisodeSplit {
@@ -83,6 +93,25 @@ impl EpisodeSplit {
     /// The rows of all windows to learn from.
     pub(super) fn learned_rows(&self) -> Vec<usize> {
         rows(&self.learned)
+    }
+
+    /// What each of `experts` networks of a mixture learns from by itself: the first half of all
+    /// windows, as far as it is learned from, in as many parts that follow each other in time. The
+    /// last third of each part is judged by. A part of fewer than two windows has no rows.
+    pub(super) fn expert_rows(&self, experts: usize) -> Vec<ExpertRows> {
+        let count = self.learned.len() + self.between + self.held_back.len();
+        let half = &self.learned[..self.learned.len().min(count / 2)];
+        let mut parts = Vec::with_capacity(experts);
+        for expert in 0..experts {
+            let [begin, end] = [expert, expert + 1].map(|before| half.len() * before / experts);
+            let judged = ((end - begin) / EXPERT_JUDGED).max(1).min(end - begin);
+            let (learned, judged) = half[begin..end].split_at(end - begin - judged);
+            parts.push(ExpertRows {
+                learned: rows(learned),
+                judged: rows(judged),
+            });
+        }
+        parts
     }
 
     /// The rows of all windows to judge by.
@@ -154,6 +183,29 @@ mod tests {
         }
         let rows = split.learned_rows();
         assert!(rows.is_sorted() && split.held_back_rows()[0] > rows[rows.len() - 1]);
+    }
+
+    #[test]
+    fn experts_share_the_first_half_by_time() {
+        let samples = queue_samples(60, 1);
+        let split = EpisodeSplit::new(&samples).expect("a split");
+        let parts = split.expert_rows(4);
+        let mut shared: Vec<usize> = Vec::new();
+        for part in &parts {
+            assert!(part.learned.len() >= 2 * part.judged.len() && !part.judged.is_empty());
+            shared.extend(part.learned.iter().chain(&part.judged));
+        }
+        assert!(shared.is_sorted());
+        assert_eq!(shared, rows(&split.learned[..30]));
+
+        let few = EpisodeSplit {
+            learned: split.learned[..5].to_vec(),
+            ..split
+        };
+        let counts = few.expert_rows(4).into_iter();
+        let counts = counts.map(|part| (part.learned.is_empty(), part.judged.is_empty()));
+        let (none, some) = ((true, false), (false, false));
+        assert_eq!(counts.collect::<Vec<_>>(), [none, none, none, some]);
     }
 
     #[test]

@@ -4,6 +4,7 @@
 mod action_values;
 mod column_scales;
 mod episodes;
+mod expert_training;
 mod feature_pipelines;
 mod held_back_scores;
 mod learned_model;

@@ -44,6 +44,15 @@ pub enum LearningUpdate<'a> {
     },
     /// A pipeline is at work.
     Fit,
+    /// One of the networks of a mixture begins to learn by itself, unless it has done so before.
+    Expert {
+        /// Which, counted from 1.
+        expert: usize,
+        /// How many there are.
+        experts: usize,
+    },
+    /// They begin to learn together.
+    Together,
     /// An epoch has ended.
     Epoch(&'a LearningEpoch),
 }
@@ -74,8 +83,8 @@ pub(super) struct LearningTask<'a> {
 
 /// Where checkpoints are, and who watches.
 pub(super) struct LearningWatch<'a> {
-    /// The directory of the checkpoint.
-    pub(super) dir: &'a Path,
+    /// The file of the checkpoint.
+    pub(super) checkpoint: &'a Path,
     /// What tells this training from all others.
     pub(super) key: &'a str,
     /// How often a checkpoint is written within an epoch.
@@ -101,7 +110,7 @@ pub(super) fn learn(
         !task.rows.is_empty(),
         "the windows have no row to learn from"
     );
-    let mut state = read_checkpoint(watch.dir, watch.key, network)?;
+    let mut state = read_checkpoint(watch.checkpoint, watch.key, network)?;
     let mut last_written = Instant::now();
     while !is_over(&state.history, task.settings) {
         learn_epoch(task, &mut state, watch, &mut last_written)?;
@@ -111,7 +120,7 @@ pub(super) fn learn(
             return Err(non_finite(&state));
         }
         state.end_epoch(task.rows.len(), judged_loss);
-        write_checkpoint(watch.dir, watch.key, &state)?;
+        write_checkpoint(watch.checkpoint, watch.key, &state)?;
         last_written = Instant::now();
         if let Some(epoch) = state.history.last() {
             // A wish to stop is heard again after the next batch, if there is one.
@@ -190,7 +199,7 @@ fn learn_epoch(
         };
         let stops = (watch.listener)(update).is_break();
         if stops || last_written.elapsed() >= watch.interval {
-            write_checkpoint(watch.dir, watch.key, state)?;
+            write_checkpoint(watch.checkpoint, watch.key, state)?;
             *last_written = Instant::now();
         }
         if stops {

@@ -18,6 +18,7 @@ use super::network_training::{LearningUpdate, LearningWatch};
 use super::policy_head::{HeadEpisode, learn_head};
 use super::sample_checks::check_samples;
 use super::submission_replay::gap_h;
+use super::training_checkpoint::checkpoint_path;
 use super::wait_estimator::{EstimatorTask, MomentInputs, WaitEstimator};
 use super::wait_model_store::{
     PlaceState, WAIT_MODEL_FORMAT, WaitModel, WaitModelDescription, WaitModelSummary,
@@ -152,7 +153,7 @@ impl WaitTrainingTask<'_> {
         let split = EpisodeSplit::new(self.samples)?;
         check_samples(self.samples, &split)?;
         let watch = LearningWatch {
-            dir: self.out,
+            checkpoint: &checkpoint_path(self.out),
             key,
             interval: self.checkpoint_interval,
             listener: self.listener,
@@ -336,6 +337,7 @@ mod tests {
     use crate::config::WaitModelParameters;
     use crate::provision::wait_model::ModelAnswer;
     use crate::provision::wait_model::sample_checks::queue_samples;
+    use crate::provision::wait_model::training_checkpoint::checkpoint_paths;
     use crate::training::TrainingStopped;
 
     fn settings(name: WaitModelName) -> WaitModelSettings {
@@ -487,6 +489,31 @@ mod tests {
         );
     }
 
+    /// Trains, but stops after so many batches, again and again. Returns how often.
+    fn train_in_parts(task: &WaitTrainingTask<'_>, batches: usize) -> usize {
+        let mut stops = 0;
+        loop {
+            let batch = AtomicUsize::new(0);
+            let stop_soon = |update: LearningUpdate<'_>| match update {
+                LearningUpdate::Batch { .. }
+                    if batch.fetch_add(1, Ordering::Relaxed) == batches =>
+                {
+                    ControlFlow::Break(())
+                }
+                _ => ControlFlow::Continue(()),
+            };
+            let task = WaitTrainingTask {
+                listener: &stop_soon,
+                ..*task
+            };
+            let Err(error) = train_wait_model(&task) else {
+                return stops;
+            };
+            assert!(error.is::<TrainingStopped>(), "{error:#}");
+            stops += 1;
+        }
+    }
+
     #[test]
     fn a_training_that_was_stopped_goes_on_to_the_same_bytes() {
         let samples = queue_samples(20, 2);
@@ -497,35 +524,73 @@ mod tests {
             train_wait_model(&task(&samples, &settings, &whole)).expect("trained");
 
             let parts = dir.path().join(format!("{name}-parts"));
-            let mut stops = 0;
-            loop {
-                let batches = AtomicUsize::new(0);
-                let stop_soon = |update: LearningUpdate<'_>| match update {
-                    LearningUpdate::Batch { .. }
-                        if batches.fetch_add(1, Ordering::Relaxed) == 1 =>
-                    {
-                        ControlFlow::Break(())
-                    }
-                    _ => ControlFlow::Continue(()),
-                };
-                let task = WaitTrainingTask {
-                    listener: &stop_soon,
-                    ..task(&samples, &settings, &parts)
-                };
-                match train_wait_model(&task) {
-                    Ok(_) => break,
-                    Err(error) => {
-                        assert!(
-                            error.downcast_ref::<TrainingStopped>().is_some(),
-                            "{error:#}"
-                        );
-                        stops += 1;
-                    }
-                }
-            }
+            let stops = train_in_parts(&task(&samples, &settings, &parts), 1);
             assert!(stops > 1);
             assert_eq!(files(&parts), files(&whole), "{name}");
         }
+    }
+
+    #[test]
+    fn experts_learn_by_themselves_first() {
+        let samples = queue_samples(40, 2);
+        let dir = tempfile::tempdir().expect("a directory");
+        let settings = WaitModelSettings {
+            epochs: 1,
+            ..settings(WaitModelName::Moe)
+        };
+        let told = std::sync::Mutex::new(Vec::new());
+        let listen = |update: LearningUpdate<'_>| {
+            let mut told = told.lock().expect("no thread panics with the lock");
+            match update {
+                LearningUpdate::Expert { expert, experts } => told.push((expert, experts)),
+                LearningUpdate::Together => told.push((0, 4)),
+                _ => {}
+            }
+            ControlFlow::Continue(())
+        };
+        let whole = dir.path().join("whole");
+        let trained = train_wait_model(&WaitTrainingTask {
+            listener: &listen,
+            ..task(&samples, &settings, &whole)
+        });
+        assert_eq!(trained.expect("trained").summary.epochs.len(), 1);
+        let told = told.into_inner().expect("no thread panics with the lock");
+        assert_eq!(told, [(1, 4), (2, 4), (3, 4), (4, 4), (0, 4)]);
+
+        let parts = dir.path().join("parts");
+        let stops = train_in_parts(&task(&samples, &settings, &parts), 1);
+        assert!(stops > 4, "{stops}");
+        assert_eq!(files(&parts), files(&whole));
+    }
+
+    #[test]
+    fn checkpoints_of_experts_belong_to_their_training() {
+        let samples = queue_samples(40, 2);
+        let dir = tempfile::tempdir().expect("a directory");
+        let first = WaitModelSettings {
+            epochs: 1,
+            ..settings(WaitModelName::Moe)
+        };
+        let stop = |update: LearningUpdate<'_>| match update {
+            LearningUpdate::Batch { .. } => ControlFlow::Break(()),
+            _ => ControlFlow::Continue(()),
+        };
+        let stopped = WaitTrainingTask {
+            listener: &stop,
+            ..task(&samples, &first, dir.path())
+        };
+        train_wait_model(&stopped).expect_err("stopped");
+        assert_eq!(checkpoint_paths(dir.path()).len(), 1, "of the first expert");
+
+        let other = WaitModelSettings { seed: 2, ..first };
+        let error = train_wait_model(&task(&samples, &other, dir.path())).expect_err("refused");
+        assert!(error.to_string().contains("another training"), "{error}");
+        let replacing = WaitTrainingTask {
+            overwrite: true,
+            ..task(&samples, &other, dir.path())
+        };
+        train_wait_model(&replacing).expect("trained");
+        assert!(checkpoint_paths(dir.path()).is_empty());
     }
 
     #[test]

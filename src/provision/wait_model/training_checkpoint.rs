@@ -1,6 +1,6 @@
 //! Checkpoints: everything that a training needs to go on as if it had never stopped, in one file.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Result, ensure};
 use serde::{Deserialize, Serialize};
@@ -8,12 +8,29 @@ use serde::{Deserialize, Serialize};
 use super::learning_state::{LearningEpoch, LearningState};
 use crate::error::hinted;
 use crate::models::AlignedFloats;
-use crate::models::series::SeriesNetwork;
+use crate::models::series::{MOST_EXPERTS, SeriesNetwork};
 use crate::shard::{self, ArtefactFormat, Shard, ShardColumn};
 use crate::training::Adam;
 
-/// Its file beside the model that is not done yet.
-pub(super) const CHECKPOINT_FILE: &str = "checkpoint.safetensors";
+/// Where the checkpoint is of the training of the model in `dir` that is not done yet.
+pub(super) fn checkpoint_path(dir: &Path) -> PathBuf {
+    dir.join("checkpoint.safetensors")
+}
+
+/// Where an expert of the mixture has its own, whose checkpoint is at `path` once all learn together.
+pub(super) fn expert_checkpoint_path(path: &Path, expert: usize) -> PathBuf {
+    path.with_file_name(format!("checkpoint-expert-{expert}.safetensors"))
+}
+
+/// All checkpoints that are in `dir`.
+pub(super) fn checkpoint_paths(dir: &Path) -> Vec<PathBuf> {
+    let whole = checkpoint_path(dir);
+    let mut paths = Vec::with_capacity(1 + MOST_EXPERTS);
+    paths.extend((0..MOST_EXPERTS).map(|expert| expert_checkpoint_path(&whole, expert)));
+    paths.push(whole);
+    paths.retain(|path| path.is_file());
+    paths
+}
 
 /// Checkpoints of models of waits.
 const CHECKPOINT_FORMAT: ArtefactFormat = ArtefactFormat {
@@ -38,22 +55,30 @@ struct WaitCheckpointNotes {
 pub struct WaitCheckpoint {
     /// The key of its training.
     pub key: String,
-    /// The epochs that this has gone through.
+    /// The epochs that this has gone through; none while the experts of a mixture learn by themselves.
     pub epochs: usize,
 }
 
 /// What the checkpoint in `dir` is of, if there is one.
 pub fn read_wait_checkpoint(dir: &Path) -> Option<WaitCheckpoint> {
-    let shard = Shard::open(&dir.join(CHECKPOINT_FILE), CHECKPOINT_FORMAT).ok()?;
-    let notes: WaitCheckpointNotes = shard.notes().ok()?;
-    Some(WaitCheckpoint {
+    read_notes(&checkpoint_path(dir)).map(|notes| WaitCheckpoint {
         key: notes.key,
         epochs: notes.history.len(),
     })
 }
 
-/// Writes the checkpoint of the training called `key`.
-pub(super) fn write_checkpoint(dir: &Path, key: &str, state: &LearningState) -> Result<()> {
+/// The key of the training that left the checkpoint at `path`.
+pub(super) fn checkpoint_key(path: &Path) -> Option<String> {
+    read_notes(path).map(|notes| notes.key)
+}
+
+fn read_notes(path: &Path) -> Option<WaitCheckpointNotes> {
+    let shard = Shard::open(path, CHECKPOINT_FORMAT).ok()?;
+    shard.notes().ok()
+}
+
+/// Writes the checkpoint of the training called `key` to `path`.
+pub(super) fn write_checkpoint(path: &Path, key: &str, state: &LearningState) -> Result<()> {
     let notes = WaitCheckpointNotes {
         key: key.to_owned(),
         step: state.adam.step,
@@ -70,29 +95,23 @@ pub(super) fn write_checkpoint(dir: &Path, key: &str, state: &LearningState) -> 
     ];
     let column = |(name, vector): (&str, _)| (str::to_owned(name), ShardColumn::vector(vector));
     let columns = vectors.map(column).into();
-    shard::write(
-        &dir.join(CHECKPOINT_FILE),
-        CHECKPOINT_FORMAT,
-        &notes,
-        columns,
-    )
+    shard::write(path, CHECKPOINT_FORMAT, &notes, columns)
 }
 
-/// The state of the training called `key`: that of the checkpoint in `dir`, or the first one of
+/// The state of the training called `key`: that of the checkpoint at `path`, or the first one of
 /// `network` where there is none.
 ///
 /// # Errors
 /// Fails when the checkpoint belongs to another training.
 pub(super) fn read_checkpoint(
-    dir: &Path,
+    path: &Path,
     key: &str,
     mut network: SeriesNetwork,
 ) -> Result<LearningState> {
-    let path = dir.join(CHECKPOINT_FILE);
     if !path.is_file() {
         return Ok(LearningState::new(network));
     }
-    let shard = Shard::open(&path, CHECKPOINT_FORMAT)?;
+    let shard = Shard::open(path, CHECKPOINT_FORMAT)?;
     let notes: WaitCheckpointNotes = shard.notes()?;
     ensure!(
         notes.key == key,

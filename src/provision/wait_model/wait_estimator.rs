@@ -9,6 +9,7 @@ use serde_json::Value;
 
 use super::column_scales::ColumnScales;
 use super::episodes::EpisodeSplit;
+use super::expert_training::{ExpertTask, learn_experts};
 use super::feature_pipelines::{FeaturePipelines, FeatureRows};
 use super::learning_state::LearningEpoch;
 use super::network_training::{LearningSettings, LearningStep, LearningTask, LearningWatch, learn};
@@ -206,15 +207,27 @@ impl EstimatorTask<'_> {
             loss,
         };
 
+        let gradient = |step: &LearningStep<'_>| snapshots.gradient(step);
+        let mut network = SeriesNetwork::new(design, settings.seed, device)?;
+        // Once all learn together, what each of them was before is in the checkpoint.
+        if kind == SeriesKind::Mixture && !watch.checkpoint.is_file() {
+            let experts = ExpertTask {
+                split: self.split,
+                gradient: &gradient,
+                mean_loss: &|rows, network| snapshots.mean_loss_h(rows, network),
+                settings,
+            };
+            learn_experts(&experts, &mut network, watch)?;
+        }
+
         let held_back = self.split.held_back_rows();
         let task = LearningTask {
             rows: &rows,
-            gradient: &|step: &LearningStep<'_>| snapshots.gradient(step),
+            gradient: &gradient,
             judge: &|network: &FrozenNetwork| snapshots.mean_loss_h(&held_back, network),
             refresh_steps: None,
             settings,
         };
-        let network = SeriesNetwork::new(design, settings.seed, device)?;
         let (history, weights) = learn(&task, network, watch)?;
         let estimator = WaitEstimator {
             target: self.target,

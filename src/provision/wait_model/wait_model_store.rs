@@ -13,7 +13,7 @@ use super::learned_model::{LearnedModel, ModelAnswer};
 use super::learning_state::LearningEpoch;
 use super::policy_head::PolicyHead;
 use super::scaled_network::{NETWORK_FILE, ScaledNetwork};
-use super::training_checkpoint::{CHECKPOINT_FILE, read_wait_checkpoint};
+use super::training_checkpoint::{checkpoint_key, checkpoint_paths};
 use super::wait_estimator::{EstimatorParts, MomentInputs, WaitEstimator};
 use crate::config::{WaitModelName, WaitModelTarget};
 use crate::error::hinted;
@@ -294,7 +294,8 @@ pub(super) fn prepare_place(dir: &Path, key: &str, overwrite: bool) -> Result<Pl
         files::remove_all(pipelines.take_while(|pipeline| pipeline.is_dir()))?;
     }
 
-    let is_ours = read_wait_checkpoint(dir).is_some_and(|found| found.key == key);
+    let mut checkpoints = checkpoint_paths(dir).into_iter();
+    let is_ours = checkpoints.all(|path| checkpoint_key(&path).as_deref() == Some(key));
     if !is_ours && overwrite {
         remove_checkpoint(dir)?;
     }
@@ -302,5 +303,5 @@ pub(super) fn prepare_place(dir: &Path, key: &str, overwrite: bool) -> Result<Pl
 }
 
 fn remove_checkpoint(dir: &Path) -> Result<()> {
-    files::remove_all([dir.join(CHECKPOINT_FILE)])
+    files::remove_all(checkpoint_paths(dir))
 }
