@@ -1,6 +1,8 @@
 //! The first stage of a mixture, as published: each of its networks learns by itself from a part of
 //! the time, before all learn together with the gate.
 
+use std::ops::ControlFlow;
+
 use anyhow::Result;
 
 use super::episodes::EpisodeSplit;
@@ -49,11 +51,16 @@ pub(super) fn learn_experts(
             settings: task.settings,
         };
         let checkpoint = expert_checkpoint_path(watch.checkpoint, expert);
+        // Epochs are those of the whole mixture.
+        let listener = |update: LearningUpdate<'_>| match update {
+            LearningUpdate::Epoch(_) => ControlFlow::Continue(()),
+            update => (watch.listener)(update),
+        };
         let watch = LearningWatch {
             checkpoint: &checkpoint,
             key: watch.key,
             interval: watch.interval,
-            listener: watch.listener,
+            listener: &listener,
         };
         let alone = network.expert(expert)?;
         let (design, device) = (*alone.design(), alone.device().clone());

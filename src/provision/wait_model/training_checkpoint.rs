@@ -22,7 +22,7 @@ pub(super) fn expert_checkpoint_path(path: &Path, expert: usize) -> PathBuf {
     path.with_file_name(format!("checkpoint-expert-{expert}.safetensors"))
 }
 
-/// All checkpoints that are in `dir`.
+/// All checkpoints that are in `dir`, in the order in which they are made.
 pub(super) fn checkpoint_paths(dir: &Path) -> Vec<PathBuf> {
     let whole = checkpoint_path(dir);
     let mut paths = Vec::with_capacity(1 + MOST_EXPERTS);
@@ -59,11 +59,14 @@ pub struct WaitCheckpoint {
     pub epochs: usize,
 }
 
-/// What the checkpoint in `dir` is of, if there is one.
+/// What the last checkpoint in `dir` is of, if there is one.
 pub fn read_wait_checkpoint(dir: &Path) -> Option<WaitCheckpoint> {
-    read_notes(&checkpoint_path(dir)).map(|notes| WaitCheckpoint {
+    let path = checkpoint_paths(dir).pop()?;
+    let notes = read_notes(&path)?;
+    let is_of_whole = path == checkpoint_path(dir);
+    Some(WaitCheckpoint {
         key: notes.key,
-        epochs: notes.history.len(),
+        epochs: if is_of_whole { notes.history.len() } else { 0 },
     })
 }
 
