@@ -412,7 +412,7 @@ fn what_cannot_be_run_is_named_before_any_work() {
     exit 2
     error: `bad.yaml` names no logs
 
-    hint: give `logs: [PATH]`, or tables of your own in `data`
+    hint: give `logs: [PATH]`, tables of your own in `data`, or samples of waits in `provision.samples`
     ");
     insta::assert_snapshot!(refused(SMALL.replace("EventLog.xz", "nowhere")), @"
     exit 2
