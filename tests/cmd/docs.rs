@@ -291,6 +291,25 @@ fn the_readme_shows_what_the_quickstart_prints() {
             "the README shows `{line}`, which is not in\n{printed}"
         );
     }
+
+    for score in ["ROC-AUC", "average precision", "Brier score", "accuracy"] {
+        let [shown, found] = [
+            first_number(&readme, &format!("| {score} | ")),
+            first_number(&printed, &format!("{score} ")),
+        ];
+        assert!(
+            (shown - found).abs() < 0.02,
+            "the README shows {score} {shown}, and {found} is printed"
+        );
+    }
+}
+
+/// The number that follows `begin` where a line begins so.
+fn first_number(text: &str, begin: &str) -> f64 {
+    let mut rests = text.lines().filter_map(|line| line.strip_prefix(begin));
+    let rest = rests.next().expect("such a line");
+    let number = rest.split_whitespace().next().expect("a number");
+    number.parse().expect("a number")
 }
 
 /// The pieces of Rust and YAML in a document, each with the file that was named before it.
