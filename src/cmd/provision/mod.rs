@@ -10,6 +10,7 @@ mod slurm_keys;
 mod trace;
 mod train;
 mod validate;
+mod window_progress;
 
 use anyhow::Result;
 

@@ -4,11 +4,11 @@ use anyhow::Result;
 
 use super::shared_flags::windows_config;
 use super::slurm_keys::{slurm_replay, window_plan};
+use super::window_progress::with_window_progress;
 use crate::cli::ProvisionSamplesArgs;
 use crate::cmd::flags::flag;
 use crate::cmd::text;
 use crate::error::EXIT_DONE;
-use crate::provision::replay::SlurmReplay;
 use crate::provision::samples::{SAMPLES_FORMAT, WaitSamples, write_samples};
 use crate::provision::trace::{JobTrace, TRACE_FORMAT};
 use crate::provision::window::WindowPlan;
@@ -39,7 +39,10 @@ pub(super) fn run(args: &ProvisionSamplesArgs) -> Result<u8> {
     if is_done && !args.overwrite {
         output::note_nothing_new(&args.out, "these samples");
     } else {
-        write(args, &trace, &replay, &plan, &key)?;
+        let target = (&*key, args.out.as_path(), args.overwrite);
+        with_window_progress("sampled", |progress| {
+            write_samples(&trace, &replay, &plan, target, progress)
+        })?;
     }
 
     let summary = WaitSamples::open(&args.out)?.summary();
@@ -49,27 +52,4 @@ pub(super) fn run(args: &ProvisionSamplesArgs) -> Result<u8> {
         output::print(&text::samples::summary(&summary, &trace.zone))?;
     }
     Ok(EXIT_DONE)
-}
-
-fn write(
-    args: &ProvisionSamplesArgs,
-    trace: &JobTrace,
-    replay: &SlurmReplay,
-    plan: &WindowPlan,
-    key: &str,
-) -> Result<()> {
-    let bar = output::item_bar(0, "windows");
-    let progress = |total: Option<usize>| match total {
-        Some(total) => bar.set_length(total as u64),
-        None => bar.inc(1),
-    };
-    let far = || {
-        let done = output::counted(bar.position() as usize, "window");
-        format!("{done} sampled")
-    };
-    let target = (key, args.out.as_path(), args.overwrite);
-    let written =
-        output::with_progress_notes(far, || write_samples(trace, replay, plan, target, progress));
-    bar.finish_and_clear();
-    written
 }

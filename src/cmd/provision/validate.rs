@@ -6,6 +6,7 @@ use anyhow::Result;
 
 use super::shared_flags::windows_config;
 use super::slurm_keys::{slurm_replay, window_plan};
+use super::window_progress::with_window_progress;
 use crate::cli::ProvisionValidateArgs;
 use crate::cmd::flags::flag;
 use crate::cmd::text;
@@ -74,19 +75,8 @@ fn write(
         draws: provision.draws as usize,
         seed: config.seed,
     };
-    let bar = output::item_bar(0, "windows");
-    let progress = |total: Option<usize>| match total {
-        Some(total) => bar.set_length(total as u64),
-        None => bar.inc(1),
-    };
-    let far = || {
-        let done = output::counted(bar.position() as usize, "window");
-        format!("{done} compared")
-    };
-    let validated = output::with_progress_notes(far, || {
+    let (summary, logs) = with_window_progress("compared", |progress| {
         validate_policies(trace, &replay, &settings, models, progress)
-    });
-    bar.finish_and_clear();
-    let (summary, logs) = validated?;
+    })?;
     write_validation(&summary, &logs, key, &args.out, args.overwrite)
 }
