@@ -1,8 +1,8 @@
 //! The pieces of one log, in order → its events in time, for the access point that wrote them.
 
 use std::iter::Peekable;
-use std::num::NonZeroU64;
 use std::path::Path;
+use std::sync::Arc;
 
 use anyhow::{Result, bail, ensure};
 
@@ -20,7 +20,6 @@ use super::other_access_points::OtherAccessPoints;
 use super::piece::{
     BeforeEvent, EarlierPieces, FoundHeader, ParsedPiece, YearAnchor, find_access_point,
 };
-use super::recent_keys::RecentKeys;
 use super::source::FIND_LOG_HINT;
 use super::stamp::{Stamp, StampZone};
 use crate::error::hinted;
@@ -48,13 +47,11 @@ pub(super) struct LogAssembly {
     is_log: bool,
     events: Vec<JobEvent>,
     ads: Vec<JobAd>,
-    /// Whether the texts of hold reasons are wanted.
-    wants_hold_texts: bool,
     hold_texts: Vec<HoldText>,
     /// The jobs of other access points than `ap`.
     others: OtherAccessPoints,
-    /// The jobs whose ads were read.
-    known_ads: RecentKeys<NonZeroU64>,
+    /// What the pieces so far said.
+    earlier: Arc<EarlierPieces>,
     /// Events without a year from before anything told it.
     undated: Vec<UndatedEvent>,
     /// Anchors before an event that is still to come: it is in the next piece.
@@ -94,10 +91,9 @@ impl LogAssembly {
             is_log: false,
             events: Vec::new(),
             ads: Vec::new(),
-            wants_hold_texts: options.has_hold_texts,
             hold_texts: Vec::new(),
             others: OtherAccessPoints::default(),
-            known_ads: RecentKeys::new(JOBS_AT_ONCE),
+            earlier: Arc::new(EarlierPieces::new(JOBS_AT_ONCE, options.has_hold_texts)),
             undated: Vec::new(),
             waiting: Vec::new(),
             header: None,
@@ -124,13 +120,10 @@ impl LogAssembly {
         assembly
     }
 
-    /// What the next pieces need not say again.
-    pub(super) fn earlier_pieces(&self) -> EarlierPieces<'_> {
-        EarlierPieces {
-            ads: &self.known_ads,
-            reasons: &self.log.reasons,
-            wants_hold_texts: self.wants_hold_texts,
-        }
+    /// What the next pieces need not say again. It is another one from the piece on in which the
+    /// log of another access point begins.
+    pub(super) fn earlier_pieces(&self) -> &Arc<EarlierPieces> {
+        &self.earlier
     }
 
     /// Refuses a file that begins with so much of nothing but junk that it is no event log.
@@ -209,7 +202,7 @@ impl LogAssembly {
         self.add_anomalies(block, &piece.anomalies);
 
         self.lines += piece.lines;
-        self.log.reasons.extend(piece.reasons);
+        self.earlier.add_reasons(piece.reasons);
         self.log.bytes += piece.bytes;
         Ok(piece.events)
     }
@@ -391,7 +384,7 @@ impl LogAssembly {
     ) {
         while let Some(found) = ads.next_if(|ad| ad.index <= index) {
             let (key, ad) = found.item;
-            if !self.known_ads.insert(key.hash, key.spread) {
+            if !self.earlier.ads.insert(key.hash, key.spread) {
                 self.others
                     .host_of((ad.cluster, ad.proc))
                     .map_or(&mut self.ads, |host| &mut host.ads)
@@ -504,7 +497,9 @@ impl LogAssembly {
         {
             // Equal ids are of other jobs there, so no ad is known.
             self.ap = Some(creator.clone());
-            self.known_ads = RecentKeys::new(JOBS_AT_ONCE);
+            let known = EarlierPieces::new(JOBS_AT_ONCE, self.earlier.wants_hold_texts);
+            known.add_reasons(self.earlier.take_reasons());
+            self.earlier = Arc::new(known);
         }
         if self.log.generation.is_none() {
             self.log.generation = Some(LogGeneration {
@@ -572,6 +567,7 @@ impl LogAssembly {
         if let Some(generation) = &mut self.log.generation {
             generation.bytes = self.log.bytes;
         }
+        self.log.reasons = self.earlier.take_reasons();
         Ok(self.into_summary())
     }
 

@@ -1,5 +1,5 @@
-//! A log file → stretches of whole records of bounded size, and those → the pieces that threads
-//! parse.
+//! A log file → stretches of whole records of bounded size, each for one thread, and those → the
+//! pieces that it parses one after another.
 
 use std::path::Path;
 
@@ -13,11 +13,11 @@ use super::source::LogSource;
 /// access point it is.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct BlockSizes {
-    /// How much of a log is read at first.
+    /// How much of a log is read at first: what tells of which access point it is.
     pub(super) first_bytes: usize,
-    /// How much of it is read at once later, for each thread, and held in memory.
+    /// How much of it is read at once later, by one thread.
     pub(super) block_bytes: usize,
-    /// The piece that one thread parses at a time.
+    /// The piece that is parsed at a time.
     pub(super) piece_bytes: usize,
 }
 
@@ -41,7 +41,7 @@ pub(super) const BLOCK_SIZES: BlockSizes = if cfg!(fuzzing) {
 /// damage, and it is cut anywhere, so that memory stays bounded.
 const MOST_WITHOUT_END_BYTES: usize = 64 << 20;
 
-/// Reads a log as stretches of whole records, each as large as the threads can take at once.
+/// Reads a log as stretches of whole records.
 pub(super) struct BlockReader {
     pub(super) source: LogSource,
     /// How much is read at once from now on.
@@ -51,6 +51,8 @@ pub(super) struct BlockReader {
     /// What was read beyond the last block.
     rest: Vec<u8>,
     at_end: bool,
+    /// How many blocks were handed out.
+    taken: usize,
     /// The path of the log, for messages.
     place: String,
 }
@@ -75,11 +77,17 @@ impl BlockReader {
         BlockReader {
             source,
             read_bytes: sizes.first_bytes,
-            block_bytes: sizes.block_bytes * rayon::current_num_threads(),
+            block_bytes: sizes.block_bytes,
+            taken: 0,
             rest: Vec::new(),
             at_end: false,
             place: path.display().to_string(),
         }
+    }
+
+    /// How many blocks were handed out: the number of the next one.
+    pub(super) fn taken(&self) -> usize {
+        self.taken
     }
 
     /// The next block; `None` at the end of the log. It is read into `memory`, that of an earlier
@@ -101,6 +109,7 @@ impl BlockReader {
 
         self.rest.clear();
         self.rest.extend_from_slice(&memory[text_bytes..filled]);
+        self.taken += usize::from(text_bytes > 0);
         Ok((text_bytes > 0).then_some(LogBlock {
             memory,
             text_bytes,

@@ -10,8 +10,6 @@ use super::blocks::{BLOCK_SIZES, RecordBlock};
 use super::collect::archived_logs;
 use super::global_header::{GlobalHeader, parse_global_header};
 use super::piece::{EarlierPieces, ParsedPiece, find_access_point};
-use super::reason::ReasonTemplates;
-use super::recent_keys::RecentKeys;
 use super::record_scan::RecordScan;
 use super::source::{LogSource, is_read_once};
 use crate::manifest;
@@ -152,12 +150,7 @@ fn read_access_point(log: &Path) -> Result<Option<String>> {
         text: &text,
         ends_log: true,
     };
-    let earlier = EarlierPieces {
-        ads: &RecentKeys::new(1),
-        reasons: &ReasonTemplates::default(),
-        wants_hold_texts: false,
-    };
-    let piece = ParsedPiece::parse(&block, earlier, Vec::new());
+    let piece = ParsedPiece::parse(&block, &EarlierPieces::new(1, false), Vec::new());
     Ok(find_access_point(&[piece]))
 }
 

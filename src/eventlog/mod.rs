@@ -20,6 +20,7 @@ mod generations;
 mod global_header;
 mod job_ad;
 mod log;
+mod log_order;
 mod marks;
 mod other_access_points;
 mod piece;

@@ -2,7 +2,7 @@
 //! One thread a piece.
 
 use std::collections::BTreeMap;
-use std::num::NonZeroU64;
+use std::sync::RwLock;
 
 use super::anomaly::Anomaly;
 use super::blocks::RecordBlock;
@@ -69,14 +69,43 @@ pub(super) struct ParsedPiece {
     pub(super) whole_end: Option<usize>,
 }
 
-/// What the pieces before one said, and need not be read again; what else is asked for.
-#[derive(Clone, Copy)]
-pub(super) struct EarlierPieces<'a> {
-    pub(super) ads: &'a RecentKeys<NonZeroU64>,
-    pub(super) reasons: &'a ReasonTemplates,
+/// What the pieces before one said, and need not be read again; what else is asked for. One thread
+/// adds to it in the order of the log while others parse: who sees less of it does more than
+/// needed, and the same comes of it.
+pub(super) struct EarlierPieces {
+    /// The jobs whose ads were read.
+    pub(super) ads: RecentKeys,
+    pub(super) reasons: RwLock<ReasonTemplates>,
     /// Whether the texts of hold reasons are wanted.
     pub(super) wants_hold_texts: bool,
 }
+
+impl EarlierPieces {
+    /// Nothing was said, and `ads_at_once` jobs are remembered as ones whose ad was read. With more
+    /// of them in a pool at once, the ads of some are read again.
+    pub(super) fn new(ads_at_once: usize, wants_hold_texts: bool) -> EarlierPieces {
+        EarlierPieces {
+            ads: RecentKeys::new(ads_at_once),
+            reasons: RwLock::default(),
+            wants_hold_texts,
+        }
+    }
+
+    /// Adds what a piece said for the first time.
+    pub(super) fn add_reasons(&self, new: ReasonTemplates) {
+        if !new.is_empty() {
+            self.reasons.write().expect(NO_PANIC).extend(new);
+        }
+    }
+
+    /// Takes all templates.
+    pub(super) fn take_reasons(&self) -> ReasonTemplates {
+        std::mem::take(&mut *self.reasons.write().expect(NO_PANIC))
+    }
+}
+
+/// Why locks are never poisoned.
+const NO_PANIC: &str = "no thread panics with the lock";
 
 /// Records that say more than an event does. They are read after all events, so that the loop over
 /// all records stays small.
@@ -102,16 +131,26 @@ struct GenericRecord<'a> {
 
 /// The jobs whose ads were met. An ad follows every event, and the first of a job says it all.
 struct AdFilter<'a> {
-    before_piece: &'a RecentKeys<NonZeroU64>,
-    in_piece: RecentKeys<NonZeroU64>,
+    /// `None` after a header: the log may be of another access point from there on.
+    before_piece: Option<&'a RecentKeys>,
+    in_piece: RecentKeys,
 }
 
-impl AdFilter<'_> {
+impl<'a> AdFilter<'a> {
+    fn new(before_piece: Option<&'a RecentKeys>) -> AdFilter<'a> {
+        AdFilter {
+            before_piece,
+            in_piece: RecentKeys::new(JOBS_AT_ONCE),
+        }
+    }
+
     /// Whether no ad of this key was met; from now on one was.
     fn is_new(&mut self, key: AdKey) -> bool {
         // The table of the piece comes first: it is small, and in the core's own cache.
         !self.in_piece.insert(key.hash, key.spread)
-            && !self.before_piece.contains(key.hash, key.spread)
+            && !self
+                .before_piece
+                .is_some_and(|known| known.contains(key.hash, key.spread))
     }
 }
 
@@ -194,14 +233,14 @@ impl ParsedPiece {
     /// Parses one piece, but for what `earlier` pieces said; the memory of `events` is used again.
     pub(super) fn parse(
         block: &RecordBlock<'_>,
-        earlier: EarlierPieces<'_>,
+        earlier: &EarlierPieces,
         events: Vec<(Stamp, JobEvent)>,
     ) -> ParsedPiece {
         // The events come first, in a loop that is as small as it can be. What few records say
         // beyond their event is read after that.
-        let (mut piece, deferred) = ParsedPiece::scan(block, Some(earlier.ads), events);
+        let (mut piece, deferred) = ParsedPiece::scan(block, Some(&earlier.ads), events);
         piece.add_hosts(&deferred.submits);
-        piece.add_hold_reasons(&deferred.holds, earlier.reasons);
+        piece.add_hold_reasons(&deferred.holds, &earlier.reasons.read().expect(NO_PANIC));
         if earlier.wants_hold_texts {
             piece.add_hold_texts(&deferred.holds);
         }
@@ -300,15 +339,12 @@ impl ParsedPiece {
     /// Without `known_ads`, ads are not looked at.
     pub(super) fn scan<'a>(
         block: &RecordBlock<'a>,
-        known_ads: Option<&RecentKeys<NonZeroU64>>,
+        known_ads: Option<&RecentKeys>,
         mut events: Vec<(Stamp, JobEvent)>,
     ) -> (ParsedPiece, DeferredRecords<'a>) {
         events.clear();
         let mut deferred = DeferredRecords::default();
-        let mut ad_filter = known_ads.map(|before_piece| AdFilter {
-            before_piece,
-            in_piece: RecentKeys::new(JOBS_AT_ONCE),
-        });
+        let mut ad_filter = known_ads.map(|known| AdFilter::new(Some(known)));
         // An array, as a map would cost more than the rest of the loop does for most records.
         let mut counts = [0u32; EVENT_NUMBERS];
         let mut out_of_range = Vec::new();
@@ -324,7 +360,13 @@ impl ParsedPiece {
                         deferred.add_ad(index, record, filter);
                     }
                 }
-                GENERIC => deferred.add_generic(index, record),
+                GENERIC => {
+                    deferred.add_generic(index, record);
+                    // No job writes such a record. Equal ids may be of other jobs after it.
+                    if header.cluster < 0 && ad_filter.is_some() {
+                        ad_filter = Some(AdFilter::new(None));
+                    }
+                }
                 number => {
                     events.push((header.stamp, parse_event(record)));
                     match number {

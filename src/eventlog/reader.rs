@@ -1,18 +1,20 @@
-//! A log file → its events: blocks of bounded size, parsed in parallel, put together in file order.
+//! A log file → its events: blocks of bounded size, each read and parsed by one of many threads, put
+//! together in file order.
 
 use std::io::{Seek as _, SeekFrom};
+use std::panic::resume_unwind;
 use std::path::Path;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 use anyhow::{Result, ensure};
-use rayon::prelude::*;
 
 use super::anomaly_positions::line_feeds;
 use super::assembly::LogAssembly;
-use super::blocks::{BLOCK_SIZES, BlockReader, BlockSizes, RecordBlock};
+use super::blocks::{BLOCK_SIZES, BlockReader, BlockSizes, LogBlock, RecordBlock};
 use super::event::JobEvent;
 use super::log::{EventSink, LogSummary, ReadOptions, ResumePoint};
-use super::piece::ParsedPiece;
+use super::log_order::LogOrder;
+use super::piece::{EarlierPieces, ParsedPiece};
 use super::record_cuts::begins_record;
 use super::source::{LogSource, is_read_once, open};
 use super::stamp::Stamp;
@@ -34,7 +36,7 @@ pub fn read(
 ) -> Result<LogSummary> {
     let source = LogSource::open(path, progress)?;
     let assembly = LogAssembly::new(options);
-    on_pool_thread(|| read_source(BLOCK_SIZES, path, source, assembly, sink))
+    read_source(BLOCK_SIZES, path, source, assembly, sink)
 }
 
 /// Whether the log at `path` can be read on after `resume`: nothing follows, or a record begins
@@ -70,7 +72,7 @@ pub fn read_on(
     );
     let source = LogSource::open_after(path, begun, progress)?;
     let assembly = LogAssembly::resume(options, resume);
-    on_pool_thread(|| read_source(BLOCK_SIZES, path, source, assembly, sink))
+    read_source(BLOCK_SIZES, path, source, assembly, sink)
 }
 
 /// Finds the events of a log in memory, on this thread, with stamp, job, hold codes and how jobs
@@ -91,67 +93,169 @@ pub fn scan(text: &[u8]) -> usize {
     count
 }
 
-/// Does `work` on one of the pool's threads. From without, each block would be handed to another
-/// thread and waited for, and what is in the one's cache is not in the other's.
-fn on_pool_thread<T: Send>(work: impl FnOnce() -> T + Send) -> T {
-    rayon::scope(|_| work())
-}
+/// How many blocks may be parsed ahead of the one that is added next: most of what is parsed while
+/// rows are sorted. More bring little, and take memory.
+const MOST_BLOCKS_AHEAD: usize = 64;
 
-/// The memory of events that were handed over. Fresh memory costs more than parsing into it, so
-/// that of one block serves the next.
-#[derive(Default)]
-struct SpareEvents(Mutex<Vec<Vec<(Stamp, JobEvent)>>>);
+/// Why locks are never poisoned.
+const NO_PANIC: &str = "no thread panics with the lock";
 
-impl SpareEvents {
-    fn take(&self) -> Vec<(Stamp, JobEvent)> {
-        let mut spares = self.0.lock().expect("no thread panics with the lock");
-        spares.pop().unwrap_or_default()
+/// Memory that was used. Fresh memory costs more than parsing into it, so that of one block serves
+/// a later one.
+struct SpareMemory<T>(Mutex<Vec<Vec<T>>>);
+
+impl<T> SpareMemory<T> {
+    fn take(&self) -> Vec<T> {
+        self.0.lock().expect(NO_PANIC).pop().unwrap_or_default()
     }
 
-    fn give_back(&self, events: Vec<(Stamp, JobEvent)>) {
-        let mut spares = self.0.lock().expect("no thread panics with the lock");
-        spares.push(events);
+    fn give_back(&self, memory: Vec<T>) {
+        self.0.lock().expect(NO_PANIC).push(memory);
     }
 }
 
-/// Reads `source`, which is the log at `path`, block by block.
-fn read_source(
+/// A block that was parsed.
+struct ParsedBlock {
+    block: LogBlock,
+    pieces: Vec<ParsedPiece>,
+    /// What the pieces before it said, as far as it was known then.
+    earlier: Arc<EarlierPieces>,
+}
+
+/// What the threads share that read one log. Each reads blocks of its own and parses them, and adds
+/// what is next in the log, so that none waits for another as long as there is something to do.
+struct LogReading<'a> {
+    path: &'a Path,
+    piece_bytes: usize,
+    is_read_once: bool,
+    blocks: Mutex<BlockReader>,
+    order: LogOrder<Result<ParsedBlock>>,
+    added: Mutex<AddedBlocks<'a>>,
+    /// That of the assembly, for those who parse.
+    earlier: Mutex<Arc<EarlierPieces>>,
+    spare_texts: SpareMemory<u8>,
+    spare_events: SpareMemory<(Stamp, JobEvent)>,
+}
+
+/// What came of the blocks that were added.
+struct AddedBlocks<'a> {
+    assembly: LogAssembly,
+    sink: &'a mut EventSink<'a>,
+}
+
+impl LogReading<'_> {
+    /// Reads, parses and adds blocks until there is none.
+    fn read_blocks(&self) -> Result<()> {
+        let _stop = self.order.stop_on_panic();
+        loop {
+            let mut blocks = self.blocks.lock().expect(NO_PANIC);
+            let number = blocks.taken();
+            let read = blocks.next_block(self.spare_texts.take());
+            drop(blocks);
+
+            // Also what could not be read has its turn: all that stands before is added first.
+            let parsed = match read {
+                Ok(None) => return Ok(()),
+                Ok(Some(block)) => Ok(self.parse_block(block)),
+                Err(error) => Err(error),
+            };
+            let goes_on = parsed.is_ok();
+            if !(self
+                .order
+                .hand_in(number, parsed, |next| self.add_block(next?))?
+                && goes_on)
+            {
+                return Ok(());
+            }
+        }
+    }
+
+    fn parse_block(&self, block: LogBlock) -> ParsedBlock {
+        let earlier = Arc::clone(&self.earlier.lock().expect(NO_PANIC));
+        let parts = block.records().split(self.piece_bytes);
+        let pieces = parts
+            .iter()
+            .map(|part| self.parse_part(part, &earlier))
+            .collect();
+        ParsedBlock {
+            block,
+            pieces,
+            earlier,
+        }
+    }
+
+    fn parse_part(&self, part: &RecordBlock<'_>, earlier: &EarlierPieces) -> ParsedPiece {
+        let mut piece = ParsedPiece::parse(part, earlier, self.spare_events.take());
+        if self.is_read_once {
+            piece.lines = line_feeds(part.text);
+        }
+        piece
+    }
+
+    /// Adds a block whose turn it is.
+    fn add_block(&self, parsed: ParsedBlock) -> Result<()> {
+        let mut added = self.added.lock().expect(NO_PANIC);
+        let AddedBlocks { assembly, sink } = &mut *added;
+        assembly.find_access_point(&parsed.pieces);
+
+        let parts = parsed.block.records().split(self.piece_bytes);
+        for (part, mut piece) in parts.iter().zip(parsed.pieces) {
+            // The log of another access point has begun, whose ads are all new.
+            if !Arc::ptr_eq(assembly.earlier_pieces(), &parsed.earlier) {
+                piece = self.parse_part(part, assembly.earlier_pieces());
+            }
+            let events = assembly.add_piece(part, piece, *sink)?;
+            self.spare_events.give_back(events);
+        }
+        assembly.check_beginning(self.path)?;
+        assembly.flush(*sink)?;
+
+        let mut earlier = self.earlier.lock().expect(NO_PANIC);
+        if !Arc::ptr_eq(assembly.earlier_pieces(), &earlier) {
+            *earlier = Arc::clone(assembly.earlier_pieces());
+        }
+        self.spare_texts.give_back(parsed.block.into_memory());
+        Ok(())
+    }
+}
+
+/// Reads `source`, which is the log at `path`, on so many threads as the pool has.
+fn read_source<'a>(
     sizes: BlockSizes,
-    path: &Path,
+    path: &'a Path,
     source: LogSource,
     mut assembly: LogAssembly,
-    sink: &mut EventSink<'_>,
+    sink: &'a mut EventSink<'a>,
 ) -> Result<LogSummary> {
-    let mut blocks = BlockReader::new(source, path, sizes);
-    let spares = SpareEvents::default();
     assembly.is_read_once = is_read_once(path);
+    let reading = LogReading {
+        path,
+        piece_bytes: sizes.piece_bytes,
+        is_read_once: assembly.is_read_once,
+        blocks: Mutex::new(BlockReader::new(source, path, sizes)),
+        order: LogOrder::new(MOST_BLOCKS_AHEAD),
+        earlier: Mutex::new(Arc::clone(assembly.earlier_pieces())),
+        added: Mutex::new(AddedBlocks { assembly, sink }),
+        spare_texts: SpareMemory(Mutex::default()),
+        spare_events: SpareMemory(Mutex::default()),
+    };
 
-    let mut memory = Vec::new();
-    let mut next_block = blocks.next_block(Vec::new())?;
-    while let Some(block) = next_block {
-        // Pieces are parsed in any order and added in that of the file, so that the number of
-        // threads has no influence on what comes out.
-        let records = block.records();
-        let parts = records.split(sizes.piece_bytes);
-        let pieces: Vec<ParsedPiece> = parts
-            .par_iter()
-            .map(|part| parse_part(part, &assembly, &spares))
+    std::thread::scope(|scope| {
+        let others: Vec<_> = (1..rayon::current_num_threads())
+            .map(|_| scope.spawn(|| reading.read_blocks()))
             .collect();
+        let own = reading.read_blocks();
+        others.into_iter().fold(own, |result, other| {
+            result.and(other.join().unwrap_or_else(|panic| resume_unwind(panic)))
+        })
+    })?;
 
-        // What has to be done in the order of the file is done while the next block is read.
-        let (added, read) = rayon::join(
-            || add_block(&mut assembly, path, &parts, pieces, &spares, sink),
-            || blocks.next_block(std::mem::take(&mut memory)),
-        );
-        added?;
-        next_block = read?;
-        memory = block.into_memory();
-    }
-
+    let AddedBlocks { assembly, sink } = reading.added.into_inner().expect(NO_PANIC);
     assembly.check_whole(path)?;
-    let (file_bytes, file_xxh3) = blocks.source.checksum();
+    let source = reading.blocks.into_inner().expect(NO_PANIC).source;
+    let (file_bytes, file_xxh3) = source.checksum();
     // An archive cannot be opened in its middle.
-    let can_resume = !blocks.source.is_compressed();
+    let can_resume = !source.is_compressed();
     let log = assembly.finish(path, sink)?;
     let resume = log.resume.filter(|_| can_resume);
     Ok(LogSummary {
@@ -162,38 +266,12 @@ fn read_source(
     })
 }
 
-/// Adds the `pieces` of a block, made of its `parts`, to `assembly`.
-fn add_block(
-    assembly: &mut LogAssembly,
-    path: &Path,
-    parts: &[RecordBlock<'_>],
-    pieces: Vec<ParsedPiece>,
-    spares: &SpareEvents,
-    sink: &mut EventSink<'_>,
-) -> Result<()> {
-    assembly.find_access_point(&pieces);
-    for (part, piece) in parts.iter().zip(pieces) {
-        let events = assembly.add_piece(part, piece, sink)?;
-        spares.give_back(events);
-    }
-    assembly.check_beginning(path)?;
-    assembly.flush(sink)
-}
-
-fn parse_part(part: &RecordBlock<'_>, assembly: &LogAssembly, spares: &SpareEvents) -> ParsedPiece {
-    let mut piece = ParsedPiece::parse(part, assembly.earlier_pieces(), spares.take());
-    if assembly.is_read_once {
-        piece.lines = line_feeds(part.text);
-    }
-    piece
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::eventlog::anomaly::{Anomaly, AnomalyCounts, AnomalyPlace};
     use crate::eventlog::event_facts::{EventFacts, ExecutionPlace, HoldFacts, name_hash};
-    use crate::eventlog::log::LogGeneration;
+    use crate::eventlog::log::{EventBatch, LogGeneration};
     use crate::eventlog::{RemovedBy, reason};
     use proptest::prelude::*;
     use std::collections::{BTreeMap, BTreeSet};
@@ -256,6 +334,19 @@ mod tests {
             },
             log,
         ))
+    }
+
+    fn for_each_batch(text: &str, sizes: BlockSizes, mut each: impl FnMut(EventBatch<'_>) + Send) {
+        let dir = tempfile::tempdir().expect("a directory");
+        let path = dir.path().join("log");
+        fs_err::write(&path, text).expect("written");
+        let source = LogSource::open(&path, |_| {}).expect("opened");
+        let assembly = LogAssembly::new(&ReadOptions::default());
+        let read = read_source(sizes, &path, source, assembly, &mut |batch| {
+            each(batch);
+            Ok(())
+        });
+        read.expect("read");
     }
 
     fn found(text: impl AsRef<[u8]>) -> Found {
@@ -346,23 +437,42 @@ mod tests {
                 piece_bytes: 1,
             },
         ] {
-            let dir = tempfile::tempdir().expect("a directory");
-            let path = dir.path().join("log");
-            fs_err::write(&path, &text).expect("written");
-            let source = LogSource::open(&path, |_| {}).expect("opened");
             let mut told = Vec::new();
-            let read = read_source(
-                sizes,
-                &path,
-                source,
-                LogAssembly::new(&ReadOptions::default()),
-                &mut |batch| {
-                    told.extend(batch.ads.iter().map(|ad| ad.submit_s));
-                    Ok(())
-                },
-            );
-            read.expect("read");
+            for_each_batch(&text, sizes, |batch| {
+                told.extend(batch.ads.iter().map(|ad| ad.submit_s));
+            });
             assert_eq!(told, [5, 9]);
+        }
+    }
+
+    /// The jobs of another access point have ids of their own, wherever its log begins: in the same
+    /// piece, or in one that was parsed before that was known.
+    #[test]
+    fn ads_of_another_access_point_are_read_though_their_ids_are_known() {
+        let ads: String = (1..40)
+            .map(|cluster| {
+                format!("028 ({cluster}.0.0) 2024-01-01 00:00:01 Job ad information event triggered.\nOwner = \"ada\"\n...\n")
+            })
+            .collect();
+        let other = HEADER.replace("ap@x", "ap@y");
+        let submitted = "000 (1.0.0) 2024-01-01 00:00:01 s\n...\n";
+        let text = [HEADER, submitted, &ads, &other, submitted, &ads].concat();
+        for piece_bytes in [1, 1 << 17] {
+            for block_bytes in [64, 1000, 1 << 20] {
+                let sizes = BlockSizes {
+                    first_bytes: block_bytes,
+                    block_bytes,
+                    piece_bytes,
+                };
+                let mut told = BTreeMap::new();
+                for_each_batch(&text, sizes, |batch| {
+                    *told.entry(batch.ap.to_owned()).or_default() += batch.ads.len();
+                });
+                assert_eq!(
+                    told,
+                    BTreeMap::from([("ap@x".to_owned(), 39), ("ap@y".to_owned(), 39)])
+                );
+            }
         }
     }
 
@@ -747,17 +857,20 @@ mod tests {
     }
 
     proptest! {
-        /// However a log is cut, the same is read.
+        /// However a log is cut and on however many threads, the same is read.
         #[test]
         fn cuts_make_no_difference(
             parts in proptest::collection::vec(0..PARTS.len(), 0..40),
             block_bytes in 1..900usize,
             piece_bytes in 1..300usize,
+            threads in 1..5usize,
         ) {
             let text: String = parts.iter().map(|&part| PARTS[part]).collect();
             let text = format!("{}{text}", PARTS[0]);
             let whole = read_text(&text, &ReadOptions::default(), BLOCK_SIZES).expect("read").0;
-            let cut = read_text(&text, &ReadOptions::default(), BlockSizes { first_bytes: block_bytes, block_bytes, piece_bytes }).expect("read").0;
+            let sizes = BlockSizes { first_bytes: block_bytes, block_bytes, piece_bytes };
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().expect("threads");
+            let cut = pool.install(|| read_text(&text, &ReadOptions::default(), sizes)).expect("read").0;
             prop_assert_eq!(whole, cut);
         }
 

@@ -27,6 +27,11 @@ impl ReasonTemplates {
         }
     }
 
+    /// Whether there is none.
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// Whether adding a template of this hash would change nothing.
     pub(super) fn is_settled(&self, hash: u32) -> bool {
         if hash == 0 || self.0.contains_key(&hash) {
