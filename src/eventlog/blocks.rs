@@ -51,10 +51,16 @@ pub(super) struct BlockReader {
     /// What was read beyond the last block.
     rest: Vec<u8>,
     at_end: bool,
-    /// How many blocks were handed out.
-    taken: usize,
+    /// How many blocks were asked for so far.
+    begun: usize,
     /// The path of the log, for messages.
     place: String,
+}
+
+/// A block that was read, or why that could not be, and its place among the blocks of the log.
+pub(super) struct ReadBlock {
+    pub(super) number: usize,
+    pub(super) block: Result<LogBlock>,
 }
 
 /// A block of a log: whole records, in memory that another block can be read into afterwards.
@@ -78,21 +84,27 @@ impl BlockReader {
             source,
             read_bytes: sizes.first_bytes,
             block_bytes: sizes.block_bytes,
-            taken: 0,
+            begun: 0,
             rest: Vec::new(),
             at_end: false,
             place: path.display().to_string(),
         }
     }
 
-    /// How many blocks were handed out: the number of the next one.
-    pub(super) fn taken(&self) -> usize {
-        self.taken
+    /// The next block, or why it cannot be read; `None` after that, and at the end of the log. It is
+    /// read into `memory`, that of an earlier block, as fresh memory costs more than reading.
+    pub(super) fn next_block(&mut self, memory: Vec<u8>) -> Option<ReadBlock> {
+        let block = self.read_block(memory).transpose()?;
+        if block.is_err() {
+            self.at_end = true;
+            self.rest.clear();
+        }
+        let number = self.begun;
+        self.begun += 1;
+        Some(ReadBlock { number, block })
     }
 
-    /// The next block; `None` at the end of the log. It is read into `memory`, that of an earlier
-    /// block, as fresh memory costs more than reading.
-    pub(super) fn next_block(&mut self, mut memory: Vec<u8>) -> Result<Option<LogBlock>> {
+    fn read_block(&mut self, mut memory: Vec<u8>) -> Result<Option<LogBlock>> {
         // What was read beyond the last block is the beginning of this one.
         let mut filled = self.rest.len();
         if memory.len() < filled {
@@ -109,7 +121,6 @@ impl BlockReader {
 
         self.rest.clear();
         self.rest.extend_from_slice(&memory[text_bytes..filled]);
-        self.taken += usize::from(text_bytes > 0);
         Ok((text_bytes > 0).then_some(LogBlock {
             memory,
             text_bytes,
@@ -150,6 +161,11 @@ impl BlockReader {
 }
 
 impl LogBlock {
+    /// Whether the log ends with it.
+    pub(super) fn ends_log(&self) -> bool {
+        self.ends_log
+    }
+
     /// Its records.
     pub(super) fn records(&self) -> RecordBlock<'_> {
         RecordBlock {

@@ -10,7 +10,7 @@ use anyhow::{Result, ensure};
 
 use super::anomaly_positions::line_feeds;
 use super::assembly::LogAssembly;
-use super::blocks::{BLOCK_SIZES, BlockReader, BlockSizes, LogBlock, RecordBlock};
+use super::blocks::{BLOCK_SIZES, BlockReader, BlockSizes, LogBlock, ReadBlock, RecordBlock};
 use super::event::JobEvent;
 use super::log::{EventSink, LogSummary, ReadOptions, ResumePoint};
 use super::log_order::LogOrder;
@@ -123,7 +123,7 @@ struct ParsedBlock {
 }
 
 /// What the threads share that read one log. Each reads blocks of its own and parses them, and adds
-/// what is next in the log, so that none waits for another as long as there is something to do.
+/// what is next in the log, so that none waits for another while there is something else to do.
 struct LogReading<'a> {
     path: &'a Path,
     piece_bytes: usize,
@@ -131,7 +131,7 @@ struct LogReading<'a> {
     blocks: Mutex<BlockReader>,
     order: LogOrder<Result<ParsedBlock>>,
     added: Mutex<AddedBlocks<'a>>,
-    /// That of the assembly, for those who parse.
+    /// What the blocks that were added said: that of the assembly, for those who parse.
     earlier: Mutex<Arc<EarlierPieces>>,
     spare_texts: SpareMemory<u8>,
     spare_events: SpareMemory<(Stamp, JobEvent)>,
@@ -144,30 +144,52 @@ struct AddedBlocks<'a> {
 }
 
 impl LogReading<'_> {
+    /// Reads, parses and adds all blocks on so many threads as the pool has. They are not those of
+    /// the pool, as they wait for each other.
+    fn read_all(&self) -> Result<()> {
+        let Some(first) = self.next_block() else {
+            return Ok(());
+        };
+        // A small log is one block, which needs no other thread.
+        let is_whole = first.block.as_ref().is_ok_and(LogBlock::ends_log);
+        let others = if is_whole {
+            0
+        } else {
+            rayon::current_num_threads() - 1
+        };
+
+        std::thread::scope(|scope| {
+            let others = Vec::from_iter((0..others).map(|_| scope.spawn(|| self.read_blocks())));
+            let first = self.finish_block(first);
+            let own = first.and_then(|_| self.read_blocks());
+            others.into_iter().fold(own, |result, other| {
+                result.and(other.join().unwrap_or_else(|panic| resume_unwind(panic)))
+            })
+        })
+    }
+
     /// Reads, parses and adds blocks until there is none.
     fn read_blocks(&self) -> Result<()> {
         let _stop = self.order.stop_on_panic();
-        loop {
-            let mut blocks = self.blocks.lock().expect(NO_PANIC);
-            let number = blocks.taken();
-            let read = blocks.next_block(self.spare_texts.take());
-            drop(blocks);
-
-            // Also what could not be read has its turn: all that stands before is added first.
-            let parsed = match read {
-                Ok(None) => return Ok(()),
-                Ok(Some(block)) => Ok(self.parse_block(block)),
-                Err(error) => Err(error),
-            };
-            let goes_on = parsed.is_ok();
-            if !(self
-                .order
-                .hand_in(number, parsed, |next| self.add_block(next?))?
-                && goes_on)
-            {
-                return Ok(());
+        while let Some(read) = self.next_block() {
+            if !self.finish_block(read)? {
+                break;
             }
         }
+        Ok(())
+    }
+
+    fn next_block(&self) -> Option<ReadBlock> {
+        let mut blocks = self.blocks.lock().expect(NO_PANIC);
+        blocks.next_block(self.spare_texts.take())
+    }
+
+    /// Parses a block, and adds it and what follows it if it is the next one. Whether to go on.
+    fn finish_block(&self, read: ReadBlock) -> Result<bool> {
+        // Also what could not be read has its turn: all that stands before is added first.
+        let parsed = read.block.map(|block| self.parse_block(block));
+        self.order
+            .hand_in(read.number, parsed, |next| self.add_block(next?))
     }
 
     fn parse_block(&self, block: LogBlock) -> ParsedBlock {
@@ -219,7 +241,7 @@ impl LogReading<'_> {
     }
 }
 
-/// Reads `source`, which is the log at `path`, on so many threads as the pool has.
+/// Reads `source`, which is the log at `path`.
 fn read_source<'a>(
     sizes: BlockSizes,
     path: &'a Path,
@@ -240,15 +262,7 @@ fn read_source<'a>(
         spare_events: SpareMemory(Mutex::default()),
     };
 
-    std::thread::scope(|scope| {
-        let others: Vec<_> = (1..rayon::current_num_threads())
-            .map(|_| scope.spawn(|| reading.read_blocks()))
-            .collect();
-        let own = reading.read_blocks();
-        others.into_iter().fold(own, |result, other| {
-            result.and(other.join().unwrap_or_else(|panic| resume_unwind(panic)))
-        })
-    })?;
+    reading.read_all()?;
 
     let AddedBlocks { assembly, sink } = reading.added.into_inner().expect(NO_PANIC);
     assembly.check_whole(path)?;
@@ -473,6 +487,28 @@ mod tests {
                     BTreeMap::from([("ap@x".to_owned(), 39), ("ap@y".to_owned(), 39)])
                 );
             }
+        }
+    }
+
+    #[test]
+    fn an_archive_cut_short_is_an_error_on_any_number_of_threads() {
+        let text = format!(
+            "{HEADER}{}",
+            "000 (1.0.0) 12/31 17:59:30 s\n...\n".repeat(10_000)
+        );
+        let whole = zstd::encode_all(text.as_bytes(), 1).expect("encoded");
+        let sizes = BlockSizes {
+            first_bytes: 1000,
+            block_bytes: 1000,
+            piece_bytes: 300,
+        };
+        for threads in [1, 4] {
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads);
+            let error = pool.build().expect("threads").install(|| {
+                let cut = &whole[..whole.len() - 9];
+                read_text(cut, &ReadOptions::default(), sizes).expect_err("cut short")
+            });
+            assert!(format!("{error:#}").contains("cut short"), "{error:#}");
         }
     }
 

@@ -68,7 +68,8 @@ pub fn dump(path: &Path, options: &ReadOptions, out: &mut impl Write) -> Result<
     let mut line = 1;
 
     let mut memory = Vec::new();
-    while let Some(block) = blocks.next_block(memory)? {
+    while let Some(read) = blocks.next_block(memory) {
+        let block = read.block?;
         for piece in block.records().split(BLOCK_SIZES.piece_bytes) {
             let mut counted = 0;
             for record in RecordScan::new(piece.text, piece.ends_log).collect_records() {
