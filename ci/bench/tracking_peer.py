@@ -5,6 +5,7 @@ import json
 import os
 import shutil
 import socket
+import statistics
 import subprocess
 import sys
 import threading
@@ -16,7 +17,7 @@ TOOLS = os.path.dirname(sys.executable)
 MOST_REQUESTS_PER_RUN = 4
 MOST_PEAK_BYTES = 64 << 20
 MOST_CPU_RATIO = 1.01
-TRAININGS = 5
+TRAININGS = 12
 LENGTH = "epochs: 40\nearlystop_threshold: 40\n"
 
 
@@ -87,15 +88,19 @@ def compare_trainings():
     listener = socket.create_server(("127.0.0.1", 0))
     threading.Thread(target=hang, args=(listener,), daemon=True).start()
     address = f"http://127.0.0.1:{listener.getsockname()[1]}"
-    alone, beside = [], []
-    for _ in range(TRAININGS):
-        alone.append(train("alone", LENGTH, address))
-        beside.append(train("beside", LENGTH + "wandb: {enable: true}\n", address))
+    lengths = {"alone": LENGTH, "beside": LENGTH + "wandb: {enable: true}\n"}
+    used = {name: [] for name in lengths}
+    # Each of a pair is the first of it in turn: a processor that has just worked is slower or faster than one that has rested.
+    for pair in range(TRAININGS):
+        for name in sorted(lengths, reverse=pair % 2 == 1):
+            used[name].append(train(name, lengths[name], address))
     for name in ("model.safetensors", "metrics.json", "history.jsonl"):
         check(filecmp.cmp(f"{PLACE}/alone/{name}", f"{PLACE}/beside/{name}", shallow=False), f"another {name}")
-    ratio = min(beside) / min(alone)
-    print(f"training beside a server that hangs: {ratio:.3f} of the processor time alone ({min(alone):.2f} s), the same bytes")
-    check(ratio <= MOST_CPU_RATIO, f"{ratio}: {alone}, {beside}")
+    # One pair differs by a tenth by itself on a shared machine.
+    ratio = statistics.median(beside / alone for alone, beside in zip(used["alone"], used["beside"]))
+    seconds = statistics.median(used["alone"])
+    print(f"training beside a server that hangs: {ratio:.3f} of the processor time alone ({seconds:.2f} s), the same bytes")
+    check(ratio <= MOST_CPU_RATIO, f"{ratio}: {used}")
 
 
 compare_senders()
