@@ -22,6 +22,7 @@ pub mod train;
 // What they share.
 mod advice_sources;
 mod asked_advice;
+mod best_wait_model;
 mod choices;
 mod flags;
 mod logs;

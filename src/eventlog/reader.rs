@@ -147,6 +147,7 @@ impl LogReading<'_> {
     /// Reads, parses and adds all blocks on so many threads as the pool has. They are not those of
     /// the pool, as they wait for each other.
     fn read_all(&self) -> Result<()> {
+        let _stop = self.order.stop_on_panic();
         let Some(first) = self.next_block() else {
             return Ok(());
         };

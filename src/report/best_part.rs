@@ -77,12 +77,14 @@ fn wait_model_blocks(inputs: &ReportInputs) -> Vec<ReportBlock> {
     if let Some(value) = best.value {
         sentence.push_str(&format!(": {value:.3} hours"));
     }
-    let model = format!("{}/trials/trial-{:04}", inputs.dir_argument(), best.trial);
     vec![
         ReportBlock::paragraph(sentence + "."),
         ReportBlock::Missing(MissingInput {
             text: "What its moments of submission come to on later windows is not known here. This tells it, beside policies without a model:".to_owned(),
-            command: Some(format!("poolcast provision validate TRACE --model {model}")),
+            command: Some(format!(
+                "poolcast provision validate TRACE --model {}",
+                inputs.dir_argument()
+            )),
         }),
     ]
 }

@@ -9,6 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -19,12 +20,13 @@ use super::folder::SweepFolder;
 use super::network_attempt::{TrainingResult, record_training, set_network_key};
 use super::paths::trial_dir;
 use super::pipeline_attempt::PipelineAttempt;
-use super::pipeline_fit::PipelineTask;
+use super::pipeline_fit::{FitTables, PipelineTask};
 use super::trial_config::{TrialConfig, TrialModel};
 use super::trial_data::SharedData;
 use super::trial_row::{TrialEnd, TrialRow, whole_budget};
 use crate::models::Device;
 use crate::queue::{AttemptOutcome, ChunkEntry, WorkItem};
+use crate::tensors::Dataset;
 use crate::training::{
     self, Epoch, RunPlace, StartMode, TrainingSettings, TrainingStatus, TrainingUpdate,
     read_history, train_until,
@@ -233,26 +235,16 @@ impl SweepPart<'_> {
             }
         };
 
-        // Data that is not found is no fault of the trial, but of the whole part. What is read here
-        // is kept for the attempt.
-        match config.model {
-            TrialModel::Pipeline(_) => drop(data.tables(self.sweep, &config)?),
-            TrialModel::Network(_) => drop(data.dataset(self.sweep, &config)?),
-            TrialModel::WaitModel(_) => {
-                bail!("a part of a DAG has no trials over samples of waits")
-            }
-        }
+        // Data that is not found is no fault of the trial, but of the whole part.
+        let work = self.find_work(&config, data)?;
 
-        let reached = catch_unwind(AssertUnwindSafe(|| match &config.model {
-            TrialModel::Pipeline(task) => {
-                self.fit_pipeline(&mut row, task, &config, data, deadline)
+        let reached = catch_unwind(AssertUnwindSafe(|| match work {
+            PartWork::Fit(task, tables) => {
+                self.fit_pipeline(&mut row, task, &tables, &config, deadline)
             }
-            TrialModel::Network(settings) => {
-                self.train_network(&mut row, settings, &config, data, progress)
+            PartWork::Train(settings, dataset) => {
+                self.train_network(&mut row, settings, &dataset, &config, progress)
             }
-            TrialModel::WaitModel(_) => Err(AttemptError::Other(anyhow!(
-                "a part of a DAG has no trials over samples of waits"
-            ))),
         }));
         let panicked = || AttemptError::Other(anyhow!("it panicked, and said why on stderr"));
         let reached = reached.unwrap_or_else(|_| Err(panicked()));
@@ -267,6 +259,18 @@ impl SweepPart<'_> {
             self.publish_trial(trial, row)?;
         }
         Ok(attempted)
+    }
+
+    fn find_work<'c>(&self, config: &'c TrialConfig, data: &SharedData) -> Result<PartWork<'c>> {
+        Ok(match &config.model {
+            TrialModel::Pipeline(task) => PartWork::Fit(task, data.tables(self.sweep, config)?),
+            TrialModel::Network(settings) => {
+                PartWork::Train(settings, data.dataset(self.sweep, config)?)
+            }
+            TrialModel::WaitModel(_) => {
+                bail!("a part of a DAG has no trials over samples of waits")
+            }
+        })
     }
 
     /// Moves the files of the trial to its name, without its checkpoint, which is several times as
@@ -288,8 +292,8 @@ impl SweepPart<'_> {
         &self,
         row: &mut TrialRow,
         task: &PipelineTask,
+        tables: &FitTables,
         config: &TrialConfig,
-        data: &SharedData,
         deadline: AttemptDeadline<'_>,
     ) -> Result<Reached, AttemptError> {
         let attempt = PipelineAttempt {
@@ -299,7 +303,7 @@ impl SweepPart<'_> {
             deadline,
             files: None,
         };
-        attempt.fit(row, &*data.tables(self.sweep, config)?)?;
+        attempt.fit(row, tables)?;
         Ok(Reached::End)
     }
 
@@ -307,14 +311,13 @@ impl SweepPart<'_> {
         &self,
         row: &mut TrialRow,
         settings: &TrainingSettings,
+        dataset: &Dataset,
         config: &TrialConfig,
-        data: &SharedData,
         progress: &(impl Fn(usize, &Epoch) + Sync),
     ) -> Result<Reached, AttemptError> {
         let trial = row.trial;
         let dir = self.work_dir(trial);
-        let dataset = data.dataset(self.sweep, config)?;
-        set_network_key(row, settings, &dataset)?;
+        set_network_key(row, settings, dataset)?;
 
         let hear = |news: TrainingUpdate<'_>| {
             if let TrainingUpdate::Epoch(epoch) = news {
@@ -332,7 +335,7 @@ impl SweepPart<'_> {
             config: &config.written,
         };
         let run = train_until(
-            &dataset,
+            dataset,
             settings,
             place,
             StartMode::Resume,
@@ -354,6 +357,12 @@ impl SweepPart<'_> {
         record_training(row, &dir, trained)?;
         Ok(Reached::End)
     }
+}
+
+/// What there is to do for a trial, and the data for it.
+enum PartWork<'a> {
+    Fit(&'a PipelineTask, Rc<FitTables>),
+    Train(&'a TrainingSettings, Rc<Dataset>),
 }
 
 /// What came of an attempt.

@@ -104,6 +104,12 @@ fn a_sweep_finds_the_best_model_of_waits() {
         "{VALIDATE_MODELS} --model {trial} -o validation --json"
     ));
     assert_eq!(validated["learned"][0]["base"], "reactive");
+    let of_sweep = format!("{VALIDATE_MODELS} --model sweep -o validation --json");
+    assert_eq!(
+        place.json(&of_sweep),
+        validated,
+        "a sweep stands for its best trial"
+    );
 
     let before = place.files("sweep");
     for step in ["run", "manage", "work", "status", "cleanup"] {
@@ -244,4 +250,25 @@ fn what_cannot_be_searched_says_so() {
     place.stdout("sweep init waits.yaml -o sweep");
     place.stdout("sweep run sweep");
     insta::assert_snapshot!(place.run("sweep evaluate sweep").stderr);
+}
+
+#[test]
+fn a_sweep_without_a_model_of_waits_is_refused() {
+    let place = place_with(WAITS);
+    place.stdout("sweep init waits.yaml -o waits");
+    place.write("rows.csv", "id,a\n1,2\n2,3\n3,4\n4,5\n");
+    place.write("ill.csv", "id,ill,learned\n1,1,1\n2,0,1\n3,1,0\n4,0,0\n");
+    place.write(
+        "tables.yaml",
+        "wandb: {sweep: {metric: {name: validation_roc_auc, goal: maximize}}}\n\
+         data: {features: rows.csv, metadata: ill.csv, index: id, target: ill, validate: true, \
+         splits: {train_A: learned == 1, validate_A: learned == 0}}\n\
+         pipelines: {lasso: {method: grid, parameters: {C: {values: [1]}}}}\n",
+    );
+    place.stdout("sweep init tables.yaml -o tables");
+    for dir in ["waits", "tables"] {
+        let outcome = place.run(&format!("{VALIDATE_MODELS} --model {dir} -o validation"));
+        insta::assert_snapshot!(outcome.stderr);
+        assert!(!place.path("validation").exists(), "nothing is begun");
+    }
 }

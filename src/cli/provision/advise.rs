@@ -15,7 +15,7 @@ pub struct ProvisionAdviseArgs {
     /// The running job whose successor, one like it, is to be submitted: `4711`, or the element `4711_3` of an array
     #[arg(long, value_name = "JOBID")]
     pub after: String,
-    /// A model that `provision train` has learned on the features of a moment, by which it is decided [default: forecasts]
+    /// A model that `provision train` has learned on the features of a moment, or a sweep of such models, of which the best decides [default: forecasts]
     #[arg(long, value_name = "MODEL")]
     pub model: Option<PathBuf>,
     /// What `squeue --all --states=all --json` has printed, or `-` for standard input; then no program of Slurm's is asked

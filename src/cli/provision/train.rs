@@ -27,7 +27,7 @@ pub struct ProvisionTrainArgs {
     /// What is learned
     #[arg(long, value_enum)]
     pub target: Option<WaitModelTarget>,
-    /// The model that `policy_gradient` stands on
+    /// The model that `policy_gradient` stands on, or a sweep of such models, of which the best counts
     #[arg(long, value_name = "MODEL")]
     pub base: Option<PathBuf>,
     /// An hour without a running job costs as much as so many hours with two; a model of waits has an answer for each, others learn for the first

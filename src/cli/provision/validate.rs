@@ -14,7 +14,7 @@ pub struct ProvisionValidateArgs {
     /// The directory to write: summary.json, and a reward.log for each policy
     #[arg(short, long, value_name = "OUT")]
     pub out: PathBuf,
-    /// A model that `provision train` wrote, whose policies are compared, too; may be given several times
+    /// A model that `provision train` wrote, or a sweep of such models, of which the best counts: its policies are compared, too; may be given several times
     #[arg(long, value_name = "MODEL")]
     pub model: Vec<PathBuf>,
     /// Which cluster is simulated, and which windows.

@@ -8,6 +8,7 @@ use super::live_sources::{
 };
 use super::shared_flags::decision_config;
 use crate::cli::ProvisionAdviseArgs;
+use crate::cmd::best_wait_model::open_wait_model;
 use crate::cmd::logs::user_salt;
 use crate::cmd::text;
 use crate::error::hinted;
@@ -16,7 +17,6 @@ use crate::provision::live::{
     AskedModel, ListedJob, NodeListing, QueueListing, SubmissionAdvice, advise_submission,
     ask_planned_start, ask_queue,
 };
-use crate::provision::wait_model::WaitModel;
 
 /// The version of the JSON document.
 const SCHEMA_VERSION: u32 = 1;
@@ -49,7 +49,7 @@ pub(super) fn run(args: &ProvisionAdviseArgs) -> Result<u8> {
     );
     let settings = advice_settings(&config, &past.zone, STEP_S)?;
     let job = find_job(&listing, &args.after)?;
-    let model = args.model.as_deref().map(WaitModel::open).transpose()?;
+    let model = args.model.as_deref().map(open_wait_model).transpose()?;
     let model = model.as_ref().map(|model| AskedModel {
         model,
         wall_s: past.zone.wall_s(moment_s),

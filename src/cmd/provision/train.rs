@@ -9,6 +9,7 @@ use anyhow::{Error, Result};
 use indicatif::ProgressBar;
 
 use crate::cli::ProvisionTrainArgs;
+use crate::cmd::best_wait_model::open_wait_model;
 use crate::cmd::flags::{flag, flags};
 use crate::cmd::signals::stop_signal;
 use crate::cmd::text;
@@ -18,7 +19,7 @@ use crate::output;
 use crate::pipelines::FitStopped;
 use crate::provision::samples::WaitSamples;
 use crate::provision::wait_model::{
-    LearningUpdate, WaitModel, WaitModelSettings, WaitTrainingTask, train_wait_model,
+    LearningUpdate, WaitModelSettings, WaitTrainingTask, train_wait_model,
 };
 use crate::training::TrainingStopped;
 
@@ -31,7 +32,7 @@ pub(super) fn run(args: &ProvisionTrainArgs) -> Result<u8> {
     let config = training_config(args)?;
     let device = args.device.open()?;
     let samples = WaitSamples::open(&args.samples)?;
-    let base = args.base.as_deref().map(WaitModel::open).transpose()?;
+    let base = args.base.as_deref().map(open_wait_model).transpose()?;
     let settings = WaitModelSettings::from_config(&config)?;
 
     let bar = output::fraction_bar();

@@ -8,6 +8,7 @@ use super::shared_flags::windows_config;
 use super::slurm_keys::{slurm_replay, window_plan};
 use super::window_progress::with_window_progress;
 use crate::cli::ProvisionValidateArgs;
+use crate::cmd::best_wait_model::open_wait_model;
 use crate::cmd::flags::flag;
 use crate::cmd::text;
 use crate::config::Config;
@@ -32,7 +33,7 @@ pub(super) fn run(args: &ProvisionValidateArgs) -> Result<u8> {
     let trace = JobTrace::open(&args.trace)?;
     let mut models = Vec::with_capacity(args.model.len());
     for dir in &args.model {
-        models.push(Arc::new(WaitModel::open(dir)?));
+        models.push(Arc::new(open_wait_model(dir)?));
     }
     let model_keys: Vec<&str> = models
         .iter()

@@ -20,6 +20,7 @@ use anyhow::{Context as _, Result, ensure};
 
 use self::sweep_page::sweep_page;
 use self::tracker_lines::{TrackedStatus, add_trackers};
+use super::best_wait_model::best_row_of_waits;
 use super::preparation::{begin_sweep, make_tensors};
 use super::report_page::leave_page_of_job;
 use super::signals::stop_signal;
@@ -311,15 +312,6 @@ fn show_best(args: &SweepShowArgs, dir: &Path) -> Result<u8> {
     Ok(EXIT_DONE)
 }
 
-/// The best trial over samples of waits.
-fn best_row_of_waits(sweep: &SweepFolder) -> Result<TrialRow> {
-    let mut outcomes = TrialOutcomes::read(sweep)?;
-    let best = sweep::best_outcome(&sweep.config.wandb.sweep.metric, &outcomes);
-    let best = best.with_context(|| choices::no_best(sweep))?;
-    let row = outcomes.row_of(best.trial)?;
-    row.context("the best trial has a row")
-}
-
 fn show_best_of_waits(sweep: &SweepFolder, as_json: bool) -> Result<u8> {
     let row = best_row_of_waits(sweep)?;
     if as_json {
@@ -331,10 +323,9 @@ fn show_best_of_waits(sweep: &SweepFolder, as_json: bool) -> Result<u8> {
     if let Some(waits) = &row.waits {
         output::print(&text::wait_model::held_back(&waits.held_back))?;
     }
-    let dir = sweep::trial_dir(&sweep.dir, row.trial);
     output::print(&format!(
         "\nlater windows judge it: poolcast provision validate TRACE --model {}\n",
-        escape::path(&dir)
+        escape::path(&sweep.dir)
     ))?;
     Ok(EXIT_DONE)
 }
@@ -374,7 +365,7 @@ fn evaluate_sweep(args: &SweepEvaluateArgs) -> Result<u8> {
         sweep.config.trial_source() != TrialSource::WaitSamples,
         hinted(
             "models of waits are judged on windows of a trace that come later",
-            "`poolcast sweep best DIR` shows the best trial; `poolcast provision validate TRACE --model TRIAL` judges it"
+            "`poolcast sweep best DIR` shows the best trial; `poolcast provision validate TRACE --model DIR` judges it"
         )
     );
 

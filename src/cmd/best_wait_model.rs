@@ -1,0 +1,39 @@
+//! A directory that a user names → the model of waits in it: of `provision train`, or of the best
+//! trial of a sweep.
+
+use std::path::Path;
+
+use anyhow::{Context as _, Result, ensure};
+
+use super::choices;
+use crate::config::TrialSource;
+use crate::error::hinted;
+use crate::manifest;
+use crate::provision::wait_model::WaitModel;
+use crate::sweep::{self, SWEEP, SweepFolder, TrialOutcomes, TrialRow};
+
+/// The best trial of `sweep`, which is over samples of waits.
+pub(super) fn best_row_of_waits(sweep: &SweepFolder) -> Result<TrialRow> {
+    let mut outcomes = TrialOutcomes::read(sweep)?;
+    let best = sweep::best_outcome(&sweep.config.wandb.sweep.metric, &outcomes);
+    let best = best.with_context(|| choices::no_best(sweep))?;
+    let row = outcomes.row_of(best.trial)?;
+    row.context("the best trial has a row")
+}
+
+/// Opens the model in `dir`, or that of the best trial of the sweep in `dir`.
+pub(super) fn open_wait_model(dir: &Path) -> Result<WaitModel> {
+    if manifest::format_name(dir)?.as_deref() != Some(SWEEP.name) {
+        return WaitModel::open(dir);
+    }
+
+    let sweep = SweepFolder::open(dir)?;
+    ensure!(
+        sweep.config.trial_source() == TrialSource::WaitSamples,
+        hinted(
+            format!("the sweep in `{}` has no models of waits", dir.display()),
+            "name a sweep with `provision.samples`, or what `poolcast provision train` has written"
+        )
+    );
+    WaitModel::open(&sweep::trial_dir(dir, best_row_of_waits(&sweep)?.trial))
+}
