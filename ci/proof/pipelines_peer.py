@@ -149,7 +149,7 @@ def forest_quantiles(forest, x, y, x_new, quantile):
 
 
 def compare_numbers(directory, number, case):
-    """A line of the table, and whether our loss is much larger."""
+    """A line of the table, whether our loss is much larger, and the processor seconds of both."""
     quantile = None if case["loss"] == "squared" else case["loss"]["pinball"]["quantile"]
     (x, y), (x_test, y_test) = (read_numbers(directory / f"{case['table']}-{side}.csv") for side in ("train", "test"))
     x, y = x[: case["rows"]], y[: case["rows"]]
@@ -165,7 +165,7 @@ def compare_numbers(directory, number, case):
         return (error**2).mean() if quantile is None else np.maximum(quantile * error, (quantile - 1) * error).mean()
 
     line = f"{'loss':>8} {loss(ours['predictions']):8.4f} / {loss(theirs):8.4f} {'':6} {ours['cpu_s']:6.2f} / {theirs_s:6.2f}"
-    return line, loss(ours["predictions"]) > (1 + LOSS_APART) * loss(theirs)
+    return line, loss(ours["predictions"]) > (1 + LOSS_APART) * loss(theirs), (ours["cpu_s"], theirs_s)
 
 
 def scores(y, p):
@@ -186,7 +186,7 @@ def read(path):
 
 
 def compare_classes(directory, number, case):
-    """A line of the table, and whether the AUC or a coefficient is too far off."""
+    """A line of the table, whether the AUC or a coefficient is too far off, and the processor seconds of both."""
     x, y = (part[: case["rows"]] for part in read(directory / f"{case['table']}-train.csv"))
     x_test, y_test = read(directory / f"{case['table']}-test.csv")
     begun = time.process_time()
@@ -203,7 +203,7 @@ def compare_classes(directory, number, case):
         apart = abs(weights - fitted[-1].coef_).max()
         line += f"  coefficients {apart:.1e} apart, {(weights != 0).sum()} / {(fitted[-1].coef_ != 0).sum()} not 0"
         wrong |= apart > COEFFICIENT_APART
-    return line, wrong
+    return line, wrong, (ours["cpu_s"], theirs_s)
 
 
 def note(what, ours_s, theirs_s):
@@ -217,11 +217,11 @@ def compare(directory):
     print(f"{'':43} {'AUC':>15} {'Brier':>15} {'CPU s':>15}")
     for number, case in enumerate(json.loads((directory / "cases.json").read_text())):
         compared = compare_numbers if case["loss"] else compare_classes
-        line, wrong = compared(directory, number, case)
+        line, wrong, seconds = compared(directory, number, case)
         failed += wrong
-        note(f"{case['table']} classes, {case['pipeline']}, case {number}", ours["cpu_s"], theirs_s)
         parameters = ", ".join(str(value) for value in case["parameters"].values())
         print(f"{case['table']:8}{case['pipeline']:6}{parameters:31} {line}{'  FAILED' if wrong else ''}", flush=True)
+        note(", ".join(filter(None, (case["table"], case["pipeline"], parameters))), *seconds)
     sys.exit(f"{failed} cases differ" if failed else 0)
 
 
