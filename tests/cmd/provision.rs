@@ -449,6 +449,11 @@ fn what_cannot_be_validated_says_so() {
 
     hint: give a later `--start-time`
     ");
+    insta::assert_snapshot!(refusal("--start-time 2023-03-02 --end-time 2023-03-01"), @"
+    error: the first window begins at 2023-03-02T00:00, and that is not before `--end-time`
+
+    hint: give a later `--end-time`, or an earlier `--start-time`
+    ");
     insta::assert_snapshot!(refusal("--end-time later"), @"
     error: `--end-time later` is no date
 

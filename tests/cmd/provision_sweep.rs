@@ -83,6 +83,27 @@ fn a_sweep_finds_the_best_model_of_waits() {
     );
     let listed = place.json("sweep list sweep --json");
     assert_eq!(listed["trials"][0]["trial"], best["trial"]);
+    let table = place.stdout("sweep list sweep");
+    let head: Vec<&str> = table
+        .lines()
+        .next()
+        .map_or(Vec::new(), |head| head.split("  ").map(str::trim).collect());
+    assert_eq!(
+        head.into_iter()
+            .filter(|name| !name.is_empty())
+            .collect::<Vec<_>>(),
+        [
+            "rank",
+            "trial",
+            "state",
+            "s",
+            "held_back_pinball",
+            "held back cost",
+            "pipeline",
+            "with"
+        ],
+        "no column is empty, and none is there twice"
+    );
     assert_eq!(place.json("sweep status sweep --json")["done"], 4);
     let page = place.json("report sweep --json");
     assert!(

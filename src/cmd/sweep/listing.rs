@@ -17,6 +17,9 @@ use crate::{escape, output};
 /// The version of the JSON document.
 const SCHEMA_VERSION: u32 = 1;
 
+/// What stands in a cell of the table for what a trial does not have.
+const MISSING: &str = "-";
+
 /// A trial of the list.
 #[derive(Serialize)]
 struct ListedTrial {
@@ -134,7 +137,7 @@ impl ListedTrial {
     }
 
     fn cells(&self, scores: &ListedScores) -> Vec<String> {
-        let or_dash = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
+        let or_dash = |text: Option<String>| text.unwrap_or_else(|| MISSING.to_owned());
         let number =
             |name: &str| or_dash(self.metrics.get(name).map(|value| format!("{value:.4}")));
         let epochs = self
@@ -142,20 +145,21 @@ impl ListedTrial {
             .map(|epochs| format!("{epochs}/{}", self.budget));
         let error = self.error.as_ref().map(|error| error.replace('\n', " "));
 
-        vec![
+        let mut cells = vec![
             or_dash(self.rank.map(|rank| rank.to_string())),
             self.trial.to_string(),
             self.state.clone(),
             or_dash(self.seconds.map(|seconds| format!("{seconds:.1}"))),
             or_dash(epochs),
             or_dash(self.value.map(|value| format!("{value:.4}"))),
-            number(scores.shown[0]),
-            number(scores.shown[1]),
-            number("loss"),
+        ];
+        cells.extend(scores.shown.iter().map(|name| number(name)));
+        cells.extend([
             or_dash(self.split.clone()),
             or_dash(self.pipeline.clone()),
             error.unwrap_or_else(|| self.parameters_text()),
-        ]
+        ]);
+        cells
     }
 
     /// The hyper-parameters as `name=value`, blanks between them.
@@ -198,8 +202,8 @@ impl ListedTrial {
 
 /// The names of the scores that the trials of a sweep have.
 struct ListedScores {
-    /// Those that the table has beside the loss.
-    shown: [&'static str; 2],
+    /// Those that the table has beside what the sweep chooses by.
+    shown: Vec<&'static str>,
     /// All of them.
     all: Vec<&'static str>,
 }
@@ -208,16 +212,18 @@ impl ListedScores {
     fn of(config: &Config) -> ListedScores {
         const OF_WAITS: [&str; 2] = ["held_back_pinball", "held_back_cost"];
         if config.trial_source() == TrialSource::WaitSamples {
+            let chosen_by = config.wandb.sweep.metric.name.to_string();
+            let others = OF_WAITS.into_iter().filter(|name| *name != chosen_by);
             return ListedScores {
-                shown: OF_WAITS,
+                shown: others.collect(),
                 all: OF_WAITS.into(),
             };
         }
         let task = config.data.task;
         ListedScores {
             shown: match task {
-                PredictionTask::Classification => ["roc_auc", "f_measure"],
-                PredictionTask::Regression => ["mae", "r2"],
+                PredictionTask::Classification => vec!["roc_auc", "f_measure", "loss"],
+                PredictionTask::Regression => vec!["mae", "r2", "loss"],
             },
             all: [TargetScores::names(task), &["loss"]].concat(),
         }
@@ -236,6 +242,20 @@ enum TrialListing {
     Csv {
         scores: ListedScores,
     },
+}
+
+/// Leaves out the columns of which no trial has anything.
+fn leave_out_missing(rows: &mut [Vec<String>]) {
+    let [head, listed @ ..] = &*rows else {
+        return;
+    };
+    let is_shown: Vec<bool> = (0..head.len())
+        .map(|column| listed.is_empty() || listed.iter().any(|row| row[column] != MISSING))
+        .collect();
+    for row in rows {
+        let mut column = is_shown.iter();
+        row.retain(|_| column.next() == Some(&true));
+    }
 }
 
 /// Fills the cells of the last column up to one width. A table aligns its columns to the right, as
@@ -275,24 +295,14 @@ impl TrialListing {
             return Ok(TrialListing::Csv { scores });
         }
 
-        let [first, second] = scores.shown;
-        let by = sweep.config.wandb.sweep.metric.name.to_string();
-        let head = [
-            "rank",
-            "trial",
-            "state",
-            "s",
-            "epochs",
-            &by,
-            &Scores::title(first),
-            &Scores::title(second),
-            "loss",
-            "split",
-            "pipeline",
-            "with",
-        ];
+        let mut head = ["rank", "trial", "state", "s", "epochs"]
+            .map(str::to_owned)
+            .to_vec();
+        head.push(sweep.config.wandb.sweep.metric.name.to_string());
+        head.extend(scores.shown.iter().map(|name| Scores::title(name)));
+        head.extend(["split", "pipeline", "with"].map(str::to_owned));
         Ok(TrialListing::Table {
-            rows: vec![head.map(str::to_owned).to_vec()],
+            rows: vec![head],
             scores,
         })
     }
@@ -318,6 +328,7 @@ impl TrialListing {
     fn end(self, ready: usize) -> Result<()> {
         match self {
             TrialListing::Table { mut rows, .. } => {
+                leave_out_missing(&mut rows);
                 align_parameters(&mut rows);
                 output::print(&output::aligned_table(&rows))?;
                 if ready > 0 {
