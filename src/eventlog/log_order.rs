@@ -5,6 +5,9 @@ use std::sync::{Condvar, Mutex, MutexGuard};
 
 use anyhow::Result;
 
+/// Why the locks of threads that read one log are never poisoned.
+pub(super) const NO_PANIC: &str = "no thread panics with the lock";
+
 /// Takes numbered items from many threads, and has them taken in the order of their numbers, by one
 /// thread at a time: whichever hands in the next one.
 pub(super) struct LogOrder<T> {
@@ -105,9 +108,6 @@ impl<T> Drop for StopOnPanic<'_, T> {
         }
     }
 }
-
-/// Why the lock is never poisoned.
-const NO_PANIC: &str = "no thread panics with the lock";
 
 #[cfg(test)]
 mod tests {

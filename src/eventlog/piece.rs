@@ -12,6 +12,7 @@ use super::event_number::{AD_INFORMATION, GENERIC, HELD, SUBMIT};
 use super::global_header::{GlobalHeader, overwritten_event, parse_global_header};
 use super::job_ad::{AdKey, JobAd, parse_ad, parse_ad_key, parse_ad_stamp};
 use super::log::HoldText;
+use super::log_order::NO_PANIC;
 use super::reason::{ReasonTemplates, reason_template, template_hash};
 use super::reason_identity::read_hold_reason;
 use super::recent_keys::RecentKeys;
@@ -103,9 +104,6 @@ impl EarlierPieces {
         std::mem::take(&mut *self.reasons.write().expect(NO_PANIC))
     }
 }
-
-/// Why locks are never poisoned.
-const NO_PANIC: &str = "no thread panics with the lock";
 
 /// Records that say more than an event does. They are read after all events, so that the loop over
 /// all records stays small.

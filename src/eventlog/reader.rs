@@ -13,7 +13,7 @@ use super::assembly::LogAssembly;
 use super::blocks::{BLOCK_SIZES, BlockReader, BlockSizes, LogBlock, ReadBlock, RecordBlock};
 use super::event::JobEvent;
 use super::log::{EventSink, LogSummary, ReadOptions, ResumePoint};
-use super::log_order::LogOrder;
+use super::log_order::{LogOrder, NO_PANIC};
 use super::piece::{EarlierPieces, ParsedPiece};
 use super::record_cuts::begins_record;
 use super::source::{LogSource, is_read_once, open};
@@ -96,9 +96,6 @@ pub fn scan(text: &[u8]) -> usize {
 /// How many blocks may be parsed ahead of the one that is added next: most of what is parsed while
 /// rows are sorted. More bring little, and take memory.
 const MOST_BLOCKS_AHEAD: usize = 64;
-
-/// Why locks are never poisoned.
-const NO_PANIC: &str = "no thread panics with the lock";
 
 /// Memory that was used. Fresh memory costs more than parsing into it, so that of one block serves
 /// a later one.
