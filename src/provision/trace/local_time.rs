@@ -52,6 +52,12 @@ impl TraceZone {
         moment_s + i64::from(self.zone.to_offset(moment).seconds())
     }
 
+    /// What a clock on the wall showed at `moment_s`, to the minute, as `--start-time` is written.
+    pub fn wall_minute(&self, moment_s: i64) -> String {
+        let wall = jiff::Timestamp::from_second(self.wall_s(moment_s)).unwrap_or_default();
+        wall.strftime("%Y-%m-%dT%H:%M").to_string()
+    }
+
     /// When a clock on the wall shows `wall_s`, taken as if it were universal time: the first time
     /// in the hour that comes twice.
     pub fn moment_of_wall_s(&self, wall_s: i64) -> i64 {

@@ -63,7 +63,6 @@ pub(super) fn check_models(
         );
         check_features(model)?;
         let earliest_s = description.learned_until_s.saturating_add(plan.workload_s);
-        let wall = jiff::Timestamp::from_second(zone.wall_s(earliest_s + 59)).unwrap_or_default();
         ensure!(
             first_s >= earliest_s,
             hinted(
@@ -72,7 +71,7 @@ pub(super) fn check_models(
                 ),
                 format!(
                     "give `--start-time {}` or later, or learn from earlier samples",
-                    wall.strftime("%Y-%m-%dT%H:%M")
+                    zone.wall_minute(earliest_s + 59)
                 )
             )
         );

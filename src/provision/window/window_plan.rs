@@ -76,17 +76,18 @@ impl WindowPlan {
         );
 
         let until_s = self.until_s.unwrap_or(i64::MAX);
-        let from_wall_s = trace.zone.wall_s(from_s);
         ensure!(
             from_s < until_s,
             hinted(
                 format!(
                     "the first window begins at {}, and that is not before `--end-time`",
-                    wall_minute(from_wall_s)
+                    trace.zone.wall_minute(from_s)
                 ),
                 "give a later `--end-time`, or an earlier `--start-time`"
             )
         );
+
+        let from_wall_s = trace.zone.wall_s(from_s);
         let mut begins_s = Vec::new();
         for number in 0.. {
             let wall_s = from_wall_s + number * self.interval_h * 3600;
@@ -123,9 +124,4 @@ impl WindowPlan {
         );
         Ok(())
     }
-}
-/// What a clock on the wall shows, as `--start-time` is written.
-fn wall_minute(wall_s: i64) -> String {
-    let wall = jiff::Timestamp::from_second(wall_s).unwrap_or_default();
-    wall.strftime("%Y-%m-%dT%H:%M").to_string()
 }
