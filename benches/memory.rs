@@ -8,7 +8,7 @@
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
-use poolcast::output;
+use poolcast_base::output;
 
 /// More than the near caches of a core hold.
 const BYTES: usize = 64 << 20;

@@ -10,10 +10,10 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result};
-use poolcast::eventlog::{self, ReadOptions};
-use poolcast::events::{EventStore, EventStoreBuilder};
-use poolcast::files::StagedDirectory;
-use poolcast::output;
+use htcondor_eventlog::{self as eventlog, ReadOptions};
+use poolcast_holds::events::{EventStore, EventStoreBuilder};
+use poolcast_base::files::StagedDirectory;
+use poolcast_base::output;
 use processor::processor_s;
 
 #[global_allocator]

@@ -12,9 +12,9 @@ mod processor;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result};
-use poolcast::manifest::{read_json, write_json};
-use poolcast::pipelines::{HyperParameters, LearnedRows, fit_pipeline};
-use poolcast::tables::{FeatureTable, NumberLoss, RowClasses, RowNumbers, RowTargets};
+use poolcast_base::manifest::{read_json, write_json};
+use poolcast_pipelines::{HyperParameters, LearnedRows, fit_pipeline};
+use poolcast_tables::{FeatureTable, NumberLoss, RowClasses, RowNumbers, RowTargets};
 use processor::processor_s;
 use serde::{Deserialize, Serialize};
 

@@ -12,10 +12,10 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use anyhow::{Context as _, Result};
-use poolcast::config::{Config, ContextChoice};
-use poolcast::events::EventStore;
-use poolcast::output;
-use poolcast::tensors::{TensorSettings, build};
+use poolcast_config::{Config, ContextChoice};
+use poolcast_holds::events::EventStore;
+use poolcast_base::output;
+use poolcast_holds::tensors::{TensorSettings, build};
 use processor::processor_s;
 
 #[global_allocator]

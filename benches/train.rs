@@ -10,9 +10,9 @@ mod processor;
 use std::path::Path;
 
 use anyhow::{Context as _, Result, bail};
-use poolcast::models::{Gradient, Model, ModelShape, SampleBatch, Targets, find_architecture};
-use poolcast::training::{Adam, AdamSettings};
-use poolcast::{files, output, seed};
+use poolcast_models::{Gradient, Model, ModelShape, SampleBatch, Targets, find_architecture};
+use poolcast_holds::training::{Adam, AdamSettings};
+use poolcast_base::{files, output, seed};
 use processor::processor_s;
 use rand::Rng as _;
 

@@ -7,7 +7,8 @@ use anyhow::{Context as _, Result};
 use clap::Parser as _;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use poolcast::cli::Cli;
-use poolcast::{cmd, error, escape, output, pager};
+use poolcast_base::{error, escape, output, pager};
+use poolcast::cmd;
 use tracing_subscriber::EnvFilter;
 
 #[global_allocator]
@@ -66,7 +67,7 @@ fn filter_of_environment() -> Result<EnvFilter> {
     let text = std::env::var("POOLCAST_LOG").unwrap_or_else(|_| "warn".to_owned());
     EnvFilter::try_new(&text).context(error::hinted(
         format!("cannot use POOLCAST_LOG=`{text}`"),
-        "it takes error, warn, info or debug, also for a part: POOLCAST_LOG=warn,poolcast::sweep=debug",
+        "it takes error, warn, info or debug, also for a part: POOLCAST_LOG=warn,poolcast_sweep=debug",
     ))
 }
 

@@ -3,10 +3,10 @@
 use std::path::PathBuf;
 
 use anyhow::{Context as _, Result};
-use poolcast::models::{
+use poolcast_models::{
     Architecture, Device, Gradient, Model, ModelShape, SampleBatch, Targets, find_architecture,
 };
-use poolcast::training::{Adam, AdamSettings};
+use poolcast_holds::training::{Adam, AdamSettings};
 use safetensors::SafeTensors;
 use safetensors::tensor::Metadata;
 

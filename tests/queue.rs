@@ -12,7 +12,7 @@ use std::process::{Child, Command, ExitCode, Stdio};
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-use poolcast::queue::{
+use poolcast_queue::{
     AttemptOutcome, ChunkEntry, ItemStateCounts, MAX_CHUNK_TRIALS, ManagerOutcome, Queue,
     QueueSettings, TrialChunk, WorkItem, run_manager, run_worker,
 };
@@ -75,7 +75,7 @@ fn main() -> ExitCode {
 }
 
 fn say(text: &str) {
-    poolcast::output::print(&format!("{text}\n")).expect("stdout is open");
+    poolcast_base::output::print(&format!("{text}\n")).expect("stdout is open");
 }
 
 fn worker(dir: &Path, sleep_us: usize) {

@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use poolcast::config::Config;
-use poolcast::tables::JoinedTable;
+use poolcast_config::Config;
+use poolcast_tables::JoinedTable;
 use serde_json::{Value, json};
 
 /// The samples of `config/table.yaml` with the files of this kind.
@@ -75,7 +75,7 @@ fn a_broken_parquet_file_is_an_error() {
     let broken = dir.path().join("broken.parquet");
     let read = |bytes: &[u8]| {
         fs_err::write(&broken, bytes).expect("written");
-        poolcast::tables::MetadataTable::read(&broken, "run")
+        poolcast_tables::MetadataTable::read(&broken, "run")
     };
     assert!(read(&whole).is_ok());
     for len in [4, 5, 12, 100, whole.len() / 2, whole.len() - 1] {

@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::shards::ShardArgs;
-use crate::config::EngineChoice;
-use crate::models::DeviceName;
-use crate::tensors::SplitSide;
+use poolcast_config::EngineChoice;
+use poolcast_models::DeviceName;
+use poolcast_holds::tensors::SplitSide;
 
 /// Arguments of `evaluate`.
 #[derive(Debug, Args)]

@@ -3,7 +3,7 @@
 use clap::{Arg, ArgMatches, Args, Command, Error, FromArgMatches, value_parser};
 use serde_json::{Value, json};
 
-use crate::config::{HyperParameter, NetworkParameters, ParameterRange, TrialParameters as _};
+use poolcast_config::{HyperParameter, NetworkParameters, ParameterRange, TrialParameters as _};
 
 /// The hyper-parameters that were given, by name.
 #[derive(Debug, Default)]

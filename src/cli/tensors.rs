@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::shards::ShardArgs;
-use crate::config::{
+use poolcast_config::{
     ContextChoice, HoldCycles, LabelKind, SplitMethod, StateEvent, Vocabulary, WindowPlace,
 };
 

@@ -7,8 +7,8 @@ use clap::builder::{PossibleValue, PossibleValuesParser};
 
 use super::network_flags::NetworkFlags;
 use super::shards::ShardArgs;
-use crate::config::EngineChoice;
-use crate::models::{ARCHITECTURES, Architecture, DeviceName};
+use poolcast_config::EngineChoice;
+use poolcast_models::{ARCHITECTURES, Architecture, DeviceName};
 
 /// Arguments of `train`.
 #[derive(Debug, Args)]

@@ -6,12 +6,14 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, ensure};
 
-use crate::advice::{JobQueue, JobSelection, QUEUE_ATTRIBUTES};
+use poolcast_holds::advice::{JobQueue, JobSelection, QUEUE_ATTRIBUTES};
 use crate::cli::AdviseArgs;
-use crate::config::Config;
-use crate::error::hinted;
-use crate::training::RunModels;
-use crate::{condor, files, manifest, sweep};
+use poolcast_config::Config;
+use poolcast_base::error::hinted;
+use poolcast_holds::training::RunModels;
+use poolcast_base::{files, manifest};
+use poolcast_sweep::condor;
+use poolcast_sweep as sweep;
 
 /// The largest queue that is read.
 const MOST_QUEUE_BYTES: u64 = 1 << 30;

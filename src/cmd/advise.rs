@@ -10,11 +10,11 @@ use super::logs::read_store;
 use super::text::advice::{AdviceView, action_word, long_text, shell_word};
 use super::text::{advice_jobs, advice_page, answer_check};
 use super::{node_advice, text};
-use crate::advice::{self, JobAdvice, JobSelection, answer_rank, cause_name};
+use poolcast_holds::advice::{self, JobAdvice, JobSelection, answer_rank, cause_name};
 use crate::cli::{AdviceFilterArgs, AdviseArgs, JobOrder};
-use crate::error::{EXIT_DONE, hinted};
-use crate::output::{self, PageLine};
-use crate::pager;
+use poolcast_base::error::{EXIT_DONE, hinted};
+use poolcast_base::output::{self, PageLine};
+use poolcast_base::pager;
 
 /// Reads the logs, judges the held jobs, prints the advice; for one job the exit code says what it
 /// is.

@@ -7,11 +7,11 @@ use anyhow::Result;
 use super::advice_sources::AdviceSources;
 use super::logs::read_store;
 use super::trained_run;
-use crate::advice::{
+use poolcast_holds::advice::{
     self, AdviceBasis, AnswerTally, JobAdvice, JobQueue, JobSelection, LogWords, QueueAgreement,
 };
-use crate::events::EventStore;
-use crate::output;
+use poolcast_holds::events::EventStore;
+use poolcast_base::output;
 
 /// How `advise` asks.
 #[derive(Debug, Default)]

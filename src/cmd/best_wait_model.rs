@@ -6,11 +6,11 @@ use std::path::Path;
 use anyhow::{Context as _, Result, ensure};
 
 use super::choices;
-use crate::config::TrialSource;
-use crate::error::hinted;
-use crate::manifest;
-use crate::provision::wait_model::WaitModel;
-use crate::sweep::{self, SWEEP, SweepFolder, TrialOutcomes, TrialRow};
+use poolcast_config::TrialSource;
+use poolcast_base::error::hinted;
+use poolcast_base::manifest;
+use poolcast_provision::wait_model::WaitModel;
+use poolcast_sweep::{self as sweep, SWEEP, SweepFolder, TrialOutcomes, TrialRow};
 
 /// The best trial of `sweep`, which is over samples of waits.
 pub(super) fn best_row_of_waits(sweep: &SweepFolder) -> Result<TrialRow> {

@@ -9,16 +9,16 @@ use serde_json::json;
 use super::flags::{flag, flags};
 use super::text;
 use crate::cli::{SweepChoiceArgs, SweepInitArgs};
-use crate::config::{Config, TrialSource};
-use crate::error::{HintedError, hinted, too_early};
-use crate::escape;
-use crate::manifest;
-use crate::output;
-use crate::pipelines::ImportanceMeasure;
-use crate::sweep::{
-    self, SELECTION_FILE, ScoreEstimate, SplitChoice, SweepFolder, TrialOutcomes, TrialRow,
+use poolcast_config::{Config, TrialSource};
+use poolcast_base::error::{HintedError, hinted, too_early};
+use poolcast_base::escape;
+use poolcast_base::manifest;
+use poolcast_base::output;
+use poolcast_pipelines::ImportanceMeasure;
+use poolcast_sweep::{
+    self as sweep, SELECTION_FILE, ScoreEstimate, SplitChoice, SweepFolder, TrialOutcomes, TrialRow,
 };
-use crate::training::Scores;
+use poolcast_holds::training::Scores;
 
 /// The version of the JSON document with the best trials.
 pub(super) const BEST_SCHEMA_VERSION: u32 = 1;

@@ -3,10 +3,10 @@
 use anyhow::Result;
 
 use crate::cli::CollectArgs;
-use crate::error::EXIT_DONE;
-use crate::escape;
-use crate::eventlog::{self, LostEvents};
-use crate::output;
+use poolcast_base::error::EXIT_DONE;
+use poolcast_base::escape;
+use htcondor_eventlog::{self as eventlog, LostEvents};
+use poolcast_base::output;
 
 /// The version of the JSON document.
 const SCHEMA_VERSION: u32 = 1;

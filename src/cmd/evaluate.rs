@@ -6,12 +6,15 @@ use anyhow::{Context as _, Result};
 
 use super::{text, trained_run};
 use crate::cli::EvaluateArgs;
-use crate::config::{Config, WindowPlace};
-use crate::error::{EXIT_DONE, hinted};
-use crate::simulate::HoldTruth;
-use crate::tensors::{Dataset, SplitSide};
-use crate::training::TrainedModel;
-use crate::{condor, output, simulate, sweep};
+use poolcast_config::{Config, WindowPlace};
+use poolcast_base::error::{EXIT_DONE, hinted};
+use poolcast_simulate::HoldTruth;
+use poolcast_holds::tensors::{Dataset, SplitSide};
+use poolcast_holds::training::TrainedModel;
+use poolcast_sweep::condor;
+use poolcast_base::output;
+use poolcast_simulate as simulate;
+use poolcast_sweep as sweep;
 
 /// The version of the JSON document.
 const SCHEMA_VERSION: u32 = 1;

@@ -6,12 +6,12 @@ use std::path::PathBuf;
 use anyhow::Result;
 
 use super::progress::{StageBar, rotated_note};
-use crate::advice::LogWords;
-use crate::config::Config;
-use crate::eventlog::{self, EventBatch, ReadOptions};
-use crate::events::{EventStore, IngestStep, read_into_memory};
-use crate::output;
-use crate::salt::OwnerSalt;
+use poolcast_holds::advice::LogWords;
+use poolcast_config::Config;
+use htcondor_eventlog::{self as eventlog, EventBatch, ReadOptions};
+use poolcast_holds::events::{EventStore, IngestStep, read_into_memory};
+use poolcast_base::output;
+use poolcast_base::salt::OwnerSalt;
 
 /// The logs to read: those that were named, and rotated generations of them.
 pub(super) fn find_logs(named: &[PathBuf]) -> Result<Vec<PathBuf>> {

@@ -5,10 +5,10 @@ use clap::{Command, CommandFactory as _};
 use clap_mangen::Man;
 
 use crate::cli::{Cli, CompletionsArgs, ManArgs};
-use crate::error::EXIT_DONE;
-use crate::escape;
-use crate::files;
-use crate::output;
+use poolcast_base::error::EXIT_DONE;
+use poolcast_base::escape;
+use poolcast_base::files;
+use poolcast_base::output;
 
 /// Prints the script for the shell.
 pub(super) fn completions(args: &CompletionsArgs) -> Result<u8> {

@@ -6,10 +6,11 @@ use super::advice_sources::AdviceSources;
 use super::asked_advice::{AdviceQuestion, AskedAdvice};
 use super::text::advice::{AdviceView, long_text};
 use super::text::advice_page;
-use crate::advice::{JobAdvice, JobQueue, QUEUE_ATTRIBUTES, QueueAgreement, advice_text};
+use poolcast_holds::advice::{JobAdvice, JobQueue, QUEUE_ATTRIBUTES, QueueAgreement, advice_text};
 use crate::cli::AdviseArgs;
-use crate::condor::DagmanNode;
-use crate::{condor, error, escape, files, output};
+use poolcast_sweep::condor::DagmanNode;
+use poolcast_base::{error, escape, files, output};
+use poolcast_sweep::condor;
 
 /// Leaves the advice on the held jobs of the node `name` in a file here, in place of what was said
 /// before. What fails is said there, too: nothing of it is the node's fault.

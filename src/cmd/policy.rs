@@ -9,12 +9,12 @@ use super::advice_sources::find_logs_of_run;
 use super::logs::read_store;
 use super::text;
 use crate::cli::PolicyArgs;
-use crate::config::Config;
-use crate::error::EXIT_DONE;
-use crate::events::EventStore;
-use crate::output;
-use crate::pager;
-use crate::policy::{StudySettings, past_holds, required_share, study_releases};
+use poolcast_config::Config;
+use poolcast_base::error::EXIT_DONE;
+use poolcast_holds::events::EventStore;
+use poolcast_base::output;
+use poolcast_base::pager;
+use poolcast_holds::policy::{StudySettings, past_holds, required_share, study_releases};
 
 /// The events that `args` mean, and the configuration: where neither events nor logs are named, those
 /// of the configuration, or of the run of this directory.

@@ -9,15 +9,16 @@ use serde::Serialize;
 use super::choices;
 use super::logs::read_store;
 use crate::cli::PredictArgs;
-use crate::config::{Config, DataConfig};
-use crate::error::{EXIT_DONE, hinted};
-use crate::events::{EVENTS_FORMAT, EventStore};
-use crate::pipelines::FittedPipeline;
-use crate::sweep::{self, SWEEP, SplitChoice, SweepFolder};
-use crate::tables::{OutputCells, OutputTable, read_new_rows};
-use crate::tensors::{Dataset, TENSORS_FORMAT};
-use crate::training::{FIT, HoldPrediction, RunModels, predict_holds, predict_samples};
-use crate::{condor, manifest, output};
+use poolcast_config::{Config, DataConfig};
+use poolcast_base::error::{EXIT_DONE, hinted};
+use poolcast_holds::events::{EVENTS_FORMAT, EventStore};
+use poolcast_pipelines::FittedPipeline;
+use poolcast_sweep::{self as sweep, SWEEP, SplitChoice, SweepFolder};
+use poolcast_tables::{OutputCells, OutputTable, read_new_rows};
+use poolcast_holds::tensors::{Dataset, TENSORS_FORMAT};
+use poolcast_holds::training::{FIT, HoldPrediction, RunModels, predict_holds, predict_samples};
+use poolcast_base::{manifest, output};
+use poolcast_sweep::condor;
 
 /// What `--json` prints.
 #[derive(Serialize)]

@@ -5,9 +5,9 @@ use std::path::Path;
 use anyhow::Result;
 
 use super::progress::StageBar;
-use crate::config::Config;
-use crate::sweep::{self, PrepareListener, PrepareStep, SweepFolder};
-use crate::tensors::TensorSettings;
+use poolcast_config::Config;
+use poolcast_sweep::{self as sweep, PrepareListener, PrepareStep, SweepFolder};
+use poolcast_holds::tensors::TensorSettings;
 
 /// As [`sweep::begin_sweep`].
 pub(super) fn begin_sweep(config: &Config, place: &str, anew: bool) -> Result<SweepFolder> {

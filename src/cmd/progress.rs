@@ -5,10 +5,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use indicatif::ProgressBar;
 
-use crate::events::{IngestListener, IngestStep};
-use crate::output;
-use crate::sweep::{PrepareListener, PrepareStep};
-use crate::tensors::BuildProgress;
+use poolcast_holds::events::{IngestListener, IngestStep};
+use poolcast_base::output;
+use poolcast_sweep::{PrepareListener, PrepareStep};
+use poolcast_holds::tensors::BuildProgress;
 
 /// Tensors of a sweep that take less than this are made without a word.
 const BYTES_TO_TELL: u64 = 1_000_000_000;

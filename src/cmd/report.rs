@@ -8,9 +8,9 @@ use anyhow::Result;
 use super::report_page::{held_jobs, write_page};
 use super::signals::stop_signal;
 use crate::cli::ReportArgs;
-use crate::error::EXIT_DONE;
-use crate::report::{self, REPORT_FILE, ReportInputs};
-use crate::{escape, output};
+use poolcast_base::error::EXIT_DONE;
+use poolcast_report::{self as report, REPORT_FILE, ReportInputs};
+use poolcast_base::{escape, output};
 
 /// How often a page is written anew while trials run, in seconds.
 const REWRITE_S: u32 = 10;

@@ -5,12 +5,12 @@ use std::path::Path;
 use anyhow::Result;
 
 use super::{logs, trained_run};
-use crate::advice::{self, AdviceBasis};
-use crate::events::EventStore;
-use crate::report::{self, HeldJobs, REPORT_FILE, ReportInputs};
-use crate::sweep::{SweepFolder, TrialRow, events_dir};
-use crate::training::RunModels;
-use crate::{files, output};
+use poolcast_holds::advice::{self, AdviceBasis};
+use poolcast_holds::events::EventStore;
+use poolcast_report::{self as report, HeldJobs, REPORT_FILE, ReportInputs};
+use poolcast_sweep::{SweepFolder, TrialRow, events_dir};
+use poolcast_holds::training::RunModels;
+use poolcast_base::{files, output};
 
 /// The advice on the jobs that are held when the log ends; `None` where there is no model yet, and
 /// where the events of the log are not there.

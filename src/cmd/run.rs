@@ -15,20 +15,21 @@ use super::text::advice::{AdviceDocument, AdviceView, shell_word};
 use super::text::changes::RunChanges;
 use super::whole_sweep::{refit_best, run_to_end};
 use super::{choices, logs, text, trained_run};
-use crate::advice::{self, AdviceBasis, AnswerTally, JobAdvice};
+use poolcast_holds::advice::{self, AdviceBasis, AnswerTally, JobAdvice};
 use crate::cli::RunArgs;
-use crate::config::{Config, TrialSource};
-use crate::error::{EXIT_DONE, EXIT_RETRY, HintedError, hinted};
-use crate::events::{EventStore, StoreSummary};
-use crate::output::JsonDocument;
-use crate::report::{HeldJobs, REPORT_FILE, ReportInputs};
-use crate::sweep::{
-    self, BestModel, ScoreEstimate, SplitChoice, SweepFolder, TrialConfig, TrialModel,
+use poolcast_config::{Config, TrialSource};
+use poolcast_base::error::{EXIT_DONE, EXIT_RETRY, HintedError, hinted};
+use poolcast_holds::events::{EventStore, StoreSummary};
+use poolcast_base::output::JsonDocument;
+use poolcast_report::{HeldJobs, REPORT_FILE, ReportInputs};
+use poolcast_sweep::{
+    self as sweep, BestModel, ScoreEstimate, SplitChoice, SweepFolder, TrialConfig, TrialModel,
     TrialOutcomes, TrialRow, events_dir,
 };
-use crate::tensors::{Dataset, SplitSide, TensorSettings};
-use crate::training::{ModelEvaluation, RunModels, TrainedModel};
-use crate::{escape, eventlog, files, manifest, output};
+use poolcast_holds::tensors::{Dataset, SplitSide, TensorSettings};
+use poolcast_holds::training::{ModelEvaluation, RunModels, TrainedModel};
+use poolcast_base::{escape, files, manifest, output};
+use htcondor_eventlog as eventlog;
 
 /// What `report.json` says.
 #[derive(Serialize)]

@@ -8,7 +8,7 @@ use anyhow::{Context as _, Result};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::flag::{register, register_conditional_default};
 
-use crate::error::hinted;
+use poolcast_base::error::hinted;
 
 /// What SIGTERM and SIGINT set. A second SIGINT ends the program at once.
 pub(super) fn stop_signal() -> Result<Arc<AtomicBool>> {

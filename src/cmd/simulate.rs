@@ -3,9 +3,10 @@
 use anyhow::{Context as _, Result};
 
 use crate::cli::SimulateArgs;
-use crate::error::EXIT_DONE;
-use crate::simulate::{self, SimulationSettings, SimulationSummary};
-use crate::{advice, escape, output};
+use poolcast_base::error::EXIT_DONE;
+use poolcast_simulate::{self as simulate, SimulationSettings, SimulationSummary};
+use poolcast_base::{escape, output};
+use poolcast_holds::advice;
 
 /// The version of the JSON document.
 const SCHEMA_VERSION: u32 = 1;

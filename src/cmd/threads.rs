@@ -31,7 +31,7 @@ pub fn settle(asked: Option<u16>) -> Result<usize> {
         return Err(failure).context("cannot start this program anew with its number of threads");
     }
 
-    tracing::debug!("{}", crate::output::counted(threads, "thread"));
+    tracing::debug!("{}", poolcast_base::output::counted(threads, "thread"));
     Ok(threads)
 }
 

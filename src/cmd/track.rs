@@ -9,10 +9,10 @@ use serde_json::Value;
 
 use super::signals::stop_signal;
 use crate::cli::{ExportName, TrackArgs, TrackerName};
-use crate::config::Tracker;
-use crate::error::EXIT_DONE;
-use crate::output::{self, counted};
-use crate::tracking::{
+use poolcast_config::Tracker;
+use poolcast_base::error::EXIT_DONE;
+use poolcast_base::output::{self, counted};
+use poolcast_tracking::{
     ExportFormat, SendTime, SentSummary, TrackedSource, export_runs, preview_to_mlflow,
     preview_to_wandb, send_runs,
 };
@@ -87,7 +87,7 @@ fn export(dir: &Path, name: ExportName, out: &Path) -> Result<u8> {
         ));
     }
 
-    let shown = crate::escape::path(out);
+    let shown = poolcast_base::escape::path(out);
     let next = match format {
         ExportFormat::Wandb => format!("wandb sync {shown}/offline-run-*"),
         ExportFormat::Tensorboard => format!("tensorboard --logdir {shown}"),
@@ -134,7 +134,7 @@ fn sent_line(sent: &SentSummary) -> String {
         "{} with {}{files} sent to {}: {} ended, {} running\n",
         counted(sent.runs, "run"),
         counted(sent.epochs, "epoch"),
-        crate::escape::value(&sent.to),
+        poolcast_base::escape::value(&sent.to),
         output::with_commas(sent.ended as u64),
         output::with_commas(sent.running as u64),
     )

@@ -4,9 +4,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use crate::config::{Config, Tracker};
-use crate::output;
-use crate::tracking::TrackingThread;
+use poolcast_config::{Config, Tracker};
+use poolcast_base::output;
+use poolcast_tracking::TrackingThread;
 
 /// Set in every job of HTCondor. Jobs need no key, and send nothing: what they leave is sent from
 /// where it comes together.

@@ -4,11 +4,12 @@ use std::path::Path;
 
 use anyhow::Result;
 
-use crate::advice::{ModelOrigin, ModelSkill};
-use crate::events::{EVENTS_FORMAT, StoreSummary};
-use crate::tensors::{Dataset, SplitSide};
-use crate::training::{ModelEvaluation, TrainedModel, evaluate_run, evaluation_path};
-use crate::{manifest, output, sweep};
+use poolcast_holds::advice::{ModelOrigin, ModelSkill};
+use poolcast_holds::events::{EVENTS_FORMAT, StoreSummary};
+use poolcast_holds::tensors::{Dataset, SplitSide};
+use poolcast_holds::training::{ModelEvaluation, TrainedModel, evaluate_run, evaluation_path};
+use poolcast_base::{manifest, output};
+use poolcast_sweep as sweep;
 
 /// Scores `model`, which is in `dir`, on one side and writes the scores beside it.
 pub(super) fn score(

@@ -13,14 +13,14 @@ use super::preparation::make_tensors;
 use super::signals::stop_signal;
 use super::text::trials::{tell_epoch, trial_line};
 use super::tracking::{begin_tracking, end_tracking};
-use crate::error::EXIT_RETRY;
-use crate::output;
-use crate::queue::{HandOut, ManagerOutcome, Queue};
-use crate::sweep::{
-    self, LocalWorkers, SweepFolder, TrialOutcome, TrialOutcomes, TrialRow, events_dir,
+use poolcast_base::error::EXIT_RETRY;
+use poolcast_base::output;
+use poolcast_queue::{HandOut, ManagerOutcome, Queue};
+use poolcast_sweep::{
+    self as sweep, LocalWorkers, SweepFolder, TrialOutcome, TrialOutcomes, TrialRow, events_dir,
 };
-use crate::tensors::TensorSettings;
-use crate::training::Epoch;
+use poolcast_holds::tensors::TensorSettings;
+use poolcast_holds::training::Epoch;
 
 /// Manages `sweep` and works on it in this process; whether all trials have ended.
 pub(super) fn run_to_end(

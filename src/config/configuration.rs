@@ -25,7 +25,7 @@ use super::secrets::{PREFIX, refuse_secrets_of_environment};
 use super::sweep::SweepConfig;
 use super::training::TrainingConfig;
 use super::yaml;
-use crate::error::hinted;
+use poolcast_base::error::hinted;
 
 /// What a search tries where no configuration says so: as on the bundled log.
 const QUICKSTART: &str = include_str!("../../config/quickstart.yaml");
@@ -298,7 +298,7 @@ impl Config {
     /// Reads the resolved configuration beside an artefact.
     pub fn read(dir: &Path) -> Result<Config> {
         let path = dir.join(FILE);
-        let text = crate::files::read_regular(&path, yaml::MOST_BYTES)?;
+        let text = poolcast_base::files::read_regular(&path, yaml::MOST_BYTES)?;
         let config = std::str::from_utf8(&text)
             .map_err(Into::into)
             .and_then(yaml::read);
@@ -307,7 +307,7 @@ impl Config {
 
     /// Writes the configuration beside an artefact.
     pub fn write(&self, dir: &Path) -> Result<()> {
-        crate::files::write_atomic(&dir.join(FILE), yaml::write(self)?.as_bytes())
+        poolcast_base::files::write_atomic(&dir.join(FILE), yaml::write(self)?.as_bytes())
     }
 
     fn check(&self) -> Result<()> {
@@ -446,7 +446,7 @@ mod tests {
         HyperParameter, NetworkParameters, SampleParameters, TrialParameters,
     };
     use super::*;
-    use crate::config::Tracker;
+    use crate::Tracker;
 
     fn load(text: &str) -> Result<Config> {
         let dir = tempfile::tempdir()?;
@@ -456,7 +456,7 @@ mod tests {
     }
 
     fn refusal(text: &str) -> String {
-        crate::error::render(&load(text).expect_err("must be refused"))
+        poolcast_base::error::render(&load(text).expect_err("must be refused"))
     }
 
     #[test]
@@ -596,7 +596,7 @@ mod tests {
                 .contains("batch_size")
         );
         let network = |text: &str| {
-            crate::error::render(
+            poolcast_base::error::render(
                 &load(&format!("training: {{parameters: {{{text}}}}}")).expect_err("refused"),
             )
         };

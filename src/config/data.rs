@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::nearest;
 use super::range::check_range;
-use crate::error::hinted;
+use poolcast_base::error::hinted;
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -237,7 +237,7 @@ mod tests {
                 .split("write `")
                 .nth(1)
                 .and_then(|rest| rest.strip_suffix('`'));
-            read(&crate::config::yaml::read(instead.expect("an alternative")).expect("YAML"))
+            read(&crate::yaml::read(instead.expect("an alternative")).expect("YAML"))
                 .expect("it is taken")
         })
     }

@@ -114,7 +114,7 @@ impl<'a> Keys<'a> {
         if chances.len() != values.len() || given.len() != values.len() {
             return Err(format!(
                 "`probabilities` needs a number of at least 0 for each of the {}",
-                crate::output::counted(values.len(), "value")
+                poolcast_base::output::counted(values.len(), "value")
             ));
         }
         let shares: Vec<f64> = chances

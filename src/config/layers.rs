@@ -9,7 +9,7 @@ use figment::value::{Dict, Value};
 use super::nearest::nearest;
 use super::secrets::{refused_secret, secret};
 use super::yaml;
-use crate::error::hinted;
+use poolcast_base::error::hinted;
 
 /// The text of a configuration, as far as one is read.
 pub(super) fn read_file(file: &Path) -> Result<String> {

@@ -5,7 +5,7 @@ use anyhow::{Result, ensure};
 use serde::{Deserialize, Serialize};
 
 use super::data::PredictionTask;
-use crate::error::hinted;
+use poolcast_base::error::hinted;
 
 /// A value that a training is watched by, or a trial chosen by.
 #[derive(Debug, Clone, Serialize, Deserialize)]

@@ -6,7 +6,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 
 use super::distribution::Distribution;
-use crate::error::hinted;
+use poolcast_base::error::hinted;
 
 /// A hyper-parameter of a search: a number or a word; or what a sweep draws it from.
 #[derive(Debug, Clone, PartialEq)]

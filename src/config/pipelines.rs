@@ -9,7 +9,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::range::check_range;
 use super::{Method, Parameter};
-use crate::error::hinted;
+use poolcast_base::error::hinted;
 
 /// The most that a sweep tries.
 pub const MOST_TRIALS: u64 = 1_000_000;

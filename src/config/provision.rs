@@ -10,7 +10,7 @@ use super::defaults::DEFAULT;
 use super::range::check_range;
 use super::wait_model::WaitModelConfig;
 use super::yaml;
-use crate::error::hinted;
+use poolcast_base::error::hinted;
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

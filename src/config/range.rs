@@ -2,7 +2,7 @@
 
 use anyhow::{Result, ensure};
 
-use crate::error::hinted;
+use poolcast_base::error::hinted;
 
 /// Refuses a number outside `range`; `name` is the key.
 pub(super) fn check_range(

@@ -4,7 +4,7 @@
 use anyhow::Result;
 use figment::value::Dict;
 
-use crate::error::{HintedError, hinted};
+use poolcast_base::error::{HintedError, hinted};
 
 /// The beginning of the names of environment variables that are keys.
 pub(super) const PREFIX: &str = "POOLCAST_";

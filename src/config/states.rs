@@ -7,7 +7,7 @@ use anyhow::{Result, ensure};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::error::hinted;
+use poolcast_base::error::hinted;
 
 /// An event that is a state of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

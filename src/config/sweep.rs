@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Metric;
 use super::range::check_range;
-use crate::error::hinted;
+use poolcast_base::error::hinted;
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -126,7 +126,7 @@ impl SweepConfig {
             hinted(
                 format!(
                     "`wandb.sweep.id` must be ENTITY/PROJECT/ID, got `{}`",
-                    crate::escape::value(id)
+                    poolcast_base::escape::value(id)
                 ),
                 "they stand in the address of the sweep's page, such as team/held-jobs/abcd1234"
             )

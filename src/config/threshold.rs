@@ -6,7 +6,7 @@ use serde::ser::SerializeMap as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::range::check_range;
-use crate::error::hinted;
+use poolcast_base::error::hinted;
 
 /// From which probability on success is predicted: a number, or what is best on the validation
 /// samples.

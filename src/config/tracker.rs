@@ -5,7 +5,7 @@ use std::fmt;
 use anyhow::{Result, ensure};
 
 use super::configuration::Config;
-use crate::error::hinted;
+use poolcast_base::error::hinted;
 
 /// An experiment tracker that runs are sent to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

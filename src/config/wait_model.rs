@@ -15,7 +15,7 @@ use super::nearest::nearest;
 use super::parameter::{Parameter, whole};
 use super::range::check_range;
 use super::yaml;
-use crate::error::hinted;
+use poolcast_base::error::hinted;
 
 /// What the hyper-parameters of a pipeline begin with among the parameters of a search.
 const PARAMETERS: &str = "parameters";

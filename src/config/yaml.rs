@@ -6,8 +6,8 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_saphyr::{Budget, Error, MessageFormatter as _, UserMessageFormatter};
 
-use crate::error::hinted;
-use crate::escape;
+use poolcast_base::error::hinted;
+use poolcast_base::escape;
 
 /// The largest YAML document that is read.
 pub const MOST_BYTES: u64 = 4 << 20;
@@ -84,7 +84,7 @@ mod tests {
     use super::*;
 
     fn refusal(text: &str) -> String {
-        crate::error::render(&read::<Value>(text).expect_err("must be refused"))
+        poolcast_base::error::render(&read::<Value>(text).expect_err("must be refused"))
     }
 
     #[test]

@@ -22,7 +22,7 @@ use super::piece::{
 };
 use super::source::FIND_LOG_HINT;
 use super::stamp::{Stamp, StampZone};
-use crate::error::hinted;
+use poolcast_base::error::hinted;
 
 /// How many jobs are remembered as ones whose ad was read. With more of them in a pool at once, the
 /// ads of some are read again.

@@ -383,8 +383,8 @@ pub(super) fn offset_between(local: Stamp, epoch_ms: i64) -> Option<i64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::eventlog::dates::format_date_time;
-    use crate::eventlog::stamp::parse_stamp;
+    use crate::dates::format_date_time;
+    use crate::stamp::parse_stamp;
 
     fn full(text: &str) -> Option<i64> {
         parse_stamp(text.as_bytes())

@@ -12,7 +12,7 @@ use super::global_header::{GlobalHeader, parse_global_header};
 use super::piece::{EarlierPieces, ParsedPiece, find_access_point};
 use super::record_scan::RecordScan;
 use super::source::{LogSource, is_read_once};
-use crate::manifest;
+use poolcast_base::manifest;
 
 /// How much of a log is read to find its header, which stands in the first record and is padded to
 /// a few hundred bytes.

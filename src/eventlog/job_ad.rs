@@ -234,7 +234,7 @@ fn unquote(value: &[u8]) -> Option<&str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::eventlog::record_scan::RecordScan;
+    use crate::record_scan::RecordScan;
 
     #[test]
     fn annotations_name_the_job() {

@@ -18,8 +18,8 @@ use super::piece::{EarlierPieces, ParsedPiece};
 use super::record_cuts::begins_record;
 use super::source::{LogSource, is_read_once, open};
 use super::stamp::Stamp;
-use crate::files;
-use crate::manifest::Checksum;
+use poolcast_base::files;
+use poolcast_base::manifest::Checksum;
 
 /// Reads the log at `path`; `sink` takes its events, `progress` hears of every read from the disk,
 /// in bytes.
@@ -281,10 +281,10 @@ fn read_source<'a>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::eventlog::anomaly::{Anomaly, AnomalyCounts, AnomalyPlace};
-    use crate::eventlog::event_facts::{EventFacts, ExecutionPlace, HoldFacts, name_hash};
-    use crate::eventlog::log::{EventBatch, LogGeneration};
-    use crate::eventlog::{RemovedBy, reason};
+    use crate::anomaly::{Anomaly, AnomalyCounts, AnomalyPlace};
+    use crate::event_facts::{EventFacts, ExecutionPlace, HoldFacts, name_hash};
+    use crate::log::{EventBatch, LogGeneration};
+    use crate::{RemovedBy, reason};
     use proptest::prelude::*;
     use std::collections::{BTreeMap, BTreeSet};
 
@@ -300,7 +300,7 @@ mod tests {
         fn times(&self) -> Vec<String> {
             self.events
                 .iter()
-                .map(|(_, event)| crate::output::utc_time(event.time_ms))
+                .map(|(_, event)| poolcast_base::output::utc_time(event.time_ms))
                 .collect()
         }
     }
@@ -514,7 +514,7 @@ mod tests {
     fn a_year_is_never_guessed() {
         let text = "000 (1.0.0) 12/31 17:59:30 s\n...\n";
         let error = read_text(text, &ReadOptions::default(), BLOCK_SIZES).expect_err("no year");
-        assert!(crate::error::render(&error).contains("--year"));
+        assert!(poolcast_base::error::render(&error).contains("--year"));
         let given = ReadOptions {
             year: Some(2019),
             ..ReadOptions::default()

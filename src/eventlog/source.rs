@@ -8,9 +8,9 @@ use std::sync::{Arc, Mutex};
 
 use anyhow::{Context as _, Result, ensure};
 
-use crate::error::hinted;
-use crate::files::{self, PlainStream};
-use crate::manifest::{Checksum, ChecksummedReader};
+use poolcast_base::error::hinted;
+use poolcast_base::files::{self, PlainStream};
+use poolcast_base::manifest::{Checksum, ChecksummedReader};
 
 /// What to type to find out where the log is.
 pub(super) const FIND_LOG_HINT: &str =
@@ -193,7 +193,7 @@ mod tests {
                 error.to_string().contains("damaged or cut short"),
                 "{error}"
             );
-            assert_eq!(crate::error::exit_code(&error), crate::error::EXIT_NEVER);
+            assert_eq!(poolcast_base::error::exit_code(&error), poolcast_base::error::EXIT_NEVER);
         }
     }
 

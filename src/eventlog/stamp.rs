@@ -247,7 +247,7 @@ impl StampCursor<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::eventlog::dates::{LAST_EPOCH_MS, civil_date, year_of};
+    use crate::dates::{LAST_EPOCH_MS, civil_date, year_of};
     use proptest::prelude::*;
 
     fn full(text: &str) -> Option<i64> {

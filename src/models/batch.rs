@@ -3,8 +3,8 @@
 use anyhow::{Result, ensure};
 
 use super::ModelShape;
-use crate::output;
-use crate::tensors::EMPTY_CELL;
+use poolcast_base::output;
+use poolcast_holds::tensors::EMPTY_CELL;
 
 /// Samples: codes `[b, m, j]` and static features `[b, s]`, both row-major.
 #[derive(Debug, Clone, Copy)]

@@ -6,7 +6,7 @@ use std::str::FromStr;
 use anyhow::{Context as _, Result, bail};
 pub use candle_core::Device;
 
-use crate::error::hinted;
+use poolcast_base::error::hinted;
 
 /// A device, as it is asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -6,7 +6,7 @@ use anyhow::{Result, ensure};
 use super::engine::FusedGradient;
 use super::model::ModelEngine;
 use super::{AlignedFloats, Model, SampleBatch, Targets};
-use crate::output;
+use poolcast_base::output;
 
 /// The gradient of a model's loss, with the memory that it takes to be found.
 #[derive(Debug, Default)]
@@ -73,10 +73,10 @@ mod tests {
     use rand::Rng as _;
 
     use super::*;
-    use crate::models::architectures::lstm::LSTM;
-    use crate::models::labelled_chunk::TRAINED_ROWS;
-    use crate::models::{ARCHITECTURES, ModelShape};
-    use crate::tensors::EMPTY_CELL;
+    use crate::architectures::lstm::LSTM;
+    use crate::labelled_chunk::TRAINED_ROWS;
+    use crate::{ARCHITECTURES, ModelShape};
+    use poolcast_holds::tensors::EMPTY_CELL;
 
     /// Samples of a shape: codes that stay for a while, some rows of them empty.
     struct RandomSamples {
@@ -89,7 +89,7 @@ mod tests {
 
     impl RandomSamples {
         fn new(shape: ModelShape, b: usize, seed: u64) -> RandomSamples {
-            let mut generator = crate::seed::generator(seed, "samples", &[]);
+            let mut generator = poolcast_base::seed::generator(seed, "samples", &[]);
             let mut codes = vec![EMPTY_CELL; b * shape.m * shape.j];
             for sample in codes.chunks_exact_mut(shape.m * shape.j) {
                 let changes = generator.random_range(0.0..0.6);

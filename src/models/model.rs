@@ -8,8 +8,8 @@ use candle_core::Device;
 use super::candle_graph::CandleGraph;
 use super::engine::FusedLstm;
 use super::{AlignedFloats, Architecture, ModelShape, ParameterSpec, SampleBatch};
-use crate::config::EngineChoice;
-use crate::error::hinted;
+use poolcast_config::EngineChoice;
+use poolcast_base::error::hinted;
 
 /// A model, ready to score and to be trained.
 #[derive(Debug)]
@@ -276,9 +276,9 @@ fn checked_parts<'a>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::models::labelled_chunk::SCORED_ROWS;
-    use crate::models::{ARCHITECTURES, find_architecture};
-    use crate::tensors::EMPTY_CELL;
+    use crate::labelled_chunk::SCORED_ROWS;
+    use crate::{ARCHITECTURES, find_architecture};
+    use poolcast_holds::tensors::EMPTY_CELL;
 
     const SHAPE: ModelShape = ModelShape {
         e: 49,

@@ -6,8 +6,8 @@ use anyhow::{Context as _, Result, ensure};
 use serde::{Deserialize, Serialize};
 
 use super::fitted::FittedPipeline;
-use crate::error::hinted;
-use crate::shard::ArtefactFormat;
+use poolcast_base::error::hinted;
+use poolcast_base::shard::ArtefactFormat;
 
 /// The file of a fitted pipeline.
 pub const PIPELINE_FILE: &str = "pipeline.json";
@@ -50,7 +50,7 @@ impl FittedPipeline {
             format_version: PIPELINE_FORMAT.version,
             body: self,
         };
-        crate::files::write_atomic(&dir.join(PIPELINE_FILE), &serde_json::to_vec(&document)?)
+        poolcast_base::files::write_atomic(&dir.join(PIPELINE_FILE), &serde_json::to_vec(&document)?)
     }
 
     /// Reads the pipeline in `dir`.
@@ -59,7 +59,7 @@ impl FittedPipeline {
     /// Fails when there is none, when it is of another version, and when it is not sound.
     pub fn open(dir: &Path) -> Result<FittedPipeline> {
         let path = dir.join(PIPELINE_FILE);
-        let bytes = crate::files::read_artefact(&path, MAX_BYTES)?;
+        let bytes = poolcast_base::files::read_artefact(&path, MAX_BYTES)?;
         let unreadable = || format!("cannot read `{}`", path.display());
         let header: PipelineHeader = serde_json::from_slice(&bytes).with_context(unreadable)?;
         header.check(&path)?;

@@ -17,9 +17,9 @@ use super::solvers::labels::{ClassLabels, NumberLabels, TrainingTargets};
 use super::solvers::matrix::ColumnMatrix;
 use super::solvers::stop::StopSignal;
 use super::steps::{MissingValues, PreprocessingSteps, StepSettings, ValuesBeyond};
-use crate::error::hinted;
-use crate::output::counted;
-use crate::tables::{FeatureTable, NumberLoss, RowClasses, RowTargets};
+use poolcast_base::error::hinted;
+use poolcast_base::output::counted;
+use poolcast_tables::{FeatureTable, NumberLoss, RowClasses, RowTargets};
 
 /// A pipeline with everything it learnt from its training rows: what to put where a value is
 /// missing, which features to look at and how to scale them, and the model.

@@ -8,8 +8,8 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::pipeline_kind::{PIPELINE_NAMES, PipelineKind};
-use crate::config::{HyperParameter, nearest, quote_words};
-use crate::error::hinted;
+use poolcast_config::{HyperParameter, nearest, quote_words};
+use poolcast_base::error::hinted;
 
 /// Hyper-parameters by name, as a sweep draws them.
 pub type HyperParameters = BTreeMap<String, Value>;
@@ -155,7 +155,7 @@ mod tests {
     }
 
     fn refusal(pipeline: &str, value: Value) -> String {
-        crate::error::render(
+        poolcast_base::error::render(
             &check_hyper_parameters(pipeline, &parameters(value)).expect_err("is refused"),
         )
     }

@@ -14,7 +14,7 @@ use super::solvers::matrix::{ColumnMatrix, add_scaled, dot_product};
 use super::solvers::newton::minimise_objective;
 use super::solvers::objective::ElasticNetPenalty;
 use super::solvers::stop::StopSignal;
-use crate::output::counted;
+use poolcast_base::output::counted;
 
 /// A fitted logistic regression: one logit for two classes, else one for each, `o` in all.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

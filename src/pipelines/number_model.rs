@@ -11,7 +11,7 @@ use super::network::NumberNetwork;
 use super::pipeline_kind::PipelineKind;
 use super::regressor::{NumberTrainingSet, Regressor};
 use super::solvers::labels::NumberLabels;
-use crate::tables::RowNumbers;
+use poolcast_tables::RowNumbers;
 
 /// The model of a pipeline, as its file holds it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

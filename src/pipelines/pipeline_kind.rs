@@ -1,7 +1,7 @@
 //! The classical pipelines, by name, and which hyper-parameters each has.
 
-use crate::config::HyperParameter;
-use crate::config::parameters::{
+use poolcast_config::HyperParameter;
+use poolcast_config::parameters::{
     BOOSTED_TREES, ELASTIC_NET, FOREST, LASSO, PERCEPTRON, RIDGE, SELECTION, SUPPORT_VECTORS,
 };
 

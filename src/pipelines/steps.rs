@@ -12,9 +12,9 @@ use super::solvers::labels::TrainingTargets;
 use super::solvers::matrix::{ColumnMatrix, add_scaled};
 use super::solvers::svd::singular_vectors;
 use super::statistics::{MeanSpread, median_of_known};
-use crate::error::hinted;
-use crate::output::counted;
-use crate::tables::FeatureTable;
+use poolcast_base::error::hinted;
+use poolcast_base::output::counted;
+use poolcast_tables::FeatureTable;
 
 /// The hyper-parameters of the steps.
 #[derive(Debug, Clone, Copy, Deserialize)]
@@ -384,10 +384,10 @@ impl ValueThreshold {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::pipelines::hyper_parameters::{effective_hyper_parameters, read_settings};
-    use crate::pipelines::solvers::labels::ClassLabels;
-    use crate::pipelines::solvers::stop::StopSignal;
-    use crate::tables::{RowClasses, RowTargets};
+    use crate::hyper_parameters::{effective_hyper_parameters, read_settings};
+    use crate::solvers::labels::ClassLabels;
+    use crate::solvers::stop::StopSignal;
+    use poolcast_tables::{RowClasses, RowTargets};
     use serde_json::json;
 
     fn steps(parameters: serde_json::Value, x: &[[f64; 4]]) -> (PreprocessingSteps, Vec<f64>) {

@@ -18,8 +18,8 @@ use super::solvers::platt::{PlattSigmoid, fit_sigmoid};
 use super::solvers::smo::{SmoSettings, SmoSolution, TwoClassRows, solve_dual};
 use super::solvers::stop::StopSignal;
 use super::statistics::MeanSpread;
-use crate::output::counted;
-use crate::tables::CrossValidationFold;
+use poolcast_base::output::counted;
+use poolcast_tables::CrossValidationFold;
 
 /// How many folds the sigmoid is learnt from, as in libsvm.
 const SIGMOID_FOLDS: usize = 5;
@@ -364,7 +364,7 @@ impl PairRows {
             i64::from(self.classes.first),
             i64::from(self.classes.second),
         ];
-        let mut generator = crate::seed::generator(seed, "svc folds", &parts);
+        let mut generator = poolcast_base::seed::generator(seed, "svc folds", &parts);
         let mut fold_of_row = vec![0; self.sides.len()];
         for side in [-1.0, 1.0] {
             let mut rows: Vec<usize> = (0..fold_of_row.len())

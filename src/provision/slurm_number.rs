@@ -10,7 +10,7 @@ use serde::Deserialize;
     untagged,
     expecting = "a number, null, or an object with `set`, `infinite` and `number`"
 )]
-pub(in crate::provision) enum SlurmNumber {
+pub(in crate) enum SlurmNumber {
     Plain(i64),
     Wrapped {
         set: bool,
@@ -23,7 +23,7 @@ pub(in crate::provision) enum SlurmNumber {
 
 impl SlurmNumber {
     /// The number, if there is one.
-    pub(in crate::provision) fn known(&self) -> Option<i64> {
+    pub(in crate) fn known(&self) -> Option<i64> {
         match *self {
             SlurmNumber::Plain(number) => Some(number),
             SlurmNumber::Wrapped {
@@ -36,12 +36,12 @@ impl SlurmNumber {
     }
 
     /// The number of what is not there if it is 0.
-    pub(in crate::provision) fn positive(&self) -> Option<i64> {
+    pub(in crate) fn positive(&self) -> Option<i64> {
         self.known().filter(|number| *number > 0)
     }
 
     /// A limit in minutes; the largest numbers of 32 bits are Slurm's words for none.
-    pub(in crate::provision) fn minutes(&self) -> Option<i64> {
+    pub(in crate) fn minutes(&self) -> Option<i64> {
         self.known()
             .filter(|minutes| *minutes < i64::from(u32::MAX - 1))
     }
@@ -50,14 +50,14 @@ impl SlurmNumber {
 /// One word of older Slurms, several of newer ones.
 #[derive(Debug, Deserialize)]
 #[serde(untagged, expecting = "a word, or a list of words")]
-pub(in crate::provision) enum SlurmWords {
+pub(in crate) enum SlurmWords {
     One(String),
     Several(Vec<String>),
 }
 
 impl SlurmWords {
     /// All of them.
-    pub(in crate::provision) fn all(&self) -> &[String] {
+    pub(in crate) fn all(&self) -> &[String] {
         match self {
             SlurmWords::One(word) => std::slice::from_ref(word),
             SlurmWords::Several(words) => words,

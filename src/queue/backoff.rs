@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use anyhow::Result;
 
 use super::settings::QueueSettings;
-use crate::error::{EXIT_RETRY, exit_code};
+use poolcast_base::error::{EXIT_RETRY, exit_code};
 
 /// Waits longer and longer while nothing changes.
 #[derive(Debug)]

@@ -252,8 +252,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    use crate::process::Process;
-    use crate::queue::item::MAX_CHUNK_TRIALS;
+    use poolcast_base::process::Process;
+    use crate::item::MAX_CHUNK_TRIALS;
 
     fn any_token() -> impl Strategy<Value = ChunkEntry> {
         let chunks = (

@@ -43,7 +43,7 @@ impl<'a> ChunkClaimer<'a> {
         ChunkClaimer {
             queue,
             worker: worker.to_owned(),
-            random: crate::seed::generator(0, worker, &[]),
+            random: poolcast_base::seed::generator(0, worker, &[]),
             home: String::new(),
             ready: Vec::new(),
             last_look: Instant::now(),

@@ -9,8 +9,8 @@ use anyhow::Result;
 use serde::{Deserialize, Serialize};
 
 use super::item_store::Queue;
-use crate::files::{create_new, read_regular, sync_directory};
-use crate::manifest;
+use poolcast_base::files::{create_new, read_regular, sync_directory};
+use poolcast_base::manifest;
 
 /// The file that says what is handed out; without it all is.
 const HAND_OUT: &str = "hand-out.json";
@@ -140,7 +140,7 @@ impl Queue {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::queue::QueueSettings;
+    use crate::QueueSettings;
 
     #[test]
     fn what_is_asked_is_found_and_damaged_files_ask_for_nothing() {

@@ -15,8 +15,8 @@ use super::chunk_entry::is_worker_name;
 use super::hand_out::HandOut;
 use super::item::WorkItem;
 use super::item_store::Queue;
-use crate::files::read_regular;
-use crate::process::Process;
+use poolcast_base::files::read_regular;
+use poolcast_base::process::Process;
 
 /// The size of a worker's file. It is written in place, so that a full disk stops no heartbeat.
 const FILE_BYTES: usize = 1024;

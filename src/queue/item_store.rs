@@ -11,8 +11,8 @@ use super::chunk_entry::ChunkEntry;
 use super::chunk_file::create_empty;
 use super::item::WorkItem;
 use super::settings::{QUEUE, QueueSettings};
-use crate::files::{StagedDirectory, read_regular, sync_directory};
-use crate::manifest;
+use poolcast_base::files::{StagedDirectory, read_regular, sync_directory};
+use poolcast_base::manifest;
 
 /// The file that says how many trials there are, once no more will come.
 const SEALED: &str = "sealed.json";
@@ -188,10 +188,10 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::queue::chunk_entry::ChunkState;
-    use crate::queue::chunk_file::ChunkFile;
-    use crate::queue::item::TrialChunk;
-    use crate::queue::journal::ResultJournal;
+    use crate::chunk_entry::ChunkState;
+    use crate::chunk_file::ChunkFile;
+    use crate::item::TrialChunk;
+    use crate::journal::ResultJournal;
 
     fn items(count: usize) -> Vec<WorkItem> {
         (1..=count)

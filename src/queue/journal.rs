@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 use super::chunk_entry::is_worker_name;
 use super::item::WorkItem;
-use crate::files::{open_regular, sync_directory};
+use poolcast_base::files::{open_regular, sync_directory};
 
 /// The longest line of a journal; what follows a longer one is not read.
 const MAX_LINE_BYTES: u64 = 64 << 20;

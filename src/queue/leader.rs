@@ -132,7 +132,7 @@ impl Queue {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::queue::QueueSettings;
+    use crate::QueueSettings;
 
     #[test]
     fn one_manager_sits_and_a_dead_one_is_replaced() {

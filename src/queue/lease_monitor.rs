@@ -12,7 +12,7 @@ use super::item::WorkItem;
 use super::item_store::Queue;
 use super::segment::segment_size;
 use super::state_counts::ItemStateCounts;
-use crate::process::{Process, ProcessStatus};
+use poolcast_base::process::{Process, ProcessStatus};
 
 /// A lease that was taken from its worker.
 #[derive(Debug, Clone)]

@@ -10,8 +10,8 @@ use super::chunk_entry::ChunkEntry;
 use super::chunk_file::{ChunkFile, create_empty, list_chunk_files};
 use super::item::{TrialChunk, WorkItem};
 use super::item_store::Queue;
-use crate::files::sync_directory;
-use crate::temporary;
+use poolcast_base::files::sync_directory;
+use poolcast_base::temporary;
 
 /// The most chunks of a segment.
 const MAX_SEGMENT_CHUNKS: usize = 1000;

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::shard::ArtefactFormat;
+use poolcast_base::shard::ArtefactFormat;
 
 /// Queues.
 pub const QUEUE: ArtefactFormat = ArtefactFormat {

@@ -357,7 +357,7 @@ impl<'a> QueueWorker<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::queue::{ChunkState, ItemStateCounts, QueueSettings, TrialChunk, WorkItem};
+    use crate::{ChunkState, ItemStateCounts, QueueSettings, TrialChunk, WorkItem};
 
     const FAST: QueueSettings = QueueSettings {
         heartbeat_s: 0.02,
@@ -668,7 +668,7 @@ mod tests {
         let error = run_worker(&queue, HOUR, &stop, attempt, |_, _| ()).expect_err("it leaves");
         assert!(
             began.elapsed().as_secs_f64() >= FAST.lease_s
-                && crate::error::exit_code(&error) == crate::error::EXIT_RETRY
+                && poolcast_base::error::exit_code(&error) == poolcast_base::error::EXIT_RETRY
         );
         assert_eq!(
             counts(&queue).ready,

@@ -3,10 +3,10 @@
 use super::document::{MissingInput, ReportBlock, ReportCell, ReportPart, ReportTable};
 use super::inputs::{ReportInputs, ReportedKind};
 use super::words;
-use crate::config::TrialSource;
-use crate::output;
-use crate::sweep::{ScoreEstimate, SplitChoice};
-use crate::training::{MethodScores, ModelEvaluation, ScoreInterval, Scores};
+use poolcast_config::TrialSource;
+use poolcast_base::output;
+use poolcast_sweep::{ScoreEstimate, SplitChoice};
+use poolcast_holds::training::{MethodScores, ModelEvaluation, ScoreInterval, Scores};
 
 /// The part.
 pub(super) fn best_part(inputs: &ReportInputs) -> ReportPart {

@@ -7,11 +7,12 @@ use super::hold_history::{PastHoldTime, ReleaseShare, frequent_codes, past_hold_
 use super::inputs::ReportInputs;
 use super::plot::{LegendKind, Plot, PlotAxis, PlotMark};
 use super::scale::Scale;
-use crate::advice::code_meaning;
-use crate::events::EventStore;
-use crate::tensors::{Dataset, SplitSide, TensorSummary, audit};
-use crate::training::TrainedModel;
-use crate::{output, sweep};
+use poolcast_holds::advice::code_meaning;
+use poolcast_holds::events::EventStore;
+use poolcast_holds::tensors::{Dataset, SplitSide, TensorSummary, audit};
+use poolcast_holds::training::TrainedModel;
+use poolcast_base::output;
+use poolcast_sweep as sweep;
 
 /// So many times of equal length the log is divided into.
 const TIME_BINS: usize = 24;

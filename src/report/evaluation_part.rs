@@ -13,8 +13,8 @@ use super::score_curves::{
     thinned,
 };
 use super::scored_samples::ScoredSamples;
-use crate::advice::code_meaning;
-use crate::training::AnswerThresholds;
+use poolcast_holds::advice::code_meaning;
+use poolcast_holds::training::AnswerThresholds;
 
 /// So many points of a curve are drawn at most, and so many places have a band.
 const MOST_POINTS: usize = 201;
@@ -555,7 +555,7 @@ fn time_figure(samples: &ScoredSamples) -> Figure {
             said.push((middle(at), shares.shares[at].0));
             came.push((middle(at), shares.shares[at].1));
         }
-        names.push(crate::output::utc_time(middle(at) as i64));
+        names.push(poolcast_base::output::utc_time(middle(at) as i64));
     }
     plot.band(MODEL, "95 % interval of that", band);
     plot.line(MODEL, "share that succeeded", came);

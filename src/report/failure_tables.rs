@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::document::{ReportCell, ReportTable};
 use super::inputs::ReportInputs;
 use super::words;
-use crate::condor;
+use poolcast_sweep::condor;
 
 /// So many reasons of one kind have a row of their own.
 const MOST_REASONS: usize = 10;

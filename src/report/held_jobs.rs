@@ -1,8 +1,8 @@
 //! The advice on the jobs that are held when the log ends, and which log that is.
 
 use super::words;
-use crate::advice::{AdviceBasis, JobAdvice};
-use crate::output;
+use poolcast_holds::advice::{AdviceBasis, JobAdvice};
+use poolcast_base::output;
 
 /// The advice on the jobs that are held.
 #[derive(Debug)]

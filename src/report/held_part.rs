@@ -7,10 +7,10 @@ use super::held_jobs::HeldJobs;
 use super::inputs::ReportInputs;
 use super::page::OPEN_CAUSES;
 use super::words;
-use crate::advice::{
+use poolcast_holds::advice::{
     AnswerFirmness, CauseGroup, HoldAction, JobAdvice, cause_groups, code_meaning,
 };
-use crate::output;
+use poolcast_base::output;
 
 /// So many jobs of a cause are named; commands name them all.
 const NAMED_JOBS: usize = 5;

@@ -2,10 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::config::LabelKind;
-use crate::events::EventStore;
-use crate::tensors::{HoldOutcome, hold_cycles};
-use crate::training::wilson_lower;
+use poolcast_config::LabelKind;
+use poolcast_holds::events::EventStore;
+use poolcast_holds::tensors::{HoldOutcome, hold_cycles};
+use poolcast_holds::training::wilson_lower;
 
 /// A hold.
 #[derive(Debug, Clone, Copy)]

@@ -9,15 +9,15 @@ use serde::de::DeserializeOwned;
 use super::held_jobs::HeldJobs;
 use super::reported_trial::ReportedTrial;
 use super::words;
-use crate::condor::{self, DagProgress};
-use crate::config::{self, Config, Metric, PredictionTask, TrialSource};
-use crate::error::hinted;
-use crate::sweep::{
-    self, BestModel, SplitChoice, SweepFolder, TrialOutcomes, TrialResult, TrialRow,
+use poolcast_sweep::condor::{self, DagProgress};
+use poolcast_config::{self as config, Config, Metric, PredictionTask, TrialSource};
+use poolcast_base::error::hinted;
+use poolcast_sweep::{
+    self as sweep, BestModel, SplitChoice, SweepFolder, TrialOutcomes, TrialResult, TrialRow,
 };
-use crate::tensors::SplitSide;
-use crate::training::{ModelEvaluation, evaluation_path};
-use crate::{files, manifest, output};
+use poolcast_holds::tensors::SplitSide;
+use poolcast_holds::training::{ModelEvaluation, evaluation_path};
+use poolcast_base::{files, manifest, output};
 
 /// The largest JSON document of scores or choices that is read.
 const MOST_JSON_BYTES: u64 = 64 << 20;

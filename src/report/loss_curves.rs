@@ -9,9 +9,9 @@ use super::plot::{LegendKind, Plot, PlotAxis, PlotMark};
 use super::reported_trial::ReportedTrial;
 use super::scale::Scale;
 use super::words;
-use crate::config::MetricName;
-use crate::sweep;
-use crate::training::{Epoch, read_history};
+use poolcast_config::MetricName;
+use poolcast_sweep as sweep;
+use poolcast_holds::training::{Epoch, read_history};
 
 /// So many of the best trials have a curve of their own.
 const BEST_TRIALS: usize = 10;

@@ -6,7 +6,7 @@ use maud::{DOCTYPE, Markup, PreEscaped, html};
 use super::document::{
     Figure, HeldCause, MissingInput, Report, ReportBlock, ReportCell, ReportPart, ReportTable,
 };
-use crate::output;
+use poolcast_base::output;
 
 const STYLE: &str = include_str!("style.css");
 const SCRIPT: &str = include_str!("script.js");

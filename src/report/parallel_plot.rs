@@ -96,7 +96,7 @@ fn axis_markup(axis: &PlotAxis, y: f64) -> Markup {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::scale::Scale;
+    use crate::scale::Scale;
 
     #[test]
     fn a_line_is_broken_where_a_trial_has_no_value() {

@@ -9,9 +9,9 @@ use super::inputs::ReportInputs;
 use super::reported_trial::ReportedTrial;
 use super::scale::Scale;
 use super::words;
-use crate::config::{Config, Distribution, Parameter};
-use crate::search::SearchSpace;
-use crate::sweep::plain_value;
+use poolcast_config::{Config, Distribution, Parameter};
+use poolcast_sweep::search::SearchSpace;
+use poolcast_sweep::plain_value;
 
 /// What is listed stands by name up to so many values; more numbers become a scale.
 const MOST_WORDS: usize = 12;

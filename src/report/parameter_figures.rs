@@ -9,8 +9,8 @@ use super::plot::{LegendEntry, LegendKind, Plot, PlotAxis, PlotMark};
 use super::reported_trial::ReportedTrial;
 use super::scale::{Scale, short_number};
 use super::words;
-use crate::output;
-use crate::pipelines::{RegressionImportances, regression_importances};
+use poolcast_base::output;
+use poolcast_pipelines::{RegressionImportances, regression_importances};
 
 /// From so many trials on, importances are told.
 const LEAST_TRIALS: usize = 20;

@@ -3,7 +3,7 @@
 use maud::{Markup, html};
 
 use super::scale::{Scale, ScaleTick};
-use crate::output;
+use poolcast_base::output;
 
 /// The size of a plot in its own units, which are about those of the page's text.
 pub(super) const WIDTH: f64 = 360.0;

@@ -7,10 +7,11 @@ use anyhow::Result;
 use super::document::{ReportBlock, ReportCell, ReportPart, ReportTable};
 use super::inputs::{ReportInputs, ReportedKind};
 use super::words;
-use crate::config::yaml;
-use crate::events::{EVENTS_FORMAT, StoreSummary};
-use crate::training::TrainedModel;
-use crate::{manifest, output, sweep};
+use poolcast_config::yaml;
+use poolcast_holds::events::{EVENTS_FORMAT, StoreSummary};
+use poolcast_holds::training::TrainedModel;
+use poolcast_base::{manifest, output};
+use poolcast_sweep as sweep;
 
 /// The part.
 ///

@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use super::words;
-use crate::config::MetricName;
-use crate::sweep::{TrialEnd, TrialRow};
-use crate::training::TrainingStatus;
+use poolcast_config::MetricName;
+use poolcast_sweep::{TrialEnd, TrialRow};
+use poolcast_holds::training::TrainingStatus;
 
 /// So many epochs of a trial are shown.
 const MOST_EPOCHS: usize = 2000;

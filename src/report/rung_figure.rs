@@ -5,8 +5,8 @@ use super::inputs::ReportInputs;
 use super::plot::{LegendKind, Plot, PlotAxis, PlotMark};
 use super::reported_trial::ReportedTrial;
 use super::scale::Scale;
-use crate::config::EarlyTerminate;
-use crate::output;
+use poolcast_config::EarlyTerminate;
+use poolcast_base::output;
 
 /// So many trials of a rung are named.
 const MOST_NAMED: usize = 30;

@@ -5,9 +5,9 @@ use anyhow::Result;
 use rayon::prelude::*;
 
 use super::inputs::{ReportInputs, ReportedKind};
-use crate::sweep;
-use crate::tensors::{Dataset, SplitSide};
-use crate::training::{
+use poolcast_sweep as sweep;
+use poolcast_holds::tensors::{Dataset, SplitSide};
+use poolcast_holds::training::{
     AnswerThresholds, SampleGroups, TrainedModel, percentile_interval, predict_side,
     uncalibrated_side,
 };

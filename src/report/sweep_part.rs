@@ -12,7 +12,7 @@ use super::rung_figure::rung_figure;
 use super::scale::Scale;
 use super::trial_table::trial_table;
 use super::words;
-use crate::config::Goal;
+use poolcast_config::Goal;
 
 /// So many trials have a dot of their own.
 const MOST_DOTS: usize = 1000;

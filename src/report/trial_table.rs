@@ -8,7 +8,7 @@ use super::document::{ReportCell, ReportTable};
 use super::inputs::ReportInputs;
 use super::reported_trial::ReportedTrial;
 use super::words;
-use crate::sweep::plain_value;
+use poolcast_sweep::plain_value;
 
 /// So many hyper-parameters have a column.
 const MOST_PARAMETERS: usize = 16;

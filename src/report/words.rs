@@ -1,9 +1,9 @@
 //! Text from logs and configurations → text that a page shows: bounded, and without characters that
 //! cannot be seen or that turn the direction of others.
 
-use crate::config::{Goal, MetricName};
-use crate::escape;
-use crate::output;
+use poolcast_config::{Goal, MetricName};
+use poolcast_base::escape;
+use poolcast_base::output;
 
 /// The most characters of one value.
 const MOST_CHARACTERS: usize = 300;

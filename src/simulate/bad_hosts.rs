@@ -64,7 +64,7 @@ pub(super) fn spoiling_chance(share: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::seed::generator;
+    use poolcast_base::seed::generator;
 
     const HOUR_MS: i64 = 3_600_000;
 

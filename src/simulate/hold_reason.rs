@@ -4,7 +4,7 @@ use super::hold_cause::HoldCause;
 use super::pool::{DataPlace, HostFault, PoolHost, PoolSite, SCHEDD, SimulatedPool};
 use super::pool_user::PoolUser;
 use super::submissions::JobCluster;
-use crate::eventlog::HoldCode;
+use htcondor_eventlog::HoldCode;
 
 /// What a hold reason names.
 pub(super) struct HoldPlace<'a> {

@@ -1,7 +1,7 @@
 //! A hold with what is known of it only here.
 
 use super::hold_cause::HoldCause;
-use crate::eventlog::HoldCode;
+use htcondor_eventlog::HoldCode;
 
 /// A hold cycle as a truth file has it.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -79,7 +79,7 @@ pub(super) fn draw_exponential(rng: &mut ChaCha8Rng, mean: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::seed::generator;
+    use poolcast_base::seed::generator;
 
     #[test]
     fn the_closed_form_is_that_of_the_chain() {

@@ -7,7 +7,7 @@ use super::bad_hosts::{BAD_HOST, BadHosts};
 use super::outages::{OutageLaw, OutageTimes};
 use super::pool_user::PoolUser;
 use super::settings::{DAY_MS, SimulationSettings};
-use crate::seed::generator;
+use poolcast_base::seed::generator;
 
 /// The name of the access point and of its schedd.
 pub(super) const SCHEDD: &str = "ap40.pool.example";

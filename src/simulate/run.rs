@@ -11,7 +11,7 @@ use super::job::{LATER_WAIT_MS, SimulatedJob};
 use super::outages::draw_exponential;
 use super::run_chances::RunOutcome;
 use super::traces::{PoolSlot, TracedEvent};
-use crate::eventlog::{HoldCode, JobExit, ResourceUsage};
+use htcondor_eventlog::{HoldCode, JobExit, ResourceUsage};
 
 /// Memory is reported so long after the start, in seconds.
 const REPORTS_S: [i64; 3] = [20, 600, 3600];

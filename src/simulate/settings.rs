@@ -4,7 +4,7 @@ use anyhow::Result;
 use serde::Serialize;
 
 use super::truth_file::TRUTH;
-use crate::manifest;
+use poolcast_base::manifest;
 
 /// Grows whenever the same settings make another log.
 const LAWS_VERSION: u32 = 2;

@@ -13,7 +13,7 @@ use super::outages::draw_exponential;
 use super::pool::SimulatedPool;
 use super::pool_user::{FILES_OF_USER, PoolUser};
 use super::settings::{DAY_MS, SimulationSettings};
-use crate::seed::generator;
+use poolcast_base::seed::generator;
 
 const HOUR_MS: i64 = 3_600_000;
 /// The most jobs in a cluster.

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::hold_truth::SimulatedHold;
-use crate::eventlog::HoldCode;
-use crate::training::Scores;
+use htcondor_eventlog::HoldCode;
+use poolcast_holds::training::Scores;
 
 /// What was simulated.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]

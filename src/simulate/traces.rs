@@ -7,8 +7,8 @@ use std::sync::Arc;
 use super::hold_truth::SimulatedHold;
 use super::pool::{PoolHost, SCHEDD, SCHEDD_ADDRESS, SimulatedPool};
 use super::submissions::JobCluster;
-use crate::eventlog::{
-    self, EventBody, HoldCode, JobDescription, JobExit, LogBuffer, ResourceUsage,
+use htcondor_eventlog::{
+    self as eventlog, EventBody, HoldCode, JobDescription, JobExit, LogBuffer, ResourceUsage,
 };
 
 /// A slot in the pool.

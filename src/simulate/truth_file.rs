@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::hold_cause::HoldCause;
 use super::hold_truth::{HoldTruth, SimulatedHold};
 use super::summary::SimulationSummary;
-use crate::shard::{self, ArtefactFormat, Shard, ShardColumn, ShardElement};
+use poolcast_base::shard::{self, ArtefactFormat, Shard, ShardColumn, ShardElement};
 
 /// Truth files.
 pub const TRUTH: ArtefactFormat = ArtefactFormat {
@@ -197,7 +197,7 @@ pub fn p_release(truth: &[HoldTruth], job: (i32, i32), earlier_holds: u32) -> Op
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::files::write_atomic;
+    use poolcast_base::files::write_atomic;
 
     /// The truth of two holds, which has these columns beside those that all files have.
     fn truth_with(more: &[(&str, ShardColumn<'_>)]) -> Vec<HoldTruth> {

@@ -7,9 +7,9 @@ use anyhow::Result;
 
 use super::pool::SCHEDD;
 use super::traces::TextPiece;
-use crate::eventlog::{LogBuffer, LogHeader};
-use crate::files::{self, AtomicFile};
-use crate::manifest::Checksum;
+use htcondor_eventlog::{LogBuffer, LogHeader};
+use poolcast_base::files::{self, AtomicFile};
+use poolcast_base::manifest::Checksum;
 
 /// The line that ends every record, the header of a file included.
 const RECORD_END: &[u8] = b"...\n";

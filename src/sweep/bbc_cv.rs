@@ -11,9 +11,9 @@
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
-use crate::config::{Metric, MetricName, Threshold};
-use crate::tables::RowTargets;
-use crate::training::{
+use poolcast_config::{Metric, MetricName, Threshold};
+use poolcast_tables::RowTargets;
+use poolcast_holds::training::{
     SampleGroups, choose_threshold, f_measure, percentile_interval, target_score,
 };
 
@@ -172,8 +172,8 @@ mod tests {
     use rand::Rng as _;
 
     use super::*;
-    use crate::config::Goal;
-    use crate::tables::{NumberLoss, RowClasses, RowNumbers};
+    use poolcast_config::Goal;
+    use poolcast_tables::{NumberLoss, RowClasses, RowNumbers};
 
     const METRIC: Metric = Metric {
         name: MetricName::ValidationRocAuc,
@@ -189,7 +189,7 @@ mod tests {
 
     /// Fifty trials that predict `strength` of the truth and noise else, of 200 rows.
     fn trials(strength: f64, seed: u64) -> (Vec<u32>, Vec<Vec<f64>>) {
-        let mut random = crate::seed::generator(seed, "noise", &[]);
+        let mut random = poolcast_base::seed::generator(seed, "noise", &[]);
         let y: Vec<u32> = (0..200).map(|_| random.random_range(0..2)).collect();
         let trials = (0..50).map(|_| {
             let chance = |class: &u32| {
@@ -308,7 +308,7 @@ mod tests {
     /// Of guesses at numbers around their mean, the best looks better than the mean, and is not.
     #[test]
     fn the_best_of_fifty_guesses_at_numbers_is_no_better_than_the_mean() {
-        let mut random = crate::seed::generator(2, "noise", &[]);
+        let mut random = poolcast_base::seed::generator(2, "noise", &[]);
         let y: Vec<f64> = (0..200).map(|_| random.random_range(-1.0..1.0)).collect();
         let guess = |_| (0..200).map(|_| random.random_range(-0.5..0.5)).collect();
         let trials: Vec<Vec<f64>> = (0..50).map(guess).collect();

@@ -10,10 +10,10 @@ use serde::{Deserialize, Serialize};
 use super::ensemble_choice::EnsembleChoice;
 use super::paths::{BEST_FILE, ensemble_dir, trial_dir};
 use super::trial_row::TrialRow;
-use crate::config::{Goal, Metric, MetricName};
-use crate::error::hinted;
-use crate::manifest;
-use crate::training::{Epoch, FitScores, TrainingMetrics};
+use poolcast_config::{Goal, Metric, MetricName};
+use poolcast_base::error::hinted;
+use poolcast_base::manifest;
+use poolcast_holds::training::{Epoch, FitScores, TrainingMetrics};
 
 /// What decides where the sweep's metric is defined for no trial, as F-measure without a success
 /// among samples and predictions.
@@ -107,7 +107,7 @@ impl BestModel {
             });
             format!(
                 "of {} none finished{}",
-                crate::output::counted(trials.len(), "trial"),
+                poolcast_base::output::counted(trials.len(), "trial"),
                 why.unwrap_or_default()
             )
         })?;
@@ -156,7 +156,7 @@ pub fn resolve_run(path: &Path) -> Result<PathBuf> {
     if best.is_file() {
         return Ok(manifest::read_json::<BestModel>(&best)?.dir(path));
     }
-    if path.join(manifest::FILE).is_file() || path.join(crate::config::FILE).is_file() {
+    if path.join(manifest::FILE).is_file() || path.join(poolcast_config::FILE).is_file() {
         return Ok(path.to_owned());
     }
     let hint = "name the directory that `poolcast train` or `poolcast run` wrote";
@@ -173,7 +173,7 @@ pub fn resolve_run(path: &Path) -> Result<PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::training::{PooledScores, Scores, TrainingStatus};
+    use poolcast_holds::training::{PooledScores, Scores, TrainingStatus};
 
     const F_MEASURE: Metric = Metric {
         name: MetricName::ValidationFMeasure,

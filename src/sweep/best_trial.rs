@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::outcome::{TrialOutcome, TrialOutcomes};
 use super::trial_row::TrialRow;
-use crate::config::Metric;
+use poolcast_config::Metric;
 
 /// The best trial so far.
 #[derive(Debug, Clone, Serialize, Deserialize)]

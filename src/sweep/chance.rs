@@ -9,9 +9,9 @@ use super::bbc_cv::{FMeasureCutoff, ScoreEstimate, TrueTargets};
 use super::best_model::BestModel;
 use super::folder::SweepFolder;
 use super::paths::{PREDICTIONS_FILE, trial_dir};
-use crate::config::{Config, Goal, Metric, MetricName};
-use crate::tables::{RowClasses, RowTargets};
-use crate::training::RollingPredictions;
+use poolcast_config::{Config, Goal, Metric, MetricName};
+use poolcast_tables::{RowClasses, RowTargets};
+use poolcast_holds::training::RollingPredictions;
 
 /// The area under the curve of a guess.
 const OF_A_GUESS: f64 = 0.5;
@@ -87,13 +87,13 @@ mod tests {
     use rand::Rng as _;
 
     use super::*;
-    use crate::training::RollingPrediction;
+    use poolcast_holds::training::RollingPrediction;
 
     #[test]
     fn one_trial_that_learned_something_is_enough() {
         let dir = tempfile::tempdir().expect("a directory");
         let config = Config::load(None, &BTreeMap::new()).expect("a configuration");
-        let mut random = crate::seed::generator(1, "chance", &[]);
+        let mut random = poolcast_base::seed::generator(1, "chance", &[]);
         for (trial, strength) in [(1, 0.0), (2, 3.0)] {
             let mut predictions = RollingPredictions::default();
             for sample in 0..200 {

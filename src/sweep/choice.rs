@@ -17,10 +17,10 @@ use super::permutation_importance::FeatureImportances;
 use super::pipeline_fit::{FitTables, TrialPredictions};
 use super::trial_data;
 use super::trial_row::TrialRow;
-use crate::config::{Metric, Threshold};
-use crate::pipelines::{FittedPipeline, best_constant};
-use crate::tables::{FeatureTable, RowTargets};
-use crate::training::choose_threshold;
+use poolcast_config::{Metric, Threshold};
+use poolcast_pipelines::{FittedPipeline, best_constant};
+use poolcast_tables::{FeatureTable, RowTargets};
+use poolcast_holds::training::choose_threshold;
 
 /// The best trial of a split.
 #[derive(Debug, Clone, Serialize, Deserialize)]

@@ -22,11 +22,11 @@ use super::paths::{
 use super::results::choose_model;
 use super::trial_data::trial_dataset_side;
 use super::trial_row::{TrialEnd, TrialRow, whole_budget};
-use crate::config::Config;
-use crate::queue::{ChunkEntry, WorkItem};
-use crate::tensors::SplitSide;
-use crate::training::{ModelEvaluation, TrainedModel, evaluate_run, evaluation_path};
-use crate::{files, manifest};
+use poolcast_config::Config;
+use poolcast_queue::{ChunkEntry, WorkItem};
+use poolcast_holds::tensors::SplitSide;
+use poolcast_holds::training::{ModelEvaluation, TrainedModel, evaluate_run, evaluation_path};
+use poolcast_base::{files, manifest};
 
 /// The row of `trial`, which `config` describes, and of which no part has left one.
 pub fn lost_row(config: &Config, trial: usize, error: &str) -> TrialRow {
@@ -134,7 +134,7 @@ struct NeededFiles<'a> {
 impl NeededFiles<'_> {
     /// The files that every sweep has.
     fn new(sweep_dir: &Path) -> NeededFiles<'_> {
-        let patterns = [crate::config::FILE, manifest::FILE, ROWS_FILE];
+        let patterns = [poolcast_config::FILE, manifest::FILE, ROWS_FILE];
         NeededFiles {
             sweep_dir,
             patterns: patterns.map(str::to_owned).to_vec(),

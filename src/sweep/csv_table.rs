@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use super::trial_row::{TrialRow, plain_value};
-use crate::config::{MetricName, PredictionTask, TrialSource};
-use crate::training::{FitScores, TargetScores};
+use poolcast_config::{MetricName, PredictionTask, TrialSource};
+use poolcast_holds::training::{FitScores, TargetScores};
 
 /// What a table of rows for spreadsheets has a column for, besides what every row has; it leaves
 /// the configuration out.

@@ -6,10 +6,10 @@ use std::time::{Duration, Instant};
 use anyhow::Result;
 
 use super::trial_row::{TrialEnd, TrialRow};
-use crate::error::{EXIT_RETRY, exit_code};
-use crate::pipelines::FitStopped;
-use crate::queue::{AttemptOutcome, TrialAttempt};
-use crate::training::{NonFiniteLoss, TrainError, TrainingStopped};
+use poolcast_base::error::{EXIT_RETRY, exit_code};
+use poolcast_pipelines::FitStopped;
+use poolcast_queue::{AttemptOutcome, TrialAttempt};
+use poolcast_holds::training::{NonFiniteLoss, TrainError, TrainingStopped};
 
 /// Why an attempt at a trial ended without a result.
 #[derive(Debug)]

@@ -11,9 +11,9 @@ use super::folder::SweepFolder;
 use super::outcome::TrialOutcomes;
 use super::paths::{PREDICTIONS_FILE, trial_dir};
 use super::pipeline_fit::pooled_scores;
-use crate::config::Metric;
-use crate::manifest;
-use crate::training::{TrainedModel, pooled_predictions, read_as_member};
+use poolcast_config::Metric;
+use poolcast_base::manifest;
+use poolcast_holds::training::{TrainedModel, pooled_predictions, read_as_member};
 
 /// Trials that answer together.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -7,9 +7,9 @@ use super::given_points::GivenPoints;
 use super::outcome::network_rows;
 use super::rounds;
 use super::trial_row::TrialRow;
-use crate::config::TrialSource;
-use crate::queue::{ChunkEntry, Queue, WorkItem};
-use crate::tensors::TensorSettings;
+use poolcast_config::TrialSource;
+use poolcast_queue::{ChunkEntry, Queue, WorkItem};
+use poolcast_holds::tensors::TensorSettings;
 
 /// The priority of items that nobody prefers.
 const PRIORITY: u8 = 100;

@@ -13,11 +13,11 @@ use super::paths::{
 use super::rounds;
 use super::trial_row::TrialRow;
 use super::trials::SweepTrials;
-use crate::config::{Config, TrialSource};
-use crate::error::hinted;
-use crate::queue::{Queue, QueueSettings, WorkItem};
-use crate::shard::ArtefactFormat;
-use crate::{files, manifest};
+use poolcast_config::{Config, TrialSource};
+use poolcast_base::error::hinted;
+use poolcast_queue::{Queue, QueueSettings, WorkItem};
+use poolcast_base::shard::ArtefactFormat;
+use poolcast_base::{files, manifest};
 
 /// Folders of sweeps.
 pub const SWEEP: ArtefactFormat = ArtefactFormat {

@@ -9,8 +9,8 @@ use anyhow::{Context as _, Result, ensure};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::config::Config;
-use crate::{files, manifest};
+use poolcast_config::Config;
+use poolcast_base::{files, manifest};
 
 /// The version of the file.
 const VERSION: u32 = 1;

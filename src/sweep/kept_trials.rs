@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
-use crate::config::Goal;
+use poolcast_config::Goal;
 
 /// What is compared: networks with networks, and the pipelines of a split with each other.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]

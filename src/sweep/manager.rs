@@ -13,10 +13,10 @@ use super::outcome::TrialOutcomes;
 use super::paths::LOG_FILE;
 use super::results::write_results;
 use super::trial_row::TrialEnd;
-use crate::files;
-use crate::output::counted;
-use crate::queue::{ItemStateCounts, ManagerEvent, ManagerOutcome, Queue, run_manager};
-use crate::tensors::TensorSettings;
+use poolcast_base::files;
+use poolcast_base::output::counted;
+use poolcast_queue::{ItemStateCounts, ManagerEvent, ManagerOutcome, Queue, run_manager};
+use poolcast_holds::tensors::TensorSettings;
 
 /// How often it is said how many trials have ended.
 const REPORT_EVERY: Duration = Duration::from_secs(60);
@@ -129,5 +129,5 @@ fn append_to_log(dir: &Path, text: &str) {
     let now = jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ");
     // Neither through a link, nor into a pipe that nobody reads.
     let file = files::open_to_append(&dir.join(LOG_FILE));
-    let _ = file.map(|mut file| writeln!(file, "{now} {}", crate::escape::value(text)));
+    let _ = file.map(|mut file| writeln!(file, "{now} {}", poolcast_base::escape::value(text)));
 }

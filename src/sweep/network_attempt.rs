@@ -12,15 +12,15 @@ use super::paths::trial_dir;
 use super::rounds;
 use super::trial_config::TrialConfig;
 use super::trial_row::TrialRow;
-use crate::models::Device;
-use crate::queue::{Queue, TrialAttempt};
-use crate::tensors::Dataset;
-use crate::training::{
+use poolcast_models::Device;
+use poolcast_queue::{Queue, TrialAttempt};
+use poolcast_holds::tensors::Dataset;
+use poolcast_holds::training::{
     self, Epoch, RUN_FORMAT, RunPlace, StartMode, TrainError, TrainingMetrics, TrainingRun,
     TrainingSettings, TrainingStatus, TrainingUpdate, read_history, train_beside_others,
     train_until,
 };
-use crate::{files, manifest};
+use poolcast_base::{files, manifest};
 
 /// The epochs that the training in `dir` has gone through.
 pub(super) fn trained_epochs(dir: &Path) -> usize {

@@ -5,9 +5,9 @@ use std::collections::HashMap;
 
 use anyhow::{Result, ensure};
 
-use crate::config::{Config, MOST_TRIALS, Method, TrialSource};
-use crate::error::hinted;
-use crate::provision::wait_model::effective_parameters;
+use poolcast_config::{Config, MOST_TRIALS, Method, TrialSource};
+use poolcast_base::error::hinted;
+use poolcast_provision::wait_model::effective_parameters;
 use crate::search::{ObservedTrial, Sampler, SearchPoint, SearchSpace, grid_point_count};
 
 /// The draws of the network, or of models of waits, that are trials. Equal draws are one.
@@ -166,7 +166,7 @@ mod tests {
             ]))
         };
         let refusal = |parameter: Value| {
-            crate::error::render(&grid(parameter, Value::Null).expect_err("must be refused"))
+            poolcast_base::error::render(&grid(parameter, Value::Null).expect_err("must be refused"))
         };
         assert!(refusal(json!(4)).contains("a grid needs a parameter to search"));
         assert!(refusal(json!({"min": 0.5, "max": 2})).contains("cannot search `batch_size`"));

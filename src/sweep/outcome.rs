@@ -17,10 +17,10 @@ use super::network_draws::network_trial_count;
 use super::paths::ROWS_FILE;
 use super::rounds;
 use super::trial_row::{TrialEnd, TrialRow};
-use crate::config::MetricName;
-use crate::provision::wait_model::WaitModelScores;
-use crate::queue::{ChunkEntry, JournalPlace, Queue, ResultReader, StoredResult, WorkItem};
-use crate::training::TrainingMetrics;
+use poolcast_config::MetricName;
+use poolcast_provision::wait_model::WaitModelScores;
+use poolcast_queue::{ChunkEntry, JournalPlace, Queue, ResultReader, StoredResult, WorkItem};
+use poolcast_holds::training::TrainingMetrics;
 
 /// What came of a trial, in short.
 #[derive(Debug, Clone)]

@@ -24,14 +24,14 @@ use super::pipeline_fit::{FitTables, PipelineTask};
 use super::trial_config::{TrialConfig, TrialModel};
 use super::trial_data::SharedData;
 use super::trial_row::{TrialEnd, TrialRow, whole_budget};
-use crate::models::Device;
-use crate::queue::{AttemptOutcome, ChunkEntry, WorkItem};
-use crate::tensors::Dataset;
-use crate::training::{
+use poolcast_models::Device;
+use poolcast_queue::{AttemptOutcome, ChunkEntry, WorkItem};
+use poolcast_holds::tensors::Dataset;
+use poolcast_holds::training::{
     self, Epoch, RunPlace, StartMode, TrainingSettings, TrainingStatus, TrainingUpdate,
     read_history, train_until,
 };
-use crate::{files, manifest};
+use poolcast_base::{files, manifest};
 
 /// The rows of a part, in its directory: one JSON document a line.
 pub const PART_ROWS_FILE: &str = "rows.jsonl";

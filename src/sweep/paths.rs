@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 
-use crate::manifest;
-use crate::tensors::TensorSettings;
+use poolcast_base::manifest;
+use poolcast_holds::tensors::TensorSettings;
 
 /// One row a trial, one JSON document a line; there once all trials have ended.
 pub const ROWS_FILE: &str = "results.jsonl";

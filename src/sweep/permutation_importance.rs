@@ -4,10 +4,10 @@ use rand::seq::SliceRandom as _;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
-use crate::config::Metric;
-use crate::pipelines::{ColumnImportances, FittedPipeline, ImportanceMeasure};
-use crate::tables::FeatureTable;
-use crate::training::target_score;
+use poolcast_config::Metric;
+use poolcast_pipelines::{ColumnImportances, FittedPipeline, ImportanceMeasure};
+use poolcast_tables::FeatureTable;
+use poolcast_holds::training::target_score;
 
 /// How often the rows of a feature are put in another order.
 const REPEATS: usize = 5;
@@ -98,7 +98,7 @@ fn permutations(
         let mut sum = 0.0;
         for repeat in 0..REPEATS {
             let mut order = column.clone();
-            order.shuffle(&mut crate::seed::generator(
+            order.shuffle(&mut poolcast_base::seed::generator(
                 seed,
                 "permutation",
                 &[*place as i64, repeat as i64],

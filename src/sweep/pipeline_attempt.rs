@@ -9,8 +9,8 @@ use super::kept_trials::ComparisonGroup;
 use super::pipeline_fit::{self, FitTables, PipelineTask};
 use super::trial_files::{KeptFiles, TrialFiles};
 use super::trial_row::TrialRow;
-use crate::config::{Config, MetricName};
-use crate::training::FitScores;
+use poolcast_config::{Config, MetricName};
+use poolcast_holds::training::FitScores;
 
 /// An attempt at a trial of a pipeline, of a queue or in a part.
 pub(super) struct PipelineAttempt<'a> {

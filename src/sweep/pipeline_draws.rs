@@ -7,9 +7,9 @@ use anyhow::{Context as _, Result, ensure};
 use rayon::prelude::*;
 use twox_hash::XxHash3_128;
 
-use crate::config::{Config, Goal, MOST_TRIALS, Method, Parameter, PipelineSpace, PredictionTask};
-use crate::error::hinted;
-use crate::pipelines::{check_for_numbers, effective_hyper_parameters};
+use poolcast_config::{Config, Goal, MOST_TRIALS, Method, Parameter, PipelineSpace, PredictionTask};
+use poolcast_base::error::hinted;
+use poolcast_pipelines::{check_for_numbers, effective_hyper_parameters};
 use crate::search::{Sampler, SearchPoint, SearchSpace, grid_point_count};
 
 /// The trials of one pipeline, the same on each split, so that splits can be compared.
@@ -191,7 +191,7 @@ fn pipeline_space(config: &Config, prefix: &str, written: &PipelineSpace) -> Sea
     SearchSpace::new(drawn)
 }
 
-fn too_many(pipeline: &str, points: u64) -> crate::error::HintedError {
+fn too_many(pipeline: &str, points: u64) -> poolcast_base::error::HintedError {
     hinted(
         format!(
             "`pipelines.{pipeline}` has {points} points, and a sweep at most {MOST_TRIALS} trials"

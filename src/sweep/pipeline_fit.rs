@@ -9,23 +9,24 @@ use anyhow::{Context as _, Result, ensure};
 use rand::Rng as _;
 
 use super::paths::PREDICTIONS_FILE;
-use crate::config::{Config, CrossValidation, Threshold};
-use crate::manifest::Checksum;
-use crate::pipelines::{
+use poolcast_config::{Config, CrossValidation, Threshold};
+use poolcast_base::manifest::Checksum;
+use poolcast_pipelines::{
     FittedPipeline, HyperParameters, LearnedRows, ValuesBeyond, effective_hyper_parameters,
     fit_pipeline,
 };
-use crate::shard::{self, Shard, ShardColumn};
-use crate::tables::{
+use poolcast_base::shard::{self, Shard, ShardColumn};
+use poolcast_tables::{
     CrossValidationFold, FeatureTable, JoinedTable, RowTargets, SplitRows, cross_validation_folds,
 };
-use crate::tensors::TensorSettings;
-use crate::training::{
+use poolcast_holds::tensors::TensorSettings;
+use poolcast_holds::training::{
     Calibration, ClassScores, FIT, FitScores, FitSummary, LearnedHolds, RollingPrediction,
     RollingPredictions, SampleFit, SuccessRates, TargetScores, TimeCut, check_predictions,
     cluster_weights, logit, pipeline_sha256,
 };
-use crate::{files, manifest, pipelines};
+use poolcast_base::{files, manifest};
+use poolcast_pipelines as pipelines;
 
 /// What a pipeline learns from, and what it is validated on.
 #[derive(Debug)]
@@ -364,7 +365,7 @@ impl PipelineTask {
         seconds: &mut Vec<f64>,
     ) -> Result<FittedPipeline> {
         let began = Instant::now();
-        let seed = crate::seed::generator(self.seed, "fit", &[number]).random();
+        let seed = poolcast_base::seed::generator(self.seed, "fit", &[number]).random();
         // Rows of tables count once each, as their groups need not be clusters of jobs, and are
         // seen as scikit-learn sees them.
         let is_of_logs = self.split.is_none();

@@ -15,16 +15,16 @@ use super::pipeline_fit::{PipelineFit, PipelineTask};
 use super::results::best_of_outcomes;
 use super::trial_config::{TrialConfig, TrialModel};
 use super::trial_data::trial_dataset;
-use crate::config::Threshold;
-use crate::models::Device;
-use crate::tables::{FeatureTable, sample_features};
-use crate::tensors::{Dataset, SplitSide};
-use crate::training::{
+use poolcast_config::Threshold;
+use poolcast_models::Device;
+use poolcast_tables::{FeatureTable, sample_features};
+use poolcast_holds::tensors::{Dataset, SplitSide};
+use poolcast_holds::training::{
     Calibration, ENSEMBLE, EnsembleMember, FIT, FitScores, FitSummary, LearnedHolds, NewEnsemble,
     RollingPredictions, SampleFit, SuccessRates, TrainedModel, TrainingUpdate, copy_training,
     later_predictions, member_dir, pooled_predictions, refit_dir, refit_key, refit_network,
 };
-use crate::{files, manifest};
+use poolcast_base::{files, manifest};
 
 /// Fits the model of `sweep` that answers again on train, validate and test: that one advises on what
 /// comes next. It is the best of the trials, which have all ended, or the best of each kind together.

@@ -21,11 +21,12 @@ use super::paths::{
 };
 use super::trial_files::publish_attempt;
 use super::trial_row::TrialRow;
-use crate::config::TrialSource;
-use crate::error::hinted;
-use crate::files::AtomicFile;
-use crate::queue::{ChunkEntry, ChunkState, ItemStateCounts, Queue};
-use crate::{files, manifest, training};
+use poolcast_config::TrialSource;
+use poolcast_base::error::hinted;
+use poolcast_base::files::AtomicFile;
+use poolcast_queue::{ChunkEntry, ChunkState, ItemStateCounts, Queue};
+use poolcast_base::{files, manifest};
+use poolcast_holds::training;
 
 /// The models of so many of the best trials stay, unless it is said otherwise.
 pub const DEFAULT_KEEP: usize = 1000;

@@ -9,12 +9,12 @@ use anyhow::Result;
 use super::network_draws::network_trial_count;
 use super::trial_row::TrialRow;
 use super::trials::SweepTrials;
-use crate::config::{Asha, Config, EarlyTerminate, Method};
-use crate::queue::{TrialChunk, WorkItem};
+use poolcast_config::{Asha, Config, EarlyTerminate, Method};
+use poolcast_queue::{TrialChunk, WorkItem};
 use crate::search::pruners::asha::{RungItem, RungResult, promoted_items};
 use crate::search::pruners::hyperband::{Trajectory, stopped_trials};
 use crate::search::{ObservedTrial, SearchPoint, SearchSpace};
-use crate::training::Epoch;
+use poolcast_holds::training::Epoch;
 
 /// The trials of a round where trials learn from others; those of one round do not know what came
 /// of each other.

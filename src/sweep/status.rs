@@ -9,9 +9,9 @@ use super::best_trial::BestTrial;
 use super::folder::SweepFolder;
 use super::outcome::{TrialOutcome, TrialOutcomes};
 use super::trial_row::TrialEnd;
-use crate::config::Metric;
-use crate::queue::{ChunkEntry, ChunkState, HandOut, Queue};
-use crate::training::read_history;
+use poolcast_config::Metric;
+use poolcast_queue::{ChunkEntry, ChunkState, HandOut, Queue};
+use poolcast_holds::training::read_history;
 
 /// How far a sweep is.
 #[derive(Debug, Serialize)]

@@ -3,10 +3,10 @@
 use anyhow::{Context as _, Result};
 
 use super::pipeline_fit::PipelineTask;
-use crate::config::{Config, TrialSource, WaitModelConfig};
-use crate::provision::wait_model::{WaitModelSettings, effective_parameters};
-use crate::tensors::TensorSettings;
-use crate::training::TrainingSettings;
+use poolcast_config::{Config, TrialSource, WaitModelConfig};
+use poolcast_provision::wait_model::{WaitModelSettings, effective_parameters};
+use poolcast_holds::tensors::TensorSettings;
+use poolcast_holds::training::TrainingSettings;
 
 /// What one trial is: plain numbers and words, all of them in range.
 #[derive(Debug, Clone)]

@@ -12,13 +12,13 @@ use super::paths::{PREDICTIONS_FILE, table_dir, tensors_dir, trial_dir, wait_sam
 use super::pipeline_fit::{FitTables, LogSamples, TrialPredictions};
 use super::trial_config::TrialConfig;
 use super::trial_row::TrialRow;
-use crate::config::TrainingConfig;
-use crate::error::hinted;
-use crate::manifest;
-use crate::provision::samples::WaitSamples;
-use crate::tables::{FeatureTable, JoinedTable, TABLE, sample_features};
-use crate::tensors::{Dataset, SplitSide, TensorSettings};
-use crate::training::{
+use poolcast_config::TrainingConfig;
+use poolcast_base::error::hinted;
+use poolcast_base::manifest;
+use poolcast_provision::samples::WaitSamples;
+use poolcast_tables::{FeatureTable, JoinedTable, TABLE, sample_features};
+use poolcast_holds::tensors::{Dataset, SplitSide, TensorSettings};
+use poolcast_holds::training::{
     LEARNED_SIDES, LearnedHolds, RollingPredictions, SuccessRates, TrainedModel, learned_sides,
     time_cuts, uncalibrated_side,
 };

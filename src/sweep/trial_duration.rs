@@ -11,9 +11,9 @@ use super::folder::SweepFolder;
 use super::pipeline_fit::PipelineTask;
 use super::trial_config::{TrialConfig, TrialModel};
 use super::trial_data;
-use crate::models::Device;
-use crate::pipelines;
-use crate::training::{RunPlace, StartMode, TrainError, TrainingUpdate, train};
+use poolcast_models::Device;
+use poolcast_pipelines as pipelines;
+use poolcast_holds::training::{RunPlace, StartMode, TrainError, TrainingUpdate, train};
 
 /// About how many seconds `trial` of `sweep` takes here, counted from 1: that of a training from
 /// its first batches, if it does not stop early; a fit that takes longer than `limit` is taken to

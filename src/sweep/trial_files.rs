@@ -12,11 +12,12 @@ use super::paths::{publish_lock_file, trial_dir};
 use super::pipeline_fit;
 use super::rounds;
 use super::trial_row::TrialRow;
-use crate::config::TrialSource;
-use crate::provision::wait_model::WAIT_MODEL_FORMAT;
-use crate::queue::{ChunkEntry, Queue};
-use crate::training::{FIT, FitScores, RUN_FORMAT, TrainingStatus};
-use crate::{files, manifest, training};
+use poolcast_config::TrialSource;
+use poolcast_provision::wait_model::WAIT_MODEL_FORMAT;
+use poolcast_queue::{ChunkEntry, Queue};
+use poolcast_holds::training::{FIT, FitScores, RUN_FORMAT, TrainingStatus};
+use poolcast_base::{files, manifest};
+use poolcast_holds::training;
 
 /// Gives the directory of an acknowledged attempt the trial's name, in place of what an earlier
 /// sweep left there.
@@ -229,7 +230,7 @@ mod tests {
         let (from, to, lock) = (path("from"), path("to"), path("lock"));
         let write = |dir: &Path, name: &str| {
             fs_err::create_dir_all(dir).expect("made");
-            crate::files::write_atomic(&dir.join(name), b"").expect("written");
+            poolcast_base::files::write_atomic(&dir.join(name), b"").expect("written");
         };
         for _ in 0..400 {
             write(&to, "old");

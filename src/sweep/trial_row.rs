@@ -8,10 +8,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::trial_config::TrialConfig;
-use crate::config::{Config, MetricName, Parameter, TrialSource, whole};
-use crate::provision::wait_model::WaitModelScores;
-use crate::queue::{ChunkEntry, WorkItem};
-use crate::training::{Epoch, FitScores, TargetScores, TrainingMetrics, TrainingStatus};
+use poolcast_config::{Config, MetricName, Parameter, TrialSource, whole};
+use poolcast_provision::wait_model::WaitModelScores;
+use poolcast_queue::{ChunkEntry, WorkItem};
+use poolcast_holds::training::{Epoch, FitScores, TargetScores, TrainingMetrics, TrainingStatus};
 
 /// How a trial ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -227,7 +227,7 @@ impl TrialRow {
     pub(super) fn quarantined(item: WorkItem, tries: u32, config: &Config) -> TrialRow {
         let error = format!(
             "{} died of it or lost it, one after the other",
-            crate::output::counted(tries as usize, "worker")
+            poolcast_base::output::counted(tries as usize, "worker")
         );
         let row = TrialRow::begin(
             &ChunkEntry {

@@ -8,9 +8,9 @@ use rand::seq::SliceRandom as _;
 
 use super::network_draws::{NetworkDraws, RepeatedDraw, draw_network_point};
 use super::pipeline_draws::{PipelineDraw, PipelineDraws};
-use crate::config::{Config, MOST_TRIALS, Method, Parameter, PipelineSpace, TrialOrder};
-use crate::error::hinted;
-use crate::queue::{MAX_CHUNK_TRIALS, TrialChunk, WorkItem};
+use poolcast_config::{Config, MOST_TRIALS, Method, Parameter, PipelineSpace, TrialOrder};
+use poolcast_base::error::hinted;
+use poolcast_queue::{MAX_CHUNK_TRIALS, TrialChunk, WorkItem};
 use crate::search::{ObservedTrial, SearchPoint};
 
 /// Trials of pipelines come in so many chunks or more, unless there are fewer of them: as many
@@ -207,7 +207,7 @@ impl SweepTrials {
         match self.config.trial_order {
             TrialOrder::Shuffled => {
                 // Whatever part of them is done says something of all.
-                let mut generator = crate::seed::generator(self.config.seed, "trial order", &[]);
+                let mut generator = poolcast_base::seed::generator(self.config.seed, "trial order", &[]);
                 chunks.shuffle(&mut generator);
                 chunks
             }
@@ -238,7 +238,7 @@ impl SweepTrials {
             let number = kind.pipeline.map_or(0, |pipeline| 1 + pipeline);
             let parts = [kind.split as i64, number as i64];
             let seed = self.config.seed;
-            chunks.shuffle(&mut crate::seed::generator(
+            chunks.shuffle(&mut poolcast_base::seed::generator(
                 seed,
                 "interleaved order",
                 &parts,
@@ -271,8 +271,8 @@ struct ChunkKind {
 mod tests {
     use super::*;
     use crate::search::SearchSpace;
-    use crate::sweep::pipeline_fit::PipelineTask;
-    use crate::sweep::trial_row::hyper_parameters;
+    use crate::pipeline_fit::PipelineTask;
+    use crate::trial_row::hyper_parameters;
     use serde_json::{Value, json};
 
     fn config(changes: &[(&'static str, Value)]) -> Result<Config> {
@@ -577,7 +577,7 @@ mod tests {
             let mut all = tables();
             all.extend(changes.iter().cloned());
             let refused = config(&all).and_then(|config| SweepTrials::from_config(&config));
-            crate::error::render(&refused.expect_err("must be refused"))
+            poolcast_base::error::render(&refused.expect_err("must be refused"))
         };
         insta::assert_snapshot!(
             [

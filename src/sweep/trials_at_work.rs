@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use anyhow::Result;
 
 use super::folder::SweepFolder;
-use crate::config::Config;
-use crate::queue::ChunkState;
-use crate::training::checkpoint_key;
+use poolcast_config::Config;
+use poolcast_queue::ChunkState;
+use poolcast_holds::training::checkpoint_key;
 
 /// A training that goes on.
 #[derive(Debug)]

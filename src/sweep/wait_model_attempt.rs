@@ -12,14 +12,14 @@ use super::folder::SweepFolder;
 use super::paths::trial_dir;
 use super::trial_config::TrialConfig;
 use super::trial_row::TrialRow;
-use crate::files;
-use crate::models::Device;
-use crate::provision::samples::WaitSamples;
-use crate::provision::wait_model::{
+use poolcast_base::files;
+use poolcast_models::Device;
+use poolcast_provision::samples::WaitSamples;
+use poolcast_provision::wait_model::{
     LearningUpdate, WaitModelScores, WaitModelSettings, WaitModelSummary, WaitTrainingTask,
     finished_summary, read_wait_checkpoint, train_wait_model, wait_model_key,
 };
-use crate::queue::{Queue, TrialAttempt};
+use poolcast_queue::{Queue, TrialAttempt};
 
 /// An attempt of a queue at a trial over samples of waits.
 pub(super) struct WaitModelAttempt<'a> {

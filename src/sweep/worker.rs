@@ -18,9 +18,9 @@ use super::trial_data::{self, SharedData};
 use super::trial_files::TrialFiles;
 use super::trial_row::{TrialEnd, TrialRow};
 use super::wait_model_attempt::WaitModelAttempt;
-use crate::manifest;
-use crate::queue::{AttemptOutcome, ChunkEntry, Queue, TrialAttempt, WorkerTally, run_worker};
-use crate::training::{Epoch, RUN_FORMAT};
+use poolcast_base::manifest;
+use poolcast_queue::{AttemptOutcome, ChunkEntry, Queue, TrialAttempt, WorkerTally, run_worker};
+use poolcast_holds::training::{Epoch, RUN_FORMAT};
 
 /// Does trials of `sweep` until none is left or `stop` is set; one that takes longer than `limit`
 /// has failed. `workers` are those of this process, this one included. `progress` hears of each epoch

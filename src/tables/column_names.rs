@@ -4,8 +4,8 @@ use std::collections::HashSet;
 
 use anyhow::{Result, bail};
 
-use crate::config::nearest;
-use crate::error::hinted;
+use poolcast_config::nearest;
+use poolcast_base::error::hinted;
 
 /// How many columns a message lists.
 const LISTED: usize = 20;

@@ -9,9 +9,9 @@ use rand_chacha::ChaCha8Rng;
 
 use super::feature_table::FeatureTable;
 use super::row_targets::RowTargets;
-use crate::config::{CrossValidation, Folds};
-use crate::error::hinted;
-use crate::output::counted;
+use poolcast_config::{CrossValidation, Folds};
+use poolcast_base::error::hinted;
+use poolcast_base::output::counted;
 
 /// The rows of a table that one fit learns from and those it is tested on, each ascending.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -56,7 +56,7 @@ pub fn cross_validation_folds(
     cv: CrossValidation,
     seed: u64,
 ) -> Result<Vec<CrossValidationFold>> {
-    let mut random = crate::seed::generator(seed, "folds", &[]);
+    let mut random = poolcast_base::seed::generator(seed, "folds", &[]);
     let distinct: BTreeSet<u64> = table.groups.iter().copied().collect();
     let is_grouped = distinct.len() < table.row_count();
 
@@ -321,7 +321,7 @@ fn folds_by_time(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tables::row_targets::RowClasses;
+    use crate::row_targets::RowClasses;
     use proptest::prelude::*;
 
     fn table(y: &[u32], groups: Option<&[u64]>) -> FeatureTable {
@@ -424,7 +424,7 @@ mod tests {
     #[test]
     fn what_makes_no_folds_is_refused() {
         let refusal = |y: &[u32], groups: Option<&[u64]>, k, kind| {
-            crate::error::render(
+            poolcast_base::error::render(
                 &cross_validation_folds(&table(y, groups), None, cv(k, kind), 1)
                     .expect_err("refused"),
             )

@@ -13,8 +13,8 @@ use super::numeric_table::NumericTable;
 use super::row_labels::{LabelColumns, NamedRows};
 use super::split_check::SplitCheck;
 use super::split_rows::{SplitRows, select_splits};
-use crate::config::DataConfig;
-use crate::error::hinted;
+use poolcast_config::DataConfig;
+use poolcast_base::error::hinted;
 
 /// The rows that some split names, joined by name, and which of them stand on which side.
 #[derive(Debug, Clone, PartialEq)]
@@ -175,7 +175,7 @@ r5,well,p5,2020-01-06,W
                 .fold(text.to_owned(), |text, (from, to)| text.replace(from, to))
         };
         for (name, text) in [("features.csv", FEATURES), ("metadata.csv", METADATA)] {
-            crate::files::write_atomic(&dir.path().join(name), replaced(text).as_bytes())
+            poolcast_base::files::write_atomic(&dir.path().join(name), replaced(text).as_bytes())
                 .expect("written");
         }
         let data = serde_json::json!({
@@ -258,7 +258,7 @@ r5,well,p5,2020-01-06,W
                 .concat(),
             )
         };
-        let without_class = crate::error::render(&whole(&[]).expect_err("refused"));
+        let without_class = poolcast_base::error::render(&whole(&[]).expect_err("refused"));
         assert!(
             without_class.contains("no class is known of the row `r6`"),
             "{without_class}"
@@ -291,7 +291,7 @@ r5,well,p5,2020-01-06,W
             samples.splits["A"].evaluate,
             [("A_late".to_owned(), vec![4]), ("W".to_owned(), vec![4])].into()
         );
-        let refusal = |more: &str| crate::error::render(&with(more).expect_err("refused"));
+        let refusal = |more: &str| poolcast_base::error::render(&with(more).expect_err("refused"));
         let learned = refusal("\"evaluate_W\":\"cohort in ['W', 'X']\"");
         assert!(
             learned.contains("the split `A` and `evaluate_W` share the row `r1`, `r2`"),
@@ -325,7 +325,7 @@ r5,well,p5,2020-01-06,W
     #[test]
     fn what_cannot_be_joined_is_named() {
         let refusal = |replacements: &[(&str, &str)]| {
-            let text = crate::error::render(&read(replacements).expect_err("must be refused"));
+            let text = poolcast_base::error::render(&read(replacements).expect_err("must be refused"));
             // The directory is another one each time.
             let words = text
                 .split('`')

@@ -10,10 +10,10 @@ use super::feature_table::FeatureTable;
 use super::joined_table::JoinedTable;
 use super::row_targets::{NumberLoss, RowClasses, RowNumbers, RowTargets};
 use super::split_rows::SplitRows;
-use crate::config::DataConfig;
-use crate::files::StagedDirectory;
-use crate::manifest::{self, Checksum};
-use crate::shard::{ArtefactFormat, Shard, ShardColumn, ShardLayout};
+use poolcast_config::DataConfig;
+use poolcast_base::files::StagedDirectory;
+use poolcast_base::manifest::{self, Checksum};
+use poolcast_base::shard::{ArtefactFormat, Shard, ShardColumn, ShardLayout};
 
 /// Directories of joined tables.
 pub const TABLE: ArtefactFormat = ArtefactFormat {

@@ -1,6 +1,6 @@
 //! Names of rows or columns → a list for a message.
 
-use crate::output::counted;
+use poolcast_base::output::counted;
 
 /// How many names a message lists.
 const LISTED: usize = 5;

@@ -9,8 +9,8 @@ use super::feature_table::FeatureTable;
 use super::name_list::list_names;
 use super::numeric_table::NumericTable;
 use super::row_targets::{RowClasses, RowTargets};
-use crate::error::hinted;
-use crate::output::counted;
+use poolcast_base::error::hinted;
+use poolcast_base::output::counted;
 
 /// The rows of the table `path`, which are called what its column `index` says: their names `[n]`,
 /// and their numbers in the columns `features`. As nothing is known of their targets, all are said

@@ -6,7 +6,7 @@ use anyhow::{Context as _, Result, bail, ensure};
 
 use super::column_names::{check_unique_index, find_column};
 use super::table_file::{TableCell, parse_truth, read_table};
-use crate::error::hinted;
+use poolcast_base::error::hinted;
 
 /// Numbers by name of row and column.
 #[derive(Debug, Clone, PartialEq)]

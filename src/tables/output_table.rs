@@ -129,7 +129,7 @@ impl OutputTable {
         } else {
             self.to_csv()?.into_bytes()
         };
-        crate::files::write_atomic(path, &bytes)
+        poolcast_base::files::write_atomic(path, &bytes)
     }
 
     fn to_parquet(&self) -> Result<Vec<u8>> {
@@ -161,7 +161,7 @@ impl OutputTable {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tables::table_file::{TableCell, read_table};
+    use crate::table_file::{TableCell, read_table};
 
     fn small_table() -> OutputTable {
         let columns = [

@@ -7,9 +7,9 @@ use anyhow::{Context as _, Result, bail, ensure};
 use super::metadata::{MetadataColumn, MetadataTable};
 use super::name_list::list_names;
 use super::row_targets::{NumberLoss, RowClasses, RowNumbers, RowTargets};
-use crate::config::DataConfig;
-use crate::error::hinted;
-use crate::moment::parse_moment_ms;
+use poolcast_config::DataConfig;
+use poolcast_base::error::hinted;
+use poolcast_base::moment::parse_moment_ms;
 
 /// The most classes that a target may have.
 const MAX_CLASSES: usize = 1000;

@@ -1,6 +1,6 @@
 //! What is to be predicted of each row of a table: its class, or a number.
 
-use crate::config::{DataConfig, PredictionTask};
+use poolcast_config::{DataConfig, PredictionTask};
 
 /// What is known of the rows of a table and to be predicted of others.
 #[derive(Debug, Clone, PartialEq)]

@@ -4,8 +4,8 @@ use anyhow::Result;
 
 use super::feature_table::FeatureTable;
 use super::row_targets::{RowClasses, RowTargets};
-use crate::config::FeatureGroup;
-use crate::tensors::{Dataset, EMPTY_CELL, SplitSide, TensorSettings, static_names};
+use poolcast_config::FeatureGroup;
+use poolcast_holds::tensors::{Dataset, EMPTY_CELL, SplitSide, TensorSettings, static_names};
 
 /// What becomes of a released job.
 const CLASSES: [&str; 2] = ["failure", "success"];
@@ -129,8 +129,8 @@ mod tests {
     use std::collections::{BTreeMap, BTreeSet};
 
     use super::*;
-    use crate::config::Config;
-    use crate::{events, tensors};
+    use poolcast_config::Config;
+    use poolcast_holds::{events, tensors};
 
     #[test]
     fn frames_are_counted_and_the_last_is_looked_at() {

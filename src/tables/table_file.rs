@@ -7,7 +7,7 @@ use anyhow::{Context as _, Result, bail, ensure};
 use parquet::file::reader::{FileReader as _, SerializedFileReader};
 use parquet::record::{Field, Row};
 
-use crate::error::hinted;
+use poolcast_base::error::hinted;
 
 /// What stands in one place of a table.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -6,9 +6,9 @@ use serde_json::{Value, json};
 
 use super::source::TrackedSource;
 use super::tracked_run::TrackedRun;
-use crate::manifest;
-use crate::report::{REPORT_FILE, ReportInputs, page, report};
-use crate::training::TrainedModel;
+use poolcast_base::manifest;
+use poolcast_report::{REPORT_FILE, ReportInputs, page, report};
+use poolcast_holds::training::TrainedModel;
 
 /// The largest model that is sent.
 const MOST_MODEL_BYTES: u64 = 64 << 20;
@@ -87,7 +87,7 @@ impl TrackedSource {
             return Ok(None);
         };
         let page = page(&report(&inputs, None)?);
-        let model_bytes = crate::files::read_artefact(&run_dir.join(model.file), MOST_MODEL_BYTES)?;
+        let model_bytes = poolcast_base::files::read_artefact(&run_dir.join(model.file), MOST_MODEL_BYTES)?;
         let files = vec![
             BestFile {
                 name: REPORT_FILE,

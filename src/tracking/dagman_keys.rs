@@ -1,7 +1,7 @@
 //! What the last script of a DAG can send with: DAGMan hands scripts `HOME` and `PATH`, and no other
 //! variable that says where a tracker is or what the key for it is.
 
-use crate::config::{Config, Tracker};
+use poolcast_config::{Config, Tracker};
 
 use super::mlflow_settings::MlflowSettings;
 use super::wandb_settings::{WandbSettings, variable};

@@ -17,7 +17,7 @@ use super::request_pace::RequestPace;
 use super::sender_clock::SenderClock;
 use super::tracker_key::TrackerKey;
 use super::tracker_state::StateKeeper;
-use crate::config::Tracker;
+use poolcast_config::Tracker;
 
 /// The largest answer that is read.
 const MOST_ANSWER_BYTES: u64 = 64 << 20;
@@ -424,7 +424,7 @@ fn said_in(document: Option<Value>, body: &[u8]) -> String {
         Some(message?.as_str()?.to_owned())
     });
     let said = named.unwrap_or_else(|| String::from_utf8_lossy(body).into_owned());
-    crate::output::cut(said.trim(), MOST_SAID_CHARACTERS)
+    poolcast_base::output::cut(said.trim(), MOST_SAID_CHARACTERS)
 }
 
 /// A number from 0 to 1 that differs from sender to sender, so that they do not come back at once.

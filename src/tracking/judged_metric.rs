@@ -7,8 +7,8 @@ use super::http_sender::SendError;
 use super::tracked_trial::metric_names;
 use super::wandb_client::{WandbClient, unusable};
 use super::wandb_requests::sweep_config;
-use crate::config::yaml;
-use crate::output::cut;
+use poolcast_config::yaml;
+use poolcast_base::output::cut;
 
 /// So much of a metric's name is shown.
 const MOST_NAME_CHARACTERS: usize = 100;

@@ -14,8 +14,8 @@ use serde_json::{Value, json};
 use super::http_sender::SendError;
 use super::mlflow_batch::{LogBatch, ServerRun, milliseconds, missing_batches};
 use super::tracked_run::{TrackedOutcome, TrackedRun};
-use crate::error::hinted;
-use crate::escape;
+use poolcast_base::error::hinted;
+use poolcast_base::escape;
 
 /// The tag with the id of a run.
 const RUN_TAG: &str = "poolcast.run_id";

@@ -18,8 +18,8 @@ use super::sent_summary::SentSummary;
 use super::source::TrackedSource;
 use super::tracked_run::{TrackedOutcome, TrackedRun};
 use super::wandb_settings::variable;
-use crate::config::Tracker;
-use crate::escape;
+use poolcast_config::Tracker;
+use poolcast_base::escape;
 
 /// What stands for the ids that only the server gives.
 const ID_OF_SERVER: &str = "-";

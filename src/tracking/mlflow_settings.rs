@@ -4,9 +4,9 @@ use anyhow::{Context as _, Result};
 
 use super::server_address::{host_of, open_way_warning, without_port};
 use super::tracker_key::{TrackerKey, loose_mode_warning, netrc_login, netrc_path};
-use crate::config::Config;
-use crate::error::hinted;
-use crate::escape;
+use poolcast_config::Config;
+use poolcast_base::error::hinted;
+use poolcast_base::escape;
 
 /// Where runs go.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -13,8 +13,8 @@ use super::sender_clock::SenderClock;
 use super::sent_summary::SentSummary;
 use super::source::TrackedSource;
 use super::wandb_sender::WandbSender;
-use crate::config::Tracker;
-use crate::error::{hinted, too_early};
+use poolcast_config::Tracker;
+use poolcast_base::error::{hinted, too_early};
 
 /// Sends the runs of a directory to one tracker.
 pub(super) enum RunSender {
@@ -107,7 +107,7 @@ impl RunSender {
         };
         match error.downcast_ref::<SendError>() {
             Some(SendError::OutOfTime { .. } | SendError::InDoubt | SendError::Stopped) => {
-                let shown = crate::escape::path(dir);
+                let shown = poolcast_base::escape::path(dir);
                 let word = tracker.word();
                 let again = format!("send the rest later: poolcast track {shown} --to {word}");
                 too_early(error.to_string(), again).into()

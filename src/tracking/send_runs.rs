@@ -13,7 +13,7 @@ use super::sender_clock::SenderClock;
 use super::sender_lock::SenderLock;
 use super::sent_summary::SentSummary;
 use super::source::TrackedSource;
-use crate::config::Tracker;
+use poolcast_config::Tracker;
 
 /// How long a server may not answer where nobody says how long.
 const USUAL_PATIENCE: Duration = Duration::from_secs(60);

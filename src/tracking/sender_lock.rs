@@ -6,8 +6,8 @@ use std::path::Path;
 
 use anyhow::Result;
 
-use crate::error::hinted;
-use crate::{escape, files};
+use poolcast_base::error::hinted;
+use poolcast_base::{escape, files};
 
 /// The file that a sender locks.
 const LOCK_FILE: &str = "tracking.lock";

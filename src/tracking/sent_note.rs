@@ -8,8 +8,8 @@ use anyhow::Result;
 use serde::{Deserialize, Serialize};
 
 use super::sent_summary::SentSummary;
-use crate::config::Tracker;
-use crate::{files, manifest};
+use poolcast_config::Tracker;
+use poolcast_base::{files, manifest};
 
 /// The version of the file.
 const VERSION: u32 = 2;

@@ -27,7 +27,7 @@ pub(super) fn without_port(host: &str) -> &str {
 /// What is to be said of a server at `base_url` that a key would be sent to in the open.
 pub(super) fn open_way_warning(base_url: &str, host: &str) -> Option<String> {
     let is_open = base_url.starts_with("http:") && !is_own_machine(host);
-    let shown = crate::escape::value(base_url);
+    let shown = poolcast_base::escape::value(base_url);
     is_open.then(|| format!("`{shown}` has no TLS: others can read the key"))
 }
 

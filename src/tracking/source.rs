@@ -10,13 +10,13 @@ use serde_json::Value;
 use super::sweep_space::sweep_space;
 use super::tracked_run::{TrackedOutcome, TrackedRun, run_id};
 use super::tracked_trial::{score_summary, tracked_at_work, tracked_row, tracked_training};
-use crate::condor::{self, DagProgress};
-use crate::config::{Config, EarlyTerminate};
-use crate::manifest;
-use crate::queue::Queue;
-use crate::report::{ReportedKind, kind_of};
-use crate::sweep::{self, GivenPoints, SweepFolder, TrialOutcomes, TrialRow, trials_at_work};
-use crate::training::{FIT, FitSummary, RUN_FORMAT, checkpoint_key};
+use poolcast_sweep::condor::{self, DagProgress};
+use poolcast_config::{Config, EarlyTerminate};
+use poolcast_base::manifest;
+use poolcast_queue::Queue;
+use poolcast_report::{ReportedKind, kind_of};
+use poolcast_sweep::{self as sweep, GivenPoints, SweepFolder, TrialOutcomes, TrialRow, trials_at_work};
+use poolcast_holds::training::{FIT, FitSummary, RUN_FORMAT, checkpoint_key};
 
 /// How often a directory is looked at while its runs go on.
 const LOOK_EVERY: Duration = Duration::from_secs(15);

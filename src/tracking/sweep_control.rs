@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::source::TrackedSource;
 use super::tracked_run::{TrackedOutcome, TrackedRun};
-use crate::queue::{HandOut, Queue};
+use poolcast_queue::{HandOut, Queue};
 
 /// How often the server is asked for the state of a sweep: as often as a run that has nothing to say
 /// is heard of.

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::config::{Config, Method, Parameter, TrialSource};
+use poolcast_config::{Config, Method, Parameter, TrialSource};
 
 /// The sweep of `config` as W&B reads it: JSON is YAML, too. What ends trials early is left out, as
 /// poolcast does that itself, and W&B would tell runs to stop, too.

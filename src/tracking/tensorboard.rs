@@ -13,7 +13,7 @@ use super::event_record::{
     SummaryMetadata, SummaryValue, TensorProto, TensorShape, append_event,
 };
 use super::tracked_run::TrackedRun;
-use crate::files;
+use poolcast_base::files;
 
 /// What the text of the hyper-parameters is called.
 const CONFIG_TAG: &str = "config";

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use crate::manifest;
+use poolcast_base::manifest;
 
 /// A training or a fit, as trackers are told of it.
 #[derive(Debug, Clone, PartialEq, Serialize)]

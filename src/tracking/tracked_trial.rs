@@ -6,10 +6,10 @@ use std::path::Path;
 use serde_json::{Map, Value, json};
 
 use super::tracked_run::{TrackedEpoch, TrackedOutcome, TrackedRun, run_id};
-use crate::config::{Config, MetricName};
-use crate::moment::parse_moment_ms;
-use crate::sweep::{TrialAtWork, TrialEnd, TrialRow, hyper_parameters, plain_value};
-use crate::training::{
+use poolcast_config::{Config, MetricName};
+use poolcast_base::moment::parse_moment_ms;
+use poolcast_sweep::{TrialAtWork, TrialEnd, TrialRow, hyper_parameters, plain_value};
+use poolcast_holds::training::{
     Epoch, EpochTimes, Scores, TargetScores, TrainingMetrics, TrainingStatus, read_epoch_times,
     read_history,
 };

@@ -6,7 +6,7 @@ use anyhow::{Context as _, Result};
 use reqwest::header::HeaderValue;
 use rustix::process::{DumpableBehavior, Resource, Rlimit, set_dumpable_behavior, setrlimit};
 
-use crate::{escape, files};
+use poolcast_base::{escape, files};
 
 /// The largest netrc that is read.
 const MOST_NETRC_BYTES: u64 = 1 << 20;

@@ -6,10 +6,10 @@ use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
-use crate::config::Tracker;
-use crate::moment::parse_moment_ms;
-use crate::output::cut;
-use crate::{files, manifest};
+use poolcast_config::Tracker;
+use poolcast_base::moment::parse_moment_ms;
+use poolcast_base::output::cut;
+use poolcast_base::{files, manifest};
 
 /// The version of the file.
 const VERSION: u32 = 1;

@@ -15,7 +15,7 @@ use super::sender_clock::SenderClock;
 use super::sender_lock::SenderLock;
 use super::sent_summary::SentSummary;
 use super::source::TrackedSource;
-use crate::config::Tracker;
+use poolcast_config::Tracker;
 
 /// How long what is left is sent for once the work that it tells of is done.
 const LAST_PASS: Duration = Duration::from_secs(10);
@@ -101,7 +101,7 @@ impl Drop for TrackingThread {
 
 /// What to type for what was not sent.
 fn rest_command(dir: &Path, trackers: &str) -> String {
-    let shown = crate::escape::path(dir);
+    let shown = poolcast_base::escape::path(dir);
     format!("the rest can be sent by: poolcast track {shown} --to {trackers}")
 }
 

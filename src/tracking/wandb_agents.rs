@@ -16,8 +16,8 @@ use super::http_sender::SendError;
 use super::judged_metric::check_judged_metric;
 use super::wandb_client::{WandbClient, unusable};
 use super::wandb_requests::{agent_heartbeat, create_agent, pending_runs};
-use crate::queue::{HandOut, Queue};
-use crate::sweep::{GivenPoint, GivenPoints, PointAgent, is_usable_id, is_usable_run_id};
+use poolcast_queue::{HandOut, Queue};
+use poolcast_sweep::{GivenPoint, GivenPoints, PointAgent, is_usable_id, is_usable_run_id};
 
 /// How often an agent is heard of whose run goes on.
 const HEARTBEAT_EVERY: Duration = Duration::from_secs(60);
@@ -331,7 +331,7 @@ mod tests {
     use super::super::wandb_server::{Fault, WandbServer};
     use super::super::wandb_settings::WandbSettings;
     use super::*;
-    use crate::queue::QueueSettings;
+    use poolcast_queue::QueueSettings;
 
     fn agents(dir: &Path, most: usize) -> WandbAgents {
         WandbAgents::new(dir.to_owned(), "swp1".to_owned(), most)

@@ -111,7 +111,7 @@ impl WandbClient {
         SendError::Refused {
             server: self.settings.host.clone(),
             status: 200,
-            said: crate::output::cut(said, 200),
+            said: poolcast_base::output::cut(said, 200),
         }
     }
 }

@@ -18,7 +18,7 @@ use super::wandb_record::{
     RunExitRecord, RunRecord, StatsRecord, SummaryRecord, Timestamp, VersionInfo,
 };
 use super::wandb_text::{WandbValues, history_values, summary_values};
-use crate::files;
+use poolcast_base::files;
 
 /// The oldest SDK that may read a file, as the SDK itself writes it.
 const MIN_CONSUMER: &str = "0.70.0";

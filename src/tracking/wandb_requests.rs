@@ -250,7 +250,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
-    use crate::tracking::{TrackedEpoch, TrackedOutcome};
+    use crate::{TrackedEpoch, TrackedOutcome};
 
     /// What W&B's own client has sent: `tests/data/wandb/README.md`.
     const RECORDED: &str = include_str!("../../tests/data/wandb/requests.jsonl");

@@ -26,8 +26,8 @@ use super::wandb_files::upload_files;
 use super::wandb_requests::{stream_part, sweep_state, upsert_run};
 use super::wandb_settings::{WandbSettings, variable};
 use super::wandb_sweep::find_or_create_sweep;
-use crate::config::Tracker;
-use crate::escape;
+use poolcast_config::Tracker;
+use poolcast_base::escape;
 
 /// How often a run that goes on is heard of where it has nothing to say. W&B takes it for dead after
 /// five minutes.
@@ -371,8 +371,8 @@ mod tests {
     use super::super::wandb_requests::WandbProject;
     use super::super::wandb_server::{Fault, ServedState, WandbServer};
     use super::*;
-    use crate::config::Config;
-    use crate::queue::{HandOut, Queue, QueueSettings};
+    use poolcast_config::Config;
+    use poolcast_queue::{HandOut, Queue, QueueSettings};
 
     const KEY: &str = "canary0123456789canary0123456789canary01";
     const MARK: &str = "poolcast 0123456789abcdef";

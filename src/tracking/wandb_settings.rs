@@ -5,9 +5,9 @@ use anyhow::{Context as _, Result, ensure};
 use super::server_address::{host_of, open_way_warning};
 use super::tracker_key::{TrackerKey, loose_mode_warning, netrc_login, netrc_path};
 use super::wandb_requests::WandbProject;
-use crate::config::Config;
-use crate::error::hinted;
-use crate::escape;
+use poolcast_config::Config;
+use poolcast_base::error::hinted;
+use poolcast_base::escape;
 
 /// Where W&B is, unless `WANDB_BASE_URL` names another server.
 const USUAL_BASE_URL: &str = "https://api.wandb.ai";

@@ -124,7 +124,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
-    use crate::tracking::TrackedOutcome;
+    use crate::TrackedOutcome;
 
     #[test]
     fn what_is_no_number_in_json_is_a_bare_word() {

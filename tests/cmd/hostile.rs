@@ -309,7 +309,7 @@ fn no_verb_sends_what_is_hidden_to_a_terminal() {
                 String::from_utf8(bytes).unwrap_or_else(|error| panic!("{calls:?}: {error}"));
             let hidden = text
                 .chars()
-                .find(|c| poolcast::escape::is_hidden(*c) && *c != '\n' && *c != '\t');
+                .find(|c| poolcast_base::escape::is_hidden(*c) && *c != '\n' && *c != '\t');
             assert!(hidden.is_none(), "{calls:?} shows {hidden:?} in\n{text:?}");
             assert!(
                 !text

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use poolcast::files::{StagedDirectory, lock_directory};
+use poolcast_base::files::{StagedDirectory, lock_directory};
 
 use crate::place::{Outcome, Place};
 

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::os::unix::fs::symlink;
 use std::path::Path;
 
-use poolcast::sweep::TrialPredictions;
-use poolcast::tables::JoinedTable;
+use poolcast_sweep::TrialPredictions;
+use poolcast_tables::JoinedTable;
 use serde_json::Value;
 
 use crate::place::Place;

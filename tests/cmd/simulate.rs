@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use poolcast::simulate::read_truth;
+use poolcast_simulate::read_truth;
 use serde_json::Value;
 
 use crate::place::Place;

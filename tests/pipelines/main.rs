@@ -7,13 +7,13 @@ mod numbers;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use poolcast::config::{Config, Parameter};
-use poolcast::pipelines::{
+use poolcast_config::{Config, Parameter};
+use poolcast_pipelines::{
     FitStopped, FittedPipeline, HyperParameters, ImportanceMeasure, LearnedRows, PIPELINE_FILE,
     PIPELINE_NAMES, ValuesBeyond, check_hyper_parameters, fit_pipeline, hyper_parameter_names,
 };
-use poolcast::sweep::SweepTrials;
-use poolcast::tables::{FeatureTable, RowClasses, RowTargets};
+use poolcast_sweep::SweepTrials;
+use poolcast_tables::{FeatureTable, RowClasses, RowTargets};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -761,7 +761,7 @@ struct SearchSpace {
 fn the_search_spaces_hold_what_the_pipelines_take() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("config/pipelines.yaml");
     let spaces: SpacesFile =
-        poolcast::config::yaml::read(&fs_err::read_to_string(path).expect("read"))
+        poolcast_config::yaml::read(&fs_err::read_to_string(path).expect("read"))
             .expect("search spaces");
     assert_eq!(
         spaces
@@ -782,7 +782,7 @@ fn the_search_spaces_hold_what_the_pipelines_take() {
                 .map(|(name, parameter)| (name.clone(), draw(parameter)))
                 .collect();
             check_hyper_parameters(&pipeline, &parameters)
-                .unwrap_or_else(|error| panic!("{}", poolcast::error::render(&error)));
+                .unwrap_or_else(|error| panic!("{}", poolcast_base::error::render(&error)));
         }
     }
 }

@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
-use poolcast::pipelines::{
+use poolcast_pipelines::{
     FittedPipeline, HyperParameters, LearnedRows, PIPELINE_FILE, fit_pipeline,
 };
-use poolcast::tables::{FeatureTable, NumberLoss, RowNumbers, RowTargets};
+use poolcast_tables::{FeatureTable, NumberLoss, RowNumbers, RowTargets};
 use rand::Rng as _;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -139,7 +139,7 @@ fn every_pipeline_predicts_numbers_as_well_as_its_peer() {
 
 /// The number is a wave of the first feature, with noise that grows with the second.
 fn wavy_table(n: usize, loss: NumberLoss) -> FeatureTable {
-    let mut generator = poolcast::seed::generator(3, "wavy table", &[]);
+    let mut generator = poolcast_base::seed::generator(3, "wavy table", &[]);
     let mut column = || {
         (0..n)
             .map(|_| generator.random::<f64>())
@@ -318,7 +318,7 @@ fn what_teaches_no_numbers_is_refused() {
         let parameters: HyperParameters = serde_json::from_value(parameters).expect("an object");
         let rows = LearnedRows::of_table(&table);
         let error = fit_pipeline(pipeline, &parameters, rows, 1, &|| false);
-        poolcast::error::render(&error.expect_err("is refused"))
+        poolcast_base::error::render(&error.expect_err("is refused"))
     };
     let nothing = |_: &mut FeatureTable| ();
     let text = refusal("svc", json!({}), &nothing);

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use crate::config::SchedulerKind;
+use poolcast_config::SchedulerKind;
 
 /// Arguments of `provision replay`.
 #[derive(Debug, Args)]

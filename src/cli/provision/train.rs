@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use crate::config::{WaitModelName, WaitModelSize, WaitModelTarget};
-use crate::models::DeviceName;
+use poolcast_config::{WaitModelName, WaitModelSize, WaitModelTarget};
+use poolcast_models::DeviceName;
 
 /// Arguments of `provision train`.
 #[derive(Debug, Args)]

@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use crate::condor;
-use crate::models::DeviceName;
+use poolcast_sweep::condor;
+use poolcast_models::DeviceName;
 
 /// Arguments of `sweep trials`.
 #[derive(Debug, Args)]

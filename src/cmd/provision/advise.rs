@@ -11,9 +11,9 @@ use crate::cli::ProvisionAdviseArgs;
 use crate::cmd::best_wait_model::open_wait_model;
 use crate::cmd::logs::user_salt;
 use crate::cmd::text;
-use crate::error::hinted;
-use crate::output;
-use crate::provision::live::{
+use poolcast_base::error::hinted;
+use poolcast_base::output;
+use poolcast_provision::live::{
     AskedModel, ListedJob, NodeListing, QueueListing, SubmissionAdvice, advise_submission,
     ask_planned_start, ask_queue,
 };

@@ -14,11 +14,11 @@ use crate::cli::ProvisionChainArgs;
 use crate::cmd::logs::user_salt;
 use crate::cmd::signals::stop_signal;
 use crate::cmd::text;
-use crate::error::{EXIT_CHECKPOINTED, EXIT_DONE, EXIT_NEVER, hinted};
-use crate::files;
-use crate::output;
-use crate::provision::chain::{ChainCaller, ChainEnd, ChainLink, ChainPlan, ChainState, run_chain};
-use crate::provision::live::{
+use poolcast_base::error::{EXIT_CHECKPOINTED, EXIT_DONE, EXIT_NEVER, hinted};
+use poolcast_base::files;
+use poolcast_base::output;
+use poolcast_provision::chain::{ChainCaller, ChainEnd, ChainLink, ChainPlan, ChainState, run_chain};
+use poolcast_provision::live::{
     ListedJob, NodeListing, QueueListing, advise_submission, test_script,
 };
 

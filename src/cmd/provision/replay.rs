@@ -10,15 +10,15 @@ use super::slurm_keys::{moment_of_key, slurm_replay};
 use crate::cli::ProvisionReplayArgs;
 use crate::cmd::flags::{flag, flags};
 use crate::cmd::text;
-use crate::config::{Config, NodeCount, ProvisionConfig, SchedulerKind};
-use crate::error::{EXIT_DONE, hinted};
-use crate::files::AtomicFile;
-use crate::output;
-use crate::provision::replay::{
+use poolcast_config::{Config, NodeCount, ProvisionConfig, SchedulerKind};
+use poolcast_base::error::{EXIT_DONE, hinted};
+use poolcast_base::files::AtomicFile;
+use poolcast_base::output;
+use poolcast_provision::replay::{
     DatedNodes, PublishedFiles, ReplayComparison, ReplayedTrace, compare_starts, replay_published,
     replay_slurm,
 };
-use crate::provision::trace::{JobTrace, TraceZone};
+use poolcast_provision::trace::{JobTrace, TraceZone};
 
 /// The version of the JSON document.
 const SCHEMA_VERSION: u32 = 1;

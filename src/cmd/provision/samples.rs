@@ -8,11 +8,11 @@ use super::window_progress::with_window_progress;
 use crate::cli::ProvisionSamplesArgs;
 use crate::cmd::flags::flag;
 use crate::cmd::text;
-use crate::error::EXIT_DONE;
-use crate::provision::samples::{SAMPLES_FORMAT, WaitSamples, write_samples};
-use crate::provision::trace::{JobTrace, TRACE_FORMAT};
-use crate::provision::window::WindowPlan;
-use crate::{manifest, output};
+use poolcast_base::error::EXIT_DONE;
+use poolcast_provision::samples::{SAMPLES_FORMAT, WaitSamples, write_samples};
+use poolcast_provision::trace::{JobTrace, TRACE_FORMAT};
+use poolcast_provision::window::WindowPlan;
+use poolcast_base::{manifest, output};
 
 /// The version of the JSON document.
 const SCHEMA_VERSION: u32 = 1;

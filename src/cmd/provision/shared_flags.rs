@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use crate::cli::{DecisionArgs, WindowArgs};
 use crate::cmd::flags::{flag, flags};
-use crate::config::Config;
+use poolcast_config::Config;
 
 /// The configuration of simulated windows, with what the flags and `more` override.
 pub(super) fn windows_config<const N: usize>(

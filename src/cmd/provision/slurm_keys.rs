@@ -3,11 +3,11 @@
 
 use anyhow::{Context as _, Result};
 
-use crate::config::{NodeCount, ProvisionConfig};
-use crate::error::hinted;
-use crate::provision::replay::{DatedNodes, SlurmReplay};
-use crate::provision::trace::TraceZone;
-use crate::provision::window::WindowPlan;
+use poolcast_config::{NodeCount, ProvisionConfig};
+use poolcast_base::error::hinted;
+use poolcast_provision::replay::{DatedNodes, SlurmReplay};
+use poolcast_provision::trace::TraceZone;
+use poolcast_provision::window::WindowPlan;
 
 /// The moment that the option or key `name` gives as `text`, epoch seconds.
 pub(super) fn moment_of_key(name: &str, text: &str, zone: &TraceZone) -> Result<i64> {

@@ -6,13 +6,13 @@ use serde::Serialize;
 use crate::cli::ProvisionTraceArgs;
 use crate::cmd::logs::user_salt;
 use crate::cmd::text;
-use crate::error::EXIT_DONE;
-use crate::provision::trace::{
+use poolcast_base::error::EXIT_DONE;
+use poolcast_provision::trace::{
     JobTrace, ReadTrace, TRACE_FORMAT, TraceOptions, TraceStatistics, TraceSummary, TraceZone,
     read_trace, trace_key, trace_statistics, write_trace,
 };
-use crate::salt::{self, OwnerSalt};
-use crate::{manifest, output};
+use poolcast_base::salt::{self, OwnerSalt};
+use poolcast_base::{manifest, output};
 
 /// The version of the JSON document.
 const SCHEMA_VERSION: u32 = 1;

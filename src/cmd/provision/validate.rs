@@ -11,14 +11,14 @@ use crate::cli::ProvisionValidateArgs;
 use crate::cmd::best_wait_model::open_wait_model;
 use crate::cmd::flags::flag;
 use crate::cmd::text;
-use crate::config::Config;
-use crate::error::EXIT_DONE;
-use crate::provision::trace::{JobTrace, TRACE_FORMAT};
-use crate::provision::validation::{
+use poolcast_config::Config;
+use poolcast_base::error::EXIT_DONE;
+use poolcast_provision::trace::{JobTrace, TRACE_FORMAT};
+use poolcast_provision::validation::{
     VALIDATION_FORMAT, ValidationSettings, read_validation, validate_policies, write_validation,
 };
-use crate::provision::wait_model::WaitModel;
-use crate::{manifest, output};
+use poolcast_provision::wait_model::WaitModel;
+use poolcast_base::{manifest, output};
 
 /// The version of the JSON document.
 const SCHEMA_VERSION: u32 = 1;

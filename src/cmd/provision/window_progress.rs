@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 
-use crate::output;
+use poolcast_base::output;
 
 /// What `simulate` returns. It is given what it has to call with the number of all windows, and once for
 /// each that is done. `done` is what has been done to these then, such as "compared".

@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 
 use super::dag_status::{DagStatus, FailedTrial, HeldNode};
 use super::status_page::{StateCounts, StatusPage, bar};
-use crate::advice::{self, HoldAction};
-use crate::condor::{DagProgress, NodeCounts};
-use crate::live_screen::ScreenLine;
-use crate::output::{LineColour, PageLine};
-use crate::{escape, output};
+use poolcast_holds::advice::{self, HoldAction};
+use poolcast_sweep::condor::{DagProgress, NodeCounts};
+use poolcast_base::live_screen::ScreenLine;
+use poolcast_base::output::{LineColour, PageLine};
+use poolcast_base::{escape, output};
 
 /// The page on `status`, for a window of so many `columns`.
 pub(super) fn dag_page(status: &DagStatus, held: &[HeldNode], columns: usize) -> StatusPage {

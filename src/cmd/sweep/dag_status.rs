@@ -6,10 +6,10 @@ use std::path::Path;
 use anyhow::Result;
 use serde::Serialize;
 
-use crate::condor::{self, DagProgress};
-use crate::config::{Config, MetricName};
-use crate::eventlog::{self, HELD, ReadOptions};
-use crate::sweep::{self, BestTrial, SweepTrials, TrialRow};
+use poolcast_sweep::condor::{self, DagProgress};
+use poolcast_config::{Config, MetricName};
+use htcondor_eventlog::{self as eventlog, HELD, ReadOptions};
+use poolcast_sweep::{self as sweep, BestTrial, SweepTrials, TrialRow};
 
 /// How far a DAG is.
 #[derive(Serialize)]

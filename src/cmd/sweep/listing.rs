@@ -7,12 +7,12 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::cli::SweepListArgs;
-use crate::condor::results_directory;
-use crate::config::{Config, MetricName, PredictionTask, TrialSource};
-use crate::error::EXIT_DONE;
-use crate::sweep::{self, RunningTrial, SweepFolder, TrialOutcome, TrialOutcomes, TrialRow};
-use crate::training::{Scores, TargetScores};
-use crate::{escape, output};
+use poolcast_sweep::condor::results_directory;
+use poolcast_config::{Config, MetricName, PredictionTask, TrialSource};
+use poolcast_base::error::EXIT_DONE;
+use poolcast_sweep::{self as sweep, RunningTrial, SweepFolder, TrialOutcome, TrialOutcomes, TrialRow};
+use poolcast_holds::training::{Scores, TargetScores};
+use poolcast_base::{escape, output};
 
 /// The version of the JSON document.
 const SCHEMA_VERSION: u32 = 1;
@@ -75,7 +75,7 @@ pub(super) fn list(args: &SweepListArgs) -> Result<u8> {
 
 /// Puts the better trial first. Of equals the earlier one is better, as in the choice of the best.
 fn compare_outcomes(
-    goal: crate::config::Goal,
+    goal: poolcast_config::Goal,
     a: &TrialOutcome,
     b: &TrialOutcome,
 ) -> std::cmp::Ordering {

@@ -32,14 +32,14 @@ use crate::cli::{
     SweepCleanupArgs, SweepEvaluateArgs, SweepInitArgs, SweepManageArgs, SweepShowArgs,
     SweepStatusArgs, SweepStep, SweepWorkArgs,
 };
-use crate::condor::{self, is_dag, results_directory};
-use crate::config::TrialSource;
-use crate::error::{EXIT_DONE, EXIT_RETRY, hinted, too_early};
-use crate::queue::{ManagerOutcome, Queue, WorkerTally};
-use crate::sweep::{self, SweepFolder, TrialOutcomes, TrialRow, events_dir};
-use crate::tensors::TensorSettings;
-use crate::tracking::tracker_states;
-use crate::{escape, manifest, output};
+use poolcast_sweep::condor::{self, is_dag, results_directory};
+use poolcast_config::TrialSource;
+use poolcast_base::error::{EXIT_DONE, EXIT_RETRY, hinted, too_early};
+use poolcast_queue::{ManagerOutcome, Queue, WorkerTally};
+use poolcast_sweep::{self as sweep, SweepFolder, TrialOutcomes, TrialRow, events_dir};
+use poolcast_holds::tensors::TensorSettings;
+use poolcast_tracking::tracker_states;
+use poolcast_base::{escape, manifest, output};
 
 /// The version of the JSON document of a sweep's status.
 const STATUS_SCHEMA_VERSION: u32 = 1;

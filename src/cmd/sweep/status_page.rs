@@ -1,7 +1,7 @@
 //! What a status says → the lines of a window of any size, or one line where there is none.
 
-use crate::live_screen::ScreenLine;
-use crate::output::{LineColour, PageLine};
+use poolcast_base::live_screen::ScreenLine;
+use poolcast_base::output::{LineColour, PageLine};
 
 /// The characters of a bar: those of colours tell parts apart, too, but not everywhere.
 const DONE_MARK: char = '#';

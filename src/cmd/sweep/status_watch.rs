@@ -8,9 +8,9 @@ use anyhow::Result;
 use super::status_page::StatusPage;
 use crate::cli::SweepStatusArgs;
 use crate::cmd::signals::stop_signal;
-use crate::error::EXIT_DONE;
-use crate::live_screen::{LOOK_EVERY, LiveScreen};
-use crate::output;
+use poolcast_base::error::EXIT_DONE;
+use poolcast_base::live_screen::{LOOK_EVERY, LiveScreen};
+use poolcast_base::output;
 
 /// How often a status is read, at most; of a large sweep the reading takes no more than a part of the
 /// time.

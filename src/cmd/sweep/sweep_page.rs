@@ -1,10 +1,10 @@
 //! The status of a sweep by workers → what people see of it.
 
 use super::status_page::{StateCounts, StatusPage, bar, spark_line};
-use crate::live_screen::ScreenLine;
-use crate::output::{self, LineColour, PageLine};
-use crate::queue::HandOut;
-use crate::sweep::{RunningTrial, SweepStatus};
+use poolcast_base::live_screen::ScreenLine;
+use poolcast_base::output::{self, LineColour, PageLine};
+use poolcast_queue::HandOut;
+use poolcast_sweep::{RunningTrial, SweepStatus};
 
 /// Characters of a spark line, at most and at least.
 const SPARK_WIDTH: usize = 40;

@@ -3,10 +3,10 @@
 use serde::Serialize;
 
 use super::status_page::StatusPage;
-use crate::config::Tracker;
-use crate::escape;
-use crate::output::{self, LineColour, PageLine};
-use crate::tracking::TrackerState;
+use poolcast_config::Tracker;
+use poolcast_base::escape;
+use poolcast_base::output::{self, LineColour, PageLine};
+use poolcast_tracking::TrackerState;
 
 /// A status as JSON, with what trackers were sent.
 #[derive(Serialize)]

@@ -11,9 +11,10 @@ use crate::cli::{SweepConcludeArgs, SweepTrialsArgs};
 use crate::cmd::report_page::leave_page_of_job;
 use crate::cmd::signals::{leave_at, stop_signal};
 use crate::cmd::text::trials::{tell_epoch, trial_line};
-use crate::error::{EXIT_CHECKPOINTED, EXIT_DONE, EXIT_RETRY};
-use crate::sweep::{self, PartEnd, SweepPart, TrialRow};
-use crate::{archive, condor, output};
+use poolcast_base::error::{EXIT_CHECKPOINTED, EXIT_DONE, EXIT_RETRY};
+use poolcast_sweep::{self as sweep, PartEnd, SweepPart, TrialRow};
+use poolcast_base::{archive, output};
+use poolcast_sweep::condor;
 
 /// How often a job says how far it is.
 const SAY_EVERY: Duration = Duration::from_secs(60);

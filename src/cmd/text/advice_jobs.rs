@@ -1,8 +1,8 @@
 //! A line a job.
 
 use super::advice::{AdviceView, action_colour, action_word, odds_words, owner_words};
-use crate::advice::{AnswerFirmness, JobAdvice, fitting_cause, shown_cause};
-use crate::output::{self, LineColour, PageLine};
+use poolcast_holds::advice::{AnswerFirmness, JobAdvice, fitting_cause, shown_cause};
+use poolcast_base::output::{self, LineColour, PageLine};
 
 const ANSWER_WIDTH: usize = 8;
 const CODE_WIDTH: usize = 7;

@@ -1,10 +1,10 @@
 //! The page: a line a cause, and below it what to type for all its jobs.
 
 use super::advice::{AdviceView, action_colour, action_word, odds_words, owner_words};
-use crate::advice::{
+use poolcast_holds::advice::{
     AnswerFirmness, CauseGroup, HoldAction, answer_words, cause_groups, fitting_cause,
 };
-use crate::output::{self, LineColour, PageLine};
+use poolcast_base::output::{self, LineColour, PageLine};
 
 /// So many lines a page has, and more with many jobs.
 const PAGE_LINES: usize = 40;

@@ -1,8 +1,8 @@
 //! What came of answers, to people and to programs.
 
 use super::advice::action_word;
-use crate::advice::{AnswerCheck, AnswerFirmness, AnswerOutcomes};
-use crate::output;
+use poolcast_holds::advice::{AnswerCheck, AnswerFirmness, AnswerOutcomes};
+use poolcast_base::output;
 
 /// The version of the JSON document.
 pub(in crate::cmd) const SCHEMA_VERSION: u32 = 1;

@@ -1,9 +1,9 @@
 //! What is said of a chain.
 
-use crate::output;
-use crate::provision::chain::{ChainLink, ChainNote, LinkEvent};
-use crate::provision::live::SubmissionAdvice;
-use crate::provision::trace::TraceZone;
+use poolcast_base::output;
+use poolcast_provision::chain::{ChainLink, ChainNote, LinkEvent};
+use poolcast_provision::live::SubmissionAdvice;
+use poolcast_provision::trace::TraceZone;
 
 /// A line for people who watch.
 pub(in crate::cmd) fn note(note: &ChainNote<'_>) -> String {

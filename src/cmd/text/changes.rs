@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::output;
+use poolcast_base::output;
 
 /// So many jobs with another answer are named.
 const MOST_NAMED: usize = 10;

@@ -1,6 +1,6 @@
 //! What a simulated cluster left out, or had too much of.
 
-use crate::output;
+use poolcast_base::output;
 
 /// Jobs that ran at the beginning on more nodes than there are, and jobs that no cluster was large
 /// enough for.

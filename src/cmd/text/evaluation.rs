@@ -1,8 +1,8 @@
 //! What an evaluation says to people.
 
 use super::tensors::success_among;
-use crate::output;
-use crate::training::{ModelEvaluation, ScoreInterval, Scores};
+use poolcast_base::output;
+use poolcast_holds::training::{ModelEvaluation, ScoreInterval, Scores};
 
 /// The scores beside those of baselines.
 pub(in crate::cmd) fn summary(evaluation: &ModelEvaluation) -> String {

@@ -1,11 +1,11 @@
 //! What a store of events says to people.
 
-use crate::advice;
-use crate::escape;
-use crate::eventlog::{Anomaly, event_name};
-use crate::events::{EventStore, StoreSummary};
-use crate::output;
-use crate::tensors::hold_counts;
+use poolcast_holds::advice;
+use poolcast_base::escape;
+use htcondor_eventlog::{Anomaly, event_name};
+use poolcast_holds::events::{EventStore, StoreSummary};
+use poolcast_base::output;
+use poolcast_holds::tensors::hold_counts;
 
 /// How many places of each kind of damage are shown.
 const PLACES_SHOWN: usize = 3;

@@ -2,10 +2,10 @@
 
 use serde::Serialize;
 
-use crate::advice::code_meaning;
-use crate::events::EventStore;
-use crate::output;
-use crate::policy::{
+use poolcast_holds::advice::code_meaning;
+use poolcast_holds::events::EventStore;
+use poolcast_base::output;
+use poolcast_holds::policy::{
     CodeFinding, CodeVerdict, ReleaseEvidence, ReleaseRule, ReleaseStudy, ReplayedPolicy,
     SumInterval, release_expression,
 };

@@ -1,9 +1,9 @@
 //! What the replay of a trace says to people.
 
 use super::cluster_warnings::cluster_warnings;
-use crate::output;
-use crate::provision::replay::{ComparedJobs, ReplayComparison, ReplayedTrace};
-use crate::provision::trace::JobTrace;
+use poolcast_base::output;
+use poolcast_provision::replay::{ComparedJobs, ReplayComparison, ReplayedTrace};
+use poolcast_provision::trace::JobTrace;
 
 /// What was simulated, and what the trace had to show for it.
 pub(in crate::cmd) fn settings(trace: &JobTrace, replayed: &ReplayedTrace) -> String {

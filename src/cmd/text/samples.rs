@@ -2,9 +2,9 @@
 
 use super::cluster_warnings::{cluster_warnings, windows_left_out};
 use super::submission::wall_time;
-use crate::output;
-use crate::provision::samples::{ProbeWaits, SamplesDescription, SamplesSummary};
-use crate::provision::trace::TraceZone;
+use poolcast_base::output;
+use poolcast_provision::samples::{ProbeWaits, SamplesDescription, SamplesSummary};
+use poolcast_provision::trace::TraceZone;
 
 /// The whole of it.
 pub(in crate::cmd) fn summary(summary: &SamplesSummary, zone: &TraceZone) -> String {

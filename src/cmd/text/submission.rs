@@ -1,11 +1,11 @@
 //! What is said of the moment at which a successor is submitted.
 
-use crate::output;
-use crate::provision::live::{
+use poolcast_base::output;
+use poolcast_provision::live::{
     AskedJob, ExpectedStart, ModelAdvice, NoAdviceReason, QueueCounts, QueueState,
     SubmissionAdvice, SubmissionAnswer,
 };
-use crate::provision::trace::TraceZone;
+use poolcast_provision::trace::TraceZone;
 
 /// The whole advice. `planned_start_s` is when Slurm itself would start the successor, epoch seconds.
 pub(in crate::cmd) fn advice(

@@ -1,7 +1,7 @@
 //! What tensors, and the audit of their sides, say to people.
 
-use crate::output;
-use crate::tensors::{self, BaseRateShift, LeakageAudit, LeftOutCycles, SplitSide, TensorSummary};
+use poolcast_base::output;
+use poolcast_holds::tensors::{self, BaseRateShift, LeakageAudit, LeftOutCycles, SplitSide, TensorSummary};
 
 /// The counts.
 pub(in crate::cmd) fn summary(summary: &TensorSummary) -> String {

@@ -1,8 +1,8 @@
 //! What the trace of a cluster says to people.
 
-use crate::escape;
-use crate::output;
-use crate::provision::trace::{
+use poolcast_base::escape;
+use poolcast_base::output;
+use poolcast_provision::trace::{
     JobFate, MonthlyWaits, NamedQuantiles, TraceSource, TraceStatistics, TraceSummary,
 };
 

@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use crate::sweep::{BestModel, ScoreEstimate, SweepFolder, TrialRow};
-use crate::training::{Epoch, RunModels, TrainedModel, refit_dir};
-use crate::{escape, output};
+use poolcast_sweep::{BestModel, ScoreEstimate, SweepFolder, TrialRow};
+use poolcast_holds::training::{Epoch, RunModels, TrainedModel, refit_dir};
+use poolcast_base::{escape, output};
 
 /// One epoch on one line.
 pub(in crate::cmd) fn epoch_line(epoch: &Epoch) -> String {
@@ -68,7 +68,7 @@ pub(in crate::cmd) fn ensemble_text(best: &BestModel, dir: &Path) -> String {
         escape::value(&ensemble.words())
     );
     let made = best.dir(dir);
-    if made == crate::sweep::ensemble_dir(dir) {
+    if made == poolcast_sweep::ensemble_dir(dir) {
         text.push_str(&format!("their model is in {}\n", escape::path(&made)));
         text.push_str(&refitted_line(&made));
     }

@@ -2,10 +2,10 @@
 
 use super::cluster_warnings::windows_left_out;
 use super::submission::wall_time;
-use crate::output;
-use crate::provision::gap_scores::GapScores;
-use crate::provision::trace::TraceZone;
-use crate::provision::validation::{
+use poolcast_base::output;
+use poolcast_provision::gap_scores::GapScores;
+use poolcast_provision::trace::TraceZone;
+use poolcast_provision::validation::{
     DrawnInterval, ForecastScores, LearnedScores, PolicyScores, RealWaits, ValidationSummary,
 };
 

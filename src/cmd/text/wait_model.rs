@@ -1,8 +1,8 @@
 //! What a training of a model of waits says to people.
 
 use super::validation::percent;
-use crate::output;
-use crate::provision::wait_model::{
+use poolcast_base::output;
+use poolcast_provision::wait_model::{
     ComparedCost, HeldBackPolicy, HeldBackScores, LearningEpoch, WaitModelSummary,
 };
 

@@ -6,11 +6,11 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, Result, ensure};
 use serde::{Deserialize, Serialize};
 
-use crate::error::hinted;
-use crate::eventlog::global_header::GlobalHeader;
-use crate::files;
-use crate::manifest;
-use crate::shard::ArtefactFormat;
+use poolcast_base::error::hinted;
+use crate::global_header::GlobalHeader;
+use poolcast_base::files;
+use poolcast_base::manifest;
+use poolcast_base::shard::ArtefactFormat;
 
 /// What an archive's manifest says it is.
 const ARCHIVE: ArtefactFormat = ArtefactFormat {
@@ -64,7 +64,7 @@ pub struct LogArchive {
 ///
 /// # Errors
 /// Fails for a directory that is no archive.
-pub(in crate::eventlog) fn archived_logs(dir: &Path) -> Result<Vec<PathBuf>> {
+pub(in crate) fn archived_logs(dir: &Path) -> Result<Vec<PathBuf>> {
     let archive = manifest::read::<LogArchive>(dir, ARCHIVE)?.body;
     let mut logs = Vec::new();
     for generation in &archive.generations {

@@ -7,10 +7,10 @@ use anyhow::{Context as _, Result, anyhow};
 
 use super::archive::ArchivedGeneration;
 use super::whole_records::whole_end;
-use crate::error::hinted;
-use crate::eventlog::generations::{HEAD_BYTES, header_in, sibling_paths};
-use crate::eventlog::source::FIND_LOG_HINT;
-use crate::files;
+use poolcast_base::error::hinted;
+use crate::generations::{HEAD_BYTES, header_in, sibling_paths};
+use crate::source::FIND_LOG_HINT;
+use poolcast_base::files;
 
 /// A file of the log; open, it stays the same whatever it is renamed to.
 pub(super) struct LiveGeneration {

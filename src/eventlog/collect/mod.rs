@@ -16,8 +16,8 @@ use std::path::{Path, PathBuf};
 use anyhow::{Result, ensure};
 use serde::Serialize;
 
-use crate::error::hinted;
-use crate::files::{self, sync_directory};
+use poolcast_base::error::hinted;
+use poolcast_base::files::{self, sync_directory};
 
 pub(super) use archive::archived_logs;
 use archive::open_archive;
@@ -127,7 +127,7 @@ fn append_generation(
 mod tests {
     use super::whole_records::whole_end;
     use super::*;
-    use crate::manifest;
+    use poolcast_base::manifest;
     use proptest::prelude::*;
     use std::io::Write as _;
 
@@ -319,8 +319,8 @@ mod tests {
         let refusal = |log: &str, dir: &str| {
             let error = collect(&[path(log)], &path(dir)).expect_err("refused");
             (
-                crate::error::render(&error).replace(&*place.path().to_string_lossy(), "PLACE"),
-                crate::error::exit_code(&error),
+                poolcast_base::error::render(&error).replace(&*place.path().to_string_lossy(), "PLACE"),
+                poolcast_base::error::exit_code(&error),
             )
         };
         assert!(
@@ -340,7 +340,7 @@ mod tests {
         let lock = open_archive(&path("b")).expect("begun");
         let (text, code) = refusal("EventLog", "b");
         assert!(
-            text.contains("another process adds to") && code == crate::error::EXIT_RETRY,
+            text.contains("another process adds to") && code == poolcast_base::error::EXIT_RETRY,
             "{text}"
         );
         drop(lock);

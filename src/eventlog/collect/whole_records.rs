@@ -5,9 +5,9 @@ use std::io::{Read, Write};
 use anyhow::Result;
 use memchr::{memmem, memrchr};
 
-use crate::eventlog::record_cuts::last_cut;
-use crate::eventlog::record_scan::RecordScan;
-use crate::files::fill_buffer;
+use crate::record_cuts::last_cut;
+use crate::record_scan::RecordScan;
+use poolcast_base::files::fill_buffer;
 
 /// How much of a log is held in memory.
 const BLOCK_BYTES: usize = 1 << 20;

@@ -2,7 +2,7 @@
 //! have.
 
 use super::body::{DynamicSlot, JobDescription};
-use crate::eventlog::dates::civil_date;
+use crate::dates::civil_date;
 
 /// Text being written. Everything is appended to one buffer.
 #[derive(Debug, Default)]

@@ -6,21 +6,21 @@ use std::path::Path;
 use anyhow::Result;
 use serde::Serialize;
 
-use crate::eventlog::anomaly_positions::line_feeds;
-use crate::eventlog::blocks::{BLOCK_SIZES, BlockReader};
-use crate::eventlog::calendar::{Calendar, offset_between};
-use crate::eventlog::dates::{DAY_MS, format_date_time};
-use crate::eventlog::event::{parse_ending, parse_hold};
-use crate::eventlog::event_number::{
+use crate::anomaly_positions::line_feeds;
+use crate::blocks::{BLOCK_SIZES, BlockReader};
+use crate::calendar::{Calendar, offset_between};
+use crate::dates::{DAY_MS, format_date_time};
+use crate::event::{parse_ending, parse_hold};
+use crate::event_number::{
     AD_INFORMATION, HELD, NODE_TERMINATED, TERMINATED, event_name,
 };
-use crate::eventlog::global_header::{GenerationMark, parse_global_header};
-use crate::eventlog::job_ad::parse_ad_stamp;
-use crate::eventlog::log::ReadOptions;
-use crate::eventlog::record::LogRecord;
-use crate::eventlog::record_scan::RecordScan;
-use crate::eventlog::source::LogSource;
-use crate::eventlog::stamp::{Stamp, StampZone};
+use crate::global_header::{GenerationMark, parse_global_header};
+use crate::job_ad::parse_ad_stamp;
+use crate::log::ReadOptions;
+use crate::record::LogRecord;
+use crate::record_scan::RecordScan;
+use crate::source::LogSource;
+use crate::stamp::{Stamp, StampZone};
 
 /// The beginning of 1972, the first leap year of the epoch.
 const LEAP_YEAR_MS: i64 = 730 * DAY_MS;
@@ -59,7 +59,7 @@ struct DumpedTime {
 /// Writes every event of the log at `path`, those of no job and 028 included.
 ///
 /// # Errors
-/// Fails as [`crate::eventlog::read`] does, but for stamps without a year, which are written
+/// Fails as [`crate::read`] does, but for stamps without a year, which are written
 /// without one; and when `out` fails.
 pub fn dump(path: &Path, options: &ReadOptions, out: &mut impl Write) -> Result<()> {
     let mut blocks = BlockReader::new(LogSource::open(path, |_| {})?, path, BLOCK_SIZES);

@@ -6,7 +6,7 @@ use candle_nn::ops::sigmoid;
 use super::recurrent::Recurrent;
 
 /// The LSTM that sees the frames alone.
-pub(in crate::models) const LSTM: Recurrent = Recurrent {
+pub(in crate) const LSTM: Recurrent = Recurrent {
     name: "lstm",
     about: "An LSTM over the frames",
     module: "lstm",

@@ -4,7 +4,7 @@
 use anyhow::Result;
 use candle_core::{D, Tensor};
 
-use crate::models::{Architecture, ModelInput, ModelShape, ParameterSpec, Weights};
+use crate::{Architecture, ModelInput, ModelShape, ParameterSpec, Weights};
 
 #[derive(Debug)]
 pub(super) struct Mlp;

@@ -8,7 +8,7 @@ pub(super) mod recurrent;
 use anyhow::{Context as _, Result};
 
 use super::Architecture;
-use crate::error::hinted;
+use poolcast_base::error::hinted;
 
 /// Every architecture there is, a line each: what `model` in the configuration can be.
 #[rustfmt::skip]

@@ -6,31 +6,31 @@ use std::ops::Range;
 use anyhow::Result;
 use candle_core::{D, Tensor};
 
-use crate::models::{Architecture, ModelInput, ModelShape, ParameterSpec, Weights};
+use crate::{Architecture, ModelInput, ModelShape, ParameterSpec, Weights};
 
 /// Layers of one of PyTorch's recurrent modules, batch by batch, and an `nn.Linear`.
 #[derive(Debug)]
-pub(in crate::models) struct Recurrent {
-    pub(in crate::models) name: &'static str,
-    pub(in crate::models) about: &'static str,
+pub(in crate) struct Recurrent {
+    pub(in crate) name: &'static str,
+    pub(in crate) about: &'static str,
     /// What PyTorch's names begin with.
-    pub(in crate::models) module: &'static str,
-    pub(in crate::models) takes_statics: bool,
-    pub(in crate::models) is_fused: bool,
+    pub(in crate) module: &'static str,
+    pub(in crate) takes_statics: bool,
+    pub(in crate) is_fused: bool,
     /// Gates of a unit, `g`.
-    pub(in crate::models) gates: usize,
+    pub(in crate) gates: usize,
     /// States of a layer; the first is what the layer above sees.
-    pub(in crate::models) states: usize,
+    pub(in crate) states: usize,
     /// One step of PyTorch's cell. `inputs` and `hidden` `[b, g*h]` are what the frame's inputs and
     /// the state before it add to the gates, each with its bias; `states` are those before the
     /// frame. Returns the states `[b, h]` after it.
-    pub(in crate::models) step:
+    pub(in crate) step:
         fn(inputs: &Tensor, hidden: &Tensor, states: &[Tensor]) -> candle_core::Result<Vec<Tensor>>,
 }
 
 /// A parameter of PyTorch's module (of layer `l`), or of the `nn.Linear` after it.
 #[derive(Debug, Clone, Copy)]
-pub(in crate::models) enum RecurrentParameter {
+pub(in crate) enum RecurrentParameter {
     /// `[1]`.
     LinearBias,
     /// `[1, h + s]`: for the last state, then for the static features.
@@ -47,7 +47,7 @@ pub(in crate::models) enum RecurrentParameter {
 
 impl Recurrent {
     /// Every parameter, sorted by its name in PyTorch.
-    pub(in crate::models) fn sorted_parameters(
+    pub(in crate) fn sorted_parameters(
         &self,
         shape: &ModelShape,
     ) -> Vec<RecurrentParameter> {

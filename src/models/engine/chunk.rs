@@ -12,9 +12,9 @@ use super::gates::{ActivateSums, AdvanceCells, OutputStates, SquashCells};
 use super::gather::{self, GatherRows, ScatterRows};
 use super::layout::{FlatLayout, PANEL};
 use super::product::{PanelProduct, ProductStart, StridedRows};
-use crate::models::labelled_chunk::{SCORED_ROWS, TRAINED_ROWS};
-use crate::models::simd::{LANES, run_kernel, run_wide_kernel};
-use crate::models::{AlignedFloats, SampleBatch};
+use crate::labelled_chunk::{SCORED_ROWS, TRAINED_ROWS};
+use crate::simd::{LANES, run_kernel, run_wide_kernel};
+use crate::{AlignedFloats, SampleBatch};
 
 /// Frames whose inputs are multiplied in one go: few enough that their gates are still in a near
 /// cache when they are read again.

@@ -7,10 +7,10 @@ use super::gates::{GateGradients, SquashCells};
 use super::layout::{FlatLayout, PANEL};
 use super::product::{OuterProduct, PanelProduct, ProductStart, StridedRows};
 use super::transposed_weights::TransposedWeights;
-use crate::models::AlignedFloats;
-use crate::models::cross_entropy::cross_entropy;
-use crate::models::labelled_chunk::{LabelledChunk, TRAINED_ROWS};
-use crate::models::simd::{LANES, run_kernel, run_wide_kernel};
+use crate::AlignedFloats;
+use crate::cross_entropy::cross_entropy;
+use crate::labelled_chunk::{LabelledChunk, TRAINED_ROWS};
+use crate::simd::{LANES, run_kernel, run_wide_kernel};
 
 /// The loss of one chunk, and its part of the gradient.
 #[derive(Debug)]

@@ -4,8 +4,8 @@
 //! before, plus and minus a few rows. Sums begin anew every [`FRAMES_TO_RESUM`] frames, and where
 //! that takes fewer rows, so that rounding errors cannot pile up.
 
-use crate::models::{ModelShape, SampleBatch};
-use crate::tensors::EMPTY_CELL;
+use crate::{ModelShape, SampleBatch};
+use poolcast_holds::tensors::EMPTY_CELL;
 
 /// Frames after which a sum begins anew.
 pub(super) const FRAMES_TO_RESUM: usize = 32;

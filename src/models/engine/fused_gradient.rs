@@ -9,12 +9,12 @@ use super::fused_lstm::FusedLstm;
 use super::gather;
 use super::layout::{FlatLayout, PANEL};
 use super::transposed_weights::TransposedWeights;
-use crate::models::labelled_chunk::{LabelledChunk, TRAINED_ROWS};
-use crate::models::{ModelShape, SampleBatch, Targets};
+use crate::labelled_chunk::{LabelledChunk, TRAINED_ROWS};
+use crate::{ModelShape, SampleBatch, Targets};
 
 /// The memory that a gradient takes to be found, kept from batch to batch.
 #[derive(Debug, Default)]
-pub(in crate::models) struct FusedGradient {
+pub(in crate) struct FusedGradient {
     /// Of the model that the memory fits.
     shape: Option<ModelShape>,
     transposed: TransposedWeights,
@@ -31,7 +31,7 @@ struct ChunkWorkspace {
 impl FusedGradient {
     /// Adds the gradient of the mean loss of `batch` against `targets` to `gradient`; returns the
     /// sum of the losses.
-    pub(in crate::models) fn add_gradient(
+    pub(in crate) fn add_gradient(
         &mut self,
         lstm: &FusedLstm,
         flat: &[f32],

@@ -6,18 +6,18 @@ use rayon::prelude::*;
 
 use super::chunk::ChunkActivations;
 use super::layout::FlatLayout;
-use crate::models::labelled_chunk::SCORED_ROWS;
-use crate::models::{ModelShape, SampleBatch};
+use crate::labelled_chunk::SCORED_ROWS;
+use crate::{ModelShape, SampleBatch};
 
 /// An LSTM without its parameters.
-pub(in crate::models) struct FusedLstm {
+pub(in crate) struct FusedLstm {
     pub(super) layout: FlatLayout,
     /// Memory that nobody uses now. To allocate it takes as long as to score some samples.
     idle: Mutex<Vec<ChunkActivations>>,
 }
 
 impl FusedLstm {
-    pub(in crate::models) fn new(shape: ModelShape) -> FusedLstm {
+    pub(in crate) fn new(shape: ModelShape) -> FusedLstm {
         FusedLstm {
             layout: FlatLayout::new(shape),
             idle: Mutex::default(),
@@ -25,12 +25,12 @@ impl FusedLstm {
     }
 
     /// How many numbers the flat vector of parameters has.
-    pub(in crate::models) fn flat_len(&self) -> usize {
+    pub(in crate) fn flat_len(&self) -> usize {
         self.layout.len
     }
 
     /// Where each element of a parameter is in the flat vector, in its row-major order.
-    pub(in crate::models) fn element_positions(
+    pub(in crate) fn element_positions(
         &self,
         parameter: usize,
     ) -> impl Iterator<Item = usize> {
@@ -38,7 +38,7 @@ impl FusedLstm {
     }
 
     /// The logits of the samples of `batch` by the parameters `flat`.
-    pub(in crate::models) fn logits(&self, flat: &[f32], batch: &SampleBatch<'_>) -> Vec<f32> {
+    pub(in crate) fn logits(&self, flat: &[f32], batch: &SampleBatch<'_>) -> Vec<f32> {
         let chunks = batch.split_into_chunks(&self.layout.shape, SCORED_ROWS);
         let logits = chunks.par_iter().map(|chunk| {
             let idle = self.lock_idle().pop();

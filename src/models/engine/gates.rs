@@ -4,7 +4,7 @@
 use pulp::{Simd, WithSimd};
 
 use super::layout::PANEL;
-use crate::models::simd::{
+use crate::simd::{
     LANES, WIDE_LANES, is_wide, multiply_add, run_kernel, run_wide_kernel, vectors, vectors_mut,
 };
 
@@ -269,7 +269,7 @@ impl WithSimd for GateGradients<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::models::simd::run_at_width;
+    use crate::simd::run_at_width;
 
     /// Both curves at each number of `x`, which are a whole number of vectors of eight: `tanh`, and
     /// `1 / (1 + exp(-x))`.

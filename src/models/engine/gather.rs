@@ -9,7 +9,7 @@ use std::ops::Range;
 use pulp::{Simd, WithSimd};
 
 use super::code_deltas::CodeDeltas;
-use crate::models::simd::{is_wide, multiply_add, vectors, vectors_mut};
+use crate::simd::{is_wide, multiply_add, vectors, vectors_mut};
 
 /// Panels that a kernel takes at most.
 pub(super) const MAX_PANELS: usize = 2;
@@ -165,9 +165,9 @@ fn split_panels<S: Simd, const V: usize, const P: usize>(numbers: &[f32]) -> [&[
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::models::engine::layout::PANEL;
-    use crate::models::simd::run_at_width;
-    use crate::models::{ModelShape, SampleBatch};
+    use crate::engine::layout::PANEL;
+    use crate::simd::run_at_width;
+    use crate::{ModelShape, SampleBatch};
 
     const SHAPE: ModelShape = ModelShape {
         e: 3,

@@ -8,10 +8,10 @@
 
 use std::ops::Range;
 
-use crate::models::ModelShape;
-use crate::models::architectures::lstm::LSTM;
-use crate::models::architectures::recurrent::RecurrentParameter;
-use crate::models::simd::LANES;
+use crate::ModelShape;
+use crate::architectures::lstm::LSTM;
+use crate::architectures::recurrent::RecurrentParameter;
+use crate::simd::LANES;
 
 /// Gates in a panel: four of each of [`LANES`] units.
 pub(super) const PANEL: usize = 4 * LANES;
@@ -183,7 +183,7 @@ impl GateMatrix {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::models::Architecture as _;
+    use crate::Architecture as _;
 
     #[test]
     fn every_element_has_a_place_of_its_own() {

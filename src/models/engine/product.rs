@@ -9,7 +9,7 @@
 use pulp::{Simd, WithSimd};
 
 use super::layout::PANEL;
-use crate::models::simd::{
+use crate::simd::{
     WIDE_LANES, is_wide, multiply_add, run_kernel, run_wide_kernel, vectors, vectors_mut,
 };
 
@@ -248,7 +248,7 @@ fn add_outer_rows<S: Simd, const V: usize, const K: usize>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::models::simd::run_at_width;
+    use crate::simd::run_at_width;
 
     fn numbers(seed: u32, len: usize) -> Vec<f32> {
         let mut state = seed;

@@ -1,7 +1,7 @@
 //! The weights of the layers, transposed for the way back.
 
 use super::layout::{FlatLayout, PANEL};
-use crate::models::AlignedFloats;
+use crate::AlignedFloats;
 
 /// The recurrent and input weights of each layer: `[pieces][4*width][at most PANEL]`, a piece for
 /// each [`PANEL`] inputs.

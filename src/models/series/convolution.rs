@@ -6,7 +6,7 @@ use candle_core::Tensor;
 use super::design::{ConvolutionWidths, KERNELS, KERNELS_SPAN, SeriesDesign};
 use super::dropout::DropoutMasks;
 use super::layers::{leaky_relu, linear_parameters};
-use crate::models::{ParameterSpec, Weights};
+use crate::{ParameterSpec, Weights};
 
 /// PyTorch's own share, which the published program leaves as it is.
 const DROPPED: f32 = 0.5;

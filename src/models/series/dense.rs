@@ -5,7 +5,7 @@ use candle_core::Tensor;
 
 use super::design::SeriesDesign;
 use super::layers::linear_parameters;
-use crate::models::{ParameterSpec, Weights};
+use crate::{ParameterSpec, Weights};
 
 pub(super) fn parameters(design: &SeriesDesign) -> Vec<ParameterSpec> {
     let mut inputs = design.steps() * design.columns;

@@ -26,7 +26,7 @@ impl DropoutMasks {
     /// For the chunk `chunk` of a step.
     pub(super) fn for_chunk(seed: Option<DropoutSeed>, chunk: usize) -> DropoutMasks {
         DropoutMasks(seed.map(|DropoutSeed { seed, step }| {
-            crate::seed::generator(seed, "dropout", &[step as i64, chunk as i64])
+            poolcast_base::seed::generator(seed, "dropout", &[step as i64, chunk as i64])
         }))
     }
 

@@ -3,7 +3,7 @@
 use anyhow::Result;
 use candle_core::{D, Tensor};
 
-use crate::models::{ParameterSpec, Weights};
+use crate::{ParameterSpec, Weights};
 
 /// What a variance is increased by before a number is divided by its root.
 const NORM_EPSILON: f64 = 1e-5;

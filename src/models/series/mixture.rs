@@ -9,7 +9,7 @@ use super::design::SeriesDesign;
 use super::dropout::DropoutMasks;
 use super::layers::linear_parameters;
 use super::transformer;
-use crate::models::{ParameterSpec, Weights};
+use crate::{ParameterSpec, Weights};
 
 /// The width between the two linear layers of the gate. No activation stands between them.
 const GATE_WIDTH: usize = 32;

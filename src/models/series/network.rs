@@ -11,8 +11,8 @@ use rayon::prelude::*;
 use super::design::{SeriesDesign, SeriesKind};
 use super::dropout::{DropoutMasks, DropoutSeed};
 use super::{convolution, dense, mixture, recurrence, transformer};
-use crate::models::parameter::{PlacedParameter, place_parameters};
-use crate::models::{AlignedFloats, ParameterSpec, Weights};
+use crate::parameter::{PlacedParameter, place_parameters};
+use crate::{AlignedFloats, ParameterSpec, Weights};
 
 /// Samples of a chunk that a gradient is found of. The number is part of the result, as sums are
 /// taken chunk by chunk.
@@ -368,7 +368,7 @@ mod tests {
     use rand::Rng as _;
 
     use super::*;
-    use crate::models::series::NetworkSize;
+    use crate::series::NetworkSize;
 
     const KINDS: [SeriesKind; 6] = [
         SeriesKind::Dense,
@@ -400,7 +400,7 @@ mod tests {
     }
 
     fn samples(design: &SeriesDesign, count: usize) -> Vec<Vec<f32>> {
-        let mut random = crate::seed::generator(5, "samples", &[]);
+        let mut random = poolcast_base::seed::generator(5, "samples", &[]);
         let mut sample = || {
             (0..design.sample_len())
                 .map(|_| random.random_range(-1.0..1.0))

@@ -8,7 +8,7 @@ use candle_nn::ops::softmax;
 use super::design::{EncoderWidths, SeriesDesign};
 use super::dropout::DropoutMasks;
 use super::layers::{layer_norm, linear_parameters, norm_parameters};
-use crate::models::{ParameterSpec, Weights};
+use crate::{ParameterSpec, Weights};
 
 /// PyTorch's own share, which the published program leaves as it is.
 const DROPPED: f32 = 0.1;

@@ -4,22 +4,22 @@ use anyhow::{Result, ensure};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
-use crate::output::counted;
-use crate::pipelines::classifier::Classifier;
-use crate::pipelines::importances::ColumnImportances;
-use crate::pipelines::regressor::Regressor;
-use crate::pipelines::solvers::labels::output_count;
-use crate::pipelines::solvers::logits::{sigmoid, softmax_in_place};
-use crate::pipelines::solvers::matrix::{ColumnMatrix, add_scaled};
-use crate::pipelines::trees::grow::GrownTree;
-use crate::pipelines::trees::tree::DecisionTree;
+use poolcast_base::output::counted;
+use crate::classifier::Classifier;
+use crate::importances::ColumnImportances;
+use crate::regressor::Regressor;
+use crate::solvers::labels::output_count;
+use crate::solvers::logits::{sigmoid, softmax_in_place};
+use crate::solvers::matrix::{ColumnMatrix, add_scaled};
+use crate::trees::grow::GrownTree;
+use crate::trees::tree::DecisionTree;
 
 /// How many rows are scored in one go.
 const ROWS_AT_ONCE: usize = 1024;
 
 /// Boosted trees of `o` outputs: one for numbers and for two classes, else one for each class.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(in crate::pipelines) struct BoostedTrees {
+pub(in crate) struct BoostedTrees {
     /// The scores without trees, `[o]`, which are logits of classes: xgboost's `base_score`.
     base: Vec<f64>,
     /// Round by round, one for each output.

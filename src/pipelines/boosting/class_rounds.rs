@@ -4,13 +4,13 @@ use anyhow::Result;
 
 use super::boosted_trees::{BoostedTrees, add_scores, output_probabilities};
 use super::rounds::{BoostingSettings, DERIVATIVE_UNIT, RoundGrower, RowDerivatives};
-use crate::pipelines::classifier::{FitRun, TrainingSet};
-use crate::pipelines::solvers::labels::{ClassLabels, output_classes, output_count};
-use crate::pipelines::trees::histogram::DerivativeUnits;
+use crate::classifier::{FitRun, TrainingSet};
+use crate::solvers::labels::{ClassLabels, output_classes, output_count};
+use crate::trees::histogram::DerivativeUnits;
 
 /// Fits round after round, each on the gradient that the rounds before it leave. What is missing is
 /// NaN.
-pub(in crate::pipelines) fn fit_classes(
+pub(in crate) fn fit_classes(
     settings: &BoostingSettings,
     training: TrainingSet<'_>,
     run: FitRun<'_>,

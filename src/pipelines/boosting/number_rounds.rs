@@ -9,18 +9,18 @@ use rayon::prelude::*;
 
 use super::boosted_trees::{BoostedTrees, add_scores};
 use super::rounds::{BoostingSettings, DERIVATIVE_UNIT, RoundGrower, RoundSample, RowDerivatives};
-use crate::pipelines::classifier::FitRun;
-use crate::pipelines::regressor::NumberTrainingSet;
-use crate::pipelines::solvers::labels::NumberLabels;
-use crate::pipelines::solvers::matrix::ColumnMatrix;
-use crate::pipelines::statistics::{WeightedNumber, weighted_quantile};
-use crate::pipelines::trees::histogram::DerivativeUnits;
-use crate::pipelines::trees::tree::DecisionTree;
-use crate::tables::NumberLoss;
+use crate::classifier::FitRun;
+use crate::regressor::NumberTrainingSet;
+use crate::solvers::labels::NumberLabels;
+use crate::solvers::matrix::ColumnMatrix;
+use crate::statistics::{WeightedNumber, weighted_quantile};
+use crate::trees::histogram::DerivativeUnits;
+use crate::trees::tree::DecisionTree;
+use poolcast_tables::NumberLoss;
 
 /// Fits round after round, each on the gradient that the rounds before it leave. What is missing is
 /// NaN.
-pub(in crate::pipelines) fn fit_numbers(
+pub(in crate) fn fit_numbers(
     settings: &BoostingSettings,
     training: NumberTrainingSet<'_>,
     run: FitRun<'_>,
@@ -49,7 +49,7 @@ pub(in crate::pipelines) fn fit_numbers(
 }
 
 /// The one number that has the least loss.
-pub(in crate::pipelines) fn base_number(labels: NumberLabels<'_>) -> f64 {
+pub(in crate) fn base_number(labels: NumberLabels<'_>) -> f64 {
     match labels.loss {
         NumberLoss::Squared => labels.mean(),
         NumberLoss::Pinball { quantile } => {

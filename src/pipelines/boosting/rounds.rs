@@ -4,11 +4,11 @@
 use rand::seq::index::sample;
 use serde::Deserialize;
 
-use crate::pipelines::solvers::matrix::ColumnMatrix;
-use crate::pipelines::trees::bins::{BinnedColumn, bin_columns};
-use crate::pipelines::trees::grow::{GrowSettings, GrownTree, SplitColumns, grow_tree};
-use crate::pipelines::trees::histogram::{DerivativeUnits, SampledRow};
-use crate::pipelines::trees::split::SplitRule;
+use crate::solvers::matrix::ColumnMatrix;
+use crate::trees::bins::{BinnedColumn, bin_columns};
+use crate::trees::grow::{GrowSettings, GrownTree, SplitColumns, grow_tree};
+use crate::trees::histogram::{DerivativeUnits, SampledRow};
+use crate::trees::split::SplitRule;
 
 /// What derivatives are multiples of, by the largest of a round.
 pub(super) const DERIVATIVE_UNIT: f64 = 1.0 / (1 << 30) as f64;
@@ -17,7 +17,7 @@ const MIN_GAIN: f64 = 1e-6;
 
 /// The hyper-parameters of the pipeline `xgb`.
 #[derive(Debug, Clone, Deserialize)]
-pub(in crate::pipelines) struct BoostingSettings {
+pub(in crate) struct BoostingSettings {
     pub(super) n_estimators: usize,
     max_depth: Option<usize>,
     pub(super) learning_rate: f64,
@@ -112,7 +112,7 @@ fn sample_places(count: usize, drawn: usize, seed: u64, name: &str, round: usize
     if drawn == count {
         return (0..count).collect();
     }
-    let mut generator = crate::seed::generator(seed, name, &[round as i64]);
+    let mut generator = poolcast_base::seed::generator(seed, name, &[round as i64]);
     let mut places = sample(&mut generator, count, drawn).into_vec();
     places.sort_unstable();
     places

@@ -6,14 +6,14 @@ use anyhow::{Result, ensure};
 use serde::{Deserialize, Serialize};
 
 use super::grown_forest::{ForestKind, ForestRows, ForestSettings, grow_forest, shares_of_sum};
-use crate::output::counted;
-use crate::pipelines::classifier::{Classifier, FitRun, TrainingSet};
-use crate::pipelines::importances::ColumnImportances;
-use crate::pipelines::solvers::labels::{output_classes, output_count};
-use crate::pipelines::solvers::matrix::{ColumnMatrix, add_scaled};
-use crate::pipelines::trees::bins::bin_columns;
-use crate::pipelines::trees::histogram::DerivativeUnits;
-use crate::pipelines::trees::tree::DecisionTree;
+use poolcast_base::output::counted;
+use crate::classifier::{Classifier, FitRun, TrainingSet};
+use crate::importances::ColumnImportances;
+use crate::solvers::labels::{output_classes, output_count};
+use crate::solvers::matrix::{ColumnMatrix, add_scaled};
+use crate::trees::bins::bin_columns;
+use crate::trees::histogram::DerivativeUnits;
+use crate::trees::tree::DecisionTree;
 
 /// What derivatives are multiples of, by the largest weight of a row. A row is drawn far fewer times than
 /// the 2,048 that would not fit.
@@ -21,7 +21,7 @@ const WEIGHT_UNIT: f64 = 1.0 / (1 << 20) as f64;
 
 /// A forest for each of `o` outputs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(in crate::pipelines) struct ClassForest {
+pub(in crate) struct ClassForest {
     /// `[o][trees]`.
     forests: Vec<Vec<DecisionTree>>,
     /// How much each column did for the splits, `[f]`.
@@ -30,7 +30,7 @@ pub(in crate::pipelines) struct ClassForest {
 
 impl ClassForest {
     /// Fits a forest for each output.
-    pub(in crate::pipelines) fn fit(
+    pub(in crate) fn fit(
         kind: ForestKind,
         settings: ForestSettings,
         training: TrainingSet<'_>,
@@ -92,7 +92,7 @@ fn mean_vote(trees: &[DecisionTree], row: &[f64]) -> f64 {
 
 /// How much each column does for the splits of a random forest of `trees` trees with scikit-learn's
 /// defaults, `[f]`: its `feature_importances_`, which sum to one.
-pub(in crate::pipelines) fn forest_importances(
+pub(in crate) fn forest_importances(
     trees: usize,
     training: TrainingSet<'_>,
     run: FitRun<'_>,

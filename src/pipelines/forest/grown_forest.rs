@@ -9,17 +9,17 @@ use rand::Rng as _;
 use rayon::prelude::*;
 use serde::Deserialize;
 
-use crate::pipelines::classifier::FitRun;
-use crate::pipelines::trees::bins::BinnedColumn;
-use crate::pipelines::trees::grow::{
+use crate::classifier::FitRun;
+use crate::trees::bins::BinnedColumn;
+use crate::trees::grow::{
     DrawnColumns, GrowSettings, GrownTree, SplitColumns, SplitPlace, grow_tree,
 };
-use crate::pipelines::trees::histogram::{DerivativeUnits, SampledRow};
-use crate::pipelines::trees::split::SplitRule;
+use crate::trees::histogram::{DerivativeUnits, SampledRow};
+use crate::trees::split::SplitRule;
 
 /// How the trees of a forest come to differ.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::pipelines) enum ForestKind {
+pub(in crate) enum ForestKind {
     /// A random forest.
     Random,
     /// Extremely randomised trees.
@@ -28,7 +28,7 @@ pub(in crate::pipelines) enum ForestKind {
 
 /// The hyper-parameters of the pipelines `rf` and `et`.
 #[derive(Debug, Clone, Copy, Deserialize)]
-pub(in crate::pipelines) struct ForestSettings {
+pub(in crate) struct ForestSettings {
     pub(super) n_estimators: usize,
     pub(super) max_depth: Option<usize>,
     pub(super) min_samples_leaf: usize,
@@ -125,7 +125,7 @@ pub(super) fn grow_forest(
                 ForestKind::ExtraTrees => (rows.all(), SplitPlace::Drawn),
             };
             let parts = [rows.forest, tree as i64];
-            let generator = crate::seed::generator(run.seed, "forest columns", &parts);
+            let generator = poolcast_base::seed::generator(run.seed, "forest columns", &parts);
             let mut drawn = DrawnColumns::new(drawn_count, place, f, generator);
             let choice = SplitColumns::Drawn(&mut drawn);
             Ok(grow_tree(&grow_settings, rows.columns, choice, sampled))
@@ -136,7 +136,7 @@ pub(super) fn grow_forest(
 /// How often each of `n` rows is drawn for a tree of a random forest, `[n]`: as many as there are,
 /// with replacement.
 pub(super) fn draw_counts(n: usize, seed: u64, forest: i64, tree: usize) -> Vec<u32> {
-    let mut generator = crate::seed::generator(seed, "forest rows", &[forest, tree as i64]);
+    let mut generator = poolcast_base::seed::generator(seed, "forest rows", &[forest, tree as i64]);
     let mut draws = vec![0_u32; n];
     for _ in 0..n {
         draws[generator.random_range(0..n)] += 1;

@@ -9,17 +9,17 @@ use serde::{Deserialize, Serialize};
 
 use super::grown_forest::{ForestKind, ForestRows, ForestSettings, grow_forest, shares_of_sum};
 use super::quantile_leaves::QuantileLeaves;
-use crate::output::counted;
-use crate::pipelines::classifier::FitRun;
-use crate::pipelines::importances::ColumnImportances;
-use crate::pipelines::regressor::{NumberTrainingSet, Regressor};
-use crate::pipelines::solvers::labels::NumberLabels;
-use crate::pipelines::solvers::matrix::{ColumnMatrix, add_scaled};
-use crate::pipelines::trees::bins::bin_columns;
-use crate::pipelines::trees::grow::GrownTree;
-use crate::pipelines::trees::histogram::DerivativeUnits;
-use crate::pipelines::trees::tree::DecisionTree;
-use crate::tables::NumberLoss;
+use poolcast_base::output::counted;
+use crate::classifier::FitRun;
+use crate::importances::ColumnImportances;
+use crate::regressor::{NumberTrainingSet, Regressor};
+use crate::solvers::labels::NumberLabels;
+use crate::solvers::matrix::{ColumnMatrix, add_scaled};
+use crate::trees::bins::bin_columns;
+use crate::trees::grow::GrownTree;
+use crate::trees::histogram::DerivativeUnits;
+use crate::trees::tree::DecisionTree;
+use poolcast_tables::NumberLoss;
 
 /// What derivatives are multiples of, by the largest of a row. That a row is drawn 32 times, which
 /// would not fit, has a chance of less than 1e-35.
@@ -27,7 +27,7 @@ const DERIVATIVE_UNIT: f64 = 1.0 / (1 << 26) as f64;
 
 /// A forest that predicts a number.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(in crate::pipelines) struct NumberForest {
+pub(in crate) struct NumberForest {
     trees: Vec<DecisionTree>,
     /// How much each column did for the splits, `[f]`.
     gains: Vec<f64>,
@@ -37,7 +37,7 @@ pub(in crate::pipelines) struct NumberForest {
 
 impl NumberForest {
     /// Fits the trees, and keeps the rows in their leaves where a quantile is to be predicted.
-    pub(in crate::pipelines) fn fit(
+    pub(in crate) fn fit(
         kind: ForestKind,
         settings: ForestSettings,
         training: NumberTrainingSet<'_>,
@@ -115,7 +115,7 @@ fn derivative_units(labels: NumberLabels<'_>, centred: &[f64]) -> DerivativeUnit
 }
 
 /// As [`super::forest_importances`], for numbers.
-pub(in crate::pipelines) fn number_forest_importances(
+pub(in crate) fn number_forest_importances(
     trees: usize,
     training: NumberTrainingSet<'_>,
     run: FitRun<'_>,

@@ -9,10 +9,10 @@ use anyhow::{Result, ensure};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
-use crate::output::counted;
-use crate::pipelines::solvers::labels::NumberLabels;
-use crate::pipelines::solvers::matrix::ColumnMatrix;
-use crate::pipelines::trees::tree::DecisionTree;
+use poolcast_base::output::counted;
+use crate::solvers::labels::NumberLabels;
+use crate::solvers::matrix::ColumnMatrix;
+use crate::trees::tree::DecisionTree;
 
 /// What rounding may leave a sum of weights below the share that it is.
 const ROUNDING: f64 = 1e-12;

@@ -3,13 +3,13 @@
 
 use super::grown_forest::{ForestKind, ForestSettings, MaxFeatures, draw_counts, shares_of_sum};
 use super::number_forest::grow_on_numbers;
-use crate::pipelines::classifier::FitRun;
-use crate::pipelines::regressor::NumberTrainingSet;
-use crate::pipelines::solvers::labels::NumberLabels;
-use crate::pipelines::solvers::matrix::{ColumnMatrix, add_scaled};
-use crate::pipelines::solvers::stop::StopSignal;
-use crate::pipelines::trees::grow::GrownTree;
-use crate::tables::NumberLoss;
+use crate::classifier::FitRun;
+use crate::regressor::NumberTrainingSet;
+use crate::solvers::labels::NumberLabels;
+use crate::solvers::matrix::{ColumnMatrix, add_scaled};
+use crate::solvers::stop::StopSignal;
+use crate::trees::grow::GrownTree;
+use poolcast_tables::NumberLoss;
 
 /// The forest: as in scikit-learn, a split chooses from all columns.
 const FOREST: ForestSettings = ForestSettings {
@@ -121,7 +121,7 @@ mod tests {
 
     /// Columns of noise but for the first, `[f][n]`.
     fn columns(n: usize) -> Vec<Vec<f64>> {
-        let mut generator = crate::seed::generator(7, "test", &[]);
+        let mut generator = poolcast_base::seed::generator(7, "test", &[]);
         let mut column = || (0..n).map(|_| generator.random::<f64>()).collect();
         vec![column(), column(), column()]
     }

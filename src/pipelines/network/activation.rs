@@ -3,7 +3,7 @@
 use candle_core::Tensor;
 use serde::{Deserialize, Serialize};
 
-use crate::pipelines::solvers::logits::sigmoid;
+use crate::solvers::logits::sigmoid;
 
 /// An activation function, by scikit-learn's names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::pipelines::solvers::matrix::{ColumnMatrix, add_scaled};
+use crate::solvers::matrix::{ColumnMatrix, add_scaled};
 
 /// A layer in which every output depends on every input.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

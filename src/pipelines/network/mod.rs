@@ -27,8 +27,8 @@ use super::scaler::{ColumnScaling, ScalerKind};
 use super::solvers::labels::{ClassLabels, output_classes, output_count};
 use super::solvers::logits::class_probabilities;
 use super::solvers::matrix::ColumnMatrix;
-use crate::output::counted;
-use crate::tables::NumberLoss;
+use poolcast_base::output::counted;
+use poolcast_tables::NumberLoss;
 
 /// scikit-learn's default `n_iter_no_change`.
 const PATIENCE: usize = 10;
@@ -212,7 +212,7 @@ fn train_epoch(
 ) -> Result<f64> {
     let n = rows.count();
     let mut order: Vec<usize> = (0..n).collect();
-    let mut generator = crate::seed::generator(run.seed, "network batches", &[epoch as i64]);
+    let mut generator = poolcast_base::seed::generator(run.seed, "network batches", &[epoch as i64]);
     order.shuffle(&mut generator);
 
     // The last batch may be smaller, so each loss counts by its rows.

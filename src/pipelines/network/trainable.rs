@@ -94,7 +94,7 @@ impl TrainableNetwork {
             let outputs = widths[1];
             // Glorot and Bengio, AISTATS 2010: scikit-learn draws weights and biases so.
             let bound = (activation.glorot_factor() / (inputs + outputs) as f32).sqrt();
-            let mut generator = crate::seed::generator(seed, "network weights", &[at as i64]);
+            let mut generator = poolcast_base::seed::generator(seed, "network weights", &[at as i64]);
             let mut draw = |count: usize| -> Vec<f32> {
                 (0..count)
                     .map(|_| generator.random_range(-bound..bound))

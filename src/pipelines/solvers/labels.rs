@@ -1,6 +1,6 @@
 //! The targets and the weights of rows, and the outputs that a model needs for classes.
 
-use crate::tables::NumberLoss;
+use poolcast_tables::NumberLoss;
 
 /// What rows teach.
 #[derive(Debug, Clone, Copy)]

@@ -105,7 +105,7 @@ impl LassoDescent {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tables::NumberLoss;
+    use poolcast_tables::NumberLoss;
 
     /// As scikit-learn 1.9.1 has it: `Lasso(alpha=1 / (5 * 6), tol=1e-14)` of these numbers.
     #[test]

@@ -366,7 +366,7 @@ mod tests {
 
     /// Two clouds that overlap, by rows `[n, 2]`, and their sides.
     fn clouds(n: usize) -> (Vec<f64>, Vec<f64>) {
-        let mut random = crate::seed::generator(1, "clouds", &[]);
+        let mut random = poolcast_base::seed::generator(1, "clouds", &[]);
         let sides: Vec<f64> = (0..n)
             .map(|at| if at % 2 == 0 { 1.0 } else { -1.0 })
             .collect();

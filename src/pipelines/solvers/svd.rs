@@ -98,7 +98,7 @@ fn range_basis(
     stop: StopSignal<'_>,
 ) -> Result<Tensor> {
     let f = columns.dim(0)?;
-    let mut generator = crate::seed::generator(seed, "singular vectors", &[]);
+    let mut generator = poolcast_base::seed::generator(seed, "singular vectors", &[]);
     let random: Vec<f64> = (0..directions * f)
         .map(|_| generator.random_range(-1.0..1.0))
         .collect();
@@ -161,7 +161,7 @@ mod tests {
 
     /// `rank` directions of sizes 100, 50, 25 ... `[f, n]`, and the directions over the columns.
     fn known(n: usize, f: usize, rank: usize) -> (ColumnMatrix, Vec<Vec<f64>>) {
-        let mut generator = crate::seed::generator(3, "known", &[]);
+        let mut generator = poolcast_base::seed::generator(3, "known", &[]);
         let mut random = |rows: usize, of: usize| {
             let values: Vec<f64> = (0..rows * of)
                 .map(|_| generator.random_range(-1.0..1.0))

@@ -2,17 +2,17 @@
 
 use rayon::prelude::*;
 
-use crate::pipelines::solvers::matrix::ColumnMatrix;
+use crate::solvers::matrix::ColumnMatrix;
 
 /// The most bins of a column, that of missing values included: the number of a bin is one byte.
-pub(in crate::pipelines) const MAX_BINS: usize = 256;
+pub(in crate) const MAX_BINS: usize = 256;
 
 /// The most bins of known values.
 const MAX_VALUE_BINS: usize = MAX_BINS - 1;
 
 /// The bin of each row's value. The last bin is that of missing values.
 #[derive(Debug, Clone, PartialEq)]
-pub(in crate::pipelines) struct BinnedColumn {
+pub(in crate) struct BinnedColumn {
     /// Where a bin ends and the next begins, ascending: bin `b` has the values from `cuts[b - 1]`
     /// on that are below `cuts[b]`.
     cuts: Vec<f64>,
@@ -28,7 +28,7 @@ struct ValueCount {
 }
 
 /// The columns of `x` in bins, `[f]`.
-pub(in crate::pipelines) fn bin_columns(x: &ColumnMatrix) -> Vec<BinnedColumn> {
+pub(in crate) fn bin_columns(x: &ColumnMatrix) -> Vec<BinnedColumn> {
     (0..x.f)
         .into_par_iter()
         .map(|place| BinnedColumn::new(x.column(place)))

@@ -12,18 +12,18 @@ use super::tree::{DecisionTree, SplitQuestion};
 
 /// What a tree looks like.
 #[derive(Debug, Clone, Copy)]
-pub(in crate::pipelines) struct GrowSettings {
+pub(in crate) struct GrowSettings {
     /// How many questions a row is asked at most.
-    pub(in crate::pipelines) max_depth: usize,
+    pub(in crate) max_depth: usize,
     /// What makes a split good.
-    pub(in crate::pipelines) rule: SplitRule,
+    pub(in crate) rule: SplitRule,
     /// What leaves are multiplied with.
-    pub(in crate::pipelines) learning_rate: f64,
+    pub(in crate) learning_rate: f64,
 }
 
 /// The columns that a split chooses from.
 #[derive(Debug)]
-pub(in crate::pipelines) enum SplitColumns<'a> {
+pub(in crate) enum SplitColumns<'a> {
     /// Those at these places, at every node.
     Fixed(&'a [usize]),
     /// Some of all columns, drawn anew for every node.
@@ -32,7 +32,7 @@ pub(in crate::pipelines) enum SplitColumns<'a> {
 
 /// Where a drawn column is split.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::pipelines) enum SplitPlace {
+pub(in crate) enum SplitPlace {
     /// Where that gains most.
     Best,
     /// Between two bins that are drawn, too.
@@ -41,7 +41,7 @@ pub(in crate::pipelines) enum SplitPlace {
 
 /// Draws columns for one node after another.
 #[derive(Debug)]
-pub(in crate::pipelines) struct DrawnColumns {
+pub(in crate) struct DrawnColumns {
     count: usize,
     place: SplitPlace,
     /// All places, in an order that draws change.
@@ -52,7 +52,7 @@ pub(in crate::pipelines) struct DrawnColumns {
 impl DrawnColumns {
     /// Draws `count` of `f` columns for every node, and more where all of these have one value
     /// each, as scikit-learn does.
-    pub(in crate::pipelines) fn new(
+    pub(in crate) fn new(
         count: usize,
         place: SplitPlace,
         f: usize,
@@ -92,16 +92,16 @@ impl DrawnColumns {
 
 /// A tree, and what made it.
 #[derive(Debug)]
-pub(in crate::pipelines) struct GrownTree {
+pub(in crate) struct GrownTree {
     /// The tree.
-    pub(in crate::pipelines) tree: DecisionTree,
+    pub(in crate) tree: DecisionTree,
     /// What the splits at each column gained, `[f]`.
-    pub(in crate::pipelines) gains: Vec<f64>,
+    pub(in crate) gains: Vec<f64>,
 }
 
 /// Grows a tree on `rows`, whose bins are in `columns` `[f]`. A level of the tree takes time linear
 /// in the number of rows.
-pub(in crate::pipelines) fn grow_tree(
+pub(in crate) fn grow_tree(
     settings: &GrowSettings,
     columns: &[BinnedColumn],
     choice: SplitColumns<'_>,
@@ -347,9 +347,9 @@ fn keep_better(best: &mut Option<NodeSplit>, column: usize, split: Option<Column
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::pipelines::solvers::matrix::ColumnMatrix;
-    use crate::pipelines::trees::bins::bin_columns;
-    use crate::pipelines::trees::histogram::DerivativeUnits;
+    use crate::solvers::matrix::ColumnMatrix;
+    use crate::trees::bins::bin_columns;
+    use crate::trees::histogram::DerivativeUnits;
 
     const UNITS: DerivativeUnits = DerivativeUnits {
         gradient: 1.0,
@@ -365,7 +365,7 @@ mod tests {
     impl RandomRows {
         /// Rows of three columns of whole numbers up to 40, the second one with missing values.
         fn new(n: usize) -> RandomRows {
-            let mut generator = crate::seed::generator(1, "grown rows", &[]);
+            let mut generator = poolcast_base::seed::generator(1, "grown rows", &[]);
             let mut values: Vec<f64> = (0..3 * n)
                 .map(|_| f64::from(generator.random_range(0..=40)))
                 .collect();
@@ -447,7 +447,7 @@ mod tests {
             1,
             SplitPlace::Best,
             3,
-            crate::seed::generator(1, "drawn columns", &[]),
+            poolcast_base::seed::generator(1, "drawn columns", &[]),
         )
     }
 

@@ -12,16 +12,16 @@ const PARALLEL_ADDITIONS: usize = 1 << 16;
 
 /// What the derivatives of the rows of a tree are multiples of.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(in crate::pipelines) struct DerivativeUnits {
+pub(in crate) struct DerivativeUnits {
     /// Of the first derivative.
-    pub(in crate::pipelines) gradient: f64,
+    pub(in crate) gradient: f64,
     /// Of the second.
-    pub(in crate::pipelines) hessian: f64,
+    pub(in crate) hessian: f64,
 }
 
 impl DerivativeUnits {
     /// One unit for both.
-    pub(in crate::pipelines) fn same(unit: f64) -> DerivativeUnits {
+    pub(in crate) fn same(unit: f64) -> DerivativeUnits {
         DerivativeUnits {
             gradient: unit,
             hessian: unit,
@@ -31,7 +31,7 @@ impl DerivativeUnits {
 
 /// One row of a tree's sample, with the derivatives of its loss in units.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub(in crate::pipelines) struct SampledRow {
+pub(in crate) struct SampledRow {
     /// Its place in the table.
     row: u32,
     gradient: i32,
@@ -42,7 +42,7 @@ pub(in crate::pipelines) struct SampledRow {
 impl SampledRow {
     /// A row with the first and the second derivative of its loss, rounded to multiples of `units`.
     #[inline]
-    pub(in crate::pipelines) fn new(
+    pub(in crate) fn new(
         row: usize,
         gradient: f64,
         hessian: f64,
@@ -239,13 +239,13 @@ impl ColumnHistogram {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::pipelines::solvers::matrix::ColumnMatrix;
-    use crate::pipelines::trees::bins::bin_columns;
+    use crate::solvers::matrix::ColumnMatrix;
+    use crate::trees::bins::bin_columns;
     use rand::Rng as _;
 
     /// Two columns, of many values and of few, some missing; and a row for each.
     fn random_rows(n: usize) -> (Vec<BinnedColumn>, Vec<SampledRow>) {
-        let mut generator = crate::seed::generator(1, "histogram rows", &[]);
+        let mut generator = poolcast_base::seed::generator(1, "histogram rows", &[]);
         let mut values: Vec<f64> = (0..n).map(|_| generator.random_range(-1.0..1.0)).collect();
         values.extend((0..n).map(|row| {
             if row % 5 == 0 {

@@ -11,17 +11,17 @@ use super::histogram::{DerivativeUnits, FilledBin, GradientSum};
 
 /// What makes a split good, and a leaf's value.
 #[derive(Debug, Clone, Copy)]
-pub(in crate::pipelines) struct SplitRule {
+pub(in crate) struct SplitRule {
     /// The weight of the L2 penalty on leaves.
-    pub(in crate::pipelines) reg_lambda: f64,
+    pub(in crate) reg_lambda: f64,
     /// The weight of the L1 penalty on leaves.
-    pub(in crate::pipelines) reg_alpha: f64,
+    pub(in crate) reg_alpha: f64,
     /// A split must gain more.
-    pub(in crate::pipelines) min_gain: f64,
+    pub(in crate) min_gain: f64,
     /// The least sum of second derivatives on either side.
-    pub(in crate::pipelines) min_child_weight: f64,
+    pub(in crate) min_child_weight: f64,
     /// What the derivatives of rows are multiples of.
-    pub(in crate::pipelines) units: DerivativeUnits,
+    pub(in crate) units: DerivativeUnits,
 }
 
 impl SplitRule {

@@ -3,7 +3,7 @@
 use anyhow::{Result, ensure};
 use serde::{Deserialize, Serialize};
 
-use crate::output::counted;
+use poolcast_base::output::counted;
 
 /// Stands for the column of a leaf.
 const LEAF: u32 = u32::MAX;
@@ -22,7 +22,7 @@ pub(super) struct SplitQuestion {
 /// A tree whose nodes stand after their parents, the two children of one beside each other. All
 /// columns are `[nodes]`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub(in crate::pipelines) struct DecisionTree {
+pub(in crate) struct DecisionTree {
     /// The column that a split looks at, or [`LEAF`].
     features: Vec<u32>,
     /// What a split compares with, or a leaf's value.
@@ -67,12 +67,12 @@ impl DecisionTree {
     }
 
     /// How many nodes there are, leaves included.
-    pub(in crate::pipelines) fn node_count(&self) -> usize {
+    pub(in crate) fn node_count(&self) -> usize {
         self.features.len()
     }
 
     /// Gives every leaf the value that `value_of` makes of its place and of its value.
-    pub(in crate::pipelines) fn change_leaves(&mut self, value_of: impl Fn(usize, f64) -> f64) {
+    pub(in crate) fn change_leaves(&mut self, value_of: impl Fn(usize, f64) -> f64) {
         for place in 0..self.features.len() {
             if self.features[place] == LEAF {
                 self.values[place] = value_of(place, self.values[place]);
@@ -82,13 +82,13 @@ impl DecisionTree {
 
     /// The value of the leaf that a row comes to, whose value in each column is `value_in`.
     #[inline]
-    pub(in crate::pipelines) fn score_row(&self, value_in: impl Fn(usize) -> f64) -> f64 {
+    pub(in crate) fn score_row(&self, value_in: impl Fn(usize) -> f64) -> f64 {
         self.values[self.leaf_of_row(value_in)]
     }
 
     /// The place of the leaf that a row comes to, whose value in each column is `value_in`.
     #[inline]
-    pub(in crate::pipelines) fn leaf_of_row(&self, value_in: impl Fn(usize) -> f64) -> usize {
+    pub(in crate) fn leaf_of_row(&self, value_in: impl Fn(usize) -> f64) -> usize {
         let mut at = 0;
         while self.features[at] != LEAF {
             let value = value_in(self.features[at] as usize);
@@ -104,7 +104,7 @@ impl DecisionTree {
 
     /// Refuses a tree that could lead outside itself, or outside a row of `f` columns. Every step
     /// leads to a later node, so a walk always ends.
-    pub(in crate::pipelines) fn check(&self, f: usize) -> Result<()> {
+    pub(in crate) fn check(&self, f: usize) -> Result<()> {
         let n = self.features.len();
         let lengths = [self.values.len(), self.children.len(), self.missing.len()];
         ensure!(

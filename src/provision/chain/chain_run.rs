@@ -11,8 +11,8 @@ use std::time::Duration;
 use anyhow::Result;
 
 use super::chain_state::{ChainLink, ChainState, LinkEvent};
-use crate::error::hinted;
-use crate::provision::live::{
+use poolcast_base::error::hinted;
+use crate::live::{
     ListedJob, NodeListing, QueueListing, QueueState, SlurmFault, SubmissionAdvice,
     SubmissionAnswer, SubmissionAttempt, ask_ended_job, ask_nodes, ask_queue, cancel_job,
     release_job, submit_job,
@@ -400,7 +400,7 @@ impl ChainRun<'_> {
     }
 }
 
-fn link_failed(link: &ChainLink) -> crate::error::HintedError {
+fn link_failed(link: &ChainLink) -> poolcast_base::error::HintedError {
     let how = link
         .outcome
         .map_or("has ended", |outcome| outcome.describe());

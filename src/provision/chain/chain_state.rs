@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, Result, ensure};
 use serde::{Deserialize, Serialize};
 
-use crate::error::hinted;
-use crate::files;
-use crate::provision::live::{JobOutcome, ListedJob, QueueListing, QueueState};
-use crate::salt::random_text;
+use poolcast_base::error::hinted;
+use poolcast_base::files;
+use crate::live::{JobOutcome, ListedJob, QueueListing, QueueState};
+use poolcast_base::salt::random_text;
 
 /// The name of the file in the chain's directory.
 const STATE_FILE: &str = "state.json";
@@ -288,7 +288,7 @@ mod tests {
         let text = fs_err::read_to_string(&path).expect("read");
         let refusal = |text: &str| {
             files::write_atomic(&path, text.as_bytes()).expect("written");
-            crate::error::render(&ChainState::open(dir.path()).expect_err("refused"))
+            poolcast_base::error::render(&ChainState::open(dir.path()).expect_err("refused"))
         };
         let newer = text.replace("\"version\": 1", "\"version\": 2");
         assert!(refusal(&newer).contains("version 2"));

@@ -1,6 +1,6 @@
 //! What a cluster shows of its queue at a moment. How long a job will run is not in it.
 
-use crate::provision::scheduler::{QueueJob, SimulatedCluster};
+use crate::scheduler::{QueueJob, SimulatedCluster};
 
 /// A job that runs. Moments are epoch seconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -6,10 +6,10 @@ use rand_chacha::ChaCha8Rng;
 
 use super::queue_moment::{QueueMoment, SeenRun, SeenWait};
 use super::run_history::RunHistory;
-use crate::provision::scheduler::{
+use crate::scheduler::{
     CapacityStep, NEVER, QueueJob, SchedulerSettings, SimulatedCluster,
 };
-use crate::seed;
+use poolcast_base::seed;
 
 /// How waits are forecast.
 #[derive(Debug, Clone)]
@@ -200,7 +200,7 @@ fn running_job(run: &SeenRun, run_s: i64, now_s: i64) -> QueueJob {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::provision::forecast::EndedRun;
+    use crate::forecast::EndedRun;
 
     const HOUR_S: i64 = 3600;
 

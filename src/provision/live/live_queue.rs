@@ -11,10 +11,10 @@ use super::node_listing::NodeListing;
 use super::past_runs::{PastRun, PastRuns};
 use super::queue_listing::QueueListing;
 use super::slurm_state::QueueState;
-use crate::error::hinted;
-use crate::provision::forecast::{EndedRun, QueueMoment, SeenRun, SeenWait};
-use crate::provision::trace::hash_user;
-use crate::salt::OwnerSalt;
+use poolcast_base::error::hinted;
+use crate::forecast::{EndedRun, QueueMoment, SeenRun, SeenWait};
+use crate::trace::hash_user;
+use poolcast_base::salt::OwnerSalt;
 
 /// How long jobs may run of which nothing says it, if no other job says more.
 const LEAST_LONGEST_S: i64 = 86_400;

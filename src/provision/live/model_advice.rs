@@ -6,11 +6,11 @@ use serde::Serialize;
 use super::listed_job::ListedJob;
 use super::live_queue::{ClusterView, LiveQueue};
 use super::slurm_state::QueueState;
-use crate::error::hinted;
-use crate::provision::forecast::SeenWait;
-use crate::provision::model_inputs::{KnownMoment, MOST_WAIT_BY_LIMITS_S};
-use crate::provision::submission::{StartedWait, WaitRecord, check_features, model_name};
-use crate::provision::wait_model::{ModelAnswer, WaitModel};
+use poolcast_base::error::hinted;
+use crate::forecast::SeenWait;
+use crate::model_inputs::{KnownMoment, MOST_WAIT_BY_LIMITS_S};
+use crate::submission::{StartedWait, WaitRecord, check_features, model_name};
+use crate::wait_model::{ModelAnswer, WaitModel};
 
 /// A model that is asked.
 pub struct AskedModel<'a> {

@@ -7,8 +7,8 @@ use anyhow::{Context as _, Result, bail};
 use serde::Deserialize;
 
 use super::host_list::expand_hosts;
-use crate::error::hinted;
-use crate::provision::slurm_number::SlurmWords;
+use poolcast_base::error::hinted;
+use crate::slurm_number::SlurmWords;
 
 /// What `sinfo --Node --format` is given: a row for each node and partition.
 pub(super) const SINFO_COLUMNS: &str = "%N|%T|%R";
@@ -206,7 +206,7 @@ mod tests {
             ("{\"jobs\": []}", "neither `nodes` nor `sinfo`"),
         ] {
             let error = NodeListing::parse(text.as_bytes()).expect_err("refused");
-            let said = crate::error::render(&error);
+            let said = poolcast_base::error::render(&error);
             assert!(
                 said.contains(named) && said.contains("hint: `sinfo"),
                 "{said}"

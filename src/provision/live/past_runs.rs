@@ -1,9 +1,9 @@
 //! What is known of jobs of the past: how long they waited and ran, and how many of one user ran at
 //! once.
 
-use crate::provision::replay::longest_limit_s;
-use crate::provision::submission::StartedWait;
-use crate::provision::trace::{JobFate, JobTrace, busiest_users};
+use crate::replay::longest_limit_s;
+use crate::submission::StartedWait;
+use crate::trace::{JobFate, JobTrace, busiest_users};
 
 /// A run that has ended. Moments are epoch seconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

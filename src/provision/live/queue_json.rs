@@ -6,9 +6,9 @@ use serde::Deserialize;
 
 use super::listed_job::{ListedJob, ReadJobs, listed_moment};
 use super::slurm_state::{JobOutcome, QueueState, read_state};
-use crate::error::hinted;
-use crate::provision::slurm_number::{SlurmNumber, SlurmWords};
-use crate::provision::trace::elements_of_array;
+use poolcast_base::error::hinted;
+use crate::slurm_number::{SlurmNumber, SlurmWords};
+use crate::trace::elements_of_array;
 
 #[derive(Deserialize)]
 struct QueueDocument {

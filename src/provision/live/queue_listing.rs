@@ -6,7 +6,7 @@ use super::listed_job::ListedJob;
 use super::queue_json::read_queue_json;
 use super::queue_text::{is_queue_text, read_queue_text};
 use super::slurm_state::QueueState;
-use crate::error::hinted;
+use poolcast_base::error::hinted;
 
 /// All jobs that Slurm knows at a moment, those of late that have ended included.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -67,7 +67,7 @@ impl QueueListing {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::provision::live::IdleReason;
+    use crate::live::IdleReason;
 
     const PLAIN: &str = r#"{"meta": {}, "jobs": [
         {"job_id": 7, "array_job_id": 5, "array_task_id": 1, "array_task_string": "", "job_state": "RUNNING", "state_reason": "None",
@@ -117,7 +117,7 @@ mod tests {
     fn what_is_no_listing_names_the_field() {
         let refusal = |text: &str| {
             let error = QueueListing::parse(text.as_bytes()).expect_err("refused");
-            crate::error::render(&error)
+            poolcast_base::error::render(&error)
         };
         let cut = &PLAIN[..PLAIN.len() - 100];
         for (text, named) in [

@@ -4,8 +4,8 @@ use anyhow::{Context as _, Result, ensure};
 
 use super::listed_job::{ListedJob, ReadJobs, listed_moment};
 use super::slurm_state::{QueueState, read_state};
-use crate::error::hinted;
-use crate::provision::trace::{TimeLimit, elements_of_array, parse_time_limit};
+use poolcast_base::error::hinted;
+use crate::trace::{TimeLimit, elements_of_array, parse_time_limit};
 
 /// What `squeue --format` is given. A comment may have a `|` itself, so it comes last.
 pub(super) const SQUEUE_COLUMNS: &str = "%A|%F|%K|%T|%r|%u|%P|%a|%q|%D|%l|%V|%S|%e|%Q|%N|%k";
@@ -153,7 +153,7 @@ fn moment_s(column: &str, field: &str) -> Result<Option<i64>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::provision::live::IdleReason;
+    use crate::live::IdleReason;
 
     const ROWS: &str = "\
 7|5|1|RUNNING|None|a|all|(null)|normal|2|3:00|1000|1002|1182|42|n[1-2]|x|y
@@ -193,7 +193,7 @@ a line of a comment
     fn what_cannot_be_read_names_the_line_and_the_column() {
         let refusal = |rows: &str| {
             let error = listing(rows).expect_err("refused");
-            crate::error::render(&error)
+            poolcast_base::error::render(&error)
         };
         for (from, to, named) in [
             ("7|5|1", "x|5|1", "line 2 of `squeue`"),
@@ -206,6 +206,6 @@ a line of a comment
             assert!(text.contains(named), "{named}: {text}");
         }
         let error = read_queue_text(b"JOBID|NAME\n").expect_err("refused");
-        assert!(crate::error::render(&error).contains("--format"));
+        assert!(poolcast_base::error::render(&error).contains("--format"));
     }
 }

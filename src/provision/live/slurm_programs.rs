@@ -10,7 +10,7 @@ use super::listed_job::ListedJob;
 use super::node_listing::SINFO_COLUMNS;
 use super::queue_text::SQUEUE_COLUMNS;
 use super::slurm_state::{JobOutcome, QueueState, read_state};
-use crate::program::command_without_keys;
+use poolcast_base::program::command_without_keys;
 
 /// An answer has no more bytes.
 const MOST_BYTES: u64 = 1 << 30;

@@ -7,9 +7,9 @@ use super::listed_job::ListedJob;
 use super::live_queue::{ClusterView, LiveQueue, QueueCounts};
 use super::model_advice::{AskedModel, ModelAdvice};
 use super::slurm_state::{JobOutcome, QueueState};
-use crate::provision::forecast::{RunHistory, SeenWait, WaitForecast, WaitSpan};
-use crate::provision::quantile::{cost_quantile, mean, quantile};
-use crate::provision::replay::SlurmReplay;
+use crate::forecast::{RunHistory, SeenWait, WaitForecast, WaitSpan};
+use crate::quantile::{cost_quantile, mean, quantile};
+use crate::replay::SlurmReplay;
 
 /// Longer waits are as long as this, seconds.
 const MOST_WAIT_S: i64 = 30 * 86_400;

@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 use std::f64::consts::TAU;
 
-use crate::provision::forecast::{QueueMoment, SeenRun, SeenWait};
-use crate::provision::quantile::{mean, quantile};
-use crate::provision::submission::{StartedWait, WaitRecord};
+use crate::forecast::{QueueMoment, SeenRun, SeenWait};
+use crate::quantile::{mean, quantile};
+use crate::submission::{StartedWait, WaitRecord};
 
 /// Longer waits by limits are as long as this, seconds.
 pub const MOST_WAIT_BY_LIMITS_S: i64 = 14 * 86_400;

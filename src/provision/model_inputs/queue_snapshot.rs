@@ -1,8 +1,8 @@
 //! The published input of models: what a queue was like every ten minutes of the last day, in
 //! numbers.
 
-use crate::provision::quantile::quantile;
-use crate::provision::scheduler::SimulatedCluster;
+use crate::quantile::quantile;
+use crate::scheduler::SimulatedCluster;
 
 /// So often a snapshot is taken, seconds.
 pub(super) const SNAPSHOT_STEP_S: i64 = 600;
@@ -128,7 +128,7 @@ pub fn join_snapshots(queue: &[f32], chain: &[f32]) -> Vec<f32> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::provision::scheduler::{NEVER, QueueJob, SchedulerSettings};
+    use crate::scheduler::{NEVER, QueueJob, SchedulerSettings};
 
     #[test]
     fn a_snapshot_has_what_was_published() {

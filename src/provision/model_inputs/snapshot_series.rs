@@ -1,7 +1,7 @@
 //! Snapshots of a queue, one after another.
 
 use super::queue_snapshot::{QUEUE_COLUMNS, SNAPSHOT_STEP_S, SNAPSHOTS, SnapshotTaker};
-use crate::provision::scheduler::SimulatedCluster;
+use crate::scheduler::SimulatedCluster;
 
 /// Snapshots of a queue at each full ten minutes of the epoch.
 #[derive(Debug)]

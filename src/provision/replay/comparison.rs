@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use super::replayed_trace::ReplayedTrace;
-use crate::provision::quantile::{mean, quantile};
-use crate::provision::trace::{JobTrace, month_of};
+use crate::quantile::{mean, quantile};
+use crate::trace::{JobTrace, month_of};
 
 const HOUR_S: f64 = 3600.0;
 

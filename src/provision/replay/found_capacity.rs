@@ -1,7 +1,7 @@
 //! How many nodes a cluster has, as its trace shows: no more were ever busy for long.
 
 use super::replayed_trace::DatedNodes;
-use crate::provision::trace::{DailyLoad, JobTrace, daily_loads};
+use crate::trace::{DailyLoad, JobTrace, daily_loads};
 
 /// A cluster that is not full for fewer days than so many is taken to be as large as before or
 /// after, whichever is less.

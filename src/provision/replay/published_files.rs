@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::{escape, manifest, output};
+use poolcast_base::{escape, manifest, output};
 
 /// What the simulator takes of `slurm_config.json`.
 #[derive(Debug, Clone, Deserialize)]

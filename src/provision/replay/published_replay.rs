@@ -6,10 +6,10 @@ use anyhow::{Result, ensure};
 
 use super::published_files::PublishedFiles;
 use super::replayed_trace::{DatedNodes, ReplayedTrace, SimulatedClock, longest_limit_s};
-use crate::provision::scheduler::{
+use crate::scheduler::{
     CapacityStep, NEVER, QueueJob, SchedulerSettings, SimulatedCluster,
 };
-use crate::provision::trace::{JobTrace, TraceJob};
+use crate::trace::{JobTrace, TraceJob};
 
 /// A tick of its clock.
 const TICK_S: i64 = 60;
@@ -129,9 +129,9 @@ mod tests {
     use std::path::Path;
 
     use super::*;
-    use crate::manifest;
-    use crate::provision::trace::{JobNumber, TraceOptions, TraceSummary, TraceZone, read_trace};
-    use crate::salt::OwnerSalt;
+    use poolcast_base::manifest;
+    use crate::trace::{JobNumber, TraceOptions, TraceSummary, TraceZone, read_trace};
+    use poolcast_base::salt::OwnerSalt;
 
     const NODES: u32 = 76;
 
@@ -176,7 +176,7 @@ mod tests {
                 run_s: 172_800.into(),
                 limit_s: 172_800.into(),
                 nodes: 1,
-                fate: crate::provision::trace::JobFate::Ended,
+                fate: crate::trace::JobFate::Ended,
             });
         }
         jobs.sort_by_key(|job| (job.submit_s, job.id));

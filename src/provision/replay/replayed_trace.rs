@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::provision::scheduler::{NEVER, QueueJob, SimulatedCluster};
-use crate::provision::trace::{JobTrace, OptionalSeconds, TraceJob};
+use crate::scheduler::{NEVER, QueueJob, SimulatedCluster};
+use crate::trace::{JobTrace, OptionalSeconds, TraceJob};
 
 /// Once so many more jobs have entered the queue, a simulation forgets those that have left it.
 const FORGOTTEN_JOBS: usize = 1 << 16;
@@ -120,7 +120,7 @@ impl ReplayedTrace {
 }
 
 /// How long jobs may run that have no limit of their own: as long as any other may, or has run.
-pub(in crate::provision) fn longest_limit_s(jobs: &[TraceJob]) -> i64 {
+pub(in crate) fn longest_limit_s(jobs: &[TraceJob]) -> i64 {
     let mut longest_s = 60;
     for job in jobs {
         let most_s = job.limit_s.get().or(job.run_s.get());
@@ -130,7 +130,7 @@ pub(in crate::provision) fn longest_limit_s(jobs: &[TraceJob]) -> i64 {
 }
 
 /// Numbers users from 0 on, in the order of their first job.
-pub(in crate::provision) fn number_users(jobs: &[TraceJob]) -> (Vec<u32>, usize) {
+pub(in crate) fn number_users(jobs: &[TraceJob]) -> (Vec<u32>, usize) {
     let mut known = std::collections::HashMap::new();
     let mut numbers = Vec::with_capacity(jobs.len());
     for job in jobs {

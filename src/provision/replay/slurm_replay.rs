@@ -4,7 +4,7 @@ use anyhow::Result;
 
 use super::replayed_trace::{ReplayedTrace, SimulatedClock};
 use super::slurm_world::{SlurmReplay, SlurmWorld};
-use crate::provision::trace::JobTrace;
+use crate::trace::JobTrace;
 
 /// Replays `trace`.
 ///
@@ -29,7 +29,7 @@ pub fn replay_slurm(trace: &JobTrace, replay: &SlurmReplay) -> Result<ReplayedTr
 mod tests {
     use super::super::replayed_trace::DatedNodes;
     use super::*;
-    use crate::provision::trace::{
+    use crate::trace::{
         JobFate, JobNumber, OptionalSeconds, TraceJob, TraceSummary, TraceZone,
     };
 

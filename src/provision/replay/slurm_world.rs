@@ -6,10 +6,10 @@ use serde::Serialize;
 
 use super::found_capacity::found_capacity;
 use super::replayed_trace::{DatedNodes, longest_limit_s, number_users};
-use crate::provision::scheduler::{
+use crate::scheduler::{
     CapacityStep, NEVER, QueueJob, SchedulerSettings, SimulatedCluster,
 };
-use crate::provision::trace::{JobFate, JobTrace, TraceJob, busiest_users};
+use crate::trace::{JobFate, JobTrace, TraceJob, busiest_users};
 
 /// How the scheduler of a cluster is set. Spans are seconds.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -186,7 +186,7 @@ impl SlurmReplay {
     }
 
     /// How a scheduler of `capacity` decides from `begin_s` on, if so many jobs of one user may run.
-    pub(in crate::provision) fn scheduler_settings(
+    pub(in crate) fn scheduler_settings(
         &self,
         begin_s: i64,
         capacity: Vec<CapacityStep>,

@@ -1,11 +1,11 @@
 //! A window → its rows.
 
 use super::wait_samples::{WaitSampleRow, WindowSamples};
-use crate::provision::forecast::WaitForecast;
-use crate::provision::model_inputs::{KnownMoment, MOST_WAIT_BY_LIMITS_S, QUEUE_COLUMNS};
-use crate::provision::replay::SlurmWorld;
-use crate::provision::trace::TraceZone;
-use crate::provision::window::{OpenWindow, RunningWindow, WindowPlan};
+use crate::forecast::WaitForecast;
+use crate::model_inputs::{KnownMoment, MOST_WAIT_BY_LIMITS_S, QUEUE_COLUMNS};
+use crate::replay::SlurmWorld;
+use crate::trace::TraceZone;
+use crate::window::{OpenWindow, RunningWindow, WindowPlan};
 
 /// What all windows are sampled with.
 pub(super) struct WindowSampling<'a> {
@@ -68,10 +68,10 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::provision::model_inputs::{SNAPSHOT_COLUMNS, feature_names, join_snapshots};
-    use crate::provision::scheduler::CapacityStep;
-    use crate::provision::window::WindowOpener;
-    use crate::provision::window::busy_world::{
+    use crate::model_inputs::{SNAPSHOT_COLUMNS, feature_names, join_snapshots};
+    use crate::scheduler::CapacityStep;
+    use crate::window::WindowOpener;
+    use crate::window::busy_world::{
         HOUR_S, busy_plan, busy_world, with_another_future,
     };
 

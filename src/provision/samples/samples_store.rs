@@ -6,11 +6,11 @@ use anyhow::{Context as _, Result, ensure};
 use serde::{Deserialize, Serialize};
 
 use super::wait_samples::{SamplesDescription, WaitSamples, WindowSamples};
-use crate::error::hinted;
-use crate::files::{AtomicFile, StagedDirectory};
-use crate::manifest::{self, Checksum};
-use crate::provision::model_inputs::{CHAIN_COLUMNS, QUEUE_COLUMNS, SNAPSHOTS};
-use crate::shard::{ArtefactFormat, Shard, ShardColumn, ShardLayout};
+use poolcast_base::error::hinted;
+use poolcast_base::files::{AtomicFile, StagedDirectory};
+use poolcast_base::manifest::{self, Checksum};
+use crate::model_inputs::{CHAIN_COLUMNS, QUEUE_COLUMNS, SNAPSHOTS};
+use poolcast_base::shard::{ArtefactFormat, Shard, ShardColumn, ShardLayout};
 
 /// Samples of waits.
 pub const SAMPLES_FORMAT: ArtefactFormat = ArtefactFormat {
@@ -216,8 +216,8 @@ impl WaitSamples {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::provision::model_inputs::{SNAPSHOT_COLUMNS, chain_columns};
-    use crate::provision::samples::WaitSampleRow;
+    use crate::model_inputs::{SNAPSHOT_COLUMNS, chain_columns};
+    use crate::samples::WaitSampleRow;
 
     fn description() -> SamplesDescription {
         SamplesDescription {

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::provision::model_inputs::{
+use crate::model_inputs::{
     CHAIN_COLUMNS, QUEUE_COLUMNS, SNAPSHOT_COLUMNS, SNAPSHOTS, join_snapshots,
 };
 

@@ -8,11 +8,11 @@ use rayon::prelude::*;
 use super::sample_window::WindowSampling;
 use super::samples_store::SamplesWriter;
 use super::wait_samples::{SamplesDescription, WindowSamples};
-use crate::provision::forecast::WaitForecast;
-use crate::provision::model_inputs::feature_names;
-use crate::provision::replay::{SlurmReplay, SlurmWorld};
-use crate::provision::trace::JobTrace;
-use crate::provision::window::{OpenWindow, WindowOpener, WindowPlan};
+use crate::forecast::WaitForecast;
+use crate::model_inputs::feature_names;
+use crate::replay::{SlurmReplay, SlurmWorld};
+use crate::trace::JobTrace;
+use crate::window::{OpenWindow, WindowOpener, WindowPlan};
 
 /// So many windows are in memory at once, and in a shard.
 const SHARD_WINDOWS: usize = 128;

@@ -131,7 +131,7 @@ mod tests {
     #[test]
     fn stretches_are_slots() {
         use rand::Rng as _;
-        let mut random = crate::seed::generator(1, "plans", &[]);
+        let mut random = poolcast_base::seed::generator(1, "plans", &[]);
         for _ in 0..200 {
             let freed: Vec<(i64, u32)> = (0..random.random_range(0..6))
                 .map(|_| (random.random_range(-5..80), random.random_range(1..5)))

@@ -190,7 +190,7 @@ impl<'a> SimulatedCluster<'a> {
 
     /// When the job `number` of the list started, as far as this cluster knows of it.
     #[cfg(test)]
-    pub(in crate::provision) fn started_at(&self, number: u32) -> Option<i64> {
+    pub(in crate) fn started_at(&self, number: u32) -> Option<i64> {
         let place = (number as usize).checked_sub(self.first_run)?;
         self.runs.get(place)?.start
     }

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use anyhow::{Result, ensure};
 
 use super::policies::{AskedMoment, SubmissionChoice, SubmissionPolicy};
-use crate::error::hinted;
-use crate::provision::model_inputs::feature_names;
-use crate::provision::wait_model::{ModelAnswer, WaitModel};
+use poolcast_base::error::hinted;
+use crate::model_inputs::feature_names;
+use crate::wait_model::{ModelAnswer, WaitModel};
 
 /// Submits once the wait that a model expects is as long as the predecessor has left, or once the
 /// model says so.

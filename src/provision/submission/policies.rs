@@ -3,12 +3,12 @@
 use std::cell::OnceCell;
 
 use super::wait_record::WaitRecord;
-use crate::provision::forecast::{
+use crate::forecast::{
     EndedRun, QueueMoment, RunHistory, SeenWait, WaitForecast, WaitSpan,
 };
-use crate::provision::model_inputs::{KnownMoment, MOST_WAIT_BY_LIMITS_S};
-use crate::provision::quantile::{cost_quantile, quantile};
-use crate::provision::wait_model::{ModelAnswer, WaitModel};
+use crate::model_inputs::{KnownMoment, MOST_WAIT_BY_LIMITS_S};
+use crate::quantile::{cost_quantile, quantile};
+use crate::wait_model::{ModelAnswer, WaitModel};
 
 /// What a policy may know when it is asked whether the successor is to be submitted. Spans are
 /// seconds.

@@ -12,8 +12,8 @@ use super::local_time::StampReadings;
 use super::row_collector::{RowCollector, UserHashes};
 use super::row_fault::RowFault;
 use super::trace_job::{JobNumber, TraceJob};
-use crate::error::hinted;
-use crate::provision::slurm_number::{SlurmNumber, SlurmWords};
+use poolcast_base::error::hinted;
+use crate::slurm_number::{SlurmNumber, SlurmWords};
 
 #[derive(Deserialize)]
 struct AccountingDocument {

@@ -11,7 +11,7 @@ use super::row_collector::{RowCollector, UserHashes};
 use super::row_fault::RowFault;
 use super::text_lines::TextLines;
 use super::trace_job::TraceJob;
-use crate::error::hinted;
+use poolcast_base::error::hinted;
 
 /// What to type for a file that has all that is used.
 const EXPORT_HINT: &str = "export with `sacct -a -D -X -P -S 2023-01-01 -E now -o \

@@ -13,18 +13,18 @@ const PEAK_S: i64 = 3600;
 
 /// What ran on one day.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(in crate::provision) struct DailyLoad {
+pub(in crate) struct DailyLoad {
     /// The day of local time, counted from 1970-01-01.
-    pub(in crate::provision) day: i64,
+    pub(in crate) day: i64,
     /// So many nodes or more were busy for an hour of the day.
-    pub(in crate::provision) peak_nodes: u32,
+    pub(in crate) peak_nodes: u32,
     /// How many were busy on average.
-    pub(in crate::provision) mean_nodes: f64,
+    pub(in crate) mean_nodes: f64,
 }
 
 /// What ran on each day from the first start to the last end. What still runs, runs until
 /// `trace_end_s`.
-pub(in crate::provision) fn daily_loads(
+pub(in crate) fn daily_loads(
     jobs: &[TraceJob],
     zone: &TraceZone,
     trace_end_s: i64,

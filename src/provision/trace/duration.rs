@@ -32,7 +32,7 @@ fn number(text: &str) -> Option<i64> {
 
 /// A limit of time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::provision) enum TimeLimit {
+pub(in crate) enum TimeLimit {
     /// So many seconds.
     Seconds(i64),
     /// None of the job's own: `UNLIMITED`, `Partition_Limit`, or nothing.
@@ -40,7 +40,7 @@ pub(in crate::provision) enum TimeLimit {
 }
 
 /// Reads `Timelimit` and `TimelimitRaw` of `sacct`.
-pub(in crate::provision) fn parse_time_limit(text: &str) -> Option<TimeLimit> {
+pub(in crate) fn parse_time_limit(text: &str) -> Option<TimeLimit> {
     match text {
         "UNLIMITED" | "Partition_Limit" | "INFINITE" | "" => Some(TimeLimit::None),
         _ => Some(TimeLimit::Seconds(parse_duration_s(text)?)),

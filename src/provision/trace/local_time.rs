@@ -5,7 +5,7 @@ use anyhow::Result;
 use jiff::civil::DateTime;
 use jiff::tz::{AmbiguousOffset, TimeZone};
 
-use crate::error::hinted;
+use poolcast_base::error::hinted;
 
 /// A job that ran into its limit ends by so many seconds later.
 const KILL_S: i64 = 300;
@@ -305,7 +305,7 @@ mod tests {
             );
         }
         let error = parse_stamp("2022-11-01T00:00:00", None).expect_err("no zone");
-        assert!(crate::error::render(&error).contains("--tz"), "{error:?}");
+        assert!(poolcast_base::error::render(&error).contains("--tz"), "{error:?}");
         assert!(TraceZone::named("Mars/Olympus").is_err());
     }
 

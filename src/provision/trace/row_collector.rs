@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use super::row_fault::{RowFault, RowFaults};
 use super::trace_job::TraceJob;
-use crate::salt::hash_name;
+use poolcast_base::salt::hash_name;
 
 /// Names of users, hashed; none is kept.
 #[derive(Debug)]
@@ -33,7 +33,7 @@ impl UserHashes {
 }
 
 /// The hash of the user `name`; 0 stands for one that is not known.
-pub(in crate::provision) fn hash_user(salt: &str, name: &str) -> u64 {
+pub(in crate) fn hash_user(salt: &str, name: &str) -> u64 {
     if name.is_empty() {
         return 0;
     }

@@ -15,8 +15,8 @@ use super::row_fault::RejectedRows;
 use super::text_lines::TextLines;
 use super::trace_job::TraceJob;
 use super::workload_format::{self, FIELDS};
-use crate::files::{self, PlainStream};
-use crate::manifest::{Checksum, ChecksummedReader};
+use poolcast_base::files::{self, PlainStream};
+use poolcast_base::manifest::{Checksum, ChecksummedReader};
 
 /// What a file is written in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

@@ -3,8 +3,8 @@
 use anyhow::{Result, ensure};
 
 use super::trace_job::{JobFate, JobNumber, JobPart, OptionalSeconds, TraceJob};
-use crate::column_table::column_table;
-use crate::shard::Shard;
+use poolcast_base::column_table::column_table;
+use poolcast_base::shard::Shard;
 
 /// A job that is no part of an array, or of a heterogeneous job.
 const NO_PART: i32 = -1;

@@ -12,9 +12,9 @@ use super::row_collector::UserHashes;
 use super::source_file::{TraceSource, read_source, read_stream};
 use super::trace_job::TraceJob;
 use super::trace_store::{JobTrace, TRACE_FORMAT, TraceSummary};
-use crate::error::hinted;
-use crate::manifest;
-use crate::salt::{self, OwnerSalt};
+use poolcast_base::error::hinted;
+use poolcast_base::manifest;
+use poolcast_base::salt::{self, OwnerSalt};
 
 /// How the files of a trace are read.
 #[derive(Debug, Clone, Default)]
@@ -92,7 +92,7 @@ pub fn read_accounting(text: Vec<u8>, salt: &OwnerSalt) -> Result<JobTrace> {
     })
 }
 
-fn no_rows(sources: &[TraceSource]) -> crate::error::HintedError {
+fn no_rows(sources: &[TraceSource]) -> poolcast_base::error::HintedError {
     let reasons = sources.iter().flat_map(|source| &source.rejected);
     let first = reasons.max_by_key(|rejected| rejected.rows);
     let message = match first {
@@ -155,7 +155,7 @@ mod tests {
 
     fn refusal(text: &str) -> String {
         let error = read_parts(&[text], None).expect_err("no trace");
-        crate::error::render(&error)
+        poolcast_base::error::render(&error)
     }
 
     /// Jobs as `id nodes submit eligible start end run limit fate`, moments from the first submission.

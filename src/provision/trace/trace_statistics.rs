@@ -8,7 +8,7 @@ use super::daily_load::daily_loads;
 use super::trace_job::{JobFate, TraceJob};
 use super::trace_store::JobTrace;
 use super::user_load::{BusiestUsers, busiest_users};
-use crate::provision::quantile::{mean, quantile};
+use crate::quantile::{mean, quantile};
 
 const HOUR_S: f64 = 3600.0;
 
@@ -334,7 +334,7 @@ fn monthly_waits(trace: &JobTrace, long_limit_s: i64) -> Vec<MonthlyWaits> {
 }
 
 /// `2023-03`, of seconds that a clock on the wall shows.
-pub(in crate::provision) fn month_of(wall_s: i64) -> String {
+pub(in crate) fn month_of(wall_s: i64) -> String {
     match jiff::Timestamp::from_second(wall_s) {
         Ok(moment) => moment.strftime("%Y-%m").to_string(),
         Err(_) => "unknown".to_owned(),

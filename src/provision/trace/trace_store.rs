@@ -10,10 +10,10 @@ use super::local_time::TraceZone;
 use super::source_file::TraceSource;
 use super::trace_columns::{TraceColumns, TraceSlices};
 use super::trace_job::{JobFate, TraceJob};
-use crate::error::hinted;
-use crate::files::StagedDirectory;
-use crate::manifest::{self, Checksum};
-use crate::shard::{ArtefactFormat, ShardLayout};
+use poolcast_base::error::hinted;
+use poolcast_base::files::StagedDirectory;
+use poolcast_base::manifest::{self, Checksum};
+use poolcast_base::shard::{ArtefactFormat, ShardLayout};
 
 /// Traces.
 pub const TRACE_FORMAT: ArtefactFormat = ArtefactFormat {

@@ -27,7 +27,7 @@ impl BusiestUsers {
 }
 
 /// The most jobs that any user ran at once, and how many users ran as many.
-pub(in crate::provision) fn busiest_users(jobs: &[TraceJob]) -> BusiestUsers {
+pub(in crate) fn busiest_users(jobs: &[TraceJob]) -> BusiestUsers {
     let mut changes: Vec<(i64, i32, u64)> = Vec::with_capacity(2 * jobs.len());
     for job in jobs.iter().filter(|job| job.user != 0) {
         let Some(start_s) = job.start_s.get() else {

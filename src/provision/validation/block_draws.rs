@@ -4,8 +4,8 @@
 use rand::Rng as _;
 use serde::{Deserialize, Serialize};
 
-use crate::provision::quantile::quantile;
-use crate::seed;
+use crate::quantile::quantile;
+use poolcast_base::seed;
 
 const DRAWS: usize = 2000;
 

@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 
 use super::block_draws::{BlockDraws, DrawnInterval};
 use super::window_outcome::WindowOutcome;
-use crate::provision::gap_scores::GapScores;
-use crate::provision::window::SuccessorStart;
+use crate::gap_scores::GapScores;
+use crate::window::SuccessorStart;
 
 /// Up to which interruption of the reactive policy, hours, a window's load counts as light, and as
 /// medium.

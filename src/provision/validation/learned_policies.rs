@@ -7,14 +7,14 @@ use anyhow::{Result, ensure};
 use serde::{Deserialize, Serialize};
 
 use super::gap_scores::PolicyScores;
-use crate::error::hinted;
-use crate::output::counted;
-use crate::provision::submission::{
+use poolcast_base::error::hinted;
+use poolcast_base::output::counted;
+use crate::submission::{
     LearnedPolicy, SubmissionPolicy as _, check_features, model_name,
 };
-use crate::provision::trace::TraceZone;
-use crate::provision::wait_model::WaitModel;
-use crate::provision::window::WindowPlan;
+use crate::trace::TraceZone;
+use crate::wait_model::WaitModel;
+use crate::window::WindowPlan;
 
 /// What a learned policy costs, beside what it stands on. Hours of overlap that a window costs on
 /// average.

@@ -7,10 +7,10 @@ use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use super::trace_sweep::TraceSweep;
-use crate::provision::forecast::{QueueMoment, RunHistory, SeenWait, WaitForecast, WaitSpan};
-use crate::provision::quantile::{mean, quantile};
-use crate::provision::submission::StartedWait;
-use crate::provision::trace::{JobTrace, TraceJob, month_of};
+use crate::forecast::{QueueMoment, RunHistory, SeenWait, WaitForecast, WaitSpan};
+use crate::quantile::{mean, quantile};
+use crate::submission::StartedWait;
+use crate::trace::{JobTrace, TraceJob, month_of};
 
 /// The quantiles that forecasts are scored at.
 const QUANTILES: [f64; 3] = [0.5, 0.75, 0.9];

@@ -3,8 +3,8 @@
 use std::fmt::Write as _;
 
 use super::window_outcome::WindowOutcome;
-use crate::provision::trace::TraceZone;
-use crate::provision::window::SuccessorStart;
+use crate::trace::TraceZone;
+use crate::window::SuccessorStart;
 
 /// What the published program calls every predecessor and every successor.
 const JOB_IDS: &str = "1000000,1000001";

@@ -1,7 +1,7 @@
 //! What a trace shows of its cluster at one moment after another.
 
-use crate::provision::forecast::{EndedRun, QueueMoment, SeenRun, SeenWait};
-use crate::provision::trace::{JobFate, TraceJob};
+use crate::forecast::{EndedRun, QueueMoment, SeenRun, SeenWait};
+use crate::trace::{JobFate, TraceJob};
 
 /// A trace at a moment that only moves on. Nothing later than the moment is told.
 #[derive(Debug)]
@@ -133,11 +133,11 @@ mod tests {
     use rand::Rng as _;
 
     use super::*;
-    use crate::provision::trace::{JobNumber, OptionalSeconds};
+    use crate::trace::{JobNumber, OptionalSeconds};
 
     /// Jobs that come second after second.
     fn jobs(seed: u64) -> Vec<TraceJob> {
-        let mut random = crate::seed::generator(seed, "traces", &[]);
+        let mut random = poolcast_base::seed::generator(seed, "traces", &[]);
         let mut jobs = Vec::new();
         for number in 0..60 {
             let submit_s = number * 10;

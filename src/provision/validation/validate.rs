@@ -12,17 +12,17 @@ use super::learned_policies::{LearnedScores, check_models, learned_scores};
 use super::real_waits::{RealWaitPlan, RealWaitScores, real_waits};
 use super::reward_log::reward_log;
 use super::window_outcome::{WindowOutcome, WindowSimulation};
-use crate::provision::forecast::WaitForecast;
-use crate::provision::replay::{
+use crate::forecast::WaitForecast;
+use crate::replay::{
     DatedNodes, SlurmReplay, SlurmWorld, longest_limit_s, number_users,
 };
-use crate::provision::submission::{
+use crate::submission::{
     AverageAtStart, AverageNow, ForecastQuantile, HistoryQuantile, LearnedPolicy, LimitPlan,
     Reactive, SubmissionPolicy,
 };
-use crate::provision::trace::{JobTrace, month_of};
-use crate::provision::wait_model::WaitModel;
-use crate::provision::window::{WindowOpener, WindowPlan};
+use crate::trace::{JobTrace, month_of};
+use crate::wait_model::WaitModel;
+use crate::window::{WindowOpener, WindowPlan};
 
 /// Windows of so many hours are drawn together.
 const BLOCK_H: i64 = 120;

@@ -6,10 +6,10 @@ use anyhow::{Result, bail};
 use serde::{Deserialize, Serialize};
 
 use super::validate::ValidationSummary;
-use crate::error::hinted;
-use crate::files::{StagedDirectory, write_atomic};
-use crate::manifest::{self, Checksum};
-use crate::shard::ArtefactFormat;
+use poolcast_base::error::hinted;
+use poolcast_base::files::{StagedDirectory, write_atomic};
+use poolcast_base::manifest::{self, Checksum};
+use poolcast_base::shard::ArtefactFormat;
 
 /// Validations.
 pub const VALIDATION_FORMAT: ArtefactFormat = ArtefactFormat {

@@ -2,11 +2,11 @@
 
 use std::cell::OnceCell;
 
-use crate::provision::forecast::WaitForecast;
-use crate::provision::replay::SlurmWorld;
-use crate::provision::submission::{AskedMoment, SubmissionChoice, SubmissionPolicy};
-use crate::provision::trace::TraceZone;
-use crate::provision::window::{OpenWindow, RunningWindow, SuccessorStart, WindowPlan};
+use crate::forecast::WaitForecast;
+use crate::replay::SlurmWorld;
+use crate::submission::{AskedMoment, SubmissionChoice, SubmissionPolicy};
+use crate::trace::TraceZone;
+use crate::window::{OpenWindow, RunningWindow, SuccessorStart, WindowPlan};
 
 /// A window, simulated.
 #[derive(Debug, Clone, PartialEq)]
@@ -123,12 +123,12 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::provision::scheduler::CapacityStep;
-    use crate::provision::submission::{
+    use crate::scheduler::CapacityStep;
+    use crate::submission::{
         AverageAtStart, AverageNow, ForecastQuantile, HistoryQuantile, LimitPlan, Reactive,
     };
-    use crate::provision::window::WindowOpener;
-    use crate::provision::window::busy_world::{
+    use crate::window::WindowOpener;
+    use crate::window::busy_world::{
         HOUR_S, busy_plan, busy_world, with_another_future,
     };
 

@@ -13,12 +13,12 @@ use super::learning_state::LearningEpoch;
 use super::network_training::{LearningSettings, LearningStep, LearningTask, LearningWatch, learn};
 use super::scaled_network::{NetworkScales, ScaledNetwork};
 use super::submission_replay::{gap_cost_h, gap_h, replayed_gaps_h};
-use crate::models::Device;
-use crate::models::series::{
+use poolcast_models::Device;
+use poolcast_models::series::{
     BatchGradient, FrozenNetwork, NetworkSize, SeriesDesign, SeriesKind, SeriesNetwork,
 };
-use crate::provision::quantile::mean;
-use crate::provision::samples::WaitSamples;
+use crate::quantile::mean;
+use crate::samples::WaitSamples;
 
 /// After so many steps the target network is that of now.
 const REFRESH_STEPS: u64 = 100;

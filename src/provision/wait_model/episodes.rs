@@ -4,9 +4,9 @@ use std::ops::Range;
 
 use anyhow::{Result, ensure};
 
-use crate::error::hinted;
-use crate::output::counted;
-use crate::provision::samples::WaitSamples;
+use poolcast_base::error::hinted;
+use poolcast_base::output::counted;
+use crate::samples::WaitSamples;
 
 /// One of so many windows is held back: the last ones.
 const HELD_BACK: usize = 5;
@@ -159,7 +159,7 @@ fn episode(samples: &WaitSamples, rows: Range<usize>) -> Episode {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::provision::wait_model::sample_checks::queue_samples;
+    use crate::wait_model::sample_checks::queue_samples;
 
     #[test]
     fn the_last_windows_are_held_back_with_a_gap() {

@@ -10,7 +10,7 @@ use super::network_training::{
     LearningSettings, LearningStep, LearningTask, LearningUpdate, LearningWatch, learn,
 };
 use super::training_checkpoint::expert_checkpoint_path;
-use crate::models::series::{BatchGradient, FrozenNetwork, SeriesNetwork};
+use poolcast_models::series::{BatchGradient, FrozenNetwork, SeriesNetwork};
 
 /// What the networks of a mixture learn.
 pub(super) struct ExpertTask<'a> {

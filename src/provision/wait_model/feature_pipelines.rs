@@ -6,12 +6,12 @@ use std::path::{Path, PathBuf};
 use anyhow::{Result, ensure};
 use serde_json::{Value, json};
 
-use crate::config::WaitModelName;
-use crate::manifest::Checksum;
-use crate::pipelines::{
+use poolcast_config::WaitModelName;
+use poolcast_base::manifest::Checksum;
+use poolcast_pipelines::{
     FittedPipeline, HyperParameters, LearnedRows, PIPELINE_FILE, ValuesBeyond, fit_pipeline,
 };
-use crate::tables::{FeatureTable, NumberLoss, RowNumbers, RowTargets};
+use poolcast_tables::{FeatureTable, NumberLoss, RowNumbers, RowTargets};
 
 /// What the column of the time that the predecessor has left is called.
 const LEFT_COLUMN: &str = "left_h";

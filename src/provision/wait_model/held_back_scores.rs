@@ -8,9 +8,9 @@ use super::episodes::{Episode, EpisodeSplit};
 use super::learned_model::ModelAnswer;
 use super::submission_replay::{best_gaps_h, gap_cost_h, reached_s, replayed_gaps_h};
 use super::wait_losses::pinball;
-use crate::provision::gap_scores::GapScores;
-use crate::provision::quantile::{cost_quantile, mean, quantile};
-use crate::provision::samples::WaitSamples;
+use crate::gap_scores::GapScores;
+use crate::quantile::{cost_quantile, mean, quantile};
+use crate::samples::WaitSamples;
 
 /// How well a quantile of the wait is said, over all rows; hours.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -247,7 +247,7 @@ fn quantile_scores(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::provision::wait_model::sample_checks::queue_samples;
+    use crate::wait_model::sample_checks::queue_samples;
 
     #[test]
     fn a_model_that_knows_is_better_than_its_base_and_one_that_does_not_is_named() {

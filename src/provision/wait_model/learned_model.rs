@@ -7,7 +7,7 @@ use anyhow::Result;
 use super::action_values::ActionValues;
 use super::policy_head::PolicyHead;
 use super::wait_estimator::{MomentInputs, WaitEstimator};
-use crate::config::WaitModelTarget;
+use poolcast_config::WaitModelTarget;
 
 /// What a model of the reward expects at least where its successor is submitted, hours, as published.
 const LEAST_REWARD_H: f64 = -0.5;
@@ -116,8 +116,8 @@ mod tests {
     use rand::Rng as _;
 
     use super::*;
-    use crate::provision::quantile::cost_quantile;
-    use crate::provision::wait_model::wait_losses::WaitLoss;
+    use crate::quantile::cost_quantile;
+    use crate::wait_model::wait_losses::WaitLoss;
 
     fn waits_h(outputs_h: &[f64], cost_ratios: &[f64]) -> Vec<f64> {
         let ModelAnswer::Waits { waits_s } = waits(outputs_h, cost_ratios) else {
@@ -141,7 +141,7 @@ mod tests {
         let loss = WaitLoss::Pinball {
             quantiles: cost_ratios.map(cost_quantile).to_vec(),
         };
-        let mut random = crate::seed::generator(1, "quantiles", &[]);
+        let mut random = poolcast_base::seed::generator(1, "quantiles", &[]);
         for _ in 0..200 {
             let said: [f64; 3] = std::array::from_fn(|_| random.random_range(0.0..9.0));
             let came = random.random_range(0.0..9.0);

@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::models::series::SeriesNetwork;
-use crate::training::Adam;
+use poolcast_models::series::SeriesNetwork;
+use poolcast_holds::training::Adam;
 
 /// One epoch.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

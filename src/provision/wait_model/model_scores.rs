@@ -5,8 +5,8 @@ use serde::{Deserialize, Serialize};
 
 use super::held_back_scores::HeldBackScores;
 use super::wait_model_store::WaitModelSummary;
-use crate::config::MetricName;
-use crate::provision::quantile::mean;
+use poolcast_config::MetricName;
+use crate::quantile::mean;
 
 /// What a model came to on the windows that were held back.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -81,8 +81,8 @@ fn some_mean(values: &[f64]) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::provision::gap_scores::GapScores;
-    use crate::provision::wait_model::{ComparedCost, HeldBackPolicy};
+    use crate::gap_scores::GapScores;
+    use crate::wait_model::{ComparedCost, HeldBackPolicy};
 
     fn policy(gaps_h: &[f64], cost_ratio: Option<f64>) -> HeldBackPolicy {
         HeldBackPolicy {

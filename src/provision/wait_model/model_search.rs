@@ -6,9 +6,9 @@ use std::collections::BTreeSet;
 use anyhow::{Result, ensure};
 
 use super::model_settings::{FEATURE_KINDS, has_parameter};
-use crate::config::{WaitModelConfig, WaitModelName, nearest, quote_words};
-use crate::error::hinted;
-use crate::pipelines::hyper_parameter_names;
+use poolcast_config::{WaitModelConfig, WaitModelName, nearest, quote_words};
+use poolcast_base::error::hinted;
+use poolcast_pipelines::hyper_parameter_names;
 
 /// Refuses a search of `model` in which a hyper-parameter belongs to no kind that is tried, and one of
 /// models that need another one.
@@ -78,7 +78,7 @@ fn check_parameter_name(kinds: &[WaitModelName], written: &str) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::Config;
+    use poolcast_config::Config;
 
     fn check(model: &str) -> Result<()> {
         let flags = [
@@ -92,7 +92,7 @@ mod tests {
 
     #[test]
     fn a_hyper_parameter_is_of_a_kind_that_is_tried() {
-        let refusal = |model: &str| crate::error::render(&check(model).expect_err("refused"));
+        let refusal = |model: &str| poolcast_base::error::render(&check(model).expect_err("refused"));
         let both = r#"{"name": {"values": ["xgb", "rf"]}, "parameters": {"NAME": 0.5}}"#;
         for known in [
             "max_features",

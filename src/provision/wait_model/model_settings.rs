@@ -7,8 +7,8 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::network_training::LearningSettings;
-use crate::config::{Config, WaitModelName, WaitModelParameters, WaitModelSize, WaitModelTarget};
-use crate::pipelines::{check_hyper_parameters, hyper_parameter_names};
+use poolcast_config::{Config, WaitModelName, WaitModelParameters, WaitModelSize, WaitModelTarget};
+use poolcast_pipelines::{check_hyper_parameters, hyper_parameter_names};
 
 /// The learning rates of networks where none is given.
 const SMALL_LEARNING_RATE: f64 = 1e-3;

@@ -11,8 +11,8 @@ use serde::Serialize;
 
 use super::learning_state::{LearningEpoch, LearningState};
 use super::training_checkpoint::{read_checkpoint, write_checkpoint};
-use crate::models::series::{BatchGradient, FrozenNetwork, SeriesNetwork};
-use crate::training::{AdamSettings, NonFiniteLoss, TrainingStopped};
+use poolcast_models::series::{BatchGradient, FrozenNetwork, SeriesNetwork};
+use poolcast_holds::training::{AdamSettings, NonFiniteLoss, TrainingStopped};
 
 /// How a network learns.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -217,7 +217,7 @@ fn learn_epoch(
 /// The order in which an epoch goes through the samples. It follows from seed and epoch.
 fn shuffled(rows: &[usize], seed: u64, epoch: usize) -> Vec<usize> {
     let mut order = rows.to_vec();
-    let mut generator = crate::seed::generator(seed, "shuffle", &[epoch as i64]);
+    let mut generator = poolcast_base::seed::generator(seed, "shuffle", &[epoch as i64]);
     order.shuffle(&mut generator);
     order
 }

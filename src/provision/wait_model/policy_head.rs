@@ -11,9 +11,9 @@ use serde::{Deserialize, Serialize};
 use super::learning_state::LearningEpoch;
 use super::network_training::LearningUpdate;
 use super::submission_replay::gap_cost_h;
-use crate::models::AlignedFloats;
-use crate::provision::quantile::mean;
-use crate::training::{Adam, AdamSettings, TrainingStopped};
+use poolcast_models::AlignedFloats;
+use crate::quantile::mean;
+use poolcast_holds::training::{Adam, AdamSettings, TrainingStopped};
 
 /// No simulator plays the episodes, so there are more epochs than the published 60: one step each.
 const EPOCHS: usize = 600;
@@ -241,7 +241,7 @@ fn learn_epoch(
     cost_ratio: f64,
     (seed, epoch): (u64, usize),
 ) -> f64 {
-    let mut random = crate::seed::generator(seed, "policy gradient", &[epoch as i64]);
+    let mut random = poolcast_base::seed::generator(seed, "policy gradient", &[epoch as i64]);
     let mut played = Vec::with_capacity(EPOCH_EPISODES);
     for _ in 0..EPOCH_EPISODES {
         let episode = &episodes[random.random_range(0..episodes.len())];
@@ -271,7 +271,7 @@ mod tests {
 
     /// The base is right but for five hours, which a head of a bias and a weight can mend.
     fn episodes() -> Vec<HeadEpisode> {
-        let mut random = crate::seed::generator(2, "episodes", &[]);
+        let mut random = poolcast_base::seed::generator(2, "episodes", &[]);
         let mut episodes = Vec::new();
         for _ in 0..60 {
             let wait_h: f64 = random.random_range(1.0..8.0);

@@ -3,8 +3,8 @@
 use anyhow::{Error, Result, bail, ensure};
 
 use super::episodes::EpisodeSplit;
-use crate::error::hinted;
-use crate::provision::samples::{SAMPLES_FORMAT, WaitSamples};
+use poolcast_base::error::hinted;
+use crate::samples::{SAMPLES_FORMAT, WaitSamples};
 
 /// Refuses samples that no model can learn from.
 ///
@@ -54,14 +54,14 @@ mod tests {
     use rand::Rng as _;
 
     use super::*;
-    use crate::provision::model_inputs::{CHAIN_COLUMNS, QUEUE_COLUMNS, SNAPSHOTS};
-    use crate::provision::samples::{SamplesDescription, WaitSampleRow, WindowSamples};
+    use crate::model_inputs::{CHAIN_COLUMNS, QUEUE_COLUMNS, SNAPSHOTS};
+    use crate::samples::{SamplesDescription, WaitSampleRow, WindowSamples};
 
     const HOUR_S: i64 = 3600;
 
     /// Windows whose waits follow from how much work waits: the first feature and the first column
     /// of snapshots have it, with some noise.
-    pub(in crate::provision::wait_model) fn queue_samples(windows: u32, seed: u64) -> WaitSamples {
+    pub(in crate::wait_model) fn queue_samples(windows: u32, seed: u64) -> WaitSamples {
         let all: Vec<WindowSamples> = (0..windows)
             .map(|window| queue_window(window, seed))
             .collect();
@@ -92,7 +92,7 @@ mod tests {
     }
 
     fn queue_window(window: u32, seed: u64) -> WindowSamples {
-        let mut random = crate::seed::generator(seed, "window", &[i64::from(window)]);
+        let mut random = poolcast_base::seed::generator(seed, "window", &[i64::from(window)]);
         // The predecessor itself waits for two hours.
         let begin_s = i64::from(window) * 6 * HOUR_S;
         let end_s = begin_s + 26 * HOUR_S;

@@ -6,10 +6,10 @@ use anyhow::{Context as _, Result, ensure};
 use serde::{Deserialize, Serialize};
 
 use super::column_scales::ColumnScales;
-use crate::manifest;
-use crate::models::Device;
-use crate::models::series::{FrozenNetwork, SeriesDesign, SeriesNetwork};
-use crate::shard::{ArtefactFormat, ShardColumn, ShardLayout};
+use poolcast_base::manifest;
+use poolcast_models::Device;
+use poolcast_models::series::{FrozenNetwork, SeriesDesign, SeriesNetwork};
+use poolcast_base::shard::{ArtefactFormat, ShardColumn, ShardLayout};
 
 /// Its file in a model.
 pub(super) const NETWORK_FILE: &str = "network.safetensors";

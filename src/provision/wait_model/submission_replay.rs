@@ -2,7 +2,7 @@
 //! know the outcome of each moment.
 
 use super::episodes::Episode;
-use crate::provision::samples::WaitSamples;
+use crate::samples::WaitSamples;
 
 /// What a gap of `gap_h` hours costs where an hour of interruption costs as much as `cost_ratio`
 /// hours of overlap; in hours of overlap.
@@ -61,8 +61,8 @@ pub(super) fn reached_s(samples: &WaitSamples, row: usize) -> i64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::provision::wait_model::episodes::EpisodeSplit;
-    use crate::provision::wait_model::sample_checks::queue_samples;
+    use crate::wait_model::episodes::EpisodeSplit;
+    use crate::wait_model::sample_checks::queue_samples;
 
     #[test]
     fn an_episode_ends_with_its_first_submission() {

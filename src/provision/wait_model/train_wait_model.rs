@@ -24,14 +24,14 @@ use super::wait_model_store::{
     PlaceState, WAIT_MODEL_FORMAT, WaitModel, WaitModelDescription, WaitModelSummary,
     prepare_place, read_summary, write_model,
 };
-use crate::config::{WaitModelName, WaitModelSize, WaitModelTarget};
-use crate::error::hinted;
-use crate::files::LockedDirectory;
-use crate::manifest;
-use crate::models::Device;
-use crate::models::series::{NetworkSize, SeriesKind};
-use crate::provision::quantile::cost_quantile;
-use crate::provision::samples::WaitSamples;
+use poolcast_config::{WaitModelName, WaitModelSize, WaitModelTarget};
+use poolcast_base::error::hinted;
+use poolcast_base::files::LockedDirectory;
+use poolcast_base::manifest;
+use poolcast_models::Device;
+use poolcast_models::series::{NetworkSize, SeriesKind};
+use crate::quantile::cost_quantile;
+use crate::samples::WaitSamples;
 
 /// A training.
 pub struct WaitTrainingTask<'a> {
@@ -68,8 +68,8 @@ pub struct TrainedWaitModel {
 ///
 /// # Errors
 /// Fails for samples that nothing can be learned from, for a base that does not fit, where the
-/// directory holds something else, with [`crate::training::NonFiniteLoss`], and when the listener stops
-/// it with [`crate::training::TrainingStopped`] or [`crate::pipelines::FitStopped`].
+/// directory holds something else, with [`poolcast_holds::training::NonFiniteLoss`], and when the listener stops
+/// it with [`poolcast_holds::training::TrainingStopped`] or [`poolcast_pipelines::FitStopped`].
 pub fn train_wait_model(task: &WaitTrainingTask<'_>) -> Result<TrainedWaitModel> {
     let key = wait_model_key(task.samples, task.settings, task.base)?;
     task.check_base()?;
@@ -334,11 +334,11 @@ mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
 
     use super::*;
-    use crate::config::WaitModelParameters;
-    use crate::provision::wait_model::ModelAnswer;
-    use crate::provision::wait_model::sample_checks::queue_samples;
-    use crate::provision::wait_model::training_checkpoint::checkpoint_paths;
-    use crate::training::TrainingStopped;
+    use poolcast_config::WaitModelParameters;
+    use crate::wait_model::ModelAnswer;
+    use crate::wait_model::sample_checks::queue_samples;
+    use crate::wait_model::training_checkpoint::checkpoint_paths;
+    use poolcast_holds::training::TrainingStopped;
 
     fn settings(name: WaitModelName) -> WaitModelSettings {
         WaitModelSettings {
@@ -483,7 +483,7 @@ mod tests {
         let error = error.expect_err("stopped");
         assert!(
             error
-                .downcast_ref::<crate::pipelines::FitStopped>()
+                .downcast_ref::<poolcast_pipelines::FitStopped>()
                 .is_some(),
             "{error:#}"
         );

@@ -6,11 +6,11 @@ use anyhow::{Result, ensure};
 use serde::{Deserialize, Serialize};
 
 use super::learning_state::{LearningEpoch, LearningState};
-use crate::error::hinted;
-use crate::models::AlignedFloats;
-use crate::models::series::{MOST_EXPERTS, SeriesNetwork};
-use crate::shard::{self, ArtefactFormat, Shard, ShardColumn};
-use crate::training::Adam;
+use poolcast_base::error::hinted;
+use poolcast_models::AlignedFloats;
+use poolcast_models::series::{MOST_EXPERTS, SeriesNetwork};
+use poolcast_base::shard::{self, ArtefactFormat, Shard, ShardColumn};
+use poolcast_holds::training::Adam;
 
 /// Where the checkpoint is of the training of the model in `dir` that is not done yet.
 pub(super) fn checkpoint_path(dir: &Path) -> PathBuf {

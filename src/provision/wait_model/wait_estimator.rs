@@ -16,15 +16,15 @@ use super::network_training::{LearningSettings, LearningStep, LearningTask, Lear
 use super::scaled_network::{NetworkScales, ScaledNetwork};
 use super::submission_replay::gap_h;
 use super::wait_losses::WaitLoss;
-use crate::config::{WaitModelName, WaitModelTarget};
-use crate::models::Device;
-use crate::models::series::{
+use poolcast_config::{WaitModelName, WaitModelTarget};
+use poolcast_models::Device;
+use poolcast_models::series::{
     BatchGradient, DropoutSeed, FrozenNetwork, NetworkSize, SeriesDesign, SeriesKind, SeriesNetwork,
 };
-use crate::provision::model_inputs::{SNAPSHOT_COLUMNS, SNAPSHOTS};
-use crate::provision::quantile::mean;
-use crate::provision::samples::WaitSamples;
-use crate::tables::NumberLoss;
+use crate::model_inputs::{SNAPSHOT_COLUMNS, SNAPSHOTS};
+use crate::quantile::mean;
+use crate::samples::WaitSamples;
+use poolcast_tables::NumberLoss;
 
 /// What is known at a moment of decision.
 #[derive(Debug, Clone, Copy)]

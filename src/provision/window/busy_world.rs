@@ -3,13 +3,13 @@
 use rand::Rng as _;
 
 use super::window_plan::WindowPlan;
-use crate::provision::replay::SlurmWorld;
-use crate::provision::scheduler::{CapacityStep, NEVER, QueueJob, SchedulerSettings};
+use crate::replay::SlurmWorld;
+use crate::scheduler::{CapacityStep, NEVER, QueueJob, SchedulerSettings};
 
-pub(in crate::provision) const HOUR_S: i64 = 3600;
+pub(in crate) const HOUR_S: i64 = 3600;
 
 /// Windows of it.
-pub(in crate::provision) fn busy_plan() -> WindowPlan {
+pub(in crate) fn busy_plan() -> WindowPlan {
     WindowPlan {
         from_s: None,
         until_s: None,
@@ -28,8 +28,8 @@ pub(in crate::provision) fn busy_plan() -> WindowPlan {
 }
 
 /// Two days of it.
-pub(in crate::provision) fn busy_world(seed: u64) -> SlurmWorld {
-    let mut random = crate::seed::generator(seed, "worlds", &[]);
+pub(in crate) fn busy_world(seed: u64) -> SlurmWorld {
+    let mut random = poolcast_base::seed::generator(seed, "worlds", &[]);
     let mut jobs = Vec::new();
     for _ in 0..160 {
         let enter = random.random_range(0..48 * HOUR_S);
@@ -64,7 +64,7 @@ pub(in crate::provision) fn busy_world(seed: u64) -> SlurmWorld {
 /// `world` up to `now_s`, and another one afterwards: other jobs come, those that run go on for long,
 /// others are cancelled, and nodes go away, but for those of a chained job. `started_at` is when a job
 /// had started by then.
-pub(in crate::provision) fn with_another_future(
+pub(in crate) fn with_another_future(
     world: &SlurmWorld,
     now_s: i64,
     started_at: impl Fn(u32) -> Option<i64>,

@@ -2,12 +2,12 @@
 //! successor may be submitted.
 
 #[cfg(test)]
-pub(in crate::provision) mod busy_world;
+pub(in crate) mod busy_world;
 mod observed_cluster;
 mod open_window;
 mod running_window;
 mod window_plan;
 
-pub(in crate::provision) use open_window::{OpenWindow, WindowOpener};
-pub(in crate::provision) use running_window::{RunningWindow, SuccessorStart};
+pub(in crate) use open_window::{OpenWindow, WindowOpener};
+pub(in crate) use running_window::{RunningWindow, SuccessorStart};
 pub use window_plan::WindowPlan;

@@ -1,10 +1,10 @@
 //! A simulated cluster, and what is seen of it as its time goes on.
 
 use super::window_plan::WindowPlan;
-use crate::provision::model_inputs::SnapshotSeries;
-use crate::provision::replay::SlurmWorld;
-use crate::provision::scheduler::SimulatedCluster;
-use crate::provision::submission::{StartedWait, WaitRecord};
+use crate::model_inputs::SnapshotSeries;
+use crate::replay::SlurmWorld;
+use crate::scheduler::SimulatedCluster;
+use crate::submission::{StartedWait, WaitRecord};
 
 /// A simulated cluster, and what is seen of it.
 pub(super) struct ObservedCluster<'a> {

@@ -4,18 +4,18 @@ use std::ops::Range;
 
 use super::observed_cluster::ObservedCluster;
 use super::window_plan::WindowPlan;
-use crate::provision::replay::SlurmWorld;
+use crate::replay::SlurmWorld;
 
 /// A window just before its predecessor is submitted.
-pub(in crate::provision) struct OpenWindow<'a> {
-    pub(in crate::provision) begin_s: i64,
+pub(in crate) struct OpenWindow<'a> {
+    pub(in crate) begin_s: i64,
     pub(super) observed: ObservedCluster<'a>,
     /// Which of the jobs that the opener saw end had ended in it.
     pub(super) ended: Range<usize>,
 }
 
 /// Simulates a trace up to one window after another.
-pub(in crate::provision) struct WindowOpener<'a> {
+pub(in crate) struct WindowOpener<'a> {
     world: &'a SlurmWorld,
     plan: &'a WindowPlan,
     takes_snapshots: bool,
@@ -28,7 +28,7 @@ pub(in crate::provision) struct WindowOpener<'a> {
 impl<'a> WindowOpener<'a> {
     /// Before the first window of `plan`. With `takes_snapshots`, the windows have those of their
     /// queue.
-    pub(in crate::provision) fn new(
+    pub(in crate) fn new(
         world: &'a SlurmWorld,
         plan: &'a WindowPlan,
         takes_snapshots: bool,
@@ -45,7 +45,7 @@ impl<'a> WindowOpener<'a> {
     }
 
     /// The window that begins at `begin_s`, later than all before.
-    pub(in crate::provision) fn open(&mut self, begin_s: i64) -> OpenWindow<'a> {
+    pub(in crate) fn open(&mut self, begin_s: i64) -> OpenWindow<'a> {
         let submit_s = begin_s + self.plan.warmup_s;
         let close_s = begin_s + self.plan.workload_s;
         if self.plan.cold_start {
@@ -78,7 +78,7 @@ impl<'a> WindowOpener<'a> {
     }
 
     /// The jobs that were seen to end, by number, in that order.
-    pub(in crate::provision) fn ended(&self) -> &[u32] {
+    pub(in crate) fn ended(&self) -> &[u32] {
         if self.plan.cold_start {
             return &self.ended_in_cold;
         }

@@ -3,17 +3,17 @@
 use super::observed_cluster::ObservedCluster;
 use super::open_window::OpenWindow;
 use super::window_plan::WindowPlan;
-use crate::provision::forecast::{EndedRun, QueueMoment, SeenWait};
-use crate::provision::model_inputs::{
+use crate::forecast::{EndedRun, QueueMoment, SeenWait};
+use crate::model_inputs::{
     CHAIN_COLUMNS, SnapshotSeries, chain_columns, join_snapshots,
 };
-use crate::provision::replay::SlurmWorld;
-use crate::provision::scheduler::{NEVER, QueueJob, SimulatedCluster};
-use crate::provision::submission::{StartedWait, WaitRecord};
+use crate::replay::SlurmWorld;
+use crate::scheduler::{NEVER, QueueJob, SimulatedCluster};
+use crate::submission::{StartedWait, WaitRecord};
 
 /// What came of a successor.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(in crate::provision) struct SuccessorStart {
+pub(in crate) struct SuccessorStart {
     /// When it was submitted.
     pub submit_s: i64,
     /// By how much it was expected to start after its predecessor's end, hours; `None` where it was
@@ -29,7 +29,7 @@ pub(in crate::provision) struct SuccessorStart {
 
 /// A window at a moment that moves on. When its predecessor starts and ends is known from the outset,
 /// so that moments can be chosen; what is seen at a moment does not have it before it is so far.
-pub(in crate::provision) struct RunningWindow<'a> {
+pub(in crate) struct RunningWindow<'a> {
     world: &'a SlurmWorld,
     plan: &'a WindowPlan,
     /// Jobs that had ended before the predecessor was submitted.
@@ -39,17 +39,17 @@ pub(in crate::provision) struct RunningWindow<'a> {
     observed: ObservedCluster<'a>,
     now_s: i64,
     /// When the predecessor is submitted.
-    pub(in crate::provision) submit_s: i64,
+    pub(in crate) submit_s: i64,
     /// When it starts.
-    pub(in crate::provision) start_s: i64,
+    pub(in crate) start_s: i64,
     /// When it ends.
-    pub(in crate::provision) end_s: i64,
+    pub(in crate) end_s: i64,
 }
 
 impl<'a> RunningWindow<'a> {
     /// Submits the predecessor of `window`. `ended` are the jobs that its opener saw end. `None` where
     /// it never starts.
-    pub(in crate::provision) fn new(
+    pub(in crate) fn new(
         window: OpenWindow<'a>,
         world: &'a SlurmWorld,
         ended: &'a [u32],
@@ -74,7 +74,7 @@ impl<'a> RunningWindow<'a> {
     }
 
     /// Simulates all that happens before `now_s`, which is not earlier than the last such moment.
-    pub(in crate::provision) fn advance(&mut self, now_s: i64) {
+    pub(in crate) fn advance(&mut self, now_s: i64) {
         let starts_now = self.now_s <= self.start_s && self.start_s < now_s;
         if starts_now {
             // Its wait comes after those of the jobs that started before it.
@@ -90,12 +90,12 @@ impl<'a> RunningWindow<'a> {
     }
 
     /// The moment.
-    pub(in crate::provision) fn now_s(&self) -> i64 {
+    pub(in crate) fn now_s(&self) -> i64 {
         self.now_s
     }
 
     /// The queue. Of the predecessor, once it runs, it is known when it ends.
-    pub(in crate::provision) fn queue(&self) -> QueueMoment {
+    pub(in crate) fn queue(&self) -> QueueMoment {
         let mut queue = QueueMoment::of_cluster(&self.observed.cluster, self.now_s);
         for run in &mut queue.running {
             if run.user == self.world.users as u32 {
@@ -107,17 +107,17 @@ impl<'a> RunningWindow<'a> {
 
     /// When the job `number` started, as far as the simulation knows of it.
     #[cfg(test)]
-    pub(in crate::provision) fn started_at(&self, number: u32) -> Option<i64> {
+    pub(in crate) fn started_at(&self, number: u32) -> Option<i64> {
         self.observed.cluster.started_at(number)
     }
 
     /// The waits of jobs that have started.
-    pub(in crate::provision) fn record(&self) -> &WaitRecord {
+    pub(in crate) fn record(&self) -> &WaitRecord {
         &self.observed.record
     }
 
     /// A successor that is submitted now.
-    pub(in crate::provision) fn successor(&self) -> SeenWait {
+    pub(in crate) fn successor(&self) -> SeenWait {
         SeenWait {
             since_s: self.now_s,
             limit_s: self.plan.limit_s,
@@ -127,7 +127,7 @@ impl<'a> RunningWindow<'a> {
     }
 
     /// The last runs that have ended, the oldest first.
-    pub(in crate::provision) fn ended_runs(&self) -> Vec<EndedRun> {
+    pub(in crate) fn ended_runs(&self) -> Vec<EndedRun> {
         let since = self.observed.cluster.ended();
         let before = self.plan.history_runs.saturating_sub(since.len());
         let before = &self.ended_before[self.ended_before.len().saturating_sub(before)..];
@@ -145,13 +145,13 @@ impl<'a> RunningWindow<'a> {
 
     /// Snapshots of the queue from a day before the predecessor's submission on, `[t, 34]`; none if they
     /// are not taken.
-    pub(in crate::provision) fn snapshots(&self) -> &[f32] {
+    pub(in crate) fn snapshots(&self) -> &[f32] {
         let snapshots = self.observed.snapshots.as_ref();
         snapshots.map_or(&[], SnapshotSeries::all)
     }
 
     /// The snapshots of the last day as models take them, `[144, 42]`; none if they are not taken.
-    pub(in crate::provision) fn model_snapshots(&self) -> Vec<f32> {
+    pub(in crate) fn model_snapshots(&self) -> Vec<f32> {
         if self.observed.snapshots.is_none() {
             return Vec::new();
         }
@@ -159,14 +159,14 @@ impl<'a> RunningWindow<'a> {
     }
 
     /// What snapshots say of the chained jobs.
-    pub(in crate::provision) fn chain(&self) -> [f32; CHAIN_COLUMNS] {
+    pub(in crate) fn chain(&self) -> [f32; CHAIN_COLUMNS] {
         let waited_s = self.start_s.min(self.now_s) - self.submit_s;
         let elapsed_s = (self.now_s - self.start_s).max(0);
         chain_columns(self.plan.limit_s, self.plan.nodes, waited_s, elapsed_s)
     }
 
     /// The moments of the probes, in order.
-    pub(in crate::provision) fn probe_moments_s(&self) -> Vec<i64> {
+    pub(in crate) fn probe_moments_s(&self) -> Vec<i64> {
         let first_s = self.submit_s + 60;
         let gaps = self.plan.probes.max(2) as i64 - 1;
         let span_s = (self.end_s - first_s).max(0);
@@ -176,12 +176,12 @@ impl<'a> RunningWindow<'a> {
     }
 
     /// What comes of a successor that is submitted now.
-    pub(in crate::provision) fn submit_now(&self) -> Option<SuccessorStart> {
+    pub(in crate) fn submit_now(&self) -> Option<SuccessorStart> {
         self.submit(&self.observed.cluster, self.now_s)
     }
 
     /// What comes of one that is submitted at `submit_s`, the predecessor's submission at the earliest.
-    pub(in crate::provision) fn submit_at(&self, submit_s: i64) -> Option<SuccessorStart> {
+    pub(in crate) fn submit_at(&self, submit_s: i64) -> Option<SuccessorStart> {
         self.submit(&self.before, submit_s)
     }
 

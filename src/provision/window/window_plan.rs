@@ -3,10 +3,10 @@
 use anyhow::{Result, ensure};
 use serde::Serialize;
 
-use crate::error::hinted;
-use crate::provision::quantile::cost_quantile;
-use crate::provision::replay::SlurmWorld;
-use crate::provision::trace::JobTrace;
+use poolcast_base::error::hinted;
+use crate::quantile::cost_quantile;
+use crate::replay::SlurmWorld;
+use crate::trace::JobTrace;
 
 /// Where no start is given, windows begin so long after the simulation, or half way to the last one.
 const LEAD_S: i64 = 30 * 86_400;
@@ -47,7 +47,7 @@ pub struct WindowPlan {
 
 impl WindowPlan {
     /// The quantiles of waits that policies ask for.
-    pub(in crate::provision) fn quantiles(&self) -> Vec<f64> {
+    pub(in crate) fn quantiles(&self) -> Vec<f64> {
         let ratios = self.cost_ratios.iter();
         ratios.map(|ratio| cost_quantile(*ratio)).collect()
     }
@@ -56,7 +56,7 @@ impl WindowPlan {
     ///
     /// # Errors
     /// Fails where none fits, or the cluster never has enough nodes.
-    pub(in crate::provision) fn begins(
+    pub(in crate) fn begins(
         &self,
         trace: &JobTrace,
         world: &SlurmWorld,

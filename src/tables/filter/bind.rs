@@ -5,8 +5,8 @@ use std::cmp::Ordering;
 use anyhow::{Result, bail};
 
 use super::parse::{ComparisonOperator, FilterNode, FilterOperand};
-use crate::error::hinted;
-use crate::tables::metadata::{MetadataColumn, MetadataTable};
+use poolcast_base::error::hinted;
+use crate::metadata::{MetadataColumn, MetadataTable};
 
 /// A filter whose columns are found and whose comparisons are of like with like.
 pub(super) enum BoundFilter<'a> {

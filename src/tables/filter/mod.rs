@@ -60,7 +60,7 @@ e,'quoted',65,TRUE,2019-12-31,5
     fn columns() -> MetadataTable {
         let dir = tempfile::tempdir().expect("a directory");
         let path = dir.path().join("t.csv");
-        crate::files::write_atomic(&path, TABLE.as_bytes()).expect("written");
+        poolcast_base::files::write_atomic(&path, TABLE.as_bytes()).expect("written");
         MetadataTable::read(&path, "run").expect("read")
     }
 
@@ -108,7 +108,7 @@ e,'quoted',65,TRUE,2019-12-31,5
 
     #[test]
     fn what_is_wrong_is_said_with_its_place() {
-        let refusal = |text: &str| crate::error::render(&selected(text).expect_err(text));
+        let refusal = |text: &str| poolcast_base::error::render(&selected(text).expect_err(text));
         let texts = [
             "",
             "age >",

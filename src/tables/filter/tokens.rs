@@ -2,7 +2,7 @@
 
 use anyhow::{Result, bail};
 
-use crate::error::hinted;
+use poolcast_base::error::hinted;
 
 /// A word or a sign.
 #[derive(Debug, Clone, PartialEq)]

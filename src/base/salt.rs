@@ -1,0 +1,312 @@
+//! The salt that owners are hashed with: a secret of one user, in a file of its own, so that nobody
+//! who gets a store can tell owners by hashing names.
+
+use std::ffi::OsString;
+use std::io::{ErrorKind, Write as _};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, Result, ensure};
+use sha2::{Digest as _, Sha256};
+
+use crate::error::hinted;
+use crate::files;
+use crate::manifest;
+use crate::temporary;
+
+/// The salt itself. A secret, which is never printed.
+pub const SALT_VARIABLE: &str = "POOLCAST_OWNER_SALT";
+
+/// Where the salt is kept instead of the user's configuration directory.
+pub const SALT_FILE_VARIABLE: &str = "POOLCAST_OWNER_SALT_FILE";
+
+/// As many random bytes make a salt.
+const SALT_BYTES: usize = 32;
+
+/// A shorter salt in a file is no salt, but a mistake.
+const LEAST_CHARACTERS: usize = 16;
+
+/// A larger file is none of a salt.
+const MOST_FILE_BYTES: u64 = 4096;
+
+/// What owners are hashed with.
+#[derive(Clone)]
+pub struct OwnerSalt {
+    text: String,
+    /// What there is to say of where it comes from, on stderr.
+    pub note: Option<String>,
+}
+
+impl std::fmt::Debug for OwnerSalt {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("OwnerSalt")
+    }
+}
+
+impl OwnerSalt {
+    /// The salt of this user: what [`SALT_VARIABLE`] says, else what the salt's file holds, which
+    /// is made with a random salt if it is missing. Where no file can be kept, a salt for one store
+    /// alone.
+    ///
+    /// # Errors
+    /// Fails for a file that holds no salt, and where [`SALT_FILE_VARIABLE`] names one that can be
+    /// neither read nor made.
+    pub fn for_this_user() -> Result<OwnerSalt> {
+        if let Some(text) = set_variable(SALT_VARIABLE) {
+            return Ok(OwnerSalt {
+                text: text.to_string_lossy().into_owned(),
+                note: None,
+            });
+        }
+        if let Some(path) = set_variable(SALT_FILE_VARIABLE) {
+            let kept = keep_in_file(Path::new(&path));
+            return kept.with_context(|| {
+                format!(
+                    "cannot keep the salt of owners in `{}`",
+                    path.to_string_lossy()
+                )
+            });
+        }
+
+        let Some(configuration) = configuration_directory() else {
+            return OwnerSalt::for_one_store("there is no home directory");
+        };
+        match keep_in_file(&configuration.join("poolcast").join("owner-salt")) {
+            // The places where jobs run have often a home that nobody can write to.
+            Err(error) if error.chain().any(|cause| cause.is::<std::io::Error>()) => {
+                OwnerSalt::for_one_store(&format!("{error:#}"))
+            }
+            kept => kept,
+        }
+    }
+
+    /// A random salt that is forgotten with the process.
+    pub fn random() -> Result<OwnerSalt> {
+        Ok(OwnerSalt {
+            text: random_text::<SALT_BYTES>()?,
+            note: None,
+        })
+    }
+
+    fn for_one_store(why: &str) -> Result<OwnerSalt> {
+        let note = format!(
+            "note: owners are hashed with a salt for this store alone, as none can be kept ({why}): \
+             a log that grows cannot be read on; `{SALT_FILE_VARIABLE}` names a file to keep one in"
+        );
+        Ok(OwnerSalt {
+            note: Some(note),
+            ..OwnerSalt::random()?
+        })
+    }
+
+    /// The salt itself, to hash with.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+}
+
+/// A hash of `name` that nobody without `salt` can tell the name by.
+pub fn hash_name(salt: &str, name: &[u8]) -> u64 {
+    let digest = Sha256::new()
+        .chain_update(salt)
+        .chain_update([0])
+        .chain_update(name)
+        .finalize();
+    u64::from_le_bytes(digest[..8].try_into().expect("eight bytes"))
+}
+
+/// `BYTES` random bytes as hexadecimal digits.
+///
+/// # Errors
+/// Fails where the operating system has none.
+pub fn random_text<const BYTES: usize>() -> Result<String> {
+    let mut bytes = [0; BYTES];
+    let mut filled = 0;
+    while filled < BYTES {
+        filled +=
+            rustix::rand::getrandom(&mut bytes[filled..], rustix::rand::GetRandomFlags::empty())
+                .map_err(std::io::Error::from)
+                .context("the operating system gives no random numbers")?;
+    }
+    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+/// An environment variable that is neither unset nor empty.
+fn set_variable(name: &str) -> Option<OsString> {
+    std::env::var_os(name).filter(|value| !value.is_empty())
+}
+
+/// Where this user's configuration is kept. A path that is not absolute says nothing, as the XDG
+/// base directories have it.
+fn configuration_directory() -> Option<PathBuf> {
+    let absolute_path = |name| {
+        set_variable(name)
+            .map(PathBuf::from)
+            .filter(|path| path.is_absolute())
+    };
+    absolute_path("XDG_CONFIG_HOME").or_else(|| Some(absolute_path("HOME")?.join(".config")))
+}
+
+/// Tells salts apart, and gives none away.
+pub fn digest(salt: &str) -> String {
+    manifest::sha256(format!("salt of owners\0{salt}").as_bytes())
+}
+
+/// The salt in the file `path`, which is made if it is missing.
+fn keep_in_file(path: &Path) -> Result<OwnerSalt> {
+    match read_file(path) {
+        Err(error) if is_not_found(&error) => make_file(path),
+        found => found,
+    }
+}
+
+fn is_not_found(error: &anyhow::Error) -> bool {
+    let mut io = error
+        .chain()
+        .filter_map(|cause| cause.downcast_ref::<std::io::Error>());
+    io.any(|io| io.kind() == ErrorKind::NotFound)
+}
+
+fn read_file(path: &Path) -> Result<OwnerSalt> {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    let bytes = files::read_artefact(path, MOST_FILE_BYTES)?;
+    let text = String::from_utf8_lossy(&bytes).trim().to_owned();
+    ensure!(
+        text.len() >= LEAST_CHARACTERS,
+        hinted(
+            format!(
+                "`{}` holds no salt: it has fewer than {LEAST_CHARACTERS} characters",
+                path.display()
+            ),
+            "restore it; or remove it, and the next call makes a new one, which goes on with no store made before"
+        )
+    );
+
+    let mode = fs_err::metadata(path)?.permissions().mode();
+    let is_open = mode & 0o077 != 0;
+    let note = format!(
+        "warning: others can read the salt of owners: `chmod 600 {}`",
+        path.display()
+    );
+    Ok(OwnerSalt {
+        text,
+        note: is_open.then_some(note),
+    })
+}
+
+/// Makes the file: it appears whole, and of several calls that make it at once all get the salt of
+/// the first.
+fn make_file(path: &Path) -> Result<OwnerSalt> {
+    use fs_err::os::unix::fs::OpenOptionsExt as _;
+
+    fs_err::create_dir_all(temporary::directory_of(path))?;
+    let (beside, mut file) = temporary::make_beside(path, "tmp", |path| {
+        fs_err::OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(path)
+    })?;
+    let written = OwnerSalt::random().and_then(|salt| {
+        file.write_all(format!("{}\n", salt.text).as_bytes())?;
+        Ok(file.sync_all()?)
+    });
+
+    // Unlike a rename, a link never takes the place of what is there.
+    let linked = written.and_then(|()| match fs_err::hard_link(&beside, path) {
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(false),
+        linked => Ok(linked.map(|()| true)?),
+    });
+
+    let _ = fs_err::remove_file(&beside);
+    let is_new = linked?;
+    files::sync_directory(temporary::directory_of(path))?;
+    let note = format!(
+        "note: made `{}`, the secret that owners are hashed with; keep it",
+        path.display()
+    );
+    Ok(OwnerSalt {
+        note: is_new.then_some(note),
+        ..read_file(path)?
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt as _;
+
+    #[test]
+    fn calls_at_once_agree_on_one_salt() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let path = dir.path().join("poolcast").join("owner-salt");
+        let salts: Vec<OwnerSalt> = std::thread::scope(|scope| {
+            let threads: Vec<_> = (0..8)
+                .map(|_| scope.spawn(|| keep_in_file(&path).expect("kept")))
+                .collect();
+            threads
+                .into_iter()
+                .map(|thread| thread.join().expect("no panic"))
+                .collect()
+        });
+        assert!(
+            salts
+                .iter()
+                .all(|salt| salt.text == salts[0].text && salt.text.len() == 2 * SALT_BYTES)
+        );
+        assert_eq!(
+            salts.iter().filter(|salt| salt.note.is_some()).count(),
+            1,
+            "one has made it"
+        );
+        assert_eq!(
+            fs_err::metadata(&path).expect("there").permissions().mode() & 0o777,
+            0o600
+        );
+        assert_eq!(
+            fs_err::read_dir(path.parent().expect("a parent"))
+                .expect("listed")
+                .count(),
+            1,
+            "no leftovers"
+        );
+        assert_ne!(OwnerSalt::random().expect("random").text, salts[0].text);
+    }
+
+    #[test]
+    fn what_is_no_salt_is_named_and_kept() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let path = dir.path().join("owner-salt");
+        fs_err::write(&path, "short\n").expect("written");
+        assert!(
+            keep_in_file(&path)
+                .expect_err("no salt")
+                .to_string()
+                .contains("holds no salt")
+        );
+        assert_eq!(fs_err::read(&path).expect("read"), b"short\n");
+        fs_err::write(&path, "a salt of somebody's own\n").expect("written");
+        fs_err::set_permissions(&path, std::fs::Permissions::from_mode(0o644)).expect("set");
+        let open = keep_in_file(&path).expect("kept");
+        assert!(
+            open.note
+                .expect("a warning")
+                .starts_with("warning: others can read")
+        );
+        assert_eq!(open.text, "a salt of somebody's own");
+        fs_err::remove_file(&path).expect("removed");
+        fs_err::create_dir(&path).expect("made");
+        assert!(keep_in_file(&path).is_err());
+    }
+
+    #[test]
+    fn nothing_gives_a_salt_away() {
+        let salt = OwnerSalt {
+            text: "s3cret-s3cret-s3cret".to_owned(),
+            note: None,
+        };
+        assert_eq!(format!("{salt:?}"), "OwnerSalt");
+        assert!(!digest(salt.text()).contains("s3cret"));
+        assert_ne!(digest(salt.text()), digest("s3cret-s3cret-s3creT"));
+    }
+}

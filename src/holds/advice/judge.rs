@@ -1,0 +1,289 @@
+//! The judgement on each held job: by rule where the code decides, else by the model where it may.
+
+use std::collections::HashMap;
+
+use anyhow::{Result, ensure};
+
+use super::action::HoldAction;
+use super::codes::{HoldRule, code_meaning, code_rule};
+use super::decide::{
+    AdviceDecision, DecisionThresholds, HoldOdds, LEAST_LIKE_HOLDS, decide_by_odds, like_words,
+    speaks_against_rule,
+};
+use super::held_jobs::{HeldJob, held_jobs};
+use super::job_advice::{AdviceGround, JobAdvice, LikeHoldKind, LikeHolds};
+use super::job_queue::JobQueue;
+use super::remedy::RaisedRequest;
+use poolcast_config as config;
+use poolcast_base::error::{EXIT_DONE, hinted};
+use crate::events::{EventStore, StoreSummary};
+use poolcast_base::output;
+use crate::tensors::{AskedHold, HoldRecordKind, HoldRecords, OutcomeCounts, OutcomeRecord};
+use crate::training::{HoldModel, TrainedModel};
+
+/// Judges the held jobs of `store`: those that are held when the log ends, or at `at_ms` by what was
+/// known then. Where events are missing, `queue` tells which of them are still held.
+///
+/// # Errors
+/// Fails for a moment outside of the log, and for any but its end where the model sees what comes
+/// after.
+pub fn advise(
+    store: &EventStore,
+    model: &TrainedModel,
+    settings: &config::AdviceConfig,
+    queue: Option<&JobQueue>,
+    at_ms: Option<i64>,
+) -> Result<Vec<JobAdvice>> {
+    let window = model.tensors.window;
+    if let Some(at_ms) = at_ms {
+        check_moment(store, window, at_ms)?;
+    }
+    let held = held_jobs(store, window, at_ms);
+
+    let precisions = [settings.precision, settings.probable_precision];
+    let [firm, probable] = model.answer_thresholds(precisions)?;
+    let judge = HoldJudge {
+        store,
+        settings,
+        thresholds: DecisionThresholds { firm, probable },
+        model: HoldModel::new(store, model),
+        queue,
+        held_alike: count_alike(&held),
+        asked_ms: at_ms.unwrap_or(store.summary.end_ms),
+    };
+    let asked: Vec<AskedHold> = held.iter().map(|held| held.asked).collect();
+    let probabilities = judge.model.probabilities(&asked)?;
+
+    let mut advice = Vec::with_capacity(held.len());
+    for (held, probability) in held.iter().zip(probabilities) {
+        advice.push(judge.advise_on(held, probability));
+    }
+    Ok(advice)
+}
+
+/// The access point, the cluster, and the code and subcode of a hold.
+type ClusterHoldReason = (u32, i32, (i32, i32));
+
+fn cluster_and_reason(held: &HeldJob<'_>) -> ClusterHoldReason {
+    (held.job.ap, held.job.cluster, held.reason())
+}
+
+/// How many jobs of each cluster are held for each reason.
+fn count_alike(held: &[HeldJob<'_>]) -> HashMap<ClusterHoldReason, usize> {
+    let mut alike = HashMap::new();
+    for held in held {
+        *alike.entry(cluster_and_reason(held)).or_default() += 1;
+    }
+    alike
+}
+
+struct HoldJudge<'a> {
+    store: &'a EventStore,
+    settings: &'a config::AdviceConfig,
+    queue: Option<&'a JobQueue>,
+    thresholds: DecisionThresholds,
+    model: HoldModel<'a>,
+    /// Held jobs of one cluster, by their reasons.
+    held_alike: HashMap<ClusterHoldReason, usize>,
+    /// When it is asked, epoch ms.
+    asked_ms: i64,
+}
+
+/// Refuses moments of which the log does not tell, and those whose future the model would see.
+fn check_moment(store: &EventStore, window: config::WindowPlace, at_ms: i64) -> Result<()> {
+    let StoreSummary {
+        begin_ms, end_ms, ..
+    } = store.summary;
+    ensure!(
+        (begin_ms..=end_ms).contains(&at_ms),
+        hinted(
+            format!("the log does not tell of {}", output::utc_time(at_ms)),
+            format!(
+                "name a moment from {} to {}",
+                output::utc_time(begin_ms),
+                output::utc_time(end_ms)
+            )
+        )
+    );
+    ensure!(
+        window != config::WindowPlace::Life,
+        hinted(
+            "the model sees the whole record of a job, and so what came after that moment",
+            "train a model with `window: release` or `hold`"
+        )
+    );
+    Ok(())
+}
+
+impl HoldJudge<'_> {
+    /// Judges one job, which the model gives this probability of success if it is released
+    /// unchanged, and puts beside it what is known of the job.
+    fn advise_on(&self, held: &HeldJob<'_>, probability: f64) -> JobAdvice {
+        let (hold_code, hold_subcode) = held.reason();
+        let history = held.job.history;
+        let holds_for_this_reason = held.holds_for_this_reason();
+        let siblings_held = self.held_alike[&cluster_and_reason(held)] - 1;
+
+        let odds = HoldOdds {
+            probability,
+            like: like_holds(&self.model.facts(&held.asked).records),
+            holds_for_this_reason,
+        };
+        let judgement = self.judge(held, odds);
+        let is_by_odds = judgement.decision.ground != AdviceGround::Rule;
+
+        let held_since_ms = history.time_ms[held.asked.cycle.hold];
+        JobAdvice {
+            job: held.job.id(),
+            ap: self.store.summary.aps[held.job.ap as usize].clone(),
+            cluster: held.job.cluster,
+            proc: held.job.proc,
+            owner: None,
+            action: judgement.decision.action,
+            ground: judgement.decision.ground,
+            firmness: judgement.decision.firmness,
+            evidence: judgement.decision.evidence,
+            reasons: judgement.decision.reasons,
+            command: judgement.command,
+            raise: judgement.raise,
+            then: judgement.then,
+            hold_code,
+            hold_subcode,
+            meaning: code_meaning(hold_code, hold_subcode),
+            reason: None,
+            hold_text_hash: history.text_hash[held.asked.cycle.hold],
+            submitted_ms: held.job.submit_ms,
+            held_since_ms,
+            held_for_ms: self.asked_ms - held_since_ms,
+            holds: held.asked.cycle.earlier_holds + 1,
+            holds_for_this_reason,
+            siblings_held,
+            probability: is_by_odds.then_some(odds.probability),
+            like_cases: odds.like.filter(|_| is_by_odds),
+            queue: None,
+        }
+    }
+
+    /// By rule where the code has one that its record does not speak against, else by the odds.
+    fn judge(&self, held: &HeldJob<'_>, odds: HoldOdds) -> Judgement {
+        let (hold_code, hold_subcode) = held.reason();
+        let is_in_queue = |queue: &JobQueue| queue.has_held(held.job.cluster, held.job.proc);
+        if !held.is_known && !self.queue.is_some_and(is_in_queue) {
+            return Judgement::unknown();
+        }
+        match code_rule(hold_code, hold_subcode) {
+            Some(rule) if !(rule.can_be_outweighed() && speaks_against_rule(odds.like)) => {
+                Judgement::by_rule(&rule, held, odds.like)
+            }
+            _ => Judgement::by_odds(decide_by_odds(self.settings, &self.thresholds, odds), held),
+        }
+    }
+}
+
+/// A decision, and what to type.
+struct Judgement {
+    decision: AdviceDecision,
+    command: Option<String>,
+    raise: Option<RaisedRequest>,
+    then: Option<String>,
+}
+
+impl Judgement {
+    fn by_rule(rule: &HoldRule, held: &HeldJob<'_>, like: Option<LikeHolds>) -> Judgement {
+        let mut reasons = vec![rule.why.to_owned()];
+        if let Some(like) = like.filter(|_| rule.expects_failure()) {
+            reasons.push(like_words(like));
+        }
+        let id = held.job.id();
+        let release = format!("condor_release {id}");
+        let raise = rule.remedy.raised_request(&held.job);
+        Judgement {
+            decision: AdviceDecision {
+                action: rule.action,
+                ground: AdviceGround::Rule,
+                firmness: None,
+                evidence: None,
+                reasons,
+            },
+            command: rule.remedy.command(&id, raise),
+            raise,
+            then: rule.is_released_by_hand.then_some(release),
+        }
+    }
+
+    fn by_odds(decision: AdviceDecision, held: &HeldJob<'_>) -> Judgement {
+        let id = held.job.id();
+        let release = format!("condor_release {id}");
+        let (command, then) = match decision.action {
+            HoldAction::Release => (Some(release), None),
+            HoldAction::Fix => (Some(format!("condor_q -hold {id}")), Some(release)),
+            HoldAction::Remove => (Some(format!("condor_rm {id}")), None),
+            HoldAction::Later => (None, Some(release)),
+            HoldAction::Leave | HoldAction::None => (None, None),
+        };
+        Judgement {
+            decision,
+            command,
+            raise: None,
+            then,
+        }
+    }
+
+    /// Events are missing after the hold: the log does not tell whether the job is still held.
+    fn unknown() -> Judgement {
+        Judgement {
+            decision: AdviceDecision {
+                action: HoldAction::None,
+                ground: AdviceGround::Nothing,
+                firmness: None,
+                evidence: None,
+                reasons: vec![
+                    "events are missing after its hold, so that the log does not tell whether it is still held"
+                        .to_owned(),
+                ],
+            },
+            command: None,
+            raise: None,
+            then: None,
+        }
+    }
+}
+
+/// What had become of holds for the same reason; where few of them are known, of those with the same
+/// code and subcode.
+fn like_holds(records: &HoldRecords) -> Option<LikeHolds> {
+    let of_reason =
+        LikeHolds::of_record(LikeHoldKind::Reason, records.holds(HoldRecordKind::Reason));
+    let of_code = LikeHolds::of_record(LikeHoldKind::Code, records.holds(HoldRecordKind::Code));
+    let is_enough = of_reason.holds >= LEAST_LIKE_HOLDS || of_reason.holds == of_code.holds;
+    let like = if is_enough { of_reason } else { of_code };
+    (like.holds > 0).then_some(like)
+}
+
+impl LikeHolds {
+    fn of_record(kind: LikeHoldKind, record: &OutcomeRecord) -> LikeHolds {
+        let OutcomeCounts { successes, .. } = record.outcomes;
+        let holds = record.outcomes.decided();
+        LikeHolds {
+            kind,
+            holds: holds as usize,
+            successes: successes as usize,
+            rate: f64::from(successes) / f64::from(holds.max(1)),
+            last_10_successes: record.last_10.successes as usize,
+        }
+    }
+}
+
+/// The exit code for some advice: what all of it agrees on, else that of no advice; 0 where there is
+/// none, as nothing is held.
+pub fn exit_code(advice: &[&JobAdvice]) -> u8 {
+    let Some(first) = advice.first() else {
+        return EXIT_DONE;
+    };
+    let agreed = advice.iter().all(|advice| advice.action == first.action);
+    if agreed {
+        first.action.exit_code()
+    } else {
+        HoldAction::None.exit_code()
+    }
+}

@@ -1,0 +1,144 @@
+//! What a log says in words: why jobs are held, and whose they are. No store keeps these; they stay
+//! in memory while the log is read, and are printed.
+
+use std::collections::HashMap;
+
+use super::job_advice::JobAdvice;
+use htcondor_eventlog::{ABORTED, EventBatch, HELD, JobEvent, RELEASED, TERMINATED};
+
+/// A job: the number of its access point here, its cluster and its proc.
+type JobKey = (u32, i32, i32);
+
+/// The hold reasons of the jobs that are held, and the owners of all clusters.
+#[derive(Debug, Default)]
+pub struct LogWords {
+    /// What is written later is not taken, epoch ms.
+    until_ms: Option<i64>,
+    access_points: Vec<String>,
+    /// Reasons whose events are still to come, by cluster, proc and the hash of their text.
+    coming: HashMap<(i32, i32, u32), ComingReason>,
+    held: HashMap<JobKey, HeldReason>,
+    owner_names: Vec<String>,
+    /// The number of each name.
+    owner_numbers: HashMap<String, u32>,
+    /// The owner of each cluster of an access point.
+    owners: HashMap<(u32, i32), u32>,
+}
+
+#[derive(Debug)]
+struct ComingReason {
+    reason: String,
+    is_used: bool,
+}
+
+/// The reason of the hold that a job is in.
+#[derive(Debug)]
+struct HeldReason {
+    /// Tells which hold it is.
+    text_hash: u32,
+    reason: String,
+}
+
+impl LogWords {
+    /// Words of what was written until `until_ms`, or of all.
+    pub fn until(until_ms: Option<i64>) -> LogWords {
+        LogWords {
+            until_ms,
+            ..LogWords::default()
+        }
+    }
+
+    /// Takes the next events of a log, which has to be read with its hold texts.
+    pub fn add(&mut self, batch: &EventBatch<'_>) {
+        let ap = self.access_point_number(batch.ap);
+        for text in batch.hold_texts {
+            let reason = ComingReason {
+                reason: text.reason.clone(),
+                is_used: false,
+            };
+            let hold = (text.cluster, text.proc, text.text_hash);
+            self.coming.insert(hold, reason);
+        }
+        for ad in batch.ads {
+            if let Some(owner) = &ad.owner {
+                let owner = self.owner_number(owner);
+                self.owners.insert((ap, ad.cluster), owner);
+            }
+        }
+        for event in batch.events {
+            self.add_event(ap, event);
+        }
+        self.coming.retain(|_, reason| !reason.is_used);
+    }
+
+    fn add_event(&mut self, ap: u32, event: &JobEvent) {
+        let JobEvent { cluster, proc, .. } = *event;
+        let is_later = self.until_ms.is_some_and(|until| event.time_ms > until);
+        match event.number {
+            HELD => {
+                let coming = self.coming.get_mut(&(cluster, proc, event.text_hash));
+                if let Some(coming) = coming {
+                    coming.is_used = true;
+                    let reason = HeldReason {
+                        text_hash: event.text_hash,
+                        reason: coming.reason.clone(),
+                    };
+                    if !is_later {
+                        self.held.insert((ap, cluster, proc), reason);
+                    }
+                }
+            }
+            RELEASED | ABORTED | TERMINATED if !is_later => {
+                self.held.remove(&(ap, cluster, proc));
+            }
+            _ => {}
+        }
+    }
+
+    /// Adds to each piece of advice the reason of its hold and its job's owner, as far as they are
+    /// known.
+    pub fn add_to(&self, advice: &mut [JobAdvice]) {
+        for one in advice {
+            let Some(ap) = self.known_access_point(&one.ap) else {
+                continue;
+            };
+            let held = self.held.get(&(ap, one.cluster, one.proc));
+            let held = held.filter(|held| held.text_hash == one.hold_text_hash);
+            one.reason = held.map(|held| one_line(&held.reason));
+            let owner = self.owners.get(&(ap, one.cluster));
+            one.owner = owner.map(|&owner| self.owner_names[owner as usize].clone());
+        }
+    }
+
+    fn known_access_point(&self, name: &str) -> Option<u32> {
+        let at = self.access_points.iter().position(|known| known == name)?;
+        Some(at as u32)
+    }
+
+    fn access_point_number(&mut self, name: &str) -> u32 {
+        self.known_access_point(name).unwrap_or_else(|| {
+            self.access_points.push(name.to_owned());
+            self.access_points.len() as u32 - 1
+        })
+    }
+
+    fn owner_number(&mut self, name: &str) -> u32 {
+        if let Some(&number) = self.owner_numbers.get(name) {
+            return number;
+        }
+        let number = self.owner_names.len() as u32;
+        self.owner_names.push(name.to_owned());
+        self.owner_numbers.insert(name.to_owned(), number);
+        number
+    }
+}
+
+/// `text` with one blank in place of each row of blanks, line ends and bars, which stand for line
+/// ends in reasons.
+pub(super) fn one_line(text: &str) -> String {
+    let words: Vec<&str> = text
+        .split(|c: char| c.is_whitespace() || c == '|')
+        .filter(|word| !word.is_empty())
+        .collect();
+    words.join(" ")
+}

@@ -1,0 +1,161 @@
+//! What mends a held job's fault, and the command for it: with numbers alone, as an expression may
+//! refer to itself, or lower what was asked for.
+
+use serde::Serialize;
+
+use crate::events::StoredJob;
+
+/// What mends a fault.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Remedy {
+    /// Somebody has to look at what the hold says.
+    Look,
+    /// More memory.
+    RaiseMemory,
+    /// More disk.
+    RaiseDisk,
+    /// More CPUs.
+    RaiseCpus,
+    /// Nothing is to be done now.
+    Nothing,
+}
+
+/// What a job was seen to use, over all its runs; 0 if unknown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+struct PeakUsage {
+    memory_mb: u32,
+    disk_kib: u32,
+}
+
+impl PeakUsage {
+    fn of_job(job: &StoredJob<'_>) -> PeakUsage {
+        let mut peak = PeakUsage::default();
+        for at in 0..job.history.number.len() {
+            let usage = job.run_usage(at);
+            let memory_mb = usage.memory_mb.max(job.image_memory_mb(at));
+            peak.memory_mb = peak.memory_mb.max(memory_mb.unwrap_or(0));
+            peak.disk_kib = peak.disk_kib.max(usage.disk_kib.unwrap_or(0));
+        }
+        peak
+    }
+}
+
+/// An attribute of a job, and the number to set it to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct RaisedRequest {
+    /// Such as `RequestMemory`.
+    pub attribute: &'static str,
+    /// In the attribute's own unit.
+    pub number: u64,
+}
+
+impl Remedy {
+    /// What `job` should ask for instead, if that is the remedy and it is known what it asks for.
+    pub(super) fn raised_request(self, job: &StoredJob<'_>) -> Option<RaisedRequest> {
+        let request = job.request;
+        let raised = match self {
+            Remedy::Nothing | Remedy::Look => None,
+            Remedy::RaiseMemory => {
+                let used_mb = PeakUsage::of_job(job).memory_mb;
+                return raised_memory(request.memory_mb.into(), used_mb.into());
+            }
+            Remedy::RaiseDisk => {
+                let requested_kib = 1024 * u64::from(request.disk_mb);
+                let used_kib = PeakUsage::of_job(job).disk_kib;
+                half_more(requested_kib, used_kib.into())
+                    .map(|kib| ("RequestDisk", kib.next_multiple_of(1024)))
+            }
+            Remedy::RaiseCpus => {
+                let is_known = (1..u8::MAX).contains(&request.cpus);
+                is_known.then(|| ("RequestCpus", 2 * u64::from(request.cpus)))
+            }
+        };
+        raised.map(|(attribute, number)| RaisedRequest { attribute, number })
+    }
+
+    /// The command for the job `id`, which should ask for `raised`; `None` where nothing is to be
+    /// done.
+    pub(super) fn command(self, id: &str, raised: Option<RaisedRequest>) -> Option<String> {
+        match (self, raised) {
+            (Remedy::Nothing, _) => None,
+            (_, Some(RaisedRequest { attribute, number })) => {
+                Some(format!("condor_qedit {id} {attribute} {number}"))
+            }
+            (_, None) => Some(format!("condor_q -hold {id}")),
+        }
+    }
+}
+
+/// The memory to ask for where so many MB were asked for, and used.
+pub(super) fn raised_memory(requested_mb: u64, used_mb: u64) -> Option<RaisedRequest> {
+    half_more(requested_mb, used_mb).map(|mb| RaisedRequest {
+        attribute: "RequestMemory",
+        number: mb.next_multiple_of(128),
+    })
+}
+
+/// Half as much again as was asked for or used, whichever is more; `None` where what was asked for
+/// is not known, as the number might then be less.
+fn half_more(requested: u64, used: u64) -> Option<u64> {
+    (requested > 0).then(|| requested.max(used).saturating_mul(3) / 2)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use htcondor_eventlog::{JobEvent, ResourceRequest};
+    use crate::events;
+
+    fn command(remedy: Remedy, request: ResourceRequest) -> Option<String> {
+        let submission = JobEvent {
+            cluster: 7,
+            ..JobEvent::default()
+        };
+        let store = events::store_of(&[submission]);
+        let jobs = store.jobs();
+        let mut job = jobs.get(0);
+        job.request = request;
+        remedy.command("7.0", remedy.raised_request(&job))
+    }
+
+    #[test]
+    fn commands_raise_requests_by_numbers() {
+        let request = ResourceRequest {
+            cpus: 4,
+            memory_mb: 1000,
+            disk_mb: 10,
+            ..ResourceRequest::default()
+        };
+        let said = |remedy| command(remedy, request).unwrap_or_default();
+        assert_eq!(
+            said(Remedy::RaiseMemory),
+            "condor_qedit 7.0 RequestMemory 1536"
+        );
+        assert_eq!(
+            said(Remedy::RaiseDisk),
+            "condor_qedit 7.0 RequestDisk 15360"
+        );
+        assert_eq!(said(Remedy::RaiseCpus), "condor_qedit 7.0 RequestCpus 8");
+        assert_eq!(said(Remedy::Look), "condor_q -hold 7.0");
+        assert_eq!(command(Remedy::Nothing, request), None);
+    }
+
+    #[test]
+    fn a_request_that_is_not_known_is_not_changed() {
+        let unknown = ResourceRequest {
+            cpus: u8::MAX,
+            ..ResourceRequest::default()
+        };
+        for remedy in [Remedy::RaiseMemory, Remedy::RaiseDisk, Remedy::RaiseCpus] {
+            let said = command(remedy, unknown);
+            assert_eq!(said.as_deref(), Some("condor_q -hold 7.0"), "{remedy:?}");
+        }
+    }
+
+    #[test]
+    fn what_was_used_counts_where_it_is_more() {
+        assert_eq!(half_more(1000, 4000), Some(6000));
+        assert_eq!(half_more(1000, 10), Some(1500));
+        assert_eq!(half_more(0, 4000), None);
+    }
+}

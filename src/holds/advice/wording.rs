@@ -1,0 +1,218 @@
+//! Advice in plain words: the action first, then what is known, then what to type.
+
+use super::action::{AnswerFirmness, HoldAction};
+use super::decide::percent_words;
+use super::held_jobs::asking_words;
+use super::job_advice::{AdviceGround, JobAdvice};
+use super::queue_facts::QueueFacts;
+use poolcast_base::{escape, output};
+
+/// The advice on one job, several lines; it was asked at the end of the log, or at `at_ms`.
+pub fn advice_text(advice: &JobAdvice, at_ms: Option<i64>) -> String {
+    let mut lines = vec![
+        format!(
+            "{}: {}",
+            escape::value(&advice.job),
+            answer_words(advice.action, advice.firmness)
+        ),
+        format!("  why: {}", escape::value(&advice.reasons.join("; "))),
+        format!(
+            "  hold code {}/{}: {}",
+            advice.hold_code, advice.hold_subcode, advice.meaning
+        ),
+        format!(
+            "  held since {}, {} {}",
+            output::utc_time(advice.held_since_ms),
+            output::time_span(advice.held_for_ms),
+            asking_words(at_ms)
+        ),
+        format!("  {}", hold_counts(advice)),
+    ];
+    lines.extend(odds_lines(advice));
+    if let Some(reason) = &advice.reason {
+        lines.push(format!("  hold reason: {}", escape::value(reason)));
+    }
+    if let Some(owner) = &advice.owner {
+        lines.push(format!("  owner: {}", escape::value(owner)));
+    }
+    lines.extend(advice.queue.as_ref().and_then(queue_line));
+    if let Some(command) = &advice.command {
+        lines.push(format!("  run: {command}"));
+    }
+    if let Some(command) = &advice.then {
+        lines.push(format!("  {}: {command}", when_to_release(advice.action)));
+    }
+    lines.push(String::new());
+    lines.join("\n")
+}
+
+/// The answer in capitals: `PROBABLY REMOVE`.
+pub fn answer_words(action: HoldAction, firmness: Option<AnswerFirmness>) -> String {
+    let words = match action {
+        HoldAction::Release => "RELEASE AS IT IS",
+        HoldAction::Later => "RELEASE LATER",
+        HoldAction::Fix => "FIX, THEN RELEASE",
+        HoldAction::Remove => "REMOVE",
+        HoldAction::Leave => "LEAVE IT HELD",
+        HoldAction::None => "NO ADVICE",
+    };
+    match firmness {
+        Some(AnswerFirmness::Probable) => format!("PROBABLY {words}"),
+        _ => words.to_owned(),
+    }
+}
+
+fn when_to_release(action: HoldAction) -> &'static str {
+    match action {
+        HoldAction::Later => "once the fault has passed",
+        HoldAction::Leave => "once the reason to hold it is gone",
+        _ => "once it is fixed",
+    }
+}
+
+fn hold_counts(advice: &JobAdvice) -> String {
+    let times = |n: usize| {
+        if n == 1 {
+            "once".to_owned()
+        } else {
+            format!("{n} times")
+        }
+    };
+    let siblings = match advice.siblings_held {
+        0 => "no other job of its cluster is".to_owned(),
+        n => format!(
+            "{} of its cluster {}",
+            output::counted(n, "other job"),
+            if n == 1 { "is" } else { "are" }
+        ),
+    };
+    format!(
+        "held {} so far, {} for this reason; {siblings} held for it now",
+        times(advice.holds as usize),
+        times(advice.holds_for_this_reason)
+    )
+}
+
+/// What the queue says of a job.
+fn queue_line(facts: &QueueFacts) -> Option<String> {
+    let mut parts = Vec::new();
+    if let Some(request) = &facts.request_memory {
+        parts.push(format!("RequestMemory {}", escape::value(request)));
+    }
+    if let Some(used_mb) = facts.memory_usage_mb {
+        parts.push(format!("MemoryUsage {used_mb}"));
+    }
+    if let Some(starts) = facts.job_starts {
+        parts.push(format!("NumJobStarts {starts}"));
+    }
+    if let Some(rule) = &facts.periodic_release {
+        parts.push(format!("PeriodicRelease {}", escape::value(rule)));
+    }
+    (!parts.is_empty()).then(|| format!("  queue: {}", parts.join(", ")))
+}
+
+fn odds_lines(advice: &JobAdvice) -> Vec<String> {
+    let Some(probability) = advice
+        .probability
+        .filter(|_| advice.ground != AdviceGround::Rule)
+    else {
+        return Vec::new();
+    };
+    let mut lines = vec![format!(
+        "  probability of success if released unchanged: {}",
+        percent_words(probability)
+    )];
+    if let Some(evidence) = advice.evidence {
+        lines.push(format!(
+            "  such answers before: {} of {} were right ({:.0} %, at least {:.0} %)",
+            output::with_commas(evidence.right as u64),
+            output::with_commas(evidence.answers as u64),
+            100.0 * evidence.precision(),
+            100.0 * evidence.lower
+        ));
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::job_advice::{LikeHoldKind, LikeHolds};
+    use super::*;
+    use crate::training::AnswerThreshold;
+
+    fn advice() -> JobAdvice {
+        JobAdvice {
+            job: "12.0".into(),
+            ap: "ap".into(),
+            cluster: 12,
+            proc: 0,
+            owner: Some("ada".into()),
+            action: HoldAction::Release,
+            ground: AdviceGround::Model,
+            firmness: Some(AnswerFirmness::Probable),
+            evidence: Some(AnswerThreshold {
+                probability: 0.7,
+                answers: 1200,
+                right: 960,
+                clusters: 310,
+                coverage: 0.3,
+                lower: 0.752,
+            }),
+            reasons: vec!["so".into()],
+            command: Some("condor_release 12.0".into()),
+            raise: None,
+            then: None,
+            hold_code: 12,
+            hold_subcode: 2,
+            meaning: super::super::code_meaning(12, 2),
+            reason: Some("no file\u{1b}".into()),
+            hold_text_hash: 0,
+            submitted_ms: 0,
+            held_since_ms: 1_795_227_966_000,
+            held_for_ms: 61_000,
+            holds: 3,
+            holds_for_this_reason: 1,
+            siblings_held: 2,
+            probability: Some(0.731),
+            like_cases: Some(LikeHolds {
+                kind: LikeHoldKind::Reason,
+                holds: 40,
+                successes: 10,
+                rate: 0.25,
+                last_10_successes: 4,
+            }),
+            queue: Some(QueueFacts {
+                request_memory: Some("64".into()),
+                memory_usage_mb: None,
+                job_starts: Some(3),
+                periodic_release: None,
+            }),
+        }
+    }
+
+    #[test]
+    fn the_action_comes_first_and_the_command_last() {
+        insta::assert_snapshot!(advice_text(&advice(), None), @r"
+        12.0: PROBABLY RELEASE AS IT IS
+          why: so
+          hold code 12/2: output files could not be transferred back: no such file or directory
+          held since 2026-11-21 02:26:06 UTC, 1 min 1 s when the log ends
+          held 3 times so far, once for this reason; 2 other jobs of its cluster are held for it now
+          probability of success if released unchanged: 73 %
+          such answers before: 960 of 1,200 were right (80 %, at least 75 %)
+          hold reason: no file\u{1b}
+          owner: ada
+          queue: RequestMemory 64, NumJobStarts 3
+          run: condor_release 12.0
+        ");
+    }
+
+    #[test]
+    fn rules_give_no_probability() {
+        let ruled = JobAdvice {
+            ground: AdviceGround::Rule,
+            ..advice()
+        };
+        assert!(!advice_text(&ruled, None).contains('%'));
+    }
+}

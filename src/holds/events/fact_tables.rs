@@ -1,0 +1,244 @@
+//! The facts of events in a shard: a table for each kind, which only few events have a row in.
+
+use anyhow::{Result, ensure};
+
+use poolcast_base::column_table::column_table;
+use htcondor_eventlog::{
+    EXECUTE, EventFacts, ExecutionPlace, HELD, HoldFacts, RunUsage, SUBMIT, SubmissionNames,
+    ends_run,
+};
+use poolcast_base::shard::{Shard, ShardColumn};
+
+/// What stands in a column for a number that is not known.
+const UNKNOWN: u32 = u32::MAX;
+
+/// The facts of one event, with the event's place in its shard.
+struct OfEvent<F> {
+    event: u32,
+    facts: F,
+}
+
+column_table! {
+    /// What events 000 call their submissions.
+    struct SubmissionColumns from |row: &OfEvent<SubmissionNames>|;
+
+    /// The same as it is read.
+    struct SubmissionRows<'a>;
+
+    submission_event: u32 = row.event,
+    submission_batch: u32 = row.facts.batch,
+    submission_dag_node: u32 = row.facts.dag_node,
+}
+
+column_table! {
+    /// Where jobs execute from events 001 on.
+    struct ExecutionColumns from |row: &OfEvent<ExecutionPlace>|;
+
+    /// The same as it is read.
+    struct ExecutionRows<'a>;
+
+    execution_event: u32 = row.event,
+    execution_host: u32 = row.facts.host,
+    execution_slot: u32 = row.facts.slot,
+}
+
+column_table! {
+    /// What runs used up to the events that end them.
+    struct RunColumns from |row: &OfEvent<RunUsage>|;
+
+    /// The same as it is read.
+    struct RunRows<'a>;
+
+    run_event: u32 = row.event,
+    run_execute_s: u32 = row.facts.execute_s.unwrap_or(UNKNOWN),
+    run_busy_s: u32 = row.facts.busy_s.unwrap_or(UNKNOWN),
+    run_sent_kib: u32 = row.facts.sent_kib.unwrap_or(UNKNOWN),
+    run_received_kib: u32 = row.facts.received_kib.unwrap_or(UNKNOWN),
+    run_memory_mb: u32 = row.facts.memory_mb.unwrap_or(UNKNOWN),
+    run_disk_kib: u32 = row.facts.disk_kib.unwrap_or(UNKNOWN),
+}
+
+column_table! {
+    /// What the reasons of holds say.
+    struct HoldColumns from |row: &OfEvent<HoldFacts>|;
+
+    /// The same as it is read.
+    struct HoldRows<'a>;
+
+    hold_event: u32 = row.event,
+    hold_reason: u32 = row.facts.reason,
+    hold_host: u32 = row.facts.place.host,
+    hold_slot: u32 = row.facts.place.slot,
+    hold_exit_code: u32 = row.facts.exit_code.unwrap_or(UNKNOWN),
+}
+
+/// The tables as they are written.
+#[derive(Debug, Default)]
+pub(super) struct FactColumns {
+    submissions: SubmissionColumns,
+    executions: ExecutionColumns,
+    runs: RunColumns,
+    holds: HoldColumns,
+}
+
+impl FactColumns {
+    /// Forgets all rows, but keeps the memory.
+    pub(super) fn clear(&mut self) {
+        self.submissions.clear();
+        self.executions.clear();
+        self.runs.clear();
+        self.holds.clear();
+    }
+
+    /// Adds the facts of the event `number` at the place `event`, after those of all before it.
+    #[inline]
+    pub(super) fn push(&mut self, event: u32, number: u16, facts: &EventFacts) {
+        if facts.is_empty() {
+            return;
+        }
+        match number {
+            SUBMIT => self.submissions.extend(&[OfEvent {
+                event,
+                facts: facts.submission_names(number),
+            }]),
+            EXECUTE => self.executions.extend(&[OfEvent {
+                event,
+                facts: facts.execution_place(number),
+            }]),
+            HELD => self.holds.extend(&[OfEvent {
+                event,
+                facts: facts.hold(number),
+            }]),
+            _ => self.runs.extend(&[OfEvent {
+                event,
+                facts: facts.run_usage(number),
+            }]),
+        }
+    }
+
+    /// Their columns.
+    pub(super) fn named(&self) -> Vec<(String, ShardColumn<'_>)> {
+        let mut columns = self.submissions.named();
+        columns.extend(self.executions.named());
+        columns.extend(self.runs.named());
+        columns.extend(self.holds.named());
+        columns
+    }
+}
+
+/// The tables as they are read.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct FactRows<'a> {
+    submissions: SubmissionRows<'a>,
+    executions: ExecutionRows<'a>,
+    runs: RunRows<'a>,
+    holds: HoldRows<'a>,
+}
+
+impl<'a> FactRows<'a> {
+    /// # Errors
+    /// Fails when a column is missing or of another type.
+    pub(super) fn from_shard(shard: &'a Shard) -> Result<FactRows<'a>> {
+        Ok(FactRows {
+            submissions: SubmissionRows::from_shard(shard)?,
+            executions: ExecutionRows::from_shard(shard)?,
+            runs: RunRows::from_shard(shard)?,
+            holds: HoldRows::from_shard(shard)?,
+        })
+    }
+
+    /// Checks what [`FactRows::of_event`] relies on.
+    pub(super) fn check(&self) -> Result<()> {
+        let FactRows {
+            submissions,
+            executions,
+            runs,
+            holds,
+        } = self;
+        let have_lengths = submissions.have_length(submissions.submission_event.len())
+            && executions.have_length(executions.execution_event.len())
+            && runs.have_length(runs.run_event.len())
+            && holds.have_length(holds.hold_event.len());
+        ensure!(have_lengths, "its tables of facts have other lengths");
+
+        let mut events = [
+            submissions.submission_event,
+            executions.execution_event,
+            runs.run_event,
+            holds.hold_event,
+        ]
+        .into_iter();
+        ensure!(
+            events.all(|events| events.is_sorted()),
+            "its facts are out of order"
+        );
+        Ok(())
+    }
+
+    /// The facts of the event `number` at the place `event`.
+    pub(super) fn of_event(&self, event: u32, number: u16) -> EventFacts {
+        match number {
+            SUBMIT => EventFacts::of_submission(self.submission(event)),
+            EXECUTE => EventFacts::of_execution(self.execution(event)),
+            HELD => EventFacts::of_hold(self.hold(event)),
+            _ if ends_run(number) => EventFacts::of_run(self.run(event)),
+            _ => EventFacts::default(),
+        }
+    }
+
+    fn submission(&self, event: u32) -> SubmissionNames {
+        let rows = &self.submissions;
+        match rows.submission_event.binary_search(&event) {
+            Ok(at) => SubmissionNames {
+                batch: rows.submission_batch[at],
+                dag_node: rows.submission_dag_node[at],
+            },
+            Err(_) => SubmissionNames::default(),
+        }
+    }
+
+    fn execution(&self, event: u32) -> ExecutionPlace {
+        let rows = &self.executions;
+        match rows.execution_event.binary_search(&event) {
+            Ok(at) => ExecutionPlace {
+                host: rows.execution_host[at],
+                slot: rows.execution_slot[at],
+            },
+            Err(_) => ExecutionPlace::default(),
+        }
+    }
+
+    fn run(&self, event: u32) -> RunUsage {
+        let rows = &self.runs;
+        match rows.run_event.binary_search(&event) {
+            Ok(at) => RunUsage {
+                execute_s: known(rows.run_execute_s[at]),
+                busy_s: known(rows.run_busy_s[at]),
+                sent_kib: known(rows.run_sent_kib[at]),
+                received_kib: known(rows.run_received_kib[at]),
+                memory_mb: known(rows.run_memory_mb[at]),
+                disk_kib: known(rows.run_disk_kib[at]),
+            },
+            Err(_) => RunUsage::default(),
+        }
+    }
+
+    fn hold(&self, event: u32) -> HoldFacts {
+        let rows = &self.holds;
+        match rows.hold_event.binary_search(&event) {
+            Ok(at) => HoldFacts {
+                reason: rows.hold_reason[at],
+                place: ExecutionPlace {
+                    host: rows.hold_host[at],
+                    slot: rows.hold_slot[at],
+                },
+                exit_code: known(rows.hold_exit_code[at]),
+            },
+            Err(_) => HoldFacts::default(),
+        }
+    }
+}
+
+fn known(number: u32) -> Option<u32> {
+    (number != UNKNOWN).then_some(number)
+}

@@ -1,0 +1,266 @@
+//! Rows: what a log says of a job at one time, an event or an ad, on its way into a shard.
+
+use std::num::NonZeroU8;
+
+use htcondor_eventlog::{EventFacts, JobEvent, ResourceRequest, SubmissionNames};
+
+/// What names a job in a log. An id may name another job later, when a job queue was wiped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct JobId {
+    /// The index of the access point.
+    pub(super) ap: u32,
+    pub(super) cluster: i32,
+    pub(super) proc: i32,
+}
+
+impl JobId {
+    /// The id as 96 bits, in the order of access point, cluster and proc. Ids in a store are not
+    /// negative, so that they compare as unsigned numbers.
+    #[inline]
+    pub(super) fn sort_key(self) -> u128 {
+        u128::from(self.ap) << 64
+            | u128::from(self.cluster as u32) << 32
+            | u128::from(self.proc as u32)
+    }
+}
+
+/// A stretch of a log, within which events are in the order in which they happened, whatever their
+/// stamps. So many numbers serve all stretches in turn; of events of one job that follow each
+/// other, those of different stretches have different ones.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct LogStretch(NonZeroU8);
+
+impl LogStretch {
+    const NUMBERS: u32 = 128;
+
+    /// The stretch `number`, counted from 0 over all logs of a store.
+    pub(super) fn numbered(number: u32) -> LogStretch {
+        LogStretch(NonZeroU8::MIN.saturating_add((number % LogStretch::NUMBERS) as u8))
+    }
+
+    /// Its number among those that are used in turn: 7 bits.
+    pub(super) fn number(self) -> u8 {
+        self.0.get() - 1
+    }
+}
+
+/// An event, with the job it belongs to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct EventRow {
+    pub(super) time_ms: i64,
+    pub(super) id: JobId,
+    pub(super) hold_code: i32,
+    pub(super) hold_subcode: i32,
+    pub(super) value: i32,
+    pub(super) text_hash: u32,
+    /// The hashes of names in it are salted.
+    pub(super) facts: EventFacts,
+    pub(super) number: u16,
+    pub(super) normal: u8,
+    pub(super) stretch: LogStretch,
+}
+
+impl EventRow {
+    /// `event` of a log of the access point `ap`; its facts are salted.
+    pub(super) fn new(ap: u32, stretch: LogStretch, event: &JobEvent) -> EventRow {
+        let JobEvent {
+            time_ms,
+            cluster,
+            proc,
+            number,
+            normal,
+            value,
+            hold_code,
+            hold_subcode,
+            text_hash,
+            facts,
+        } = *event;
+        EventRow {
+            time_ms,
+            id: JobId { ap, cluster, proc },
+            hold_code,
+            hold_subcode,
+            value,
+            text_hash,
+            facts,
+            number,
+            normal,
+            stretch,
+        }
+    }
+}
+
+/// What one 028 record says of its job.
+// Packed, so that a row of either kind takes no more memory than an event: rows are touched for the
+// first time once, and that costs more than to parse what they hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[repr(Rust, packed(2))]
+pub(super) struct AdRow {
+    pub(super) id: JobId,
+    /// When the job was submitted by the clock of the access point, epoch ms.
+    pub(super) submit_ms: i64,
+    /// A salted hash; 0 if unknown.
+    pub(super) owner: u64,
+    cpus: u8,
+    gpus: u8,
+    memory_mb: u32,
+    disk_mb: u32,
+    batch: u32,
+    dag_node: u32,
+}
+
+impl AdRow {
+    pub(super) fn new(
+        id: JobId,
+        submit_ms: i64,
+        owner: u64,
+        request: ResourceRequest,
+        names: SubmissionNames,
+    ) -> AdRow {
+        let ResourceRequest {
+            cpus,
+            gpus,
+            memory_mb,
+            disk_mb,
+        } = request;
+        AdRow {
+            id,
+            submit_ms,
+            owner,
+            cpus,
+            gpus,
+            memory_mb,
+            disk_mb,
+            batch: names.batch,
+            dag_node: names.dag_node,
+        }
+    }
+
+    /// What its submission is called; the hashes are salted.
+    pub(super) fn names(&self) -> SubmissionNames {
+        SubmissionNames {
+            batch: self.batch,
+            dag_node: self.dag_node,
+        }
+    }
+
+    /// What the job asks for.
+    pub(super) fn request(&self) -> ResourceRequest {
+        ResourceRequest {
+            cpus: self.cpus,
+            gpus: self.gpus,
+            memory_mb: self.memory_mb,
+            disk_mb: self.disk_mb,
+        }
+    }
+}
+
+/// A row of either kind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum JobRow {
+    Event(EventRow),
+    Ad(AdRow),
+}
+
+// The unused number 0 of a stretch tells that a row is an ad.
+const _: () = assert!(size_of::<JobRow>() == 64);
+
+impl JobRow {
+    #[inline]
+    pub(super) fn id(&self) -> JobId {
+        match self {
+            JobRow::Event(event) => event.id,
+            JobRow::Ad(ad) => ad.id,
+        }
+    }
+}
+
+/// The rows of one id, those of each kind apart.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub(super) struct SameIdRows {
+    pub(super) events: Vec<EventRow>,
+    pub(super) ads: Vec<AdRow>,
+}
+
+impl SameIdRows {
+    /// Holds `rows` instead of what it held.
+    pub(super) fn replace_with<'a>(&mut self, rows: impl Iterator<Item = &'a JobRow>) {
+        self.clear();
+        for row in rows {
+            match row {
+                JobRow::Event(event) => self.events.push(*event),
+                JobRow::Ad(ad) => self.ads.push(*ad),
+            }
+        }
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.events.clear();
+        self.ads.clear();
+    }
+
+    /// Puts rows that are in the order of logs in the order of time; those of one time stay in
+    /// their order.
+    pub(super) fn sort_by_time(&mut self) {
+        keep_log_order(&mut self.events);
+        self.events.sort_by_key(|event| event.time_ms);
+        self.ads.sort_by_key(|ad| ad.submit_ms);
+    }
+}
+
+/// Within a stretch of a log its own order holds: an event that is stamped before the one it
+/// follows gets the time of that one.
+fn keep_log_order(events: &mut [EventRow]) {
+    let mut stretch = None;
+    let mut latest_ms = i64::MIN;
+
+    for event in events {
+        if stretch != Some(event.stretch) {
+            stretch = Some(event.stretch);
+            latest_ms = i64::MIN;
+        }
+        latest_ms = latest_ms.max(event.time_ms);
+        event.time_ms = latest_ms;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_order_of_a_log_holds_within_a_stretch_of_it() {
+        let row = |(stretch, time_ms)| {
+            let event = JobEvent {
+                time_ms,
+                ..JobEvent::default()
+            };
+            EventRow::new(0, LogStretch::numbered(stretch), &event)
+        };
+        let mut rows = [(1, 10), (1, 30), (1, 20), (2, 5), (2, 40), (1, 7)].map(row);
+        keep_log_order(&mut rows);
+        assert_eq!(rows.map(|row| row.time_ms), [10, 30, 30, 5, 40, 7]);
+    }
+
+    #[test]
+    fn stretches_have_numbers_in_turn() {
+        let number = |stretch| LogStretch::numbered(stretch).number();
+        assert_eq!([0, 1, 127, 128, 129].map(number), [0, 1, 127, 0, 1]);
+    }
+
+    #[test]
+    fn an_ad_keeps_the_request_and_the_names() {
+        let names = SubmissionNames {
+            batch: u32::MAX,
+            dag_node: 2,
+        };
+        let request = ResourceRequest {
+            cpus: 255,
+            gpus: 1,
+            memory_mb: u32::MAX,
+            disk_mb: 1 << 31,
+        };
+        let ad = AdRow::new(JobId::default(), 3, 0xfedc_ba98_7654_3210, request, names);
+        assert_eq!((ad.request(), ad.names()), (request, names));
+    }
+}

@@ -1,0 +1,40 @@
+//! Generations of event logs → the times of which a generation is missing.
+
+use super::store_summary::{LogGap, StoreSummary};
+use htcondor_eventlog::LogGeneration;
+
+/// Where a generation is missing between two others, or the end of the first of them.
+pub(super) fn find_gaps(summary: &mut StoreSummary) -> Vec<LogGap> {
+    let mut generations = Vec::new();
+    for source in summary.sources.clone() {
+        if let Some(generation) = source.generation {
+            let ap = summary.access_point_index(&generation.ap);
+            let end_ms = source.end_ms.unwrap_or(generation.created_ms);
+            generations.push((ap, generation, end_ms));
+        }
+    }
+    generations.sort_by_key(|(ap, generation, end_ms)| {
+        (*ap, generation.sequence, generation.created_ms, *end_ms)
+    });
+
+    let mut gaps = Vec::new();
+    for pair in generations.windows(2) {
+        let (ap, earlier, earlier_end_ms) = &pair[0];
+        let (later_ap, later, _) = &pair[1];
+        if ap == later_ap && is_gap_between(earlier, later) {
+            gaps.push(LogGap {
+                ap: *ap,
+                from_ms: *earlier_end_ms,
+                to_ms: later.created_ms.max(*earlier_end_ms),
+            });
+        }
+    }
+    gaps
+}
+
+/// Whether something is missing between two generations, of which the writer has said where each
+/// begins.
+fn is_gap_between(earlier: &LogGeneration, later: &LogGeneration) -> bool {
+    let ends_early = earlier.bytes > 0 && earlier.offset + earlier.bytes < later.offset;
+    later.sequence > earlier.sequence + 1 || (later.sequence == earlier.sequence + 1 && ends_early)
+}

@@ -1,0 +1,279 @@
+//! Rows in any order → rows by job and time: sorted in memory, or in runs on disk where they
+//! outgrow it.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, Result};
+
+use super::job_row::{JobRow, SameIdRows};
+use super::sort_runs;
+
+/// How many rows are held in memory before they are sorted and written as a run. More would not
+/// save time: what is touched for the first time costs more than a merge of more runs.
+const RUN_ROWS: usize = 1 << 18;
+
+/// After so many runs they become twice as long, [`DOUBLINGS`] times, as all are open when they are
+/// merged.
+const RUNS_OF_ONE_LENGTH: usize = 16;
+
+const DOUBLINGS: usize = 4;
+
+/// Takes rows in any order, and gives those of each job together.
+#[derive(Debug, Default)]
+pub(super) struct RowSorter {
+    rows: Vec<JobRow>,
+    /// Where runs may be written; without it, everything stays in memory.
+    dir: Option<PathBuf>,
+    runs: Vec<PathBuf>,
+    /// The bits in which the sort keys of `rows` differ.
+    differing_bits: u128,
+    /// Memory for [`group_by_id`].
+    order: Vec<u64>,
+}
+
+impl RowSorter {
+    pub(super) fn new(dir: Option<PathBuf>) -> RowSorter {
+        RowSorter {
+            dir,
+            ..RowSorter::default()
+        }
+    }
+
+    /// How many rows were pushed, at least.
+    pub(super) fn least_count(&self) -> usize {
+        if self.runs.is_empty() {
+            self.rows.len()
+        } else {
+            RUN_ROWS
+        }
+    }
+
+    pub(super) fn push(&mut self, row: JobRow) -> Result<()> {
+        if self.rows.is_empty() && self.dir.is_some() {
+            // At once: the first touch of memory costs more than parsing, and growing would touch
+            // it twice.
+            self.rows.reserve_exact(self.next_run_rows());
+        }
+
+        let first = self.rows.first().unwrap_or(&row);
+        self.differing_bits |= row.id().sort_key() ^ first.id().sort_key();
+        self.rows.push(row);
+
+        if self.rows.len() >= self.next_run_rows() && self.dir.is_some() {
+            self.write_run()?;
+        }
+        Ok(())
+    }
+
+    /// How many rows the next run has.
+    fn next_run_rows(&self) -> usize {
+        RUN_ROWS << (self.runs.len() / RUNS_OF_ONE_LENGTH).min(DOUBLINGS)
+    }
+
+    fn write_run(&mut self) -> Result<()> {
+        let dir = self.dir.as_deref().unwrap_or(Path::new("."));
+        let path = dir.join(format!(".run-{:05}", self.runs.len()));
+        let jobs = group_by_id(&self.rows, self.differing_bits, &mut self.order)?;
+        sort_runs::write(&path, jobs)?;
+
+        self.runs.push(path);
+        self.rows.clear();
+        self.differing_bits = 0;
+        Ok(())
+    }
+
+    /// Hands the rows of every id to `each`, in order of time and then as they were pushed, those
+    /// of one stretch of a log as they were pushed; removes the runs.
+    pub(super) fn for_each_id(
+        mut self,
+        mut each: impl FnMut(&mut SameIdRows) -> Result<()>,
+    ) -> Result<()> {
+        if self.runs.is_empty() {
+            let mut same_id = SameIdRows::default();
+            for rows in group_by_id(&self.rows, self.differing_bits, &mut self.order)? {
+                same_id.replace_with(rows);
+                same_id.sort_by_time();
+                each(&mut same_id)?;
+            }
+            return Ok(());
+        }
+
+        self.write_run()?;
+        // The merge needs memory of its own.
+        self.rows = Vec::new();
+        self.order = Vec::new();
+        sort_runs::merge(&self.runs, |same_id| {
+            same_id.sort_by_time();
+            each(same_id)
+        })?;
+
+        for path in &self.runs {
+            fs_err::remove_file(path)?;
+        }
+        Ok(())
+    }
+}
+
+/// The rows of every id, ids in order, those of one as they were pushed.
+///
+/// Rows are large, so that numbers are sorted in their place: the bits of a row's sort key that
+/// differ among `rows` at all, and below them the row's index, which both finds the row and keeps
+/// the order of equal ids. Access points and clusters of one log are few or near each other, so
+/// that all this nearly always fits 64 bits; where it does not, indices are sorted by the keys of
+/// their rows, which is slower.
+fn group_by_id<'a>(
+    rows: &'a [JobRow],
+    differing_bits: u128,
+    order: &'a mut Vec<u64>,
+) -> Result<impl Iterator<Item = impl Iterator<Item = &'a JobRow>>> {
+    u32::try_from(rows.len()).context("too many events to hold in memory")?;
+    let index_bits = bit_width(rows.len() as u128);
+    let proc_bits = bit_width(differing_bits & u128::from(u32::MAX));
+    // Those of access point and cluster.
+    let high_bits = bit_width(differing_bits >> 32);
+    let row = move |number: &u64| &rows[(number & ((1 << index_bits) - 1)) as usize];
+
+    order.clear();
+    if high_bits + proc_bits + index_bits <= u64::BITS {
+        order.reserve(rows.len());
+        for (index, row) in (0u64..).zip(rows) {
+            let key = row.id().sort_key();
+            let high = key >> 32 & low_bits_mask(high_bits);
+            let proc = key & low_bits_mask(proc_bits);
+            order.push(((high << proc_bits | proc) as u64) << index_bits | index);
+        }
+        order.sort_unstable();
+    } else {
+        order.extend(0..rows.len() as u64);
+        order.sort_by_key(|number| row(number).id().sort_key());
+    }
+
+    let jobs = order.chunk_by(move |a, b| row(a).id() == row(b).id());
+    Ok(jobs.map(move |job| job.iter().map(row)))
+}
+
+/// How many bits `number` needs.
+fn bit_width(number: u128) -> u32 {
+    u128::BITS - number.leading_zeros()
+}
+
+fn low_bits_mask(bits: u32) -> u128 {
+    (1 << bits) - 1
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::job_row::{AdRow, EventRow, JobId, LogStretch};
+    use super::*;
+    use htcondor_eventlog::{EventFacts, JobEvent, ResourceRequest, SubmissionNames};
+    use proptest::prelude::*;
+
+    fn sorted(rows: &[JobRow], run_every: usize) -> Vec<SameIdRows> {
+        let dir = tempfile::tempdir().expect("a directory");
+        let mut sorter = RowSorter::new(Some(dir.path().to_owned()));
+        for (index, row) in rows.iter().enumerate() {
+            sorter.push(*row).expect("pushed");
+            if index % run_every == run_every - 1 {
+                sorter.write_run().expect("written");
+            }
+        }
+        let mut found = Vec::new();
+        let collect = |same_id: &mut SameIdRows| {
+            found.push(same_id.clone());
+            Ok(())
+        };
+        sorter.for_each_id(collect).expect("merged");
+        assert_eq!(
+            fs_err::read_dir(dir.path()).expect("listed").count(),
+            0,
+            "no run is left"
+        );
+        found
+    }
+
+    /// Row `at`, of one of few jobs; what most rows lack is there in some.
+    fn row(at: usize, (cluster, time_ms, code): (i32, i64, i32)) -> JobRow {
+        let proc = cluster % 2;
+        if code == 0 {
+            let request = ResourceRequest {
+                cpus: 3,
+                ..ResourceRequest::default()
+            };
+            let id = JobId {
+                ap: 1,
+                cluster,
+                proc,
+            };
+            let names = SubmissionNames {
+                batch: at as u32,
+                dag_node: 1,
+            };
+            return JobRow::Ad(AdRow::new(id, time_ms, at as u64, request, names));
+        }
+        let stretch = LogStretch::numbered(if code < 3 { 5 } else { 127 });
+        let event = JobEvent {
+            cluster,
+            proc,
+            time_ms,
+            hold_code: code % 2 * i32::MAX,
+            text_hash: at as u32,
+            facts: EventFacts::from_words(code as usize, |words| words.fill(at as u32)),
+            ..JobEvent::default()
+        };
+        JobRow::Event(EventRow::new(1, stretch, &event))
+    }
+
+    proptest! {
+        #[test]
+        fn runs_make_no_difference(
+            rows in proptest::collection::vec((0..5i32, -9..9i64, 0..5i32), 0..200),
+            every in 1..50usize,
+        ) {
+            let rows: Vec<JobRow> = rows.into_iter().enumerate().map(|(at, said)| row(at, said)).collect();
+            let mut in_order = rows.clone();
+            in_order.sort_by_key(|row| row.id().sort_key());
+            let mut expected = Vec::new();
+            for job in in_order.chunk_by(|a, b| a.id() == b.id()) {
+                let mut same_id = SameIdRows::default();
+                same_id.replace_with(job.iter());
+                same_id.sort_by_time();
+                expected.push(same_id);
+            }
+            prop_assert_eq!(&sorted(&rows, usize::MAX), &expected);
+            prop_assert_eq!(&sorted(&rows, every), &expected);
+        }
+    }
+
+    #[test]
+    fn ids_that_differ_in_all_bits_are_sorted_too() {
+        let ids = [
+            (7, i32::MAX, 0),
+            (0, 1, i32::MAX),
+            (u32::MAX, 0, 1),
+            (0, 1, 0),
+            (7, i32::MAX, 0),
+        ];
+        let row = |(ap, cluster, proc)| {
+            let event = JobEvent {
+                cluster,
+                proc,
+                ..JobEvent::default()
+            };
+            JobRow::Event(EventRow::new(ap, LogStretch::numbered(0), &event))
+        };
+        let found: Vec<usize> = sorted(&ids.map(row), usize::MAX)
+            .iter()
+            .map(|same_id| same_id.events.len())
+            .collect();
+        assert_eq!(found, [1, 1, 2, 1]);
+
+        let mut expected = ids.map(row);
+        expected.sort_by_key(|row| row.id().sort_key());
+        let merged: Vec<JobRow> = sorted(&ids.map(row), 2)
+            .into_iter()
+            .flat_map(|same_id| same_id.events)
+            .map(JobRow::Event)
+            .collect();
+        assert_eq!(merged, expected);
+    }
+}

@@ -1,0 +1,280 @@
+//! Rows in order → the columns of a shard, and back: jobs and their histories as slices of a mapped
+//! file.
+
+use anyhow::{Result, ensure};
+
+use super::fact_tables::{FactColumns, FactRows};
+use super::format::{EVENTS_FORMAT, TIMESTAMPS_MS};
+use super::job_history::{EventColumns, JobHistory, StoredJob};
+use super::job_row::{AdRow, EventRow, JobId};
+use poolcast_base::column_table::column_table;
+use htcondor_eventlog::{ResourceRequest, SUBMIT, SubmissionNames};
+use poolcast_base::shard::{Shard, ShardColumn, ShardLayout};
+
+/// A shard is closed after the job that fills it; histories are never split. Larger ones would
+/// touch more memory for the first time, which costs more than parsing what they hold.
+const SHARD_EVENTS: usize = 1 << 18;
+
+/// The column that says where each job's events begin, and where the last one's end: `[J + 1]`.
+const EVENT_BOUNDS: &str = "bounds";
+
+/// A job as it is written, without its events.
+struct JobEntry<'a> {
+    id: JobId,
+    submit_ms: i64,
+    /// What is known of it besides its events.
+    ad: Option<&'a AdRow>,
+    request: ResourceRequest,
+    names: SubmissionNames,
+}
+
+column_table! {
+    /// Jobs as they are written, in order.
+    struct JobColumns from |job: &JobEntry<'_>|;
+
+    /// The jobs of a shard.
+    pub(super) struct JobSlices<'a>;
+
+    ap: u32 = job.id.ap,
+    cluster: i32 = job.id.cluster,
+    proc: i32 = job.id.proc,
+    submit_ms: i64 = job.submit_ms,
+    global_submit_s: i64 = job.ad.map_or(0, |ad| ad.submit_ms / 1000),
+    owner: u64 = job.ad.map_or(0, |ad| ad.owner),
+    request_cpus: u8 = job.request.cpus,
+    request_gpus: u8 = job.request.gpus,
+    request_memory_mb: u32 = job.request.memory_mb,
+    request_disk_mb: u32 = job.request.disk_mb,
+    batch: u32 = job.names.batch,
+    dag_node: u32 = job.names.dag_node,
+}
+
+/// A shard as it is written: `E` events sorted by job and time, `J` jobs.
+#[derive(Debug)]
+pub(super) struct ShardColumns {
+    events: EventColumns,
+    facts: FactColumns,
+    jobs: JobColumns,
+    /// [`EVENT_BOUNDS`].
+    event_bounds: Vec<u64>,
+}
+
+impl ShardColumns {
+    /// Room for so many events, or those of a shard if there are more.
+    pub(super) fn with_capacity(events: usize) -> ShardColumns {
+        let events = events.min(SHARD_EVENTS + SHARD_EVENTS / 64);
+        ShardColumns {
+            events: EventColumns::with_capacity(events),
+            facts: FactColumns::default(),
+            jobs: JobColumns::default(),
+            event_bounds: vec![0],
+        }
+    }
+
+    /// Forgets all, but keeps the memory.
+    pub(super) fn clear(&mut self) {
+        self.events.clear();
+        self.facts.clear();
+        self.jobs.clear();
+        self.event_bounds.truncate(1);
+    }
+
+    /// Adds a job: its events, of which there is one at least, and what its ad says.
+    pub(super) fn push_job(&mut self, events: &[EventRow], submit_ms: i64, ad: Option<&AdRow>) {
+        let first_event = self.event_count();
+        for (at, event) in events.iter().enumerate() {
+            self.facts
+                .push((first_event + at) as u32, event.number, &event.facts);
+        }
+        self.event_bounds.push((first_event + events.len()) as u64);
+        self.events.extend(events);
+        self.jobs.extend(&[JobEntry {
+            id: events[0].id,
+            submit_ms,
+            ad,
+            request: ad.map(AdRow::request).unwrap_or_default(),
+            names: submission_names(events, ad),
+        }]);
+    }
+
+    /// How many jobs.
+    pub(super) fn job_count(&self) -> usize {
+        self.event_bounds.len() - 1
+    }
+
+    /// How many events.
+    pub(super) fn event_count(&self) -> usize {
+        self.event_bounds[self.event_bounds.len() - 1] as usize
+    }
+
+    /// Whether they fill a shard.
+    pub(super) fn is_full(&self) -> bool {
+        self.event_count() >= SHARD_EVENTS
+    }
+
+    /// Their shard.
+    pub(super) fn layout(&self) -> Result<ShardLayout<'_>> {
+        let mut columns = self.events.named();
+        columns.extend(self.facts.named());
+        columns.extend(self.jobs.named());
+        columns.push((
+            EVENT_BOUNDS.to_owned(),
+            ShardColumn::vector(&self.event_bounds),
+        ));
+
+        ShardLayout::new(EVENTS_FORMAT, &serde_json::json!({}), columns)
+    }
+}
+
+/// What the submission of a job is called: as its ad says, else as its event 000 does.
+fn submission_names(events: &[EventRow], ad: Option<&AdRow>) -> SubmissionNames {
+    let of_ad = ad.map(AdRow::names).unwrap_or_default();
+    if of_ad != SubmissionNames::default() {
+        return of_ad;
+    }
+    let submission = events.iter().find(|event| event.number == SUBMIT);
+    submission.map_or(of_ad, |event| event.facts.submission_names(event.number))
+}
+
+/// What the manifest says of a shard, which its columns must bear out.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct ShardCounts {
+    pub(super) jobs: usize,
+    pub(super) events: usize,
+    /// The access points of the whole store.
+    pub(super) access_points: usize,
+}
+
+/// The columns of a shard as they are read.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct ShardSlices<'a> {
+    event_bounds: &'a [u64],
+    jobs: JobSlices<'a>,
+    events: JobHistory<'a>,
+    facts: FactRows<'a>,
+}
+
+impl<'a> ShardSlices<'a> {
+    /// # Errors
+    /// Fails when a column is missing or of another type.
+    pub(super) fn from_shard(shard: &'a Shard) -> Result<ShardSlices<'a>> {
+        Ok(ShardSlices {
+            event_bounds: shard.column(EVENT_BOUNDS)?,
+            jobs: JobSlices::from_shard(shard)?,
+            events: JobHistory::from_shard(shard)?,
+            facts: FactRows::from_shard(shard)?,
+        })
+    }
+
+    /// Checks everything that [`ShardSlices::job`] relies on, so that no file can make it panic.
+    pub(super) fn check(&self, listed: ShardCounts) -> Result<()> {
+        self.check_lengths(listed)?;
+        self.facts.check()?;
+        self.check_times()?;
+        self.check_ids(listed.access_points)
+    }
+
+    fn check_lengths(&self, listed: ShardCounts) -> Result<()> {
+        let bounds = self.event_bounds;
+        ensure!(
+            self.jobs.have_length(listed.jobs)
+                && self.events.have_length(listed.events)
+                && bounds.len() == listed.jobs + 1,
+            "its columns have other lengths"
+        );
+
+        // Every job has an event.
+        let are_in_order = bounds.is_sorted_by(|a, b| a < b);
+        let are_complete =
+            bounds.first() == Some(&0) && bounds.last() == Some(&(listed.events as u64));
+        ensure!(
+            are_in_order && are_complete,
+            "its job bounds are out of order"
+        );
+        Ok(())
+    }
+
+    fn check_times(&self) -> Result<()> {
+        let mut times_ms = self.events.time_ms.iter().chain(self.jobs.submit_ms);
+        let mut times_s = self.jobs.global_submit_s.iter();
+        ensure!(
+            times_ms.all(|time_ms| TIMESTAMPS_MS.contains(time_ms))
+                && times_s.all(|time_s| TIMESTAMPS_MS.contains(&time_s.saturating_mul(1000))),
+            "it has a time that no calendar has"
+        );
+        Ok(())
+    }
+
+    fn check_ids(&self, access_points: usize) -> Result<()> {
+        let JobSlices {
+            ap, cluster, proc, ..
+        } = self.jobs;
+        let mut numbers = cluster.iter().chain(proc);
+        let ids = (0..ap.len()).map(|at| (ap[at], cluster[at], proc[at]));
+        ensure!(
+            numbers.all(|&number| number >= 0) && ids.is_sorted(),
+            "its jobs are out of order"
+        );
+        ensure!(
+            ap.iter().all(|&ap| (ap as usize) < access_points),
+            "it names an unknown access point"
+        );
+        Ok(())
+    }
+
+    pub(super) fn job_count(&self) -> usize {
+        self.event_bounds.len() - 1
+    }
+
+    /// Where the events of job `at` of this shard begin.
+    #[inline]
+    pub(super) fn first_event(&self, at: usize) -> u64 {
+        self.event_bounds[at]
+    }
+
+    /// The events of job `at` of this shard.
+    #[inline]
+    pub(super) fn history(&self, at: usize) -> JobHistory<'a> {
+        self.events
+            .slice(self.event_bounds[at] as usize..self.event_bounds[at + 1] as usize)
+    }
+
+    /// The event numbers of job `at` of this shard.
+    #[inline]
+    pub(super) fn numbers(&self, at: usize) -> &'a [u16] {
+        &self.events.number[self.event_bounds[at] as usize..self.event_bounds[at + 1] as usize]
+    }
+
+    /// The access point and the cluster of job `at` of this shard.
+    #[inline]
+    pub(super) fn cluster(&self, at: usize) -> (u32, i32) {
+        (self.jobs.ap[at], self.jobs.cluster[at])
+    }
+
+    /// The job `at` of this shard.
+    #[inline]
+    pub(super) fn job(&self, at: usize) -> StoredJob<'a> {
+        let jobs = &self.jobs;
+        StoredJob {
+            ap: jobs.ap[at],
+            cluster: jobs.cluster[at],
+            proc: jobs.proc[at],
+            submit_ms: jobs.submit_ms[at],
+            global_submit_s: jobs.global_submit_s[at],
+            owner: jobs.owner[at],
+            request: ResourceRequest {
+                cpus: jobs.request_cpus[at],
+                gpus: jobs.request_gpus[at],
+                memory_mb: jobs.request_memory_mb[at],
+                disk_mb: jobs.request_disk_mb[at],
+            },
+            names: SubmissionNames {
+                batch: jobs.batch[at],
+                dag_node: jobs.dag_node[at],
+            },
+            history: self.history(at),
+            first_event: self.event_bounds[at] as u32,
+            facts: self.facts,
+        }
+    }
+}

@@ -1,0 +1,399 @@
+//! The event store: shards of columns, written once, mapped to read; jobs and their histories as
+//! slices.
+
+use std::path::Path;
+use std::sync::mpsc::{channel, sync_channel};
+
+use anyhow::{Context as _, Result, ensure};
+use rayon::prelude::*;
+
+use super::format::EVENTS_FORMAT;
+use super::job_history::{JobHistory, StoredJob};
+use super::shard_columns::{ShardColumns, ShardCounts, ShardSlices};
+use super::store_summary::{ListedEventShard, LogGap, StoreSummary};
+use poolcast_base::error::hinted;
+use htcondor_eventlog::HELD;
+use poolcast_base::files::StagedDirectory;
+use poolcast_base::manifest::{self, Checksum};
+use poolcast_base::shard::Shard;
+
+impl ListedEventShard {
+    /// Opens the shard, which is in `dir`; `access_points` is their number in the whole store.
+    fn open(&self, dir: &Path, access_points: usize) -> Result<Shard> {
+        let shard = manifest::open_shard(dir, &self.file, &self.xxh3, EVENTS_FORMAT)?;
+        let listed = ShardCounts {
+            jobs: self.jobs,
+            events: self.events,
+            access_points,
+        };
+        let checked = ShardSlices::from_shard(&shard).and_then(|slices| slices.check(listed));
+        checked.with_context(|| {
+            hinted(
+                format!(
+                    "`{}` does not hold what its manifest says",
+                    shard.path().display()
+                ),
+                format!("make it anew with `{}`", EVENTS_FORMAT.rebuild),
+            )
+        })?;
+        Ok(shard)
+    }
+}
+
+/// Takes a shard that is full, and leaves an empty one in its place.
+pub(super) type TakeShard<'a> = dyn FnMut(&mut ShardColumns) -> Result<()> + 'a;
+
+/// A store on its way to the disk: shards first, the manifest last.
+#[derive(Debug)]
+pub(super) struct StoreWriter {
+    staging: StagedDirectory,
+    shards: Vec<ListedEventShard>,
+}
+
+impl StoreWriter {
+    pub(super) fn new(staging: StagedDirectory) -> StoreWriter {
+        StoreWriter {
+            staging,
+            shards: Vec::new(),
+        }
+    }
+
+    /// Writes the shards that `make` hands over, each while the next is made: to write is mostly to
+    /// wait for the disk. What is handed over becomes memory for the next shard.
+    pub(super) fn write_shards<T>(
+        &mut self,
+        make: impl FnOnce(&mut TakeShard<'_>) -> Result<T>,
+    ) -> Result<T> {
+        std::thread::scope(|scope| {
+            // Nobody waits in this queue, so that memory holds two shards.
+            let (full, to_write) = sync_channel::<ShardColumns>(0);
+            let (written, spare) = channel();
+            let writing = scope.spawn(move || -> Result<()> {
+                for mut columns in to_write {
+                    self.write_shard(&columns)?;
+                    columns.clear();
+                    // Nothing comes after the last one, and nobody waits for its memory.
+                    let _ = written.send(columns);
+                }
+                Ok(())
+            });
+
+            let made = make(&mut |columns| {
+                let next = ShardColumns::with_capacity(columns.event_count());
+                let sent = full.send(std::mem::replace(columns, next));
+                sent.ok().context("a shard cannot be written")?;
+                if let Ok(memory) = spare.try_recv() {
+                    *columns = memory;
+                }
+                Ok(())
+            });
+            drop(full);
+            writing
+                .join()
+                .unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+            made
+        })
+    }
+
+    fn write_shard(&mut self, columns: &ShardColumns) -> Result<()> {
+        let file = format!("events-{:05}.safetensors", self.shards.len());
+        let layout = columns.layout()?;
+        layout.write(&self.staging.path().join(&file))?;
+        self.shards.push(ListedEventShard {
+            file,
+            jobs: columns.job_count(),
+            events: columns.event_count(),
+            xxh3: Checksum::of(layout.parts()),
+        });
+        Ok(())
+    }
+
+    pub(super) fn commit(self, key: &str, summary: &mut StoreSummary) -> Result<()> {
+        summary.shards = self.shards;
+        manifest::write(self.staging.path(), EVENTS_FORMAT, key, summary)?;
+        self.staging.commit()
+    }
+}
+
+/// All jobs of some logs, sorted by access point, cluster, proc and submit time.
+#[derive(Debug)]
+pub struct EventStore {
+    /// What the manifest says.
+    pub summary: StoreSummary,
+    shards: Vec<Shard>,
+    /// The first job of each shard, and the number of all jobs.
+    first_jobs: Vec<usize>,
+    /// The gaps of each access point.
+    gaps_by_ap: Vec<Vec<LogGap>>,
+}
+
+impl EventStore {
+    /// A store of `shards`, each with how many jobs it has.
+    fn new(shards: Vec<Shard>, job_counts: &[usize], summary: StoreSummary) -> EventStore {
+        let mut first_jobs = vec![0];
+        let mut jobs = 0;
+        for count in job_counts {
+            jobs += count;
+            first_jobs.push(jobs);
+        }
+
+        let mut gaps_by_ap = vec![Vec::new(); summary.aps.len()];
+        for gap in &summary.gaps {
+            gaps_by_ap[gap.ap as usize].push(gap.clone());
+        }
+
+        EventStore {
+            summary,
+            shards,
+            first_jobs,
+            gaps_by_ap,
+        }
+    }
+
+    pub(super) fn in_memory(shards: Vec<Shard>, summary: StoreSummary) -> Result<EventStore> {
+        let mut job_counts = Vec::new();
+        for shard in &shards {
+            job_counts.push(ShardSlices::from_shard(shard)?.job_count());
+        }
+        Ok(EventStore::new(shards, &job_counts, summary))
+    }
+
+    /// Maps the store in `dir` and checks that its shards are those its manifest lists, byte for
+    /// byte.
+    pub fn open(dir: &Path) -> Result<EventStore> {
+        let mut summary: StoreSummary = manifest::read(dir, EVENTS_FORMAT)?.body;
+        let listing = std::mem::take(&mut summary.shards);
+        let access_points = summary.aps.len();
+        ensure!(
+            summary
+                .gaps
+                .iter()
+                .all(|gap| (gap.ap as usize) < access_points),
+            "`{}` names an unknown access point in a gap",
+            dir.display()
+        );
+
+        let shards = listing
+            .par_iter()
+            .map(|listed| listed.open(dir, access_points))
+            .collect::<Result<_>>()?;
+        let job_counts: Vec<usize> = listing.iter().map(|listed| listed.jobs).collect();
+        let store = EventStore::new(shards, &job_counts, summary);
+
+        let found = store.jobs().len();
+        ensure!(
+            found == store.summary.jobs,
+            "`{}` lists {} and says {}",
+            dir.display(),
+            poolcast_base::output::counted(found, "job"),
+            store.summary.jobs
+        );
+        Ok(store)
+    }
+
+    /// The jobs.
+    pub fn jobs(&self) -> StoredJobs<'_> {
+        let slices = |shard| {
+            ShardSlices::from_shard(shard)
+                .expect("every column was checked when the shard was opened")
+        };
+        StoredJobs {
+            first_jobs: &self.first_jobs,
+            shards: self.shards.iter().map(slices).collect(),
+        }
+    }
+
+    /// Where events of the access point `ap` are missing.
+    pub fn gaps(&self, ap: u32) -> &[LogGap] {
+        self.gaps_by_ap.get(ap as usize).map_or(&[], Vec::as_slice)
+    }
+}
+
+/// All jobs of a store; their columns are looked up once.
+#[derive(Debug, Clone)]
+pub struct StoredJobs<'a> {
+    /// The first job of each shard, and the number of all jobs.
+    first_jobs: &'a [usize],
+    shards: Vec<ShardSlices<'a>>,
+}
+
+impl<'a> StoredJobs<'a> {
+    /// How many.
+    pub fn len(&self) -> usize {
+        self.first_jobs[self.first_jobs.len() - 1]
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Job `index`, counted from 0.
+    ///
+    /// # Panics
+    /// Panics when there is no such job.
+    #[inline]
+    pub fn get(&self, index: usize) -> StoredJob<'a> {
+        let (shard, at) = self.locate(index);
+        shard.job(at)
+    }
+
+    /// The events of job `index`: as [`StoredJobs::get`], without looking at anything else.
+    #[inline]
+    pub fn history(&self, index: usize) -> JobHistory<'a> {
+        let (shard, at) = self.locate(index);
+        shard.history(at)
+    }
+
+    /// The event numbers of job `index`: as [`StoredJobs::history`], without the other columns.
+    #[inline]
+    pub fn numbers(&self, index: usize) -> &'a [u16] {
+        let (shard, at) = self.locate(index);
+        shard.numbers(at)
+    }
+
+    /// Whether job `index` was held.
+    #[inline]
+    pub fn was_held(&self, index: usize) -> bool {
+        // A look at all events at once, by vectors, is sooner done than one after another.
+        (self.numbers(index).iter()).fold(false, |held, &number| held | (number == HELD))
+    }
+
+    /// The index of the access point of job `index` in [`StoreSummary::aps`], and its cluster.
+    #[inline]
+    pub fn cluster(&self, index: usize) -> (u32, i32) {
+        let (shard, at) = self.locate(index);
+        shard.cluster(at)
+    }
+
+    /// Where the events of job `index` begin in its shard: the first thing that
+    /// [`StoredJobs::history`] looks up.
+    #[inline]
+    pub(crate) fn first_event(&self, index: usize) -> u64 {
+        let (shard, at) = self.locate(index);
+        shard.first_event(at)
+    }
+
+    /// The shard of job `index`, and the job's place in it.
+    #[inline]
+    fn locate(&self, index: usize) -> (&ShardSlices<'a>, usize) {
+        let shard = self.first_jobs.partition_point(|&first| first <= index) - 1;
+        (&self.shards[shard], index - self.first_jobs[shard])
+    }
+
+    /// Every job, in order.
+    pub fn iter(&self) -> impl Iterator<Item = StoredJob<'a>> {
+        self.shards
+            .iter()
+            .flat_map(|shard| (0..shard.job_count()).map(|at| shard.job(at)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::job_row::{AdRow, EventRow, JobId, LogStretch};
+    use super::*;
+    use htcondor_eventlog::{JobEvent, ResourceRequest, SubmissionNames};
+
+    fn columns(jobs: usize) -> ShardColumns {
+        let mut columns = ShardColumns::with_capacity(0);
+        for cluster in 0..jobs as i32 {
+            let row = |number| {
+                let event = JobEvent {
+                    cluster,
+                    number,
+                    time_ms: i64::from(number),
+                    ..JobEvent::default()
+                };
+                EventRow::new(0, LogStretch::numbered(0), &event)
+            };
+            let events: Vec<EventRow> = (0..=cluster as u16 % 3).map(row).collect();
+            let id = JobId {
+                cluster,
+                ..JobId::default()
+            };
+            let ad = AdRow::new(
+                id,
+                5000,
+                7,
+                ResourceRequest::default(),
+                SubmissionNames::default(),
+            );
+            columns.push_job(&events, i64::from(cluster), Some(&ad));
+        }
+        columns
+    }
+
+    fn summary(jobs: usize) -> StoreSummary {
+        StoreSummary {
+            aps: vec!["ap".into()],
+            events_by_number: [(12, 3)].into(),
+            jobs,
+            ..StoreSummary::default()
+        }
+    }
+
+    fn write(path: &Path, parts: &[ShardColumns]) {
+        let mut writer = StoreWriter::new(StagedDirectory::new(path, false).expect("staged"));
+        parts
+            .iter()
+            .for_each(|part| writer.write_shard(part).expect("written"));
+        let jobs = parts.iter().map(|part| part.job_count()).sum();
+        writer.commit("key", &mut summary(jobs)).expect("committed");
+    }
+
+    fn shard(columns: ShardColumns) -> Shard {
+        Shard::from_bytes(&columns.layout().expect("laid out").bytes(), EVENTS_FORMAT)
+            .expect("sound")
+    }
+
+    #[test]
+    fn a_written_store_is_the_one_in_memory() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let path = dir.path().join("events");
+        let parts = [columns(10), columns(4)];
+        write(&path, &parts);
+        let (mapped, store) = (
+            EventStore::open(&path).expect("opened"),
+            EventStore::in_memory(parts.map(shard).into(), summary(14)).expect("made"),
+        );
+        assert_eq!(
+            (
+                mapped.jobs().len(),
+                mapped.jobs().get(12).cluster,
+                mapped.jobs().get(12).owner
+            ),
+            (14, 2, 7)
+        );
+        for (a, b) in store.jobs().iter().zip(mapped.jobs().iter()) {
+            assert_eq!(format!("{a:?}"), format!("{b:?}"));
+        }
+    }
+
+    #[test]
+    fn foreign_and_corrupt_stores_are_refused() {
+        let dir = tempfile::tempdir().expect("a directory");
+        assert!(EventStore::open(dir.path()).is_err(), "no manifest");
+        let path = dir.path().join("events");
+        write(&path, &[columns(10)]);
+        let shard = path.join("events-00000.safetensors");
+        fs_err::write(&shard, columns(9).layout().expect("laid out").bytes()).expect("written");
+        let error = EventStore::open(&path).expect_err("other columns");
+        assert!(
+            poolcast_base::error::render(&error).contains("poolcast parse"),
+            "{error:?}"
+        );
+        let text = fs_err::read_to_string(path.join("manifest.json")).expect("read");
+        fs_err::write(
+            path.join("manifest.json"),
+            text.replace("events-00000", "../events-00000"),
+        )
+        .expect("written");
+        assert!(
+            EventStore::open(&path)
+                .expect_err("outside")
+                .to_string()
+                .contains("outside it")
+        );
+    }
+}

@@ -1,0 +1,686 @@
+//! Events of many logs → a store: grouped by job, jobs told apart also where a cluster number was
+//! used again, doubles dropped.
+
+use std::path::PathBuf;
+
+use anyhow::Result;
+
+use super::format::EVENTS_FORMAT;
+use super::job_row::{AdRow, EventRow, JobId, JobRow, LogStretch};
+use super::log_gaps::find_gaps;
+use super::row_sorter::RowSorter;
+use super::salted_names::SaltedNames;
+use super::same_id_jobs::{drop_doubles, split_at_submissions, submit_time_ms};
+use super::shard_columns::ShardColumns;
+use super::store::{EventStore, StoreWriter, TakeShard};
+use super::store_summary::{SourceLog, StoreSummary};
+use htcondor_eventlog::{EventBatch, JobEvent, LogGeneration, LogSummary, first_places};
+use poolcast_base::files::StagedDirectory;
+use poolcast_base::shard::Shard;
+
+/// A store in the making.
+#[derive(Debug)]
+pub struct EventStoreBuilder {
+    salted_names: SaltedNames,
+    rows: RowSorter,
+    summary: StoreSummary,
+    /// The number of the log's first stretch.
+    first_stretch: u32,
+    /// That of its last one so far.
+    last_stretch: u32,
+}
+
+impl EventStoreBuilder {
+    /// An empty store, of logs read with the options that `options_key` stands for. Names, of owners
+    /// for instance, are kept only as hashes of `salt` and name. What outgrows memory is put aside in `dir`; without it,
+    /// everything stays in memory.
+    pub fn new(salt: &str, options_key: &str, dir: Option<PathBuf>) -> EventStoreBuilder {
+        EventStoreBuilder {
+            salted_names: SaltedNames::new(salt),
+            rows: RowSorter::new(dir),
+            summary: StoreSummary {
+                options_key: options_key.to_owned(),
+                owner_salt_digest: poolcast_base::salt::digest(salt),
+                ..StoreSummary::default()
+            },
+            first_stretch: 0,
+            last_stretch: 0,
+        }
+    }
+
+    /// Adds events of one log. Those of no job (negative cluster or proc) are left out; they stay
+    /// in the counts.
+    pub fn add_batch(&mut self, batch: &EventBatch<'_>) -> Result<()> {
+        let ap = self.summary.access_point_index(batch.ap);
+        self.last_stretch = self.first_stretch + batch.stretch;
+        let stretch = LogStretch::numbered(self.last_stretch);
+
+        for event in batch.events {
+            if event.cluster >= 0 && event.proc >= 0 {
+                let facts = self.salted_names.of_event(event.number, event.facts);
+                let row = EventRow::new(ap, stretch, &JobEvent { facts, ..*event });
+                self.rows.push(JobRow::Event(row))?;
+            }
+        }
+
+        for ad in batch.ads {
+            if ad.cluster >= 0 && ad.proc >= 0 {
+                let id = JobId {
+                    ap,
+                    cluster: ad.cluster,
+                    proc: ad.proc,
+                };
+                let submit_ms = ad.submit_s.saturating_mul(1000);
+                let owner = ad
+                    .owner
+                    .as_deref()
+                    .map_or(0, |name| self.salted_names.owner_hash(name));
+                let names = self.salted_names.of_submission(ad.names);
+                let row = AdRow::new(id, submit_ms, owner, ad.request, names);
+                self.rows.push(JobRow::Ad(row))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Begins with all that `store` holds. If its last log has grown, that log is taken back up to
+    /// where it can be read on, and is returned: what follows is to be added and ended next.
+    pub fn continue_from(
+        &mut self,
+        store: &EventStore,
+        last_has_grown: bool,
+    ) -> Result<Option<SourceLog>> {
+        self.summary = StoreSummary {
+            jobs: 0,
+            gaps: Vec::new(),
+            shards: Vec::new(),
+            ..store.summary.clone()
+        };
+        self.add_stored_jobs(store, last_has_grown)?;
+
+        if !last_has_grown {
+            return Ok(None);
+        }
+        let Some(source) = self.summary.sources.pop() else {
+            return Ok(None);
+        };
+        // What was met behind the last whole record is met again.
+        for anomaly in source.resume.iter().flat_map(|resume| &resume.tail) {
+            if let Some(count) = self.summary.anomalies.get_mut(anomaly) {
+                *count = count.saturating_sub(1);
+            }
+        }
+        self.summary.anomalies.retain(|_, count| *count > 0);
+        Ok(Some(source))
+    }
+
+    fn add_stored_jobs(&mut self, store: &EventStore, last_has_grown: bool) -> Result<()> {
+        // A store does not say which log an event is of. What came after the ends of all other logs
+        // is of the last one, whose order goes on: it is of stretch 1, which the rest of that log
+        // continues. All else is of stretch 0.
+        let other_sources = store.summary.sources.iter().rev().skip(1);
+        let others_end_ms = other_sources
+            .filter_map(|source| source.end_ms)
+            .max()
+            .unwrap_or(i64::MIN);
+        self.first_stretch = 1;
+        self.last_stretch = 1;
+
+        for job in store.jobs().iter() {
+            let has_ad = job.owner != 0 || job.global_submit_s != 0;
+            if has_ad {
+                let id = JobId {
+                    ap: job.ap,
+                    cluster: job.cluster,
+                    proc: job.proc,
+                };
+                let submit_ms = job.global_submit_s * 1000;
+                let row = AdRow::new(id, submit_ms, job.owner, job.request, job.names);
+                self.rows.push(JobRow::Ad(row))?;
+            }
+
+            for at in 0..job.history.number.len() {
+                let event = job.event(at);
+                let is_of_last = last_has_grown && event.time_ms > others_end_ms;
+                let stretch = LogStretch::numbered(u32::from(is_of_last));
+                let row = EventRow::new(job.ap, stretch, &event);
+                self.rows.push(JobRow::Event(row))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Ends a log whose events were added; `begun` is what was known of it before, if it was read
+    /// on.
+    pub fn end_log(&mut self, name: &str, log: LogSummary, begun: Option<&SourceLog>) -> SourceLog {
+        self.first_stretch = self.last_stretch + 1;
+        self.last_stretch = self.first_stretch;
+
+        let summary = &mut self.summary;
+        for (number, n) in &log.records_by_number {
+            *summary.events_by_number.entry(*number).or_default() += n;
+        }
+        for (anomaly, n) in &log.anomalies {
+            *summary.anomalies.entry(*anomaly).or_default() += n;
+        }
+
+        // Without what was known before, the log begins now.
+        let unknown = SourceLog::default();
+        let before = begun.unwrap_or(&unknown);
+        let read_on_from = before.resume.as_ref().map_or(0, |resume| resume.offset);
+        let places_before = before
+            .places
+            .iter()
+            .filter(|place| place.offset < read_on_from);
+        let generation = before.generation.clone().or(log.generation);
+        let source = SourceLog {
+            name: name.to_owned(),
+            bytes: log.file_bytes,
+            xxh3: log.file_xxh3,
+            begin_ms: [before.begin_ms, log.begin_ms].into_iter().flatten().min(),
+            end_ms: before.end_ms.max(log.end_ms),
+            places: first_places(places_before.chain(&log.places)),
+            hosts: before.hosts.union(&log.hosts).cloned().collect(),
+            generation: generation.map(|generation| LogGeneration {
+                bytes: log.bytes,
+                ..generation
+            }),
+            resume: log.resume,
+        };
+        summary.reasons.extend(log.reasons);
+        summary.sources.push(source.clone());
+        source
+    }
+
+    /// Writes the store to `staging` and commits it.
+    pub fn write_store(self, staging: StagedDirectory, key: &str) -> Result<StoreSummary> {
+        let mut writer = StoreWriter::new(staging);
+        let mut summary = writer.write_shards(|take_shard| self.for_each_shard(take_shard))?;
+        writer.commit(key, &mut summary)?;
+        Ok(summary)
+    }
+
+    /// The store in memory.
+    pub fn into_store(self) -> Result<EventStore> {
+        let mut shards = Vec::new();
+        let summary = self.for_each_shard(&mut |columns| {
+            shards.push(Shard::from_bytes(
+                &columns.layout()?.bytes(),
+                EVENTS_FORMAT,
+            )?);
+            columns.clear();
+            Ok(())
+        })?;
+        EventStore::in_memory(shards, summary)
+    }
+
+    /// Puts the rows together by job; `take_shard` gets columns whenever a shard is full, and at
+    /// the end.
+    fn for_each_shard(mut self, take_shard: &mut TakeShard<'_>) -> Result<StoreSummary> {
+        let gaps = find_gaps(&mut self.summary);
+        let sources = &self.summary.sources;
+        let begin_ms = sources.iter().filter_map(|source| source.begin_ms).min();
+        let end_ms = sources.iter().filter_map(|source| source.end_ms).max();
+        let mut summary = StoreSummary {
+            gaps,
+            begin_ms: begin_ms.unwrap_or(0),
+            end_ms: end_ms.unwrap_or(0),
+            ..self.summary
+        };
+
+        let mut columns = ShardColumns::with_capacity(self.rows.least_count());
+        self.rows.for_each_id(|same_id| {
+            summary.doubles += drop_doubles(&mut same_id.events);
+            for job in split_at_submissions(&same_id.events) {
+                summary.jobs += 1;
+                let submit_ms = submit_time_ms(job);
+                let ad = find_ad(&same_id.ads, submit_ms);
+                columns.push_job(job, submit_ms, ad);
+            }
+
+            if columns.is_full() {
+                take_shard(&mut columns)?;
+            }
+            Ok(())
+        })?;
+
+        take_shard(&mut columns)?;
+        Ok(summary)
+    }
+}
+
+/// Which of `ads`, of one id, is that of the job that was submitted at `submit_ms`. Ads without a
+/// time are of any of its jobs, if they agree on the owner.
+fn find_ad(ads: &[AdRow], submit_ms: i64) -> Option<&AdRow> {
+    let nearest = ads
+        .iter()
+        .min_by_key(|ad| (ad.submit_ms - submit_ms).abs())?;
+    let is_of_nearest = |ad: &AdRow| ad.owner == nearest.owner;
+    let is_sure = nearest.submit_ms != 0 || ads.iter().all(is_of_nearest);
+    is_sure.then_some(nearest)
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::super::store_summary::LogGap;
+    use super::*;
+    use htcondor_eventlog::{JobAd, ResourceRequest, SubmissionNames};
+
+    /// A store in memory of 60 jobs, 100 seconds apart, each held once and released. Two of three
+    /// then succeed; the others are held again. `start_s` is when a job starts, in seconds after its
+    /// submission.
+    pub(crate) fn store_of_held_jobs(start_s: impl Fn(i32) -> i64) -> EventStore {
+        let mut all = Vec::new();
+        for cluster in 1..=60 {
+            let last = if cluster % 3 == 0 { 12 } else { 5 };
+            let life = [
+                (0, 0),
+                (start_s(cluster), 1),
+                (20, 12),
+                (30, 13),
+                (40, last),
+            ];
+            for (s, number) in life {
+                all.push(JobEvent {
+                    cluster,
+                    time_ms: 1000 * (100 * i64::from(cluster) + s),
+                    number,
+                    normal: u8::from(number == 5),
+                    hold_code: if number == 12 { 13 } else { 0 },
+                    ..JobEvent::default()
+                });
+            }
+        }
+        store_of(&all)
+    }
+
+    /// A store in memory of `events`, all of one log; for tests of other modules, too.
+    pub(crate) fn store_of(events: &[JobEvent]) -> EventStore {
+        let mut builder = EventStoreBuilder::new("", "", None);
+        let mut in_time = events.to_vec();
+        in_time.sort_by_key(|event| event.time_ms);
+        builder
+            .add_batch(&EventBatch {
+                ap: "ap",
+                events: &in_time,
+                ads: &[],
+                hold_texts: &[],
+                stretch: 0,
+            })
+            .expect("added");
+        let times = || events.iter().map(|event| event.time_ms);
+        let log = LogSummary {
+            begin_ms: times().min(),
+            end_ms: times().max(),
+            ..LogSummary::default()
+        };
+        builder.end_log("log", log, None);
+        builder.into_store().expect("built")
+    }
+
+    fn store(events: &[(i32, i64, u16)]) -> EventStore {
+        let event = |&(cluster, time_ms, number): &(i32, i64, u16)| JobEvent {
+            cluster,
+            time_ms,
+            number,
+            ..JobEvent::default()
+        };
+        store_of(&events.iter().map(event).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn histories_are_in_time_order() {
+        let store = store(&[(2, 7, 0), (1, 10, 0), (-1, 5, 8), (1, 20, 1), (1, 30, 5)]);
+        assert_eq!(store.jobs().len(), 2);
+        let job = store.jobs().get(0);
+        assert_eq!(
+            (job.cluster, job.submit_ms, job.history.number),
+            (1, 10, &[0u16, 1, 5][..])
+        );
+    }
+
+    #[test]
+    fn a_number_used_again_is_another_job() {
+        let events = [
+            (1, 10, 0),
+            (1, 20, 5),
+            (1, 21, 12),
+            (1, 22, 13),
+            (1, 23, 5),
+            (1, 500, 0),
+            (1, 510, 12),
+        ];
+        let reused = store(&events);
+        assert_eq!(
+            reused.jobs().len(),
+            2,
+            "a hold after an end is the same job, a submission is another"
+        );
+        assert_eq!(
+            (
+                reused.jobs().get(1).submit_ms,
+                reused.jobs().get(1).history.number
+            ),
+            (500, &[0u16, 12][..])
+        );
+        assert_eq!(
+            store(&[(1, 10, 0), (1, 900, 0)]).jobs().len(),
+            1,
+            "one submission, told by two logs"
+        );
+        assert_eq!(
+            store(&[(1, 10, 0), (1, 90_000, 0)]).jobs().len(),
+            2,
+            "the end of the first was not seen"
+        );
+    }
+
+    #[test]
+    fn doubles_are_dropped_and_counted() {
+        let found = store(&[
+            (1, 10, 0),
+            (1, 20, 12),
+            (1, 20, 4),
+            (1, 20, 12),
+            (1, 3000, 12),
+        ]);
+        assert_eq!(found.jobs().get(0).history.number, [0u16, 12, 4, 12]);
+        assert_eq!(found.summary.doubles, 1);
+    }
+
+    /// Logs of one job, each of (time in ms, number): what is kept, and how many doubles were
+    /// dropped.
+    fn told(logs: &[&[(i64, u16)]]) -> (Vec<u16>, u64) {
+        let mut builder = EventStoreBuilder::new("", "", None);
+        for log in logs {
+            let event = |&(time_ms, number)| JobEvent {
+                cluster: 1,
+                time_ms,
+                number,
+                ..JobEvent::default()
+            };
+            let events: Vec<JobEvent> = log.iter().map(event).collect();
+            builder
+                .add_batch(&EventBatch {
+                    ap: "ap",
+                    events: &events,
+                    ads: &[],
+                    hold_texts: &[],
+                    stretch: 0,
+                })
+                .expect("added");
+            builder.end_log("log", LogSummary::default(), None);
+        }
+        let store = builder.into_store().expect("built");
+        (
+            store.jobs().get(0).history.number.to_vec(),
+            store.summary.doubles,
+        )
+    }
+
+    #[test]
+    fn held_released_and_held_in_one_second_are_two_holds() {
+        let burst = &[(5, 0), (20, 12), (20, 13), (20, 12)];
+        assert_eq!(told(&[burst]), (vec![0, 12, 13, 12], 0));
+        assert_eq!(
+            told(&[burst, burst]),
+            (vec![0, 12, 13, 12], 4),
+            "told by two logs"
+        );
+        assert_eq!(
+            told(&[burst, &[(20, 13), (20, 12)]]),
+            (vec![0, 12, 13, 12], 2),
+            "the end of it"
+        );
+        assert_eq!(
+            told(&[&[(20, 12), (20, 12), (20, 13), (20, 12), (20, 13), (20, 13)]]),
+            (vec![12, 13, 12, 13], 2)
+        );
+    }
+
+    #[test]
+    fn a_hold_told_twice_within_a_second_is_one() {
+        assert_eq!(
+            told(&[&[(5, 0), (20_123, 12), (20_124, 12), (30_000, 13)]]),
+            (vec![0, 12, 13], 1)
+        );
+        assert_eq!(
+            told(&[&[(20_123, 12), (20_124, 13), (20_125, 12)]]),
+            (vec![12, 13, 12], 0)
+        );
+        assert_eq!(
+            told(&[&[(20_123, 12), (21_123, 12)]]),
+            (vec![12, 12], 0),
+            "a second apart"
+        );
+        assert_eq!(
+            told(&[&[(20_123, 12)], &[(20_000, 12), (22_000, 13)]]),
+            (vec![12, 13], 1),
+            "stamps of two forms"
+        );
+    }
+
+    #[test]
+    fn ads_tell_the_owner_and_when_each_job_was_submitted() {
+        let mut builder = EventStoreBuilder::new("salt", "", None);
+        let event = |time_ms, number| JobEvent {
+            cluster: 1,
+            time_ms,
+            number,
+            ..JobEvent::default()
+        };
+        let request = |memory_mb| ResourceRequest {
+            memory_mb,
+            ..ResourceRequest::default()
+        };
+        let ad = |submit_s, owner: &str, memory_mb| JobAd {
+            cluster: 1,
+            proc: 0,
+            schedd: Some("s".into()),
+            submit_s,
+            owner: Some(owner.into()),
+            request: request(memory_mb),
+            names: SubmissionNames::default(),
+        };
+        let events = [event(10_000, 0), event(20_000, 5), event(500_000, 0)];
+        let ads = [ad(500, "eve", 7), ad(9, "ada", 100), ad(9, "ada", 200)];
+        builder
+            .add_batch(&EventBatch {
+                ap: "s",
+                events: &events,
+                ads: &ads,
+                hold_texts: &[],
+                stretch: 0,
+            })
+            .expect("added");
+        let store = builder.into_store().expect("built");
+        let known: Vec<_> = store
+            .jobs()
+            .iter()
+            .map(|job| (job.global_submit_s, job.owner, job.request))
+            .collect();
+        let first = "what it asked for first: later requests would tell what came after";
+        let expected = [
+            (9, SaltedNames::new("salt").owner_hash("ada"), request(100)),
+            (500, SaltedNames::new("salt").owner_hash("eve"), request(7)),
+        ];
+        assert_eq!(known, expected, "{first}");
+    }
+
+    #[test]
+    fn ads_without_a_time_count_where_they_agree() {
+        let id = JobId::default();
+        let ad = |submit_ms, owner| {
+            AdRow::new(
+                id,
+                submit_ms,
+                owner,
+                ResourceRequest::default(),
+                SubmissionNames::default(),
+            )
+        };
+        let owner = |ads: &[AdRow]| find_ad(ads, 9000).map(|ad| ad.owner);
+        assert_eq!(owner(&[ad(0, 7), ad(0, 7)]), Some(7));
+        assert_eq!(owner(&[ad(0, 7), ad(0, 8)]), None);
+        assert_eq!(owner(&[ad(0, 7), ad(9000, 8)]), Some(8));
+        assert_eq!(owner(&[]), None);
+    }
+
+    #[test]
+    fn a_missing_generation_is_a_gap_and_so_is_a_missing_end() {
+        let gaps = |generations: &[(u64, i64, i64, u64, u64)]| {
+            let mut builder = EventStoreBuilder::new("", "", None);
+            for &(sequence, created_ms, end_ms, offset, bytes) in generations {
+                let generation = Some(LogGeneration {
+                    ap: "ap".into(),
+                    sequence,
+                    created_ms,
+                    offset,
+                    bytes,
+                });
+                let log = LogSummary {
+                    generation,
+                    bytes,
+                    begin_ms: Some(created_ms),
+                    end_ms: Some(end_ms),
+                    ..LogSummary::default()
+                };
+                builder.end_log("log", log, None);
+            }
+            let store = builder.into_store().expect("built");
+            assert_eq!((store.summary.begin_ms, store.summary.end_ms), (100, 700));
+            store.summary.gaps
+        };
+        let gap = |from_ms, to_ms| LogGap {
+            ap: 0,
+            from_ms,
+            to_ms,
+        };
+        assert_eq!(
+            gaps(&[
+                (5, 600, 700, 0, 9),
+                (2, 100, 200, 0, 9),
+                (3, 201, 300, 0, 9)
+            ]),
+            [gap(300, 600)]
+        );
+        assert_eq!(
+            gaps(&[
+                (1, 100, 200, 0, 90),
+                (2, 201, 300, 90, 9),
+                (3, 301, 700, 99, 9)
+            ]),
+            []
+        );
+        assert_eq!(
+            gaps(&[
+                (1, 100, 200, 0, 80),
+                (2, 250, 300, 90, 9),
+                (3, 301, 700, 99, 9)
+            ]),
+            [gap(200, 250)]
+        );
+    }
+
+    #[test]
+    fn going_on_gives_what_one_reading_gives() {
+        let event = |cluster, time_ms, number, text_hash| JobEvent {
+            cluster,
+            time_ms,
+            number,
+            text_hash,
+            ..JobEvent::default()
+        };
+        let ad = JobAd {
+            cluster: 1,
+            proc: 0,
+            schedd: Some("s".into()),
+            submit_s: 0,
+            owner: Some("ada".into()),
+            request: ResourceRequest::default(),
+            names: SubmissionNames::default(),
+        };
+        let first = [
+            event(1, 10, 0, 1),
+            event(1, 20, 12, 2),
+            event(2, 5, 0, 3),
+            event(2, 5, 1, 3),
+        ];
+        // A double of what was there before, an event of the same time, and a new job before an old
+        // one.
+        let second = [
+            event(1, 20, 12, 2),
+            event(1, 20, 13, 4),
+            event(1, 30, 5, 5),
+            event(0, 9, 0, 6),
+        ];
+        let end = |builder: &mut EventStoreBuilder, begin_ms, end_ms| {
+            builder.end_log(
+                "log",
+                LogSummary {
+                    begin_ms: Some(begin_ms),
+                    end_ms: Some(end_ms),
+                    ..LogSummary::default()
+                },
+                None,
+            );
+        };
+        let mut whole = EventStoreBuilder::new("", "", None);
+        whole
+            .add_batch(&EventBatch {
+                ap: "s",
+                events: &first,
+                ads: std::slice::from_ref(&ad),
+                hold_texts: &[],
+                stretch: 0,
+            })
+            .expect("added");
+        end(&mut whole, 5, 20);
+        let mut builder = EventStoreBuilder::new("", "", None);
+        builder
+            .add_batch(&EventBatch {
+                ap: "s",
+                events: &first,
+                ads: &[ad],
+                hold_texts: &[],
+                stretch: 0,
+            })
+            .expect("added");
+        end(&mut builder, 5, 20);
+        let store = builder.into_store().expect("built");
+        let mut on = EventStoreBuilder::new("", "", None);
+        assert_eq!(on.continue_from(&store, false).expect("begun"), None);
+        for builder in [&mut whole, &mut on] {
+            builder
+                .add_batch(&EventBatch {
+                    ap: "s",
+                    events: &second,
+                    ads: &[],
+                    hold_texts: &[],
+                    stretch: 0,
+                })
+                .expect("added");
+            end(builder, 9, 30);
+        }
+        let (whole, on) = (
+            whole.into_store().expect("built"),
+            on.into_store().expect("built"),
+        );
+        assert_eq!(format!("{:?}", whole.summary), format!("{:?}", on.summary));
+        assert_eq!(
+            whole
+                .jobs()
+                .iter()
+                .map(|job| format!("{job:?}"))
+                .collect::<Vec<_>>(),
+            on.jobs()
+                .iter()
+                .map(|job| format!("{job:?}"))
+                .collect::<Vec<_>>()
+        );
+        assert_eq!(
+            (on.jobs().len(), on.summary.doubles, on.jobs().get(1).owner),
+            (3, 1, SaltedNames::new("").owner_hash("ada"))
+        );
+    }
+}

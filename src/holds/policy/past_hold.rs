@@ -1,0 +1,144 @@
+//! The histories of all jobs → each hold, and what its release came to.
+
+use rayon::prelude::*;
+
+use poolcast_config::LabelKind;
+use htcondor_eventlog::{ABORTED, EVICTED, EXECUTE, HELD, TERMINATED};
+use crate::events::{EventStore, JobHistory, StoredJob};
+use crate::tensors::{HoldCycle, HoldOutcome, hold_cycles};
+
+/// A hold of a job.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct PastHold {
+    /// `HoldReasonCode`.
+    pub code: i32,
+    /// `HoldReasonSubCode`.
+    pub subcode: i32,
+    /// How often the job had been held, this hold included: `NumHolds`.
+    pub hold_number: u32,
+    /// When it was held, epoch ms.
+    pub held_at_ms: i64,
+    /// The access point and the cluster of the job.
+    pub cluster: (u32, i32),
+    /// What its release came to; `None` where nobody released it, or the log does not tell.
+    pub outcome: Option<ReleaseOutcome>,
+}
+
+/// What the release of a hold came to.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct ReleaseOutcome {
+    /// Whether the job next ended by itself with exit code 0.
+    pub is_success: bool,
+    /// How long the job was held.
+    pub held_for_ms: i64,
+    /// When this was decided, epoch ms.
+    pub decided_ms: i64,
+    /// For how long the job ran from the release until then.
+    pub run_ms: i64,
+}
+
+/// The holds of all jobs, in the order of the store.
+pub fn past_holds(store: &EventStore) -> Vec<PastHold> {
+    let jobs = store.jobs();
+    (0..jobs.len())
+        .into_par_iter()
+        .flat_map_iter(|index| holds_of_job(store, &jobs.get(index)))
+        .collect()
+}
+
+fn holds_of_job(store: &EventStore, job: &StoredJob<'_>) -> Vec<PastHold> {
+    let history = job.history;
+    let mut holds = Vec::new();
+    for cycle in hold_cycles(history, LabelKind::Next, store.gaps(job.ap)) {
+        holds.push(PastHold {
+            code: history.hold_code[cycle.hold],
+            subcode: history.hold_subcode[cycle.hold],
+            hold_number: cycle.earlier_holds + 1,
+            held_at_ms: history.time_ms[cycle.hold],
+            cluster: (job.ap, job.cluster),
+            outcome: release_outcome(&history, &cycle),
+        });
+    }
+    holds
+}
+
+fn release_outcome(history: &JobHistory<'_>, cycle: &HoldCycle) -> Option<ReleaseOutcome> {
+    let HoldOutcome::Label(is_success) = cycle.outcome else {
+        return None;
+    };
+    let release = cycle.end?;
+    Some(ReleaseOutcome {
+        is_success,
+        held_for_ms: history.time_ms[release] - history.time_ms[cycle.hold],
+        decided_ms: history.time_ms[cycle.decided],
+        run_ms: run_time_ms(history, release, cycle.decided),
+    })
+}
+
+/// For how long the job ran from event `from` to event `to`.
+fn run_time_ms(history: &JobHistory<'_>, from: usize, to: usize) -> i64 {
+    let mut run_ms = 0;
+    let mut started_ms = None;
+    for at in from..=to {
+        match history.number[at] {
+            EXECUTE => started_ms = Some(history.time_ms[at]),
+            EVICTED | TERMINATED | ABORTED | HELD => {
+                if let Some(started_ms) = started_ms.take() {
+                    run_ms += history.time_ms[at] - started_ms;
+                }
+            }
+            _ => {}
+        }
+    }
+    run_ms
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+
+    /// A day.
+    pub(in crate::policy) const DAY_MS: i64 = 86_400_000;
+
+    /// The first hold of a job; `released` says after how many seconds it was released, and whether
+    /// the run after that, an hour, succeeded.
+    pub(in crate::policy) fn past_hold(
+        (code, subcode): (i32, i32),
+        cluster: i32,
+        held_at_ms: i64,
+        released: Option<(i64, bool)>,
+    ) -> PastHold {
+        let outcome = released.map(|(held_for_s, is_success)| ReleaseOutcome {
+            is_success,
+            held_for_ms: 1000 * held_for_s,
+            decided_ms: held_at_ms + 1000 * held_for_s + 3_600_000,
+            run_ms: 3_600_000,
+        });
+        PastHold {
+            code,
+            subcode,
+            hold_number: 1,
+            held_at_ms,
+            cluster: (0, cluster),
+            outcome,
+        }
+    }
+
+    #[test]
+    fn only_time_between_a_start_and_an_end_is_run_time() {
+        let number = [HELD, 13, EXECUTE, EVICTED, 6, EXECUTE, EXECUTE, HELD];
+        let time_ms = [0, 10, 100, 150, 200, 300, 320, 400];
+        let zeros = [0; 8];
+        let history = JobHistory {
+            time_ms: &time_ms,
+            number: &number,
+            hold_code: &zeros,
+            hold_subcode: &zeros,
+            value: &zeros,
+            normal: &[0; 8],
+            text_hash: &[0; 8],
+        };
+        assert_eq!(run_time_ms(&history, 1, 7), 50 + 80);
+        assert_eq!(run_time_ms(&history, 3, 4), 0);
+    }
+}

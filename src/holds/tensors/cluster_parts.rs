@@ -1,0 +1,50 @@
+//! The jobs of a store, divided so that those of a cluster stay together.
+
+use crate::events::StoredJobs;
+
+/// Where to cut the jobs, so that the parts have about `at_once` of them and clusters stay whole.
+/// Jobs are in order of access point and cluster, so those of a cluster follow each other.
+pub(super) fn cut_between_clusters(jobs: &StoredJobs<'_>, at_once: usize) -> Vec<usize> {
+    let begins_cluster =
+        |&index: &usize| index == 0 || jobs.cluster(index) != jobs.cluster(index - 1);
+
+    let mut cuts = Vec::new();
+    for from in (0..jobs.len()).step_by(at_once) {
+        let cut = (from..jobs.len()).find(begins_cluster);
+        cuts.push(cut.unwrap_or(jobs.len()));
+    }
+    cuts.push(jobs.len());
+    // A cluster with more jobs than a part has several cuts at its end.
+    cuts.dedup();
+    cuts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use htcondor_eventlog::JobEvent;
+    use crate::events::store_of;
+
+    #[test]
+    fn clusters_stay_whole() {
+        let event = |(cluster, proc)| JobEvent {
+            cluster,
+            proc,
+            ..JobEvent::default()
+        };
+        let ids = [
+            (1, 0),
+            (2, 0),
+            (2, 1),
+            (2, 2),
+            (2, 3),
+            (3, 0),
+            (4, 0),
+            (4, 1),
+        ];
+        let store = store_of(&ids.map(event));
+        assert_eq!(cut_between_clusters(&store.jobs(), 1), [0, 1, 5, 6, 8]);
+        assert_eq!(cut_between_clusters(&store.jobs(), 3), [0, 5, 6, 8]);
+        assert_eq!(cut_between_clusters(&store.jobs(), 100), [0, 8]);
+    }
+}

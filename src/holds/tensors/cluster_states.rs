@@ -1,0 +1,295 @@
+//! Histories of jobs → how many jobs of a cluster were in which state at a moment.
+
+use std::ops::Range;
+
+use rayon::prelude::*;
+
+use super::cluster_parts::cut_between_clusters;
+use htcondor_eventlog::{ABORTED, EXECUTE, HELD, RELEASED, SUBMIT, TERMINATED};
+use crate::events::{EventStore, JobHistory, StoredJob, StoredJobs};
+
+/// Events after which a job waits again: evicted, shadow exception, reconnect failed.
+const EVENTS_TO_IDLE: [u16; 5] = [SUBMIT, RELEASED, 4, 7, 24];
+
+/// So many jobs are looked at by one thread at a time.
+const AT_ONCE: usize = 4096;
+
+/// The states of a cluster are kept before every so many changes.
+const CHANGES_PER_STATE: usize = 32;
+
+/// How many jobs of a cluster are in each state; HTCondor's `JobStatus`, 1 to 5.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[expect(missing_docs, reason = "the words are HTCondor's")]
+pub struct ClusterState {
+    pub idle: u32,
+    pub running: u32,
+    pub held: u32,
+    /// Those that terminated.
+    pub done: u32,
+    pub removed: u32,
+}
+
+impl ClusterState {
+    /// How many jobs there are in any state.
+    pub fn jobs(self) -> u32 {
+        self.idle + self.running + self.held + self.done + self.removed
+    }
+
+    fn count_mut(&mut self, state: JobState) -> Option<&mut u32> {
+        match state {
+            JobState::Unknown => None,
+            JobState::Idle => Some(&mut self.idle),
+            JobState::Running => Some(&mut self.running),
+            JobState::Held => Some(&mut self.held),
+            JobState::Done => Some(&mut self.done),
+            JobState::Removed => Some(&mut self.removed),
+        }
+    }
+
+    /// Counts a change. Those of one moment may come in any order, so that a count can be below 0
+    /// in between.
+    fn change(&mut self, change: StateChange) {
+        if let Some(count) = self.count_mut(change.from()) {
+            *count = count.wrapping_sub(1);
+        }
+        if let Some(count) = self.count_mut(change.to()) {
+            *count = count.wrapping_add(1);
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum JobState {
+    /// Before its first event.
+    Unknown,
+    Idle,
+    Running,
+    Held,
+    Done,
+    Removed,
+}
+
+impl JobState {
+    /// The state after event `number`.
+    fn after(self, number: u16) -> JobState {
+        match number {
+            EXECUTE => JobState::Running,
+            HELD => JobState::Held,
+            TERMINATED => JobState::Done,
+            ABORTED => JobState::Removed,
+            _ if EVENTS_TO_IDLE.contains(&number) || self == JobState::Unknown => JobState::Idle,
+            _ => self,
+        }
+    }
+}
+
+impl JobState {
+    const ALL: [JobState; 6] = [
+        JobState::Unknown,
+        JobState::Idle,
+        JobState::Running,
+        JobState::Held,
+        JobState::Done,
+        JobState::Removed,
+    ];
+}
+
+/// When a job changed from one state to another, as a number in the order of time: there are
+/// millions of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct StateChange(i64);
+
+impl StateChange {
+    fn new(time_ms: i64, from: JobState, to: JobState) -> StateChange {
+        StateChange(time_ms << 6 | (from as i64) << 3 | to as i64)
+    }
+
+    fn time_ms(self) -> i64 {
+        self.0 >> 6
+    }
+
+    fn from(self) -> JobState {
+        JobState::ALL[(self.0 >> 3 & 7) as usize]
+    }
+
+    fn to(self) -> JobState {
+        JobState::ALL[(self.0 & 7) as usize]
+    }
+}
+
+/// The states of the jobs of all clusters that have a hold; nobody asks about the others, and they
+/// are many.
+#[derive(Debug)]
+pub(super) struct ClusterStates {
+    /// Those of neighbouring clusters each, in order of access point and number.
+    parts: Vec<ClusterPart>,
+}
+
+/// When jobs of some clusters changed their states: one cluster after another, each in order of
+/// time.
+#[derive(Debug, Default)]
+struct ClusterPart {
+    clusters: Vec<(u32, i32)>,
+    /// Where the changes of each cluster begin, and where those of the last one end.
+    bounds: Vec<usize>,
+    changes: Vec<StateChange>,
+    /// For every so many changes the states before it, of its cluster.
+    states: Vec<ClusterState>,
+}
+
+impl ClusterStates {
+    pub(super) fn new(store: &EventStore) -> ClusterStates {
+        let jobs = store.jobs();
+        let cuts = cut_between_clusters(&jobs, AT_ONCE);
+        let parts: Vec<ClusterPart> = cuts
+            .par_windows(2)
+            .map(|cut| ClusterPart::of_jobs(&jobs, cut[0]..cut[1]))
+            .collect();
+        ClusterStates {
+            parts: (parts.into_iter())
+                .filter(|part| !part.clusters.is_empty())
+                .collect(),
+        }
+    }
+
+    /// The states of the jobs of the cluster of `job` at `asked_ms`.
+    pub(super) fn when_asked(&self, job: &StoredJob<'_>, asked_ms: i64) -> ClusterState {
+        let cluster = (job.ap, job.cluster);
+        // The part of a cluster is the last one that does not begin after it.
+        let after = (self.parts).partition_point(|part| part.clusters[0] <= cluster);
+        let part = after.checked_sub(1).map(|at| &self.parts[at]);
+        part.map_or(ClusterState::default(), |part| {
+            part.when_asked(cluster, asked_ms)
+        })
+    }
+}
+
+impl ClusterPart {
+    fn of_jobs(jobs: &StoredJobs<'_>, range: Range<usize>) -> ClusterPart {
+        let mut part = ClusterPart {
+            bounds: vec![0],
+            ..ClusterPart::default()
+        };
+        let mut first = range.start;
+        while first < range.end {
+            let cluster = jobs.cluster(first);
+            let rest = first..range.end;
+            let end = (rest.clone().find(|&at| jobs.cluster(at) != cluster)).unwrap_or(rest.end);
+            if (first..end).any(|at| jobs.was_held(at)) {
+                part.add_cluster(cluster, jobs, first..end);
+            }
+            first = end;
+        }
+        part.changes.shrink_to_fit();
+        part
+    }
+
+    fn add_cluster(&mut self, cluster: (u32, i32), jobs: &StoredJobs<'_>, range: Range<usize>) {
+        let begin = self.changes.len();
+        for index in range {
+            self.add_job(jobs.history(index));
+        }
+
+        self.changes[begin..].sort_unstable();
+        let mut state = ClusterState::default();
+        for (at, change) in self.changes.iter().enumerate().skip(begin) {
+            if at % CHANGES_PER_STATE == 0 {
+                self.states.push(state);
+            }
+            state.change(*change);
+        }
+        self.clusters.push(cluster);
+        self.bounds.push(self.changes.len());
+    }
+
+    /// Adds the changes of a job.
+    fn add_job(&mut self, history: JobHistory<'_>) {
+        let mut from = JobState::Unknown;
+        for (&number, &time_ms) in history.number.iter().zip(history.time_ms) {
+            let to = from.after(number);
+            if to != from {
+                self.changes.push(StateChange::new(time_ms, from, to));
+            }
+            from = to;
+        }
+    }
+
+    fn when_asked(&self, cluster: (u32, i32), asked_ms: i64) -> ClusterState {
+        let Ok(at) = self.clusters.binary_search(&cluster) else {
+            return ClusterState::default();
+        };
+        let begin = self.bounds[at];
+        let changes = &self.changes[begin..self.bounds[at + 1]];
+        let known = begin + changes.partition_point(|change| change.time_ms() <= asked_ms);
+
+        // From the last kept states of this cluster on, if there are any.
+        let kept = known.saturating_sub(1) / CHANGES_PER_STATE;
+        let kept_at = kept * CHANGES_PER_STATE;
+        let (from, mut state) = if known > begin && kept_at >= begin {
+            (kept_at, self.states[kept])
+        } else {
+            (begin, ClusterState::default())
+        };
+        for change in &self.changes[from..known] {
+            state.change(*change);
+        }
+        state
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use htcondor_eventlog::JobEvent;
+    use crate::events::store_of;
+
+    /// Counted one by one, whatever the number of changes.
+    #[test]
+    fn states_are_those_of_all_changes_so_far() {
+        let event = |cluster, proc, s: i64, number| JobEvent {
+            cluster,
+            proc,
+            time_ms: s * 1000,
+            number,
+            ..JobEvent::default()
+        };
+        let mut events = Vec::new();
+        for cluster in 1..=4 {
+            for proc in 0..30 {
+                let s = i64::from(proc);
+                let life = [
+                    (s, SUBMIT),
+                    (s + 10, EXECUTE),
+                    (s + 20, HELD),
+                    (s + 30, ABORTED),
+                ];
+                // Cluster 2 has no hold.
+                let life = life
+                    .into_iter()
+                    .filter(|(_, number)| cluster != 2 || *number != HELD);
+                events.extend(life.map(|(s, number)| event(cluster, proc, s, number)));
+            }
+        }
+        let store = store_of(&events);
+        let (jobs, states) = (store.jobs(), ClusterStates::new(&store));
+        for job in jobs.iter() {
+            for s in -1..65 {
+                let found = states.when_asked(&job, s * 1000);
+                let between =
+                    |from: i64, to: i64| (0..30).filter(|at| from < *at && *at <= to).count();
+                let expected = ClusterState {
+                    idle: between(s - 10, s) as u32,
+                    running: between(s - 20, s - 10) as u32,
+                    held: between(s - 30, s - 20) as u32,
+                    done: 0,
+                    removed: between(-1, s - 30) as u32,
+                };
+                if job.cluster == 2 {
+                    assert_eq!(found, ClusterState::default());
+                } else {
+                    assert_eq!(found, expected, "cluster {}, second {s}", job.cluster);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,201 @@
+//! A directory of tensors, mapped to read.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use anyhow::{Context as _, Result, ensure};
+use rayon::prelude::*;
+
+use super::format::TENSORS_FORMAT;
+use super::sample_shard::{SampleCounts, SampleShape, check, codes_of_sample, statics_of_sample};
+use super::split_side::SplitSide;
+use super::tensor_summary::{ListedTensorShard, SideSummary, TensorSummary};
+use poolcast_base::error::hinted;
+use poolcast_base::manifest;
+use poolcast_base::shard::Shard;
+
+/// A directory of tensors, mapped.
+#[derive(Debug)]
+pub struct Dataset {
+    /// What the manifest says.
+    pub summary: TensorSummary,
+    /// The digest of what the tensors were made from.
+    pub key: String,
+    sides: BTreeMap<SplitSide, SideShards>,
+}
+
+/// The shards of one side.
+#[derive(Debug)]
+struct SideShards {
+    shards: Vec<Shard>,
+    /// The first sample of each, and the number of all.
+    first_samples: Vec<usize>,
+}
+
+impl SideShards {
+    /// Maps the shards of `side`, which are in `dir`, and checks that they are what `summary`
+    /// lists.
+    fn open(
+        dir: &Path,
+        side: SplitSide,
+        summary: &SideSummary,
+        shape: SampleShape,
+    ) -> Result<SideShards> {
+        let opened: Vec<(Shard, SampleCounts)> = summary
+            .shards
+            .par_iter()
+            .map(|listed| open_shard(dir, listed, shape))
+            .collect::<Result<_>>()?;
+
+        let mut shards = Vec::new();
+        let mut first_samples = vec![0];
+        let mut samples = 0;
+        let mut successes = 0;
+        for (shard, counts) in opened {
+            samples += counts.samples;
+            successes += counts.successes;
+            first_samples.push(samples);
+            shards.push(shard);
+        }
+
+        ensure!(
+            (samples, successes) == (summary.samples, summary.successes),
+            "`{}` lists {}, {} of them with label 1, and holds {samples}, {successes} of them with label 1",
+            dir.display(),
+            poolcast_base::output::counted(summary.samples, &format!("{} sample", side.name())),
+            summary.successes
+        );
+        Ok(SideShards {
+            shards,
+            first_samples,
+        })
+    }
+}
+
+/// Opens a shard, which is in `dir`, and counts its samples.
+fn open_shard(
+    dir: &Path,
+    listed: &ListedTensorShard,
+    shape: SampleShape,
+) -> Result<(Shard, SampleCounts)> {
+    let shard = manifest::open_shard(dir, &listed.file, &listed.xxh3, TENSORS_FORMAT)?;
+    let counts = check(&shard, shape).with_context(|| {
+        hinted(
+            format!("`{}` does not hold sound samples", shard.path().display()),
+            format!("make it anew with `{}`", TENSORS_FORMAT.rebuild),
+        )
+    })?;
+    Ok((shard, counts))
+}
+
+impl Dataset {
+    /// Maps the tensors in `dir` and checks that they are what the manifest lists, byte for byte.
+    pub fn open(dir: &Path) -> Result<Dataset> {
+        Dataset::open_sides(dir, &SplitSide::ALL)
+    }
+
+    /// The same of `side` alone: the shards of the others need not be there, and have no samples to
+    /// read.
+    pub fn open_side(dir: &Path, side: SplitSide) -> Result<Dataset> {
+        Dataset::open_sides(dir, &[side])
+    }
+
+    fn open_sides(dir: &Path, wanted: &[SplitSide]) -> Result<Dataset> {
+        let manifest = manifest::read::<TensorSummary>(dir, TENSORS_FORMAT)?;
+        let summary = manifest.body;
+        summary
+            .settings
+            .check()
+            .with_context(|| format!("`{}` has strange settings", dir.display()))?;
+        let shape = SampleShape {
+            e: summary.settings.e(),
+            m: summary.settings.m,
+            j: summary.settings.j,
+            s: summary.settings.s(),
+        };
+        ensure!(
+            summary.e == shape.e,
+            hinted(
+                format!(
+                    "`{}` has e = {}, and this program uses {}",
+                    dir.display(),
+                    summary.e,
+                    shape.e
+                ),
+                format!("make it anew with `{}`", TENSORS_FORMAT.rebuild)
+            )
+        );
+
+        let mut sides = BTreeMap::new();
+        for &side in wanted {
+            let listed = summary.splits.get(&side);
+            let listed = listed
+                .with_context(|| format!("`{}` has no {} side", dir.display(), side.name()))?;
+            sides.insert(side, SideShards::open(dir, side, listed, shape)?);
+        }
+        Ok(Dataset {
+            summary,
+            key: manifest.key,
+            sides,
+        })
+    }
+
+    /// How many samples `side` has.
+    pub fn len(&self, side: SplitSide) -> usize {
+        let listed = self.summary.splits.get(&side);
+        listed.map_or(0, |listed| listed.samples)
+    }
+
+    /// Whether `side` has no sample.
+    pub fn is_empty(&self, side: SplitSide) -> bool {
+        self.len(side) == 0
+    }
+
+    /// The codes `[m * j]` of sample `index` of `side`.
+    ///
+    /// # Panics
+    /// Panics when there is no such sample.
+    pub fn codes(&self, side: SplitSide, index: usize) -> &[u8] {
+        let cells = self.summary.settings.m * self.summary.settings.j;
+        let SideShards {
+            shards,
+            first_samples,
+        } = &self.sides[&side];
+        let at = first_samples.partition_point(|&first| first <= index) - 1;
+        codes_of_sample(&shards[at], index - first_samples[at], cells)
+    }
+
+    /// The static features `[s]` of sample `index` of `side`.
+    ///
+    /// # Panics
+    /// Panics when there is no such sample.
+    pub fn statics(&self, side: SplitSide, index: usize) -> &[f32] {
+        let SideShards {
+            shards,
+            first_samples,
+        } = &self.sides[&side];
+        let at = first_samples.partition_point(|&first| first <= index) - 1;
+        statics_of_sample(
+            &shards[at],
+            index - first_samples[at],
+            self.summary.settings.s(),
+        )
+    }
+
+    fn shards(&self, side: SplitSide) -> &[Shard] {
+        self.sides.get(&side).map_or(&[], |side| &side.shards)
+    }
+
+    /// A column of `side` over all its shards, `[n]`.
+    pub fn column<T: poolcast_base::shard::ShardElement>(
+        &self,
+        side: SplitSide,
+        name: &str,
+    ) -> Result<Vec<T>> {
+        let mut all = Vec::with_capacity(self.len(side));
+        for shard in self.shards(side) {
+            all.extend_from_slice(shard.column(name)?);
+        }
+        Ok(all)
+    }
+}

@@ -1,0 +1,124 @@
+//! How long jobs are held, and how long the log is → how long time frames are to be.
+
+use rayon::prelude::*;
+
+use poolcast_config::LabelKind;
+use crate::events::{EventStore, StoredJob};
+use poolcast_base::output;
+
+use super::hold_cycles::hold_cycles;
+
+/// The lengths to choose from, s.
+const LENGTHS_S: [u32; 17] = [
+    1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200, 14_400, 43_200, 86_400,
+];
+
+/// A hold of median length has so many frames.
+const FRAMES_OF_HOLD: i64 = 2;
+
+/// The log has so many frames at least, or there would be little to learn from.
+const FRAMES_OF_LOG: i64 = 100;
+
+/// The length of a time frame, and what it was chosen by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FrameChoice {
+    /// Seconds per time frame.
+    pub timeframe_len_s: u32,
+    /// Within this time half of the holds were released, ms; `None` if none was.
+    pub median_hold_ms: Option<i64>,
+    /// From the first event to the last, ms.
+    pub log_span_ms: i64,
+}
+
+impl FrameChoice {
+    /// Frames that show what the pool does while jobs are held: two of them in a hold of median
+    /// length, unless the log is too short for that.
+    pub fn by_log(store: &EventStore) -> FrameChoice {
+        let jobs = store.jobs();
+        let mut held_for_ms: Vec<i64> = (0..jobs.len())
+            .into_par_iter()
+            .flat_map_iter(|index| released_after_ms(store, &jobs.get(index)))
+            .collect();
+        held_for_ms.sort_unstable();
+        let median = held_for_ms.get(held_for_ms.len() / 2).copied();
+        FrameChoice::new(median, store.summary.end_ms - store.summary.begin_ms)
+    }
+
+    fn new(median_hold_ms: Option<i64>, log_span_ms: i64) -> FrameChoice {
+        let of_log_ms = log_span_ms / FRAMES_OF_LOG;
+        let most_ms = median_hold_ms.map_or(of_log_ms, |median_ms| {
+            of_log_ms.min(median_ms / FRAMES_OF_HOLD)
+        });
+        let fits = |length_s: &u32| i64::from(*length_s) * 1000 <= most_ms;
+        let longest = LENGTHS_S.into_iter().rev().find(fits);
+        FrameChoice {
+            timeframe_len_s: longest.unwrap_or(LENGTHS_S[0]),
+            median_hold_ms,
+            log_span_ms,
+        }
+    }
+
+    /// The choice in words.
+    pub fn describe(&self) -> String {
+        let holds = match self.median_hold_ms {
+            Some(median_ms) => format!(
+                "half of the holds were released within {}",
+                output::time_span(median_ms)
+            ),
+            None => "no hold was released".to_owned(),
+        };
+        format!(
+            "time frames of {}: {holds}, and the log spans {}",
+            output::time_span(i64::from(self.timeframe_len_s) * 1000),
+            output::time_span(self.log_span_ms)
+        )
+    }
+}
+
+/// How long each hold of the job lasted that a release ended, ms.
+fn released_after_ms(store: &EventStore, job: &StoredJob<'_>) -> Vec<i64> {
+    let history = job.history;
+    let mut lasted_ms = Vec::new();
+    for cycle in hold_cycles(history, LabelKind::Next, store.gaps(job.ap)) {
+        if let Some(end) = cycle.end
+            && cycle.is_released(&history)
+        {
+            lasted_ms.push(history.time_ms[end] - history.time_ms[cycle.hold]);
+        }
+    }
+    lasted_ms
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn two_frames_are_a_hold_and_a_hundred_fit_into_the_log() {
+        let length_s = |median_s: Option<i64>, span_s: i64| {
+            let median_ms = median_s.map(|median_s| 1000 * median_s);
+            FrameChoice::new(median_ms, 1000 * span_s).timeframe_len_s
+        };
+        const DAY_S: i64 = 86_400;
+        assert_eq!(length_s(Some(50), 2190), 20, "the bundled log");
+        assert_eq!(length_s(Some(1290), 14 * DAY_S), 600);
+        assert_eq!(length_s(Some(7 * DAY_S), 365 * DAY_S), 86_400);
+        assert_eq!(length_s(Some(7 * DAY_S), 30 * DAY_S), 14_400, "a short log");
+        assert_eq!(length_s(None, 2190), 20);
+        assert_eq!(length_s(Some(1), 2190), 1);
+        assert_eq!(length_s(Some(0), 0), 1);
+    }
+
+    #[test]
+    fn the_choice_is_said() {
+        let choice = FrameChoice::new(Some(1_290_000), 14 * 86_400_000);
+        assert_eq!(
+            choice.describe(),
+            "time frames of 10 min 0 s: half of the holds were released within 21 min 30 s, and the log spans 14 d 0 h"
+        );
+        assert_eq!(
+            FrameChoice::new(None, 60_000).describe(),
+            "time frames of 1 s: no hold was released, and the log spans 1 min 0 s"
+        );
+    }
+}

@@ -1,0 +1,158 @@
+//! The history of a whole store, from which what is known of a hold at its moment of asking is
+//! looked up.
+
+use super::asked_hold::AskedHold;
+use super::cluster_states::ClusterStates;
+use super::hold_records::{AskedRecords, RecordHistory};
+use super::known_facts::KnownFacts;
+use super::last_run::{LastRun, seconds_between};
+use super::recent_events::recent_moments;
+use htcondor_eventlog::SUBMIT;
+use crate::events::{EventStore, StoredJob};
+
+/// What had happened to the jobs of a store, for searches by moment. Its memory grows with the
+/// holds, the jobs, and the changes of state of clusters that have a hold.
+#[derive(Debug)]
+pub struct PoolHistory {
+    records: RecordHistory,
+    clusters: ClusterStates,
+    /// When each job was submitted, in order.
+    submit_ms: Vec<i64>,
+    frame_ms: i64,
+}
+
+impl PoolHistory {
+    /// The history of the jobs in `store`; what is recent is counted in frames of
+    /// `timeframe_len_s` seconds. Success is that of `label = next`: how a job ends in the end is
+    /// known too late.
+    pub fn new(store: &EventStore, timeframe_len_s: u32) -> PoolHistory {
+        let (records, (clusters, submit_ms)) = rayon::join(
+            || RecordHistory::new(store),
+            || rayon::join(|| ClusterStates::new(store), || submit_times(store)),
+        );
+        PoolHistory {
+            records,
+            clusters,
+            submit_ms,
+            frame_ms: i64::from(timeframe_len_s) * 1000,
+        }
+    }
+
+    /// What is known of one hold of `job` at its moment of asking.
+    pub fn facts(&self, job: &StoredJob<'_>, asked: &AskedHold) -> KnownFacts {
+        self.facts_after(job, asked, &mut None)
+    }
+
+    /// The same, after that of another hold, whose records are in `last`; it gets those of this one.
+    pub(super) fn facts_after(
+        &self,
+        job: &StoredJob<'_>,
+        asked: &AskedHold,
+        last: &mut Option<AskedRecords>,
+    ) -> KnownFacts {
+        let AskedHold {
+            cycle, asked_ms, ..
+        } = asked;
+        let frame_ms = self.frame_ms;
+        let known = (self.records).when_asked(job, asked, frame_ms, last.as_ref());
+        let submitted = (self.submit_ms).partition_point(|&submit_ms| submit_ms <= *asked_ms);
+        let facts = KnownFacts {
+            hold_code: job.history.hold_code[cycle.hold],
+            hold_subcode: job.history.hold_subcode[cycle.hold],
+            earlier_holds: cycle.earlier_holds,
+            since_submit_s: seconds_between(job.submit_ms, *asked_ms),
+            held_for_s: seconds_between(job.history.time_ms[cycle.hold], *asked_ms),
+            request: job.request,
+            last_run: LastRun::before(job, cycle.hold),
+            records: known.records,
+            cluster: self.clusters.when_asked(job, *asked_ms),
+            recent_in_pool: known.recent_in_pool,
+            recent_for_reason: known.recent_for_reason,
+            recent_submissions: recent_moments(&self.submit_ms[..submitted], *asked_ms, frame_ms),
+        };
+        *last = Some(known);
+        facts
+    }
+}
+
+/// When jobs were submitted whose submission is in the log.
+fn submit_times(store: &EventStore) -> Vec<i64> {
+    let jobs = store.jobs();
+    let mut times_ms = Vec::with_capacity(jobs.len());
+    for index in 0..jobs.len() {
+        if jobs.numbers(index).first() == Some(&SUBMIT) {
+            times_ms.push(jobs.history(index).time_ms[0]);
+        }
+    }
+    // Those of an access point are nearly in order, which this sort makes use of.
+    times_ms.sort();
+    times_ms
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::hold_cycles::hold_cycles;
+    use super::super::static_features::tests::facts_of;
+    use super::*;
+    use poolcast_config::{LabelKind, WindowPlace};
+    use htcondor_eventlog::{EXECUTE, HELD, JobEvent, RELEASED, TERMINATED};
+    use crate::events::store_of;
+
+    /// Jobs of two clusters, held for one of two reasons, some of them released in one second.
+    #[test]
+    fn what_the_last_hold_knew_is_used_only_where_it_is_the_same() {
+        let mut events = Vec::new();
+        for job in 0..24 {
+            let second = i64::from(job / 6);
+            let life = [
+                (0, SUBMIT),
+                (1 + i64::from(job), EXECUTE),
+                (40 + i64::from(job), HELD),
+                (70 + second, RELEASED),
+                (71 + second, if job % 5 == 0 { HELD } else { TERMINATED }),
+            ];
+            events.extend(life.map(|(s, number)| JobEvent {
+                cluster: 1 + job % 2,
+                proc: job,
+                time_ms: s * 1000,
+                number,
+                normal: u8::from(job % 3 > 0),
+                hold_code: i32::from(number == HELD) * 13,
+                facts: facts_of(number, 1 + job.cast_unsigned() % 4 / 2),
+                ..JobEvent::default()
+            }));
+        }
+        let store = store_of(&events);
+        let (jobs, history) = (store.jobs(), PoolHistory::new(&store, 10));
+
+        let mut asked = Vec::new();
+        for (index, job) in jobs.iter().enumerate() {
+            let cycle = hold_cycles(job.history, LabelKind::Next, &[])[0];
+            let release = WindowPlace::Release;
+            asked.push(AskedHold::new(
+                index as u32,
+                &job.history,
+                cycle,
+                release,
+                0,
+            ));
+        }
+        asked.sort_by_key(|asked| (asked.asked_ms, asked.job));
+
+        let mut last = None;
+        for asked in &asked {
+            let job = jobs.get(asked.job as usize);
+            let after_last = history.facts_after(&job, asked, &mut last);
+            assert_eq!(after_last, history.facts(&job, asked), "{}", job.id());
+        }
+        let decided = |at: usize| {
+            let facts = history.facts(&jobs.get(asked[at].job as usize), &asked[at]);
+            facts
+                .records
+                .holds(super::super::HoldRecordKind::Pool)
+                .outcomes
+                .decided()
+        };
+        assert_eq!((decided(0), decided(5), decided(23)), (0, 0, 12));
+    }
+}

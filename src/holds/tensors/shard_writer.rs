@@ -1,0 +1,178 @@
+//! Labelled holds → shards of samples, each written while the next is made.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use anyhow::Result;
+use rayon::prelude::*;
+
+use super::asked_hold::AskedHold;
+use super::build_progress::BuildProgress;
+use super::labelled_holds::LabelledHold;
+use super::last_run::seconds_between;
+use super::pool_history::PoolHistory;
+use super::recent_activity::RecentActivity;
+use super::sample_encoder::SampleEncoder;
+use super::sample_shard::{SampleRow, SampleShape, ShardSamples};
+use super::split_side::SplitSide;
+use super::state_codes::EMPTY_CELL;
+use super::tensor_summary::ListedTensorShard;
+use poolcast_config::FeatureGroup;
+use crate::events::StoredJobs;
+
+/// So many samples are made by one thread at a time.
+const AT_ONCE: usize = 1 << 8;
+
+/// What samples are made from.
+pub(super) struct SampleSources<'a> {
+    pub(super) jobs: StoredJobs<'a>,
+    pub(super) history: PoolHistory,
+    pub(super) features: Vec<FeatureGroup>,
+    pub(super) encoder: SampleEncoder<'a>,
+}
+
+impl SampleSources<'_> {
+    /// Makes the samples of `holds`, whose windows `activity` knows, in the memory of `made`.
+    pub(super) fn make_samples(
+        &self,
+        holds: &[LabelledHold],
+        activity: &RecentActivity,
+        shape: SampleShape,
+        made: &mut ShardSamples,
+        progress: &(impl Fn(BuildProgress) + Sync),
+    ) {
+        let cells = shape.m * shape.j;
+        made.codes.resize(holds.len() * cells, EMPTY_CELL);
+        made.statics.resize(holds.len() * shape.s, 0.0);
+        let at_once = holds
+            .len()
+            .div_ceil(rayon::current_num_threads())
+            .clamp(1, AT_ONCE);
+        let batches = made
+            .codes
+            .par_chunks_mut(at_once * cells)
+            .zip(made.statics.par_chunks_mut(at_once * shape.s))
+            .zip(holds.par_chunks(at_once));
+        batches.for_each(|((codes, statics), batch)| {
+            let asked: Vec<AskedHold> = batch.iter().map(|hold| hold.asked).collect();
+            self.encoder.encode_batch(&asked, activity, codes);
+            self.write_statics(&asked, statics);
+            progress(BuildProgress::Made {
+                samples: batch.len() as u64,
+            });
+        });
+
+        holds
+            .par_iter()
+            .map(|hold| self.row(hold))
+            .collect_into_vec(&mut made.rows);
+    }
+
+    /// Writes the static features of several holds, `[n, s]`.
+    fn write_statics(&self, holds: &[AskedHold], statics: &mut [f32]) {
+        let mut of_hold = Vec::with_capacity(statics.len() / holds.len().max(1));
+        let mut last = None;
+        for (asked, statics) in holds
+            .iter()
+            .zip(statics.chunks_exact_mut(of_hold.capacity()))
+        {
+            let job = self.jobs.get(asked.job as usize);
+            let facts = self.history.facts_after(&job, asked, &mut last);
+            of_hold.clear();
+            facts.add_static_features(&self.features, &mut of_hold);
+            statics.copy_from_slice(&of_hold);
+        }
+    }
+
+    fn row(&self, hold: &LabelledHold) -> SampleRow {
+        let job = self.jobs.get(hold.asked.job as usize);
+        SampleRow {
+            label: hold.is_success(),
+            hold_ms: hold.hold_ms,
+            asked_ms: hold.asked.asked_ms,
+            outcome_ms: hold.decided_ms,
+            cluster: job.cluster,
+            proc: job.proc,
+            group: hold.group,
+            hold_code: job.history.hold_code[hold.asked.cycle.hold],
+            hold_subcode: job.history.hold_subcode[hold.asked.cycle.hold],
+            earlier_holds: hold.asked.cycle.earlier_holds,
+            since_submit_s: seconds_between(job.submit_ms, hold.asked.asked_ms),
+        }
+    }
+}
+
+/// Where a shard goes.
+#[derive(Debug)]
+struct ShardPlace {
+    side: SplitSide,
+    file: String,
+}
+
+/// Writes one shard, which is mostly waiting for the disk, while the next is made.
+pub(super) struct ShardWriter {
+    shape: SampleShape,
+    dir: PathBuf,
+    /// What was written of each side.
+    written: BTreeMap<SplitSide, Vec<ListedTensorShard>>,
+    /// Where the samples in `made` are to be written, if there are any.
+    place: Option<ShardPlace>,
+    made: ShardSamples,
+    /// Memory for the next samples.
+    spare: ShardSamples,
+}
+
+impl ShardWriter {
+    pub(super) fn new(shape: SampleShape, dir: &Path) -> ShardWriter {
+        ShardWriter {
+            shape,
+            dir: dir.to_owned(),
+            written: BTreeMap::new(),
+            place: None,
+            made: ShardSamples::default(),
+            spare: ShardSamples::default(),
+        }
+    }
+
+    /// Makes the shard of `side` that has the number `index` there, while the one before it is
+    /// written.
+    pub(super) fn add_shard(
+        &mut self,
+        side: SplitSide,
+        index: usize,
+        make: impl FnOnce(&mut ShardSamples),
+    ) -> Result<()> {
+        let mut next = std::mem::take(&mut self.spare);
+        std::thread::scope(|scope| {
+            let written = scope.spawn(|| self.write_made());
+            make(&mut next);
+            written
+                .join()
+                .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        })?;
+
+        self.spare = std::mem::replace(&mut self.made, next);
+        self.place = Some(ShardPlace {
+            side,
+            file: format!("{}-{index:05}.safetensors", side.name()),
+        });
+        Ok(())
+    }
+
+    /// Writes what was made last.
+    fn write_made(&mut self) -> Result<()> {
+        let Some(ShardPlace { side, file }) = self.place.take() else {
+            return Ok(());
+        };
+        let xxh3 = self.made.write(&self.dir.join(&file), self.shape)?;
+        let listed = ListedTensorShard { file, xxh3 };
+        self.written.entry(side).or_default().push(listed);
+        Ok(())
+    }
+
+    /// Writes what is left; returns the shards of each side.
+    pub(super) fn finish(mut self) -> Result<BTreeMap<SplitSide, Vec<ListedTensorShard>>> {
+        self.write_made()?;
+        Ok(self.written)
+    }
+}

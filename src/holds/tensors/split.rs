@@ -1,0 +1,241 @@
+//! Samples → sides: train, validate, test, so that what is learned is tested on what came later or
+//! elsewhere.
+
+use std::collections::BTreeMap;
+
+use rand::seq::SliceRandom as _;
+
+use super::hold_cycles::LeftOutReason;
+use super::settings::TensorSettings;
+use super::split_side::SplitSide;
+use poolcast_config::{SplitClusters, SplitMethod};
+
+/// What a split looks at: when it is asked, when the outcome was decided, and which cluster the hold
+/// belongs to.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct SplitMember {
+    pub(super) asked_ms: i64,
+    pub(super) decided_ms: i64,
+    /// Counted from 0.
+    pub(super) group: u32,
+}
+
+/// The side of each member, or why a rule keeps it out of every side.
+///
+/// `time`: two moments divide what is asked by `fractions`; what is asked in one millisecond stays
+/// together. Whose outcome was decided when the next side had begun is left out: nobody could learn
+/// from it then. With `split_clusters = separate` a cluster belongs to the latest side on which it
+/// is asked about, and what it has on earlier sides is left out, too.
+pub(super) fn assign_sides(
+    members: &[SplitMember],
+    settings: &TensorSettings,
+) -> Vec<Result<SplitSide, LeftOutReason>> {
+    let sides = match settings.split {
+        SplitMethod::Time => return by_time(members, settings),
+        SplitMethod::Cluster => by_group(members, settings, |member, _| u64::from(member.group)),
+        SplitMethod::Random => by_group(members, settings, |_, index| index as u64),
+    };
+    sides.into_iter().map(Ok).collect()
+}
+
+/// The moments at which the sides of a split by time begin, epoch ms.
+struct TimeCuts {
+    validate_from_ms: i64,
+    test_from_ms: i64,
+}
+
+impl TimeCuts {
+    fn new(members: &[SplitMember], fractions: [f64; 3]) -> TimeCuts {
+        let mut times_ms: Vec<i64> = members.iter().map(|member| member.asked_ms).collect();
+        times_ms.sort_unstable();
+        TimeCuts {
+            validate_from_ms: quantile(&times_ms, fractions[0]),
+            test_from_ms: quantile(&times_ms, fractions[0] + fractions[1]),
+        }
+    }
+
+    fn side_at(&self, asked_ms: i64) -> SplitSide {
+        match asked_ms {
+            ms if ms >= self.test_from_ms => SplitSide::Test,
+            ms if ms >= self.validate_from_ms => SplitSide::Validate,
+            _ => SplitSide::Train,
+        }
+    }
+
+    /// When the side after `side` begins, if there is one.
+    fn end_ms(&self, side: SplitSide) -> Option<i64> {
+        match side {
+            SplitSide::Train => Some(self.validate_from_ms),
+            SplitSide::Validate => Some(self.test_from_ms),
+            SplitSide::Test => None,
+        }
+    }
+}
+
+fn by_time(
+    members: &[SplitMember],
+    settings: &TensorSettings,
+) -> Vec<Result<SplitSide, LeftOutReason>> {
+    let cuts = TimeCuts::new(members, settings.fractions);
+    let latest_sides = latest_sides(members, &cuts);
+
+    let mut sides = Vec::with_capacity(members.len());
+    for member in members {
+        let side = cuts.side_at(member.asked_ms);
+        let end_ms = cuts.end_ms(side);
+        let is_of_two_sides = latest_sides[member.group as usize] != side;
+        sides.push(
+            if end_ms.is_some_and(|end_ms| member.decided_ms >= end_ms) {
+                Err(LeftOutReason::DecidedTooLate)
+            } else if settings.split_clusters == SplitClusters::Separate && is_of_two_sides {
+                Err(LeftOutReason::ClusterOnTwoSides)
+            } else {
+                Ok(side)
+            },
+        );
+    }
+    sides
+}
+
+/// The latest side on which each cluster is asked about.
+fn latest_sides(members: &[SplitMember], cuts: &TimeCuts) -> Vec<SplitSide> {
+    let groups = members.iter().map(|member| member.group as usize + 1).max();
+    let mut latest_sides = vec![SplitSide::Train; groups.unwrap_or(0)];
+    for member in members {
+        let latest = &mut latest_sides[member.group as usize];
+        *latest = cuts.side_at(member.asked_ms).max(*latest);
+    }
+    latest_sides
+}
+
+/// The first of `times_ms`, which are in order, that has `share` of them before it; the end of time
+/// if none has.
+fn quantile(times_ms: &[i64], share: f64) -> i64 {
+    let at = (share * times_ms.len() as f64).round() as usize;
+    times_ms.get(at).copied().unwrap_or(i64::MAX)
+}
+
+/// Shuffles whole groups and deals them out until each side has its share.
+fn by_group(
+    members: &[SplitMember],
+    settings: &TensorSettings,
+    group: impl Fn(&SplitMember, usize) -> u64,
+) -> Vec<SplitSide> {
+    let fractions = settings.fractions;
+    let mut sizes: BTreeMap<u64, usize> = BTreeMap::new();
+    for (index, member) in members.iter().enumerate() {
+        *sizes.entry(group(member, index)).or_default() += 1;
+    }
+    let mut order: Vec<(u64, usize)> = sizes.into_iter().collect();
+    order.shuffle(&mut poolcast_base::seed::generator(settings.seed, "split", &[]));
+
+    let total = members.len() as f64;
+    let mut dealt = 0;
+    let mut side_of_group = BTreeMap::new();
+    for (id, size) in order {
+        let side = match dealt as f64 / total {
+            share if share < fractions[0] => SplitSide::Train,
+            share if share < fractions[0] + fractions[1] => SplitSide::Validate,
+            _ => SplitSide::Test,
+        };
+        side_of_group.insert(id, side);
+        dealt += size;
+    }
+
+    members
+        .iter()
+        .enumerate()
+        .map(|(index, member)| side_of_group[&group(member, index)])
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use poolcast_config::Config;
+    use proptest::prelude::*;
+
+    fn settings(split: SplitMethod, split_clusters: SplitClusters, seed: u64) -> TensorSettings {
+        let config = Config::load(None, &BTreeMap::new()).expect("defaults");
+        let settings = TensorSettings::from_config(&config).expect("settings");
+        TensorSettings {
+            split,
+            split_clusters,
+            fractions: [0.6, 0.2, 0.2],
+            seed,
+            ..settings
+        }
+    }
+
+    fn member(asked_ms: i64, decided_ms: i64, group: u32) -> SplitMember {
+        SplitMember {
+            asked_ms,
+            decided_ms,
+            group,
+        }
+    }
+
+    #[test]
+    fn earlier_holds_of_a_later_cluster_can_be_left_out() {
+        let members: Vec<SplitMember> = (0..10)
+            .map(|i| member(i, i, if i == 9 { 0 } else { i as u32 }))
+            .collect();
+        let separate = settings(SplitMethod::Time, SplitClusters::Separate, 1);
+        let found = assign_sides(&members, &separate);
+        assert_eq!(found[0], Err(LeftOutReason::ClusterOnTwoSides));
+        assert_eq!(found[1..6], [Ok(SplitSide::Train); 5]);
+        assert_eq!(found[6..8], [Ok(SplitSide::Validate); 2]);
+        assert_eq!(found[8..], [Ok(SplitSide::Test); 2]);
+
+        let keep = settings(SplitMethod::Time, SplitClusters::Keep, 1);
+        assert_eq!(assign_sides(&members, &keep)[0], Ok(SplitSide::Train));
+    }
+
+    #[test]
+    fn what_was_decided_too_late_teaches_nobody() {
+        // Sides begin at 6 and at 8.
+        let decided_ms = [0, 5, 6, 99, 4, 5, 7, 8, 99, 99];
+        let members: Vec<SplitMember> = (0..)
+            .zip(decided_ms)
+            .map(|(asked_ms, decided_ms)| member(asked_ms, decided_ms, 0))
+            .collect();
+        let found = assign_sides(
+            &members,
+            &settings(SplitMethod::Time, SplitClusters::Keep, 1),
+        );
+        let too_late = Err(LeftOutReason::DecidedTooLate);
+        let train = Ok(SplitSide::Train);
+        assert_eq!(found[..6], [train, train, too_late, too_late, train, train]);
+        assert_eq!(found[6..8], [Ok(SplitSide::Validate), too_late]);
+        assert_eq!(found[8..], [Ok(SplitSide::Test); 2]);
+    }
+
+    proptest! {
+        #[test]
+        fn sides_follow_each_other_and_know_nothing_of_later_ones(
+            raw in proptest::collection::vec((0..1000i64, 0..400i64, 0..30u32), 0..200),
+            seed in 0..9u64,
+        ) {
+            let members: Vec<SplitMember> = raw.iter().map(|&(asked_ms, later_ms, group)| member(asked_ms, asked_ms + later_ms, group)).collect();
+            for (split, clusters) in [(SplitMethod::Time, SplitClusters::Separate), (SplitMethod::Cluster, SplitClusters::Keep)] {
+                let found = assign_sides(&members, &settings(split, clusters, seed));
+                let mut side_of = BTreeMap::new();
+                for (member, side) in members.iter().zip(&found) {
+                    if let Ok(side) = side {
+                        prop_assert_eq!(*side_of.entry(member.group).or_insert(*side), *side, "no cluster on two sides");
+                    }
+                }
+            }
+            for clusters in [SplitClusters::Keep, SplitClusters::Separate] {
+                let found = assign_sides(&members, &settings(SplitMethod::Time, clusters, seed));
+                let placed: Vec<(SplitSide, SplitMember)> = found.into_iter().zip(&members)
+                    .filter_map(|(side, member)| Some((side.ok()?, *member))).collect();
+                for (a, b) in placed.iter().flat_map(|a| placed.iter().map(move |b| (a, b))) {
+                    prop_assert!(a.0 >= b.0 || a.1.decided_ms < b.1.asked_ms, "an earlier side was decided before a later one is asked");
+                }
+            }
+            let random = assign_sides(&members, &settings(SplitMethod::Random, SplitClusters::Keep, seed));
+            prop_assert!(random.iter().all(Result::is_ok));
+        }
+    }
+}

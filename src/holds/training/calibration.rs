@@ -1,0 +1,366 @@
+//! Logits and labels of the validation samples → the temperature that turns logits into
+//! probabilities (Guo et al. 2017), and the probability from which on success is predicted.
+
+use serde::{Deserialize, Serialize};
+
+use super::rolling_predictions::RollingPredictions;
+use super::scores::{Scores, f_measure, mean_cross_entropy, sigmoid};
+use poolcast_config::Threshold;
+
+/// The least inverse temperature. Where all samples are on their wrong side, the likelihood alone
+/// would go on to 0.
+const LEAST_INVERSE: f64 = 1.0 / 64.0;
+
+/// The largest inverse temperature. Where all samples are on their right side, the likelihood alone
+/// would go on for ever.
+const LARGEST_INVERSE: f64 = 64.0;
+
+/// How a model's logits are read.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Calibration {
+    /// What every logit is divided by.
+    pub temperature: f64,
+    /// Success is predicted from this probability on.
+    pub threshold: f64,
+    /// The scores on the validation samples, so read. Those of the best epoch are with temperature
+    /// 1 and threshold 0.5.
+    pub validation: Scores,
+}
+
+impl Calibration {
+    /// Fits the temperature to what was predicted, then chooses the threshold. A temperature that
+    /// would not have helped on the latest cut is not kept.
+    pub fn fit(predictions: &RollingPredictions, threshold: Threshold) -> Calibration {
+        let RollingPredictions { logits, labels, .. } = predictions;
+        let temperature = if helps_on_latest_cut(predictions) {
+            fit_temperature(logits, labels)
+        } else {
+            1.0
+        };
+        let probabilities: Vec<f64> = logits
+            .iter()
+            .map(|&x| sigmoid(f64::from(x) / temperature))
+            .collect();
+        let threshold = choose_threshold(&probabilities, labels, threshold);
+        Calibration {
+            temperature,
+            threshold,
+            validation: Scores::compute(&probabilities, labels, threshold),
+        }
+    }
+
+    /// The probability that a logit stands for.
+    pub fn probability(&self, logit: f32) -> f64 {
+        sigmoid(f64::from(logit) / self.temperature)
+    }
+}
+
+/// Whether the temperature that earlier cuts call for lowers the loss on the latest one. With one
+/// cut alone there is nothing to ask.
+fn helps_on_latest_cut(predictions: &RollingPredictions) -> bool {
+    let Some(latest) = predictions.cuts.iter().max() else {
+        return true;
+    };
+    let mut earlier = LabelledLogits::default();
+    let mut last = LabelledLogits::default();
+    for (at, cut) in predictions.cuts.iter().enumerate() {
+        let of_cut = if cut == latest {
+            &mut last
+        } else {
+            &mut earlier
+        };
+        of_cut.logits.push(predictions.logits[at]);
+        of_cut.labels.push(predictions.labels[at]);
+    }
+    if earlier.logits.is_empty() {
+        return true;
+    }
+
+    let temperature = fit_temperature(&earlier.logits, &earlier.labels) as f32;
+    let cooled: Vec<f32> = last.logits.iter().map(|x| x / temperature).collect();
+    mean_cross_entropy(&cooled, &last.labels) < mean_cross_entropy(&last.logits, &last.labels)
+}
+
+#[derive(Default)]
+struct LabelledLogits {
+    logits: Vec<f32>,
+    labels: Vec<bool>,
+}
+
+/// The temperature under which `labels` are most likely; 1 where there is only one kind of label,
+/// which would tell nothing.
+fn fit_temperature(logits: &[f32], labels: &[bool]) -> f64 {
+    if labels.iter().all(|label| *label) || !labels.contains(&true) {
+        return 1.0;
+    }
+
+    // The loss is convex in the inverse temperature, so its slope changes its sign once. Bisection
+    // finds where.
+    let mut low = LEAST_INVERSE;
+    let mut high = LARGEST_INVERSE;
+    for _ in 0..100 {
+        let middle = (low + high) / 2.0;
+        if loss_slope(logits, labels, middle) < 0.0 {
+            low = middle;
+        } else {
+            high = middle;
+        }
+    }
+    2.0 / (low + high)
+}
+
+/// The derivative of the cross-entropy by the inverse temperature.
+fn loss_slope(logits: &[f32], labels: &[bool], inverse: f64) -> f64 {
+    let terms = logits.iter().zip(labels).map(|(&logit, &label)| {
+        let x = f64::from(logit);
+        (sigmoid(inverse * x) - f64::from(u8::from(label))) * x
+    });
+    terms.sum()
+}
+
+/// How many predictions are right and wrong.
+#[derive(Debug, Clone, Copy, Default)]
+struct ConfusionCounts {
+    right_success: f64,
+    wrong_success: f64,
+    right_failure: f64,
+    wrong_failure: f64,
+}
+
+impl ConfusionCounts {
+    /// The value that the choice of a threshold maximises.
+    fn objective(&self, threshold: Threshold) -> f64 {
+        let wrong = self.wrong_success + self.wrong_failure;
+        match threshold {
+            Threshold::At(_) => 0.0,
+            Threshold::Accuracy => self.right_success + self.right_failure,
+            Threshold::FMeasure => {
+                2.0 * self.right_success / (2.0 * self.right_success + wrong).max(1.0)
+            }
+            Threshold::Cost {
+                wrong_release,
+                wrong_removal,
+            } => -(wrong_release * self.wrong_success + wrong_removal * self.wrong_failure),
+        }
+    }
+
+    /// A sample with this label falls below the threshold: success is no longer predicted.
+    fn predict_failure(&mut self, label: bool) {
+        if label {
+            self.right_success -= 1.0;
+            self.wrong_failure += 1.0;
+        } else {
+            self.wrong_success -= 1.0;
+            self.right_failure += 1.0;
+        }
+    }
+}
+
+/// The threshold that is best on these samples by `threshold`; of those that are equally good the one nearest to
+/// 0.5, then the lowest.
+pub fn choose_threshold(probabilities: &[f64], labels: &[bool], threshold: Threshold) -> f64 {
+    if let Threshold::At(threshold) = threshold {
+        return threshold;
+    }
+    let mut order: Vec<(f64, bool)> = probabilities
+        .iter()
+        .copied()
+        .zip(labels.iter().copied())
+        .collect();
+    order.sort_by(|a, b| a.0.total_cmp(&b.0));
+
+    // Below the lowest probability, success is predicted of all.
+    let positives = labels.iter().filter(|label| **label).count();
+    let mut counts = ConfusionCounts {
+        right_success: positives as f64,
+        wrong_success: (labels.len() - positives) as f64,
+        ..ConfusionCounts::default()
+    };
+    let first = order.first().map_or(1.0, |(probability, _)| *probability);
+    let mut best = threshold_between(0.0, first);
+    let mut best_objective = counts.objective(threshold);
+
+    // One distinct probability after the other falls below the threshold.
+    let mut groups = order.chunk_by(|a, b| a.0 == b.0).peekable();
+    while let Some(group) = groups.next() {
+        for &(_, label) in group {
+            counts.predict_failure(label);
+        }
+
+        let below = group[0].0;
+        let above = groups.peek().map_or(1.0, |next| next[0].0);
+        let candidate = threshold_between(below, above);
+        let objective = counts.objective(threshold);
+        let is_nearer = (candidate - 0.5).abs() < (best - 0.5).abs();
+        let is_better = objective > best_objective || objective == best_objective && is_nearer;
+        if below < above && is_better {
+            best = candidate;
+            best_objective = objective;
+        }
+    }
+    best
+}
+
+/// The largest F-measure that a threshold gives on these samples.
+pub fn best_f_measure(probabilities: &[f64], labels: &[bool]) -> Option<f64> {
+    let threshold = choose_threshold(probabilities, labels, Threshold::FMeasure);
+    f_measure(probabilities, labels, threshold)
+}
+
+/// A threshold above `below` and up to `above`: 0.5 if it is there, else in the middle.
+fn threshold_between(below: f64, above: f64) -> f64 {
+    if below < 0.5 && 0.5 <= above {
+        return 0.5;
+    }
+    let middle = (below + above) / 2.0;
+    if middle > below { middle } else { above }
+}
+
+#[cfg(test)]
+mod tests {
+    use rand::Rng as _;
+
+    use super::super::rolling_predictions::RollingPrediction;
+    use super::*;
+
+    /// Logits whose probabilities are right, and labels drawn from them.
+    fn drawn(n: usize) -> (Vec<f32>, Vec<bool>) {
+        let mut generator = poolcast_base::seed::generator(1, "calibration", &[]);
+        let logits: Vec<f32> = (0..n).map(|_| generator.random_range(-3.0..3.0)).collect();
+        let labels = logits
+            .iter()
+            .map(|&x| generator.random_bool(sigmoid(f64::from(x))))
+            .collect();
+        (logits, labels)
+    }
+
+    fn prediction(sample: usize, cut: usize, logit: f32, label: bool) -> RollingPrediction {
+        RollingPrediction {
+            sample,
+            cluster: sample as u32,
+            cut,
+            logit,
+            label,
+        }
+    }
+
+    fn of_one_cut(logits: &[f32], labels: &[bool]) -> RollingPredictions {
+        let mut predictions = RollingPredictions::default();
+        for (sample, (&logit, &label)) in logits.iter().zip(labels).enumerate() {
+            predictions.push(prediction(sample, 0, logit, label));
+        }
+        predictions
+    }
+
+    #[test]
+    fn a_temperature_that_does_not_help_later_is_not_kept() {
+        let (logits, labels) = drawn(4000);
+        let with_latest = |factor: f32| {
+            let mut predictions = RollingPredictions::default();
+            for (sample, (&logit, &label)) in logits.iter().zip(&labels).enumerate() {
+                let is_latest = sample >= 2000;
+                let logit = if is_latest { logit } else { factor * logit };
+                predictions.push(prediction(sample, usize::from(is_latest), logit, label));
+            }
+            Calibration::fit(&predictions, Threshold::At(0.5)).temperature
+        };
+        assert_eq!(with_latest(4.0), 1.0, "only the earlier logits boast");
+        let (logits, labels) = drawn(4000);
+        let mut boasting = RollingPredictions::default();
+        for (sample, (&logit, &label)) in logits.iter().zip(&labels).enumerate() {
+            boasting.push(prediction(sample, sample / 1000, 4.0 * logit, label));
+        }
+        let found = Calibration::fit(&boasting, Threshold::At(0.5)).temperature;
+        assert!((found - 4.0).abs() < 0.3, "{found}");
+    }
+
+    #[test]
+    fn the_temperature_of_logits_that_boast_is_found() {
+        let (logits, labels) = drawn(20_000);
+        for factor in [0.5, 1.0, 4.0] {
+            let boasting: Vec<f32> = logits.iter().map(|x| factor * x).collect();
+            let found = fit_temperature(&boasting, &labels) / f64::from(factor);
+            assert!((found - 1.0).abs() < 0.05, "{found}");
+            let fitted = Calibration::fit(&of_one_cut(&boasting, &labels), Threshold::At(0.5));
+            let raw: Vec<f64> = boasting.iter().map(|&x| sigmoid(f64::from(x))).collect();
+            let (before, after) = (Scores::compute(&raw, &labels, 0.5), fitted.validation);
+            assert!(after.ece.expect("defined") < 0.02, "{after:?}");
+            assert!(
+                factor == 1.0 || after.brier < before.brier && after.ece < before.ece,
+                "{before:?} {after:?}"
+            );
+            assert_eq!(
+                (after.roc_auc, after.accuracy),
+                (before.roc_auc, before.accuracy),
+                "the order is the same"
+            );
+        }
+    }
+
+    /// Three of four samples at a distance of 2 lie on the side of their label: likeliest is a
+    /// probability of 3/4 to be right, which is a logit of ln 3.
+    #[test]
+    fn a_temperature_by_hand() {
+        let found = fit_temperature(&[2.0, 2.0, 2.0, -2.0], &[true, true, false, false]);
+        assert!((found - 2.0 / 3f64.ln()).abs() < 1e-12, "{found}");
+    }
+
+    #[test]
+    fn what_tells_nothing_fits_nothing_and_extremes_stay_finite() {
+        for label in [true, false] {
+            let predicted = of_one_cut(&[3.0, -1.0, 0.0], &[label; 3]);
+            let fitted = Calibration::fit(&predicted, Threshold::FMeasure);
+            assert_eq!(fitted.temperature, 1.0);
+            assert!(fitted.threshold.is_finite());
+        }
+        assert_eq!(fit_temperature(&[], &[]), 1.0);
+        assert!(
+            (fit_temperature(&[1.0, -1.0], &[true, false]) * LARGEST_INVERSE - 1.0).abs() < 1e-9,
+            "all right"
+        );
+        assert!(
+            (fit_temperature(&[1.0, -1.0], &[false, true]) * LEAST_INVERSE - 1.0).abs() < 1e-9,
+            "all wrong"
+        );
+        assert!(fit_temperature(&[f32::MAX, f32::MIN, 0.0], &[true, true, false]).is_finite());
+    }
+
+    #[test]
+    fn thresholds_by_hand() {
+        let (probabilities, labels) = ([0.1, 0.2, 0.3, 0.4, 0.9], [false, true, false, true, true]);
+        let chosen = |threshold| choose_threshold(&probabilities, &labels, threshold);
+        let cost = |wrong_release, wrong_removal| {
+            chosen(Threshold::Cost {
+                wrong_release,
+                wrong_removal,
+            })
+        };
+        assert_eq!(chosen(Threshold::At(0.7)), 0.7);
+        // From 0.2 on and from 0.4 on four of five are right; the latter is nearer to 0.5.
+        assert!((chosen(Threshold::Accuracy) - 0.35).abs() < 1e-12);
+        // 2 * 3 / (2 * 3 + 1) from 0.2 on, 2 * 2 / (2 * 2 + 1) from 0.4 on.
+        assert!((chosen(Threshold::FMeasure) - 0.15).abs() < 1e-12);
+        assert!((cost(1.0, 10.0) - 0.15).abs() < 1e-12);
+        assert!((cost(10.0, 1.0) - 0.35).abs() < 1e-12);
+        assert!(
+            (cost(0.0, 1.0) - 0.15).abs() < 1e-12,
+            "of those that miss no success the nearest to 0.5"
+        );
+        assert_eq!(
+            choose_threshold(&[0.2, 0.9], &[false, true], Threshold::Accuracy),
+            0.5,
+            "0.5 where it is as good"
+        );
+        assert_eq!(
+            choose_threshold(&[0.4, 0.6], &[true, false], Threshold::Accuracy),
+            0.2,
+            "the lower of two as near"
+        );
+        assert_eq!(
+            choose_threshold(&[0.0, 1.0], &[true, true], Threshold::Accuracy),
+            0.0
+        );
+        assert!(choose_threshold(&[1.0], &[false], Threshold::Accuracy) <= 1.0);
+        assert_eq!(choose_threshold(&[], &[], Threshold::FMeasure), 0.5);
+    }
+}

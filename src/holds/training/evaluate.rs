@@ -1,0 +1,312 @@
+//! A model and a side of the split → its scores with intervals, beside baselines on the same
+//! samples.
+
+use std::collections::BTreeMap;
+
+use anyhow::{Result, ensure};
+use serde::{Deserialize, Serialize};
+
+use super::baselines::SuccessRates;
+use super::bootstrap::{LabelledPredictions, Resampling, SampleGroups, score_intervals};
+use super::scores::{Scores, sigmoid};
+use super::trained_model::TrainedModel;
+use poolcast_config::SplitMethod;
+use poolcast_base::error::hinted;
+use crate::tensors::{Dataset, LeftOutCycles, LeftOutReason, SplitSide, TensorSettings};
+
+/// A score and its 95 % interval.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct ScoreInterval {
+    /// The score's name, as in [`Scores::NAMES`].
+    pub name: String,
+    /// Absent if it is not defined.
+    pub value: Option<f64>,
+    /// The ends of the interval.
+    pub interval: Option<(f64, f64)>,
+}
+
+/// One way to predict, scored.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct MethodScores {
+    /// What it is.
+    pub name: String,
+    /// In the order of [`Scores::NAMES`].
+    pub scores: Vec<ScoreInterval>,
+}
+
+/// The scores of a model and its baselines on one side.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct ModelEvaluation {
+    /// The side scored.
+    pub side: SplitSide,
+    /// How the samples were divided.
+    pub split: SplitMethod,
+    /// Samples scored.
+    pub samples: usize,
+    /// Those with label 1.
+    pub successes: usize,
+    /// Clusters they come from: what the bootstrap draws.
+    pub clusters: usize,
+    /// Bootstrap resamples.
+    pub resamples: usize,
+    /// Training samples.
+    pub train_samples: usize,
+    /// Those with label 1.
+    pub train_successes: usize,
+    /// Hold cycles in the log.
+    pub cycles_total: usize,
+    /// Cycles that are no sample, by reason.
+    pub left_out: BTreeMap<LeftOutReason, LeftOutCycles>,
+    /// What the model's logits were divided by.
+    pub temperature: f64,
+    /// The model predicts success from this probability on, the baselines from 0.5 on.
+    pub threshold: f64,
+    /// The model's scores without both: temperature 1, threshold 0.5.
+    pub uncalibrated: Scores,
+    /// The model first, then the baselines.
+    pub methods: Vec<MethodScores>,
+}
+
+/// Scores `model` on `side` of `dataset` over all its samples at once. `best` are the probabilities
+/// that the best possible predictor gives these samples, where somebody knows them.
+///
+/// # Errors
+/// Fails when the tensors are not those the model was made for, or the side has no samples.
+pub fn evaluate_run(
+    model: &TrainedModel,
+    dataset: &Dataset,
+    side: SplitSide,
+    resamples: usize,
+    best: Option<Vec<f64>>,
+) -> Result<ModelEvaluation> {
+    check_tensors(model, dataset)?;
+    ensure!(
+        !dataset.is_empty(side),
+        "there are no {} samples to evaluate on",
+        side.name()
+    );
+    let is_learned = model.tensors_key == dataset.key && model.learned.sides.contains(&side);
+    ensure!(
+        side != SplitSide::Test || !is_learned,
+        hinted(
+            "the model has learned from the test side of these tensors",
+            "evaluate the run that it was fitted again from: the directory above"
+        )
+    );
+
+    let logits = model.side_logits(dataset, side)?;
+    let labels: Vec<u8> = dataset.column(side, "label")?;
+    let labels: Vec<bool> = labels.into_iter().map(|label| label == 1).collect();
+    let groups = SampleGroups::new(&dataset.column::<u32>(side, "group")?);
+    let resampling = Resampling {
+        resamples,
+        seed: model.seed,
+    };
+    let methods = predictions(model, dataset, side, &logits, best)?
+        .into_iter()
+        .map(|method| method.score(&labels, &groups, resampling))
+        .collect();
+
+    let uncalibrated: Vec<f64> = logits
+        .iter()
+        .map(|&logit| sigmoid(f64::from(logit)))
+        .collect();
+    let learned = model.rates.overall;
+    Ok(ModelEvaluation {
+        side,
+        split: dataset.summary.settings.split,
+        samples: labels.len(),
+        successes: labels.iter().filter(|label| **label).count(),
+        clusters: groups.len(),
+        resamples,
+        train_samples: learned.holds,
+        train_successes: learned.successes,
+        cycles_total: dataset.summary.cycles_total,
+        left_out: dataset.summary.left_out.clone(),
+        temperature: model.calibration.temperature,
+        threshold: model.calibration.threshold,
+        uncalibrated: Scores::compute(&uncalibrated, &labels, 0.5),
+        methods,
+    })
+}
+
+/// What one method predicts of the samples.
+struct MethodPredictions {
+    name: String,
+    /// Of success, `[n]`.
+    probabilities: Vec<f64>,
+    /// Success is predicted from this probability on.
+    threshold: f64,
+}
+
+impl MethodPredictions {
+    fn baseline(name: &str, probabilities: Vec<f64>) -> MethodPredictions {
+        MethodPredictions {
+            name: name.to_owned(),
+            probabilities,
+            threshold: 0.5,
+        }
+    }
+
+    fn score(self, labels: &[bool], groups: &SampleGroups, resampling: Resampling) -> MethodScores {
+        let predictions = LabelledPredictions {
+            probabilities: &self.probabilities,
+            labels,
+            threshold: self.threshold,
+        };
+        let values = Scores::compute(&self.probabilities, labels, self.threshold).values();
+        let intervals = score_intervals(predictions, groups, resampling);
+        let scores = Scores::NAMES
+            .iter()
+            .zip(values)
+            .zip(intervals)
+            .map(|((name, value), interval)| ScoreInterval {
+                name: (*name).to_owned(),
+                value,
+                interval,
+            })
+            .collect();
+        MethodScores {
+            name: self.name,
+            scores,
+        }
+    }
+}
+
+/// What the model predicts, then what the baselines predict, and `best`.
+fn predictions(
+    model: &TrainedModel,
+    dataset: &Dataset,
+    side: SplitSide,
+    logits: &[f32],
+    best: Option<Vec<f64>>,
+) -> Result<Vec<MethodPredictions>> {
+    let rates = &model.rates;
+    let mut methods = vec![
+        MethodPredictions {
+            name: model.name.clone(),
+            probabilities: logits
+                .iter()
+                .map(|&logit| model.calibration.probability(logit))
+                .collect(),
+            threshold: model.calibration.threshold,
+        },
+        MethodPredictions::baseline("always majority", vec![rates.overall.share(); logits.len()]),
+        MethodPredictions::baseline("rate by hold code", rates_by_code(rates, dataset, side)?),
+    ];
+    if let Some(probabilities) = best {
+        methods.push(MethodPredictions::baseline("best possible", probabilities));
+    }
+    Ok(methods)
+}
+
+/// The success rate of each sample's hold code and subcode on the training samples; that of all
+/// where there were none of its kind.
+fn rates_by_code(rates: &SuccessRates, dataset: &Dataset, side: SplitSide) -> Result<Vec<f64>> {
+    let overall = rates.overall.share();
+    let codes: Vec<i32> = dataset.column(side, "hold_code")?;
+    let subcodes: Vec<i32> = dataset.column(side, "hold_subcode")?;
+    Ok(codes
+        .iter()
+        .zip(&subcodes)
+        .map(|(&code, &subcode)| {
+            rates
+                .get(code, subcode)
+                .map_or(overall, |rate| rate.share())
+        })
+        .collect())
+}
+
+/// The calibrated probability of success that `model` gives each sample of `side` of `dataset`,
+/// `[n]`.
+///
+/// # Errors
+/// Fails when the tensors are not those the model was made for.
+pub fn predict_side(model: &TrainedModel, dataset: &Dataset, side: SplitSide) -> Result<Vec<f64>> {
+    check_tensors(model, dataset)?;
+    let logits = model.side_logits(dataset, side)?;
+    Ok(logits
+        .iter()
+        .map(|&logit| model.calibration.probability(logit))
+        .collect())
+}
+
+/// The same before any calibration.
+///
+/// # Errors
+/// Fails when the tensors are not those the model was made for.
+pub fn uncalibrated_side(
+    model: &TrainedModel,
+    dataset: &Dataset,
+    side: SplitSide,
+) -> Result<Vec<f64>> {
+    check_tensors(model, dataset)?;
+    let logits = model.side_logits(dataset, side)?;
+    Ok(logits
+        .iter()
+        .map(|&logit| sigmoid(f64::from(logit)))
+        .collect())
+}
+
+/// Refuses tensors that were made with other settings than those the model was trained on.
+fn check_tensors(model: &TrainedModel, dataset: &Dataset) -> Result<()> {
+    let known = describe_settings(&model.tensors);
+    let tensors = describe_settings(&dataset.summary.settings);
+    ensure!(
+        known == tensors,
+        hinted(
+            format!("the model was trained on samples with {known}; the tensors have {tensors}"),
+            format!(
+                "make fitting tensors with `poolcast tensors EVENTS -o DIR {}`",
+                tensors_options(&model.tensors)
+            )
+        )
+    );
+    Ok(())
+}
+
+/// The settings that a model depends on, in words.
+fn describe_settings(settings: &TensorSettings) -> String {
+    let TensorSettings {
+        j,
+        m,
+        timeframe_len_s,
+        context,
+        vocabulary,
+        ..
+    } = settings;
+    let states = match settings.states.0 {
+        Some(_) => format!(", states {}", settings.states),
+        None => String::new(),
+    };
+    let choices = format!(
+        "{:?} windows and {:?} labels",
+        settings.window, settings.label
+    );
+    format!(
+        "j = {j}, m = {m}, timeframe_len = {timeframe_len_s}, context {context}, \
+         vocabulary {vocabulary}{states}, {}",
+        choices.to_lowercase()
+    )
+}
+
+/// The same settings as options of `poolcast tensors`.
+fn tensors_options(settings: &TensorSettings) -> String {
+    let TensorSettings {
+        j,
+        m,
+        timeframe_len_s,
+        context,
+        vocabulary,
+        ..
+    } = settings;
+    let states = match settings.states.0 {
+        Some(_) => format!(" --states {}", settings.states),
+        None => String::new(),
+    };
+    format!(
+        "--j {j} --m {m} --timeframe-len {timeframe_len_s} --context {context} \
+         --vocabulary {vocabulary}{states} --window {} --label {}",
+        settings.window, settings.label
+    )
+}

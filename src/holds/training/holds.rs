@@ -1,0 +1,225 @@
+//! A model and hold cycles → how probably each release ends well. The cycles are those of a log, or
+//! the samples of tensors.
+
+use anyhow::Result;
+use rayon::prelude::*;
+
+use super::evaluate::predict_side;
+use super::run_models::RunModels;
+use super::trained_model::{EncodedHolds, TrainedModel};
+use poolcast_config::LabelKind;
+use crate::events::EventStore;
+use crate::tensors::{
+    AskedHold, Dataset, KnownFacts, PoolHistory, SampleEncoder, SplitSide, hold_cycles,
+    known_until_ms,
+};
+
+/// So many holds go through the model at once.
+const HOLDS_AT_ONCE: usize = 256;
+
+/// Asks a model about holds of the jobs in a store of events.
+#[derive(Debug)]
+pub struct HoldModel<'a> {
+    store: &'a EventStore,
+    model: &'a TrainedModel,
+    encoder: SampleEncoder<'a>,
+    history: PoolHistory,
+}
+
+impl<'a> HoldModel<'a> {
+    /// `model` over the jobs of `store`.
+    pub fn new(store: &'a EventStore, model: &'a TrainedModel) -> HoldModel<'a> {
+        let encoder = SampleEncoder::new(store, model.tensors.clone());
+        let history = PoolHistory::new(store, model.tensors.timeframe_len_s);
+        HoldModel {
+            store,
+            model,
+            encoder,
+            history,
+        }
+    }
+
+    /// The calibrated probability that the release of each hold ends well.
+    pub fn probabilities(&self, holds: &[AskedHold]) -> Result<Vec<f64>> {
+        let all: Vec<Vec<f64>> = holds
+            .par_chunks(HOLDS_AT_ONCE)
+            .map(|holds| self.predict_chunk(holds))
+            .collect::<Result<_>>()?;
+        Ok(all.concat())
+    }
+
+    /// What is known of a hold when it is asked about.
+    pub fn facts(&self, asked: &AskedHold) -> KnownFacts {
+        let job = self.store.jobs().get(asked.job as usize);
+        self.history.facts(&job, asked)
+    }
+
+    fn predict_chunk(&self, holds: &[AskedHold]) -> Result<Vec<f64>> {
+        let tensors = &self.model.tensors;
+        let size = tensors.m * tensors.j;
+        let mut codes = vec![0; holds.len() * size];
+        for (codes, asked) in codes.chunks_exact_mut(size).zip(holds) {
+            self.encoder.encode_hold(*asked, codes);
+        }
+
+        let mut statics = Vec::new();
+        if self.model.takes_statics() {
+            for asked in holds {
+                let facts = self.facts(asked);
+                facts.add_static_features(&tensors.features, &mut statics);
+            }
+        }
+
+        let encoded = EncodedHolds {
+            codes: &codes,
+            statics: &statics,
+        };
+        let logits = self.model.hold_logits(&encoded)?;
+        Ok(logits
+            .iter()
+            .map(|&logit| self.model.calibration.probability(logit))
+            .collect())
+    }
+}
+
+/// A hold, and how probably its release ends well.
+#[derive(Debug, Clone, PartialEq)]
+pub struct HoldPrediction {
+    /// The side of the tensors; of a log there is none.
+    pub side: Option<SplitSide>,
+    /// The access point; tensors do not know it.
+    pub ap: Option<String>,
+    /// The job's cluster.
+    pub cluster: i32,
+    /// The job within its cluster.
+    pub proc: i32,
+    /// When it was held, epoch ms.
+    pub hold_time_ms: i64,
+    /// When it is asked about, epoch ms.
+    pub asked_time_ms: i64,
+    /// The hold code.
+    pub hold_code: i32,
+    /// The hold subcode.
+    pub hold_subcode: i32,
+    /// The calibrated probability of success once it is released unchanged.
+    pub probability: f64,
+}
+
+/// Every hold in `store`, whatever followed it, in the order of the store's jobs. Each is asked
+/// about as the models' samples were; those that are held at the end of the log, then. Which model
+/// answers, [`RunModels::at_moment`] says.
+///
+/// # Errors
+/// Fails where a model cannot be asked.
+pub fn predict_holds(store: &EventStore, models: &RunModels) -> Result<Vec<HoldPrediction>> {
+    let jobs = store.jobs();
+    let window = models.judged.tensors.window;
+    let until_ms = known_until_ms(store, &jobs);
+    let mut holds: Vec<AskedHold> = Vec::new();
+    for (index, job) in (0..).zip(jobs.iter()) {
+        let until_ms = until_ms[job.ap as usize];
+        for cycle in hold_cycles(job.history, LabelKind::Next, store.gaps(job.ap)) {
+            let asked = AskedHold::new(index, &job.history, cycle, window, until_ms);
+            holds.push(asked);
+        }
+    }
+
+    let probabilities = hold_probabilities(store, models, &holds)?;
+    let mut all = Vec::with_capacity(holds.len());
+    for (asked, probability) in holds.into_iter().zip(probabilities) {
+        let job = jobs.get(asked.job as usize);
+        let hold = asked.cycle.hold;
+        all.push(HoldPrediction {
+            side: None,
+            ap: Some(store.summary.aps[job.ap as usize].clone()),
+            cluster: job.cluster,
+            proc: job.proc,
+            hold_time_ms: job.history.time_ms[hold],
+            asked_time_ms: asked.asked_ms,
+            hold_code: job.history.hold_code[hold],
+            hold_subcode: job.history.hold_subcode[hold],
+            probability,
+        });
+    }
+    Ok(all)
+}
+
+/// What the model that is to be asked about each of `holds` says of it.
+fn hold_probabilities(
+    store: &EventStore,
+    models: &RunModels,
+    holds: &[AskedHold],
+) -> Result<Vec<f64>> {
+    let mut probabilities = vec![0.0; holds.len()];
+    for model in models.all() {
+        let is_asked = |at: &usize| std::ptr::eq(models.at_moment(holds[*at].asked_ms), model);
+        let places: Vec<usize> = (0..holds.len()).filter(is_asked).collect();
+        if places.is_empty() {
+            continue;
+        }
+        let asked: Vec<AskedHold> = places.iter().map(|&at| holds[at]).collect();
+        let answers = HoldModel::new(store, model).probabilities(&asked)?;
+        for (at, probability) in places.into_iter().zip(answers) {
+            probabilities[at] = probability;
+        }
+    }
+    Ok(probabilities)
+}
+
+/// Every sample of `dataset`, side by side. Which model answers, [`RunModels::at_moment`] says.
+///
+/// # Errors
+/// Fails when the tensors are not those the models were made for.
+pub fn predict_samples(dataset: &Dataset, models: &RunModels) -> Result<Vec<HoldPrediction>> {
+    let mut all = Vec::new();
+    for side in SplitSide::ALL {
+        if dataset.is_empty(side) {
+            continue;
+        }
+        let clusters: Vec<i32> = dataset.column(side, "cluster")?;
+        let procs: Vec<i32> = dataset.column(side, "proc")?;
+        let times: Vec<i64> = dataset.column(side, "hold_time_ms")?;
+        let asked_ms: Vec<i64> = dataset.column(side, "asked_time_ms")?;
+        let codes: Vec<i32> = dataset.column(side, "hold_code")?;
+        let subcodes: Vec<i32> = dataset.column(side, "hold_subcode")?;
+
+        let probabilities = side_probabilities(dataset, side, models, &asked_ms)?;
+        for (sample, probability) in probabilities.into_iter().enumerate() {
+            all.push(HoldPrediction {
+                side: Some(side),
+                ap: None,
+                cluster: clusters[sample],
+                proc: procs[sample],
+                hold_time_ms: times[sample],
+                asked_time_ms: asked_ms[sample],
+                hold_code: codes[sample],
+                hold_subcode: subcodes[sample],
+                probability,
+            });
+        }
+    }
+    Ok(all)
+}
+
+/// What the model that is to be asked about each sample of `side` says of it, `[n]`.
+fn side_probabilities(
+    dataset: &Dataset,
+    side: SplitSide,
+    models: &RunModels,
+    asked_ms: &[i64],
+) -> Result<Vec<f64>> {
+    let mut probabilities = vec![0.0; asked_ms.len()];
+    for model in models.all() {
+        let is_asked = |asked_ms: i64| std::ptr::eq(models.at_moment(asked_ms), model);
+        if !asked_ms.iter().any(|&asked_ms| is_asked(asked_ms)) {
+            continue;
+        }
+        let answers = predict_side(model, dataset, side)?;
+        for (at, probability) in answers.into_iter().enumerate() {
+            if is_asked(asked_ms[at]) {
+                probabilities[at] = probability;
+            }
+        }
+    }
+    Ok(probabilities)
+}

@@ -1,0 +1,240 @@
+//! The model that was judged → the same one fitted again on every hold that was decided by the log's
+//! end. Nothing is left to judge that one by: its thresholds and its calibration come from what the
+//! judged model, and those before it, predicted of later holds.
+
+use std::ops::ControlFlow;
+use std::path::Path;
+
+use anyhow::{Context as _, Result};
+
+use super::checkpoint::checkpoint_key;
+use super::epoch::read_history;
+use super::learned_holds::LearnedHolds;
+use super::metrics::TrainingMetrics;
+use super::progress::{TrainError, TrainingUpdate};
+use super::rolling_predictions::{RollingPrediction, RollingPredictions};
+use super::run::TrainingRun;
+use super::run_dir::{RUN_FORMAT, remove_checkpoint};
+use super::settings::TrainingSettings;
+use super::time_cuts::TimeCut;
+use super::train::{RepeatedTraining, RunPlace, StartMode, TrainingTask};
+use super::trained_model::TrainedModel;
+use poolcast_config::Config;
+use poolcast_base::manifest;
+use poolcast_models::Device;
+use crate::tensors::{Dataset, SplitSide};
+
+/// The digest of everything that decides what comes of fitting `judged` again on all sides of its
+/// tensors.
+pub fn refit_key(judged: &TrainedModel) -> Result<String> {
+    manifest::key(&("refit", &judged.key, &judged.sha256))
+}
+
+/// What `judged` and the models before it predicted of holds that came after all that they had
+/// learned from: what followed the time cuts and, as one more cut, the test side of `dataset`.
+///
+/// # Errors
+/// Fails where the predictions beside the model are not there, and where `dataset` does not fit.
+pub fn later_predictions(judged: &TrainedModel, dataset: &Dataset) -> Result<RollingPredictions> {
+    let mut predictions = judged.rolling_predictions()?;
+    if dataset.is_empty(SplitSide::Test) {
+        return Ok(predictions);
+    }
+
+    let cut = predictions.cuts.iter().max().map_or(0, |cut| cut + 1);
+    let first = dataset.len(SplitSide::Train) + dataset.len(SplitSide::Validate);
+    let logits = judged.side_logits(dataset, SplitSide::Test)?;
+    let labels: Vec<u8> = dataset.column(SplitSide::Test, "label")?;
+    let clusters: Vec<u32> = dataset.column(SplitSide::Test, "group")?;
+    for (at, logit) in logits.into_iter().enumerate() {
+        predictions.push(RollingPrediction {
+            sample: first + at,
+            cluster: clusters[at],
+            cut: cut as usize,
+            logit,
+            label: labels[at] == 1,
+        });
+    }
+    Ok(predictions)
+}
+
+/// Trains the network of the run in `dir` again, on all sides of `dataset`, for as many epochs as
+/// were best, and leaves it in `refit_dir`. What an earlier call left there is gone on from.
+///
+/// # Errors
+/// Those of [`super::train`].
+pub fn refit_network(
+    dataset: &Dataset,
+    dir: &Path,
+    refit_dir: &Path,
+    device: &Device,
+    listener: impl Fn(TrainingUpdate<'_>) -> ControlFlow<()> + Sync,
+) -> Result<TrainingRun, TrainError> {
+    let judged = TrainedModel::open(dir)?;
+    let key = refit_key(&judged)?;
+    if manifest::finished_key(refit_dir, RUN_FORMAT).as_ref() == Some(&key) {
+        return Ok(TrainingRun::open(refit_dir)?);
+    }
+
+    let config = Config::read(dir)?;
+    let metrics = TrainingMetrics::read(dir)?;
+    let best = metrics.of_model().context("the training left a model")?;
+    let mut epochs = read_history(dir)?;
+    epochs.truncate(best.epoch);
+    let settings = TrainingSettings {
+        epochs: best.epoch,
+        ..TrainingSettings::from_config(&config)?
+    };
+
+    let task = TrainingTask {
+        dataset,
+        settings: &settings,
+        key: &key,
+        sides: &SplitSide::ALL,
+        cuts: vec![whole_cut(dataset)],
+        learned: LearnedHolds::new(dataset, &SplitSide::ALL)?,
+        repeated: Some(RepeatedTraining {
+            epochs,
+            predictions: later_predictions(&judged, dataset)?,
+        }),
+    };
+    let is_begun = checkpoint_key(refit_dir).as_ref() == Some(&key);
+    let mode = if is_begun {
+        StartMode::Resume
+    } else {
+        StartMode::Overwrite
+    };
+    let place = RunPlace {
+        dir: refit_dir,
+        config: &config,
+    };
+    let run = task.train(place, mode, device, &|_| false, &listener)?;
+    remove_checkpoint(refit_dir)?;
+    Ok(run)
+}
+
+/// All samples are learned from, and none is left to predict.
+fn whole_cut(dataset: &Dataset) -> TimeCut {
+    let count = SplitSide::ALL.map(|side| dataset.len(side)).iter().sum();
+    TimeCut {
+        learned: (0..count).collect(),
+        predicted: Vec::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use super::*;
+    use crate::training::run_dir::TIMES_FILE;
+    use crate::training::small_runs::{small_dataset, train_small};
+    use crate::training::{RunModels, refit_dir};
+
+    /// Tensors in `dir`, and a run on them in `run`.
+    fn trained(dir: &Path) -> Dataset {
+        let dataset = small_dataset(dir);
+        train_small(&dataset, &dir.join("run"), "lstm");
+        dataset
+    }
+
+    fn files(dir: &Path) -> BTreeMap<String, Vec<u8>> {
+        let mut found = BTreeMap::new();
+        for entry in fs_err::read_dir(dir).expect("listed") {
+            let path = entry.expect("an entry").path();
+            let name = path.file_name().expect("a name").to_string_lossy();
+            if name == TIMES_FILE {
+                continue;
+            }
+            found.insert(name.into_owned(), fs_err::read(&path).expect("read"));
+        }
+        found
+    }
+
+    #[test]
+    fn it_learns_from_all_sides_for_as_many_epochs_as_were_best() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let dataset = trained(dir.path());
+        let run = dir.path().join("run");
+        let before = RunModels::open(&run).expect("opened");
+        assert!(before.refitted.is_none());
+        assert!(std::ptr::eq(before.at_moment(i64::MAX), &before.judged));
+
+        let listen = |_: TrainingUpdate<'_>| ControlFlow::Continue(());
+        let fitted =
+            refit_network(&dataset, &run, &refit_dir(&run), &Device::Cpu, listen).expect("fitted");
+        let judged = TrainingMetrics::read(&run).expect("read");
+        let best = judged.of_model().expect("a model").epoch;
+        assert_eq!(fitted.metrics.epochs, best);
+        assert_eq!(fitted.metrics.of_model().expect("a model").epoch, best);
+
+        let models = RunModels::open(&run).expect("opened");
+        let refitted = models.refitted.as_ref().expect("fitted");
+        let all: usize = SplitSide::ALL.map(|side| dataset.len(side)).iter().sum();
+        assert_eq!(refitted.rates.overall.holds, all);
+        let decided_ms = refitted.learned.decided_ms;
+        assert!(std::ptr::eq(models.at_moment(decided_ms), refitted));
+        assert!(std::ptr::eq(
+            models.at_moment(decided_ms - 1),
+            &models.judged
+        ));
+
+        let earlier = models.judged.rolling_predictions().expect("read");
+        let later = refitted.rolling_predictions().expect("read");
+        let count = earlier.logits.len();
+        assert_eq!(later.logits[..count], earlier.logits);
+        assert_eq!(later.logits.len(), count + dataset.len(SplitSide::Test));
+        let of_test = models.judged.side_logits(&dataset, SplitSide::Test);
+        assert_eq!(later.logits[count..], of_test.expect("asked"));
+        let last_cut = earlier.cuts.iter().max().expect("cuts");
+        assert!(later.cuts[count..].iter().all(|cut| *cut == last_cut + 1));
+    }
+
+    #[test]
+    fn stopped_after_any_batch_it_comes_to_the_same_bytes() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let dataset = trained(dir.path());
+        let run = dir.path().join("run");
+        let refit = |most_batches: usize| {
+            let heard = AtomicUsize::new(0);
+            let listen = |news: TrainingUpdate<'_>| match news {
+                TrainingUpdate::Batch { .. }
+                    if heard.fetch_add(1, Ordering::Relaxed) + 1 == most_batches =>
+                {
+                    ControlFlow::Break(())
+                }
+                _ => ControlFlow::Continue(()),
+            };
+            refit_network(&dataset, &run, &refit_dir(&run), &Device::Cpu, listen)
+        };
+        refit(0).expect("fitted");
+        let whole = files(&refit_dir(&run));
+        fs_err::remove_dir_all(refit_dir(&run)).expect("removed");
+        let mut stops = 0;
+        while let Err(error) = refit(1) {
+            assert!(matches!(error, TrainError::Stopped(_)), "{error:?}");
+            let models = RunModels::open(&run).expect("opened");
+            assert!(models.refitted.is_none(), "it is not there before its end");
+            stops += 1;
+        }
+        assert!(stops > 3 && files(&refit_dir(&run)) == whole);
+    }
+
+    #[test]
+    fn predictions_that_the_manifest_does_not_speak_of_are_refused() {
+        let dir = tempfile::tempdir().expect("a directory");
+        trained(dir.path());
+        let run = dir.path().join("run");
+        let model = TrainedModel::open(&run).expect("opened");
+        let mut predictions = model.rolling_predictions().expect("read");
+        predictions.logits[0] += 1.0;
+        predictions.write(&run).expect("written");
+        let refusal = model.rolling_predictions().expect_err("must be refused");
+        let refusal = refusal.to_string();
+        assert!(
+            refusal.contains("predictions.safetensors` is not the file"),
+            "{refusal}"
+        );
+    }
+}

@@ -1,0 +1,242 @@
+//! A run: one finished training, and the model in its directory.
+
+use std::path::Path;
+
+use anyhow::{Context as _, Result, ensure};
+use serde::{Deserialize, Serialize};
+
+use super::baselines::SuccessRates;
+use super::calibration::Calibration;
+use super::early_stopping;
+use super::epoch::{Epoch, PooledScores};
+use super::learned_holds::LearnedHolds;
+use super::metrics::{TrainingMetrics, TrainingStatus};
+use super::rolling_predictions::RollingPredictions;
+use super::run_dir::{CHECKPOINT_FILE, METRICS_FILE, MODEL_FILE, MODEL_FORMAT, RUN_FORMAT};
+use super::samples::static_feature_count;
+use super::settings::TrainingSettings;
+use super::state::{ModelState, TrainingState};
+use super::static_range::StaticRange;
+use poolcast_base::error::hinted;
+use poolcast_models::{Model, ModelShape};
+use poolcast_base::shard::{self, Shard, ShardColumn};
+use crate::tensors::{self, Dataset};
+use poolcast_base::{files, manifest};
+
+/// What the model's file says of itself.
+#[derive(PartialEq, Serialize, Deserialize)]
+struct ModelNotes {
+    /// The name of its architecture.
+    model: String,
+    /// The shapes of its weights.
+    shape: ModelShape,
+}
+
+/// What a run says of itself in its manifest.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct RunSummary {
+    /// The shapes of the weights.
+    pub shape: ModelShape,
+    /// How the samples were made that the model knows.
+    pub tensors: tensors::TensorSettings,
+    /// The digest of the tensors it was trained on.
+    pub tensors_key: String,
+    /// How it was trained.
+    pub training: TrainingSettings,
+    /// Success by hold code on the samples that were learned from.
+    pub rates: SuccessRates,
+    /// What those are.
+    pub learned: LearnedHolds,
+    /// Between what the static features of those lie; values beyond count as its ends.
+    pub static_range: StaticRange,
+    /// SHA-256 of the model's file.
+    pub model_sha256: String,
+    /// SHA-256 of the file with what was predicted of samples that were not learned from.
+    pub predictions_sha256: String,
+    /// SHA-256 of what `metrics.json` says of the training.
+    pub metrics_sha256: String,
+}
+
+/// A finished training, open.
+#[derive(Debug)]
+pub struct TrainingRun {
+    /// What the manifest says.
+    pub summary: RunSummary,
+    /// The digest of everything it was made from.
+    pub key: String,
+    /// The model, with the weights of the best epoch.
+    pub model: Model,
+    /// How its logits are read.
+    pub calibration: Calibration,
+    /// How the training went.
+    pub metrics: TrainingMetrics,
+}
+
+/// A training that has come to its end.
+pub(super) struct FinishedTraining<'a> {
+    pub(super) key: &'a str,
+    pub(super) dataset: &'a Dataset,
+    pub(super) settings: &'a TrainingSettings,
+    pub(super) state: TrainingState,
+    /// What was predicted of samples that were not learned from.
+    pub(super) predictions: RollingPredictions,
+    pub(super) learned: LearnedHolds,
+    /// Between what the static features of what the model learned from lie.
+    pub(super) static_range: StaticRange,
+}
+
+impl FinishedTraining<'_> {
+    /// Writes the model, how the training went and, last, the manifest.
+    pub(super) fn write(self, dir: &Path) -> Result<TrainingRun> {
+        let FinishedTraining {
+            dataset,
+            settings,
+            state,
+            predictions,
+            ..
+        } = self;
+        let status = end_status(&state.history, settings);
+        let metrics = TrainingMetrics {
+            judged: Some(PooledScores::compute(&predictions)),
+            calibration: Some(Calibration::fit(&predictions, settings.threshold)),
+            ..TrainingMetrics::new(status, &settings.metric, &state.history)
+        };
+        let ModelState { model, best, .. } = state.last_model();
+        let shape = model.shape;
+        let parameters = model.parameters().iter().zip(best);
+        let columns = parameters
+            .map(|(p, weights)| (p.name.clone(), ShardColumn::new(weights, &p.dims)))
+            .collect();
+        let notes = ModelNotes {
+            model: settings.parameters.model.clone(),
+            shape,
+        };
+        let model = shard::encode(MODEL_FORMAT, &notes, columns)?;
+        files::write_atomic(&dir.join(MODEL_FILE), &model)?;
+        let predictions_sha256 = predictions.write(dir)?;
+        metrics.write(dir)?;
+
+        let summary = RunSummary {
+            shape,
+            tensors: dataset.summary.settings.clone(),
+            tensors_key: dataset.key.clone(),
+            training: settings.clone(),
+            rates: SuccessRates::learn(dataset, &self.learned.sides)?,
+            learned: self.learned,
+            static_range: self.static_range,
+            model_sha256: manifest::sha256(&model),
+            predictions_sha256,
+            metrics_sha256: metrics_sha256_of(dir)?,
+        };
+        manifest::write(dir, RUN_FORMAT, self.key, &summary)?;
+        TrainingRun::open(dir)
+    }
+}
+
+impl TrainingRun {
+    /// Opens the run in `dir`.
+    ///
+    /// # Errors
+    /// Fails when the training did not finish, or when the model's file is not the one the manifest
+    /// speaks of.
+    pub fn open(dir: &Path) -> Result<TrainingRun> {
+        let is_unfinished =
+            dir.join(CHECKPOINT_FILE).exists() && !dir.join(manifest::FILE).exists();
+        ensure!(
+            !is_unfinished,
+            hinted(
+                format!("the training in `{}` has not finished", dir.display()),
+                "continue it with `poolcast train --resume`"
+            )
+        );
+
+        let found = manifest::read::<RunSummary>(dir, RUN_FORMAT)?;
+        let summary = found.body;
+        let architecture = summary
+            .training
+            .architecture()
+            .with_context(|| format!("cannot use `{}`", dir.display()))?;
+        let shard = open_model_file(dir, &summary)?;
+        let known = static_feature_count(architecture, &summary.tensors);
+        ensure!(
+            summary.shape.s == known,
+            hinted(
+                format!(
+                    "the model takes {}, and this program knows {known}",
+                    poolcast_base::output::counted(summary.shape.s, "static feature")
+                ),
+                "train it anew into another directory with `poolcast train TENSORS -o RUN`"
+            )
+        );
+        ensure!(
+            summary.static_range.is_of(known),
+            "the range of the static features in the manifest of `{}` is of others",
+            dir.display()
+        );
+        let model = Model::with_weights(architecture, summary.shape, |name| shard.column(name))?;
+        let (metrics, calibration) = open_metrics(dir, &summary.metrics_sha256)?;
+        Ok(TrainingRun {
+            summary,
+            key: found.key,
+            model,
+            calibration,
+            metrics,
+        })
+    }
+}
+
+/// How a training with this history ended that left a model.
+fn end_status(history: &[Epoch], settings: &TrainingSettings) -> TrainingStatus {
+    if history.len() >= settings.epochs {
+        TrainingStatus::Finished
+    } else if early_stopping::is_over(history, settings) {
+        TrainingStatus::StoppedEarly
+    } else {
+        TrainingStatus::TerminatedEarly
+    }
+}
+
+/// Opens the model's file, if it is the one that the manifest speaks of.
+fn open_model_file(dir: &Path, summary: &RunSummary) -> Result<Shard> {
+    let path = dir.join(MODEL_FILE);
+    let shard = Shard::open(&path, MODEL_FORMAT)?;
+    let notes = ModelNotes {
+        model: summary.training.parameters.model.clone(),
+        shape: summary.shape,
+    };
+    ensure!(
+        shard.notes::<ModelNotes>()? == notes
+            && manifest::sha256(shard.bytes()) == summary.model_sha256,
+        hinted(
+            format!(
+                "`{}` is not the model that its manifest speaks of",
+                path.display()
+            ),
+            "train it anew into another directory with `poolcast train TENSORS -o RUN`"
+        )
+    );
+    Ok(shard)
+}
+
+fn metrics_sha256_of(dir: &Path) -> Result<String> {
+    Ok(manifest::sha256(&files::read_artefact(
+        &dir.join(METRICS_FILE),
+        1 << 30,
+    )?))
+}
+
+/// What `metrics.json` says, if it is the file that the manifest speaks of.
+fn open_metrics(dir: &Path, sha256: &str) -> Result<(TrainingMetrics, Calibration)> {
+    let metrics = TrainingMetrics::read(dir)?;
+    let is_known = metrics_sha256_of(dir)? == sha256;
+    let calibration = metrics.calibration.filter(|_| is_known).with_context(|| {
+        hinted(
+            format!(
+                "`{}` is not the file that its manifest speaks of",
+                dir.join(METRICS_FILE).display()
+            ),
+            "train it anew into another directory with `poolcast train TENSORS -o RUN`",
+        )
+    })?;
+    Ok((metrics, calibration))
+}

@@ -1,0 +1,193 @@
+//! Samples in order of time → what a model learns from at each of several moments, and what it is
+//! asked about until the next: evaluation by rolling origin (Tashman 2000).
+
+use anyhow::{Result, ensure};
+
+use poolcast_config::SplitMethod;
+use poolcast_base::error::hinted;
+use crate::tensors::{Dataset, SplitSide};
+
+/// The sides whose samples a trial learns from and is judged on, in the order in which they are
+/// counted. The test side has no part in either.
+pub const LEARNED_SIDES: [SplitSide; 2] = [SplitSide::Train, SplitSide::Validate];
+
+/// The share of the samples that are asked about before the first cut.
+const FIRST_CUT: f64 = 0.4;
+
+/// What one model learns from and predicts. Samples are counted over [`LEARNED_SIDES`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TimeCut {
+    /// What was decided before the cut.
+    pub learned: Vec<usize>,
+    /// What was asked from the cut on, up to the next.
+    pub predicted: Vec<usize>,
+}
+
+/// The sides that the model learned from that remains of so many `cuts`.
+pub fn learned_sides(dataset: &Dataset, cuts: usize) -> &'static [SplitSide] {
+    if is_by_sides(dataset, cuts) {
+        &LEARNED_SIDES[..1]
+    } else {
+        &LEARNED_SIDES
+    }
+}
+
+/// Whether a model learns from train and predicts validate.
+fn is_by_sides(dataset: &Dataset, cuts: usize) -> bool {
+    cuts <= 1 || dataset.summary.settings.split != SplitMethod::Time
+}
+
+/// When a sample was asked about, and when its outcome was decided.
+#[derive(Debug, Clone, Copy)]
+struct SampleTimes {
+    asked_ms: i64,
+    decided_ms: i64,
+}
+
+/// The time cuts of `dataset`, `cuts` of them: each divides the samples of train and validate in
+/// time, and together they ask about the last six tenths of them. A last one learns from all and is
+/// asked about none: its model remains. With one cut, or where the sides are not divided by time,
+/// there is one model alone, which learns from train and predicts validate.
+///
+/// # Errors
+/// Fails when a side has no samples, or no cut has anything to learn from.
+pub fn time_cuts(dataset: &Dataset, cuts: usize) -> Result<Vec<TimeCut>> {
+    check_sides(dataset)?;
+    let train = dataset.len(SplitSide::Train);
+    let count = train + dataset.len(SplitSide::Validate);
+    if is_by_sides(dataset, cuts) {
+        return Ok(vec![TimeCut {
+            learned: (0..train).collect(),
+            predicted: (train..count).collect(),
+        }]);
+    }
+
+    let mut found = cut_in_time(&sample_times(dataset)?, cuts);
+    found.retain(|cut| !cut.learned.is_empty() && !cut.predicted.is_empty());
+    ensure!(
+        !found.is_empty(),
+        hinted(
+            "no outcome was decided before the first time cut",
+            "parse a longer log, or set `training.time_cuts` to 1"
+        )
+    );
+    found.push(TimeCut {
+        learned: (0..count).collect(),
+        predicted: Vec::new(),
+    });
+    Ok(found)
+}
+
+fn sample_times(dataset: &Dataset) -> Result<Vec<SampleTimes>> {
+    let mut times = Vec::new();
+    for side in LEARNED_SIDES {
+        let asked: Vec<i64> = dataset.column(side, "asked_time_ms")?;
+        let decided: Vec<i64> = dataset.column(side, "outcome_time_ms")?;
+        for (asked_ms, decided_ms) in asked.into_iter().zip(decided) {
+            times.push(SampleTimes {
+                asked_ms,
+                decided_ms,
+            });
+        }
+    }
+    Ok(times)
+}
+
+/// Cuts so that each is followed by as many samples as the others. Samples of one millisecond stay
+/// together.
+fn cut_in_time(times: &[SampleTimes], cuts: usize) -> Vec<TimeCut> {
+    let mut asked_ms: Vec<i64> = times.iter().map(|times| times.asked_ms).collect();
+    asked_ms.sort_unstable();
+    let cut_ms = |cut: usize| {
+        let share = FIRST_CUT + (1.0 - FIRST_CUT) * cut as f64 / cuts as f64;
+        let at = (share * asked_ms.len() as f64) as usize;
+        asked_ms.get(at).copied().unwrap_or(i64::MAX)
+    };
+
+    let mut found = Vec::with_capacity(cuts);
+    for cut in 0..cuts {
+        let from_ms = cut_ms(cut);
+        let to_ms = cut_ms(cut + 1);
+        let is_learned = |at: &usize| times[*at].decided_ms < from_ms;
+        let is_predicted = |at: &usize| (from_ms..to_ms).contains(&times[*at].asked_ms);
+        found.push(TimeCut {
+            learned: (0..times.len()).filter(is_learned).collect(),
+            predicted: (0..times.len()).filter(is_predicted).collect(),
+        });
+    }
+    found
+}
+
+fn check_sides(dataset: &Dataset) -> Result<()> {
+    for side in LEARNED_SIDES {
+        ensure!(
+            !dataset.is_empty(side),
+            hinted(
+                format!("there are no {} samples", side.name()),
+                "parse a longer log, or change `preprocessing.fractions`"
+            )
+        );
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn times(of: &[(i64, i64)]) -> Vec<SampleTimes> {
+        of.iter()
+            .map(|&(asked_ms, lasts_ms)| SampleTimes {
+                asked_ms,
+                decided_ms: asked_ms + lasts_ms,
+            })
+            .collect()
+    }
+
+    #[test]
+    fn what_was_not_decided_by_the_cut_is_not_learned_from() {
+        let of: Vec<(i64, i64)> = (0..10)
+            .map(|at| (10 * at, if at == 1 { 55 } else { 5 }))
+            .collect();
+        let cuts = cut_in_time(&times(&of), 2);
+        assert_eq!(
+            cuts,
+            [
+                TimeCut {
+                    learned: vec![0, 2, 3],
+                    predicted: vec![4, 5, 6]
+                },
+                TimeCut {
+                    learned: vec![0, 1, 2, 3, 4, 5, 6],
+                    predicted: vec![7, 8, 9]
+                }
+            ]
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_is_predicted_twice_or_learned_before_it_was_decided(
+            of in prop::collection::vec((0i64..500, 0i64..100), 1..80),
+            cuts in 2usize..6,
+        ) {
+            let times = times(&of);
+            let found = cut_in_time(&times, cuts);
+            let mut predicted: Vec<usize> = Vec::new();
+            for cut in &found {
+                let first_ms = cut.predicted.iter().map(|&at| times[at].asked_ms).min();
+                for &at in &cut.learned {
+                    prop_assert!(first_ms.is_none_or(|first_ms| times[at].decided_ms < first_ms));
+                }
+                predicted.extend(&cut.predicted);
+            }
+            let count = predicted.len();
+            predicted.sort_unstable();
+            predicted.dedup();
+            prop_assert_eq!(count, predicted.len());
+            prop_assert!(10 * count >= 6 * times.len(), "{} of {}", count, times.len());
+        }
+    }
+}

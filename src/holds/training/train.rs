@@ -1,0 +1,652 @@
+//! Tensors → a trained model: the visible loop, checkpoints on the way.
+
+use std::ops::ControlFlow;
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, ensure};
+use rand::seq::SliceRandom as _;
+
+use super::adam::AdamSettings;
+use super::checkpoint::{CheckpointWriter, ProgressListener, read_checkpoint};
+use super::cut_choice::chosen_predictions;
+use super::early_stopping;
+use super::epoch::{Epoch, read_history, write_history};
+use super::epoch_times::EpochClock;
+use super::learned_holds::LearnedHolds;
+use super::metrics::{TrainingMetrics, TrainingStatus};
+use super::progress::{NonFiniteLoss, TrainError, TrainingUpdate};
+use super::rolling_predictions::{RollingPrediction, RollingPredictions};
+use super::run::{FinishedTraining, TrainingRun};
+use super::run_dir::{CHECKPOINT_FILE, RUN_FORMAT, remove_training, reopen_training};
+use super::samples::{SplitSamples, loss_weights, static_feature_count};
+use super::score::score_some;
+use super::settings::TrainingSettings;
+use super::state::TrainingState;
+use super::static_range::StaticRange;
+use super::time_cuts::{LEARNED_SIDES, TimeCut, learned_sides, time_cuts};
+use poolcast_config::Config;
+use poolcast_base::error::hinted;
+use poolcast_base::manifest;
+use poolcast_models::{Architecture, Device, Gradient, Model, ModelShape, Targets};
+use crate::tensors::{Dataset, SplitSide};
+
+/// What to do with what an earlier training left in the run's directory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StartMode {
+    /// Refuse to touch it.
+    New,
+    /// Go on from its last checkpoint; a finished training is left as it is.
+    Resume,
+    /// Start anew.
+    Overwrite,
+}
+
+/// Where a training leaves its run.
+#[derive(Debug, Clone, Copy)]
+pub struct RunPlace<'a> {
+    /// The run's directory.
+    pub dir: &'a Path,
+    /// What the settings come from: it is left beside the model as it is written.
+    pub config: &'a Config,
+}
+
+/// Trains on `dataset`, on `device`, and leaves the run in `place`: its configuration, history,
+/// checkpoint, and the weights of the best epoch; the manifest comes last. `listener` hears of each
+/// batch and each epoch. Where it breaks off after a batch, the training leaves a checkpoint and
+/// stops.
+///
+/// The result depends on the tensors, the settings and the kind of device alone. A training that
+/// was stopped or killed at any moment and resumed gives the same bytes as one that was not.
+///
+/// # Errors
+/// Fails when a side has no samples, when `place` holds another training, when the listener stops it,
+/// and when the loss is NaN or infinite.
+pub fn train(
+    dataset: &Dataset,
+    settings: &TrainingSettings,
+    place: RunPlace<'_>,
+    mode: StartMode,
+    device: &Device,
+    listener: impl Fn(TrainingUpdate<'_>) -> ControlFlow<()> + Sync,
+) -> Result<TrainingRun, TrainError> {
+    train_until(dataset, settings, place, mode, device, |_| false, listener)
+}
+
+/// [`train`] for a trial of a sweep, which may also end after an epoch for which `ends`, given all
+/// epochs so far, says so. Such a run goes on from there when it is resumed and `ends` no longer
+/// says so, to the same bytes as if it never had.
+pub fn train_until(
+    dataset: &Dataset,
+    settings: &TrainingSettings,
+    place: RunPlace<'_>,
+    mode: StartMode,
+    device: &Device,
+    ends: impl Fn(&[Epoch]) -> bool,
+    listener: impl Fn(TrainingUpdate<'_>) -> ControlFlow<()> + Sync,
+) -> Result<TrainingRun, TrainError> {
+    let key = settings.key(&dataset.key)?;
+    if let Some(run) = reuse_finished(place.dir, &key, mode, &ends)? {
+        return Ok(run);
+    }
+
+    let task = TrainingTask {
+        dataset,
+        settings,
+        key: &key,
+        sides: &LEARNED_SIDES,
+        cuts: time_cuts(dataset, settings.time_cuts)?,
+        learned: LearnedHolds::new(dataset, learned_sides(dataset, settings.time_cuts))?,
+        repeated: None,
+    };
+    task.train(place, mode, device, &ends, &listener)
+}
+
+/// What is trained, and what it is judged by.
+pub(super) struct TrainingTask<'a> {
+    pub(super) dataset: &'a Dataset,
+    pub(super) settings: &'a TrainingSettings,
+    /// The digest of everything that decides what comes of it.
+    pub(super) key: &'a str,
+    /// The sides over which the samples of the cuts are counted.
+    pub(super) sides: &'a [SplitSide],
+    /// What each model learns from and predicts.
+    pub(super) cuts: Vec<TimeCut>,
+    /// What the model learns from that remains.
+    pub(super) learned: LearnedHolds,
+    /// The training that this one repeats on more samples, if it does.
+    pub(super) repeated: Option<RepeatedTraining>,
+}
+
+/// A training that is repeated on more samples. None are left that could judge the repetition, so
+/// what is known of this one stands for it.
+pub(super) struct RepeatedTraining {
+    /// Its epochs, up to the best.
+    pub(super) epochs: Vec<Epoch>,
+    /// What it predicted of samples that it did not learn from.
+    pub(super) predictions: RollingPredictions,
+}
+
+impl TrainingTask<'_> {
+    /// Trains, and leaves the run in `place`.
+    pub(super) fn train(
+        self,
+        place: RunPlace<'_>,
+        mode: StartMode,
+        device: &Device,
+        ends: &dyn Fn(&[Epoch]) -> bool,
+        listener: &ProgressListener<'_>,
+    ) -> Result<TrainingRun, TrainError> {
+        let RunPlace { dir, config } = place;
+        let TrainingTask { settings, key, .. } = self;
+        let mut state = self.start_or_resume(dir, mode, device)?;
+        let shape = state.last_model().model.shape;
+        let samples = SplitSamples::new(self.dataset, self.sides, shape)?;
+        let pos_weight = settings.parameters.pos_weight;
+        let weights = self.cuts.iter();
+        let weights = weights.map(|cut| loss_weights(&samples, &cut.learned, pos_weight));
+        let ranges = self.cuts.iter();
+        let ranges = ranges.map(|cut| samples.static_range(&cut.learned));
+        let learned = LearnedSamples {
+            weights: weights.collect(),
+            ranges: ranges.collect(),
+            samples,
+            cuts: self.cuts,
+            repeated: self.repeated,
+        };
+        config.write(dir)?;
+        write_history(dir, &state.history)?;
+
+        let interval = Duration::from_secs_f64(60.0 * config.training.checkpoint_minutes);
+        let mut watch = TrainingWatch {
+            clock: EpochClock::resume(dir, state.history.len(), device),
+            checkpoints: CheckpointWriter::new(dir, key, interval, listener),
+        };
+        let trained = train_epochs(&mut state, &learned, settings, ends, &mut watch);
+        if let Err(TrainError::NonFinite(_)) = trained {
+            let status = TrainingStatus::NonFinite;
+            TrainingMetrics::new(status, &settings.metric, &state.history).write(dir)?;
+        }
+        trained?;
+
+        state.restore_best();
+        let finished = FinishedTraining {
+            key,
+            dataset: self.dataset,
+            settings,
+            static_range: learned.last_range(),
+            predictions: learned.known_predictions(&state)?,
+            learned: self.learned,
+            state,
+        };
+        Ok(finished.write(dir)?)
+    }
+}
+
+/// The samples of a training, and what each of its models learns from and predicts.
+struct LearnedSamples<'a> {
+    samples: SplitSamples<'a>,
+    cuts: Vec<TimeCut>,
+    /// For each cut, how much each sample that is learned from counts in the loss.
+    weights: Vec<Vec<f32>>,
+    /// For each cut, between what each static feature of these lies.
+    ranges: Vec<StaticRange>,
+    repeated: Option<RepeatedTraining>,
+}
+
+impl LearnedSamples<'_> {
+    /// How many samples an epoch learns from, over all models.
+    fn learned_count(&self) -> usize {
+        self.cuts.iter().map(|cut| cut.learned.len()).sum()
+    }
+
+    /// Of the model that remains.
+    fn last_range(&self) -> StaticRange {
+        let last = self.ranges.last().cloned();
+        last.unwrap_or_else(|| self.samples.static_range(&[]))
+    }
+
+    /// What is known to be predicted of samples that were not learned from: after the epoch that the
+    /// other cuts chose.
+    fn known_predictions(self, state: &TrainingState) -> Result<RollingPredictions> {
+        match self.repeated {
+            Some(repeated) => Ok(repeated.predictions),
+            None => Ok(chosen_predictions(self.predict(state)?, &state.cut_choices)),
+        }
+    }
+
+    /// What each model makes of the samples that it is asked about.
+    fn predict(&self, state: &TrainingState) -> Result<RollingPredictions> {
+        let mut predictions = RollingPredictions::default();
+        for (number, (cut, state)) in self.cuts.iter().zip(&state.models).enumerate() {
+            let logits = score_some(
+                &state.model,
+                &self.samples,
+                &self.ranges[number],
+                &cut.predicted,
+            )?;
+            for (&sample, logit) in cut.predicted.iter().zip(logits) {
+                predictions.push(RollingPrediction {
+                    sample,
+                    cluster: self.samples.clusters[sample],
+                    cut: number,
+                    logit,
+                    label: self.samples.labels[sample],
+                });
+            }
+        }
+        Ok(predictions)
+    }
+}
+
+/// What writes down how far a training is.
+struct TrainingWatch<'a> {
+    clock: EpochClock,
+    checkpoints: CheckpointWriter<'a>,
+}
+
+/// The loop: one epoch after the other until it is over.
+fn train_epochs(
+    state: &mut TrainingState,
+    learned: &LearnedSamples<'_>,
+    settings: &TrainingSettings,
+    ends: &dyn Fn(&[Epoch]) -> bool,
+    watch: &mut TrainingWatch<'_>,
+) -> Result<(), TrainError> {
+    let TrainingWatch { clock, checkpoints } = watch;
+    let mut gradient = Gradient::default();
+    while !early_stopping::is_over(&state.history, settings) && !ends(&state.history) {
+        // Inside the thread pool: a thread outside it would hand each batch over, and sleep until
+        // the batch is done.
+        clock.begin_epoch();
+        let (samples, predictions) = rayon::scope(|_| {
+            let samples = train_epoch(state, &mut gradient, learned, settings, checkpoints)?;
+            Ok::<_, TrainError>((samples, learned.predict(state)?))
+        })?;
+
+        let epoch = judge_epoch(state, &predictions, learned, settings)?;
+        clock.end_epoch(epoch.epoch, samples)?;
+        state.observe_cuts(epoch.train_loss, &predictions, &settings.metric);
+        state.end_epoch(epoch);
+        checkpoints.after_epoch(state)?;
+    }
+    Ok(())
+}
+
+/// What is left of one pass of each model over the samples that it learns from: so many.
+fn train_epoch(
+    state: &mut TrainingState,
+    gradient: &mut Gradient,
+    learned: &LearnedSamples<'_>,
+    settings: &TrainingSettings,
+    checkpoints: &mut CheckpointWriter<'_>,
+) -> Result<usize, TrainError> {
+    let epoch = state.epoch();
+    let adam_settings = AdamSettings::from(&settings.parameters);
+    let batches = epoch_batches(learned, settings, epoch);
+    let batch_count = batches.len();
+    let seen_before: usize = batches[..state.batch.min(batch_count)]
+        .iter()
+        .map(|batch| batch.samples.len())
+        .sum();
+    let mut seen = seen_before;
+
+    for batch in batches.iter().skip(state.batch) {
+        let targets = Targets {
+            labels: &learned.samples.labels_of(&batch.samples),
+            weights: &batch.weights,
+        };
+        let at_work = &mut state.models[batch.model];
+        let range = &learned.ranges[batch.model];
+        let loss = learned
+            .samples
+            .with_batch(&batch.samples, range, |batch| {
+                gradient.compute(&at_work.model, batch, &targets)
+            })??;
+        let weights = at_work.model.flat_weights_mut();
+        at_work
+            .adam
+            .step(weights, gradient.values(), &adam_settings);
+
+        state.batch += 1;
+        state.loss_sum += loss * batch.samples.len() as f64;
+        if !state.loss_sum.is_finite() {
+            return Err(TrainError::NonFinite(NonFiniteLoss { epoch }));
+        }
+
+        seen += batch.samples.len();
+        checkpoints.after_batch(state, batch_count, state.loss_sum / seen as f64)?;
+    }
+    Ok(seen - seen_before)
+}
+
+/// A step of one model.
+struct LearnedBatch {
+    /// The place of the model in [`TrainingState::models`].
+    model: usize,
+    samples: Vec<usize>,
+    /// How much each sample counts in the loss.
+    weights: Vec<f32>,
+}
+
+/// The steps of an epoch: model after model, each over its samples in an order of its own.
+fn epoch_batches(
+    learned: &LearnedSamples<'_>,
+    settings: &TrainingSettings,
+    epoch: usize,
+) -> Vec<LearnedBatch> {
+    let mut batches = Vec::new();
+    for (model, cut) in learned.cuts.iter().enumerate() {
+        let order = shuffled_samples(cut.learned.len(), settings.seed, epoch);
+        for batch in order.chunks(settings.parameters.batch_size) {
+            let weights = &learned.weights[model];
+            batches.push(LearnedBatch {
+                model,
+                samples: batch.iter().map(|&at| cut.learned[at]).collect(),
+                weights: batch.iter().map(|&at| weights[at]).collect(),
+            });
+        }
+    }
+    batches
+}
+
+/// The order in which an epoch goes through `count` samples. It follows from seed and epoch.
+fn shuffled_samples(count: usize, seed: u64, epoch: usize) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..count).collect();
+    order.shuffle(&mut poolcast_base::seed::generator(
+        seed,
+        "shuffle",
+        &[epoch as i64],
+    ));
+    order
+}
+
+/// What came of the epoch at work, after which the models predict `predictions`.
+fn judge_epoch(
+    state: &TrainingState,
+    predictions: &RollingPredictions,
+    learned: &LearnedSamples<'_>,
+    settings: &TrainingSettings,
+) -> Result<Epoch, TrainError> {
+    let epoch = state.epoch();
+    let train_loss = state.loss_sum / learned.learned_count() as f64;
+    if let Some(repeated) = &learned.repeated {
+        let judged = repeated.epochs.get(epoch - 1).cloned();
+        let judged = judged.context("a training repeats no more epochs than there were")?;
+        return Ok(Epoch {
+            train_loss,
+            ..judged
+        });
+    }
+
+    let judged =
+        early_stopping::judge_epoch(&state.history, train_loss, predictions, &settings.metric);
+    if !judged.validation_loss.is_finite() {
+        return Err(TrainError::NonFinite(NonFiniteLoss { epoch }));
+    }
+    Ok(judged)
+}
+
+/// The finished training in `dir`, if it is the one called `key` and need not go on. One that a
+/// sweep ended early, and that is to go on, is reopened.
+fn reuse_finished(
+    dir: &Path,
+    key: &str,
+    mode: StartMode,
+    ends: &dyn Fn(&[Epoch]) -> bool,
+) -> Result<Option<TrainingRun>> {
+    let is_finished = manifest::finished_key(dir, RUN_FORMAT).as_deref() == Some(key);
+    if mode == StartMode::Overwrite || !is_finished {
+        return Ok(None);
+    }
+
+    let run = TrainingRun::open(dir)?;
+    if run.metrics.status != TrainingStatus::TerminatedEarly || ends(&read_history(dir)?) {
+        return Ok(Some(run));
+    }
+    if mode == StartMode::Resume {
+        reopen_training(dir)?;
+    }
+    Ok(None)
+}
+
+impl TrainingTask<'_> {
+    /// The state from the checkpoint in `dir`, or that before the first batch.
+    fn start_or_resume(
+        &self,
+        dir: &Path,
+        mode: StartMode,
+        device: &Device,
+    ) -> Result<TrainingState> {
+        let has_checkpoint = dir.join(CHECKPOINT_FILE).exists();
+        let is_occupied = has_checkpoint || dir.join(manifest::FILE).exists();
+        ensure!(
+            !is_occupied || mode != StartMode::New,
+            hinted(
+                format!("`{}` holds a training already", dir.display()),
+                "continue it with `--resume`, or name another directory"
+            )
+        );
+        fs_err::create_dir_all(dir)?;
+
+        let models = self.new_models(device)?;
+        if has_checkpoint && mode == StartMode::Resume {
+            return read_checkpoint(dir, self.key, models);
+        }
+        remove_training(dir)?;
+        Ok(TrainingState::new(models))
+    }
+
+    /// The models before the first batch: all have the same weights.
+    fn new_models(&self, device: &Device) -> Result<Vec<Model>> {
+        let architecture = self.settings.architecture()?;
+        let shape = model_shape(self.dataset, self.settings, architecture);
+        let mut models = Vec::with_capacity(self.cuts.len());
+        for _ in 0..self.cuts.len() {
+            let model = Model::new(architecture, shape, self.settings.seed)?;
+            models.push(model.computed_by(self.settings.engine, device)?);
+        }
+        Ok(models)
+    }
+}
+
+pub(super) fn model_shape(
+    dataset: &Dataset,
+    settings: &TrainingSettings,
+    architecture: &dyn Architecture,
+) -> ModelShape {
+    let tensors = &dataset.summary.settings;
+    ModelShape {
+        e: dataset.summary.e,
+        m: tensors.m,
+        j: tensors.j,
+        s: static_feature_count(architecture, tensors),
+        hidden_size: settings.parameters.hidden_size,
+        lstm_layers: settings.parameters.lstm_layers,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use serde_json::json;
+
+    use super::*;
+    use crate::training::read_epoch_times;
+    use crate::training::run_dir::TIMES_FILE;
+    use crate::events;
+    use crate::tensors;
+
+    fn dataset(dir: &Path) -> Dataset {
+        let store = events::store_of_held_jobs(|job| i64::from(job % 7));
+        let settings = tensors::TensorSettings::from_config(&config(&[])).expect("settings");
+        tensors::build(
+            &store,
+            &settings,
+            "events",
+            &dir.join("tensors"),
+            false,
+            |_| {},
+        )
+        .expect("built");
+        Dataset::open(&dir.join("tensors")).expect("opened")
+    }
+
+    fn config(changes: &[(&'static str, serde_json::Value)]) -> Config {
+        let mut keys = BTreeMap::from([
+            ("preprocessing.parameters.j", json!(2)),
+            ("preprocessing.parameters.m", json!(3)),
+            ("preprocessing.parameters.timeframe_len", json!(5)),
+            ("training.parameters.hidden_size", json!(3)),
+            ("training.parameters.batch_size", json!(8)),
+            ("epochs", json!(3)),
+        ]);
+        keys.extend(changes.iter().cloned());
+        Config::load(None, &keys).expect("a configuration")
+    }
+
+    fn settings(config: &Config) -> TrainingSettings {
+        TrainingSettings::from_config(config).expect("settings")
+    }
+
+    /// What is in `dir` and does not depend on the time of day.
+    fn files(dir: &Path) -> BTreeMap<String, Vec<u8>> {
+        let files = fs_err::read_dir(dir)
+            .expect("listed")
+            .map(|file| file.expect("a file"));
+        files
+            .filter(|file| file.file_name() != TIMES_FILE)
+            .map(|file| {
+                (
+                    file.file_name().to_string_lossy().into(),
+                    fs_err::read(file.path()).expect("read"),
+                )
+            })
+            .collect()
+    }
+
+    /// Listens until so many batches have been learned from.
+    fn for_batches(count: usize) -> impl Fn(TrainingUpdate<'_>) -> ControlFlow<()> + Sync {
+        let heard = AtomicUsize::new(0);
+        move |progress| match progress {
+            TrainingUpdate::Batch { .. } if heard.fetch_add(1, Ordering::Relaxed) + 1 == count => {
+                ControlFlow::Break(())
+            }
+            _ => ControlFlow::Continue(()),
+        }
+    }
+
+    #[test]
+    fn a_training_stopped_after_any_batch_goes_on_to_the_same_bytes() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let (dataset, config) = (dataset(dir.path()), config(&[]));
+        let run = |name: &str, mode, batches| {
+            train(
+                &dataset,
+                &settings(&config),
+                RunPlace {
+                    dir: &dir.path().join(name),
+                    config: &config,
+                },
+                mode,
+                &Device::Cpu,
+                for_batches(batches),
+            )
+        };
+        run("whole", StartMode::New, 0).expect("trained");
+        let whole = files(&dir.path().join("whole"));
+        let cuts = time_cuts(&dataset, 3).expect("cut");
+        assert_eq!(cuts.len(), 4, "three cuts, and the model that remains");
+        let an_epoch: usize = cuts.iter().map(|cut| cut.learned.len().div_ceil(8)).sum();
+        let batches = 3 * an_epoch;
+        for stop in 1..=batches {
+            let name = format!("stopped-{stop}");
+            let error = run(&name, StartMode::New, stop).expect_err("stopped");
+            let TrainError::Stopped(at) = error else {
+                panic!("{error:?}")
+            };
+            assert_eq!((at.epoch - 1) * at.batches + at.batch, stop);
+            run(&name, StartMode::Resume, 0).expect("trained");
+            assert!(
+                files(&dir.path().join(&name)) == whole,
+                "stopped after batch {stop}"
+            );
+            let times = read_epoch_times(&dir.path().join(&name));
+            let known: Vec<usize> = times.iter().map(|times| times.epoch).collect();
+            assert_eq!(known, [1, 2, 3], "stopped after batch {stop}");
+        }
+        // Again and again, with a single batch each time.
+        let mut stops = 0;
+        while let Err(error) = run("often", StartMode::Resume, 1) {
+            assert!(matches!(error, TrainError::Stopped(_)), "{error:?}");
+            stops += 1;
+        }
+        assert_eq!(
+            (stops, files(&dir.path().join("often")) == whole),
+            (batches, true)
+        );
+    }
+
+    #[test]
+    fn a_training_that_ended_early_goes_on_to_the_same_bytes() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let (dataset, config) = (dataset(dir.path()), config(&[]));
+        let run = |name: &str, epochs: usize| {
+            let dir = dir.path().join(name);
+            let ends = |history: &[Epoch]| history.len() >= epochs;
+            let run = train_until(
+                &dataset,
+                &settings(&config),
+                RunPlace {
+                    dir: &dir,
+                    config: &config,
+                },
+                StartMode::Resume,
+                &Device::Cpu,
+                ends,
+                for_batches(0),
+            )
+            .expect("trained");
+            (run.metrics.status, run.metrics.epochs, files(&dir))
+        };
+        let whole = run("whole", 9);
+        assert_eq!((whole.0, whole.1), (TrainingStatus::Finished, 3));
+        let ended = run("ended", 1);
+        assert_eq!((ended.0, ended.1), (TrainingStatus::TerminatedEarly, 1));
+        assert!(
+            ended.2.contains_key("model.safetensors"),
+            "its best weights remain"
+        );
+        assert!(run("ended", 1) == ended, "nothing is done twice");
+        assert_eq!(run("ended", 2).1, 2);
+        assert!(run("ended", 9) == whole);
+        assert!(run("whole", 1) == whole, "what has finished stays so");
+    }
+
+    #[test]
+    fn how_often_checkpoints_are_written_does_not_show() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let dataset = dataset(dir.path());
+        let run = |name: &str, minutes: f64| {
+            let config = config(&[("training.checkpoint_minutes", json!(minutes))]);
+            train(
+                &dataset,
+                &settings(&config),
+                RunPlace {
+                    dir: &dir.path().join(name),
+                    config: &config,
+                },
+                StartMode::New,
+                &Device::Cpu,
+                for_batches(0),
+            )
+            .expect("trained");
+            let mut files = files(&dir.path().join(name));
+            files.remove("config.yaml");
+            files
+        };
+        assert!(run("always", 0.0) == run("never", 1e6));
+    }
+}

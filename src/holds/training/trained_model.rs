@@ -1,0 +1,333 @@
+//! A trained model of any kind, open: a network, a pipeline that was fitted to samples of logs, or
+//! several of these that answer together, and what it says of samples and of holds.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Result, ensure};
+
+use super::answer_thresholds::AnswerThresholds;
+use super::baselines::SuccessRates;
+use super::calibration::Calibration;
+use super::ensemble_summary::EnsembleSummary;
+use super::learned_holds::LearnedHolds;
+use super::pipeline_run::PipelineRun;
+use super::rolling_predictions::RollingPredictions;
+use super::run::TrainingRun;
+use super::run_dir::{ENSEMBLE, FIT, MODEL_FILE};
+use super::samples::SplitSamples;
+use super::score::score_samples;
+use super::scores::logit;
+use super::static_range::StaticRange;
+use poolcast_config::EngineChoice;
+use poolcast_base::error::hinted;
+use poolcast_models::{Device, Model, SampleBatch};
+use poolcast_pipelines::{FittedPipeline, PIPELINE_FILE};
+use poolcast_tables::{FeatureTable, hold_features, sample_features};
+use crate::tensors::{Dataset, SplitSide, TensorSettings};
+use poolcast_base::{files, manifest};
+
+/// A member of an ensemble says no more than that one outcome is so many times likelier than the
+/// other, so that none outvotes all others.
+const MOST_ODDS: f64 = 500.0;
+
+/// The largest manifest of an ensemble.
+const MOST_MANIFEST_BYTES: u64 = 16 << 20;
+
+/// A trained model of any kind.
+#[derive(Debug)]
+pub struct TrainedModel {
+    /// The name of its architecture, of the pipeline, or `ensemble`.
+    pub name: String,
+    /// The digest of everything it was made from.
+    pub key: String,
+    /// How the samples were made that it knows.
+    pub tensors: TensorSettings,
+    /// The digest of the tensors it was trained on.
+    pub tensors_key: String,
+    /// Success by hold code on the samples that it learned from.
+    pub rates: SuccessRates,
+    /// What those are.
+    pub learned: LearnedHolds,
+    /// How its logits are read.
+    pub calibration: Calibration,
+    /// The root seed.
+    pub seed: u64,
+    /// The name of its file.
+    pub file: &'static str,
+    /// SHA-256 of its file.
+    pub sha256: String,
+    /// Where it is.
+    dir: PathBuf,
+    learner: Learner,
+}
+
+/// What was trained.
+#[derive(Debug)]
+enum Learner {
+    Network(Box<LearnedNetwork>),
+    Pipeline(Box<FittedPipeline>),
+    /// The mean of what these say.
+    Ensemble(Vec<TrainedModel>),
+}
+
+/// A network, and between what the static features lay that it has seen.
+#[derive(Debug)]
+struct LearnedNetwork {
+    model: Model,
+    static_range: StaticRange,
+}
+
+/// Holds as they are encoded for a model: `n` of them.
+#[derive(Debug, Clone, Copy)]
+pub struct EncodedHolds<'a> {
+    /// `[n, m, j]`.
+    pub codes: &'a [u8],
+    /// `[n, s]`; empty where no model takes any.
+    pub statics: &'a [f32],
+}
+
+impl TrainedModel {
+    /// Opens the run, the fit of a pipeline, or the ensemble, in `dir`.
+    ///
+    /// # Errors
+    /// Fails when the training did not finish, when a file is not the one its manifest speaks of,
+    /// and for a pipeline that was fitted to tables.
+    pub fn open(dir: &Path) -> Result<TrainedModel> {
+        // What is wrong with a manifest that cannot be read is said where it is read whole.
+        let format = manifest::format_name(dir).ok().flatten();
+        if format.as_deref() == Some(FIT.name) {
+            return Ok(TrainedModel::from_pipeline(dir, PipelineRun::open(dir)?));
+        }
+        if format.as_deref() == Some(ENSEMBLE.name) {
+            return TrainedModel::open_ensemble(dir);
+        }
+        Ok(TrainedModel::from_network(dir, TrainingRun::open(dir)?))
+    }
+
+    fn from_network(dir: &Path, run: TrainingRun) -> TrainedModel {
+        let summary = run.summary;
+        TrainedModel {
+            name: run.model.architecture.name().to_owned(),
+            key: run.key,
+            tensors: summary.tensors,
+            tensors_key: summary.tensors_key,
+            rates: summary.rates,
+            learned: summary.learned,
+            calibration: run.calibration,
+            seed: summary.training.seed,
+            file: MODEL_FILE,
+            sha256: summary.model_sha256,
+            dir: dir.to_owned(),
+            learner: Learner::Network(Box::new(LearnedNetwork {
+                model: run.model,
+                static_range: summary.static_range,
+            })),
+        }
+    }
+
+    fn from_pipeline(dir: &Path, run: PipelineRun) -> TrainedModel {
+        let samples = run.samples;
+        TrainedModel {
+            name: run.pipeline.pipeline.clone(),
+            key: run.key,
+            tensors: samples.tensors,
+            tensors_key: samples.tensors_key,
+            rates: samples.rates,
+            learned: samples.learned,
+            calibration: samples.calibration,
+            seed: samples.seed,
+            file: PIPELINE_FILE,
+            sha256: run.pipeline_sha256,
+            dir: dir.to_owned(),
+            learner: Learner::Pipeline(Box::new(run.pipeline)),
+        }
+    }
+
+    fn open_ensemble(dir: &Path) -> Result<TrainedModel> {
+        let found = manifest::read::<EnsembleSummary>(dir, ENSEMBLE)?;
+        let bytes = files::read_artefact(&dir.join(manifest::FILE), MOST_MANIFEST_BYTES)?;
+        let EnsembleSummary {
+            members, samples, ..
+        } = found.body;
+        let mut models = Vec::with_capacity(members.len());
+        for member in members {
+            // An ensemble has no ensembles, and so an end.
+            let path = member.dir(dir);
+            let is_ensemble = manifest::format_name(&path)?.as_deref() == Some(ENSEMBLE.name);
+            let hint = "make the ensemble anew with `poolcast sweep evaluate DIR`";
+            let message = || format!("`{}` is no member of its ensemble", path.display());
+            ensure!(!is_ensemble, hinted(message(), hint));
+
+            let model = TrainedModel::open(&path)?;
+            let is_same = model.sha256 == member.sha256 && model.tensors == samples.tensors;
+            ensure!(is_same, hinted(message(), hint));
+            models.push(model);
+        }
+        ensure!(
+            !models.is_empty(),
+            "the ensemble in `{}` has no members",
+            dir.display()
+        );
+
+        Ok(TrainedModel {
+            name: ENSEMBLE.name.to_owned(),
+            key: found.key,
+            tensors: samples.tensors,
+            tensors_key: samples.tensors_key,
+            rates: samples.rates,
+            learned: samples.learned,
+            calibration: samples.calibration,
+            seed: samples.seed,
+            file: manifest::FILE,
+            sha256: manifest::sha256(&bytes),
+            dir: dir.to_owned(),
+            learner: Learner::Ensemble(models),
+        })
+    }
+
+    /// The models that answer together; none for a model of another kind.
+    #[cfg(test)]
+    pub(super) fn members(&self) -> &[TrainedModel] {
+        match &self.learner {
+            Learner::Ensemble(members) => members,
+            Learner::Network(_) | Learner::Pipeline(_) => &[],
+        }
+    }
+
+    /// What it says as a member of an ensemble, where it alone has this `logit`.
+    pub(super) fn voted_logit(&self, logit: f32) -> f32 {
+        let most = MOST_ODDS.ln();
+        let read = f64::from(logit) / self.calibration.temperature;
+        read.clamp(-most, most) as f32
+    }
+
+    /// From which probability on its answers were right with each of `precisions`, on holds that
+    /// came after what was learned.
+    ///
+    /// # Errors
+    /// Fails when what it predicted of them is not there.
+    pub fn answer_thresholds<const N: usize>(
+        &self,
+        precisions: [f64; N],
+    ) -> Result<[AnswerThresholds; N]> {
+        let predictions = self.rolling_predictions()?;
+        let find = |precision| AnswerThresholds::find(&predictions, &self.calibration, precision);
+        Ok(precisions.map(find))
+    }
+
+    /// What was predicted of samples that were not learned from.
+    ///
+    /// # Errors
+    /// Fails when that is not there, or is not what the manifest speaks of.
+    pub fn rolling_predictions(&self) -> Result<RollingPredictions> {
+        RollingPredictions::read(&self.dir)
+    }
+
+    /// The same with its networks computed by `engine` on `device`.
+    ///
+    /// # Errors
+    /// Those of [`Model::computed_by`].
+    pub fn computed_by(self, engine: EngineChoice, device: &Device) -> Result<TrainedModel> {
+        let learner = match self.learner {
+            Learner::Network(network) => Learner::Network(Box::new(LearnedNetwork {
+                model: network.model.computed_by(engine, device)?,
+                static_range: network.static_range,
+            })),
+            Learner::Ensemble(members) => {
+                let computed = |member: TrainedModel| member.computed_by(engine, device);
+                Learner::Ensemble(members.into_iter().map(computed).collect::<Result<_>>()?)
+            }
+            pipeline @ Learner::Pipeline(_) => pipeline,
+        };
+        Ok(TrainedModel { learner, ..self })
+    }
+
+    /// The logits of the samples of one side, `[n]`.
+    pub(super) fn side_logits(&self, dataset: &Dataset, side: SplitSide) -> Result<Vec<f32>> {
+        match &self.learner {
+            Learner::Network(network) => {
+                let LearnedNetwork {
+                    model,
+                    static_range,
+                } = &**network;
+                let samples = SplitSamples::new(dataset, &[side], model.shape)?;
+                score_samples(model, &samples, static_range)
+            }
+            Learner::Pipeline(pipeline) => {
+                success_logits(pipeline, &sample_features(dataset, side)?)
+            }
+            Learner::Ensemble(members) => {
+                mean_logits(members, |member| member.side_logits(dataset, side))
+            }
+        }
+    }
+
+    /// The logits of some holds, `[n]`.
+    pub(super) fn hold_logits(&self, holds: &EncodedHolds<'_>) -> Result<Vec<f32>> {
+        match &self.learner {
+            Learner::Network(network) => {
+                let LearnedNetwork {
+                    model,
+                    static_range,
+                } = &**network;
+                // Other members of an ensemble may take what this one does not.
+                let mut statics = Vec::new();
+                if model.shape.s > 0 {
+                    statics.extend_from_slice(holds.statics);
+                }
+                static_range.clip(&mut statics);
+                model.logits(&SampleBatch::new(&model.shape, holds.codes, &statics)?)
+            }
+            Learner::Pipeline(pipeline) => {
+                let table = hold_features(&self.tensors, holds.codes, holds.statics);
+                success_logits(pipeline, &table)
+            }
+            Learner::Ensemble(members) => mean_logits(members, |member| member.hold_logits(holds)),
+        }
+    }
+
+    /// Whether static features have a part in what it says.
+    pub(super) fn takes_statics(&self) -> bool {
+        match &self.learner {
+            Learner::Network(network) => network.model.shape.s > 0,
+            Learner::Pipeline(_) => true,
+            Learner::Ensemble(members) => members.iter().any(TrainedModel::takes_statics),
+        }
+    }
+}
+
+/// The mean over `members` of what each says with its calibration, `[n]`.
+fn mean_logits(
+    members: &[TrainedModel],
+    logits_of: impl Fn(&TrainedModel) -> Result<Vec<f32>>,
+) -> Result<Vec<f32>> {
+    let mut voted = Vec::with_capacity(members.len());
+    for member in members {
+        let mut logits = logits_of(member)?;
+        for logit in &mut logits {
+            *logit = member.voted_logit(*logit);
+        }
+        voted.push(logits);
+    }
+    Ok(mean_of_columns(&voted))
+}
+
+/// The mean of columns of equal length, row by row.
+pub(super) fn mean_of_columns(columns: &[Vec<f32>]) -> Vec<f32> {
+    let rows = columns.first().map_or(0, Vec::len);
+    let mut means = Vec::with_capacity(rows);
+    for row in 0..rows {
+        let sum: f32 = columns.iter().map(|column| column[row]).sum();
+        means.push(sum / columns.len() as f32);
+    }
+    means
+}
+
+/// What `pipeline` says of success, the second of two classes, for each row.
+fn success_logits(pipeline: &FittedPipeline, table: &FeatureTable) -> Result<Vec<f32>> {
+    let probabilities = pipeline.predict(table)?;
+    Ok(probabilities
+        .chunks_exact(2)
+        .map(|both| logit(both[1]))
+        .collect())
+}

@@ -1,0 +1,442 @@
+//! A seed and a size → a global event log of a pool whose truth is known, and that truth.
+//!
+//! Users with habits submit clusters; origins of data fail for all their users at once. A job's
+//! life is drawn when its cluster is submitted. After each release the probability of success
+//! follows from what is hidden then; the outcome is drawn from it, and the events that lead there
+//! are written: so the probabilities are exact.
+//!
+//! Time is cut into slices. The clusters submitted in a slice live in parallel, each with a
+//! generator of its own; their later events wait for their slices. Then the slice's events are
+//! sorted, written as text in parallel, and appended.
+
+mod bad_hosts;
+mod batch_names;
+mod hold_cause;
+mod hold_reason;
+mod hold_truth;
+mod job;
+mod outages;
+mod pool;
+mod pool_user;
+mod release_habit;
+mod repair_habit;
+mod run;
+mod run_chances;
+mod settings;
+mod submissions;
+mod summary;
+mod traces;
+mod truth_file;
+mod writer;
+
+use std::collections::BTreeMap;
+use std::io::Write as _;
+use std::path::Path;
+
+use anyhow::{Result, ensure};
+use rayon::prelude::*;
+
+use poolcast_base::error::hinted;
+use poolcast_base::files::AtomicFile;
+use hold_truth::SimulatedHold;
+use job::SimulatedJob;
+use pool::SimulatedPool;
+use settings::DAY_MS;
+use submissions::{ClusterSubmission, JobCluster, SubmissionSchedule};
+use traces::{JobTraces, TextPiece, TimeSlices, TimedEvent};
+use truth_file::SimulationOrigin;
+use writer::LogWriter;
+
+pub use hold_cause::HoldCause;
+pub use hold_truth::HoldTruth;
+pub use settings::SimulationSettings;
+pub use summary::{CodeCount, SimulationSummary};
+pub use truth_file::{TRUTH, find_hold, p_hold, p_release, read_truth};
+
+/// A slice holds about so many submissions, and spans at most so long.
+const SLICE_JOBS: i64 = 2000;
+const LONGEST_SLICE_MS: i64 = DAY_MS / 4;
+const SHORTEST_SLICE_MS: i64 = 10_000;
+/// What one thread works on at a time.
+const CLUSTERS_PER_TASK: usize = 16;
+const EVENTS_PER_PIECE: usize = 512;
+
+/// The summary of the simulation in `log` and `truth`, if `settings` made it and nothing in it has
+/// changed since.
+pub fn finished_summary(
+    settings: &SimulationSettings,
+    log: &Path,
+    truth: &Path,
+) -> Option<SimulationSummary> {
+    let origin = truth_file::read_origin(truth)?;
+    let is_same = origin.key == settings.key().ok()?
+        && writer::events_xxh3(log, origin.summary.rotated).ok()? == origin.events_xxh3;
+    is_same.then_some(origin.summary)
+}
+
+/// Writes the log and its truth; `progress` is told the number of jobs as they are submitted.
+///
+/// # Errors
+/// Fails when files cannot be written, or would be replaced without `overwrite`, or are not ours.
+pub fn simulate(
+    settings: &SimulationSettings,
+    log: &Path,
+    truth: &Path,
+    overwrite: bool,
+    progress: impl Fn(u64),
+) -> Result<SimulationSummary> {
+    remove_earlier(log, truth, overwrite)?;
+    let mut writer = LogWriter::new(log, settings.rotate_bytes)?;
+    let mut truth_file = AtomicFile::new(truth)?;
+    let (counted, cycles) = simulate_pool(settings, |pieces| writer.write(pieces), progress)?;
+
+    let summary = SimulationSummary {
+        bytes: writer.bytes(),
+        rotated: writer.rotated(),
+        ..counted.count(&cycles)
+    };
+    let origin = SimulationOrigin {
+        key: settings.key()?,
+        events_xxh3: writer.xxh3(),
+        summary,
+    };
+
+    // The truth first: a log that stands alone is taken for somebody's, and never replaced.
+    truth_file
+        .file()
+        .write_all(&truth_file::encode(&cycles, &origin)?)?;
+    truth_file.commit(truth)?;
+    writer.finish()?;
+    Ok(origin.summary)
+}
+
+/// Makes sure that nothing but an earlier simulation is replaced, and removes its rotated
+/// generations.
+fn remove_earlier(log: &Path, truth: &Path, overwrite: bool) -> Result<()> {
+    ensure!(
+        log != truth,
+        hinted(
+            "the log and its truth cannot be one file",
+            "name another file with `--truth`"
+        )
+    );
+    let oldest = writer::generation(log, 1);
+    for path in [log, truth, &oldest] {
+        let place = path.display();
+        ensure!(
+            !path.is_dir(),
+            hinted(
+                format!("`{place}` is a directory, not a file"),
+                "name a file in it"
+            )
+        );
+        ensure!(
+            overwrite || !path.exists(),
+            hinted(
+                format!("`{place}` exists already"),
+                "name another file; `--help` says how one is replaced"
+            )
+        );
+    }
+
+    if log.exists() || oldest.exists() {
+        read_truth(truth).map_err(|cause| {
+            let message = format!(
+                "`{}` has no truth beside it, so it is not replaced",
+                log.display()
+            );
+            cause.context(hinted(message, "name another file"))
+        })?;
+    }
+
+    for number in 1.. {
+        let path = writer::generation(log, number);
+        if !path.exists() {
+            break;
+        }
+        fs_err::remove_file(path)?;
+    }
+    Ok(())
+}
+
+/// Lets the pool live; hands its log on in pieces, in order, and returns what was counted and the
+/// hold cycles.
+fn simulate_pool(
+    settings: &SimulationSettings,
+    mut write: impl FnMut(&[TextPiece]) -> Result<()> + Send,
+    progress: impl Fn(u64),
+) -> Result<(SimulationSummary, Vec<SimulatedHold>)> {
+    let pool = SimulatedPool::new(settings);
+    let mut submissions = SubmissionSchedule::new(settings);
+    let slices = time_slices(settings);
+    let mut later: BTreeMap<i64, Vec<Vec<TimedEvent>>> = BTreeMap::new();
+    let mut summary = SimulationSummary::default();
+    let mut cycles = Vec::new();
+    let mut ready: Vec<TextPiece> = Vec::new();
+
+    for number in 0..slices.count() {
+        let submitted = submissions.submitted_until(slices.end_of(number), &pool);
+        let jobs_before = summary.jobs;
+
+        let (written, next) = rayon::join(
+            || write(&ready),
+            || {
+                let traces = submitted
+                    .par_chunks(CLUSTERS_PER_TASK)
+                    .map(|some| live(some, settings.seed, &pool, slices));
+                for traces in traces.collect::<Vec<JobTraces>>() {
+                    summary.jobs += traces.jobs;
+                    summary.held_jobs += traces.held_jobs;
+                    summary.removed_jobs += traces.removed_jobs;
+                    cycles.extend(traces.cycles);
+                    for (slice, events) in traces.events {
+                        later.entry(slice).or_default().push(events);
+                    }
+                }
+                text(later.remove(&number).unwrap_or_default(), &pool)
+            },
+        );
+
+        written?;
+        summary.records += next
+            .iter()
+            .map(|piece| 2 * piece.ends.len() as u64)
+            .sum::<u64>();
+        progress(summary.jobs - jobs_before);
+        ready = next;
+    }
+    write(&ready)?;
+    Ok((summary, cycles))
+}
+
+/// Lets the jobs of some clusters live.
+fn live(
+    submitted: &[ClusterSubmission],
+    seed: u64,
+    pool: &SimulatedPool,
+    slices: TimeSlices,
+) -> JobTraces {
+    let mut traces = JobTraces::new(slices);
+    for submission in submitted {
+        let (cluster, mut rng) = JobCluster::new(submission, seed, pool);
+        (0..cluster.size)
+            .for_each(|proc| SimulatedJob::simulate(pool, &cluster, proc, &mut rng, &mut traces));
+    }
+    traces
+}
+
+/// The text of one slice's events.
+fn text(events: Vec<Vec<TimedEvent>>, pool: &SimulatedPool) -> Vec<TextPiece> {
+    let mut events: Vec<TimedEvent> = events.into_iter().flatten().collect();
+    events.par_sort_unstable_by_key(TimedEvent::key);
+    events
+        .par_chunks(EVENTS_PER_PIECE)
+        .map(|events| traces::format_events(events, pool))
+        .collect()
+}
+
+fn time_slices(settings: &SimulationSettings) -> TimeSlices {
+    let span_ms = i64::from(settings.days) * DAY_MS;
+    let slice_ms = span_ms / (settings.jobs.cast_signed() / SLICE_JOBS).max(1);
+    let slice_ms = slice_ms.clamp(SHORTEST_SLICE_MS, LONGEST_SLICE_MS);
+    TimeSlices {
+        start_ms: settings.start_ms,
+        end_ms: settings.start_ms + span_ms,
+        slice_ms,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const START_MS: i64 = 1_767_571_200_000;
+
+    fn cycles(seed: u64, jobs: u64, days: u32) -> (SimulationSummary, Vec<SimulatedHold>) {
+        let settings = SimulationSettings {
+            seed,
+            jobs,
+            days,
+            start_ms: START_MS,
+            rotate_bytes: None,
+        };
+        let (summary, cycles) =
+            simulate_pool(&settings, |_| Ok(()), |_| ()).expect("nothing is written");
+        (summary.count(&cycles), cycles)
+    }
+
+    /// Holds with what was predicted and what came, where the log tells; those at its end are known
+    /// only if it came fast.
+    fn known(
+        cycles: &[SimulatedHold],
+        days: u32,
+        p: impl Fn(&HoldTruth) -> f64,
+    ) -> Vec<(HoldTruth, f64, f64)> {
+        let until_ms = START_MS + i64::from(days - 5) * DAY_MS;
+        let early = cycles
+            .iter()
+            .filter(|cycle| cycle.truth.hold_time_ms < until_ms);
+        early
+            .filter_map(|cycle| {
+                Some((
+                    cycle.truth,
+                    p(&cycle.truth),
+                    f64::from(u8::from(cycle.label?)),
+                ))
+            })
+            .collect()
+    }
+
+    /// The deviation of what came from what was predicted, in standard errors, for each tenth of
+    /// probability. Holds of one cause on one day may share their fate, such as the end of an
+    /// outage, and so enter as one.
+    fn z_scores(known: &[(HoldTruth, f64, f64)]) -> Vec<f64> {
+        let tenth = |low: usize| {
+            let within = known
+                .iter()
+                .filter(|(_, p, _)| ((p * 10.0) as usize).min(9) == low);
+            let mut sums: BTreeMap<(i64, Option<String>), (f64, f64)> = BTreeMap::new();
+            for (truth, p, came) in within {
+                let sum = sums
+                    .entry((
+                        truth.hold_time_ms / DAY_MS,
+                        truth.cause.map(HoldCause::name),
+                    ))
+                    .or_default();
+                *sum = (sum.0 + came - p, sum.1 + p * (1.0 - p));
+            }
+            let deviation: f64 = sums.values().map(|sum| sum.0).sum();
+            let variance: f64 = sums.values().map(|sum| sum.1.max(sum.0 * sum.0)).sum();
+            if variance > 0.0 {
+                deviation / variance.sqrt()
+            } else {
+                0.0
+            }
+        };
+        (0..10).map(tenth).collect()
+    }
+
+    #[test]
+    fn what_comes_is_as_probable_as_planted() {
+        // Over more than a year there are many outages, and few holds that share the end of one.
+        let days = 400;
+        let (_, cycles) = cycles(1, 20_000, days);
+        for (name, p, tolerance) in [
+            (
+                "release",
+                (|truth| truth.p_release.unwrap_or(f64::NAN)) as fn(&HoldTruth) -> f64,
+                0.03,
+            ),
+            (
+                "release_unseen_repair",
+                |truth| truth.p_release_unseen_repair.unwrap_or(f64::NAN),
+                0.03,
+            ),
+            ("hold", |truth| truth.p_hold, 0.05),
+        ] {
+            let known = known(&cycles, days, p);
+            let count = |low, high| {
+                known
+                    .iter()
+                    .filter(|(_, p, _)| (low..high).contains(p))
+                    .count()
+            };
+            let spread = [count(0.0, 0.3), count(0.3, 0.7), count(0.7, 1.1)];
+            assert!(
+                spread.iter().all(|count| *count > 20) && known.len() > 800,
+                "p_{name}: {spread:?}"
+            );
+            let z_scores = z_scores(&known);
+            assert!(
+                z_scores.iter().all(|z| z.abs() < 4.0),
+                "p_{name}: {z_scores:?}"
+            );
+            let mean = |value: fn(&(HoldTruth, f64, f64)) -> f64| {
+                known.iter().map(value).sum::<f64>() / known.len() as f64
+            };
+            let (predicted, came) = (mean(|row| row.1), mean(|row| row.2));
+            assert!(
+                (predicted - came).abs() < tolerance,
+                "p_{name}: {predicted} predicted, {came} came"
+            );
+        }
+    }
+
+    #[test]
+    fn every_hold_has_a_chance_whether_it_is_released_or_not() {
+        let (_, cycles) = cycles(3, 20_000, 14);
+        let mut never_released = 0;
+        for cycle in &cycles {
+            assert!((0.0..=1.0).contains(&cycle.truth.p_hold));
+            assert_eq!(cycle.truth.is_released, cycle.truth.p_release.is_some());
+            never_released += usize::from(!cycle.truth.is_released);
+        }
+        let share = never_released as f64 / cycles.len() as f64;
+        assert!(
+            (0.1..0.6).contains(&share),
+            "{share} of the holds are never released"
+        );
+    }
+
+    #[test]
+    fn there_is_something_to_learn_that_codes_do_not_tell() {
+        let (summary, cycles) = cycles(1, 20_000, 14);
+        let (best, by_code) = (
+            summary.best_roc_auc.expect("both labels"),
+            summary.by_code_roc_auc.expect("both labels"),
+        );
+        assert!(
+            (0.83..0.97).contains(&best) && (0.55..0.77).contains(&by_code),
+            "{best} at best, {by_code} by code"
+        );
+        let of = |cause| {
+            cycles
+                .iter()
+                .filter(|cycle| cycle.truth.cause == Some(cause))
+                .count()
+        };
+        let (outages, wrong_urls) = (of(HoldCause::InputOutage), of(HoldCause::WrongUrl));
+        let (unmounted, bad_hosts) = (of(HoldCause::MountOutage), of(HoldCause::BadHost));
+        assert!(
+            [outages, wrong_urls, unmounted, bad_hosts]
+                .iter()
+                .all(|holds| *holds > 30),
+            "{outages} holds by outages, {wrong_urls} by wrong addresses, {unmounted} by file \
+             systems, {bad_hosts} by bad hosts"
+        );
+        let share = summary.held_jobs as f64 / summary.jobs as f64;
+        assert!((0.02..0.1).contains(&share), "{share} of the jobs are held");
+    }
+
+    #[test]
+    fn truth_files_come_back() {
+        let (_, cycles) = cycles(2, 2000, 7);
+        let dir = tempfile::tempdir().expect("a directory");
+        let path = dir.path().join("truth");
+        let origin = SimulationOrigin {
+            key: String::new(),
+            events_xxh3: String::new(),
+            summary: SimulationSummary::default(),
+        };
+        let bytes = truth_file::encode(&cycles, &origin).expect("encoded");
+        poolcast_base::files::write_atomic(&path, &bytes).expect("written");
+        let read = read_truth(&path).expect("read");
+        let key = |truth: &HoldTruth| (truth.cluster, truth.proc, truth.earlier_holds);
+        assert!(read.is_sorted_by_key(key) && read.len() == cycles.len());
+        let bits = |truth: &HoldTruth| {
+            (
+                key(truth),
+                truth.p_hold.to_bits(),
+                truth.p_release.map(f64::to_bits),
+                truth.p_release_unseen_repair.map(f64::to_bits),
+                truth.is_released,
+                truth.cause,
+            )
+        };
+        assert!(
+            read.iter()
+                .zip(&cycles)
+                .all(|(read, cycle)| bits(read) == bits(&cycle.truth))
+        );
+    }
+}

@@ -1,0 +1,120 @@
+//! A plan → the directory of a DAG, laid out as what `poolcast run` leaves.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use anyhow::{Context as _, Result, ensure};
+
+use super::layout::{DAG_FILE, PARTS_FILE, TRACKING_FILE, TrialDivision, is_dag};
+use super::plan::DagPlan;
+use super::{dag, submit};
+use poolcast_config::{self as config, Tracker};
+use poolcast_base::error::hinted;
+use crate::SweepTrials;
+use poolcast_base::{files, manifest};
+
+impl DagPlan {
+    /// All files of the DAG, by their paths in its directory.
+    ///
+    /// # Errors
+    /// Fails for submit commands that are no user's to decide.
+    pub fn files_by_path(&self) -> Result<BTreeMap<String, String>> {
+        let mut files = submit::submit_files(self)?;
+        files.insert(config::FILE.to_owned(), config::yaml::write(&self.config)?);
+
+        let trials = SweepTrials::from_config(&self.config)?;
+        for (name, &trial) in &self.tensors {
+            let text = config::yaml::write(&trials.draw(trial, &[])?)?;
+            files.insert(format!("tensors/{name}.yaml"), text);
+        }
+
+        let mut division = TrialDivision {
+            measured_s: self.measured.clone(),
+            parts: BTreeMap::new(),
+        };
+        for part in &self.parts {
+            division.parts.insert(part.name.clone(), part.ranges());
+        }
+        files.insert(
+            PARTS_FILE.to_owned(),
+            serde_json::to_string_pretty(&division)? + "\n",
+        );
+
+        files.insert(DAG_FILE.to_owned(), dag::dag_text(self));
+        Ok(files)
+    }
+}
+
+/// Fails where the DAG of `plan` cannot be written to the directory that its configuration names:
+/// where another DAG or another artefact is. The same one may be there, with what came of it so
+/// far.
+pub fn check_directory(plan: &DagPlan) -> Result<()> {
+    let dir = &plan.config.out;
+    ensure!(
+        is_dag(dir) || !dir.join(manifest::FILE).exists(),
+        hinted(
+            format!(
+                "`{}` holds a sweep of workers, or another artefact",
+                dir.display()
+            ),
+            "name another directory"
+        )
+    );
+
+    let tidied = dir.join(&plan.config.wandb.sweep.name);
+    ensure!(
+        !is_dag(&tidied),
+        hinted(
+            format!("`{}` holds a finished sweep of this name", tidied.display()),
+            "give this one another `wandb.sweep.name`, or name another directory"
+        )
+    );
+
+    for (name, text) in &plan.files_by_path()? {
+        let path = dir.join(name);
+        ensure!(
+            !path.exists() || fs_err::read(&path)? == text.as_bytes(),
+            hinted(
+                format!("`{}` is there, and of another sweep", path.display()),
+                "name another directory; `poolcast sweep cleanup DIR` puts a finished sweep into one of its own"
+            )
+        );
+    }
+    Ok(())
+}
+
+/// Writes the DAG of `plan` to the directory that its configuration names; `pipeline.dag` comes
+/// last.
+///
+/// # Errors
+/// Fails as [`check_directory`].
+pub fn write_dag(plan: &DagPlan) -> Result<()> {
+    check_directory(plan)?;
+    let dir = &plan.config.out;
+    for name in ["condor", "logs", "tensors", "trials", "rows", "parts"] {
+        fs_err::create_dir_all(dir.join(name))?;
+    }
+    for part in &plan.parts {
+        fs_err::create_dir_all(dir.join("parts").join(&part.name))?;
+    }
+
+    write_tracking(dir, &plan.config.enabled_trackers())?;
+    let mut files = plan.files_by_path()?;
+    let dag = files.remove_entry(DAG_FILE);
+    for (name, text) in files.into_iter().chain(dag) {
+        files::write_atomic(&dir.join(name), text.as_bytes())?;
+    }
+    Ok(())
+}
+
+/// Writes down what the last script of the DAG in `dir` is to send to `trackers` by: the program that
+/// writes the DAG, wherever it is by then.
+fn write_tracking(dir: &Path, trackers: &[Tracker]) -> Result<()> {
+    if trackers.is_empty() {
+        return Ok(());
+    }
+    let program = std::env::current_exe().context("cannot tell where this program is")?;
+    let words: Vec<&str> = trackers.iter().map(|tracker| tracker.word()).collect();
+    let text = format!("{}\n{}\n", program.display(), words.join(","));
+    files::write_atomic(&dir.join(TRACKING_FILE), text.as_bytes())
+}

@@ -1,0 +1,308 @@
+//! A configuration → the plan of a DAG: its parts, what they share, and what every job needs, all
+//! of it checked.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, Result, ensure};
+
+use super::layout::check_sweep_name;
+use super::parts::{PlannedPart, TrialKind, TrialSeconds, divide_trials};
+use super::shared::SharedDirectory;
+use super::site;
+use super::syntax::{check_node_name, check_plain};
+use poolcast_config::{Config, Method, TrialSource};
+use poolcast_base::error::hinted;
+use htcondor_eventlog as eventlog;
+use crate::{self as sweep, SweepTrials, TrialConfig, TrialModel};
+
+/// Where the samples of a DAG come from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SampleSource {
+    /// Events that are parsed before the DAG begins, in its directory.
+    Events,
+    /// Logs that a job parses, in the order they were written: absolute paths and `osdf:///`
+    /// addresses.
+    Logs(Vec<String>),
+    /// Joined tables, in its directory.
+    Tables,
+}
+
+impl SampleSource {
+    /// The directory of what the samples are made from.
+    pub(super) fn dir(&self) -> &'static str {
+        if *self == SampleSource::Tables {
+            "table"
+        } else {
+            "events"
+        }
+    }
+}
+
+/// What a DAG does.
+#[derive(Debug, Clone)]
+pub struct DagPlan {
+    /// The whole configuration.
+    pub config: Config,
+    /// The container image: an absolute path or an address.
+    pub image: String,
+    /// Where the samples come from.
+    pub source: SampleSource,
+    /// How many trials there are.
+    pub trials: usize,
+    /// The trials by job.
+    pub parts: Vec<PlannedPart>,
+    /// The names of all tensors, and the first trial that needs them.
+    pub tensors: BTreeMap<String, usize>,
+    /// How long trials take, as far as that was measured.
+    pub measured: TrialSeconds,
+    /// Submit commands of the site.
+    pub(super) site: String,
+    /// Where jobs fetch the inputs that many of them use; `None` where they get them from the
+    /// access point.
+    pub(super) shared: Option<SharedDirectory>,
+}
+
+impl DagPlan {
+    /// The plan of the sweep that `config` describes, whose trials take as long as `measured`.
+    ///
+    /// # Errors
+    /// Refuses everything that can be known to fail before a job is submitted: a missing log or
+    /// image, a sweep whose trials learn from others, words that HTCondor reads otherwise.
+    pub fn new(config: &Config, measured: &TrialSeconds) -> Result<DagPlan> {
+        check_method(config)?;
+        ensure!(
+            config.wandb.sweep.id.is_none(),
+            hinted(
+                "a DAG is planned before its points could come from W&B",
+                "use `poolcast sweep init`, `sweep manage` and `sweep work`, or leave out `wandb.sweep.id`"
+            )
+        );
+        check_names(config)?;
+        let mut config = config.clone();
+        let source = sample_source(&mut config)?;
+
+        let drawn = SweepTrials::from_config(&config)?;
+        let trials = drawn.count();
+        let kinds = (1..=trials)
+            .map(|trial| trial_kind(&drawn, trial))
+            .collect::<Result<Vec<TrialKind>>>()?;
+        let mut tensors = BTreeMap::new();
+        for (kind, number) in kinds.iter().zip(1..) {
+            if let Some(name) = &kind.tensors {
+                tensors.entry(name.clone()).or_insert(number);
+            }
+        }
+
+        Ok(DagPlan {
+            image: image_name(config.dag.image.as_deref())?,
+            site: config
+                .dag
+                .site
+                .as_deref()
+                .map_or(Ok(String::new()), site::read_site)?,
+            shared: SharedDirectory::from_config(&config)?,
+            source,
+            trials,
+            parts: divide_trials(&config.dag, &kinds, measured),
+            tensors,
+            measured: measured.clone(),
+            config,
+        })
+    }
+
+    /// For each kind of trials whose duration is not known, its name and its first trial.
+    pub fn unmeasured_kinds(&self) -> Vec<(String, usize)> {
+        let mut first = BTreeMap::new();
+        for part in &self.parts {
+            let trial = part.trials.first().copied().unwrap_or(1);
+            first
+                .entry(part.fits.clone())
+                .and_modify(|known: &mut usize| *known = (*known).min(trial))
+                .or_insert(trial);
+        }
+        first
+            .into_iter()
+            .filter(|(fits, _)| !self.measured.contains_key(fits))
+            .collect()
+    }
+}
+
+/// Refuses names that DAGMan or a submit file reads as something else.
+fn check_names(config: &Config) -> Result<()> {
+    let out = config
+        .out
+        .to_str()
+        .context("the output directory's name is no text")?;
+    check_plain(
+        "the directory",
+        &std::path::absolute(out)?.to_string_lossy(),
+    )?;
+    if let Some(ap) = &config.parse.ap {
+        check_plain("`parse.ap`", ap)?;
+    }
+    check_sweep_name(&config.wandb.sweep.name).context("cannot use `wandb.sweep.name`")
+}
+
+/// The kind of `trial`, which must be one that can be done.
+fn trial_kind(trials: &SweepTrials, trial: usize) -> Result<TrialKind> {
+    let drawn = TrialConfig::new(trials.draw(trial, &[])?)
+        .with_context(|| format!("trial {trial} cannot be"))?;
+    let fits = match drawn.model {
+        TrialModel::Network(_) => "network".to_owned(),
+        TrialModel::Pipeline(task) => task.pipeline,
+        TrialModel::WaitModel(settings) => settings.model.name.to_string(),
+    };
+    let Some(settings) = drawn.tensors else {
+        return Ok(TrialKind {
+            tensors: None,
+            fits,
+        });
+    };
+    let dir = sweep::tensors_dir(Path::new(""), &settings);
+    let name = dir
+        .file_name()
+        .unwrap_or_default()
+        .to_string_lossy()
+        .into_owned();
+    check_node_name(&name)?;
+    Ok(TrialKind {
+        tensors: Some(name),
+        fits,
+    })
+}
+
+/// A DAG is written before anything is known of its trials.
+fn check_method(config: &Config) -> Result<()> {
+    let sweep = &config.wandb.sweep;
+    ensure!(
+        sweep.method != Method::Bayes && sweep.early_terminate.is_none(),
+        hinted(
+            "the trials of a DAG do not learn from each other, as `bayes` and `early_terminate` do",
+            "do it with `poolcast run` or with workers that share a folder, or use `method: random`, `sobol` or `grid`"
+        )
+    );
+    ensure!(
+        !config.dag.per_epoch || config.pipelines.is_empty(),
+        hinted(
+            "pipelines know no epochs",
+            "leave out `dag.per_epoch`, or `pipelines`"
+        )
+    );
+    Ok(())
+}
+
+/// Where the samples of `config` come from; its logs become absolute, with their rotated
+/// generations.
+fn sample_source(config: &mut Config) -> Result<SampleSource> {
+    let data = &config.data;
+    ensure!(
+        config.trial_source() != TrialSource::WaitSamples,
+        hinted(
+            "a DAG has no trials over samples of waits",
+            "use `poolcast sweep init CONFIG -o DIR`, then `poolcast sweep run DIR`; or `sweep manage`, and `sweep work` on each machine that shares the directory"
+        )
+    );
+    if data.is_given() {
+        ensure!(
+            config.logs.is_empty() && config.dag.events.is_none(),
+            hinted(
+                "the configuration names logs or events, and tables",
+                "give `logs`, or tables of your own in `data`"
+            )
+        );
+        return Ok(SampleSource::Tables);
+    }
+    if config.dag.events.is_some() {
+        return Ok(SampleSource::Events);
+    }
+    ensure!(
+        !config.logs.is_empty(),
+        hinted(
+            "the configuration names no logs",
+            "add `logs: [PATH]` to it, or name parsed events with `--events DIR`"
+        )
+    );
+    let (far, near): (Vec<PathBuf>, Vec<PathBuf>) = config
+        .logs
+        .iter()
+        .cloned()
+        .partition(|log| is_osdf_address(log));
+    let near = eventlog::find_generations(&readable_logs(&near)?)?;
+    let in_job = config.dag.parse_in_job || !far.is_empty();
+    config.logs = near.into_iter().chain(far).collect();
+    if in_job {
+        Ok(SampleSource::Logs(transferred_logs(&config.logs)?))
+    } else {
+        Ok(SampleSource::Events)
+    }
+}
+
+/// Whether a job fetches `log` from where it is.
+fn is_osdf_address(log: &Path) -> bool {
+    log.to_str().is_some_and(|log| log.starts_with("osdf:///"))
+}
+
+/// `logs`, all of which are there.
+fn readable_logs(logs: &[PathBuf]) -> Result<Vec<PathBuf>> {
+    for log in logs {
+        fs_err::File::open(log).context(hinted(
+            format!("cannot read the log `{}`", log.display()),
+            "`logs` are paths as seen from where poolcast is started, or `osdf:///` addresses",
+        ))?;
+    }
+    logs.iter()
+        .map(|log| Ok(std::path::absolute(log)?))
+        .collect()
+}
+
+/// The logs as a job gets them: side by side, so that no two may have one name.
+fn transferred_logs(logs: &[PathBuf]) -> Result<Vec<String>> {
+    let mut names = BTreeMap::new();
+    for log in logs {
+        check_plain("the log", &log.to_string_lossy())?;
+        check_plain(
+            "the log",
+            &log.file_name().unwrap_or_default().to_string_lossy(),
+        )?;
+        if let Some(other) = names.insert(log.file_name(), log) {
+            let message = format!(
+                "`{}` and `{}` have the same name",
+                other.display(),
+                log.display()
+            );
+            let hint =
+                "HTCondor puts a job's files side by side: link to one of them under another name";
+            return Err(hinted(message, hint).into());
+        }
+    }
+    Ok(logs
+        .iter()
+        .map(|log| log.to_string_lossy().into_owned())
+        .collect())
+}
+
+/// The image as submit files name it.
+fn image_name(named: Option<&str>) -> Result<String> {
+    let hint = "name a .sif file, or an osdf:///, docker:// or oras:// address, with `--image` or `dag.image`";
+    let named = named.ok_or_else(|| hinted("no container image is named", hint))?;
+    check_plain("the image", named)?;
+    if ["osdf:///", "docker://", "oras://"]
+        .iter()
+        .any(|scheme| named.starts_with(scheme))
+    {
+        return Ok(named.to_owned());
+    }
+    let path = Path::new(named);
+    let is_image = path.extension().is_some_and(|extension| extension == "sif") && path.is_file();
+    ensure!(
+        is_image,
+        hinted(
+            format!("`{named}` is neither a .sif file nor the address of an image"),
+            hint
+        )
+    );
+    let absolute = std::path::absolute(path)?.to_string_lossy().into_owned();
+    check_plain("the image", &absolute)?;
+    Ok(absolute)
+}

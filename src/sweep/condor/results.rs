@@ -1,0 +1,92 @@
+//! The directory of a DAG → how its trials ended, so far or for good.
+
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use std::path::Path;
+
+use anyhow::{Context as _, Result, ensure};
+
+use super::layout::{ROWS_DIRECTORY, TrialDivision};
+use super::parts::parse_trial_ranges;
+use poolcast_config::Config;
+use poolcast_base::error::hinted;
+use poolcast_holds::events::EVENTS_FORMAT;
+use poolcast_base::manifest;
+use crate::{self as sweep, SweepFolder, SweepPlan, SweepTrials, TrialRow};
+use poolcast_tables::TABLE;
+
+/// The sweep of the DAG in `dir`, also before its trials have ended.
+///
+/// # Errors
+/// Fails before what its samples are made from is there.
+pub fn open_sweep(dir: &Path) -> Result<SweepFolder> {
+    let config = Config::read(dir)?;
+    let source_key = match config.data.is_given() {
+        true => manifest::read::<serde_json::Value>(&sweep::table_dir(dir), TABLE)?.key,
+        false => manifest::read::<serde_json::Value>(&dir.join("events"), EVENTS_FORMAT)?.key,
+    };
+    let plan = SweepPlan {
+        trials: SweepTrials::from_config(&config)?.count(),
+        source_key,
+    };
+    Ok(SweepFolder::new(dir, config, plan))
+}
+
+/// The rows of the trials of the DAG in `dir` that have ended, in their order. A trial of a part
+/// that has failed for good ended with it, where the part has left no row of it.
+pub fn read_rows(dir: &Path, config: &Config) -> Result<Vec<TrialRow>> {
+    let finished = dir.join(sweep::ROWS_FILE);
+    if finished.is_file() {
+        return manifest::read_json_lines(&finished);
+    }
+    let (mut rows, drawn) = (BTreeMap::new(), SweepTrials::from_config(config)?);
+    for (part, ranges) in TrialDivision::read(dir)?.parts {
+        let trials =
+            parse_trial_ranges(&ranges).with_context(|| format!("`{ranges}` names no trials"))?;
+        let file = |kind: &str| dir.join(ROWS_DIRECTORY).join(format!("{part}.{kind}"));
+        let path = file("jsonl");
+        if path.is_file() {
+            let of_part: Vec<TrialRow> = manifest::read_json_lines(&path)?;
+            rows.extend(
+                of_part
+                    .into_iter()
+                    .filter(|row| trials.contains(&row.trial))
+                    .map(|row| (row.trial, row)),
+            );
+        }
+        let path = file("failed");
+        if path.is_file() {
+            let error = fs_err::read_to_string(path)?;
+            for trial in trials {
+                if let Entry::Vacant(entry) = rows.entry(trial) {
+                    entry.insert(sweep::lost_row(
+                        &drawn.draw(trial, &[])?,
+                        trial,
+                        error.trim_end(),
+                    ));
+                }
+            }
+        }
+    }
+    Ok(rows.into_values().collect())
+}
+
+/// The rows of all trials of `sweep`, which must have ended.
+///
+/// # Errors
+/// Fails where some have not.
+pub fn read_all_rows(sweep: &SweepFolder) -> Result<Vec<TrialRow>> {
+    let rows = read_rows(&sweep.dir, &sweep.config)?;
+    ensure!(
+        rows.len() == sweep.plan.trials,
+        hinted(
+            format!(
+                "{} of {} have ended",
+                rows.len(),
+                poolcast_base::output::counted(sweep.plan.trials, "trial")
+            ),
+            "`poolcast sweep status DIR` shows how far they are"
+        )
+    );
+    Ok(rows)
+}

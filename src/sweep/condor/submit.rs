@@ -1,0 +1,68 @@
+//! A plan → its submit files: those of `condor/`, with the site's commands and the configuration's
+//! before `queue`.
+
+use std::collections::BTreeMap;
+
+use anyhow::{Context as _, Result};
+
+use super::layout::SCRIPT_FILE;
+use super::plan::DagPlan;
+use super::shared::SharedDirectory;
+use super::syntax::command_lines;
+use poolcast_config::SubmitCommands;
+
+/// The steps with their submit files.
+const STEPS: [(&str, &str); 5] = [
+    ("parse", include_str!("../../../condor/parse.sub")),
+    ("tensors", include_str!("../../../condor/tensors.sub")),
+    ("trials", include_str!("../../../condor/trials.sub")),
+    ("best", include_str!("../../../condor/best.sub")),
+    ("evaluate", include_str!("../../../condor/evaluate.sub")),
+];
+
+/// What DAGMan runs on the access point around the jobs.
+const SCRIPT: &str = include_str!("../../../condor/node.sh");
+
+/// All files in `condor/` of a DAG's directory, by their paths there.
+///
+/// # Errors
+/// Fails for submit commands that are no user's to decide.
+pub(super) fn submit_files(plan: &DagPlan) -> Result<BTreeMap<String, String>> {
+    let submit = &plan.config.dag.submit;
+    let commands = [
+        &submit.parse,
+        &submit.tensors,
+        &submit.trials,
+        &submit.best,
+        &submit.evaluate,
+    ];
+    let mut files = BTreeMap::from([(SCRIPT_FILE.to_owned(), SCRIPT.to_owned())]);
+    for ((step, template), commands) in STEPS.iter().zip(commands) {
+        files.insert(
+            format!("condor/{step}.sub"),
+            submit_file(step, template, &plan.site, commands)?,
+        );
+    }
+    files.extend(plan.shared.iter().map(SharedDirectory::location_file));
+    Ok(files)
+}
+
+fn submit_file(
+    step: &str,
+    template: &str,
+    site: &str,
+    commands: &SubmitCommands,
+) -> Result<String> {
+    let (head, queue) = template
+        .rsplit_once("\nqueue")
+        .with_context(|| format!("condor/{step}.sub has no queue"))?;
+    let mut text = head.to_owned();
+    if !site.is_empty() {
+        text += &format!("\n# The site\n{site}");
+    }
+    if !commands.is_empty() {
+        text += &format!("\n# `dag.submit.{step}` of the configuration\n");
+        text += &command_lines(&format!("`dag.submit.{step}`"), commands)?;
+    }
+    Ok(text + "\nqueue" + queue)
+}

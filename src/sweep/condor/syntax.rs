@@ -1,0 +1,321 @@
+//! Words of a user → words that DAGMan and submit files read as they are, or the reason why they
+//! are refused.
+
+use anyhow::{Result, ensure};
+
+use poolcast_config::{SubmitCommand, SubmitCommands};
+use poolcast_base::error::hinted;
+
+/// Submit commands that `condor/` decides, macros that the DAG sets, and the job's attributes that
+/// come of both; jobs that did otherwise would not work. Without underscores, as
+/// [`bare_command_name`] gives them.
+const RESERVED: [&str; 60] = [
+    "args",
+    "arguments",
+    "checkpointexitcode",
+    "cmd",
+    "config",
+    "containerimage",
+    "dagmanjobid",
+    "dagmannodeslog",
+    "dagnodename",
+    "dockerimage",
+    "env",
+    "environment",
+    "err",
+    "error",
+    "executable",
+    "getenv",
+    "image",
+    "in",
+    "include",
+    "initialdir",
+    "input",
+    "inputs",
+    "iwd",
+    "job",
+    "jobuniverse",
+    "log",
+    "logs",
+    "maxretries",
+    "names",
+    "onexithold",
+    "onexitremove",
+    "options",
+    "out",
+    "output",
+    "part",
+    "preserverelativepaths",
+    "queue",
+    "retryuntil",
+    "shouldtransferfiles",
+    "singularityimage",
+    "source",
+    "successcheckpointexitcode",
+    "successexitcode",
+    "tensors",
+    "transfercheckpoint",
+    "transfercheckpointfiles",
+    "transferexecutable",
+    "transferin",
+    "transferinput",
+    "transferinputfiles",
+    "transferout",
+    "transferoutput",
+    "transferoutputfiles",
+    "transferoutputremaps",
+    "trials",
+    "universe",
+    "userlog",
+    "wantcontainer",
+    "wantdocker",
+    "whentotransferoutput",
+];
+
+/// Commands that count bytes. Without a unit one of them counts megabytes and another kilobytes.
+const BYTES: [&str; 3] = ["request_memory", "request_disk", "gpus_minimum_memory"];
+
+/// Whether no program between here and the job reads `text` as anything but itself: neither DAGMan,
+/// nor a submit file, nor a list of files to transfer, nor as an option.
+fn is_plain(text: &str) -> bool {
+    !text.is_empty()
+        && !text.starts_with('-')
+        && text
+            .chars()
+            .all(|c| c.is_ascii_alphanumeric() || "/._-+=:@~".contains(c))
+}
+
+/// Refuses `text`, which is `what`, if it is not plain.
+pub(super) fn check_plain(what: &str, text: &str) -> Result<()> {
+    ensure!(
+        is_plain(text),
+        hinted(
+            format!(
+                "{what} `{text}` has a character that DAGMan or a submit file reads as something else"
+            ),
+            "use letters, digits and `/._-+=:@~`; for a file elsewhere, make a symbolic link with such a name"
+        )
+    );
+    Ok(())
+}
+
+/// Refuses a name that no node of a DAG may have.
+pub(super) fn check_node_name(name: &str) -> Result<()> {
+    let is_name = name
+        .chars()
+        .all(|c| c.is_ascii_alphanumeric() || c == '-' || c == '_');
+    ensure!(
+        is_name && !name.is_empty(),
+        hinted(
+            format!("no node of a DAG may be called `{name}`"),
+            "use letters, digits, `-` and `_`"
+        )
+    );
+    Ok(())
+}
+
+/// The lines of `commands`, which stand at `place`.
+pub(super) fn command_lines(place: &str, commands: &SubmitCommands) -> Result<String> {
+    let line = |(name, value): (&String, &SubmitCommand)| {
+        let value = value.to_string();
+        check_command(place, name, &value)?;
+        Ok(format!("{name:<23} = {value}\n"))
+    };
+    commands.iter().map(line).collect()
+}
+
+/// The lines of the site file `text`, which is called `place`: comments and submit commands.
+pub(super) fn site_lines(place: &str, text: &str) -> Result<String> {
+    let mut lines = String::new();
+    for (number, line) in text.lines().enumerate() {
+        let place = format!("{place}, line {}", number + 1);
+        let line = line.trim_end();
+        if !line.is_empty() && !line.trim_start().starts_with('#') {
+            let (name, value) = line.split_once('=').unwrap_or((line, ""));
+            check_command(&place, name.trim(), value.trim())?;
+            ensure!(
+                !line.ends_with('\\'),
+                "{place}: a command must stand on one line"
+            );
+        }
+        lines += line;
+        lines.push('\n');
+    }
+    Ok(lines)
+}
+
+/// A command's name as HTCondor compares it: `+Name` and `MY.Name` set the attribute `Name` of the
+/// job, letters are of either case, and most commands are known with and without underscores.
+fn bare_command_name(name: &str) -> String {
+    let joined: String = name.to_ascii_lowercase().split_ascii_whitespace().collect();
+    let mut bare = &*joined;
+    while let Some(rest) = bare.strip_prefix('+').or_else(|| bare.strip_prefix("my.")) {
+        bare = rest;
+    }
+    bare.replace('_', "")
+}
+
+fn check_command(place: &str, name: &str, value: &str) -> Result<()> {
+    let bare = name.strip_prefix('+').unwrap_or(name);
+    let has_scope = bare
+        .get(..3)
+        .is_some_and(|scope| scope.eq_ignore_ascii_case("my."));
+    let bare = if has_scope { &bare[3..] } else { bare };
+    let first = name.split_ascii_whitespace().next().unwrap_or_default();
+    let is_reserved = [name, first]
+        .iter()
+        .any(|name| RESERVED.contains(&&*bare_command_name(name)));
+    ensure!(
+        !is_reserved,
+        hinted(
+            format!("{place}: `{name}` is decided by poolcast"),
+            "name resources and policies only, such as `request_memory: 4GB`"
+        )
+    );
+    ensure!(
+        bare.starts_with(|c: char| c.is_ascii_alphabetic())
+            && bare.chars().all(|c| c.is_ascii_alphanumeric() || c == '_'),
+        hinted(
+            format!("{place}: `{name}` is no submit command"),
+            "write `NAME = VALUE`, as in `request_disk = 4GB`"
+        )
+    );
+    ensure!(
+        !value.is_empty() && !value.contains(['\n', '\r']),
+        hinted(
+            format!("{place}: `{name}` needs a value on one line"),
+            "write `NAME = VALUE`"
+        )
+    );
+    let counts_bytes = BYTES.contains(&&*bare.to_ascii_lowercase());
+    ensure!(
+        !counts_bytes || value.trim().parse::<f64>().is_err(),
+        hinted(
+            format!("{place}: `{name}` has no unit"),
+            format!("say what is meant, such as `{value}GB`")
+        )
+    );
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_other_programs_would_read_otherwise_is_refused() {
+        for text in [
+            "", "a b", "a,b", "$(x)", "a\"b", "a\nb", "a'b", "a\\b", "a;b", "ä", "a#b", "-o",
+        ] {
+            assert!(check_plain("the log", text).is_err(), "{text}");
+        }
+        assert!(check_plain("the log", "/home/me/logs-1/EventLog.2+a=b~").is_ok());
+        for name in ["", "a.b", "a+b", "a b", "tensors/x"] {
+            assert!(check_node_name(name).is_err(), "{name}");
+        }
+        assert!(check_node_name("tensors-j20-m20_t60").is_ok());
+    }
+
+    #[test]
+    fn submit_commands_are_checked_by_name_and_value() {
+        let refusal = |name: &str, value: &str| {
+            let commands = [(name.to_owned(), SubmitCommand::Text(value.to_owned()))].into();
+            poolcast_base::error::render(
+                &command_lines("`dag.submit.train`", &commands).expect_err("refused"),
+            )
+        };
+        insta::assert_snapshot!(
+            [
+                refusal("Universe", "vanilla"),
+                refusal("queue 5", ""),
+                refusal("request_memory", "4"),
+                refusal("request_cpus", "1\nqueue 100"),
+                refusal("a-b", "1"),
+            ]
+            .concat(), @"
+        error: `dag.submit.train`: `Universe` is decided by poolcast
+
+        hint: name resources and policies only, such as `request_memory: 4GB`
+        error: `dag.submit.train`: `queue 5` is decided by poolcast
+
+        hint: name resources and policies only, such as `request_memory: 4GB`
+        error: `dag.submit.train`: `request_memory` has no unit
+
+        hint: say what is meant, such as `4GB`
+        error: `dag.submit.train`: `request_cpus` needs a value on one line
+
+        hint: write `NAME = VALUE`
+        error: `dag.submit.train`: `a-b` is no submit command
+
+        hint: write `NAME = VALUE`, as in `request_disk = 4GB`
+        ");
+        let commands = [
+            (
+                "+ProjectName".to_owned(),
+                SubmitCommand::Text("\"x\"".to_owned()),
+            ),
+            ("request_gpus".to_owned(), SubmitCommand::Whole(1)),
+        ];
+        assert_eq!(
+            command_lines("there", &commands.into()).expect("taken"),
+            "+ProjectName            = \"x\"\nrequest_gpus            = 1\n"
+        );
+    }
+
+    #[test]
+    fn a_site_file_holds_comments_and_commands() {
+        let text = "# OSPool\n\n+JobDurationCategory = \"Medium\"\nrequirements = (Microarch >= \"x86_64-v2\")\n";
+        assert_eq!(site_lines("`s`", text).expect("taken"), text);
+        for text in [
+            "queue",
+            "queue 3",
+            "executable = /bin/sh",
+            "if true",
+            "include : other",
+            "a = \\\n  b",
+        ] {
+            assert!(site_lines("`s`", text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_poolcast_decides_is_refused_in_every_way_of_writing() {
+        let spellings = [
+            "Environment",
+            "+Environment",
+            "+ environment",
+            "MY.Environment",
+            "My.ENVIRONMENT",
+            "+MY.Environment",
+            "MY . Env",
+            "+TransferInput",
+            "transfer_Input_Files",
+            "TransferOutput",
+            "+ContainerImage",
+            "+SingularityImage",
+            "my.Cmd",
+            "+Iwd",
+            "+DAGNodeName",
+            "+JobUniverse",
+            "environment @",
+        ];
+        for name in spellings {
+            assert!(
+                site_lines("`s`", &format!("{name} = \"x\"")).is_err(),
+                "{name}"
+            );
+        }
+        for name in [
+            "+ProjectName",
+            "MY.WantGPULab",
+            "my.is_resumable",
+            "requirements",
+            "+environments",
+        ] {
+            assert!(
+                site_lines("`s`", &format!("{name} = \"x\"")).is_ok(),
+                "{name}"
+            );
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! HTCondor's own programs: what they are asked, and what they answer.
+
+use std::path::Path;
+
+use anyhow::{Context as _, Result, ensure};
+
+use super::dagman_node::DagmanNode;
+use super::layout::DAG_FILE;
+use poolcast_base::error::hinted;
+use poolcast_base::program::command_without_keys;
+
+/// Submits the DAG in `dir` as the batch `name`. One that was removed or has failed goes on from
+/// its rescue file. Returns what `condor_submit_dag` says.
+///
+/// # Errors
+/// Fails where HTCondor's programs are not, or refuse.
+pub fn submit_dag(dir: &Path, name: &str) -> Result<String> {
+    let output = command_without_keys("condor_submit_dag")
+        .args(["-batch-name", name, DAG_FILE])
+        .current_dir(dir)
+        .output();
+    let output = output.context(hinted(
+        "cannot run `condor_submit_dag`",
+        format!(
+            "on an access point: cd {} && condor_submit_dag {DAG_FILE}",
+            dir.display()
+        ),
+    ))?;
+    let said = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim().to_owned();
+    ensure!(
+        output.status.success(),
+        hinted(
+            format!(
+                "condor_submit_dag refused: {}",
+                [said(&output.stderr), said(&output.stdout)].join(" ")
+            ),
+            "`condor_q` shows whether it is in the queue; one that is done begins anew in another directory"
+        )
+    );
+    Ok(said(&output.stdout))
+}
+
+/// What `condor_q -json` says of the `attributes` of all held jobs, or of those of one node.
+///
+/// # Errors
+/// Fails where the program is not, or does not answer.
+pub fn held_jobs_in_queue(attributes: &str, node: Option<&DagmanNode>) -> Result<Vec<u8>> {
+    let mut constraint = "JobStatus==5".to_owned();
+    if let Some(node) = node {
+        constraint = format!("{constraint} && {}", node.constraint());
+    }
+    let output = command_without_keys("condor_q")
+        .args(["-allusers", "-constraint", &constraint, "-json"])
+        .args(["-attributes", attributes])
+        .output()
+        .context(hinted(
+            "cannot run `condor_q`",
+            "on an access point; elsewhere give what it prints to `--queue FILE`",
+        ))?;
+    ensure!(
+        output.status.success(),
+        hinted(
+            format!(
+                "condor_q refused: {}",
+                String::from_utf8_lossy(&output.stderr).trim()
+            ),
+            "`condor_q -allusers` shows whether the queue answers"
+        )
+    );
+    Ok(output.stdout)
+}
+
+/// Whether a slot of the pool runs SIF images now; `None` where that cannot be asked.
+pub fn pool_runs_images() -> Option<bool> {
+    let question = ["-constraint", "HasSIF", "-limit", "1", "-af", "Name"];
+    let output = command_without_keys("condor_status")
+        .args(question)
+        .output()
+        .ok()?;
+    output.status.success().then_some(!output.stdout.is_empty())
+}

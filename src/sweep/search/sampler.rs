@@ -1,0 +1,113 @@
+//! A search space, a method, a trial's number and what came of others → the point that the trial
+//! tries.
+
+use anyhow::Result;
+
+use super::observed_trial::ObservedTrial;
+use super::samplers::{grid, random, sobol, tpe};
+use super::space::{SearchPoint, SearchSpace};
+use poolcast_config::{Goal, Method};
+
+/// How the trials of a search draw their points.
+#[derive(Debug, Clone, Copy)]
+pub struct Sampler<'a> {
+    /// What is drawn from.
+    pub space: &'a SearchSpace,
+    /// How it is drawn.
+    pub method: Method,
+    /// Whether large or small values of earlier trials are the better ones.
+    pub goal: Goal,
+    /// The root seed.
+    pub seed: u64,
+}
+
+impl Sampler<'_> {
+    /// The point that trial `trial`, counted from 1, tries. Only the method `bayes` learns from
+    /// `history`.
+    ///
+    /// # Errors
+    /// Fails for a grid that cannot be made, and beyond the last point of one.
+    pub fn suggest(&self, trial: usize, history: &[ObservedTrial]) -> Result<SearchPoint> {
+        let Sampler {
+            space,
+            method,
+            goal,
+            seed,
+        } = *self;
+
+        match method {
+            Method::Grid => grid::point(space, trial),
+            Method::Random => Ok(space.point_at(&random::quantiles(space, seed, trial))),
+            Method::Sobol => Ok(space.point_at(&sobol::quantiles(space, seed, trial))),
+            Method::Bayes => Ok(tpe::point(space, goal, seed, trial, history)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::search::space::space_of;
+    use serde_json::{Value, json};
+
+    fn points(parameters: &Value, method: Method, seed: u64, count: usize) -> Vec<SearchPoint> {
+        let sampler = Sampler {
+            space: &space_of(parameters),
+            method,
+            goal: Goal::Minimize,
+            seed,
+        };
+        (1..=count)
+            .map(|trial| sampler.suggest(trial, &[]).expect("a point"))
+            .collect()
+    }
+
+    #[test]
+    fn trials_differ_and_repeat() {
+        let rate = json!({"rate": {"min": 0.0, "max": 1.0}, "layers": {"values": [1, 2]}});
+        for method in [Method::Random, Method::Sobol, Method::Bayes] {
+            let first = points(&rate, method, 1, 20);
+            assert_eq!(first, points(&rate, method, 1, 20));
+            assert_ne!(first[0], points(&rate, method, 2, 1)[0]);
+            let (low, layers) = (
+                first
+                    .iter()
+                    .filter(|point| point["rate"].as_f64() < Some(0.5))
+                    .count(),
+                |layers| {
+                    first
+                        .iter()
+                        .filter(|point| point["layers"] == json!(layers))
+                        .count()
+                },
+            );
+            assert!(
+                (4..=16).contains(&low) && layers(1) > 3 && layers(2) > 3,
+                "{method:?}: {first:?}"
+            );
+        }
+        let alone = points(
+            &json!({"rate": {"min": 0.0, "max": 1.0}}),
+            Method::Random,
+            1,
+            1,
+        );
+        assert_eq!(
+            alone[0]["rate"],
+            points(&rate, Method::Random, 1, 1)[0]["rate"],
+            "another parameter changes nothing"
+        );
+    }
+
+    #[test]
+    fn sobol_points_are_spread_evenly() {
+        let square = json!({"a": {"min": 0.0, "max": 1.0}, "b": {"min": 0.0, "max": 1.0}});
+        let mut cells = std::collections::BTreeSet::new();
+        for point in points(&square, Method::Sobol, 3, 64) {
+            cells.insert(
+                ["a", "b"].map(|name| (8.0 * point[name].as_f64().expect("a number")) as usize),
+            );
+        }
+        assert_eq!(cells.len(), 64, "one in each field of a chessboard");
+    }
+}

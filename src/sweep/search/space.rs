@@ -1,0 +1,140 @@
+//! A configuration → its search space, in W&B's words; and quantiles → a point of the space.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use poolcast_config::{Config, Distribution, TrialSource};
+
+/// What a sweep draws from: each parameter's name and distribution, in W&B's order: by name.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SearchSpace {
+    parameters: Vec<(String, Distribution)>,
+}
+
+/// A point of a search space: the value of each parameter. A parameter within another has a dotted
+/// name.
+pub type SearchPoint = BTreeMap<String, Value>;
+
+impl SearchSpace {
+    /// The space of `config`: what it draws for samples and for networks, or for models of waits.
+    pub fn from_config(config: &Config) -> SearchSpace {
+        if config.trial_source() == TrialSource::WaitSamples {
+            let drawn = config.provision.model.drawn().into_iter();
+            let owned =
+                |(name, distribution): (String, &Distribution)| (name, distribution.clone());
+            return SearchSpace::new(drawn.map(owned).collect());
+        }
+        let samples = config.preprocessing.parameters.drawn();
+        let network = config.training.parameters.drawn();
+        let mut parameters = BTreeMap::new();
+        for (name, distribution) in samples.chain(network) {
+            parameters.insert(name.to_owned(), distribution.clone());
+        }
+        SearchSpace::new(parameters)
+    }
+
+    /// The space of these parameters.
+    pub fn new(parameters: BTreeMap<String, Distribution>) -> SearchSpace {
+        SearchSpace {
+            parameters: parameters.into_iter().collect(),
+        }
+    }
+
+    /// The parameters, in order.
+    pub fn parameters(&self) -> &[(String, Distribution)] {
+        &self.parameters
+    }
+
+    /// The point at `quantiles`, one quantile in 0..1 a parameter.
+    pub fn point_at(&self, quantiles: &[f64]) -> SearchPoint {
+        let parameters = self.parameters.iter().zip(quantiles);
+        parameters
+            .map(|((name, distribution), quantile)| (name.clone(), distribution.draw(*quantile)))
+            .collect()
+    }
+
+    /// The quantiles of `point`, one a parameter; `None` for a point of another space.
+    pub fn quantiles(&self, point: &SearchPoint) -> Option<Vec<f64>> {
+        self.parameters
+            .iter()
+            .map(|(name, distribution)| distribution.unit(point.get(name)?))
+            .collect()
+    }
+}
+
+/// The space of W&B's `parameters`, of which one may hold others: `{optimizer: {parameters: {rate:
+/// {min: 0.0, max: 1.0}}}}` has `optimizer.rate`.
+#[cfg(test)]
+pub(super) fn space_of(parameters: &Value) -> SearchSpace {
+    fn add(found: &mut BTreeMap<String, Distribution>, above: &str, parameters: &Value) {
+        for (name, written) in parameters.as_object().expect("an object") {
+            let name = format!("{above}{name}");
+            match written.get("parameters") {
+                Some(within) => add(found, &format!("{name}."), within),
+                None => {
+                    let read = serde_json::from_value(written.clone());
+                    found.insert(name, read.expect("a distribution"));
+                }
+            }
+        }
+    }
+
+    let mut found = BTreeMap::new();
+    add(&mut found, "", parameters);
+    SearchSpace::new(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use poolcast_config::{ContextChoice, NetworkParameters, SampleParameters, TrialParameters as _};
+    use serde_json::json;
+
+    fn config(changes: &[(&'static str, Value)]) -> Config {
+        Config::load(None, &changes.iter().cloned().collect()).expect("a configuration")
+    }
+
+    #[test]
+    fn no_two_sections_have_a_parameter_of_the_same_name() {
+        let samples = SampleParameters::NAMES;
+        let both = samples.iter().chain(NetworkParameters::NAMES);
+        let distinct: std::collections::BTreeSet<_> = both.clone().collect();
+        assert_eq!(both.count(), distinct.len());
+    }
+
+    #[test]
+    fn a_trial_is_its_point() {
+        let config = config(&[
+            (
+                "preprocessing.parameters.context",
+                json!({"values": ["uniform", "recent"]}),
+            ),
+            ("preprocessing.parameters.j", json!({"min": 1, "max": 10})),
+            (
+                "training.parameters.learning_rate",
+                json!({"min": 0.0, "max": 0.1}),
+            ),
+        ]);
+        let space = SearchSpace::from_config(&config);
+        let names: Vec<&str> = space
+            .parameters()
+            .iter()
+            .map(|(name, _)| name.as_str())
+            .collect();
+        assert_eq!(names, ["context", "j", "learning_rate"]);
+        let drawn = space.point_at(&[0.75, 0.5, 0.25]);
+        assert_eq!(
+            serde_json::to_value(&drawn).expect("JSON"),
+            json!({"context": "recent", "j": 5, "learning_rate": 0.025})
+        );
+        let trial = config.with_point(&drawn);
+        let samples = trial.preprocessing.parameters.trial().expect("plain");
+        assert_eq!((samples.j, samples.context), (5, ContextChoice::Recent));
+        let network = trial.training.parameters.trial().expect("plain");
+        assert_eq!(network.learning_rate, 0.025);
+        assert!(SearchSpace::from_config(&trial).parameters().is_empty());
+        assert_eq!(space.quantiles(&drawn), Some(vec![0.75, 0.45, 0.25]));
+        assert_eq!(space.quantiles(&SearchPoint::new()), None);
+    }
+}
