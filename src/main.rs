@@ -7,7 +7,7 @@ use anyhow::{Context as _, Result};
 use clap::Parser as _;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use poolcast::cli::Cli;
-use poolcast_base::{error, escape, output, pager};
+use poolcast_base::{error, escape, output, pager, program};
 use poolcast::cmd;
 use tracing_subscriber::EnvFilter;
 
@@ -22,6 +22,7 @@ fn main() -> ExitCode {
             output::error(&trace.to_string());
         }
     }));
+    program::set_commit(env!("BUILD_COMMIT"));
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => return usage(error),

@@ -16,6 +16,7 @@
 ///     x: f64 = point.x,
 /// }
 /// ```
+#[macro_export]
 macro_rules! column_table {
     (
         $(#[$vectors_doc:meta])*
@@ -52,11 +53,11 @@ macro_rules! column_table {
             }
 
             /// The columns with their names, to be laid out in a shard.
-            $vectors_vis fn named(&self) -> Vec<(String, crate::shard::ShardColumn<'_>)> {
+            $vectors_vis fn named(&self) -> Vec<(String, $crate::shard::ShardColumn<'_>)> {
                 vec![$(
                     (
                         stringify!($column).to_owned(),
-                        crate::shard::ShardColumn::vector(&self.$column),
+                        $crate::shard::ShardColumn::vector(&self.$column),
                     ),
                 )+]
             }
@@ -74,7 +75,7 @@ macro_rules! column_table {
             ///
             /// # Errors
             /// Fails when a column is missing or of another type.
-            pub(super) fn from_shard(shard: &'a crate::shard::Shard) -> anyhow::Result<Self> {
+            pub(super) fn from_shard(shard: &'a $crate::shard::Shard) -> anyhow::Result<Self> {
                 Ok($Slices { $( $column: shard.column(stringify!($column))?, )+ })
             }
 
@@ -91,5 +92,3 @@ macro_rules! column_table {
         }
     };
 }
-
-pub(crate) use column_table;

@@ -10,8 +10,8 @@ use std::sync::atomic::AtomicBool;
 use anyhow::Result;
 use signal_hook::consts::SIGINT;
 
-use poolcast_config::SECRET_WORDS;
 use crate::output;
+use crate::program::SECRET_WORDS;
 
 /// The exit codes of a shell that cannot start a program, or does not find it.
 const SHELL_FAILURES: [i32; 2] = [126, 127];

@@ -54,7 +54,7 @@ impl TemporaryName<'_> {
 /// Makes something beside `target` under a temporary name. `make` must fail with
 /// [`ErrorKind::AlreadyExists`] where that name is taken, also by a link: then another name is
 /// tried, and what stands there is left alone.
-pub(crate) fn make_beside<T>(
+pub fn make_beside<T>(
     target: &Path,
     suffix: &str,
     make: impl Fn(&Path) -> std::io::Result<T>,
@@ -81,7 +81,7 @@ pub(crate) fn make_beside<T>(
 
 /// The number of a process of this host, other than this one, that is writing a directory that is
 /// to be called `target`.
-pub(crate) fn other_writer(target: &Path) -> Option<u32> {
+pub fn other_writer(target: &Path) -> Option<u32> {
     let name = target.file_name()?.to_string_lossy();
     let names = file_names(directory_of(target));
     let own = names
@@ -99,7 +99,7 @@ pub(crate) fn other_writer(target: &Path) -> Option<u32> {
 /// Removes what killed calls have left in the directory `dir`: what has exactly a name of ours, of
 /// a process of this host that is no more. Each directory is looked at once by a process. Nothing
 /// is followed through a link.
-pub(crate) fn remove_leftovers(dir: &Path) {
+pub fn remove_leftovers(dir: &Path) {
     static KNOWN: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
     {
         let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
@@ -159,7 +159,7 @@ fn file_names(dir: &Path) -> Vec<String> {
 }
 
 /// The directory that `path` stands in.
-pub(crate) fn directory_of(path: &Path) -> &Path {
+pub fn directory_of(path: &Path) -> &Path {
     path.parent()
         .filter(|parent| !parent.as_os_str().is_empty())
         .unwrap_or(Path::new("."))

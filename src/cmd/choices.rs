@@ -18,7 +18,7 @@ use poolcast_pipelines::ImportanceMeasure;
 use poolcast_sweep::{
     self as sweep, SELECTION_FILE, ScoreEstimate, SplitChoice, SweepFolder, TrialOutcomes, TrialRow,
 };
-use poolcast_holds::training::Scores;
+use poolcast_base::stats::Scores;
 
 /// The version of the JSON document with the best trials.
 pub(super) const BEST_SCHEMA_VERSION: u32 = 1;

@@ -52,7 +52,6 @@ pub use sample_words::{
     WindowPlace,
 };
 pub use search_parameters::SearchParameters;
-pub use secrets::SECRET_WORDS;
 pub use states::{StateEvent, StateEvents};
 pub use sweep::{Asha, EarlyTerminate, GivenSweep, Hyperband, Method, SweepConfig};
 pub use threshold::Threshold;

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::data::PredictionTask;
 use poolcast_base::error::hinted;
+use poolcast_base::stats::Scores;
 
 /// A value that a training is watched by, or a trial chosen by.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -150,6 +151,24 @@ impl MetricName {
     /// Whether models of waits have it, and no others.
     pub fn is_of_waits(self) -> bool {
         matches!(self, MetricName::HeldBackPinball | MetricName::HeldBackCost)
+    }
+
+    /// The value of this metric in `scores`; `None` for a metric of numbers or of waits. `loss` is the
+    /// cross-entropy on the same samples.
+    pub fn value_in(self, scores: &Scores, loss: f64) -> Option<f64> {
+        match self {
+            MetricName::ValidationLoss => Some(loss),
+            MetricName::ValidationRocAuc => scores.roc_auc,
+            MetricName::ValidationAveragePrecision => scores.average_precision,
+            MetricName::ValidationFMeasure => scores.f_measure,
+            MetricName::ValidationAccuracy => scores.accuracy,
+            MetricName::ValidationBrier => scores.brier,
+            MetricName::ValidationMae
+            | MetricName::ValidationRmse
+            | MetricName::ValidationR2
+            | MetricName::HeldBackPinball
+            | MetricName::HeldBackCost => None,
+        }
     }
 
     /// Of what predictions it is a metric; `None` for the loss, which all have, and for those of models of

@@ -5,6 +5,7 @@ use anyhow::Result;
 use figment::value::Dict;
 
 use poolcast_base::error::{HintedError, hinted};
+use poolcast_base::program::SECRET_WORDS;
 
 /// The beginning of the names of environment variables that are keys.
 pub(super) const PREFIX: &str = "POOLCAST_";
@@ -29,19 +30,6 @@ pub(super) fn secret(dict: &Dict, above: &str) -> Option<String> {
         }
     })
 }
-
-/// What the names of secrets end with.
-pub const SECRET_WORDS: [&str; 9] = [
-    "api_key",
-    "apikey",
-    "access_key",
-    "private_key",
-    "password",
-    "passwd",
-    "token",
-    "secret",
-    "credentials",
-];
 
 fn is_secret(key: &str) -> bool {
     let key = key.to_lowercase().replace('-', "_");

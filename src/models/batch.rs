@@ -2,9 +2,8 @@
 
 use anyhow::{Result, ensure};
 
-use super::ModelShape;
+use super::{EMPTY_CELL, ModelShape};
 use poolcast_base::output;
-use poolcast_holds::tensors::EMPTY_CELL;
 
 /// Samples: codes `[b, m, j]` and static features `[b, s]`, both row-major.
 #[derive(Debug, Clone, Copy)]

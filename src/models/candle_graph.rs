@@ -20,7 +20,7 @@ use super::{
     AlignedFloats, Architecture, ModelInput, ModelShape, ParameterSpec, SampleBatch, Targets,
     Weights,
 };
-use poolcast_holds::tensors::EMPTY_CELL;
+use crate::EMPTY_CELL;
 
 /// Frames of a segment, which is one graph.
 const SEGMENT_FRAMES: usize = 16;

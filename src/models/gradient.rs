@@ -76,7 +76,7 @@ mod tests {
     use crate::architectures::lstm::LSTM;
     use crate::labelled_chunk::TRAINED_ROWS;
     use crate::{ARCHITECTURES, ModelShape};
-    use poolcast_holds::tensors::EMPTY_CELL;
+    use crate::EMPTY_CELL;
 
     /// Samples of a shape: codes that stay for a while, some rows of them empty.
     struct RandomSamples {

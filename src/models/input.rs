@@ -9,7 +9,7 @@ use anyhow::Result;
 use candle_core::{CpuStorage, CustomOp1, Device, Layout, Tensor};
 
 use super::{ModelShape, SampleBatch};
-use poolcast_holds::tensors::EMPTY_CELL;
+use crate::EMPTY_CELL;
 
 /// The samples of a batch, on a device.
 #[derive(Debug)]

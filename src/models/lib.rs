@@ -22,7 +22,11 @@ mod model;
 mod parameter;
 pub mod series;
 mod shape;
-pub(crate) mod simd;
+pub mod optim;
+pub mod simd;
+
+/// The code of a frame before a job's first event.
+pub const EMPTY_CELL: u8 = 255;
 
 pub use architecture::{Architecture, Weights};
 pub use architectures::{ARCHITECTURES, find_architecture};

@@ -278,7 +278,7 @@ mod tests {
     use super::*;
     use crate::labelled_chunk::SCORED_ROWS;
     use crate::{ARCHITECTURES, find_architecture};
-    use poolcast_holds::tensors::EMPTY_CELL;
+    use crate::EMPTY_CELL;
 
     const SHAPE: ModelShape = ModelShape {
         e: 49,

@@ -11,16 +11,16 @@ use std::any::TypeId;
 use pulp::{Scalar256b, Simd, WithSimd};
 
 /// Numbers in a vector.
-pub(super) const LANES: usize = 8;
+pub const LANES: usize = 8;
 
 /// Numbers in a vector of AVX-512.
-pub(super) const WIDE_LANES: usize = 16;
+pub const WIDE_LANES: usize = 16;
 
 /// Runs `kernel` with the best vectors this processor has.
 ///
 /// A kernel is compiled for each kind of vector. Everything it calls has to be inlined into it.
 #[inline]
-pub(crate) fn run_kernel<K: WithSimd>(kernel: K) -> K::Output {
+pub fn run_kernel<K: WithSimd>(kernel: K) -> K::Output {
     #[cfg(target_arch = "x86_64")]
     if let Some(simd) = pulp::x86::V3::try_new() {
         return Simd::vectorize(simd, kernel);
@@ -30,7 +30,7 @@ pub(crate) fn run_kernel<K: WithSimd>(kernel: K) -> K::Output {
 
 /// The same for a kernel that also knows vectors of sixteen numbers, where the processor has AVX-512.
 #[inline]
-pub(crate) fn run_wide_kernel<K: WithSimd>(kernel: K) -> K::Output {
+pub fn run_wide_kernel<K: WithSimd>(kernel: K) -> K::Output {
     #[cfg(target_arch = "x86_64")]
     if let Some(simd) = pulp::x86::V4::try_new() {
         return Simd::vectorize(simd, kernel);
@@ -41,7 +41,7 @@ pub(crate) fn run_wide_kernel<K: WithSimd>(kernel: K) -> K::Output {
 /// Runs `kernel` with vectors of eight numbers, or of sixteen; `None` on a processor without both, which
 /// has nothing to compare.
 #[cfg(test)]
-pub(crate) fn run_at_width<K: WithSimd>(kernel: K, is_wide: bool) -> Option<K::Output> {
+pub fn run_at_width<K: WithSimd>(kernel: K, is_wide: bool) -> Option<K::Output> {
     #[cfg(target_arch = "x86_64")]
     if let (Some(narrow), Some(wide)) = (pulp::x86::V3::try_new(), pulp::x86::V4::try_new()) {
         return Some(if is_wide {
@@ -55,7 +55,7 @@ pub(crate) fn run_at_width<K: WithSimd>(kernel: K, is_wide: bool) -> Option<K::O
 
 /// Whether vectors of this kind have sixteen numbers.
 #[inline(always)]
-pub(super) const fn is_wide<S: Simd>() -> bool {
+pub const fn is_wide<S: Simd>() -> bool {
     S::F32_LANES == WIDE_LANES
 }
 
@@ -63,7 +63,7 @@ pub(super) const fn is_wide<S: Simd>() -> bool {
 ///
 /// On x86 without FMA, a fused operation would be a function call for each number.
 #[inline(always)]
-pub(crate) fn multiply_add<S: Simd>(simd: S, a: S::f32s, b: S::f32s, c: S::f32s) -> S::f32s {
+pub fn multiply_add<S: Simd>(simd: S, a: S::f32s, b: S::f32s, c: S::f32s) -> S::f32s {
     if cfg!(target_arch = "x86_64") && TypeId::of::<S>() == TypeId::of::<Scalar256b>() {
         simd.add_f32s(simd.mul_f32s(a, b), c)
     } else {
@@ -73,14 +73,14 @@ pub(crate) fn multiply_add<S: Simd>(simd: S, a: S::f32s, b: S::f32s, c: S::f32s)
 
 /// `numbers` as vectors, of which they are a whole number.
 #[inline(always)]
-pub(super) fn vectors<S: Simd>(numbers: &[f32]) -> &[S::f32s] {
+pub fn vectors<S: Simd>(numbers: &[f32]) -> &[S::f32s] {
     debug_assert_eq!(numbers.len() % S::F32_LANES, 0);
     S::as_simd_f32s(numbers).0
 }
 
 /// `numbers` as vectors that can be changed.
 #[inline(always)]
-pub(super) fn vectors_mut<S: Simd>(numbers: &mut [f32]) -> &mut [S::f32s] {
+pub fn vectors_mut<S: Simd>(numbers: &mut [f32]) -> &mut [S::f32s] {
     debug_assert_eq!(numbers.len() % S::F32_LANES, 0);
     S::as_mut_simd_f32s(numbers).0
 }

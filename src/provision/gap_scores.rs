@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::quantile::mean;
+use poolcast_base::stats::mean;
 
 /// Gaps between a predecessor's end and its successor's start, on some windows; hours, on average.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -8,7 +8,6 @@ pub mod forecast;
 pub mod gap_scores;
 pub mod live;
 pub mod model_inputs;
-pub mod quantile;
 pub mod replay;
 pub mod samples;
 pub mod scheduler;

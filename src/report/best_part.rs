@@ -6,7 +6,8 @@ use super::words;
 use poolcast_config::TrialSource;
 use poolcast_base::output;
 use poolcast_sweep::{ScoreEstimate, SplitChoice};
-use poolcast_holds::training::{MethodScores, ModelEvaluation, ScoreInterval, Scores};
+use poolcast_base::stats::Scores;
+use poolcast_holds::training::{MethodScores, ModelEvaluation, ScoreInterval};
 
 /// The part.
 pub(super) fn best_part(inputs: &ReportInputs) -> ReportPart {

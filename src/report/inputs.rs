@@ -24,7 +24,7 @@ const MOST_JSON_BYTES: u64 = 64 << 20;
 
 /// What a directory is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum ReportedKind {
+pub enum ReportedKind {
     /// A training, or a fit of a pipeline.
     Run,
     /// The folder of a sweep.
@@ -320,7 +320,7 @@ impl ReportInputs {
 }
 
 /// What `dir` is.
-pub(crate) fn kind_of(dir: &Path) -> Result<ReportedKind> {
+pub fn kind_of(dir: &Path) -> Result<ReportedKind> {
     if condor::is_dag(dir) {
         return Ok(ReportedKind::Dag);
     }

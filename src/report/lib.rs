@@ -30,8 +30,7 @@ use anyhow::Result;
 
 pub use document::{Report, SCHEMA_VERSION};
 pub use held_jobs::HeldJobs;
-pub use inputs::ReportInputs;
-pub(crate) use inputs::{ReportedKind, kind_of};
+pub use inputs::{ReportInputs, ReportedKind, kind_of};
 pub use page::page;
 
 /// The name of the page in the directory that it is about.

@@ -10,7 +10,7 @@ use super::words;
 use poolcast_config::yaml;
 use poolcast_holds::events::{EVENTS_FORMAT, StoreSummary};
 use poolcast_holds::training::TrainedModel;
-use poolcast_base::{manifest, output};
+use poolcast_base::{manifest, output, program};
 use poolcast_sweep as sweep;
 
 /// The part.
@@ -53,7 +53,7 @@ fn fact_table(inputs: &ReportInputs) -> ReportTable {
         format!(
             "poolcast {}, commit {}",
             env!("CARGO_PKG_VERSION"),
-            env!("BUILD_COMMIT")
+            program::commit()
         ),
     );
     add("seed", inputs.config.seed.to_string());

@@ -2,14 +2,14 @@
 //! intervals by a bootstrap over whole clusters.
 
 use anyhow::Result;
+use poolcast_base::stats::{SampleGroups, percentile_interval};
 use rayon::prelude::*;
 
 use super::inputs::{ReportInputs, ReportedKind};
 use poolcast_sweep as sweep;
 use poolcast_holds::tensors::{Dataset, SplitSide};
 use poolcast_holds::training::{
-    AnswerThresholds, SampleGroups, TrainedModel, percentile_interval, predict_side,
-    uncalibrated_side,
+    AnswerThresholds, TrainedModel, predict_side, uncalibrated_side,
 };
 
 /// So many resamples at most are behind the bands of plots: more change nothing that can be seen.

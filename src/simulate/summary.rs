@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::hold_truth::SimulatedHold;
 use htcondor_eventlog::HoldCode;
-use poolcast_holds::training::Scores;
+use poolcast_base::stats::Scores;
 
 /// What was simulated.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]

@@ -13,9 +13,8 @@ use serde::{Deserialize, Serialize};
 
 use poolcast_config::{Metric, MetricName, Threshold};
 use poolcast_tables::RowTargets;
-use poolcast_holds::training::{
-    SampleGroups, choose_threshold, f_measure, percentile_interval, target_score,
-};
+use poolcast_base::stats::{SampleGroups, f_measure, percentile_interval};
+use poolcast_holds::training::{choose_threshold, target_score};
 
 /// Rows that were predicted, with what is true of them.
 #[derive(Debug, Clone, Copy)]

@@ -9,7 +9,8 @@ use super::trial_row::{TrialEnd, TrialRow};
 use poolcast_base::error::{EXIT_RETRY, exit_code};
 use poolcast_pipelines::FitStopped;
 use poolcast_queue::{AttemptOutcome, TrialAttempt};
-use poolcast_holds::training::{NonFiniteLoss, TrainError, TrainingStopped};
+use poolcast_holds::training::TrainError;
+use poolcast_models::optim::{NonFiniteLoss, TrainingStopped};
 
 /// Why an attempt at a trial ended without a result.
 #[derive(Debug)]

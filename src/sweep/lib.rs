@@ -1,6 +1,9 @@
 //! Many trials → one best: draws of hyper-parameters from a search space, on this machine or by
 //! workers that share a folder.
 
+pub mod search;
+pub mod condor;
+
 mod bbc_cv;
 mod best_model;
 mod best_trial;

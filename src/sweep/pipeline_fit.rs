@@ -23,9 +23,10 @@ use poolcast_holds::tensors::TensorSettings;
 use poolcast_holds::training::{
     Calibration, ClassScores, FIT, FitScores, FitSummary, LearnedHolds, RollingPrediction,
     RollingPredictions, SampleFit, SuccessRates, TargetScores, TimeCut, check_predictions,
-    cluster_weights, logit, pipeline_sha256,
+    cluster_weights, pipeline_sha256,
 };
 use poolcast_base::{files, manifest};
+use poolcast_base::stats::logit;
 use poolcast_pipelines as pipelines;
 
 /// What a pipeline learns from, and what it is validated on.

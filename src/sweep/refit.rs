@@ -17,7 +17,8 @@ use super::trial_config::{TrialConfig, TrialModel};
 use super::trial_data::trial_dataset;
 use poolcast_config::Threshold;
 use poolcast_models::Device;
-use poolcast_tables::{FeatureTable, sample_features};
+use poolcast_holds::training::sample_features;
+use poolcast_tables::FeatureTable;
 use poolcast_holds::tensors::{Dataset, SplitSide};
 use poolcast_holds::training::{
     Calibration, ENSEMBLE, EnsembleMember, FIT, FitScores, FitSummary, LearnedHolds, NewEnsemble,

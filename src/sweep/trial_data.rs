@@ -16,7 +16,8 @@ use poolcast_config::TrainingConfig;
 use poolcast_base::error::hinted;
 use poolcast_base::manifest;
 use poolcast_provision::samples::WaitSamples;
-use poolcast_tables::{FeatureTable, JoinedTable, TABLE, sample_features};
+use poolcast_holds::training::sample_features;
+use poolcast_tables::{FeatureTable, JoinedTable, TABLE};
 use poolcast_holds::tensors::{Dataset, SplitSide, TensorSettings};
 use poolcast_holds::training::{
     LEARNED_SIDES, LearnedHolds, RollingPredictions, SuccessRates, TrainedModel, learned_sides,

@@ -25,7 +25,7 @@ pub struct CrossValidationFold {
 impl CrossValidationFold {
     /// `count` folds, of which each is tested on the rows that `fold_of_row` `[n]` assigns to it
     /// and learns from all others.
-    pub(crate) fn from_assignment(fold_of_row: &[usize], count: usize) -> Vec<CrossValidationFold> {
+    pub fn from_assignment(fold_of_row: &[usize], count: usize) -> Vec<CrossValidationFold> {
         let mut folds = Vec::with_capacity(count);
         for fold in 0..count {
             let (test, train) = (0..fold_of_row.len()).partition(|row| fold_of_row[*row] == fold);

@@ -9,8 +9,9 @@ use super::tracked_run::{TrackedEpoch, TrackedOutcome, TrackedRun, run_id};
 use poolcast_config::{Config, MetricName};
 use poolcast_base::moment::parse_moment_ms;
 use poolcast_sweep::{TrialAtWork, TrialEnd, TrialRow, hyper_parameters, plain_value};
+use poolcast_base::stats::Scores;
 use poolcast_holds::training::{
-    Epoch, EpochTimes, Scores, TargetScores, TrainingMetrics, TrainingStatus, read_epoch_times,
+    Epoch, EpochTimes, TargetScores, TrainingMetrics, TrainingStatus, read_epoch_times,
     read_history,
 };
 

@@ -21,7 +21,7 @@ use poolcast_provision::samples::WaitSamples;
 use poolcast_provision::wait_model::{
     LearningUpdate, WaitModelSettings, WaitTrainingTask, train_wait_model,
 };
-use poolcast_holds::training::TrainingStopped;
+use poolcast_models::optim::TrainingStopped;
 
 /// The version of the JSON document.
 const SCHEMA_VERSION: u32 = 1;

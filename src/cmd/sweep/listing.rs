@@ -11,7 +11,8 @@ use poolcast_sweep::condor::results_directory;
 use poolcast_config::{Config, MetricName, PredictionTask, TrialSource};
 use poolcast_base::error::EXIT_DONE;
 use poolcast_sweep::{self as sweep, RunningTrial, SweepFolder, TrialOutcome, TrialOutcomes, TrialRow};
-use poolcast_holds::training::{Scores, TargetScores};
+use poolcast_base::stats::Scores;
+use poolcast_holds::training::{TargetScores};
 use poolcast_base::{escape, output};
 
 /// The version of the JSON document.

@@ -2,7 +2,8 @@
 
 use super::tensors::success_among;
 use poolcast_base::output;
-use poolcast_holds::training::{ModelEvaluation, ScoreInterval, Scores};
+use poolcast_base::stats::Scores;
+use poolcast_holds::training::{ModelEvaluation, ScoreInterval};
 
 /// The scores beside those of baselines.
 pub(in crate::cmd) fn summary(evaluation: &ModelEvaluation) -> String {

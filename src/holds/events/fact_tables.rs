@@ -2,7 +2,7 @@
 
 use anyhow::{Result, ensure};
 
-use poolcast_base::column_table::column_table;
+use poolcast_base::column_table;
 use htcondor_eventlog::{
     EXECUTE, EventFacts, ExecutionPlace, HELD, HoldFacts, RunUsage, SUBMIT, SubmissionNames,
     ends_run,

@@ -2,7 +2,7 @@
 
 use super::fact_tables::FactRows;
 use super::job_row::EventRow;
-use poolcast_base::column_table::column_table;
+use poolcast_base::column_table;
 use htcondor_eventlog::{
     EventFacts, ExecutionPlace, HoldFacts, IMAGE_SIZE, JobEvent, ResourceRequest, RunUsage,
     SubmissionNames,

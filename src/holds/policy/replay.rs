@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use super::past_hold::PastHold;
 use super::release_policy::ReleasePolicy;
-use crate::training::{SampleGroups, percentile_interval};
+use poolcast_base::stats::{SampleGroups, percentile_interval};
 
 /// The holds that policies are judged by: all those after what was learned, but those on purpose.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]

@@ -192,7 +192,7 @@ mod tests {
     use super::super::asked_hold::AskedHold;
     use super::super::hold_cycles::hold_cycles;
     use super::super::known_facts::KnownFacts;
-    use super::super::state_codes::EMPTY_CELL;
+    use poolcast_models::EMPTY_CELL;
     use super::super::static_features::tests::facts_of;
     use super::*;
     use poolcast_config::{Config, ContextChoice, LabelKind, Vocabulary, WindowPlace};

@@ -58,6 +58,5 @@ pub use recent_events::{RECENT_FRAMES, RecentCounts};
 pub use sample_encoder::SampleEncoder;
 pub use settings::TensorSettings;
 pub use split_side::SplitSide;
-pub use state_codes::EMPTY_CELL;
 pub use static_features::{static_feature_count, static_names};
 pub use tensor_summary::{LeftOutCycles, ListedTensorShard, SideSummary, TensorSummary};

@@ -5,8 +5,8 @@ use std::path::Path;
 use anyhow::{Result, ensure};
 
 use super::format::TENSORS_FORMAT;
-use super::state_codes::EMPTY_CELL;
-use poolcast_base::column_table::column_table;
+use poolcast_models::EMPTY_CELL;
+use poolcast_base::column_table;
 use crate::events::TIMESTAMPS_MS;
 use poolcast_base::manifest::Checksum;
 use poolcast_base::shard::{Shard, ShardColumn, ShardLayout};

@@ -15,7 +15,7 @@ use super::recent_activity::RecentActivity;
 use super::sample_encoder::SampleEncoder;
 use super::sample_shard::{SampleRow, SampleShape, ShardSamples};
 use super::split_side::SplitSide;
-use super::state_codes::EMPTY_CELL;
+use poolcast_models::EMPTY_CELL;
 use super::tensor_summary::ListedTensorShard;
 use poolcast_config::FeatureGroup;
 use crate::events::StoredJobs;

@@ -4,11 +4,10 @@
 use super::frames::Frames;
 use super::settings::TensorSettings;
 use poolcast_config::{StateEvent, Vocabulary};
+use poolcast_models::EMPTY_CELL;
 use htcondor_eventlog::{FILE_TRANSFER, HELD};
 use crate::events::JobHistory;
 
-/// The cell of a frame before a job's first event.
-pub const EMPTY_CELL: u8 = 255;
 /// What stands for an event that changes no state.
 const IGNORED: u8 = 254;
 /// A cell on its way: the state is that of the frame before.

@@ -145,7 +145,7 @@ mod tests {
     use rand::Rng as _;
 
     use super::super::rolling_predictions::RollingPrediction;
-    use super::super::scores::{Scores, logit};
+    use poolcast_base::stats::{Scores, logit};
     use super::*;
 
     const PLAIN: Calibration = Calibration {

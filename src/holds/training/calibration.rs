@@ -4,7 +4,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::rolling_predictions::RollingPredictions;
-use super::scores::{Scores, f_measure, mean_cross_entropy, sigmoid};
+use poolcast_base::stats::{Scores, f_measure, mean_cross_entropy, sigmoid};
 use poolcast_config::Threshold;
 
 /// The least inverse temperature. Where all samples are on their wrong side, the likelihood alone

@@ -9,10 +9,11 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, ensure};
 use serde::{Deserialize, Serialize};
 
-use super::adam::Adam;
+use poolcast_models::optim::Adam;
 use super::cut_choice::CutChoice;
 use super::epoch::{Epoch, write_history};
-use super::progress::{TrainError, TrainingStopped, TrainingUpdate};
+use super::progress::{TrainError, TrainingUpdate};
+use poolcast_models::optim::TrainingStopped;
 use super::run_dir::{CHECKPOINT_FILE, CHECKPOINT_FORMAT, TIMES_FILE};
 use super::state::{ModelState, TrainingState};
 use poolcast_base::error::hinted;

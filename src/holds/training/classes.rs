@@ -4,7 +4,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::calibration::best_f_measure;
-use super::scores::{SCORES, Scores, roc_auc};
+use poolcast_base::stats::{SCORES, Scores, roc_auc};
 use poolcast_config::MetricName;
 
 /// The least probability that a loss is taken of, as scikit-learn's `log_loss` has it for doubles.
@@ -45,8 +45,8 @@ impl ClassScores {
 
     /// The score that a sweep chooses by.
     pub fn watched(&self, name: MetricName) -> Option<f64> {
-        self.scores
-            .watched(name, self.loss)
+        name
+            .value_in(&self.scores, self.loss)
             .filter(|value| value.is_finite())
     }
 

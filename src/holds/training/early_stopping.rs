@@ -94,7 +94,7 @@ fn epochs_without_gain(
 
 #[cfg(test)]
 mod tests {
-    use super::super::scores::Scores;
+    use poolcast_base::stats::Scores;
     use super::*;
 
     #[test]

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::calibration::best_f_measure;
 use super::rolling_predictions::RollingPredictions;
 use super::run_dir::HISTORY_FILE;
-use super::scores::{Scores, mean_cross_entropy};
+use poolcast_base::stats::{Scores, mean_cross_entropy};
 use poolcast_config::MetricName;
 use poolcast_base::manifest;
 
@@ -34,7 +34,7 @@ pub struct Epoch {
 impl Epoch {
     /// The score that early stopping watches, or a sweep chooses by.
     pub fn watched(&self, name: MetricName) -> Option<f64> {
-        self.validation.watched(name, self.validation_loss)
+        name.value_in(&self.validation, self.validation_loss)
     }
 }
 

@@ -7,8 +7,8 @@ use anyhow::{Result, ensure};
 use serde::{Deserialize, Serialize};
 
 use super::baselines::SuccessRates;
-use super::bootstrap::{LabelledPredictions, Resampling, SampleGroups, score_intervals};
-use super::scores::{Scores, sigmoid};
+use poolcast_base::stats::{LabelledPredictions, Resampling, SampleGroups, score_intervals};
+use poolcast_base::stats::{Scores, sigmoid};
 use super::trained_model::TrainedModel;
 use poolcast_config::SplitMethod;
 use poolcast_base::error::hinted;

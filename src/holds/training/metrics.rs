@@ -78,7 +78,7 @@ impl TrainingMetrics {
     /// The value of the model that a sweep chooses by `name`; `None` also where it is not defined.
     pub fn value(&self, name: MetricName) -> Option<f64> {
         let judged = self.judged.as_ref()?;
-        judged.scores.watched(name, judged.loss)
+        name.value_in(&judged.scores, judged.loss)
     }
 
     /// Reads how the training in `dir` went.

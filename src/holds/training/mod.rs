@@ -1,9 +1,7 @@
 //! Tensors → a trained model with its history, and its scores beside baselines.
 
-mod adam;
 mod answer_thresholds;
 mod baselines;
-mod bootstrap;
 mod calibration;
 mod checkpoint;
 mod classes;
@@ -26,9 +24,9 @@ mod rolling_predictions;
 mod run;
 mod run_dir;
 mod run_models;
+mod sample_features;
 mod samples;
 mod score;
-mod scores;
 mod settings;
 #[cfg(test)]
 mod small_runs;
@@ -40,10 +38,8 @@ mod time_cuts;
 mod train;
 mod trained_model;
 
-pub use adam::{Adam, AdamSettings};
 pub use answer_thresholds::{AnswerThreshold, AnswerThresholds, wilson_lower};
 pub use baselines::{SuccessRate, SuccessRates};
-pub(crate) use bootstrap::{SampleGroups, percentile_interval};
 pub use calibration::{Calibration, best_f_measure, choose_threshold};
 pub use checkpoint::{checkpoint_key, copy_checkpoint};
 pub use classes::ClassScores;
@@ -60,17 +56,17 @@ pub use learned_holds::LearnedHolds;
 pub use metrics::{TrainingMetrics, TrainingStatus};
 pub use number_scores::NumberScores;
 pub use pipeline_run::{FitScores, FitSummary, PipelineRun, SampleFit, pipeline_sha256};
-pub use progress::{NonFiniteLoss, TrainError, TrainingStopped, TrainingUpdate};
+pub use progress::{TrainError, TrainingUpdate};
 pub use refit::{later_predictions, refit_key, refit_network};
 pub use rolling_predictions::{RollingPrediction, RollingPredictions};
 pub use run::{RunSummary, TrainingRun};
-pub(crate) use run_dir::check_predictions;
+pub use run_dir::check_predictions;
 pub use run_dir::{
     ENSEMBLE, FIT, RUN_FORMAT, copy_training, evaluation_path, refit_dir, remove_checkpoint,
     remove_model,
 };
 pub use run_models::RunModels;
-pub use scores::{Scores, f_measure, logit, sigmoid};
+pub use sample_features::{hold_features, sample_features};
 pub use settings::TrainingSettings;
 pub use small_steps::train_beside_others;
 pub use static_range::StaticRange;

@@ -1,5 +1,7 @@
 //! What a training tells whoever watches it, and why it may end without a model.
 
+use poolcast_models::optim::{NonFiniteLoss, TrainingStopped};
+
 use super::epoch::Epoch;
 
 /// How far a training is.
@@ -29,26 +31,6 @@ pub enum TrainError {
     NonFinite(NonFiniteLoss),
     /// Something else failed: its settings, its tensors or its directory.
     Other(anyhow::Error),
-}
-
-/// The training was asked to stop, and its checkpoint is on disk.
-#[derive(Debug, Clone, thiserror::Error)]
-#[error("the training was stopped in epoch {epoch} after batch {batch} of {batches}")]
-pub struct TrainingStopped {
-    /// The epoch at work, counted from 1.
-    pub epoch: usize,
-    /// Batches of this epoch so far.
-    pub batch: usize,
-    /// Batches in an epoch.
-    pub batches: usize,
-}
-
-/// The loss was NaN or infinite: the trial failed, and will fail again with the same settings.
-#[derive(Debug, Clone, thiserror::Error)]
-#[error("the loss is not finite in epoch {epoch}; a smaller learning rate may help")]
-pub struct NonFiniteLoss {
-    /// The epoch, counted from 1.
-    pub epoch: usize,
 }
 
 impl From<anyhow::Error> for TrainError {

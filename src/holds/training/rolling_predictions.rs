@@ -6,7 +6,7 @@ use std::path::Path;
 use anyhow::{Result, ensure};
 
 use super::run_dir::{PREDICTIONS_FILE, PREDICTIONS_FORMAT, check_predictions};
-use super::scores::sigmoid;
+use poolcast_base::stats::sigmoid;
 use poolcast_base::manifest;
 use poolcast_base::shard::{self, Shard, ShardColumn};
 

@@ -81,7 +81,7 @@ struct ListedPredictions {
 ///
 /// # Errors
 /// Fails for another one.
-pub(crate) fn check_predictions(dir: &Path, bytes: &[u8]) -> Result<()> {
+pub fn check_predictions(dir: &Path, bytes: &[u8]) -> Result<()> {
     if !dir.join(manifest::FILE).is_file() {
         return Ok(());
     }

@@ -1,6 +1,6 @@
 //! The state of a training between two batches.
 
-use super::adam::Adam;
+use poolcast_models::optim::Adam;
 use super::cut_choice::CutChoice;
 use super::epoch::Epoch;
 use super::rolling_predictions::RollingPredictions;

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::classes::{ClassScores, class_score};
 use super::number_scores::NumberScores;
-use super::scores::Scores;
+use poolcast_base::stats::Scores;
 use poolcast_config::{MetricName, PredictionTask};
 use poolcast_tables::RowTargets;
 

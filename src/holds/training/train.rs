@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, ensure};
 use rand::seq::SliceRandom as _;
 
-use super::adam::AdamSettings;
+use poolcast_models::optim::AdamSettings;
 use super::checkpoint::{CheckpointWriter, ProgressListener, read_checkpoint};
 use super::cut_choice::chosen_predictions;
 use super::early_stopping;
@@ -15,7 +15,8 @@ use super::epoch::{Epoch, read_history, write_history};
 use super::epoch_times::EpochClock;
 use super::learned_holds::LearnedHolds;
 use super::metrics::{TrainingMetrics, TrainingStatus};
-use super::progress::{NonFiniteLoss, TrainError, TrainingUpdate};
+use super::progress::{TrainError, TrainingUpdate};
+use poolcast_models::optim::NonFiniteLoss;
 use super::rolling_predictions::{RollingPrediction, RollingPredictions};
 use super::run::{FinishedTraining, TrainingRun};
 use super::run_dir::{CHECKPOINT_FILE, RUN_FORMAT, remove_training, reopen_training};

@@ -16,13 +16,14 @@ use super::run::TrainingRun;
 use super::run_dir::{ENSEMBLE, FIT, MODEL_FILE};
 use super::samples::SplitSamples;
 use super::score::score_samples;
-use super::scores::logit;
+use poolcast_base::stats::logit;
 use super::static_range::StaticRange;
 use poolcast_config::EngineChoice;
 use poolcast_base::error::hinted;
 use poolcast_models::{Device, Model, SampleBatch};
 use poolcast_pipelines::{FittedPipeline, PIPELINE_FILE};
-use poolcast_tables::{FeatureTable, hold_features, sample_features};
+use super::sample_features::{hold_features, sample_features};
+use poolcast_tables::FeatureTable;
 use crate::tensors::{Dataset, SplitSide, TensorSettings};
 use poolcast_base::{files, manifest};
 

@@ -5,7 +5,7 @@
 //! that takes fewer rows, so that rounding errors cannot pile up.
 
 use crate::{ModelShape, SampleBatch};
-use poolcast_holds::tensors::EMPTY_CELL;
+use crate::EMPTY_CELL;
 
 /// Frames after which a sum begins anew.
 pub(super) const FRAMES_TO_RESUM: usize = 32;

@@ -8,7 +8,7 @@ use super::live_queue::{ClusterView, LiveQueue, QueueCounts};
 use super::model_advice::{AskedModel, ModelAdvice};
 use super::slurm_state::{JobOutcome, QueueState};
 use crate::forecast::{RunHistory, SeenWait, WaitForecast, WaitSpan};
-use crate::quantile::{cost_quantile, mean, quantile};
+use poolcast_base::stats::{cost_quantile, mean, quantile};
 use crate::replay::SlurmReplay;
 
 /// Longer waits are as long as this, seconds.

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::f64::consts::TAU;
 
 use crate::forecast::{QueueMoment, SeenRun, SeenWait};
-use crate::quantile::{mean, quantile};
+use poolcast_base::stats::{mean, quantile};
 use crate::submission::{StartedWait, WaitRecord};
 
 /// Longer waits by limits are as long as this, seconds.

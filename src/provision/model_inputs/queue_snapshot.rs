@@ -1,7 +1,7 @@
 //! The published input of models: what a queue was like every ten minutes of the last day, in
 //! numbers.
 
-use crate::quantile::quantile;
+use poolcast_base::stats::quantile;
 use crate::scheduler::SimulatedCluster;
 
 /// So often a snapshot is taken, seconds.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use super::replayed_trace::ReplayedTrace;
-use crate::quantile::{mean, quantile};
+use poolcast_base::stats::{mean, quantile};
 use crate::trace::{JobTrace, month_of};
 
 const HOUR_S: f64 = 3600.0;

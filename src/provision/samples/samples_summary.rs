@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::wait_samples::{SamplesDescription, WaitSamples};
-use crate::quantile::{mean, quantile};
+use poolcast_base::stats::{mean, quantile};
 
 /// What samples are like.
 #[derive(Debug, Clone, PartialEq, Serialize)]

@@ -7,7 +7,7 @@ use crate::forecast::{
     EndedRun, QueueMoment, RunHistory, SeenWait, WaitForecast, WaitSpan,
 };
 use crate::model_inputs::{KnownMoment, MOST_WAIT_BY_LIMITS_S};
-use crate::quantile::{cost_quantile, quantile};
+use poolcast_base::stats::{cost_quantile, quantile};
 use crate::wait_model::{ModelAnswer, WaitModel};
 
 /// What a policy may know when it is asked whether the successor is to be submitted. Spans are

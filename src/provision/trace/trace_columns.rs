@@ -3,7 +3,7 @@
 use anyhow::{Result, ensure};
 
 use super::trace_job::{JobFate, JobNumber, JobPart, OptionalSeconds, TraceJob};
-use poolcast_base::column_table::column_table;
+use poolcast_base::column_table;
 use poolcast_base::shard::Shard;
 
 /// A job that is no part of an array, or of a heterogeneous job.

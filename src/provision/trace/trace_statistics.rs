@@ -8,7 +8,7 @@ use super::daily_load::daily_loads;
 use super::trace_job::{JobFate, TraceJob};
 use super::trace_store::JobTrace;
 use super::user_load::{BusiestUsers, busiest_users};
-use crate::quantile::{mean, quantile};
+use poolcast_base::stats::{mean, quantile};
 
 const HOUR_S: f64 = 3600.0;
 

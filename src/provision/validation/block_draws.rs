@@ -4,7 +4,7 @@
 use rand::Rng as _;
 use serde::{Deserialize, Serialize};
 
-use crate::quantile::quantile;
+use poolcast_base::stats::quantile;
 use poolcast_base::seed;
 
 const DRAWS: usize = 2000;

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::trace_sweep::TraceSweep;
 use crate::forecast::{QueueMoment, RunHistory, SeenWait, WaitForecast, WaitSpan};
-use crate::quantile::{mean, quantile};
+use poolcast_base::stats::{mean, quantile};
 use crate::submission::StartedWait;
 use crate::trace::{JobTrace, TraceJob, month_of};
 

@@ -17,7 +17,7 @@ use poolcast_models::Device;
 use poolcast_models::series::{
     BatchGradient, FrozenNetwork, NetworkSize, SeriesDesign, SeriesKind, SeriesNetwork,
 };
-use crate::quantile::mean;
+use poolcast_base::stats::mean;
 use crate::samples::WaitSamples;
 
 /// After so many steps the target network is that of now.

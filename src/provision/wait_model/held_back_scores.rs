@@ -9,7 +9,7 @@ use super::learned_model::ModelAnswer;
 use super::submission_replay::{best_gaps_h, gap_cost_h, reached_s, replayed_gaps_h};
 use super::wait_losses::pinball;
 use crate::gap_scores::GapScores;
-use crate::quantile::{cost_quantile, mean, quantile};
+use poolcast_base::stats::{cost_quantile, mean, quantile};
 use crate::samples::WaitSamples;
 
 /// How well a quantile of the wait is said, over all rows; hours.

@@ -116,7 +116,7 @@ mod tests {
     use rand::Rng as _;
 
     use super::*;
-    use crate::quantile::cost_quantile;
+    use poolcast_base::stats::cost_quantile;
     use crate::wait_model::wait_losses::WaitLoss;
 
     fn waits_h(outputs_h: &[f64], cost_ratios: &[f64]) -> Vec<f64> {

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use poolcast_models::series::SeriesNetwork;
-use poolcast_holds::training::Adam;
+use poolcast_models::optim::Adam;
 
 /// One epoch.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::held_back_scores::HeldBackScores;
 use super::wait_model_store::WaitModelSummary;
 use poolcast_config::MetricName;
-use crate::quantile::mean;
+use poolcast_base::stats::mean;
 
 /// What a model came to on the windows that were held back.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

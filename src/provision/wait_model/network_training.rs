@@ -12,7 +12,7 @@ use serde::Serialize;
 use super::learning_state::{LearningEpoch, LearningState};
 use super::training_checkpoint::{read_checkpoint, write_checkpoint};
 use poolcast_models::series::{BatchGradient, FrozenNetwork, SeriesNetwork};
-use poolcast_holds::training::{AdamSettings, NonFiniteLoss, TrainingStopped};
+use poolcast_models::optim::{AdamSettings, NonFiniteLoss, TrainingStopped};
 
 /// How a network learns.
 #[derive(Debug, Clone, PartialEq, Serialize)]

@@ -12,8 +12,8 @@ use super::learning_state::LearningEpoch;
 use super::network_training::LearningUpdate;
 use super::submission_replay::gap_cost_h;
 use poolcast_models::AlignedFloats;
-use crate::quantile::mean;
-use poolcast_holds::training::{Adam, AdamSettings, TrainingStopped};
+use poolcast_base::stats::mean;
+use poolcast_models::optim::{Adam, AdamSettings, TrainingStopped};
 
 /// No simulator plays the episodes, so there are more epochs than the published 60: one step each.
 const EPOCHS: usize = 600;

@@ -30,7 +30,7 @@ use poolcast_base::files::LockedDirectory;
 use poolcast_base::manifest;
 use poolcast_models::Device;
 use poolcast_models::series::{NetworkSize, SeriesKind};
-use crate::quantile::cost_quantile;
+use poolcast_base::stats::cost_quantile;
 use crate::samples::WaitSamples;
 
 /// A training.
@@ -68,8 +68,8 @@ pub struct TrainedWaitModel {
 ///
 /// # Errors
 /// Fails for samples that nothing can be learned from, for a base that does not fit, where the
-/// directory holds something else, with [`poolcast_holds::training::NonFiniteLoss`], and when the listener stops
-/// it with [`poolcast_holds::training::TrainingStopped`] or [`poolcast_pipelines::FitStopped`].
+/// directory holds something else, with [`poolcast_models::optim::NonFiniteLoss`], and when the listener stops
+/// it with [`poolcast_models::optim::TrainingStopped`] or [`poolcast_pipelines::FitStopped`].
 pub fn train_wait_model(task: &WaitTrainingTask<'_>) -> Result<TrainedWaitModel> {
     let key = wait_model_key(task.samples, task.settings, task.base)?;
     task.check_base()?;
@@ -338,7 +338,7 @@ mod tests {
     use crate::wait_model::ModelAnswer;
     use crate::wait_model::sample_checks::queue_samples;
     use crate::wait_model::training_checkpoint::checkpoint_paths;
-    use poolcast_holds::training::TrainingStopped;
+    use poolcast_models::optim::TrainingStopped;
 
     fn settings(name: WaitModelName) -> WaitModelSettings {
         WaitModelSettings {

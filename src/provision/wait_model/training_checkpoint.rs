@@ -10,7 +10,7 @@ use poolcast_base::error::hinted;
 use poolcast_models::AlignedFloats;
 use poolcast_models::series::{MOST_EXPERTS, SeriesNetwork};
 use poolcast_base::shard::{self, ArtefactFormat, Shard, ShardColumn};
-use poolcast_holds::training::Adam;
+use poolcast_models::optim::Adam;
 
 /// Where the checkpoint is of the training of the model in `dir` that is not done yet.
 pub(super) fn checkpoint_path(dir: &Path) -> PathBuf {

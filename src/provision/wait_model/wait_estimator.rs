@@ -22,7 +22,7 @@ use poolcast_models::series::{
     BatchGradient, DropoutSeed, FrozenNetwork, NetworkSize, SeriesDesign, SeriesKind, SeriesNetwork,
 };
 use crate::model_inputs::{SNAPSHOT_COLUMNS, SNAPSHOTS};
-use crate::quantile::mean;
+use poolcast_base::stats::mean;
 use crate::samples::WaitSamples;
 use poolcast_tables::NumberLoss;
 

@@ -4,7 +4,7 @@ use anyhow::{Result, ensure};
 use serde::Serialize;
 
 use poolcast_base::error::hinted;
-use crate::quantile::cost_quantile;
+use poolcast_base::stats::cost_quantile;
 use crate::replay::SlurmWorld;
 use crate::trace::JobTrace;
 

@@ -6,8 +6,8 @@ use pulp::{Simd, WithSimd};
 use rayon::prelude::*;
 
 use poolcast_config::NetworkParameters;
-use poolcast_models::AlignedFloats;
-use poolcast_models::simd::{multiply_add, run_wide_kernel};
+use crate::AlignedFloats;
+use crate::simd::{multiply_add, run_wide_kernel};
 
 const BETA1: f64 = 0.9;
 const BETA2: f64 = 0.999;

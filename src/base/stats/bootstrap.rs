@@ -13,32 +13,34 @@ use super::scores::{SCORES, Scores};
 
 /// The predictions for some samples, and what is true of them.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct LabelledPredictions<'a> {
+pub struct LabelledPredictions<'a> {
     /// Of success, `[n]`.
-    pub(super) probabilities: &'a [f64],
+    pub probabilities: &'a [f64],
     /// `[n]`.
-    pub(super) labels: &'a [bool],
+    pub labels: &'a [bool],
     /// Success is predicted from this probability on.
-    pub(super) threshold: f64,
+    pub threshold: f64,
 }
 
 /// How many resamples are drawn, and from which seed.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Resampling {
-    pub(super) resamples: usize,
-    pub(super) seed: u64,
+pub struct Resampling {
+    /// Number of resamples.
+    pub resamples: usize,
+    /// Root seed of the draws.
+    pub seed: u64,
 }
 
 /// Samples by their group.
 #[derive(Debug)]
-pub(crate) struct SampleGroups {
+pub struct SampleGroups {
     /// The samples of each group, in the order of the groups.
     members: Vec<Vec<usize>>,
 }
 
 impl SampleGroups {
     /// The samples of each group; `groups` `[n]` has the group of each sample.
-    pub(crate) fn new<G: Ord + Copy>(groups: &[G]) -> SampleGroups {
+    pub fn new<G: Ord + Copy>(groups: &[G]) -> SampleGroups {
         let mut members: BTreeMap<G, Vec<usize>> = BTreeMap::new();
         for (sample, group) in groups.iter().enumerate() {
             members.entry(*group).or_default().push(sample);
@@ -49,19 +51,19 @@ impl SampleGroups {
     }
 
     /// How many groups there are.
-    pub(crate) fn len(&self) -> usize {
+    pub fn len(&self) -> usize {
         self.members.len()
     }
 
     /// The samples of a group.
-    pub(crate) fn samples(&self, group: usize) -> &[usize] {
+    pub fn samples(&self, group: usize) -> &[usize] {
         &self.members[group]
     }
 
     /// As many groups as there are, drawn with replacement. What is drawn follows from `seed`, the
     /// `purpose` and the number of the resample.
-    pub(crate) fn draw_groups(&self, seed: u64, purpose: &str, resample: usize) -> Vec<usize> {
-        let mut generator = poolcast_base::seed::generator(seed, purpose, &[resample as i64]);
+    pub fn draw_groups(&self, seed: u64, purpose: &str, resample: usize) -> Vec<usize> {
+        let mut generator = crate::seed::generator(seed, purpose, &[resample as i64]);
         (0..self.members.len())
             .map(|_| generator.random_range(0..self.members.len()))
             .collect()
@@ -70,7 +72,7 @@ impl SampleGroups {
 
 /// The 2.5 % and 97.5 % points of each score over the resamples; absent where a score is mostly
 /// undefined.
-pub(super) fn score_intervals(
+pub fn score_intervals(
     predictions: LabelledPredictions<'_>,
     groups: &SampleGroups,
     resampling: Resampling,
@@ -108,7 +110,7 @@ fn score_groups(
 }
 
 /// The 2.5 % and 97.5 % points of what `resamples` gave, unless most gave nothing.
-pub(crate) fn percentile_interval(mut values: Vec<f64>, resamples: usize) -> Option<(f64, f64)> {
+pub fn percentile_interval(mut values: Vec<f64>, resamples: usize) -> Option<(f64, f64)> {
     if values.is_empty() || values.len() * 2 < resamples {
         return None;
     }

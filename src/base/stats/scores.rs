@@ -3,8 +3,6 @@
 
 use serde::{Deserialize, Serialize};
 
-use poolcast_config::MetricName;
-
 /// The logistic function.
 pub fn sigmoid(logit: f64) -> f64 {
     1.0 / (1.0 + (-logit).exp())
@@ -20,7 +18,7 @@ pub fn logit(probability: f64) -> f32 {
 }
 
 /// The mean binary cross-entropy of logits, in the form that cannot overflow.
-pub(super) fn mean_cross_entropy(logits: &[f32], labels: &[bool]) -> f64 {
+pub fn mean_cross_entropy(logits: &[f32], labels: &[bool]) -> f64 {
     let terms = logits.iter().zip(labels).map(|(&logit, &label)| {
         let x = f64::from(logit);
         x.max(0.0) - if label { x } else { 0.0 } + (-x.abs()).exp().ln_1p()
@@ -44,8 +42,8 @@ pub struct Scores {
     pub ece: Option<f64>,
 }
 
-/// How many scores there are.
-pub(super) const SCORES: usize = Scores::NAMES.len();
+/// Number of scores in [`Scores::NAMES`].
+pub const SCORES: usize = Scores::NAMES.len();
 
 /// The F-measure of `probabilities` against `labels`, where success is predicted from `threshold`
 /// on.
@@ -139,7 +137,7 @@ impl Scores {
     }
 
     /// The scores whose values in the order of [`Scores::NAMES`] these are.
-    pub(super) fn from_values(values: [Option<f64>; SCORES]) -> Scores {
+    pub fn from_values(values: [Option<f64>; SCORES]) -> Scores {
         let [
             accuracy,
             precision,
@@ -159,24 +157,6 @@ impl Scores {
             average_precision,
             brier,
             ece,
-        }
-    }
-
-    /// The score that a sweep or early stopping watches, absent for one of numbers; `loss` is the
-    /// cross-entropy on the same samples.
-    pub fn watched(&self, name: MetricName, loss: f64) -> Option<f64> {
-        match name {
-            MetricName::ValidationLoss => Some(loss),
-            MetricName::ValidationRocAuc => self.roc_auc,
-            MetricName::ValidationAveragePrecision => self.average_precision,
-            MetricName::ValidationFMeasure => self.f_measure,
-            MetricName::ValidationAccuracy => self.accuracy,
-            MetricName::ValidationBrier => self.brier,
-            MetricName::ValidationMae
-            | MetricName::ValidationRmse
-            | MetricName::ValidationR2
-            | MetricName::HeldBackPinball
-            | MetricName::HeldBackCost => None,
         }
     }
 }
@@ -217,7 +197,7 @@ fn score_steps(scores: &[f64], labels: &[bool]) -> Vec<ScoreStep> {
 }
 
 /// The probability that a positive scores above a negative, ties counting half (Mann and Whitney).
-pub(super) fn roc_auc(scores: &[f64], labels: &[bool]) -> Option<f64> {
+pub fn roc_auc(scores: &[f64], labels: &[bool]) -> Option<f64> {
     let positives = labels.iter().filter(|label| **label).count() as f64;
     let negatives = labels.len() as f64 - positives;
 

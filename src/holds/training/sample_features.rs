@@ -2,10 +2,10 @@
 
 use anyhow::Result;
 
-use super::feature_table::FeatureTable;
-use super::row_targets::{RowClasses, RowTargets};
 use poolcast_config::FeatureGroup;
-use poolcast_holds::tensors::{Dataset, EMPTY_CELL, SplitSide, TensorSettings, static_names};
+use crate::tensors::{Dataset, SplitSide, TensorSettings, static_names};
+use poolcast_models::EMPTY_CELL;
+use poolcast_tables::{FeatureTable, RowClasses, RowTargets};
 
 /// What becomes of a released job.
 const CLASSES: [&str; 2] = ["failure", "success"];
@@ -130,7 +130,7 @@ mod tests {
 
     use super::*;
     use poolcast_config::Config;
-    use poolcast_holds::{events, tensors};
+    use crate::{events, tensors};
 
     #[test]
     fn frames_are_counted_and_the_last_is_looked_at() {

@@ -1,0 +1,13 @@
+//! Held jobs: from the events of logs to advice.
+//!
+//! ```text
+//! events ──▶ tensors ──▶ training ──▶ advice, policy
+//! ```
+//!
+//! Each module imports only modules above it.
+
+pub mod events;
+pub mod tensors;
+pub mod training;
+pub mod advice;
+pub mod policy;
