@@ -11,7 +11,7 @@ use std::path::Path;
 
 use anyhow::{Context as _, Result, bail};
 use poolcast_models::{Gradient, Model, ModelShape, SampleBatch, Targets, find_architecture};
-use poolcast_holds::training::{Adam, AdamSettings};
+use poolcast_models::optim::{Adam, AdamSettings};
 use poolcast_base::{files, output, seed};
 use processor::processor_s;
 use rand::Rng as _;

@@ -6,7 +6,7 @@ use anyhow::{Context as _, Result};
 use poolcast_models::{
     Architecture, Device, Gradient, Model, ModelShape, SampleBatch, Targets, find_architecture,
 };
-use poolcast_holds::training::{Adam, AdamSettings};
+use poolcast_models::optim::{Adam, AdamSettings};
 use safetensors::SafeTensors;
 use safetensors::tensor::Metadata;
 
@@ -30,7 +30,7 @@ struct Case {
 impl Case {
     fn read(name: &str) -> Case {
         let path = PathBuf::from(env!("CARGO_MANIFEST_DIR"))
-            .join(format!("tests/data/models/{name}.safetensors"));
+            .join(format!("../../tests/data/models/{name}.safetensors"));
         let file = fs_err::read(path).expect("read");
         // Words keep the numbers aligned.
         let mut bytes = vec![0u64; file.len().div_ceil(8)];

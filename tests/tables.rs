@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 /// The samples of `config/table.yaml` with the files of this kind.
 fn read_bundled(kind: &str, changes: &[(&'static str, Value)]) -> anyhow::Result<JoinedTable> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let root = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
     let file = |name: &str| json!(root.join(format!("tests/data/table/{name}.{kind}")));
     let mut flags = std::collections::BTreeMap::from([
         ("data.features", file("features")),
@@ -69,7 +69,7 @@ fn several_classes_are_told_apart() {
 
 #[test]
 fn a_broken_parquet_file_is_an_error() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/table/metadata.parquet");
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/data/table/metadata.parquet");
     let whole = fs_err::read(path).expect("read");
     let dir = tempfile::tempdir().expect("a directory");
     let broken = dir.path().join("broken.parquet");

@@ -278,10 +278,10 @@ impl HeartbeatWriter {
     }
 }
 
-#[cfg(test)]
 impl Queue {
-    /// So many workers are heard of, for as long as this process lives.
-    pub(crate) fn add_test_workers(&self, count: usize) {
+    /// Registers `count` workers that live as long as this process, for tests of other crates.
+    #[doc(hidden)]
+    pub fn add_test_workers(&self, count: usize) {
         for _ in 0..count {
             std::mem::forget(Heartbeat::start(self).expect("it starts"));
         }

@@ -173,7 +173,8 @@ pub fn resolve_run(path: &Path) -> Result<PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use poolcast_holds::training::{PooledScores, Scores, TrainingStatus};
+    use poolcast_base::stats::Scores;
+    use poolcast_holds::training::{PooledScores, TrainingStatus};
 
     const F_MEASURE: Metric = Metric {
         name: MetricName::ValidationFMeasure,

@@ -173,7 +173,7 @@ mod tests {
     fn recorded() -> Vec<serde_json::Value> {
         let path = concat!(
             env!("CARGO_MANIFEST_DIR"),
-            "/tests/data/wandb/offline_records.jsonl"
+            "/../../tests/data/wandb/offline_records.jsonl"
         );
         let mut records = Vec::new();
         for line in fs_err::read_to_string(path).expect("read").lines() {

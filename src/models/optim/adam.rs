@@ -200,7 +200,7 @@ impl<S: Simd> AdamConstants<S> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use poolcast_models::simd::run_at_width;
+    use crate::simd::run_at_width;
 
     /// Weights that are no whole number of vectors, after three steps.
     #[test]

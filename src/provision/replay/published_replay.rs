@@ -137,7 +137,7 @@ mod tests {
 
     /// Ten days of a real cluster.
     fn real_trace() -> JobTrace {
-        let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/provision/jobs.txt.xz");
+        let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/data/provision/jobs.txt.xz");
         let options = TraceOptions {
             zone: Some(TraceZone::named("America/Chicago").expect("a zone")),
             procs_per_node: None,
