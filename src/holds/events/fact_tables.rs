@@ -1,4 +1,4 @@
-//! The facts of events in a shard: a table for each kind, which only few events have a row in.
+//! Tables of the facts of events in a shard, one per kind of event. Only few events have a row.
 
 use anyhow::{Result, ensure};
 
@@ -9,20 +9,20 @@ use htcondor_eventlog::{
 };
 use poolcast_base::shard::{Shard, ShardColumn};
 
-/// What stands in a column for a number that is not known.
+/// Column value of an unknown number.
 const UNKNOWN: u32 = u32::MAX;
 
-/// The facts of one event, with the event's place in its shard.
+/// The facts of one event, with the index of the event in its shard.
 struct OfEvent<F> {
     event: u32,
     facts: F,
 }
 
 column_table! {
-    /// What events 000 call their submissions.
+    /// Submission names from events 000, to write.
     struct SubmissionColumns from |row: &OfEvent<SubmissionNames>|;
 
-    /// The same as it is read.
+    /// Submission names, to read.
     struct SubmissionRows<'a>;
 
     submission_event: u32 = row.event,
@@ -31,10 +31,10 @@ column_table! {
 }
 
 column_table! {
-    /// Where jobs execute from events 001 on.
+    /// Machines and slots of executions that begin with events 001, to write.
     struct ExecutionColumns from |row: &OfEvent<ExecutionPlace>|;
 
-    /// The same as it is read.
+    /// Machines and slots of executions, to read.
     struct ExecutionRows<'a>;
 
     execution_event: u32 = row.event,
@@ -43,10 +43,10 @@ column_table! {
 }
 
 column_table! {
-    /// What runs used up to the events that end them.
+    /// Resource usage of runs, from the events that end them, to write.
     struct RunColumns from |row: &OfEvent<RunUsage>|;
 
-    /// The same as it is read.
+    /// Resource usage of runs, to read.
     struct RunRows<'a>;
 
     run_event: u32 = row.event,
@@ -59,10 +59,10 @@ column_table! {
 }
 
 column_table! {
-    /// What the reasons of holds say.
+    /// Facts from the reasons of holds, to write.
     struct HoldColumns from |row: &OfEvent<HoldFacts>|;
 
-    /// The same as it is read.
+    /// Facts from the reasons of holds, to read.
     struct HoldRows<'a>;
 
     hold_event: u32 = row.event,
@@ -72,7 +72,7 @@ column_table! {
     hold_exit_code: u32 = row.facts.exit_code.unwrap_or(UNKNOWN),
 }
 
-/// The tables as they are written.
+/// The tables, to write.
 #[derive(Debug, Default)]
 pub(super) struct FactColumns {
     submissions: SubmissionColumns,
@@ -82,7 +82,7 @@ pub(super) struct FactColumns {
 }
 
 impl FactColumns {
-    /// Forgets all rows, but keeps the memory.
+    /// Removes all rows, but keeps the memory.
     pub(super) fn clear(&mut self) {
         self.submissions.clear();
         self.executions.clear();
@@ -90,7 +90,8 @@ impl FactColumns {
         self.holds.clear();
     }
 
-    /// Adds the facts of the event `number` at the place `event`, after those of all before it.
+    /// Adds the facts of the event with the number `number` and the index `event`. Events must be
+    /// added in the order of their indices.
     #[inline]
     pub(super) fn push(&mut self, event: u32, number: u16, facts: &EventFacts) {
         if facts.is_empty() {
@@ -116,7 +117,7 @@ impl FactColumns {
         }
     }
 
-    /// Their columns.
+    /// Returns the columns of all tables.
     pub(super) fn named(&self) -> Vec<(String, ShardColumn<'_>)> {
         let mut columns = self.submissions.named();
         columns.extend(self.executions.named());
@@ -126,7 +127,7 @@ impl FactColumns {
     }
 }
 
-/// The tables as they are read.
+/// The tables, to read.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct FactRows<'a> {
     submissions: SubmissionRows<'a>,
@@ -136,8 +137,10 @@ pub(super) struct FactRows<'a> {
 }
 
 impl<'a> FactRows<'a> {
+    /// Maps the tables of `shard`.
+    ///
     /// # Errors
-    /// Fails when a column is missing or of another type.
+    /// Fails if a column is missing or has another type.
     pub(super) fn from_shard(shard: &'a Shard) -> Result<FactRows<'a>> {
         Ok(FactRows {
             submissions: SubmissionRows::from_shard(shard)?,
@@ -147,7 +150,7 @@ impl<'a> FactRows<'a> {
         })
     }
 
-    /// Checks what [`FactRows::of_event`] relies on.
+    /// Checks everything that [`FactRows::of_event`] relies on.
     pub(super) fn check(&self) -> Result<()> {
         let FactRows {
             submissions,
@@ -175,7 +178,7 @@ impl<'a> FactRows<'a> {
         Ok(())
     }
 
-    /// The facts of the event `number` at the place `event`.
+    /// Returns the facts of the event with the number `number` and the index `event`.
     pub(super) fn of_event(&self, event: u32, number: u16) -> EventFacts {
         match number {
             SUBMIT => EventFacts::of_submission(self.submission(event)),

@@ -1,5 +1,5 @@
-//! Event logs → a store of events: what its key is, what is read on where logs have grown, what is
-//! read anew.
+//! Reads event logs into a store. Resumes logs that have grown, and reads others from the
+//! beginning.
 
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
@@ -17,36 +17,36 @@ use poolcast_base::files::StagedDirectory;
 use poolcast_base::manifest::{self, Checksum};
 use poolcast_base::salt::{self, OwnerSalt};
 
-/// What happens while logs are read.
+/// Steps of reading logs, as reported to a listener.
 #[derive(Debug, Clone, Copy)]
 pub enum IngestStep<'a> {
-    /// Logs are read from their beginning.
+    /// The reading of logs from their beginning has begun.
     Begun {
-        /// Their size; 0 where it is not known.
+        /// Total size of the logs, in bytes; 0 if unknown.
         total_bytes: u64,
     },
     /// All logs were read.
     Ended,
-    /// A log that has grown is read from where an earlier call stopped.
+    /// A log that has grown is read from its resume point.
     ReadOn {
-        /// The log.
+        /// Path of the log.
         log: &'a Path,
-        /// Where in it.
+        /// Offset of the resume point, in bytes.
         offset: u64,
     },
-    /// An earlier store holds all that the logs hold.
+    /// An earlier store already holds the whole content of the logs.
     NothingNew,
-    /// An earlier store is of the beginning of these logs, and cannot be used: they are read from
-    /// their beginning.
+    /// An earlier store holds the beginning of these logs, but cannot be resumed. The logs are read
+    /// from their beginning.
     ReadAnew,
 }
 
-/// Who is told how far the reading of logs is.
+/// Callbacks for the progress of reading.
 #[derive(Clone)]
 pub struct IngestListener<'a> {
-    /// Is told the bytes of each block, by the thread that reads it.
+    /// Receives the size of each block, in bytes, on the thread that reads it.
     pub on_bytes: Arc<dyn Fn(u64) + Send + Sync>,
-    /// Is told everything else.
+    /// Receives all other steps.
     pub on_step: &'a (dyn Fn(IngestStep<'_>) + Sync),
 }
 
@@ -56,10 +56,10 @@ impl std::fmt::Debug for IngestListener<'_> {
     }
 }
 
-/// What the logs are, by content, before they are read.
+/// Identifies the logs by content, before they are parsed.
 ///
 /// # Errors
-/// Fails where a log cannot be read.
+/// Fails if a log cannot be read.
 pub fn identify_logs(logs: &[PathBuf]) -> Result<Vec<SourceLog>> {
     logs.iter().map(|log| identify_log(log)).collect()
 }
@@ -79,7 +79,7 @@ fn identify_log(log: &Path) -> Result<SourceLog> {
     })
 }
 
-/// The name of a log without its directory.
+/// Returns the name of a log without its directory.
 fn log_name(log: &Path) -> String {
     if log == Path::new("-") {
         return "standard input".to_owned();
@@ -90,7 +90,7 @@ fn log_name(log: &Path) -> String {
         .into_owned()
 }
 
-/// The key of a store: the digest of everything that its events depend on.
+/// Returns the key of a store: the digest of everything that its events depend on.
 pub fn event_store_key(sources: &[SourceLog], options: &ReadOptions) -> Result<String> {
     let contents: Vec<_> = sources
         .iter()
@@ -99,11 +99,11 @@ pub fn event_store_key(sources: &[SourceLog], options: &ReadOptions) -> Result<S
     manifest::key(&(EVENTS_FORMAT.version, contents, &options.ap, options.year))
 }
 
-/// Reads `logs` into a store in memory; `on_batch` sees all that goes into it. Nothing is kept of it,
-/// so its owners are hashed with a salt that nobody knows.
+/// Reads `logs` into a store in memory. `on_batch` receives all events that are added. The store is
+/// not kept, so its owners are hashed with a random salt.
 ///
 /// # Errors
-/// Fails where a log cannot be read.
+/// Fails if a log cannot be read.
 pub fn read_into_memory(
     logs: &[PathBuf],
     options: &ReadOptions,
@@ -115,10 +115,10 @@ pub fn read_into_memory(
     builder.into_store()
 }
 
-/// Sees each batch of events that is read.
+/// Receives each batch of events that is read.
 pub type BatchListener<'a> = dyn FnMut(&EventBatch<'_>) + Send + 'a;
 
-/// Reads logs from their beginning into `builder`; returns what they are.
+/// Reads logs from their beginning into `builder`; returns their summaries.
 fn read_whole(
     logs: &[PathBuf],
     options: &ReadOptions,
@@ -147,7 +147,7 @@ fn read_whole(
     Ok(sources)
 }
 
-/// Logs on their way into the store in a directory.
+/// Reads logs into a store in a directory.
 #[derive(Debug)]
 pub struct LogIngest<'a> {
     logs: &'a [PathBuf],
@@ -157,31 +157,31 @@ pub struct LogIngest<'a> {
     builder: EventStoreBuilder,
 }
 
-/// What stands where a store is to be written.
+/// The content of the output directory before the logs are read.
 #[derive(Debug)]
 enum EarlierStore {
-    /// Nothing, or what was not made of these logs, or is not looked at.
+    /// No store of these logs, or a store that is not compared with them.
     Other,
-    /// A store of the beginning of these logs: only what follows has to be read.
+    /// A store of the beginning of these logs. Only the rest must be read.
     Beginning(Box<StoreBeginning>),
-    /// A store of the beginning of these logs, of which the last cannot be read on.
+    /// A store of the beginning of these logs, whose last log cannot be resumed.
     NotResumable,
 }
 
-/// A store of the beginning of logs.
+/// A store of the beginning of the logs.
 #[derive(Debug)]
 struct StoreBeginning {
     store: EventStore,
-    /// The checksum of the store's last log up to where it can be read on.
+    /// Checksum of the store's last log up to its resume point.
     last_log: Checksum,
 }
 
 impl<'a> LogIngest<'a> {
-    /// Begins a store of `logs` in `out`. If a store of the beginning of these logs is there, it is
-    /// read on; any other is left alone.
+    /// Begins a store of `logs` in `out`. Resumes a store of the beginning of these logs if `out`
+    /// holds one, and never replaces any other content.
     ///
     /// # Errors
-    /// Fails where another artefact is in `out`, or a store of logs that have rotated since, or one
+    /// Fails if `out` holds another artefact, a store of logs that have rotated since, or a store
     /// whose owners were hashed with another salt.
     pub fn reading_on(
         logs: &'a [PathBuf],
@@ -203,7 +203,7 @@ impl<'a> LogIngest<'a> {
     /// Begins a store of `logs` in `out`, in place of any other artefact.
     ///
     /// # Errors
-    /// Fails where something is in `out` that is no artefact.
+    /// Fails if `out` holds something that is not an artefact.
     pub fn replacing(
         logs: &'a [PathBuf],
         options: &'a ReadOptions,
@@ -232,10 +232,10 @@ impl<'a> LogIngest<'a> {
         })
     }
 
-    /// Reads what has to be read; returns what the logs are.
+    /// Reads the new content of the logs; returns the summaries of all logs.
     ///
     /// # Errors
-    /// Fails where a log cannot be read.
+    /// Fails if a log cannot be read.
     pub fn read(&mut self, listener: &IngestListener<'_>) -> Result<Vec<SourceLog>> {
         let (logs, options) = (self.logs, self.options);
         match &self.earlier {
@@ -252,22 +252,23 @@ impl<'a> LogIngest<'a> {
         }
     }
 
-    /// Writes the store of the logs `sources` with its `key`.
+    /// Writes the store with its `key`.
     ///
     /// # Errors
-    /// Fails where it cannot be written.
+    /// Fails if the store cannot be written.
     pub fn write(self, key: &str) -> Result<StoreSummary> {
         self.builder.write_store(self.staging, key)
     }
 }
 
-/// The digest of what decides how any log is read.
+/// Returns the digest of the options that decide how a log is read.
 fn options_key(options: &ReadOptions) -> Result<String> {
     manifest::key(options)
 }
 
-/// What is in `out`: a store of the beginning of these logs, if all its logs are still there in its
-/// order, and only the last of them has grown. A log that is read only once cannot be compared.
+/// Inspects `out`. It holds a store of the beginning of these logs if all logs of the store still
+/// exist in the same order, and only the last of them has grown. A log that can be read only once
+/// cannot be compared.
 fn find_earlier(
     out: &Path,
     logs: &[PathBuf],
@@ -287,12 +288,12 @@ fn find_earlier(
     if sources.len() > logs.len() {
         sources
             .last()
-            .map_or(Ok(()), |last| refuse_rotated(out, last, logs))?;
+            .map_or(Ok(()), |last| ensure_not_rotated(out, last, logs))?;
         return Ok(EarlierStore::Other);
     }
 
-    // The logs beside it may tell by now whose a log is whose header does not say so.
-    if options.likely_ap.is_some() && sources.iter().any(is_nameless) {
+    // The logs may by now identify the access point of a log whose header does not name it.
+    if options.likely_ap.is_some() && sources.iter().any(lacks_access_point) {
         return Ok(EarlierStore::Other);
     }
 
@@ -302,7 +303,7 @@ fn find_earlier(
         let is_last = at + 1 == sources.len();
         let compared = compare(source, log, is_last)?;
         if compared.continuation == Continuation::Differs {
-            refuse_rotated(out, source, logs)?;
+            ensure_not_rotated(out, source, logs)?;
             return Ok(EarlierStore::Other);
         }
         is_resumable &= compared.continuation == Continuation::Follows;
@@ -312,39 +313,39 @@ fn find_earlier(
         return Ok(EarlierStore::NotResumable);
     }
 
-    refuse_other_salt(out, &store, logs, salt)?;
+    ensure_same_salt(out, &store, logs, salt)?;
     Ok(EarlierStore::Beginning(Box::new(StoreBeginning {
         store,
         last_log,
     })))
 }
 
-/// Whether the log was of a generation whose access point its header did not say.
-fn is_nameless(source: &SourceLog) -> bool {
+/// Returns true if the header of the log's generation did not name its access point.
+fn lacks_access_point(source: &SourceLog) -> bool {
     source
         .generation
         .as_ref()
         .is_some_and(|generation| generation.ap.is_empty())
 }
 
-/// A log beside what a store knows of it.
+/// The comparison of a log with its summary in a store.
 struct ComparedLog {
     continuation: Continuation,
-    /// The checksum of the log up to where it can be read on.
+    /// Checksum of the log up to its resume point.
     begun: Checksum,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Continuation {
-    /// It begins as it was, and what follows can be read on.
+    /// The beginning is unchanged, and the rest can be read.
     Follows,
-    /// It begins as it was, and has no place to read on from.
+    /// The beginning is unchanged, but the log has no resume point.
     NotResumable,
-    /// It is another log now.
+    /// The log has changed.
     Differs,
 }
 
-/// Compares `log` with what is known of it as `source`; only the last of the logs may have grown.
+/// Compares `log` with its summary `source`. Only the last of the logs may have grown.
 fn compare(source: &SourceLog, log: &Path, is_last: bool) -> Result<ComparedLog> {
     let offset = source
         .resume
@@ -353,6 +354,7 @@ fn compare(source: &SourceLog, log: &Path, is_last: bool) -> Result<ComparedLog>
     let file = eventlog::open(log)?;
     let mut begun = Checksum::default();
     begun.read((&file).take(offset))?;
+    // The same checksum continues to the old end of the log, so the log is read once.
     let mut whole = begun.clone();
     whole.read(file.take(source.bytes.saturating_sub(offset)))?;
 
@@ -373,9 +375,9 @@ fn compare(source: &SourceLog, log: &Path, is_last: bool) -> Result<ComparedLog>
     })
 }
 
-/// Fails where something has to be added to `store`, in `out`, whose owners were hashed with
+/// Fails if `logs` have content to add to `store`, in `out`, and its owners were hashed with
 /// another salt.
-fn refuse_other_salt(
+fn ensure_same_salt(
     out: &Path,
     store: &EventStore,
     logs: &[PathBuf],
@@ -401,9 +403,8 @@ fn refuse_other_salt(
     Ok(())
 }
 
-/// Fails where one of `logs` is a later generation of the log that `source`, in the store `out`,
-/// was.
-fn refuse_rotated(out: &Path, source: &SourceLog, logs: &[PathBuf]) -> Result<()> {
+/// Fails if one of `logs` is a later generation of the log `source` in the store `out`.
+fn ensure_not_rotated(out: &Path, source: &SourceLog, logs: &[PathBuf]) -> Result<()> {
     let Some(known) = &source.generation else {
         return Ok(());
     };
@@ -431,7 +432,7 @@ fn has_grown(log: &Path, source: &SourceLog) -> Result<bool> {
 }
 
 impl StoreBeginning {
-    /// Reads into `builder` what `logs` have beyond what the store was made of.
+    /// Reads into `builder` the content of `logs` that the store does not hold.
     fn read_on(
         &self,
         logs: &[PathBuf],

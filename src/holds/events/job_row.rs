@@ -1,21 +1,21 @@
-//! Rows: what a log says of a job at one time, an event or an ad, on its way into a shard.
+//! Rows for a shard: one event or one ad of a job, as reported in a log.
 
 use std::num::NonZeroU8;
 
 use htcondor_eventlog::{EventFacts, JobEvent, ResourceRequest, SubmissionNames};
 
-/// What names a job in a log. An id may name another job later, when a job queue was wiped.
+/// The id of a job in a log. An id may be used for another job after a job queue was wiped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct JobId {
-    /// The index of the access point.
+    /// Index of the access point.
     pub(super) ap: u32,
     pub(super) cluster: i32,
     pub(super) proc: i32,
 }
 
 impl JobId {
-    /// The id as 96 bits, in the order of access point, cluster and proc. Ids in a store are not
-    /// negative, so that they compare as unsigned numbers.
+    /// Returns the id as 96 bits, which sort by access point, cluster and proc. Ids in a store are
+    /// not negative, so they compare as unsigned numbers.
     #[inline]
     pub(super) fn sort_key(self) -> u128 {
         u128::from(self.ap) << 64
@@ -24,27 +24,29 @@ impl JobId {
     }
 }
 
-/// A stretch of a log, within which events are in the order in which they happened, whatever their
-/// stamps. So many numbers serve all stretches in turn; of events of one job that follow each
-/// other, those of different stretches have different ones.
+/// A stretch of a log. Within it, events are in the order in which they happened, even if their
+/// time stamps are not.
+///
+/// The stretches of a store reuse 128 numbers in turn. Neighboring events of one job from different
+/// stretches have different numbers, unless the stretches are a multiple of 128 apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct LogStretch(NonZeroU8);
 
 impl LogStretch {
     const NUMBERS: u32 = 128;
 
-    /// The stretch `number`, counted from 0 over all logs of a store.
+    /// Returns the stretch `number`, counted from 0 over all logs of a store.
     pub(super) fn numbered(number: u32) -> LogStretch {
         LogStretch(NonZeroU8::MIN.saturating_add((number % LogStretch::NUMBERS) as u8))
     }
 
-    /// Its number among those that are used in turn: 7 bits.
+    /// Returns its reused number, 7 bits.
     pub(super) fn number(self) -> u8 {
         self.0.get() - 1
     }
 }
 
-/// An event, with the job it belongs to.
+/// An event, with the job that it belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct EventRow {
     pub(super) time_ms: i64,
@@ -53,7 +55,7 @@ pub(super) struct EventRow {
     pub(super) hold_subcode: i32,
     pub(super) value: i32,
     pub(super) text_hash: u32,
-    /// The hashes of names in it are salted.
+    /// Facts of the event; hashes of names are salted.
     pub(super) facts: EventFacts,
     pub(super) number: u16,
     pub(super) normal: u8,
@@ -61,7 +63,7 @@ pub(super) struct EventRow {
 }
 
 impl EventRow {
-    /// `event` of a log of the access point `ap`; its facts are salted.
+    /// Creates the row of `event` of a log of the access point `ap`. Its facts must be salted.
     pub(super) fn new(ap: u32, stretch: LogStretch, event: &JobEvent) -> EventRow {
         let JobEvent {
             time_ms,
@@ -90,16 +92,16 @@ impl EventRow {
     }
 }
 
-/// What one 028 record says of its job.
-// Packed, so that a row of either kind takes no more memory than an event: rows are touched for the
-// first time once, and that costs more than to parse what they hold.
+/// The content of one 028 record of a job.
+// Packed, so that both kinds of rows take no more memory than an event. Each row is touched for the
+// first time once, which costs more than parsing its content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[repr(Rust, packed(2))]
 pub(super) struct AdRow {
     pub(super) id: JobId,
-    /// When the job was submitted by the clock of the access point, epoch ms.
+    /// Submission time by the clock of the access point, in epoch ms.
     pub(super) submit_ms: i64,
-    /// A salted hash; 0 if unknown.
+    /// Salted hash of the owner; 0 if unknown.
     pub(super) owner: u64,
     cpus: u8,
     gpus: u8,
@@ -136,7 +138,7 @@ impl AdRow {
         }
     }
 
-    /// What its submission is called; the hashes are salted.
+    /// Returns the salted hashes of the names of the submission.
     pub(super) fn names(&self) -> SubmissionNames {
         SubmissionNames {
             batch: self.batch,
@@ -144,7 +146,7 @@ impl AdRow {
         }
     }
 
-    /// What the job asks for.
+    /// Returns the resources that the job requests.
     pub(super) fn request(&self) -> ResourceRequest {
         ResourceRequest {
             cpus: self.cpus,
@@ -162,7 +164,7 @@ pub(super) enum JobRow {
     Ad(AdRow),
 }
 
-// The unused number 0 of a stretch tells that a row is an ad.
+// The unused value 0 of a stretch marks a row as an ad.
 const _: () = assert!(size_of::<JobRow>() == 64);
 
 impl JobRow {
@@ -175,7 +177,7 @@ impl JobRow {
     }
 }
 
-/// The rows of one id, those of each kind apart.
+/// The rows of one id, separated by kind.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(super) struct SameIdRows {
     pub(super) events: Vec<EventRow>,
@@ -183,7 +185,7 @@ pub(super) struct SameIdRows {
 }
 
 impl SameIdRows {
-    /// Holds `rows` instead of what it held.
+    /// Replaces all rows by `rows`.
     pub(super) fn replace_with<'a>(&mut self, rows: impl Iterator<Item = &'a JobRow>) {
         self.clear();
         for row in rows {
@@ -199,18 +201,17 @@ impl SameIdRows {
         self.ads.clear();
     }
 
-    /// Puts rows that are in the order of logs in the order of time; those of one time stay in
-    /// their order.
+    /// Sorts rows by time that are in the order of logs. Rows of one time keep their order.
     pub(super) fn sort_by_time(&mut self) {
-        keep_log_order(&mut self.events);
+        restore_log_order(&mut self.events);
         self.events.sort_by_key(|event| event.time_ms);
         self.ads.sort_by_key(|ad| ad.submit_ms);
     }
 }
 
-/// Within a stretch of a log its own order holds: an event that is stamped before the one it
-/// follows gets the time of that one.
-fn keep_log_order(events: &mut [EventRow]) {
+/// Restores the order of the log within each stretch: an event that is stamped before its
+/// predecessor gets the time of the predecessor.
+fn restore_log_order(events: &mut [EventRow]) {
     let mut stretch = None;
     let mut latest_ms = i64::MIN;
 
@@ -229,7 +230,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_order_of_a_log_holds_within_a_stretch_of_it() {
+    fn events_keep_log_order_within_a_stretch() {
         let row = |(stretch, time_ms)| {
             let event = JobEvent {
                 time_ms,
@@ -238,18 +239,18 @@ mod tests {
             EventRow::new(0, LogStretch::numbered(stretch), &event)
         };
         let mut rows = [(1, 10), (1, 30), (1, 20), (2, 5), (2, 40), (1, 7)].map(row);
-        keep_log_order(&mut rows);
+        restore_log_order(&mut rows);
         assert_eq!(rows.map(|row| row.time_ms), [10, 30, 30, 5, 40, 7]);
     }
 
     #[test]
-    fn stretches_have_numbers_in_turn() {
+    fn stretch_numbers_are_reused_in_turn() {
         let number = |stretch| LogStretch::numbered(stretch).number();
         assert_eq!([0, 1, 127, 128, 129].map(number), [0, 1, 127, 0, 1]);
     }
 
     #[test]
-    fn an_ad_keeps_the_request_and_the_names() {
+    fn ad_rows_preserve_request_and_names() {
         let names = SubmissionNames {
             batch: u32::MAX,
             dag_node: 2,

@@ -1,9 +1,10 @@
-//! Generations of event logs → the times of which a generation is missing.
+//! Finds the time ranges of missing generations of event logs.
 
 use super::store_summary::{LogGap, StoreSummary};
 use htcondor_eventlog::LogGeneration;
 
-/// Where a generation is missing between two others, or the end of the first of them.
+/// Returns the gaps between consecutive generations of each access point: a generation is missing
+/// between them, or the end of the first one is.
 pub(super) fn find_gaps(summary: &mut StoreSummary) -> Vec<LogGap> {
     let mut generations = Vec::new();
     for source in summary.sources.clone() {
@@ -32,8 +33,8 @@ pub(super) fn find_gaps(summary: &mut StoreSummary) -> Vec<LogGap> {
     gaps
 }
 
-/// Whether something is missing between two generations, of which the writer has said where each
-/// begins.
+/// Returns true if events are missing between two generations. The header of each generation states
+/// its sequence number and offset.
 fn is_gap_between(earlier: &LogGeneration, later: &LogGeneration) -> bool {
     let ends_early = earlier.bytes > 0 && earlier.offset + earlier.bytes < later.offset;
     later.sequence > earlier.sequence + 1 || (later.sequence == earlier.sequence + 1 && ends_early)

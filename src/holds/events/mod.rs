@@ -1,4 +1,4 @@
-//! Events of many logs → event shards: columns sorted so that a job's history is one slice.
+//! Stores the events of many logs in shards: columns sorted so that a job's history is one slice.
 
 mod fact_tables;
 mod format;

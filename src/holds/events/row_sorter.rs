@@ -1,5 +1,4 @@
-//! Rows in any order → rows by job and time: sorted in memory, or in runs on disk where they
-//! outgrow it.
+//! Sorts rows by job and time, in memory or with sorted runs on disk if they do not fit.
 
 use std::path::{Path, PathBuf};
 
@@ -8,26 +7,26 @@ use anyhow::{Context as _, Result};
 use super::job_row::{JobRow, SameIdRows};
 use super::sort_runs;
 
-/// How many rows are held in memory before they are sorted and written as a run. More would not
-/// save time: what is touched for the first time costs more than a merge of more runs.
+/// Rows per run, which is sorted in memory and then written. Longer runs would not save time: the
+/// first touch of memory costs more than a merge of more runs.
 const RUN_ROWS: usize = 1 << 18;
 
-/// After so many runs they become twice as long, [`DOUBLINGS`] times, as all are open when they are
-/// merged.
-const RUNS_OF_ONE_LENGTH: usize = 16;
+/// Runs of equal length before the length doubles. It doubles at most [`MAX_DOUBLINGS`] times.
+/// Longer runs limit the number of files that the merge has open.
+const RUNS_PER_DOUBLING: usize = 16;
 
-const DOUBLINGS: usize = 4;
+const MAX_DOUBLINGS: usize = 4;
 
-/// Takes rows in any order, and gives those of each job together.
+/// Takes rows in any order, and returns the rows of each job together.
 #[derive(Debug, Default)]
 pub(super) struct RowSorter {
     rows: Vec<JobRow>,
-    /// Where runs may be written; without it, everything stays in memory.
+    /// Directory for runs; `None` keeps all rows in memory.
     dir: Option<PathBuf>,
     runs: Vec<PathBuf>,
-    /// The bits in which the sort keys of `rows` differ.
+    /// Bits in which the sort keys of `rows` differ.
     differing_bits: u128,
-    /// Memory for [`group_by_id`].
+    /// Reused memory for [`group_by_id`].
     order: Vec<u64>,
 }
 
@@ -39,8 +38,8 @@ impl RowSorter {
         }
     }
 
-    /// How many rows were pushed, at least.
-    pub(super) fn least_count(&self) -> usize {
+    /// A lower bound for the number of pushed rows.
+    pub(super) fn min_row_count(&self) -> usize {
         if self.runs.is_empty() {
             self.rows.len()
         } else {
@@ -50,8 +49,8 @@ impl RowSorter {
 
     pub(super) fn push(&mut self, row: JobRow) -> Result<()> {
         if self.rows.is_empty() && self.dir.is_some() {
-            // At once: the first touch of memory costs more than parsing, and growing would touch
-            // it twice.
+            // Reserve all at once: the first touch of memory costs more than parsing, and a growing
+            // vector would touch it twice.
             self.rows.reserve_exact(self.next_run_rows());
         }
 
@@ -65,9 +64,9 @@ impl RowSorter {
         Ok(())
     }
 
-    /// How many rows the next run has.
+    /// The number of rows in the next run.
     fn next_run_rows(&self) -> usize {
-        RUN_ROWS << (self.runs.len() / RUNS_OF_ONE_LENGTH).min(DOUBLINGS)
+        RUN_ROWS << (self.runs.len() / RUNS_PER_DOUBLING).min(MAX_DOUBLINGS)
     }
 
     fn write_run(&mut self) -> Result<()> {
@@ -82,8 +81,8 @@ impl RowSorter {
         Ok(())
     }
 
-    /// Hands the rows of every id to `each`, in order of time and then as they were pushed, those
-    /// of one stretch of a log as they were pushed; removes the runs.
+    /// Calls `each` with the rows of every id, sorted by time and then by order of pushing. Rows of
+    /// one stretch of a log stay in the order of pushing. Removes the runs.
     pub(super) fn for_each_id(
         mut self,
         mut each: impl FnMut(&mut SameIdRows) -> Result<()>,
@@ -99,7 +98,7 @@ impl RowSorter {
         }
 
         self.write_run()?;
-        // The merge needs memory of its own.
+        // Free the memory, which the merge needs.
         self.rows = Vec::new();
         self.order = Vec::new();
         sort_runs::merge(&self.runs, |same_id| {
@@ -114,13 +113,14 @@ impl RowSorter {
     }
 }
 
-/// The rows of every id, ids in order, those of one as they were pushed.
+/// Returns the rows of every id, sorted by id, rows of one id in order of pushing.
 ///
-/// Rows are large, so that numbers are sorted in their place: the bits of a row's sort key that
-/// differ among `rows` at all, and below them the row's index, which both finds the row and keeps
-/// the order of equal ids. Access points and clusters of one log are few or near each other, so
-/// that all this nearly always fits 64 bits; where it does not, indices are sorted by the keys of
-/// their rows, which is slower.
+/// Rows are large, so numbers are sorted instead. Each number holds the bits of a row's sort key
+/// that differ among `rows`, and below them the row's index. The index finds the row, and keeps the
+/// order of equal ids.
+///
+/// The access points and clusters of one log are few or close to each other, so this nearly always
+/// fits 64 bits. If it does not, indices are sorted by the keys of their rows, which is slower.
 fn group_by_id<'a>(
     rows: &'a [JobRow],
     differing_bits: u128,
@@ -129,7 +129,7 @@ fn group_by_id<'a>(
     u32::try_from(rows.len()).context("too many events to hold in memory")?;
     let index_bits = bit_width(rows.len() as u128);
     let proc_bits = bit_width(differing_bits & u128::from(u32::MAX));
-    // Those of access point and cluster.
+    // Differing bits of access point and cluster.
     let high_bits = bit_width(differing_bits >> 32);
     let row = move |number: &u64| &rows[(number & ((1 << index_bits) - 1)) as usize];
 
@@ -152,7 +152,7 @@ fn group_by_id<'a>(
     Ok(jobs.map(move |job| job.iter().map(row)))
 }
 
-/// How many bits `number` needs.
+/// Returns the number of bits that `number` needs.
 fn bit_width(number: u128) -> u32 {
     u128::BITS - number.leading_zeros()
 }
@@ -191,7 +191,7 @@ mod tests {
         found
     }
 
-    /// Row `at`, of one of few jobs; what most rows lack is there in some.
+    /// Returns row `at`, of one of a few jobs. Some rows have the values that most rows lack.
     fn row(at: usize, (cluster, time_ms, code): (i32, i64, i32)) -> JobRow {
         let proc = cluster % 2;
         if code == 0 {
@@ -225,7 +225,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn runs_make_no_difference(
+        fn rows_do_not_depend_on_runs(
             rows in proptest::collection::vec((0..5i32, -9..9i64, 0..5i32), 0..200),
             every in 1..50usize,
         ) {
@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn ids_that_differ_in_all_bits_are_sorted_too() {
+    fn wide_ids_are_sorted_by_the_slow_path() {
         let ids = [
             (7, i32::MAX, 0),
             (0, 1, i32::MAX),

@@ -1,18 +1,17 @@
-//! Hashes of names as a log's reader makes them → those that a store keeps: nobody without the salt
-//! can tell the names by hashing likely ones.
+//! Salts the hashes of names that the log reader makes. Without the salt, nobody can find the names
+//! in a store by hashing likely ones.
 
 use htcondor_eventlog::{EventFacts, SubmissionNames};
 use poolcast_base::salt::hash_name;
 
-/// How many hashes are remembered: places of few hosts and reasons follow each other again and
-/// again.
+/// Number of remembered hashes. Rows of a log often repeat the same few hosts and reasons.
 const RECENT_HASHES: usize = 1 << 14;
 
-/// Salts hashes. Remembers recent ones, as one costs as much as the parsing of a record.
+/// Salts hashes, and remembers recent ones, because a hash costs as much as parsing a record.
 #[derive(Debug)]
 pub(super) struct SaltedNames {
     salt: String,
-    /// At a place that follows from the hash: the hash, and the salted one.
+    /// Pairs of a hash and its salted hash, at an index that depends on the hash.
     recent: Vec<(u32, u32)>,
 }
 
@@ -24,12 +23,13 @@ impl SaltedNames {
         }
     }
 
-    /// A hash of an owner's name, never 0, which stands for an unknown owner.
+    /// Returns the salted hash of an owner's name. It is never 0, which stands for an unknown
+    /// owner.
     pub(super) fn owner_hash(&self, owner: &str) -> u64 {
         hash_name(&self.salt, owner.as_bytes()).max(1)
     }
 
-    /// `names`, salted.
+    /// Returns `names` with salted hashes.
     pub(super) fn of_submission(&mut self, names: SubmissionNames) -> SubmissionNames {
         SubmissionNames {
             batch: self.salted_hash(names.batch),
@@ -37,7 +37,7 @@ impl SaltedNames {
         }
     }
 
-    /// The facts of event `number`, salted.
+    /// Returns the facts of event `number` with salted hashes.
     #[inline]
     pub(super) fn of_event(&mut self, number: u16, facts: EventFacts) -> EventFacts {
         if facts.is_empty() {
@@ -46,14 +46,15 @@ impl SaltedNames {
         facts.with_hashes(number, |hash| self.salted_hash(hash))
     }
 
-    /// The salted hash of a name whose hash is `hash`; 0 stays 0, and nothing else becomes 0.
+    /// Returns the salted hash of a name whose hash is `hash`; 0 stays 0, and no other hash becomes
+    /// 0.
     fn salted_hash(&mut self, hash: u32) -> u32 {
         if hash == 0 {
             return 0;
         }
         let at = hash as usize % RECENT_HASHES;
         if self.recent[at].0 != hash {
-            // An owner's name has no byte 0, so that this is that of no owner.
+            // An owner's name has no byte 0, so this name is different from all owners.
             let mut name = [0; 5];
             name[1..].copy_from_slice(&hash.to_le_bytes());
             self.recent[at] = (hash, (hash_name(&self.salt, &name) as u32).max(1));

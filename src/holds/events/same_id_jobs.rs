@@ -1,25 +1,28 @@
-//! Events of one id, in order of time → the jobs that it named in turn, without events that were
-//! written twice.
+//! Separates the jobs that used one id in turn, and drops duplicate events.
 
 use super::job_row::EventRow;
 use htcondor_eventlog::{ABORTED, EXECUTE, HELD, RELEASED, SUBMIT, TERMINATED};
 
-/// Two submissions of one id that are closer than this are one, told by two logs.
+/// Maximum time between two reports of the same submission, in ms. Two logs may report it.
 const SAME_SUBMISSION_MS: i64 = 60_000;
 
-/// An event told twice has stamps this close; finer ones than seconds may differ.
+/// Time stamps of duplicate events differ by less than this, in ms. The formats of logs have
+/// different precision.
 const SAME_TIME_MS: i64 = 1000;
 
-/// HTCondor writes an event at least once, and generations of a log may overlap: of equal events of
-/// one time, the first stays. In one stretch of a log they are one only if the job was in no other
-/// state between them: it can be held, released and held in one second. Returns how many were
-/// dropped.
-pub(super) fn drop_doubles(events: &mut Vec<EventRow>) -> u64 {
+/// Drops duplicate events of one id, which must be sorted by time; returns their number.
+///
+/// HTCondor writes an event at least once, and generations of a log may overlap. So the first of
+/// several equal events of one time is kept. Within a stretch of a log, equal events are duplicates
+/// only if the job did not change its state between them: a job can be held, released and held in
+/// one second.
+pub(super) fn drop_duplicates(events: &mut Vec<EventRow>) -> u64 {
     let mut kept = 0;
     for at in 0..events.len() {
         let event = events[at];
-        match find_double(&events[..kept], &event) {
-            // Told by this stretch, too: what it tells once more may be another event.
+        match find_duplicate(&events[..kept], &event) {
+            // This stretch reports the event, too. If it reports an equal event again, that may be
+            // another event.
             Some(earlier) => events[earlier].stretch = event.stretch,
             None => {
                 events[kept] = event;
@@ -33,24 +36,24 @@ pub(super) fn drop_doubles(events: &mut Vec<EventRow>) -> u64 {
     doubles as u64
 }
 
-/// The place of the event that `event` tells again, among those `kept` before it.
-fn find_double(kept: &[EventRow], event: &EventRow) -> Option<usize> {
+/// Returns the index, in `kept`, of the event that `event` duplicates.
+fn find_duplicate(kept: &[EventRow], event: &EventRow) -> Option<usize> {
     let is_near = |earlier: &&EventRow| event.time_ms - earlier.time_ms < SAME_TIME_MS;
-    let first_near = kept.len() - kept.iter().rev().take_while(is_near).count();
+    // The events are sorted by time, so only the last ones are close enough.
+    let first_candidate = kept.len() - kept.iter().rev().take_while(is_near).count();
 
-    (first_near..kept.len()).find(|&at| {
+    (first_candidate..kept.len()).find(|&at| {
         let earlier = &kept[at];
         let is_equal = earlier.number == event.number && earlier.text_hash == event.text_hash;
-        // Another log, or another generation, tells the same event. Within one stretch, an equal
-        // event is another one if the stretch itself tells that the job changed its state in
-        // between.
+        // An equal event from another log or generation is a duplicate. Within one stretch it is a
+        // separate event if the stretch reports a change of state in between.
         is_equal
             && (earlier.stretch != event.stretch
                 || !changes_state(&kept[at + 1..], earlier.stretch))
     })
 }
 
-/// Whether any of `events` that are of `stretch` brings the job into another state.
+/// Returns true if any of the `events` of `stretch` changes the state of the job.
 fn changes_state(events: &[EventRow], stretch: super::job_row::LogStretch) -> bool {
     let mut own = events.iter().filter(|event| event.stretch == stretch);
     own.any(|event| {
@@ -61,8 +64,8 @@ fn changes_state(events: &[EventRow], stretch: super::job_row::LogStretch) -> bo
     })
 }
 
-/// One id can name several jobs in turn, after a job queue was wiped: a submission after an end, or
-/// long after another submission, begins a new one.
+/// Splits the events of one id into jobs. After a job queue was wiped, an id can be used again: a
+/// submission after an end, or long after another submission, begins a new job.
 pub(super) fn split_at_submissions(same_id: &[EventRow]) -> Vec<&[EventRow]> {
     let mut jobs = Vec::new();
     let mut start = 0;
@@ -89,7 +92,7 @@ pub(super) fn split_at_submissions(same_id: &[EventRow]) -> Vec<&[EventRow]> {
     jobs
 }
 
-/// The time of a job's event 000, else of its first event; epoch ms.
+/// Returns the time of a job's event 000, or of its first event if there is none, in epoch ms.
 pub(super) fn submit_time_ms(job: &[EventRow]) -> i64 {
     let submission = job.iter().find(|event| event.number == SUBMIT);
     submission.unwrap_or(&job[0]).time_ms

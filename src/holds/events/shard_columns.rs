@@ -1,5 +1,5 @@
-//! Rows in order → the columns of a shard, and back: jobs and their histories as slices of a mapped
-//! file.
+//! Writes sorted rows to the columns of a shard, and reads them back: jobs and their histories are
+//! slices of a memory-mapped file.
 
 use anyhow::{Result, ensure};
 
@@ -11,25 +11,27 @@ use poolcast_base::column_table;
 use htcondor_eventlog::{ResourceRequest, SUBMIT, SubmissionNames};
 use poolcast_base::shard::{Shard, ShardColumn, ShardLayout};
 
-/// A shard is closed after the job that fills it; histories are never split. Larger ones would
-/// touch more memory for the first time, which costs more than parsing what they hold.
+/// Events per shard. A shard is closed after the job that fills it, so histories are never split.
+/// Larger shards would touch more memory for the first time, which costs more than parsing their
+/// content.
 const SHARD_EVENTS: usize = 1 << 18;
 
-/// The column that says where each job's events begin, and where the last one's end: `[J + 1]`.
+/// Name of the column with the index of each job's first event and the end of the last job: `[J +
+/// 1]`.
 const EVENT_BOUNDS: &str = "bounds";
 
-/// A job as it is written, without its events.
+/// A job to write, without its events.
 struct JobEntry<'a> {
     id: JobId,
     submit_ms: i64,
-    /// What is known of it besides its events.
+    /// Ad of the job, if there is one.
     ad: Option<&'a AdRow>,
     request: ResourceRequest,
     names: SubmissionNames,
 }
 
 column_table! {
-    /// Jobs as they are written, in order.
+    /// Jobs to write, in order.
     struct JobColumns from |job: &JobEntry<'_>|;
 
     /// The jobs of a shard.
@@ -49,18 +51,18 @@ column_table! {
     dag_node: u32 = job.names.dag_node,
 }
 
-/// A shard as it is written: `E` events sorted by job and time, `J` jobs.
+/// A shard to write: `E` events sorted by job and time, `J` jobs.
 #[derive(Debug)]
 pub(super) struct ShardColumns {
     events: EventColumns,
     facts: FactColumns,
     jobs: JobColumns,
-    /// [`EVENT_BOUNDS`].
+    /// Content of the column [`EVENT_BOUNDS`].
     event_bounds: Vec<u64>,
 }
 
 impl ShardColumns {
-    /// Room for so many events, or those of a shard if there are more.
+    /// Reserves memory for `events` events, but not for more than one shard.
     pub(super) fn with_capacity(events: usize) -> ShardColumns {
         let events = events.min(SHARD_EVENTS + SHARD_EVENTS / 64);
         ShardColumns {
@@ -71,7 +73,7 @@ impl ShardColumns {
         }
     }
 
-    /// Forgets all, but keeps the memory.
+    /// Removes all rows, but keeps the memory.
     pub(super) fn clear(&mut self) {
         self.events.clear();
         self.facts.clear();
@@ -79,7 +81,7 @@ impl ShardColumns {
         self.event_bounds.truncate(1);
     }
 
-    /// Adds a job: its events, of which there is one at least, and what its ad says.
+    /// Adds a job with its events and its ad. There must be at least one event.
     pub(super) fn push_job(&mut self, events: &[EventRow], submit_ms: i64, ad: Option<&AdRow>) {
         let first_event = self.event_count();
         for (at, event) in events.iter().enumerate() {
@@ -97,22 +99,22 @@ impl ShardColumns {
         }]);
     }
 
-    /// How many jobs.
+    /// The number of jobs.
     pub(super) fn job_count(&self) -> usize {
         self.event_bounds.len() - 1
     }
 
-    /// How many events.
+    /// The number of events.
     pub(super) fn event_count(&self) -> usize {
         self.event_bounds[self.event_bounds.len() - 1] as usize
     }
 
-    /// Whether they fill a shard.
+    /// Returns true if the events fill a shard.
     pub(super) fn is_full(&self) -> bool {
         self.event_count() >= SHARD_EVENTS
     }
 
-    /// Their shard.
+    /// Returns the layout of the shard.
     pub(super) fn layout(&self) -> Result<ShardLayout<'_>> {
         let mut columns = self.events.named();
         columns.extend(self.facts.named());
@@ -126,7 +128,7 @@ impl ShardColumns {
     }
 }
 
-/// What the submission of a job is called: as its ad says, else as its event 000 does.
+/// Returns the names of a job's submission: from its ad, or from its event 000 if the ad has none.
 fn submission_names(events: &[EventRow], ad: Option<&AdRow>) -> SubmissionNames {
     let of_ad = ad.map(AdRow::names).unwrap_or_default();
     if of_ad != SubmissionNames::default() {
@@ -136,16 +138,16 @@ fn submission_names(events: &[EventRow], ad: Option<&AdRow>) -> SubmissionNames 
     submission.map_or(of_ad, |event| event.facts.submission_names(event.number))
 }
 
-/// What the manifest says of a shard, which its columns must bear out.
+/// The counts of a shard in the manifest, which its columns must match.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ShardCounts {
     pub(super) jobs: usize,
     pub(super) events: usize,
-    /// The access points of the whole store.
+    /// Number of access points of the whole store.
     pub(super) access_points: usize,
 }
 
-/// The columns of a shard as they are read.
+/// The columns of a shard, to read.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ShardSlices<'a> {
     event_bounds: &'a [u64],
@@ -155,8 +157,10 @@ pub(super) struct ShardSlices<'a> {
 }
 
 impl<'a> ShardSlices<'a> {
+    /// Maps the columns of `shard`.
+    ///
     /// # Errors
-    /// Fails when a column is missing or of another type.
+    /// Fails if a column is missing or has another type.
     pub(super) fn from_shard(shard: &'a Shard) -> Result<ShardSlices<'a>> {
         Ok(ShardSlices {
             event_bounds: shard.column(EVENT_BOUNDS)?,
@@ -226,32 +230,32 @@ impl<'a> ShardSlices<'a> {
         self.event_bounds.len() - 1
     }
 
-    /// Where the events of job `at` of this shard begin.
+    /// Returns the index of the first event of job `at` of this shard.
     #[inline]
     pub(super) fn first_event(&self, at: usize) -> u64 {
         self.event_bounds[at]
     }
 
-    /// The events of job `at` of this shard.
+    /// Returns the events of job `at` of this shard.
     #[inline]
     pub(super) fn history(&self, at: usize) -> JobHistory<'a> {
         self.events
             .slice(self.event_bounds[at] as usize..self.event_bounds[at + 1] as usize)
     }
 
-    /// The event numbers of job `at` of this shard.
+    /// Returns the event numbers of job `at` of this shard.
     #[inline]
     pub(super) fn numbers(&self, at: usize) -> &'a [u16] {
         &self.events.number[self.event_bounds[at] as usize..self.event_bounds[at + 1] as usize]
     }
 
-    /// The access point and the cluster of job `at` of this shard.
+    /// Returns the access point and the cluster of job `at` of this shard.
     #[inline]
     pub(super) fn cluster(&self, at: usize) -> (u32, i32) {
         (self.jobs.ap[at], self.jobs.cluster[at])
     }
 
-    /// The job `at` of this shard.
+    /// Returns job `at` of this shard.
     #[inline]
     pub(super) fn job(&self, at: usize) -> StoredJob<'a> {
         let jobs = &self.jobs;

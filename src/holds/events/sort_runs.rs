@@ -1,6 +1,7 @@
-//! Sort runs: rows of one job after another in a file, and the merge of many such files. A run says
-//! each job once, and of most events only what they have, as it goes through the page cache twice.
-//! It never outlives its program, so it has no version.
+//! Sort runs: files with the rows of one job after another, and the merge of many such files.
+//!
+//! A run stores each job id once, and only the nonzero fields of most events, because it goes
+//! through the page cache twice. It never outlives its program, so it has no version.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -13,10 +14,10 @@ use bytemuck::{Pod, Zeroable};
 use super::job_row::{AdRow, EventRow, JobId, JobRow, LogStretch, SameIdRows};
 use htcondor_eventlog::{EventFacts, ResourceRequest, SubmissionNames};
 
-/// How much of each run is held in memory.
+/// Buffer size of each run, in bytes.
 const BUFFER_BYTES: usize = 1 << 18;
 
-/// A job, and how many rows of it follow: its events, then its ads.
+/// A job, and the number of its rows that follow: its events, then its ads.
 #[derive(Debug, Clone, Copy, Pod, Zeroable)]
 #[repr(C)]
 struct JobHeader {
@@ -37,20 +38,22 @@ impl JobHeader {
     }
 }
 
-/// What every event has.
+/// The fields that every event has.
 #[derive(Debug, Clone, Copy, Pod, Zeroable)]
 #[repr(C)]
 struct EventRecord {
     time_ms: i64,
     text_hash: u32,
     number: u16,
-    /// Whether the event is normal, and in the other bits how many words of facts follow at last.
+    /// The low bit is set if the event is normal. The other bits are the number of words of facts,
+    /// which follow last.
     normal_and_fact_words: u8,
-    /// Whether [`EventCodes`] follow, and in the other bits the number of the event's stretch.
+    /// The low bit is set if [`EventCodes`] follow. The other bits are the number of the event's
+    /// stretch.
     has_codes_and_stretch: u8,
 }
 
-/// What few events have.
+/// The fields that few events have.
 #[derive(Debug, Clone, Copy, PartialEq, Pod, Zeroable)]
 #[repr(C)]
 struct EventCodes {
@@ -73,7 +76,7 @@ struct AdRecord {
     unused: [u8; 6],
 }
 
-/// Writes a run to `path`: the rows of each of `jobs`, which are in order.
+/// Writes a run to `path`: the rows of each of `jobs`, which must be sorted.
 pub(super) fn write<'a, J>(path: &Path, jobs: impl Iterator<Item = J>) -> Result<()>
 where
     J: Iterator<Item = &'a JobRow>,
@@ -148,8 +151,8 @@ fn write_ad(file: &mut BufWriter<fs_err::File>, ad: &AdRow) -> std::io::Result<(
     file.write_all(bytemuck::bytes_of(&record))
 }
 
-/// Hands the rows of every id in the runs at `paths` to `each`, which may change them; those of an
-/// earlier run first.
+/// Calls `each` with the rows of every id in the runs at `paths`; it may change them. Rows of
+/// earlier runs come first.
 pub(super) fn merge(
     paths: &[PathBuf],
     mut each: impl FnMut(&mut SameIdRows) -> Result<()>,
@@ -159,7 +162,8 @@ pub(super) fn merge(
         .map(|path| RunReader::open(path))
         .collect::<Result<_>>()?;
 
-    // The next job of every run that has one. Equal ids leave the heap in the order of their runs.
+    // The heap holds the next job of every run that has one. Equal ids leave the heap in the order
+    // of their runs.
     let mut next_jobs = BinaryHeap::new();
     for (index, run) in runs.iter_mut().enumerate() {
         next_jobs.extend(run.next_id()?.map(|id| Reverse((id, index))));
@@ -171,6 +175,7 @@ pub(super) fn merge(
         run.read_rows(&mut rows)?;
         next_jobs.extend(run.next_id()?.map(|next| Reverse((next, index))));
 
+        // Rows of one id accumulate until no other run has that id.
         let is_last_run = next_jobs
             .peek()
             .is_none_or(|Reverse((next, _))| *next != id);
@@ -182,7 +187,7 @@ pub(super) fn merge(
     Ok(())
 }
 
-/// A run, read from its beginning.
+/// Reads a run from its beginning.
 struct RunReader {
     file: BufReader<fs_err::File>,
     header: JobHeader,
@@ -197,7 +202,7 @@ impl RunReader {
         })
     }
 
-    /// The sort key of the next job.
+    /// Reads the header of the next job; returns its sort key, or `None` at the end of the run.
     fn next_id(&mut self) -> Result<Option<u128>> {
         if self.file.fill_buf()?.is_empty() {
             return Ok(None);
@@ -207,7 +212,7 @@ impl RunReader {
         Ok(Some(self.header.id().sort_key()))
     }
 
-    /// Adds the rows of the job that [`RunReader::next_id`] found to `rows`.
+    /// Appends to `rows` the rows of the job that [`RunReader::next_id`] found.
     fn read_rows(&mut self, rows: &mut SameIdRows) -> Result<()> {
         for _ in 0..self.header.events {
             let event = self.read_event()?;
@@ -244,7 +249,7 @@ impl RunReader {
         })
     }
 
-    /// Reads facts of so many words.
+    /// Reads facts of `words` words.
     #[inline]
     fn read_facts(&mut self, words: usize) -> Result<EventFacts> {
         let mut read = Ok(());

@@ -1,5 +1,5 @@
-//! The event store: shards of columns, written once, mapped to read; jobs and their histories as
-//! slices.
+//! The event store: shards of columns that are written once and memory-mapped to read. Jobs and
+//! their histories are slices.
 
 use std::path::Path;
 use std::sync::mpsc::{channel, sync_channel};
@@ -18,7 +18,7 @@ use poolcast_base::manifest::{self, Checksum};
 use poolcast_base::shard::Shard;
 
 impl ListedEventShard {
-    /// Opens the shard, which is in `dir`; `access_points` is their number in the whole store.
+    /// Opens and checks the shard in `dir`. `access_points` is their number in the whole store.
     fn open(&self, dir: &Path, access_points: usize) -> Result<Shard> {
         let shard = manifest::open_shard(dir, &self.file, &self.xxh3, EVENTS_FORMAT)?;
         let listed = ShardCounts {
@@ -40,10 +40,10 @@ impl ListedEventShard {
     }
 }
 
-/// Takes a shard that is full, and leaves an empty one in its place.
+/// Takes a full shard, and leaves an empty one in its place.
 pub(super) type TakeShard<'a> = dyn FnMut(&mut ShardColumns) -> Result<()> + 'a;
 
-/// A store on its way to the disk: shards first, the manifest last.
+/// Writes a store to disk: shards first, the manifest last.
 #[derive(Debug)]
 pub(super) struct StoreWriter {
     staging: StagedDirectory,
@@ -58,21 +58,21 @@ impl StoreWriter {
         }
     }
 
-    /// Writes the shards that `make` hands over, each while the next is made: to write is mostly to
-    /// wait for the disk. What is handed over becomes memory for the next shard.
+    /// Writes the shards that `make` passes on, each while the next one is made, because writing
+    /// mostly waits for the disk. The memory of written shards is reused.
     pub(super) fn write_shards<T>(
         &mut self,
         make: impl FnOnce(&mut TakeShard<'_>) -> Result<T>,
     ) -> Result<T> {
         std::thread::scope(|scope| {
-            // Nobody waits in this queue, so that memory holds two shards.
+            // The channel has no buffer, so memory holds at most two shards.
             let (full, to_write) = sync_channel::<ShardColumns>(0);
             let (written, spare) = channel();
             let writing = scope.spawn(move || -> Result<()> {
                 for mut columns in to_write {
                     self.write_shard(&columns)?;
                     columns.clear();
-                    // Nothing comes after the last one, and nobody waits for its memory.
+                    // Ignore the error: after the last shard, no receiver waits for its memory.
                     let _ = written.send(columns);
                 }
                 Ok(())
@@ -118,17 +118,17 @@ impl StoreWriter {
 /// All jobs of some logs, sorted by access point, cluster, proc and submit time.
 #[derive(Debug)]
 pub struct EventStore {
-    /// What the manifest says.
+    /// The content of the manifest.
     pub summary: StoreSummary,
     shards: Vec<Shard>,
-    /// The first job of each shard, and the number of all jobs.
+    /// Index of the first job of each shard, and the total number of jobs.
     first_jobs: Vec<usize>,
     /// The gaps of each access point.
     gaps_by_ap: Vec<Vec<LogGap>>,
 }
 
 impl EventStore {
-    /// A store of `shards`, each with how many jobs it has.
+    /// Creates a store of `shards`, which have `job_counts` jobs.
     fn new(shards: Vec<Shard>, job_counts: &[usize], summary: StoreSummary) -> EventStore {
         let mut first_jobs = vec![0];
         let mut jobs = 0;
@@ -158,8 +158,8 @@ impl EventStore {
         Ok(EventStore::new(shards, &job_counts, summary))
     }
 
-    /// Maps the store in `dir` and checks that its shards are those its manifest lists, byte for
-    /// byte.
+    /// Maps the store in `dir`, and checks that its shards are byte-identical to the files in its
+    /// manifest.
     pub fn open(dir: &Path) -> Result<EventStore> {
         let mut summary: StoreSummary = manifest::read(dir, EVENTS_FORMAT)?.body;
         let listing = std::mem::take(&mut summary.shards);
@@ -191,7 +191,7 @@ impl EventStore {
         Ok(store)
     }
 
-    /// The jobs.
+    /// Returns the jobs.
     pub fn jobs(&self) -> StoredJobs<'_> {
         let slices = |shard| {
             ShardSlices::from_shard(shard)
@@ -203,70 +203,73 @@ impl EventStore {
         }
     }
 
-    /// Where events of the access point `ap` are missing.
+    /// The time ranges without events of the access point `ap`.
     pub fn gaps(&self, ap: u32) -> &[LogGap] {
         self.gaps_by_ap.get(ap as usize).map_or(&[], Vec::as_slice)
     }
 }
 
-/// All jobs of a store; their columns are looked up once.
+/// All jobs of a store. The columns are looked up once.
 #[derive(Debug, Clone)]
 pub struct StoredJobs<'a> {
-    /// The first job of each shard, and the number of all jobs.
+    /// Index of the first job of each shard, and the total number of jobs.
     first_jobs: &'a [usize],
     shards: Vec<ShardSlices<'a>>,
 }
 
 impl<'a> StoredJobs<'a> {
-    /// How many.
+    /// The number of jobs.
     pub fn len(&self) -> usize {
         self.first_jobs[self.first_jobs.len() - 1]
     }
 
-    /// Whether there is none.
+    /// Returns true if there are no jobs.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Job `index`, counted from 0.
+    /// Returns job `index`, counted from 0.
     ///
     /// # Panics
-    /// Panics when there is no such job.
+    /// Panics if the job does not exist.
     #[inline]
     pub fn get(&self, index: usize) -> StoredJob<'a> {
         let (shard, at) = self.locate(index);
         shard.job(at)
     }
 
-    /// The events of job `index`: as [`StoredJobs::get`], without looking at anything else.
+    /// Returns the events of job `index`. Like [`StoredJobs::get`], but reads only the columns of
+    /// events.
     #[inline]
     pub fn history(&self, index: usize) -> JobHistory<'a> {
         let (shard, at) = self.locate(index);
         shard.history(at)
     }
 
-    /// The event numbers of job `index`: as [`StoredJobs::history`], without the other columns.
+    /// Returns the event numbers of job `index`. Like [`StoredJobs::history`], but reads no other
+    /// columns.
     #[inline]
     pub fn numbers(&self, index: usize) -> &'a [u16] {
         let (shard, at) = self.locate(index);
         shard.numbers(at)
     }
 
-    /// Whether job `index` was held.
+    /// Returns true if job `index` was held.
     #[inline]
     pub fn was_held(&self, index: usize) -> bool {
-        // A look at all events at once, by vectors, is sooner done than one after another.
+        // A fold over all events, without an early exit, is vectorized and faster than a search.
         (self.numbers(index).iter()).fold(false, |held, &number| held | (number == HELD))
     }
 
-    /// The index of the access point of job `index` in [`StoreSummary::aps`], and its cluster.
+    /// Returns the cluster of job `index`, with the index of its access point in
+    /// [`StoreSummary::aps`] first.
     #[inline]
     pub fn cluster(&self, index: usize) -> (u32, i32) {
         let (shard, at) = self.locate(index);
         shard.cluster(at)
     }
 
-    /// Where the events of job `index` begin in its shard: the first thing that
+    /// Returns the index of the first event of job `index` in its shard: the first value that
     /// [`StoredJobs::history`] looks up.
     #[inline]
     pub(crate) fn first_event(&self, index: usize) -> u64 {
@@ -274,14 +277,14 @@ impl<'a> StoredJobs<'a> {
         shard.first_event(at)
     }
 
-    /// The shard of job `index`, and the job's place in it.
+    /// Returns the shard of job `index`, and the index of the job in it.
     #[inline]
     fn locate(&self, index: usize) -> (&ShardSlices<'a>, usize) {
         let shard = self.first_jobs.partition_point(|&first| first <= index) - 1;
         (&self.shards[shard], index - self.first_jobs[shard])
     }
 
-    /// Every job, in order.
+    /// Iterates over all jobs, in order.
     pub fn iter(&self) -> impl Iterator<Item = StoredJob<'a>> {
         self.shards
             .iter()
@@ -348,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn a_written_store_is_the_one_in_memory() {
+    fn written_store_equals_store_in_memory() {
         let dir = tempfile::tempdir().expect("a directory");
         let path = dir.path().join("events");
         let parts = [columns(10), columns(4)];
@@ -371,7 +374,7 @@ mod tests {
     }
 
     #[test]
-    fn foreign_and_corrupt_stores_are_refused() {
+    fn foreign_and_corrupt_stores_are_rejected() {
         let dir = tempfile::tempdir().expect("a directory");
         assert!(EventStore::open(dir.path()).is_err(), "no manifest");
         let path = dir.path().join("events");

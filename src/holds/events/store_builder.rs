@@ -1,5 +1,5 @@
-//! Events of many logs → a store: grouped by job, jobs told apart also where a cluster number was
-//! used again, doubles dropped.
+//! Builds a store from the events of many logs: groups the events by job, separates jobs that
+//! reused a cluster id, and drops duplicates.
 
 use std::path::PathBuf;
 
@@ -10,7 +10,7 @@ use super::job_row::{AdRow, EventRow, JobId, JobRow, LogStretch};
 use super::log_gaps::find_gaps;
 use super::row_sorter::RowSorter;
 use super::salted_names::SaltedNames;
-use super::same_id_jobs::{drop_doubles, split_at_submissions, submit_time_ms};
+use super::same_id_jobs::{drop_duplicates, split_at_submissions, submit_time_ms};
 use super::shard_columns::ShardColumns;
 use super::store::{EventStore, StoreWriter, TakeShard};
 use super::store_summary::{SourceLog, StoreSummary};
@@ -18,22 +18,23 @@ use htcondor_eventlog::{EventBatch, JobEvent, LogGeneration, LogSummary, first_p
 use poolcast_base::files::StagedDirectory;
 use poolcast_base::shard::Shard;
 
-/// A store in the making.
+/// A store under construction.
 #[derive(Debug)]
 pub struct EventStoreBuilder {
     salted_names: SaltedNames,
     rows: RowSorter,
     summary: StoreSummary,
-    /// The number of the log's first stretch.
+    /// Number of the first stretch of the current log.
     first_stretch: u32,
-    /// That of its last one so far.
+    /// Number of its last stretch so far.
     last_stretch: u32,
 }
 
 impl EventStoreBuilder {
-    /// An empty store, of logs read with the options that `options_key` stands for. Names, of owners
-    /// for instance, are kept only as hashes of `salt` and name. What outgrows memory is put aside in `dir`; without it,
-    /// everything stays in memory.
+    /// Creates an empty store for logs that are read with the options of `options_key`.
+    ///
+    /// The store keeps names, for instance of owners, only as hashes of `salt` and name. Rows that
+    /// do not fit in memory are written to `dir`. Without `dir`, all rows stay in memory.
     pub fn new(salt: &str, options_key: &str, dir: Option<PathBuf>) -> EventStoreBuilder {
         EventStoreBuilder {
             salted_names: SaltedNames::new(salt),
@@ -48,8 +49,8 @@ impl EventStoreBuilder {
         }
     }
 
-    /// Adds events of one log. Those of no job (negative cluster or proc) are left out; they stay
-    /// in the counts.
+    /// Adds events of one log. Events without a job (negative cluster or proc) are skipped, but
+    /// stay in the counts.
     pub fn add_batch(&mut self, batch: &EventBatch<'_>) -> Result<()> {
         let ap = self.summary.access_point_index(batch.ap);
         self.last_stretch = self.first_stretch + batch.stretch;
@@ -83,8 +84,8 @@ impl EventStoreBuilder {
         Ok(())
     }
 
-    /// Begins with all that `store` holds. If its last log has grown, that log is taken back up to
-    /// where it can be read on, and is returned: what follows is to be added and ended next.
+    /// Starts from all content of `store`. If its last log has grown, rolls that log back to its
+    /// resume point and returns it. The caller must add the rest of that log next, and end it.
     pub fn continue_from(
         &mut self,
         store: &EventStore,
@@ -104,7 +105,7 @@ impl EventStoreBuilder {
         let Some(source) = self.summary.sources.pop() else {
             return Ok(None);
         };
-        // What was met behind the last whole record is met again.
+        // The anomalies after the last whole record will be found again.
         for anomaly in source.resume.iter().flat_map(|resume| &resume.tail) {
             if let Some(count) = self.summary.anomalies.get_mut(anomaly) {
                 *count = count.saturating_sub(1);
@@ -115,9 +116,9 @@ impl EventStoreBuilder {
     }
 
     fn add_stored_jobs(&mut self, store: &EventStore, last_has_grown: bool) -> Result<()> {
-        // A store does not say which log an event is of. What came after the ends of all other logs
-        // is of the last one, whose order goes on: it is of stretch 1, which the rest of that log
-        // continues. All else is of stretch 0.
+        // A store does not record the log of an event. Events after the ends of all other logs
+        // belong to the last log, which continues in order. They get stretch 1, which the rest of
+        // that log continues. All other events get stretch 0.
         let other_sources = store.summary.sources.iter().rev().skip(1);
         let others_end_ms = other_sources
             .filter_map(|source| source.end_ms)
@@ -150,8 +151,8 @@ impl EventStoreBuilder {
         Ok(())
     }
 
-    /// Ends a log whose events were added; `begun` is what was known of it before, if it was read
-    /// on.
+    /// Ends a log whose events were added. `begun` is the earlier summary of the log, if its
+    /// reading was resumed.
     pub fn end_log(&mut self, name: &str, log: LogSummary, begun: Option<&SourceLog>) -> SourceLog {
         self.first_stretch = self.last_stretch + 1;
         self.last_stretch = self.first_stretch;
@@ -164,7 +165,7 @@ impl EventStoreBuilder {
             *summary.anomalies.entry(*anomaly).or_default() += n;
         }
 
-        // Without what was known before, the log begins now.
+        // Without an earlier summary, the log begins now.
         let unknown = SourceLog::default();
         let before = begun.unwrap_or(&unknown);
         let read_on_from = before.resume.as_ref().map_or(0, |resume| resume.offset);
@@ -192,7 +193,7 @@ impl EventStoreBuilder {
         source
     }
 
-    /// Writes the store to `staging` and commits it.
+    /// Writes the store to `staging`, and commits it.
     pub fn write_store(self, staging: StagedDirectory, key: &str) -> Result<StoreSummary> {
         let mut writer = StoreWriter::new(staging);
         let mut summary = writer.write_shards(|take_shard| self.for_each_shard(take_shard))?;
@@ -200,7 +201,7 @@ impl EventStoreBuilder {
         Ok(summary)
     }
 
-    /// The store in memory.
+    /// Builds the store in memory.
     pub fn into_store(self) -> Result<EventStore> {
         let mut shards = Vec::new();
         let summary = self.for_each_shard(&mut |columns| {
@@ -214,7 +215,7 @@ impl EventStoreBuilder {
         EventStore::in_memory(shards, summary)
     }
 
-    /// Puts the rows together by job; `take_shard` gets columns whenever a shard is full, and at
+    /// Groups the rows by job. Calls `take_shard` with the columns whenever a shard is full, and at
     /// the end.
     fn for_each_shard(mut self, take_shard: &mut TakeShard<'_>) -> Result<StoreSummary> {
         let gaps = find_gaps(&mut self.summary);
@@ -228,9 +229,9 @@ impl EventStoreBuilder {
             ..self.summary
         };
 
-        let mut columns = ShardColumns::with_capacity(self.rows.least_count());
+        let mut columns = ShardColumns::with_capacity(self.rows.min_row_count());
         self.rows.for_each_id(|same_id| {
-            summary.doubles += drop_doubles(&mut same_id.events);
+            summary.doubles += drop_duplicates(&mut same_id.events);
             for job in split_at_submissions(&same_id.events) {
                 summary.jobs += 1;
                 let submit_ms = submit_time_ms(job);
@@ -249,8 +250,8 @@ impl EventStoreBuilder {
     }
 }
 
-/// Which of `ads`, of one id, is that of the job that was submitted at `submit_ms`. Ads without a
-/// time are of any of its jobs, if they agree on the owner.
+/// Returns the ad of the job submitted at `submit_ms`, from the `ads` of one id. Ads without a time
+/// apply to any job of that id, if they agree on the owner.
 fn find_ad(ads: &[AdRow], submit_ms: i64) -> Option<&AdRow> {
     let nearest = ads
         .iter()
@@ -266,9 +267,9 @@ pub(crate) mod tests {
     use super::*;
     use htcondor_eventlog::{JobAd, ResourceRequest, SubmissionNames};
 
-    /// A store in memory of 60 jobs, 100 seconds apart, each held once and released. Two of three
-    /// then succeed; the others are held again. `start_s` is when a job starts, in seconds after its
-    /// submission.
+    /// Returns a store in memory of 60 jobs, submitted 100 seconds apart. Each is held once and
+    /// released. Two of three then succeed; the others are held again. `start_s` returns the start
+    /// of a job, in seconds after its submission.
     pub(crate) fn store_of_held_jobs(start_s: impl Fn(i32) -> i64) -> EventStore {
         let mut all = Vec::new();
         for cluster in 1..=60 {
@@ -294,7 +295,7 @@ pub(crate) mod tests {
         store_of(&all)
     }
 
-    /// A store in memory of `events`, all of one log; for tests of other modules, too.
+    /// Returns a store in memory of `events`, all from one log. Tests of other modules use it, too.
     pub(crate) fn store_of(events: &[JobEvent]) -> EventStore {
         let mut builder = EventStoreBuilder::new("", "", None);
         let mut in_time = events.to_vec();
@@ -340,7 +341,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_number_used_again_is_another_job() {
+    fn reused_ids_are_separate_jobs() {
         let events = [
             (1, 10, 0),
             (1, 20, 5),
@@ -376,7 +377,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn doubles_are_dropped_and_counted() {
+    fn duplicates_are_dropped_and_counted() {
         let found = store(&[
             (1, 10, 0),
             (1, 20, 12),
@@ -388,8 +389,8 @@ pub(crate) mod tests {
         assert_eq!(found.summary.doubles, 1);
     }
 
-    /// Logs of one job, each of (time in ms, number): what is kept, and how many doubles were
-    /// dropped.
+    /// Builds a store from logs of one job, each of (time in ms, number). Returns the kept event
+    /// numbers and the number of dropped duplicates.
     fn told(logs: &[&[(i64, u16)]]) -> (Vec<u16>, u64) {
         let mut builder = EventStoreBuilder::new("", "", None);
         for log in logs {
@@ -419,7 +420,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn held_released_and_held_in_one_second_are_two_holds() {
+    fn second_hold_within_one_second_is_kept() {
         let burst = &[(5, 0), (20, 12), (20, 13), (20, 12)];
         assert_eq!(told(&[burst]), (vec![0, 12, 13, 12], 0));
         assert_eq!(
@@ -439,7 +440,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_hold_told_twice_within_a_second_is_one() {
+    fn repeated_hold_within_one_second_is_dropped() {
         assert_eq!(
             told(&[&[(5, 0), (20_123, 12), (20_124, 12), (30_000, 13)]]),
             (vec![0, 12, 13], 1)
@@ -461,7 +462,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn ads_tell_the_owner_and_when_each_job_was_submitted() {
+    fn ads_are_matched_to_jobs_by_submit_time() {
         let mut builder = EventStoreBuilder::new("salt", "", None);
         let event = |time_ms, number| JobEvent {
             cluster: 1,
@@ -508,7 +509,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn ads_without_a_time_count_where_they_agree() {
+    fn ads_without_a_time_apply_if_owners_agree() {
         let id = JobId::default();
         let ad = |submit_ms, owner| {
             AdRow::new(
@@ -527,7 +528,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_missing_generation_is_a_gap_and_so_is_a_missing_end() {
+    fn missing_generations_and_ends_are_gaps() {
         let gaps = |generations: &[(u64, i64, i64, u64, u64)]| {
             let mut builder = EventStoreBuilder::new("", "", None);
             for &(sequence, created_ms, end_ms, offset, bytes) in generations {
@@ -583,7 +584,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn going_on_gives_what_one_reading_gives() {
+    fn resumed_store_equals_store_from_one_reading() {
         let event = |cluster, time_ms, number, text_hash| JobEvent {
             cluster,
             time_ms,
@@ -606,7 +607,7 @@ pub(crate) mod tests {
             event(2, 5, 0, 3),
             event(2, 5, 1, 3),
         ];
-        // A double of what was there before, an event of the same time, and a new job before an old
+        // A duplicate of an earlier event, an event of the same time, and a new job before an old
         // one.
         let second = [
             event(1, 20, 12, 2),

@@ -1,5 +1,4 @@
-//! What a store of events says of itself in its manifest: its logs, its access points, its counts
-//! and its shards.
+//! The manifest of an event store: its logs, access points, counts and shards.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,93 +8,93 @@ use htcondor_eventlog::{
     AnomalyCounts, AnomalyPlace, HELD, LogGeneration, ReasonTemplates, ResumePoint,
 };
 
-/// A log that went into a store.
+/// A log that was read into a store.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SourceLog {
-    /// Its file name, without the directory.
+    /// File name, without the directory.
     pub name: String,
-    /// Its size on disk.
+    /// Size on disk, in bytes.
     pub bytes: u64,
     /// XXH3 of the file.
     pub xxh3: String,
-    /// The first time stamp of an event, epoch ms.
+    /// The first time stamp of an event, in epoch ms.
     pub begin_ms: Option<i64>,
-    /// The last one.
+    /// The last time stamp of an event, in epoch ms.
     pub end_ms: Option<i64>,
-    /// The first anomalies of each kind, with their places.
+    /// The first anomalies of each kind, with their positions.
     pub places: Vec<AnomalyPlace>,
-    /// The hosts that its jobs were submitted from, if these are several and it is taken for that
-    /// of one access point.
+    /// Hosts from which its jobs were submitted, if there are several and the log is treated as the
+    /// log of one access point.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub hosts: BTreeSet<String>,
-    /// Its place among the generations of a global event log.
+    /// Generation of a global event log that this file is.
     pub generation: Option<LogGeneration>,
-    /// Where it can be read on when it has grown.
+    /// Resume point, from which the log can be read when it has grown.
     pub resume: Option<ResumePoint>,
 }
 
-/// A time in which events of an access point are missing: a generation of its log was not there.
+/// A time range without events of an access point, because a generation of its log is missing.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LogGap {
-    /// The index of the access point.
+    /// Index of the access point.
     pub ap: u32,
-    /// The last event before, epoch ms.
+    /// Time of the last event before the gap, in epoch ms.
     pub from_ms: i64,
-    /// When the generation after was created, epoch ms.
+    /// Creation time of the generation after the gap, in epoch ms.
     pub to_ms: i64,
 }
 
 impl LogGap {
-    /// Whether events may be missing between two moments that the log tells of, epoch ms.
+    /// Returns true if events may be missing between two known times, in epoch ms.
     pub fn is_between(&self, begin_ms: i64, end_ms: i64) -> bool {
         self.from_ms < end_ms && begin_ms < self.to_ms
     }
 }
 
-/// What a store says of itself in its manifest.
+/// The content of the manifest of a store.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct StoreSummary {
-    /// The digest of the options they were read with.
+    /// Digest of the options with which the logs were read.
     pub options_key: String,
-    /// The digest of the salt that owners are hashed with.
+    /// Digest of the salt with which owners are hashed.
     pub owner_salt_digest: String,
-    /// The logs, in the order they were read.
+    /// The logs, in the order in which they were read.
     pub sources: Vec<SourceLog>,
-    /// The access points; jobs refer to them by index.
+    /// Names of the access points; jobs refer to them by index.
     pub aps: Vec<String>,
-    /// Records of each event number, 008 and 028 included, which are not kept as events.
+    /// Records by event number. 008 and 028 are included, although they are not stored as events.
     pub events_by_number: BTreeMap<u16, u64>,
-    /// What a sound log would not hold.
+    /// Anomalies: records that a valid log does not contain.
     pub anomalies: AnomalyCounts,
-    /// The templates of hold reasons.
+    /// Templates of hold reasons.
     pub reasons: ReasonTemplates,
-    /// The first time stamp, epoch ms.
+    /// The first time stamp, in epoch ms.
     pub begin_ms: i64,
-    /// The last time stamp, epoch ms: what is not known by then is not known.
+    /// The last time stamp, in epoch ms: the end of the known time range.
     pub end_ms: i64,
-    /// How many jobs.
+    /// Number of jobs.
     pub jobs: usize,
-    /// Events that were there twice, and are kept once.
+    /// Dropped duplicates of events.
     pub doubles: u64,
-    /// Where events are missing.
+    /// Time ranges with missing events.
     pub gaps: Vec<LogGap>,
-    /// The shards; none in memory.
+    /// The shards; empty for a store in memory.
     #[serde(default)]
     pub(super) shards: Vec<ListedEventShard>,
 }
 
 impl StoreSummary {
-    /// Records of every number.
+    /// The number of records of all event numbers.
     pub fn record_count(&self) -> u64 {
         self.events_by_number.values().sum()
     }
 
-    /// Holds, whatever followed them.
+    /// The number of holds, with any outcome.
     pub fn hold_count(&self) -> u64 {
         self.events_by_number.get(&HELD).copied().unwrap_or(0)
     }
 
-    /// The index of the access point `name`, which is added if it is new.
+    /// Returns the index of the access point `name`; adds it if it is new.
     pub(super) fn access_point_index(&mut self, name: &str) -> u32 {
         let known = self.aps.iter().position(|known| known == name);
         let index = known.unwrap_or_else(|| {
@@ -112,6 +111,6 @@ pub(super) struct ListedEventShard {
     pub(super) file: String,
     pub(super) jobs: usize,
     pub(super) events: usize,
-    /// The digest of the file.
+    /// Digest of the file.
     pub(super) xxh3: String,
 }

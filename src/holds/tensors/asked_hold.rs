@@ -1,27 +1,29 @@
-//! The moment of asking: when somebody decides about a hold, and so the last moment that a sample
-//! may know of.
+//! The prediction time of a hold: the time of the decision about it. A sample may only use events
+//! up to then.
 
 use super::hold_cycles::HoldCycle;
 use poolcast_config::WindowPlace;
 use crate::events::{EventStore, JobHistory, StoredJobs};
 
-/// A hold of a job, and when it is asked about.
+/// A hold of a job, with its prediction time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AskedHold {
-    /// The index of the job in the store.
+    /// Index of the job in the store.
     pub job: u32,
     /// The hold.
     pub cycle: HoldCycle,
-    /// The moment of asking, epoch ms: what was written until it is known, that moment included.
+    /// Prediction time, in epoch ms. Events up to and including this time are known.
     pub asked_ms: i64,
 }
 
 impl AskedHold {
-    /// The hold `cycle` of job `job` with `history`, asked about where `window` says.
+    /// Creates the hold `cycle` of job `job` with `history`. Its prediction time depends on
+    /// `window`.
     ///
-    /// `window = release`: just before the second of the event that ended the hold, so that nothing
-    /// of that second is known, whatever the order in which it was written; of a job that is still
-    /// held at `known_until_ms`. `window = hold` and `life`: at the hold.
+    /// With `window = release` it is the last millisecond before the second of the event that ended
+    /// the hold. So no event of that second is known, in whatever order the log has them. For a job
+    /// that is still held it is `known_until_ms`. With `window = hold` and `life` it is the time of
+    /// the hold.
     pub fn new(
         job: u32,
         history: &JobHistory<'_>,
@@ -31,7 +33,7 @@ impl AskedHold {
     ) -> AskedHold {
         let asked_ms = match (window, cycle.end) {
             (WindowPlace::Hold | WindowPlace::Life, _) => history.time_ms[cycle.hold],
-            (WindowPlace::Release, Some(end)) => before_second_of(history.time_ms[end]),
+            (WindowPlace::Release, Some(end)) => end_of_previous_second(history.time_ms[end]),
             (WindowPlace::Release, None) => known_until_ms,
         };
         AskedHold {
@@ -42,13 +44,13 @@ impl AskedHold {
     }
 }
 
-/// The last millisecond before the second in which `time_ms` is.
-fn before_second_of(time_ms: i64) -> i64 {
+/// Returns the last millisecond before the second that contains `time_ms`.
+fn end_of_previous_second(time_ms: i64) -> i64 {
     time_ms.div_euclid(1000) * 1000 - 1
 }
 
-/// The last event of the jobs of each access point of `store`, epoch ms: what is not known by then
-/// is not known.
+/// Returns the time of the last event of each access point of `store`, in epoch ms. The log
+/// contains nothing after it.
 pub fn known_until_ms(store: &EventStore, jobs: &StoredJobs<'_>) -> Vec<i64> {
     let mut until_ms = vec![i64::MIN; store.summary.aps.len()];
     for job in jobs.iter() {
@@ -67,7 +69,7 @@ mod tests {
 
     const HOLD: (u16, u8, i32) = (12, 0, 0);
 
-    /// When the last hold of `events`, one a second, is asked about.
+    /// Returns the prediction time of the last hold of `events`, which are one second apart.
     fn asked_ms(window: WindowPlace, events: &[(u16, u8, i32)]) -> i64 {
         with_history(events, |history| {
             let cycles = hold_cycles(history, LabelKind::Next, &[]);
@@ -77,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hold_is_asked_about_before_the_second_that_ends_it() {
+    fn prediction_time_precedes_the_second_of_the_release() {
         let submit = (0, 0, 0);
         let grown = (6, 0, 0);
         let released = [submit, HOLD, grown, grown, (13, 0, 0), grown, (13, 0, 0)];
@@ -92,16 +94,16 @@ mod tests {
     }
 
     #[test]
-    fn a_job_that_is_still_held_is_asked_about_at_the_end() {
+    fn prediction_time_of_held_jobs_is_the_end_of_the_log() {
         let held = [(0, 0, 0), HOLD, (13, 0, 0), HOLD, (6, 0, 0)];
         assert_eq!(asked_ms(WindowPlace::Release, &held), 99_000);
         assert_eq!(asked_ms(WindowPlace::Hold, &held), 3_000);
     }
 
     #[test]
-    fn seconds_are_cut_below_zero_too() {
-        assert_eq!(before_second_of(10_000), 9_999);
-        assert_eq!(before_second_of(10_999), 9_999);
-        assert_eq!(before_second_of(-1), -1_001);
+    fn negative_times_are_rounded_down() {
+        assert_eq!(end_of_previous_second(10_000), 9_999);
+        assert_eq!(end_of_previous_second(10_999), 9_999);
+        assert_eq!(end_of_previous_second(-1), -1_001);
     }
 }

@@ -1,4 +1,4 @@
-//! Tensors → what in them could tell a model more than it will know when advice is asked for.
+//! Leakage audit of tensors: finds information that a model would not have at prediction time.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -9,36 +9,36 @@ use super::dataset::Dataset;
 use super::frames::Frames;
 use super::split_side::SplitSide;
 
-/// What could leak from the samples that are learned from into those that are tested.
+/// Possible leaks from the training samples into the test samples.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct LeakageAudit {
-    /// What two sides have in common.
+    /// Overlaps between pairs of splits.
     pub shared: Vec<SideOverlap>,
-    /// How the label goes with the hold code: what the code alone tells.
+    /// Labels by hold code: the predictive power of the code alone.
     pub by_code: Vec<HoldCodeSamples>,
 }
 
-/// What two sides have in common, where memory would look like skill.
+/// The overlap of two splits, which lets a model that memorizes look skilled.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct SideOverlap {
-    /// The side that is learned from.
+    /// The earlier split, used for training.
     pub from: SplitSide,
-    /// The side that is scored.
+    /// The later split, used for scoring.
     pub to: SplitSide,
-    /// The first moment of asking on the scored side, epoch ms.
+    /// The first prediction time in the later split, in epoch ms.
     pub to_begins_ms: i64,
-    /// Clusters with samples on both.
+    /// Clusters with samples in both splits.
     pub clusters: usize,
-    /// Seconds with moments of asking on both.
+    /// Seconds with prediction times in both splits.
     pub asked_seconds: usize,
-    /// Samples of `to` whose codes are, byte for byte, those of a sample of `from`.
+    /// Samples of `to` whose codes are byte-identical to the codes of a sample of `from`.
     pub duplicates: usize,
-    /// How many of these have the label that most of their likes in `from` have.
+    /// Duplicates that have the most frequent label of their copies in `from`.
     pub duplicates_of_one_label: usize,
-    /// Samples of `from` whose window does not end before `to` begins: they show the pool, and
-    /// perhaps scored jobs, at a time that is scored.
+    /// Samples of `from` whose window does not end before `to` begins. They show the pool, and
+    /// perhaps scored jobs, during the scored time.
     pub late_windows: usize,
-    /// Samples of `from` whose outcome was not decided before `to` began: nobody knew their label
+    /// Samples of `from` whose outcome was not decided before `to` began. Their label was unknown
     /// then.
     pub late_outcomes: usize,
 }
@@ -50,22 +50,22 @@ pub struct HoldCodeSamples {
     pub hold_code: i32,
     /// The hold subcode.
     pub hold_subcode: i32,
-    /// How many samples each side has.
+    /// Number of samples in each split.
     pub samples: BTreeMap<SplitSide, usize>,
-    /// How many of them are successes.
+    /// Number of successes in each split.
     pub successes: BTreeMap<SplitSide, usize>,
 }
 
-/// The columns of a side that an audit looks at.
+/// The columns of a split that the audit reads.
 struct SideColumns {
     side: SplitSide,
     groups: HashSet<u32>,
     asked_seconds: HashSet<i64>,
-    /// The first moment of asking, epoch ms.
+    /// The first prediction time, in epoch ms.
     begins_ms: i64,
     outcomes_ms: Vec<i64>,
-    window_ends_ms: Vec<i64>,
-    /// How many failures and successes have the same codes, by a digest of their bytes.
+    window_end_times_ms: Vec<i64>,
+    /// Label counts of the samples with the same codes, by a digest of the codes.
     labels_of_codes: HashMap<u128, LabelCounts>,
 }
 
@@ -78,7 +78,7 @@ struct LabelCounts {
 /// Looks for leaks in `dataset`.
 ///
 /// # Errors
-/// Fails when a shard cannot be read.
+/// Fails if a shard cannot be read.
 pub fn audit(dataset: &Dataset) -> Result<LeakageAudit> {
     let train = SideColumns::read(dataset, SplitSide::Train)?;
     let validate = SideColumns::read(dataset, SplitSide::Validate)?;
@@ -117,7 +117,7 @@ impl SideColumns {
             asked_seconds: asked_ms.iter().map(|ms| ms.div_euclid(1000)).collect(),
             begins_ms: asked_ms.into_iter().min().unwrap_or(i64::MAX),
             outcomes_ms: dataset.column(side, "outcome_time_ms")?,
-            window_ends_ms: window_ends_ms(dataset, side)?,
+            window_end_times_ms: window_end_times_ms(dataset, side)?,
             labels_of_codes,
         })
     }
@@ -138,6 +138,7 @@ fn overlap(dataset: &Dataset, from: &SideColumns, to: &SideColumns) -> Result<Si
     for (index, label) in labels.into_iter().enumerate() {
         let digest = digest(dataset.codes(to.side, index));
         if let Some(counts) = from.labels_of_codes.get(&digest) {
+            // A model that memorizes `from` would predict the majority label of the copies.
             let is_mostly_success = counts.successes > counts.failures;
             duplicates += 1;
             duplicates_of_one_label += usize::from(is_mostly_success == (label == 1));
@@ -152,13 +153,13 @@ fn overlap(dataset: &Dataset, from: &SideColumns, to: &SideColumns) -> Result<Si
         asked_seconds: from.asked_seconds.intersection(&to.asked_seconds).count(),
         duplicates,
         duplicates_of_one_label,
-        late_windows: count_from(&from.window_ends_ms, to.begins_ms),
+        late_windows: count_from(&from.window_end_times_ms, to.begins_ms),
         late_outcomes: count_from(&from.outcomes_ms, to.begins_ms),
     })
 }
 
-/// When the window of each sample ends, epoch ms.
-fn window_ends_ms(dataset: &Dataset, side: SplitSide) -> Result<Vec<i64>> {
+/// Returns the end of the window of each sample, in epoch ms.
+fn window_end_times_ms(dataset: &Dataset, side: SplitSide) -> Result<Vec<i64>> {
     let settings = &dataset.summary.settings;
     let asked_ms: Vec<i64> = dataset.column(side, "asked_time_ms")?;
     let since_submit_s: Vec<u32> = dataset.column(side, "since_submit_s")?;
@@ -196,7 +197,7 @@ fn by_code(dataset: &Dataset) -> Result<Vec<HoldCodeSamples>> {
 }
 
 impl HoldCodeSamples {
-    /// No samples, on each side.
+    /// Returns a count of zero samples in each split.
     fn none(hold_code: i32, hold_subcode: i32) -> HoldCodeSamples {
         let zeros = BTreeMap::from(SplitSide::ALL.map(|side| (side, 0)));
         HoldCodeSamples {

@@ -1,5 +1,5 @@
-//! Sides of a split → whether their shares of success differ by more than chance, whole clusters
-//! being drawn.
+//! Detects splits whose success rates differ by more than chance. Clusters, not samples, are the
+//! independent units.
 
 use std::collections::BTreeMap;
 
@@ -8,25 +8,26 @@ use serde::Serialize;
 use super::split_side::SplitSide;
 use super::tensor_summary::{SideSummary, TensorSummary};
 
-/// Shares that differ by less do not matter, however sure it is that they differ.
-const LEAST_DIFFERENCE: f64 = 0.05;
+/// Minimum difference of two success rates that matters, even if a smaller one is significant.
+const MIN_DIFFERENCE: f64 = 0.05;
 
-/// The point of the normal distribution for 95 % intervals.
+/// Quantile of the normal distribution for 95 % intervals.
 const NORMAL_95: f64 = 1.96;
 
-/// Two sides whose shares of success surely differ.
+/// Two splits whose success rates differ significantly.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct BaseRateShift {
-    /// The earlier side.
+    /// The earlier split.
     pub from: SplitSide,
-    /// The later one.
+    /// The later split.
     pub to: SplitSide,
-    /// How much larger the share of the later one is: the ends of the 95 % interval.
+    /// Success rate of the later split minus the rate of the earlier one: the ends of the 95 %
+    /// interval.
     pub difference: (f64, f64),
 }
 
-/// The sides of `summary` whose shares of success differ by 0.05 at least, all their 95 % interval
-/// long.
+/// Returns the pairs of splits of `summary` whose success rates differ by at least 0.05 over the
+/// whole 95 % interval.
 pub fn base_rate_shifts(summary: &TensorSummary) -> Vec<BaseRateShift> {
     let [train, validate, test] = SplitSide::ALL;
     let mut shifts = Vec::new();
@@ -45,9 +46,9 @@ pub fn base_rate_shifts(summary: &TensorSummary) -> Vec<BaseRateShift> {
     shifts
 }
 
-/// Whether a difference matters all over its interval.
+/// Returns true if all of the interval is a difference that matters.
 fn is_large((low, high): (f64, f64)) -> bool {
-    low >= LEAST_DIFFERENCE || high <= -LEAST_DIFFERENCE
+    low >= MIN_DIFFERENCE || high <= -MIN_DIFFERENCE
 }
 
 fn difference_interval(earlier: &SideSummary, later: &SideSummary) -> Option<(f64, f64)> {
@@ -59,9 +60,11 @@ fn difference_interval(earlier: &SideSummary, later: &SideSummary) -> Option<(f6
     ))
 }
 
-/// The standard error of the share of successes among `samples`, each with the cluster it is of;
-/// `None` for fewer than two clusters. Clusters, and not samples, are independent: Cochran, Sampling
-/// Techniques, 3rd edition, formula 9A.6.
+/// Returns the standard error of the success rate of `samples`, which are pairs of cluster and
+/// success. Returns `None` for fewer than two clusters.
+///
+/// Clusters are independent, samples are not: Cochran, Sampling Techniques, 3rd edition, formula
+/// 9A.6.
 pub(super) fn share_error(samples: impl Iterator<Item = (u32, bool)>) -> Option<f64> {
     let mut counts_by_cluster: BTreeMap<u32, (f64, f64)> = BTreeMap::new();
     let mut samples_in_all = 0.0;
@@ -92,11 +95,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_error_is_that_of_clusters() {
+    fn standard_error_treats_clusters_as_units() {
         let alone = |i: u32| (i, i.is_multiple_of(2));
         let error = share_error((0..400).map(alone)).expect("many clusters");
         assert!((error - 0.025).abs() < 1e-4, "{error}");
-        // Eight samples a cluster, all of one fate: the root of eight larger.
+        // Eight samples per cluster share one outcome, so the error is larger by the square root of
+        // eight.
         let together = |i: u32| (i / 8, (i / 8).is_multiple_of(2));
         let wide = share_error((0..400).map(together)).expect("many clusters");
         assert!((2.7..3.0).contains(&(wide / error)), "{wide}");
@@ -104,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn a_difference_is_told_where_it_is_sure_and_large() {
+    fn only_large_significant_differences_are_reported() {
         let side = |successes, error| SideSummary {
             samples: 1000,
             successes,

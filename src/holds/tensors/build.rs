@@ -1,5 +1,5 @@
-//! Event store → a directory of tensors: find the cycles, label them, split them, write their
-//! windows.
+//! Builds a directory of tensors from an event store: finds, labels and splits the hold cycles, and
+//! writes their samples.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -15,7 +15,7 @@ use super::sample_encoder::SampleEncoder;
 use super::sample_shard::{HEADER_BYTES, ROW_BYTES, SampleShape};
 use super::settings::TensorSettings;
 use super::shard_writer::{SampleSources, ShardWriter};
-use super::split::{SplitMember, assign_sides};
+use super::split::{SplitMember, assign_splits};
 use super::split_side::SplitSide;
 use super::tensor_summary::{ListedTensorShard, SideSummary, TensorSummary};
 use poolcast_base::error::hinted;
@@ -23,21 +23,21 @@ use crate::events::EventStore;
 use poolcast_base::files::{self, StagedDirectory};
 use poolcast_base::manifest;
 
-/// The codes in one shard are at most so many bytes.
+/// Maximum size of the codes in one shard, in bytes.
 const SHARD_BYTES: usize = 4 << 20;
-/// So many samples, or the least number of shards that holds them, share what is known of the
-/// activity of jobs.
-const CHAPTER: usize = 1 << 13;
+/// Samples per chapter, rounded up to whole shards. The samples of a chapter share one lookup of
+/// the recent activity of jobs.
+const SAMPLES_PER_CHAPTER: usize = 1 << 13;
 
-/// Builds the tensors of `store` in `dir`, its manifest last; an earlier directory of tensors is
-/// replaced if `replace` is set.
+/// Builds the tensors of `store` in `dir`, and writes the manifest last. If `replace` is set, an
+/// earlier directory of tensors is replaced.
 ///
-/// The bytes depend on the store and the settings alone, not on the number of threads. Memory holds
-/// one shard, the labelled cycles, and the life spans of the jobs.
+/// The output depends only on the store and the settings, not on the number of threads. Memory
+/// holds one shard, the labelled cycles, and the life spans of the jobs.
 ///
 /// # Errors
-/// Fails when the store holds no labelled hold cycle, and, before anything is written, where the
-/// tensors do not fit on the disk.
+/// Fails if the store holds no labelled hold cycle. Fails before anything is written if the tensors
+/// do not fit on the disk.
 pub fn build(
     store: &EventStore,
     settings: &TensorSettings,
@@ -102,7 +102,7 @@ fn sample_sources<'a>(store: &'a EventStore, settings: &TensorSettings) -> Sampl
     }
 }
 
-/// The holds of each side; those that are of none are counted as left out.
+/// Returns the holds of each split, and counts the holds that belong to none as left out.
 fn divide(
     found: &mut FoundHolds,
     settings: &TensorSettings,
@@ -116,7 +116,7 @@ fn divide(
             group: hold.group,
         })
         .collect();
-    let assigned = assign_sides(&members, settings);
+    let assigned = assign_splits(&members, settings);
 
     let mut sides = BTreeMap::from(SplitSide::ALL.map(|side| (side, Vec::new())));
     for (hold, side) in found.labelled.iter().zip(assigned) {
@@ -131,12 +131,12 @@ fn divide(
     sides
 }
 
-/// How many samples one shard has.
+/// Returns the number of samples per shard.
 fn samples_per_shard(&TensorSettings { m, j, .. }: &TensorSettings) -> usize {
     (SHARD_BYTES / (m * j)).max(1)
 }
 
-/// What the shards of so many samples take on the disk.
+/// Returns the size on disk, in bytes, of the shards of `samples` samples.
 fn shard_bytes(samples: usize, settings: &TensorSettings) -> u64 {
     let shards = samples.div_ceil(samples_per_shard(settings));
     let sample = settings.m * settings.j + settings.s() * size_of::<f32>() + ROW_BYTES;
@@ -161,7 +161,7 @@ fn write_sides(
 
     for (side, holds) in sides {
         let mut index = 0;
-        for chapter in holds.chunks(CHAPTER.next_multiple_of(per_shard)) {
+        for chapter in holds.chunks(SAMPLES_PER_CHAPTER.next_multiple_of(per_shard)) {
             let asked = chapter.iter().map(|hold| hold.asked);
             let activity = sources.encoder.activity(asked);
             for holds in chapter.chunks(per_shard) {
@@ -207,7 +207,7 @@ mod tests {
         settings
     }
 
-    /// Jobs 1 to 5 are procs of one cluster.
+    /// Builds a store from events with times in seconds. Jobs 1 to 5 are procs of one cluster.
     fn store(events: &[(i32, i64, u16)]) -> EventStore {
         let events = events
             .iter()
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn too_few_jobs_leave_the_row_empty() {
+    fn columns_without_jobs_are_empty() {
         let store = store(&[
             (1, 0, 0),
             (1, 20, 1),
@@ -279,27 +279,28 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever happens after the hold second, the sample's bytes stay the same.
+        /// Events after the second of the hold do not change the sample.
         #[test]
-        fn nothing_after_the_hold_enters(
+        fn samples_ignore_events_after_the_hold(
             past in proptest::collection::vec((2..12i32, 0..=40i64, 0..14u16), 0..60),
             future in proptest::collection::vec((2..20i32, 41..200i64, 0..14u16), 0..60),
         ) {
             let base = [(1, 0, 0), (1, 20, 1), (1, 40, 12), (2, 1, 0), (2, 39, 12), (2, 40, 13)];
             let known = [&base[..], &past].concat();
             let later = [&known[..], &future, &[(1, 45, 13), (1, 60, 5), (2, 41, 12)]].concat();
-            // Jobs seen first in the future come after those of the past in the store, as their
-            // numbers may not.
+            // Jobs with their first event in the future must follow the past jobs in the store, so
+            // their numbers are higher.
             for context in [ContextChoice::Uniform, ContextChoice::Recent, ContextChoice::SameOwnerFirst] {
                 let settings = TensorSettings { window: WindowPlace::Hold, context, vocabulary: Vocabulary::HoldCodes, ..settings() };
                 prop_assert_eq!(sample(&store(&known), 0, &settings), sample(&store(&later), 0, &settings));
             }
         }
 
-        /// Whatever happens in the second of the release or after it, to the held job, to others of
-        /// its cluster and to the pool, the sample's bytes and facts stay the same.
+        /// Events from the second of the release on do not change the codes and facts of the
+        /// sample, whether they belong to the held job, to other jobs of its cluster or to the
+        /// pool.
         #[test]
-        fn nothing_from_the_release_second_on_enters(
+        fn samples_ignore_events_from_the_release_second_on(
             past in proptest::collection::vec((2..12i32, 0..54_999i64, 0..14u16), 0..60),
             own in proptest::collection::vec((40_000..54_999i64, 3..9u16), 0..4),
             future in proptest::collection::vec((2..20i32, 55_000..200_000i64, 0..14u16), 0..60),
@@ -307,7 +308,7 @@ mod tests {
             release_ms in 55_000..55_999i64,
         ) {
             let base = [(1, 0, 0), (1, 20_000, 1), (1, 39_000, 12), (2, 1_000, 0), (2, 39_000, 12), (2, 40_000, 13), (2, 54_000, 5)];
-            // What the job itself does while it is held: no end of the hold (5 is an end).
+            // Events of the job itself while it is held. Event 5 would end the hold.
             let own = own.iter().filter(|event| event.1 != 5).map(|&(ms, number)| (1, ms, number));
             let known: Vec<(i32, i64, u16)> = base.into_iter().chain(past).chain(own).collect();
             let plain = [&known[..], &[(1, 55_000, 13)]].concat();
@@ -323,7 +324,7 @@ mod tests {
         }
 
         #[test]
-        fn bytes_do_not_depend_on_threads(events in proptest::collection::vec((1..9i32, 0..300i64, 0..14u16), 50..200)) {
+        fn output_does_not_depend_on_thread_count(events in proptest::collection::vec((1..9i32, 0..300i64, 0..14u16), 50..200)) {
             let mut events = events;
             events.extend([(50, 0, 0), (50, 9, 12), (50, 10, 13), (50, 20, 5)]);
             let store = store(&events);

@@ -1,16 +1,16 @@
-//! How far a build of tensors is.
+//! Progress reports of a build of tensors.
 
-/// How far tensors are.
+/// A progress report of a build.
 #[derive(Debug, Clone, Copy)]
 pub enum BuildProgress {
-    /// So many bytes are going to be written, about, and they fit.
+    /// The output was planned, and fits on the disk.
     Planned {
-        /// Bytes of all files.
+        /// Approximate size of all files, in bytes.
         bytes: u64,
     },
-    /// So many more samples are made.
+    /// More samples are made.
     Made {
-        /// Samples since the last time.
+        /// Samples made since the last report.
         samples: u64,
     },
 }

@@ -1,10 +1,11 @@
-//! The jobs of a store, divided so that those of a cluster stay together.
+//! Divides the jobs of a store into blocks that keep each cluster whole.
 
 use crate::events::StoredJobs;
 
-/// Where to cut the jobs, so that the parts have about `at_once` of them and clusters stay whole.
-/// Jobs are in order of access point and cluster, so those of a cluster follow each other.
-pub(super) fn cut_between_clusters(jobs: &StoredJobs<'_>, at_once: usize) -> Vec<usize> {
+/// Returns the indices at which to cut the jobs into blocks of about `at_once` jobs, without
+/// dividing a cluster. Jobs are sorted by access point and cluster, so the jobs of a cluster are
+/// neighbors.
+pub(super) fn cuts_between_clusters(jobs: &StoredJobs<'_>, at_once: usize) -> Vec<usize> {
     let begins_cluster =
         |&index: &usize| index == 0 || jobs.cluster(index) != jobs.cluster(index - 1);
 
@@ -14,7 +15,7 @@ pub(super) fn cut_between_clusters(jobs: &StoredJobs<'_>, at_once: usize) -> Vec
         cuts.push(cut.unwrap_or(jobs.len()));
     }
     cuts.push(jobs.len());
-    // A cluster with more jobs than a part has several cuts at its end.
+    // A cluster with more jobs than a block produces several equal cuts at its end.
     cuts.dedup();
     cuts
 }
@@ -26,7 +27,7 @@ mod tests {
     use crate::events::store_of;
 
     #[test]
-    fn clusters_stay_whole() {
+    fn cuts_do_not_divide_clusters() {
         let event = |(cluster, proc)| JobEvent {
             cluster,
             proc,
@@ -43,8 +44,8 @@ mod tests {
             (4, 1),
         ];
         let store = store_of(&ids.map(event));
-        assert_eq!(cut_between_clusters(&store.jobs(), 1), [0, 1, 5, 6, 8]);
-        assert_eq!(cut_between_clusters(&store.jobs(), 3), [0, 5, 6, 8]);
-        assert_eq!(cut_between_clusters(&store.jobs(), 100), [0, 8]);
+        assert_eq!(cuts_between_clusters(&store.jobs(), 1), [0, 1, 5, 6, 8]);
+        assert_eq!(cuts_between_clusters(&store.jobs(), 3), [0, 5, 6, 8]);
+        assert_eq!(cuts_between_clusters(&store.jobs(), 100), [0, 8]);
     }
 }

@@ -1,36 +1,37 @@
-//! Histories of jobs → how many jobs of a cluster were in which state at a moment.
+//! Counts of a cluster's jobs by state, at any time.
 
 use std::ops::Range;
 
 use rayon::prelude::*;
 
-use super::cluster_parts::cut_between_clusters;
+use super::cluster_parts::cuts_between_clusters;
 use htcondor_eventlog::{ABORTED, EXECUTE, HELD, RELEASED, SUBMIT, TERMINATED};
 use crate::events::{EventStore, JobHistory, StoredJob, StoredJobs};
 
-/// Events after which a job waits again: evicted, shadow exception, reconnect failed.
+/// Events after which a job is idle again. Numbers 4, 7 and 24 are evicted, shadow exception and
+/// reconnect failed.
 const EVENTS_TO_IDLE: [u16; 5] = [SUBMIT, RELEASED, 4, 7, 24];
 
-/// So many jobs are looked at by one thread at a time.
-const AT_ONCE: usize = 4096;
+/// Jobs per parallel task.
+const ITEMS_PER_TASK: usize = 4096;
 
-/// The states of a cluster are kept before every so many changes.
+/// State changes between two stored cluster states.
 const CHANGES_PER_STATE: usize = 32;
 
-/// How many jobs of a cluster are in each state; HTCondor's `JobStatus`, 1 to 5.
+/// Number of a cluster's jobs in each state. The states are HTCondor's `JobStatus`, 1 to 5.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[expect(missing_docs, reason = "the words are HTCondor's")]
 pub struct ClusterState {
     pub idle: u32,
     pub running: u32,
     pub held: u32,
-    /// Those that terminated.
+    /// Terminated jobs.
     pub done: u32,
     pub removed: u32,
 }
 
 impl ClusterState {
-    /// How many jobs there are in any state.
+    /// The number of jobs in any state.
     pub fn jobs(self) -> u32 {
         self.idle + self.running + self.held + self.done + self.removed
     }
@@ -46,8 +47,8 @@ impl ClusterState {
         }
     }
 
-    /// Counts a change. Those of one moment may come in any order, so that a count can be below 0
-    /// in between.
+    /// Counts a change. Changes of one time may come in any order, so a count may temporarily wrap
+    /// below 0.
     fn change(&mut self, change: StateChange) {
         if let Some(count) = self.count_mut(change.from()) {
             *count = count.wrapping_sub(1);
@@ -70,7 +71,7 @@ enum JobState {
 }
 
 impl JobState {
-    /// The state after event `number`.
+    /// Returns the state after event `number`.
     fn after(self, number: u16) -> JobState {
         match number {
             EXECUTE => JobState::Running,
@@ -94,8 +95,8 @@ impl JobState {
     ];
 }
 
-/// When a job changed from one state to another, as a number in the order of time: there are
-/// millions of them.
+/// The time of a state change, with the states before and after it. It is packed into one number
+/// that sorts by time, because there are millions of changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct StateChange(i64);
 
@@ -117,30 +118,29 @@ impl StateChange {
     }
 }
 
-/// The states of the jobs of all clusters that have a hold; nobody asks about the others, and they
-/// are many.
+/// The states of the jobs of all clusters that have a hold. The other clusters are many, and no
+/// prediction needs them.
 #[derive(Debug)]
 pub(super) struct ClusterStates {
-    /// Those of neighbouring clusters each, in order of access point and number.
+    /// Blocks of neighboring clusters, sorted by access point and cluster id.
     parts: Vec<ClusterPart>,
 }
 
-/// When jobs of some clusters changed their states: one cluster after another, each in order of
-/// time.
+/// The state changes of some clusters: one cluster after another, each sorted by time.
 #[derive(Debug, Default)]
 struct ClusterPart {
     clusters: Vec<(u32, i32)>,
-    /// Where the changes of each cluster begin, and where those of the last one end.
+    /// The index of the first change of each cluster, and the end of the last cluster.
     bounds: Vec<usize>,
     changes: Vec<StateChange>,
-    /// For every so many changes the states before it, of its cluster.
+    /// The state of the cluster before every [`CHANGES_PER_STATE`]th change.
     states: Vec<ClusterState>,
 }
 
 impl ClusterStates {
     pub(super) fn new(store: &EventStore) -> ClusterStates {
         let jobs = store.jobs();
-        let cuts = cut_between_clusters(&jobs, AT_ONCE);
+        let cuts = cuts_between_clusters(&jobs, ITEMS_PER_TASK);
         let parts: Vec<ClusterPart> = cuts
             .par_windows(2)
             .map(|cut| ClusterPart::of_jobs(&jobs, cut[0]..cut[1]))
@@ -152,14 +152,14 @@ impl ClusterStates {
         }
     }
 
-    /// The states of the jobs of the cluster of `job` at `asked_ms`.
-    pub(super) fn when_asked(&self, job: &StoredJob<'_>, asked_ms: i64) -> ClusterState {
+    /// Returns the states of the jobs in the cluster of `job` at `asked_ms`.
+    pub(super) fn at_prediction_time(&self, job: &StoredJob<'_>, asked_ms: i64) -> ClusterState {
         let cluster = (job.ap, job.cluster);
-        // The part of a cluster is the last one that does not begin after it.
+        // A cluster belongs to the last block that does not begin after it.
         let after = (self.parts).partition_point(|part| part.clusters[0] <= cluster);
         let part = after.checked_sub(1).map(|at| &self.parts[at]);
         part.map_or(ClusterState::default(), |part| {
-            part.when_asked(cluster, asked_ms)
+            part.at_prediction_time(cluster, asked_ms)
         })
     }
 }
@@ -202,7 +202,7 @@ impl ClusterPart {
         self.bounds.push(self.changes.len());
     }
 
-    /// Adds the changes of a job.
+    /// Appends the state changes of a job.
     fn add_job(&mut self, history: JobHistory<'_>) {
         let mut from = JobState::Unknown;
         for (&number, &time_ms) in history.number.iter().zip(history.time_ms) {
@@ -214,7 +214,7 @@ impl ClusterPart {
         }
     }
 
-    fn when_asked(&self, cluster: (u32, i32), asked_ms: i64) -> ClusterState {
+    fn at_prediction_time(&self, cluster: (u32, i32), asked_ms: i64) -> ClusterState {
         let Ok(at) = self.clusters.binary_search(&cluster) else {
             return ClusterState::default();
         };
@@ -222,7 +222,7 @@ impl ClusterPart {
         let changes = &self.changes[begin..self.bounds[at + 1]];
         let known = begin + changes.partition_point(|change| change.time_ms() <= asked_ms);
 
-        // From the last kept states of this cluster on, if there are any.
+        // Start from the last stored state of this cluster, if there is one.
         let kept = known.saturating_sub(1) / CHANGES_PER_STATE;
         let kept_at = kept * CHANGES_PER_STATE;
         let (from, mut state) = if known > begin && kept_at >= begin {
@@ -243,9 +243,9 @@ mod tests {
     use htcondor_eventlog::JobEvent;
     use crate::events::store_of;
 
-    /// Counted one by one, whatever the number of changes.
+    /// The states equal a count over all changes, for any number of changes.
     #[test]
-    fn states_are_those_of_all_changes_so_far() {
+    fn states_equal_a_count_over_all_changes() {
         let event = |cluster, proc, s: i64, number| JobEvent {
             cluster,
             proc,
@@ -274,7 +274,7 @@ mod tests {
         let (jobs, states) = (store.jobs(), ClusterStates::new(&store));
         for job in jobs.iter() {
             for s in -1..65 {
-                let found = states.when_asked(&job, s * 1000);
+                let found = states.at_prediction_time(&job, s * 1000);
                 let between =
                     |from: i64, to: i64| (0..30).filter(|at| from < *at && *at <= to).count();
                 let expected = ClusterState {

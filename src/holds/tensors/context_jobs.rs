@@ -1,5 +1,4 @@
-//! Context jobs: which of the jobs that exist in a sample's window stand beside the held one, and
-//! in which order.
+//! Context jobs: selects the jobs that a sample shows beside the held one, and their order.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +10,7 @@ use super::recent_activity::RecentActivity;
 use poolcast_config as config;
 use crate::events::{StoredJob, StoredJobs};
 
-/// How context jobs are chosen, with the index that takes.
+/// The method of choosing context jobs, with the index that it needs.
 #[derive(Debug)]
 pub(super) enum ContextJobs {
     Uniform(LifeSpans),
@@ -35,7 +34,8 @@ impl ContextJobs {
         }
     }
 
-    /// What samples with these windows, of up to `count` jobs each, need to know of them all.
+    /// Looks up the recent activity that samples with these windows share. Each sample has up to
+    /// `count` jobs.
     pub(super) fn activity(
         &self,
         jobs: &StoredJobs<'_>,
@@ -52,8 +52,9 @@ impl ContextJobs {
         }
     }
 
-    /// Adds jobs that exist in `window` until `chosen`, which holds the primary job, of owner
-    /// `owner`, has `count` or there are no more. What happens after the window has no influence.
+    /// Adds jobs that exist in `window` until `chosen` has `count` jobs or no more exist. `chosen`
+    /// must already hold the primary job, whose owner is `owner`. Events after the window have no
+    /// influence.
     pub(super) fn choose(
         &self,
         owner: u64,
@@ -76,8 +77,8 @@ impl ContextJobs {
     }
 }
 
-/// The generator for the context of one sample: it depends on the seed and on which hold of which
-/// job it is.
+/// Returns the random generator for the context of one sample. It depends on the seed, the job and
+/// the number of earlier holds.
 pub(super) fn context_generator(
     seed: u64,
     job: &StoredJob<'_>,
@@ -111,10 +112,10 @@ mod tests {
     }
 
     proptest! {
-        /// What is looked up for many windows serves each of them as what is looked up for it
-        /// alone.
+        /// An activity that was looked up for many windows gives each of them the same jobs as a
+        /// lookup for that window alone.
         #[test]
-        fn many_windows_share_what_is_known_of_activity(
+        fn shared_activity_gives_the_jobs_of_single_lookups(
             events in proptest::collection::vec((0..30i32, 0..400i64, 0..14u16), 1..300),
             windows in proptest::collection::vec((0..400_000i64, 0..100_000i64), 1..9),
             count in 1..9usize,
@@ -156,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn a_job_that_ends_between_two_windows_leaves_no_gap_in_the_later_one() {
+    fn job_ended_between_windows_is_replaced_in_the_later_one() {
         let created = [1, 2, 3, 4].map(|cluster| (cluster, 0, 0));
         let events = [&created[..], &[(0, 1, 0), (3, 302, 5)]].concat();
         let store = store(&events);
@@ -172,9 +173,9 @@ mod tests {
     }
 
     #[test]
-    fn recent_jobs_come_in_the_order_of_their_last_events() {
-        // Jobs 0 to 5: the primary; active at 70 and 100; at 90; ended at 40; ended at 95; active
-        // only later.
+    fn recent_jobs_are_sorted_by_last_event() {
+        // Job 0 is the primary one. Job 1 is active at 70 and 100, and job 2 at 90. Job 3 ended at
+        // 40, and job 4 at 95. Job 5 is active only later.
         let events = [
             (0, 0, 0),
             (0, 100, 12),
@@ -207,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn all_choices_leave_out_the_primary_and_those_that_do_not_exist() {
+    fn no_choice_adds_the_primary_or_nonexistent_jobs() {
         let events = [
             (0, 0, 0),
             (1, 0, 0),

@@ -1,4 +1,4 @@
-//! A directory of tensors, mapped to read.
+//! A memory-mapped directory of tensors.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -14,27 +14,26 @@ use poolcast_base::error::hinted;
 use poolcast_base::manifest;
 use poolcast_base::shard::Shard;
 
-/// A directory of tensors, mapped.
+/// A memory-mapped directory of tensors.
 #[derive(Debug)]
 pub struct Dataset {
-    /// What the manifest says.
+    /// The content of the manifest.
     pub summary: TensorSummary,
-    /// The digest of what the tensors were made from.
+    /// Digest of the inputs of the tensors.
     pub key: String,
     sides: BTreeMap<SplitSide, SideShards>,
 }
 
-/// The shards of one side.
+/// The shards of one split.
 #[derive(Debug)]
 struct SideShards {
     shards: Vec<Shard>,
-    /// The first sample of each, and the number of all.
+    /// The index of the first sample of each shard, and the total number of samples.
     first_samples: Vec<usize>,
 }
 
 impl SideShards {
-    /// Maps the shards of `side`, which are in `dir`, and checks that they are what `summary`
-    /// lists.
+    /// Maps the shards of `side` in `dir`, and checks them against `summary`.
     fn open(
         dir: &Path,
         side: SplitSide,
@@ -72,7 +71,7 @@ impl SideShards {
     }
 }
 
-/// Opens a shard, which is in `dir`, and counts its samples.
+/// Opens a shard in `dir`, and counts its samples.
 fn open_shard(
     dir: &Path,
     listed: &ListedTensorShard,
@@ -89,13 +88,14 @@ fn open_shard(
 }
 
 impl Dataset {
-    /// Maps the tensors in `dir` and checks that they are what the manifest lists, byte for byte.
+    /// Maps the tensors in `dir`, and checks that they are byte-identical to the files in the
+    /// manifest.
     pub fn open(dir: &Path) -> Result<Dataset> {
         Dataset::open_sides(dir, &SplitSide::ALL)
     }
 
-    /// The same of `side` alone: the shards of the others need not be there, and have no samples to
-    /// read.
+    /// Like [`Dataset::open`], but for `side` alone. The shards of the other splits may be missing,
+    /// and have no samples to read.
     pub fn open_side(dir: &Path, side: SplitSide) -> Result<Dataset> {
         Dataset::open_sides(dir, &[side])
     }
@@ -140,21 +140,21 @@ impl Dataset {
         })
     }
 
-    /// How many samples `side` has.
+    /// The number of samples in `side`.
     pub fn len(&self, side: SplitSide) -> usize {
         let listed = self.summary.splits.get(&side);
         listed.map_or(0, |listed| listed.samples)
     }
 
-    /// Whether `side` has no sample.
+    /// Returns true if `side` has no samples.
     pub fn is_empty(&self, side: SplitSide) -> bool {
         self.len(side) == 0
     }
 
-    /// The codes `[m * j]` of sample `index` of `side`.
+    /// Returns the codes `[m * j]` of sample `index` of `side`.
     ///
     /// # Panics
-    /// Panics when there is no such sample.
+    /// Panics if the sample does not exist.
     pub fn codes(&self, side: SplitSide, index: usize) -> &[u8] {
         let cells = self.summary.settings.m * self.summary.settings.j;
         let SideShards {
@@ -165,10 +165,10 @@ impl Dataset {
         codes_of_sample(&shards[at], index - first_samples[at], cells)
     }
 
-    /// The static features `[s]` of sample `index` of `side`.
+    /// Returns the static features `[s]` of sample `index` of `side`.
     ///
     /// # Panics
-    /// Panics when there is no such sample.
+    /// Panics if the sample does not exist.
     pub fn statics(&self, side: SplitSide, index: usize) -> &[f32] {
         let SideShards {
             shards,
@@ -186,7 +186,7 @@ impl Dataset {
         self.sides.get(&side).map_or(&[], |side| &side.shards)
     }
 
-    /// A column of `side` over all its shards, `[n]`.
+    /// Returns a column of `side`, `[n]`, concatenated over all its shards.
     pub fn column<T: poolcast_base::shard::ShardElement>(
         &self,
         side: SplitSide,

@@ -1,8 +1,8 @@
-//! What every shard of tensors has in common.
+//! The format that all tensor shards share.
 
 use poolcast_base::shard::ArtefactFormat;
 
-/// Tensor shards.
+/// Format of tensor shards.
 pub const TENSORS_FORMAT: ArtefactFormat = ArtefactFormat {
     name: "tensors",
     version: 6,

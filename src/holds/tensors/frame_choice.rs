@@ -1,4 +1,4 @@
-//! How long jobs are held, and how long the log is → how long time frames are to be.
+//! Chooses the length of time frames from the durations of holds and the length of the log.
 
 use rayon::prelude::*;
 
@@ -8,36 +8,36 @@ use poolcast_base::output;
 
 use super::hold_cycles::hold_cycles;
 
-/// The lengths to choose from, s.
+/// Candidate lengths, in seconds.
 const LENGTHS_S: [u32; 17] = [
     1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200, 14_400, 43_200, 86_400,
 ];
 
-/// A hold of median length has so many frames.
-const FRAMES_OF_HOLD: i64 = 2;
+/// Minimum number of frames per hold of median duration.
+const MIN_FRAMES_PER_HOLD: i64 = 2;
 
-/// The log has so many frames at least, or there would be little to learn from.
-const FRAMES_OF_LOG: i64 = 100;
+/// Minimum number of frames in the log. With fewer frames there would be little to learn from.
+const MIN_FRAMES_PER_LOG: i64 = 100;
 
-/// The length of a time frame, and what it was chosen by.
+/// The length of a time frame, and the values that determined it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FrameChoice {
     /// Seconds per time frame.
     pub timeframe_len_s: u32,
-    /// Within this time half of the holds were released, ms; `None` if none was.
+    /// Median duration of the released holds, in ms; `None` if there are none.
     pub median_hold_ms: Option<i64>,
-    /// From the first event to the last, ms.
+    /// Time from the first event to the last, in ms.
     pub log_span_ms: i64,
 }
 
 impl FrameChoice {
-    /// Frames that show what the pool does while jobs are held: two of them in a hold of median
-    /// length, unless the log is too short for that.
+    /// Chooses frames that show the activity of the pool while jobs are held: two frames per hold
+    /// of median duration, or shorter ones if the log is too short for that.
     pub fn by_log(store: &EventStore) -> FrameChoice {
         let jobs = store.jobs();
         let mut held_for_ms: Vec<i64> = (0..jobs.len())
             .into_par_iter()
-            .flat_map_iter(|index| released_after_ms(store, &jobs.get(index)))
+            .flat_map_iter(|index| released_hold_durations_ms(store, &jobs.get(index)))
             .collect();
         held_for_ms.sort_unstable();
         let median = held_for_ms.get(held_for_ms.len() / 2).copied();
@@ -45,11 +45,11 @@ impl FrameChoice {
     }
 
     fn new(median_hold_ms: Option<i64>, log_span_ms: i64) -> FrameChoice {
-        let of_log_ms = log_span_ms / FRAMES_OF_LOG;
-        let most_ms = median_hold_ms.map_or(of_log_ms, |median_ms| {
-            of_log_ms.min(median_ms / FRAMES_OF_HOLD)
+        let max_by_log_ms = log_span_ms / MIN_FRAMES_PER_LOG;
+        let max_length_ms = median_hold_ms.map_or(max_by_log_ms, |median_ms| {
+            max_by_log_ms.min(median_ms / MIN_FRAMES_PER_HOLD)
         });
-        let fits = |length_s: &u32| i64::from(*length_s) * 1000 <= most_ms;
+        let fits = |length_s: &u32| i64::from(*length_s) * 1000 <= max_length_ms;
         let longest = LENGTHS_S.into_iter().rev().find(fits);
         FrameChoice {
             timeframe_len_s: longest.unwrap_or(LENGTHS_S[0]),
@@ -58,7 +58,7 @@ impl FrameChoice {
         }
     }
 
-    /// The choice in words.
+    /// Describes the choice in words.
     pub fn describe(&self) -> String {
         let holds = match self.median_hold_ms {
             Some(median_ms) => format!(
@@ -75,8 +75,8 @@ impl FrameChoice {
     }
 }
 
-/// How long each hold of the job lasted that a release ended, ms.
-fn released_after_ms(store: &EventStore, job: &StoredJob<'_>) -> Vec<i64> {
+/// Returns the durations of the job's holds that ended with a release, in ms.
+fn released_hold_durations_ms(store: &EventStore, job: &StoredJob<'_>) -> Vec<i64> {
     let history = job.history;
     let mut lasted_ms = Vec::new();
     for cycle in hold_cycles(history, LabelKind::Next, store.gaps(job.ap)) {
@@ -94,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn two_frames_are_a_hold_and_a_hundred_fit_into_the_log() {
+    fn frame_length_fits_holds_and_log() {
         let length_s = |median_s: Option<i64>, span_s: i64| {
             let median_ms = median_s.map(|median_s| 1000 * median_s);
             FrameChoice::new(median_ms, 1000 * span_s).timeframe_len_s
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn the_choice_is_said() {
+    fn frame_choice_is_described_in_words() {
         let choice = FrameChoice::new(Some(1_290_000), 14 * 86_400_000);
         assert_eq!(
             choice.describe(),

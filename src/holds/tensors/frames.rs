@@ -1,15 +1,15 @@
-//! Frames: the `m` moments of a sample.
+//! Frames: the `m` times at which a sample shows the states of its jobs.
 
 use poolcast_config::WindowPlace;
 
-/// A stretch of time that a sample sees, epoch ms, both ends included.
+/// The time range of a sample, in epoch ms, both ends included.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct SampleWindow {
     pub(super) from_ms: i64,
     pub(super) to_ms: i64,
 }
 
-/// The moments of a sample.
+/// The frames of a sample: `m` times at equal distances.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Frames {
     first_ms: i64,
@@ -18,8 +18,9 @@ pub(super) struct Frames {
 }
 
 impl Frames {
-    /// `window = release` and `hold`: `t_k = t_ask - (m-1-k) * timeframe_len`; `window = life`:
-    /// `t_k = t_submit + k * timeframe_len`.
+    /// Places the frames. With `window = release` and `hold`, `t_k = t_ask - (m-1-k) *
+    /// timeframe_len`, where `t_ask` is the prediction time. With `window = life`, `t_k = t_submit
+    /// + k * timeframe_len`.
     pub(super) fn new(
         window: WindowPlace,
         asked_ms: i64,
@@ -39,7 +40,7 @@ impl Frames {
         }
     }
 
-    /// How many.
+    /// The number of frames.
     #[inline]
     pub(super) fn count(self) -> usize {
         self.m
@@ -50,7 +51,7 @@ impl Frames {
         self.first_ms
     }
 
-    /// From the first moment to the last.
+    /// The time range from the first frame to the last.
     pub(super) fn window(self) -> SampleWindow {
         SampleWindow {
             from_ms: self.first_ms,
@@ -58,15 +59,16 @@ impl Frames {
         }
     }
 
-    /// How many frames stand before `time_ms`: the place of the first at or after it, `m` or more
-    /// if there is none.
+    /// Returns the number of frames before `time_ms`, which is the index of the first frame at or
+    /// after it. Returns `m` or more if there is no such frame.
     #[inline]
     pub(super) fn count_before(self, time_ms: i64) -> usize {
         let since_ms = time_ms
             .saturating_sub(self.first_ms)
             .saturating_add(self.length_ms - 1);
-        // Exact, as these are whole numbers below 2^53, and faster than to divide them as such;
-        // before the first frame it is 0, as a negative number becomes the nearest there is.
+        // The quotient is exact, as both are whole numbers below 2^53, and faster than an integer
+        // division. Before the first frame the result is 0, because the cast of a negative number
+        // saturates.
         (since_ms as f64 / self.length_ms as f64) as u32 as usize
     }
 }

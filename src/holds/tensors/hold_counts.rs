@@ -1,4 +1,4 @@
-//! Event store → holds by code: what became of each kind.
+//! Counts the holds of an event store and their outcomes, by hold code.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,28 +6,28 @@ use super::hold_cycles::{HoldOutcome, LeftOutReason, hold_cycles};
 use poolcast_config::LabelKind;
 use crate::events::EventStore;
 
-/// What became of the holds of one code and subcode.
+/// Holds of one code and subcode, and their outcomes.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct HoldCount {
     /// The hold code.
     pub hold_code: i32,
     /// The hold subcode.
     pub hold_subcode: i32,
-    /// How many holds.
+    /// Number of holds.
     pub holds: usize,
-    /// Of how many jobs.
+    /// Number of held jobs.
     pub jobs: usize,
-    /// How many were followed by a release, as far as the logs tell.
+    /// Holds followed by a release in the log.
     pub released: usize,
-    /// Of how many released ones the outcome is known.
+    /// Released holds with a known outcome.
     pub known: usize,
-    /// After how many of those the job succeeded next.
+    /// Released holds after which the job succeeded next.
     pub succeeded: usize,
-    /// The most frequent template of their reasons.
+    /// The most frequent template of the hold reasons.
     pub reason: Option<String>,
 }
 
-/// The holds of every code, most frequent first.
+/// Counts the holds of every code; returns the most frequent first.
 pub fn hold_counts(store: &EventStore) -> Vec<HoldCount> {
     let mut kinds: BTreeMap<(i32, i32), HoldCount> = BTreeMap::new();
     let mut reasons: BTreeMap<(i32, i32), BTreeMap<&str, usize>> = BTreeMap::new();
@@ -47,9 +47,9 @@ pub fn hold_counts(store: &EventStore) -> Vec<HoldCount> {
             count.jobs += usize::from(kinds_of_job.insert(kind));
 
             let is_known = matches!(cycle.outcome, HoldOutcome::Label(_));
-            let afterwards = [LeftOutReason::RemovedAfterRelease, LeftOutReason::LogEnds]
+            let after_release = [LeftOutReason::RemovedAfterRelease, LeftOutReason::LogEnds]
                 .map(HoldOutcome::LeftOut);
-            count.released += usize::from(is_known || afterwards.contains(&cycle.outcome));
+            count.released += usize::from(is_known || after_release.contains(&cycle.outcome));
             count.known += usize::from(is_known);
             count.succeeded += usize::from(cycle.outcome == HoldOutcome::Label(true));
         }
@@ -73,7 +73,7 @@ mod tests {
     use htcondor_eventlog::JobEvent;
 
     #[test]
-    fn what_is_not_known_counts_neither_way() {
+    fn unknown_outcomes_count_as_neither() {
         let event = |cluster, s: i64, number, hold_code| JobEvent {
             cluster,
             time_ms: s * 1000,
@@ -82,7 +82,8 @@ mod tests {
             hold_code,
             ..JobEvent::default()
         };
-        // Succeeded; held again and then still held; released when the log ends; another code.
+        // Job 1 succeeded. Job 2 was held again and stays held. Job 3 is released when the log
+        // ends. Job 4 has another code.
         let events = [
             (1, 0, 12, 3),
             (1, 1, 13, 0),

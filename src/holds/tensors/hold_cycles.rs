@@ -1,4 +1,4 @@
-//! One job's history → its hold cycles, each with what followed it.
+//! The hold cycles of one job, each with its outcome.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,68 +6,68 @@ use poolcast_config as config;
 use htcondor_eventlog::{ABORTED, HELD, RELEASED, RemovedBy, TERMINATED};
 use crate::events::{JobHistory, LogGap};
 
-/// One hold of a job, and what came of it.
+/// One hold of a job, and its outcome.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HoldCycle {
-    /// The place of the hold in the job's history.
+    /// Index of the hold in the job's history.
     pub hold: usize,
-    /// How many holds the job had before.
+    /// Number of earlier holds of the job.
     pub earlier_holds: u32,
-    /// The place of the event that ended the hold: the first release, removal, termination or next
-    /// hold after it; none while the job is held.
+    /// Index of the event that ended the hold: the first release, removal, termination or next hold
+    /// after it. `None` while the job is held.
     pub end: Option<usize>,
-    /// The label, or why there is none.
+    /// The label, or the reason why there is none.
     pub outcome: HoldOutcome,
-    /// The place of the event that decided this; that of the hold, if none did.
+    /// Index of the event that decided the outcome; the index of the hold if no event did.
     pub decided: usize,
 }
 
-/// What is known of a cycle's outcome.
+/// The outcome of a cycle.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HoldOutcome {
-    /// Whether the job succeeded.
+    /// The label: true if the job succeeded.
     Label(bool),
-    /// The cycle cannot be labelled, or is not asked about.
+    /// The cycle cannot be labelled, or is excluded by the settings.
     LeftOut(LeftOutReason),
 }
 
-/// Why a cycle is no sample.
+/// Reasons why a cycle is not a sample.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum LeftOutReason {
     /// The log ends while the job is held.
     #[serde(rename = "still held")]
     StillHeld,
-    /// Removed without a release, so nobody knows what a release would have done.
+    /// Removed without a release, so the effect of a release is unknown.
     #[serde(rename = "removed while held")]
     RemovedWhileHeld,
-    /// The next hold or the end came without a release in the log.
+    /// The next hold or the end follows without a release in the log.
     #[serde(rename = "no release seen")]
     NoReleaseSeen,
-    /// Removed by a person, or nobody knows by whom, after the release.
+    /// Removed after the release, by a person or for an unknown reason.
     #[serde(rename = "removed after release")]
     RemovedAfterRelease,
-    /// Events are missing between the hold and what is known to follow.
+    /// Events are missing between the hold and the next known event.
     #[serde(rename = "across a gap")]
     AcrossGap,
     /// The log ends after the release.
     #[serde(rename = "log ends")]
     LogEnds,
-    /// The hold's code is one of `exclude_hold_codes`.
+    /// The code of the hold is one of `exclude_hold_codes`.
     #[serde(rename = "hold code excluded")]
     HoldCodeExcluded,
-    /// Not the job's first hold, and only those were asked for.
+    /// Not the job's first hold, and the settings select only first holds.
     #[serde(rename = "not the first hold")]
     NotTheFirst,
-    /// Its outcome was decided when the next side of the split had begun.
+    /// The outcome was decided after the next split had begun.
     #[serde(rename = "decided too late")]
     DecidedTooLate,
-    /// Its cluster also has holds on a later side.
+    /// The cluster also has holds in a later split.
     #[serde(rename = "cluster on two sides")]
     ClusterOnTwoSides,
 }
 
 impl LeftOutReason {
-    /// The reason as reports name it.
+    /// The name of the reason in reports.
     pub fn name(self) -> String {
         serde_json::to_value(self)
             .ok()
@@ -76,14 +76,15 @@ impl LeftOutReason {
     }
 }
 
-/// The hold cycles of a job, in order; `gaps` are where events of its access point are missing.
+/// Returns the hold cycles of a job, in order. `gaps` are the time ranges without events of its
+/// access point.
 pub fn hold_cycles(
     history: JobHistory<'_>,
     label: config::LabelKind,
     gaps: &[LogGap],
 ) -> Vec<HoldCycle> {
-    // Most jobs were never held, which a look at all events at once tells, by vectors, sooner than
-    // one after another.
+    // Most jobs were never held. A fold over all events, without an early exit, is vectorized and
+    // finds that out sooner than a search.
     if !history
         .number
         .iter()
@@ -119,26 +120,27 @@ pub fn hold_cycles(
 }
 
 impl HoldCycle {
-    /// Whether a release ended the hold.
+    /// Returns true if a release ended the hold.
     pub fn is_released(&self, history: &JobHistory<'_>) -> bool {
         self.end.is_some_and(|end| history.number[end] == RELEASED)
     }
 }
 
-/// The place of the event that ended the hold at `hold`.
+/// Returns the index of the event that ended the hold at `hold`.
 fn hold_end(history: JobHistory<'_>, hold: usize) -> Option<usize> {
     (hold + 1..history.number.len())
         .find(|&at| matches!(history.number[at], RELEASED | ABORTED | TERMINATED | HELD))
         .or_else(|| removal_just_before(history, hold))
 }
 
-/// What came of a hold, and the place of the event that decided it.
+/// The outcome of a hold, and the index of the event that decided it.
 struct Decision {
     outcome: HoldOutcome,
     at: usize,
 }
 
-/// What the job did next after the release that ended the hold at `hold`, and by which event.
+/// Returns the outcome after the release that ended the hold at `hold`, decided by the next hold,
+/// end or removal.
 fn next_outcome(history: JobHistory<'_>, hold: usize) -> Decision {
     let mut is_released = false;
     for at in hold + 1..history.number.len() {
@@ -173,8 +175,9 @@ fn next_outcome(history: JobHistory<'_>, hold: usize) -> Decision {
     }
 }
 
-/// The removal in the second before the hold at `hold`. Two daemons write them, and a removed job
-/// is not held.
+/// Returns the index of a removal in the second before the hold at `hold`.
+///
+/// Two daemons write these events, so their order may be wrong. A removed job is not held.
 fn removal_just_before(history: JobHistory<'_>, hold: usize) -> Option<usize> {
     let is_near = |at: &usize| history.time_ms[hold] - history.time_ms[*at] <= 1000;
     (0..hold)
@@ -183,7 +186,8 @@ fn removal_just_before(history: JobHistory<'_>, hold: usize) -> Option<usize> {
         .find(|&at| history.number[at] == ABORTED)
 }
 
-/// The published rule: normal termination is success whatever the exit code, removal is failure.
+/// Applies the published rule: a normal termination is a success with any exit code, and a removal
+/// is a failure.
 fn final_outcome(history: JobHistory<'_>) -> Decision {
     let is_end = |at: &usize| matches!(history.number[*at], TERMINATED | ABORTED);
     match (0..history.number.len()).rev().find(is_end) {
@@ -204,7 +208,7 @@ fn final_outcome(history: JobHistory<'_>) -> Decision {
 pub(super) mod tests {
     use super::*;
 
-    /// Calls `test` with a history of (number, normal, value), one event a second.
+    /// Calls `test` with a history of events (number, normal, value), one per second.
     pub(in crate::tensors) fn with_history<T>(
         events: &[(u16, u8, i32)],
         test: impl Fn(JobHistory<'_>) -> T,
@@ -236,7 +240,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn every_rule_of_next() {
+    fn next_label_follows_its_rules() {
         assert_eq!(
             next(&[RELEASE, (1, 0, 0), (4, 0, 0), (5, 1, 0)]),
             HoldOutcome::Label(true)
@@ -289,7 +293,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn a_job_removed_and_held_in_one_second_is_not_held() {
+    fn hold_within_a_second_of_a_removal_is_removed() {
         let outcome = |events: &[(u16, u8, i32)], last: usize| {
             with_history(events, |h| {
                 hold_cycles(h, config::LabelKind::Next, &[])[last].outcome
@@ -315,7 +319,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn final_is_the_published_rule() {
+    fn final_label_follows_the_published_rule() {
         let outcome = |events: &[(u16, u8, i32)]| {
             with_history(events, |h| {
                 hold_cycles(h, config::LabelKind::Final, &[])[0].outcome
@@ -334,7 +338,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn each_hold_is_a_cycle() {
+    fn every_hold_starts_a_cycle() {
         let found = with_history(&[HOLD, RELEASE, HOLD, RELEASE, (5, 1, 0)], |h| {
             hold_cycles(h, config::LabelKind::Next, &[])
         });

@@ -1,14 +1,16 @@
-//! The histories of all jobs → what had become, by a moment, of holds that have something in common
-//! with one that is asked about, and of first runs.
+//! Outcome statistics of past holds and first runs, as known at prediction time.
+//!
+//! Holds and runs are grouped by what they share with the queried hold, such as the owner or the
+//! machine.
 
 use rayon::prelude::*;
 use twox_hash::XxHash3_64;
 
 use super::asked_hold::AskedHold;
-use super::cluster_parts::cut_between_clusters;
+use super::cluster_parts::cuts_between_clusters;
 use super::hold_cycles::{HoldOutcome, hold_cycles};
 use super::keyed_outcomes::{KeyGroups, KeyedOutcomes, NO_GROUP, NO_KEY, TimedOutcomes};
-use super::last_run::place_before;
+use super::last_run::execution_place_before;
 use super::next_run::next_run_outcome;
 use super::outcome_record::{DatedOutcome, OutcomeRecord};
 use super::recent_events::RecentCounts;
@@ -16,32 +18,33 @@ use poolcast_config::LabelKind;
 use htcondor_eventlog::{EXECUTE, ExecutionPlace, HELD, SubmissionNames, TERMINATED};
 use crate::events::{EventStore, LogGap, StoredJob, StoredJobs};
 
-/// So many jobs are looked at by one thread at a time.
-const AT_ONCE: usize = 4096;
+/// Jobs per parallel task.
+const ITEMS_PER_TASK: usize = 4096;
 
-/// What holds have in common whose outcomes are one record.
+/// The key by which holds are grouped into one record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HoldRecordKind {
     /// All holds.
     Pool,
     /// Code and subcode.
     Code,
-    /// The owner, and code and subcode.
+    /// The owner, code and subcode.
     Owner,
-    /// The owner and the name of the batch; of a node of a DAG also its name without numbers.
+    /// The owner and the name of the batch; for a node of a DAG also the node's name without
+    /// numbers.
     Batch,
     /// The cluster.
     Cluster,
-    /// The hold reason without what varies from job to job, and code and subcode.
+    /// The hold reason without the parts that vary from job to job, and code and subcode.
     Reason,
-    /// The machine that the last run was on.
+    /// The machine of the last run.
     Host,
     /// The slot of that machine.
     Slot,
 }
 
 impl HoldRecordKind {
-    /// All, each after what it is a part of.
+    /// All kinds, each after its parent.
     pub const ALL: [HoldRecordKind; 8] = [
         HoldRecordKind::Pool,
         HoldRecordKind::Code,
@@ -53,7 +56,7 @@ impl HoldRecordKind {
         HoldRecordKind::Slot,
     ];
 
-    /// As columns name it.
+    /// The name of the kind in column names.
     pub(super) fn name(self) -> &'static str {
         match self {
             HoldRecordKind::Pool => "pool",
@@ -67,7 +70,7 @@ impl HoldRecordKind {
         }
     }
 
-    /// What it is a part of: where a record of this kind is small, the rate of that one is used.
+    /// The parent kind: its rate is the prior for a small record of this kind.
     pub(super) fn parent(self) -> Option<HoldRecordKind> {
         match self {
             HoldRecordKind::Pool => None,
@@ -78,8 +81,8 @@ impl HoldRecordKind {
         }
     }
 
-    /// What stands for the record of this kind that a hold belongs to, whose last run was in
-    /// `place`; [`NO_KEY`] if it is not known.
+    /// Returns the key of the record of this kind to which hold `hold` belongs, given that the last
+    /// run was in `place`. Returns [`NO_KEY`] if the key is unknown.
     fn key(self, job: &StoredJob<'_>, hold: usize, place: ExecutionPlace) -> u64 {
         let code = job.history.hold_code[hold];
         let subcode = job.history.hold_subcode[hold];
@@ -103,7 +106,7 @@ impl HoldRecordKind {
 
 const NO_PLACE: ExecutionPlace = ExecutionPlace { host: 0, slot: 0 };
 
-/// What jobs have in common whose first runs are one record.
+/// The key by which first runs of jobs are grouped into one record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FirstRunKind {
     /// All jobs.
@@ -117,7 +120,7 @@ pub enum FirstRunKind {
 }
 
 impl FirstRunKind {
-    /// All, each after what it is a part of.
+    /// All kinds, each after its parent.
     pub const ALL: [FirstRunKind; 4] = [
         FirstRunKind::Pool,
         FirstRunKind::Batch,
@@ -125,7 +128,7 @@ impl FirstRunKind {
         FirstRunKind::Host,
     ];
 
-    /// As columns name it.
+    /// The name of the kind in column names.
     pub(super) fn name(self) -> &'static str {
         match self {
             FirstRunKind::Pool => "pool",
@@ -135,7 +138,7 @@ impl FirstRunKind {
         }
     }
 
-    /// What it is a part of.
+    /// The parent kind.
     pub(super) fn parent(self) -> Option<FirstRunKind> {
         match self {
             FirstRunKind::Pool => None,
@@ -145,7 +148,7 @@ impl FirstRunKind {
         }
     }
 
-    /// What holds have in common with runs of this kind: their keys are the same.
+    /// Returns the kind of hold records that uses the same keys.
     fn of_holds(self) -> HoldRecordKind {
         match self {
             FirstRunKind::Pool => HoldRecordKind::Pool,
@@ -155,7 +158,8 @@ impl FirstRunKind {
         }
     }
 
-    /// As [`HoldRecordKind::key`].
+    /// Returns the key of a first run of `job` in `place`, or [`NO_KEY`], like
+    /// [`HoldRecordKind::key`].
     fn key(self, job: &StoredJob<'_>, place: ExecutionPlace) -> u64 {
         match self {
             FirstRunKind::Pool => POOL_KEY,
@@ -183,40 +187,45 @@ fn hashed_key(first: u64, second: i32, third: i32) -> u64 {
     XxHash3_64::oneshot(&bytes).max(POOL_KEY)
 }
 
-/// What had become of holds like one, and of first runs like its job's, by its moment of asking.
+/// The outcomes of holds similar to one hold, and of first runs similar to its job's, at its
+/// prediction time.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct HoldRecords {
-    /// In the order of [`HoldRecordKind::ALL`].
+    /// Records of holds, in the order of [`HoldRecordKind::ALL`].
     holds: [OutcomeRecord; HoldRecordKind::ALL.len()],
-    /// In the order of [`FirstRunKind::ALL`]; these have no holds and releases.
+    /// Records of first runs, in the order of [`FirstRunKind::ALL`]. They count no holds and no
+    /// releases.
     first_runs: [OutcomeRecord; FirstRunKind::ALL.len()],
-    /// In the order of [`NEXT_RUN_KINDS`]; these have no holds and releases, either.
+    /// Records of next runs, in the order of [`NEXT_RUN_KINDS`]. They count no holds and no
+    /// releases.
     next_runs: [OutcomeRecord; NEXT_RUN_KINDS.len()],
-    /// What ages are measured by: for how long holds that were released by then had lasted, as a
-    /// geometric mean. A pool that answers in minutes changes in minutes, one that answers in days
-    /// in days; and what was decided before the faults of today began is of no use for them.
+    /// Half-life of the weight of an outcome, in ms: the geometric mean duration of the holds that
+    /// were released by prediction time.
+    ///
+    /// A pool that resolves holds in minutes changes within minutes; one that takes days changes
+    /// within days. Outcomes decided before the current faults began do not help to predict them.
     pub half_life_ms: f32,
 }
 
 impl HoldRecords {
-    /// The record of the holds that have this in common with the one that is asked about.
+    /// The record of the holds that share the key of `kind` with the queried hold.
     pub fn holds(&self, kind: HoldRecordKind) -> &OutcomeRecord {
         &self.holds[kind as usize]
     }
 
-    /// How the next runs after such holds went, by [`NEXT_RUN_KINDS`]: a success is one that got past
-    /// the point at which the run before the hold had ended.
+    /// The records of the next runs after similar holds, in the order of [`NEXT_RUN_KINDS`]. A
+    /// success is a run that got past the point at which the run before the hold had ended.
     pub(super) fn next_runs(&self) -> &[OutcomeRecord; NEXT_RUN_KINDS.len()] {
         &self.next_runs
     }
 
-    /// The record of jobs that terminated without having been held, with exit code 0 or not.
+    /// The record of jobs that terminated before any hold. A success is a normal exit with code 0.
     pub fn first_runs(&self, kind: FirstRunKind) -> &OutcomeRecord {
         &self.first_runs[kind as usize]
     }
 }
 
-/// What holds have in common whose next runs are one record.
+/// The keys by which next runs are grouped into records.
 pub(super) const NEXT_RUN_KINDS: [HoldRecordKind; 4] = [
     HoldRecordKind::Code,
     HoldRecordKind::Owner,
@@ -224,16 +233,18 @@ pub(super) const NEXT_RUN_KINDS: [HoldRecordKind; 4] = [
     HoldRecordKind::Reason,
 ];
 
-/// The holds of a store and the first runs of its jobs, by what they have in common.
+/// The holds of a store and the first runs of its jobs, grouped by key.
 #[derive(Debug)]
 pub(super) struct RecordHistory {
-    /// Those of the holds, in the order of [`HoldRecordKind::ALL`].
+    /// The groups of the holds, in the order of [`HoldRecordKind::ALL`].
     groups: Vec<KeyGroups>,
-    /// In the same order.
+    /// The outcomes of the holds, in the same order.
     holds: Vec<KeyedOutcomes>,
-    /// In the order of [`NEXT_RUN_KINDS`], by the groups of the holds.
+    /// The outcomes of the next runs, in the order of [`NEXT_RUN_KINDS`], by the groups of the
+    /// holds.
     next_runs: Vec<KeyedOutcomes>,
-    /// In the order of [`FirstRunKind::ALL`], by the groups of the holds.
+    /// The outcomes of the first runs, in the order of [`FirstRunKind::ALL`], by the groups of the
+    /// holds.
     first_runs: Vec<KeyedOutcomes>,
     hold_lengths: HoldLengths,
 }
@@ -241,7 +252,7 @@ pub(super) struct RecordHistory {
 impl RecordHistory {
     pub(super) fn new(store: &EventStore) -> RecordHistory {
         let jobs = store.jobs();
-        let cuts = cut_between_clusters(&jobs, AT_ONCE);
+        let cuts = cuts_between_clusters(&jobs, ITEMS_PER_TASK);
         let found = RecordedHolds::of_all_jobs(store, &jobs, &cuts);
         let (groups, holds): (Vec<KeyGroups>, Vec<KeyedOutcomes>) = HoldRecordKind::ALL
             .par_iter()
@@ -266,20 +277,20 @@ impl RecordHistory {
         }
     }
 
-    /// What was known, at its moment of asking, of holds and runs like this hold of `job`.
+    /// Returns the records for this hold of `job`, as known at its prediction time.
     ///
-    /// Jobs are often released together, so that the hold of `last` was asked about at the same
-    /// moment: what both have in common is then not looked up again.
-    pub(super) fn when_asked(
+    /// Jobs are often released together, so the hold of `last` often has the same prediction time.
+    /// Records of groups that both holds share are then copied from `last` and not computed again.
+    pub(super) fn at_prediction_time(
         &self,
         job: &StoredJob<'_>,
         asked: &AskedHold,
         frame_ms: i64,
-        last: Option<&AskedRecords>,
-    ) -> AskedRecords {
+        last: Option<&PredictionRecords>,
+    ) -> PredictionRecords {
         let asked_ms = asked.asked_ms;
         let hold = asked.cycle.hold;
-        let place = place_before(job, hold);
+        let place = execution_place_before(job, hold);
         let groups = HoldRecordKind::ALL.map(|kind| {
             let key = kind.key(job, hold, place);
             self.groups[kind as usize].group(key)
@@ -293,7 +304,7 @@ impl RecordHistory {
             let lists = self.holds[kind as usize].lists(groups[kind as usize]);
             RecentCounts::new(lists.until(asked_ms), asked_ms, frame_ms)
         };
-        AskedRecords {
+        PredictionRecords {
             records: self.records(&groups, asked_ms, last),
             recent_in_pool: match same(HoldRecordKind::Pool) {
                 Some(last) => last.recent_in_pool,
@@ -308,12 +319,13 @@ impl RecordHistory {
         }
     }
 
-    /// The records at `asked_ms` of a hold of `groups`; `last` is of the same moment.
+    /// Computes the records of a hold of `groups` at `asked_ms`. If `last` is given, it has the
+    /// same prediction time.
     fn records(
         &self,
         groups: &HoldGroups,
         asked_ms: i64,
-        last: Option<&AskedRecords>,
+        last: Option<&PredictionRecords>,
     ) -> HoldRecords {
         let half_life_ms = match last {
             Some(last) => last.records.half_life_ms,
@@ -346,36 +358,39 @@ impl RecordHistory {
     }
 }
 
-/// The group of a hold by each of [`HoldRecordKind::ALL`].
+/// The group of a hold for each kind of [`HoldRecordKind::ALL`].
 type HoldGroups = [Option<u32>; HoldRecordKind::ALL.len()];
 
-/// What was known of holds and runs like a hold at its moment of asking.
+/// The records for one hold at its prediction time.
 #[derive(Debug)]
-pub(super) struct AskedRecords {
+pub(super) struct PredictionRecords {
     pub(super) records: HoldRecords,
-    /// What happened to all holds.
+    /// Recent events of all holds.
     pub(super) recent_in_pool: RecentCounts,
-    /// What happened to the holds for the same reason.
+    /// Recent events of the holds with the same reason.
     pub(super) recent_for_reason: RecentCounts,
     asked_ms: i64,
     groups: HoldGroups,
 }
 
-/// Holds as they are found.
+/// Holds collected from the store, before they are grouped.
 #[derive(Debug)]
 struct RecordedHolds {
-    /// The keys of each, in the order of [`HoldRecordKind::ALL`].
+    /// The keys of each hold, in the order of [`HoldRecordKind::ALL`].
     keys: Vec<[u64; HoldRecordKind::ALL.len()]>,
     timed: TimedOutcomes,
-    /// Whether the next run after each got past the point of the hold.
+    /// For each decided next run: whether it got past the point of the hold, and the index of the
+    /// hold.
     next_runs: Vec<(DatedOutcome, u32)>,
-    /// When each release was, and how long the hold before it had lasted.
+    /// The time of each release, and the duration of the released hold.
     lengths_ms: Vec<(i64, i64)>,
 }
 
 impl RecordedHolds {
-    /// None, with room for so many holds. Memory that grows is touched several times as often, and
-    /// the first touch of a page costs more than what is done with it here.
+    /// Returns an empty list with capacity for `holds` holds.
+    ///
+    /// A vector that grows touches its memory several times as often, and the first touch of a page
+    /// costs more than the work done here.
     fn with_capacity(holds: usize) -> RecordedHolds {
         RecordedHolds {
             keys: Vec::with_capacity(holds),
@@ -417,7 +432,7 @@ impl RecordedHolds {
     fn add_job(&mut self, job: &StoredJob<'_>, gaps: &[LogGap]) {
         for cycle in hold_cycles(job.history, LabelKind::Next, gaps) {
             let index = self.keys.len() as u32;
-            let place = place_before(job, cycle.hold);
+            let place = execution_place_before(job, cycle.hold);
             self.keys
                 .push(HoldRecordKind::ALL.map(|kind| kind.key(job, cycle.hold, place)));
 
@@ -428,7 +443,7 @@ impl RecordedHolds {
                 self.timed.released.push((release_ms, index));
                 self.lengths_ms.push((release_ms, release_ms - hold_ms));
             }
-            // An outcome is known when it is decided, which may be long after the hold.
+            // An outcome is known from when it was decided, which may be long after the hold.
             if let HoldOutcome::Label(is_success) = cycle.outcome {
                 let decided_ms = job.history.time_ms[cycle.decided];
                 let outcome = DatedOutcome::new(decided_ms, is_success);
@@ -444,18 +459,18 @@ impl RecordedHolds {
         }
     }
 
-    /// Adds those of later jobs.
+    /// Appends the holds of later jobs.
     fn append(&mut self, mut later: RecordedHolds) {
         let first = self.keys.len() as u32;
         self.keys.append(&mut later.keys);
-        append_moved(&mut self.timed.held, later.timed.held, first);
-        append_moved(&mut self.timed.released, later.timed.released, first);
-        append_moved(&mut self.timed.decided, later.timed.decided, first);
-        append_moved(&mut self.next_runs, later.next_runs, first);
+        append_with_offset(&mut self.timed.held, later.timed.held, first);
+        append_with_offset(&mut self.timed.released, later.timed.released, first);
+        append_with_offset(&mut self.timed.decided, later.timed.decided, first);
+        append_with_offset(&mut self.next_runs, later.next_runs, first);
         self.lengths_ms.append(&mut later.lengths_ms);
     }
 
-    /// What happened to the holds, by `kind`.
+    /// Groups the holds by `kind`; returns the groups and their outcomes.
     fn keyed(&self, kind: HoldRecordKind) -> (KeyGroups, KeyedOutcomes) {
         let (groups, group_of) =
             KeyGroups::of_keys(self.keys.iter().map(|keys| keys[kind as usize]));
@@ -463,7 +478,7 @@ impl RecordedHolds {
         (groups, keyed)
     }
 
-    /// How the next runs went, by the `groups` of `kind`.
+    /// Groups the outcomes of the next runs by the `groups` of `kind`.
     fn keyed_next_runs(&self, kind: HoldRecordKind, groups: &KeyGroups) -> KeyedOutcomes {
         let group_of: Vec<u32> = (self.keys.iter())
             .map(|keys| groups.group(keys[kind as usize]).unwrap_or(NO_GROUP))
@@ -472,8 +487,8 @@ impl RecordedHolds {
     }
 }
 
-/// Adds `later`, whose indices begin at `first`.
-fn append_moved<T>(all: &mut Vec<(T, u32)>, later: Vec<(T, u32)>, first: u32) {
+/// Appends `later` to `all`, and adds `first` to its indices.
+fn append_with_offset<T>(all: &mut Vec<(T, u32)>, later: Vec<(T, u32)>, first: u32) {
     all.extend(
         later
             .into_iter()
@@ -481,12 +496,12 @@ fn append_moved<T>(all: &mut Vec<(T, u32)>, later: Vec<(T, u32)>, first: u32) {
     );
 }
 
-/// First runs as they are found: how jobs terminated that had not been held before.
+/// First runs collected from the store: terminations of jobs that had not been held before.
 #[derive(Debug)]
 struct RecordedRuns {
     decided: Vec<(DatedOutcome, u32)>,
-    /// The group of each, in the order of [`FirstRunKind::ALL`]; [`NO_GROUP`] where no hold has
-    /// that in common with it: nobody asks about those, and they are many.
+    /// The groups of each run, in the order of [`FirstRunKind::ALL`]; [`NO_GROUP`] if no hold has
+    /// the key of the run. Such runs are many, and no prediction uses them.
     groups: Vec<[u32; FirstRunKind::ALL.len()]>,
 }
 
@@ -498,7 +513,7 @@ impl RecordedRuns {
         }
     }
 
-    /// Those of all jobs, by the `groups` of the holds.
+    /// Collects the first runs of all jobs, by the `groups` of the holds.
     fn of_all_jobs(jobs: &StoredJobs<'_>, cuts: &[usize], groups: &[KeyGroups]) -> RecordedRuns {
         let parts: Vec<RecordedRuns> = cuts
             .par_windows(2)
@@ -517,13 +532,13 @@ impl RecordedRuns {
         let mut all = RecordedRuns::with_capacity(count);
         for mut part in parts {
             let first = all.groups.len() as u32;
-            append_moved(&mut all.decided, part.decided, first);
+            append_with_offset(&mut all.decided, part.decided, first);
             all.groups.append(&mut part.groups);
         }
         all
     }
 
-    /// Adds the run of `job` that its event `end` says the end of.
+    /// Adds the run of `job` that ended with its event `end`.
     fn add(&mut self, job: &StoredJob<'_>, end: usize, groups: &[KeyGroups]) {
         let history = &job.history;
         let start = (history.number[..end].iter()).rposition(|&number| number == EXECUTE);
@@ -538,7 +553,7 @@ impl RecordedRuns {
         }));
     }
 
-    /// How they ended, by `kind`.
+    /// Groups the outcomes of the runs by `kind`.
     fn keyed(&self, kind: FirstRunKind, groups: &[KeyGroups]) -> KeyedOutcomes {
         let group_of: Vec<u32> = (self.groups.iter())
             .map(|groups| groups[kind as usize])
@@ -548,25 +563,25 @@ impl RecordedRuns {
     }
 }
 
-/// The first event 005 of a job, if no hold comes before it.
+/// Returns the index of a job's first event 005, or `None` if a hold comes before it.
 fn first_termination(numbers: &[u16]) -> Option<usize> {
     let end = (numbers.iter()).position(|number| matches!(*number, TERMINATED | HELD))?;
     (numbers[end] == TERMINATED).then_some(end)
 }
 
-/// How long holds last, by what is known at a moment.
+/// The durations of released holds, as known at any prediction time.
 #[derive(Debug)]
 struct HoldLengths {
     release_ms: Vec<i64>,
-    /// The sum of the logarithms of all lengths so far, in seconds and one more.
+    /// Running sums of ln(1 + duration in seconds), in order of the releases.
     log_sums: Vec<f64>,
 }
 
-/// Of holds of which none was released yet.
+/// Mean duration, in ms, before the first release.
 const UNKNOWN_LENGTH_MS: f32 = 60_000.0;
 
 impl HoldLengths {
-    /// `lengths_ms` are in order of their releases.
+    /// Builds the sums from pairs of release time and duration in ms, sorted by release time.
     fn new(lengths_ms: Vec<(i64, i64)>) -> HoldLengths {
         let mut sum = 0.0;
         let mut lengths = HoldLengths {
@@ -581,7 +596,8 @@ impl HoldLengths {
         lengths
     }
 
-    /// The geometric mean of those that had ended by `asked_ms`, a second at least.
+    /// Returns the geometric mean duration, in ms, of the holds released by `asked_ms`; at least
+    /// one second.
     fn mean_ms(&self, asked_ms: i64) -> f32 {
         let known = self.release_ms.partition_point(|&ms| ms <= asked_ms);
         let Some(last) = known.checked_sub(1) else {

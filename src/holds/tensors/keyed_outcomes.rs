@@ -1,5 +1,5 @@
-//! Holds and outcomes of a whole store, by a key that some of them share: what there was of a key
-//! by a moment is then a few searches by time.
+//! Events and outcomes of all holds, grouped by key and sorted by time. A few binary searches find
+//! what was known about a key at prediction time.
 
 use std::collections::HashMap;
 
@@ -7,40 +7,40 @@ use foldhash::fast::RandomState;
 
 use super::outcome_record::{DatedOutcome, KeyLists, OutcomeList};
 
-/// What has no key, and so no record.
+/// The key of a hold or run that belongs to no record.
 pub(super) const NO_KEY: u64 = 0;
 
-/// The group of what has no key.
+/// The group of a hold or run without a key.
 pub(super) const NO_GROUP: u32 = u32::MAX;
 
-/// Something that happened to the thing of an index.
-type Happened<T> = (T, u32);
+/// A time or an outcome, and the index of the hold or run that it belongs to.
+type IndexedItem<T> = (T, u32);
 
-/// What happened to holds. The index says which one it was.
+/// The events of holds, with the index of each hold.
 #[derive(Debug)]
 pub(super) struct TimedOutcomes {
-    /// When each was held, epoch ms.
-    pub(super) held: Vec<Happened<i64>>,
-    /// When each was released.
-    pub(super) released: Vec<Happened<i64>>,
-    /// What came of each.
-    pub(super) decided: Vec<Happened<DatedOutcome>>,
+    /// Times of the holds, in epoch ms.
+    pub(super) held: Vec<IndexedItem<i64>>,
+    /// Times of the releases, in epoch ms.
+    pub(super) released: Vec<IndexedItem<i64>>,
+    /// Outcomes.
+    pub(super) decided: Vec<IndexedItem<DatedOutcome>>,
 }
 
-/// A number for each key, counted from 0.
+/// Numbers the distinct keys from 0.
 #[derive(Debug)]
 pub(super) struct KeyGroups {
     groups: HashMap<u64, u32, RandomState>,
 }
 
 impl KeyGroups {
-    /// The groups of `keys`, and that of each.
+    /// Returns the groups of `keys`, and the group of each key.
     pub(super) fn of_keys(keys: impl Iterator<Item = u64>) -> (KeyGroups, Vec<u32>) {
         let mut groups: HashMap<u64, u32, RandomState> = HashMap::default();
         let mut group_of: Vec<u32> = Vec::with_capacity(keys.size_hint().0);
         let mut last = (NO_KEY, NO_GROUP);
         for key in keys {
-            // Neighbours often have the same key, which is then not looked up again.
+            // Neighbors often have the same key, which then needs no second lookup.
             if key != last.0 {
                 let next = groups.len() as u32;
                 let group = if key == NO_KEY {
@@ -55,30 +55,30 @@ impl KeyGroups {
         (KeyGroups { groups }, group_of)
     }
 
-    /// How many there are.
+    /// The number of groups.
     pub(super) fn len(&self) -> usize {
         self.groups.len()
     }
 
-    /// The group of `key`, if there is one.
+    /// Returns the group of `key`, if there is one.
     #[inline]
     pub(super) fn group(&self, key: u64) -> Option<u32> {
         self.groups.get(&key).copied()
     }
 }
 
-/// What happened, by group.
+/// Events and outcomes by group.
 #[derive(Debug)]
 pub(super) struct KeyedOutcomes {
     held: GroupedList<i64>,
     released: GroupedList<i64>,
     decided: GroupedList<DatedOutcome>,
-    /// Beside each outcome, the successes of its group so far.
+    /// For each outcome, the number of successes in its group so far.
     successes: Vec<u32>,
 }
 
 impl KeyedOutcomes {
-    /// Groups `timed`, whose indices are of the `groups` in `group_of`.
+    /// Groups `timed`. `group_of` maps its indices to one of `groups` groups.
     pub(super) fn new(groups: usize, group_of: &[u32], timed: &TimedOutcomes) -> KeyedOutcomes {
         KeyedOutcomes {
             held: GroupedList::new(groups, group_of, &timed.held),
@@ -87,11 +87,11 @@ impl KeyedOutcomes {
         }
     }
 
-    /// The same of what has an outcome and is neither held nor released.
+    /// Groups outcomes of runs, which have no holds and no releases.
     pub(super) fn of_outcomes(
         groups: usize,
         group_of: &[u32],
-        decided: &[Happened<DatedOutcome>],
+        decided: &[IndexedItem<DatedOutcome>],
     ) -> KeyedOutcomes {
         let decided = GroupedList::new(groups, group_of, decided);
         KeyedOutcomes {
@@ -102,7 +102,7 @@ impl KeyedOutcomes {
         }
     }
 
-    /// What happened to those of `group`.
+    /// Returns the events and outcomes of `group`; empty lists for `None`.
     #[inline]
     pub(super) fn lists(&self, group: Option<u32>) -> KeyLists<'_> {
         let decided = self.decided.range(group);
@@ -129,17 +129,18 @@ fn successes_so_far(decided: &GroupedList<DatedOutcome>) -> Vec<u32> {
     all
 }
 
-/// Items of groups, one group after another, each in order.
+/// Items by group, sorted within each group.
 #[derive(Debug)]
 struct GroupedList<T> {
-    /// Where each group begins, and where the last one ends.
+    /// The index of the first item of each group, and the end of the last group.
     bounds: Vec<u32>,
     items: Vec<T>,
 }
 
 impl<T: Copy + Ord> GroupedList<T> {
-    /// Those items of `happened` that have a group; `group_of` says the group of an index.
-    fn new(groups: usize, group_of: &[u32], happened: &[Happened<T>]) -> GroupedList<T> {
+    /// Groups the items of `happened` that have a group. `group_of` maps an index to its group.
+    fn new(groups: usize, group_of: &[u32], happened: &[IndexedItem<T>]) -> GroupedList<T> {
+        // Counting sort by group: count the items of each group, then sum the counts to bounds.
         let mut bounds = vec![0u32; groups + 1];
         for &(_, index) in happened {
             let group = group_of[index as usize];
@@ -163,6 +164,7 @@ impl<T: Copy + Ord> GroupedList<T> {
                 next[group as usize] += 1;
             }
         }
+        // Items arrive sorted by job, so each group must still be sorted by time.
         for group in bounds.windows(2) {
             items[group[0] as usize..group[1] as usize].sort_unstable();
         }
@@ -186,7 +188,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_key_has_its_own_in_order_of_time() {
+    fn lists_contain_one_key_sorted_by_time() {
         let timed = TimedOutcomes {
             held: vec![(30, 0), (10, 1), (20, 2), (5, 3)],
             released: vec![(40, 2)],

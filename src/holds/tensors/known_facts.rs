@@ -1,4 +1,5 @@
-//! What is known of a hold besides the frames, in the units of the log.
+//! The facts known about a hold at prediction time, in the units of the log. The frames are not
+//! included.
 
 use super::cluster_states::ClusterState;
 use super::hold_records::HoldRecords;
@@ -6,31 +7,31 @@ use super::last_run::LastRun;
 use super::recent_events::{RECENT_FRAMES, RecentCounts};
 use htcondor_eventlog::ResourceRequest;
 
-/// What is known of a held job at the moment of asking.
+/// The facts known about a held job at prediction time.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct KnownFacts {
     /// The hold code.
     pub hold_code: i32,
     /// The hold subcode.
     pub hold_subcode: i32,
-    /// How many holds the job had before.
+    /// Number of earlier holds of the job.
     pub earlier_holds: u32,
-    /// From the submission to the moment of asking.
+    /// Time from the submission to prediction time, in seconds.
     pub since_submit_s: u32,
-    /// From the hold to the moment of asking; 0 where it is asked at the hold.
+    /// Time from the hold to prediction time, in seconds; 0 if the prediction time is the hold.
     pub held_for_s: u32,
-    /// What the job asked for when it was submitted.
+    /// Resources that the job requested when it was submitted.
     pub request: ResourceRequest,
     /// The run that ended with the hold.
     pub last_run: LastRun,
-    /// What had become of holds like it.
+    /// Outcomes of similar holds.
     pub records: HoldRecords,
-    /// The jobs of its cluster.
+    /// States of the jobs in its cluster.
     pub cluster: ClusterState,
-    /// What happened in the pool in the last frames.
+    /// Recent events in the pool.
     pub recent_in_pool: RecentCounts,
-    /// What happened to holds for the same reason.
+    /// Recent events of the holds with the same reason.
     pub recent_for_reason: RecentCounts,
-    /// How many jobs were submitted in each of the last [`RECENT_FRAMES`].
+    /// Jobs submitted in each window of [`RECENT_FRAMES`].
     pub recent_submissions: [u32; RECENT_FRAMES.len()],
 }

@@ -1,4 +1,4 @@
-//! Hold cycles of a store → those that become samples, and why the others do not.
+//! Selects the hold cycles of a store that become samples, and counts why the others do not.
 
 use std::collections::BTreeMap;
 
@@ -11,14 +11,14 @@ use super::tensor_summary::LeftOutCycles;
 use poolcast_config::{HoldCycles, WindowPlace};
 use crate::events::{EventStore, StoredJob};
 
-/// A labelled cycle on its way to a shard; all of them are held in memory.
+/// A labelled cycle that becomes a sample. All of them are in memory at once.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct LabelledHold {
     pub(super) asked: AskedHold,
     pub(super) hold_ms: i64,
-    /// When its outcome was decided.
+    /// Time at which the outcome was decided, in epoch ms.
     pub(super) decided_ms: i64,
-    /// The number of its cluster, counted from 0.
+    /// Number of the cluster, from 0.
     pub(super) group: u32,
 }
 
@@ -28,16 +28,16 @@ impl LabelledHold {
     }
 }
 
-/// What came of the cycles of some jobs.
+/// The cycles of some jobs: labelled or left out.
 #[derive(Debug, Default)]
 pub(super) struct FoundHolds {
-    /// How many cycles there are.
+    /// Number of cycles.
     pub(super) cycles: usize,
     pub(super) labelled: Vec<LabelledHold>,
     pub(super) left_out: BTreeMap<LeftOutReason, LeftOutCycles>,
 }
 
-/// The labelled cycles of all jobs, in order of the moment of asking.
+/// Finds the labelled cycles of all jobs, sorted by prediction time.
 pub(super) fn find_labelled_holds(store: &EventStore, settings: &TensorSettings) -> FoundHolds {
     let jobs = store.jobs();
     let parts: Vec<FoundHolds> = (0..jobs.len())
@@ -51,7 +51,7 @@ pub(super) fn find_labelled_holds(store: &EventStore, settings: &TensorSettings)
         .collect();
     let mut found = FoundHolds::joined(parts);
 
-    // Jobs are in order of access point and cluster, so those of a cluster follow each other.
+    // Jobs are sorted by access point and cluster, so the jobs of a cluster are neighbors.
     let mut group = 0;
     let mut last_cluster = None;
     for hold in &mut found.labelled {
@@ -98,7 +98,7 @@ impl FoundHolds {
     ) {
         for cycle in hold_cycles(job.history, settings.label, store.gaps(job.ap)) {
             self.cycles += 1;
-            if let Some(reason) = reason_to_leave_out(settings, job, &cycle) {
+            if let Some(reason) = exclusion_reason(settings, job, &cycle) {
                 let left_out = self.left_out.entry(reason).or_default();
                 left_out.add(cycle.outcome);
                 continue;
@@ -114,7 +114,7 @@ impl FoundHolds {
     }
 }
 
-fn reason_to_leave_out(
+fn exclusion_reason(
     settings: &TensorSettings,
     job: &StoredJob<'_>,
     cycle: &HoldCycle,
@@ -129,7 +129,8 @@ fn reason_to_leave_out(
     if let HoldOutcome::LeftOut(reason) = cycle.outcome {
         return Some(reason);
     }
-    // Who is removed without a release has an end by the published rule, and no moment of asking.
+    // By the published rule, a job removed without a release has an outcome. But it has no
+    // prediction time before a release.
     let is_never_asked =
         settings.window == WindowPlace::Release && !cycle.is_released(&job.history);
     is_never_asked.then_some(LeftOutReason::NoReleaseSeen)

@@ -1,29 +1,29 @@
-//! The run of a job that ended with a hold.
+//! The last run of a job before a hold.
 
 use htcondor_eventlog::{EXECUTE, ExecutionPlace, HELD, RELEASED, RunUsage, SUBMIT};
 use crate::events::{JobHistory, StoredJob};
 
-/// The run before a hold. What no event says is `None`, and so is all of a job that did not begin to
-/// execute since the hold before.
+/// The last run before a hold. Values that no event reports are `None`. If the job did not begin to
+/// execute since the previous hold, all values of the run are `None`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct LastRun {
-    /// How often the job had begun to execute.
+    /// Number of times the job began to execute.
     pub starts: u32,
-    /// From the last of these to the hold.
+    /// Time from the last start to the hold, in seconds.
     pub wall_s: Option<u32>,
-    /// From the submission or the release before it to its beginning; to the hold where it did not
-    /// begin.
+    /// Time, in seconds, from the submission or previous release to the start of the run, or to the
+    /// hold if the run did not start.
     pub queue_wait_s: u32,
-    /// What the run used, by the event that ended it.
+    /// Resource usage of the run, from the event that ended it.
     pub usage: RunUsage,
-    /// The most memory that it used, MB.
+    /// Peak memory of the run, in MB.
     pub memory_mb: Option<u32>,
-    /// How the program ended, where the hold says so.
+    /// Exit code of the program, if the hold reports it.
     pub exit_code: Option<u32>,
 }
 
 impl LastRun {
-    /// The run of `job` before its event `hold`.
+    /// Collects the run of `job` before its event `hold`.
     pub(super) fn before(job: &StoredJob<'_>, hold: usize) -> LastRun {
         let history = &job.history;
         let numbers = &history.number[..hold];
@@ -53,7 +53,7 @@ impl LastRun {
         run
     }
 
-    /// Adds what the events from `start` to `hold` say of the run.
+    /// Adds the usage reported by the events from `start` to `hold`.
     fn add_usage(&mut self, job: &StoredJob<'_>, start: usize, hold: usize) {
         for at in start..hold {
             self.memory_mb = self.memory_mb.max(job.image_memory_mb(at));
@@ -66,9 +66,10 @@ impl LastRun {
     }
 }
 
-/// Where the last run before the hold was: as the hold says, else as the run's beginning does.
-/// Nothing where the job did not begin to execute since the hold before.
-pub(super) fn place_before(job: &StoredJob<'_>, hold: usize) -> ExecutionPlace {
+/// Returns the machine and slot of the last run before the hold: from the hold if it names them,
+/// otherwise from the start of the run. Both are 0 if the job did not begin to execute since the
+/// previous hold.
+pub(super) fn execution_place_before(job: &StoredJob<'_>, hold: usize) -> ExecutionPlace {
     let of_hold = job.hold_facts(hold).place;
     if of_hold.host != 0 {
         return of_hold;
@@ -76,14 +77,15 @@ pub(super) fn place_before(job: &StoredJob<'_>, hold: usize) -> ExecutionPlace {
     last_start(&job.history, hold).map_or(of_hold, |start| job.execution_place(start))
 }
 
-/// The place of the last event 001 before event `hold`, unless it was before the hold before.
+/// Returns the index of the last event 001 before event `hold`, unless it was before the previous
+/// hold.
 pub(super) fn last_start(history: &JobHistory<'_>, hold: usize) -> Option<usize> {
     let begins_or_ends = |number: &u16| matches!(*number, EXECUTE | HELD);
     let at = (history.number[..hold].iter()).rposition(begins_or_ends)?;
     (history.number[at] == EXECUTE).then_some(at)
 }
 
-/// Whole seconds; 0 where `to_ms` comes first.
+/// Returns the whole seconds between two times; 0 if `to_ms` is earlier.
 pub(super) fn seconds_between(from_ms: i64, to_ms: i64) -> u32 {
     u32::try_from((to_ms - from_ms).max(0) / 1000).unwrap_or(u32::MAX)
 }

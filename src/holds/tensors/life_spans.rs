@@ -1,5 +1,5 @@
-//! Life spans of jobs → an index: which jobs exist in a window, drawn from without looking at all
-//! of them.
+//! An index of the time ranges in which jobs exist. It draws random jobs that exist in a window
+//! without a scan over all jobs.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -12,20 +12,22 @@ use super::frames::SampleWindow;
 use htcondor_eventlog::{ABORTED, EXECUTE, HELD, RELEASED, TERMINATED};
 use crate::events::{JobHistory, StoredJobs};
 
-/// Fewer changes than this are not worth a list of their own.
+/// Minimum number of changes between two checkpoints. A list for fewer changes costs more than it
+/// saves.
 const MIN_CHANGES: usize = 256;
 
-/// So many jobs are looked at by one thread at a time.
-const AT_ONCE: usize = 4096;
+/// Jobs per parallel task.
+const ITEMS_PER_TASK: usize = 4096;
 
-/// A stretch of a job's life: from its first event, or its first one after an end, to its next end.
+/// A time range in which a job exists: from its first event, or the first one after an end, to its
+/// next end.
 #[derive(Debug, Clone, Copy)]
 struct LifeSpan {
     job: u32,
     begin_ms: i64,
-    /// `i64::MAX` if it has none.
+    /// End, in epoch ms; `i64::MAX` if the job has not ended.
     end_ms: i64,
-    /// Whether its job begins another one later.
+    /// True if a later span of the same job exists.
     has_next: bool,
 }
 
@@ -40,34 +42,36 @@ impl LifeSpan {
     }
 }
 
-/// The spans that exist at some moment.
+/// The spans that exist at one time.
 #[derive(Debug)]
 struct Checkpoint {
     at_ms: i64,
-    /// How many spans had begun by then.
+    /// Number of spans that began by this time.
     begun: usize,
-    /// Those of them that had not ended, in order.
+    /// Indices of the begun spans that had not ended, ascending.
     alive: Vec<u32>,
 }
 
-/// Spans in the order they begin, and at some moments lists of those that exist. Between two such
-/// moments at most half as many spans begin and end as existed at the first, so that a span picked
-/// among its list and those begun since exists more often than once in three times. What comes
-/// after a window has no influence on what is found for it.
+/// Spans sorted by start, with checkpoints that list the existing spans.
+///
+/// Between two checkpoints at most half as many spans begin and end as existed at the first one. So
+/// more than a third of the candidates for a window exist: the spans in the list, and the ones
+/// begun since. Events after a window do not influence the jobs found for it.
 #[derive(Debug)]
 pub(super) struct LifeSpans {
     spans: Vec<LifeSpan>,
     checkpoints: Vec<Checkpoint>,
-    /// When a span's job begins another one, which is rare.
-    again_ms: BTreeMap<u32, i64>,
+    /// Start of the next span of the same job, in epoch ms, by the index of the span. Few spans
+    /// have one.
+    next_begin_ms: BTreeMap<u32, i64>,
 }
 
-/// The indices of spans among which are all that exist in a window.
+/// The indices of candidate spans. They include all spans that exist in a window.
 #[derive(Debug, Clone)]
 struct Candidates<'a> {
-    /// Those that existed at the last checkpoint before the window.
+    /// Spans that existed at the last checkpoint before the window.
     alive: &'a [u32],
-    /// Those that began since, up to the end of the window.
+    /// Spans that began since, up to the end of the window.
     begun_since: Range<usize>,
 }
 
@@ -76,7 +80,7 @@ impl Candidates<'_> {
         self.alive.len() + self.begun_since.len()
     }
 
-    /// Candidate `at`, counted over both parts.
+    /// Returns candidate `at`, counted over both parts.
     #[inline]
     fn get(&self, at: usize) -> usize {
         match self.alive.get(at) {
@@ -87,20 +91,20 @@ impl Candidates<'_> {
 }
 
 impl LifeSpans {
-    /// The spans of all jobs.
+    /// Indexes the spans of all jobs.
     pub(super) fn of_all_jobs(jobs: &StoredJobs<'_>) -> LifeSpans {
-        // Nearly all jobs live once, so that this room suffices.
-        let room = || Vec::with_capacity(AT_ONCE + AT_ONCE / 8);
+        // Nearly all jobs have one span, so this capacity is enough.
+        let room = || Vec::with_capacity(ITEMS_PER_TASK + ITEMS_PER_TASK / 8);
         let parts = (0..jobs.len())
             .into_par_iter()
-            .fold_chunks(AT_ONCE, room, |mut spans, job| {
+            .fold_chunks(ITEMS_PER_TASK, room, |mut spans, job| {
                 add_spans(&mut spans, job as u32, jobs.history(job));
                 spans
             });
         LifeSpans::new(parts.collect::<Vec<_>>().concat())
     }
 
-    /// The same for the jobs of each owner that is known.
+    /// Indexes the jobs of each known owner separately.
     pub(super) fn by_owner(jobs: &StoredJobs<'_>) -> BTreeMap<u64, LifeSpans> {
         let mut spans_of: BTreeMap<u64, Vec<LifeSpan>> = BTreeMap::new();
         for (index, job) in jobs.iter().enumerate().filter(|(_, job)| job.owner != 0) {
@@ -113,7 +117,7 @@ impl LifeSpans {
             .collect()
     }
 
-    /// `spans` are in order of their jobs, those of one job in order of time.
+    /// Builds the index. `spans` must be sorted by job, and by time within a job.
     fn new(mut spans: Vec<LifeSpan>) -> LifeSpans {
         for at in 1..spans.len() {
             spans[at - 1].has_next = spans[at - 1].job == spans[at].job;
@@ -124,24 +128,24 @@ impl LifeSpans {
             .map(|span| span.job)
             .collect();
 
-        // The sort is stable: spans that begin at one time stay in the order of their jobs,
-        // whatever the number of threads.
+        // The sort is stable: spans that begin at the same time stay in the order of their jobs,
+        // for any number of threads.
         spans.par_sort_by_key(|span| span.begin_ms);
 
-        let mut again_ms = BTreeMap::new();
+        let mut next_begin_ms = BTreeMap::new();
         let mut last_span_of = BTreeMap::new();
         for (index, span) in (0u32..).zip(&spans) {
             if !revived.contains(&span.job) {
                 continue;
             }
             if let Some(earlier) = last_span_of.insert(span.job, index) {
-                again_ms.insert(earlier, span.begin_ms);
+                next_begin_ms.insert(earlier, span.begin_ms);
             }
         }
         LifeSpans {
             checkpoints: checkpoints(&spans),
             spans,
-            again_ms,
+            next_begin_ms,
         }
     }
 
@@ -164,23 +168,23 @@ impl LifeSpans {
         }
     }
 
-    /// The job of span `index`, if it exists in `window` by what is known at its end: submitted by
-    /// then, and not ended before its beginning. Of a job with several such spans, only the last
-    /// counts.
+    /// Returns the job of span `index` if it exists in `window`, as known at the end of the window:
+    /// submitted by then, and not ended before its start. If a job has several such spans, only the
+    /// last one counts.
     fn existing(&self, index: u32, window: SampleWindow) -> Option<u32> {
         let span = &self.spans[index as usize];
         let is_last = || {
-            // Most jobs live once, and are not looked up in the map.
+            // Most jobs have one span, and need no lookup in the map.
             !span.has_next
                 || self
-                    .again_ms
+                    .next_begin_ms
                     .get(&index)
-                    .is_none_or(|&again_ms| again_ms > window.to_ms)
+                    .is_none_or(|&next_begin_ms| next_begin_ms > window.to_ms)
         };
         (span.end_ms >= window.from_ms && is_last()).then_some(span.job)
     }
 
-    /// All jobs that exist in `window`, in order.
+    /// Returns all jobs that exist in `window`, in the order of their spans.
     pub(super) fn all(&self, window: SampleWindow) -> impl Iterator<Item = u32> {
         let Candidates { alive, begun_since } = self.candidates(window);
         let begun_since = begun_since.map(|index| index as u32);
@@ -188,13 +192,14 @@ impl LifeSpans {
         indices.filter_map(move |index| self.existing(index, window))
     }
 
-    /// Draws jobs that exist in `window` without replacement, each as likely, until `drawn` has
-    /// `count` of them or all; `drawn` may hold some already.
+    /// Draws jobs that exist in `window`, uniformly and without replacement, until `drawn` has
+    /// `count` jobs or all. `drawn` may hold some jobs already.
     ///
-    /// Candidates are picked with replacement, and those that do not exist or were drawn before are
-    /// rejected: that looks at a few spans instead of all. Where candidates are few, or too many
-    /// were rejected, the rest is drawn from a list of all that exist. Both draw each of the jobs
-    /// left with the same probability, so that it does not matter where one stops.
+    /// Candidates are picked with replacement, and rejected if they do not exist or were drawn
+    /// before. This looks at a few spans instead of all. If candidates are few, or too many were
+    /// rejected, the rest is drawn from a list of all existing jobs. Both methods draw each
+    /// remaining job with the same probability, so the switch between them does not bias the
+    /// result.
     pub(super) fn draw(
         &self,
         window: SampleWindow,
@@ -204,13 +209,14 @@ impl LifeSpans {
     ) {
         let candidates = self.candidates(window);
         let total = candidates.len();
+        // Few candidates make a short list, so rejection sampling would not save time.
         let mut tries = if total > 4 * count { 8 * count } else { 0 };
         let mut picked = Vec::with_capacity(count);
         let mut found = Vec::with_capacity(count);
 
         while drawn.len() < count && tries > 0 {
-            // As many as are missing are picked at once, and looked up one after another with
-            // little between, so that the processor waits for the memory of all together.
+            // Pick all missing candidates first, then look them up in a tight loop, so that their
+            // memory accesses overlap.
             let missing = (count - drawn.len()).min(tries);
             tries -= missing;
             picked.extend((0..missing).map(|_| generator.random_range(0..total)));
@@ -239,9 +245,9 @@ impl LifeSpans {
     }
 }
 
-/// Adds the stretches of one job's life.
+/// Appends the spans of one job.
 fn add_spans(spans: &mut Vec<LifeSpan>, job: u32, history: JobHistory<'_>) {
-    // Not the time of event 000, which a damaged log may place after other events.
+    // The first event may not be event 000: a damaged log may place event 000 after other events.
     spans.push(LifeSpan::new(job, history.time_ms[0], i64::MAX));
     let mut had_ended = false;
     for (at, &number) in history.number.iter().enumerate() {
@@ -256,8 +262,8 @@ fn add_spans(spans: &mut Vec<LifeSpan>, job: u32, history: JobHistory<'_>) {
     }
 }
 
-/// Whether a job has ended after an event `number`, if it had before as `had_ended` says. What is
-/// written about a job that has ended brings it back only if it runs, is held or is released.
+/// Returns true if a job has ended after an event `number`, given its state `had_ended` before it.
+/// Only an execution, a hold or a release revives a job that has ended.
 pub(super) fn has_ended_after(had_ended: bool, number: u16) -> bool {
     match number {
         TERMINATED | ABORTED => true,
@@ -266,7 +272,7 @@ pub(super) fn has_ended_after(had_ended: bool, number: u16) -> bool {
     }
 }
 
-/// The checkpoints of `spans`, which are in order of their beginnings.
+/// Returns the checkpoints of `spans`, which must be sorted by start.
 fn checkpoints(spans: &[LifeSpan]) -> Vec<Checkpoint> {
     let mut ends_ms: Vec<i64> = spans
         .iter()
@@ -279,9 +285,8 @@ fn checkpoints(spans: &[LifeSpan]) -> Vec<Checkpoint> {
     let mut begun = 0;
     let mut ended = 0;
     let mut next_at_changes = MIN_CHANGES;
-    // Beginnings and ends are merged in order of time. Every beginning and every end is a change,
-    // and all changes of one moment are counted before a list is made, as a list is of the moment
-    // itself.
+    // Merge starts and ends in order of time; each is one change. Count all changes of one time
+    // before making a list, because the list describes that time.
     while let Some(at_ms) = next_change_ms(&spans[begun..], &ends_ms[ended..]) {
         begun += spans[begun..]
             .iter()
@@ -295,7 +300,7 @@ fn checkpoints(spans: &[LifeSpan]) -> Vec<Checkpoint> {
             continue;
         }
 
-        // What exists now existed at the last checkpoint or began since.
+        // The existing spans existed at the last checkpoint or began since.
         let (alive_before, begun_before) = match checkpoints.last() {
             Some(last) => (&last.alive[..], last.begun),
             None => (&[][..], 0),
@@ -318,7 +323,7 @@ fn checkpoints(spans: &[LifeSpan]) -> Vec<Checkpoint> {
     checkpoints
 }
 
-/// When the next span begins or ends, whichever comes first.
+/// Returns the time of the next start or end, whichever comes first.
 fn next_change_ms(spans: &[LifeSpan], ends_ms: &[i64]) -> Option<i64> {
     let begin_ms = spans.first().map(|span| span.begin_ms);
     let end_ms = ends_ms.first().copied();
@@ -347,9 +352,9 @@ mod tests {
     }
 
     proptest! {
-        /// The index finds what a look at every span finds, and draws nothing else.
+        /// The index finds the same jobs as a scan over all spans, and draws no others.
         #[test]
-        fn the_index_finds_every_existing_job(
+        fn index_agrees_with_a_full_scan(
             of in proptest::collection::vec((0..9000i64, proptest::option::of(0..800i64)), 0..3000),
             (from_ms, length_ms) in (-10..9800i64, 0..600i64),
             count in 0..30usize,
@@ -370,9 +375,9 @@ mod tests {
             prop_assert_eq!(expected.len(), drawn.len(), "each once, and all exist");
         }
 
-        /// What is not known at the end of the window changes no draw.
+        /// Facts that are unknown at the end of the window do not change a draw.
         #[test]
-        fn the_future_changes_no_draw(
+        fn draws_ignore_events_after_the_window(
             of in proptest::collection::vec((0..900i64, proptest::option::of(0..400i64)), 300..900),
             later in proptest::collection::vec((501..900i64, proptest::option::of(0..400i64)), 0..600),
         ) {
@@ -390,9 +395,8 @@ mod tests {
     }
 
     #[test]
-    fn each_existing_job_is_as_likely() {
-        // 4,000 jobs of which every 40th lives on: picks among them are mostly rejected until the
-        // list is small.
+    fn existing_jobs_are_drawn_uniformly() {
+        // Every 40th of 4,000 jobs lives on. Most picks are rejected until the list is small.
         let of: Vec<(i64, Option<i64>)> = (0..4000)
             .map(|job| (job, (job % 40 != 0).then_some(300)))
             .collect();
@@ -416,7 +420,7 @@ mod tests {
     }
 
     #[test]
-    fn a_job_that_lives_again_counts_once() {
+    fn revived_jobs_count_once() {
         let twice = |end_ms: i64| {
             let span = |begin_ms, end_ms| LifeSpan::new(0, begin_ms, end_ms);
             LifeSpans::new(vec![span(0, 10), span(20, end_ms)])

@@ -1,5 +1,5 @@
-//! Event store → samples: a held job among the jobs around it, one byte a cell, with its label and
-//! split.
+//! Builds samples from an event store: a held job among context jobs, one byte per cell, with its
+//! label and split.
 
 mod asked_hold;
 mod audit;

@@ -1,6 +1,8 @@
-//! A hold that was released → whether the job's next run got past the point at which the run before
-//! the hold had ended. That is known long before the outcome: within seconds where input could not
-//! be transferred, and so while a fault still passes or begins.
+//! The outcome of the next run after a release: whether the job got past the point at which its run
+//! before the hold had ended.
+//!
+//! This is known long before the outcome of the hold. A failed transfer of input shows within
+//! seconds, so these records follow a fault while it begins or ends.
 
 use super::hold_cycles::HoldCycle;
 use super::last_run::last_start;
@@ -8,14 +10,17 @@ use super::outcome_record::DatedOutcome;
 use htcondor_eventlog::{ABORTED, EVICTED, EXECUTE, HELD, TERMINATED};
 use crate::events::JobHistory;
 
-/// So much longer than the run before the hold a run must last, beside a fifth of it, to have got
-/// past: stamps are whole seconds, and no two runs are alike.
-const LONGER_MS: i64 = 5_000;
+/// Margin, in ms, beyond 1.2 times the run before the hold. A run that lasts longer got past the
+/// point of the hold. Time stamps are whole seconds, and run times vary.
+const MARGIN_MS: i64 = 5_000;
 
-/// Whether a run after the hold of `cycle` got past the point of the hold, and from when on that is
-/// known; none where the hold was not released, or what followed does not tell. A job that was held
-/// before it began to execute is past when it begins; one that was held later, when a run lasts
-/// longer than that one did. It is not where the job is held again or fails first.
+/// Returns the outcome of the next run after the hold of `cycle`, dated from when it is known.
+/// Returns `None` if the hold was not released, or if the later events do not show the outcome.
+///
+/// A job that was held before it began to execute gets past the hold when it begins. A job that was
+/// held later gets past it when a run lasts longer than the run before the hold, by the margin. The
+/// outcome is a failure if the job is held again or fails first, and a success if it terminates
+/// first with exit code 0.
 pub(super) fn next_run_outcome(
     history: &JobHistory<'_>,
     cycle: &HoldCycle,
@@ -33,7 +38,7 @@ pub(super) fn next_run_outcome(
         match history.number[at] {
             EXECUTE => match lasted_ms {
                 None => return Some(DatedOutcome::new(time_ms, true)),
-                Some(lasted_ms) => past_ms = Some(time_ms + lasted_ms * 6 / 5 + LONGER_MS),
+                Some(lasted_ms) => past_ms = Some(time_ms + lasted_ms * 6 / 5 + MARGIN_MS),
             },
             EVICTED => past_ms = None,
             HELD => return Some(DatedOutcome::new(time_ms, false)),
@@ -45,8 +50,8 @@ pub(super) fn next_run_outcome(
             _ => {}
         }
     }
-    // The job still runs when the log ends. By a later moment it is past, which nobody may ask about
-    // before.
+    // The job still runs when the log ends. The outcome is dated `past_ms`, so no earlier
+    // prediction can use it.
     past_ms.map(|past_ms| DatedOutcome::new(past_ms, true))
 }
 
@@ -58,7 +63,8 @@ mod tests {
     use crate::events::store_of;
     use crate::tensors::hold_cycles;
 
-    /// What came of the run after the first hold of a job with these events, and when, seconds.
+    /// Returns the outcome of the run after the first hold of a job with these events, as its time
+    /// in seconds and its success.
     fn outcome(events: &[(i64, u16)]) -> Option<(i64, bool)> {
         let events: Vec<JobEvent> = (events.iter())
             .map(|&(s, number)| JobEvent {
@@ -77,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn a_job_that_had_not_begun_is_past_when_it_begins() {
+    fn unstarted_job_gets_past_when_it_starts() {
         let held = [(0, SUBMIT), (10, HELD), (20, RELEASED)];
         let then = |events: &[(i64, u16)]| outcome(&[&held[..], events].concat());
         assert_eq!(then(&[(30, EXECUTE), (31, HELD)]), Some((30, true)));
@@ -88,10 +94,10 @@ mod tests {
     }
 
     #[test]
-    fn a_job_that_had_begun_is_past_when_it_lasts_longer() {
+    fn started_job_gets_past_when_it_lasts_longer() {
         let held = [(0, SUBMIT), (5, EXECUTE), (105, HELD), (200, RELEASED)];
         let then = |events: &[(i64, u16)]| outcome(&[&held[..], events].concat());
-        // 100 s, a fifth, and five more.
+        // The run must last 100 s, a fifth of that, and 5 s more.
         assert_eq!(then(&[(300, EXECUTE)]), Some((425, true)));
         assert_eq!(then(&[(300, EXECUTE), (425, HELD)]), Some((425, true)));
         assert_eq!(then(&[(300, EXECUTE), (424, HELD)]), Some((424, false)));

@@ -1,57 +1,57 @@
-//! What became of several holds, or first runs, that have something in common: the counts that
-//! advice quotes, and the columns that a model gets of them.
+//! Outcome statistics of a group of holds or runs: counts for advice, and feature columns for a
+//! model.
 
 use super::log_count::log_count;
 
-/// How many ended which way.
+/// Numbers of successes and failures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct OutcomeCounts {
-    /// Those that ended well.
+    /// Successes.
     pub successes: u32,
-    /// Those that did not.
+    /// Failures.
     pub failures: u32,
 }
 
 impl OutcomeCounts {
-    /// How many ended.
+    /// The number of decided outcomes.
     pub fn decided(self) -> u32 {
         self.successes.saturating_add(self.failures)
     }
 }
 
-/// What had become, by a moment, of holds that have something in common with the one that is asked
-/// about. An outcome counts from when it was decided, a release from when it was written.
+/// Statistics of the holds of one group at a prediction time. An outcome counts from when it was
+/// decided, and a release from when it was written.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct OutcomeRecord {
-    /// How many holds there were, the one that is asked about included.
+    /// Holds, including the queried one.
     pub held: u32,
-    /// How many of them were released.
+    /// Released holds.
     pub released: u32,
-    /// What came of those whose outcome was decided.
+    /// Decided outcomes.
     pub outcomes: OutcomeCounts,
     /// The last three outcomes.
     pub last_3: OutcomeCounts,
-    /// The last ten.
+    /// The last ten outcomes.
     pub last_10: OutcomeCounts,
-    /// How long ago the last success was decided.
+    /// Time since the last success was decided, in ms.
     pub since_success_ms: Option<i64>,
-    /// How long ago the last failure was.
+    /// Time since the last failure was decided, in ms.
     pub since_failure_ms: Option<i64>,
-    /// The last outcomes with weights that halve with their age.
+    /// The last outcomes, with weights that halve with their age.
     pub recent: WeightedOutcomes,
 }
 
-/// Sums of weights of outcomes.
+/// Sums of the weights of outcomes.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct WeightedOutcomes {
-    /// Of those that ended well.
+    /// Weight of the successes.
     pub successes: f32,
-    /// Of all.
+    /// Weight of all outcomes.
     pub decided: f32,
 }
 
-/// An outcome, and when it was decided: epoch ms shifted by one bit, and the bit says whether it
-/// is a success. So a list of outcomes is small, and in order of time where it is in order.
+/// An outcome and its decision time, packed: epoch ms shifted by one bit, with 1 in the low bit for
+/// a success. So a list of outcomes is small, and sorts by time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct DatedOutcome(i64);
 
@@ -69,14 +69,15 @@ impl DatedOutcome {
     }
 }
 
-/// Outcomes in order of time, and how many successes there are up to each, itself included.
+/// Outcomes in order of time. `successes` holds the number of successes up to and including each
+/// outcome.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct OutcomeList<'a> {
     pub(super) outcomes: &'a [DatedOutcome],
     pub(super) successes: &'a [u32],
 }
 
-/// What happened to those of one key, in order of time.
+/// The events of one key, in order of time.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct KeyLists<'a> {
     pub(super) held: &'a [i64],
@@ -85,7 +86,7 @@ pub(super) struct KeyLists<'a> {
 }
 
 impl<'a> KeyLists<'a> {
-    /// What was written, or decided, by `asked_ms`.
+    /// Returns the events written and the outcomes decided by `asked_ms`.
     pub(super) fn until(self, asked_ms: i64) -> KeyLists<'a> {
         let until = |times_ms: &'a [i64]| {
             &times_ms[..times_ms.partition_point(|&time_ms| time_ms <= asked_ms)]
@@ -99,7 +100,7 @@ impl<'a> KeyLists<'a> {
 }
 
 impl<'a> OutcomeList<'a> {
-    /// Those that were decided by `asked_ms`.
+    /// Returns the outcomes decided by `asked_ms`.
     fn until(self, asked_ms: i64) -> OutcomeList<'a> {
         let known = (self.outcomes).partition_point(|outcome| outcome.decided_ms() <= asked_ms);
         OutcomeList {
@@ -108,7 +109,7 @@ impl<'a> OutcomeList<'a> {
         }
     }
 
-    /// What became of the last `count`, or of all if they are fewer.
+    /// Counts the last `count` outcomes, or all if there are fewer.
     fn last_counts(self, count: usize) -> OutcomeCounts {
         let all = self.successes.len();
         let successes_by = |place: Option<usize>| place.map_or(0, |place| self.successes[place]);
@@ -120,16 +121,16 @@ impl<'a> OutcomeList<'a> {
         }
     }
 
-    /// The place of the last success, or of the last failure.
-    fn last_place(self, is_success: bool) -> Option<usize> {
+    /// Returns the index of the last success, or of the last failure.
+    fn last_index_of(self, is_success: bool) -> Option<usize> {
         let count = self.outcomes.len();
-        let near = count.saturating_sub(SEARCHED_ONE_BY_ONE);
+        let near = count.saturating_sub(LINEAR_SEARCH_LENGTH);
         let is_sought = |outcome: &DatedOutcome| outcome.is_success() == is_success;
         if let Some(at) = self.outcomes[near..].iter().rposition(is_sought) {
             return Some(near + at);
         }
 
-        // It is the first place that has as many up to it as the last one.
+        // The outcome is at the first index where the running count reaches its final value.
         let so_far = |at: usize| {
             let successes = self.successes[at];
             if is_success {
@@ -143,24 +144,25 @@ impl<'a> OutcomeList<'a> {
     }
 }
 
-/// So many of the last outcomes are looked at before a search by halves begins.
-const SEARCHED_ONE_BY_ONE: usize = 8;
+/// Number of last outcomes that are scanned one by one before a binary search begins.
+const LINEAR_SEARCH_LENGTH: usize = 8;
 
-/// So many outcomes have a weight at most: where they are many, the last ones say enough.
-const WEIGHTED: usize = 30;
+/// Maximum number of weighted outcomes. If there are more, the last ones are enough evidence.
+const MAX_WEIGHTED_OUTCOMES: usize = 30;
 
-/// Those have none that are older than so many half-lives.
-const WEIGHTED_HALF_LIVES: f32 = 10.0;
+/// Maximum age of a weighted outcome, in half-lives. Older outcomes have no weight.
+const MAX_HALF_LIVES: f32 = 10.0;
 
 impl WeightedOutcomes {
-    /// The weights of the last of `outcomes` at `asked_ms`, each halved every `half_life_ms`.
+    /// Sums the weights of the last of `outcomes` at `asked_ms`. A weight halves every
+    /// `half_life_ms`.
     fn of_last(outcomes: &[DatedOutcome], asked_ms: i64, half_life_ms: f32) -> WeightedOutcomes {
         let mut weights = WeightedOutcomes::default();
-        let last = &outcomes[outcomes.len().saturating_sub(WEIGHTED)..];
+        let last = &outcomes[outcomes.len().saturating_sub(MAX_WEIGHTED_OUTCOMES)..];
         for outcome in last.iter().rev() {
             let age_ms = asked_ms - outcome.decided_ms();
             let half_lives = age_ms as f32 / half_life_ms;
-            if half_lives > WEIGHTED_HALF_LIVES {
+            if half_lives > MAX_HALF_LIVES {
                 break;
             }
             let weight = (-half_lives).exp2();
@@ -172,8 +174,8 @@ impl WeightedOutcomes {
 }
 
 impl OutcomeRecord {
-    /// The record of `known`, which is what was known at `asked_ms`. The weight of an outcome halves
-    /// every `half_life_ms`.
+    /// Computes the record from `known`, the events known at `asked_ms`. The weight of an outcome
+    /// halves every `half_life_ms`.
     pub(super) fn new(known: KeyLists<'_>, asked_ms: i64, half_life_ms: f32) -> OutcomeRecord {
         let list = known.decided;
         let age_ms = |at: usize| asked_ms - list.outcomes[at].decided_ms();
@@ -183,16 +185,16 @@ impl OutcomeRecord {
             outcomes: list.last_counts(list.outcomes.len()),
             last_3: list.last_counts(3),
             last_10: list.last_counts(10),
-            since_success_ms: list.last_place(true).map(age_ms),
-            since_failure_ms: list.last_place(false).map(age_ms),
+            since_success_ms: list.last_index_of(true).map(age_ms),
+            since_failure_ms: list.last_index_of(false).map(age_ms),
             recent: WeightedOutcomes::of_last(list.outcomes, asked_ms, half_life_ms),
         }
     }
 
-    /// The share of successes, drawn to `prior`, the rate of what this is a part of, as if
-    /// four more had ended like that.
+    /// Returns the success rate, shrunk to `prior`, the rate of the parent record. The prior weighs
+    /// as much as four cases.
     pub fn success_rate(&self, prior: f32) -> f32 {
-        drawn_rate(
+        shrunk_rate(
             self.outcomes.successes as f32,
             self.outcomes.decided() as f32,
             prior,
@@ -201,14 +203,15 @@ impl OutcomeRecord {
     }
 }
 
-/// With as many cases a record says as much as what it is a part of.
+/// Prior weight, in cases.
 const PRIOR_CASES: f32 = 4.0;
 
-fn drawn_rate(successes: f32, decided: f32, prior: f32, prior_cases: f32) -> f32 {
+fn shrunk_rate(successes: f32, decided: f32, prior: f32, prior_cases: f32) -> f32 {
     (successes + prior_cases * prior) / (decided + prior_cases)
 }
 
-/// The first of `count` places that `holds` is true for; it is true for all after it.
+/// Returns the first of `count` indices for which `holds` is true. `holds` must be true for all
+/// later ones.
 fn first_place(count: usize, holds: impl Fn(usize) -> bool) -> usize {
     let (mut from, mut to) = (0, count);
     while from < to {
@@ -222,17 +225,18 @@ fn first_place(count: usize, holds: impl Fn(usize) -> bool) -> usize {
     from
 }
 
-/// A record among those it is compared with.
+/// A record with its success rate.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct RatedRecord<'a> {
     pub(super) record: &'a OutcomeRecord,
-    /// Its rate of success, drawn to that of what it is a part of.
+    /// Success rate, shrunk to the rate of the parent record.
     pub(super) rate: f32,
-    /// What ages are measured by: of this age a thing counts half.
+    /// Age at which an event counts half, in ms.
     pub(super) half_life_ms: f32,
 }
 
-/// A column of a record: the end of its name, and its value, about from -1 to 1.
+/// A column of a record: the end of its name, and the function that computes its value, about -1 to
+/// 1.
 type RecordColumn = (&'static str, fn(&RatedRecord<'_>) -> f32);
 
 /// The columns of a record of holds.
@@ -268,7 +272,7 @@ pub(super) const FIRST_RUN_COLUMNS: [RecordColumn; 4] = [
     }),
 ];
 
-/// The columns of a record of next runs, whose success is that they got past.
+/// The columns of a record of next runs. A success is a run that got past the point of the hold.
 pub(super) const NEXT_RUN_COLUMNS: [RecordColumn; 4] = [
     ("last_3", |rated| rated.balance_of(rated.record.last_3, 1.0)),
     ("last_10", |rated| {
@@ -283,19 +287,20 @@ pub(super) const NEXT_RUN_COLUMNS: [RecordColumn; 4] = [
 ];
 
 impl RatedRecord<'_> {
-    /// The success of a part of the record, drawn to that of the whole.
+    /// Returns the balance of `counts`, a part of the record, shrunk to the rate of the whole
+    /// record.
     fn balance_of(&self, counts: OutcomeCounts, prior_cases: f32) -> f32 {
         let successes = counts.successes as f32;
         let decided = counts.decided() as f32;
-        balance(drawn_rate(successes, decided, self.rate, prior_cases))
+        balance(shrunk_rate(successes, decided, self.rate, prior_cases))
     }
 
     fn recent_balance(&self) -> f32 {
         let WeightedOutcomes { successes, decided } = self.record.recent;
-        balance(drawn_rate(successes, decided, self.rate, 1.0))
+        balance(shrunk_rate(successes, decided, self.rate, 1.0))
     }
 
-    /// 1 for what is now, 1/2 for what is a half-life old, 0 for what never was.
+    /// Returns 1 for an age of 0, 1/2 for one half-life, and 0 for an event that never happened.
     fn nearness(&self, age_ms: Option<i64>) -> f32 {
         match age_ms {
             Some(age_ms) => self.half_life_ms / (self.half_life_ms + age_ms as f32),
@@ -304,13 +309,13 @@ impl RatedRecord<'_> {
     }
 }
 
-/// A rate, from -1 to 1.
+/// Scales a rate to the range from -1 to 1.
 fn balance(rate: f32) -> f32 {
     2.0 * rate - 1.0
 }
 
-/// From 0 to 1 on a logarithmic scale, where it stays from 100 on: more cases are no more
-/// evidence, and a count that only grows would tell the time.
+/// Scales a count logarithmically to the range from 0 to 1, with its maximum at 100. More cases add
+/// no evidence, and a count that only grows would reveal the date.
 fn log_share(n: u32) -> f32 {
     log_count(n.min(100)) / 101f32.ln()
 }
@@ -319,7 +324,7 @@ fn log_share(n: u32) -> f32 {
 mod tests {
     use super::*;
 
-    /// The record at 100 s of outcomes at some seconds, with a half-life of 10 s.
+    /// Returns the record at 100 s for outcomes at the given seconds, with a half-life of 10 s.
     fn record_of(outcomes: &[(i64, bool)]) -> OutcomeRecord {
         let outcomes: Vec<DatedOutcome> = (outcomes.iter())
             .map(|&(s, is_success)| DatedOutcome::new(s * 1000, is_success))
@@ -343,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_was_decided_by_then_counts() {
+    fn outcomes_after_prediction_time_do_not_count() {
         let outcomes = [
             (60, true),
             (70, true),
@@ -373,7 +378,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_of_each_kind_is_found_however_long_ago() {
+    fn last_success_and_failure_are_found_at_any_age() {
         for (kind, other) in [(true, false), (false, true)] {
             let mut outcomes = vec![(1, kind), (2, kind), (3, other)];
             outcomes.extend((4..90).map(|s| (s, other)));
@@ -393,7 +398,7 @@ mod tests {
     }
 
     #[test]
-    fn few_cases_are_drawn_to_the_rate_above() {
+    fn small_records_shrink_to_the_prior_rate() {
         assert_eq!(record_of(&[]).success_rate(0.25), 0.25);
         let record = record_of(&[(1, true); 4]);
         assert_eq!(record.success_rate(0.25), 0.625);

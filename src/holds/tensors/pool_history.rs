@@ -1,30 +1,30 @@
-//! The history of a whole store, from which what is known of a hold at its moment of asking is
-//! looked up.
+//! The history of a whole store, for lookups of the facts known about a hold at prediction time.
 
 use super::asked_hold::AskedHold;
 use super::cluster_states::ClusterStates;
-use super::hold_records::{AskedRecords, RecordHistory};
+use super::hold_records::{PredictionRecords, RecordHistory};
 use super::known_facts::KnownFacts;
 use super::last_run::{LastRun, seconds_between};
-use super::recent_events::recent_moments;
+use super::recent_events::count_in_windows;
 use htcondor_eventlog::SUBMIT;
 use crate::events::{EventStore, StoredJob};
 
-/// What had happened to the jobs of a store, for searches by moment. Its memory grows with the
-/// holds, the jobs, and the changes of state of clusters that have a hold.
+/// The events of all jobs of a store, indexed by time. Its memory grows with the holds, the jobs,
+/// and the state changes of clusters that have a hold.
 #[derive(Debug)]
 pub struct PoolHistory {
     records: RecordHistory,
     clusters: ClusterStates,
-    /// When each job was submitted, in order.
+    /// Submission times in epoch ms, sorted.
     submit_ms: Vec<i64>,
     frame_ms: i64,
 }
 
 impl PoolHistory {
-    /// The history of the jobs in `store`; what is recent is counted in frames of
-    /// `timeframe_len_s` seconds. Success is that of `label = next`: how a job ends in the end is
-    /// known too late.
+    /// Indexes the jobs in `store`. Recent events are counted in frames of `timeframe_len_s`
+    /// seconds.
+    ///
+    /// Success is always the success of `label = next`: the final end of a job is known too late.
     pub fn new(store: &EventStore, timeframe_len_s: u32) -> PoolHistory {
         let (records, (clusters, submit_ms)) = rayon::join(
             || RecordHistory::new(store),
@@ -38,23 +38,24 @@ impl PoolHistory {
         }
     }
 
-    /// What is known of one hold of `job` at its moment of asking.
+    /// Returns the facts known about one hold of `job` at its prediction time.
     pub fn facts(&self, job: &StoredJob<'_>, asked: &AskedHold) -> KnownFacts {
-        self.facts_after(job, asked, &mut None)
+        self.facts_with_previous(job, asked, &mut None)
     }
 
-    /// The same, after that of another hold, whose records are in `last`; it gets those of this one.
-    pub(super) fn facts_after(
+    /// Like [`PoolHistory::facts`], but reuses the records of the previous hold in `last`. Replaces
+    /// them by the records of this hold.
+    pub(super) fn facts_with_previous(
         &self,
         job: &StoredJob<'_>,
         asked: &AskedHold,
-        last: &mut Option<AskedRecords>,
+        last: &mut Option<PredictionRecords>,
     ) -> KnownFacts {
         let AskedHold {
             cycle, asked_ms, ..
         } = asked;
         let frame_ms = self.frame_ms;
-        let known = (self.records).when_asked(job, asked, frame_ms, last.as_ref());
+        let known = (self.records).at_prediction_time(job, asked, frame_ms, last.as_ref());
         let submitted = (self.submit_ms).partition_point(|&submit_ms| submit_ms <= *asked_ms);
         let facts = KnownFacts {
             hold_code: job.history.hold_code[cycle.hold],
@@ -65,17 +66,17 @@ impl PoolHistory {
             request: job.request,
             last_run: LastRun::before(job, cycle.hold),
             records: known.records,
-            cluster: self.clusters.when_asked(job, *asked_ms),
+            cluster: self.clusters.at_prediction_time(job, *asked_ms),
             recent_in_pool: known.recent_in_pool,
             recent_for_reason: known.recent_for_reason,
-            recent_submissions: recent_moments(&self.submit_ms[..submitted], *asked_ms, frame_ms),
+            recent_submissions: count_in_windows(&self.submit_ms[..submitted], *asked_ms, frame_ms),
         };
         *last = Some(known);
         facts
     }
 }
 
-/// When jobs were submitted whose submission is in the log.
+/// Returns the sorted submission times of the jobs whose submission is in the log.
 fn submit_times(store: &EventStore) -> Vec<i64> {
     let jobs = store.jobs();
     let mut times_ms = Vec::with_capacity(jobs.len());
@@ -84,7 +85,7 @@ fn submit_times(store: &EventStore) -> Vec<i64> {
             times_ms.push(jobs.history(index).time_ms[0]);
         }
     }
-    // Those of an access point are nearly in order, which this sort makes use of.
+    // The times of each access point are nearly sorted, which makes this sort fast.
     times_ms.sort();
     times_ms
 }
@@ -98,9 +99,10 @@ mod tests {
     use htcondor_eventlog::{EXECUTE, HELD, JobEvent, RELEASED, TERMINATED};
     use crate::events::store_of;
 
-    /// Jobs of two clusters, held for one of two reasons, some of them released in one second.
+    /// The jobs belong to two clusters, are held for one of two reasons, and some of them are
+    /// released in the same second.
     #[test]
-    fn what_the_last_hold_knew_is_used_only_where_it_is_the_same() {
+    fn reused_records_equal_recomputed_ones() {
         let mut events = Vec::new();
         for job in 0..24 {
             let second = i64::from(job / 6);
@@ -142,7 +144,7 @@ mod tests {
         let mut last = None;
         for asked in &asked {
             let job = jobs.get(asked.job as usize);
-            let after_last = history.facts_after(&job, asked, &mut last);
+            let after_last = history.facts_with_previous(&job, asked, &mut last);
             assert_eq!(after_last, history.facts(&job, asked), "{}", job.id());
         }
         let decided = |at: usize| {

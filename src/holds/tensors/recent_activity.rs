@@ -1,5 +1,5 @@
-//! Which jobs had an event last before a moment: looked up once for many samples that are near in
-//! time.
+//! Finds the jobs with the latest events before a time. One lookup serves many samples that are
+//! close in time.
 
 use rayon::prelude::*;
 
@@ -7,25 +7,25 @@ use super::frames::SampleWindow;
 use super::life_spans::{LifeSpans, has_ended_after};
 use crate::events::{JobHistory, StoredJobs};
 
-/// So many jobs are looked at by one thread at a time.
-const AT_ONCE: usize = 1 << 12;
+/// Jobs per parallel task.
+const ITEMS_PER_TASK: usize = 1 << 12;
 
-/// Which jobs were active when: their events from the end of the first window to that of the last,
-/// and what had happened last before, as far back as any window needs.
+/// Events of jobs in order of time: all events from the end of the first window to the end of the
+/// last one, and the last events before that, as many as any window needs.
 #[derive(Debug, Default)]
 pub(super) struct RecentActivity {
-    /// In order.
+    /// The events, sorted by time.
     moments: Vec<ActiveMoment>,
 }
 
-/// An event of a job: its time, the job, and whether it has ended then, as a number in this order,
-/// which sorts fast.
+/// An event of a job: its time, the job, and true if the job has ended then. It is packed in this
+/// order into one number, which sorts fast.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct ActiveMoment(u128);
 
 impl ActiveMoment {
     fn new(time_ms: i64, job: u32, has_ended: bool) -> ActiveMoment {
-        // The earliest time is the lowest number.
+        // Flip the sign bit, so that the earliest time is the lowest number.
         let time = time_ms.cast_unsigned() ^ 1 << 63;
         ActiveMoment(u128::from(time) << 64 | u128::from(job) << 1 | u128::from(has_ended))
     }
@@ -43,17 +43,17 @@ impl ActiveMoment {
     }
 }
 
-/// The last moment of a job before the windows of several samples end.
+/// The last event of a job before the first of several windows ends.
 #[derive(Debug, Clone, Copy)]
-struct LastBefore {
+struct LastMoment {
     moment: ActiveMoment,
-    /// Whether the job ends before the last window does.
+    /// True if the job ends before the last window does.
     ends_later: bool,
 }
 
 impl RecentActivity {
-    /// What samples with these windows, of up to `count` jobs each, need to know of the jobs that
-    /// `spans` has.
+    /// Looks up the activity for samples with these windows, of up to `count` jobs each, among the
+    /// jobs of `spans`.
     pub(super) fn new(
         jobs: &StoredJobs<'_>,
         spans: &LifeSpans,
@@ -69,7 +69,9 @@ impl RecentActivity {
         };
         let existing: Vec<u32> = spans.all(all_windows).collect();
 
-        let parts = existing.par_chunks(AT_ONCE).map(|part| {
+        // All events between the first and the last window end are kept. Every window ends after
+        // the older events, so only the last of them per job matters.
+        let parts = existing.par_chunks(ITEMS_PER_TASK).map(|part| {
             let mut before = Vec::new();
             let mut moments = Vec::new();
             for &job in part {
@@ -83,7 +85,7 @@ impl RecentActivity {
                 let ends_later = moments[first_later..]
                     .iter()
                     .any(|moment: &ActiveMoment| moment.has_ended());
-                before.extend(last_before.map(|moment| LastBefore { moment, ends_later }));
+                before.extend(last_before.map(|moment| LastMoment { moment, ends_later }));
             }
             (before, moments)
         });
@@ -92,10 +94,10 @@ impl RecentActivity {
         let mut moments = moments.concat();
         before.par_sort_unstable_by(|a, b| b.moment.cmp(&a.moment));
 
-        // A sample may pass over a job that ends before its window, and takes each other one that
-        // it comes to. So only jobs that no window can miss count as found.
+        // A sample may skip a job that ends before its window, and takes every other job in order.
+        // So only jobs that no window can skip count as found.
         let mut missing = count;
-        for LastBefore { moment, ends_later } in before {
+        for LastMoment { moment, ends_later } in before {
             if missing == 0 {
                 break;
             }
@@ -108,13 +110,13 @@ impl RecentActivity {
         RecentActivity { moments }
     }
 
-    /// Adds the jobs that were active last, latest first, until `chosen` has `count`.
+    /// Adds the jobs with the latest events, latest first, until `chosen` has `count` jobs.
     pub(super) fn add_latest(&self, window: SampleWindow, count: usize, chosen: &mut Vec<u32>) {
         let known = self
             .moments
             .partition_point(|moment| moment.time_ms() <= window.to_ms);
-        // Jobs whose last event in the window's time was their end, before the window began: an
-        // earlier event of such a job must not bring it back.
+        // Jobs whose last event by the end of the window is their end, before the window began. An
+        // earlier event of such a job must not add it.
         let mut gone = Vec::new();
 
         for moment in self.moments[..known].iter().rev() {
@@ -134,8 +136,8 @@ impl RecentActivity {
     }
 }
 
-/// The events of a job, in order, the last of each moment; not those that are written about it once
-/// it has ended, and leave it so.
+/// Returns the events of a job in order, the last one of each time. Skips events written after the
+/// end of the job that do not revive it.
 fn active_moments(job: u32, history: JobHistory<'_>) -> impl Iterator<Item = ActiveMoment> {
     let mut has_ended = false;
     let mut is_active = false;
@@ -148,8 +150,8 @@ fn active_moments(job: u32, history: JobHistory<'_>) -> impl Iterator<Item = Act
             has_ended = has_ended_after(had_ended, number);
             is_active |= !(had_ended && has_ended);
 
-            // Of several events of one moment, the last one stands for all: active if any of them
-            // was.
+            // The last of several events of one time stands for all. The job is active if any of
+            // them was not skipped.
             let is_last = history.time_ms.get(at + 1) != Some(&history.time_ms[at]);
             (is_last && std::mem::take(&mut is_active))
                 .then(|| ActiveMoment::new(history.time_ms[at], job, has_ended))

@@ -1,23 +1,23 @@
-//! How much was held, released and submitted in the last frames.
+//! Counts of recent holds, releases and successes, as features at prediction time.
 
 use super::outcome_record::KeyLists;
 
-/// Over so many frames before the moment of asking events are counted; in ascending order.
+/// Window lengths in frames, ascending. Each window ends at prediction time.
 pub const RECENT_FRAMES: [u32; 4] = [1, 3, 10, 30];
 
-/// What was written in the frames before a moment, by [`RECENT_FRAMES`].
+/// Event counts per window of [`RECENT_FRAMES`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct RecentCounts {
-    /// Holds.
+    /// Holds begun.
     pub holds: [u32; RECENT_FRAMES.len()],
     /// Releases.
     pub releases: [u32; RECENT_FRAMES.len()],
-    /// Held jobs that succeeded once released.
+    /// Successes decided after a release.
     pub successes: [u32; RECENT_FRAMES.len()],
 }
 
 impl RecentCounts {
-    /// Counts what is in `known`, which is what was known at `asked_ms`.
+    /// Counts the events in `known`. None may be later than `asked_ms`, the prediction time.
     pub(super) fn new(known: KeyLists<'_>, asked_ms: i64, frame_ms: i64) -> RecentCounts {
         let decided = known.decided;
         let successes_by = |decided_count: usize| match decided_count.checked_sub(1) {
@@ -28,37 +28,36 @@ impl RecentCounts {
         let mut before = all;
         let successes = RECENT_FRAMES.map(|frames| {
             let from_ms = asked_ms - i64::from(frames) * frame_ms;
-            before = count_near_end(&decided.outcomes[..before], |outcome| {
+            before = partition_point_from_end(&decided.outcomes[..before], |outcome| {
                 outcome.decided_ms() <= from_ms
             });
             successes_by(all) - successes_by(before)
         });
         RecentCounts {
-            holds: recent_moments(known.held, asked_ms, frame_ms),
-            releases: recent_moments(known.released, asked_ms, frame_ms),
+            holds: count_in_windows(known.held, asked_ms, frame_ms),
+            releases: count_in_windows(known.released, asked_ms, frame_ms),
             successes,
         }
     }
 }
 
-/// How many of `times_ms`, which are in order and none after `asked_ms`, are in the frames before it.
-pub(super) fn recent_moments(
+/// Counts the sorted `times_ms` in each window. No time may be later than `asked_ms`.
+pub(super) fn count_in_windows(
     times_ms: &[i64],
     asked_ms: i64,
     frame_ms: i64,
 ) -> [u32; RECENT_FRAMES.len()] {
-    // More frames begin earlier: what was before fewer of them is searched from its end on.
+    // Windows grow, so each search continues where the previous one ended.
     let mut before = times_ms.len();
     RECENT_FRAMES.map(|frames| {
         let from_ms = asked_ms - i64::from(frames) * frame_ms;
-        before = count_near_end(&times_ms[..before], |&time_ms| time_ms <= from_ms);
+        before = partition_point_from_end(&times_ms[..before], |&time_ms| time_ms <= from_ms);
         (times_ms.len() - before) as u32
     })
 }
 
-/// How many items at the beginning of `items`, which are in order, `is_before` holds for. The last
-/// of them is near the end, where doubled steps come to sooner than halves.
-fn count_near_end<T>(items: &[T], is_before: impl Fn(&T) -> bool) -> usize {
+/// Like `items.partition_point(is_before)`, but gallops from the end, where the answer usually is.
+fn partition_point_from_end<T>(items: &[T], is_before: impl Fn(&T) -> bool) -> usize {
     let mut step = 1;
     let mut end = items.len();
     while step <= end && !is_before(&items[end - step]) {
@@ -74,18 +73,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_end_is_searched_from() {
+    fn galloping_agrees_with_partition_point() {
         for n in 0..40 {
             let items: Vec<usize> = (0..n).collect();
             for until in 0..=n {
-                assert_eq!(count_near_end(&items, |&item| item < until), until);
+                assert_eq!(partition_point_from_end(&items, |&item| item < until), until);
             }
         }
     }
 
     #[test]
-    fn a_frame_ends_with_the_moment_of_asking() {
+    fn windows_end_at_prediction_time() {
         let times_ms = [0, 1_000, 9_000, 9_001, 10_000];
-        assert_eq!(recent_moments(&times_ms, 10_000, 1_000), [2, 3, 4, 5]);
+        assert_eq!(count_in_windows(&times_ms, 10_000, 1_000), [2, 3, 4, 5]);
     }
 }

@@ -1,4 +1,4 @@
-//! A hold of a job → its sample: the states of that job and of the jobs around it, `[m, j]`.
+//! Encodes the sample of a hold: the states of its job and of context jobs, `[m, j]`.
 
 use super::asked_hold::AskedHold;
 use super::context_jobs::{ContextJobs, context_generator};
@@ -9,10 +9,10 @@ use super::state_codes::StateEncoder;
 use poolcast_config::WindowPlace;
 use crate::events::{EventStore, JobHistory, StoredJob, StoredJobs};
 
-/// So many samples are made at once: the histories of their jobs fit a core's own cache.
-const TOGETHER: usize = 16;
+/// Samples per batch. The histories of their jobs fit the private cache of a core.
+const SAMPLES_PER_BATCH: usize = 16;
 
-/// Makes the codes of samples.
+/// Encodes the codes of samples.
 #[derive(Debug)]
 pub struct SampleEncoder<'a> {
     jobs: StoredJobs<'a>,
@@ -21,7 +21,7 @@ pub struct SampleEncoder<'a> {
     context: ContextJobs,
 }
 
-/// A hold whose sample is made.
+/// A hold to encode, with its job and frames.
 struct FramedHold<'a> {
     asked: AskedHold,
     job: StoredJob<'a>,
@@ -29,7 +29,7 @@ struct FramedHold<'a> {
 }
 
 impl<'a> SampleEncoder<'a> {
-    /// An encoder of holds among all jobs of `store`.
+    /// Creates an encoder for holds among all jobs of `store`.
     pub fn new(store: &'a EventStore, settings: TensorSettings) -> SampleEncoder<'a> {
         let jobs = store.jobs();
         let states = StateEncoder::new(&settings);
@@ -41,14 +41,14 @@ impl<'a> SampleEncoder<'a> {
         }
     }
 
-    /// Writes the codes `[m, j]` of one hold: column 0 is its job, the others are jobs that exist
-    /// in its window, and are empty where there are too few. Unless `window = life`, nothing after
-    /// the moment of asking has any influence.
+    /// Writes the codes `[m, j]` of one hold. Column 0 is its job. The others are jobs that exist
+    /// in its window; they are empty if there are too few. Unless `window = life`, events after
+    /// prediction time have no influence.
     pub fn encode_hold(&self, hold: AskedHold, codes: &mut [u8]) {
         self.encode_batch(&[hold], &self.activity([hold].into_iter()), codes);
     }
 
-    /// What is looked up once for many samples, which are best near in time.
+    /// Looks up the activity that the samples of `holds` share. The holds should be close in time.
     pub(super) fn activity(&self, holds: impl Iterator<Item = AskedHold>) -> RecentActivity {
         let windows = holds.map(|asked| {
             let job = self.jobs.get(asked.job as usize);
@@ -57,7 +57,8 @@ impl<'a> SampleEncoder<'a> {
         self.context.activity(&self.jobs, windows, self.settings.j)
     }
 
-    /// Writes the codes of several samples, `[n, m, j]`, which are among those of `activity`.
+    /// Writes the codes `[n, m, j]` of several samples, which must be among the samples of
+    /// `activity`.
     pub(super) fn encode_batch(
         &self,
         holds: &[AskedHold],
@@ -77,15 +78,15 @@ impl<'a> SampleEncoder<'a> {
             .collect();
 
         let TensorSettings { j, m, .. } = self.settings;
-        let mut jobs = vec![Vec::new(); TOGETHER];
-        let mut histories = vec![Vec::new(); TOGETHER];
+        let mut jobs = vec![Vec::new(); SAMPLES_PER_BATCH];
+        let mut histories = vec![Vec::new(); SAMPLES_PER_BATCH];
         let together = codes
-            .chunks_mut(TOGETHER * m * j)
-            .zip(framed.chunks(TOGETHER));
+            .chunks_mut(SAMPLES_PER_BATCH * m * j)
+            .zip(framed.chunks(SAMPLES_PER_BATCH));
 
-        // Nearly all the time goes into waiting for memory: jobs lie all over the store. So every
-        // step is done for several samples before the next, and what the next step reads is fetched
-        // for all of them in between.
+        // Nearly all the time is spent waiting for memory, because jobs are spread over the whole
+        // store. So each step runs for several samples before the next step. In between, the data
+        // of the next step is prefetched for all of them.
         for (codes, holds) in together {
             for (jobs, hold) in jobs.iter_mut().zip(holds) {
                 self.choose_jobs(hold, activity, jobs);
@@ -93,14 +94,14 @@ impl<'a> SampleEncoder<'a> {
             let jobs = &jobs[..holds.len()];
             let histories = &mut histories[..holds.len()];
 
-            fetch(jobs.iter().flatten(), |&job| {
+            prefetch(jobs.iter().flatten(), |&job| {
                 self.jobs.first_event(job as usize)
             });
             for ((histories, jobs), hold) in histories.iter_mut().zip(jobs).zip(holds) {
                 self.look_up_histories(hold, jobs, histories);
             }
 
-            fetch(histories.iter().flatten(), first_looks);
+            prefetch(histories.iter().flatten(), read_search_points);
             let samples = codes.chunks_exact_mut(m * j);
             for ((codes, histories), hold) in samples.zip(histories).zip(holds) {
                 self.states.fill(codes, histories, hold.frames);
@@ -119,7 +120,7 @@ impl<'a> SampleEncoder<'a> {
         )
     }
 
-    /// The jobs of a sample, the held one first.
+    /// Chooses the jobs of a sample, the held one first.
     fn choose_jobs(&self, hold: &FramedHold<'_>, activity: &RecentActivity, chosen: &mut Vec<u32>) {
         let seed = self.settings.seed;
         let mut generator = context_generator(seed, &hold.job, hold.asked.cycle.earlier_holds);
@@ -135,15 +136,15 @@ impl<'a> SampleEncoder<'a> {
         );
     }
 
-    /// What is known of the jobs in a sample, the held one first.
+    /// Looks up the histories of the jobs in a sample, the held one first.
     fn look_up_histories(
         &self,
         hold: &FramedHold<'a>,
         jobs: &[u32],
         histories: &mut Vec<JobHistory<'a>>,
     ) {
-        // What is after the last frame has no cell. But where it is asked at the hold, events of
-        // the hold's own second may stand after it.
+        // Events after the last frame have no cell. But with `window = hold`, events in the second
+        // of the hold may follow it and must be cut off.
         let own = &hold.job.history;
         let visible = match self.settings.window {
             WindowPlace::Hold => hold.asked.cycle.hold + 1,
@@ -157,14 +158,13 @@ impl<'a> SampleEncoder<'a> {
     }
 }
 
-/// Reads what is needed soon, with nothing between: the processor waits for the memory of it all
-/// together.
-fn fetch<T>(items: impl Iterator<Item = T>, read: impl Fn(T) -> u64) {
+/// Reads data that is needed soon, in a tight loop, so that the memory accesses overlap.
+fn prefetch<T>(items: impl Iterator<Item = T>, read: impl Fn(T) -> u64) {
     std::hint::black_box(items.map(read).fold(0, |all, one| all ^ one));
 }
 
-/// Of a history, what the search for a time and the states after it begin with.
-fn first_looks(history: &JobHistory<'_>) -> u64 {
+/// Reads the parts of a history that a binary search by time and the encoding access first.
+fn read_search_points(history: &JobHistory<'_>) -> u64 {
     let times = [
         history.time_ms.first(),
         history.time_ms.get(history.time_ms.len() / 2),

@@ -1,4 +1,5 @@
-//! Shards of samples: `codes` U8 `[n, m, j]`, and columns `[n]` with what each sample is beside it.
+//! Shards of samples: `codes` U8 `[n, m, j]`, `statics` `[n, s]`, and columns `[n]` with the label,
+//! times and ids.
 
 use std::path::Path;
 
@@ -11,19 +12,19 @@ use crate::events::TIMESTAMPS_MS;
 use poolcast_base::manifest::Checksum;
 use poolcast_base::shard::{Shard, ShardColumn, ShardLayout};
 
-/// The codes of a shard's samples, `[n, m, j]`.
+/// Column name of the codes, `[n, m, j]`.
 const CODES: &str = "codes";
 
-/// What stands beside the codes of each sample, `[n, s]`.
+/// Column name of the static features, `[n, s]`.
 const STATICS: &str = "statics";
 
-/// What a sample takes in a shard besides its codes and static features.
+/// Bytes per sample in a shard, without its codes and static features.
 pub(super) const ROW_BYTES: usize = 53;
 
-/// What a shard takes besides its samples, about.
+/// Approximate size of the header of a shard, in bytes.
 pub(super) const HEADER_BYTES: usize = 2048;
 
-/// What a sample is, apart from its codes.
+/// The columns of a sample, without its codes and static features.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct SampleRow {
     pub(super) label: bool,
@@ -36,15 +37,15 @@ pub(super) struct SampleRow {
     pub(super) hold_code: i32,
     pub(super) hold_subcode: i32,
     pub(super) earlier_holds: u32,
-    /// From the submission to the moment of asking.
+    /// Time from the submission to prediction time, in seconds.
     pub(super) since_submit_s: u32,
 }
 
 column_table! {
-    /// Samples as they are written, without their codes.
+    /// Samples to write, without their codes.
     struct SampleColumns from |row: &SampleRow|;
 
-    /// Samples as they are read, without their codes.
+    /// Samples to read, without their codes.
     struct SampleSlices<'a>;
 
     label: u8 = u8::from(row.label),
@@ -60,27 +61,27 @@ column_table! {
     since_submit_s: u32 = row.since_submit_s,
 }
 
-/// The size of every sample in a directory of tensors.
+/// The shape of every sample in a directory of tensors.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct SampleShape {
-    /// States.
+    /// Number of states.
     pub(super) e: usize,
-    /// Frames.
+    /// Number of frames.
     pub(super) m: usize,
-    /// Jobs.
+    /// Number of jobs.
     pub(super) j: usize,
-    /// Static features.
+    /// Number of static features.
     pub(super) s: usize,
 }
 
-/// Samples on their way into one shard.
+/// The samples of one shard, before it is written.
 #[derive(Debug, Default)]
 pub(super) struct ShardSamples {
-    /// `[n, m, j]`; its memory serves one shard after another.
+    /// Codes, `[n, m, j]`. The memory is reused for later shards.
     pub(super) codes: Vec<u8>,
-    /// `[n, s]`.
+    /// Static features, `[n, s]`.
     pub(super) statics: Vec<f32>,
-    /// `[n]`.
+    /// Other columns, `[n]`.
     pub(super) rows: Vec<SampleRow>,
 }
 
@@ -101,10 +102,10 @@ impl ShardSamples {
     }
 }
 
-/// The codes `[m * j]` of sample `index` of a shard that was checked.
+/// Returns the codes `[m * j]` of sample `index` of a checked shard.
 ///
 /// # Panics
-/// Panics when there is no such sample.
+/// Panics if the sample does not exist.
 pub(super) fn codes_of_sample(shard: &Shard, index: usize, cells: usize) -> &[u8] {
     let codes: &[u8] = shard
         .column(CODES)
@@ -112,10 +113,10 @@ pub(super) fn codes_of_sample(shard: &Shard, index: usize, cells: usize) -> &[u8
     &codes[index * cells..][..cells]
 }
 
-/// The static features `[s]` of sample `index` of a shard that was checked.
+/// Returns the static features `[s]` of sample `index` of a checked shard.
 ///
 /// # Panics
-/// Panics when there is no such sample.
+/// Panics if the sample does not exist.
 pub(super) fn statics_of_sample(shard: &Shard, index: usize, s: usize) -> &[f32] {
     let statics: &[f32] = shard
         .column(STATICS)
@@ -123,11 +124,11 @@ pub(super) fn statics_of_sample(shard: &Shard, index: usize, s: usize) -> &[f32]
     &statics[index * s..][..s]
 }
 
-/// What a shard holds.
+/// Counts of the samples in a shard.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct SampleCounts {
     pub(super) samples: usize,
-    /// Those with label 1.
+    /// Samples with label 1.
     pub(super) successes: usize,
 }
 

@@ -1,4 +1,4 @@
-//! A configuration → what decides the samples of a log.
+//! The settings that determine the samples of a log, read from a configuration.
 
 use anyhow::{Result, ensure};
 use serde::{Deserialize, Serialize};
@@ -13,11 +13,11 @@ use poolcast_config::{
 use poolcast_base::error::hinted;
 use poolcast_base::manifest;
 
-/// The most cells of one sample, 16 MiB: more than a thousand times as many as the published search
-/// space has at most.
-const MOST_CELLS: usize = 1 << 24;
+/// Maximum number of cells per sample, 16 MiB. The published search space needs less than a
+/// thousandth of this.
+const MAX_CELLS: usize = 1 << 24;
 
-/// Everything that decides what the samples of a log are.
+/// All settings that determine the samples of a log.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TensorSettings {
     /// Jobs in a sample, the primary one included.
@@ -27,42 +27,41 @@ pub struct TensorSettings {
     /// Seconds per frame.
     #[serde(rename = "timeframe_len")]
     pub timeframe_len_s: u32,
-    /// Which other jobs stand beside the held one.
+    /// Choice of the other jobs in a sample.
     pub context: ContextChoice,
     /// The states of a job.
     pub vocabulary: Vocabulary,
-    /// The events that are states.
+    /// The events that count as states.
     #[serde(default)]
     pub states: StateEvents,
-    /// Where the frames stand.
+    /// Position of the frames.
     pub window: WindowPlace,
-    /// What a sample is labelled with.
+    /// Rule for the labels of samples.
     pub label: LabelKind,
-    /// Which holds become samples.
+    /// The holds that become samples.
     pub cycles: HoldCycles,
-    /// What stands beside the frames, in the order of the groups and each once.
+    /// Groups of static features, in their order and without duplicates.
     pub features: Vec<FeatureGroup>,
-    /// How samples are divided.
+    /// Method of splitting the samples.
     pub split: SplitMethod,
-    /// Whether a cluster may have samples on two sides.
+    /// Rule for clusters with samples in two splits.
     #[serde(default)]
     pub split_clusters: SplitClusters,
-    /// The shares of train, validate and test.
+    /// The shares of train, validation and test.
     pub fractions: [f64; 3],
-    /// Event numbers that are no state.
+    /// Event numbers that are not a state.
     pub ignore_events: Vec<u16>,
-    /// Hold codes that nobody asks a model about.
+    /// Hold codes that get no prediction.
     pub exclude_hold_codes: Vec<i32>,
     /// The root seed.
     pub seed: u64,
 }
 
 impl TensorSettings {
-    /// The settings in `config`, whose samples must leave nothing to draw.
+    /// Reads the settings in `config`, whose sample parameters must all be single values.
     ///
     /// # Errors
-    /// Fails for a distribution, for a value out of range, and for samples of a size that nobody
-    /// means.
+    /// Fails for a distribution, for a value out of range, and for samples of an unreasonable size.
     pub fn from_config(config: &Config) -> Result<TensorSettings> {
         let preprocessing = &config.preprocessing;
         let SampleParameters {
@@ -99,12 +98,12 @@ impl TensorSettings {
         Ok(settings)
     }
 
-    /// `s`: how many static features a sample has.
+    /// Returns `s`, the number of static features of a sample.
     pub fn s(&self) -> usize {
         static_feature_count(&self.features)
     }
 
-    /// Fails for samples of a size that nobody means.
+    /// Fails for samples of an unreasonable size.
     pub(super) fn check(&self) -> Result<()> {
         let TensorSettings {
             j,
@@ -118,14 +117,14 @@ impl TensorSettings {
             "`j` and `m` must be between 1 and {MOST_JOBS_OR_FRAMES}, and a frame has a second at least"
         );
         ensure!(
-            j * m <= MOST_CELLS,
+            j * m <= MAX_CELLS,
             hinted(
                 format!(
                     "samples of {} and {} have {} each, and {} are the most",
                     poolcast_base::output::counted(j, "job"),
                     poolcast_base::output::counted(m, "frame"),
                     poolcast_base::output::counted(j * m, "cell"),
-                    poolcast_base::output::with_commas(MOST_CELLS as u64)
+                    poolcast_base::output::with_commas(MAX_CELLS as u64)
                 ),
                 "choose a smaller `j` or `m`; the published search space has 100 each at most"
             )
@@ -133,7 +132,7 @@ impl TensorSettings {
         Ok(())
     }
 
-    /// The digest of everything that tensors made from the events `events_key` depend on.
+    /// Returns the digest of all inputs of tensors that are made from the events `events_key`.
     pub fn key(&self, events_key: &str) -> Result<String> {
         manifest::key(&(TENSORS_FORMAT.version, self, events_key))
     }

@@ -1,4 +1,4 @@
-//! Labelled holds → shards of samples, each written while the next is made.
+//! Writes shards of samples from labelled holds. Each shard is written while the next one is made.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -20,10 +20,10 @@ use super::tensor_summary::ListedTensorShard;
 use poolcast_config::FeatureGroup;
 use crate::events::StoredJobs;
 
-/// So many samples are made by one thread at a time.
-const AT_ONCE: usize = 1 << 8;
+/// Maximum number of samples per parallel task.
+const ITEMS_PER_TASK: usize = 1 << 8;
 
-/// What samples are made from.
+/// The inputs of samples.
 pub(super) struct SampleSources<'a> {
     pub(super) jobs: StoredJobs<'a>,
     pub(super) history: PoolHistory,
@@ -32,7 +32,7 @@ pub(super) struct SampleSources<'a> {
 }
 
 impl SampleSources<'_> {
-    /// Makes the samples of `holds`, whose windows `activity` knows, in the memory of `made`.
+    /// Makes the samples of `holds` in the memory of `made`. `activity` must cover their windows.
     pub(super) fn make_samples(
         &self,
         holds: &[LabelledHold],
@@ -47,7 +47,7 @@ impl SampleSources<'_> {
         let at_once = holds
             .len()
             .div_ceil(rayon::current_num_threads())
-            .clamp(1, AT_ONCE);
+            .clamp(1, ITEMS_PER_TASK);
         let batches = made
             .codes
             .par_chunks_mut(at_once * cells)
@@ -68,7 +68,7 @@ impl SampleSources<'_> {
             .collect_into_vec(&mut made.rows);
     }
 
-    /// Writes the static features of several holds, `[n, s]`.
+    /// Writes the static features `[n, s]` of several holds.
     fn write_statics(&self, holds: &[AskedHold], statics: &mut [f32]) {
         let mut of_hold = Vec::with_capacity(statics.len() / holds.len().max(1));
         let mut last = None;
@@ -77,7 +77,7 @@ impl SampleSources<'_> {
             .zip(statics.chunks_exact_mut(of_hold.capacity()))
         {
             let job = self.jobs.get(asked.job as usize);
-            let facts = self.history.facts_after(&job, asked, &mut last);
+            let facts = self.history.facts_with_previous(&job, asked, &mut last);
             of_hold.clear();
             facts.add_static_features(&self.features, &mut of_hold);
             statics.copy_from_slice(&of_hold);
@@ -102,23 +102,23 @@ impl SampleSources<'_> {
     }
 }
 
-/// Where a shard goes.
+/// The destination of a shard.
 #[derive(Debug)]
-struct ShardPlace {
+struct ShardDestination {
     side: SplitSide,
     file: String,
 }
 
-/// Writes one shard, which is mostly waiting for the disk, while the next is made.
+/// Writes one shard while the next one is made. Writing mostly waits for the disk.
 pub(super) struct ShardWriter {
     shape: SampleShape,
     dir: PathBuf,
-    /// What was written of each side.
+    /// The shards written so far, by split.
     written: BTreeMap<SplitSide, Vec<ListedTensorShard>>,
-    /// Where the samples in `made` are to be written, if there are any.
-    place: Option<ShardPlace>,
+    /// The destination of the samples in `made`; `None` if there are none.
+    place: Option<ShardDestination>,
     made: ShardSamples,
-    /// Memory for the next samples.
+    /// Reused memory for the next samples.
     spare: ShardSamples,
 }
 
@@ -134,8 +134,7 @@ impl ShardWriter {
         }
     }
 
-    /// Makes the shard of `side` that has the number `index` there, while the one before it is
-    /// written.
+    /// Makes shard number `index` of `side`, while the previous shard is written.
     pub(super) fn add_shard(
         &mut self,
         side: SplitSide,
@@ -152,16 +151,16 @@ impl ShardWriter {
         })?;
 
         self.spare = std::mem::replace(&mut self.made, next);
-        self.place = Some(ShardPlace {
+        self.place = Some(ShardDestination {
             side,
             file: format!("{}-{index:05}.safetensors", side.name()),
         });
         Ok(())
     }
 
-    /// Writes what was made last.
+    /// Writes the shard that was made last.
     fn write_made(&mut self) -> Result<()> {
-        let Some(ShardPlace { side, file }) = self.place.take() else {
+        let Some(ShardDestination { side, file }) = self.place.take() else {
             return Ok(());
         };
         let xxh3 = self.made.write(&self.dir.join(&file), self.shape)?;
@@ -170,7 +169,7 @@ impl ShardWriter {
         Ok(())
     }
 
-    /// Writes what is left; returns the shards of each side.
+    /// Writes the last shard; returns all shards by split.
     pub(super) fn finish(mut self) -> Result<BTreeMap<SplitSide, Vec<ListedTensorShard>>> {
         self.write_made()?;
         Ok(self.written)

@@ -1,5 +1,5 @@
-//! Samples → sides: train, validate, test, so that what is learned is tested on what came later or
-//! elsewhere.
+//! Splits samples into train, validation and test sets by time, by cluster or at random. So a model
+//! can be tested on later holds, or on other clusters, than it has learned from.
 
 use std::collections::BTreeMap;
 
@@ -10,35 +10,35 @@ use super::settings::TensorSettings;
 use super::split_side::SplitSide;
 use poolcast_config::{SplitClusters, SplitMethod};
 
-/// What a split looks at: when it is asked, when the outcome was decided, and which cluster the hold
-/// belongs to.
+/// The input of a split for one sample: prediction time, time of the outcome, and cluster.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct SplitMember {
     pub(super) asked_ms: i64,
     pub(super) decided_ms: i64,
-    /// Counted from 0.
+    /// Number of the cluster, from 0.
     pub(super) group: u32,
 }
 
-/// The side of each member, or why a rule keeps it out of every side.
+/// Assigns a split to each member, or the reason why a rule leaves it out.
 ///
-/// `time`: two moments divide what is asked by `fractions`; what is asked in one millisecond stays
-/// together. Whose outcome was decided when the next side had begun is left out: nobody could learn
-/// from it then. With `split_clusters = separate` a cluster belongs to the latest side on which it
-/// is asked about, and what it has on earlier sides is left out, too.
-pub(super) fn assign_sides(
+/// `time`: two cutoffs divide the members by prediction time in the proportions `fractions`.
+/// Members of the same millisecond stay together. A member is left out if its outcome was decided
+/// after the next split had begun, because its label was unknown at that cutoff. With
+/// `split_clusters = separate` a cluster belongs to the latest split in which it has a prediction
+/// time. Its members in earlier splits are left out, too.
+pub(super) fn assign_splits(
     members: &[SplitMember],
     settings: &TensorSettings,
 ) -> Vec<Result<SplitSide, LeftOutReason>> {
     let sides = match settings.split {
-        SplitMethod::Time => return by_time(members, settings),
+        SplitMethod::Time => return split_by_time(members, settings),
         SplitMethod::Cluster => by_group(members, settings, |member, _| u64::from(member.group)),
         SplitMethod::Random => by_group(members, settings, |_, index| index as u64),
     };
     sides.into_iter().map(Ok).collect()
 }
 
-/// The moments at which the sides of a split by time begin, epoch ms.
+/// The cutoffs at which the splits by time begin, in epoch ms.
 struct TimeCuts {
     validate_from_ms: i64,
     test_from_ms: i64,
@@ -62,7 +62,7 @@ impl TimeCuts {
         }
     }
 
-    /// When the side after `side` begins, if there is one.
+    /// Returns the start of the split after `side`, or `None` after the last one.
     fn end_ms(&self, side: SplitSide) -> Option<i64> {
         match side {
             SplitSide::Train => Some(self.validate_from_ms),
@@ -72,22 +72,22 @@ impl TimeCuts {
     }
 }
 
-fn by_time(
+fn split_by_time(
     members: &[SplitMember],
     settings: &TensorSettings,
 ) -> Vec<Result<SplitSide, LeftOutReason>> {
     let cuts = TimeCuts::new(members, settings.fractions);
-    let latest_sides = latest_sides(members, &cuts);
+    let latest_splits = latest_splits(members, &cuts);
 
     let mut sides = Vec::with_capacity(members.len());
     for member in members {
         let side = cuts.side_at(member.asked_ms);
         let end_ms = cuts.end_ms(side);
-        let is_of_two_sides = latest_sides[member.group as usize] != side;
+        let is_in_later_split = latest_splits[member.group as usize] != side;
         sides.push(
             if end_ms.is_some_and(|end_ms| member.decided_ms >= end_ms) {
                 Err(LeftOutReason::DecidedTooLate)
-            } else if settings.split_clusters == SplitClusters::Separate && is_of_two_sides {
+            } else if settings.split_clusters == SplitClusters::Separate && is_in_later_split {
                 Err(LeftOutReason::ClusterOnTwoSides)
             } else {
                 Ok(side)
@@ -97,25 +97,25 @@ fn by_time(
     sides
 }
 
-/// The latest side on which each cluster is asked about.
-fn latest_sides(members: &[SplitMember], cuts: &TimeCuts) -> Vec<SplitSide> {
+/// Returns the latest split in which each cluster has a prediction time.
+fn latest_splits(members: &[SplitMember], cuts: &TimeCuts) -> Vec<SplitSide> {
     let groups = members.iter().map(|member| member.group as usize + 1).max();
-    let mut latest_sides = vec![SplitSide::Train; groups.unwrap_or(0)];
+    let mut latest_splits = vec![SplitSide::Train; groups.unwrap_or(0)];
     for member in members {
-        let latest = &mut latest_sides[member.group as usize];
+        let latest = &mut latest_splits[member.group as usize];
         *latest = cuts.side_at(member.asked_ms).max(*latest);
     }
-    latest_sides
+    latest_splits
 }
 
-/// The first of `times_ms`, which are in order, that has `share` of them before it; the end of time
-/// if none has.
+/// Returns the first of the sorted `times_ms` with `share` of them before it, or `i64::MAX` if
+/// there is none.
 fn quantile(times_ms: &[i64], share: f64) -> i64 {
     let at = (share * times_ms.len() as f64).round() as usize;
     times_ms.get(at).copied().unwrap_or(i64::MAX)
 }
 
-/// Shuffles whole groups and deals them out until each side has its share.
+/// Shuffles whole groups, and deals them out until each split has its share.
 fn by_group(
     members: &[SplitMember],
     settings: &TensorSettings,
@@ -138,6 +138,7 @@ fn by_group(
             share if share < fractions[0] + fractions[1] => SplitSide::Validate,
             _ => SplitSide::Test,
         };
+        // A group goes to the first split that is not full yet, and may exceed its share.
         side_of_group.insert(id, side);
         dealt += size;
     }
@@ -176,30 +177,30 @@ mod tests {
     }
 
     #[test]
-    fn earlier_holds_of_a_later_cluster_can_be_left_out() {
+    fn separate_clusters_leave_out_their_earlier_holds() {
         let members: Vec<SplitMember> = (0..10)
             .map(|i| member(i, i, if i == 9 { 0 } else { i as u32 }))
             .collect();
         let separate = settings(SplitMethod::Time, SplitClusters::Separate, 1);
-        let found = assign_sides(&members, &separate);
+        let found = assign_splits(&members, &separate);
         assert_eq!(found[0], Err(LeftOutReason::ClusterOnTwoSides));
         assert_eq!(found[1..6], [Ok(SplitSide::Train); 5]);
         assert_eq!(found[6..8], [Ok(SplitSide::Validate); 2]);
         assert_eq!(found[8..], [Ok(SplitSide::Test); 2]);
 
         let keep = settings(SplitMethod::Time, SplitClusters::Keep, 1);
-        assert_eq!(assign_sides(&members, &keep)[0], Ok(SplitSide::Train));
+        assert_eq!(assign_splits(&members, &keep)[0], Ok(SplitSide::Train));
     }
 
     #[test]
-    fn what_was_decided_too_late_teaches_nobody() {
-        // Sides begin at 6 and at 8.
+    fn outcomes_after_the_cutoff_are_left_out() {
+        // The splits begin at 6 and at 8.
         let decided_ms = [0, 5, 6, 99, 4, 5, 7, 8, 99, 99];
         let members: Vec<SplitMember> = (0..)
             .zip(decided_ms)
             .map(|(asked_ms, decided_ms)| member(asked_ms, decided_ms, 0))
             .collect();
-        let found = assign_sides(
+        let found = assign_splits(
             &members,
             &settings(SplitMethod::Time, SplitClusters::Keep, 1),
         );
@@ -212,13 +213,13 @@ mod tests {
 
     proptest! {
         #[test]
-        fn sides_follow_each_other_and_know_nothing_of_later_ones(
+        fn splits_do_not_overlap_in_time_or_clusters(
             raw in proptest::collection::vec((0..1000i64, 0..400i64, 0..30u32), 0..200),
             seed in 0..9u64,
         ) {
             let members: Vec<SplitMember> = raw.iter().map(|&(asked_ms, later_ms, group)| member(asked_ms, asked_ms + later_ms, group)).collect();
             for (split, clusters) in [(SplitMethod::Time, SplitClusters::Separate), (SplitMethod::Cluster, SplitClusters::Keep)] {
-                let found = assign_sides(&members, &settings(split, clusters, seed));
+                let found = assign_splits(&members, &settings(split, clusters, seed));
                 let mut side_of = BTreeMap::new();
                 for (member, side) in members.iter().zip(&found) {
                     if let Ok(side) = side {
@@ -227,14 +228,14 @@ mod tests {
                 }
             }
             for clusters in [SplitClusters::Keep, SplitClusters::Separate] {
-                let found = assign_sides(&members, &settings(SplitMethod::Time, clusters, seed));
+                let found = assign_splits(&members, &settings(SplitMethod::Time, clusters, seed));
                 let placed: Vec<(SplitSide, SplitMember)> = found.into_iter().zip(&members)
                     .filter_map(|(side, member)| Some((side.ok()?, *member))).collect();
                 for (a, b) in placed.iter().flat_map(|a| placed.iter().map(move |b| (a, b))) {
                     prop_assert!(a.0 >= b.0 || a.1.decided_ms < b.1.asked_ms, "an earlier side was decided before a later one is asked");
                 }
             }
-            let random = assign_sides(&members, &settings(SplitMethod::Random, SplitClusters::Keep, seed));
+            let random = assign_splits(&members, &settings(SplitMethod::Random, SplitClusters::Keep, seed));
             prop_assert!(random.iter().all(Result::is_ok));
         }
     }

@@ -1,8 +1,8 @@
-//! The sides of a split: what is learned from, what is chosen by, and what is tested.
+//! The splits: train for learning, validate for choosing a model, and test for scoring it.
 
 use serde::{Deserialize, Serialize};
 
-/// A side of the split.
+/// One of the splits.
 #[derive(
     Debug,
     Clone,
@@ -25,10 +25,10 @@ pub enum SplitSide {
 }
 
 impl SplitSide {
-    /// All sides, earliest first.
+    /// All splits, earliest first.
     pub const ALL: [SplitSide; 3] = [SplitSide::Train, SplitSide::Validate, SplitSide::Test];
 
-    /// The word in file names and reports.
+    /// The name in files and reports.
     pub fn name(self) -> &'static str {
         match self {
             SplitSide::Train => "train",

@@ -1,5 +1,5 @@
-//! State codes: at each of the `m` frames of a sample, the state of a job after its last event at
-//! or before it.
+//! State codes of a sample: one byte per frame and job, the state after the job's last event at or
+//! before the frame.
 
 use super::frames::Frames;
 use super::settings::TensorSettings;
@@ -8,21 +8,23 @@ use poolcast_models::EMPTY_CELL;
 use htcondor_eventlog::{FILE_TRANSFER, HELD};
 use crate::events::JobHistory;
 
-/// What stands for an event that changes no state.
+/// Marker of an event that changes no state.
 const IGNORED: u8 = 254;
-/// A cell on its way: the state is that of the frame before.
-const SAME: u8 = 253;
-/// What stands for an event whose number alone does not tell the state.
-const APART: u8 = 252;
-/// The cell of an event whose number is not one of 0 to 47, where every number is a state.
+/// Temporary cell value: the state of the previous frame.
+const UNCHANGED: u8 = 253;
+/// Marker of an event whose number alone does not determine the state.
+const UNDETERMINED: u8 = 252;
+/// The cell of an event number above 47. Each number from 0 to 47 has its own state.
 const OTHER: u8 = 48;
-/// The states of hold codes: one for each of 0 to 49, and one for all others.
-const HOLDS: u8 = 51;
+/// Number of states for hold codes: one for each of the codes 0 to 49, and one for all others.
+const HOLD_CODE_STATES: u8 = 51;
 
 impl TensorSettings {
-    /// `e`: how many states there are. Those that are listed; else the event numbers 0 to 47 of the
-    /// current HTCondor and one place for all others. With `hold-codes` also the hold codes 0 to 49
-    /// and one place for all others.
+    /// Returns `e`, the number of states.
+    ///
+    /// These are the listed states, if there is a list. Otherwise they are the event numbers 0 to
+    /// 47 of the current HTCondor and one state for all others. With `hold-codes` there are also
+    /// the hold codes 0 to 49 and one state for all others.
     pub fn e(&self) -> usize {
         let events = self
             .states
@@ -30,7 +32,7 @@ impl TensorSettings {
             .as_ref()
             .map_or(usize::from(OTHER) + 1, Vec::len);
         let holds = if self.vocabulary == Vocabulary::HoldCodes {
-            usize::from(HOLDS)
+            usize::from(HOLD_CODE_STATES)
         } else {
             0
         };
@@ -38,19 +40,19 @@ impl TensorSettings {
     }
 }
 
-/// The state after each event.
+/// Maps events to states.
 #[derive(Debug)]
 pub(super) struct StateEncoder {
-    /// By number; those from 256 on have the place of 255.
+    /// States by event number; numbers above 255 use the last element.
     by_number: [u8; 256],
-    /// The states of event 040 for input and for output, where they are apart.
+    /// The states of event 040 for input and for output, if they are separate states.
     transfers: [u8; 2],
     /// The state of hold code 0.
     holds: u8,
 }
 
 impl StateEncoder {
-    /// The states of `settings`.
+    /// Builds the states of `settings`.
     pub(super) fn new(settings: &TensorSettings) -> StateEncoder {
         let listed = settings.states.0.as_deref();
         let place = |event: StateEvent| {
@@ -60,7 +62,8 @@ impl StateEncoder {
         let state = |number: usize| match (u16::try_from(number), listed) {
             (Ok(number), _) if settings.ignore_events.contains(&number) => IGNORED,
             (_, None) => u8::try_from(number).unwrap_or(OTHER).min(OTHER),
-            // The last place stands for all numbers from 255 on, which are no events today.
+            // The last element stands for all numbers from 255 on, which HTCondor does not use
+            // today.
             (number, Some(_)) => number.map_or(IGNORED, |number| place(StateEvent::Number(number))),
         };
         let mut by_number: [u8; 256] = std::array::from_fn(state);
@@ -68,11 +71,11 @@ impl StateEncoder {
         let transfers = [StateEvent::InputTransfer, StateEvent::OutputTransfer].map(place);
         let is_ignored = settings.ignore_events.contains(&FILE_TRANSFER);
         if transfers != [IGNORED; 2] && !is_ignored {
-            by_number[usize::from(FILE_TRANSFER)] = APART;
+            by_number[usize::from(FILE_TRANSFER)] = UNDETERMINED;
         }
         let held = &mut by_number[usize::from(HELD)];
         if settings.vocabulary == Vocabulary::HoldCodes && *held != IGNORED {
-            *held = APART;
+            *held = UNDETERMINED;
         }
         let holds = listed.map_or(OTHER + 1, |listed| listed.len() as u8);
         StateEncoder {
@@ -86,12 +89,12 @@ impl StateEncoder {
     fn state_after(&self, history: &JobHistory<'_>, at: usize) -> u8 {
         let number = history.number[at];
         let state = self.by_number[usize::from(number.min(255))];
-        if state != APART {
+        if state != UNDETERMINED {
             return state;
         }
         if number == HELD {
             let code = u8::try_from(history.hold_code[at]).unwrap_or(u8::MAX);
-            return self.holds + code.min(HOLDS - 1);
+            return self.holds + code.min(HOLD_CODE_STATES - 1);
         }
         match history.value[at] {
             1..=3 => self.transfers[0],
@@ -100,28 +103,27 @@ impl StateEncoder {
         }
     }
 
-    /// Writes a sample `[m, j]`: the states of each job at each frame, after its last event at or
-    /// before the frame among those of its events that are given; [`EMPTY_CELL`] where there is
-    /// none, and in columns without a job.
+    /// Writes the codes `[m, j]` of a sample: the state of each job at each frame, after the last
+    /// of its given events at or before the frame. A cell is [`EMPTY_CELL`] before the job's first
+    /// event and in columns without a job.
     pub(super) fn fill(&self, codes: &mut [u8], jobs: &[JobHistory<'_>], frames: Frames) {
         let j = codes.len() / frames.count();
-        codes.fill(SAME);
+        codes.fill(UNCHANGED);
         codes[..j].fill(EMPTY_CELL);
         for (column, job) in jobs.iter().enumerate() {
             self.mark_changes(&mut codes[column..], j, job, frames);
         }
-        // Each cell without a change takes the state above it: a whole row at a time, which vectors
-        // do.
+        // Fill each unchanged cell from the row above. Whole rows at a time can be vectorized.
         for start in (j..codes.len()).step_by(j) {
             let (above, row) = codes[start - j..].split_at_mut(j);
             for (cell, &state) in row[..j].iter_mut().zip(&*above) {
-                *cell = if *cell == SAME { state } else { *cell };
+                *cell = if *cell == UNCHANGED { state } else { *cell };
             }
         }
     }
 
-    /// Writes the states of one job where they change. Its cells begin with the first of `codes`,
-    /// `row_length` apart.
+    /// Writes the states of one job where they change. Its first cell is the first of `codes`; the
+    /// next ones follow `row_length` apart.
     fn mark_changes(
         &self,
         codes: &mut [u8],
@@ -144,18 +146,19 @@ impl StateEncoder {
         }
     }
 
-    /// The state after the first `count` events of `job`.
+    /// Returns the state after the first `count` events of `job`.
     fn state_before(&self, job: &JobHistory<'_>, count: usize) -> u8 {
         let mut states = (0..count).rev().map(|at| self.state_after(job, at));
         states.find(|&state| state != IGNORED).unwrap_or(EMPTY_CELL)
     }
 }
 
-/// How many of `times_ms`, which are in order, need no look one by one, as they are not after
-/// `until_ms`.
+/// Returns a number of events at the start of the sorted `times_ms` that the caller need not visit
+/// one by one, because none is after `until_ms`.
 fn skippable_events(times_ms: &[i64], until_ms: i64) -> usize {
     if times_ms.len() <= 32 {
-        // Most histories are that short, and each step of a search would wait for the one before.
+        // Most histories are this short, and each step of a binary search would wait for the
+        // previous one.
         return 0;
     }
     times_ms.partition_point(|&time_ms| time_ms <= until_ms)
@@ -186,7 +189,8 @@ mod tests {
         codes_of_states(&settings(vocabulary, "null"), events, frames)
     }
 
-    /// The value of an event is its hold code.
+    /// Encodes events given as times, numbers and hold codes. The value of an event is its hold
+    /// code.
     fn codes_of_states(
         settings: &TensorSettings,
         events: (&[i64], &[u16], &[i32]),
@@ -230,9 +234,9 @@ mod tests {
     }
 
     proptest! {
-        /// Frame by frame, by the definition.
+        /// Compares the codes with the definition, frame by frame.
         #[test]
-        fn each_frame_has_the_state_of_the_last_event_until_it(
+        fn frames_show_the_state_after_the_last_event(
             times in proptest::collection::vec((0..900i64, 0..60u16), 1..60),
             first_s in -100..900i64,
             (m, length_s) in (1..40usize, 1..90u32),
@@ -253,7 +257,7 @@ mod tests {
 
     /// The published worked example.
     #[test]
-    fn the_worked_example() {
+    fn published_example_is_reproduced() {
         let events = [(1, 0), (3, 1), (4, 2), (5, 3), (7, 4), (10, 2), (13, 5)];
         let frames = Frames::new(WindowPlace::Life, 0, 60_000, 14, 60);
         assert_eq!(
@@ -263,9 +267,9 @@ mod tests {
     }
 
     #[test]
-    fn hold_windows_end_at_the_hold() {
-        // Submitted at 1, held at 5 and released in the same minute: the release comes after the
-        // hold and is not seen.
+    fn hold_windows_exclude_events_after_the_hold() {
+        // The job is submitted at minute 1, held at 5 and released in the same minute. The release
+        // follows the hold, so the sample does not contain it.
         let events = [(1, 0), (3, 1), (3, 28), (5, 12), (5, 13), (6, 5)];
         let frames = Frames::new(WindowPlace::Hold, 300_000, 60_000, 7, 60);
         assert_eq!(frames.window().from_ms, -60_000);
@@ -277,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn the_state_before_the_first_frame_is_the_last_that_counts() {
+    fn first_frame_ignores_events_without_a_state() {
         let frames = Frames::new(WindowPlace::Life, 0, 240_000, 2, 60);
         assert_eq!(
             column(&[(1, 0), (2, 1), (3, 28), (5, 28)], 4, frames),
@@ -287,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn unknown_numbers_share_one_place() {
+    fn unknown_event_numbers_share_one_state() {
         let frames = Frames::new(WindowPlace::Life, 0, 0, 3, 60);
         assert_eq!(
             column(&[(0, 47), (1, 48), (2, 300)], 3, frames),
@@ -297,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn hold_codes_are_states_of_their_own() {
+    fn hold_codes_are_separate_states() {
         let frames = Frames::new(WindowPlace::Life, 0, 0, 6, 60);
         let events = [
             (0, 1, 0),
@@ -313,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn states_are_those_that_are_listed() {
+    fn only_listed_events_are_states() {
         let frames = Frames::new(WindowPlace::Life, 0, 0, 7, 60);
         // Submitted, input, executing, image size, output, held for 13, an unknown transfer.
         let events = [
@@ -361,6 +365,6 @@ mod tests {
             Vocabulary::HoldCodes,
             &serde_json::to_string(&most).expect("JSON"),
         );
-        assert!(most.e() <= usize::from(APART));
+        assert!(most.e() <= usize::from(UNDETERMINED));
     }
 }

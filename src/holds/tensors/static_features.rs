@@ -1,4 +1,4 @@
-//! What is known of a hold → numbers near 1 for a model, each with a name, by group.
+//! Static features of a hold: named numbers near 1 for a model, by feature group.
 
 use super::hold_records::{FirstRunKind, HoldRecordKind, HoldRecords, NEXT_RUN_KINDS};
 use super::known_facts::KnownFacts;
@@ -10,10 +10,10 @@ use super::recent_events::RECENT_FRAMES;
 use super::subcode_family::subcode_family;
 use poolcast_config::FeatureGroup;
 
-/// Hold codes 0 to 49 have a place of their own, all others share one.
+/// Columns for hold codes: one for each of the codes 0 to 49, and one for all others.
 const HOLD_CODES: usize = 51;
 
-/// In the order of [`super::subcode_family::SubcodeFamily`].
+/// Names of the subcode families, in the order of [`super::subcode_family::SubcodeFamily`].
 const FAMILY_NAMES: [&str; 10] = [
     "none",
     "missing",
@@ -27,7 +27,7 @@ const FAMILY_NAMES: [&str; 10] = [
     "other",
 ];
 
-/// A column: its name, and its value.
+/// A column: its name, and the function that computes its value.
 type FactColumn = (&'static str, fn(&KnownFacts) -> f32);
 
 const HOLD_COLUMNS: [FactColumn; 3] = [
@@ -91,7 +91,8 @@ const RUN_COLUMNS: [FactColumn; 12] = [
     }),
 ];
 
-/// A column for each of [`RECENT_FRAMES`]: the beginning of its name, and the counts.
+/// Columns for [`RECENT_FRAMES`], one per window: the start of their names, and the function that
+/// returns the counts.
 type RecentColumn = (&'static str, fn(&KnownFacts) -> [u32; RECENT_FRAMES.len()]);
 
 const RECENT_COLUMNS: [RecentColumn; 7] = [
@@ -106,7 +107,7 @@ const RECENT_COLUMNS: [RecentColumn; 7] = [
     }),
 ];
 
-/// What each static feature of `groups` is, `[s]`.
+/// Returns the names of the static features of `groups`, `[s]`.
 pub fn static_names(groups: &[FeatureGroup]) -> Vec<String> {
     let mut names = Vec::new();
     for group in groups {
@@ -115,7 +116,7 @@ pub fn static_names(groups: &[FeatureGroup]) -> Vec<String> {
     names
 }
 
-/// `s`: how many static features `groups` have.
+/// Returns `s`, the number of static features of `groups`.
 pub fn static_feature_count(groups: &[FeatureGroup]) -> usize {
     static_names(groups).len()
 }
@@ -156,7 +157,7 @@ fn add_names(group: FeatureGroup, names: &mut Vec<String>) {
     }
 }
 
-/// What a group is made of.
+/// The content of a feature group.
 enum FeatureContent {
     Hold,
     Facts(&'static [FactColumn]),
@@ -189,9 +190,11 @@ impl FeatureContent {
 }
 
 impl KnownFacts {
-    /// Adds the facts as numbers near 1, `[s]`, by the names of [`static_names`]: codes one-hot;
-    /// logarithms of counts, times and sizes; rates from -1 to 1, each drawn to the rate of what it
-    /// is a part of where it stands on few cases. What is not known is 0.
+    /// Appends the facts as numbers near 1, `[s]`, in the order of [`static_names`].
+    ///
+    /// Codes are one-hot. Counts, times and sizes are logarithms. Rates are from -1 to 1, and
+    /// shrink to the rate of the parent record if they are based on few cases. Unknown values are
+    /// 0.
     pub fn add_static_features(&self, groups: &[FeatureGroup], statics: &mut Vec<f32>) {
         let rates = RecordRates::new(&self.records);
         for group in groups {
@@ -240,13 +243,13 @@ impl KnownFacts {
     }
 }
 
-/// The rates of all records of a hold, each drawn to that of what it is a part of.
+/// The success rates of all records of a hold, each shrunk to the rate of its parent.
 struct RecordRates {
     holds: [f32; HoldRecordKind::ALL.len()],
     first_runs: [f32; FirstRunKind::ALL.len()],
 }
 
-/// The rate that the whole pool's is drawn to.
+/// Prior success rate of the whole pool.
 const UNKNOWN_RATE: f32 = 0.5;
 
 impl RecordRates {
@@ -287,8 +290,8 @@ impl RecordRates {
     }
 }
 
-/// The logarithm to the base 2 of the memory that the run used over what the job asked for; of
-/// either far more than the other it is 2 or -2.
+/// Returns log2 of the memory that the run used over the memory that the job requested, clamped to
+/// -2 to 2. Returns `None` if either is unknown.
 fn memory_ratio(facts: &KnownFacts) -> Option<f32> {
     let used_mb = facts.last_run.memory_mb?;
     let requested_mb = facts.request.memory_mb;
@@ -302,7 +305,7 @@ fn flag(is_set: bool) -> f32 {
     f32::from(u8::from(is_set))
 }
 
-/// As [`log_size`]; 0 if it is not known.
+/// Like [`log_size`]; 0 for an unknown number.
 fn log_known(n: Option<u32>) -> f32 {
     log_size(n.unwrap_or(0))
 }
@@ -311,7 +314,7 @@ fn cluster_share(facts: &KnownFacts, jobs: u32) -> f32 {
     jobs as f32 / facts.cluster.jobs().max(1) as f32
 }
 
-/// As [`log_count`], for numbers that go into the millions.
+/// Like [`log_count`], but scaled for numbers in the millions.
 fn log_size(n: u32) -> f32 {
     log_count(n) / 10.0
 }
@@ -330,7 +333,7 @@ pub(super) mod tests {
     use htcondor_eventlog::{EventFacts, ExecutionPlace, HoldFacts, JobEvent};
     use crate::events::store_of;
 
-    /// The reason of event 012, or the machine of event 001.
+    /// Event facts with `hash` as the reason of event 012, or as the machine of event 001.
     pub(in crate::tensors) fn facts_of(number: u16, hash: u32) -> EventFacts {
         match number {
             12 => EventFacts::of_hold(HoldFacts {
@@ -345,7 +348,7 @@ pub(super) mod tests {
         }
     }
 
-    /// What is known when the only hold of job 9 is released, at second 200.
+    /// The facts known when the only hold of job 9 is released, at second 200.
     fn facts() -> KnownFacts {
         let event = |(proc, s, number, value): (i32, i64, u16, i32)| JobEvent {
             cluster: if proc < 5 { 1 } else { 2 },
@@ -359,8 +362,9 @@ pub(super) mod tests {
             facts: facts_of(number, value.cast_unsigned()),
             ..JobEvent::default()
         };
-        // The reasons of the holds are 7 and 8. In cluster 1: one succeeds, one fails, one succeeds
-        // too late, one was never held. In cluster 2: one ended badly, one runs, one is idle.
+        // The reasons of the holds are 7 and 8. In cluster 1 one job succeeds, one fails, one
+        // succeeds too late, and one was never held. In cluster 2 one job ended badly, one runs,
+        // and one is idle.
         let events = [
             (0, 0, 0, 0),
             (0, 5, 1, 3),
@@ -399,7 +403,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn records_have_what_was_decided_by_then() {
+    fn records_contain_only_decided_outcomes() {
         let records = facts().records;
         let counts = |kind| {
             let record = records.holds(kind);
@@ -435,7 +439,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn the_state_now_is_that_of_the_moment_of_asking() {
+    fn counts_are_taken_at_prediction_time() {
         let facts = facts();
         let state = facts.cluster;
         let states = [
@@ -460,7 +464,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn every_number_has_a_name_and_every_group_its_own() {
+    fn feature_names_are_unique_and_match_their_values() {
         let facts = facts();
         let all = FeatureGroup::value_variants();
         let mut whole = Vec::new();
@@ -492,7 +496,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn strange_numbers_have_the_last_place_and_stay_finite() {
+    fn out_of_range_codes_share_the_last_column() {
         let mut facts = facts();
         facts.request.memory_mb = u32::MAX;
         facts.earlier_holds = u32::MAX;

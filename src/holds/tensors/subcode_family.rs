@@ -1,6 +1,6 @@
-//! Hold code and subcode → what kind of trouble that is, as far as the two numbers tell.
+//! Classifies the cause of a hold by its code and subcode.
 
-/// Kinds of trouble. The numbers are stored.
+/// Kinds of causes. The numbers are stored in files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub(super) enum SubcodeFamily {
@@ -16,19 +16,21 @@ pub(super) enum SubcodeFamily {
     Timeout = 4,
     /// A connection failed: ENETDOWN to ECONNRESET, ECONNREFUSED to EHOSTUNREACH.
     Network = 5,
-    /// A file transfer plugin failed; its exit code stands in the upper bytes.
+    /// A file transfer plugin failed. Its exit code is in the upper bytes.
     Plugin = 6,
     /// The request for memory was exceeded.
     Memory = 7,
     /// The request for processors was exceeded.
     Cpu = 8,
-    /// Anything else: other error numbers, and what users and administrators choose.
+    /// Anything else: other error numbers, and numbers chosen by users and administrators.
     Other = 9,
 }
 
-/// The kind of a hold. Subcodes of transfers and files are Unix error numbers or a plugin's exit
-/// code times 256; those of resource holds are HTCondor's policy templates' 101 (processors), 102
-/// (memory) and 104 (disk).
+/// Returns the kind of cause of a hold.
+///
+/// Subcodes of transfers and files are Unix error numbers, or the exit code of a plugin times 256.
+/// Subcodes of resource holds are 101 (processors), 102 (memory) and 104 (disk), from HTCondor's
+/// policy templates.
 pub(super) fn subcode_family(hold_code: i32, hold_subcode: i32) -> SubcodeFamily {
     match (hold_code, hold_subcode) {
         (_, 0) => SubcodeFamily::None,
@@ -51,7 +53,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn subcodes_mean_what_their_code_says() {
+    fn subcode_family_depends_on_the_hold_code() {
         assert_eq!(subcode_family(13, 2), SubcodeFamily::Missing);
         assert_eq!(subcode_family(13, 256), SubcodeFamily::Plugin);
         assert_eq!(subcode_family(34, 102), SubcodeFamily::Memory);

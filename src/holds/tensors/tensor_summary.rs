@@ -1,4 +1,4 @@
-//! What a directory of tensors says of itself in its manifest.
+//! The manifest of a directory of tensors.
 
 use std::collections::BTreeMap;
 
@@ -8,30 +8,30 @@ use super::hold_cycles::{HoldOutcome, LeftOutReason};
 use super::settings::TensorSettings;
 use super::split_side::SplitSide;
 
-/// What a directory of tensors says of itself in its manifest.
+/// The content of the manifest of a directory of tensors.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct TensorSummary {
-    /// How the samples were made.
+    /// The settings of the samples.
     #[serde(flatten)]
     pub settings: TensorSettings,
-    /// Event types, with the place for unknown ones.
+    /// Number of event types, including the one for unknown events.
     pub e: usize,
     /// Hold cycles in the log.
     pub cycles_total: usize,
-    /// Cycles that are no sample, by reason.
+    /// Cycles that are not samples, by reason.
     pub left_out: BTreeMap<LeftOutReason, LeftOutCycles>,
-    /// The samples of each side.
+    /// The samples of each split.
     pub splits: BTreeMap<SplitSide, SideSummary>,
 }
 
-/// Hold cycles that are no sample, for one reason.
+/// Hold cycles that one reason leaves out of the samples.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct LeftOutCycles {
-    /// How many.
+    /// Number of cycles.
     pub cycles: usize,
-    /// Those whose outcome is known all the same.
+    /// Cycles with a known outcome.
     pub labelled: usize,
-    /// Those of them with label 1.
+    /// Labelled cycles with label 1.
     pub successes: usize,
 }
 
@@ -49,36 +49,36 @@ impl LeftOutCycles {
     }
 }
 
-/// The samples of one side.
+/// The samples of one split.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct SideSummary {
-    /// How many.
+    /// Number of samples.
     pub samples: usize,
-    /// How many with label 1.
+    /// Number of samples with label 1.
     pub successes: usize,
-    /// The standard error of their share, which clusters of one fate make larger; none for fewer
-    /// than two clusters.
+    /// Standard error of the success rate. It is larger if the jobs of a cluster have the same
+    /// outcome; `None` for fewer than two clusters.
     pub share_error: Option<f64>,
-    /// The first moment of asking, epoch ms.
+    /// The first prediction time, in epoch ms.
     pub from_ms: i64,
-    /// The last one, epoch ms.
+    /// The last prediction time, in epoch ms.
     pub to_ms: i64,
-    /// The side's shards.
+    /// The shards of the split.
     pub shards: Vec<ListedTensorShard>,
 }
 
 impl SideSummary {
-    /// The share of samples with label 1; 0 of 0 is 0.
+    /// Returns the share of samples with label 1; 0 without samples.
     pub fn success_share(&self) -> f64 {
         self.successes as f64 / self.samples.max(1) as f64
     }
 }
 
-/// A shard of one side.
+/// A shard of one split.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct ListedTensorShard {
-    /// Its file.
+    /// Name of the file.
     pub file: String,
-    /// The digest of that file, a [`poolcast_base::manifest::Checksum`].
+    /// Digest of the file, a [`poolcast_base::manifest::Checksum`].
     pub xxh3: String,
 }
