@@ -1,58 +1,58 @@
-//! What a log holds that a sound log would not hold: its kinds, how often each was met, and where.
+//! Anomalies of a log: their kinds, counts and positions.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-/// Something in a log that a sound log would not hold; counted, never fatal unless the caller says
-/// so.
+/// A kind of damage or irregularity in a log. Anomalies are counted and are never fatal, unless the
+/// caller decides so.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Anomaly {
-    /// Bytes between records that belong to none: blank lines, NULs, text, the tail of a record
-    /// whose head is missing.
+    /// Bytes between records that belong to no record: blank lines, NULs, text, or the tail of a
+    /// record whose head is missing.
     Junk,
     /// A record without its line `...`; the next header follows directly.
     LostTerminator,
     /// A line `...` with the next header on the same line.
     GluedHeader,
-    /// A record whose header cannot be read; it is left out.
+    /// A record whose header cannot be read. The reader skips it.
     DamagedRecord,
-    /// A job number that HTCondor's 32 bits cannot hold; the event is counted and belongs to no
+    /// A job number that does not fit HTCondor's 32 bits. The event is counted, but belongs to no
     /// job.
     JobIdOutOfRange,
-    /// The log ends within a record; that record is not counted as an event.
+    /// The log ends within a record. That record is not counted as an event.
     UnfinishedRecord,
-    /// A header of a global event log that was written anew over the beginning of the event after
-    /// it.
+    /// An event whose beginning was overwritten by a longer header of a global event log.
     OverwrittenEvent,
-    /// A header of a global event log where none can stand; it is taken for an event.
+    /// A header of a global event log at a position where no header can stand. It counts as an
+    /// event.
     MisplacedHeader,
-    /// The stamps went back by about an hour: they are of another zone from there on.
+    /// The stamps went back by about an hour. Later stamps are in another time zone.
     ZoneChange,
     /// More than half a year lies between two stamps that have no year.
     LongGap,
 }
 
-/// How often each anomaly was met.
+/// Number of occurrences of each anomaly.
 pub type AnomalyCounts = BTreeMap<Anomaly, u64>;
 
-/// Where in a log an anomaly was met.
+/// Position of one anomaly in a log.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AnomalyPlace {
-    /// What was met.
+    /// Kind of the anomaly.
     pub anomaly: Anomaly,
-    /// The line, counted from 1.
+    /// Line number, counted from 1.
     pub line: u64,
-    /// The byte in the decompressed log, counted from 0.
+    /// Byte offset in the decompressed log, counted from 0.
     pub offset: u64,
 }
 
-/// How many anomalies of each kind are reported with their place. The others are only counted.
-const MOST_PLACES: u64 = 20;
+/// Maximum number of reported positions per kind of anomaly. Further ones are only counted.
+const MAX_PLACES_PER_KIND: u64 = 20;
 
 impl Anomaly {
-    /// What was met, in words.
+    /// Describes the anomaly in words.
     pub fn describe(self) -> &'static str {
         match self {
             Anomaly::Junk => "blank lines, text or NULs between records",
@@ -74,8 +74,8 @@ impl Anomaly {
         }
     }
 
-    /// Whether it is damage. A log that is being written ends anywhere, and clocks go back in
-    /// autumn.
+    /// Returns true if the anomaly is damage. Unfinished records, zone changes and long gaps are
+    /// not damage: a live log may end anywhere, and clocks go back in autumn.
     pub fn is_damage(self) -> bool {
         !matches!(
             self,
@@ -84,7 +84,7 @@ impl Anomaly {
     }
 }
 
-/// The first 20 of `places` of each kind.
+/// Returns the first 20 of `places` of each kind.
 pub fn first_places<'a>(places: impl Iterator<Item = &'a AnomalyPlace>) -> Vec<AnomalyPlace> {
     let mut counts = AnomalyCounts::new();
     let mut first = Vec::new();
@@ -92,7 +92,7 @@ pub fn first_places<'a>(places: impl Iterator<Item = &'a AnomalyPlace>) -> Vec<A
     for place in places {
         let count = counts.entry(place.anomaly).or_default();
         *count += 1;
-        if *count <= MOST_PLACES {
+        if *count <= MAX_PLACES_PER_KIND {
             first.push(place.clone());
         }
     }

@@ -1,4 +1,4 @@
-//! Where anomalies stand: positions that only reading a second time tells.
+//! Positions of anomalies, found by a second read of the text.
 
 use std::path::Path;
 
@@ -11,8 +11,9 @@ use super::event_number::{AD_INFORMATION, GENERIC};
 use super::record_scan::RecordScan;
 use super::source::LogSource;
 
-/// What was met at events of the piece of `block`, each with the index of its event → with where
-/// its record begins.
+/// Finds the record offsets of anomalies at events of one piece. `met` lists anomalies with their
+/// event index in the piece of `block`. The result has the offset of the record instead of the
+/// index.
 pub(super) fn find_event_positions(
     block: &RecordBlock<'_>,
     met: &[(Anomaly, usize)],
@@ -21,9 +22,9 @@ pub(super) fn find_event_positions(
     let mut events = 0;
     let mut found = Vec::new();
 
-    // Events do not keep where they stand: most logs have nothing to place, and all would pay for
-    // it.
-    RecordScan::new(block.text, block.ends_log).for_each_record(|record| {
+    // Events do not store their offsets, because every log would pay for it and few logs have
+    // anomalies to locate. So this scans the piece again.
+    RecordScan::new(block.text, block.is_at_log_end).for_each_record(|record| {
         if matches!(record.header.number, AD_INFORMATION | GENERIC) {
             return;
         }
@@ -35,7 +36,8 @@ pub(super) fn find_event_positions(
     found
 }
 
-/// Finds the lines of `places`, which are in order of their offsets, in the log at `path`.
+/// Sets the line numbers of `places` by reading the log at `path`. `places` must be sorted by
+/// offset.
 pub(super) fn find_lines(path: &Path, places: &mut [AnomalyPlace]) -> Result<()> {
     if places.is_empty() {
         return Ok(());
@@ -56,17 +58,17 @@ pub(super) fn find_lines(path: &Path, places: &mut [AnomalyPlace]) -> Result<()>
         let mut counted = 0;
         while let Some(place) = places.next_if(|place| place.offset < end) {
             let at = (place.offset - start) as usize;
-            line += line_feeds(&buffer[counted..at]);
+            line += count_line_feeds(&buffer[counted..at]);
             counted = at;
             place.line = line;
         }
-        line += line_feeds(&buffer[counted..filled]);
+        line += count_line_feeds(&buffer[counted..filled]);
         start = end;
     }
     Ok(())
 }
 
-/// How many lines end in `text`.
-pub(super) fn line_feeds(text: &[u8]) -> u64 {
+/// Returns the number of line feeds in `text`.
+pub(super) fn count_line_feeds(text: &[u8]) -> u64 {
     memchr_iter(b'\n', text).count() as u64
 }

@@ -1,4 +1,4 @@
-//! The pieces of one log, in order → its events in time, for the access point that wrote them.
+//! Assembles the parsed pieces of one log, in order, into dated events per access point.
 
 use std::iter::Peekable;
 use std::path::Path;
@@ -7,9 +7,9 @@ use std::sync::Arc;
 use anyhow::{Result, bail, ensure};
 
 use super::anomaly::{Anomaly, AnomalyPlace, first_places};
-use super::anomaly_positions::{find_event_positions, find_lines, line_feeds};
+use super::anomaly_positions::{find_event_positions, find_lines, count_line_feeds};
 use super::blocks::RecordBlock;
-use super::calendar::{Calendar, ClockStep, in_year_before, offset_between};
+use super::calendar::{Calendar, ClockStep, resolve_backward, utc_offset_between};
 use super::event::JobEvent;
 use super::global_header::{GenerationMark, GlobalHeader};
 use super::job_ad::{AdKey, JobAd};
@@ -24,59 +24,59 @@ use super::source::FIND_LOG_HINT;
 use super::stamp::{Stamp, StampZone};
 use poolcast_base::error::hinted;
 
-/// How many jobs are remembered as ones whose ad was read. With more of them in a pool at once, the
-/// ads of some are read again.
-const JOBS_AT_ONCE: usize = 1 << 16;
+/// Number of jobs that are remembered because their ad was read. If a pool has more jobs at a time,
+/// the ads of some are read again.
+const REMEMBERED_JOBS: usize = 1 << 16;
 
-/// How much junk a file may begin with and still be searched for records.
-const MOST_JUNK_BYTES: u64 = 8 << 20;
+/// Maximum amount of leading junk, in bytes, before a file is rejected as not being a log.
+const MAX_LEADING_JUNK_BYTES: u64 = 8 << 20;
 
-/// How many hosts are named that the jobs of one access point were submitted from.
-const MOST_HOSTS: usize = 8;
+/// Maximum number of submit hosts that are reported for a log of one access point.
+const MAX_NAMED_HOSTS: usize = 8;
 
-/// Puts the pieces of one file together, in order.
+/// Assembles the pieces of one file, in order.
 pub(super) struct LogAssembly {
     pub(super) log: LogSummary,
     calendar: Calendar,
     ap: Option<String>,
-    /// Whether `ap` is final: given by the caller.
+    /// True if `ap` is final because the caller gave it.
     is_ap_given: bool,
-    /// That of other generations.
+    /// Access point of other generations of the log.
     likely_ap: Option<String>,
-    /// Whether the file is known to be an event log.
+    /// True if the file is known to be an event log.
     is_log: bool,
     events: Vec<JobEvent>,
     ads: Vec<JobAd>,
     hold_texts: Vec<HoldText>,
-    /// The jobs of other access points than `ap`.
+    /// Events and ads of other access points than `ap`.
     others: OtherAccessPoints,
-    /// What the pieces so far said.
+    /// Ads and reasons of the pieces so far.
     earlier: Arc<EarlierPieces>,
-    /// Events without a year from before anything told it.
+    /// Events without a year, read before any stamp or header gave one.
     undated: Vec<UndatedEvent>,
-    /// Anchors before an event that is still to come: it is in the next piece.
+    /// Anchors at the end of the pieces so far. The event after them is in the next piece.
     waiting: Vec<YearAnchor>,
-    /// The last header of a global event log.
+    /// Last header of a global event log.
     header: Option<GenerationMark>,
-    /// Whether no record was read yet.
-    at_begin: bool,
-    /// As in [`EventBatch`].
+    /// True if no record was read yet.
+    is_at_start: bool,
+    /// Number of the current log segment, as in [`EventBatch`].
     stretch: u32,
-    /// Whether the log cannot be read again, to find the lines of places.
+    /// True if the log cannot be read a second time to find line numbers.
     pub(super) is_read_once: bool,
-    /// How many lines end in what was read of such a log.
+    /// Number of line feeds read so far; counted only if the log is read once.
     lines: u64,
-    /// The end of the last whole record; `None` if its last line feed is missing.
+    /// Offset of the end of the last whole record; `None` if its last line feed is missing.
     whole_end: Option<u64>,
-    /// The anomalies that were met after it.
+    /// Anomalies after `whole_end`.
     tail: Vec<Anomaly>,
 }
 
-/// An event whose year nothing has told yet.
+/// An event whose year is not known yet.
 struct UndatedEvent {
     stamp: Stamp,
     event: JobEvent,
-    /// What was the last host then, as in [`OtherAccessPoints`].
+    /// Last submit host at that event, as in [`OtherAccessPoints`].
     last_host: Option<usize>,
 }
 
@@ -93,11 +93,11 @@ impl LogAssembly {
             ads: Vec::new(),
             hold_texts: Vec::new(),
             others: OtherAccessPoints::default(),
-            earlier: Arc::new(EarlierPieces::new(JOBS_AT_ONCE, options.has_hold_texts)),
+            earlier: Arc::new(EarlierPieces::new(REMEMBERED_JOBS, options.has_hold_texts)),
             undated: Vec::new(),
             waiting: Vec::new(),
             header: None,
-            at_begin: true,
+            is_at_start: true,
             stretch: 0,
             is_read_once: false,
             lines: 0,
@@ -106,37 +106,37 @@ impl LogAssembly {
         }
     }
 
-    /// As it was when `resume` was noted, but for the counts.
+    /// Restores the assembly to its state at `resume`, without the counts.
     pub(super) fn resume(options: &ReadOptions, resume: &ResumePoint) -> LogAssembly {
         let mut assembly = LogAssembly::new(options);
         assembly.ap.clone_from(&resume.ap);
         assembly.is_log = true;
         assembly.calendar = Calendar::resume(resume.clock);
         assembly.header.clone_from(&resume.header);
-        assembly.at_begin = false;
+        assembly.is_at_start = false;
         assembly.others.first_host.clone_from(&resume.host);
         assembly.log.bytes = resume.offset;
         assembly.whole_end = Some(resume.offset);
         assembly
     }
 
-    /// What the next pieces need not say again. It is another one from the piece on in which the
-    /// log of another access point begins.
+    /// Returns the ads and reasons that the next pieces can skip. When the log of another access
+    /// point begins, this becomes a new object.
     pub(super) fn earlier_pieces(&self) -> &Arc<EarlierPieces> {
         &self.earlier
     }
 
-    /// Refuses a file that begins with so much of nothing but junk that it is no event log.
+    /// Fails if all of the text so far is junk, and it is at least [`MAX_LEADING_JUNK_BYTES`] long.
     pub(super) fn check_beginning(&self, path: &Path) -> Result<()> {
-        self.check_is_log(path, MOST_JUNK_BYTES)
+        self.check_is_log(path, MAX_LEADING_JUNK_BYTES)
     }
 
-    /// Refuses a file that holds nothing but junk.
+    /// Fails if the whole file is junk.
     pub(super) fn check_whole(&self, path: &Path) -> Result<()> {
         self.check_is_log(path, 1)
     }
 
-    /// Fails if `junk_bytes` were read, and all was junk.
+    /// Fails if at least `junk_bytes` bytes were read and all of them are junk.
     fn check_is_log(&self, path: &Path, junk_bytes: u64) -> Result<()> {
         let may_be_log = self.is_log
             || self.log.bytes < junk_bytes
@@ -154,8 +154,8 @@ impl LogAssembly {
         Ok(())
     }
 
-    /// Before the first events: asks the first block for the access point. A header that the log
-    /// begins with comes before all.
+    /// Determines the access point from the pieces of a block, before their events are emitted,
+    /// unless it is known. The header at the beginning of the log has priority.
     pub(super) fn find_access_point(&mut self, pieces: &[ParsedPiece]) {
         if self.ap.is_some() {
             return;
@@ -168,7 +168,8 @@ impl LogAssembly {
         let headers = || pieces.iter().flat_map(ParsedPiece::headers);
         let creator = |found: &FoundHeader| found.header.creator.clone();
 
-        // Other generations say it only of a global event log, which has a header.
+        // The access point of other generations applies only to global event logs, which have a
+        // header.
         self.ap = first_header
             .and_then(creator)
             .or_else(|| find_access_point(pieces))
@@ -179,7 +180,7 @@ impl LogAssembly {
             });
     }
 
-    /// Adds the next piece, which is that of `block`; gives back the memory of its events.
+    /// Adds the next piece, parsed from `block`. Returns the memory of its events for reuse.
     pub(super) fn add_piece(
         &mut self,
         block: &RecordBlock<'_>,
@@ -188,17 +189,17 @@ impl LogAssembly {
     ) -> Result<Vec<(Stamp, JobEvent)>> {
         self.check_headers(&mut piece);
         self.hold_texts.append(&mut piece.hold_texts);
-        let steps = self.place_events(&mut piece, sink)?;
+        let steps = self.date_events(&mut piece, sink)?;
         if !steps.is_empty() {
             piece.anomalies.extend(find_event_positions(block, &steps));
         }
         piece.anomalies.sort_by_key(|(_, at)| *at);
 
-        self.at_begin &= piece.records_by_number.is_empty();
+        self.is_at_start &= piece.records_by_number.is_empty();
         for (number, count) in &piece.records_by_number {
             *self.log.records_by_number.entry(*number).or_default() += count;
         }
-        self.add_whole_end(&piece);
+        self.update_whole_end(&piece);
         self.add_anomalies(block, &piece.anomalies);
 
         self.lines += piece.lines;
@@ -207,17 +208,18 @@ impl LogAssembly {
         Ok(piece.events)
     }
 
-    /// Leaves of the headers in `piece` those that begin a generation: the first record of the log,
-    /// and what can follow it.
+    /// Removes the headers in `piece` that do not begin a generation. A header begins one if it is
+    /// the first record of the log, or if it can follow the previous header. The others become
+    /// anomalies.
     fn check_headers(&mut self, piece: &mut ParsedPiece) {
-        let at_begin = self.at_begin;
+        let is_at_start = self.is_at_start;
         let last_header = &mut self.header;
         let anomalies = &mut piece.anomalies;
         piece.anchors.retain(|anchor| {
             let YearAnchor::Header(found) = &anchor.item else {
                 return true;
             };
-            let begins_generation = (found.is_first && at_begin)
+            let begins_generation = (found.is_first && is_at_start)
                 || found
                     .header
                     .begins_generation(found.stamp, last_header.as_ref());
@@ -230,9 +232,9 @@ impl LogAssembly {
         });
     }
 
-    /// Places the events of `piece` in time, and what stands between them in order. Returns the
-    /// steps of the clock that are worth saying, each with the index of its event.
-    fn place_events(
+    /// Dates the events of `piece` and processes the anchors, hosts and ads between them, in order.
+    /// Returns the clock anomalies, each with the index of its event.
+    fn date_events(
         &mut self,
         piece: &mut ParsedPiece,
         sink: &mut EventSink<'_>,
@@ -246,18 +248,18 @@ impl LogAssembly {
         let mut steps = Vec::new();
 
         for (index, (stamp, event)) in piece.events.drain(..).enumerate() {
-            // An anchor or a host may begin another stretch or access point: ads before it belong
-            // to the old one.
+            // An anchor or a host may begin another log segment or access point. Ads before it
+            // belong to the old one, so they are added first.
             while let Some(anchor) = anchors.next_if(|anchor| anchor.index <= index) {
                 self.add_ads(&mut ads, index);
-                self.enter_anchor(&anchor.item, stamp, sink)?;
+                self.apply_anchor(&anchor.item, stamp, sink)?;
             }
             if let Some(host) = hosts.next_if(|host| host.index <= index) {
                 self.add_ads(&mut ads, index);
-                self.enter_host(&host.item);
+                self.switch_host(&host.item);
             }
 
-            match self.place_event(stamp, event, sink)? {
+            match self.date_event(stamp, event, sink)? {
                 ClockStep::On | ClockStep::Back => {}
                 ClockStep::ZoneChange => steps.push((Anomaly::ZoneChange, index)),
                 ClockStep::LongGap => steps.push((Anomaly::LongGap, index)),
@@ -270,15 +272,15 @@ impl LogAssembly {
             }
         }
 
-        // The event that the other anchors stand before is in the next piece.
+        // The remaining anchors have no event after them in this piece; the next piece has it.
         self.waiting = anchors.map(|anchor| anchor.item).collect();
         self.add_ads(&mut ads, usize::MAX);
         Ok(steps)
     }
 
-    /// Notes where the last whole record ends, and what was met after it.
-    fn add_whole_end(&mut self, piece: &ParsedPiece) {
-        // 0 is that of a piece without a whole record, which ends nothing.
+    /// Updates the offset of the last whole record, and the anomalies after it.
+    fn update_whole_end(&mut self, piece: &ParsedPiece) {
+        // A piece without a whole record has the offset 0 and does not move the end.
         if piece.whole_end != Some(0) {
             self.whole_end = piece.whole_end.map(|end| self.log.bytes + end as u64);
             self.tail.clear();
@@ -292,7 +294,7 @@ impl LogAssembly {
         }
     }
 
-    /// Counts and places what was met in the piece of `block`.
+    /// Counts the anomalies in the piece of `block`, and adds their positions.
     fn add_anomalies(&mut self, block: &RecordBlock<'_>, anomalies: &[(Anomaly, usize)]) {
         if anomalies.is_empty() {
             return;
@@ -301,7 +303,7 @@ impl LogAssembly {
             *self.log.anomalies.entry(*anomaly).or_default() += 1;
             let place = AnomalyPlace {
                 anomaly: *anomaly,
-                line: self.line_of(block, *at),
+                line: self.line_number_at(block, *at),
                 offset: self.log.bytes + *at as u64,
             };
             self.log.places.push(place);
@@ -309,23 +311,25 @@ impl LogAssembly {
         self.log.places = first_places(self.log.places.iter());
     }
 
-    /// The line that begins at `at` in the piece of `block`, if those before it were counted.
-    fn line_of(&self, block: &RecordBlock<'_>, at: usize) -> u64 {
+    /// Returns the line number of offset `at` in the piece of `block`; 0 if lines are not counted.
+    fn line_number_at(&self, block: &RecordBlock<'_>, at: usize) -> u64 {
         if self.is_read_once {
-            self.lines + line_feeds(&block.text[..at]) + 1
+            self.lines + count_line_feeds(&block.text[..at]) + 1
         } else {
             0
         }
     }
 
-    /// Forgets the last change of zone, of an earlier piece: there was none.
+    /// Removes the last counted zone change, which is in an earlier piece: the next stamp has
+    /// disproved it.
     fn forget_zone_change(&mut self) {
         if let Some(count) = self.log.anomalies.get_mut(&Anomaly::ZoneChange) {
             *count -= 1;
             let places = &mut self.log.places;
             let is_change = |place: &AnomalyPlace| place.anomaly == Anomaly::ZoneChange;
             let placed = places.iter().filter(|place| is_change(place)).count() as u64;
-            // Only the first of a kind have places, so the last change may have none.
+            // Only the first anomalies of a kind have positions, so the last zone change may have
+            // none.
             if *count < placed
                 && let Some(last) = places.iter().rposition(is_change)
             {
@@ -340,17 +344,18 @@ impl LogAssembly {
         }
     }
 
-    fn place_event(
+    /// Dates one event and appends it to the events of its access point. Returns the clock's step.
+    fn date_event(
         &mut self,
         stamp: Stamp,
         event: JobEvent,
         sink: &mut EventSink<'_>,
     ) -> Result<ClockStep> {
-        // The first stamp with a year tells the year of all events before it.
+        // The first stamp with a year dates all undated events before it.
         if stamp.has_year && !self.undated.is_empty() {
-            self.date_back(stamp, sink)?;
+            self.date_undated_events(stamp, sink)?;
         }
-        let Some((time_ms, step)) = self.calendar.place_stamp(stamp) else {
+        let Some((time_ms, step)) = self.calendar.resolve_stamp(stamp) else {
             self.undated.push(UndatedEvent {
                 stamp,
                 event,
@@ -359,12 +364,12 @@ impl LogAssembly {
             return Ok(ClockStep::On);
         };
         if step == ClockStep::Back {
-            // Within a stretch, events are in the order in which they happened.
+            // Within a segment, events are in the order in which they happened.
             self.begin_stretch(sink)?;
         }
 
         let event = JobEvent { time_ms, ..event };
-        // Nearly every log is of one access point, and needs no look at the table of jobs.
+        // Nearly every log has one access point, so this avoids a look-up in the job table.
         if self.others.hosts.is_empty() {
             self.events.push(event);
         } else {
@@ -376,7 +381,7 @@ impl LogAssembly {
         Ok(step)
     }
 
-    /// Adds those of `ads` that stand before the event `index`, as far as they are new.
+    /// Adds the ads before event `index` that are not known yet.
     fn add_ads(
         &mut self,
         ads: &mut Peekable<impl Iterator<Item = BeforeEvent<(AdKey, JobAd)>>>,
@@ -393,37 +398,38 @@ impl LogAssembly {
         }
     }
 
-    /// Jobs are submitted from `host` from now on. A header says whose log it is, whatever the
-    /// address of its host.
-    fn enter_host(&mut self, host: &str) {
+    /// Sets the host from which later jobs are submitted. If a header or the caller names the
+    /// access point, the host does not change it, and several hosts are only reported.
+    fn switch_host(&mut self, host: &str) {
         if self.header.is_none() && !self.is_ap_given {
-            self.others.enter_host(host);
+            self.others.switch_host(host);
             return;
         }
         let first = self
             .others
             .first_host
             .get_or_insert_with(|| host.to_owned());
-        if first != host && self.log.hosts.len() < MOST_HOSTS {
+        if first != host && self.log.hosts.len() < MAX_NAMED_HOSTS {
             self.log.hosts.extend([first.clone(), host.to_owned()]);
         }
     }
 
-    /// Places the events before the first time with a year: back to the first, whose year that
-    /// tells, and from there on in order.
-    fn date_back(&mut self, anchor: Stamp, sink: &mut EventSink<'_>) -> Result<()> {
+    /// Dates the undated events before `anchor`, the first time with a year. It first walks back to
+    /// find the year of the earliest event, then dates all of them in order.
+    fn date_undated_events(&mut self, anchor: Stamp, sink: &mut EventSink<'_>) -> Result<()> {
         let undated = std::mem::take(&mut self.undated);
         let mut first_ms = anchor.ms;
-        // Backwards, as each stamp lies in the last year that is not after the one that follows it.
+        // Backwards: each stamp lies in the last year that does not put it after the following
+        // stamp.
         for earlier in undated.iter().rev() {
-            first_ms = in_year_before(earlier.stamp.ms, first_ms);
+            first_ms = resolve_backward(earlier.stamp.ms, first_ms);
         }
         self.calendar = Calendar::new(Some(first_ms), 0);
 
         let last_host = self.others.last_host;
         for earlier in undated {
             self.others.last_host = earlier.last_host;
-            match self.place_event(earlier.stamp, earlier.event, sink)? {
+            match self.date_event(earlier.stamp, earlier.event, sink)? {
                 ClockStep::On | ClockStep::Back => {}
                 ClockStep::ZoneChange => self.count_anomaly(Anomaly::ZoneChange),
                 ClockStep::LongGap => self.count_anomaly(Anomaly::LongGap),
@@ -434,11 +440,12 @@ impl LogAssembly {
         Ok(())
     }
 
-    /// Counts an anomaly whose place is no longer known.
+    /// Counts an anomaly whose position is no longer known.
     fn count_anomaly(&mut self, anomaly: Anomaly) {
         *self.log.anomalies.entry(anomaly).or_default() += 1;
     }
 
+    /// Begins a new log segment. Emits the events of the current one first.
     fn begin_stretch(&mut self, sink: &mut EventSink<'_>) -> Result<()> {
         if !self.events.is_empty() || !self.ads.is_empty() || !self.others.hosts.is_empty() {
             self.flush(sink)?;
@@ -447,10 +454,10 @@ impl LogAssembly {
         Ok(())
     }
 
-    /// A header begins a file: its creation time gives the year, and the zone of the stamps around
-    /// it. The stamp of a rotated file's header is that of its rotation, so there the first event
-    /// has to tell. Without a header, the first job ad tells the year.
-    fn enter_anchor(
+    /// Applies an anchor. A header gives the year by its creation time, and the zone by comparison
+    /// with a local stamp. The stamp of a rotated file's header is its rotation time, so there the
+    /// first event gives the zone. Without a header, the first job ad gives the year.
+    fn apply_anchor(
         &mut self,
         anchor: &YearAnchor,
         first_stamp: Stamp,
@@ -459,11 +466,11 @@ impl LogAssembly {
         match anchor {
             YearAnchor::Header(FoundHeader { stamp, header, .. }) => {
                 let local = if header.is_live { *stamp } else { first_stamp };
-                self.enter_header(header, local, sink)
+                self.begin_generation(header, local, sink)
             }
             YearAnchor::Ad(stamp) if !self.calendar.is_set() => {
-                self.date_back(*stamp, sink)?;
-                self.calendar.place_stamp(*stamp);
+                self.date_undated_events(*stamp, sink)?;
+                self.calendar.resolve_stamp(*stamp);
                 Ok(())
             }
             YearAnchor::Ad(_) => Ok(()),
@@ -471,22 +478,22 @@ impl LogAssembly {
     }
 
     /// Begins the generation of `header`, which was created at the local time `local`.
-    fn enter_header(
+    fn begin_generation(
         &mut self,
         header: &GlobalHeader,
         local: Stamp,
         sink: &mut EventSink<'_>,
     ) -> Result<()> {
         let created_ms = header.created_s.saturating_mul(1000);
-        let offset_ms = offset_between(local, created_ms).unwrap_or(0);
+        let offset_ms = utc_offset_between(local, created_ms).unwrap_or(0);
         if !self.undated.is_empty() {
-            // The creation of this file comes after all events of the files before it.
+            // This file was created after all events of the previous files.
             let created = Stamp {
                 ms: created_ms + offset_ms,
                 has_year: true,
                 zone: StampZone::Known,
             };
-            self.date_back(created, sink)?;
+            self.date_undated_events(created, sink)?;
         }
         self.begin_stretch(sink)?;
         self.others.begin_log();
@@ -495,9 +502,9 @@ impl LogAssembly {
             && let Some(creator) = &header.creator
             && self.ap.as_ref() != Some(creator)
         {
-            // Equal ids are of other jobs there, so no ad is known.
+            // Equal ids belong to other jobs at another access point, so no ad is known.
             self.ap = Some(creator.clone());
-            let known = EarlierPieces::new(JOBS_AT_ONCE, self.earlier.wants_hold_texts);
+            let known = EarlierPieces::new(REMEMBERED_JOBS, self.earlier.wants_hold_texts);
             known.add_reasons(self.earlier.take_reasons());
             self.earlier = Arc::new(known);
         }
@@ -514,7 +521,7 @@ impl LogAssembly {
         Ok(())
     }
 
-    /// Hands over the events and ads of all access points.
+    /// Emits the events and ads of all access points.
     pub(super) fn flush(&mut self, sink: &mut EventSink<'_>) -> Result<()> {
         let batch = EventBatch {
             ap: self.ap.as_deref().unwrap_or("unknown"),
@@ -523,7 +530,7 @@ impl LogAssembly {
             hold_texts: &self.hold_texts,
             stretch: self.stretch,
         };
-        hand_over(batch, &mut self.log, sink)?;
+        emit_batch(batch, &mut self.log, sink)?;
         self.events.clear();
         self.ads.clear();
         self.hold_texts.clear();
@@ -536,19 +543,23 @@ impl LogAssembly {
                 hold_texts: &[],
                 stretch: self.stretch,
             };
-            hand_over(batch, &mut self.log, sink)?;
+            emit_batch(batch, &mut self.log, sink)?;
             host.events.clear();
             host.ads.clear();
         }
         Ok(())
     }
 
-    /// Hands over what is left; returns what there is to say of the log at `path`.
+    /// Emits the remaining events and returns the summary of the log at `path`.
+    ///
+    /// # Errors
+    /// Fails if nothing in the log gives the year of its events, if the log cannot be read again
+    /// for line numbers, and if `sink` fails.
     pub(super) fn finish(mut self, path: &Path, sink: &mut EventSink<'_>) -> Result<LogSummary> {
-        // No event follows these anchors, so each has its own stamp in its place.
+        // No event follows these anchors, so each one uses its own stamp.
         for anchor in std::mem::take(&mut self.waiting) {
             let (YearAnchor::Header(FoundHeader { stamp, .. }) | YearAnchor::Ad(stamp)) = &anchor;
-            self.enter_anchor(&anchor, *stamp, sink)?;
+            self.apply_anchor(&anchor, *stamp, sink)?;
         }
         self.flush(sink)?;
         if !self.undated.is_empty() {
@@ -572,7 +583,7 @@ impl LogAssembly {
     }
 
     fn into_summary(mut self) -> LogSummary {
-        // Which job was submitted to which of several access points is not kept.
+        // A resume point does not store the access point of each job.
         let can_resume = self.others.hosts.is_empty() && !self.calendar.may_be_wrong();
         if can_resume
             && let Some(offset) = self.whole_end
@@ -591,8 +602,8 @@ impl LogAssembly {
     }
 }
 
-/// Hands over `batch`, and notes in `log` over what time its events reach.
-fn hand_over(batch: EventBatch<'_>, log: &mut LogSummary, sink: &mut EventSink<'_>) -> Result<()> {
+/// Emits `batch`, and extends the time range in `log` by its events.
+fn emit_batch(batch: EventBatch<'_>, log: &mut LogSummary, sink: &mut EventSink<'_>) -> Result<()> {
     let times = || batch.events.iter().map(|event| event.time_ms);
     log.begin_ms = times().chain(log.begin_ms).min();
     log.end_ms = times().max().max(log.end_ms);

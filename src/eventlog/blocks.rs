@@ -1,5 +1,5 @@
-//! A log file → stretches of whole records of bounded size, each for one thread, and those → the
-//! pieces that it parses one after another.
+//! Reads a log file as blocks of whole records, and splits each block into pieces. One thread
+//! parses the pieces of a block one after another.
 
 use std::path::Path;
 
@@ -9,20 +9,20 @@ use memchr::memrchr;
 use super::record_cuts::{last_cut, next_cut};
 use super::source::LogSource;
 
-/// How a log is cut; it has no influence on what is read, but that the first block tells of which
-/// access point it is.
+/// Block and piece sizes, in bytes. They do not affect the result, except that the access point is
+/// determined from the first block.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct BlockSizes {
-    /// How much of a log is read at first: what tells of which access point it is.
+    /// Size of the first block, from which the access point is determined.
     pub(super) first_bytes: usize,
-    /// How much of it is read at once later, by one thread.
+    /// Size of each later block; one thread parses it.
     pub(super) block_bytes: usize,
-    /// The piece that is parsed at a time.
+    /// Size of a piece, the unit of parsing.
     pub(super) piece_bytes: usize,
 }
 
-/// A piece with its events fits a core's own cache, and so does what is read for it. The fuzzer's
-/// inputs are small, and have many of both.
+/// A piece with its events, and the data read for it, fit a core's own cache. Fuzzing uses small
+/// sizes, so that its small inputs have several blocks and pieces.
 pub(super) const BLOCK_SIZES: BlockSizes = if cfg!(fuzzing) {
     BlockSizes {
         first_bytes: 1 << 10,
@@ -37,48 +37,48 @@ pub(super) const BLOCK_SIZES: BlockSizes = if cfg!(fuzzing) {
     }
 };
 
-/// In a log, records end every few hundred bytes. Where none ends within so many, there is only
-/// damage, and it is cut anywhere, so that memory stays bounded.
-const MOST_WITHOUT_END_BYTES: usize = 64 << 20;
+/// Maximum amount of text, in bytes, in which no record ends. Records usually end every few hundred
+/// bytes. Longer text is damaged, so it is cut anywhere to bound the memory.
+const MAX_UNCUT_BYTES: usize = 64 << 20;
 
-/// Reads a log as stretches of whole records.
+/// Reads a log as blocks of whole records.
 pub(super) struct BlockReader {
     pub(super) source: LogSource,
-    /// How much is read at once from now on.
+    /// Number of bytes to read at a time from now on.
     read_bytes: usize,
-    /// How much is read at once after the first block.
+    /// Number of bytes to read at a time after the first block.
     block_bytes: usize,
-    /// What was read beyond the last block.
+    /// Bytes that were read beyond the last block.
     rest: Vec<u8>,
-    at_end: bool,
-    /// How many blocks were asked for so far.
+    is_at_end: bool,
+    /// Number of blocks returned so far, errors included.
     begun: usize,
-    /// The path of the log, for messages.
+    /// Path of the log, for messages.
     place: String,
 }
 
-/// A block that was read, or why that could not be, and its place among the blocks of the log.
+/// A block or its read error, with its index among the blocks of the log.
 pub(super) struct ReadBlock {
     pub(super) number: usize,
     pub(super) block: Result<LogBlock>,
 }
 
-/// A block of a log: whole records, in memory that another block can be read into afterwards.
+/// A block of whole records. Its memory can be reused for another block.
 pub(super) struct LogBlock {
     memory: Vec<u8>,
     text_bytes: usize,
-    ends_log: bool,
+    is_at_log_end: bool,
 }
 
-/// A stretch of whole records.
+/// A slice of text that consists of whole records.
 pub(super) struct RecordBlock<'a> {
     pub(super) text: &'a [u8],
-    /// Whether the log ends with it.
-    pub(super) ends_log: bool,
+    /// True if the log ends with this slice.
+    pub(super) is_at_log_end: bool,
 }
 
 impl BlockReader {
-    /// The blocks of `source`, which is the log at `path`.
+    /// Creates a reader of `source`, which is the log at `path`.
     pub(super) fn new(source: LogSource, path: &Path, sizes: BlockSizes) -> BlockReader {
         BlockReader {
             source,
@@ -86,17 +86,18 @@ impl BlockReader {
             block_bytes: sizes.block_bytes,
             begun: 0,
             rest: Vec::new(),
-            at_end: false,
+            is_at_end: false,
             place: path.display().to_string(),
         }
     }
 
-    /// The next block, or why it cannot be read; `None` after that, and at the end of the log. It is
-    /// read into `memory`, that of an earlier block, as fresh memory costs more than reading.
+    /// Returns the next block or its read error; `None` after an error and at the end of the log.
+    /// The block is read into `memory`, which comes from an earlier block, because fresh memory
+    /// costs more than reading.
     pub(super) fn next_block(&mut self, memory: Vec<u8>) -> Option<ReadBlock> {
         let block = self.read_block(memory).transpose()?;
         if block.is_err() {
-            self.at_end = true;
+            self.is_at_end = true;
             self.rest.clear();
         }
         let number = self.begun;
@@ -104,8 +105,9 @@ impl BlockReader {
         Some(ReadBlock { number, block })
     }
 
+    /// Reads the next block into `memory`; returns `None` at the end of the log.
     fn read_block(&mut self, mut memory: Vec<u8>) -> Result<Option<LogBlock>> {
-        // What was read beyond the last block is the beginning of this one.
+        // The bytes that were read beyond the last block begin this one.
         let mut filled = self.rest.len();
         if memory.len() < filled {
             memory.resize(filled, 0);
@@ -113,7 +115,7 @@ impl BlockReader {
         memory[..filled].copy_from_slice(&self.rest);
 
         let mut text_bytes = 0;
-        while text_bytes == 0 && !self.at_end {
+        while text_bytes == 0 && !self.is_at_end {
             filled = self.read_on(&mut memory, filled)?;
             text_bytes = self.block_end(&memory[..filled]);
         }
@@ -124,28 +126,30 @@ impl BlockReader {
         Ok((text_bytes > 0).then_some(LogBlock {
             memory,
             text_bytes,
-            ends_log: self.at_end,
+            is_at_log_end: self.is_at_end,
         }))
     }
 
-    /// Where the block ends that `text` begins with; 0 where more has to be read to know.
+    /// Returns the length of the block that `text` begins with; 0 if more text must be read to find
+    /// it.
     fn block_end(&self, text: &[u8]) -> usize {
-        if self.at_end {
+        if self.is_at_end {
             return text.len();
         }
 
-        // The last cut and not the next one: it is near the end, so little is searched, and most of
-        // what was read is parsed at once.
+        // The last cut, not the next one: it is near the end, so the search is short, and most of
+        // the text is parsed now.
         match last_cut(text) {
             Some(cut) => cut,
-            None if text.len() > MOST_WITHOUT_END_BYTES => {
+            None if text.len() > MAX_UNCUT_BYTES => {
                 memrchr(b'\n', text).map_or(text.len(), |at| at + 1)
             }
             None => 0,
         }
     }
 
-    /// Reads more behind the first `filled` bytes of `memory`; returns how many are filled then.
+    /// Reads more bytes behind the first `filled` bytes of `memory`. Returns the new number of
+    /// filled bytes.
     fn read_on(&mut self, memory: &mut Vec<u8>, filled: usize) -> Result<usize> {
         let wanted = filled + self.read_bytes;
         if memory.len() < wanted {
@@ -154,44 +158,44 @@ impl BlockReader {
 
         let read = self.source.fill(&mut memory[filled..wanted]);
         let read = read.with_context(|| format!("cannot read the log `{}`", self.place))?;
-        // A source fills all it is given unless the log ends.
-        self.at_end = read < self.read_bytes;
+        // A source fills the whole buffer unless the log ends.
+        self.is_at_end = read < self.read_bytes;
         Ok(filled + read)
     }
 }
 
 impl LogBlock {
-    /// Whether the log ends with it.
-    pub(super) fn ends_log(&self) -> bool {
-        self.ends_log
+    /// Returns true if the log ends with this block.
+    pub(super) fn is_at_log_end(&self) -> bool {
+        self.is_at_log_end
     }
 
-    /// Its records.
+    /// Returns the records of the block.
     pub(super) fn records(&self) -> RecordBlock<'_> {
         RecordBlock {
             text: &self.memory[..self.text_bytes],
-            ends_log: self.ends_log,
+            is_at_log_end: self.is_at_log_end,
         }
     }
 
-    /// The memory for a later block.
+    /// Returns the memory for reuse by a later block.
     pub(super) fn into_memory(self) -> Vec<u8> {
         self.memory
     }
 }
 
 impl<'a> RecordBlock<'a> {
-    /// The pieces of the block, in order: stretches of whole records, too.
+    /// Splits the block into pieces of whole records, in order.
     pub(super) fn split(&self, piece_bytes: usize) -> Vec<RecordBlock<'a>> {
         let text = self.text;
         let mut pieces = Vec::with_capacity(text.len() / piece_bytes + 1);
         let mut start = 0;
         while start < text.len() {
-            // The next cut and not the last one, so that a piece is never empty.
+            // The next cut, not the last one, so that a piece is never empty.
             let end = next_cut(text, (start + piece_bytes).min(text.len()));
             pieces.push(RecordBlock {
                 text: &text[start..end],
-                ends_log: self.ends_log && end == text.len(),
+                is_at_log_end: self.is_at_log_end && end == text.len(),
             });
             start = end;
         }

@@ -1,8 +1,8 @@
-//! Events written as ClassAds, in JSON or XML → their attributes.
+//! Parser of events that are written as ClassAds, in JSON or XML.
 //!
-//! HTCondor writes such events with `JSON` or `XML` in `EVENT_LOG_FORMAT_OPTIONS`: an object or a
-//! `<c>` element each, at the beginning of a line, with neither commas nor terminators between
-//! them.
+//! HTCondor writes such events if `EVENT_LOG_FORMAT_OPTIONS` has `JSON` or `XML`. Each event is an
+//! object or a `<c>` element that begins at the beginning of a line. There are neither commas nor
+//! terminators between events.
 
 use std::collections::BTreeMap;
 
@@ -12,19 +12,19 @@ use serde_json::Value;
 use super::record_header::RecordHeader;
 use super::stamp::parse_stamp;
 
-/// What a line that does not begin a text record begins.
+/// Format of a line that begins something other than a text record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum AdFormat {
     /// A JSON object.
     Json,
     /// A `<c>` element.
     Xml,
-    /// What stands around the elements of an XML log.
+    /// Lines around the elements of an XML log.
     Prolog,
 }
 
 impl AdFormat {
-    /// The format that begins at the start of `text`, if any: a bracket, then an attribute.
+    /// Detects the format at the start of `text`, if any: a bracket, then an attribute.
     pub(super) fn at_start(text: &[u8]) -> Option<AdFormat> {
         const PROLOG: [&[u8]; 4] = [
             b"<?xml",
@@ -45,7 +45,8 @@ impl AdFormat {
         }
     }
 
-    /// How long what begins `text` is, its last line feed included; `None` if it does not end.
+    /// Returns the length, in bytes, of the item at the start of `text`, including its last line
+    /// feed. Returns `None` if the item does not end in `text`.
     pub(super) fn length(self, text: &[u8]) -> Option<usize> {
         let first_line = text[..memchr(b'\n', text).unwrap_or(text.len())].trim_ascii_end();
         let end = match self {
@@ -63,12 +64,12 @@ impl AdFormat {
     }
 }
 
-/// The attributes of an event, by name.
+/// Attributes of an event, by name.
 #[derive(Debug, Clone, Default)]
 pub(super) struct AdAttributes(BTreeMap<String, Value>);
 
 impl AdAttributes {
-    /// Reads one event; `None` if it is damaged.
+    /// Parses one event. Returns `None` if it is damaged.
     pub(super) fn read(text: &[u8], format: AdFormat) -> Option<AdAttributes> {
         let text = String::from_utf8_lossy(text);
         match format {
@@ -86,13 +87,13 @@ impl AdAttributes {
         self.0.get(name)?.as_str()
     }
 
-    /// A number, whole or not.
+    /// Returns a number, whole or not.
     pub(super) fn number(&self, name: &str) -> Option<f64> {
         self.0.get(name)?.as_f64()
     }
 
-    /// The attribute `name` of the ad `outer` within this one. In XML those of an inner ad are read
-    /// as those of the outer one.
+    /// Returns the string attribute `name` of the ad `outer` within this one. In XML the attributes
+    /// of an inner ad are read as attributes of the outer one.
     pub(super) fn nested_text(&self, outer: &str, name: &str) -> Option<&str> {
         let inner = self.0.get(outer).and_then(|inner| inner.get(name));
         inner.or_else(|| self.0.get(name))?.as_str()
@@ -102,7 +103,8 @@ impl AdAttributes {
         self.0.get(name)?.as_bool()
     }
 
-    /// What a text record says in its first line.
+    /// Returns the data that a text record has in its first line; `None` if an attribute is missing
+    /// or invalid.
     pub(super) fn header(&self) -> Option<RecordHeader> {
         let time = self.text("EventTime")?;
         let (stamp, length) = parse_stamp(time.as_bytes())?;
@@ -123,7 +125,7 @@ impl AdAttributes {
     }
 }
 
-/// The `<a n="Name">value</a>` elements in `text`.
+/// Parses the `<a n="Name">value</a>` elements in `text`.
 fn xml_attributes(text: &str) -> BTreeMap<String, Value> {
     let mut attributes = BTreeMap::new();
     for element in text.split("<a n=\"").skip(1) {
@@ -137,6 +139,7 @@ fn xml_attributes(text: &str) -> BTreeMap<String, Value> {
     attributes
 }
 
+/// Parses the string, integer, real or Boolean at the start of `text`.
 fn xml_value(text: &str) -> Option<Value> {
     let text = text.trim_start();
     if let Some(string) = text_between(text, "<s>", "</s>") {
@@ -151,14 +154,15 @@ fn xml_value(text: &str) -> Option<Value> {
     text_between(text, "<b v=\"", "\"").map(|truth| Value::Bool(truth == "t"))
 }
 
-/// What stands between `open`, which `text` begins with, and `close`.
+/// Returns the text between `open`, which `text` must begin with, and `close`.
 fn text_between<'a>(text: &'a str, open: &str, close: &str) -> Option<&'a str> {
     let (found, _) = text.strip_prefix(open)?.split_once(close)?;
     Some(found)
 }
 
+/// Replaces the predefined XML entities in `text`.
 fn unescape_xml(text: &str) -> String {
-    // The ampersand comes last, so that what it uncovers is not read as an entity.
+    // The ampersand is last, so that a replaced `&amp;` does not begin another entity.
     const ENTITIES: [(&str, &str); 5] = [
         ("&lt;", "<"),
         ("&gt;", ">"),
@@ -205,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn damaged_ads_are_refused() {
+    fn damaged_ads_are_rejected() {
         assert!(AdAttributes::read(b"{\n  \"Cluster\": \n}", AdFormat::Json).is_none());
         let no_time = AdAttributes::read(b"{\n \"EventTypeNumber\": 1\n}", AdFormat::Json)
             .expect("sound JSON");

@@ -1,25 +1,25 @@
-//! Dates of the Gregorian calendar ↔ milliseconds since the epoch.
+//! Conversions between Gregorian dates and milliseconds since the epoch.
 
 pub(super) const HOUR_MS: i64 = 3_600_000;
 pub(super) const DAY_MS: i64 = 24 * HOUR_MS;
 
-/// Years that a stamp may name; HTCondor is younger than the epoch.
+/// Years that a stamp may have. HTCondor is younger than the epoch.
 pub(super) const YEARS: std::ops::RangeInclusive<i64> = 1970..=2100;
 
-/// The end of the last of [`YEARS`].
+/// End of the last of [`YEARS`], epoch ms.
 pub(super) const LAST_EPOCH_MS: i64 = 4_133_980_800_000;
 
-/// How far local time can be from UTC.
-pub(super) const MOST_OFFSET_MS: i64 = 15 * HOUR_MS;
+/// Maximum distance of local time from UTC, in ms.
+pub(super) const MAX_UTC_OFFSET_MS: i64 = 15 * HOUR_MS;
 
-/// What a day adds to the beginning of its month. HTCondor's reader takes days up to 32 and lets
-/// them roll over; so do we.
+/// Returns the offset of a day within its month, in ms; `None` unless `day` is from 1 to 32. Like
+/// in HTCondor's reader, days after the end of the month roll over into the next one.
 #[inline]
 pub(super) fn day_ms(day: i64) -> Option<i64> {
     (1..=32).contains(&day).then(|| (day - 1) * DAY_MS)
 }
 
-/// What a month adds to the beginning of its year.
+/// Returns the offset of a month within its year, in ms; `None` unless `month` is from 1 to 12.
 #[inline]
 pub(super) fn month_start_ms(month: i64, is_leap: bool) -> Option<i64> {
     const DAYS_BEFORE: [i64; 12] = [0, 31, 59, 90, 120, 151, 181, 212, 243, 273, 304, 334];
@@ -34,13 +34,13 @@ pub(super) fn is_leap_year(year: i64) -> bool {
 
 #[inline]
 pub(super) fn year_start_ms(year: i64) -> i64 {
-    // 1 January of the year 1 is 719,527 - 365 days before the epoch.
+    // The year 1 begins 719,527 - 365 days before the epoch.
     let before = year - 1;
     let leap_days = before.div_euclid(4) - before.div_euclid(100) + before.div_euclid(400);
     (year * 365 + leap_days - 719_527) * DAY_MS
 }
 
-/// The year of an epoch time, in UTC.
+/// Returns the UTC year of an epoch time.
 pub(super) fn year_of(ms: i64) -> i64 {
     let guess = 1970 + ms.div_euclid(DAY_MS * 365 + DAY_MS / 4);
     (guess - 1..=guess + 1)
@@ -49,10 +49,10 @@ pub(super) fn year_of(ms: i64) -> i64 {
         .unwrap_or(guess)
 }
 
-/// The year, month and day of an epoch time, in UTC.
+/// Returns the UTC year, month and day of an epoch time.
 pub(super) fn civil_date(ms: i64) -> (i64, u32, u32) {
-    // Years are counted from March here, so that a leap day is a year's last; an era has 400 of
-    // them.
+    // Years begin in March here, so that a leap day is the last day of a year. An era has 400
+    // years.
     let days = ms.div_euclid(DAY_MS) + 719_468;
     let era = days.div_euclid(146_097);
     let day_of_era = days.rem_euclid(146_097);
@@ -71,7 +71,7 @@ pub(super) fn civil_date(ms: i64) -> (i64, u32, u32) {
     (year, month as u32, day as u32)
 }
 
-/// `ms` as `YYYY-MM-DDThh:mm:ss`, with `.mmm` if it has milliseconds.
+/// Formats epoch milliseconds as `YYYY-MM-DDThh:mm:ss`, with `.mmm` unless the milliseconds are 0.
 pub(super) fn format_date_time(ms: i64) -> String {
     let Ok(time) = jiff::Timestamp::from_millisecond(ms) else {
         return format!("{ms} ms");

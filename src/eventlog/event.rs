@@ -1,4 +1,4 @@
-//! One record → one event: the fields that holds, releases and ends turn on.
+//! Parses one record into one event, with the fields of holds, releases and terminations.
 
 use std::borrow::Cow;
 
@@ -13,38 +13,42 @@ use super::record::{LogRecord, RecordContent, body_lines, headline};
 use super::run_usage::{parse_memory_mb, parse_run_usage};
 use super::submission_names::parse_submission_names;
 
-/// One event of one job. Which fields mean something depends on the number; the others are 0.
+/// One event of one job. The event number decides which fields are used; the others are 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct JobEvent {
-    /// Epoch time.
+    /// Epoch time, in ms.
     pub time_ms: i64,
-    /// The job's cluster; negative when the event belongs to no job.
+    /// Cluster of the job; negative if the event belongs to no job.
     pub cluster: i32,
-    /// The job's proc; negative when the event belongs to no job or to a whole cluster.
+    /// Proc of the job; negative if the event belongs to no job or to a whole cluster.
     pub proc: i32,
     /// HTCondor's event number.
     pub number: u16,
-    /// 005: 1 if the job ended by itself and not by a signal.
+    /// 005: 1 if the job exited, 0 if a signal ended it.
     pub normal: u8,
-    /// 005: the return value or the signal. 009: who removed the job, as in [`RemovedBy`]. 012: the
-    /// bits of what stands for the template of its reason in [`super::ReasonTemplates`], or 0. 040:
-    /// HTCondor's type of the transfer: 1 to 3 of input, which is queued, has started, has
-    /// finished, 4 to 6 of output; 0 if it does not say. 006: the memory of the job, MB, or 0.
+    /// Value whose meaning depends on the event:
+    ///
+    /// - 005: the return value or the signal.
+    /// - 006: the memory of the job, in MB, or 0.
+    /// - 009: who removed the job, as in [`RemovedBy`].
+    /// - 012: the bits of the template hash of its reason, as in [`super::ReasonTemplates`], or 0.
+    /// - 040: HTCondor's transfer type. 1 to 3 are input (queued, started, finished), 4 to 6 are
+    ///   output; 0 if the type is not stated.
     pub value: i32,
     /// 012: the hold reason code.
     pub hold_code: i32,
     /// 012: the hold reason subcode.
     pub hold_subcode: i32,
-    /// A hash of the record's text: the same event written twice has the same.
+    /// Hash of the record's text. If an event is written twice, both copies have the same hash.
     pub text_hash: u32,
-    /// What else it says. The hashes of names in it are not salted before a store keeps them.
+    /// Further facts of the event. Hashes of names in it are not salted until a store saves them.
     pub facts: EventFacts,
 }
 
-/// Who removed a job, as far as the reason in event 009 tells.
+/// Initiator of a removal, according to the reason in event 009.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RemovedBy {
-    /// No reason, or one of an unknown form.
+    /// No reason, or a reason of unknown form.
     Unknown = 0,
     /// `condor_rm`.
     Person = 1,
@@ -52,24 +56,24 @@ pub enum RemovedBy {
     Policy = 2,
 }
 
-/// What event 012 says.
+/// Data of event 012.
 pub(super) struct JobHold<'a> {
-    /// The hold reason code and subcode, if it has any.
+    /// Hold reason code and subcode, if the event has them.
     pub(super) codes: Option<(i32, i32)>,
     pub(super) reason: Cow<'a, [u8]>,
 }
 
-/// How event 005 says that a job ended.
+/// End of a job, as reported by event 005.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct JobEnding {
-    /// Whether it ended by itself and not by a signal.
+    /// True if the job exited, instead of being ended by a signal.
     pub(super) is_normal: bool,
-    /// The return value, else the signal.
+    /// Return value if the job exited, else the signal.
     pub(super) value: i32,
 }
 
-/// The event in `record`. Its time is filled in by the calendar, which knows the year, and what the
-/// reason of a hold says by the piece, which keeps the templates.
+/// Parses the event in `record`. The calendar, which knows the year, sets its time later. The
+/// piece, which has the templates, sets the data from the reason of a hold.
 pub(super) fn parse_event(record: &LogRecord<'_>) -> JobEvent {
     let number = record.header.number;
     let (cluster, proc) = record.header.job_id().unwrap_or((-1, -1));
@@ -102,8 +106,8 @@ pub(super) fn parse_event(record: &LogRecord<'_>) -> JobEvent {
     event
 }
 
-/// A hash of what follows the stamp. The stamp is left out, so that the same event in two logs
-/// whose stamps have other forms has the same hash.
+/// Hashes the text after the stamp. Without the stamp, an event has the same hash in two logs with
+/// different stamp formats.
 fn text_hash(record: &LogRecord<'_>) -> u32 {
     let text = match record.content {
         RecordContent::Text(text) => text,
@@ -112,8 +116,9 @@ fn text_hash(record: &LogRecord<'_>) -> u32 {
     twox_hash::XxHash3_64::oneshot(text) as u32
 }
 
-/// The codes of a hold, if it has any, and its reason. In text the codes are the last `Code N
-/// Subcode M` line: reasons written before HTCondor 23.8 span lines, and the codes come after them.
+/// Parses the codes of a hold, if it has any, and its reason. In text the codes are in the last
+/// `Code N Subcode M` line: reasons written before HTCondor 23.8 span several lines, and the codes
+/// follow them.
 pub(super) fn parse_hold<'a>(record: &LogRecord<'a>) -> JobHold<'a> {
     let body = match record.content {
         RecordContent::Text(text) => body_lines(text),
@@ -129,7 +134,7 @@ pub(super) fn parse_hold<'a>(record: &LogRecord<'a>) -> JobHold<'a> {
         }
     };
 
-    // Backwards, as the codes are on the last line of nearly every hold.
+    // Backwards, because the codes are in the last line of nearly every hold.
     let mut end = body.len();
     while let Some(newline) = memrchr(b'\n', &body[..end]) {
         if let Some(codes) = parse_codes(&body[newline + 1..end]) {
@@ -149,7 +154,7 @@ pub(super) fn parse_hold<'a>(record: &LogRecord<'a>) -> JobHold<'a> {
     }
 }
 
-/// Reads `Code N Subcode M`.
+/// Parses `Code N Subcode M`.
 fn parse_codes(line: &[u8]) -> Option<(i32, i32)> {
     let rest = line.trim_ascii().strip_prefix(b"Code ")?;
     let (code, rest) = leading_int(rest)?;
@@ -157,7 +162,7 @@ fn parse_codes(line: &[u8]) -> Option<(i32, i32)> {
     Some((code, subcode))
 }
 
-/// How event 005 or 015 says that a job ended.
+/// Parses the end of a job in event 005 or 015.
 pub(super) fn parse_ending(record: &LogRecord<'_>) -> JobEnding {
     let text = match record.content {
         RecordContent::Text(text) => text,
@@ -195,7 +200,7 @@ pub(super) fn parse_ending(record: &LogRecord<'_>) -> JobEnding {
     JobEnding::default()
 }
 
-/// The type of a file transfer, as in [`JobEvent::value`].
+/// Parses the type of a file transfer, as in [`JobEvent::value`].
 fn parse_transfer_type(record: &LogRecord<'_>) -> i32 {
     let text = match record.content {
         RecordContent::Text(text) => headline(text),
@@ -208,7 +213,7 @@ fn parse_transfer_type(record: &LogRecord<'_>) -> i32 {
         }
     };
 
-    // Entered queue to transfer, started, finished.
+    // The first words are "Entered queue", "Started" and "Finished".
     let stage = match text {
         [b'E', ..] => 1,
         [b'S', ..] => 2,
@@ -229,6 +234,7 @@ fn int_after(line: &[u8], words: &[u8]) -> Option<i32> {
     Some(value)
 }
 
+/// Splits `text` into its leading integer, which may be negative, and the rest.
 fn leading_int(text: &[u8]) -> Option<(i32, &[u8])> {
     let sign = usize::from(text.first() == Some(&b'-'));
     let digits = text[sign..]
@@ -240,6 +246,7 @@ fn leading_int(text: &[u8]) -> Option<(i32, &[u8])> {
     Some((number, &text[end..]))
 }
 
+/// Finds the initiator of a removal by the wording of HTCondor's reason.
 fn parse_removed_by(record: &LogRecord<'_>) -> RemovedBy {
     let reason = match record.content {
         RecordContent::Text(text) => Cow::Borrowed(body_lines(text)),
@@ -260,7 +267,7 @@ fn parse_removed_by(record: &LogRecord<'_>) -> RemovedBy {
     }
 }
 
-/// The name of the submit host in event 000: the `alias` of its address, else the address.
+/// Parses the name of the submit host in event 000: the `alias` of its address, else the address.
 pub(super) fn parse_submit_host(record: &LogRecord<'_>) -> Option<String> {
     let text = record.headline_or("SubmitHost")?;
     let address = text.split_once('<')?.1.split_once('>')?.0;
@@ -286,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn holds_keep_their_codes() {
+    fn hold_codes_are_parsed() {
         let hold = |body: &str| {
             let event = parse(&format!(
                 "012 (1.0.0) 01/02 03:04:05 Job was held.\n{body}...\n"
@@ -303,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn ends_keep_how_and_by_whom() {
+    fn terminations_and_removals_are_parsed() {
         let end = |number: &str, body: &str| {
             parse(&format!("{number} (1.0.0) 01/02 03:04:05 x\n{body}\n...\n"))
         };
@@ -327,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn transfers_keep_which_way_and_how_far() {
+    fn transfer_type_has_direction_and_stage() {
         let transfer = |line: &str| {
             parse(&format!(
                 "040 (1.0.0) 01/02 03:04:05 {line}\n\tTransferring to host: <x>\n...\n"
@@ -359,7 +366,7 @@ mod tests {
     }
 
     #[test]
-    fn submit_hosts_have_a_name() {
+    fn submit_host_is_the_alias_or_the_address() {
         let said = |text: &str| parse_submit_host(&first(text));
         let submit = "000 (1.0.0) 01/02 03:04:05 Job submitted from host: <10.0.0.1:9618?addrs=10.0.0.1-9618&alias=ap.example&sock=x>\n...\n";
         assert_eq!(said(submit).as_deref(), Some("ap.example"));

@@ -1,74 +1,74 @@
-//! What few events say beyond their codes: where a job ran, what its run used, why it was held, what
-//! its submission is called. Packed into a few words here, and nowhere else.
+//! Further facts of some events: the place of a run, its resource usage, the reason of a hold, and
+//! the names of a submission. Only this module packs them into words.
 
 use super::event_number::{EVICTED, EXECUTE, HELD, NODE_TERMINATED, SUBMIT, TERMINATED};
 
-/// How many words the widest facts take.
+/// Number of words of the largest facts.
 const WORDS: usize = 6;
 
-/// The facts of one event. Which there are depends on its number; all words are 0 where there are
-/// none.
+/// Facts of one event, whose meaning depends on the event number. All words are 0 if there are no
+/// facts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct EventFacts([u32; WORDS]);
 
-/// What a submission is called, as hashes; 0 where it is not said.
+/// Names of a submission, as hashes; 0 if not stated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct SubmissionNames {
     /// `JobBatchName`.
     pub batch: u32,
-    /// `DAGNodeName` without its numbers: nodes of one kind have the same.
+    /// `DAGNodeName` without its numbers, so that nodes of one kind have the same hash.
     pub dag_node: u32,
 }
 
-/// Where a job ran, as hashes; 0 where it is not said.
+/// Place of a run, as hashes; 0 if not stated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct ExecutionPlace {
-    /// The machine, or what stands for it in the name of the slot.
+    /// Machine, or its substitute in the name of the slot.
     pub host: u32,
-    /// The slot of the machine.
+    /// Slot of the machine.
     pub slot: u32,
 }
 
-/// What the last run of a job used, as events 004 and 005 say it; `None` where they do not.
+/// Resource usage of a job's last run, as stated in events 004 and 005; `None` if not stated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct RunUsage {
-    /// `TimeExecute`: how long the program ran, seconds.
+    /// `TimeExecute`: run time of the program, in seconds.
     pub execute_s: Option<u32>,
-    /// `TimeSlotBusy`: how long the slot was busy with it, transfers included, seconds.
+    /// `TimeSlotBusy`: time in the slot including transfers, in seconds.
     pub busy_s: Option<u32>,
     /// `Run Bytes Sent By Job`, KiB, rounded up.
     pub sent_kib: Option<u32>,
     /// `Run Bytes Received By Job`, KiB, rounded up.
     pub received_kib: Option<u32>,
-    /// The usage of `Memory (MB)`.
+    /// Usage of `Memory (MB)`.
     pub memory_mb: Option<u32>,
-    /// The usage of `Disk (KB)`.
+    /// Usage of `Disk (KB)`.
     pub disk_kib: Option<u32>,
 }
 
-/// What the reason of a hold says, beside its codes and its template.
+/// Facts from the reason of a hold, besides its codes and its template.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct HoldFacts {
-    /// A hash of the reason without what varies from job to job; 0 if there is no reason.
+    /// Hash of the reason without the parts that vary from job to job; 0 if there is no reason.
     pub reason: u32,
-    /// Where the run was that it tells of, if it does.
+    /// Place of the run that the reason names, if it names one.
     pub place: ExecutionPlace,
-    /// How the job's program ended, where a policy of the job says so in its reason.
+    /// Exit code of the job's program, if a policy of the job states it in the reason.
     pub exit_code: Option<u32>,
 }
 
 impl EventFacts {
-    /// Those of event 000.
+    /// Packs the facts of event 000.
     pub fn of_submission(names: SubmissionNames) -> EventFacts {
         EventFacts([names.batch, names.dag_node, 0, 0, 0, 0])
     }
 
-    /// Those of event 001.
+    /// Packs the facts of event 001.
     pub fn of_execution(place: ExecutionPlace) -> EventFacts {
         EventFacts([place.host, place.slot, 0, 0, 0, 0])
     }
 
-    /// Those of event 004 or 005.
+    /// Packs the facts of event 004 or 005.
     pub fn of_run(usage: RunUsage) -> EventFacts {
         EventFacts([
             pack_measured(usage.execute_s),
@@ -80,7 +80,7 @@ impl EventFacts {
         ])
     }
 
-    /// Those of event 012.
+    /// Packs the facts of event 012.
     pub fn of_hold(hold: HoldFacts) -> EventFacts {
         let HoldFacts {
             reason,
@@ -97,7 +97,7 @@ impl EventFacts {
         ])
     }
 
-    /// What event `number` calls its submission.
+    /// Returns the names of the submission; all 0 unless `number` is event 000.
     pub fn submission_names(&self, number: u16) -> SubmissionNames {
         match (number, self.0) {
             (SUBMIT, [batch, dag_node, ..]) => SubmissionNames { batch, dag_node },
@@ -105,7 +105,8 @@ impl EventFacts {
         }
     }
 
-    /// Where the job ran, as event `number` says: 001 of the run that begins, 012 of the one before.
+    /// Returns the place of the job. Event 001 states the place of the run that begins, and event
+    /// 012 the place of the previous run.
     pub fn execution_place(&self, number: u16) -> ExecutionPlace {
         match (number, self.0) {
             (EXECUTE, [host, slot, ..]) => ExecutionPlace { host, slot },
@@ -114,7 +115,7 @@ impl EventFacts {
         }
     }
 
-    /// What the run used that event `number` ends.
+    /// Returns the resource usage of the run that event `number` ends.
     pub fn run_usage(&self, number: u16) -> RunUsage {
         if !ends_run(number) {
             return RunUsage::default();
@@ -130,7 +131,7 @@ impl EventFacts {
         }
     }
 
-    /// What the hold that is event `number` says.
+    /// Returns the facts of a hold; all empty unless `number` is event 012.
     pub fn hold(&self, number: u16) -> HoldFacts {
         match (number, self.0) {
             (HELD, [reason, host, slot, exit_code, ..]) => HoldFacts {
@@ -142,7 +143,7 @@ impl EventFacts {
         }
     }
 
-    /// The facts of event `number` with each hash in them changed by `change`, but for 0.
+    /// Returns the facts of event `number` after `change` is applied to each hash except 0.
     pub fn with_hashes(mut self, number: u16, mut change: impl FnMut(u32) -> u32) -> EventFacts {
         let hashes = match number {
             SUBMIT | EXECUTE => 2,
@@ -157,32 +158,33 @@ impl EventFacts {
         self
     }
 
-    /// The words up to the last that is not 0.
+    /// Returns the words up to the last one that is not 0.
     pub fn words(&self) -> &[u32] {
         let length = self.0.iter().rposition(|&word| word != 0);
         &self.0[..length.map_or(0, |last| last + 1)]
     }
 
-    /// The facts whose words, as [`EventFacts::words`] gives them, `fill` writes into so many.
+    /// Creates facts from `count` words, which `fill` writes in the format of
+    /// [`EventFacts::words`].
     pub fn from_words(count: usize, fill: impl FnOnce(&mut [u32])) -> EventFacts {
         let mut words = [0; WORDS];
         fill(&mut words[..count.min(WORDS)]);
         EventFacts(words)
     }
 
-    /// Whether there are none.
+    /// Returns true if there are no facts.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.0 == [0; WORDS]
     }
 }
 
-/// Whether event `number` ends a run and says what it used.
+/// Returns true if event `number` ends a run and states its usage.
 pub fn ends_run(number: u16) -> bool {
     matches!(number, EVICTED | TERMINATED | NODE_TERMINATED)
 }
 
-/// A measured number as a word: one more than it is, as 0 stands for none.
+/// Packs a measured number as one more than its value, because 0 means `None`.
 fn pack_measured(measured: Option<u32>) -> u32 {
     measured.map_or(0, |number| number.saturating_add(1))
 }
@@ -191,7 +193,7 @@ fn unpack_measured(word: u32) -> Option<u32> {
     word.checked_sub(1)
 }
 
-/// A hash of `name`, never 0, which stands for a name that is not known. It is not salted.
+/// Returns the unsalted hash of `name`. It is never 0, because 0 means an unknown name.
 pub(super) fn name_hash(name: &[u8]) -> u32 {
     (twox_hash::XxHash3_64::oneshot(name) as u32).max(1)
 }

@@ -2,15 +2,15 @@
 
 /// Event 000: the job was submitted.
 pub const SUBMIT: u16 = 0;
-/// Event 001: the job executes.
+/// Event 001: the job started to execute.
 pub const EXECUTE: u16 = 1;
-/// Event 004: the job was evicted, and did not end.
+/// Event 004: the job was evicted before it ended.
 pub const EVICTED: u16 = 4;
 /// Event 005: the job terminated.
 pub const TERMINATED: u16 = 5;
-/// Event 006: the image of the job has another size.
+/// Event 006: the image size of the job has changed.
 pub const IMAGE_SIZE: u16 = 6;
-/// Event 008: free text; the header of a global event log is one.
+/// Event 008: free text. The header of a global event log is such an event.
 pub const GENERIC: u16 = 8;
 /// Event 009: the job was removed.
 pub const ABORTED: u16 = 9;
@@ -18,16 +18,16 @@ pub const ABORTED: u16 = 9;
 pub const HELD: u16 = 12;
 /// Event 013: the job was released.
 pub const RELEASED: u16 = 13;
-/// Event 015: a node of a parallel job terminated; its body is that of 005.
+/// Event 015: a node of a parallel job terminated. Its body is like the one of event 005.
 pub(super) const NODE_TERMINATED: u16 = 15;
-/// Event 028: attributes of the job ad, written after the event that triggered it. Annotation, not
-/// a state.
+/// Event 028: attributes of the job ad, written after the event that triggered it. It is an
+/// annotation and does not change the state of the job.
 pub const AD_INFORMATION: u16 = 28;
 
 /// Event 040: input or output files of the job are transferred.
 pub const FILE_TRANSFER: u16 = 40;
 
-/// HTCondor's name of an event, without `ULOG_`.
+/// Returns HTCondor's name of an event, without `ULOG_`.
 pub fn event_name(number: u16) -> &'static str {
     const NAMES: [&str; 48] = [
         "SUBMIT",

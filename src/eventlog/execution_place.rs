@@ -1,37 +1,39 @@
-//! Where a job runs: the slot and the machine that event 001 or the reason of a hold names.
+//! Place of a run: the slot and the machine that event 001 or the reason of a hold names.
 
 use memchr::{memchr, memmem};
 
 use super::event_facts::{ExecutionPlace, name_hash};
 use super::record::{LogRecord, RecordContent, body_lines, headline};
 
-/// Where event 001 says that the job executes.
+/// Parses the place of a run in event 001.
 pub(super) fn parse_execution_place(record: &LogRecord<'_>) -> ExecutionPlace {
     let text = match record.content {
         RecordContent::Text(text) => text,
         RecordContent::Ad(format) => {
             let attributes = record.ad_attributes(format);
             if let Some(slot) = attributes.text("SlotName") {
-                return place_of_slot(slot.as_bytes());
+                return parse_slot_name(slot.as_bytes());
             }
             let address = attributes.text("ExecuteHost").unwrap_or_default();
-            return place_of_address(address.as_bytes());
+            return parse_address(address.as_bytes());
         }
     };
 
-    // The name of the slot comes first, where it is there at all: from HTCondor 10.5 on.
+    // HTCondor 10.5 and later write the name of the slot, in the first line of the body. It is
+    // preferred to the address.
     let first_line = headline(body_lines(text));
     if let Some(slot) = first_line.strip_prefix(b"SlotName: ") {
-        return place_of_slot(slot.trim_ascii());
+        return parse_slot_name(slot.trim_ascii());
     }
     let line = headline(text);
     let address = memmem::find(line, b"host: ").map_or(&[][..], |at| &line[at + 6..]);
-    place_of_address(address.trim_ascii())
+    parse_address(address.trim_ascii())
 }
 
-/// The place that the name of a slot tells: `slot1_3@host`. A pilot's own number, as in
-/// `slot1@glidein_71_2384@host`, is another one every few hours, and is left out.
-pub(super) fn place_of_slot(name: &[u8]) -> ExecutionPlace {
+/// Parses a slot name such as `slot1_3@host`; a name without `@` is a host. In
+/// `slot1@glidein_71_2384@host`, the pilot's own number is ignored, because it changes every few
+/// hours.
+pub(super) fn parse_slot_name(name: &[u8]) -> ExecutionPlace {
     if name.is_empty() {
         return ExecutionPlace::default();
     }
@@ -48,15 +50,15 @@ pub(super) fn place_of_slot(name: &[u8]) -> ExecutionPlace {
         .and_then(|rest| Some(&rest[memchr(b'@', rest)? + 1..]));
     let host = name_hash(after_pilot.unwrap_or(machine));
 
-    // The slot within its machine: alike numbers of other machines are other slots.
+    // The slot within its machine: an equal number on another machine is another slot.
     let number = name_hash(&name[..at]);
     let slot = name_hash(&(u64::from(host) << 32 | u64::from(number)).to_le_bytes());
     ExecutionPlace { host, slot }
 }
 
-/// The machine of an address such as `<10.0.0.1:9618?alias=host&...>`: its alias, else its number.
-/// Old logs may have the name of the machine itself.
-fn place_of_address(address: &[u8]) -> ExecutionPlace {
+/// Parses the machine in an address such as `<10.0.0.1:9618?alias=host&...>`: its alias, else its
+/// IP address. Old logs may have the name of the machine instead of an address.
+fn parse_address(address: &[u8]) -> ExecutionPlace {
     let inner = address.strip_prefix(b"<").unwrap_or(address);
     let inner = &inner[..memchr(b'>', inner).unwrap_or(inner.len())];
 
@@ -90,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn old_and_new_forms_name_the_same_machine() {
+    fn addresses_and_slot_names_give_the_same_host() {
         let new = text_place(
             "<10.26.0.15:9618?addrs=10.26.0.15-9618&alias=e2035.krill.example&noUDP&sock=startd_7>",
             "\tSlotName: slot1_40@e2035.krill.example\n\tCpus = 1\n",
@@ -113,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn ads_name_the_same_place() {
+    fn classads_give_the_same_place() {
         let text = text_place(
             "<10.0.0.1:9618?alias=ap7>",
             "\tSlotName: slot2@gp-9.tigres@ap7\n",
@@ -134,8 +136,8 @@ mod tests {
     }
 
     #[test]
-    fn slots_are_told_apart_and_pilots_are_not() {
-        let slot = |name: &str| place_of_slot(name.as_bytes());
+    fn slots_differ_and_pilot_numbers_are_ignored() {
+        let slot = |name: &str| parse_slot_name(name.as_bytes());
         assert_eq!(slot("slot1_1@a").host, slot("slot1_2@a").host);
         assert_ne!(slot("slot1_1@a").slot, slot("slot1_2@a").slot);
         assert_ne!(slot("slot1_1@a").slot, slot("slot1_1@b").slot);

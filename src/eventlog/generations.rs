@@ -1,5 +1,5 @@
-//! The files of one log: a global event log and its rotated generations, in the order they were
-//! written.
+//! Files of one log: a global event log and its rotated generations, in the order in which they
+//! were written.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -14,18 +14,18 @@ use super::record_scan::RecordScan;
 use super::source::{LogSource, is_read_once};
 use poolcast_base::manifest;
 
-/// How much of a log is read to find its header, which stands in the first record and is padded to
-/// a few hundred bytes.
+/// Number of bytes to read to find the header of a log. The header is the first record and is
+/// padded to a few hundred bytes.
 pub(super) const HEAD_BYTES: usize = 1 << 16;
 
-/// A file of a log, and the header that it begins with, if it does.
+/// A file of a log, and its header if it begins with one.
 struct LogFile {
     path: PathBuf,
     header: Option<GlobalHeader>,
 }
 
 impl LogFile {
-    /// Whether both begin with headers of one access point.
+    /// Returns true if both files begin with headers of one access point.
     fn is_of_same_log(&self, other: &LogFile) -> bool {
         match (&self.header, &other.header) {
             (Some(header), Some(other)) => header.creator == other.creator,
@@ -34,15 +34,16 @@ impl LogFile {
     }
 }
 
-/// `logs`, and beside each global event log among them the rotated generations that were found next
-/// to it, ordered by what their headers say and not by name. Logs without such a header stay where
-/// they are. An archive that [`super::collect`] writes stands for all its generations.
+/// Returns `logs`, with the rotated generations of each global event log among them. Generations
+/// are found next to their log, and are ordered by their headers, not by name. Logs without such a
+/// header stay at their position. An archive that [`super::collect`] writes is replaced by all its
+/// generations.
 ///
 /// HTCondor names the generations of `EventLog` `EventLog.old`, or `EventLog.1` (newest) to
-/// `EventLog.N`; ours may be compressed, too.
+/// `EventLog.N`. This also accepts compressed ones.
 ///
 /// # Errors
-/// Fails when one of `logs` cannot be read, such as a directory that is no archive.
+/// Fails if one of `logs` cannot be read, for example if it is a directory but not an archive.
 pub fn find_generations(logs: &[PathBuf]) -> Result<Vec<PathBuf>> {
     let mut named: Vec<PathBuf> = Vec::new();
     for log in logs {
@@ -55,7 +56,7 @@ pub fn find_generations(logs: &[PathBuf]) -> Result<Vec<PathBuf>> {
 
     let mut found: Vec<LogFile> = Vec::new();
     for log in &named {
-        // What is looked at of a pipe is gone.
+        // Bytes that are read from a pipe here would be lost.
         let header = if is_read_once(log) {
             None
         } else {
@@ -73,11 +74,11 @@ pub fn find_generations(logs: &[PathBuf]) -> Result<Vec<PathBuf>> {
             found.push(file);
         }
     }
-    Ok(in_order_written(&found))
+    Ok(order_by_generation(&found))
 }
 
-/// Those of `all` that `named` does not have, neither themselves nor the archive that they are in:
-/// the rotated generations that [`find_generations`] has found.
+/// Returns the elements of `all` that are not in `named`, neither directly nor through their
+/// archive. These are the rotated generations found by [`find_generations`].
 pub fn found_beside<'a>(
     named: &'a [PathBuf],
     all: &'a [PathBuf],
@@ -91,10 +92,10 @@ pub fn found_beside<'a>(
     all.iter().filter(move |log| !is_named(log))
 }
 
-/// Adds the rotated generations beside `log` that have headers of the same access point.
+/// Adds the rotated generations next to `log` that have headers of the same access point.
 fn add_siblings(log: &LogFile, found: &mut Vec<LogFile>) {
     for path in sibling_paths(&log.path) {
-        // A sibling was not named, so one that cannot be read is passed over.
+        // The user did not name this file, so it is skipped if it cannot be read.
         let header = read_header(&path).unwrap_or(None);
         let sibling = LogFile { path, header };
         let is_known = found.iter().any(|known| known.path == sibling.path);
@@ -104,9 +105,9 @@ fn add_siblings(log: &LogFile, found: &mut Vec<LogFile>) {
     }
 }
 
-/// The paths of `files`: those of one access point together, where the first of them stands, by
-/// sequence.
-fn in_order_written(files: &[LogFile]) -> Vec<PathBuf> {
+/// Returns the paths of `files`. Generations of one access point are together, at the position of
+/// the first one, ordered by sequence.
+fn order_by_generation(files: &[LogFile]) -> Vec<PathBuf> {
     let mut order = Vec::new();
     for (at, file) in files.iter().enumerate() {
         let first_of_log = files.iter().position(|other| other.is_of_same_log(file));
@@ -124,18 +125,18 @@ fn in_order_written(files: &[LogFile]) -> Vec<PathBuf> {
         .collect()
 }
 
-/// The access point of global event logs whose headers do not name it: what the beginnings of
-/// `logs` say, if they agree. A generation in which no job was submitted says nothing.
+/// Returns the access point of global event logs whose headers do not name it. It is the name at
+/// the beginning of `logs`, if all agree. A generation without submitted jobs names none.
 ///
 /// # Errors
-/// Fails when one of `logs` cannot be read.
+/// Fails if one of `logs` cannot be read.
 pub fn likely_access_point(logs: &[PathBuf]) -> Result<Option<String>> {
     if logs.len() < 2 {
         return Ok(None);
     }
     let mut names = BTreeSet::new();
     for log in logs.iter().filter(|log| !is_read_once(log)) {
-        // Most headers say it, and no more is read.
+        // Most headers name the access point. Then no more of the log is read.
         if read_header(log)?.is_some_and(|header| header.creator.is_none()) {
             names.extend(read_access_point(log)?);
         }
@@ -143,32 +144,32 @@ pub fn likely_access_point(logs: &[PathBuf]) -> Result<Option<String>> {
     Ok(names.pop_first().filter(|_| names.is_empty()))
 }
 
-/// What the beginning of `log` says of its access point.
+/// Finds the access point in the beginning of `log`.
 fn read_access_point(log: &Path) -> Result<Option<String>> {
     let text = read_beginning(log, BLOCK_SIZES.first_bytes)?;
     let block = RecordBlock {
         text: &text,
-        ends_log: true,
+        is_at_log_end: true,
     };
     let piece = ParsedPiece::parse(&block, &EarlierPieces::new(1, false), Vec::new());
     Ok(find_access_point(&[piece]))
 }
 
-/// Which generation of a global event log the file `log` is: 1 more with each rotation. `None` for
-/// any other log.
+/// Returns the sequence number of a generation of a global event log; it grows by 1 with each
+/// rotation. Returns `None` for any other log.
 ///
 /// # Errors
-/// Fails when the log cannot be read.
+/// Fails if the log cannot be read.
 pub fn sequence_number(log: &Path) -> Result<Option<u64>> {
     Ok(read_header(log)?.map(|header| header.sequence))
 }
 
-/// The header that a log begins with, if it does.
+/// Reads the header at the beginning of a log, if there is one.
 fn read_header(log: &Path) -> Result<Option<GlobalHeader>> {
-    Ok(header_in(&read_beginning(log, HEAD_BYTES)?))
+    Ok(parse_first_header(&read_beginning(log, HEAD_BYTES)?))
 }
 
-/// The first `bytes` of a log, or all of it.
+/// Reads the first `bytes` bytes of a log, or all of it.
 fn read_beginning(log: &Path, bytes: usize) -> Result<Vec<u8>> {
     let mut head = vec![0; bytes];
     let filled = LogSource::open(log, |_| {}).and_then(|mut source| source.fill(&mut head));
@@ -176,15 +177,15 @@ fn read_beginning(log: &Path, bytes: usize) -> Result<Vec<u8>> {
     Ok(head)
 }
 
-/// The header in the first bytes of a log.
-pub(super) fn header_in(head: &[u8]) -> Option<GlobalHeader> {
+/// Parses the header in the first bytes of a log.
+pub(super) fn parse_first_header(head: &[u8]) -> Option<GlobalHeader> {
     RecordScan::new(head, true)
         .collect_records()
         .first()
         .and_then(parse_global_header)
 }
 
-/// Files beside `log` that are named like its rotated generations.
+/// Returns the files next to `log` that are named like its rotated generations.
 pub(super) fn sibling_paths(log: &Path) -> Vec<PathBuf> {
     let (Some(parent), Some(name)) = (log.parent(), log.file_name().and_then(|name| name.to_str()))
     else {
@@ -206,7 +207,8 @@ pub(super) fn sibling_paths(log: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// Whether `found` is `name` with `.old` or a number after it, perhaps compressed.
+/// Returns true if `found` is `name` plus `.old` or a number, and perhaps the suffix of a
+/// compressed file.
 fn is_generation_of(name: &str, found: &str) -> bool {
     let Some(suffix) = found
         .strip_prefix(name)
@@ -233,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn an_archive_is_all_its_generations() {
+    fn archives_expand_to_their_generations() {
         let dir = tempfile::tempdir().expect("a directory");
         let live = dir.path().join("EventLog");
         let archive = dir.path().join("archive");
@@ -257,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn headers_and_not_names_give_the_order() {
+    fn generations_are_ordered_by_header_not_by_name() {
         let dir = tempfile::tempdir().expect("a directory");
         let write =
             |name: &str, text: &str| fs_err::write(dir.path().join(name), text).expect("written");

@@ -1,38 +1,39 @@
-//! Event 008 → the header of a global event log, and whether one begins a generation where it
-//! stands.
+//! Parses event 008 as the header of a global event log, and decides whether it begins a
+//! generation.
 //!
-//! A job can write an event 008 of any text (`condor_chirp ulog`), but not one without a job:
-//! HTCondor gives that to its own headers alone.
+//! A job can write an event 008 of any text (`condor_chirp ulog`), but only with its own job id. An
+//! event 008 without a job id comes from HTCondor.
 
 use serde::{Deserialize, Serialize};
 
-use super::calendar::in_nearest_year;
-use super::dates::{LAST_EPOCH_MS, MOST_OFFSET_MS};
+use super::calendar::resolve_nearest;
+use super::dates::{LAST_EPOCH_MS, MAX_UTC_OFFSET_MS};
 use super::event_number::GENERIC;
 use super::record::{LogRecord, RecordContent, body_lines};
 use super::stamp::Stamp;
 
-/// How far apart two daemons that find no log may both begin one.
-const BEGUN_TWICE_S: u64 = 60;
+/// Maximum difference, in seconds, of the creation times if two daemons find no log and both create
+/// it.
+const MAX_CREATION_RACE_S: u64 = 60;
 
-/// What the header event of a global event log says of its file.
+/// Contents of the header of a global event log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct GlobalHeader {
-    /// When the file was created.
+    /// Creation time of the file, epoch seconds.
     pub(super) created_s: i64,
-    /// The schedd that created it.
+    /// Schedd that created the file.
     pub(super) creator: Option<String>,
-    /// Differs from file to file; empty if absent.
+    /// Id of the file, unique per file; empty if absent.
     pub(super) id: String,
-    /// Grows by one with each rotation, from 1.
+    /// Sequence number from 1; grows by one with each rotation.
     pub(super) sequence: u64,
-    /// The bytes of all earlier files; 0 if absent.
+    /// Total size of all earlier files, in bytes; 0 if absent.
     pub(super) offset: u64,
-    /// The header's own stamp was written when the file was, not at its rotation.
+    /// True if the header was written at the creation of the file, not at its rotation.
     pub(super) is_live: bool,
 }
 
-/// What tells the generation of a log from others of its access point.
+/// Distinguishes a generation from others of its access point.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct GenerationMark {
     creator: Option<String>,
@@ -40,7 +41,7 @@ pub(super) struct GenerationMark {
     created_s: i64,
 }
 
-/// Reads the text after `Global JobLog:` in an event 008 of no job.
+/// Parses the text after `Global JobLog:` in an event 008 without a job.
 pub(super) fn parse_global_header(record: &LogRecord<'_>) -> Option<GlobalHeader> {
     let header = record.header;
     let is_of_no_job = (header.cluster, header.proc, header.subproc) == (-1, -1, -1);
@@ -70,22 +71,23 @@ pub(super) fn parse_global_header(record: &LogRecord<'_>) -> Option<GlobalHeader
     (sequence > 0).then_some(header)
 }
 
-/// What follows `name` in the word of `fields` that begins with it.
+/// Returns the rest of the first word in `fields` that begins with `name`.
 fn field_value<'a>(fields: &'a str, name: &str) -> Option<&'a str> {
     fields
         .split_ascii_whitespace()
         .find_map(|word| word.strip_prefix(name))
 }
 
-/// The number after `name`; 0 where there is none.
+/// Returns the number after `name`; 0 if there is none.
 fn number_field(fields: &str, name: &str) -> u64 {
     field_value(fields, name)
         .and_then(|number| number.parse().ok())
         .unwrap_or(0)
 }
 
-/// Where in the header `record` the rest of an event begins that it was written over: HTCondor
-/// writes a header anew at rotation, and one with a long name of its creator outgrows its place.
+/// Finds the rest of an event that the header `record` has overwritten, and returns its offset in
+/// the record. HTCondor rewrites a header in place at rotation. A header with a long creator name
+/// may then exceed its space.
 pub(super) fn overwritten_event(record: &LogRecord<'_>) -> Option<usize> {
     let RecordContent::Text(text) = record.content else {
         return None;
@@ -99,7 +101,7 @@ pub(super) fn overwritten_event(record: &LogRecord<'_>) -> Option<usize> {
 }
 
 impl GlobalHeader {
-    /// What tells its generation from others.
+    /// Returns the identity of the header's generation.
     pub(super) fn mark(&self) -> GenerationMark {
         GenerationMark {
             creator: self.creator.clone(),
@@ -108,38 +110,40 @@ impl GlobalHeader {
         }
     }
 
-    /// Whether it begins another generation, further on in a log whose last header was that of
-    /// `before`: as where generations, or the logs of several access points, were put into one
-    /// file. `stamp` is its own.
+    /// Returns true if the header begins another generation after the header `before`. This happens
+    /// in a file made of several generations or of the logs of several access points. `stamp` is
+    /// the stamp of the header itself.
     pub(super) fn begins_generation(&self, stamp: Stamp, before: Option<&GenerationMark>) -> bool {
         self.agrees_with(stamp) && before.is_none_or(|before| self.can_follow(before))
     }
 
-    /// Whether the header can have been written at `stamp`.
+    /// Returns true if the header can have been written at `stamp`.
     fn agrees_with(&self, stamp: Stamp) -> bool {
         let created_ms = self.created_s * 1000;
         let stamp_ms = if stamp.has_year {
             stamp.ms
         } else {
-            in_nearest_year(stamp.ms, created_ms)
+            resolve_nearest(stamp.ms, created_ms)
         };
 
         if self.is_live {
-            (stamp_ms - created_ms).abs() <= MOST_OFFSET_MS
+            (stamp_ms - created_ms).abs() <= MAX_UTC_OFFSET_MS
         } else {
-            // Rotation comes at any time after creation; without a year it says nothing.
-            !stamp.has_year || stamp_ms >= created_ms - MOST_OFFSET_MS
+            // Rotation may happen any time after the creation, so a stamp without a year proves
+            // nothing.
+            !stamp.has_year || stamp_ms >= created_ms - MAX_UTC_OFFSET_MS
         }
     }
 
-    /// Whether it may stand after `before` in one file: sequence and time go the same way.
+    /// Returns true if the header may follow `before` in one file: sequence and creation time must
+    /// change in the same direction.
     fn can_follow(&self, before: &GenerationMark) -> bool {
         if self.creator != before.creator {
             return true;
         }
         let order = self.sequence.cmp(&before.sequence);
         if order.is_eq() {
-            self.created_s.abs_diff(before.created_s) <= BEGUN_TWICE_S
+            self.created_s.abs_diff(before.created_s) <= MAX_CREATION_RACE_S
         } else {
             order == self.created_s.cmp(&before.created_s)
         }
@@ -157,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn a_header_says_what_its_file_is() {
+    fn headers_describe_their_file() {
         let header = "008 (-01.-01.-01) 01/02 03:04:05 Global JobLog: ctime=17 id=0.1 sequence=1 size=0 creator_name=<s@h>   \n...\n";
         let expected = GlobalHeader {
             created_s: 17,
@@ -179,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn another_generation_begins_where_sequence_and_time_fit() {
+    fn generations_begin_where_sequence_and_time_agree() {
         let (stamp, _) = parse_stamp(b"2024-01-02 03:04:05 ").expect("a stamp");
         let header = |creator: &str, sequence, hours: i64, is_live| GlobalHeader {
             created_s: stamp.ms / 1000 + hours * 3600,
@@ -232,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_header_was_written_over_is_found() {
+    fn overwritten_events_are_found() {
         let whole = "008 (-01.-01.-01) 01/02 03:04:05 Global JobLog: ctime=17 id=0.1 sequence=1 size=1000 creator_name=<s@h>\n...\n";
         let rest = "00.000) 01/02 03:04:06 Job submitted from host: <10.0.0.1:1>\n...\n";
         let next = "001 (1.0.0) 01/02 03:04:07 x\n...\n";

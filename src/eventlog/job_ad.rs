@@ -1,4 +1,5 @@
-//! Event 028 → what it says of its job: who submitted it, when, and what it asks for.
+//! Parses the job ad in event 028: the owner, the submit time, the requested resources and the
+//! names of the submission.
 
 use std::num::NonZeroU64;
 use std::sync::LazyLock;
@@ -10,56 +11,56 @@ use super::record::{LogRecord, RecordContent};
 use super::stamp::{Stamp, parse_stamp};
 use super::submission_names::submission_names;
 
-/// What event 028 tells about its job.
+/// Data about a job, from event 028.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct JobAd {
-    /// The job's cluster.
+    /// Cluster of the job.
     pub cluster: i32,
-    /// The job's proc.
+    /// Proc of the job.
     pub proc: i32,
-    /// The name of the schedd, from `GlobalJobId`, if the ad has one.
+    /// Name of the schedd, from `GlobalJobId`, if the ad has one.
     pub schedd: Option<String>,
-    /// When the job was submitted, epoch seconds, from `GlobalJobId`; 0 if the ad has none.
+    /// Submit time, epoch seconds, from `GlobalJobId`; 0 if the ad has none.
     pub submit_s: i64,
     /// `Owner`.
     pub owner: Option<String>,
-    /// What it asks for.
+    /// Requested resources.
     pub request: ResourceRequest,
-    /// What its submission is called.
+    /// Names of the submission.
     pub names: SubmissionNames,
 }
 
-/// The resources a job asks for, where its ad has them as numbers; 0 where it does not.
+/// Resources that a job requests; 0 if its ad does not have them as numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct ResourceRequest {
-    /// `RequestCpus`; 255 stands for more, too.
+    /// `RequestCpus`; 255 also means more.
     pub cpus: u8,
-    /// `RequestGPUs`; 255 stands for more, too.
+    /// `RequestGPUs`; 255 also means more.
     pub gpus: u8,
-    /// `RequestMemory`, MiB.
+    /// `RequestMemory`, in MiB.
     pub memory_mb: u32,
-    /// `RequestDisk`, MiB, where the ad counts KiB; rounded up.
+    /// `RequestDisk`, converted from KiB to MiB and rounded up.
     pub disk_mb: u32,
 }
 
-/// What the ads of all events of a job have in common.
+/// Key that the ads of all events of a job share.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct AdKey {
-    /// A hash of its id and its `GlobalJobId`, or its `Owner` if it has no other.
+    /// Hash of the job's id and its `GlobalJobId`, or its `Owner` if it has no `GlobalJobId`.
     pub(super) hash: NonZeroU64,
-    /// Spreads jobs over a table, those of neighbouring clusters side by side, as such run at the
-    /// same time.
+    /// Position of the job in a hash table. Jobs of neighbouring clusters are close together,
+    /// because they run at the same time.
     pub(super) spread: u64,
 }
 
 const GLOBAL_JOB_ID: usize = 0;
 const OWNER: usize = 1;
-/// The first of four attributes of the request.
-const REQUEST: usize = 2;
+/// Index of the first of the four request attributes.
+const FIRST_REQUEST: usize = 2;
 const BATCH_NAME: usize = 6;
 const DAG_NODE_NAME: usize = 7;
 
-/// What is read of a job's ad.
+/// Attributes of a job's ad that are read.
 const AD_ATTRIBUTES: [&str; 8] = [
     "GlobalJobId",
     "Owner",
@@ -71,16 +72,16 @@ const AD_ATTRIBUTES: [&str; 8] = [
     "DAGNodeName",
 ];
 
-/// The line of `GlobalJobId` in text.
+/// Finds the line of `GlobalJobId` in text.
 static GLOBAL_JOB_ID_LINE: LazyLock<memmem::Finder<'static>> =
     LazyLock::new(|| line_finder(AD_ATTRIBUTES[GLOBAL_JOB_ID]));
 
-/// The line of `Owner` in text.
+/// Finds the line of `Owner` in text.
 static OWNER_LINE: LazyLock<memmem::Finder<'static>> =
     LazyLock::new(|| line_finder(AD_ATTRIBUTES[OWNER]));
 
-/// What tells the ad in an event 028 from those of other jobs; `None` when it carries neither a
-/// `GlobalJobId` nor an `Owner`.
+/// Parses the key of the ad in an event 028. Returns `None` if the ad has neither a `GlobalJobId`
+/// nor an `Owner`.
 pub(super) fn parse_ad_key(record: &LogRecord<'_>) -> Option<AdKey> {
     let (cluster, proc) = record.header.job_id()?;
     let cluster = u64::from(cluster.cast_unsigned());
@@ -110,8 +111,8 @@ pub(super) fn parse_ad_key(record: &LogRecord<'_>) -> Option<AdKey> {
     })
 }
 
-/// The ad in an event 028; `None` when it carries neither a `GlobalJobId` with its submit time nor,
-/// instead of that, an `Owner`.
+/// Parses the ad in an event 028. Returns `None` if the ad has neither a `GlobalJobId` with a
+/// submit time nor, in place of a `GlobalJobId`, an `Owner`.
 pub(super) fn parse_ad(record: &LogRecord<'_>) -> Option<JobAd> {
     let job_id = record.header.job_id()?;
     match record.content {
@@ -131,6 +132,7 @@ pub(super) fn parse_ad(record: &LogRecord<'_>) -> Option<JobAd> {
     }
 }
 
+/// Builds the ad from its texts, which `text_of` returns by their index in [`AD_ATTRIBUTES`].
 fn job_ad<'a>(
     (cluster, proc): (i32, i32),
     text_of: impl Fn(usize) -> Option<&'a str>,
@@ -141,6 +143,7 @@ fn job_ad<'a>(
     let name_of = |at| text_of(at).map(str::as_bytes);
     let names = submission_names(name_of(BATCH_NAME), name_of(DAG_NODE_NAME));
 
+    // The form of a `GlobalJobId` is `schedd#cluster.proc#submit_time`.
     let (schedd, submit_s) = match global_job_id {
         Some(global_job_id) => {
             let (schedd, rest) = global_job_id.split_once('#')?;
@@ -160,17 +163,17 @@ fn job_ad<'a>(
     })
 }
 
-/// The values of [`AD_ATTRIBUTES`] in text, each from the first line that says it.
+/// Returns the values of [`AD_ATTRIBUTES`] in `text`, each from the first line that has it.
 fn attribute_values(text: &[u8]) -> [Option<&[u8]>; AD_ATTRIBUTES.len()] {
     let mut values = [None; AD_ATTRIBUTES.len()];
-    // The first line is the header's.
+    // The first line is the rest of the record's header.
     let mut ends = memchr_iter(b'\n', text);
     let mut start = ends.next().map_or(0, |end| end + 1);
 
     for end in ends {
         let line = &text[start..end];
         start = end + 1;
-        // One look at the first letter passes over most of the hundred lines of an ad.
+        // A check of the first letter skips most of the hundred lines of an ad.
         if !matches!(line.first(), Some(b'D' | b'G' | b'J' | b'O' | b'R')) {
             continue;
         }
@@ -187,9 +190,9 @@ fn attribute_values(text: &[u8]) -> [Option<&[u8]>; AD_ATTRIBUTES.len()] {
     values
 }
 
-/// The request, whose numbers `number_of` reads by their place in [`AD_ATTRIBUTES`].
+/// Builds the request from numbers that `number_of` returns by their index in [`AD_ATTRIBUTES`].
 fn resource_request(number_of: impl Fn(usize) -> Option<i64>) -> ResourceRequest {
-    let number = |at| number_of(REQUEST + at).unwrap_or(0).max(0).cast_unsigned();
+    let number = |at| number_of(FIRST_REQUEST + at).unwrap_or(0).max(0).cast_unsigned();
     let small = |n| u8::try_from(n).unwrap_or(u8::MAX);
     let large = |n| u32::try_from(n).unwrap_or(u32::MAX);
     ResourceRequest {
@@ -200,8 +203,8 @@ fn resource_request(number_of: impl Fn(usize) -> Option<i64>) -> ResourceRequest
     }
 }
 
-/// When the event happened that an event 028 annotates: this stamp has a year, which that of the
-/// record may lack.
+/// Parses the time of the event that an event 028 annotates. This stamp has a year, which the stamp
+/// of the record may lack.
 pub(super) fn parse_ad_stamp(record: &LogRecord<'_>) -> Option<Stamp> {
     match record.content {
         RecordContent::Text(text) => {
@@ -213,17 +216,18 @@ pub(super) fn parse_ad_stamp(record: &LogRecord<'_>) -> Option<Stamp> {
     }
 }
 
-/// Finds the first line of an ad that says `name`.
+/// Creates a finder of the first line of an ad that has the attribute `name`.
 fn line_finder(name: &str) -> memmem::Finder<'static> {
     memmem::Finder::new(&format!("\n{name} = ")).into_owned()
 }
 
-/// The value in the line of `text` that `line` finds.
+/// Returns the value in the first line of `text` that `line` finds.
 fn find_value<'a>(text: &'a [u8], line: &memmem::Finder<'_>) -> Option<&'a [u8]> {
     let rest = &text[line.find(text)? + line.needle().len()..];
     Some(&rest[..memchr(b'\n', rest)?])
 }
 
+/// Returns the text of a quoted value; `None` if it has no quotes.
 fn unquote(value: &[u8]) -> Option<&str> {
     std::str::from_utf8(value.trim_ascii())
         .ok()?
@@ -237,7 +241,7 @@ mod tests {
     use crate::record_scan::RecordScan;
 
     #[test]
-    fn annotations_name_the_job() {
+    fn ad_events_describe_their_job() {
         let text = "028 (4.2.0) 01/02 03:04:05 Job ad information event triggered.\n\
             GlobalJobId = \"ap40.example#4.2#1795225787\"\nOwner = \"ada\"\n\
             RequestCpus = 4\nRequestDisk = 1025\nRequestMemory = ifThenElse(true, 1, 2)\nRequestGPUs = 300\n...\n";
@@ -263,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn an_owner_is_enough() {
+    fn ads_without_a_global_job_id_are_identified_by_owner() {
         let ad = |attributes: &str| {
             let text = format!(
                 "028 (4.2.0) 01/02 03:04:05 Job ad information event triggered.\nJobBatchName = \"wf04.dag+1\"\n\

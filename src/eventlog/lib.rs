@@ -1,8 +1,8 @@
-//! Event logs: bytes → records → events. Reads every event number; never stops at a bad record, but
-//! counts it.
+//! Event logs: bytes → records → events. Reads every event number. A bad record is counted and does
+//! not stop the reader.
 //!
-//! The format is that of HTCondor's user logs and global event log, which share one record grammar:
-//! a header line `NNN (cluster.proc.subproc) stamp text`, body lines, and a line `...`.
+//! The format is the one of HTCondor's user logs and global event log, which share one record
+//! grammar: a header line `NNN (cluster.proc.subproc) stamp text`, body lines, and a line `...`.
 
 mod anomaly;
 mod anomaly_positions;

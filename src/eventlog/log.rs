@@ -1,4 +1,4 @@
-//! What a read of a log is asked, and what it returns.
+//! Options and results of reading a log.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,120 +12,121 @@ use super::global_header::GenerationMark;
 use super::job_ad::JobAd;
 use super::reason::ReasonTemplates;
 
-/// What the log itself does not say.
+/// Options for data that the log itself may lack.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct ReadOptions {
-    /// The name of the access point; without it the log is asked.
+    /// Name of the access point. By default it is taken from the log.
     pub ap: Option<String>,
-    /// The year of the first event, for legacy stamps in a log that says nothing of its year. From
+    /// Year of the first event, for stamps without a year if nothing in the log gives one. From
     /// 1970 to 2100.
     pub year: Option<i16>,
-    /// What other generations say of the access point ([`super::likely_access_point`]), for one
-    /// that does not.
+    /// Access point according to other generations ([`super::likely_access_point`]), for a
+    /// generation that does not name it.
     #[serde(skip)]
     pub likely_ap: Option<String>,
-    /// Whether batches have the texts of hold reasons, which no store keeps.
+    /// True if batches include the texts of hold reasons, which no store saves.
     #[serde(skip)]
     pub has_hold_texts: bool,
 }
 
-/// Why a job was held, in the words of its log.
+/// Reason of one hold, as written in the log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HoldText {
-    /// The job's cluster.
+    /// Cluster of the job.
     pub cluster: i32,
-    /// The job's proc.
+    /// Proc of the job.
     pub proc: i32,
-    /// As in [`JobEvent`]: tells which hold it is of.
+    /// Identifies the hold, as in [`JobEvent`].
     pub text_hash: u32,
-    /// The reason, which may have any bytes in it that a log can have.
+    /// Reason; it may contain any text that a log can have.
     pub reason: String,
 }
 
-/// Events of one access point, in file order; events 008 and 028 are not among them.
+/// Events of one access point, in file order, without events 008 and 028.
 #[derive(Debug)]
 pub struct EventBatch<'a> {
-    /// The access point.
+    /// Access point.
     pub ap: &'a str,
-    /// The events.
+    /// Events.
     pub events: &'a [JobEvent],
-    /// What 028 records say of their jobs: the first of a job, and perhaps later ones.
+    /// Job ads from events 028: the first one of each job, and perhaps later ones.
     pub ads: &'a [JobAd],
-    /// The reasons of holds, in file order, where [`ReadOptions::has_hold_texts`] asks for them;
-    /// they may come before their events.
+    /// Reasons of holds, in file order, if [`ReadOptions::has_hold_texts`] is set. They may precede
+    /// their events.
     pub hold_texts: &'a [HoldText],
-    /// The stretch of its log that the events are of, counted from 0. Within one, they are in the
-    /// order in which they happened, whatever their stamps. Another begins with each header of a
-    /// global event log, and where stamps go back.
+    /// Number of the log segment that contains the events, counted from 0. Within one segment,
+    /// events are in the order in which they happened, whatever their stamps. A new segment begins
+    /// with each header of a global event log, and where stamps go back.
     pub stretch: u32,
 }
 
-/// Where the events of a log go.
+/// Callback that receives the events of a log.
 pub(super) type EventSink<'a> = dyn FnMut(EventBatch<'_>) -> Result<()> + Send + 'a;
 
-/// The place of a log among the generations of an access point's global event log.
+/// Identity of a log among the generations of an access point's global event log.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LogGeneration {
-    /// The access point.
+    /// Access point.
     pub ap: String,
-    /// Grows by one with each rotation.
+    /// Sequence number; grows by one with each rotation.
     pub sequence: u64,
-    /// When the file was created, epoch ms.
+    /// Creation time of the file, epoch ms.
     pub created_ms: i64,
-    /// The bytes of all generations before it, as the writer counted them; 0 if it did not.
+    /// Total size of all previous generations, in bytes, as counted by the writer; 0 if not
+    /// counted.
     #[serde(default)]
     pub offset: u64,
-    /// Its own bytes, decompressed.
+    /// Decompressed size of this generation, in bytes.
     #[serde(default)]
     pub bytes: u64,
 }
 
-/// Where a log that grows can be read on, and what is known there.
+/// Position in a growing log from which a later read can continue, with the state there.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ResumePoint {
-    /// The end of the last whole record.
+    /// Byte offset of the end of the last whole record.
     pub offset: u64,
-    /// The access point of the events there.
+    /// Access point of the events there.
     pub(super) ap: Option<String>,
-    /// What is known of time there.
+    /// State of the calendar there.
     #[serde(flatten)]
     pub(super) clock: CalendarState,
-    /// The last header of a global event log before it.
+    /// Last header of a global event log before the offset.
     #[serde(default)]
     pub(super) header: Option<GenerationMark>,
-    /// The host that the first job was submitted from.
+    /// Host from which the first job was submitted.
     #[serde(default)]
     pub(super) host: Option<String>,
-    /// What was met after the last whole record, and is met again.
+    /// Anomalies after the offset. A read from here finds them again.
     pub tail: Vec<Anomaly>,
 }
 
-/// What is said of a whole log that was read, apart from its events.
+/// Summary of a whole log, without its events.
 #[derive(Debug, Clone, Default)]
 pub struct LogSummary {
-    /// How many records of each event number.
+    /// Number of records of each event number.
     pub records_by_number: BTreeMap<u16, u64>,
-    /// What a sound log would not hold.
+    /// Number of anomalies of each kind.
     pub anomalies: AnomalyCounts,
-    /// The first of each kind, with their places.
+    /// Positions of the first anomalies of each kind.
     pub places: Vec<AnomalyPlace>,
-    /// The hosts that jobs were submitted from, if these are several, and yet the log is of one
-    /// access point, as its header or the caller says.
+    /// Submit hosts, if there are several although the header or the caller assigns the log to one
+    /// access point.
     pub hosts: BTreeSet<String>,
-    /// The templates of hold reasons.
+    /// Templates of hold reasons.
     pub reasons: ReasonTemplates,
-    /// The earliest time stamp of an event.
+    /// Earliest time of an event, epoch ms.
     pub begin_ms: Option<i64>,
-    /// The latest one.
+    /// Latest time of an event, epoch ms.
     pub end_ms: Option<i64>,
-    /// The decompressed size.
+    /// Decompressed size, in bytes.
     pub bytes: u64,
-    /// The size of the file.
+    /// Size of the file, in bytes.
     pub file_bytes: u64,
-    /// The checksum of the file.
+    /// Checksum of the file.
     pub file_xxh3: String,
-    /// What its first header says, if that numbers generations.
+    /// Generation, according to the first header of a global event log.
     pub generation: Option<LogGeneration>,
-    /// Where it can be read on, if it can.
+    /// Point from which a later read can continue, if there is one.
     pub resume: Option<ResumePoint>,
 }

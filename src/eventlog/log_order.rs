@@ -1,53 +1,57 @@
-//! What threads finish in any order → one after another, in the order of the log.
+//! Reorder buffer: threads submit numbered items in any order, and the items are consumed in log
+//! order.
 
 use std::collections::BTreeMap;
 use std::sync::{Condvar, Mutex, MutexGuard};
 
 use anyhow::Result;
 
-/// Why the locks of threads that read one log are never poisoned.
+/// Message for locks of the threads that read one log. It states why the locks are never poisoned.
 pub(super) const NO_PANIC: &str = "no thread panics with the lock";
 
-/// Takes numbered items from many threads, and has them taken in the order of their numbers, by one
-/// thread at a time: whichever hands in the next one.
+/// Accepts numbered items from many threads, and has them consumed in order of their numbers. One
+/// thread consumes at a time: the one that submits the next item.
 pub(super) struct LogOrder<T> {
     state: Mutex<OrderState<T>>,
-    /// Told whenever an item was taken, or nothing is taken any more.
-    moved_on: Condvar,
-    /// How far ahead of the next item others may be handed in.
-    most_ahead: usize,
+    /// Notified after each consumed item, and when consumption stops.
+    progressed: Condvar,
+    /// Maximum distance of an item from the next one to consume; a thread that submits a later item
+    /// waits.
+    max_ahead: usize,
 }
 
 struct OrderState<T> {
-    /// The number of the next item to take.
+    /// Number of the next item to consume.
     next: usize,
-    /// Items that came before their turn.
+    /// Items that were submitted before their turn.
     early: BTreeMap<usize, T>,
-    /// Whether a thread is taking items.
-    is_taking: bool,
-    /// Whether an item could not be taken, or a thread has panicked.
+    /// True if a thread is consuming items.
+    is_consuming: bool,
+    /// True if an item failed, or a thread has panicked.
     has_stopped: bool,
 }
 
 impl<T> LogOrder<T> {
-    pub(super) fn new(most_ahead: usize) -> LogOrder<T> {
+    /// Creates a buffer in which a thread waits if its item is `max_ahead` or more ahead.
+    pub(super) fn new(max_ahead: usize) -> LogOrder<T> {
         LogOrder {
             state: Mutex::new(OrderState {
                 next: 0,
                 early: BTreeMap::new(),
-                is_taking: false,
+                is_consuming: false,
                 has_stopped: false,
             }),
-            moved_on: Condvar::new(),
-            most_ahead,
+            progressed: Condvar::new(),
+            max_ahead,
         }
     }
 
-    /// Hands in item `number`. If that is the next one, `take` gets it and what follows it; if it is
-    /// far ahead, this waits. Whether to go on: not after an item could not be taken.
+    /// Submits item `number`. If it is the next one, `take` consumes it and the items that follow
+    /// it. If it is far ahead, the thread waits. Returns true if the caller may submit more items,
+    /// and false after an item failed or a thread panicked.
     ///
     /// # Errors
-    /// Fails as `take` does.
+    /// Fails if `take` fails.
     pub(super) fn hand_in(
         &self,
         number: usize,
@@ -57,28 +61,29 @@ impl<T> LogOrder<T> {
         let mut state = self.lock();
         state.early.insert(number, item);
 
-        if !state.is_taking {
-            state.is_taking = true;
-            while let Some(item) = state.take_next() {
+        if !state.is_consuming {
+            state.is_consuming = true;
+            while let Some(item) = state.pop_next() {
                 drop(state);
                 let taken = take(item);
                 state = self.lock();
                 state.next += 1;
                 state.has_stopped |= taken.is_err();
-                self.moved_on.notify_all();
+                self.progressed.notify_all();
                 taken?;
             }
-            state.is_taking = false;
+            state.is_consuming = false;
         }
 
-        // The thread that has the next item is never among those that wait.
-        while number >= state.next + self.most_ahead && !state.has_stopped {
-            state = self.moved_on.wait(state).expect(NO_PANIC);
+        // The thread that has the next item never waits here, so the others cannot wait forever.
+        while number >= state.next + self.max_ahead && !state.has_stopped {
+            state = self.progressed.wait(state).expect(NO_PANIC);
         }
         Ok(!state.has_stopped)
     }
 
-    /// Ends the waiting of all threads if this one panics, as its item will never come.
+    /// Returns a guard that wakes all waiting threads if this thread panics, because its item will
+    /// never be submitted.
     pub(super) fn stop_on_panic(&self) -> StopOnPanic<'_, T> {
         StopOnPanic(self)
     }
@@ -89,7 +94,7 @@ impl<T> LogOrder<T> {
 }
 
 impl<T> OrderState<T> {
-    fn take_next(&mut self) -> Option<T> {
+    fn pop_next(&mut self) -> Option<T> {
         if self.has_stopped {
             return None;
         }
@@ -97,14 +102,14 @@ impl<T> OrderState<T> {
     }
 }
 
-/// See [`LogOrder::stop_on_panic`].
+/// Guard of [`LogOrder::stop_on_panic`].
 pub(super) struct StopOnPanic<'a, T>(&'a LogOrder<T>);
 
 impl<T> Drop for StopOnPanic<'_, T> {
     fn drop(&mut self) {
         if std::thread::panicking() {
             self.0.lock().has_stopped = true;
-            self.0.moved_on.notify_all();
+            self.0.progressed.notify_all();
         }
     }
 }
@@ -115,14 +120,14 @@ mod tests {
     use anyhow::bail;
     use std::sync::atomic::{AtomicUsize, Ordering};
 
-    /// Hands in the numbers from 0 to `count` by three threads; what was taken, and what came of it
-    /// on each thread.
-    fn taken_of(
+    /// Submits the numbers from 0 to `count` on three threads. Returns the consumed numbers, and
+    /// the result of each thread.
+    fn consume_on_threads(
         count: usize,
-        most_ahead: usize,
+        max_ahead: usize,
         take: impl Fn(usize) -> Result<()> + Sync,
     ) -> (Vec<usize>, Vec<Result<bool>>) {
-        let order = LogOrder::new(most_ahead);
+        let order = LogOrder::new(max_ahead);
         let begun = AtomicUsize::new(0);
         let taken = Mutex::new(Vec::new());
         let hand_in_all = || {
@@ -131,7 +136,7 @@ mod tests {
                 if number >= count {
                     return Ok(true);
                 }
-                // Threads are done in another order than they began.
+                // Threads finish in another order than they begin.
                 std::thread::sleep(std::time::Duration::from_micros(number as u64 * 7 % 50));
                 let goes_on = order.hand_in(number, number, |item| {
                     taken.lock().expect("whole").push(item);
@@ -152,18 +157,18 @@ mod tests {
     }
 
     #[test]
-    fn items_are_taken_in_the_order_of_their_numbers() {
-        for most_ahead in [1, 2, 100] {
-            let (taken, results) = taken_of(500, most_ahead, |_| Ok(()));
+    fn items_are_consumed_in_numeric_order() {
+        for max_ahead in [1, 2, 100] {
+            let (taken, results) = consume_on_threads(500, max_ahead, |_| Ok(()));
             assert_eq!(taken, Vec::from_iter(0..500));
             assert!(results.iter().all(|result| matches!(result, Ok(true))));
         }
     }
 
     #[test]
-    fn nothing_is_taken_after_what_could_not_be() {
-        for most_ahead in [1, 100] {
-            let (taken, results) = taken_of(500, most_ahead, |item| {
+    fn consumption_stops_at_the_first_error() {
+        for max_ahead in [1, 100] {
+            let (taken, results) = consume_on_threads(500, max_ahead, |item| {
                 if item == 40 {
                     bail!("no room for {item}");
                 }
@@ -175,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn a_panic_ends_the_waiting_of_others() {
+    fn a_panic_wakes_waiting_threads() {
         let order = LogOrder::new(1);
         let results = std::thread::scope(|scope| {
             let waiting = scope.spawn(|| order.hand_in(1, 1, |_| Ok(())));

@@ -1,34 +1,35 @@
-//! Bytes → the places where a line that matters may begin. All other lines are never looked at.
+//! Vectorised search for the offsets at which a significant line may begin. All other lines are
+//! skipped.
 
-/// How much text is searched at once: a bit of a word for each byte.
+/// Bytes per block of text: one per bit of a word.
 const BLOCK_BYTES: usize = u64::BITS as usize;
 
-/// How many blocks are searched before the first mark among them is handed on. Records are told
-/// apart between two windows, so that the search itself is a loop without branches.
+/// Blocks that are searched before their first mark is returned. Records are parsed between two
+/// windows, so that the search itself is a loop without branches.
 const WINDOW_BLOCKS: usize = 16;
 
 const WINDOW_BYTES: usize = WINDOW_BLOCKS * BLOCK_BYTES;
 
-/// A window of text, and the byte that follows it.
+/// A window of text, and the byte after it.
 type TextWindow = [u8; WINDOW_BYTES + 1];
 
-/// The places in a text where a line begins that can begin or end a record: after a line feed a
-/// digit, a dot, or the bracket of a ClassAd; and a digit after a NUL, as crashed file systems
-/// leave runs of NULs before the next record.
+/// Offsets in a text at which a line that may begin or end a record starts. After a line feed, such
+/// a line starts with a digit, a dot, or the bracket of a ClassAd. After a NUL, it starts with 0 or
+/// 1, because crashed file systems leave runs of NULs before the next record.
 pub(super) struct LineMarks<'a> {
     text: &'a [u8],
-    /// Where the next window begins.
+    /// Offset of the next window.
     next_window: usize,
-    /// A bit for each byte of a window that may stand before a mark.
+    /// One bit per byte of the window that may precede a mark.
     window: [u64; WINDOW_BLOCKS],
-    /// The next block of the window.
+    /// Index of the next block in the window.
     next_block: usize,
-    /// The bits of the block before it, but for those met already.
+    /// Remaining bits of the block before `next_block`.
     candidates: u64,
 }
 
 impl<'a> LineMarks<'a> {
-    /// The marks of `text` after the byte `from`.
+    /// Creates an iterator over the marks of `text` after the byte `from`.
     pub(super) fn new(text: &'a [u8], from: usize) -> LineMarks<'a> {
         LineMarks {
             text,
@@ -39,7 +40,7 @@ impl<'a> LineMarks<'a> {
         }
     }
 
-    /// Searches the next window, if there is one.
+    /// Searches the next window. Returns `None` at the end of the text.
     #[inline(never)]
     fn search_window(&mut self) -> Option<()> {
         let rest = self
@@ -62,7 +63,7 @@ impl Iterator for LineMarks<'_> {
     #[inline(always)]
     fn next(&mut self) -> Option<usize> {
         loop {
-            // Most blocks hold no candidate: lines that matter stand every few hundred bytes.
+            // Most blocks have no candidate: significant lines are a few hundred bytes apart.
             while self.candidates == 0 {
                 if self.next_block == WINDOW_BLOCKS {
                     self.search_window()?;
@@ -73,7 +74,7 @@ impl Iterator for LineMarks<'_> {
 
             let block = self.next_window - (WINDOW_BLOCKS + 1 - self.next_block) * BLOCK_BYTES;
             let before = block + self.candidates.trailing_zeros() as usize;
-            // This takes the lowest bit away.
+            // This clears the lowest bit.
             self.candidates &= self.candidates - 1;
             if is_mark(&self.text[before..]) {
                 return Some(before + 1);
@@ -82,7 +83,7 @@ impl Iterator for LineMarks<'_> {
     }
 }
 
-/// The last window of a text. What is filled in is no mark.
+/// Pads the last window of a text. The padding is not a mark.
 #[cold]
 fn padded_window(rest: &[u8]) -> TextWindow {
     let mut window = [b'x'; WINDOW_BYTES + 1];
@@ -90,6 +91,7 @@ fn padded_window(rest: &[u8]) -> TextWindow {
     window
 }
 
+/// Returns true if the byte at the start of `text` precedes a mark.
 fn is_mark(text: &[u8]) -> bool {
     matches!(
         text,
@@ -97,8 +99,8 @@ fn is_mark(text: &[u8]) -> bool {
     )
 }
 
-/// A bit for each byte of a window that may stand before a mark: few others pass, and they are told
-/// apart later.
+/// Returns one bit per byte of the window that may precede a mark. A few other bytes pass as well;
+/// [`is_mark`] rejects them later.
 fn candidate_bits(window: &TextWindow) -> [u64; WINDOW_BLOCKS] {
     #[cfg(target_arch = "x86_64")]
     {
@@ -112,14 +114,15 @@ fn candidate_bits(window: &TextWindow) -> [u64; WINDOW_BLOCKS] {
     baseline_bits(window)
 }
 
-/// The same for any processor. The compiler makes vectors of the baseline of the loop over bytes.
+/// Portable version of [`candidate_bits`]. The compiler vectorises its loop over bytes for the
+/// baseline processor.
 fn baseline_bits(window: &TextWindow) -> [u64; WINDOW_BLOCKS] {
-    bits_of_parts(
+    bits_by_chunk(
         window,
         |before: [u8; BLOCK_BYTES], first: [u8; BLOCK_BYTES]| {
-            // Before a mark stands a line feed or a NUL: bytes without other bits than those of a line
-            // feed. A mark is a byte from `.` to `<`, or `{`, which is one of these with the bit 0x40.
-            // Some bytes more pass, but two comparisons are all that the search costs.
+            // The byte before a mark is a line feed or a NUL, so it has no other bits than a line
+            // feed. A mark is a byte from `.` to `<`, or `{`, which is such a byte plus the bit
+            // 0x40. A few more bytes pass, but the search needs only two comparisons.
             let mut passes = [0; BLOCK_BYTES];
             for at in 0..BLOCK_BYTES {
                 let ends = before[at] & !b'\n' == 0;
@@ -131,22 +134,22 @@ fn baseline_bits(window: &TextWindow) -> [u64; WINDOW_BLOCKS] {
     )
 }
 
-/// A word of the lowest bit of each byte.
+/// Collects the lowest bit of each byte in a word.
 #[inline(always)]
 fn gather_bits(bytes: [u8; BLOCK_BYTES]) -> u64 {
-    // Eight bytes are a number whose bits 0, 8, 16 and so on are of interest. Times the sum of
-    // 2^(56 - 7 i), its bit 8 i comes to stand at 56 + i, and no other product reaches there.
-    const GATHER: u64 = 0x0102_0408_1020_4080;
+    // Eight bytes are a number with relevant bits 0, 8, 16 and so on. The product with the sum of
+    // 2^(56 - 7 i) moves bit 8 i to bit 56 + i, and no other product reaches these bits.
+    const GATHER_FACTOR: u64 = 0x0102_0408_1020_4080;
     let (parts, _) = bytes.as_chunks::<8>();
     let mut word = 0;
     for (place, part) in parts.iter().enumerate() {
-        let gathered = u64::from_le_bytes(*part).wrapping_mul(GATHER) >> 56;
+        let gathered = u64::from_le_bytes(*part).wrapping_mul(GATHER_FACTOR) >> 56;
         word |= gathered << (8 * place);
     }
     word
 }
 
-/// The same with AVX2.
+/// Version of [`candidate_bits`] for AVX2.
 #[cfg(target_arch = "x86_64")]
 struct Avx2Search<'a> {
     simd: pulp::x86::V3,
@@ -162,9 +165,9 @@ impl pulp::NullaryFnOnce for Avx2Search<'_> {
         let pulp::x86::V3 { avx, avx2, .. } = self.simd;
         let splat = |byte: u8| avx._mm256_set1_epi8(byte.cast_signed());
 
-        // There is no comparison of unsigned bytes: equal to its minimum with a limit is at most
-        // the limit.
-        bits_of_parts(self.window, |before: [u8; 32], first: [u8; 32]| {
+        // AVX2 has no comparison of unsigned bytes. A byte is at most the limit if it equals its
+        // minimum with the limit.
+        bits_by_chunk(self.window, |before: [u8; 32], first: [u8; 32]| {
             let before = pulp::cast(before);
             let first = pulp::cast(first);
             let ends =
@@ -181,7 +184,7 @@ impl pulp::NullaryFnOnce for Avx2Search<'_> {
     }
 }
 
-/// The same with AVX-512, which compares unsigned bytes, to a bit for each.
+/// Version of [`candidate_bits`] for AVX-512, which compares unsigned bytes to one bit each.
 #[cfg(target_arch = "x86_64")]
 struct Avx512Search<'a> {
     simd: pulp::x86::V4,
@@ -199,7 +202,7 @@ impl pulp::NullaryFnOnce for Avx512Search<'_> {
         } = self.simd;
         let splat = |byte: u8| avx512f._mm512_set1_epi8(byte.cast_signed());
 
-        bits_of_parts(self.window, |before: [u8; 64], first: [u8; 64]| {
+        bits_by_chunk(self.window, |before: [u8; 64], first: [u8; 64]| {
             let ends = avx512bw._mm512_testn_epi8_mask(pulp::cast(before), splat(!b'\n'));
             let first = avx512f._mm512_and_si512(pulp::cast(first), splat(!0x40));
             let past_dot = avx512bw._mm512_sub_epi8(first, splat(b'.'));
@@ -208,10 +211,10 @@ impl pulp::NullaryFnOnce for Avx512Search<'_> {
     }
 }
 
-/// The words of a window, whose parts of `N` bytes `bits` looks at: what may stand before a mark,
-/// and what follows.
+/// Calls `bits` on chunks of `N` bytes and combines the results into the words of the window.
+/// `bits` gets the bytes before possible marks, and the bytes that follow them.
 #[inline(always)]
-fn bits_of_parts<const N: usize>(
+fn bits_by_chunk<const N: usize>(
     window: &TextWindow,
     bits: impl Fn([u8; N], [u8; N]) -> u64,
 ) -> [u64; WINDOW_BLOCKS] {
@@ -232,7 +235,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn marks_are_found_wherever_they_stand(
+        fn marks_are_found_at_every_offset(
             text in proptest::collection::vec(proptest::sample::select(&b"019.{</x;\n\x0b\0"[..]), 0..3000),
             from in 0usize..3010,
         ) {
@@ -241,7 +244,7 @@ mod tests {
         }
     }
 
-    /// What vectors of each width find, as far as this processor has them.
+    /// Returns the bits for each vector width that this processor supports.
     fn bits_at_all_widths(window: &TextWindow) -> Vec<[u64; WINDOW_BLOCKS]> {
         let mut found = vec![baseline_bits(window)];
         #[cfg(target_arch = "x86_64")]
@@ -256,7 +259,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn vectors_of_all_widths_find_the_same(
+        fn all_vector_widths_find_the_same_bits(
             bytes in proptest::collection::vec(prop_oneof![any::<u8>(), proptest::sample::select(&b"\n\0\x0b\x0a./09<=;{|nlL\x80\xff"[..])], WINDOW_BYTES + 1),
         ) {
             let window = bytes.try_into().expect("a window");
@@ -266,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn every_bit_has_its_place() {
+    fn each_mark_sets_its_own_bit() {
         for at in 0..WINDOW_BYTES {
             let mut window = [b'x'; WINDOW_BYTES + 1];
             (window[at], window[at + 1]) = (b'\n', b'.');
@@ -279,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn every_pair_of_bytes_is_judged_alike_by_all_processors() {
+    fn all_vector_widths_agree_on_every_byte_pair() {
         for before in 0..=u8::MAX {
             let mut window = [b'x'; WINDOW_BYTES + 1];
             for (first, pair) in (0..=u8::MAX).zip(window.chunks_exact_mut(2)) {

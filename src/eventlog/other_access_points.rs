@@ -1,4 +1,4 @@
-//! Which events are of which access point, in a log that several of them share.
+//! Assigns events to access points, in a log that several access points share.
 
 use std::collections::HashMap;
 
@@ -6,22 +6,22 @@ use super::event::JobEvent;
 use super::event_number::SUBMIT;
 use super::job_ad::JobAd;
 
-/// Jobs that were submitted to other access points than that of their log, which has no header to
-/// say whose it is: users' logs may be shared, and logs put together. Equal ids are told apart by
-/// the host in their last event 000.
+/// Events of jobs that were submitted at other access points than the first one in their log. Such
+/// a log has no header that names its access point: users may share a log, and logs may be
+/// concatenated. Jobs with equal ids are distinguished by the host in their last event 000.
 #[derive(Default)]
 pub(super) struct OtherAccessPoints {
-    /// The host that the first job was submitted from.
+    /// Host from which the first job was submitted.
     pub(super) first_host: Option<String>,
-    /// The other hosts.
+    /// Other hosts.
     pub(super) hosts: Vec<HostEvents>,
-    /// The index in `hosts` of the last host that was named; `None` for the first.
+    /// Index in `hosts` of the last named host; `None` for the first host.
     pub(super) last_host: Option<usize>,
-    /// The index in `hosts` for each job that was submitted from one.
+    /// Index in `hosts` of each job that was submitted from one of them.
     host_of_job: HashMap<(i32, i32), usize>,
 }
 
-/// What was read of one host, and not yet handed over.
+/// Events and ads of one host that were not emitted yet.
 pub(super) struct HostEvents {
     pub(super) name: String,
     pub(super) events: Vec<JobEvent>,
@@ -29,8 +29,8 @@ pub(super) struct HostEvents {
 }
 
 impl OtherAccessPoints {
-    /// Jobs come from `host` from now on.
-    pub(super) fn enter_host(&mut self, host: &str) {
+    /// Sets the host from which later jobs are submitted.
+    pub(super) fn switch_host(&mut self, host: &str) {
         let first = self.first_host.get_or_insert_with(|| host.to_owned());
         if host == first {
             self.last_host = None;
@@ -49,8 +49,8 @@ impl OtherAccessPoints {
         self.last_host = Some(index);
     }
 
-    /// The host that `event` belongs to; `None` for the first. An event 000 is of the last host
-    /// that was named.
+    /// Returns the host of `event`; `None` for the first host. An event 000 belongs to the last
+    /// named host.
     pub(super) fn host_of_event(&mut self, event: &JobEvent) -> Option<&mut HostEvents> {
         let job = (event.cluster, event.proc);
         if event.number == SUBMIT {
@@ -62,13 +62,13 @@ impl OtherAccessPoints {
         self.host_of(job)
     }
 
-    /// The host that `job` was submitted from; `None` for the first.
+    /// Returns the host from which `job` was submitted; `None` for the first host.
     pub(super) fn host_of(&mut self, job: (i32, i32)) -> Option<&mut HostEvents> {
         let host = self.host_of_job.get(&job)?;
         Some(&mut self.hosts[*host])
     }
 
-    /// Forgets which job was submitted from where: another log begins.
+    /// Forgets the hosts of all jobs, because another log begins.
     pub(super) fn begin_log(&mut self) {
         self.first_host = None;
         self.last_host = None;

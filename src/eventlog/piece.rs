@@ -1,5 +1,5 @@
-//! A piece of a log → its events, whose stamps are not yet placed in time, and what tells the year.
-//! One thread a piece.
+//! Parses a piece of a log on one thread: its events with unconverted stamps, and the data that
+//! gives their year.
 
 use std::collections::BTreeMap;
 use std::sync::RwLock;
@@ -20,70 +20,70 @@ use super::record::{LogRecord, RecordContent, headline};
 use super::record_scan::RecordScan;
 use super::stamp::Stamp;
 
-/// How many jobs are remembered in a piece as ones whose ad was met.
-const JOBS_AT_ONCE: usize = 1 << 8;
+/// Number of jobs per piece that are remembered because their ad was read.
+const REMEMBERED_JOBS: usize = 1 << 8;
 
-/// HTCondor's event numbers have three digits.
+/// Number of possible event numbers; HTCondor's have three digits.
 const EVENT_NUMBERS: usize = 1000;
 
-/// Something in a piece, with the number of events before it.
+/// An item in a piece, with the number of events before it.
 #[derive(Clone, Copy)]
 pub(super) struct BeforeEvent<T> {
     pub(super) index: usize,
     pub(super) item: T,
 }
 
-/// What tells the year.
+/// Source of the year of an event.
 pub(super) enum YearAnchor {
     Header(FoundHeader),
     Ad(Stamp),
 }
 
-/// A header of a global event log, as far as a piece tells.
+/// A header of a global event log that a piece contains. Only the assembly can decide whether it
+/// begins a generation.
 pub(super) struct FoundHeader {
     pub(super) stamp: Stamp,
     pub(super) header: GlobalHeader,
-    /// Whether no record of the piece stands before it.
+    /// True if it is the first record of the piece.
     pub(super) is_first: bool,
-    /// Where it begins in its piece.
+    /// Offset in the piece.
     pub(super) at: usize,
 }
 
-/// What one thread made of one piece. The stamps are not yet placed in time.
+/// Result of parsing one piece on one thread. The stamps are not converted to times yet.
 #[derive(Default)]
 pub(super) struct ParsedPiece {
     pub(super) bytes: u64,
-    /// How many lines end in it, where the log cannot be read again to find out.
+    /// Number of line feeds in the piece; counted only if the log cannot be read again.
     pub(super) lines: u64,
     pub(super) events: Vec<(Stamp, JobEvent)>,
     pub(super) anchors: Vec<BeforeEvent<YearAnchor>>,
     pub(super) ads: Vec<BeforeEvent<(AdKey, JobAd)>>,
     pub(super) reasons: ReasonTemplates,
-    /// The reasons of holds as they are, where they are asked for.
+    /// Unmodified reasons of holds, if requested.
     pub(super) hold_texts: Vec<HoldText>,
-    /// The hosts that jobs were submitted from, each with the first event 000 that names it after
-    /// another.
+    /// Submit hosts, each at the first event 000 that names it after another host.
     pub(super) hosts: Vec<BeforeEvent<String>>,
     pub(super) records_by_number: BTreeMap<u16, u64>,
     pub(super) anomalies: Vec<(Anomaly, usize)>,
-    /// Where the last whole record ends; `None` if its last line feed is missing.
+    /// Offset of the end of the last whole record; `None` if its last line feed is missing.
     pub(super) whole_end: Option<usize>,
 }
 
-/// What the pieces before one said, and need not be read again; what else is asked for. One thread
-/// adds to it in the order of the log while others parse: who sees less of it does more than
-/// needed, and the same comes of it.
+/// Data from earlier pieces that need not be read again, and options. One thread adds to it in log
+/// order while others parse. A thread that sees less of it does more work than necessary, with the
+/// same result.
 pub(super) struct EarlierPieces {
-    /// The jobs whose ads were read.
+    /// Jobs whose ads were read.
     pub(super) ads: RecentKeys,
     pub(super) reasons: RwLock<ReasonTemplates>,
-    /// Whether the texts of hold reasons are wanted.
+    /// True if the texts of hold reasons are requested.
     pub(super) wants_hold_texts: bool,
 }
 
 impl EarlierPieces {
-    /// Nothing was said, and `ads_at_once` jobs are remembered as ones whose ad was read. With more
-    /// of them in a pool at once, the ads of some are read again.
+    /// Creates an empty object that remembers `ads_at_once` jobs whose ad was read. If a pool has
+    /// more jobs at a time, the ads of some are read again.
     pub(super) fn new(ads_at_once: usize, wants_hold_texts: bool) -> EarlierPieces {
         EarlierPieces {
             ads: RecentKeys::new(ads_at_once),
@@ -92,69 +92,71 @@ impl EarlierPieces {
         }
     }
 
-    /// Adds what a piece said for the first time.
+    /// Adds the templates that are new in a piece.
     pub(super) fn add_reasons(&self, new: ReasonTemplates) {
         if !new.is_empty() {
             self.reasons.write().expect(NO_PANIC).extend(new);
         }
     }
 
-    /// Takes all templates.
+    /// Removes and returns all templates.
     pub(super) fn take_reasons(&self) -> ReasonTemplates {
         std::mem::take(&mut *self.reasons.write().expect(NO_PANIC))
     }
 }
 
-/// Records that say more than an event does. They are read after all events, so that the loop over
-/// all records stays small.
+/// Records with more data than their event has. They are read after all events, so that the loop
+/// over all records stays small.
 #[derive(Default)]
 pub(super) struct DeferredRecords<'a> {
-    /// The first ad of each job, as far as it is not known.
+    /// First ad of each job, unless it is already known.
     ads: Vec<BeforeEvent<(AdKey, LogRecord<'a>)>>,
     first_ad: Option<BeforeEvent<LogRecord<'a>>>,
     generic: Vec<GenericRecord<'a>>,
     holds: Vec<BeforeEvent<LogRecord<'a>>>,
-    /// Those events 000 whose first line is not that of the one before.
+    /// Events 000 whose first line differs from the previous event 000.
     submits: Vec<BeforeEvent<LogRecord<'a>>>,
 }
 
-/// An event 008: perhaps the header of a global event log.
+/// An event 008, which may be the header of a global event log.
 struct GenericRecord<'a> {
-    /// The number of events before it.
+    /// Number of events before it.
     index: usize,
     record: LogRecord<'a>,
-    /// Whether it is the first record of the piece.
+    /// True if it is the first record of the piece.
     is_first: bool,
 }
 
-/// The jobs whose ads were met. An ad follows every event, and the first of a job says it all.
+/// Filters out the ads of jobs that already have one. An ad follows every event, and the first ad
+/// of a job is enough.
 struct AdFilter<'a> {
-    /// `None` after a header: the log may be of another access point from there on.
-    before_piece: Option<&'a RecentKeys>,
-    in_piece: RecentKeys,
+    /// Jobs of earlier pieces. `None` after a header, because the log may belong to another access
+    /// point from there on.
+    known_before_piece: Option<&'a RecentKeys>,
+    known_in_piece: RecentKeys,
 }
 
 impl<'a> AdFilter<'a> {
-    fn new(before_piece: Option<&'a RecentKeys>) -> AdFilter<'a> {
+    fn new(known_before_piece: Option<&'a RecentKeys>) -> AdFilter<'a> {
         AdFilter {
-            before_piece,
-            in_piece: RecentKeys::new(JOBS_AT_ONCE),
+            known_before_piece,
+            known_in_piece: RecentKeys::new(REMEMBERED_JOBS),
         }
     }
 
-    /// Whether no ad of this key was met; from now on one was.
+    /// Returns true if `key` is new, and adds it.
     fn is_new(&mut self, key: AdKey) -> bool {
-        // The table of the piece comes first: it is small, and in the core's own cache.
-        !self.in_piece.insert(key.hash, key.spread)
+        // The table of the piece is checked first: it is small, and in the core's own cache.
+        !self.known_in_piece.insert(key.hash, key.spread)
             && !self
-                .before_piece
+                .known_before_piece
                 .is_some_and(|known| known.contains(key.hash, key.spread))
     }
 }
 
 impl<'a> DeferredRecords<'a> {
-    /// Takes the ad after `index` events. It is looked at at once, while the processor has it at
-    /// hand.
+    /// Adds the ad after `index` events. Its key is parsed now, while the text is in the
+    /// processor's cache.
     #[inline(never)]
     fn add_ad(&mut self, index: usize, record: &LogRecord<'a>, filter: &mut AdFilter<'_>) {
         if self.first_ad.is_none() {
@@ -173,7 +175,7 @@ impl<'a> DeferredRecords<'a> {
         }
     }
 
-    /// Takes the event 008 after `index` events.
+    /// Adds an event 008 after `index` events.
     fn add_generic(&mut self, index: usize, record: &LogRecord<'a>) {
         let is_first = index == 0 && self.generic.is_empty() && self.first_ad.is_none();
         self.generic.push(GenericRecord {
@@ -183,7 +185,7 @@ impl<'a> DeferredRecords<'a> {
         });
     }
 
-    /// Takes the event 012 that is the event `index`.
+    /// Adds the event 012 that has the index `index`.
     fn add_hold(&mut self, index: usize, record: &LogRecord<'a>) {
         self.holds.push(BeforeEvent {
             index,
@@ -191,10 +193,12 @@ impl<'a> DeferredRecords<'a> {
         });
     }
 
-    /// Takes the event 000 that is the event `index`.
+    /// Adds the event 000 that has the index `index`, unless its first line equals the previous
+    /// one.
     fn add_submit(&mut self, index: usize, record: &LogRecord<'a>) {
         let last = self.submits.last().map(|last| last.item.content);
-        // Nearly all name the same host, so their lines are compared and not parsed.
+        // Nearly all events 000 name the same host. Comparing their lines is faster than parsing
+        // them.
         if let (Some(RecordContent::Text(last)), RecordContent::Text(text)) = (last, record.content)
             && headline(last) == headline(text)
         {
@@ -207,7 +211,7 @@ impl<'a> DeferredRecords<'a> {
     }
 }
 
-/// The access point, as job ads or, without any, submit events name it.
+/// Finds the access point in the job ads or, if there are none, in the submit events.
 pub(super) fn find_access_point(pieces: &[ParsedPiece]) -> Option<String> {
     for ad in pieces.iter().flat_map(|piece| &piece.ads) {
         let (_, ad) = &ad.item;
@@ -220,7 +224,7 @@ pub(super) fn find_access_point(pieces: &[ParsedPiece]) -> Option<String> {
 }
 
 impl ParsedPiece {
-    /// The headers of global event logs in it.
+    /// Returns the headers of global event logs in the piece.
     pub(super) fn headers(&self) -> impl Iterator<Item = &FoundHeader> {
         self.anchors.iter().filter_map(|anchor| match &anchor.item {
             YearAnchor::Header(found) => Some(found),
@@ -228,14 +232,15 @@ impl ParsedPiece {
         })
     }
 
-    /// Parses one piece, but for what `earlier` pieces said; the memory of `events` is used again.
+    /// Parses one piece, except for the data that `earlier` pieces have. Reuses the memory of
+    /// `events`.
     pub(super) fn parse(
         block: &RecordBlock<'_>,
         earlier: &EarlierPieces,
         events: Vec<(Stamp, JobEvent)>,
     ) -> ParsedPiece {
-        // The events come first, in a loop that is as small as it can be. What few records say
-        // beyond their event is read after that.
+        // The events are parsed first, in a loop that is as small as possible. The additional data
+        // of a few records is read after that.
         let (mut piece, deferred) = ParsedPiece::scan(block, Some(&earlier.ads), events);
         piece.add_hosts(&deferred.submits);
         piece.add_hold_reasons(&deferred.holds, &earlier.reasons.read().expect(NO_PANIC));
@@ -261,6 +266,7 @@ impl ParsedPiece {
         piece
     }
 
+    /// Adds the submit hosts, without repetitions.
     fn add_hosts(&mut self, submits: &[BeforeEvent<LogRecord<'_>>]) {
         for submit in submits {
             if let Some(host) = parse_submit_host(&submit.item) {
@@ -273,7 +279,7 @@ impl ParsedPiece {
         self.hosts.dedup_by(|next, last| next.item == last.item);
     }
 
-    /// Gives holds what their reasons say, and keeps the templates that are not known.
+    /// Sets the facts of holds from their reasons, and stores the templates that are not known.
     fn add_hold_reasons(&mut self, holds: &[BeforeEvent<LogRecord<'_>>], known: &ReasonTemplates) {
         let mut scratch = Vec::new();
         for hold in holds {
@@ -289,6 +295,7 @@ impl ParsedPiece {
         }
     }
 
+    /// Adds the texts of hold reasons.
     fn add_hold_texts(&mut self, holds: &[BeforeEvent<LogRecord<'_>>]) {
         for hold in holds {
             let (_, event) = &self.events[hold.index];
@@ -302,6 +309,7 @@ impl ParsedPiece {
         }
     }
 
+    /// Adds the headers of global event logs, and the anomalies of events that they overwrote.
     fn add_headers(&mut self, generic: &[GenericRecord<'_>]) {
         for found in generic {
             let record = &found.record;
@@ -324,6 +332,7 @@ impl ParsedPiece {
         }
     }
 
+    /// Adds the stamp of the first ad as a source of the year.
     fn add_ad_stamp(&mut self, ad: &BeforeEvent<LogRecord<'_>>) {
         if let Some(stamp) = parse_ad_stamp(&ad.item) {
             self.anchors.push(BeforeEvent {
@@ -333,8 +342,8 @@ impl ParsedPiece {
         }
     }
 
-    /// The events of one piece, but for the reasons of holds: header, stamp, job, hold codes, ends.
-    /// Without `known_ads`, ads are not looked at.
+    /// Parses the events of one piece: header, stamp, job, hold codes and terminations, but not the
+    /// reasons of holds. Ads are skipped if `known_ads` is `None`.
     pub(super) fn scan<'a>(
         block: &RecordBlock<'a>,
         known_ads: Option<&RecentKeys>,
@@ -343,11 +352,11 @@ impl ParsedPiece {
         events.clear();
         let mut deferred = DeferredRecords::default();
         let mut ad_filter = known_ads.map(|known| AdFilter::new(Some(known)));
-        // An array, as a map would cost more than the rest of the loop does for most records.
+        // An array: for most records a map would cost more than the rest of the loop.
         let mut counts = [0u32; EVENT_NUMBERS];
         let mut out_of_range = Vec::new();
 
-        let mut records = RecordScan::new(block.text, block.ends_log);
+        let mut records = RecordScan::new(block.text, block.is_at_log_end);
         records.for_each_record(|record| {
             let header = record.header;
             counts[usize::from(header.number)] += 1;
@@ -360,7 +369,7 @@ impl ParsedPiece {
                 }
                 GENERIC => {
                     deferred.add_generic(index, record);
-                    // No job writes such a record. Equal ids may be of other jobs after it.
+                    // No job can write such a record. After it, an equal id may be another job.
                     if header.cluster < 0 && ad_filter.is_some() {
                         ad_filter = Some(AdFilter::new(None));
                     }

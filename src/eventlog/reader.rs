@@ -1,5 +1,5 @@
-//! A log file → its events: blocks of bounded size, each read and parsed by one of many threads, put
-//! together in file order.
+//! Reads a log file into events. Many threads read and parse blocks of bounded size; the blocks are
+//! assembled in file order.
 
 use std::io::{Seek as _, SeekFrom};
 use std::panic::resume_unwind;
@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 
 use anyhow::{Result, ensure};
 
-use super::anomaly_positions::line_feeds;
+use super::anomaly_positions::count_line_feeds;
 use super::assembly::LogAssembly;
 use super::blocks::{BLOCK_SIZES, BlockReader, BlockSizes, LogBlock, ReadBlock, RecordBlock};
 use super::event::JobEvent;
@@ -21,13 +21,13 @@ use super::stamp::Stamp;
 use poolcast_base::files;
 use poolcast_base::manifest::Checksum;
 
-/// Reads the log at `path`; `sink` takes its events, `progress` hears of every read from the disk,
-/// in bytes.
+/// Reads the log at `path`. Passes its events to `sink`, and the size of every disk read, in bytes,
+/// to `progress`.
 ///
 /// # Errors
-/// Fails when the file cannot be read, is empty, a directory, a damaged archive or no event log,
-/// and when `sink` fails. Damage within the log is counted in [`LogSummary::anomalies`] and is no
-/// error.
+/// Fails if the file cannot be read, is empty, a directory, a damaged archive or not an event log,
+/// and if `sink` fails. Damage within the log is not an error; it is counted in
+/// [`LogSummary::anomalies`].
 pub fn read(
     path: &Path,
     options: &ReadOptions,
@@ -39,11 +39,11 @@ pub fn read(
     read_source(BLOCK_SIZES, path, source, assembly, sink)
 }
 
-/// Whether the log at `path` can be read on after `resume`: nothing follows, or a record begins
-/// there. What looked like the end of a record may have been a line of its text.
+/// Returns true if the log at `path` can be read further from `resume`: nothing follows, or a
+/// record begins there. Otherwise the apparent end of a record may have been a line of its text.
 ///
 /// # Errors
-/// Fails when the file cannot be read.
+/// Fails if the file cannot be read.
 pub fn can_read_on(path: &Path, resume: &ResumePoint) -> Result<bool> {
     let mut file = open(path)?;
     file.seek(SeekFrom::Start(resume.offset))?;
@@ -52,11 +52,11 @@ pub fn can_read_on(path: &Path, resume: &ResumePoint) -> Result<bool> {
     Ok(filled == 0 || begins_record(&head[..filled]))
 }
 
-/// Reads what follows `resume` in the log at `path`, as [`read`] reads a whole log. The counts are
-/// those of what follows. `begun` was given all that stands before.
+/// Reads the log at `path` from `resume` on, like [`read`] reads a whole log. The counts cover only
+/// this new part. `begun` is the checksum of everything before `resume`.
 ///
 /// # Errors
-/// Fails as [`read`] does, and when `begun` was given more or less.
+/// Fails like [`read`], and if `begun` covers more or less than everything before `resume`.
 pub fn read_on(
     path: &Path,
     options: &ReadOptions,
@@ -75,13 +75,13 @@ pub fn read_on(
     read_source(BLOCK_SIZES, path, source, assembly, sink)
 }
 
-/// Finds the events of a log in memory, on this thread, with stamp, job, hold codes and how jobs
-/// ended; returns their number. What [`read`] does apart from this is to read the file, ads and
-/// reasons, and to place events in time.
+/// Parses a log in memory on this thread, with stamp, job, hold codes and terminations. Returns the
+/// number of events. In contrast, [`read`] also reads the file, parses ads and reasons, and
+/// converts stamps to times.
 pub fn scan(text: &[u8]) -> usize {
     let whole = RecordBlock {
         text,
-        ends_log: true,
+        is_at_log_end: true,
     };
     let mut events = Vec::new();
     let mut count = 0;
@@ -93,12 +93,12 @@ pub fn scan(text: &[u8]) -> usize {
     count
 }
 
-/// How many blocks may be parsed ahead of the one that is added next: most of what is parsed while
-/// rows are sorted. More bring little, and take memory.
-const MOST_BLOCKS_AHEAD: usize = 64;
+/// Maximum number of blocks that may be parsed ahead of the next one to add. It is close to the
+/// number that is parsed while rows are sorted. A larger number gains little and costs memory.
+const MAX_BLOCKS_AHEAD: usize = 64;
 
-/// Memory that was used. Fresh memory costs more than parsing into it, so that of one block serves
-/// a later one.
+/// Memory for reuse. Fresh memory costs more than parsing into it, so a later block reuses the
+/// memory of an earlier one.
 struct SpareMemory<T>(Mutex<Vec<Vec<T>>>);
 
 impl<T> SpareMemory<T> {
@@ -111,16 +111,16 @@ impl<T> SpareMemory<T> {
     }
 }
 
-/// A block that was parsed.
+/// A parsed block.
 struct ParsedBlock {
     block: LogBlock,
     pieces: Vec<ParsedPiece>,
-    /// What the pieces before it said, as far as it was known then.
+    /// Data of the earlier pieces, as known when the block was parsed.
     earlier: Arc<EarlierPieces>,
 }
 
-/// What the threads share that read one log. Each reads blocks of its own and parses them, and adds
-/// what is next in the log, so that none waits for another while there is something else to do.
+/// State that the threads of one log share. Each thread reads and parses its own blocks, and adds
+/// the next ones in log order. So no thread waits for another while there is other work.
 struct LogReading<'a> {
     path: &'a Path,
     piece_bytes: usize,
@@ -128,28 +128,28 @@ struct LogReading<'a> {
     blocks: Mutex<BlockReader>,
     order: LogOrder<Result<ParsedBlock>>,
     added: Mutex<AddedBlocks<'a>>,
-    /// What the blocks that were added said: that of the assembly, for those who parse.
+    /// Data of the added blocks, shared with the parsing threads; equal to the assembly's own.
     earlier: Mutex<Arc<EarlierPieces>>,
     spare_texts: SpareMemory<u8>,
     spare_events: SpareMemory<(Stamp, JobEvent)>,
 }
 
-/// What came of the blocks that were added.
+/// Assembly of the blocks that were added, and the receiver of their events.
 struct AddedBlocks<'a> {
     assembly: LogAssembly,
     sink: &'a mut EventSink<'a>,
 }
 
 impl LogReading<'_> {
-    /// Reads, parses and adds all blocks on so many threads as the pool has. They are not those of
-    /// the pool, as they wait for each other.
+    /// Reads, parses and adds all blocks, on as many threads as the pool has. This uses separate
+    /// threads, because they wait for each other.
     fn read_all(&self) -> Result<()> {
         let _stop = self.order.stop_on_panic();
         let Some(first) = self.next_block() else {
             return Ok(());
         };
-        // A small log is one block, which needs no other thread.
-        let is_whole = first.block.as_ref().is_ok_and(LogBlock::ends_log);
+        // A small log is a single block, which needs no other thread.
+        let is_whole = first.block.as_ref().is_ok_and(LogBlock::is_at_log_end);
         let others = if is_whole {
             0
         } else {
@@ -166,7 +166,7 @@ impl LogReading<'_> {
         })
     }
 
-    /// Reads, parses and adds blocks until there is none.
+    /// Reads, parses and adds blocks until the log ends or an error occurs.
     fn read_blocks(&self) -> Result<()> {
         let _stop = self.order.stop_on_panic();
         while let Some(read) = self.next_block() {
@@ -182,14 +182,16 @@ impl LogReading<'_> {
         blocks.next_block(self.spare_texts.take())
     }
 
-    /// Parses a block, and adds it and what follows it if it is the next one. Whether to go on.
+    /// Parses a block. Adds it, and the blocks that follow it, if it is the next one. Returns true
+    /// if the thread may continue.
     fn finish_block(&self, read: ReadBlock) -> Result<bool> {
-        // Also what could not be read has its turn: all that stands before is added first.
+        // A read error is submitted in order, too, so that all previous blocks are added first.
         let parsed = read.block.map(|block| self.parse_block(block));
         self.order
             .hand_in(read.number, parsed, |next| self.add_block(next?))
     }
 
+    /// Parses a block, one piece after another.
     fn parse_block(&self, block: LogBlock) -> ParsedBlock {
         let earlier = Arc::clone(&self.earlier.lock().expect(NO_PANIC));
         let parts = block.records().split(self.piece_bytes);
@@ -204,15 +206,16 @@ impl LogReading<'_> {
         }
     }
 
+    /// Parses a piece, and counts its lines if the log cannot be read again.
     fn parse_part(&self, part: &RecordBlock<'_>, earlier: &EarlierPieces) -> ParsedPiece {
         let mut piece = ParsedPiece::parse(part, earlier, self.spare_events.take());
         if self.is_read_once {
-            piece.lines = line_feeds(part.text);
+            piece.lines = count_line_feeds(part.text);
         }
         piece
     }
 
-    /// Adds a block whose turn it is.
+    /// Adds the next block in log order.
     fn add_block(&self, parsed: ParsedBlock) -> Result<()> {
         let mut added = self.added.lock().expect(NO_PANIC);
         let AddedBlocks { assembly, sink } = &mut *added;
@@ -220,7 +223,8 @@ impl LogReading<'_> {
 
         let parts = parsed.block.records().split(self.piece_bytes);
         for (part, mut piece) in parts.iter().zip(parsed.pieces) {
-            // The log of another access point has begun, whose ads are all new.
+            // If the log of another access point has begun, all its ads are new, so the piece is
+            // parsed again.
             if !Arc::ptr_eq(assembly.earlier_pieces(), &parsed.earlier) {
                 piece = self.parse_part(part, assembly.earlier_pieces());
             }
@@ -253,7 +257,7 @@ fn read_source<'a>(
         piece_bytes: sizes.piece_bytes,
         is_read_once: assembly.is_read_once,
         blocks: Mutex::new(BlockReader::new(source, path, sizes)),
-        order: LogOrder::new(MOST_BLOCKS_AHEAD),
+        order: LogOrder::new(MAX_BLOCKS_AHEAD),
         earlier: Mutex::new(Arc::clone(assembly.earlier_pieces())),
         added: Mutex::new(AddedBlocks { assembly, sink }),
         spare_texts: SpareMemory(Mutex::default()),
@@ -266,7 +270,7 @@ fn read_source<'a>(
     assembly.check_whole(path)?;
     let source = reading.blocks.into_inner().expect(NO_PANIC).source;
     let (file_bytes, file_xxh3) = source.checksum();
-    // An archive cannot be opened in its middle.
+    // A compressed file cannot be read from its middle.
     let can_resume = !source.is_compressed();
     let log = assembly.finish(path, sink)?;
     let resume = log.resume.filter(|_| can_resume);
@@ -288,7 +292,7 @@ mod tests {
     use proptest::prelude::*;
     use std::collections::{BTreeMap, BTreeSet};
 
-    /// What was read of a log.
+    /// Result of reading a log.
     #[derive(Debug, Clone, PartialEq)]
     struct Found {
         events: Vec<(String, JobEvent)>,
@@ -371,7 +375,8 @@ mod tests {
 
     #[test]
     fn year_and_zone_come_from_the_header() {
-        // ctime is 2023-12-31 23:59:00 UTC, the stamp says 17:59: six hours west of UTC.
+        // ctime is 2023-12-31 23:59:00 UTC and the stamp is 17:59, so local time is six hours west
+        // of UTC.
         let text = format!(
             "{HEADER}000 (1.0.0) 12/31 17:59:30 s\n...\n012 (1.0.0) 12/31 18:00:10 h\n\tCode 3 Subcode 1\n...\n"
         );
@@ -404,7 +409,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_event_of_a_rotated_file_tells_the_zone_also_from_the_next_piece() {
+    fn zone_of_a_rotated_file_comes_from_its_first_event() {
         let header = HEADER
             .replace("12/31 17:59:00", "12/31 22:00:00")
             .replace("size=0", "size=5000");
@@ -425,7 +430,7 @@ mod tests {
     }
 
     #[test]
-    fn each_submission_of_a_job_is_told_of_once() {
+    fn each_submission_is_reported_once() {
         let ad = |id: &str| {
             format!(
                 "028 (1.0.0) 2024-01-01 00:00:01 Job ad information event triggered.\n{id}Proc = 0\n...\n"
@@ -457,10 +462,10 @@ mod tests {
         }
     }
 
-    /// The jobs of another access point have ids of their own, wherever its log begins: in the same
-    /// piece, or in one that was parsed before that was known.
+    /// Jobs of another access point have their own ids, wherever its log begins: in the same piece,
+    /// or in a piece that was parsed before the change was known.
     #[test]
-    fn ads_of_another_access_point_are_read_though_their_ids_are_known() {
+    fn ads_of_another_access_point_are_read_despite_equal_ids() {
         let ads: String = (1..40)
             .map(|cluster| {
                 format!("028 ({cluster}.0.0) 2024-01-01 00:00:01 Job ad information event triggered.\nOwner = \"ada\"\n...\n")
@@ -489,7 +494,7 @@ mod tests {
     }
 
     #[test]
-    fn an_archive_cut_short_is_an_error_on_any_number_of_threads() {
+    fn truncated_archives_fail_on_any_number_of_threads() {
         let text = format!(
             "{HEADER}{}",
             "000 (1.0.0) 12/31 17:59:30 s\n...\n".repeat(10_000)
@@ -529,7 +534,7 @@ mod tests {
     }
 
     #[test]
-    fn later_stamps_and_ads_tell_the_year_of_earlier_ones() {
+    fn later_stamps_and_ads_date_earlier_events() {
         let legacy = "000 (1.0.0) 12/31 23:59:58 s\n...\n001 (1.0.0) 01/01 00:00:01 x\n...\n";
         let iso = "006 (1.0.0) 2022-01-01 00:00:09 i\n...\n";
         let ad = "028 (1.0.0) 01/01 00:00:09 Job ad information event triggered.\nEventTime = \"2022-01-01T00:00:09.123\"\n...\n";
@@ -539,7 +544,7 @@ mod tests {
     }
 
     #[test]
-    fn the_access_point_is_the_headers_then_the_ads_then_the_hosts() {
+    fn access_point_comes_from_header_then_ads_then_hosts() {
         let submit = "000 (1.0.0) 2024-01-01 00:00:01 Job submitted from host: <10.0.0.1:9618?alias=host.example>\n...\n";
         let ad = "028 (1.0.0) 2024-01-01 00:00:01 Job ad information event triggered.\nGlobalJobId = \"schedd#1.0#7\"\n...\n";
         let ap = |text: String| found(text).events[0].0.clone();
@@ -576,9 +581,9 @@ mod tests {
         );
     }
 
-    /// Any job can write an event 008 of any text, by `condor_chirp ulog`.
+    /// Any job can write an event 008 of any text, with `condor_chirp ulog`.
     #[test]
-    fn no_job_can_forge_a_header() {
+    fn jobs_cannot_forge_headers() {
         let forged = "Global JobLog: ctime=1600000000 id=0 sequence=9 size=0 creator_name=<evil>";
         let submit = "000 (1.0.0) 12/31 17:59:30 s\n...\n";
         let held = "012 (1.0.0) 12/31 18:00:10 h\n\tCode 3 Subcode 1\n...\n";
@@ -590,15 +595,15 @@ mod tests {
             )
         };
         let (sound, _) = read("").expect("read");
-        let of_a_job = format!("008 (1.0.0) 12/31 18:00:00 {forged}\n...\n");
-        let (found, log) = read(&of_a_job).expect("read");
+        let forged_by_job = format!("008 (1.0.0) 12/31 18:00:00 {forged}\n...\n");
+        let (found, log) = read(&forged_by_job).expect("read");
         assert_eq!(
             (&found, log.records_by_number[&8]),
             (&sound, 2),
             "it is an event like any other"
         );
-        let of_no_job = format!("008 (-01.-01.-01) 12/31 18:00:00 {forged}\n...\n");
-        let (found, log) = read(&of_no_job).expect("read");
+        let forged_without_job = format!("008 (-01.-01.-01) 12/31 18:00:00 {forged}\n...\n");
+        let (found, log) = read(&forged_without_job).expect("read");
         assert_eq!(
             (&found.events, log.generation.expect("one").sequence),
             (&sound.events, 1),
@@ -624,7 +629,7 @@ mod tests {
     }
 
     #[test]
-    fn an_event_that_the_header_was_written_over_is_counted() {
+    fn overwritten_events_are_counted() {
         let header = HEADER.replace("size=0", "size=1234567");
         let rest = "01.000.000) 12/31 17:59:01 Job submitted from host: <10.0.0.1:9618>\n...\n";
         let event = "001 (1.0.0) 12/31 17:59:02 x\n...\n";
@@ -644,7 +649,7 @@ mod tests {
     }
 
     #[test]
-    fn the_end_of_summer_time_is_counted_and_named() {
+    fn end_of_summer_time_is_reported_as_an_anomaly() {
         let header = HEADER
             .replace("12/31 17:59:00", "11/01 00:30:00")
             .replace("1704067140", "1793511000");
@@ -694,7 +699,7 @@ mod tests {
     }
 
     #[test]
-    fn jobs_of_two_access_points_in_one_log_are_told_apart() {
+    fn jobs_of_two_access_points_are_separated() {
         let record = |number: &str, rest: &str| {
             format!("{number} (1.0.0) 2024-01-01 00:00:01 {rest}\n...\n")
         };
@@ -763,7 +768,7 @@ mod tests {
     }
 
     #[test]
-    fn json_and_xml_stand_beside_text() {
+    fn json_xml_and_text_can_share_a_log() {
         let text = "012 (1.0.0) 2024-01-02 03:04:05 h\n\tCode 3 Subcode 1\n...\n";
         let json = "{\n  \"EventTypeNumber\": 5,\n  \"Cluster\": 1,\n  \"Proc\": 0,\n  \"EventTime\": \"2024-01-02T03:04:06\",\n  \"TerminatedNormally\": true,\n  \"ReturnValue\": 7\n}\n";
         let xml = "<?xml version=\"1.0\"?>\n<!DOCTYPE classads SYSTEM \"classads.dtd\">\n<classads>\n<c>\n    <a n=\"EventTypeNumber\"><i>12</i></a>\n    <a n=\"Cluster\"><i>1</i></a>\n    <a n=\"Proc\"><i>0</i></a>\n    <a n=\"HoldReasonCode\"><i>13</i></a>\n    <a n=\"HoldReasonSubCode\"><i>2</i></a>\n    <a n=\"EventTime\"><s>2024-01-02T03:04:07</s></a>\n</c>\n</classads>\n";
@@ -791,7 +796,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_log_is_refused() {
+    fn files_without_records_are_rejected() {
         for text in ["hello\nworld\n", "{\n}\n", "<c></c>", "{\n  \"a\": 1\n}\n"] {
             let error = read_text(text, &ReadOptions::default(), BLOCK_SIZES).expect_err("refused");
             assert!(
@@ -806,7 +811,7 @@ mod tests {
     }
 
     #[test]
-    fn anomalies_have_their_places() {
+    fn anomalies_report_line_and_offset() {
         let sound = "001 (1.0.0) 2024-01-02 03:04:05 x\n...\n";
         let all = found(format!(
             "{sound}\n{sound}junk\nmore\n{sound}012 (1.x.0) 2024-01-02 03:04:05 h\n...\n{sound}013 (1."
@@ -827,8 +832,8 @@ mod tests {
         assert_eq!(all.events.len(), 4);
     }
 
-    /// Sound and damaged stretches of a log.
-    const PARTS: [&str; 21] = [
+    /// Valid and damaged parts of a log.
+    const LOG_FRAGMENTS: [&str; 21] = [
         "001 (1.0.0) 2024-01-02 03:04:05 a\n...\n",
         "012 (2.0.0) 2024-01-02 03:04:06 b\n\treason\n\tCode 1 Subcode 2\n...\n",
         "012 (2.0.0) 2024-01-02 03:04:07 b\n\treason\n...\n\tmore\n\tCode 1 Subcode 2\n...\n",
@@ -853,8 +858,7 @@ mod tests {
         "012 (2.0.0) 2024-01-02 03:04:16 b\n\tError from slot1_2@h: no file /a/b1.dat\n\tCode 6 Subcode 2\n...\n",
     ];
 
-    /// `event` as HTCondor writes it; `form` chooses among stamps with and without milliseconds and
-    /// zone.
+    /// Formats `event` like HTCondor. `form` selects a stamp with or without milliseconds and zone.
     fn text_of(event: &JobEvent, form: usize) -> String {
         let precise = [
             "%Y-%m-%d %H:%M:%S.%3f",
@@ -891,16 +895,16 @@ mod tests {
     }
 
     proptest! {
-        /// However a log is cut and on however many threads, the same is read.
+        /// The result does not depend on the block sizes and the number of threads.
         #[test]
-        fn cuts_make_no_difference(
-            parts in proptest::collection::vec(0..PARTS.len(), 0..40),
+        fn events_do_not_depend_on_block_sizes_or_threads(
+            parts in proptest::collection::vec(0..LOG_FRAGMENTS.len(), 0..40),
             block_bytes in 1..900usize,
             piece_bytes in 1..300usize,
             threads in 1..5usize,
         ) {
-            let text: String = parts.iter().map(|&part| PARTS[part]).collect();
-            let text = format!("{}{text}", PARTS[0]);
+            let text: String = parts.iter().map(|&part| LOG_FRAGMENTS[part]).collect();
+            let text = format!("{}{text}", LOG_FRAGMENTS[0]);
             let whole = read_text(&text, &ReadOptions::default(), BLOCK_SIZES).expect("read").0;
             let sizes = BlockSizes { first_bytes: block_bytes, block_bytes, piece_bytes };
             let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().expect("threads");
@@ -908,9 +912,9 @@ mod tests {
             prop_assert_eq!(whole, cut);
         }
 
-        /// What is written as HTCondor writes it is read as it was.
+        /// Events in HTCondor's format are read back unchanged.
         #[test]
-        fn events_come_back_from_their_text(
+        fn written_events_are_read_back_unchanged(
             jobs in proptest::collection::vec((0..i32::MAX, 0..i32::MAX), 1..20),
             kind in 0..5usize,
             value in -300..300i32,
@@ -943,13 +947,13 @@ mod tests {
             prop_assert!(read.anomalies.is_empty());
         }
 
-        /// A log that is read, grows and is read on gives what one reading gives.
+        /// Reading a log, letting it grow and reading further gives the same result as one read.
         #[test]
-        fn reading_on_makes_no_difference(parts in proptest::collection::vec(0..PARTS.len(), 1..20), cut in 0..2000usize) {
-            let text: String = parts.iter().map(|&part| PARTS[part]).collect();
-            let text = format!("{}{text}", PARTS[0]);
+        fn resumed_reads_equal_one_read(parts in proptest::collection::vec(0..LOG_FRAGMENTS.len(), 1..20), cut in 0..2000usize) {
+            let text: String = parts.iter().map(|&part| LOG_FRAGMENTS[part]).collect();
+            let text = format!("{}{text}", LOG_FRAGMENTS[0]);
             let (whole, whole_log) = read_text(&text, &ReadOptions::default(), BLOCK_SIZES).expect("read");
-            let cut = (PARTS[0].len() + cut).min(text.len());
+            let cut = (LOG_FRAGMENTS[0].len() + cut).min(text.len());
             let (first, first_log) = read_text(&text.as_bytes()[..cut], &ReadOptions::default(), BLOCK_SIZES).expect("read");
             let begins = |resume: &ResumePoint| {
                 let rest = &text.as_bytes()[resume.offset as usize..];
@@ -974,10 +978,10 @@ mod tests {
             }
         }
 
-        /// A log that is cut off gives the events of its whole records.
+        /// A truncated log gives the events of its whole records.
         #[test]
         fn truncation_loses_no_whole_record(parts in proptest::collection::vec(0..3usize, 1..8), cut in 0..400usize) {
-            let records: Vec<&str> = parts.iter().map(|&part| PARTS[part]).collect();
+            let records: Vec<&str> = parts.iter().map(|&part| LOG_FRAGMENTS[part]).collect();
             let text = records.concat();
             let cut = cut.min(text.len());
             let mut end = 0;
@@ -988,7 +992,8 @@ mod tests {
                 whole += usize::from(end <= cut + 1);
             }
             if let Ok((found, _)) = read_text(&text.as_bytes()[..cut], &ReadOptions::default(), BLOCK_SIZES) {
-                // A cut in the middle of a reason that holds a terminator looks like an end.
+                // If the cut is within a reason that contains a terminator, the record looks
+                // complete.
                 let early = found.events.len() - whole;
                 prop_assert!(early <= usize::from(parts.contains(&2)), "{} events of {whole} records", found.events.len());
             } else {
@@ -997,8 +1002,8 @@ mod tests {
         }
 
         #[test]
-        fn no_bytes_panic(bytes in proptest::collection::vec(any::<u8>(), 0..400), parts in proptest::collection::vec(0..PARTS.len(), 0..4)) {
-            let mut text: Vec<u8> = parts.iter().flat_map(|&part| PARTS[part].bytes()).collect();
+        fn no_bytes_panic(bytes in proptest::collection::vec(any::<u8>(), 0..400), parts in proptest::collection::vec(0..LOG_FRAGMENTS.len(), 0..4)) {
+            let mut text: Vec<u8> = parts.iter().flat_map(|&part| LOG_FRAGMENTS[part].bytes()).collect();
             text.extend(bytes);
             drop(read_text(&text, &ReadOptions { year: Some(2024), ..ReadOptions::default() }, BlockSizes { first_bytes: 100, block_bytes: 100, piece_bytes: 30 }));
         }

@@ -1,5 +1,5 @@
-//! A hold reason → its template: only words on a list stay, so that no name, path or other free
-//! text does.
+//! Converts a hold reason to its template. Only words on a list stay, so that a template contains
+//! no names, paths or other free text.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -8,16 +8,16 @@ use serde::{Deserialize, Serialize};
 
 use super::event::JobEvent;
 
-/// How many templates are kept: those with the lowest hashes, so that the order of reading has no
-/// influence.
+/// Maximum number of templates. Those with the lowest hashes are kept, so that the result does not
+/// depend on the order of reading.
 const MOST_REASONS: usize = 4096;
 
-/// Templates of hold reasons, by what stands for them in events.
+/// Templates of hold reasons, by the hash that represents them in events.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct ReasonTemplates(BTreeMap<u32, String>);
 
 impl ReasonTemplates {
-    /// Adds a template that may be there already.
+    /// Adds a template, unless it is already there.
     pub fn add(&mut self, hash: u32, template: impl FnOnce() -> String) {
         if hash != 0 {
             self.0.entry(hash).or_insert_with(template);
@@ -27,12 +27,12 @@ impl ReasonTemplates {
         }
     }
 
-    /// Whether there is none.
+    /// Returns true if there are no templates.
     pub(super) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Whether adding a template of this hash would change nothing.
+    /// Returns true if adding a template with this hash would change nothing.
     pub(super) fn is_settled(&self, hash: u32) -> bool {
         if hash == 0 || self.0.contains_key(&hash) {
             return true;
@@ -41,21 +41,21 @@ impl ReasonTemplates {
         self.0.len() == MOST_REASONS && last.is_some_and(|(last, _)| hash > *last)
     }
 
-    /// Adds those of `others`.
+    /// Adds the templates of `others`.
     pub fn extend(&mut self, others: ReasonTemplates) {
         for (hash, template) in others.0 {
             self.add(hash, || template);
         }
     }
 
-    /// The template of a hold.
+    /// Returns the template of a hold; `None` if it is not stored.
     pub fn get(&self, hold: &JobEvent) -> Option<&str> {
         self.0.get(&hold.value.cast_unsigned()).map(String::as_str)
     }
 }
 
-/// Words of the messages that HTCondor's daemons and its file transfer plugins hold jobs with, and
-/// of Unix errors.
+/// Words of the hold reasons that HTCondor's daemons and file transfer plugins write, and of Unix
+/// errors.
 const WORDS: &str = "
     a aborted abnormal access address after all allowed already an and any apptainer are argument as at attempt attempts
     attribute authentication authorization available bad be because been before being bind block bound broken busy but by
@@ -81,7 +81,8 @@ const WORDS: &str = "
     via vm wait waiting wall was when where while will with within without working write writing wrong xfer your zero
 ";
 
-/// The list as a hash table, as holds are many: each word at the first free of its [`probe_slots`].
+/// Hash table of the listed words, because there are many holds. Each word is in the first slot of
+/// its [`probe_slots`] that was free.
 static LISTED_WORDS: LazyLock<Box<[u128; 1 << SLOT_BITS]>> = LazyLock::new(|| {
     let mut table = Box::new([0; 1 << SLOT_BITS]);
     for word in WORDS.split_whitespace() {
@@ -95,15 +96,16 @@ static LISTED_WORDS: LazyLock<Box<[u128; 1 << SLOT_BITS]>> = LazyLock::new(|| {
     table
 });
 
-/// Four slots for each word on the list.
+/// Bits of a slot's index: the table has about four slots per listed word.
 const SLOT_BITS: u32 = 11;
 
-/// The places of a word in the table, the likeliest first.
+/// Returns the slots in which a word may be, most likely first.
 fn probe_slots(word: u128) -> impl Iterator<Item = usize> {
     let first = (mix_word(0, word) >> (64 - SLOT_BITS)) as usize;
     (first..first + (1 << SLOT_BITS)).map(|slot| slot % (1 << SLOT_BITS))
 }
 
+/// Returns true if the packed `word` is listed.
 fn is_listed(word: u128) -> bool {
     probe_slots(word)
         .map(|slot| LISTED_WORDS[slot])
@@ -111,25 +113,26 @@ fn is_listed(word: u128) -> bool {
         .any(|found| found == word)
 }
 
+/// Adds a packed word to a hash.
 fn mix_word(hash: u64, word: u128) -> u64 {
     (hash.rotate_left(5) ^ (word >> 64) as u64 ^ word as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }
 
-/// The first `length` letters of `text` in lower case as a number; `None` if they are more than any
-/// word on the list has.
+/// Packs the first `length` letters of `text`, in lower case, into a number. Returns `None` if
+/// `length` is more than 16, the maximum of a listed word.
 #[inline]
 fn pack_word(text: &[u8], length: usize) -> Option<u128> {
     if length > 16 {
         return None;
     }
-    // What follows the word is read with it, which is faster than reading it alone.
+    // Reads 16 bytes, including text after the word, which is faster than reading only the word.
     let mut letters = text.first_chunk().copied().unwrap_or_else(|| {
         let mut letters = [0; 16];
         letters[..length].copy_from_slice(&text[..length]);
         letters
     });
     letters.make_ascii_lowercase();
-    // Not beyond all bits: a word has a letter at least.
+    // The shift is less than 128 bits: a word has at least one letter.
     Some(
         u128::from_be_bytes(letters)
             .checked_shr(8 * (16 - length as u32))
@@ -137,11 +140,11 @@ fn pack_word(text: &[u8], length: usize) -> Option<u128> {
     )
 }
 
-/// The words of `text` as numbers: those on the list, and `None` for each of the others.
+/// Returns the words of `text`: the packed word if it is listed, else `None`.
 fn template_words(text: &[u8]) -> impl Iterator<Item = Option<u128>> {
     let user = pack_word(b"user", 4);
     let mut rest = text;
-    let mut names_user = false;
+    let mut follows_user = false;
 
     std::iter::from_fn(move || {
         let word = rest.trim_ascii_start();
@@ -151,24 +154,25 @@ fn template_words(text: &[u8]) -> impl Iterator<Item = Option<u128>> {
             .unwrap_or(word.len());
         rest = &word[length..];
         (length > 0).then(|| {
-            // Quotes, brackets and full stops around a word are not of it.
+            // Quotes, brackets and full stops around a word are not part of it.
             let begin = word[..length].iter().position(u8::is_ascii_alphanumeric)?;
             let end = word[..length].iter().rposition(u8::is_ascii_alphanumeric)? + 1;
             let word = pack_word(&word[begin..], end - begin);
 
-            // People are called Max and Will, too.
-            let after_user = std::mem::replace(&mut names_user, word == user);
+            // The word after "user" is a name, even if it is listed: "max" and "will" are names,
+            // too.
+            let after_user = std::mem::replace(&mut follows_user, word == user);
             word.filter(|&word| !after_user && is_listed(word))
         })
     })
 }
 
-/// What stands for the template of `reason` in events; 0 for an empty one.
+/// Returns the hash that represents the template of `reason` in events; 0 for an empty reason.
 pub(super) fn template_hash(reason: &[u8]) -> u32 {
     let mut hash = 0;
     let mut was_masked = false;
     for word in template_words(reason) {
-        // Other words in a row are one `*` in the template, so they count once.
+        // Consecutive unlisted words are one `*` in the template, so they count once.
         if word.is_some() || !was_masked {
             hash = mix_word(hash, word.unwrap_or(1));
         }
@@ -177,7 +181,7 @@ pub(super) fn template_hash(reason: &[u8]) -> u32 {
     (hash >> 32) as u32
 }
 
-/// The words of `reason` that are on the list, in lower case; `*` where others stood.
+/// Returns the words of `reason` that are listed, in lower case, with `*` in place of others.
 pub(super) fn reason_template(reason: &[u8]) -> String {
     let mut kept: Vec<String> = template_words(reason)
         .map(|word| word.map_or_else(|| "*".to_owned(), unpack_word))
@@ -186,7 +190,7 @@ pub(super) fn reason_template(reason: &[u8]) -> String {
     kept.join(" ")
 }
 
-/// The letters of a word that [`pack_word`] made a number of.
+/// Returns the letters of a word that was packed by [`pack_word`].
 fn unpack_word(word: u128) -> String {
     let letters = word.to_be_bytes().into_iter().filter(|byte| *byte != 0);
     letters.map(char::from).collect()
@@ -197,7 +201,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_words_on_the_list_stay() {
+    fn templates_keep_only_listed_words() {
         let transfer = "Transfer output files failure at execution point slot1_2@ep.example while sending files to access \
             point ap40. Details: 1 total failures: first failure: reading from file /home/ada/secret.dat: (errno 2) No \
             such file or directory";
@@ -219,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn the_hash_is_that_of_the_template() {
+    fn equal_templates_have_equal_hashes() {
         let same = |a: &str, b: &str| {
             assert_eq!(
                 reason_template(a.as_bytes()) == reason_template(b.as_bytes()),
@@ -237,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn so_many_templates_are_kept_whatever_their_order() {
+    fn kept_templates_do_not_depend_on_order() {
         let (mut up, mut down) = (ReasonTemplates::default(), ReasonTemplates::default());
         (1..5000).for_each(|n| up.add(n, String::new));
         (1..5000).rev().for_each(|n| down.add(n, String::new));
@@ -245,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn the_list_fits_its_form() {
+    fn listed_words_are_lowercase_and_fit_16_bytes() {
         assert!(
             WORDS
                 .split_whitespace()

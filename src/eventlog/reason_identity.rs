@@ -1,21 +1,21 @@
-//! A hold reason → a hash of what it says, without what varies from job to job and from machine to
-//! machine: numbers, slots, addresses, sandboxes. Names of files, directories, URLs and origins
-//! stay, and so do the words of errors.
+//! Hashes a hold reason in a normal form, without the parts that vary from job to job and from
+//! machine to machine: numbers, slots, addresses and sandboxes. The names of files, directories,
+//! URLs and origins stay, and so do the words of errors.
 
 use memchr::{memchr, memchr2, memmem, memrchr};
 
 use super::event_facts::{ExecutionPlace, HoldFacts, name_hash};
-use super::execution_place::place_of_slot;
+use super::execution_place::parse_slot_name;
 
-/// The hold codes of policies, whose reasons are what their writers make them.
+/// Hold codes of policies, whose reasons are free text of their authors.
 const JOB_POLICY: i32 = 3;
 const SYSTEM_POLICY: i32 = 26;
 
-/// Digits within the name of a directory are of the name if they are so few and follow a letter:
-/// `ap40`, but neither `run_0001` nor `job1234567`.
-const MOST_NAME_DIGITS: usize = 4;
+/// Maximum number of digits in a directory name that count as part of the name, if they follow a
+/// letter: in `ap40`, but not in `run_0001` or `job1234567`.
+const MAX_NAME_DIGITS: usize = 4;
 
-/// What `reason` says, of a hold of code `code`; `scratch` is memory that is used again.
+/// Parses `reason`, of a hold with the code `code`. `scratch` is memory for reuse.
 pub(super) fn read_hold_reason(reason: &[u8], code: i32, scratch: &mut Vec<u8>) -> HoldFacts {
     scratch.clear();
     let place = normalise(reason, scratch);
@@ -31,7 +31,7 @@ pub(super) fn read_hold_reason(reason: &[u8], code: i32, scratch: &mut Vec<u8>) 
     }
 }
 
-/// The exit code that a policy's reason tells, as in `program ended with status 75`.
+/// Parses the exit code in a policy's reason, as in `program ended with status 75`.
 fn exit_code(reason: &[u8]) -> Option<u32> {
     const WORDS: [&[u8]; 3] = [b"status ", b"exit code ", b"exit-code "];
     let at = WORDS
@@ -42,13 +42,13 @@ fn exit_code(reason: &[u8]) -> Option<u32> {
     std::str::from_utf8(&reason[at..end]).ok()?.parse().ok()
 }
 
-/// Writes the words of `reason` to `out`, one blank between them; returns the first place that they
-/// name.
+/// Writes the normalised words of `reason` to `out`, separated by blanks. Returns the first place
+/// that they name.
 fn normalise(reason: &[u8], out: &mut Vec<u8>) -> ExecutionPlace {
     let mut place = ExecutionPlace::default();
     let mut before: &[u8] = b"";
 
-    // Line feeds in reasons were blanks or bars in turn.
+    // Over time, HTCondor has written line feeds in reasons as blanks or as bars.
     for word in reason.split(|byte| byte.is_ascii_whitespace() || *byte == b'|') {
         let word = trim_punctuation(word);
         if word.is_empty() {
@@ -65,11 +65,11 @@ fn normalise(reason: &[u8], out: &mut Vec<u8>) -> ExecutionPlace {
         let is_slot = memchr(b'@', word).is_some() && memchr(b'/', word).is_none();
         if is_slot || is_execution_point(before, out) {
             if place == ExecutionPlace::default() {
-                place = place_of_slot(word);
+                place = parse_slot_name(word);
             }
             out.push(b'@');
         } else if before == b"Site:" {
-            // The site of the execution point, as the client of an origin knows it.
+            // The site of the execution point, as reported by the client of an origin.
             out.push(b'@');
         } else {
             normalise_word(word, out);
@@ -79,11 +79,12 @@ fn normalise(reason: &[u8], out: &mut Vec<u8>) -> ExecutionPlace {
     place
 }
 
-/// Whether what follows names the machine that the job ran on; `before` is the word before it.
+/// Returns true if the next word names the machine of the job. `before` is the previous word.
 fn is_execution_point(before: &[u8], out: &[u8]) -> bool {
     before == b"point" && out.ends_with(b"execution point ")
 }
 
+/// Writes one word: `#` for an address, a normalised URL or path, or the word with masked numbers.
 fn normalise_word(word: &[u8], out: &mut Vec<u8>) {
     if word[0] == b'<' || is_ip6_address(word) {
         out.push(b'#');
@@ -98,7 +99,7 @@ fn normalise_word(word: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-/// A URL after its scheme: the host without its port, and the path without a query.
+/// Writes a URL, without its scheme: the host without a port, and the path without a query.
 fn normalise_url(rest: &[u8], out: &mut Vec<u8>) {
     let rest = &rest[..memchr(b'?', rest).unwrap_or(rest.len())];
     let (host, path) = rest.split_at(memchr(b'/', rest).unwrap_or(rest.len()));
@@ -108,8 +109,8 @@ fn normalise_url(rest: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-/// A path: without the sandbox, which is a new directory for each run, and without the numbers in
-/// the name of the file.
+/// Writes a path without the sandbox, which is a new directory for each run, and without the
+/// numbers in the name of the file.
 fn normalise_path(path: &[u8], out: &mut Vec<u8>) {
     let path = match sandbox_end(path) {
         Some(end) => {
@@ -123,7 +124,8 @@ fn normalise_path(path: &[u8], out: &mut Vec<u8>) {
     mask_numbers(file, out);
 }
 
-/// Where the sandbox ends in `path`: behind `.../dir_12345`, or the `scratch` in it.
+/// Returns the offset at which the sandbox ends in `path`: after `.../dir_12345`, or after the
+/// `scratch` in it.
 fn sandbox_end(path: &[u8]) -> Option<usize> {
     let begin = memmem::find(path, b"/dir_")? + b"/dir_".len();
     let digits = path[begin..]
@@ -141,7 +143,7 @@ fn sandbox_end(path: &[u8]) -> Option<usize> {
     })
 }
 
-/// Copies the names of directories, with `#` for numbers that are not of a name.
+/// Copies directory names, with `#` in place of numbers that are not part of a name.
 fn mask_directory_numbers(names: &[u8], out: &mut Vec<u8>) {
     let mut rest = names;
     while let Some(begin) = rest.iter().position(u8::is_ascii_digit) {
@@ -154,7 +156,7 @@ fn mask_directory_numbers(names: &[u8], out: &mut Vec<u8>) {
         let (digits, after) = from_digit.split_at(length);
 
         let follows_letter = letters.last().is_some_and(u8::is_ascii_alphabetic);
-        if follows_letter && length <= MOST_NAME_DIGITS {
+        if follows_letter && length <= MAX_NAME_DIGITS {
             out.extend_from_slice(digits);
         } else {
             out.push(b'#');
@@ -164,8 +166,8 @@ fn mask_directory_numbers(names: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(rest);
 }
 
-/// Copies `word` with `#` for each number in it; signs within numbers, as in versions, dates and
-/// durations, are of the number. A word of hexadecimal digits is one number.
+/// Copies `word` with `#` in place of each number. Signs within a number, as in versions, dates and
+/// durations, are part of it. A word of hexadecimal digits is one number.
 pub(super) fn mask_numbers(word: &[u8], out: &mut Vec<u8>) {
     if is_hexadecimal(word) {
         out.push(b'#');
@@ -193,7 +195,8 @@ pub(super) fn mask_numbers(word: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-/// Whether `word` is a number in hexadecimal digits, or several with dashes between them.
+/// Returns true if `word` consists of at least 8 hexadecimal digits and dashes, with at least one
+/// decimal digit.
 fn is_hexadecimal(word: &[u8]) -> bool {
     word.len() >= 8
         && word.iter().any(u8::is_ascii_digit)
@@ -202,6 +205,8 @@ fn is_hexadecimal(word: &[u8]) -> bool {
             .all(|byte| byte.is_ascii_hexdigit() || *byte == b'-')
 }
 
+/// Returns true if `word` looks like an IPv6 address: it has two colons and otherwise only
+/// hexadecimal digits, brackets and `%`.
 fn is_ip6_address(word: &[u8]) -> bool {
     let colons = memchr2(b':', b':', word).is_some_and(|first| word[first + 1..].contains(&b':'));
     colons
@@ -210,7 +215,7 @@ fn is_ip6_address(word: &[u8]) -> bool {
             .all(|byte| byte.is_ascii_hexdigit() || matches!(byte, b':' | b'[' | b']' | b'%'))
 }
 
-/// Whether `word` is the unit of a size.
+/// Returns true if `word` is the unit of a size.
 fn is_unit(word: &[u8]) -> bool {
     const UNITS: [&[u8]; 14] = [
         b"B",
@@ -231,7 +236,7 @@ fn is_unit(word: &[u8]) -> bool {
     UNITS.contains(&word)
 }
 
-/// `word` without the punctuation around it.
+/// Returns `word` without the punctuation around it.
 fn trim_punctuation(word: &[u8]) -> &[u8] {
     let is_open = |byte: &u8| matches!(byte, b'(' | b'\'' | b'"' | b'`');
     let is_close = |byte: &u8| matches!(byte, b')' | b'\'' | b'"' | b'`' | b'.' | b',' | b';');
@@ -245,7 +250,7 @@ fn trim_punctuation(word: &[u8]) -> &[u8] {
         .map_or(begin, |last| last + 1);
     let word = &word[begin..end.max(begin)];
 
-    // The colon after a name is not of it; `Site:` and the like are words of their own.
+    // A colon after a name is not part of it, but `Site:` and similar words keep theirs.
     let is_name = memchr2(b'@', b'/', word).is_some();
     match word {
         [name @ .., b'\'' | b'"', b':'] => name,
@@ -277,9 +282,9 @@ mod tests {
         )
     }
 
-    /// Those of `tests/data/gel`.
+    /// Reasons in `tests/data/gel`.
     #[test]
-    fn files_tell_reasons_apart_and_slots_do_not() {
+    fn reasons_differ_by_file_but_not_by_slot() {
         let typo = missing_input("slot1_13@localhost", "/home/tester/gel/in/typo.dat");
         let site = missing_input("slot1_13@localhost", "/home/tester/gel/in/site.dat");
         assert_ne!(normal_form(&typo), normal_form(&site));
@@ -305,9 +310,9 @@ mod tests {
         assert!(normal_form(&here).contains("file ~/out.txt errno"));
     }
 
-    /// Those of a pool with faults of ten kinds, and of the OSPool's clients.
+    /// Reasons from a pool with ten kinds of faults, and from clients of the OSPool.
     #[test]
-    fn origins_and_errors_stay() {
+    fn reasons_differ_by_origin_and_error() {
         let plugin = |slot: &str, url: &str, error: &str| {
             format!(
                 "Transfer input files failure at execution point {slot} using protocol osdf. Details: {url}: {error} ( URL \
@@ -368,9 +373,9 @@ mod tests {
         assert!(!are_same(&[&glacier, &glacier.replace("run76", "run77")]));
     }
 
-    /// Those of simulated pools.
+    /// Reasons from simulated pools.
     #[test]
-    fn numbers_of_files_do_not_matter_and_directories_do() {
+    fn reasons_differ_by_directory_but_not_by_file_number() {
         let part = |directory: &str, part: u32| {
             missing_input(
                 "slot1_22@e2049.ember.example",
@@ -408,7 +413,7 @@ mod tests {
     }
 
     #[test]
-    fn forms_of_one_reason_are_one() {
+    fn variants_of_a_reason_share_a_normal_form() {
         assert!(are_same(&[
             "first line\n\tsecond",
             "first line|second",
@@ -429,17 +434,17 @@ mod tests {
     }
 
     #[test]
-    fn reasons_tell_the_place_and_the_exit_code() {
+    fn place_and_exit_code_are_parsed_from_reasons() {
         let read = |reason: &str, code| read_hold_reason(reason.as_bytes(), code, &mut Vec::new());
         let typo = missing_input("slot1_13@node7.example", "/home/tester/gel/in/typo.dat");
         assert_eq!(
             read(&typo, 13).place,
-            place_of_slot(b"slot1_13@node7.example")
+            parse_slot_name(b"slot1_13@node7.example")
         );
         let memory = "Error from slot1_35@e2021.krill.example: Job has gone over memory limit";
         assert_eq!(
             read(memory, 34).place,
-            place_of_slot(b"slot1_35@e2021.krill.example")
+            parse_slot_name(b"slot1_35@e2021.krill.example")
         );
         assert_eq!(
             read("via condor_hold (by user ada)", 1).place,
@@ -455,15 +460,15 @@ mod tests {
     }
 
     proptest! {
-        /// No number tells reasons apart, and no reason makes it fail.
+        /// Reasons that differ in numbers are equal, and no reason causes a failure.
         #[test]
-        fn numbers_do_not_matter(words in ".{0,60}", a in 0..99_999u32, b in 0..99_999u32) {
+        fn reasons_that_differ_in_numbers_share_a_normal_form(words in ".{0,60}", a in 0..99_999u32, b in 0..99_999u32) {
             let with = |number: u32| normal_form(&format!("{words} file part{number}.dat of {number} MB"));
             prop_assert_eq!(with(a), with(b));
         }
 
         #[test]
-        fn any_bytes_are_read(reason in proptest::collection::vec(any::<u8>(), 0..200)) {
+        fn arbitrary_reasons_never_panic(reason in proptest::collection::vec(any::<u8>(), 0..200)) {
             read_hold_reason(&reason, 3, &mut Vec::new());
         }
     }

@@ -1,20 +1,19 @@
-//! Keys one after another → whether each was met lately: a table that forgets some, and never takes
-//! one for another.
+//! A table of recent keys. It forgets some keys, but never mistakes one key for another.
 
 use std::num::NonZeroU64;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Keys that were met lately. Forgets the older of two that want one slot, so it only suits where
-/// meeting a key anew does no harm. Threads may look keys up while one inserts; they may miss what
-/// was inserted just now.
+/// Recently inserted keys. If two keys need one slot, the table forgets the older one. So it suits
+/// only uses in which repeating a key does no harm. Threads may look up keys while another one
+/// inserts; they may miss the latest keys.
 #[derive(Debug)]
 pub(super) struct RecentKeys {
-    /// The key in each slot; 0 for none.
+    /// Key in each slot; 0 for none.
     slots: Vec<AtomicU64>,
 }
 
 impl RecentKeys {
-    /// A table of `slots`, a power of two.
+    /// Creates a table with `slots` slots, rounded up to a power of two.
     pub(super) fn new(slots: usize) -> RecentKeys {
         let empty = std::iter::repeat_with(AtomicU64::default);
         RecentKeys {
@@ -22,17 +21,17 @@ impl RecentKeys {
         }
     }
 
-    /// Whether `key` is known; from now on it is. `spread` places the keys in the table.
+    /// Inserts `key`. Returns true if it was already known. `spread` selects the slot of the key.
     pub(super) fn insert(&self, key: NonZeroU64, spread: u64) -> bool {
         let is_known = self.contains(key, spread);
         if !is_known {
-            // Nothing else is told by a key than itself, so there is no order to keep.
+            // No other data depends on the key, so relaxed ordering is enough.
             self.slot(spread).store(key.get(), Ordering::Relaxed);
         }
         is_known
     }
 
-    /// Whether `key` is known.
+    /// Returns true if `key` is known.
     pub(super) fn contains(&self, key: NonZeroU64, spread: u64) -> bool {
         self.slot(spread).load(Ordering::Relaxed) == key.get()
     }

@@ -1,38 +1,38 @@
-//! One record of a log, in place: its header and what follows it.
+//! One record of a log, borrowed from the text: its header and its content.
 
 use memchr::memchr;
 
 use super::classad::{AdAttributes, AdFormat};
 use super::record_header::RecordHeader;
 
-/// A record in place.
+/// A record, borrowed from the text of a piece.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct LogRecord<'a> {
-    /// Where it begins in its piece.
+    /// Offset in the piece.
     pub(super) at: usize,
     pub(super) header: RecordHeader,
-    /// All of it but the terminator.
+    /// Text of the record without the terminator.
     pub(super) whole: &'a [u8],
     pub(super) content: RecordContent<'a>,
 }
 
-/// What follows a header.
+/// Content of a record after its header.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum RecordContent<'a> {
-    /// The rest of the header line, and the lines up to the terminator.
+    /// Rest of the header line, and the lines up to the terminator.
     Text(&'a [u8]),
-    /// A ClassAd, which is the whole record.
+    /// A ClassAd, which makes up the whole record.
     Ad(AdFormat),
 }
 
 impl LogRecord<'_> {
-    /// The attributes of a record that is a ClassAd. They are read again wherever they are needed:
-    /// such logs are rare, and records that own nothing make the reading of text fast.
+    /// Parses the attributes of a record that is a ClassAd. They are parsed again for each use:
+    /// such logs are rare, and records without owned data make the parsing of text fast.
     pub(super) fn ad_attributes(&self, format: AdFormat) -> AdAttributes {
         AdAttributes::read(self.whole, format).unwrap_or_default()
     }
 
-    /// The text of the header line; in a ClassAd, that of the attribute `name`.
+    /// Returns the text of the header line; in a ClassAd, the string attribute `name`.
     pub(super) fn headline_or(&self, name: &str) -> Option<String> {
         match self.content {
             RecordContent::Text(text) => {
@@ -46,12 +46,12 @@ impl LogRecord<'_> {
     }
 }
 
-/// The rest of a header line: a record's text up to its first line feed.
+/// Returns the rest of a header line: the text of a record up to its first line feed.
 pub(super) fn headline(content: &[u8]) -> &[u8] {
     content[..memchr(b'\n', content).unwrap_or(content.len())].trim_ascii()
 }
 
-/// The lines after the header line.
+/// Returns the lines after the header line.
 pub(super) fn body_lines(content: &[u8]) -> &[u8] {
     memchr(b'\n', content).map_or(&[][..], |at| &content[at + 1..])
 }

@@ -1,11 +1,12 @@
-//! Where a log can be cut between two records, found without a scan of all that stands before.
+//! Finds offsets at which a log can be cut between two records, without a scan of all previous
+//! text.
 
 use memchr::{memchr, memrchr};
 
 use super::classad::AdFormat;
 use super::record_header::parse_header;
 
-/// Whether a record begins at the start of `text`.
+/// Returns true if a record begins at the start of `text`.
 pub(super) fn begins_record(text: &[u8]) -> bool {
     parse_header(text).is_some()
         || matches!(
@@ -14,8 +15,8 @@ pub(super) fn begins_record(text: &[u8]) -> bool {
         )
 }
 
-/// The first place at or after `from` where a record begins after a terminated one; the length of
-/// `text` if none.
+/// Returns the first offset after `from` at which a record begins after a terminated one; the
+/// length of `text` if there is none.
 pub(super) fn next_cut(text: &[u8], from: usize) -> usize {
     let mut at = from;
     while let Some(newline) = memchr(b'\n', &text[at..]).map(|n| at + n) {
@@ -27,7 +28,7 @@ pub(super) fn next_cut(text: &[u8], from: usize) -> usize {
     text.len()
 }
 
-/// The last place where a record begins after a terminated one.
+/// Returns the last offset at which a record begins after a terminated one.
 pub(super) fn last_cut(text: &[u8]) -> Option<usize> {
     let mut end = text.len();
     while let Some(newline) = memrchr(b'\n', &text[..end]) {
@@ -39,11 +40,12 @@ pub(super) fn last_cut(text: &[u8]) -> Option<usize> {
     None
 }
 
-/// Whether a line that ends a record stands before `at`, and one that begins a record at it.
+/// Returns true if a line that ends a record precedes `at`, and a line that begins one is at `at`.
 fn is_cut(text: &[u8], at: usize) -> bool {
     let (before, after) = text.split_at(at);
     match after.first() {
-        // A header that reaches the end of what was read may go on, and be none.
+        // A header that reaches the end of the read text may continue and turn out not to be a
+        // header.
         Some(b'0'..=b'9') => {
             (ends_with_line(before, b"...\n") || ends_with_line(before, b"...\r\n"))
                 && parse_header(after).is_some_and(|(_, header_bytes)| header_bytes < after.len())
@@ -58,7 +60,7 @@ fn is_cut(text: &[u8], at: usize) -> bool {
     }
 }
 
-/// Whether the last line of `text` is `line`, and another stands before it.
+/// Returns true if the last line of `text` is `line` and another line precedes it.
 fn ends_with_line(text: &[u8], line: &[u8]) -> bool {
     text.strip_suffix(line)
         .is_some_and(|before| before.ends_with(b"\n"))
@@ -69,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_header_cut_short_is_no_place_to_cut() {
+    fn logs_are_not_cut_at_truncated_headers() {
         let first = "001 (1.0.0) 01/02 03:04:05 Job executing\n...\n";
         let second = "012 (1.0.0) 2024-01-02 03:04:06 Job was held.\n";
         let text = b"...\n000 (1.0.0) 01/02 03:04:x\n...\n";

@@ -1,8 +1,8 @@
-//! The beginning of a record: `NNN (cluster.proc.subproc) stamp`.
+//! Parser of the beginning of a record: `NNN (cluster.proc.subproc) stamp`.
 
 use super::stamp::{Stamp, parse_stamp};
 
-/// A record's first line, up to its text.
+/// First line of a record, up to its text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct RecordHeader {
     pub(super) number: u16,
@@ -13,7 +13,7 @@ pub(super) struct RecordHeader {
 }
 
 impl RecordHeader {
-    /// The cluster and the proc of the job; `None` if HTCondor's 32 bits cannot hold them.
+    /// Returns the cluster and the proc of the job; `None` if they do not fit HTCondor's 32 bits.
     #[inline]
     pub(super) fn job_id(&self) -> Option<(i32, i32)> {
         let cluster = i32::try_from(self.cluster).ok()?;
@@ -22,7 +22,7 @@ impl RecordHeader {
     }
 }
 
-/// Reads the header at the start of `line`; returns it with the number of bytes it took.
+/// Parses the header at the start of `line`. Returns it with its length in bytes.
 #[inline(always)]
 pub(super) fn parse_header(line: &[u8]) -> Option<(RecordHeader, usize)> {
     let [
@@ -56,7 +56,7 @@ pub(super) fn parse_header(line: &[u8]) -> Option<(RecordHeader, usize)> {
     Some((header, header_bytes))
 }
 
-/// A signed integer of up to 18 digits, perhaps after blanks, then `end`.
+/// Parses a signed integer of up to 18 digits, with optional blanks before it, and then `end`.
 #[inline(always)]
 fn parse_id(mut text: &[u8], end: u8) -> Option<(i64, &[u8])> {
     while let [b' ', rest @ ..] = text {
@@ -65,7 +65,7 @@ fn parse_id(mut text: &[u8], end: u8) -> Option<(i64, &[u8])> {
     let is_negative = text.first() == Some(&b'-');
     text = &text[usize::from(is_negative)..];
 
-    // The loop ends before the number could overflow, so one check of the digit is all it needs.
+    // The loop ends before the number can overflow, so it checks only the digit.
     let mut number = 0i64;
     for (at, &byte) in text.iter().enumerate().take(19) {
         let digit = byte.wrapping_sub(b'0');
@@ -84,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ids_of_any_width_and_sign() {
+    fn job_ids_of_any_width_and_sign_are_parsed() {
         let ids = |text: &str| {
             let header = parse_header(format!("012 ({text}) 01/02 03:04:05 x").as_bytes());
             header.map(|(header, _)| (header.cluster, header.proc, header.subproc))

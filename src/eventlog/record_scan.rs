@@ -1,7 +1,7 @@
-//! Bytes → records: where one record ends and the next begins, also in damaged logs.
+//! Finds the records in a text, even in damaged logs: where each one ends and the next begins.
 //!
-//! One vectorised search finds every line that can begin or end a record; all other lines are never
-//! looked at. Records are text, or ClassAds in JSON or XML; the form may change within a file.
+//! One vectorised search finds every line that can begin or end a record, and all other lines are
+//! skipped. Records are text, or ClassAds in JSON or XML. The format may change within a file.
 
 use std::ops::Range;
 
@@ -13,59 +13,59 @@ use super::marks::LineMarks;
 use super::record::{LogRecord, RecordContent};
 use super::record_header::{RecordHeader, parse_header};
 
-/// The records of a piece of log. The piece begins at a record or with the log, and ends with a
-/// record or the log.
+/// Scanner of the records in a piece of a log. The piece begins at a record or with the log, and
+/// ends with a record or the log.
 pub(super) struct RecordScan<'a> {
     text: &'a [u8],
-    /// Whether the log ends with the piece; else a record begins there.
-    ends_log: bool,
+    /// True if the log ends with the piece; otherwise a record begins after it.
+    is_at_log_end: bool,
     marks: LineMarks<'a>,
-    /// Whether the place where the text itself begins was looked at.
+    /// True if the first line of the text was returned.
     has_begun: bool,
-    /// All text before this is accounted for.
+    /// Offset up to which all text belongs to a record or was counted as an anomaly.
     covered: usize,
     open: Option<OpenRecord>,
-    /// Where the last whole record ends; `None` if its last line feed is missing.
+    /// Offset of the end of the last whole record; `None` if its last line feed is missing.
     pub(super) whole_end: Option<usize>,
-    /// What was met so far that a sound log would not hold, and where in the piece.
+    /// Anomalies so far, with their offsets in the piece.
     pub(super) anomalies: Vec<(Anomaly, usize)>,
 }
 
 /// A text record whose end is not known yet.
 struct OpenRecord {
     start: usize,
-    /// The header and its length; `None` if it cannot be read.
+    /// Header and its length in bytes; `None` if the header cannot be read.
     header: Option<(RecordHeader, usize)>,
-    /// The last terminator so far. Old hold reasons span lines and may hold a line `...`: the last
-    /// one counts.
+    /// Last terminator so far. Old hold reasons span lines and may contain a line `...`, so the
+    /// last one counts.
     terminator: Option<Range<usize>>,
 }
 
-/// What a line is to the record that it stands in, begins or ends.
+/// Role of a line for the record that it is in, begins or ends.
 enum LineRole {
     Nothing,
     Header(RecordHeader, usize),
     DamagedHeader,
     Terminator(Range<usize>),
-    /// A terminator, and where the header on the same line begins.
+    /// A terminator with a header on the same line, at this offset.
     GluedHeader(usize),
     Ad(AdFormat),
 }
 
-/// What a rare line comes to.
+/// Result of a line that is neither a header nor a plain terminator in a record.
 enum RareOutcome<'a> {
     Nothing,
     /// A whole record.
     Record(LogRecord<'a>),
-    /// Where a text record begins, and its header, if that can be read.
+    /// Offset at which a text record begins, and its header if it can be read.
     Start(usize, Option<(RecordHeader, usize)>),
 }
 
 impl<'a> RecordScan<'a> {
-    pub(super) fn new(text: &'a [u8], ends_log: bool) -> RecordScan<'a> {
+    pub(super) fn new(text: &'a [u8], is_at_log_end: bool) -> RecordScan<'a> {
         RecordScan {
             text,
-            ends_log,
+            is_at_log_end,
             marks: LineMarks::new(text, preamble_length(text)),
             has_begun: false,
             covered: 0,
@@ -75,18 +75,18 @@ impl<'a> RecordScan<'a> {
         }
     }
 
-    /// Hands all records to `take`, in order. An iterator would copy each once more, at a twentieth
-    /// of the speed of it all.
+    /// Passes all records to `take`, in order. An iterator would copy each record once more, which
+    /// costs a twentieth of the total speed.
     #[inline(always)]
     pub(super) fn for_each_record(&mut self, mut take: impl FnMut(&LogRecord<'a>)) {
         while let Some(line) = self.next_marked_line() {
             // Nearly every mark is a header, or a plain terminator within a record. All others are
-            // told apart out of line, so that this loop stays small and fast.
+            // resolved out of line, so that this loop stays small and fast.
             let header = parse_header(&self.text[line..]);
             let (start, header) = match (header, &mut self.open) {
                 (None, Some(open)) if self.text[line..].starts_with(b"...\n") => {
-                    // The record stays open: this line may be one of its text. Only the next
-                    // header tells that the terminator was the last.
+                    // The record stays open, because this line may be part of its text. Only the
+                    // next header shows that the terminator was the last one.
                     open.terminator = Some(line..line + 4);
                     continue;
                 }
@@ -117,17 +117,17 @@ impl<'a> RecordScan<'a> {
         }
     }
 
-    /// All records, in order.
+    /// Returns all records, in order.
     pub(super) fn collect_records(mut self) -> Vec<LogRecord<'a>> {
         let mut records = Vec::new();
         self.for_each_record(|record| records.push(*record));
         records
     }
 
-    /// The next line that may matter.
+    /// Returns the offset of the next significant line.
     #[inline(always)]
     fn next_marked_line(&mut self) -> Option<usize> {
-        // No line feed stands before the first line, so the marks do not name it.
+        // No line feed precedes the first line, so the marks do not include it.
         if !self.has_begun {
             self.has_begun = true;
             return Some(preamble_length(self.text));
@@ -135,6 +135,7 @@ impl<'a> RecordScan<'a> {
         self.marks.next()
     }
 
+    /// Returns the role of the line at offset `line`.
     fn line_role(&self, line: usize) -> LineRole {
         let text = &self.text[line..];
         let is_between_records = self
@@ -150,7 +151,7 @@ impl<'a> RecordScan<'a> {
                 rest if parse_header(rest).is_some() => LineRole::GluedHeader(line + 3),
                 _ => LineRole::Nothing,
             },
-            // Within a record, a line that only resembles a header is one of its text.
+            // Within a record, a line that only resembles a header is part of its text.
             Some(b'0'..=b'9') => match parse_header(text) {
                 Some((header, header_bytes)) => LineRole::Header(header, header_bytes),
                 None if is_between_records && is_header_like(text) => LineRole::DamagedHeader,
@@ -168,8 +169,8 @@ impl<'a> RecordScan<'a> {
         self.anomalies.push((anomaly, at));
     }
 
-    /// Accounts for the text up to `to`, where something that is understood begins. What was not
-    /// accounted for is junk.
+    /// Marks the text up to `to` as processed; recognised text begins there. Unprocessed text
+    /// before it is junk.
     #[inline]
     fn cover_until(&mut self, to: usize) {
         if self.covered < to {
@@ -178,7 +179,7 @@ impl<'a> RecordScan<'a> {
         }
     }
 
-    /// Ends the open record, as the next one begins at `next`.
+    /// Ends the open record, because the next one begins at `next`.
     #[inline(always)]
     fn close_record(&mut self, next: usize) -> Option<LogRecord<'a>> {
         let Some(open) = self.open.take() else {
@@ -189,7 +190,8 @@ impl<'a> RecordScan<'a> {
         let end = match &open.terminator {
             Some(terminator) => {
                 self.covered = terminator.end;
-                // A log cut off after `...` may get its line feed later: it is read on from before.
+                // If the log is cut off after `...`, its line feed may follow later. So there is no
+                // resume point after this record.
                 let is_whole = self.text[..terminator.end].ends_with(b"\n")
                     || terminator.end < self.text.len();
                 self.whole_end = is_whole.then_some(terminator.end);
@@ -221,7 +223,7 @@ impl<'a> RecordScan<'a> {
         })
     }
 
-    /// Where the next record after `from` begins.
+    /// Returns the offset of the next record after `from`.
     fn next_record_start(&self, from: usize) -> Option<usize> {
         let begins = |line: &usize| {
             matches!(
@@ -231,13 +233,13 @@ impl<'a> RecordScan<'a> {
         };
         LineMarks::new(self.text, from)
             .find(begins)
-            .or((!self.ends_log).then_some(self.text.len()))
+            .or((!self.is_at_log_end).then_some(self.text.len()))
     }
 
-    /// Reads the ClassAd that begins at `line`, if it ends before the next record begins.
+    /// Parses the ClassAd at `line`, if it ends before the next record begins.
     fn read_ad(&mut self, line: usize, format: AdFormat) -> Option<LogRecord<'a>> {
-        // Not further than to the next record, so that a log full of torn ads is not searched to
-        // its end for each.
+        // The search ends at the next record. Otherwise, a log full of torn ads would be searched
+        // to its end for each of them.
         let next = if format == AdFormat::Prolog {
             None
         } else {
@@ -245,11 +247,11 @@ impl<'a> RecordScan<'a> {
         };
         let searched = &self.text[line..next.unwrap_or(self.text.len())];
         let Some(length) = format.length(searched) else {
-            self.leave_torn_ad(line, format, next);
+            self.skip_torn_ad(line, format, next);
             return None;
         };
 
-        // What was read is skipped: the marks in it are of no record.
+        // Marks within the parsed text do not belong to records, so they are skipped.
         let end = line + length;
         let whole = &self.text[line..end];
         self.covered = end;
@@ -275,8 +277,8 @@ impl<'a> RecordScan<'a> {
         })
     }
 
-    /// Accounts for a ClassAd that begins at `line` and does not end before the record at `next`.
-    fn leave_torn_ad(&mut self, line: usize, format: AdFormat, next: Option<usize>) {
+    /// Skips a ClassAd that begins at `line` and does not end before the record at `next`.
+    fn skip_torn_ad(&mut self, line: usize, format: AdFormat, next: Option<usize>) {
         if next.is_some() {
             // An open record without a header is counted as damaged when the next one begins.
             self.open = Some(OpenRecord {
@@ -293,7 +295,7 @@ impl<'a> RecordScan<'a> {
         self.marks = LineMarks::new(self.text, self.covered);
     }
 
-    /// What a line comes to that is neither a header nor a plain terminator in a record.
+    /// Resolves a line that is neither a header nor a plain terminator in a record.
     #[cold]
     fn resolve_rare_line(&mut self, line: usize) -> RareOutcome<'a> {
         match self.line_role(line) {
@@ -306,7 +308,7 @@ impl<'a> RecordScan<'a> {
             }
             LineRole::Ad(format) => {
                 let record = if self.open.is_some() {
-                    // The mark is met again, with nothing open.
+                    // The scan finds this mark again, without an open record.
                     self.marks = LineMarks::new(self.text, line - 1);
                     self.close_record(line)
                 } else {
@@ -318,7 +320,7 @@ impl<'a> RecordScan<'a> {
             LineRole::Header(header, header_bytes) => {
                 RareOutcome::Start(line, Some((header, header_bytes)))
             }
-            // A record whose header cannot be read is open, too: what follows is its text.
+            // A record with an unreadable header is open, too: the text after it belongs to it.
             LineRole::DamagedHeader => RareOutcome::Start(line, None),
             LineRole::GluedHeader(start) => {
                 self.note_anomaly(Anomaly::GluedHeader, line);
@@ -333,11 +335,10 @@ impl<'a> RecordScan<'a> {
         }
     }
 
-    /// Ends the piece: closes the record that is open, or counts it as unfinished where the log
-    /// ends.
+    /// Ends the piece: closes the open record, or counts it as unfinished if the log ends here.
     fn finish_piece(&mut self) -> Option<LogRecord<'a>> {
         let end = self.text.len();
-        if !self.ends_log {
+        if !self.is_at_log_end {
             // The next piece begins with a record, so the open one is whole.
             return self.close_record(end);
         }
@@ -346,17 +347,17 @@ impl<'a> RecordScan<'a> {
             .open
             .as_ref()
             .is_some_and(|open| open.terminator.is_none());
-        // More of it may be written later, so it is no event yet.
+        // The writer may add more of the record later, so it is not an event yet.
         if is_unfinished {
             let start = self.open.take().map_or(0, |open| open.start);
             self.note_anomaly(Anomaly::UnfinishedRecord, start);
             self.covered = end;
         }
 
-        // A last line without its end may be a header still being written.
-        let has_last_end = self.text.last().is_none_or(|byte| *byte == b'\n');
+        // A last line without a line feed may be a header that is still being written.
+        let has_last_line_feed = self.text.last().is_none_or(|byte| *byte == b'\n');
         let last_line = memrchr(b'\n', self.text).map_or(0, |at| at + 1);
-        let next = if has_last_end { end } else { last_line };
+        let next = if has_last_line_feed { end } else { last_line };
         let tail = self
             .open
             .as_ref()
@@ -380,15 +381,16 @@ impl<'a> RecordScan<'a> {
     }
 }
 
-/// Calls `take` for one of the few records that are not found in the usual way. The call is out of
-/// line, so that `take` becomes part of the loop over the other records, and of nothing else.
+/// Calls `take` for one of the few records that are found on a slow path. The call is out of line,
+/// so that `take` is inlined only into the loop over the other records.
 #[cold]
 #[inline(never)]
 fn take_rare_record<'a>(take: &mut dyn FnMut(&LogRecord<'a>), record: &LogRecord<'a>) {
     take(record);
 }
 
-/// The length of what a file may begin with before its first line: a byte order mark, NULs.
+/// Returns the length, in bytes, of text that may precede the first line: a byte order mark and
+/// NULs.
 fn preamble_length(text: &[u8]) -> usize {
     let mark = if text.starts_with(b"\xef\xbb\xbf") {
         3
@@ -398,6 +400,7 @@ fn preamble_length(text: &[u8]) -> usize {
     mark + text[mark..].iter().take_while(|byte| **byte == 0).count()
 }
 
+/// Returns true if `text` begins like a header: `NNN (`.
 fn is_header_like(text: &[u8]) -> bool {
     text.len() > 5 && text[..3].iter().all(u8::is_ascii_digit) && text[3..].starts_with(b" (")
 }
@@ -492,9 +495,9 @@ mod tests {
         );
     }
 
-    /// Searched to its end for each, this log would take hours.
+    /// If each ad were searched to the end, this log would take hours.
     #[test]
-    fn torn_ads_cost_no_more_than_their_length() {
+    fn torn_ads_are_scanned_in_linear_time() {
         let torn = "{\n  \"EventTypeNumber\": 1,\n".repeat(200_000);
         let (found, anomalies) = numbers(format!("{torn}{A}"));
         assert_eq!((found, anomalies.len()), (vec![1], 200_000));

@@ -1,5 +1,5 @@
-//! What a run used: the transferred bytes and the table of resources in events 004 and 005, and the
-//! memory in event 006.
+//! Parses the resource usage of a run: the transferred bytes and the resource table in events 004
+//! and 005, and the memory in event 006.
 
 use std::sync::LazyLock;
 
@@ -14,7 +14,7 @@ static SENT_LINE: LazyLock<memmem::Finder<'static>> =
 static TABLE_LINE: LazyLock<memmem::Finder<'static>> =
     LazyLock::new(|| memmem::Finder::new("Partitionable Resources :"));
 
-/// What event 004, 005 or 015 says of the run that it ends.
+/// Parses the usage of the run that event 004, 005 or 015 ends.
 #[inline(never)]
 pub(super) fn parse_run_usage(record: &LogRecord<'_>) -> RunUsage {
     let text = match record.content {
@@ -50,8 +50,8 @@ pub(super) fn parse_run_usage(record: &LogRecord<'_>) -> RunUsage {
     usage
 }
 
-/// Reads the usage of each resource in the table that begins `text`: the numbers between the colon
-/// and the end of the word `Usage`, where the cell may be empty.
+/// Parses the usage of each resource in the table at the start of `text`. A usage is the number
+/// between the colon and the end of the column `Usage`; the cell may be empty.
 fn read_table(text: &[u8], usage: &mut RunUsage) {
     let (header, mut rest) = split_line(text);
     let colon = memchr(b':', header);
@@ -79,8 +79,8 @@ fn read_table(text: &[u8], usage: &mut RunUsage) {
     }
 }
 
-/// The memory of the job in event 006, MB: `MemoryUsage`, else what was resident; 0 if it says
-/// neither.
+/// Parses the memory of the job in event 006, in MB: `MemoryUsage`, else the resident set size; 0
+/// if the event has neither.
 pub(super) fn parse_memory_mb(record: &LogRecord<'_>) -> i32 {
     let mb_of_kb = |kb: f64| whole_number(kb / 1024.0);
     let measured = match record.content {
@@ -94,7 +94,7 @@ pub(super) fn parse_memory_mb(record: &LogRecord<'_>) -> i32 {
     i32::try_from(measured.unwrap_or(0)).unwrap_or(i32::MAX)
 }
 
-/// The memory that the lines of event 006 tell.
+/// Parses the memory in the lines of event 006.
 fn memory_line(body: &[u8]) -> Option<u32> {
     let mut resident_mb = None;
     let mut rest = body;
@@ -112,7 +112,7 @@ fn memory_line(body: &[u8]) -> Option<u32> {
     resident_mb
 }
 
-/// Up to the first line feed, and what follows it.
+/// Splits `text` at its first line feed, which is in neither part.
 fn split_line(text: &[u8]) -> (&[u8], &[u8]) {
     match memchr(b'\n', text) {
         Some(end) => (&text[..end], &text[end + 1..]),
@@ -120,7 +120,8 @@ fn split_line(text: &[u8]) -> (&[u8], &[u8]) {
     }
 }
 
-/// The number that `text` begins with, after blanks.
+/// Parses the number at the start of `text`, after optional blanks. Its fraction is only a rounding
+/// aid: 0.5 stands for any fraction except 0.
 fn leading_number(text: &[u8]) -> Option<f64> {
     let text = text.trim_ascii_start();
     let mut whole = 0u64;
@@ -140,7 +141,7 @@ fn leading_number(text: &[u8]) -> Option<f64> {
     (digits > 0).then_some(whole as f64 + if has_fraction { 0.5 } else { 0.0 })
 }
 
-/// A measured number as a whole one, rounded up.
+/// Rounds a measured number up.
 fn whole_number(number: f64) -> u32 {
     number.max(0.0).ceil() as u32
 }
@@ -179,7 +180,7 @@ mod tests {
 ";
 
     #[test]
-    fn ends_tell_what_the_run_used() {
+    fn terminations_report_resource_usage() {
         let expected = RunUsage {
             execute_s: Some(759),
             busy_s: Some(776),
@@ -191,13 +192,13 @@ mod tests {
         assert_eq!(parse_run_usage(&first(TERMINATED)), expected);
         let dos = TERMINATED.replace('\n', "\r\n");
         assert_eq!(parse_run_usage(&first(&dos)), expected);
-        // Trailing blanks may have been stripped, and tabs have become blanks.
+        // Trailing blanks may be missing, and tabs may have become blanks.
         let pasted = TERMINATED.replace(" \n", "\n").replace('\t', "    ");
         assert_eq!(parse_run_usage(&first(&pasted)), expected);
     }
 
     #[test]
-    fn what_was_not_measured_is_not_known() {
+    fn unmeasured_usage_is_none() {
         let evicted = "004 (11.1.0) 11/21 01:50:07 Job was evicted. Code 13 Subcode 2
 \t(0) CPU times
 \t\tUsr 0 00:00:00, Sys 0 00:00:00  -  Run Remote Usage
@@ -229,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn ads_tell_the_same() {
+    fn classads_give_the_same_usage() {
         let ids = "\"Cluster\": 1, \"Proc\": 0, \"EventTypeNumber\": 5, \"EventTime\": \"2024-01-02T03:04:05\"";
         let json = format!(
             "{{ {ids}, \"SentBytes\": 11915.0, \"ReceivedBytes\": 12697092, \"MemoryUsage\": 1363, \
@@ -245,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn images_tell_the_memory() {
+    fn image_size_events_report_memory() {
         let memory = |lines: &str| {
             let text =
                 format!("006 (1.0.0) 01/02 03:04:05 Image size of job updated: 6804\n{lines}...\n");

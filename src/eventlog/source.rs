@@ -1,5 +1,5 @@
-//! Opening a log: plain, gzip, xz or zstd, told apart by content and not by name → a stream of
-//! plain bytes.
+//! Opens a log that is plain or compressed with gzip, xz or zstd, and returns its plain bytes. The
+//! format is detected by content, not by name.
 
 use std::io::{Cursor, Read, Seek as _, SeekFrom};
 use std::os::fd::AsFd as _;
@@ -12,15 +12,15 @@ use poolcast_base::error::hinted;
 use poolcast_base::files::{self, PlainStream};
 use poolcast_base::manifest::{Checksum, ChecksummedReader};
 
-/// What to type to find out where the log is.
+/// Advice on finding the log.
 pub(super) const FIND_LOG_HINT: &str =
     "`condor_config_val EVENT_LOG` names the global event log of an access point";
 
-/// The path that stands for standard input.
+/// Path that means standard input.
 const STDIN: &str = "-";
 
-/// Whether the log at `path` is standard input, a pipe or a device: what was read of it cannot be
-/// read again.
+/// Returns true if the log at `path` is standard input, a pipe or a device, which can be read only
+/// once.
 pub fn is_read_once(path: &Path) -> bool {
     let is_stream = |found: std::fs::Metadata| !found.is_file() && !found.is_dir();
     path == Path::new(STDIN) || fs_err::metadata(path).is_ok_and(is_stream)
@@ -29,7 +29,7 @@ pub fn is_read_once(path: &Path) -> bool {
 /// Opens the file of the log at `path`; `-` is standard input.
 ///
 /// # Errors
-/// Fails when the file is missing, may not be read, or is a directory.
+/// Fails if the file is missing, may not be read, or is a directory.
 pub fn open(path: &Path) -> Result<fs_err::File> {
     if path == Path::new(STDIN) {
         let stdin = std::io::stdin()
@@ -53,7 +53,8 @@ pub fn open(path: &Path) -> Result<fs_err::File> {
     Ok(file)
 }
 
-/// A log being read: its decompressed bytes, and how far into the file on disk they reach.
+/// An open log that returns decompressed bytes, and computes the checksum of the bytes that were
+/// read from disk.
 pub(super) struct LogSource {
     reader: Box<dyn Read + Send>,
     is_compressed: bool,
@@ -61,10 +62,10 @@ pub(super) struct LogSource {
 }
 
 impl LogSource {
-    /// Opens the log at `path`; `progress` hears of every read from the disk, in bytes.
+    /// Opens the log at `path`. Passes the size of every disk read, in bytes, to `progress`.
     ///
     /// # Errors
-    /// Fails as [`open`] does, and when the log is empty, be it compressed or not.
+    /// Fails like [`open`], and if the log is empty, compressed or not.
     pub(super) fn open(path: &Path, progress: impl Fn(u64) + Send + 'static) -> Result<LogSource> {
         let checksum = Arc::new(Mutex::new(Checksum::default()));
         let file = ChecksummedReader::new(open(path)?, progress, checksum.clone());
@@ -83,7 +84,7 @@ impl LogSource {
             return Ok(source);
         }
 
-        // An archive of nothing is an empty log, too. Only reading from it tells.
+        // A compressed file of an empty log is an empty log, too. Only a read detects it.
         let mut first = [0];
         ensure!(source.fill(&mut first)? > 0, empty());
         Ok(LogSource {
@@ -92,7 +93,8 @@ impl LogSource {
         })
     }
 
-    /// Opens the log at `path`, which is not compressed, where what `begun` was given ends.
+    /// Opens the log at `path`, which is not compressed, at the end of the part that `begun`
+    /// covers.
     pub(super) fn open_after(
         path: &Path,
         begun: Checksum,
@@ -110,7 +112,7 @@ impl LogSource {
         })
     }
 
-    /// The size of the file as far as it was read, and its checksum.
+    /// Returns the size of the part of the file that was read, in bytes, and its checksum.
     pub(super) fn checksum(&self) -> (u64, String) {
         self.checksum
             .lock()
@@ -118,15 +120,15 @@ impl LogSource {
             .finish()
     }
 
-    /// Whether the file has to be decompressed.
+    /// Returns true if the file is compressed.
     pub(super) fn is_compressed(&self) -> bool {
         self.is_compressed
     }
 
-    /// Reads until `buffer` is full or the log ends; returns the number of bytes read.
+    /// Reads until `buffer` is full or the log ends. Returns the number of bytes read.
     ///
     /// # Errors
-    /// A damaged archive is an error that never passes; a failing disk is one that may.
+    /// The error for a damaged archive is permanent; the one for a failing disk may be transient.
     pub(super) fn fill(&mut self, buffer: &mut [u8]) -> Result<usize> {
         match files::fill_buffer(&mut self.reader, buffer) {
             Ok(filled) => Ok(filled),
@@ -156,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn every_compression_is_known_by_content() {
+    fn compression_is_detected_by_content() {
         let text = b"000 (1.0.0) 01/02 03:04:05 Job submitted\n...\n".repeat(100);
         let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
         gzip.write_all(&text).expect("written");
@@ -198,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn empty_files_and_directories_are_refused() {
+    fn empty_files_and_directories_are_rejected() {
         assert!(
             read_back(b"")
                 .expect_err("empty")

@@ -1,40 +1,40 @@
-//! The text of a time stamp: `MM/DD hh:mm:ss` (legacy, no year), and `YYYY-MM-DD hh:mm:ss` with
-//! fraction, `Z` or offset.
+//! Parses the text of a time stamp: `MM/DD hh:mm:ss` (legacy, no year), and `YYYY-MM-DD hh:mm:ss`
+//! with a fraction, `Z` or an offset.
 //!
-//! Where a stamp without a year falls in time is said by [`super::calendar`].
+//! [`super::calendar`] finds the year of a stamp without one.
 
 use super::dates::{YEARS, day_ms, is_leap_year, month_start_ms, year_start_ms};
 
-/// What a stamp says about the clock it was read from.
+/// Zone of the clock from which a stamp was read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum StampZone {
-    /// Without `Z` or offset: the writing host's local time.
+    /// Local time of the writing host: the stamp has neither `Z` nor an offset.
     Local,
-    /// `Z` or a numeric offset: `ms` is epoch time.
+    /// UTC: the stamp has `Z` or a numeric offset, so `ms` is epoch time.
     Known,
 }
 
-/// A time stamp as written; its year may have to be found from its neighbours.
+/// A time stamp as written. If it has no year, the year may follow from its neighbours.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Stamp {
-    /// Milliseconds since the epoch, taken as UTC; without a year, milliseconds since 1 January of
-    /// a leap year.
+    /// Milliseconds since the epoch, read as UTC; without a year, milliseconds since 1 January of a
+    /// leap year.
     pub(super) ms: i64,
-    /// Whether the stamp names its year.
+    /// True if the stamp has a year.
     pub(super) has_year: bool,
-    /// Whether the stamp names its zone.
+    /// Zone of the stamp, if it has one.
     pub(super) zone: StampZone,
 }
 
-/// Reads a stamp at the start of `text`; returns it with the number of bytes it took.
+/// Parses a stamp at the start of `text`. Returns it with its length in bytes.
 #[inline(always)]
 pub(super) fn parse_stamp(text: &[u8]) -> Option<(Stamp, usize)> {
     parse_plain_form(text).or_else(|| parse_any_form(text))
 }
 
-/// The two forms that nearly every stamp has, `MM/DD hh:mm:ss` and `YYYY-MM-DD hh:mm:ss`, without
-/// anything that follows. They have fixed places for their digits, so one pattern each checks the
-/// length once and needs no cursor.
+/// Parses the two formats of nearly every stamp, `MM/DD hh:mm:ss` and `YYYY-MM-DD hh:mm:ss`,
+/// without anything after them. Their digits are at fixed offsets, so one pattern per format checks
+/// the length once and needs no cursor.
 #[inline(always)]
 fn parse_plain_form(text: &[u8]) -> Option<(Stamp, usize)> {
     let (date_ms, clock, length, has_year) = match text {
@@ -58,8 +58,8 @@ fn parse_plain_form(text: &[u8]) -> Option<(Stamp, usize)> {
         _ => return None,
     };
 
-    // In other forms a fraction or a zone may follow. A blank or the end of the line shows that
-    // none does.
+    // In other formats a fraction or a zone may follow. A blank or the end of the line shows that
+    // there is none.
     let [h, i, b':', m, n, b':', s, t, b' ' | b'\n', ..] = clock else {
         return None;
     };
@@ -74,7 +74,7 @@ fn parse_plain_form(text: &[u8]) -> Option<(Stamp, usize)> {
     (hour < 24 && minute < 60 && second < 60).then_some((stamp, length))
 }
 
-/// A number of two digits.
+/// Parses a number of two digits.
 #[inline(always)]
 fn two_digits(tens: &u8, ones: &u8) -> Option<i64> {
     let tens = tens.wrapping_sub(b'0');
@@ -82,7 +82,7 @@ fn two_digits(tens: &u8, ones: &u8) -> Option<i64> {
     (tens < 10 && ones < 10).then(|| i64::from(tens * 10 + ones))
 }
 
-/// A stamp of any form that HTCondor's own reader takes.
+/// Parses a stamp of any format that HTCondor's own reader accepts.
 fn parse_any_form(text: &[u8]) -> Option<(Stamp, usize)> {
     if text.get(8) == Some(&b'T') {
         return parse_basic_form(text);
@@ -114,7 +114,7 @@ fn parse_any_form(text: &[u8]) -> Option<(Stamp, usize)> {
     Some((stamp, cursor.at))
 }
 
-/// ISO 8601's basic form, `YYYYMMDDThhmmss`, read as the extended one.
+/// Parses ISO 8601's basic format, `YYYYMMDDThhmmss`, by conversion to the extended one.
 fn parse_basic_form(text: &[u8]) -> Option<(Stamp, usize)> {
     let digits = text.get(..15).filter(|text| {
         text.iter()
@@ -135,7 +135,7 @@ fn parse_basic_form(text: &[u8]) -> Option<(Stamp, usize)> {
         &digits[13..15],
     ];
 
-    // A fraction and a zone may follow. The four signs that were put in are not of the text.
+    // A fraction and a zone may follow. The four inserted signs are not part of the text.
     let rest = &text[15..text.len().min(40)];
     let (stamp, length) = parse_any_form(&[&extended.concat(), rest].concat())?;
     Some((stamp, length - 4))
@@ -170,7 +170,7 @@ impl StampCursor<'_> {
         Some(value)
     }
 
-    /// Two digits after `separator`.
+    /// Parses two digits after `separator`.
     fn read_digits_after(&mut self, separator: u8) -> Option<i64> {
         if self.eat(separator) {
             self.read_digits(2)
@@ -179,7 +179,7 @@ impl StampCursor<'_> {
         }
     }
 
-    /// `MM/DD` or `YYYY-MM-DD`, as milliseconds, and whether it had a year.
+    /// Parses `MM/DD` or `YYYY-MM-DD`. Returns it in milliseconds, and true if it has a year.
     fn read_date(&mut self) -> Option<(i64, bool)> {
         let first = self.read_digits(2)?;
         if self.eat(b'/') {
@@ -197,7 +197,7 @@ impl StampCursor<'_> {
         Some((year_start_ms(year) + month_ms + day_ms(day)?, true))
     }
 
-    /// `.ddd` with any number of digits; what is finer than a millisecond is cut off.
+    /// Parses `.ddd` with any number of digits. Cuts off everything finer than a millisecond.
     fn read_fraction_ms(&mut self) -> i64 {
         let has_digit = self.text.get(self.at + 1).is_some_and(u8::is_ascii_digit);
         if self.peek() != Some(b'.') || !has_digit {
@@ -215,7 +215,7 @@ impl StampCursor<'_> {
         ms
     }
 
-    /// `Z`, `+hh:mm` or `+hhmm`; the offset in milliseconds east of UTC.
+    /// Parses `Z`, `+hh:mm` or `+hhmm`. The offset is in milliseconds east of UTC.
     fn read_zone(&mut self) -> (StampZone, i64) {
         if self.eat(b'Z') {
             return (StampZone::Known, 0);
@@ -236,7 +236,7 @@ impl StampCursor<'_> {
                 (StampZone::Known, offset_ms)
             }
             None => {
-                // The sign is of what follows the stamp.
+                // The sign belongs to the text after the stamp.
                 self.at = start;
                 (StampZone::Local, 0)
             }
@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn stamps_of_every_form() {
+    fn every_stamp_format_is_parsed() {
         let base = 1_704_164_645_000; // 2024-01-02 03:04:05 UTC
         assert_eq!(full("2024-01-02 03:04:05"), Some(base));
         assert_eq!(full("2024-01-02T03:04:05Z"), Some(base));

@@ -1,4 +1,5 @@
-//! What a submission is called: the batch and the node of a DAG that event 000 or a job's ad name.
+//! Parses the names of a submission, in event 000 or in a job's ad: its batch, and its node of a
+//! DAG.
 
 use memchr::{memchr, memmem};
 
@@ -6,8 +7,8 @@ use super::event_facts::{SubmissionNames, name_hash};
 use super::reason_identity::mask_numbers;
 use super::record::{LogRecord, RecordContent, body_lines, headline};
 
-/// What event 000 calls its submission, in a line such as `[ DAGNodeName = "a_1"; JobBatchName =
-/// "b" ]`.
+/// Parses the names of the submission in event 000, in a line such as `[ DAGNodeName = "a_1";
+/// JobBatchName = "b" ]`.
 pub(super) fn parse_submission_names(record: &LogRecord<'_>) -> SubmissionNames {
     match record.content {
         RecordContent::Text(text) => {
@@ -31,21 +32,21 @@ pub(super) fn parse_submission_names(record: &LogRecord<'_>) -> SubmissionNames 
     }
 }
 
-/// The names as hashes.
+/// Hashes the names. The numbers in the name of a DAG node are masked.
 pub(super) fn submission_names(batch: Option<&[u8]>, dag_node: Option<&[u8]>) -> SubmissionNames {
-    let hash_said = |name: Option<&[u8]>| name.filter(|name| !name.is_empty()).map_or(0, name_hash);
-    let kind_of_node = dag_node.map(|name| {
+    let hash_or_0 = |name: Option<&[u8]>| name.filter(|name| !name.is_empty()).map_or(0, name_hash);
+    let node_kind = dag_node.map(|name| {
         let mut kind = Vec::with_capacity(name.len());
         mask_numbers(name, &mut kind);
         kind
     });
     SubmissionNames {
-        batch: hash_said(batch),
-        dag_node: hash_said(kind_of_node.as_deref()),
+        batch: hash_or_0(batch),
+        dag_node: hash_or_0(node_kind.as_deref()),
     }
 }
 
-/// What stands after `begin`, which ends in a quote, up to the next quote.
+/// Returns the text after `begin`, which must end with a quote, up to the next quote.
 fn quoted_value<'a>(text: &'a [u8], begin: &[u8]) -> Option<&'a [u8]> {
     let value = &text[memmem::find(text, begin)? + begin.len()..];
     Some(&value[..memchr(b'"', value)?])
@@ -61,7 +62,7 @@ mod tests {
     }
 
     #[test]
-    fn submissions_name_their_batch_and_node() {
+    fn submissions_report_batch_and_node() {
         let submit = |notes: &str| {
             names(&format!(
                 "000 (1.0.0) 01/02 03:04:05 Job submitted from host: <1.2.3.4:9618?alias=ap1.x>\n{notes}...\n"
@@ -88,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn ads_name_the_same() {
+    fn classads_give_the_same_names() {
         let ids = "\"Cluster\": 1, \"EventTypeNumber\": 0, \"EventTime\": \"2024-01-02T03:04:05\"";
         let notes = "{ \"DAGNodeName\": \"A\", \"JobBatchName\": \"b.dag+12\" }";
         let json = names(&format!("{{ {ids}, \"StructuredNotes\": {notes} }}\n"));

@@ -1,5 +1,4 @@
-//! An archive of global event logs: its generations, what is missing between them, and its
-//! manifest.
+//! An archive of global event logs: its generations, the gaps between them, and its manifest.
 
 use std::path::{Path, PathBuf};
 
@@ -12,7 +11,7 @@ use poolcast_base::files;
 use poolcast_base::manifest;
 use poolcast_base::shard::ArtefactFormat;
 
-/// What an archive's manifest says it is.
+/// Format in the manifest of an archive.
 const ARCHIVE: ArtefactFormat = ArtefactFormat {
     name: "archive",
     version: 1,
@@ -22,48 +21,49 @@ const ARCHIVE: ArtefactFormat = ArtefactFormat {
 /// One generation in an archive.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ArchivedGeneration {
-    /// Its file in the archive.
+    /// Name of its file in the archive.
     pub file: String,
-    /// The access point, as the log's header names it.
+    /// Access point, as named in the log's header.
     pub ap: String,
-    /// What the header calls the generation.
+    /// Id of the generation in the header.
     pub id: String,
-    /// Grows by one with each rotation.
+    /// Sequence number; grows by one with each rotation.
     pub sequence: u64,
-    /// When it was created, epoch seconds.
+    /// Creation time, epoch seconds.
     pub created_s: i64,
-    /// The bytes of all generations before it, as the writer counted them.
+    /// Total size of all previous generations, in bytes, as counted by the writer.
     pub offset: u64,
-    /// How much of it is in the archive.
+    /// Size of the archived part, in bytes.
     pub bytes: u64,
 }
 
-/// What was rotated away before it was collected, between two generations of one access point.
+/// A gap between two archived generations of one access point: events that were rotated away before
+/// they were collected.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LostEvents {
-    /// The access point.
+    /// Access point.
     pub ap: String,
-    /// The generation that the archive has the beginning of.
+    /// Sequence number of the generation before the gap; the archive may have only its beginning.
     pub after: u64,
-    /// The next one that it has.
+    /// Sequence number of the next archived generation.
     pub before: u64,
-    /// How much is missing; 0 if that is not known.
+    /// Number of missing bytes; 0 if not known.
     pub bytes: u64,
 }
 
-/// What an archive holds.
+/// Contents of an archive.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LogArchive {
-    /// Its generations, by access point and in the order they were written.
+    /// Generations, by access point and in the order in which they were written.
     pub generations: Vec<ArchivedGeneration>,
-    /// What is missing between them.
+    /// Gaps between them.
     pub lost: Vec<LostEvents>,
 }
 
-/// The files of the archive `dir`, whose last records may be unfinished.
+/// Returns the files of the archive `dir`. Their last records may be unfinished.
 ///
 /// # Errors
-/// Fails for a directory that is no archive.
+/// Fails if the directory is not an archive.
 pub(in crate) fn archived_logs(dir: &Path) -> Result<Vec<PathBuf>> {
     let archive = manifest::read::<LogArchive>(dir, ARCHIVE)?.body;
     let mut logs = Vec::new();
@@ -73,7 +73,8 @@ pub(in crate) fn archived_logs(dir: &Path) -> Result<Vec<PathBuf>> {
     Ok(logs)
 }
 
-/// Locks the archive `dir`, and reads what it holds; an empty or missing directory becomes one.
+/// Locks the archive `dir` and reads its manifest. An empty or missing directory becomes an
+/// archive.
 pub(super) fn open_archive(dir: &Path) -> Result<(fs_err::File, LogArchive)> {
     fs_err::create_dir_all(dir)?;
     let lock = files::lock_directory(dir)?;
@@ -102,7 +103,8 @@ pub(super) fn open_archive(dir: &Path) -> Result<(fs_err::File, LogArchive)> {
 }
 
 impl ArchivedGeneration {
-    /// The generation of the log called `log` that `header` begins; nothing of it is copied yet.
+    /// Creates the entry of the generation that `header` begins, in the log named `log`. Nothing is
+    /// copied yet.
     pub(super) fn new(log: &str, header: GlobalHeader) -> ArchivedGeneration {
         ArchivedGeneration {
             file: format!("{log}.{}.{}", header.created_s, header.sequence),
@@ -115,7 +117,7 @@ impl ArchivedGeneration {
         }
     }
 
-    /// Orders generations by access point, and then as they were written.
+    /// Returns a sort key: access point, then the order in which generations were written.
     pub(super) fn sort_key(&self) -> (String, i64, u64) {
         (self.ap.clone(), self.created_s, self.sequence)
     }
@@ -130,7 +132,8 @@ impl LogArchive {
         self.generations.iter().map(|known| known.bytes).sum()
     }
 
-    /// Takes back what a killed run has left beyond what counts.
+    /// Rolls back to the manifest: removes or cuts the data that a killed run has left beyond it.
+    /// Fails if a file is shorter than the manifest says.
     fn restore(&mut self, dir: &Path) -> Result<()> {
         let empty = self
             .generations
@@ -159,8 +162,9 @@ impl LogArchive {
         Ok(())
     }
 
-    /// The index of a generation. A new one is added, and known before its file is there.
-    pub(super) fn index_of(&mut self, live: &ArchivedGeneration, dir: &Path) -> Result<usize> {
+    /// Returns the index of a generation. A new one is added to the manifest before its file
+    /// exists.
+    pub(super) fn find_or_add(&mut self, live: &ArchivedGeneration, dir: &Path) -> Result<usize> {
         let known = self
             .generations
             .iter()
@@ -184,8 +188,9 @@ impl LogArchive {
         Ok(index)
     }
 
-    /// Finds what is missing: generations that nobody has seen, and the ends of those whose files
-    /// are no longer there. `live_files` are the names in the archive of those that are.
+    /// Finds the gaps: generations that were never collected, and uncollected ends of generations
+    /// whose files no longer exist. `live_files` are the archive names of the generations whose
+    /// files still exist.
     pub(super) fn find_lost(&mut self, live_files: &[&str]) {
         self.lost.clear();
         for (known, next) in self.generations.iter().zip(self.generations.iter().skip(1)) {
@@ -194,7 +199,7 @@ impl LogArchive {
             }
             let bytes = next.offset.saturating_sub(known.offset + known.bytes);
             let is_next = next.sequence == known.sequence + 1;
-            // As long as its file is there, what is not copied yet is copied by the next run.
+            // While the file exists, the next run copies the rest.
             let ends_early = bytes > 0 && is_next && !live_files.contains(&&*known.file);
             if next.sequence > known.sequence + 1 || ends_early {
                 self.lost.push(LostEvents {
@@ -207,7 +212,7 @@ impl LogArchive {
         }
     }
 
-    /// Makes what was copied count.
+    /// Writes the manifest, which makes the copied data valid.
     pub(super) fn commit(&self, dir: &Path) -> Result<()> {
         manifest::write(dir, ARCHIVE, &manifest::key(self)?, self)
     }

@@ -1,4 +1,4 @@
-//! A log that is being written and its rotated generations, as they are at one moment.
+//! A snapshot of a log that is being written, with its rotated generations.
 
 use std::io::ErrorKind;
 use std::path::Path;
@@ -8,43 +8,44 @@ use anyhow::{Context as _, Result, anyhow};
 use super::archive::ArchivedGeneration;
 use super::whole_records::whole_end;
 use poolcast_base::error::hinted;
-use crate::generations::{HEAD_BYTES, header_in, sibling_paths};
+use crate::generations::{HEAD_BYTES, parse_first_header, sibling_paths};
 use crate::source::FIND_LOG_HINT;
 use poolcast_base::files;
 
-/// A file of the log; open, it stays the same whatever it is renamed to.
+/// An open file of the log. It stays the same file if it is renamed.
 pub(super) struct LiveGeneration {
     pub(super) file: fs_err::File,
     pub(super) known: ArchivedGeneration,
 }
 
-/// What a log and its rotated generations are at one moment.
+/// A log and its rotated generations at one time.
 pub(super) struct LiveLog {
-    /// Those with a header, in the order they were written.
+    /// Generations with a header, in the order in which they were written.
     pub(super) generations: Vec<LiveGeneration>,
-    /// Why the log itself is not among them.
+    /// Problem of the log itself, if it is not among them.
     pub(super) problem: Option<anyhow::Error>,
 }
 
 /// A file that may be a generation.
 struct OpenedFile {
-    /// The generation, if the file has a header.
+    /// Generation, if the file has a header.
     generation: Option<LiveGeneration>,
-    /// Its first bytes.
+    /// First bytes of the file.
     head: Vec<u8>,
 }
 
-/// Why a log cannot be collected, and what to do where its rotated generations can be.
+/// A problem that prevents the collection of a log, and a hint for the case that its rotated
+/// generations can be collected.
 struct LogProblem {
     why: anyhow::Error,
     hint: &'static str,
 }
 
 impl LiveLog {
-    /// The log at `log` and its rotated generations.
+    /// Opens the log at `log` and its rotated generations.
     ///
     /// # Errors
-    /// Fails where none of them has a header.
+    /// Fails if none of them has a header.
     pub(super) fn open(log: &Path) -> Result<LiveLog> {
         let name = log
             .file_name()
@@ -58,7 +59,8 @@ impl LiveLog {
         let is_readable = own.is_ok();
         let mut generations = Vec::new();
         add_generation(own, &mut generations);
-        // From the newest name on: a rotation meanwhile shows a file twice, and hides none.
+        // From the newest name to the oldest: a rotation in between shows a file twice, but hides
+        // none.
         for path in rotated {
             add_generation(open_file(&path, &name), &mut generations);
         }
@@ -85,8 +87,7 @@ impl LiveLog {
     }
 }
 
-/// Adds what was found in a file, if it is a generation of the same access point that was not met
-/// yet.
+/// Adds the opened file if it is a generation of the same access point and is not in the list yet.
 fn add_generation(found: std::io::Result<OpenedFile>, generations: &mut Vec<LiveGeneration>) {
     let Ok(OpenedFile {
         generation: Some(found),
@@ -103,25 +104,26 @@ fn add_generation(found: std::io::Result<OpenedFile>, generations: &mut Vec<Live
     }
 }
 
-/// Opens the file at `path`, of the log called `name`.
+/// Opens the file at `path`, which belongs to the log named `name`.
 fn open_file(path: &Path, name: &str) -> std::io::Result<OpenedFile> {
     let mut file = files::open_artefact(path, u64::MAX)?;
     let mut head = vec![0; HEAD_BYTES];
     let filled = files::fill_buffer(&mut file, &mut head)?;
     head.truncate(filled);
 
-    let known = header_in(&head).map(|header| ArchivedGeneration::new(name, header));
+    let known = parse_first_header(&head).map(|header| ArchivedGeneration::new(name, header));
     let generation = known.map(|known| LiveGeneration { file, known });
     Ok(OpenedFile { generation, head })
 }
 
-/// Why the log itself, of which this was found, cannot be collected.
+/// Returns the problem that prevents the collection of the log itself; `None` if there is none.
+/// `found` is the result of opening the log.
 fn find_problem(log: &Path, found: &std::io::Result<OpenedFile>) -> Option<LogProblem> {
     match found {
         Ok(file) if file.generation.is_some() => None,
         Ok(file) => Some(headerless_problem(&file.head)),
         Err(error) if error.kind() == ErrorKind::NotFound && !sibling_paths(log).is_empty() => {
-            Some(passing_problem("it is not there: it is being rotated"))
+            Some(transient_problem("it is not there: it is being rotated"))
         }
         Err(error) => Some(LogProblem {
             why: std::io::Error::new(error.kind(), error.to_string()).into(),
@@ -130,14 +132,14 @@ fn find_problem(log: &Path, found: &std::io::Result<OpenedFile>) -> Option<LogPr
     }
 }
 
-/// Why a file that begins with `head` has no header.
+/// Explains the missing header of a file that begins with `head`.
 fn headerless_problem(head: &[u8]) -> LogProblem {
     if head.is_empty() {
-        return passing_problem("it is empty: it was made just now, or is being rotated");
+        return transient_problem("it is empty: it was made just now, or is being rotated");
     }
     let is_whole = head.len() >= HEAD_BYTES || whole_end(head) > 0;
-    if !is_whole && begins_as_header(head) {
-        return passing_problem("its first record is not whole: it is being rotated");
+    if !is_whole && may_begin_header(head) {
+        return transient_problem("its first record is not whole: it is being rotated");
     }
     LogProblem {
         why: anyhow!(
@@ -147,17 +149,17 @@ fn headerless_problem(head: &[u8]) -> LogProblem {
     }
 }
 
-/// A problem that is gone when the log was rotated: an I/O error, as the exit code of those says
-/// so.
-fn passing_problem(why: &str) -> LogProblem {
+/// Creates a problem that ends when the rotation is over. It is an I/O error, so that the exit code
+/// says that a retry may help.
+fn transient_problem(why: &str) -> LogProblem {
     LogProblem {
         why: std::io::Error::other(why.to_owned()).into(),
         hint: "run the same command again",
     }
 }
 
-/// Whether `head` can be the beginning of a header that is being written.
-fn begins_as_header(head: &[u8]) -> bool {
+/// Returns true if `head` may be the beginning of a header that is being written.
+fn may_begin_header(head: &[u8]) -> bool {
     let start = &head[..head.len().min(5)];
     b"008 (".starts_with(start) || matches!(start.first(), Some(b'<' | b'{'))
 }

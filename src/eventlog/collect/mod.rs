@@ -1,10 +1,11 @@
-//! A live, rotating global event log → an archive of it that only grows: a file for each
-//! generation, nothing lost or doubled.
+//! Collects a live, rotating global event log into an archive. The archive only grows, has one file
+//! per generation, and neither loses nor duplicates data.
 //!
-//! A generation is known by its header, as its name changes with each rotation. Each file of the
-//! archive is a beginning of its generation, up to the last whole record. Bytes come first and the
-//! manifest, which says how many count, last: what a killed run has left beyond that is cut off by
-//! the next. HTCondor's writers are never made to wait: no lock of theirs is taken.
+//! A generation is identified by its header, because its name changes with each rotation. Each file
+//! of the archive is a prefix of its generation, up to the last whole record. The data is written
+//! first. The manifest, which has the number of valid bytes, is written last. The next run cuts off
+//! what a killed run has left beyond that. HTCondor's writers never wait: this takes none of their
+//! locks.
 
 mod archive;
 mod live_log;
@@ -25,28 +26,28 @@ pub use archive::{ArchivedGeneration, LogArchive, LostEvents};
 use live_log::{LiveGeneration, LiveLog};
 use whole_records::copy_whole_records;
 
-/// What came of collecting.
+/// Result of a collection.
 #[derive(Debug, Clone, Serialize)]
 pub struct CollectOutcome {
-    /// Bytes that are new in the archive.
+    /// Bytes added to the archive.
     pub new_bytes: u64,
-    /// What was found to be missing.
+    /// Gaps found by this run.
     pub newly_lost: Vec<LostEvents>,
-    /// All that the archive holds.
+    /// Full contents of the archive.
     #[serde(flatten)]
     pub archive: LogArchive,
 }
 
-/// Adds to the archive `dir` what is new in `logs` and in their rotated generations. What cannot be
-/// copied of one generation keeps none of the others.
+/// Adds the new records of `logs` and of their rotated generations to the archive `dir`. If one
+/// generation cannot be copied, the others still are.
 ///
 /// # Errors
-/// Fails for a log without the header of a global event log, also after it has copied the rotated
-/// generations that have one: as something that passes where the log is being rotated, so that it
-/// is missing, empty or without a whole record. Fails for a directory that is no archive or that
-/// another process is adding to.
+/// Fails for a log without the header of a global event log. If some of its rotated generations
+/// have one, they are copied first. A log that is being rotated may be missing, empty or without a
+/// whole record; then the error is transient. Also fails if the directory is not an archive, or if
+/// another process is adding to it.
 pub fn collect(logs: &[PathBuf], dir: &Path) -> Result<CollectOutcome> {
-    // Files that are open stay what they are, whatever is renamed from here on.
+    // Open files stay the same, even if they are renamed from here on.
     let mut generations = Vec::new();
     let mut problem = None;
     for log in logs {
@@ -72,7 +73,7 @@ pub fn collect(logs: &[PathBuf], dir: &Path) -> Result<CollectOutcome> {
         archive.commit(dir)?;
     }
 
-    // What was copied counts, also where something else could not be.
+    // The copied data counts, even if another generation failed.
     outcome?;
     if let Some(problem) = problem {
         return Err(problem);
@@ -90,14 +91,14 @@ pub fn collect(logs: &[PathBuf], dir: &Path) -> Result<CollectOutcome> {
     })
 }
 
-/// Copies what is new in `live` to its file in `dir`, up to the last whole record; whether that was
-/// anything.
+/// Appends the new records of `live` to its file in `dir`, up to the last whole record. Returns
+/// true if there were any.
 fn append_generation(
     live: &mut LiveGeneration,
     archive: &mut LogArchive,
     dir: &Path,
 ) -> Result<bool> {
-    let index = archive.index_of(&live.known, dir)?;
+    let index = archive.find_or_add(&live.known, dir)?;
     let entry = &mut archive.generations[index];
     let size = live.file.metadata()?.len();
     ensure!(
@@ -131,14 +132,14 @@ mod tests {
     use proptest::prelude::*;
     use std::io::Write as _;
 
-    /// A global event log as HTCondor writes and rotates it.
+    /// A global event log that is written and rotated like HTCondor does it.
     struct Writer {
         log: PathBuf,
         rotations: usize,
         sequence: u64,
         offset: u64,
-        /// What was written of each generation, by sequence: the header as it was at first, and the
-        /// rest.
+        /// Bytes written to each generation, by sequence. The header is the one from before the
+        /// rotation.
         written: Vec<Vec<u8>>,
     }
 
@@ -205,7 +206,7 @@ mod tests {
             self.begin();
         }
 
-        /// The generations whose files are there.
+        /// Returns true if the file of generation `sequence` still exists.
         fn is_there(&self, sequence: u64) -> bool {
             sequence + self.rotations as u64 >= self.sequence
         }
@@ -216,7 +217,8 @@ mod tests {
         Write(Vec<u8>),
         Rotate,
         Collect,
-        /// Killed before the manifest, with so many bytes of what was copied on disk.
+        /// A collection that is killed before it writes the manifest. The number is the count of
+        /// copied bytes on disk.
         Killed(u64),
     }
 
@@ -237,8 +239,8 @@ mod tests {
         ]
     }
 
-    /// Collects as if killed on the way: the data is there up to some byte, and the manifest as it
-    /// was.
+    /// Simulates a killed collection: the data is there up to `copied` new bytes per generation,
+    /// and the manifest is the old one.
     fn killed(log: &Path, dir: &Path, copied: u64) {
         let known = open_archive(dir).expect("begun").1;
         let mut archive = collect(&[log.to_owned()], dir).expect("collected").archive;
@@ -247,7 +249,7 @@ mod tests {
                 .write(true)
                 .open(dir.join(&one.file))
                 .expect("opened");
-            // A generation is known before its file is there.
+            // The manifest lists a generation before its file exists.
             let earlier = known
                 .generations
                 .iter()
@@ -269,7 +271,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(32))]
         #[test]
-        fn an_archive_is_the_whole_log(steps in prop::collection::vec(step(), 1..20), rotations in 1..4usize) {
+        fn archives_contain_the_whole_log(steps in prop::collection::vec(step(), 1..20), rotations in 1..4usize) {
             let place = tempfile::tempdir().expect("a directory");
             let dir = place.path().join("archive");
             let mut writer = Writer::new(place.path(), rotations);
@@ -291,8 +293,8 @@ mod tests {
                 if let Some(known) = known {
                     let copied = fs_err::read(dir.join(&known.file)).expect("read");
                     prop_assert_eq!(copied.len(), bytes);
-                    // Of a header either form counts: that of a live file, or that of a rotated
-                    // one.
+                    // The header may have either form: the one of a live file or the one of a
+                    // rotated file.
                     prop_assert_eq!(&copied[294..], &written[294..bytes]);
                 }
                 let is_lost = archive.lost.iter().any(|lost| lost.after <= sequence && sequence < lost.before);
@@ -308,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_global_event_log_or_no_archive_is_refused() {
+    fn non_logs_and_non_archives_are_rejected() {
         let place = tempfile::tempdir().expect("a directory");
         let path = |name: &str| place.path().join(name);
         fs_err::write(

@@ -1,57 +1,57 @@
-//! What a simulation knows of a job and of an event → what their records say.
+//! Data of a simulated job and of its events, from which the log writer makes records.
 
-/// What all records of a job share.
+/// Data that all records of a job share.
 #[derive(Debug, Clone, Copy)]
 pub struct JobDescription<'a> {
-    /// The job's cluster.
+    /// Cluster of the job.
     pub cluster: u32,
-    /// The job's proc.
+    /// Proc of the job.
     pub proc: u32,
-    /// When it was submitted, epoch seconds.
+    /// Submit time, epoch seconds.
     pub submit_s: i64,
-    /// The name of the schedd.
+    /// Name of the schedd.
     pub schedd: &'a str,
-    /// Who submitted it.
+    /// User who submitted the job.
     pub owner: &'a str,
-    /// The name of its batch, if it has one.
+    /// Name of the batch, if it has one.
     pub batch: Option<&'a str>,
-    /// The node of a DAG that it belongs to.
+    /// DAG node of the job, if it belongs to one.
     pub dag_node: Option<DagNode<'a>>,
-    /// The slot of its last run that has ended.
+    /// Slot of the last run that has ended.
     pub last_slot: Option<DynamicSlot<'a>>,
-    /// Cores asked for.
+    /// Requested cores.
     pub request_cpus: u32,
-    /// Disk asked for, in KiB.
+    /// Requested disk, in KiB.
     pub request_disk_kb: u64,
-    /// Memory asked for, in MiB.
+    /// Requested memory, in MiB.
     pub request_memory_mb: u32,
-    /// Whether it occupies a slot.
+    /// True if the job occupies a slot.
     pub runs: bool,
-    /// How often it was held so far.
+    /// Number of holds so far.
     pub holds: u32,
 }
 
-/// What DAGMan says of the jobs that it submits.
+/// DAGMan's data about a job that it submits.
 #[derive(Debug, Clone, Copy)]
 pub struct DagNode<'a> {
-    /// The cluster of DAGMan's own job.
+    /// Cluster of DAGMan's own job.
     pub dagman_cluster: u32,
-    /// The name of the node.
+    /// Name of the node.
     pub name: &'a str,
 }
 
 /// A slot of an execution point.
 #[derive(Debug, Clone, Copy)]
 pub struct DynamicSlot<'a> {
-    /// The number of the dynamic slot.
+    /// Number of the dynamic slot.
     pub number: u32,
-    /// The name of the execution point.
+    /// Name of the execution point.
     pub host: &'a str,
-    /// The address of its startd, without `<` and `>`.
+    /// Address of its startd, without `<` and `>`.
     pub address: &'a str,
 }
 
-/// What a run used. Bytes sent are those from the execution point to the access point.
+/// Resource usage of a run. Sent bytes are sent from the execution point to the access point.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct ResourceUsage {
     /// User time of this run, in seconds.
@@ -64,75 +64,76 @@ pub struct ResourceUsage {
     pub sent_bytes: u32,
     /// Bytes received.
     pub received_bytes: u32,
-    /// The most memory, in MiB.
+    /// Maximum memory, in MiB.
     pub memory_mb: u32,
-    /// The most disk, in KiB.
+    /// Maximum disk, in KiB.
     pub disk_kb: u32,
-    /// How long the job itself ran, in seconds.
+    /// Run time of the job itself, in seconds.
     pub execute_s: u32,
-    /// How long it occupied the slot, in seconds.
+    /// Time in the slot, in seconds.
     pub busy_s: u32,
 }
 
-/// How a job ended by itself.
+/// End of a job that was neither evicted nor removed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum JobExit {
-    /// It returned a value.
+    /// The job returned a value.
     Value(u8),
-    /// A signal killed it.
+    /// A signal killed the job.
     Signal(u8),
 }
 
-/// What the header of a global event log says of its file.
+/// Contents of the header of a global event log.
 #[derive(Debug, Clone, Copy)]
 pub struct LogHeader<'a> {
-    /// The schedd that writes the log.
+    /// Schedd that writes the log.
     pub creator: &'a str,
-    /// When the first of its files was created, epoch seconds.
+    /// Creation time of the first file of the log, epoch seconds.
     pub began_s: i64,
-    /// When this file was created, epoch seconds.
+    /// Creation time of this file, epoch seconds.
     pub created_s: i64,
-    /// Grows by one with each rotation, from 1.
+    /// Sequence number from 1; grows by one with each rotation.
     pub sequence: u64,
-    /// The size of the file once it is rotated, and 0 before.
+    /// Size of the file after rotation, in bytes; 0 before.
     pub size_bytes: u64,
-    /// The sizes of all files before it.
+    /// Total size of all previous files, in bytes.
     pub offset_bytes: u64,
 }
 
 /// A hold reason code and subcode.
 pub type HoldCode = (i32, i32);
 
-/// What an event says beyond whose it is and when it was.
+/// Contents of an event, besides its job and its time.
 #[derive(Debug, Clone, Copy)]
 pub enum EventBody<'a> {
     /// 000, from the schedd at this address, without `<` and `>`.
     Submit(&'a str),
-    /// 001.
+    /// 001, in this slot.
     Execute(DynamicSlot<'a>),
-    /// 001 of a job that runs beside the schedd at this address, without `<` and `>`.
+    /// 001 of a job that runs on the schedd's host. The schedd has this address, without `<` and
+    /// `>`.
     ExecuteAtSchedd(&'a str),
-    /// 004; a job that is held out of a run has the codes of the hold.
+    /// 004. If a hold ended the run, the event has the codes of the hold.
     Evicted(&'a ResourceUsage, HoldCode, &'a str),
-    /// 005.
+    /// 005, with the usage of the run and the exit.
     Terminated(&'a ResourceUsage, JobExit),
-    /// 006: the memory in MiB.
+    /// 006, with the memory in MiB.
     ImageSize(u32),
-    /// 009, and why.
+    /// 009, with the reason.
     Aborted(&'a str),
-    /// 012.
+    /// 012, with the codes and the reason.
     Held(HoldCode, &'a str),
-    /// 013, and how.
+    /// 013, with the reason.
     Released(&'a str),
-    /// 021, from the starter.
+    /// 021, from the starter in this slot, with the hold codes and the message.
     RemoteError(DynamicSlot<'a>, HoldCode, &'a str),
-    /// 040: input starts to be transferred.
+    /// 040: the transfer of input has started.
     InputStarted(DynamicSlot<'a>),
-    /// 040: input is there.
+    /// 040: the transfer of input has finished.
     InputFinished,
-    /// 040: output starts to be transferred.
+    /// 040: the transfer of output has started.
     OutputStarted,
-    /// 040: output is back.
+    /// 040: the transfer of output has finished.
     OutputFinished,
 }
 
@@ -156,20 +157,20 @@ impl EventBody<'_> {
     }
 }
 
-/// The memory of the slot that a job gets: slots are cut in steps of 128 MiB.
+/// Returns the memory of the job's slot, in MiB. Slots are allocated in steps of 128 MiB.
 pub(super) fn allocated_mb(job: &JobDescription<'_>) -> u32 {
     job.request_memory_mb.div_ceil(128) * 128
 }
 
-/// The size of the image of a job that uses so much memory.
+/// Returns the image size, in KiB, of a job that uses `memory_mb` MiB.
 pub(super) fn image_kb(memory_mb: u32) -> u64 {
     u64::from(memory_mb) * 1240 + 2048
 }
 
-/// The cores that were busy on average, in hundredths.
+/// Returns the average number of busy cores, in hundredths.
 pub(super) fn cpus_hundredths(usage: &ResourceUsage) -> u32 {
     let busy_s = u64::from(usage.user_s) + u64::from(usage.system_s);
-    // Nothing beyond 9.99 fits its column.
+    // The table column cannot hold more than 9.99.
     (busy_s * 100)
         .checked_div(u64::from(usage.execute_s))
         .unwrap_or(0)

@@ -1,24 +1,24 @@
-//! Text being written: the forms of numbers, times and names that both text records and job ads
-//! have.
+//! Buffer for log text, with the formats of numbers, times and names that text records and job ads
+//! share.
 
 use super::body::{DynamicSlot, JobDescription};
 use crate::dates::civil_date;
 
-/// Text being written. Everything is appended to one buffer.
+/// Text of a log that is being written. Everything is appended to one buffer.
 #[derive(Debug, Default)]
 pub struct LogBuffer {
-    /// What was written so far.
+    /// Text written so far.
     pub bytes: Vec<u8>,
 }
 
 impl LogBuffer {
-    /// `slot1_N@host`.
+    /// Appends `slot1_N@host`.
     pub(super) fn put_slot(&mut self, slot: &DynamicSlot<'_>) {
         self.put_around("slot1_", slot.number, "@");
         self.put(slot.host);
     }
 
-    /// The job's directory on its execution point.
+    /// Appends the job's directory on its execution point.
     pub(super) fn put_scratch_dir(&mut self, job: &JobDescription<'_>) {
         self.put_around(
             "/var/lib/condor/execute/dir_",
@@ -27,7 +27,7 @@ impl LogBuffer {
         );
     }
 
-    /// What a submission notes of its batch and its node of a DAG.
+    /// Appends the notes of a submission: its batch, and its node of a DAG.
     pub(super) fn put_submit_notes(&mut self, job: &JobDescription<'_>) {
         self.put("[ ");
         if let Some(node) = job.dag_node {
@@ -36,7 +36,7 @@ impl LogBuffer {
         self.put_all(&["JobBatchName = \"", job.batch.unwrap_or_default(), "\" ]"]);
     }
 
-    /// `Usr d hh:mm:ss, Sys d hh:mm:ss`.
+    /// Appends `Usr d hh:mm:ss, Sys d hh:mm:ss`.
     pub(super) fn put_cpu_time(&mut self, user_s: u32, system_s: u32) {
         for (label, seconds) in [("Usr ", user_s), (", Sys ", system_s)] {
             self.put_around(label, seconds / 86_400, " ");
@@ -44,7 +44,7 @@ impl LogBuffer {
         }
     }
 
-    /// `MM/DD hh:mm:ss`.
+    /// Appends `MM/DD hh:mm:ss`.
     pub(super) fn put_stamp(&mut self, time_ms: i64) {
         let (_, month, day) = civil_date(time_ms);
         self.put_two_digits(month);
@@ -54,7 +54,7 @@ impl LogBuffer {
         self.put_clock(second_of_day(time_ms));
     }
 
-    /// `YYYY-MM-DDThh:mm:ss.mmm`.
+    /// Appends `YYYY-MM-DDThh:mm:ss.mmm`.
     pub(super) fn put_date_time(&mut self, time_ms: i64) {
         let (year, month, day) = civil_date(time_ms);
         self.put_around("", year, "-");
@@ -69,12 +69,12 @@ impl LogBuffer {
         self.put_two_digits(ms % 100);
     }
 
-    /// Seconds of a day as `hh:mm:ss`.
+    /// Appends a time of day, in seconds, as `hh:mm:ss`.
     pub(super) fn put_clock(&mut self, seconds: u32) {
         let hour = seconds / 3600;
         let minute = seconds / 60 % 60;
         let second = seconds % 60;
-        // All eight bytes are appended at once, as every record has a stamp or two.
+        // All eight bytes are appended at once, because every record has one or two stamps.
         self.bytes.extend_from_slice(&[
             digit(hour / 10),
             digit(hour),
@@ -87,7 +87,7 @@ impl LogBuffer {
         ]);
     }
 
-    /// A number in hundredths, with its point.
+    /// Appends a number in hundredths, with a decimal point.
     pub(super) fn put_hundredths(&mut self, value: u32) {
         self.put_int(value / 100);
         self.put(".");
@@ -98,7 +98,7 @@ impl LogBuffer {
         self.bytes.extend_from_slice(&[digit(n / 10), digit(n)]);
     }
 
-    /// A number of at least three digits.
+    /// Appends a number with at least three digits.
     pub(super) fn put_three_digits(&mut self, n: u32) {
         if n < 100 {
             self.put(if n < 10 { "00" } else { "0" });
@@ -106,7 +106,7 @@ impl LogBuffer {
         self.put_int(n);
     }
 
-    /// A number of at least `width` characters, with blanks before it.
+    /// Appends a number, with blanks before it up to `width` characters.
     pub(super) fn put_right_aligned(&mut self, value: u64, width: usize) {
         let mut buffer = itoa::Buffer::new();
         let digits = buffer.format(value);
@@ -115,7 +115,7 @@ impl LogBuffer {
         self.put(digits);
     }
 
-    /// A number between two texts.
+    /// Appends a number between two texts.
     pub(super) fn put_around(&mut self, before: &str, value: impl itoa::Integer, after: &str) {
         self.put(before);
         self.put_int(value);

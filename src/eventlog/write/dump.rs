@@ -1,4 +1,4 @@
-//! A log → one JSON line an event, as the reader understood it, with its place in the log.
+//! Dumps a log as one JSON line per event, as the reader parsed it, with its position in the log.
 
 use std::io::Write;
 use std::path::Path;
@@ -6,9 +6,9 @@ use std::path::Path;
 use anyhow::Result;
 use serde::Serialize;
 
-use crate::anomaly_positions::line_feeds;
+use crate::anomaly_positions::count_line_feeds;
 use crate::blocks::{BLOCK_SIZES, BlockReader};
-use crate::calendar::{Calendar, offset_between};
+use crate::calendar::{Calendar, utc_offset_between};
 use crate::dates::{DAY_MS, format_date_time};
 use crate::event::{parse_ending, parse_hold};
 use crate::event_number::{
@@ -22,9 +22,10 @@ use crate::record_scan::RecordScan;
 use crate::source::LogSource;
 use crate::stamp::{Stamp, StampZone};
 
-/// The beginning of 1972, the first leap year of the epoch.
+/// Beginning of 1972, the first leap year of the epoch, in ms.
 const LEAP_YEAR_MS: i64 = 730 * DAY_MS;
 
+/// One event as a JSON line, with its line number, from 1, and its offset, in bytes.
 #[derive(Serialize)]
 struct DumpedEvent {
     #[serde(rename = "type")]
@@ -33,9 +34,9 @@ struct DumpedEvent {
     cluster: i64,
     proc: i64,
     subproc: i64,
-    /// Without its year while nothing has told it.
+    /// Time; without a year while it is not known.
     time: String,
-    /// `local` where nothing tells the zone.
+    /// `local` if the zone is not known.
     #[serde(skip_serializing_if = "Option::is_none")]
     zone: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -50,17 +51,17 @@ struct DumpedEvent {
     offset: u64,
 }
 
-/// The time of an event and its zone, as in [`DumpedEvent`].
+/// Time of an event and its zone, as in [`DumpedEvent`].
 struct DumpedTime {
     text: String,
     zone: Option<&'static str>,
 }
 
-/// Writes every event of the log at `path`, those of no job and 028 included.
+/// Writes every event of the log at `path`, including events without a job and events 028.
 ///
 /// # Errors
-/// Fails as [`crate::read`] does, but for stamps without a year, which are written
-/// without one; and when `out` fails.
+/// Fails like [`crate::read`], except for stamps without a year, which are written
+/// without one. Also fails if `out` fails.
 pub fn dump(path: &Path, options: &ReadOptions, out: &mut impl Write) -> Result<()> {
     let mut blocks = BlockReader::new(LogSource::open(path, |_| {})?, path, BLOCK_SIZES);
     let mut clock = DumpClock::new(options);
@@ -72,14 +73,14 @@ pub fn dump(path: &Path, options: &ReadOptions, out: &mut impl Write) -> Result<
         let block = read.block?;
         for piece in block.records().split(BLOCK_SIZES.piece_bytes) {
             let mut counted = 0;
-            for record in RecordScan::new(piece.text, piece.ends_log).collect_records() {
-                line += line_feeds(&piece.text[counted..record.at]);
+            for record in RecordScan::new(piece.text, piece.is_at_log_end).collect_records() {
+                line += count_line_feeds(&piece.text[counted..record.at]);
                 counted = record.at;
                 let event = DumpedEvent::new(&record, clock.time_of(&record), line, offset);
                 serde_json::to_writer(&mut *out, &event).map_err(std::io::Error::from)?;
                 out.write_all(b"\n")?;
             }
-            line += line_feeds(&piece.text[counted..]);
+            line += count_line_feeds(&piece.text[counted..]);
             offset += piece.text.len() as u64;
         }
         memory = block.into_memory();
@@ -88,7 +89,8 @@ pub fn dump(path: &Path, options: &ReadOptions, out: &mut impl Write) -> Result<
 }
 
 impl DumpedEvent {
-    /// The event in `record`, which begins at `line`, in the piece that begins at `piece_offset`.
+    /// Creates the event in `record`, which begins at `line`, in the piece at the offset
+    /// `piece_offset`.
     fn new(record: &LogRecord<'_>, time: DumpedTime, line: u64, piece_offset: u64) -> DumpedEvent {
         let header = record.header;
         let hold_codes =
@@ -118,17 +120,17 @@ impl DumpedEvent {
     }
 }
 
-/// Places events in time one after another, with what stands before them and nothing of what
-/// follows.
+/// Converts the stamps of records one after another. It uses only earlier records, never later
+/// ones.
 struct DumpClock {
     calendar: Calendar,
     knows_zone: bool,
-    /// The creation time in the header of a rotated file: the next event tells the zone.
+    /// Creation time in the header of a rotated file, epoch ms. The next event gives the zone.
     new_file_ms: Option<i64>,
-    /// The last header of a global event log.
+    /// Last header of a global event log.
     header: Option<GenerationMark>,
-    /// Whether no record was met yet.
-    at_begin: bool,
+    /// True if no record was read yet.
+    is_at_start: bool,
 }
 
 impl DumpClock {
@@ -138,24 +140,25 @@ impl DumpClock {
             knows_zone: false,
             new_file_ms: None,
             header: None,
-            at_begin: true,
+            is_at_start: true,
         }
     }
 
-    /// The time of the next record.
+    /// Returns the time of the next record.
     fn time_of(&mut self, record: &LogRecord<'_>) -> DumpedTime {
         let stamp = record.header.stamp;
-        let at_begin = std::mem::replace(&mut self.at_begin, false);
+        let is_at_start = std::mem::replace(&mut self.is_at_start, false);
         let global_header = parse_global_header(record)
-            .filter(|global| at_begin || global.begins_generation(stamp, self.header.as_ref()));
+            .filter(|global| is_at_start || global.begins_generation(stamp, self.header.as_ref()));
 
         if let Some(global) = global_header {
             self.header = Some(global.mark());
             let local = global.is_live.then_some(stamp);
             self.begin_file(global.created_s * 1000, local);
-            // The stamp of a header may be that of its rotation, after all that follows.
+            // The stamp of a header may be its rotation time, which is after all events that
+            // follow. So it must not move the calendar.
             let before = self.calendar.clone();
-            let time = self.place_stamp(stamp);
+            let time = self.resolve_stamp(stamp);
             self.calendar = before;
             return time;
         }
@@ -167,21 +170,22 @@ impl DumpClock {
             && !self.calendar.is_set()
             && let Some(ad_stamp) = parse_ad_stamp(record)
         {
-            self.calendar.place_stamp(ad_stamp);
+            self.calendar.resolve_stamp(ad_stamp);
         }
-        self.place_stamp(stamp)
+        self.resolve_stamp(stamp)
     }
 
-    /// Begins a file that was created at `created_ms`, which `local` says in local time.
+    /// Begins a file that was created at `created_ms`; `local` is the same time in local time.
     fn begin_file(&mut self, created_ms: i64, local: Option<Stamp>) {
-        let zone_offset_ms = local.and_then(|stamp| offset_between(stamp, created_ms));
+        let zone_offset_ms = local.and_then(|stamp| utc_offset_between(stamp, created_ms));
         self.calendar = Calendar::new(Some(created_ms), zone_offset_ms.unwrap_or(0));
         self.knows_zone = zone_offset_ms.is_some();
         self.new_file_ms = local.is_none().then_some(created_ms);
     }
 
-    fn place_stamp(&mut self, stamp: Stamp) -> DumpedTime {
-        match self.calendar.place_stamp(stamp) {
+    /// Converts a stamp. The time is in UTC if the zone is known, else it is local.
+    fn resolve_stamp(&mut self, stamp: Stamp) -> DumpedTime {
+        match self.calendar.resolve_stamp(stamp) {
             Some((ms, _)) if self.knows_zone || stamp.zone == StampZone::Known => DumpedTime {
                 text: format_date_time(ms) + "Z",
                 zone: None,
@@ -190,7 +194,7 @@ impl DumpClock {
                 text: format_date_time(ms + self.calendar.offset_ms()),
                 zone: Some("local"),
             },
-            // A leap year, so that every day exists; its digits are taken off.
+            // The year is a leap year, so that every day exists. The year's digits are cut off.
             None => DumpedTime {
                 text: format_date_time(stamp.ms + LEAP_YEAR_MS)[5..].to_owned(),
                 zone: Some("local"),
@@ -216,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_say_what_and_where() {
+    fn dumped_lines_have_fields_and_positions() {
         let found = lines(
             "junk\n012 (1.2.3) 2024-01-02 03:06:05.250Z Job was held.\n\tx\n\tCode 3 Subcode -4\n...\n\
              005 (1.2.3) 2024-01-02 03:07:05 Job terminated.\n\t(0) Abnormal termination (signal 9)\n...\n\

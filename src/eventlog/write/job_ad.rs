@@ -1,5 +1,4 @@
-//! An event and the ad of its job → the attributes of event 028, sorted by name as HTCondor sorts
-//! them.
+//! Writes the attributes of event 028 from an event and its job, sorted by name like in HTCondor.
 
 use super::body::{
     DynamicSlot, EventBody, HoldCode, JobDescription, JobExit, ResourceUsage, allocated_mb,
@@ -7,13 +6,13 @@ use super::body::{
 };
 use super::buffer::LogBuffer;
 
-/// A value of an attribute, in the forms that ClassAds write differently.
+/// A value of an attribute, by its ClassAd format.
 #[derive(Clone, Copy)]
 enum AdValue<'a> {
-    /// The ad lacks the attribute.
+    /// The ad does not have the attribute.
     Absent,
     Int(i64),
-    /// A whole number of type real.
+    /// A whole number with type real.
     Real(u32),
     Hundredths(u32),
     Flag(bool),
@@ -24,13 +23,13 @@ enum AdValue<'a> {
     /// An address in angle brackets.
     Address(&'a str),
     Slot(DynamicSlot<'a>),
-    /// User and system time.
+    /// User and system time, in seconds.
     Cpu(u32, u32),
     /// Epoch time in milliseconds.
     Time(i64),
     GlobalJobId,
     StructuredNotes,
-    /// The node of a DAG, in the words of DAGMan.
+    /// The node of a DAG, in DAGMan's wording.
     NodeNotes(&'a str),
     ExecuteProps,
 }
@@ -44,17 +43,17 @@ pub(super) fn write_job_ad<'a>(
     job: &JobDescription<'a>,
     body: &EventBody<'a>,
 ) {
-    // The record of a remote error is written without the job's ad.
+    // The ad of a remote error does not include the job's attributes.
     let knows_job = !matches!(body, EventBody::RemoteError(..));
     let shared = shared_attributes(time_ms, job, body);
     let mut shared = shared
         .iter()
         .filter(|(name, value)| {
-            !matches!(value, AdValue::Absent) && (knows_job || is_of_event(name))
+            !matches!(value, AdValue::Absent) && (knows_job || is_event_attribute(name))
         })
         .peekable();
 
-    // Both lists are sorted, so they are merged as they are written.
+    // Both lists are sorted, so they are merged while they are written.
     text.put("Job ad information event triggered.\n");
     for_each_own_attribute(job, body, &mut |attribute| {
         while let Some(earlier) = shared.next_if(|earlier| earlier.0 < attribute.0) {
@@ -67,7 +66,7 @@ pub(super) fn write_job_ad<'a>(
     }
 }
 
-/// What the ads of all kinds of events have, sorted.
+/// Returns the attributes that the ads of all kinds of events have, sorted.
 fn shared_attributes<'a>(
     time_ms: i64,
     job: &JobDescription<'a>,
@@ -122,9 +121,9 @@ fn shared_attributes<'a>(
     ]
 }
 
-/// Whether an ad has the shared attribute `name` even where nothing is known of the job.
-fn is_of_event(name: &str) -> bool {
-    const OF_EVENT: [&str; 6] = [
+/// Returns true if an ad has the shared attribute `name` even without the job's attributes.
+fn is_event_attribute(name: &str) -> bool {
+    const EVENT_ATTRIBUTES: [&str; 6] = [
         "Cluster",
         "EventTime",
         "EventTypeNumber",
@@ -132,10 +131,10 @@ fn is_of_event(name: &str) -> bool {
         "Proc",
         "Subproc",
     ];
-    OF_EVENT.contains(&name) || name.starts_with("Trigger")
+    EVENT_ATTRIBUTES.contains(&name) || name.starts_with("Trigger")
 }
 
-/// The type of the event as its ad names it, and its number's name.
+/// Returns the type of the event in its ad, and the name of its event number.
 fn event_type_names(body: &EventBody<'_>) -> (&'static str, &'static str) {
     match body {
         EventBody::Submit(_) => ("SubmitEvent", "ULOG_SUBMIT"),
@@ -154,7 +153,7 @@ fn event_type_names(body: &EventBody<'_>) -> (&'static str, &'static str) {
     }
 }
 
-/// Hands on what only this kind of event has, sorted.
+/// Passes the attributes that only this kind of event has to `take`, sorted.
 fn for_each_own_attribute<'a>(
     job: &JobDescription<'a>,
     body: &EventBody<'a>,
@@ -269,7 +268,7 @@ fn for_each_terminated_attribute<'a>(
     ];
 
     early.into_iter().for_each(&mut *take);
-    // Where the value of the exit stands depends on its name.
+    // The position of the exit's value depends on its name.
     match exit {
         JobExit::Value(value) => {
             take(("ReturnValue", AdValue::Int(value.into())));
@@ -316,7 +315,7 @@ fn put_quoted(text: &mut LogBuffer, write: impl FnOnce(&mut LogBuffer)) {
     text.put("\"");
 }
 
-/// A string whose quotes and backslashes have a backslash before them.
+/// Writes a string in quotes, with a backslash before each quote and backslash.
 fn put_escaped(text: &mut LogBuffer, value: &str) {
     text.put("\"");
     for part in value.split_inclusive(['"', '\\']) {

@@ -1,4 +1,4 @@
-//! The other way: events → the text of a log; and what was read → JSON lines.
+//! Writers: events → the text of a log, and a log → JSON lines.
 
 mod body;
 mod buffer;

@@ -1,5 +1,5 @@
-//! Events of jobs → the text of a global event log, as HTCondor writes it: each record, and after
-//! it the 028 with the attributes of the job and of the event.
+//! Writes events of jobs as a global event log in HTCondor's format. Each record is followed by an
+//! event 028 with the attributes of the job and of the event.
 //!
 //! Stamps are `MM/DD hh:mm:ss`, HTCondor's default for global event logs.
 
@@ -11,8 +11,8 @@ use super::buffer::LogBuffer;
 use super::job_ad::write_job_ad;
 
 impl LogBuffer {
-    /// Appends the record of an event, and the 028 that follows it. `time_ms` is epoch time; stamps
-    /// are UTC.
+    /// Appends the record of an event, and the event 028 that follows it. `time_ms` is epoch time;
+    /// stamps are UTC.
     pub fn event(&mut self, time_ms: i64, job: &JobDescription<'_>, body: &EventBody<'_>) {
         self.record_header(body.number(), time_ms, job);
         self.record_body(job, body);
@@ -23,8 +23,8 @@ impl LogBuffer {
         self.put("...\n");
     }
 
-    /// Appends the header of a global event log: its text is padded to 256 bytes, so that it can be
-    /// written anew at rotation. `stamp_ms` is when it is written, epoch time.
+    /// Appends the header of a global event log. Its text is padded to 256 bytes, so that it can be
+    /// overwritten at rotation. `stamp_ms` is the time of writing, epoch ms.
     pub fn header(&mut self, stamp_ms: i64, log: &LogHeader<'_>) {
         self.put("008 (-01.-01.-01) ");
         self.put_stamp(stamp_ms);
@@ -48,6 +48,7 @@ impl LogBuffer {
         self.put("\n...\n");
     }
 
+    /// Appends the beginning of a record: `NNN (cluster.proc.000) stamp `.
     fn record_header(&mut self, number: u32, time_ms: i64, job: &JobDescription<'_>) {
         self.put_three_digits(number);
         self.put(" (");
@@ -59,6 +60,7 @@ impl LogBuffer {
         self.put(" ");
     }
 
+    /// Appends the text and the body lines of a record, without its terminator.
     fn record_body(&mut self, job: &JobDescription<'_>, body: &EventBody<'_>) {
         match body {
             EventBody::Submit(address) => {
@@ -141,9 +143,9 @@ impl LogBuffer {
 
         self.cpu_time_lines(usage.user_s, usage.system_s, "Run");
         self.cpu_time_lines(usage.total_user_s, usage.system_s, "Total");
-        for which in ["Run", "Total"] {
-            self.bytes_line(usage.sent_bytes, which, " Bytes Sent");
-            self.bytes_line(usage.received_bytes, which, " Bytes Received");
+        for usage_scope in ["Run", "Total"] {
+            self.bytes_line(usage.sent_bytes, usage_scope, " Bytes Sent");
+            self.bytes_line(usage.received_bytes, usage_scope, " Bytes Received");
         }
         self.resource_table(job, usage);
     }
@@ -155,21 +157,22 @@ impl LogBuffer {
         self.put_around("\t", resident_kb, "  -  ResidentSetSize of job (KB)\n");
     }
 
-    /// The lines of remote and local CPU time. Nothing runs on the access point.
-    fn cpu_time_lines(&mut self, user_s: u32, system_s: u32, which: &str) {
+    /// Appends the lines of remote and local CPU time. Local time is 0, because nothing runs on the
+    /// access point.
+    fn cpu_time_lines(&mut self, user_s: u32, system_s: u32, usage_scope: &str) {
         for (user_s, system_s, place) in [(user_s, system_s, " Remote"), (0, 0, " Local")] {
             self.put("\t\t");
             self.put_cpu_time(user_s, system_s);
-            self.put_all(&["  -  ", which, place, " Usage\n"]);
+            self.put_all(&["  -  ", usage_scope, place, " Usage\n"]);
         }
     }
 
-    fn bytes_line(&mut self, bytes: u32, which: &str, direction: &str) {
+    fn bytes_line(&mut self, bytes: u32, usage_scope: &str, direction: &str) {
         self.put_around("\t", bytes, "  -  ");
-        self.put_all(&[which, direction, " By Job\n"]);
+        self.put_all(&[usage_scope, direction, " By Job\n"]);
     }
 
-    /// The table of resources; its cells are right-aligned under the words of its header.
+    /// Appends the table of resources. Its cells are right-aligned under the words of its header.
     fn resource_table(&mut self, job: &JobDescription<'_>, usage: &ResourceUsage) {
         self.put("\tPartitionable Resources :    Usage  Request Allocated \n");
 
@@ -201,7 +204,7 @@ impl LogBuffer {
         }
     }
 
-    /// The cells of a row, each with its width.
+    /// Appends the cells of a row, each with its width.
     fn table_cells(&mut self, cells: &[(usize, u64)]) {
         for &(width, value) in cells {
             self.put_right_aligned(value, width);
@@ -209,6 +212,7 @@ impl LogBuffer {
         self.put(" \n");
     }
 
+    /// Appends `CODE Subcode SUBCODE` and a line feed.
     fn hold_code(&mut self, (code, subcode): HoldCode) {
         self.put_int(code);
         self.put_around(" Subcode ", subcode, "\n");
@@ -220,7 +224,7 @@ mod tests {
     use super::super::body::DagNode;
     use super::*;
 
-    const AD: JobDescription<'_> = JobDescription {
+    const TEST_JOB: JobDescription<'_> = JobDescription {
         cluster: 11,
         proc: 1,
         submit_s: 1_795_225_803,
@@ -239,7 +243,7 @@ mod tests {
 
     fn written(body: &EventBody<'_>) -> String {
         let mut text = LogBuffer::default();
-        text.event(TIME_MS, &AD, body);
+        text.event(TIME_MS, &TEST_JOB, body);
         String::from_utf8(text.bytes).expect("text")
     }
 
@@ -292,9 +296,9 @@ mod tests {
                 host: "e1.example",
                 address: "10.0.0.2:9618",
             }),
-            ..AD
+            ..TEST_JOB
         };
-        let plain = JobDescription { batch: None, ..AD };
+        let plain = JobDescription { batch: None, ..TEST_JOB };
         insta::assert_snapshot!(submitted(&node) + &submitted(&plain));
     }
 
