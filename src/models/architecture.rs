@@ -1,5 +1,5 @@
-//! What makes a model: its name, its parameters, and its way from a batch to logits in candle's
-//! operations.
+//! Architecture of a model: its name, its parameters, and its path from a batch to logits in
+//! candle's operations.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -12,27 +12,29 @@ use super::{ModelInput, ModelShape, ParameterSpec};
 
 /// A kind of model. `docs/new-model.md` shows how to add one.
 pub trait Architecture: fmt::Debug + Sync {
-    /// Its name in the configuration, in files and in tables.
+    /// Name in the configuration, in files and in tables.
     fn name(&self) -> &'static str;
 
-    /// What it is, in a few words.
+    /// Short description.
     fn about(&self) -> &'static str;
 
-    /// Whether it also looks at the static features.
+    /// Returns true if the model also uses the static features.
     fn takes_statics(&self) -> bool {
         false
     }
 
-    /// Its parameters, in any order.
+    /// The parameters, in any order.
     fn parameters(&self, shape: &ModelShape) -> Vec<ParameterSpec>;
 
-    /// How many states `[b, h]` it carries from frame to frame; they begin as zeros.
+    /// The number of states `[b, h]` that the model carries from frame to frame. They start as
+    /// zeros.
     fn state_count(&self, _shape: &ModelShape) -> usize {
         0
     }
 
-    /// The states after `frames`, from those before them. Frames come in order, some at a time, so
-    /// that a gradient needs no more memory and no deeper graph for many frames than for few.
+    /// Computes the states after `frames` from the states before them. Frames come in order, a few
+    /// per call. A gradient over many frames thus needs no more memory and no deeper graph than one
+    /// over few.
     fn advance(
         &self,
         _weights: &Weights,
@@ -43,9 +45,9 @@ pub trait Architecture: fmt::Debug + Sync {
         Ok(states.to_vec())
     }
 
-    /// The logits `[b]` of success, from the states after all frames.
+    /// Computes the logits `[b]` of success from the states after all frames.
     ///
-    /// Row `b` may depend on no other row: batches are cut into chunks.
+    /// Row `b` must not depend on other rows, because batches are cut into chunks.
     fn logits(
         &self,
         weights: &Weights,
@@ -53,7 +55,7 @@ pub trait Architecture: fmt::Debug + Sync {
         states: &[Tensor],
     ) -> Result<Tensor>;
 
-    /// Whether the fused engine for the CPU computes the same, faster.
+    /// Returns true if the fused engine for the CPU computes the same, faster.
     fn is_fused(&self) -> bool {
         false
     }
@@ -70,7 +72,7 @@ impl Weights {
         Ok(Weights(tensors.into_iter().collect::<Result<_>>()?))
     }
 
-    /// The same weights, detached: no gradient goes through them.
+    /// Returns the same weights without gradient tracking.
     pub(super) fn detached(&self) -> Weights {
         let detached = self
             .0
@@ -79,15 +81,15 @@ impl Weights {
         Weights(detached.collect())
     }
 
-    /// The parameter `name`, with the dimensions that [`Architecture::parameters`] gave it.
+    /// The parameter `name`, with the dimensions from [`Architecture::parameters`].
     pub fn get(&self, name: &str) -> Result<&Tensor> {
         self.0
             .get(name)
             .with_context(|| format!("the model has no parameter `{name}`"))
     }
 
-    /// `inputs [b, n] → [b, k]` by `name.weight` `[k, n]` and `name.bias` `[k]`, as PyTorch's
-    /// `nn.Linear`.
+    /// Computes `inputs [b, n] → [b, k]` with `name.weight` `[k, n]` and `name.bias` `[k]`, like
+    /// PyTorch's `nn.Linear`.
     pub fn linear(&self, name: &str, inputs: &Tensor) -> Result<Tensor> {
         let weight = self.get(&format!("{name}.weight"))?;
         let bias = self.get(&format!("{name}.bias"))?;

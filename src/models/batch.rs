@@ -1,4 +1,4 @@
-//! The samples that a model looks at together, checked once so that nothing below has to.
+//! Batches of samples, validated once so that no other code has to check them.
 
 use anyhow::{Result, ensure};
 
@@ -14,7 +14,7 @@ pub struct SampleBatch<'a> {
 }
 
 impl<'a> SampleBatch<'a> {
-    /// Samples for a model of `shape`.
+    /// Creates a batch for a model of `shape`.
     ///
     /// # Errors
     /// Fails when no model has that shape, when the lengths are not `b * m * j` and `b * s`, and
@@ -47,17 +47,17 @@ impl<'a> SampleBatch<'a> {
         Ok(SampleBatch { codes, statics, b })
     }
 
-    /// How many samples, `b`.
+    /// The number of samples, `b`.
     pub fn len(&self) -> usize {
         self.b
     }
 
-    /// Whether there are none.
+    /// Returns true if there are no samples.
     pub fn is_empty(&self) -> bool {
         self.b == 0
     }
 
-    /// These samples in chunks of `rows`, the last of which may be shorter.
+    /// Splits the samples into chunks of `rows`. The last chunk may be shorter.
     pub(super) fn split_into_chunks(
         &self,
         shape: &ModelShape,

@@ -1,9 +1,9 @@
-//! A model of any architecture in candle's operations, on any device: batch → logits, and candle's
-//! gradient of the loss.
+//! Models of any architecture in candle's operations, on any device: logits of a batch, and
+//! candle's gradient of the loss.
 //!
 //! On a CPU a batch is cut into chunks that run in parallel and are added in order. Frames go
-//! through the model a segment at a time, and on the way back each segment is computed anew from
-//! the states before it. A graph over all frames would be as deep as there are frames, and candle's
+//! through the model one segment at a time. The backward pass recomputes each segment from the
+//! states before it. A graph over all frames would be as deep as the number of frames, and candle's
 //! recursion as deep as the graph.
 
 use std::ops::Range;
@@ -22,7 +22,7 @@ use super::{
 };
 use crate::EMPTY_CELL;
 
-/// Frames of a segment, which is one graph.
+/// Frames per segment. Each segment is one graph.
 const SEGMENT_FRAMES: usize = 16;
 
 /// A model without its parameters.
@@ -32,15 +32,15 @@ pub(super) struct CandleGraph {
     shape: ModelShape,
     device: Device,
     parameters: Vec<PlacedParameter>,
-    /// How many numbers the flat vector has, padded to whole vectors.
+    /// Number of elements of the flat vector, padded to whole vectors.
     pub(super) flat_len: usize,
 }
 
 /// The loss of a chunk, and its part of the gradient.
 struct ChunkLoss {
-    /// The sum of the losses of its samples.
+    /// Sum of the losses of the chunk's samples.
     loss: f64,
-    /// In the order of the flat vector.
+    /// Gradient, in the order of the flat vector.
     gradient: AlignedFloats,
 }
 
@@ -61,7 +61,7 @@ impl CandleGraph {
         }
     }
 
-    /// Where each element of a parameter is in the flat vector, in its row-major order.
+    /// Indices in the flat vector of a parameter's elements, in row-major order of the parameter.
     pub(super) fn element_positions(&self, parameter: usize) -> impl Iterator<Item = usize> {
         let PlacedParameter { spec, start } = &self.parameters[parameter];
         let start = *start;
@@ -78,7 +78,7 @@ impl CandleGraph {
         })
     }
 
-    /// The logits of the samples of `batch` by the parameters `flat`.
+    /// Computes the logits of the samples of `batch` with the parameters `flat`.
     pub(super) fn logits(&self, flat: &[f32], batch: &SampleBatch<'_>) -> Result<Vec<f32>> {
         let weights = self.make_weights(flat, |numbers, dims| {
             Tensor::from_slice(numbers, dims, &self.device)
@@ -91,7 +91,7 @@ impl CandleGraph {
         Ok(logits.collect::<Result<Vec<Vec<f32>>>>()?.concat())
     }
 
-    /// The logits of no more than `rows` samples.
+    /// Computes the logits of at most `rows` samples.
     fn score_chunk(
         &self,
         weights: &Weights,
@@ -99,8 +99,8 @@ impl CandleGraph {
         rows: usize,
     ) -> Result<Vec<f32>> {
         let ModelShape { m, j, s, .. } = self.shape;
-        // The order in which a product is summed depends on its number of rows. So there are always
-        // `rows` of them, and a sample's logit is the same in every batch.
+        // The number of rows of a product determines the order of its sums. Padding every chunk to
+        // `rows` samples keeps a sample's logit the same in every batch.
         let mut codes = chunk.codes.to_vec();
         let mut statics = chunk.statics.to_vec();
         codes.resize(rows * m * j, EMPTY_CELL);
@@ -129,7 +129,7 @@ impl CandleGraph {
         Ok(logits)
     }
 
-    /// Adds the gradient of the mean loss of `batch` against `targets` to `gradient`; returns the
+    /// Adds the gradient of the mean loss of `batch` against `targets` to `gradient`. Returns the
     /// sum of the losses.
     pub(super) fn add_gradient(
         &self,
@@ -147,7 +147,8 @@ impl CandleGraph {
         let chunks = LabelledChunk::split(&self.shape, batch, targets, rows);
 
         let mut loss = 0.0;
-        // As many at a time as there are threads: each part is as large as all parameters.
+        // Process as many chunks at a time as there are threads, because each part is as large as
+        // all parameters.
         for chunks in chunks.chunks(rayon::current_num_threads()) {
             let parts = chunks
                 .par_iter()
@@ -162,8 +163,8 @@ impl CandleGraph {
         Ok(loss)
     }
 
-    /// The loss of a chunk, and its part of the gradient, segment by segment from the last to the
-    /// first.
+    /// Computes the loss of a chunk and its part of the gradient, segment by segment from the last
+    /// to the first.
     fn chunk_gradient(&self, weights: &Weights, chunk: &LabelledChunk<'_>) -> Result<ChunkLoss> {
         let input = ModelInput {
             shape: &self.shape,
@@ -186,7 +187,8 @@ impl CandleGraph {
                 .architecture
                 .advance(weights, &input, frames, &states)?;
 
-            // A number whose gradient is that of the loss: the slopes are constants in its graph.
+            // Backpropagate through a weighted sum. The slopes are constants in its graph, so its
+            // gradient equals the gradient of the loss.
             let weighted_sum = if is_last {
                 let logits = self.architecture.logits(weights, &input, &after)?;
                 let slopes = loss_slopes(&logits, chunk)?;
@@ -199,14 +201,14 @@ impl CandleGraph {
             self.add_parameter_gradients(&store, weights, &mut gradient)?;
 
             if before.is_empty() {
-                break; // The model carries no states: the last segment saw all there is to see.
+                break; // The model carries no states, so only the last segment matters.
             }
             d_after = state_gradients(&store, &states)?;
         }
         Ok(ChunkLoss { loss, gradient })
     }
 
-    /// The states before each segment, which no gradient goes through.
+    /// Computes the states before each segment, without a graph for gradients.
     fn states_before_segments(
         &self,
         weights: &Weights,
@@ -225,7 +227,7 @@ impl CandleGraph {
         Ok(all)
     }
 
-    /// Adds what `store` holds of each parameter to `gradient`.
+    /// Adds each parameter's gradient in `store` to `gradient`.
     fn add_parameter_gradients(
         &self,
         store: &GradStore,
@@ -243,7 +245,8 @@ impl CandleGraph {
         Ok(())
     }
 
-    /// The parameters in `flat`, each made by `tensor` from its numbers and dimensions in memory.
+    /// Builds the parameters in `flat`. `tensor` makes each from its numbers and its dimensions in
+    /// memory.
     fn make_weights(
         &self,
         flat: &[f32],
@@ -271,7 +274,7 @@ impl CandleGraph {
         Ok(states.collect::<candle_core::Result<_>>()?)
     }
 
-    /// The frames of each segment.
+    /// The frame range of each segment.
     fn segments(&self) -> Vec<Range<usize>> {
         let m = self.shape.m;
         (0..m)
@@ -280,8 +283,8 @@ impl CandleGraph {
             .collect()
     }
 
-    /// How many samples of `batch` make a chunk: `rows` for a thread of the CPU. Other devices have
-    /// threads of their own, and take the whole batch.
+    /// The number of samples of `batch` per chunk. On a CPU it is `rows`, for one thread. Other
+    /// devices parallelise on their own and take the whole batch.
     fn chunk_rows(&self, batch: &SampleBatch<'_>, rows: usize) -> usize {
         if self.device.is_cpu() {
             rows
@@ -291,11 +294,11 @@ impl CandleGraph {
     }
 }
 
-/// The loss of a chunk, and its derivative by the logits.
+/// The loss of a chunk, and its derivative with respect to the logits.
 struct LossSlopes {
-    /// The sum of the losses of the samples.
+    /// Sum of the losses of the samples.
     loss: f64,
-    /// `[b]`.
+    /// Derivative with respect to the logits, `[b]`.
     d_logits: Tensor,
 }
 
@@ -314,12 +317,12 @@ fn loss_slopes(logits: &Tensor, chunk: &LabelledChunk<'_>) -> Result<LossSlopes>
     })
 }
 
-/// The gradients of some states; zeros where the graph does not lead to one.
+/// The gradients of some states, or zeros where the graph does not reach a state.
 fn state_gradients(store: &GradStore, states: &[Tensor]) -> Result<Vec<Tensor>> {
     let mut gradients = Vec::with_capacity(states.len());
     for state in states {
         gradients.push(match store.get(state) {
-            // Gradients come with graphs of their own, which the next one must not go through.
+            // A gradient carries its own graph. Detaching keeps the next backward pass out of it.
             Some(gradient) => gradient.detach(),
             None => state.zeros_like()?,
         });
@@ -327,7 +330,7 @@ fn state_gradients(store: &GradStore, states: &[Tensor]) -> Result<Vec<Tensor>> 
     Ok(gradients)
 }
 
-/// The sum of the products of the elements of `a` and `b`.
+/// The sum of the elementwise products of `a` and `b`.
 fn sum_of_products(a: &[Tensor], b: &[Tensor]) -> candle_core::Result<Tensor> {
     let products = a.iter().zip(b).map(|(a, b)| (a * b)?.sum_all());
     Tensor::stack(&products.collect::<candle_core::Result<Vec<Tensor>>>()?, 0)?.sum_all()

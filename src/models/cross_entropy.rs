@@ -1,15 +1,15 @@
-//! The loss that models minimise: the binary cross-entropy of a logit.
+//! Binary cross-entropy of a logit: the loss that models minimise.
 
-/// The loss of a sample, and how it changes with the sample's logit.
+/// The loss of a sample, and its derivative.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct SampleLoss {
     pub(super) loss: f64,
-    /// The derivative of the loss by the logit.
+    /// Derivative of the loss with respect to the logit.
     pub(super) slope: f32,
 }
 
-/// `max(x, 0) - x*y + ln(1 + exp(-|x|))` and its derivative by `x`, for the logit `x` and the label
-/// `y`; both are multiplied by `weight`.
+/// Computes `max(x, 0) - x*y + ln(1 + exp(-|x|))` and its derivative with respect to `x`, for the
+/// logit `x` and the label `y`. Both are multiplied by `weight`.
 ///
 /// In this form `exp` cannot overflow.
 pub(super) fn cross_entropy(logit: f32, label: f32, weight: f32) -> SampleLoss {

@@ -1,4 +1,4 @@
-//! What a model runs on: the name of a device → the device.
+//! Devices that models run on, opened by name.
 
 use std::fmt;
 use std::str::FromStr;
@@ -8,14 +8,14 @@ pub use candle_core::Device;
 
 use poolcast_base::error::hinted;
 
-/// A device, as it is asked for.
+/// The name of a device, as the user requests it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DeviceName {
-    /// The processor.
+    /// The CPU.
     Cpu,
-    /// The CUDA device of this number.
+    /// The CUDA device with this number.
     Cuda(usize),
-    /// The first CUDA device if there is one, else the processor.
+    /// The first CUDA device if there is one, else the CPU.
     Auto,
 }
 
@@ -48,11 +48,12 @@ impl fmt::Display for DeviceName {
 }
 
 impl DeviceName {
-    /// The device of this name.
+    /// Opens the device. If `Auto` finds no usable CUDA device, it logs a warning and returns the
+    /// CPU.
     ///
     /// # Errors
-    /// Fails for a CUDA device that is not there, and for any in a program that was built without
-    /// CUDA.
+    /// Fails for a missing CUDA device, and for every CUDA device in a program that was built
+    /// without CUDA.
     pub fn open(self) -> Result<Device> {
         match self {
             DeviceName::Cpu => Ok(Device::Cpu),
@@ -82,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn devices_are_what_they_are_called() {
+    fn device_names_round_trip() {
         for (text, name) in [
             ("cpu", DeviceName::Cpu),
             ("cuda", DeviceName::Cuda(0)),

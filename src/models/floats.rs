@@ -1,4 +1,4 @@
-//! Vectors of numbers that begin at a cache line, so that no load of a kernel crosses two of them.
+//! Float vectors aligned to cache lines, so that no load of a kernel crosses two lines.
 
 use std::ops::{Deref, DerefMut};
 
@@ -6,7 +6,7 @@ use std::ops::{Deref, DerefMut};
 #[repr(C, align(64))]
 struct CacheLine([f32; 16]);
 
-/// Numbers from the start of a cache line on, zero at first.
+/// Numbers that start at a cache line, initially zero.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct AlignedFloats {
     lines: Vec<CacheLine>,
@@ -14,7 +14,7 @@ pub struct AlignedFloats {
 }
 
 impl AlignedFloats {
-    /// `len` zeros.
+    /// Creates `len` zeros.
     pub fn zeros(len: usize) -> AlignedFloats {
         AlignedFloats {
             lines: vec![CacheLine([0.0; 16]); len.div_ceil(16)],

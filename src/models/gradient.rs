@@ -1,5 +1,5 @@
-//! A batch → its loss and the gradient of all parameters, by chunks that run in parallel and are
-//! added in order.
+//! Loss of a batch and the gradient of all parameters, in chunks that run in parallel and are added
+//! in order.
 
 use anyhow::{Result, ensure};
 
@@ -8,7 +8,7 @@ use super::model::ModelEngine;
 use super::{AlignedFloats, Model, SampleBatch, Targets};
 use poolcast_base::output;
 
-/// The gradient of a model's loss, with the memory that it takes to be found.
+/// The gradient of a model's loss, with reusable working memory.
 #[derive(Debug, Default)]
 pub struct Gradient {
     values: AlignedFloats,
@@ -16,12 +16,14 @@ pub struct Gradient {
 }
 
 impl Gradient {
-    /// Finds the gradient of the mean cross-entropy of `batch` against `targets`; returns the mean.
+    /// Computes the gradient of the mean cross-entropy of `batch` against `targets`. Returns the
+    /// mean.
     ///
     /// The result does not depend on the number of threads.
     ///
     /// # Errors
-    /// Fails when there is no sample, or not a label and a weight for each, and where a device does.
+    /// Fails for an empty batch, when a sample lacks a label or a weight, and when the device
+    /// fails.
     pub fn compute(
         &mut self,
         model: &Model,
@@ -60,7 +62,7 @@ impl Gradient {
         Ok(loss / batch.len() as f64)
     }
 
-    /// The gradient that was computed last, in the order of [`Model::flat_weights`].
+    /// The last computed gradient, in the order of [`Model::flat_weights`].
     pub fn values(&self) -> &[f32] {
         &self.values
     }
@@ -78,7 +80,7 @@ mod tests {
     use crate::{ARCHITECTURES, ModelShape};
     use crate::EMPTY_CELL;
 
-    /// Samples of a shape: codes that stay for a while, some rows of them empty.
+    /// Samples of a shape. Codes stay the same for a while, and one frame of each sample is empty.
     struct RandomSamples {
         shape: ModelShape,
         codes: Vec<u8>,
@@ -176,7 +178,8 @@ mod tests {
         }
     }
 
-    /// Both engines give `b` samples the same logits, loss and gradient, within 1e-5, 2e-5 and 1e-5.
+    /// Asserts that both engines return the same logits, loss and gradient for `b` samples, within
+    /// 1e-5, 2e-5 and 1e-5.
     fn assert_engines_agree(shape: ModelShape, b: usize, seed: u64) {
         let samples = RandomSamples::new(shape, b, seed);
         let batch = samples.batch();
@@ -208,8 +211,8 @@ mod tests {
         }
 
         let padding = gradient.values().iter().filter(|g| **g != 0.0).count();
-        let of_parameters = found.iter().flatten().filter(|g| **g != 0.0).count();
-        assert_eq!(padding, of_parameters, "padding has a gradient");
+        let nonzero_parameters = found.iter().flatten().filter(|g| **g != 0.0).count();
+        assert_eq!(padding, nonzero_parameters, "padding has a gradient");
     }
 
     /// The sizes S, M and L of `ci/bench/train`.
@@ -231,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn threads_do_not_show() {
+    fn gradients_do_not_depend_on_thread_count() {
         let shape = ModelShape {
             e: 9,
             m: 11,
@@ -266,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn a_gradient_does_not_remember_the_one_before() {
+    fn a_gradient_does_not_depend_on_the_previous_one() {
         let shape = ModelShape {
             e: 5,
             m: 40,
@@ -314,8 +317,8 @@ mod tests {
         }
     }
 
-    /// The change of the loss along the gradient is what the gradient says it is, across more
-    /// frames than one graph has.
+    /// Compares the gradient with the change of the loss along it, over more frames than one graph
+    /// has.
     #[test]
     fn the_gradient_is_the_slope_of_the_loss() {
         let shape = ModelShape {
@@ -360,7 +363,7 @@ mod tests {
         }
     }
 
-    /// As deep and as long as a configuration can ask for, on the stack that a thread has.
+    /// Takes the largest depth and many frames, on a thread's default stack.
     #[test]
     fn many_layers_and_frames_do_not_exhaust_the_stack() {
         let shape = ModelShape {
@@ -383,10 +386,10 @@ mod tests {
         }
     }
 
-    /// By hand, the weights being zero: every logit is 0, so the slope of the bias is 1/2 a failure
-    /// and -w/2 a success, over all samples.
+    /// Expected values by hand. All weights are zero, so every logit is 0. The slope of the bias is
+    /// the sum of 1/2 per failure and -w/2 per success, divided by the number of samples.
     #[test]
-    fn samples_count_as_much_as_they_weigh() {
+    fn samples_count_by_their_weight() {
         let shape = ModelShape {
             e: 3,
             m: 2,

@@ -1,7 +1,7 @@
-//! A batch as a model in candle's operations sees it: sums of weight rows by code, static features,
-//! plain codes.
+//! Input of a model in candle's operations: sums of weight rows by code, static features, and plain
+//! codes.
 //!
-//! One-hot inputs are never made: the rows that they would select are gathered and summed.
+//! One-hot inputs are never built. The rows that they would select are gathered and summed.
 
 use std::ops::Range;
 
@@ -14,24 +14,24 @@ use crate::EMPTY_CELL;
 /// The samples of a batch, on a device.
 #[derive(Debug)]
 pub struct ModelInput<'a> {
-    /// The shape of the model.
+    /// Shape of the model.
     pub shape: &'a ModelShape,
     pub(super) batch: &'a SampleBatch<'a>,
     pub(super) device: &'a Device,
 }
 
 impl ModelInput<'_> {
-    /// How many samples, `b`.
+    /// The number of samples, `b`.
     pub fn len(&self) -> usize {
         self.batch.len()
     }
 
-    /// Whether there are none.
+    /// Returns true if there are no samples.
     pub fn is_empty(&self) -> bool {
         self.batch.is_empty()
     }
 
-    /// The codes `[m, j]` of each sample; column 0 is the held job, 255 is no state.
+    /// The codes `[m, j]` of each sample. Column 0 is the held job. Code 255 means no state.
     pub fn samples(&self) -> impl Iterator<Item = &[u8]> {
         self.batch.codes.chunks_exact(self.shape.m * self.shape.j)
     }
@@ -41,14 +41,13 @@ impl ModelInput<'_> {
         self.tensor(self.batch.statics.to_vec(), self.shape.s)
     }
 
-    /// Numbers `[b, n]` for each sample, on the device.
+    /// Builds a tensor `[b, n]` on the device from `n` numbers per sample.
     pub fn tensor(&self, numbers: Vec<f32>, n: usize) -> Result<Tensor> {
         Ok(Tensor::from_vec(numbers, (self.len(), n), self.device)?)
     }
 
-    /// At each of some frames, the sum of the rows of `table` `[e*j, k]` that the codes of the jobs
-    /// choose. A job without a state adds nothing. The result is `[frames * b, k]`, one frame after
-    /// another.
+    /// Sums, at each of some frames, the rows of `table` `[e*j, k]` that the jobs' codes select. A
+    /// job without a state adds nothing. The result is `[frames * b, k]`, one frame after another.
     pub fn gather_rows(&self, table: &Tensor, frames: Range<usize>) -> Result<Tensor> {
         let rows = self.row_indexes(frames);
         match self.device {
@@ -60,8 +59,7 @@ impl ModelInput<'_> {
         }
     }
 
-    /// `[frames, b, j]`: the row of a table that belongs to each job's code; `e*j` where it has
-    /// none.
+    /// The table row of each job's code, `[frames, b, j]`. It is `e*j` for a job without a code.
     fn row_indexes(&self, frames: Range<usize>) -> Vec<u32> {
         let ModelShape { e, j, .. } = *self.shape;
         let mut rows = Vec::with_capacity(frames.len() * self.len() * j);
@@ -83,12 +81,12 @@ impl ModelInput<'_> {
     }
 }
 
-/// [`SumRows`] in candle's own operations, for devices that it does not know.
+/// Like [`SumRows`], but in candle's own operations, for devices that `SumRows` does not support.
 fn sum_by_index(table: &Tensor, rows: &[u32], j: usize) -> Result<Tensor> {
     let device = table.device();
     let k = table.dim(1)?;
 
-    // A job without a state has the index of this row.
+    // Append a row of zeros, whose index stands for jobs without a state.
     let zeros = Tensor::zeros((1, k), table.dtype(), device)?;
     let with_zeros = Tensor::cat(&[table, &zeros], 0)?;
     let indexes = Tensor::from_slice(rows, rows.len(), device)?;
@@ -98,14 +96,15 @@ fn sum_by_index(table: &Tensor, rows: &[u32], j: usize) -> Result<Tensor> {
         .sum(1)?)
 }
 
-/// `table [n, k] → [rows / j, k]`: sums of `j` rows each; a row beyond the table adds nothing.
+/// Operation `table [n, k] → [rows / j, k]`: sums of `j` rows each. A row index beyond the table
+/// adds nothing.
 struct SumRows {
     rows: Vec<u32>,
     j: usize,
 }
 
 impl SumRows {
-    /// Calls `with` on the index of each sum, and on each row of the table that is part of it.
+    /// Calls `with` with the index of each sum and of each table row in that sum.
     fn for_each_row(&self, n: usize, mut with: impl FnMut(usize, usize)) {
         for (sum, rows) in self.rows.chunks_exact(self.j).enumerate() {
             for &row in rows {
@@ -169,7 +168,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sums_of_rows_are_what_index_select_makes_of_them() {
+    fn row_sums_agree_with_index_select() {
         let table = Var::from_slice(
             &[1f32, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0],
             (4, 2),

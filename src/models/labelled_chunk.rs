@@ -1,22 +1,23 @@
-//! A batch and its targets → the labelled chunks that are learned from in parallel.
+//! Labelled chunks of a batch and its targets, for training in parallel.
 
 use super::{ModelShape, SampleBatch};
 
-/// Samples of a chunk that a gradient is found of. More of them use each load of a weight more
-/// often; fewer leave more chunks to work on in parallel. The number is part of the result, as sums
-/// are taken chunk by chunk.
+/// Samples per chunk of a gradient. Larger chunks reuse each loaded weight more often. Smaller ones
+/// allow more parallel chunks. The number affects the result, because sums are taken chunk by
+/// chunk.
 pub(super) const TRAINED_ROWS: usize = 16;
 
-/// Samples of a chunk that is only scored, of which there are many anyway.
+/// Samples per chunk that is only scored. Larger than [`TRAINED_ROWS`], because there are many
+/// chunks anyway.
 pub(super) const SCORED_ROWS: usize = 32;
 
-/// What a model should say of a batch.
+/// Labels and weights of a batch.
 #[derive(Debug, Clone, Copy)]
 pub struct Targets<'a> {
-    /// `[b]`, each 0 or 1.
+    /// Labels, `[b]`, each 0 or 1.
     pub labels: &'a [f32],
-    /// How many times each sample counts, in the sum of the losses alone, as in PyTorch's
-    /// `BCEWithLogitsLoss`: `[b]`.
+    /// Sample weights, `[b]`. They multiply the terms of the sum of losses only, as in PyTorch's
+    /// `BCEWithLogitsLoss`: the mean still divides by the number of samples.
     pub weights: &'a [f32],
 }
 
@@ -24,16 +25,16 @@ pub struct Targets<'a> {
 #[derive(Debug)]
 pub(super) struct LabelledChunk<'a> {
     pub(super) batch: SampleBatch<'a>,
-    /// `[rows]`, each 0 or 1.
+    /// Labels, `[rows]`, each 0 or 1.
     pub(super) labels: &'a [f32],
-    /// How many times each counts, `[rows]`.
+    /// Sample weights, `[rows]`.
     pub(super) weights: &'a [f32],
-    /// What one sample counts in the gradient: 1 of all samples of the batch.
+    /// Factor of each sample's gradient: 1 divided by the number of samples in the batch.
     pub(super) scale: f32,
 }
 
 impl<'a> LabelledChunk<'a> {
-    /// Cuts `batch` into chunks of `rows` samples, the last of which may be shorter.
+    /// Cuts `batch` into chunks of `rows` samples. The last chunk may be shorter.
     pub(super) fn split(
         shape: &ModelShape,
         batch: &SampleBatch<'a>,

@@ -1,11 +1,11 @@
-//! Models: from the codes and static features of a batch to one logit a sample, and back to a
-//! gradient.
+//! Models: codes and static features of a batch → one logit per sample, and the gradient of the
+//! loss.
 //!
-//! An [`Architecture`] says what a model computes, in candle's operations. A [`Model`] is an
+//! An [`Architecture`] defines the computation of a model in candle's operations. A [`Model`] is an
 //! architecture with weights. For the LSTM on a CPU there is a fused engine, which computes the
 //! same many times as fast.
 //!
-//! [`series`] has networks that read frames of numbers in place of codes.
+//! [`series`] has networks that read frames of numbers instead of codes.
 
 mod architecture;
 mod architectures;

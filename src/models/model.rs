@@ -1,4 +1,4 @@
-//! A model: an architecture, the shapes of its weights, and its parameters in one flat vector.
+//! Models: an architecture, the shapes of its weights, and its parameters in one flat vector.
 
 use std::fmt;
 
@@ -11,20 +11,20 @@ use super::{AlignedFloats, Architecture, ModelShape, ParameterSpec, SampleBatch}
 use poolcast_config::EngineChoice;
 use poolcast_base::error::hinted;
 
-/// A model, ready to score and to be trained.
+/// A model for inference and training.
 #[derive(Debug)]
 pub struct Model {
-    /// What kind it is.
+    /// Architecture of the model.
     pub architecture: &'static dyn Architecture,
-    /// The shapes of its weights.
+    /// Shapes of the weights.
     pub shape: ModelShape,
-    /// Sorted by name.
+    /// Parameters, sorted by name.
     parameters: Vec<ParameterSpec>,
     flat: AlignedFloats,
     pub(super) engine: ModelEngine,
 }
 
-/// What computes the logits of a model, and their gradient.
+/// Engine that computes the logits of a model and their gradient.
 pub(super) enum ModelEngine {
     Fused(FusedLstm),
     Candle(CandleGraph),
@@ -40,7 +40,7 @@ impl fmt::Debug for ModelEngine {
 }
 
 impl ModelEngine {
-    /// How many numbers the flat vector has.
+    /// The number of elements of the flat vector.
     fn flat_len(&self) -> usize {
         match self {
             ModelEngine::Fused(lstm) => lstm.flat_len(),
@@ -48,7 +48,7 @@ impl ModelEngine {
         }
     }
 
-    /// Where each element of a parameter is in the flat vector, in its row-major order.
+    /// Indices in the flat vector of a parameter's elements, in row-major order of the parameter.
     fn element_positions(&self, parameter: usize) -> Box<dyn Iterator<Item = usize> + '_> {
         match self {
             ModelEngine::Fused(lstm) => Box::new(lstm.element_positions(parameter)),
@@ -56,8 +56,7 @@ impl ModelEngine {
         }
     }
 
-    /// The flat vector of parameters whose elements, each parameter's in row-major order, are
-    /// `parts`.
+    /// Builds the flat vector from `parts`, the elements of each parameter in row-major order.
     fn flatten(&self, parts: &[impl AsRef<[f32]>]) -> AlignedFloats {
         let mut flat = AlignedFloats::zeros(self.flat_len());
         let numbers: &mut [f32] = &mut flat;
@@ -72,8 +71,8 @@ impl ModelEngine {
 }
 
 impl Model {
-    /// A model with PyTorch's first weights, drawn from `seed` by parameter name. It is on a CPU,
-    /// in the fused engine if that knows the architecture.
+    /// Creates a model with PyTorch's initial weights, drawn from `seed` by parameter name. The
+    /// model runs on the CPU, in the fused engine if that supports the architecture.
     ///
     /// # Errors
     /// Fails when no model has that shape.
@@ -96,11 +95,11 @@ impl Model {
         ))
     }
 
-    /// A model with given weights. `weight` returns the elements of the parameter of a name, in
-    /// row-major order.
+    /// Creates a model with given weights. `weight` returns the elements of the parameter with a
+    /// given name, in row-major order.
     ///
     /// # Errors
-    /// Fails when no model has that shape, and when a parameter is missing or of another size.
+    /// Fails when no model has that shape, and when a parameter is missing or has another size.
     pub fn with_weights<'a>(
         architecture: &'static dyn Architecture,
         shape: ModelShape,
@@ -117,10 +116,10 @@ impl Model {
         ))
     }
 
-    /// The same model, computed by `engine` on `device`.
+    /// Returns the same model, computed by `engine` on `device`.
     ///
     /// # Errors
-    /// Fails where the engine does not know the architecture or the device.
+    /// Fails when the engine does not support the architecture or the device.
     pub fn computed_by(self, engine: EngineChoice, device: &Device) -> Result<Model> {
         let is_fused = self.architecture.is_fused() && device.is_cpu();
         match engine {
@@ -138,8 +137,8 @@ impl Model {
         }
     }
 
-    /// The same model in candle's operations on `device`: what the fused engine is tested against,
-    /// and the way to devices that it does not know.
+    /// Returns the same model in candle's operations on `device`. Tests compare the fused engine
+    /// with it, and devices that the fused engine does not support need it.
     pub fn in_candle(&self, device: &Device) -> Model {
         let parameters = self.parameters.clone();
         Model::assemble(
@@ -177,34 +176,34 @@ impl Model {
         }
     }
 
-    /// Every parameter, sorted by name.
+    /// All parameters, sorted by name.
     pub fn parameters(&self) -> &[ParameterSpec] {
         &self.parameters
     }
 
-    /// A copy of every parameter's elements, in the order of [`Model::parameters`].
+    /// Copies every parameter's elements, in the order of [`Model::parameters`].
     pub fn weights(&self) -> Vec<Vec<f32>> {
         self.split_by_parameter(&self.flat)
     }
 
-    /// Takes every parameter's elements from `weights`, which are as [`Model::weights`] returned
-    /// them.
+    /// Sets every parameter's elements from `weights`, in the format of [`Model::weights`].
     pub fn set_weights(&mut self, weights: &[Vec<f32>]) {
         self.flat = self.engine.flatten(weights);
     }
 
-    /// All parameters in the order in which the model reads them; padding in between is zero.
+    /// All parameters in the order in which the engine reads them. The padding in between is zero.
     pub fn flat_weights(&self) -> &[f32] {
         &self.flat
     }
 
-    /// The same, to be changed. Padding has to stay zero, as it does where its gradient is.
+    /// Like [`Model::flat_weights`], but mutable. The padding must stay zero. It does if each
+    /// change is a multiple of a gradient, whose padding is zero.
     pub fn flat_weights_mut(&mut self) -> &mut [f32] {
         &mut self.flat
     }
 
-    /// The parts of a vector in the order of [`Model::flat_weights`], such as a gradient, that
-    /// belong to each parameter.
+    /// Splits a vector in the order of [`Model::flat_weights`], such as a gradient, into the
+    /// elements of each parameter.
     pub fn split_by_parameter(&self, flat: &[f32]) -> Vec<Vec<f32>> {
         let mut parts = Vec::with_capacity(self.parameters.len());
         for parameter in 0..self.parameters.len() {
@@ -214,11 +213,11 @@ impl Model {
         parts
     }
 
-    /// A vector in the order of [`Model::flat_weights`] from the parts that belong to each
-    /// parameter, by name.
+    /// Builds a vector in the order of [`Model::flat_weights`]. `part` returns the elements of the
+    /// parameter with a given name.
     ///
     /// # Errors
-    /// Fails when a part is missing or of another size.
+    /// Fails when a part is missing or has another size.
     pub fn join_parameters<'a>(
         &self,
         part: impl Fn(&str) -> Result<&'a [f32]>,
@@ -227,12 +226,12 @@ impl Model {
         Ok(self.engine.flatten(&parts))
     }
 
-    /// The logits `[b]` of the success of the samples of `batch`.
+    /// Computes the logits `[b]` of success for the samples of `batch`.
     ///
-    /// Row `b` of the result depends on no other row, and not on the number of threads.
+    /// Row `b` of the result depends neither on other rows nor on the number of threads.
     ///
     /// # Errors
-    /// Fails where a device does.
+    /// Fails when the device fails.
     pub fn logits(&self, batch: &SampleBatch<'_>) -> Result<Vec<f32>> {
         match &self.engine {
             ModelEngine::Fused(lstm) => Ok(lstm.logits(&self.flat, batch)),
@@ -252,8 +251,8 @@ fn sorted_parameters(
     Ok(parameters)
 }
 
-/// The elements of each parameter, checked before any memory is taken: a damaged file cannot ask
-/// for more memory than there is.
+/// The elements of each parameter. Their sizes are checked before any memory is allocated, so that
+/// a damaged file cannot request excessive memory.
 fn checked_parts<'a>(
     parameters: &[ParameterSpec],
     part: impl Fn(&str) -> Result<&'a [f32]>,
@@ -300,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_do_not_touch_each_other() {
+    fn rows_do_not_affect_each_other() {
         let samples = 2 * SCORED_ROWS + 3;
         let codes: Vec<u8> = (0..samples * 15)
             .map(|i| {
@@ -325,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn the_fused_engine_is_refused_for_what_it_does_not_know() {
+    fn the_fused_engine_rejects_unsupported_architectures() {
         for &architecture in ARCHITECTURES {
             let name = architecture.name();
             let auto = model(name, SHAPE, 1).computed_by(EngineChoice::Auto, &Device::Cpu);
@@ -361,7 +360,7 @@ mod tests {
     }
 
     #[test]
-    fn parameters_are_sorted_and_come_back_from_the_flat_vector() {
+    fn parameters_are_sorted_and_round_trip_through_the_flat_vector() {
         for &architecture in ARCHITECTURES {
             let model = model(architecture.name(), SHAPE, 1);
             assert!(model.parameters().is_sorted_by(|a, b| a.name < b.name));
@@ -391,7 +390,7 @@ mod tests {
         }
     }
 
-    /// A step by hand, by the equations of `nn.LSTM`.
+    /// One step by hand, by the equations of `nn.LSTM`.
     #[test]
     fn one_cell_by_hand() {
         let shape = ModelShape {
@@ -427,7 +426,7 @@ mod tests {
     }
 
     #[test]
-    fn weights_of_another_shape_and_foreign_codes_are_refused() {
+    fn wrong_shapes_and_unknown_codes_are_rejected() {
         let short = [0f32; 3];
         for &architecture in ARCHITECTURES {
             assert!(Model::with_weights(architecture, SHAPE, |_| Ok(&short)).is_err());

@@ -1,27 +1,28 @@
-//! A parameter of a model: its name, its dimensions, and the range of its first values.
+//! Specification of a model parameter: its name, its dimensions, and the range of its initial
+//! values.
 
 use rand::Rng as _;
 
 use super::simd::LANES;
 
-/// What a parameter is, named as PyTorch names it; its values are the model's.
+/// Specification of a parameter, with PyTorch's name. The model holds its values.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ParameterSpec {
-    /// The name it has in files, and by which [`super::Weights::get`] finds it.
+    /// Name in files and in [`super::Weights::get`].
     pub name: String,
-    /// Its dimensions, in row-major order.
+    /// Dimensions, in row-major order.
     pub dims: Vec<usize>,
-    /// Its first values are drawn uniformly from `centre ± bound`.
+    /// Half-width of the range of initial values, which are drawn uniformly from `centre ± bound`.
     pub bound: f32,
-    /// What these lie around: 0 for most parameters.
+    /// Centre of the range of initial values: 0 for most parameters.
     pub centre: f32,
-    /// Whether a model sees it transposed, so that what one input adds is a row:
+    /// True if a model reads it transposed, so that each row is the contribution of one input: see
     /// [`ParameterSpec::as_table`].
     pub is_table: bool,
 }
 
 impl ParameterSpec {
-    /// A parameter whose first values are drawn uniformly from `±1/sqrt(fan_in)`.
+    /// A parameter whose initial values are drawn uniformly from `±1/sqrt(fan_in)`.
     pub fn new(name: impl Into<String>, dims: &[usize], fan_in: usize) -> ParameterSpec {
         ParameterSpec {
             name: name.into(),
@@ -32,7 +33,7 @@ impl ParameterSpec {
         }
     }
 
-    /// A parameter all of whose first values are `value`.
+    /// A parameter with all initial values equal to `value`.
     pub fn constant(name: impl Into<String>, dims: &[usize], value: f32) -> ParameterSpec {
         ParameterSpec {
             bound: 0.0,
@@ -41,13 +42,13 @@ impl ParameterSpec {
         }
     }
 
-    /// The same, with first values drawn uniformly from `±bound`.
+    /// Returns the parameter with initial values drawn uniformly from `±bound`.
     pub fn within(self, bound: f32) -> ParameterSpec {
         ParameterSpec { bound, ..self }
     }
 
-    /// The same, for a weight `[outputs, inputs]` of which a model gathers the columns of some
-    /// inputs. In memory it is `[inputs, outputs]`; in files it is as it was.
+    /// Returns the parameter as a table: a weight `[outputs, inputs]` from which a model gathers
+    /// the columns of some inputs. In memory it is `[inputs, outputs]`. In files it is unchanged.
     pub fn as_table(self) -> ParameterSpec {
         ParameterSpec {
             is_table: true,
@@ -55,17 +56,18 @@ impl ParameterSpec {
         }
     }
 
-    /// How many elements it has.
+    /// The number of elements.
     pub fn len(&self) -> usize {
         self.dims.iter().product()
     }
 
-    /// Whether it has no elements.
+    /// Returns true if the parameter has no elements.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Its first values, in row-major order. They follow from `seed` and its name.
+    /// Draws the initial values, in row-major order. They depend only on `seed` and the parameter's
+    /// name.
     pub(super) fn draw_weights(&self, seed: u64) -> Vec<f32> {
         if self.bound == 0.0 {
             return vec![self.centre; self.len()];
@@ -78,15 +80,15 @@ impl ParameterSpec {
     }
 }
 
-/// A parameter, and where it begins in a flat vector.
+/// A parameter, with its start in a flat vector.
 #[derive(Debug)]
 pub(super) struct PlacedParameter {
     pub(super) spec: ParameterSpec,
     pub(super) start: usize,
 }
 
-/// Places parameters one after another. Returns also how many numbers the flat vector has, padded to
-/// whole vectors.
+/// Places parameters one after another. Also returns the length of the flat vector, padded to whole
+/// vectors.
 pub(super) fn place_parameters(
     specs: impl IntoIterator<Item = ParameterSpec>,
 ) -> (Vec<PlacedParameter>, usize) {

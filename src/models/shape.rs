@@ -1,9 +1,9 @@
-//! What decides the shapes of a model's weights.
+//! Shape of a model: the sizes that determine the shapes of its weights.
 
 use anyhow::{Result, ensure};
 use serde::{Deserialize, Serialize};
 
-/// What decides the shapes of the weights.
+/// The sizes that determine the shapes of a model's weights.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ModelShape {
     /// Event types.
@@ -16,15 +16,16 @@ pub struct ModelShape {
     pub s: usize,
     /// Width of each layer, `h`.
     pub hidden_size: usize,
-    /// Layers, of whatever kind.
+    /// Layers, of any kind.
     pub lstm_layers: usize,
 }
 
 impl ModelShape {
-    /// Refuses sizes that no model has, as a damaged file may name them.
+    /// Rejects sizes that no model has, such as those in a damaged file.
     ///
     /// # Errors
-    /// Fails when a size is zero, or larger than any configuration can make it.
+    /// Fails when a size other than `s` is zero, and when a size is larger than any configuration
+    /// can make it.
     pub fn check_sizes(&self) -> Result<()> {
         let ModelShape {
             e,

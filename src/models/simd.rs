@@ -1,10 +1,10 @@
-//! Kernels over vectors of eight numbers, compiled for AVX2 with FMA and for the baseline, and some
-//! also over sixteen, for AVX-512; which of them runs is chosen at run time.
+//! SIMD kernels over vectors of eight numbers, compiled for AVX2 with FMA and for the baseline.
+//! Some are also compiled for vectors of sixteen, for AVX-512. The version is chosen at run time.
 //!
-//! Layouts are made for eight numbers everywhere, so that they do not depend on the processor. What
-//! comes of a kernel does not depend on its width either: each lane is a result of its own, and what
-//! is added up for it is added in the same order. Without AVX2 a vector is eight numbers, which the
-//! compiler maps to what the baseline has.
+//! Memory layouts always assume eight numbers, so that they do not depend on the processor. A
+//! kernel's result does not depend on the vector width either. Each lane is a separate result, and
+//! its terms are added in the same order. Without AVX2 a vector also has eight numbers, which the
+//! compiler maps to the baseline's vectors.
 
 use std::any::TypeId;
 
@@ -16,7 +16,7 @@ pub const LANES: usize = 8;
 /// Numbers in a vector of AVX-512.
 pub const WIDE_LANES: usize = 16;
 
-/// Runs `kernel` with the best vectors this processor has.
+/// Runs `kernel` with the best vectors of this processor, up to eight numbers.
 ///
 /// A kernel is compiled for each kind of vector. Everything it calls has to be inlined into it.
 #[inline]
@@ -28,7 +28,8 @@ pub fn run_kernel<K: WithSimd>(kernel: K) -> K::Output {
     Scalar256b.vectorize(kernel)
 }
 
-/// The same for a kernel that also knows vectors of sixteen numbers, where the processor has AVX-512.
+/// Like [`run_kernel`], but uses vectors of sixteen numbers if the processor has AVX-512. The
+/// kernel must support them.
 #[inline]
 pub fn run_wide_kernel<K: WithSimd>(kernel: K) -> K::Output {
     #[cfg(target_arch = "x86_64")]
@@ -38,8 +39,8 @@ pub fn run_wide_kernel<K: WithSimd>(kernel: K) -> K::Output {
     run_kernel(kernel)
 }
 
-/// Runs `kernel` with vectors of eight numbers, or of sixteen; `None` on a processor without both, which
-/// has nothing to compare.
+/// Runs `kernel` with vectors of eight or of sixteen numbers. Returns `None` on a processor without
+/// both, where there is nothing to compare.
 #[cfg(test)]
 pub fn run_at_width<K: WithSimd>(kernel: K, is_wide: bool) -> Option<K::Output> {
     #[cfg(target_arch = "x86_64")]
@@ -53,13 +54,13 @@ pub fn run_at_width<K: WithSimd>(kernel: K, is_wide: bool) -> Option<K::Output> 
     None
 }
 
-/// Whether vectors of this kind have sixteen numbers.
+/// Returns true if vectors of this kind have sixteen numbers.
 #[inline(always)]
 pub const fn is_wide<S: Simd>() -> bool {
     S::F32_LANES == WIDE_LANES
 }
 
-/// `a * b + c`, rounded once where the processor can.
+/// Computes `a * b + c`, rounded once if the processor can do so.
 ///
 /// On x86 without FMA, a fused operation would be a function call for each number.
 #[inline(always)]
@@ -71,14 +72,14 @@ pub fn multiply_add<S: Simd>(simd: S, a: S::f32s, b: S::f32s, c: S::f32s) -> S::
     }
 }
 
-/// `numbers` as vectors, of which they are a whole number.
+/// Views `numbers` as vectors. Their count must be a multiple of the vector's length.
 #[inline(always)]
 pub fn vectors<S: Simd>(numbers: &[f32]) -> &[S::f32s] {
     debug_assert_eq!(numbers.len() % S::F32_LANES, 0);
     S::as_simd_f32s(numbers).0
 }
 
-/// `numbers` as vectors that can be changed.
+/// Like [`vectors`], but mutable.
 #[inline(always)]
 pub fn vectors_mut<S: Simd>(numbers: &mut [f32]) -> &mut [S::f32s] {
     debug_assert_eq!(numbers.len() % S::F32_LANES, 0);

@@ -1,28 +1,28 @@
-//! Intervals: scores again and again over clusters drawn with replacement (Efron's percentile
+//! Bootstrap intervals: recomputes scores over clusters drawn with replacement (Efron's percentile
 //! bootstrap).
 //!
-//! Whole clusters are drawn and not single holds: the procs of a cluster share their fate, and
-//! intervals over single holds would be too narrow.
+//! Whole clusters are drawn, not single holds. The procs of a cluster tend to have the same
+//! outcome, so intervals over single holds would be too narrow.
 
 use std::collections::BTreeMap;
 
 use rand::Rng as _;
 use rayon::prelude::*;
 
-use super::scores::{SCORES, Scores};
+use super::scores::{SCORE_COUNT, Scores};
 
-/// The predictions for some samples, and what is true of them.
+/// Predictions for some samples, with their true labels.
 #[derive(Debug, Clone, Copy)]
 pub struct LabelledPredictions<'a> {
-    /// Of success, `[n]`.
+    /// Probabilities of success, `[n]`.
     pub probabilities: &'a [f64],
-    /// `[n]`.
+    /// True labels, `[n]`.
     pub labels: &'a [bool],
-    /// Success is predicted from this probability on.
+    /// Minimum probability at which success is predicted.
     pub threshold: f64,
 }
 
-/// How many resamples are drawn, and from which seed.
+/// Number of resamples to draw, and the seed.
 #[derive(Debug, Clone, Copy)]
 pub struct Resampling {
     /// Number of resamples.
@@ -31,15 +31,15 @@ pub struct Resampling {
     pub seed: u64,
 }
 
-/// Samples by their group.
+/// Sample indices by group.
 #[derive(Debug)]
 pub struct SampleGroups {
-    /// The samples of each group, in the order of the groups.
+    /// Samples of each group, in the order of the groups.
     members: Vec<Vec<usize>>,
 }
 
 impl SampleGroups {
-    /// The samples of each group; `groups` `[n]` has the group of each sample.
+    /// Groups the samples. `groups` `[n]` has the group of each sample.
     pub fn new<G: Ord + Copy>(groups: &[G]) -> SampleGroups {
         let mut members: BTreeMap<G, Vec<usize>> = BTreeMap::new();
         for (sample, group) in groups.iter().enumerate() {
@@ -50,7 +50,7 @@ impl SampleGroups {
         }
     }
 
-    /// How many groups there are.
+    /// The number of groups.
     pub fn len(&self) -> usize {
         self.members.len()
     }
@@ -60,7 +60,7 @@ impl SampleGroups {
         &self.members[group]
     }
 
-    /// As many groups as there are, drawn with replacement. What is drawn follows from `seed`, the
+    /// Draws as many groups as there are, with replacement. The draw depends only on `seed`,
     /// `purpose` and the number of the resample.
     pub fn draw_groups(&self, seed: u64, purpose: &str, resample: usize) -> Vec<usize> {
         let mut generator = crate::seed::generator(seed, purpose, &[resample as i64]);
@@ -70,15 +70,15 @@ impl SampleGroups {
     }
 }
 
-/// The 2.5 % and 97.5 % points of each score over the resamples; absent where a score is mostly
-/// undefined.
+/// The 2.5 % and 97.5 % percentiles of each score over the resamples. `None` for a score that is
+/// undefined in most resamples.
 pub fn score_intervals(
     predictions: LabelledPredictions<'_>,
     groups: &SampleGroups,
     resampling: Resampling,
-) -> [Option<(f64, f64)>; SCORES] {
+) -> [Option<(f64, f64)>; SCORE_COUNT] {
     let Resampling { resamples, seed } = resampling;
-    let drawn: Vec<[Option<f64>; SCORES]> = (0..resamples)
+    let drawn: Vec<[Option<f64>; SCORE_COUNT]> = (0..resamples)
         .into_par_iter()
         .map(|resample| {
             let drawn = groups.draw_groups(seed, "bootstrap", resample);
@@ -87,12 +87,13 @@ pub fn score_intervals(
         .collect();
 
     std::array::from_fn(|score| {
+        // A resample of one class has no ROC-AUC, so some values may be missing.
         let values = drawn.iter().filter_map(|values| values[score]).collect();
         percentile_interval(values, resamples)
     })
 }
 
-/// The scores on the samples of the groups that were drawn.
+/// The scores on the samples of the drawn groups.
 fn score_groups(
     predictions: LabelledPredictions<'_>,
     groups: &SampleGroups,
@@ -109,7 +110,8 @@ fn score_groups(
     Scores::compute(&probabilities, &labels, predictions.threshold)
 }
 
-/// The 2.5 % and 97.5 % points of what `resamples` gave, unless most gave nothing.
+/// The 2.5 % and 97.5 % percentiles of `values`. `None` if fewer than half of the `resamples` have
+/// a value.
 pub fn percentile_interval(mut values: Vec<f64>, resamples: usize) -> Option<(f64, f64)> {
     if values.is_empty() || values.len() * 2 < resamples {
         return None;
@@ -128,8 +130,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn clusters_of_one_fate_widen_the_interval() {
-        // Runs of eight holds share their fate: four runs of five are predicted right.
+    fn clusters_with_equal_outcomes_widen_the_interval() {
+        // Each run of eight holds is predicted all right or all wrong. Four of five runs are right.
         let labels: Vec<bool> = (0..400).map(|i| i % 2 == 0).collect();
         let is_right = |i: usize| !(i / 8).is_multiple_of(5);
         let probabilities: Vec<f64> = (0..400)

@@ -8,4 +8,4 @@ pub use bootstrap::{
     LabelledPredictions, Resampling, SampleGroups, percentile_interval, score_intervals,
 };
 pub use quantile::{cost_quantile, mean, quantile};
-pub use scores::{SCORES, Scores, f_measure, logit, mean_cross_entropy, roc_auc, sigmoid};
+pub use scores::{SCORE_COUNT, Scores, f_measure, logit, mean_cross_entropy, roc_auc, sigmoid};

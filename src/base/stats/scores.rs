@@ -1,5 +1,5 @@
-//! Scores of probabilities against labels: pure functions of slices, over a whole split and never
-//! per batch.
+//! Scores of probabilities against labels: pure functions of slices, computed over a whole split
+//! and never per batch.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,16 +8,16 @@ pub fn sigmoid(logit: f64) -> f64 {
     1.0 / (1.0 + (-logit).exp())
 }
 
-/// The largest logit of a probability that was rounded to 0 or 1.
-const LARGEST_LOGIT: f64 = 16.0;
+/// Maximum absolute logit of a probability, for probabilities rounded to 0 or 1.
+const MAX_LOGIT: f64 = 16.0;
 
-/// The logit of a probability, which is finite also where that is 0 or 1.
+/// The logit of a probability. It is finite even for 0 and 1.
 pub fn logit(probability: f64) -> f32 {
     let logit = (probability / (1.0 - probability)).ln();
-    logit.clamp(-LARGEST_LOGIT, LARGEST_LOGIT) as f32
+    logit.clamp(-MAX_LOGIT, MAX_LOGIT) as f32
 }
 
-/// The mean binary cross-entropy of logits, in the form that cannot overflow.
+/// The mean binary cross-entropy of logits, in a form that cannot overflow.
 pub fn mean_cross_entropy(logits: &[f32], labels: &[bool]) -> f64 {
     let terms = logits.iter().zip(labels).map(|(&logit, &label)| {
         let x = f64::from(logit);
@@ -26,9 +26,8 @@ pub fn mean_cross_entropy(logits: &[f32], labels: &[bool]) -> f64 {
     terms.sum::<f64>() / logits.len() as f64
 }
 
-/// The scores of one set of predictions; success after release is the positive class, predicted
-/// from some probability on. A score that is not defined (no positive predicted, one class only) is
-/// absent.
+/// Scores of one set of predictions. The positive class is success after release, predicted from a
+/// threshold on. An undefined score (no positive predicted, or only one class) is `None`.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[expect(missing_docs, reason = "the names are the field's")]
 pub struct Scores {
@@ -42,11 +41,11 @@ pub struct Scores {
     pub ece: Option<f64>,
 }
 
-/// Number of scores in [`Scores::NAMES`].
-pub const SCORES: usize = Scores::NAMES.len();
+/// Number of scores.
+pub const SCORE_COUNT: usize = Scores::NAMES.len();
 
-/// The F-measure of `probabilities` against `labels`, where success is predicted from `threshold`
-/// on.
+/// The F-measure of `probabilities` against `labels`. Success is predicted for probabilities of at
+/// least `threshold`.
 pub fn f_measure(probabilities: &[f64], labels: &[bool], threshold: f64) -> Option<f64> {
     let (mut right, mut wrong) = (0.0, 0.0);
     for (&probability, &label) in probabilities.iter().zip(labels) {
@@ -60,7 +59,7 @@ pub fn f_measure(probabilities: &[f64], labels: &[bool], threshold: f64) -> Opti
 }
 
 impl Scores {
-    /// The scores' names, in the order of [`Scores::values`].
+    /// Names of the scores, in the order of [`Scores::values`].
     pub const NAMES: [&'static str; 8] = [
         "accuracy",
         "precision",
@@ -72,7 +71,7 @@ impl Scores {
         "ece",
     ];
 
-    /// What people call the score `name`, of classes or of numbers.
+    /// Returns the display title of the score `name`, of classes or of numbers.
     pub fn title(name: &str) -> String {
         match name {
             "f_measure" => "F-measure".to_owned(),
@@ -85,7 +84,8 @@ impl Scores {
         }
     }
 
-    /// Scores `probabilities` against `labels`; success is predicted from `threshold` on.
+    /// Scores `probabilities` against `labels`. Success is predicted for probabilities of at least
+    /// `threshold`.
     pub fn compute(probabilities: &[f64], labels: &[bool], threshold: f64) -> Scores {
         let n = labels.len() as f64;
         let (mut tp, mut fp, mut tn, mut misses) = (0.0, 0.0, 0.0, 0.0);
@@ -113,7 +113,7 @@ impl Scores {
     }
 
     /// The scores in the order of [`Scores::NAMES`].
-    pub fn values(&self) -> [Option<f64>; SCORES] {
+    pub fn values(&self) -> [Option<f64>; SCORE_COUNT] {
         let Scores {
             accuracy,
             precision,
@@ -136,8 +136,8 @@ impl Scores {
         ]
     }
 
-    /// The scores whose values in the order of [`Scores::NAMES`] these are.
-    pub fn from_values(values: [Option<f64>; SCORES]) -> Scores {
+    /// Creates scores from their values in the order of [`Scores::NAMES`].
+    pub fn from_values(values: [Option<f64>; SCORE_COUNT]) -> Scores {
         let [
             accuracy,
             precision,
@@ -161,13 +161,14 @@ impl Scores {
     }
 }
 
-/// `a / b`, if that is defined.
+/// `a / b`, or `None` if `b` is not positive.
 fn ratio(a: f64, b: f64) -> Option<f64> {
     (b > 0.0).then(|| a / b)
 }
 
-/// The expected calibration error (Guo et al. 2017) times the number of samples: over 15 bins of
-/// equal width of the probability of success, how far what was predicted lies from what happened.
+/// The expected calibration error (Guo et al. 2017) times the number of samples: the absolute
+/// difference between predicted and actual successes, summed over 15 equal-width bins of the
+/// probability.
 fn calibration_gap(probabilities: &[f64], labels: &[bool]) -> f64 {
     let mut gaps = [0.0; 15];
     for (&probability, &label) in probabilities.iter().zip(labels) {
@@ -177,13 +178,13 @@ fn calibration_gap(probabilities: &[f64], labels: &[bool]) -> f64 {
     gaps.iter().map(|gap: &f64| gap.abs()).sum()
 }
 
-/// The samples of one distinct score.
+/// Numbers of samples with one distinct score.
 struct ScoreStep {
     positives: f64,
     all: f64,
 }
 
-/// The samples of each distinct score, highest score first.
+/// Counts the samples of each distinct score, highest score first.
 fn score_steps(scores: &[f64], labels: &[bool]) -> Vec<ScoreStep> {
     let mut order: Vec<(f64, bool)> = scores.iter().copied().zip(labels.iter().copied()).collect();
     order.sort_by(|a, b| b.0.total_cmp(&a.0));
@@ -196,11 +197,12 @@ fn score_steps(scores: &[f64], labels: &[bool]) -> Vec<ScoreStep> {
         .collect()
 }
 
-/// The probability that a positive scores above a negative, ties counting half (Mann and Whitney).
+/// The probability that a positive scores above a negative. Ties count half (Mann and Whitney).
 pub fn roc_auc(scores: &[f64], labels: &[bool]) -> Option<f64> {
     let positives = labels.iter().filter(|label| **label).count() as f64;
     let negatives = labels.len() as f64 - positives;
 
+    // Negatives whose score is below the current one.
     let mut below = negatives;
     let mut wins = 0.0;
     for step in score_steps(scores, labels) {
@@ -211,7 +213,7 @@ pub fn roc_auc(scores: &[f64], labels: &[bool]) -> Option<f64> {
     (positives > 0.0 && negatives > 0.0).then(|| wins / (positives * negatives))
 }
 
-/// The sum of precision times gain in recall over the distinct scores, as scikit-learn's
+/// The sum of precision times gain in recall over the distinct scores, like scikit-learn's
 /// `average_precision_score`.
 fn average_precision(scores: &[f64], labels: &[bool]) -> Option<f64> {
     let positives = labels.iter().filter(|label| **label).count() as f64;
@@ -230,8 +232,8 @@ fn average_precision(scores: &[f64], labels: &[bool]) -> Option<f64> {
 mod tests {
     use super::*;
 
-    /// By hand, and the same as scikit-learn 1.5 gives for
-    /// `y = [0, 0, 1, 1, 1]`, `p = [0.1, 0.6, 0.35, 0.6, 0.9]`.
+    /// Expected values by hand. scikit-learn 1.5 gives the same for `y = [0, 0, 1, 1, 1]`, `p =
+    /// [0.1, 0.6, 0.35, 0.6, 0.9]`.
     #[test]
     fn scores_by_hand() {
         let labels = [false, false, true, true, true];
@@ -249,7 +251,7 @@ mod tests {
             (1.0 + 2.0 / 3.0 + 3.0 / 4.0) / 3.0,
         );
         close(scores.brier, (0.01 + 0.36 + 0.4225 + 0.16 + 0.01) / 5.0);
-        // Bins 2, 6, 9 and 14 of 15; both 0.6 are in the ninth, of which one succeeded.
+        // Bins 2, 6, 9 and 14 of 15. Both 0.6 are in bin 9, and one of them succeeded.
         close(scores.ece, (0.1 + 0.65 + 0.2 + 0.1) / 5.0);
         let lower = Scores::compute(&[0.1, 0.6, 0.35, 0.6, 0.9], &labels, 0.35);
         close(lower.recall, 1.0);

@@ -1,4 +1,5 @@
-//! Rolling predictions → from which probability on an answer was right as often as is wanted.
+//! Thresholds for answers: finds, from rolling predictions, the probabilities from which on answers
+//! reach a wanted precision.
 
 use std::collections::HashSet;
 
@@ -7,35 +8,35 @@ use serde::Serialize;
 use super::calibration::Calibration;
 use super::rolling_predictions::RollingPredictions;
 
-/// The quantile of the normal distribution for an interval of 95 %.
+/// Quantile of the normal distribution for a 95 % interval.
 const Z: f64 = 1.959_964;
 
-/// The least answers that show anything.
-const LEAST_ANSWERS: usize = 20;
+/// Minimum number of answers for a threshold.
+const MIN_ANSWERS: usize = 20;
 
-/// By how much the lower bound of a precision, and the precision of the answers next to a threshold,
-/// may be below the precision that is wanted.
+/// Tolerance by which two precisions may be below the wanted one: the lower bound, and the
+/// precision of the answers next to a threshold.
 const PRECISION_SLACK: f64 = 0.1;
 
-/// So many answers are next to a threshold. Those far from it are right more often, and would
-/// otherwise carry answers that are wrong as often as not.
-const NEXT_TO_THRESHOLD: usize = 50;
+/// Window, in answers, for the precision next to a threshold. Answers far from the threshold are
+/// right more often, and would otherwise carry answers that are wrong as often as not.
+const NEARBY_ANSWERS: usize = 50;
 
-/// A probability from which on, or up to which, one answer was given, and what came of that.
+/// Probability threshold of one answer, with the past precision beyond it.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct AnswerThreshold {
-    /// The probability of success.
+    /// Probability of success at the threshold.
     pub probability: f64,
-    /// How many such answers there were.
+    /// Past answers beyond the threshold.
     pub answers: usize,
-    /// How many of them were right.
+    /// Right answers among them.
     pub right: usize,
-    /// Of how many clusters their jobs were.
+    /// Clusters of the jobs behind these answers.
     pub clusters: usize,
-    /// The share of all predictions that they were.
+    /// Share of these answers in all predictions.
     pub coverage: f64,
-    /// The lower end of the 95 % interval of their precision. Jobs of one cluster share their fate,
-    /// so that a cluster counts as one answer (Wilson 1927, over clusters).
+    /// Lower end of the 95 % interval of the precision. Jobs of one cluster tend to have the same
+    /// outcome, so the interval counts a cluster as one answer (Wilson 1927, over clusters).
     pub lower: f64,
 }
 
@@ -46,18 +47,18 @@ impl AnswerThreshold {
     }
 }
 
-/// The thresholds of the answers "it will succeed" and "it will not".
+/// Thresholds of the answers "it will succeed" and "it will not".
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
 pub struct AnswerThresholds {
-    /// From this probability on success was said as rightly as is wanted.
+    /// Minimum probability at which success was predicted with the wanted precision.
     pub success: Option<AnswerThreshold>,
-    /// Up to this probability failure was.
+    /// Maximum probability at which failure was predicted with the wanted precision.
     pub failure: Option<AnswerThreshold>,
 }
 
 impl AnswerThresholds {
-    /// Those under which answers were right with `precision`, as far as `predictions` tell once
-    /// `calibration` has read them: each gives as many answers as it can.
+    /// Finds the thresholds at which answers had this `precision` in `predictions`, read with
+    /// `calibration`. Each threshold admits as many answers as possible.
     pub fn find(
         predictions: &RollingPredictions,
         calibration: &Calibration,
@@ -74,6 +75,8 @@ impl AnswerThresholds {
 
         judged.sort_by(|a, b| b.probability.total_cmp(&a.probability));
         let success = widest_threshold(&judged, precision);
+        // The answer "it will not succeed" is right where the other is wrong, and surest at low
+        // probabilities.
         judged.reverse();
         for hold in &mut judged {
             hold.is_right = !hold.is_right;
@@ -83,14 +86,14 @@ impl AnswerThresholds {
     }
 }
 
-/// A hold that was predicted, and whether one answer to it would have been right.
+/// A predicted hold, and whether one answer to it would have been right.
 struct JudgedHold {
     probability: f64,
     is_right: bool,
     cluster: u32,
 }
 
-/// The last threshold in the order of `judged` before which answers are right with `precision`.
+/// Returns the last threshold in the order of `judged` up to which answers reach this `precision`.
 fn widest_threshold(judged: &[JudgedHold], precision: f64) -> Option<AnswerThreshold> {
     let mut clusters = HashSet::new();
     let mut right = 0;
@@ -100,9 +103,10 @@ fn widest_threshold(judged: &[JudgedHold], precision: f64) -> Option<AnswerThres
         clusters.insert(hold.cluster);
         right += usize::from(hold.is_right);
         right_near += usize::from(hold.is_right);
-        if at >= NEXT_TO_THRESHOLD {
-            right_near -= usize::from(judged[at - NEXT_TO_THRESHOLD].is_right);
+        if at >= NEARBY_ANSWERS {
+            right_near -= usize::from(judged[at - NEARBY_ANSWERS].is_right);
         }
+        // Holds with equal probability cannot be separated by a threshold.
         let next = judged.get(at + 1).map(|next| next.probability);
         if next == Some(hold.probability) {
             continue;
@@ -110,9 +114,10 @@ fn widest_threshold(judged: &[JudgedHold], precision: f64) -> Option<AnswerThres
 
         let answers = at + 1;
         let share = right as f64 / answers as f64;
-        let share_near = right_near as f64 / answers.min(NEXT_TO_THRESHOLD) as f64;
+        let share_near = right_near as f64 / answers.min(NEARBY_ANSWERS) as f64;
+        // Jobs of one cluster are not independent, so the bound counts clusters.
         let lower = wilson_lower(share, clusters.len());
-        let is_enough = answers >= LEAST_ANSWERS
+        let is_enough = answers >= MIN_ANSWERS
             && share >= precision
             && share_near.min(lower) >= precision - PRECISION_SLACK;
         if is_enough {
@@ -129,7 +134,7 @@ fn widest_threshold(judged: &[JudgedHold], precision: f64) -> Option<AnswerThres
     widest
 }
 
-/// The lower end of Wilson's 95 % interval of a share of `n`.
+/// The lower end of Wilson's 95 % interval for a share of `n`.
 pub fn wilson_lower(share: f64, n: usize) -> f64 {
     if n == 0 {
         return 0.0;
@@ -163,8 +168,8 @@ mod tests {
         },
     };
 
-    /// Holds with known odds, `jobs` of each cluster, whose labels are drawn from the odds, once for
-    /// the whole cluster.
+    /// Draws holds with known probabilities, `jobs` of each cluster. One label is drawn for each
+    /// whole cluster.
     fn drawn(clusters: u32, jobs: usize) -> RollingPredictions {
         let mut generator = poolcast_base::seed::generator(1, "answers", &[]);
         let mut predictions = RollingPredictions::default();
@@ -185,13 +190,13 @@ mod tests {
     }
 
     #[test]
-    fn thresholds_give_the_precision_that_is_wanted() {
+    fn thresholds_reach_the_wanted_precision() {
         let predictions = drawn(4000, 1);
         let found = AnswerThresholds::find(&predictions, &PLAIN, 0.9);
         let success = found.success.expect("found");
         let failure = found.failure.expect("found");
-        // Over odds that are spread evenly, those above 0.8 are right in 9 of 10, and those next to
-        // it in 8 of 10.
+        // Over evenly spread probabilities, answers above 0.8 are right in 9 of 10 cases, and
+        // answers next to 0.8 in 8 of 10.
         assert!((success.probability - 0.8).abs() < 0.1, "{success:?}");
         assert!((failure.probability - 0.2).abs() < 0.1, "{failure:?}");
         for side in [success, failure] {
@@ -201,10 +206,10 @@ mod tests {
     }
 
     #[test]
-    fn answers_that_are_sure_carry_no_others() {
+    fn sure_answers_do_not_carry_unsure_ones() {
         let mut predictions = RollingPredictions::default();
         for sample in 0..1000 {
-            // 600 sure failures, which would carry 200 coins.
+            // 600 sure failures would carry 200 answers that are wrong as often as right.
             let is_sure = sample < 600;
             predictions.push(RollingPrediction {
                 sample,
@@ -224,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn many_jobs_of_few_clusters_show_little() {
+    fn jobs_of_few_clusters_give_no_thresholds() {
         let found = AnswerThresholds::find(&drawn(20, 200), &PLAIN, 0.9);
         assert_eq!(found, AnswerThresholds::default());
         let few = AnswerThresholds::find(&drawn(19, 1), &PLAIN, 0.5);
@@ -233,9 +238,9 @@ mod tests {
         assert_eq!(none, AnswerThresholds::default());
     }
 
-    /// From the formula, by hand: 10 of 10 give 10 / (10 + z^2).
+    /// By hand, from the formula: 10 of 10 give 10 / (10 + z^2).
     #[test]
-    fn a_bound_by_hand() {
+    fn wilson_bound_by_hand() {
         assert!((wilson_lower(1.0, 10) - 0.722_467).abs() < 1e-6);
         assert_eq!((wilson_lower(0.0, 10), wilson_lower(1.0, 0)), (0.0, 0.0));
     }

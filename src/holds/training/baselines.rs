@@ -1,5 +1,5 @@
-//! What a model has to beat: the majority, and the success rate of each hold code and subcode,
-//! learned on what the model learned from.
+//! Baselines for a model: the majority class, and the success rate of each hold code and subcode.
+//! They learn from the same samples as the model.
 
 use std::collections::BTreeMap;
 
@@ -8,42 +8,42 @@ use serde::{Deserialize, Serialize};
 
 use crate::tensors::{Dataset, SplitSide};
 
-/// How often holds of one kind were followed by success.
+/// Success rate of holds of one kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct SuccessRate {
-    /// The hold code.
+    /// Hold code.
     pub hold_code: i32,
-    /// The hold subcode.
+    /// Hold subcode.
     pub hold_subcode: i32,
     /// Labelled holds of this kind.
     pub holds: usize,
-    /// Those followed by success.
+    /// Holds among them that were followed by success.
     pub successes: usize,
 }
 
 impl SuccessRate {
-    /// The share of successes; 0 of 0 is 0.
+    /// The share of successes. 0 if there are no holds.
     pub fn share(&self) -> f64 {
         self.successes as f64 / self.holds.max(1) as f64
     }
 }
 
-/// The rates on the training samples.
+/// Success rates on the training samples.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SuccessRates {
-    /// Over all codes.
+    /// Rate over all codes.
     pub overall: SuccessRate,
-    /// By code and subcode, sorted.
+    /// Rates by code and subcode, sorted.
     pub by_code: Vec<SuccessRate>,
-    /// The first training hold, epoch ms.
+    /// First training hold, in epoch ms.
     pub from_ms: i64,
-    /// The last training hold, epoch ms.
+    /// Last training hold, in epoch ms.
     pub to_ms: i64,
 }
 
 impl SuccessRates {
-    /// Learns the rates on `sides` of `dataset`, which with `split = time` have only what was decided
-    /// before anything of later sides is asked.
+    /// Learns the rates on `sides` of `dataset`. With `split = time`, these contain only outcomes
+    /// that were decided before the first prediction time of later splits.
     pub fn learn(dataset: &Dataset, sides: &[SplitSide]) -> Result<SuccessRates> {
         let mut rates = SuccessRates {
             overall: SuccessRate::default(),
@@ -78,7 +78,7 @@ impl SuccessRates {
         Ok(rates)
     }
 
-    /// The rate of one kind of hold; `None` if training saw none.
+    /// The rate of one kind of hold. `None` if the training samples have none.
     pub fn get(&self, hold_code: i32, hold_subcode: i32) -> Option<&SuccessRate> {
         self.by_code
             .iter()

@@ -1,5 +1,5 @@
-//! Logits and labels of the validation samples → the temperature that turns logits into
-//! probabilities (Guo et al. 2017), and the probability from which on success is predicted.
+//! Calibration of logits on samples that were not learned from: fits the temperature that turns
+//! logits into probabilities (Guo et al. 2017), and chooses the decision threshold.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,29 +7,29 @@ use super::rolling_predictions::RollingPredictions;
 use poolcast_base::stats::{Scores, f_measure, mean_cross_entropy, sigmoid};
 use poolcast_config::Threshold;
 
-/// The least inverse temperature. Where all samples are on their wrong side, the likelihood alone
-/// would go on to 0.
-const LEAST_INVERSE: f64 = 1.0 / 64.0;
+/// Minimum of the inverse temperature. If all samples are on the wrong side of 0, the likelihood
+/// alone would drive it to 0.
+const MIN_INVERSE_TEMPERATURE: f64 = 1.0 / 64.0;
 
-/// The largest inverse temperature. Where all samples are on their right side, the likelihood alone
-/// would go on for ever.
-const LARGEST_INVERSE: f64 = 64.0;
+/// Maximum of the inverse temperature. If all samples are on the right side of 0, the likelihood
+/// alone would drive it to infinity.
+const MAX_INVERSE_TEMPERATURE: f64 = 64.0;
 
-/// How a model's logits are read.
+/// Maps a model's logits to probabilities and to decisions.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Calibration {
-    /// What every logit is divided by.
+    /// Divisor of every logit.
     pub temperature: f64,
-    /// Success is predicted from this probability on.
+    /// Minimum probability at which success is predicted.
     pub threshold: f64,
-    /// The scores on the validation samples, so read. Those of the best epoch are with temperature
-    /// 1 and threshold 0.5.
+    /// Scores on the validation samples with this temperature and threshold. The best epoch is
+    /// scored differently: with temperature 1 and threshold 0.5.
     pub validation: Scores,
 }
 
 impl Calibration {
-    /// Fits the temperature to what was predicted, then chooses the threshold. A temperature that
-    /// would not have helped on the latest cut is not kept.
+    /// Fits the temperature to `predictions`, then chooses the threshold. The temperature stays 1
+    /// if the one fitted to earlier cuts would not have lowered the loss on the latest cut.
     pub fn fit(predictions: &RollingPredictions, threshold: Threshold) -> Calibration {
         let RollingPredictions { logits, labels, .. } = predictions;
         let temperature = if helps_on_latest_cut(predictions) {
@@ -49,14 +49,14 @@ impl Calibration {
         }
     }
 
-    /// The probability that a logit stands for.
+    /// The calibrated probability of success for a logit.
     pub fn probability(&self, logit: f32) -> f64 {
         sigmoid(f64::from(logit) / self.temperature)
     }
 }
 
-/// Whether the temperature that earlier cuts call for lowers the loss on the latest one. With one
-/// cut alone there is nothing to ask.
+/// Returns true if the temperature fitted to the earlier cuts lowers the loss on the latest cut.
+/// With a single cut there is nothing to compare, and the result is true.
 fn helps_on_latest_cut(predictions: &RollingPredictions) -> bool {
     let Some(latest) = predictions.cuts.iter().max() else {
         return true;
@@ -64,13 +64,13 @@ fn helps_on_latest_cut(predictions: &RollingPredictions) -> bool {
     let mut earlier = LabelledLogits::default();
     let mut last = LabelledLogits::default();
     for (at, cut) in predictions.cuts.iter().enumerate() {
-        let of_cut = if cut == latest {
+        let cut_logits = if cut == latest {
             &mut last
         } else {
             &mut earlier
         };
-        of_cut.logits.push(predictions.logits[at]);
-        of_cut.labels.push(predictions.labels[at]);
+        cut_logits.logits.push(predictions.logits[at]);
+        cut_logits.labels.push(predictions.labels[at]);
     }
     if earlier.logits.is_empty() {
         return true;
@@ -87,17 +87,17 @@ struct LabelledLogits {
     labels: Vec<bool>,
 }
 
-/// The temperature under which `labels` are most likely; 1 where there is only one kind of label,
-/// which would tell nothing.
+/// Fits the temperature under which `labels` are most likely. Returns 1 if there is only one kind
+/// of label, because such labels cannot determine a temperature.
 fn fit_temperature(logits: &[f32], labels: &[bool]) -> f64 {
     if labels.iter().all(|label| *label) || !labels.contains(&true) {
         return 1.0;
     }
 
-    // The loss is convex in the inverse temperature, so its slope changes its sign once. Bisection
-    // finds where.
-    let mut low = LEAST_INVERSE;
-    let mut high = LARGEST_INVERSE;
+    // The loss is convex in the inverse temperature, so its slope changes sign once. Bisection
+    // finds that point.
+    let mut low = MIN_INVERSE_TEMPERATURE;
+    let mut high = MAX_INVERSE_TEMPERATURE;
     for _ in 0..100 {
         let middle = (low + high) / 2.0;
         if loss_slope(logits, labels, middle) < 0.0 {
@@ -109,7 +109,7 @@ fn fit_temperature(logits: &[f32], labels: &[bool]) -> f64 {
     2.0 / (low + high)
 }
 
-/// The derivative of the cross-entropy by the inverse temperature.
+/// The derivative of the cross-entropy with respect to the inverse temperature.
 fn loss_slope(logits: &[f32], labels: &[bool], inverse: f64) -> f64 {
     let terms = logits.iter().zip(labels).map(|(&logit, &label)| {
         let x = f64::from(logit);
@@ -118,7 +118,7 @@ fn loss_slope(logits: &[f32], labels: &[bool], inverse: f64) -> f64 {
     terms.sum()
 }
 
-/// How many predictions are right and wrong.
+/// Numbers of right and wrong predictions of success and of failure.
 #[derive(Debug, Clone, Copy, Default)]
 struct ConfusionCounts {
     right_success: f64,
@@ -144,7 +144,8 @@ impl ConfusionCounts {
         }
     }
 
-    /// A sample with this label falls below the threshold: success is no longer predicted.
+    /// Counts a sample with this label as predicted to fail. Called when the threshold rises above
+    /// its probability.
     fn predict_failure(&mut self, label: bool) {
         if label {
             self.right_success -= 1.0;
@@ -156,8 +157,8 @@ impl ConfusionCounts {
     }
 }
 
-/// The threshold that is best on these samples by `threshold`; of those that are equally good the one nearest to
-/// 0.5, then the lowest.
+/// Returns the threshold that maximises the objective of `threshold` on these samples. Ties go to
+/// the one nearest to 0.5, then to the lowest.
 pub fn choose_threshold(probabilities: &[f64], labels: &[bool], threshold: Threshold) -> f64 {
     if let Threshold::At(threshold) = threshold {
         return threshold;
@@ -169,7 +170,7 @@ pub fn choose_threshold(probabilities: &[f64], labels: &[bool], threshold: Thres
         .collect();
     order.sort_by(|a, b| a.0.total_cmp(&b.0));
 
-    // Below the lowest probability, success is predicted of all.
+    // Below the lowest probability, every sample is predicted to succeed.
     let positives = labels.iter().filter(|label| **label).count();
     let mut counts = ConfusionCounts {
         right_success: positives as f64,
@@ -180,7 +181,7 @@ pub fn choose_threshold(probabilities: &[f64], labels: &[bool], threshold: Thres
     let mut best = threshold_between(0.0, first);
     let mut best_objective = counts.objective(threshold);
 
-    // One distinct probability after the other falls below the threshold.
+    // Raise the threshold past one distinct probability after the other.
     let mut groups = order.chunk_by(|a, b| a.0 == b.0).peekable();
     while let Some(group) = groups.next() {
         for &(_, label) in group {
@@ -201,13 +202,13 @@ pub fn choose_threshold(probabilities: &[f64], labels: &[bool], threshold: Thres
     best
 }
 
-/// The largest F-measure that a threshold gives on these samples.
+/// The largest F-measure over all thresholds on these samples. `None` if it is not defined.
 pub fn best_f_measure(probabilities: &[f64], labels: &[bool]) -> Option<f64> {
     let threshold = choose_threshold(probabilities, labels, Threshold::FMeasure);
     f_measure(probabilities, labels, threshold)
 }
 
-/// A threshold above `below` and up to `above`: 0.5 if it is there, else in the middle.
+/// Returns a threshold above `below` and at most `above`: 0.5 if it lies there, else the midpoint.
 fn threshold_between(below: f64, above: f64) -> f64 {
     if below < 0.5 && 0.5 <= above {
         return 0.5;
@@ -223,7 +224,7 @@ mod tests {
     use super::super::rolling_predictions::RollingPrediction;
     use super::*;
 
-    /// Logits whose probabilities are right, and labels drawn from them.
+    /// Returns logits whose probabilities are correct, and labels drawn from those probabilities.
     fn drawn(n: usize) -> (Vec<f32>, Vec<bool>) {
         let mut generator = poolcast_base::seed::generator(1, "calibration", &[]);
         let logits: Vec<f32> = (0..n).map(|_| generator.random_range(-3.0..3.0)).collect();
@@ -244,7 +245,7 @@ mod tests {
         }
     }
 
-    fn of_one_cut(logits: &[f32], labels: &[bool]) -> RollingPredictions {
+    fn predictions_of_one_cut(logits: &[f32], labels: &[bool]) -> RollingPredictions {
         let mut predictions = RollingPredictions::default();
         for (sample, (&logit, &label)) in logits.iter().zip(labels).enumerate() {
             predictions.push(prediction(sample, 0, logit, label));
@@ -253,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn a_temperature_that_does_not_help_later_is_not_kept() {
+    fn a_temperature_that_does_not_help_on_the_latest_cut_is_rejected() {
         let (logits, labels) = drawn(4000);
         let with_latest = |factor: f32| {
             let mut predictions = RollingPredictions::default();
@@ -266,23 +267,23 @@ mod tests {
         };
         assert_eq!(with_latest(4.0), 1.0, "only the earlier logits boast");
         let (logits, labels) = drawn(4000);
-        let mut boasting = RollingPredictions::default();
+        let mut overconfident = RollingPredictions::default();
         for (sample, (&logit, &label)) in logits.iter().zip(&labels).enumerate() {
-            boasting.push(prediction(sample, sample / 1000, 4.0 * logit, label));
+            overconfident.push(prediction(sample, sample / 1000, 4.0 * logit, label));
         }
-        let found = Calibration::fit(&boasting, Threshold::At(0.5)).temperature;
+        let found = Calibration::fit(&overconfident, Threshold::At(0.5)).temperature;
         assert!((found - 4.0).abs() < 0.3, "{found}");
     }
 
     #[test]
-    fn the_temperature_of_logits_that_boast_is_found() {
+    fn the_temperature_of_overconfident_logits_is_found() {
         let (logits, labels) = drawn(20_000);
         for factor in [0.5, 1.0, 4.0] {
-            let boasting: Vec<f32> = logits.iter().map(|x| factor * x).collect();
-            let found = fit_temperature(&boasting, &labels) / f64::from(factor);
+            let overconfident: Vec<f32> = logits.iter().map(|x| factor * x).collect();
+            let found = fit_temperature(&overconfident, &labels) / f64::from(factor);
             assert!((found - 1.0).abs() < 0.05, "{found}");
-            let fitted = Calibration::fit(&of_one_cut(&boasting, &labels), Threshold::At(0.5));
-            let raw: Vec<f64> = boasting.iter().map(|&x| sigmoid(f64::from(x))).collect();
+            let fitted = Calibration::fit(&predictions_of_one_cut(&overconfident, &labels), Threshold::At(0.5));
+            let raw: Vec<f64> = overconfident.iter().map(|&x| sigmoid(f64::from(x))).collect();
             let (before, after) = (Scores::compute(&raw, &labels, 0.5), fitted.validation);
             assert!(after.ece.expect("defined") < 0.02, "{after:?}");
             assert!(
@@ -297,8 +298,8 @@ mod tests {
         }
     }
 
-    /// Three of four samples at a distance of 2 lie on the side of their label: likeliest is a
-    /// probability of 3/4 to be right, which is a logit of ln 3.
+    /// Three of four samples at a distance of 2 lie on the side of their label. The most likely
+    /// probability of being right is 3/4, a logit of ln 3.
     #[test]
     fn a_temperature_by_hand() {
         let found = fit_temperature(&[2.0, 2.0, 2.0, -2.0], &[true, true, false, false]);
@@ -306,20 +307,20 @@ mod tests {
     }
 
     #[test]
-    fn what_tells_nothing_fits_nothing_and_extremes_stay_finite() {
+    fn uniform_labels_fit_nothing_and_extremes_stay_finite() {
         for label in [true, false] {
-            let predicted = of_one_cut(&[3.0, -1.0, 0.0], &[label; 3]);
+            let predicted = predictions_of_one_cut(&[3.0, -1.0, 0.0], &[label; 3]);
             let fitted = Calibration::fit(&predicted, Threshold::FMeasure);
             assert_eq!(fitted.temperature, 1.0);
             assert!(fitted.threshold.is_finite());
         }
         assert_eq!(fit_temperature(&[], &[]), 1.0);
         assert!(
-            (fit_temperature(&[1.0, -1.0], &[true, false]) * LARGEST_INVERSE - 1.0).abs() < 1e-9,
+            (fit_temperature(&[1.0, -1.0], &[true, false]) * MAX_INVERSE_TEMPERATURE - 1.0).abs() < 1e-9,
             "all right"
         );
         assert!(
-            (fit_temperature(&[1.0, -1.0], &[false, true]) * LEAST_INVERSE - 1.0).abs() < 1e-9,
+            (fit_temperature(&[1.0, -1.0], &[false, true]) * MIN_INVERSE_TEMPERATURE - 1.0).abs() < 1e-9,
             "all wrong"
         );
         assert!(fit_temperature(&[f32::MAX, f32::MIN, 0.0], &[true, true, false]).is_finite());
@@ -336,9 +337,10 @@ mod tests {
             })
         };
         assert_eq!(chosen(Threshold::At(0.7)), 0.7);
-        // From 0.2 on and from 0.4 on four of five are right; the latter is nearer to 0.5.
+        // Thresholds 0.15 and 0.35 both classify four of five samples correctly. 0.35 is nearer to
+        // 0.5.
         assert!((chosen(Threshold::Accuracy) - 0.35).abs() < 1e-12);
-        // 2 * 3 / (2 * 3 + 1) from 0.2 on, 2 * 2 / (2 * 2 + 1) from 0.4 on.
+        // F-measure: 2 * 3 / (2 * 3 + 1) at threshold 0.15, 2 * 2 / (2 * 2 + 1) at 0.35.
         assert!((chosen(Threshold::FMeasure) - 0.15).abs() < 1e-12);
         assert!((cost(1.0, 10.0) - 0.15).abs() < 1e-12);
         assert!((cost(10.0, 1.0) - 0.35).abs() < 1e-12);

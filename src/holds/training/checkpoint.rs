@@ -1,6 +1,6 @@
-//! Checkpoints: everything a training needs to go on as if it had never stopped, in one file. It is
-//! written after each epoch, every few minutes within one, and when somebody asks the training to
-//! stop.
+//! Checkpoints: one file with everything that a training needs to resume as if it had never
+//! stopped. A checkpoint is written after each epoch, every few minutes within an epoch, and when a
+//! listener stops the training.
 
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -21,27 +21,27 @@ use poolcast_base::files;
 use poolcast_models::Model;
 use poolcast_base::shard::{self, Shard, ShardColumn};
 
-/// What a checkpoint says beside its vectors.
+/// Contents of a checkpoint apart from its vectors.
 #[derive(Serialize, Deserialize)]
 struct CheckpointNotes {
     key: String,
-    /// Of each model: how often its weights were changed.
+    /// Optimiser steps taken, for each model.
     steps: Vec<u64>,
     history: Vec<Epoch>,
-    /// Of each model: the epochs as the predictions of the others judge them.
+    /// For each model, the epochs as judged by the predictions of the other models.
     judged_by_others: Vec<Vec<Epoch>>,
     batch: usize,
     loss_sum: f64,
 }
 
-/// The key of the training that left its checkpoint in `dir`.
+/// The key of the training whose checkpoint is in `dir`. `None` without a readable checkpoint.
 pub fn checkpoint_key(dir: &Path) -> Option<String> {
     let shard = Shard::open(&dir.join(CHECKPOINT_FILE), CHECKPOINT_FORMAT).ok()?;
     shard.notes::<CheckpointNotes>().ok().map(|notes| notes.key)
 }
 
-/// Copies the checkpoint of the training in `from`, and when its epochs were, to the directory `to`,
-/// where it goes on.
+/// Copies the checkpoint and the epoch times of the training in `from` to the directory `to`, so
+/// that the training can resume there.
 pub fn copy_checkpoint(from: &Path, to: &Path) -> Result<()> {
     fs_err::create_dir_all(to)?;
     let times = from.join(TIMES_FILE);
@@ -53,7 +53,7 @@ pub fn copy_checkpoint(from: &Path, to: &Path) -> Result<()> {
     files::write_atomic(&to.join(CHECKPOINT_FILE), &bytes)
 }
 
-/// Writes the checkpoint of the training called `key` to its directory.
+/// Writes the checkpoint of the training with this `key` to its directory.
 fn write_checkpoint(dir: &Path, key: &str, state: &TrainingState) -> Result<()> {
     let notes = CheckpointNotes {
         key: key.to_owned(),
@@ -90,7 +90,8 @@ fn write_checkpoint(dir: &Path, key: &str, state: &TrainingState) -> Result<()> 
     )
 }
 
-/// The column of what a model predicted after the epoch that the others choose for it.
+/// The name of the column with a model's predictions after the epoch that the other cuts choose for
+/// it.
 fn chosen_logits_column(number: usize) -> String {
     format!("{number}/chosen_logits")
 }
@@ -123,10 +124,11 @@ impl ModelVectors<'_> {
     }
 }
 
-/// Reads the checkpoint in `dir` into `models`, whatever their weights were.
+/// Reads the checkpoint in `dir` into `models` and replaces their weights.
 ///
 /// # Errors
-/// Fails when it belongs to a training with another `key`: other tensors or other settings.
+/// Fails when the checkpoint belongs to a training with another `key`: other tensors or other
+/// settings.
 pub(super) fn read_checkpoint(dir: &Path, key: &str, models: Vec<Model>) -> Result<TrainingState> {
     let path = dir.join(CHECKPOINT_FILE);
     let shard = Shard::open(&path, CHECKPOINT_FORMAT)?;
@@ -181,10 +183,10 @@ fn read_model_state(
     Ok(ModelState { model, adam, best })
 }
 
-/// Who watches a training, and may stop it after a batch.
+/// A callback that watches a training and may stop it after a batch.
 pub(super) type ProgressListener<'a> = dyn Fn(TrainingUpdate<'_>) -> ControlFlow<()> + Sync + 'a;
 
-/// Writes the checkpoints of one training, and tells how far it is.
+/// Writes the checkpoints of one training, and reports its progress to the listener.
 pub(super) struct CheckpointWriter<'a> {
     dir: &'a Path,
     key: &'a str,
@@ -194,7 +196,7 @@ pub(super) struct CheckpointWriter<'a> {
 }
 
 impl<'a> CheckpointWriter<'a> {
-    /// For the training called `key` in `dir`.
+    /// Creates a writer for the training with this `key` in `dir`.
     pub(super) fn new(
         dir: &'a Path,
         key: &'a str,
@@ -210,11 +212,12 @@ impl<'a> CheckpointWriter<'a> {
         }
     }
 
-    /// After a batch, one of `batches`: writes a checkpoint if it is time for one.
+    /// Reports a batch to the listener. `batches` is the number of batches in an epoch. Writes a
+    /// checkpoint if the interval has passed or the listener stops the training.
     ///
     /// # Errors
-    /// Fails with [`TrainError::Stopped`], the checkpoint being written, when the listener wants no
-    /// more.
+    /// Fails with [`TrainError::Stopped`] when the listener stops the training. The checkpoint has
+    /// been written by then.
     pub(super) fn after_batch(
         &mut self,
         state: &TrainingState,
@@ -244,12 +247,14 @@ impl<'a> CheckpointWriter<'a> {
         Ok(())
     }
 
-    /// After an epoch, the last one of `state`: writes a checkpoint and the history.
+    /// Writes a checkpoint and the history after the last epoch of `state`, then reports the epoch
+    /// to the listener.
     pub(super) fn after_epoch(&mut self, state: &TrainingState) -> Result<()> {
         self.write(state)?;
         write_history(self.dir, &state.history)?;
         if let Some(epoch) = state.history.last() {
-            // A wish to stop is heard again after the next batch, if there is one.
+            // A request to stop is ignored here. The listener can repeat it after the next batch,
+            // if there is one.
             let _ = (self.listener)(TrainingUpdate::Epoch(epoch));
         }
         Ok(())

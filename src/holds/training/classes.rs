@@ -1,26 +1,26 @@
-//! Probabilities of classes against the classes of rows → the scores of a model that tells two
-//! classes or more apart.
+//! Scores of classifiers with two classes or more: class probabilities against the true classes of
+//! rows.
 
 use serde::{Deserialize, Serialize};
 
 use super::calibration::best_f_measure;
-use poolcast_base::stats::{SCORES, Scores, roc_auc};
+use poolcast_base::stats::{SCORE_COUNT, Scores, roc_auc};
 use poolcast_config::MetricName;
 
-/// The least probability that a loss is taken of, as scikit-learn's `log_loss` has it for doubles.
-const LEAST: f64 = f64::EPSILON;
+/// Minimum probability in the cross-entropy, as in scikit-learn's `log_loss` for doubles.
+const MIN_PROBABILITY: f64 = f64::EPSILON;
 
-/// The scores of one set of predictions.
+/// Scores of one set of predictions.
 ///
-/// With two classes they are those of the second one, as [`Scores::compute`] has them. With more,
-/// accuracy and loss are those of all classes; the others are means over the classes, each against
-/// the rest and weighted by its rows (scikit-learn's `average="weighted"`, for the area under the
-/// curve with `multi_class="ovr"`).
+/// With two classes these are the scores of the second class, as [`Scores::compute`] returns them.
+/// With more, accuracy and loss are over all classes. The other scores are means over the classes,
+/// each against the rest and weighted by its rows (scikit-learn's `average="weighted"`, for the
+/// area under the curve with `multi_class="ovr"`).
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub struct ClassScores {
-    /// The mean cross-entropy.
+    /// Mean cross-entropy.
     pub loss: f64,
-    /// What else there is.
+    /// All other scores.
     #[serde(flatten)]
     pub scores: Scores,
 }
@@ -34,8 +34,8 @@ impl ClassScores {
         }
     }
 
-    /// Scores `probabilities` `[n, 2]` of samples of logs, whose labels are `y` `[n]`, as the epochs
-    /// of a network are scored: see [`super::Epoch::validation`].
+    /// Scores `probabilities` `[n, 2]` of samples of logs with labels `y` `[n]`, the way network
+    /// epochs are scored: see [`super::Epoch::validation`].
     pub fn of_samples(probabilities: &[f64], y: &[u32]) -> ClassScores {
         let mut found = ClassScores::compute(probabilities, y, 2);
         let BinaryView { second, labels } = BinaryView::new(probabilities, y);
@@ -43,14 +43,14 @@ impl ClassScores {
         found
     }
 
-    /// The score that a sweep chooses by.
+    /// The score that a sweep chooses by. `None` if it is not finite.
     pub fn watched(&self, name: MetricName) -> Option<f64> {
         name
             .value_in(&self.scores, self.loss)
             .filter(|value| value.is_finite())
     }
 
-    /// The mean of each score over `all`, of those where it is defined.
+    /// The mean of each score over the elements of `all` in which it is defined.
     pub fn mean(all: &[ClassScores]) -> ClassScores {
         let losses: Vec<f64> = all.iter().map(|one| one.loss).collect();
         let scores = std::array::from_fn(|score| {
@@ -71,7 +71,7 @@ fn mean_value(values: &[f64]) -> Option<f64> {
     (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
 }
 
-/// One value of [`ClassScores`], without the cost of the others.
+/// Computes one value of [`ClassScores`], without the cost of the others.
 pub(super) fn class_score(
     name: MetricName,
     probabilities: &[f64],
@@ -94,15 +94,15 @@ fn mean_log_loss(probabilities: &[f64], y: &[u32], classes: usize) -> f64 {
     let losses = probabilities
         .chunks_exact(classes)
         .zip(y)
-        .map(|(row, class)| -row[*class as usize].clamp(LEAST, 1.0 - LEAST).ln());
+        .map(|(row, class)| -row[*class as usize].clamp(MIN_PROBABILITY, 1.0 - MIN_PROBABILITY).ln());
     losses.sum::<f64>() / y.len() as f64
 }
 
-/// Two classes as yes and no.
+/// Two classes as a binary problem.
 struct BinaryView {
-    /// The probability of the second class, `[n]`.
+    /// Probability of the second class, `[n]`.
     second: Vec<f64>,
-    /// Whether a row is of the second class, `[n]`.
+    /// True for rows of the second class, `[n]`.
     labels: Vec<bool>,
 }
 
@@ -125,7 +125,7 @@ fn class_scores(probabilities: &[f64], y: &[u32], classes: usize) -> Scores {
         .chunks_exact(classes)
         .map(likeliest_class)
         .collect();
-    let mut means = [WeightedMean::default(); SCORES];
+    let mut means = [WeightedMean::default(); SCORE_COUNT];
     for class in 0..classes {
         let labels: Vec<bool> = y.iter().map(|other| *other as usize == class).collect();
         let rows = labels.iter().filter(|label| **label).count() as f64;
@@ -146,7 +146,7 @@ fn class_scores(probabilities: &[f64], y: &[u32], classes: usize) -> Scores {
     }
 }
 
-/// The class of the largest probability; of equals the first, as argmax.
+/// Returns the class with the largest probability. Ties go to the first class, as in argmax.
 fn likeliest_class(row: &[f64]) -> usize {
     let mut best = 0;
     for class in 1..row.len() {
@@ -157,8 +157,8 @@ fn likeliest_class(row: &[f64]) -> usize {
     best
 }
 
-/// The scores of one class against the rest. A row is predicted to be of the class if no other is
-/// likelier, and not from a probability of 0.5 on.
+/// Scores one class against the rest. A row counts as predicted to be of the class if no other
+/// class is likelier. The 0.5 threshold does not apply.
 fn one_against_rest(
     probabilities: &[f64],
     classes: usize,
@@ -183,7 +183,7 @@ fn one_against_rest(
     }
 }
 
-/// A mean of values, of those that are defined, by weight.
+/// Weighted mean of the values that are defined.
 #[derive(Debug, Clone, Copy, Default)]
 struct WeightedMean {
     sum: f64,
@@ -215,8 +215,8 @@ mod tests {
         );
     }
 
-    /// As scikit-learn 1.9.1 has it, of these numbers:
-    /// `roc_auc_score(y, p, multi_class="ovr", average="weighted")`, `log_loss(y, p)`,
+    /// Expected values from scikit-learn 1.9.1 for these numbers: `roc_auc_score(y, p,
+    /// multi_class="ovr", average="weighted")`, `log_loss(y, p)`,
     /// `precision_recall_fscore_support(y, p.argmax(1), average="weighted")`,
     /// `average_precision_score(numpy.eye(3)[y], p, average="weighted")`.
     #[test]
@@ -250,7 +250,7 @@ mod tests {
     ];
 
     #[test]
-    fn two_classes_are_as_yes_and_no() {
+    fn two_classes_are_scored_as_binary() {
         let p = [0.9, 0.1, 0.4, 0.6, 0.65, 0.35, 0.4, 0.6, 0.1, 0.9];
         let y = [0, 0, 1, 1, 1];
         let scores = ClassScores::compute(&p, &y, 2);

@@ -1,13 +1,14 @@
-//! The clusters of samples → how much each sample counts while a model learns.
+//! Loss weights of samples by the size of their clusters.
 
 use std::collections::HashMap;
 use std::hash::Hash;
 
-/// A weight for each sample that is learned from, `[n]`, whose mean is 1.
+/// Returns a weight for each sample that is learned from, `[n]`. The mean weight is 1.
 ///
-/// Jobs of one cluster share their program, their files and their faults: hundreds of holds of one
-/// cluster say little more than ten. So a sample of a cluster with `c` samples counts as `1 / sqrt(c)`
-/// of one that is alone, half-way between counting samples and counting clusters.
+/// Jobs of one cluster share their program, their files and their faults, so hundreds of holds of
+/// one cluster carry little more information than ten. A sample of a cluster with `c` samples
+/// therefore has `1 / sqrt(c)` times the weight of one that is alone. This is half-way between
+/// counting samples and counting clusters.
 pub fn cluster_weights<T: Eq + Hash>(clusters: &[T]) -> Vec<f64> {
     let mut counts: HashMap<&T, f64> = HashMap::new();
     for cluster in clusters {

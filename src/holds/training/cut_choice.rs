@@ -1,28 +1,28 @@
-//! The epochs of a training → for each time cut the epoch that the other cuts choose, and what the
-//! cut's model predicted after it.
+//! Choice of an epoch for each time cut by the other cuts, with the predictions of the cut's model
+//! after that epoch.
 //!
 //! The best of many epochs looks better than it is on the very predictions that chose it. Pipelines
-//! have no epochs to choose from, so networks would look better beside them than they are. What is
-//! known of a network is therefore pooled over the cuts as cross-validation has it: no prediction has
-//! a part in the choice of its own epoch.
+//! have no epochs to choose from, so this bias would favour networks in a comparison. The scores of
+//! a network are therefore pooled over the cuts as in cross-validation: no prediction takes part in
+//! the choice of its own epoch.
 
 use super::early_stopping;
 use super::epoch::Epoch;
 use super::rolling_predictions::RollingPredictions;
 use poolcast_config::Metric;
 
-/// The epoch that is chosen for one cut.
+/// The epoch chosen for one cut.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct CutChoice {
-    /// All epochs so far, as the predictions after the other cuts judge them.
+    /// All epochs so far, scored on the predictions of the other cuts.
     pub(super) epochs: Vec<Epoch>,
-    /// What the model of this cut said after the best of them, `[p]`.
+    /// Logits of this cut's model after the best of these epochs, `[p]`.
     pub(super) logits: Vec<f32>,
 }
 
 impl CutChoice {
-    /// Takes note of an epoch, after which the models predict `predictions`. This choice is that of
-    /// the cut number `cut`. Where no other cut has predictions, it has to judge itself.
+    /// Records an epoch with the models' `predictions` after it. `cut` is the index of this
+    /// choice's cut. If no other cut has predictions, the cut judges itself.
     pub(super) fn observe(
         &mut self,
         cut: usize,
@@ -30,8 +30,8 @@ impl CutChoice {
         predictions: &RollingPredictions,
         metric: &Metric,
     ) {
-        // A training that is repeated on all samples predicts none: a loss over none is NaN, which no
-        // checkpoint could give back.
+        // A training that is repeated on all samples has no predictions. Its loss would be NaN,
+        // which a checkpoint cannot store.
         if predictions.labels.is_empty() {
             return;
         }
@@ -50,7 +50,7 @@ impl CutChoice {
     }
 }
 
-/// `predictions` with the logits of the epoch that was chosen for each cut.
+/// Returns `predictions` with the logits of the epoch that was chosen for each cut.
 pub(super) fn chosen_predictions(
     mut predictions: RollingPredictions,
     choices: &[CutChoice],
@@ -73,7 +73,8 @@ mod tests {
         goal: Goal::Minimize,
     };
 
-    /// The predictions of cuts that say `logits` of two samples each, a success and a failure.
+    /// Returns the predictions of cuts with these `logits`, for two samples each: a success and a
+    /// failure.
     fn predictions(logits: &[[f32; 2]]) -> RollingPredictions {
         let mut predictions = RollingPredictions::default();
         for (cut, logits) in logits.iter().enumerate() {
@@ -103,14 +104,15 @@ mod tests {
 
     #[test]
     fn the_other_cuts_choose_the_epoch() {
-        // The first cut is best in epoch 2, the second in epoch 1: each gets what the other likes.
+        // The first cut is best in epoch 2, the second in epoch 1. Each gets the best epoch of the
+        // other.
         let first = [[1.0, -1.0], [3.0, -3.0]];
         let second = [[2.0, -2.0], [0.5, -0.5]];
         assert_eq!(choose(&[&first, &second]), [1.0, -1.0, 0.5, -0.5]);
     }
 
     #[test]
-    fn where_nothing_is_predicted_nothing_is_judged() {
+    fn epochs_without_predictions_are_ignored() {
         let mut choice = CutChoice::default();
         choice.observe(0, 0.5, &RollingPredictions::default(), &LOSS);
         assert_eq!(choice, CutChoice::default());

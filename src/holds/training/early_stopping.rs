@@ -1,13 +1,13 @@
-//! The epochs so far → whether the last one is the best, and whether the training is over.
+//! Early stopping: decides whether the last epoch is the best and whether the training is over.
 
 use super::epoch::{Epoch, PooledScores};
 use super::rolling_predictions::RollingPredictions;
 use super::settings::TrainingSettings;
 use poolcast_config::{Goal, Metric, MetricName};
 
-/// Whether the training is over: after `epochs`, or once the watched metric has not improved for
-/// `earlystop_threshold` of them. An improvement is by more than `earlystop_min_delta` against the
-/// last one.
+/// Returns true if the training is over: after `epochs` epochs, or once the watched metric has not
+/// improved for `earlystop_threshold` epochs. A value is an improvement if it is better than the
+/// last improvement by more than `earlystop_min_delta`.
 pub(super) fn is_over(history: &[Epoch], settings: &TrainingSettings) -> bool {
     if history.len() >= settings.epochs {
         return true;
@@ -16,8 +16,8 @@ pub(super) fn is_over(history: &[Epoch], settings: &TrainingSettings) -> bool {
     watched.epochs_without_gain(settings.earlystop_min_delta) >= settings.earlystop_threshold
 }
 
-/// The epoch after `history`, judged by what the models predict after it. It is the best if no epoch
-/// before has a value of `metric` as good.
+/// Scores the epoch after `history` by the `predictions` that the models make after it. It is the
+/// best epoch if no earlier epoch has an equal or better value of `metric`.
 pub(super) fn judge_epoch(
     history: &[Epoch],
     train_loss: f64,
@@ -36,24 +36,25 @@ pub(super) fn judge_epoch(
     epoch
 }
 
-/// Whether `last`, the epoch after `history`, is better than all of that by the watched metric.
+/// Returns true if `last`, the epoch after `history`, is better by the watched metric than every
+/// epoch of `history`.
 fn is_best(history: &[Epoch], last: &Epoch, metric: &Metric) -> bool {
     let epochs = history.iter().chain([last]).collect();
     WatchedEpochs::new(epochs, metric).epochs_without_gain(0.0) == 0
 }
 
-/// The watched metric of each epoch, where it is defined.
+/// Values of the watched metric per epoch, where they are defined.
 struct WatchedEpochs {
     values: Vec<Option<f64>>,
     goal: Goal,
 }
 
 impl WatchedEpochs {
-    /// The values of `metric`. Where it is defined for none, as the area under the curve of samples
-    /// with one outcome, the validation loss is watched in its place.
+    /// Reads the values of `metric` from `epochs`. If no epoch defines it, the validation loss is
+    /// watched instead. An example is the area under the curve of samples with only one outcome.
     fn new(epochs: Vec<&Epoch>, metric: &Metric) -> WatchedEpochs {
-        let of_epochs = |name| epochs.iter().map(|epoch| epoch.watched(name)).collect();
-        let values: Vec<Option<f64>> = of_epochs(metric.name);
+        let metric_values = |name| epochs.iter().map(|epoch| epoch.watched(name)).collect();
+        let values: Vec<Option<f64>> = metric_values(metric.name);
         if values.iter().any(Option::is_some) {
             return WatchedEpochs {
                 values,
@@ -61,7 +62,7 @@ impl WatchedEpochs {
             };
         }
         WatchedEpochs {
-            values: of_epochs(MetricName::ValidationLoss),
+            values: metric_values(MetricName::ValidationLoss),
             goal: Goal::Minimize,
         }
     }
@@ -71,8 +72,8 @@ impl WatchedEpochs {
     }
 }
 
-/// How many of `values`, one an epoch, came after the last improvement: a value that was better by
-/// more than `min_delta` than the improvement before it.
+/// The number of `values`, one per epoch, after the last improvement. A value is an improvement if
+/// it is better by more than `min_delta` than the previous improvement.
 fn epochs_without_gain(
     values: impl Iterator<Item = Option<f64>>,
     goal: Goal,
@@ -130,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn where_the_metric_is_never_defined_the_loss_decides() {
+    fn the_loss_decides_if_the_metric_is_undefined() {
         let metric = Metric {
             name: MetricName::ValidationRocAuc,
             goal: Goal::Maximize,

@@ -1,6 +1,6 @@
-//! Several models of the same samples → one whose log-odds are the mean of theirs. Their errors
-//! differ where their kinds do, and the mean has less of each (Dietterich 2000, "Ensemble methods in
-//! machine learning").
+//! Ensembles: several models of the same samples as one model, whose log-odds are the mean of
+//! theirs. Models of different kinds make different errors, and the mean reduces each of them
+//! (Dietterich 2000, "Ensemble methods in machine learning").
 
 use std::path::Path;
 
@@ -14,20 +14,20 @@ use super::trained_model::{TrainedModel, mean_of_columns};
 use poolcast_config::Config;
 use poolcast_base::manifest;
 
-/// What `models` together say of holds that came after all that they had learned from; `None` where
-/// they were not asked about the same holds.
+/// The mean predictions of `models` for holds that came after everything they learned from. `None`
+/// if the models did not predict the same holds.
 ///
 /// # Errors
-/// Fails where what one of them predicted is not there.
+/// Fails when the predictions file of a model is missing.
 pub fn pooled_predictions(models: &[TrainedModel]) -> Result<Option<RollingPredictions>> {
     let mut pooled: Option<RollingPredictions> = None;
     let mut voted = Vec::with_capacity(models.len());
     for model in models {
         let predictions = read_as_member(model)?;
-        let is_of_same_holds = pooled.as_ref().is_none_or(|first| {
+        let has_same_holds = pooled.as_ref().is_none_or(|first| {
             first.samples == predictions.samples && first.cuts == predictions.cuts
         });
-        if !is_of_same_holds {
+        if !has_same_holds {
             return Ok(None);
         }
         voted.push(predictions.logits.clone());
@@ -40,10 +40,10 @@ pub fn pooled_predictions(models: &[TrainedModel]) -> Result<Option<RollingPredi
     Ok(pooled)
 }
 
-/// What `model` alone says of them, read as where it is a member of an ensemble.
+/// The predictions of `model` alone, with each logit as its vote in an ensemble.
 ///
 /// # Errors
-/// Fails where what it predicted is not there.
+/// Fails when the predictions file is missing.
 pub fn read_as_member(model: &TrainedModel) -> Result<RollingPredictions> {
     let mut predictions = model.rolling_predictions()?;
     for logit in &mut predictions.logits {
@@ -52,19 +52,20 @@ pub fn read_as_member(model: &TrainedModel) -> Result<RollingPredictions> {
     Ok(predictions)
 }
 
-/// An ensemble whose members stand in its directory already.
+/// An ensemble to be written. Its members are in its directory already.
 #[derive(Debug)]
 pub struct NewEnsemble {
-    /// Its members.
+    /// Members of the ensemble.
     pub members: Vec<EnsembleMember>,
-    /// What they learned from, and how their mean is read.
+    /// The samples that the members learned from, and the calibration of their mean.
     pub samples: SampleFit,
-    /// What they said together of holds that came later.
+    /// Mean predictions of the members for later holds.
     pub predictions: RollingPredictions,
 }
 
 impl NewEnsemble {
-    /// Writes what makes the members in `dir` one model, the manifest with `key` last.
+    /// Writes the predictions, the configuration and the manifest of the ensemble to `dir`. The
+    /// manifest, with this `key`, is written last.
     pub fn write(self, dir: &Path, config: &Config, key: &str) -> Result<TrainedModel> {
         let summary = EnsembleSummary {
             members: self.members,
@@ -84,7 +85,8 @@ mod tests {
     use crate::training::small_runs::{small_dataset, train_small};
     use crate::training::{Calibration, member_dir, predict_side};
 
-    /// The ensemble of two small runs in `dir`, and the models that it is of.
+    /// Trains two small runs in `place` and writes their ensemble. Returns the dataset and the
+    /// member models.
     fn ensemble_of_two(dir: &Path, place: &Path) -> (crate::tensors::Dataset, Vec<TrainedModel>) {
         let dataset = small_dataset(dir);
         let mut models = Vec::new();
@@ -124,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn its_log_odds_are_the_mean_of_those_of_its_members() {
+    fn ensemble_log_odds_are_the_mean_over_members() {
         let dir = tempfile::tempdir().expect("a directory");
         let place = dir.path().join("ensemble");
         let (dataset, members) = ensemble_of_two(dir.path(), &place);
@@ -144,13 +146,13 @@ mod tests {
         }
 
         let said = ensemble.rolling_predictions().expect("read");
-        let of_first = members[0].rolling_predictions().expect("read");
-        assert_eq!(said.samples, of_first.samples);
-        assert_eq!(said.labels, of_first.labels);
+        let first_predictions = members[0].rolling_predictions().expect("read");
+        assert_eq!(said.samples, first_predictions.samples);
+        assert_eq!(said.labels, first_predictions.labels);
     }
 
     #[test]
-    fn members_that_are_others_are_refused() {
+    fn replaced_and_nested_members_are_rejected() {
         let dir = tempfile::tempdir().expect("a directory");
         let place = dir.path().join("ensemble");
         let (dataset, _) = ensemble_of_two(dir.path(), &place);
@@ -161,7 +163,7 @@ mod tests {
         let refused = TrainedModel::open(&place).expect_err("another model");
         assert!(refused.to_string().contains("is no member of its ensemble"));
 
-        // An ensemble that holds itself would be opened for ever.
+        // An ensemble that contains itself would be opened without end.
         fs_err::remove_dir_all(&second).expect("removed");
         std::os::unix::fs::symlink(&place, &second).expect("linked");
         let refused = TrainedModel::open(&place).expect_err("itself");

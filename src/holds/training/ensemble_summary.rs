@@ -1,5 +1,4 @@
-//! What the manifest of an ensemble says: which models answer together, and how what they say is
-//! read.
+//! The manifest of an ensemble: its members, and the calibration of their mean.
 
 use std::path::{Path, PathBuf};
 
@@ -7,36 +6,36 @@ use serde::{Deserialize, Serialize};
 
 use super::pipeline_run::SampleFit;
 
-/// What an ensemble is.
+/// Body of an ensemble's manifest.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct EnsembleSummary {
-    /// Its members.
+    /// Members of the ensemble.
     pub members: Vec<EnsembleMember>,
-    /// What they learned from, and how their mean is read.
+    /// Facts about the samples that the members learned from, with the calibration of their mean.
     pub samples: SampleFit,
-    /// SHA-256 of the file with what they predicted of rows that were not learned from.
+    /// SHA-256 of the file with the members' predictions for rows that were not learned from.
     pub predictions_sha256: String,
 }
 
-/// One of the models that answer together.
+/// A member of an ensemble.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EnsembleMember {
-    /// The trial that it comes from, counted from 1.
+    /// Number of the trial that trained it, from 1.
     pub trial: usize,
-    /// The name of its architecture, or of the pipeline.
+    /// Name of the architecture or of the pipeline.
     pub model: String,
-    /// SHA-256 of its file.
+    /// SHA-256 of the member's file.
     pub sha256: String,
 }
 
 impl EnsembleMember {
-    /// Where it stands in the ensemble in `dir`.
+    /// The directory of the member in the ensemble in `dir`.
     pub fn dir(&self, dir: &Path) -> PathBuf {
         member_dir(dir, self.trial)
     }
 }
 
-/// Where the member that comes from `trial` stands in the ensemble in `dir`.
+/// The directory, in the ensemble in `dir`, of the member trained by `trial`.
 pub fn member_dir(dir: &Path, trial: usize) -> PathBuf {
     dir.join(format!("trial-{trial:04}"))
 }

@@ -1,4 +1,4 @@
-//! The epochs of a training: what came of each, and `history.jsonl`, which has one a line.
+//! Epochs of a training: their scores, and the file `history.jsonl` with one epoch per line.
 
 use std::path::Path;
 
@@ -15,41 +15,41 @@ use poolcast_base::manifest;
 /// One epoch of a training's history.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Epoch {
-    /// Counted from 1.
+    /// Number of the epoch, from 1.
     pub epoch: usize,
-    /// Mean cross-entropy over the training samples, each scored before the step that learns from
-    /// it, and weighted by `pos_weight`: what the training minimises.
+    /// Mean cross-entropy over the training samples, weighted by `pos_weight`: the value that the
+    /// training minimises. Each sample is scored before the step that learns from it.
     pub train_loss: f64,
-    /// Mean cross-entropy over the validation samples, after the epoch; without weights, so that
-    /// trainings compare.
+    /// Mean cross-entropy over the validation samples after the epoch. It is unweighted, so that
+    /// trainings are comparable.
     pub validation_loss: f64,
-    /// The scores on the validation samples, after the epoch, before any calibration: success is
-    /// predicted from 0.5 on. The F-measure is the largest that a threshold gives, as one at 0.5 is 0
-    /// for every model that expects success of no sample.
+    /// Uncalibrated scores on the validation samples after the epoch. Success is predicted for
+    /// probabilities of at least 0.5. The F-measure is the maximum over all thresholds, because at
+    /// 0.5 it is 0 for every model that predicts success of no sample.
     pub validation: Scores,
-    /// Whether the watched metric was the best so far.
+    /// True if the watched metric was the best so far.
     pub is_best: bool,
 }
 
 impl Epoch {
-    /// The score that early stopping watches, or a sweep chooses by.
+    /// The score that early stopping watches, or that a sweep chooses by.
     pub fn watched(&self, name: MetricName) -> Option<f64> {
         name.value_in(&self.validation, self.validation_loss)
     }
 }
 
-/// What the models of all time cuts come to on the samples that they did not learn from, pooled.
+/// Scores of the models of all time cuts, pooled over the samples that they did not learn from.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PooledScores {
-    /// The mean cross-entropy.
+    /// Mean cross-entropy.
     pub loss: f64,
-    /// The scores before any calibration, as those of an [`Epoch`].
+    /// Uncalibrated scores, defined as in [`Epoch`].
     #[serde(flatten)]
     pub scores: Scores,
 }
 
 impl PooledScores {
-    /// Those of `predictions`.
+    /// Scores `predictions`.
     pub(super) fn compute(predictions: &RollingPredictions) -> PooledScores {
         let labels = &predictions.labels;
         let probabilities = predictions.probabilities();
@@ -63,13 +63,13 @@ impl PooledScores {
     }
 }
 
-/// Writes the epochs of a training to its directory. They are those of its checkpoint, so that each
-/// is there once, whenever the training was killed.
+/// Writes the epochs of a training to its directory. They come from its checkpoint, so each epoch
+/// is there exactly once, even if the training was killed.
 pub(super) fn write_history(dir: &Path, history: &[Epoch]) -> Result<()> {
     manifest::write_json_lines(&dir.join(HISTORY_FILE), history)
 }
 
-/// The epochs that the training in `dir` has gone through.
+/// Reads the completed epochs of the training in `dir`.
 pub fn read_history(dir: &Path) -> Result<Vec<Epoch>> {
     manifest::read_json_lines(&dir.join(HISTORY_FILE))
 }

@@ -1,8 +1,8 @@
-//! When the epochs of a training began and ended, and what they cost: `times.jsonl`, one a line.
+//! Time stamps and cost of a training's epochs: `times.jsonl`, one epoch per line.
 //!
-//! This differs each time a training is repeated, so it is in no digest and in no manifest. Trackers
-//! take their time stamps from it: a stamp that followed from the moment of sending would differ
-//! each time, and MLflow would keep the value twice.
+//! The file differs each time a training is repeated, so no digest and no manifest covers it.
+//! Trackers take their time stamps from it. A stamp from the time of sending would differ each
+//! time, and MLflow would keep the value twice.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -15,29 +15,30 @@ use super::run_dir::TIMES_FILE;
 use poolcast_base::manifest;
 use poolcast_models::Device;
 
-/// When an epoch was, and what it cost.
+/// Times and cost of one epoch.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct EpochTimes {
-    /// Counted from 1.
+    /// Number of the epoch, from 1.
     pub epoch: usize,
-    /// When it began, in seconds since 1970 in UTC; after a checkpoint within it, when it went on.
+    /// Start, in seconds since 1970 in UTC. After a checkpoint within the epoch, the time of the
+    /// resumption.
     pub began_s: f64,
-    /// When it ended, in the same.
+    /// End, in seconds since 1970 in UTC.
     pub ended_s: f64,
-    /// What the process used of processors meanwhile, in seconds.
+    /// CPU time of the process during the epoch, in seconds.
     pub cpu_s: f64,
-    /// The most memory that the process has had at once so far.
+    /// Peak memory of the process so far, in bytes.
     pub peak_memory_bytes: u64,
-    /// How many samples it learned from in a second.
+    /// Samples learned from per second.
     pub samples_per_s: f64,
-    /// What it ran on: `cpu` or `cuda`.
+    /// Device of the training: `cpu` or `cuda`.
     pub device: String,
-    /// How often the training was begun or gone on with until then.
+    /// Starts and resumptions of the training up to this epoch.
     pub attempt: u32,
 }
 
-/// The epochs of the training in `dir` whose times are known. A line that was cut short says
-/// nothing, and neither does what follows it.
+/// Reads the known times of the training in `dir`. A truncated line and everything after it are
+/// ignored.
 pub fn read_epoch_times(dir: &Path) -> Vec<EpochTimes> {
     let text = poolcast_base::files::read_regular(&dir.join(TIMES_FILE), MOST_BYTES).unwrap_or_default();
     let mut known = Vec::new();
@@ -50,10 +51,10 @@ pub fn read_epoch_times(dir: &Path) -> Vec<EpochTimes> {
     known
 }
 
-/// The largest file of times that is read.
+/// Maximum size of a times file, in bytes.
 const MOST_BYTES: u64 = 1 << 30;
 
-/// Writes the times of one training.
+/// Measures and writes the epoch times of one training.
 pub(super) struct EpochClock {
     path: PathBuf,
     known: Vec<EpochTimes>,
@@ -65,7 +66,8 @@ pub(super) struct EpochClock {
 }
 
 impl EpochClock {
-    /// For the training in `dir`, which has gone through `epochs` and goes on now.
+    /// Creates a clock for the training in `dir`, which has completed `epochs` and starts or
+    /// resumes now.
     pub(super) fn resume(dir: &Path, epochs: usize, device: &Device) -> EpochClock {
         let mut known = read_epoch_times(dir);
         let earlier = known.last().map_or(0, |times| times.attempt);
@@ -81,15 +83,16 @@ impl EpochClock {
         }
     }
 
-    /// Hears that an epoch begins.
+    /// Records the start of an epoch.
     pub(super) fn begin_epoch(&mut self) {
         self.began_s = utc_seconds();
         self.began = Instant::now();
         self.cpu_began = process_cpu_time();
     }
 
-    /// Takes note of the end of `epoch`, which has learned from so many `samples` since it began or
-    /// went on. This comes before the checkpoint, so that each epoch of a history has its times.
+    /// Records the end of `epoch`, which has learned from `samples` since it began or was resumed.
+    /// Must be called before the checkpoint is written, so that each epoch of a history has its
+    /// times.
     pub(super) fn end_epoch(&mut self, epoch: usize, samples: usize) -> Result<()> {
         let elapsed_s = self.began.elapsed().as_secs_f64();
         let cpu = process_cpu_time().saturating_sub(self.cpu_began);
@@ -107,18 +110,18 @@ impl EpochClock {
     }
 }
 
-/// The time in seconds since 1970, in UTC.
+/// The current time in seconds since 1970, in UTC.
 fn utc_seconds() -> f64 {
     jiff::Timestamp::now().as_microsecond() as f64 / 1e6
 }
 
-/// What this process has used of processors.
+/// CPU time used by this process.
 fn process_cpu_time() -> Duration {
     let time = clock_gettime(ClockId::ProcessCPUTime);
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
 
-/// The most memory that this process has had at once; 0 where the system does not tell.
+/// Peak memory of this process, in bytes. 0 if the system does not report it.
 fn peak_memory_bytes() -> u64 {
     let status = fs_err::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
@@ -131,7 +134,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_checkpoint_does_not_know_is_timed_again() {
+    fn epochs_after_the_checkpoint_are_timed_again() {
         let dir = tempfile::tempdir().expect("a directory");
         let mut clock = EpochClock::resume(dir.path(), 0, &Device::Cpu);
         for epoch in 1..=3 {
@@ -146,7 +149,7 @@ mod tests {
             assert_eq!((times.device.as_str(), times.attempt), ("cpu", 1));
         }
 
-        // The checkpoint is that of the second epoch.
+        // The checkpoint is from the second epoch.
         let mut clock = EpochClock::resume(dir.path(), 2, &Device::Cpu);
         clock.begin_epoch();
         clock.end_epoch(3, 100).expect("written");
@@ -157,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_that_was_cut_short_says_nothing() {
+    fn truncated_lines_are_ignored() {
         let dir = tempfile::tempdir().expect("a directory");
         let mut clock = EpochClock::resume(dir.path(), 0, &Device::Cpu);
         clock.end_epoch(1, 1).expect("written");

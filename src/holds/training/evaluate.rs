@@ -1,5 +1,4 @@
-//! A model and a side of the split → its scores with intervals, beside baselines on the same
-//! samples.
+//! Evaluation of a model on one split: scores with intervals, beside baselines on the same samples.
 
 use std::collections::BTreeMap;
 
@@ -17,61 +16,62 @@ use crate::tensors::{Dataset, LeftOutCycles, LeftOutReason, SplitSide, TensorSet
 /// A score and its 95 % interval.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct ScoreInterval {
-    /// The score's name, as in [`Scores::NAMES`].
+    /// Name of the score, as in [`Scores::NAMES`].
     pub name: String,
-    /// Absent if it is not defined.
+    /// The score's value. `None` if it is not defined.
     pub value: Option<f64>,
-    /// The ends of the interval.
+    /// Lower and upper end of the interval.
     pub interval: Option<(f64, f64)>,
 }
 
-/// One way to predict, scored.
+/// Scores of one method of prediction.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct MethodScores {
-    /// What it is.
+    /// Name of the method.
     pub name: String,
-    /// In the order of [`Scores::NAMES`].
+    /// Scores in the order of [`Scores::NAMES`].
     pub scores: Vec<ScoreInterval>,
 }
 
-/// The scores of a model and its baselines on one side.
+/// Scores of a model and its baselines on one split.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct ModelEvaluation {
-    /// The side scored.
+    /// The evaluated split.
     pub side: SplitSide,
-    /// How the samples were divided.
+    /// Method by which the samples were split.
     pub split: SplitMethod,
     /// Samples scored.
     pub samples: usize,
-    /// Those with label 1.
+    /// Scored samples with label 1.
     pub successes: usize,
-    /// Clusters they come from: what the bootstrap draws.
+    /// Clusters of the samples. The bootstrap draws whole clusters.
     pub clusters: usize,
     /// Bootstrap resamples.
     pub resamples: usize,
     /// Training samples.
     pub train_samples: usize,
-    /// Those with label 1.
+    /// Training samples with label 1.
     pub train_successes: usize,
     /// Hold cycles in the log.
     pub cycles_total: usize,
-    /// Cycles that are no sample, by reason.
+    /// Hold cycles that are not samples, by reason.
     pub left_out: BTreeMap<LeftOutReason, LeftOutCycles>,
-    /// What the model's logits were divided by.
+    /// Divisor of the model's logits.
     pub temperature: f64,
-    /// The model predicts success from this probability on, the baselines from 0.5 on.
+    /// Minimum probability at which the model predicts success. For baselines it is 0.5.
     pub threshold: f64,
-    /// The model's scores without both: temperature 1, threshold 0.5.
+    /// The model's scores with temperature 1 and threshold 0.5.
     pub uncalibrated: Scores,
     /// The model first, then the baselines.
     pub methods: Vec<MethodScores>,
 }
 
-/// Scores `model` on `side` of `dataset` over all its samples at once. `best` are the probabilities
-/// that the best possible predictor gives these samples, where somebody knows them.
+/// Scores `model` on all samples of `side` of `dataset`. `best` holds the probabilities of the best
+/// possible predictor for these samples, if they are known.
 ///
 /// # Errors
-/// Fails when the tensors are not those the model was made for, or the side has no samples.
+/// Fails when the model was made for other tensors, when the split has no samples, and when `side`
+/// is the test split and the model learned from it.
 pub fn evaluate_run(
     model: &TrainedModel,
     dataset: &Dataset,
@@ -85,6 +85,7 @@ pub fn evaluate_run(
         "there are no {} samples to evaluate on",
         side.name()
     );
+    // Test scores on learned samples would be too good.
     let is_learned = model.tensors_key == dataset.key && model.learned.sides.contains(&side);
     ensure!(
         side != SplitSide::Test || !is_learned,
@@ -130,12 +131,12 @@ pub fn evaluate_run(
     })
 }
 
-/// What one method predicts of the samples.
+/// Predictions of one method for the samples.
 struct MethodPredictions {
     name: String,
-    /// Of success, `[n]`.
+    /// Probabilities of success, `[n]`.
     probabilities: Vec<f64>,
-    /// Success is predicted from this probability on.
+    /// Minimum probability at which success is predicted.
     threshold: f64,
 }
 
@@ -173,7 +174,7 @@ impl MethodPredictions {
     }
 }
 
-/// What the model predicts, then what the baselines predict, and `best`.
+/// Predicts the samples with the model, then with the baselines, then adds `best`.
 fn predictions(
     model: &TrainedModel,
     dataset: &Dataset,
@@ -200,8 +201,8 @@ fn predictions(
     Ok(methods)
 }
 
-/// The success rate of each sample's hold code and subcode on the training samples; that of all
-/// where there were none of its kind.
+/// The success rate of each sample's hold code and subcode in the training samples. A kind without
+/// training samples gets the overall rate.
 fn rates_by_code(rates: &SuccessRates, dataset: &Dataset, side: SplitSide) -> Result<Vec<f64>> {
     let overall = rates.overall.share();
     let codes: Vec<i32> = dataset.column(side, "hold_code")?;
@@ -217,11 +218,10 @@ fn rates_by_code(rates: &SuccessRates, dataset: &Dataset, side: SplitSide) -> Re
         .collect())
 }
 
-/// The calibrated probability of success that `model` gives each sample of `side` of `dataset`,
-/// `[n]`.
+/// Predicts the calibrated probability of success of each sample of `side` of `dataset`, `[n]`.
 ///
 /// # Errors
-/// Fails when the tensors are not those the model was made for.
+/// Fails when the model was made for other tensors.
 pub fn predict_side(model: &TrainedModel, dataset: &Dataset, side: SplitSide) -> Result<Vec<f64>> {
     check_tensors(model, dataset)?;
     let logits = model.side_logits(dataset, side)?;
@@ -231,10 +231,10 @@ pub fn predict_side(model: &TrainedModel, dataset: &Dataset, side: SplitSide) ->
         .collect())
 }
 
-/// The same before any calibration.
+/// Like [`predict_side`], but without calibration.
 ///
 /// # Errors
-/// Fails when the tensors are not those the model was made for.
+/// Fails when the model was made for other tensors.
 pub fn uncalibrated_side(
     model: &TrainedModel,
     dataset: &Dataset,
@@ -248,7 +248,7 @@ pub fn uncalibrated_side(
         .collect())
 }
 
-/// Refuses tensors that were made with other settings than those the model was trained on.
+/// Rejects tensors whose settings differ from those that the model was trained with.
 fn check_tensors(model: &TrainedModel, dataset: &Dataset) -> Result<()> {
     let known = describe_settings(&model.tensors);
     let tensors = describe_settings(&dataset.summary.settings);
@@ -265,7 +265,7 @@ fn check_tensors(model: &TrainedModel, dataset: &Dataset) -> Result<()> {
     Ok(())
 }
 
-/// The settings that a model depends on, in words.
+/// Describes in words the settings that a model depends on.
 fn describe_settings(settings: &TensorSettings) -> String {
     let TensorSettings {
         j,
@@ -290,7 +290,7 @@ fn describe_settings(settings: &TensorSettings) -> String {
     )
 }
 
-/// The same settings as options of `poolcast tensors`.
+/// Formats the same settings as options of `poolcast tensors`.
 fn tensors_options(settings: &TensorSettings) -> String {
     let TensorSettings {
         j,

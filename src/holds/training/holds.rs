@@ -1,5 +1,5 @@
-//! A model and hold cycles → how probably each release ends well. The cycles are those of a log, or
-//! the samples of tensors.
+//! Predictions for hold cycles: the probability that each release leads to success. The cycles come
+//! from a log or from the samples of tensors.
 
 use anyhow::Result;
 use rayon::prelude::*;
@@ -14,10 +14,10 @@ use crate::tensors::{
     known_until_ms,
 };
 
-/// So many holds go through the model at once.
-const HOLDS_AT_ONCE: usize = 256;
+/// Holds per parallel task.
+const HOLDS_PER_TASK: usize = 256;
 
-/// Asks a model about holds of the jobs in a store of events.
+/// Predicts holds of the jobs in an event store with one model.
 #[derive(Debug)]
 pub struct HoldModel<'a> {
     store: &'a EventStore,
@@ -27,7 +27,7 @@ pub struct HoldModel<'a> {
 }
 
 impl<'a> HoldModel<'a> {
-    /// `model` over the jobs of `store`.
+    /// Creates a predictor of the jobs in `store` with `model`.
     pub fn new(store: &'a EventStore, model: &'a TrainedModel) -> HoldModel<'a> {
         let encoder = SampleEncoder::new(store, model.tensors.clone());
         let history = PoolHistory::new(store, model.tensors.timeframe_len_s);
@@ -39,16 +39,16 @@ impl<'a> HoldModel<'a> {
         }
     }
 
-    /// The calibrated probability that the release of each hold ends well.
+    /// The calibrated probability that the release of each hold leads to success.
     pub fn probabilities(&self, holds: &[AskedHold]) -> Result<Vec<f64>> {
         let all: Vec<Vec<f64>> = holds
-            .par_chunks(HOLDS_AT_ONCE)
+            .par_chunks(HOLDS_PER_TASK)
             .map(|holds| self.predict_chunk(holds))
             .collect::<Result<_>>()?;
         Ok(all.concat())
     }
 
-    /// What is known of a hold when it is asked about.
+    /// The facts about a hold that are known at prediction time.
     pub fn facts(&self, asked: &AskedHold) -> KnownFacts {
         let job = self.store.jobs().get(asked.job as usize);
         self.history.facts(&job, asked)
@@ -82,35 +82,36 @@ impl<'a> HoldModel<'a> {
     }
 }
 
-/// A hold, and how probably its release ends well.
+/// A hold, and the predicted probability that its release leads to success.
 #[derive(Debug, Clone, PartialEq)]
 pub struct HoldPrediction {
-    /// The side of the tensors; of a log there is none.
+    /// Split of the tensors. `None` for a hold of a log.
     pub side: Option<SplitSide>,
-    /// The access point; tensors do not know it.
+    /// Access point. `None` for a sample, as tensors do not record it.
     pub ap: Option<String>,
-    /// The job's cluster.
+    /// Cluster of the job.
     pub cluster: i32,
-    /// The job within its cluster.
+    /// Job number within the cluster.
     pub proc: i32,
-    /// When it was held, epoch ms.
+    /// Hold time, in epoch ms.
     pub hold_time_ms: i64,
-    /// When it is asked about, epoch ms.
+    /// Prediction time, in epoch ms.
     pub asked_time_ms: i64,
-    /// The hold code.
+    /// Hold code.
     pub hold_code: i32,
-    /// The hold subcode.
+    /// Hold subcode.
     pub hold_subcode: i32,
-    /// The calibrated probability of success once it is released unchanged.
+    /// Calibrated probability of success if the job is released unchanged.
     pub probability: f64,
 }
 
-/// Every hold in `store`, whatever followed it, in the order of the store's jobs. Each is asked
-/// about as the models' samples were; those that are held at the end of the log, then. Which model
-/// answers, [`RunModels::at_moment`] says.
+/// Predicts every hold in `store`, with any outcome or none, in the order of the store's jobs. The
+/// prediction time has the same definition as for the models' samples. With `window = release`,
+/// jobs that are still held are predicted at the last event of their access point.
+/// [`RunModels::at_moment`] selects the model for each hold.
 ///
 /// # Errors
-/// Fails where a model cannot be asked.
+/// Fails where a model cannot predict.
 pub fn predict_holds(store: &EventStore, models: &RunModels) -> Result<Vec<HoldPrediction>> {
     let jobs = store.jobs();
     let window = models.judged.tensors.window;
@@ -144,7 +145,7 @@ pub fn predict_holds(store: &EventStore, models: &RunModels) -> Result<Vec<HoldP
     Ok(all)
 }
 
-/// What the model that is to be asked about each of `holds` says of it.
+/// Predicts each of `holds` with the model for its prediction time.
 fn hold_probabilities(
     store: &EventStore,
     models: &RunModels,
@@ -166,10 +167,11 @@ fn hold_probabilities(
     Ok(probabilities)
 }
 
-/// Every sample of `dataset`, side by side. Which model answers, [`RunModels::at_moment`] says.
+/// Predicts every sample of `dataset`, split by split. [`RunModels::at_moment`] selects the model
+/// for each sample.
 ///
 /// # Errors
-/// Fails when the tensors are not those the models were made for.
+/// Fails when the models were made for other tensors.
 pub fn predict_samples(dataset: &Dataset, models: &RunModels) -> Result<Vec<HoldPrediction>> {
     let mut all = Vec::new();
     for side in SplitSide::ALL {
@@ -201,7 +203,7 @@ pub fn predict_samples(dataset: &Dataset, models: &RunModels) -> Result<Vec<Hold
     Ok(all)
 }
 
-/// What the model that is to be asked about each sample of `side` says of it, `[n]`.
+/// Predicts each sample of `side` with the model for its prediction time, `[n]`.
 fn side_probabilities(
     dataset: &Dataset,
     side: SplitSide,

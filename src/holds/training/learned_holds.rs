@@ -1,5 +1,5 @@
-//! What a model learned from: which sides of its tensors, and when the last of their outcomes was
-//! decided.
+//! Record of the holds a model learned from: the splits of its tensors, and the time at which the
+//! last outcome was decided.
 
 use anyhow::Result;
 use serde::{Deserialize, Serialize};
@@ -9,14 +9,14 @@ use crate::tensors::{Dataset, SplitSide};
 /// The holds that a model learned from.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LearnedHolds {
-    /// The sides of its tensors that they are on.
+    /// Splits of the model's tensors that contain them.
     pub sides: Vec<SplitSide>,
-    /// When the last of their outcomes was decided, epoch ms.
+    /// Time at which the last of their outcomes was decided, in epoch ms.
     pub decided_ms: i64,
 }
 
 impl LearnedHolds {
-    /// Those of some `sides` of `dataset`.
+    /// The holds of `sides` of `dataset`.
     pub fn new(dataset: &Dataset, sides: &[SplitSide]) -> Result<LearnedHolds> {
         let mut decided_ms = i64::MIN;
         for &side in sides {

@@ -1,4 +1,4 @@
-//! How a training went → `metrics.json` in its directory.
+//! Training metrics: status, epochs and scores of a training, as stored in `metrics.json`.
 
 use std::path::Path;
 
@@ -11,46 +11,48 @@ use super::run_dir::METRICS_FILE;
 use poolcast_config::{Metric, MetricName};
 use poolcast_base::manifest;
 
-/// How a training ended.
+/// The end status of a training.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum TrainingStatus {
-    /// After all its epochs.
+    /// All epochs were trained.
     #[serde(rename = "finished")]
     Finished,
-    /// Before, as the watched metric no longer improved.
+    /// Early stopping ended it, because the watched metric no longer improved.
     #[serde(rename = "stopped early")]
     StoppedEarly,
-    /// Before, as the sweep that it is a trial of saw others do better.
+    /// The sweep ended it, because other trials did better.
     #[serde(rename = "terminated early")]
     TerminatedEarly,
-    /// The loss was NaN or infinite: there is no model.
+    /// The loss was NaN or infinite, so there is no model.
     #[serde(rename = "non-finite")]
     NonFinite,
 }
 
-/// How a training went.
+/// Metrics of one training.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct TrainingMetrics {
-    /// How it ended.
+    /// End status.
     pub status: TrainingStatus,
-    /// What early stopping watched on the validation samples.
+    /// Metric that early stopping watched on the validation samples.
     pub metric: Metric,
-    /// Epochs that were trained to their end.
+    /// Completed epochs.
     pub epochs: usize,
-    /// The last of them, with the final losses.
+    /// The last epoch, with the final losses.
     pub last: Option<Epoch>,
-    /// The one whose weights remain: that with the best value of the watched metric, the first of
-    /// equals.
+    /// The epoch whose weights the model has: the one with the best value of the watched metric.
+    /// Ties go to the first.
     pub best: Option<Epoch>,
-    /// What its models come to on the samples that they did not learn from, each after the epoch that
-    /// the other time cuts chose: what trials are compared by. Absent without a model.
+    /// Scores of the training's models on the samples that they did not learn from, each after the
+    /// epoch that the other time cuts chose. Trials are compared by these. `None` without a model.
     pub judged: Option<PooledScores>,
-    /// What was fitted to its logits on the validation samples; absent without a model.
+    /// Calibration of the logits, fitted to predictions for samples that were not learned from.
+    /// `None` without a model.
     pub calibration: Option<Calibration>,
 }
 
 impl TrainingMetrics {
-    /// How the training with this `history` went, of which no model remains.
+    /// Creates the metrics of a training with this `history`, without the results that need a
+    /// model.
     pub(super) fn new(
         status: TrainingStatus,
         metric: &Metric,
@@ -67,7 +69,7 @@ impl TrainingMetrics {
         }
     }
 
-    /// The epoch whose weights the model has; `None` for a training that left no model.
+    /// The epoch whose weights the model has. `None` if the training left no model.
     pub fn of_model(&self) -> Option<&Epoch> {
         if self.status == TrainingStatus::NonFinite {
             return None;
@@ -75,13 +77,14 @@ impl TrainingMetrics {
         self.best.as_ref()
     }
 
-    /// The value of the model that a sweep chooses by `name`; `None` also where it is not defined.
+    /// The value of metric `name`, by which a sweep compares models. `None` without a model or if
+    /// it is undefined.
     pub fn value(&self, name: MetricName) -> Option<f64> {
         let judged = self.judged.as_ref()?;
         name.value_in(&judged.scores, judged.loss)
     }
 
-    /// Reads how the training in `dir` went.
+    /// Reads the metrics of the training in `dir`.
     pub fn read(dir: &Path) -> Result<TrainingMetrics> {
         manifest::read_json(&dir.join(METRICS_FILE))
     }

@@ -1,4 +1,5 @@
-//! Tensors → a trained model with its history, and its scores beside baselines.
+//! Training and evaluation: turns tensors into a trained model with its history, and scores it
+//! beside baselines.
 
 mod answer_thresholds;
 mod baselines;

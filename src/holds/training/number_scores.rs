@@ -1,30 +1,30 @@
-//! Numbers that were predicted against those that came → the scores of a model of numbers.
+//! Regression scores: predicted numbers against the true numbers of rows.
 
 use serde::{Deserialize, Serialize};
 
 use poolcast_config::MetricName;
 use poolcast_tables::RowNumbers;
 
-/// The scores of one set of predictions. One that is not defined is absent.
+/// Scores of one set of predictions. An undefined score is `None`.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct NumberScores {
-    /// The mean of what models minimise: the squared error, or the pinball loss of a quantile.
+    /// Mean of the loss that models minimise: the squared error, or the pinball loss of a quantile.
     pub loss: Option<f64>,
-    /// The mean absolute error.
+    /// Mean absolute error.
     pub mae: Option<f64>,
-    /// The root of the mean squared error.
+    /// Root of the mean squared error.
     pub rmse: Option<f64>,
-    /// R², the coefficient of determination: 1 is without error, 0 no better than the mean of these
-    /// rows.
+    /// R², the coefficient of determination. 1 means no error, 0 means no better than the mean of
+    /// these rows.
     pub r2: Option<f64>,
 }
 
 impl NumberScores {
-    /// The scores' names, in the order of [`NumberScores::values`].
+    /// Names of the scores, in the order of [`NumberScores::values`].
     pub const NAMES: [&'static str; 3] = ["mae", "rmse", "r2"];
 
-    /// Scores what was `predicted` `[n]` of rows with these numbers.
+    /// Scores the values `predicted` `[n]` for rows with these `numbers`.
     pub fn compute(predicted: &[f64], numbers: &RowNumbers) -> NumberScores {
         let truth = &numbers.y;
         let n = truth.len() as f64;
@@ -52,7 +52,7 @@ impl NumberScores {
         [self.mae, self.rmse, self.r2]
     }
 
-    /// The score that a sweep chooses by; absent for one of classes.
+    /// The score that a sweep chooses by. `None` for a score of classes.
     pub fn watched(&self, name: MetricName) -> Option<f64> {
         match name {
             MetricName::ValidationLoss => self.loss,
@@ -69,7 +69,7 @@ impl NumberScores {
         }
     }
 
-    /// The mean of each score over `all`, of those where it is defined.
+    /// The mean of each score over the elements of `all` in which it is defined.
     pub fn mean(all: &[NumberScores]) -> NumberScores {
         let mean_of = |score: fn(&NumberScores) -> Option<f64>| {
             let defined: Vec<f64> = all.iter().filter_map(score).collect();
@@ -89,8 +89,8 @@ mod tests {
     use super::*;
     use poolcast_tables::NumberLoss;
 
-    /// As scikit-learn 1.9.1 has it, of these numbers: `mean_absolute_error`, `mean_squared_error`,
-    /// `mean_pinball_loss(alpha=0.9)` and `r2_score`.
+    /// Expected values from scikit-learn 1.9.1 for these numbers: `mean_absolute_error`,
+    /// `mean_squared_error`, `mean_pinball_loss(alpha=0.9)` and `r2_score`.
     #[test]
     fn scores_of_numbers() {
         let scores = |loss| {
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mean_is_over_what_is_defined() {
+    fn a_mean_skips_undefined_scores() {
         let of = |y: Vec<f64>| {
             let loss = NumberLoss::Squared;
             NumberScores::compute(&[1.0, 2.0], &RowNumbers { y, loss })

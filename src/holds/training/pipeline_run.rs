@@ -1,5 +1,5 @@
-//! The directory of a fitted pipeline: what its manifest says of the fit, and of the samples of logs
-//! if it was fitted to such.
+//! The directory of a fitted pipeline: the scores in its manifest, and the facts about the samples
+//! of logs that it was fitted to, if any.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -18,26 +18,26 @@ use poolcast_pipelines::{FittedPipeline, PIPELINE_FILE};
 use crate::tensors::TensorSettings;
 use poolcast_base::{files, manifest};
 
-/// What a fit came to.
+/// Scores of a fit.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct FitScores {
-    /// Of each fold, or of what followed each time cut.
+    /// Scores of each fold, or of the rows after each time cut.
     pub folds: Vec<TargetScores>,
-    /// The mean over folds, if there are any.
+    /// Mean over the folds. `None` without folds.
     pub mean: Option<TargetScores>,
-    /// Of what followed all time cuts together, if there are any.
+    /// Scores of the rows after all time cuts together. `None` without time cuts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rolling: Option<TargetScores>,
-    /// Of the rows held out, if there are any.
+    /// Scores of the held-out rows. `None` without such rows.
     pub validation: Option<TargetScores>,
-    /// Of further rows, by name.
+    /// Scores of further rows, by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub evaluation: BTreeMap<String, TargetScores>,
 }
 
 impl FitScores {
-    /// The scores that a trial is judged by: those of all time cuts, the mean over the folds, else
-    /// those of the rows held out. Where there are folds, the latter have no part in the choice.
+    /// The scores that judge a trial: over all time cuts, else the mean over the folds, else on the
+    /// held-out rows. If there are folds, the held-out rows have no influence on the choice.
     pub fn judged(&self) -> Option<&TargetScores> {
         self.rolling
             .as_ref()
@@ -51,48 +51,48 @@ impl FitScores {
     }
 }
 
-/// What a pipeline that was fitted to samples of logs says of them.
+/// Facts about the samples of logs that a pipeline was fitted to, with the calibration.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct SampleFit {
-    /// How the samples were made that the pipeline knows.
+    /// Settings of the tensors that the pipeline takes.
     pub tensors: TensorSettings,
-    /// The digest of the tensors.
+    /// Digest of the tensors.
     pub tensors_key: String,
-    /// Success by hold code on the samples that were learned from.
+    /// Success rates by hold code on the samples that the pipeline learned from.
     pub rates: SuccessRates,
-    /// What those are.
+    /// The holds that the pipeline learned from.
     pub learned: LearnedHolds,
-    /// How its probabilities are read.
+    /// Calibration of the pipeline's logits.
     pub calibration: Calibration,
-    /// The root seed.
+    /// Root seed.
     pub seed: u64,
 }
 
-/// What a fit says of itself in its manifest.
+/// Body of a fit's manifest.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct FitSummary {
-    /// What it came to.
+    /// Scores of the fit.
     #[serde(flatten)]
     pub scores: FitScores,
-    /// What it was fitted to, if that were samples of logs.
+    /// Facts about the samples. `None` for a pipeline that was fitted to tables.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub samples: Option<SampleFit>,
     /// SHA-256 of the pipeline's file.
     pub pipeline_sha256: String,
-    /// SHA-256 of the file with what was predicted of rows that were not learned from.
+    /// SHA-256 of the file with the predictions for rows that were not learned from.
     pub predictions_sha256: String,
 }
 
-/// A pipeline that was fitted to samples of logs, open.
+/// An opened pipeline that was fitted to samples of logs.
 #[derive(Debug)]
 pub struct PipelineRun {
-    /// The digest of everything it was made from.
+    /// Digest of all inputs of the fit.
     pub key: String,
-    /// What it was fitted to.
+    /// Facts about the samples that it was fitted to.
     pub samples: SampleFit,
-    /// The pipeline.
+    /// The fitted pipeline.
     pub pipeline: FittedPipeline,
-    /// SHA-256 of its file.
+    /// SHA-256 of the pipeline's file.
     pub pipeline_sha256: String,
 }
 
@@ -100,8 +100,8 @@ impl PipelineRun {
     /// Opens the fit in `dir`.
     ///
     /// # Errors
-    /// Fails when it was fitted to tables, when its model was removed, and when that is not the one
-    /// that the manifest speaks of.
+    /// Fails when the pipeline was fitted to tables, when its model was removed, and when its file
+    /// does not match the manifest.
     pub fn open(dir: &Path) -> Result<PipelineRun> {
         let found = manifest::read::<FitSummary>(dir, FIT)?;
         let Some(samples) = found.body.samples else {
@@ -131,10 +131,10 @@ impl PipelineRun {
     }
 }
 
-/// SHA-256 of the file of the pipeline in `dir`.
+/// The SHA-256 of the pipeline's file in `dir`.
 ///
 /// # Errors
-/// Fails when there is none.
+/// Fails when the file does not exist.
 pub fn pipeline_sha256(dir: &Path) -> Result<String> {
     let bytes = files::read_artefact(&dir.join(PIPELINE_FILE), 1 << 32)?;
     Ok(manifest::sha256(&bytes))

@@ -1,35 +1,35 @@
-//! What a training tells whoever watches it, and why it may end without a model.
+//! Progress updates of a training, and the reasons why it may end without a model.
 
 use poolcast_models::optim::{NonFiniteLoss, TrainingStopped};
 
 use super::epoch::Epoch;
 
-/// How far a training is.
+/// A progress update for the listener.
 #[derive(Debug)]
 pub enum TrainingUpdate<'a> {
-    /// It has learned from a batch.
+    /// The training has learned from a batch.
     Batch {
-        /// The epoch at work, counted from 1.
+        /// Number of the current epoch, from 1.
         epoch: usize,
         /// Batches of this epoch so far.
         batch: usize,
         /// Batches in an epoch.
         batches: usize,
-        /// The mean loss over the epoch so far.
+        /// Mean loss over the epoch so far.
         loss: f64,
     },
     /// An epoch has ended, and its checkpoint is on disk.
     Epoch(&'a Epoch),
 }
 
-/// Why a training ended without a model.
+/// Reasons for a training to end without a model.
 #[derive(Debug)]
 pub enum TrainError {
-    /// It was asked to stop.
+    /// The listener stopped it.
     Stopped(TrainingStopped),
     /// Its loss was NaN or infinite.
     NonFinite(NonFiniteLoss),
-    /// Something else failed: its settings, its tensors or its directory.
+    /// Another error, in the settings, the tensors or the directory.
     Other(anyhow::Error),
 }
 

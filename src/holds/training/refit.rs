@@ -1,6 +1,7 @@
-//! The model that was judged → the same one fitted again on every hold that was decided by the log's
-//! end. Nothing is left to judge that one by: its thresholds and its calibration come from what the
-//! judged model, and those before it, predicted of later holds.
+//! Refit of a judged model: trains the same model again on every hold that was decided by the end
+//! of the log. The refitted model has no samples left to judge it. Its thresholds and its
+//! calibration come from predictions of later holds by the judged model and by the models of its
+//! time cuts.
 
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -24,17 +25,19 @@ use poolcast_base::manifest;
 use poolcast_models::Device;
 use crate::tensors::{Dataset, SplitSide};
 
-/// The digest of everything that decides what comes of fitting `judged` again on all sides of its
+/// The digest of everything that determines the result of a refit of `judged` on all splits of its
 /// tensors.
 pub fn refit_key(judged: &TrainedModel) -> Result<String> {
     manifest::key(&("refit", &judged.key, &judged.sha256))
 }
 
-/// What `judged` and the models before it predicted of holds that came after all that they had
-/// learned from: what followed the time cuts and, as one more cut, the test side of `dataset`.
+/// Returns the predictions of `judged`, and of the models of its time cuts, for holds that came
+/// after everything they learned from. These are the holds after each time cut and, as one more
+/// cut, the test split of `dataset`.
 ///
 /// # Errors
-/// Fails where the predictions beside the model are not there, and where `dataset` does not fit.
+/// Fails when the predictions file beside the model is missing, and when `dataset` does not fit the
+/// model.
 pub fn later_predictions(judged: &TrainedModel, dataset: &Dataset) -> Result<RollingPredictions> {
     let mut predictions = judged.rolling_predictions()?;
     if dataset.is_empty(SplitSide::Test) {
@@ -58,11 +61,11 @@ pub fn later_predictions(judged: &TrainedModel, dataset: &Dataset) -> Result<Rol
     Ok(predictions)
 }
 
-/// Trains the network of the run in `dir` again, on all sides of `dataset`, for as many epochs as
-/// were best, and leaves it in `refit_dir`. What an earlier call left there is gone on from.
+/// Trains the network of the run in `dir` again, on all splits of `dataset`, up to its best epoch,
+/// and writes the run to `refit_dir`. Resumes an unfinished earlier call.
 ///
 /// # Errors
-/// Those of [`super::train`].
+/// Fails like [`super::train`].
 pub fn refit_network(
     dataset: &Dataset,
     dir: &Path,
@@ -76,6 +79,7 @@ pub fn refit_network(
         return Ok(TrainingRun::open(refit_dir)?);
     }
 
+    // The number of epochs is fixed to the best one, as nothing can trigger early stopping here.
     let config = Config::read(dir)?;
     let metrics = TrainingMetrics::read(dir)?;
     let best = metrics.of_model().context("the training left a model")?;
@@ -113,7 +117,7 @@ pub fn refit_network(
     Ok(run)
 }
 
-/// All samples are learned from, and none is left to predict.
+/// A cut that learns from all samples and leaves none to predict.
 fn whole_cut(dataset: &Dataset) -> TimeCut {
     let count = SplitSide::ALL.map(|side| dataset.len(side)).iter().sum();
     TimeCut {
@@ -132,7 +136,7 @@ mod tests {
     use crate::training::small_runs::{small_dataset, train_small};
     use crate::training::{RunModels, refit_dir};
 
-    /// Tensors in `dir`, and a run on them in `run`.
+    /// Creates tensors in `dir`, and a run on them in its subdirectory `run`.
     fn trained(dir: &Path) -> Dataset {
         let dataset = small_dataset(dir);
         train_small(&dataset, &dir.join("run"), "lstm");
@@ -153,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn it_learns_from_all_sides_for_as_many_epochs_as_were_best() {
+    fn a_refit_learns_from_all_splits_up_to_the_best_epoch() {
         let dir = tempfile::tempdir().expect("a directory");
         let dataset = trained(dir.path());
         let run = dir.path().join("run");
@@ -192,15 +196,15 @@ mod tests {
     }
 
     #[test]
-    fn stopped_after_any_batch_it_comes_to_the_same_bytes() {
+    fn a_refit_stopped_after_any_batch_resumes_byte_identically() {
         let dir = tempfile::tempdir().expect("a directory");
         let dataset = trained(dir.path());
         let run = dir.path().join("run");
-        let refit = |most_batches: usize| {
+        let refit = |batch_limit: usize| {
             let heard = AtomicUsize::new(0);
             let listen = |news: TrainingUpdate<'_>| match news {
                 TrainingUpdate::Batch { .. }
-                    if heard.fetch_add(1, Ordering::Relaxed) + 1 == most_batches =>
+                    if heard.fetch_add(1, Ordering::Relaxed) + 1 == batch_limit =>
                 {
                     ControlFlow::Break(())
                 }
@@ -222,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn predictions_that_the_manifest_does_not_speak_of_are_refused() {
+    fn predictions_that_do_not_match_the_manifest_are_rejected() {
         let dir = tempfile::tempdir().expect("a directory");
         trained(dir.path());
         let run = dir.path().join("run");

@@ -1,5 +1,5 @@
-//! What the models of a training predict of samples that they did not learn from, and the file that
-//! keeps it beside the run.
+//! Predictions of a training's models for samples that they did not learn from, and the file that
+//! stores them beside the run.
 
 use std::path::Path;
 
@@ -10,22 +10,22 @@ use poolcast_base::stats::sigmoid;
 use poolcast_base::manifest;
 use poolcast_base::shard::{self, Shard, ShardColumn};
 
-/// The logits of the models of several time cuts, pooled `[p]`.
+/// Logits of the models of several time cuts, pooled `[p]`.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct RollingPredictions {
-    /// Which sample each is of, counted over train, validate and test.
+    /// Indices of the samples, over train, validate and test.
     pub samples: Vec<u32>,
-    /// The cluster of its job, by the number it has within the tensors.
+    /// Clusters of the samples' jobs, by their number within the tensors.
     pub clusters: Vec<u32>,
-    /// Which cut its model learned before.
+    /// Indices of the cuts whose models made the predictions.
     pub cuts: Vec<u32>,
-    /// What the model said, before any calibration.
+    /// Logits, before any calibration.
     pub logits: Vec<f32>,
-    /// Whether the sample ended in success.
+    /// True for samples that ended in success.
     pub labels: Vec<bool>,
 }
 
-/// What the model of one cut says of one sample.
+/// The prediction of one cut's model for one sample.
 #[derive(Debug, Clone, Copy)]
 #[expect(missing_docs, reason = "the fields are those of RollingPredictions")]
 pub struct RollingPrediction {
@@ -37,7 +37,7 @@ pub struct RollingPrediction {
 }
 
 impl RollingPredictions {
-    /// Adds what the model of one cut says of one sample.
+    /// Adds the prediction of one cut's model for one sample.
     pub fn push(&mut self, prediction: RollingPrediction) {
         self.samples.push(prediction.sample as u32);
         self.clusters.push(prediction.cluster);
@@ -46,7 +46,7 @@ impl RollingPredictions {
         self.labels.push(prediction.label);
     }
 
-    /// Those after the cuts for which `is_wanted` says so.
+    /// Selects the predictions of the cuts for which `is_wanted` returns true.
     pub(super) fn select(&self, is_wanted: impl Fn(usize) -> bool) -> RollingPredictions {
         let mut selected = RollingPredictions::default();
         for at in 0..self.samples.len() {
@@ -64,13 +64,13 @@ impl RollingPredictions {
         selected
     }
 
-    /// The probabilities of success that the logits stand for, without calibration.
+    /// The uncalibrated probabilities of success.
     pub fn probabilities(&self) -> Vec<f64> {
         let probability = |logit: &f32| sigmoid(f64::from(*logit));
         self.logits.iter().map(probability).collect()
     }
 
-    /// Writes them to the run in `dir`; returns the digest of the file.
+    /// Writes the predictions to the run in `dir`. Returns the digest of the file.
     pub fn write(&self, dir: &Path) -> Result<String> {
         let labels: Vec<u8> = self.labels.iter().map(|label| u8::from(*label)).collect();
         let columns = vec![
@@ -85,10 +85,10 @@ impl RollingPredictions {
         Ok(manifest::sha256(&bytes))
     }
 
-    /// Reads those of the run in `dir`.
+    /// Reads the predictions of the run in `dir`.
     ///
     /// # Errors
-    /// Fails when there are none, and when the manifest speaks of others.
+    /// Fails when the file is missing or does not match the manifest.
     pub fn read(dir: &Path) -> Result<RollingPredictions> {
         let shard = Shard::open(&dir.join(PREDICTIONS_FILE), PREDICTIONS_FORMAT)?;
         check_predictions(dir, shard.bytes())?;

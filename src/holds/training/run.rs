@@ -1,4 +1,4 @@
-//! A run: one finished training, and the model in its directory.
+//! Finished trainings (runs): writes and opens the model and manifest in a run directory.
 
 use std::path::Path;
 
@@ -23,70 +23,71 @@ use poolcast_base::shard::{self, Shard, ShardColumn};
 use crate::tensors::{self, Dataset};
 use poolcast_base::{files, manifest};
 
-/// What the model's file says of itself.
+/// Metadata in the model's file.
 #[derive(PartialEq, Serialize, Deserialize)]
 struct ModelNotes {
-    /// The name of its architecture.
+    /// Name of the architecture.
     model: String,
-    /// The shapes of its weights.
+    /// Shapes of the weights.
     shape: ModelShape,
 }
 
-/// What a run says of itself in its manifest.
+/// Body of a run's manifest.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct RunSummary {
-    /// The shapes of the weights.
+    /// Shapes of the weights.
     pub shape: ModelShape,
-    /// How the samples were made that the model knows.
+    /// Settings of the tensors that the model takes.
     pub tensors: tensors::TensorSettings,
-    /// The digest of the tensors it was trained on.
+    /// Digest of the tensors that the model was trained on.
     pub tensors_key: String,
-    /// How it was trained.
+    /// Settings of the training.
     pub training: TrainingSettings,
-    /// Success by hold code on the samples that were learned from.
+    /// Success rates by hold code on the samples that the model learned from.
     pub rates: SuccessRates,
-    /// What those are.
+    /// The holds that the model learned from.
     pub learned: LearnedHolds,
-    /// Between what the static features of those lie; values beyond count as its ends.
+    /// Range of the static features of those samples. Values outside are clipped to its ends.
     pub static_range: StaticRange,
     /// SHA-256 of the model's file.
     pub model_sha256: String,
-    /// SHA-256 of the file with what was predicted of samples that were not learned from.
+    /// SHA-256 of the file with the predictions for samples that were not learned from.
     pub predictions_sha256: String,
-    /// SHA-256 of what `metrics.json` says of the training.
+    /// SHA-256 of the file `metrics.json`.
     pub metrics_sha256: String,
 }
 
-/// A finished training, open.
+/// An opened run.
 #[derive(Debug)]
 pub struct TrainingRun {
-    /// What the manifest says.
+    /// Body of the manifest.
     pub summary: RunSummary,
-    /// The digest of everything it was made from.
+    /// Digest of all inputs of the run.
     pub key: String,
     /// The model, with the weights of the best epoch.
     pub model: Model,
-    /// How its logits are read.
+    /// Calibration of the model's logits.
     pub calibration: Calibration,
-    /// How the training went.
+    /// Metrics of the training.
     pub metrics: TrainingMetrics,
 }
 
-/// A training that has come to its end.
+/// A training after its last epoch, ready to be written.
 pub(super) struct FinishedTraining<'a> {
     pub(super) key: &'a str,
     pub(super) dataset: &'a Dataset,
     pub(super) settings: &'a TrainingSettings,
     pub(super) state: TrainingState,
-    /// What was predicted of samples that were not learned from.
+    /// Predictions for samples that were not learned from.
     pub(super) predictions: RollingPredictions,
     pub(super) learned: LearnedHolds,
-    /// Between what the static features of what the model learned from lie.
+    /// Range of the static features over the samples that the model learned from.
     pub(super) static_range: StaticRange,
 }
 
 impl FinishedTraining<'_> {
-    /// Writes the model, how the training went and, last, the manifest.
+    /// Writes the model, the predictions, the metrics and, last, the manifest. Returns the opened
+    /// run.
     pub(super) fn write(self, dir: &Path) -> Result<TrainingRun> {
         let FinishedTraining {
             dataset,
@@ -128,6 +129,7 @@ impl FinishedTraining<'_> {
             predictions_sha256,
             metrics_sha256: metrics_sha256_of(dir)?,
         };
+        // The manifest marks the run as complete, so it is written after all other files.
         manifest::write(dir, RUN_FORMAT, self.key, &summary)?;
         TrainingRun::open(dir)
     }
@@ -137,8 +139,8 @@ impl TrainingRun {
     /// Opens the run in `dir`.
     ///
     /// # Errors
-    /// Fails when the training did not finish, or when the model's file is not the one the manifest
-    /// speaks of.
+    /// Fails when the training did not finish, when this program knows other static features, and
+    /// when the model's file or the metrics file does not match the manifest.
     pub fn open(dir: &Path) -> Result<TrainingRun> {
         let is_unfinished =
             dir.join(CHECKPOINT_FILE).exists() && !dir.join(manifest::FILE).exists();
@@ -185,7 +187,7 @@ impl TrainingRun {
     }
 }
 
-/// How a training with this history ended that left a model.
+/// The status of a training that ended with this history and left a model.
 fn end_status(history: &[Epoch], settings: &TrainingSettings) -> TrainingStatus {
     if history.len() >= settings.epochs {
         TrainingStatus::Finished
@@ -196,7 +198,7 @@ fn end_status(history: &[Epoch], settings: &TrainingSettings) -> TrainingStatus 
     }
 }
 
-/// Opens the model's file, if it is the one that the manifest speaks of.
+/// Opens the model's file and checks it against the manifest.
 fn open_model_file(dir: &Path, summary: &RunSummary) -> Result<Shard> {
     let path = dir.join(MODEL_FILE);
     let shard = Shard::open(&path, MODEL_FORMAT)?;
@@ -225,7 +227,7 @@ fn metrics_sha256_of(dir: &Path) -> Result<String> {
     )?))
 }
 
-/// What `metrics.json` says, if it is the file that the manifest speaks of.
+/// Reads `metrics.json` and checks it against the manifest.
 fn open_metrics(dir: &Path, sha256: &str) -> Result<(TrainingMetrics, Calibration)> {
     let metrics = TrainingMetrics::read(dir)?;
     let is_known = metrics_sha256_of(dir)? == sha256;

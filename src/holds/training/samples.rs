@@ -1,4 +1,4 @@
-//! Sides of the tensors → the batches that a model takes.
+//! Samples of some splits of the tensors, and the batches that a model takes from them.
 
 use anyhow::Result;
 
@@ -7,14 +7,14 @@ use super::static_range::StaticRange;
 use poolcast_models::{Architecture, ModelShape, SampleBatch};
 use crate::tensors::{Dataset, SplitSide, TensorSettings};
 
-/// The samples of some sides, one side after another, for models of one shape.
+/// Samples of some splits, one split after another, for models of one shape.
 pub(super) struct SplitSamples<'a> {
     dataset: &'a Dataset,
-    /// Each side, and the index of its first sample.
+    /// Each split, with the index of its first sample.
     sides: Vec<(SplitSide, usize)>,
     shape: ModelShape,
     pub(super) labels: Vec<bool>,
-    /// The cluster of each, by the number it has within the tensors.
+    /// Clusters of the samples, by their number within the tensors.
     pub(super) clusters: Vec<u32>,
 }
 
@@ -44,14 +44,14 @@ impl<'a> SplitSamples<'a> {
         Ok(samples)
     }
 
-    /// The side of a sample, and its index there.
+    /// The split of a sample, and the sample's index in it.
     fn place(&self, sample: usize) -> (SplitSide, usize) {
         let after = self.sides.partition_point(|(_, first)| *first <= sample);
         let (side, first) = self.sides[after - 1];
         (side, sample - first)
     }
 
-    /// Between what each static feature of some samples lies.
+    /// The range of each static feature over the samples `learned`.
     pub(super) fn static_range(&self, learned: &[usize]) -> StaticRange {
         let statics = learned.iter().map(|&sample| self.statics(sample));
         StaticRange::learn(self.shape.s, statics)
@@ -67,8 +67,8 @@ impl<'a> SplitSamples<'a> {
         }
     }
 
-    /// Calls `with` on the batch of some samples, which are named by their index; their static
-    /// features are drawn into `range`.
+    /// Calls `with` on the batch of the samples with these indices. Their static features are
+    /// clipped to `range`.
     pub(super) fn with_batch<T>(
         &self,
         samples: &[usize],
@@ -86,7 +86,7 @@ impl<'a> SplitSamples<'a> {
         Ok(with(&SampleBatch::new(&self.shape, &codes, &statics)?))
     }
 
-    /// The labels of some samples as numbers: 1 is success.
+    /// The labels of some samples as numbers. 1 is success.
     pub(super) fn labels_of(&self, samples: &[usize]) -> Vec<f32> {
         samples
             .iter()
@@ -95,8 +95,8 @@ impl<'a> SplitSamples<'a> {
     }
 }
 
-/// How much each of some samples counts in the loss, `[n]`: by its cluster, see [`cluster_weights`], and
-/// a success `pos_weight` times.
+/// The loss weight of each of some samples, `[n]`: its weight by cluster, see [`cluster_weights`],
+/// times `pos_weight` for a success.
 pub(super) fn loss_weights(
     samples: &SplitSamples<'_>,
     learned: &[usize],
@@ -119,7 +119,7 @@ pub(super) fn loss_weights(
     weights
 }
 
-/// How many static features a model takes of samples with these settings.
+/// The number of static features that a model takes from samples with these settings.
 pub(super) fn static_feature_count(
     architecture: &dyn Architecture,
     tensors: &TensorSettings,

@@ -1,4 +1,4 @@
-//! A configuration → everything that decides what a training gives.
+//! Settings of a training, read from a configuration.
 
 use anyhow::Result;
 use serde::{Deserialize, Serialize};
@@ -8,35 +8,36 @@ use poolcast_config::{Config, EngineChoice, Metric, NetworkParameters, Threshold
 use poolcast_base::manifest;
 use poolcast_models::{Architecture, find_architecture};
 
-/// Everything that decides what a training gives, apart from its tensors.
+/// All settings that determine the result of a training, apart from its tensors.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct TrainingSettings {
-    /// The network, and how it learns.
+    /// Network and optimiser parameters.
     #[serde(flatten)]
     pub parameters: NetworkParameters,
-    /// What computes it.
+    /// Engine that computes the network.
     pub engine: EngineChoice,
-    /// The most epochs.
+    /// Maximum number of epochs.
     pub epochs: usize,
     /// Epochs without improvement after which training stops.
     pub earlystop_threshold: usize,
-    /// What does not improve the metric by more than this is no improvement.
+    /// Change of the metric that an improvement must exceed.
     pub earlystop_min_delta: f64,
-    /// What early stopping watches on the validation side.
+    /// Metric that early stopping watches on the validation samples.
     pub metric: Metric,
-    /// From which probability on success is predicted.
+    /// Decision threshold, or the rule that chooses it.
     pub threshold: Threshold,
-    /// Moments in time at which a model is trained anew, and judged on what follows.
+    /// Number of cuts in time. At each, a model is trained from scratch and judged on the samples
+    /// that follow.
     pub time_cuts: usize,
-    /// The root seed.
+    /// Root seed.
     pub seed: u64,
 }
 
 impl TrainingSettings {
-    /// The settings in `config`, whose network must leave nothing to draw.
+    /// Reads the settings from `config`. Every network parameter must have a single value.
     ///
     /// # Errors
-    /// Fails for a distribution, for a value out of range, and for a model that there is not.
+    /// Fails for a distribution, for a value out of range, and for an unknown model.
     pub fn from_config(config: &Config) -> Result<TrainingSettings> {
         let parameters = config.training.parameters.trial()?;
         find_architecture(&parameters.model)?;
@@ -53,12 +54,12 @@ impl TrainingSettings {
         })
     }
 
-    /// What is trained.
+    /// The architecture of the network.
     pub(super) fn architecture(&self) -> Result<&'static dyn Architecture> {
         find_architecture(&self.parameters.model)
     }
 
-    /// The digest of everything that a training on the tensors `tensors_key` depends on.
+    /// The digest of everything that determines a training on the tensors `tensors_key`.
     pub fn key(&self, tensors_key: &str) -> Result<String> {
         manifest::key(&(RUN_FORMAT.version, self, tensors_key))
     }

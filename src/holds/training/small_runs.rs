@@ -29,7 +29,7 @@ fn config(model: &str) -> Config {
     Config::load(None, &keys).expect("a configuration")
 }
 
-/// Tensors of a few jobs that are held, in `dir`.
+/// Builds tensors of a few held jobs in `dir`.
 pub(super) fn small_dataset(dir: &Path) -> Dataset {
     let store = events::store_of_held_jobs(|job| i64::from(job % 7));
     let settings = TensorSettings::from_config(&config("lstm")).expect("settings");
@@ -38,7 +38,7 @@ pub(super) fn small_dataset(dir: &Path) -> Dataset {
     Dataset::open(&place).expect("opened")
 }
 
-/// A run of `model` on them, in `dir`.
+/// Trains a run of `model` on `dataset` in `dir`.
 pub(super) fn train_small(dataset: &Dataset, dir: &Path, model: &str) {
     let config = config(model);
     let settings = TrainingSettings::from_config(&config).expect("settings");

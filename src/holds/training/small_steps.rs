@@ -1,4 +1,4 @@
-//! Trainings whose steps have too little to do for threads to share it.
+//! Trainings whose steps are too small for threads to share them.
 
 use anyhow::{Context as _, Result};
 
@@ -7,20 +7,23 @@ use super::train::model_shape;
 use poolcast_models::ModelShape;
 use crate::tensors::Dataset;
 
-/// Multiplications that a step has at least for threads to gain by sharing them: some milliseconds
-/// on one core. To hand work over and to wait for it takes tenths of one at every step.
-const SHARED_MULTIPLICATIONS: usize = 100_000_000;
+/// Minimum number of multiplications per step for which threads pay off: some milliseconds on one
+/// core. Handing work over and waiting for it costs tenths of a millisecond at every step.
+const MIN_SHARED_MULTIPLICATIONS: usize = 100_000_000;
 
-/// What `train` returns, a training on `dataset` by `settings`. One of a small network has a thread
-/// alone, so that trainings at the same time do not wait for each other at every step. The result is
-/// the same.
+/// Calls `train`, a training on `dataset` with `settings`, and returns its result. The training of
+/// a small network gets a single thread, so that concurrent trainings do not wait for each other at
+/// every step. The result does not depend on this.
+///
+/// # Errors
+/// Fails when the architecture is unknown or the thread cannot be started.
 pub fn train_beside_others<T: Send>(
     dataset: &Dataset,
     settings: &TrainingSettings,
     train: impl FnOnce() -> T + Send,
 ) -> Result<T> {
     let shape = model_shape(dataset, settings, settings.architecture()?);
-    if step_multiplications(&shape, settings.parameters.batch_size) >= SHARED_MULTIPLICATIONS {
+    if step_multiplications(&shape, settings.parameters.batch_size) >= MIN_SHARED_MULTIPLICATIONS {
         return Ok(train());
     }
     let alone = rayon::ThreadPoolBuilder::new().num_threads(1);
@@ -28,8 +31,9 @@ pub fn train_beside_others<T: Send>(
     Ok(alone.install(train))
 }
 
-/// About how many multiplications a step takes, there and back, but for those of the first layer's
-/// inputs: `3 * batch * m * 4h * h` for the states of each layer, and for its inputs.
+/// Estimates the multiplications of a step, forward and backward: `3 * batch * m * 4h * h` for the
+/// states of each layer, and the same for its inputs. The inputs of the first layer are not
+/// counted.
 fn step_multiplications(shape: &ModelShape, batch_size: usize) -> usize {
     let h = shape.hidden_size;
     let products = 2 * shape.lstm_layers - 1;
@@ -42,7 +46,7 @@ mod tests {
 
     /// The sizes S, M and L of `ci/bench/train`.
     #[test]
-    fn of_the_sizes_of_the_bench_the_smallest_is_small() {
+    fn only_the_smallest_bench_size_is_small() {
         let is_small = |m, j, hidden_size, lstm_layers, batch_size| {
             let shape = ModelShape {
                 e: 48,
@@ -52,7 +56,7 @@ mod tests {
                 hidden_size,
                 lstm_layers,
             };
-            step_multiplications(&shape, batch_size) < SHARED_MULTIPLICATIONS
+            step_multiplications(&shape, batch_size) < MIN_SHARED_MULTIPLICATIONS
         };
         assert!(is_small(20, 20, 32, 1, 64));
         assert!(!is_small(60, 50, 64, 2, 64));

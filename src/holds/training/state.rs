@@ -7,17 +7,17 @@ use super::rolling_predictions::RollingPredictions;
 use poolcast_config::Metric;
 use poolcast_models::Model;
 
-/// A model on its way, and its optimiser.
+/// A model in training, with its optimiser.
 #[derive(Debug)]
 pub(super) struct ModelState {
     pub(super) model: Model,
     pub(super) adam: Adam,
-    /// The weights of the best epoch so far, in the model's order.
+    /// Weights of the best epoch so far, in the model's order.
     pub(super) best: Vec<Vec<f32>>,
 }
 
 impl ModelState {
-    /// Before the first batch.
+    /// The state before the first batch.
     pub(super) fn new(model: Model) -> ModelState {
         ModelState {
             adam: Adam::new(model.flat_weights().len()),
@@ -27,25 +27,25 @@ impl ModelState {
     }
 }
 
-/// Everything that a training needs to go on. What is random in an epoch, the order of its samples,
-/// follows from the seed and the epoch by name, so the state of that generator is the epoch and the
-/// place in it.
+/// Everything that a training needs to continue. The only randomness in an epoch is the order of
+/// its samples, which depends only on the seed and the epoch. The state of that generator is
+/// therefore the epoch and the position in it.
 #[derive(Debug)]
 pub(super) struct TrainingState {
-    /// A model for each time cut, and last the one that remains: see [`super::time_cuts`].
+    /// One model for each time cut, then the final model: see [`super::time_cuts`].
     pub(super) models: Vec<ModelState>,
-    /// The epochs so far.
+    /// Completed epochs.
     pub(super) history: Vec<Epoch>,
-    /// For each model, the epoch that the predictions of the others choose.
+    /// For each model, the epoch that the predictions of the other models choose.
     pub(super) cut_choices: Vec<CutChoice>,
-    /// Batches that the epoch after these has learned from, over all models in their order.
+    /// Batches that the current epoch has learned from, over all models in their order.
     pub(super) batch: usize,
-    /// The sum of the loss over their samples.
+    /// Sum of the loss over the samples of these batches.
     pub(super) loss_sum: f64,
 }
 
 impl TrainingState {
-    /// Before the first batch of models that all begin with the same weights.
+    /// The state before the first batch. All `models` must start with the same weights.
     pub(super) fn new(models: Vec<Model>) -> TrainingState {
         TrainingState {
             cut_choices: vec![CutChoice::default(); models.len()],
@@ -56,17 +56,17 @@ impl TrainingState {
         }
     }
 
-    /// The epoch at work, counted from 1.
+    /// The number of the current epoch, from 1.
     pub(super) fn epoch(&self) -> usize {
         self.history.len() + 1
     }
 
-    /// The model that remains.
+    /// The final model.
     pub(super) fn last_model(&self) -> &ModelState {
         self.models.last().expect("there is a model at least")
     }
 
-    /// Takes note of what the models predict after the epoch at work, for each cut on its own.
+    /// Records the models' predictions after the current epoch, for each cut separately.
     pub(super) fn observe_cuts(
         &mut self,
         train_loss: f64,
@@ -78,7 +78,7 @@ impl TrainingState {
         }
     }
 
-    /// Ends the epoch at work.
+    /// Completes the current epoch. If it is the best, keeps a copy of its weights.
     pub(super) fn end_epoch(&mut self, epoch: Epoch) {
         if epoch.is_best {
             for state in &mut self.models {

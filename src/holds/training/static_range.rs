@@ -1,24 +1,24 @@
-//! The samples that a network learns from → the range of each static feature, and other samples
-//! drawn into it.
+//! The range of each static feature over the samples that a network learns from. Other samples are
+//! clipped to it.
 
 use serde::{Deserialize, Serialize};
 
-/// The lowest and the highest value of each static feature, over the samples that a network learned
-/// from.
+/// Minimum and maximum of each static feature, over the samples that a network learned from.
 ///
-/// A network is all but linear beyond what it has seen: a count ten times as high as any that it
-/// knows would drown whatever else speaks for or against a job. So it is shown the end of the range
-/// in place of what lies beyond.
+/// A network extrapolates almost linearly beyond the values it has seen. A count ten times as high
+/// as any known one would outweigh all other features. Values outside the range are therefore
+/// replaced by its nearer end.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct StaticRange {
-    /// `[s]`.
+    /// Minima, `[s]`.
     lowest: Vec<f32>,
-    /// `[s]`.
+    /// Maxima, `[s]`.
     highest: Vec<f32>,
 }
 
 impl StaticRange {
-    /// The ranges of the `s` static features of `samples`; without samples, all numbers.
+    /// Learns the ranges of the `s` static features of `samples`. Without samples, each range
+    /// covers all numbers.
     pub(super) fn learn<'a>(s: usize, samples: impl Iterator<Item = &'a [f32]>) -> StaticRange {
         let mut lowest = vec![f32::INFINITY; s];
         let mut highest = vec![f32::NEG_INFINITY; s];
@@ -37,19 +37,19 @@ impl StaticRange {
         StaticRange { lowest, highest }
     }
 
-    /// Draws `statics` `[n, s]` into the ranges.
+    /// Clips `statics` `[n, s]` to the ranges.
     pub(super) fn clip(&self, statics: &mut [f32]) {
         if self.lowest.is_empty() {
             return;
         }
-        for of_sample in statics.chunks_exact_mut(self.lowest.len()) {
-            for (at, value) in of_sample.iter_mut().enumerate() {
+        for sample_statics in statics.chunks_exact_mut(self.lowest.len()) {
+            for (at, value) in sample_statics.iter_mut().enumerate() {
                 *value = value.max(self.lowest[at]).min(self.highest[at]);
             }
         }
     }
 
-    /// Whether it is one of `s` features.
+    /// Returns true if there is a range for each of `s` features.
     pub(super) fn is_of(&self, s: usize) -> bool {
         self.lowest.len() == s && self.highest.len() == s
     }
@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_beyond_what_was_seen_count_as_its_end() {
+    fn values_outside_the_range_are_clipped() {
         let samples: [&[f32]; 3] = [&[0.0, 2.0], &[0.5, -1.0], &[1.0, 0.0]];
         let range = StaticRange::learn(2, samples.into_iter());
         let mut statics = [0.5, 9.0, -3.0, -3.0];

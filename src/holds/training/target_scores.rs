@@ -1,4 +1,4 @@
-//! What was predicted of rows, and their targets → scores, of classes or of numbers.
+//! Scores of predictions against the targets of rows, which are classes or numbers.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,18 +8,19 @@ use poolcast_base::stats::Scores;
 use poolcast_config::{MetricName, PredictionTask};
 use poolcast_tables::RowTargets;
 
-/// The scores of one set of predictions.
+/// Scores of one set of predictions.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum TargetScores {
-    /// Of numbers. They stand first, as a file of classes has fields that they refuse.
+    /// Scores of predicted numbers. This variant comes first because it rejects the fields of the
+    /// other, so that `serde` reads each file as the right variant.
     Numbers(NumberScores),
-    /// Of probabilities of classes.
+    /// Scores of predicted class probabilities.
     Classes(ClassScores),
 }
 
 impl TargetScores {
-    /// Scores `predictions` `[n, width]` of rows with these targets.
+    /// Scores `predictions` `[n, width]` of rows with these `targets`.
     pub fn compute(predictions: &[f64], targets: &RowTargets) -> TargetScores {
         match targets {
             RowTargets::Classes(classes) => {
@@ -32,12 +33,12 @@ impl TargetScores {
         }
     }
 
-    /// Those of classes, with their mean cross-entropy.
+    /// Creates scores of classes from their mean cross-entropy `loss` and their other `scores`.
     pub fn of_classes(loss: f64, scores: Scores) -> TargetScores {
         TargetScores::Classes(ClassScores { loss, scores })
     }
 
-    /// The mean loss; absent where it is no number.
+    /// The mean loss. `None` if a loss of numbers is not finite.
     pub fn loss(&self) -> Option<f64> {
         match self {
             TargetScores::Numbers(scores) => scores.loss,
@@ -45,7 +46,7 @@ impl TargetScores {
         }
     }
 
-    /// The names of the scores beside the loss.
+    /// The names of the scores other than the loss.
     pub fn names(task: PredictionTask) -> &'static [&'static str] {
         match task {
             PredictionTask::Classification => &Scores::NAMES,
@@ -53,7 +54,7 @@ impl TargetScores {
         }
     }
 
-    /// The scores beside the loss, in the order of their names.
+    /// The scores other than the loss, in the order of their names.
     pub fn values(&self) -> Vec<Option<f64>> {
         match self {
             TargetScores::Numbers(scores) => scores.values().to_vec(),
@@ -61,7 +62,7 @@ impl TargetScores {
         }
     }
 
-    /// The scores beside the loss, by name.
+    /// The scores other than the loss, with their names.
     pub fn named(&self) -> impl Iterator<Item = (&'static str, Option<f64>)> {
         let task = match self {
             TargetScores::Numbers(_) => PredictionTask::Regression,
@@ -79,7 +80,8 @@ impl TargetScores {
         }
     }
 
-    /// The mean of each score over `all`, which are all of classes or all of numbers.
+    /// The mean of each score over `all`, which must be all of classes or all of numbers. `None` if
+    /// `all` is empty.
     pub fn mean(all: &[TargetScores]) -> Option<TargetScores> {
         let mut of_numbers = Vec::new();
         let mut of_classes = Vec::new();
@@ -97,7 +99,7 @@ impl TargetScores {
     }
 }
 
-/// One value of [`TargetScores`], without the cost of the others.
+/// Computes one value of [`TargetScores`], without the cost of the others.
 pub fn target_score(name: MetricName, predictions: &[f64], targets: &RowTargets) -> Option<f64> {
     match targets {
         RowTargets::Classes(classes) => {
@@ -113,7 +115,7 @@ mod tests {
     use poolcast_tables::{NumberLoss, RowClasses, RowNumbers};
 
     #[test]
-    fn scores_are_read_back_as_what_they_are() {
+    fn scores_round_trip_through_json() {
         let classes = RowTargets::Classes(RowClasses {
             names: ["no", "yes"].map(str::to_owned).to_vec(),
             y: vec![0, 1],

@@ -1,5 +1,5 @@
-//! Samples in order of time → what a model learns from at each of several moments, and what it is
-//! asked about until the next: evaluation by rolling origin (Tashman 2000).
+//! Time cuts for rolling-origin evaluation (Tashman 2000): for each of several cutoffs, the samples
+//! that a model learns from and the later samples that it predicts.
 
 use anyhow::{Result, ensure};
 
@@ -7,55 +7,56 @@ use poolcast_config::SplitMethod;
 use poolcast_base::error::hinted;
 use crate::tensors::{Dataset, SplitSide};
 
-/// The sides whose samples a trial learns from and is judged on, in the order in which they are
-/// counted. The test side has no part in either.
+/// Splits whose samples a trial learns from and is judged on, in the order of sample indices. The
+/// test split is used for neither.
 pub const LEARNED_SIDES: [SplitSide; 2] = [SplitSide::Train, SplitSide::Validate];
 
-/// The share of the samples that are asked about before the first cut.
-const FIRST_CUT: f64 = 0.4;
+/// Share of the samples, by prediction time, before the first cut.
+const FIRST_CUT_SHARE: f64 = 0.4;
 
-/// What one model learns from and predicts. Samples are counted over [`LEARNED_SIDES`].
+/// Samples that one model learns from and predicts, as indices over [`LEARNED_SIDES`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TimeCut {
-    /// What was decided before the cut.
+    /// Samples whose outcome was decided before the cut.
     pub learned: Vec<usize>,
-    /// What was asked from the cut on, up to the next.
+    /// Samples whose prediction time is at or after the cut and before the next one.
     pub predicted: Vec<usize>,
 }
 
-/// The sides that the model learned from that remains of so many `cuts`.
+/// The splits that the final model learns from, given the number of `cuts`.
 pub fn learned_sides(dataset: &Dataset, cuts: usize) -> &'static [SplitSide] {
-    if is_by_sides(dataset, cuts) {
+    if has_single_cut(dataset, cuts) {
         &LEARNED_SIDES[..1]
     } else {
         &LEARNED_SIDES
     }
 }
 
-/// Whether a model learns from train and predicts validate.
-fn is_by_sides(dataset: &Dataset, cuts: usize) -> bool {
+/// Returns true if a single model learns from train and predicts validate.
+fn has_single_cut(dataset: &Dataset, cuts: usize) -> bool {
     cuts <= 1 || dataset.summary.settings.split != SplitMethod::Time
 }
 
-/// When a sample was asked about, and when its outcome was decided.
+/// Prediction time of a sample, and the time at which its outcome was decided.
 #[derive(Debug, Clone, Copy)]
 struct SampleTimes {
     asked_ms: i64,
     decided_ms: i64,
 }
 
-/// The time cuts of `dataset`, `cuts` of them: each divides the samples of train and validate in
-/// time, and together they ask about the last six tenths of them. A last one learns from all and is
-/// asked about none: its model remains. With one cut, or where the sides are not divided by time,
-/// there is one model alone, which learns from train and predicts validate.
+/// Returns the time cuts of `dataset`, `cuts` of them. Each divides the samples of train and
+/// validate in time, and together they predict the last six tenths of these samples. One more cut,
+/// the last, learns from all samples and predicts none. It yields the final model. With one cut, or
+/// if the splits are not divided by time, there is only one model, which learns from train and
+/// predicts validate.
 ///
 /// # Errors
-/// Fails when a side has no samples, or no cut has anything to learn from.
+/// Fails when a split has no samples, or no cut has samples to learn from.
 pub fn time_cuts(dataset: &Dataset, cuts: usize) -> Result<Vec<TimeCut>> {
     check_sides(dataset)?;
     let train = dataset.len(SplitSide::Train);
     let count = train + dataset.len(SplitSide::Validate);
-    if is_by_sides(dataset, cuts) {
+    if has_single_cut(dataset, cuts) {
         return Ok(vec![TimeCut {
             learned: (0..train).collect(),
             predicted: (train..count).collect(),
@@ -63,6 +64,7 @@ pub fn time_cuts(dataset: &Dataset, cuts: usize) -> Result<Vec<TimeCut>> {
     }
 
     let mut found = cut_in_time(&sample_times(dataset)?, cuts);
+    // A cut needs samples to learn from and samples to predict.
     found.retain(|cut| !cut.learned.is_empty() && !cut.predicted.is_empty());
     ensure!(
         !found.is_empty(),
@@ -93,21 +95,22 @@ fn sample_times(dataset: &Dataset) -> Result<Vec<SampleTimes>> {
     Ok(times)
 }
 
-/// Cuts so that each is followed by as many samples as the others. Samples of one millisecond stay
+/// Places the cuts so that equally many samples follow each. Samples of one millisecond stay
 /// together.
 fn cut_in_time(times: &[SampleTimes], cuts: usize) -> Vec<TimeCut> {
     let mut asked_ms: Vec<i64> = times.iter().map(|times| times.asked_ms).collect();
     asked_ms.sort_unstable();
-    let cut_ms = |cut: usize| {
-        let share = FIRST_CUT + (1.0 - FIRST_CUT) * cut as f64 / cuts as f64;
+    let cutoff_ms = |cut: usize| {
+        let share = FIRST_CUT_SHARE + (1.0 - FIRST_CUT_SHARE) * cut as f64 / cuts as f64;
         let at = (share * asked_ms.len() as f64) as usize;
         asked_ms.get(at).copied().unwrap_or(i64::MAX)
     };
 
     let mut found = Vec::with_capacity(cuts);
     for cut in 0..cuts {
-        let from_ms = cut_ms(cut);
-        let to_ms = cut_ms(cut + 1);
+        let from_ms = cutoff_ms(cut);
+        let to_ms = cutoff_ms(cut + 1);
+        // Only outcomes known before the cut are learned, as in later use.
         let is_learned = |at: &usize| times[*at].decided_ms < from_ms;
         let is_predicted = |at: &usize| (from_ms..to_ms).contains(&times[*at].asked_ms);
         found.push(TimeCut {
@@ -147,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_decided_by_the_cut_is_not_learned_from() {
+    fn outcomes_after_the_cutoff_are_not_learned() {
         let of: Vec<(i64, i64)> = (0..10)
             .map(|at| (10 * at, if at == 1 { 55 } else { 5 }))
             .collect();
@@ -169,7 +172,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn nothing_is_predicted_twice_or_learned_before_it_was_decided(
+        fn samples_are_predicted_once_and_learned_after_their_decision(
             of in prop::collection::vec((0i64..500, 0i64..100), 1..80),
             cuts in 2usize..6,
         ) {

@@ -1,4 +1,4 @@
-//! Tensors → a trained model: the visible loop, checkpoints on the way.
+//! Training loop: tensors → a trained model, with checkpoints on the way.
 
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -21,7 +21,7 @@ use super::rolling_predictions::{RollingPrediction, RollingPredictions};
 use super::run::{FinishedTraining, TrainingRun};
 use super::run_dir::{CHECKPOINT_FILE, RUN_FORMAT, remove_training, reopen_training};
 use super::samples::{SplitSamples, loss_weights, static_feature_count};
-use super::score::score_some;
+use super::score::score_selected;
 use super::settings::TrainingSettings;
 use super::state::TrainingState;
 use super::static_range::StaticRange;
@@ -32,37 +32,38 @@ use poolcast_base::manifest;
 use poolcast_models::{Architecture, Device, Gradient, Model, ModelShape, Targets};
 use crate::tensors::{Dataset, SplitSide};
 
-/// What to do with what an earlier training left in the run's directory.
+/// Treatment of a run directory in which an earlier training left files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StartMode {
-    /// Refuse to touch it.
+    /// Fail, unless the directory holds this same training, finished. That run is returned.
     New,
-    /// Go on from its last checkpoint; a finished training is left as it is.
+    /// Continue from the last checkpoint. A finished training with the same key is returned
+    /// unchanged.
     Resume,
-    /// Start anew.
+    /// Remove the earlier training and start from scratch.
     Overwrite,
 }
 
-/// Where a training leaves its run.
+/// The output directory of a training, and the configuration to store in it.
 #[derive(Debug, Clone, Copy)]
 pub struct RunPlace<'a> {
     /// The run's directory.
     pub dir: &'a Path,
-    /// What the settings come from: it is left beside the model as it is written.
+    /// The configuration of the settings. It is written beside the model as it is.
     pub config: &'a Config,
 }
 
-/// Trains on `dataset`, on `device`, and leaves the run in `place`: its configuration, history,
-/// checkpoint, and the weights of the best epoch; the manifest comes last. `listener` hears of each
-/// batch and each epoch. Where it breaks off after a batch, the training leaves a checkpoint and
-/// stops.
+/// Trains on `dataset`, on `device`, and writes the run to `place`: its configuration, history,
+/// checkpoint, and the weights of the best epoch. The manifest is written last. `listener` is
+/// called after each batch and each epoch. If it breaks after a batch, the training writes a
+/// checkpoint and stops.
 ///
-/// The result depends on the tensors, the settings and the kind of device alone. A training that
-/// was stopped or killed at any moment and resumed gives the same bytes as one that was not.
+/// The result depends only on the tensors, the settings and the kind of device. A training that was
+/// stopped or killed at any time and then resumed is byte-identical to an uninterrupted one.
 ///
 /// # Errors
-/// Fails when a side has no samples, when `place` holds another training, when the listener stops it,
-/// and when the loss is NaN or infinite.
+/// Fails when a split has no samples, when `place` holds another training, when the listener stops
+/// it, and when the loss is NaN or infinite.
 pub fn train(
     dataset: &Dataset,
     settings: &TrainingSettings,
@@ -74,9 +75,10 @@ pub fn train(
     train_until(dataset, settings, place, mode, device, |_| false, listener)
 }
 
-/// [`train`] for a trial of a sweep, which may also end after an epoch for which `ends`, given all
-/// epochs so far, says so. Such a run goes on from there when it is resumed and `ends` no longer
-/// says so, to the same bytes as if it never had.
+/// Like [`train`], but for a trial of a sweep: also ends after an epoch for which `ends` returns
+/// true. `ends` receives all epochs so far. If the run is resumed and `ends` then returns false,
+/// the training continues from there, and its result is byte-identical to a run that never ended
+/// early.
 pub fn train_until(
     dataset: &Dataset,
     settings: &TrainingSettings,
@@ -103,33 +105,33 @@ pub fn train_until(
     task.train(place, mode, device, &ends, &listener)
 }
 
-/// What is trained, and what it is judged by.
+/// A training to run: the samples that its models learn from, and the samples that judge them.
 pub(super) struct TrainingTask<'a> {
     pub(super) dataset: &'a Dataset,
     pub(super) settings: &'a TrainingSettings,
-    /// The digest of everything that decides what comes of it.
+    /// Digest of everything that determines the result.
     pub(super) key: &'a str,
-    /// The sides over which the samples of the cuts are counted.
+    /// The splits over which the sample indices of the cuts count.
     pub(super) sides: &'a [SplitSide],
-    /// What each model learns from and predicts.
+    /// For each model, the samples that it learns from and those that it predicts.
     pub(super) cuts: Vec<TimeCut>,
-    /// What the model learns from that remains.
+    /// The holds that the final model learns from.
     pub(super) learned: LearnedHolds,
-    /// The training that this one repeats on more samples, if it does.
+    /// The training that this one repeats on more samples, if any.
     pub(super) repeated: Option<RepeatedTraining>,
 }
 
-/// A training that is repeated on more samples. None are left that could judge the repetition, so
-/// what is known of this one stands for it.
+/// An earlier training that is repeated on more samples. The repetition has no samples left to
+/// judge it, so it takes over the epochs and predictions of the earlier training.
 pub(super) struct RepeatedTraining {
-    /// Its epochs, up to the best.
+    /// Epochs up to the best one.
     pub(super) epochs: Vec<Epoch>,
-    /// What it predicted of samples that it did not learn from.
+    /// Predictions for samples that the earlier models did not learn from.
     pub(super) predictions: RollingPredictions,
 }
 
 impl TrainingTask<'_> {
-    /// Trains, and leaves the run in `place`.
+    /// Trains the models and writes the run to `place`.
     pub(super) fn train(
         self,
         place: RunPlace<'_>,
@@ -164,6 +166,7 @@ impl TrainingTask<'_> {
             checkpoints: CheckpointWriter::new(dir, key, interval, listener),
         };
         let trained = train_epochs(&mut state, &learned, settings, ends, &mut watch);
+        // A training that failed has no model, but its metrics file still explains why it ended.
         if let Err(TrainError::NonFinite(_)) = trained {
             let status = TrainingStatus::NonFinite;
             TrainingMetrics::new(status, &settings.metric, &state.history).write(dir)?;
@@ -176,7 +179,7 @@ impl TrainingTask<'_> {
             dataset: self.dataset,
             settings,
             static_range: learned.last_range(),
-            predictions: learned.known_predictions(&state)?,
+            predictions: learned.held_out_predictions(&state)?,
             learned: self.learned,
             state,
         };
@@ -184,43 +187,44 @@ impl TrainingTask<'_> {
     }
 }
 
-/// The samples of a training, and what each of its models learns from and predicts.
+/// The samples of a training, and for each of its models the samples to learn from and to predict.
 struct LearnedSamples<'a> {
     samples: SplitSamples<'a>,
     cuts: Vec<TimeCut>,
-    /// For each cut, how much each sample that is learned from counts in the loss.
+    /// For each cut, the loss weight of each sample that is learned from.
     weights: Vec<Vec<f32>>,
-    /// For each cut, between what each static feature of these lies.
+    /// For each cut, the range of each static feature over the samples that are learned from.
     ranges: Vec<StaticRange>,
     repeated: Option<RepeatedTraining>,
 }
 
 impl LearnedSamples<'_> {
-    /// How many samples an epoch learns from, over all models.
+    /// Returns the number of samples that an epoch learns from, over all models.
     fn learned_count(&self) -> usize {
         self.cuts.iter().map(|cut| cut.learned.len()).sum()
     }
 
-    /// Of the model that remains.
+    /// The static feature range of the final model.
     fn last_range(&self) -> StaticRange {
         let last = self.ranges.last().cloned();
         last.unwrap_or_else(|| self.samples.static_range(&[]))
     }
 
-    /// What is known to be predicted of samples that were not learned from: after the epoch that the
-    /// other cuts chose.
-    fn known_predictions(self, state: &TrainingState) -> Result<RollingPredictions> {
+    /// The predictions for samples that were not learned from. For each cut they are the logits of
+    /// the epoch that the other cuts chose. A repeated training returns the predictions of the
+    /// earlier training.
+    fn held_out_predictions(self, state: &TrainingState) -> Result<RollingPredictions> {
         match self.repeated {
             Some(repeated) => Ok(repeated.predictions),
             None => Ok(chosen_predictions(self.predict(state)?, &state.cut_choices)),
         }
     }
 
-    /// What each model makes of the samples that it is asked about.
+    /// Predicts for each cut the samples that follow it, with that cut's model.
     fn predict(&self, state: &TrainingState) -> Result<RollingPredictions> {
         let mut predictions = RollingPredictions::default();
         for (number, (cut, state)) in self.cuts.iter().zip(&state.models).enumerate() {
-            let logits = score_some(
+            let logits = score_selected(
                 &state.model,
                 &self.samples,
                 &self.ranges[number],
@@ -240,13 +244,13 @@ impl LearnedSamples<'_> {
     }
 }
 
-/// What writes down how far a training is.
+/// Records the progress of a training: epoch times and checkpoints.
 struct TrainingWatch<'a> {
     clock: EpochClock,
     checkpoints: CheckpointWriter<'a>,
 }
 
-/// The loop: one epoch after the other until it is over.
+/// Trains epoch after epoch until early stopping, the epoch limit or `ends` ends the training.
 fn train_epochs(
     state: &mut TrainingState,
     learned: &LearnedSamples<'_>,
@@ -257,8 +261,8 @@ fn train_epochs(
     let TrainingWatch { clock, checkpoints } = watch;
     let mut gradient = Gradient::default();
     while !early_stopping::is_over(&state.history, settings) && !ends(&state.history) {
-        // Inside the thread pool: a thread outside it would hand each batch over, and sleep until
-        // the batch is done.
+        // Runs inside the thread pool. A thread outside the pool would hand over each batch and
+        // sleep until the batch is done.
         clock.begin_epoch();
         let (samples, predictions) = rayon::scope(|_| {
             let samples = train_epoch(state, &mut gradient, learned, settings, checkpoints)?;
@@ -274,7 +278,8 @@ fn train_epochs(
     Ok(())
 }
 
-/// What is left of one pass of each model over the samples that it learns from: so many.
+/// Trains each model to the end of the current epoch, from the batch at which `state` is. Returns
+/// the number of samples seen.
 fn train_epoch(
     state: &mut TrainingState,
     gradient: &mut Gradient,
@@ -286,6 +291,7 @@ fn train_epoch(
     let adam_settings = AdamSettings::from(&settings.parameters);
     let batches = epoch_batches(learned, settings, epoch);
     let batch_count = batches.len();
+    // A resumed epoch has seen the samples of its earlier batches, so the mean loss counts them.
     let seen_before: usize = batches[..state.batch.min(batch_count)]
         .iter()
         .map(|batch| batch.samples.len())
@@ -321,16 +327,16 @@ fn train_epoch(
     Ok(seen - seen_before)
 }
 
-/// A step of one model.
+/// One training step of one model.
 struct LearnedBatch {
-    /// The place of the model in [`TrainingState::models`].
+    /// Index of the model in [`TrainingState::models`].
     model: usize,
     samples: Vec<usize>,
-    /// How much each sample counts in the loss.
+    /// Loss weight of each sample.
     weights: Vec<f32>,
 }
 
-/// The steps of an epoch: model after model, each over its samples in an order of its own.
+/// The steps of an epoch: model after model, each over its own samples in shuffled order.
 fn epoch_batches(
     learned: &LearnedSamples<'_>,
     settings: &TrainingSettings,
@@ -351,7 +357,7 @@ fn epoch_batches(
     batches
 }
 
-/// The order in which an epoch goes through `count` samples. It follows from seed and epoch.
+/// Shuffles the indices of `count` samples. The order depends only on the seed and the epoch.
 fn shuffled_samples(count: usize, seed: u64, epoch: usize) -> Vec<usize> {
     let mut order: Vec<usize> = (0..count).collect();
     order.shuffle(&mut poolcast_base::seed::generator(
@@ -362,7 +368,11 @@ fn shuffled_samples(count: usize, seed: u64, epoch: usize) -> Vec<usize> {
     order
 }
 
-/// What came of the epoch at work, after which the models predict `predictions`.
+/// Returns the current epoch with its scores, given the models' `predictions` after it. A repeated
+/// training takes the scores from the epoch that it repeats.
+///
+/// # Errors
+/// Fails with [`TrainError::NonFinite`] if the validation loss is NaN or infinite.
 fn judge_epoch(
     state: &TrainingState,
     predictions: &RollingPredictions,
@@ -388,8 +398,9 @@ fn judge_epoch(
     Ok(judged)
 }
 
-/// The finished training in `dir`, if it is the one called `key` and need not go on. One that a
-/// sweep ended early, and that is to go on, is reopened.
+/// Returns the finished training in `dir` if its key is `key` and it needs no further epochs. If a
+/// sweep ended the training early and it must continue, `StartMode::Resume` reopens it and the
+/// result is `None`.
 fn reuse_finished(
     dir: &Path,
     key: &str,
@@ -412,7 +423,8 @@ fn reuse_finished(
 }
 
 impl TrainingTask<'_> {
-    /// The state from the checkpoint in `dir`, or that before the first batch.
+    /// Returns the state from the checkpoint in `dir`, or the initial state if there is none to
+    /// resume.
     fn start_or_resume(
         &self,
         dir: &Path,
@@ -438,7 +450,7 @@ impl TrainingTask<'_> {
         Ok(TrainingState::new(models))
     }
 
-    /// The models before the first batch: all have the same weights.
+    /// Creates one model per cut. All start with the same weights.
     fn new_models(&self, device: &Device) -> Result<Vec<Model>> {
         let architecture = self.settings.architecture()?;
         let shape = model_shape(self.dataset, self.settings, architecture);
@@ -512,7 +524,7 @@ mod tests {
         TrainingSettings::from_config(config).expect("settings")
     }
 
-    /// What is in `dir` and does not depend on the time of day.
+    /// The files in `dir` except the epoch times, which differ between runs.
     fn files(dir: &Path) -> BTreeMap<String, Vec<u8>> {
         let files = fs_err::read_dir(dir)
             .expect("listed")
@@ -528,8 +540,8 @@ mod tests {
             .collect()
     }
 
-    /// Listens until so many batches have been learned from.
-    fn for_batches(count: usize) -> impl Fn(TrainingUpdate<'_>) -> ControlFlow<()> + Sync {
+    /// Returns a listener that stops the training after `count` batches. 0 never stops it.
+    fn stop_after_batches(count: usize) -> impl Fn(TrainingUpdate<'_>) -> ControlFlow<()> + Sync {
         let heard = AtomicUsize::new(0);
         move |progress| match progress {
             TrainingUpdate::Batch { .. } if heard.fetch_add(1, Ordering::Relaxed) + 1 == count => {
@@ -540,7 +552,7 @@ mod tests {
     }
 
     #[test]
-    fn a_training_stopped_after_any_batch_goes_on_to_the_same_bytes() {
+    fn a_training_stopped_after_any_batch_resumes_byte_identically() {
         let dir = tempfile::tempdir().expect("a directory");
         let (dataset, config) = (dataset(dir.path()), config(&[]));
         let run = |name: &str, mode, batches| {
@@ -553,7 +565,7 @@ mod tests {
                 },
                 mode,
                 &Device::Cpu,
-                for_batches(batches),
+                stop_after_batches(batches),
             )
         };
         run("whole", StartMode::New, 0).expect("trained");
@@ -578,7 +590,7 @@ mod tests {
             let known: Vec<usize> = times.iter().map(|times| times.epoch).collect();
             assert_eq!(known, [1, 2, 3], "stopped after batch {stop}");
         }
-        // Again and again, with a single batch each time.
+        // Resume repeatedly, with a single batch each time.
         let mut stops = 0;
         while let Err(error) = run("often", StartMode::Resume, 1) {
             assert!(matches!(error, TrainError::Stopped(_)), "{error:?}");
@@ -591,7 +603,7 @@ mod tests {
     }
 
     #[test]
-    fn a_training_that_ended_early_goes_on_to_the_same_bytes() {
+    fn a_training_that_ended_early_resumes_byte_identically() {
         let dir = tempfile::tempdir().expect("a directory");
         let (dataset, config) = (dataset(dir.path()), config(&[]));
         let run = |name: &str, epochs: usize| {
@@ -607,7 +619,7 @@ mod tests {
                 StartMode::Resume,
                 &Device::Cpu,
                 ends,
-                for_batches(0),
+                stop_after_batches(0),
             )
             .expect("trained");
             (run.metrics.status, run.metrics.epochs, files(&dir))
@@ -627,7 +639,7 @@ mod tests {
     }
 
     #[test]
-    fn how_often_checkpoints_are_written_does_not_show() {
+    fn the_checkpoint_interval_does_not_change_the_result() {
         let dir = tempfile::tempdir().expect("a directory");
         let dataset = dataset(dir.path());
         let run = |name: &str, minutes: f64| {
@@ -641,7 +653,7 @@ mod tests {
                 },
                 StartMode::New,
                 &Device::Cpu,
-                for_batches(0),
+                stop_after_batches(0),
             )
             .expect("trained");
             let mut files = files(&dir.path().join(name));

@@ -1,5 +1,5 @@
-//! A trained model of any kind, open: a network, a pipeline that was fitted to samples of logs, or
-//! several of these that answer together, and what it says of samples and of holds.
+//! Trained models of any kind: a network, a pipeline fitted to samples of logs, or an ensemble.
+//! Opens a model and predicts samples and holds with it.
 
 use std::path::{Path, PathBuf};
 
@@ -27,74 +27,75 @@ use poolcast_tables::FeatureTable;
 use crate::tensors::{Dataset, SplitSide, TensorSettings};
 use poolcast_base::{files, manifest};
 
-/// A member of an ensemble says no more than that one outcome is so many times likelier than the
-/// other, so that none outvotes all others.
-const MOST_ODDS: f64 = 500.0;
+/// Maximum odds, for or against success, with which a member votes in an ensemble. The limit keeps
+/// one member from outvoting all others.
+const MAX_VOTE_ODDS: f64 = 500.0;
 
-/// The largest manifest of an ensemble.
-const MOST_MANIFEST_BYTES: u64 = 16 << 20;
+/// Maximum size of an ensemble's manifest, in bytes.
+const MAX_MANIFEST_BYTES: u64 = 16 << 20;
 
-/// A trained model of any kind.
+/// An opened trained model of any kind.
 #[derive(Debug)]
 pub struct TrainedModel {
-    /// The name of its architecture, of the pipeline, or `ensemble`.
+    /// Name of the architecture or of the pipeline, or `ensemble`.
     pub name: String,
-    /// The digest of everything it was made from.
+    /// Digest of all inputs of the model.
     pub key: String,
-    /// How the samples were made that it knows.
+    /// Settings of the tensors that the model takes.
     pub tensors: TensorSettings,
-    /// The digest of the tensors it was trained on.
+    /// Digest of the tensors that the model was trained on.
     pub tensors_key: String,
-    /// Success by hold code on the samples that it learned from.
+    /// Success rates by hold code on the samples that the model learned from.
     pub rates: SuccessRates,
-    /// What those are.
+    /// The holds that the model learned from.
     pub learned: LearnedHolds,
-    /// How its logits are read.
+    /// Calibration of the model's logits.
     pub calibration: Calibration,
-    /// The root seed.
+    /// Root seed.
     pub seed: u64,
-    /// The name of its file.
+    /// Name of the model's file.
     pub file: &'static str,
-    /// SHA-256 of its file.
+    /// SHA-256 of the model's file.
     pub sha256: String,
-    /// Where it is.
+    /// Directory of the model.
     dir: PathBuf,
     learner: Learner,
 }
 
-/// What was trained.
+/// The trained predictor itself.
 #[derive(Debug)]
 enum Learner {
     Network(Box<LearnedNetwork>),
     Pipeline(Box<FittedPipeline>),
-    /// The mean of what these say.
+    /// Members, whose voted logits are averaged.
     Ensemble(Vec<TrainedModel>),
 }
 
-/// A network, and between what the static features lay that it has seen.
+/// A network, and the range of each static feature over the samples that it learned from.
 #[derive(Debug)]
 struct LearnedNetwork {
     model: Model,
     static_range: StaticRange,
 }
 
-/// Holds as they are encoded for a model: `n` of them.
+/// `n` holds, encoded as model input.
 #[derive(Debug, Clone, Copy)]
 pub struct EncodedHolds<'a> {
-    /// `[n, m, j]`.
+    /// Codes, `[n, m, j]`.
     pub codes: &'a [u8],
-    /// `[n, s]`; empty where no model takes any.
+    /// Static features, `[n, s]`. Empty if no model takes any.
     pub statics: &'a [f32],
 }
 
 impl TrainedModel {
-    /// Opens the run, the fit of a pipeline, or the ensemble, in `dir`.
+    /// Opens the run, the fitted pipeline, or the ensemble in `dir`.
     ///
     /// # Errors
-    /// Fails when the training did not finish, when a file is not the one its manifest speaks of,
-    /// and for a pipeline that was fitted to tables.
+    /// Fails when the training did not finish, when a file does not match its manifest, and for a
+    /// pipeline that was fitted to tables.
     pub fn open(dir: &Path) -> Result<TrainedModel> {
-        // What is wrong with a manifest that cannot be read is said where it is read whole.
+        // An unreadable manifest is not reported here. `TrainingRun::open` below reads it whole and
+        // reports the error.
         let format = manifest::format_name(dir).ok().flatten();
         if format.as_deref() == Some(FIT.name) {
             return Ok(TrainedModel::from_pipeline(dir, PipelineRun::open(dir)?));
@@ -146,13 +147,13 @@ impl TrainedModel {
 
     fn open_ensemble(dir: &Path) -> Result<TrainedModel> {
         let found = manifest::read::<EnsembleSummary>(dir, ENSEMBLE)?;
-        let bytes = files::read_artefact(&dir.join(manifest::FILE), MOST_MANIFEST_BYTES)?;
+        let bytes = files::read_artefact(&dir.join(manifest::FILE), MAX_MANIFEST_BYTES)?;
         let EnsembleSummary {
             members, samples, ..
         } = found.body;
         let mut models = Vec::with_capacity(members.len());
         for member in members {
-            // An ensemble has no ensembles, and so an end.
+            // Nested ensembles are rejected, so that opening one always ends.
             let path = member.dir(dir);
             let is_ensemble = manifest::format_name(&path)?.as_deref() == Some(ENSEMBLE.name);
             let hint = "make the ensemble anew with `poolcast sweep evaluate DIR`";
@@ -160,6 +161,7 @@ impl TrainedModel {
             ensure!(!is_ensemble, hinted(message(), hint));
 
             let model = TrainedModel::open(&path)?;
+            // A replaced member would change the answers of the ensemble without notice.
             let is_same = model.sha256 == member.sha256 && model.tensors == samples.tensors;
             ensure!(is_same, hinted(message(), hint));
             models.push(model);
@@ -186,7 +188,7 @@ impl TrainedModel {
         })
     }
 
-    /// The models that answer together; none for a model of another kind.
+    /// Members of an ensemble. Empty for a model of another kind.
     #[cfg(test)]
     pub(super) fn members(&self) -> &[TrainedModel] {
         match &self.learner {
@@ -195,18 +197,19 @@ impl TrainedModel {
         }
     }
 
-    /// What it says as a member of an ensemble, where it alone has this `logit`.
+    /// The vote of this model as a member of an ensemble: its calibrated `logit`, clamped to
+    /// [`MAX_VOTE_ODDS`].
     pub(super) fn voted_logit(&self, logit: f32) -> f32 {
-        let most = MOST_ODDS.ln();
+        let most = MAX_VOTE_ODDS.ln();
         let read = f64::from(logit) / self.calibration.temperature;
         read.clamp(-most, most) as f32
     }
 
-    /// From which probability on its answers were right with each of `precisions`, on holds that
-    /// came after what was learned.
+    /// Finds, for each of `precisions`, the probabilities at which the model's answers had that
+    /// precision on holds that came after the holds it learned from.
     ///
     /// # Errors
-    /// Fails when what it predicted of them is not there.
+    /// Fails when the predictions file is missing or does not match the manifest.
     pub fn answer_thresholds<const N: usize>(
         &self,
         precisions: [f64; N],
@@ -216,18 +219,18 @@ impl TrainedModel {
         Ok(precisions.map(find))
     }
 
-    /// What was predicted of samples that were not learned from.
+    /// Reads the predictions for samples that were not learned from.
     ///
     /// # Errors
-    /// Fails when that is not there, or is not what the manifest speaks of.
+    /// Fails when the file is missing or does not match the manifest.
     pub fn rolling_predictions(&self) -> Result<RollingPredictions> {
         RollingPredictions::read(&self.dir)
     }
 
-    /// The same with its networks computed by `engine` on `device`.
+    /// Returns the model with its networks computed by `engine` on `device`.
     ///
     /// # Errors
-    /// Those of [`Model::computed_by`].
+    /// Fails like [`Model::computed_by`].
     pub fn computed_by(self, engine: EngineChoice, device: &Device) -> Result<TrainedModel> {
         let learner = match self.learner {
             Learner::Network(network) => Learner::Network(Box::new(LearnedNetwork {
@@ -243,7 +246,7 @@ impl TrainedModel {
         Ok(TrainedModel { learner, ..self })
     }
 
-    /// The logits of the samples of one side, `[n]`.
+    /// The logits of the samples of one split, `[n]`.
     pub(super) fn side_logits(&self, dataset: &Dataset, side: SplitSide) -> Result<Vec<f32>> {
         match &self.learner {
             Learner::Network(network) => {
@@ -263,7 +266,7 @@ impl TrainedModel {
         }
     }
 
-    /// The logits of some holds, `[n]`.
+    /// The logits of `holds`, `[n]`.
     pub(super) fn hold_logits(&self, holds: &EncodedHolds<'_>) -> Result<Vec<f32>> {
         match &self.learner {
             Learner::Network(network) => {
@@ -271,7 +274,8 @@ impl TrainedModel {
                     model,
                     static_range,
                 } = &**network;
-                // Other members of an ensemble may take what this one does not.
+                // The holds may have static features for other members of an ensemble, which this
+                // network does not take.
                 let mut statics = Vec::new();
                 if model.shape.s > 0 {
                     statics.extend_from_slice(holds.statics);
@@ -287,7 +291,7 @@ impl TrainedModel {
         }
     }
 
-    /// Whether static features have a part in what it says.
+    /// Returns true if the model uses static features.
     pub(super) fn takes_statics(&self) -> bool {
         match &self.learner {
             Learner::Network(network) => network.model.shape.s > 0,
@@ -297,7 +301,7 @@ impl TrainedModel {
     }
 }
 
-/// The mean over `members` of what each says with its calibration, `[n]`.
+/// The mean over `members` of their voted logits, `[n]`.
 fn mean_logits(
     members: &[TrainedModel],
     logits_of: impl Fn(&TrainedModel) -> Result<Vec<f32>>,
@@ -313,7 +317,7 @@ fn mean_logits(
     Ok(mean_of_columns(&voted))
 }
 
-/// The mean of columns of equal length, row by row.
+/// The row-wise mean of columns of equal length.
 pub(super) fn mean_of_columns(columns: &[Vec<f32>]) -> Vec<f32> {
     let rows = columns.first().map_or(0, Vec::len);
     let mut means = Vec::with_capacity(rows);
@@ -324,7 +328,7 @@ pub(super) fn mean_of_columns(columns: &[Vec<f32>]) -> Vec<f32> {
     means
 }
 
-/// What `pipeline` says of success, the second of two classes, for each row.
+/// The logit of success, the second of two classes, that `pipeline` predicts for each row.
 fn success_logits(pipeline: &FittedPipeline, table: &FeatureTable) -> Result<Vec<f32>> {
     let probabilities = pipeline.predict(table)?;
     Ok(probabilities

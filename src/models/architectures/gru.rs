@@ -1,4 +1,4 @@
-//! PyTorch's `nn.GRU`: gates in the order reset, update, new.
+//! PyTorch's `nn.GRU`. Gates are in the order reset, update, new.
 
 use candle_core::{Result, Tensor};
 use candle_nn::ops::sigmoid;
@@ -16,14 +16,14 @@ pub(super) const GRU: Recurrent = Recurrent {
     step: gru_cell,
 };
 
-/// The state after a frame.
+/// Computes the state after a frame.
 fn gru_cell(inputs: &Tensor, hidden: &Tensor, states: &[Tensor]) -> Result<Vec<Tensor>> {
     let x = inputs.chunk(3, 1)?;
     let h = hidden.chunk(3, 1)?;
 
     let reset = sigmoid(&(&x[0] + &h[0])?)?;
     let update = sigmoid(&(&x[1] + &h[1])?)?;
-    // As in PyTorch, the reset gate also scales the recurrent bias, which is part of `h`.
+    // Like in PyTorch, the reset gate also scales the recurrent bias, which is part of `h`.
     let new = (&x[2] + (reset * &h[2])?)?.tanh()?;
 
     let state = (&new + (update * (&states[0] - &new)?)?)?;

@@ -1,11 +1,11 @@
-//! PyTorch's `nn.LSTM`: gates in the order input, forget, cell, output.
+//! PyTorch's `nn.LSTM`. Gates are in the order input, forget, cell, output.
 
 use candle_core::{Result, Tensor};
 use candle_nn::ops::sigmoid;
 
 use super::recurrent::Recurrent;
 
-/// The LSTM that sees the frames alone.
+/// An LSTM that reads only the frames.
 pub(in crate) const LSTM: Recurrent = Recurrent {
     name: "lstm",
     about: "An LSTM over the frames",
@@ -17,7 +17,7 @@ pub(in crate) const LSTM: Recurrent = Recurrent {
     step: lstm_cell,
 };
 
-/// The LSTM that also sees the static features.
+/// An LSTM that also reads the static features.
 pub(super) const LSTM_STATIC: Recurrent = Recurrent {
     name: "lstm+static",
     about: "The same, with what else is known of the held job joined before the last layer",
@@ -25,7 +25,7 @@ pub(super) const LSTM_STATIC: Recurrent = Recurrent {
     ..LSTM
 };
 
-/// The state and the cell after a frame.
+/// Computes the state and the cell after a frame.
 fn lstm_cell(inputs: &Tensor, hidden: &Tensor, states: &[Tensor]) -> Result<Vec<Tensor>> {
     let gates = (inputs + hidden)?.chunk(4, 1)?;
     let input = sigmoid(&gates[0])?;

@@ -1,4 +1,4 @@
-//! A multilayer perceptron without a notion of time: the last frame, counted, beside the static
+//! A multilayer perceptron that ignores time: counts of the last frame, joined with the static
 //! features → linear layers with ReLU → logit.
 
 use anyhow::Result;
@@ -58,8 +58,8 @@ fn linear_layer(name: &str, n: usize, k: usize) -> [ParameterSpec; 2] {
     ]
 }
 
-/// The last frame of each sample `[b, 2*e]`: the held job's state as a one-hot vector, and the
-/// share of all jobs in each state.
+/// Counts the last frame of each sample, `[b, 2*e]`: the held job's state as a one-hot vector, and
+/// the share of all jobs in each state.
 fn count_last_frame(input: &ModelInput<'_>) -> Result<Tensor> {
     let ModelShape { e, j, .. } = *input.shape;
     let mut counts = vec![0f32; input.len() * 2 * e];

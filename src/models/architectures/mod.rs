@@ -1,4 +1,4 @@
-//! The architectures: a file for each, and the list that makes them known.
+//! List of the known architectures, with one file for each.
 
 mod gru;
 pub(super) mod lstm;
@@ -10,7 +10,7 @@ use anyhow::{Context as _, Result};
 use super::Architecture;
 use poolcast_base::error::hinted;
 
-/// Every architecture there is, a line each: what `model` in the configuration can be.
+/// All architectures, one per line. These are the values of `model` in the configuration.
 #[rustfmt::skip]
 pub static ARCHITECTURES: &[&dyn Architecture] = &[
     &lstm::LSTM,
@@ -19,10 +19,10 @@ pub static ARCHITECTURES: &[&dyn Architecture] = &[
     &mlp::Mlp,
 ];
 
-/// The architecture called `name`.
+/// Returns the architecture called `name`.
 ///
 /// # Errors
-/// Fails when there is none.
+/// Fails when there is no such architecture.
 pub fn find_architecture(name: &str) -> Result<&'static dyn Architecture> {
     let found = ARCHITECTURES
         .iter()

@@ -1,4 +1,4 @@
-//! PyTorch's recurrent networks: layers over the frames → the last state, beside the static
+//! PyTorch's recurrent networks: layers over the frames → the last state, joined with the static
 //! features → linear → logit.
 
 use std::ops::Range;
@@ -8,45 +8,45 @@ use candle_core::{D, Tensor};
 
 use crate::{Architecture, ModelInput, ModelShape, ParameterSpec, Weights};
 
-/// Layers of one of PyTorch's recurrent modules, batch by batch, and an `nn.Linear`.
+/// Layers of one of PyTorch's recurrent modules, computed batch by batch, and an `nn.Linear`.
 #[derive(Debug)]
 pub(in crate) struct Recurrent {
     pub(in crate) name: &'static str,
     pub(in crate) about: &'static str,
-    /// What PyTorch's names begin with.
+    /// Prefix of PyTorch's parameter names.
     pub(in crate) module: &'static str,
     pub(in crate) takes_statics: bool,
     pub(in crate) is_fused: bool,
-    /// Gates of a unit, `g`.
+    /// Gates per unit, `g`.
     pub(in crate) gates: usize,
-    /// States of a layer; the first is what the layer above sees.
+    /// States per layer. The first is the input of the layer above.
     pub(in crate) states: usize,
-    /// One step of PyTorch's cell. `inputs` and `hidden` `[b, g*h]` are what the frame's inputs and
-    /// the state before it add to the gates, each with its bias; `states` are those before the
-    /// frame. Returns the states `[b, h]` after it.
+    /// One step of PyTorch's cell. `inputs` and `hidden` `[b, g*h]` are the contributions of the
+    /// frame's inputs and of the previous state to the gates, each with its bias. `states` are the
+    /// states before the frame. Returns the states `[b, h]` after it.
     pub(in crate) step:
         fn(inputs: &Tensor, hidden: &Tensor, states: &[Tensor]) -> candle_core::Result<Vec<Tensor>>,
 }
 
-/// A parameter of PyTorch's module (of layer `l`), or of the `nn.Linear` after it.
+/// A parameter of PyTorch's module (in layer `l`), or of the `nn.Linear` after it.
 #[derive(Debug, Clone, Copy)]
 pub(in crate) enum RecurrentParameter {
-    /// `[1]`.
+    /// Bias of the linear layer, `[1]`.
     LinearBias,
-    /// `[1, h + s]`: for the last state, then for the static features.
+    /// Weights of the linear layer, `[1, h + s]`: for the last state, then for the static features.
     LinearWeight,
-    /// `[g*h]`.
+    /// Recurrent bias, `[g*h]`.
     BiasHh(usize),
-    /// `[g*h]`.
+    /// Input bias, `[g*h]`.
     BiasIh(usize),
-    /// `[g*h, h]`.
+    /// Recurrent weights, `[g*h, h]`.
     WeightHh(usize),
-    /// `[g*h, e*j]` in the first layer, `[g*h, h]` in the others.
+    /// Input weights, `[g*h, e*j]` in the first layer, `[g*h, h]` in the others.
     WeightIh(usize),
 }
 
 impl Recurrent {
-    /// Every parameter, sorted by its name in PyTorch.
+    /// All parameters, sorted by their names in PyTorch.
     pub(in crate) fn sorted_parameters(
         &self,
         shape: &ModelShape,
@@ -85,8 +85,9 @@ impl Recurrent {
         format!("{}.{kind}_l{l}", self.module)
     }
 
-    /// What the inputs of some frames add to the gates of a layer, `[frames * b, g*h]`. The inputs
-    /// are the codes in the first layer, and the states of the layer `below` in the others.
+    /// Computes the contribution of the inputs of some frames to the gates of a layer, `[frames *
+    /// b, g*h]`. The inputs are the codes in the first layer, and the states of the layer `below`
+    /// in the others.
     fn input_sums(
         &self,
         weights: &Weights,
@@ -144,7 +145,8 @@ impl Architecture for Recurrent {
         let mut below: Option<Vec<Tensor>> = None;
 
         for (layer, states) in states.chunks_exact(self.states).enumerate() {
-            // One product over all frames: inputs do not wait for the state of the frame before.
+            // Use one product over all frames, because inputs do not depend on the previous frame's
+            // state.
             let sums = self.input_sums(weights, input, frames.clone(), below.as_deref(), layer)?;
             let weight_hh = weights.get(&self.name_in_layer("weight_hh", layer))?;
             let weight = weight_hh.t()?.contiguous()?;

@@ -1,9 +1,9 @@
-//! A chunk of samples through the whole network.
+//! Forward pass of a chunk of samples through the whole network.
 //!
-//! Matrices of units are `[rows, width]`, one for each frame after another; the first of them is
-//! the state before frame 0. Gates are `[panels][frames][rows][PANEL]`: a panel's sums over many
-//! frames stand together, so that what does not wait for the frame before is one product over all
-//! of them.
+//! Matrices of units are `[rows, width]`, one per frame in sequence. The first of them is the state
+//! before frame 0. Gates are `[panels][frames][rows][PANEL]`. The sums of a panel over many frames
+//! are contiguous. Everything that does not depend on the previous frame is therefore one product
+//! over all of them.
 
 use std::ops::Range;
 
@@ -16,41 +16,41 @@ use crate::labelled_chunk::{SCORED_ROWS, TRAINED_ROWS};
 use crate::simd::{LANES, run_kernel, run_wide_kernel};
 use crate::{AlignedFloats, SampleBatch};
 
-/// Frames whose inputs are multiplied in one go: few enough that their gates are still in a near
-/// cache when they are read again.
+/// Frames whose inputs are multiplied in one pass. They are few enough that their gates are still
+/// in a near cache when they are read again.
 pub(super) const FRAMES_AHEAD: usize = 8;
 
-/// What a layer computed at each frame.
+/// Gates, cells and states of a layer at each frame.
 #[derive(Debug)]
 pub(super) struct LayerTrace {
-    /// `[panels][frames][rows][PANEL]`. On the way back the gradient of their sums takes their
-    /// place.
+    /// Gates, `[panels][frames][rows][PANEL]`. The backward pass replaces them by the gradient of
+    /// their sums.
     pub(super) gates: AlignedFloats,
-    /// `[1 + frames][rows][width]`.
+    /// Cells, `[1 + frames][rows][width]`.
     pub(super) cells: AlignedFloats,
-    /// `[1 + frames][rows][width]`.
+    /// States, `[1 + frames][rows][width]`.
     pub(super) states: AlignedFloats,
 }
 
-/// What the network made of the samples of a chunk.
+/// Results of the forward pass for the samples of a chunk.
 #[derive(Debug)]
 pub(super) struct ChunkActivations {
     pub(super) rows: usize,
-    /// Frames that are kept.
+    /// Number of frames kept in memory.
     frames: usize,
     deltas: CodeDeltas,
     pub(super) layers: Vec<LayerTrace>,
-    /// `[rows]`.
+    /// Logits, `[rows]`.
     pub(super) logits: Vec<f32>,
 }
 
 impl ChunkActivations {
-    /// Keeps all frames, for the way back.
+    /// Creates a workspace that keeps all frames, for the backward pass.
     pub(super) fn for_training(layout: &FlatLayout) -> ChunkActivations {
         ChunkActivations::with_frames(layout, TRAINED_ROWS, layout.shape.m)
     }
 
-    /// Keeps only as many frames as are worked on together.
+    /// Creates a workspace that keeps only the frames of one pass.
     pub(super) fn for_scoring(layout: &FlatLayout) -> ChunkActivations {
         ChunkActivations::with_frames(layout, SCORED_ROWS, layout.shape.m.min(FRAMES_TO_RESUM))
     }
@@ -73,8 +73,8 @@ impl ChunkActivations {
         }
     }
 
-    /// Leaves the logits of the samples of `batch`, no more than there is room for, by the
-    /// parameters `flat`.
+    /// Computes the logits of the samples of `batch` with the parameters `flat`. The batch must fit
+    /// into the workspace.
     pub(super) fn forward(&mut self, layout: &FlatLayout, flat: &[f32], batch: &SampleBatch<'_>) {
         self.rows = batch.b;
         self.deltas.find(&layout.shape, batch);
@@ -84,6 +84,7 @@ impl ChunkActivations {
             trace.states[..units].fill(0.0);
         }
 
+        // All layers process one pass of kept frames before the next pass overwrites them.
         let m = layout.shape.m;
         for start in (0..m).step_by(self.frames) {
             let frames = self.frames.min(m - start);
@@ -95,11 +96,12 @@ impl ChunkActivations {
             }
         }
 
+        // The last pass may have fewer frames than the others.
         let kept = (m - 1) % self.frames + 1;
-        self.find_logits(layout, flat, batch, kept);
+        self.compute_logits(layout, flat, batch, kept);
     }
 
-    /// Moves the cells and states after the last of `frames` to where those before the first stand.
+    /// Moves the cells and states after the last of `frames` to the slot before the first frame.
     fn carry_last_frame(&mut self, frames: usize, units: usize) {
         let last = frames * units..(frames + 1) * units;
         for trace in &mut self.layers {
@@ -108,7 +110,7 @@ impl ChunkActivations {
         }
     }
 
-    /// The states of `layer` at some frames of the samples.
+    /// Computes the states of `layer` at some frames of the samples.
     fn layer_forward(
         &mut self,
         layout: &FlatLayout,
@@ -136,7 +138,8 @@ impl ChunkActivations {
         }
     }
 
-    /// What the codes add to the gates of the first layer at some frames, and the bias.
+    /// Initialises the gates of the first layer at some frames with the bias and the inputs from
+    /// the codes.
     fn gather_inputs(
         &mut self,
         layout: &FlatLayout,
@@ -163,7 +166,8 @@ impl ChunkActivations {
         }
     }
 
-    /// What the states of the layer below add to the gates of some frames, and the bias.
+    /// Initialises the gates of a layer at some frames with the bias and the inputs from the layer
+    /// below.
     fn multiply_inputs(
         &mut self,
         layout: &FlatLayout,
@@ -195,7 +199,7 @@ impl ChunkActivations {
         }
     }
 
-    /// The states of one frame, whose gates hold what the inputs add to them.
+    /// Computes the states of one frame, whose gates already hold bias and inputs.
     fn advance_frame(
         &mut self,
         layout: &FlatLayout,
@@ -259,9 +263,9 @@ impl ChunkActivations {
         }
     }
 
-    /// The logits, from the states of the last layer after `kept` of the kept frames, and from the
-    /// static features.
-    fn find_logits(
+    /// Computes the logits from the static features and from the last layer's states after `kept`
+    /// frames in memory.
+    fn compute_logits(
         &mut self,
         layout: &FlatLayout,
         flat: &[f32],
@@ -283,8 +287,8 @@ impl ChunkActivations {
         }
     }
 
-    /// Adds this chunk's part of the gradient of `panels` panels of the first layer's weights from
-    /// `first_panel` on, `[panels][e*j, PANEL]`.
+    /// Adds this chunk's gradient of the first layer's weights, for `panels` panels from
+    /// `first_panel` on, to `d_table` `[panels][e*j, PANEL]`.
     pub(super) fn scatter_gradient(&self, first_panel: usize, panels: usize, d_table: &mut [f32]) {
         let len = self.frames * self.rows * PANEL;
         let d_gates = &self.layers[0].gates[first_panel * len..][..panels * len];
@@ -303,7 +307,7 @@ pub(super) fn last_states(layers: &[LayerTrace], kept: usize, rows: usize, width
     &layers[layers.len() - 1].states[kept * rows * width..][..rows * width]
 }
 
-/// The matrices `slot` and `slot + 1` of those in `all`, each of `len` numbers.
+/// Returns the matrices `slot` and `slot + 1` of `all`, each of `len` numbers.
 fn frame_and_next(all: &mut [f32], slot: usize, len: usize) -> (&[f32], &mut [f32]) {
     let (before, next) = all[slot * len..][..2 * len].split_at_mut(len);
     (before, next)

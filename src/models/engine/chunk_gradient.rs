@@ -1,4 +1,4 @@
-//! A chunk of samples back through the network: its loss, and its part of the gradient.
+//! Backward pass of a chunk of samples through the network: its loss, and its part of the gradient.
 
 use std::ops::Range;
 
@@ -15,18 +15,18 @@ use crate::simd::{LANES, run_kernel, run_wide_kernel};
 /// The loss of one chunk, and its part of the gradient.
 #[derive(Debug)]
 pub(super) struct ChunkGradient {
-    /// Sum of the cross-entropy of the samples.
+    /// Sum of the cross-entropies of the samples.
     pub(super) loss: f64,
-    /// The gradient of all parameters but the first layer's `weight_ih`, for which see
+    /// Gradient of all parameters except the first layer's `weight_ih`. For that, see
     /// [`ChunkActivations::scatter_gradient`].
     pub(super) dense: AlignedFloats,
-    /// `[frames][rows][width]`: the gradient of the states of the layer at work.
+    /// Gradient of the states of the current layer, `[frames][rows][width]`.
     d_states: AlignedFloats,
-    /// The same of the layer below.
+    /// Gradient of the states of the layer below, `[frames][rows][width]`.
     d_below: AlignedFloats,
-    /// `[rows][width]`.
+    /// Gradient of the cells, `[rows][width]`.
     d_cells: AlignedFloats,
-    /// `[rows][width]`: `tanh` of the cells of the frame at work.
+    /// `tanh` of the cells of the current frame, `[rows][width]`.
     squashed: AlignedFloats,
 }
 
@@ -43,7 +43,7 @@ impl ChunkGradient {
         }
     }
 
-    /// Leaves the loss and the gradient of `chunk`, of which the way forward left `activations`.
+    /// Computes the loss and the gradient of `chunk`. `activations` holds its forward pass.
     pub(super) fn backward(
         &mut self,
         layout: &FlatLayout,
@@ -60,7 +60,7 @@ impl ChunkGradient {
         }
     }
 
-    /// The loss, and the gradient of the last linear layer and of the states that it sees.
+    /// Computes the loss, and the gradient of the last linear layer and of its input states.
     fn head_backward(
         &mut self,
         layout: &FlatLayout,
@@ -94,7 +94,7 @@ impl ChunkGradient {
         }
     }
 
-    /// The gradient of the parameters of `layer`, and of the states of the layer below.
+    /// Computes the gradient of the parameters of `layer`, and of the states of the layer below.
     fn layer_backward(
         &mut self,
         layout: &FlatLayout,
@@ -104,8 +104,8 @@ impl ChunkGradient {
     ) {
         self.d_cells.fill(0.0);
 
-        // A few frames at a time, as on the way forward: their gates are still in a near cache when
-        // the products over all of them read them again.
+        // Process a few frames at a time, as in the forward pass. Their gates are then still in a
+        // near cache when the products over all of them read the gates again.
         let mut end = layout.shape.m;
         while end > 0 {
             let frames = (end - 1) / FRAMES_AHEAD * FRAMES_AHEAD..end;
@@ -120,14 +120,14 @@ impl ChunkGradient {
             end = frames.start;
         }
 
-        // Both biases are added to the same sums.
+        // Both biases are added to the same sums, so their gradients are equal.
         let ranges = &layout.layers[layer];
         self.dense
             .copy_within(ranges.bias_hh.clone(), ranges.bias_ih.start);
     }
 
-    /// One frame back: its gates become the gradient of their sums, and the states before it get
-    /// theirs.
+    /// Processes one frame backward: replaces its gates by the gradient of their sums, and adds to
+    /// the gradient of the states before it.
     fn frame_backward(
         &mut self,
         layout: &FlatLayout,
@@ -169,7 +169,7 @@ impl ChunkGradient {
         }
     }
 
-    /// The gradient of the states of the layer below at some frames.
+    /// Computes the gradient of the states of the layer below at some frames.
     fn inputs_backward(
         &mut self,
         layout: &FlatLayout,
@@ -188,7 +188,7 @@ impl ChunkGradient {
         multiply_transposed(out, start, frames.len() * rows, width, a, transposed);
     }
 
-    /// What some frames add to the gradient of the weights of `layer`.
+    /// Adds the contribution of some frames to the gradient of the weights of `layer`.
     fn add_weight_gradient(
         &mut self,
         layout: &FlatLayout,
@@ -207,20 +207,20 @@ impl ChunkGradient {
         for panel in 0..layout.panels {
             let d = &own.gates[(panel * m + frames.start) * rows * PANEL..]
                 [..frames.len() * rows * PANEL];
-            let in_panel = panel * width * PANEL;
+            let panel_offset = panel * width * PANEL;
             run_wide_kernel(OuterProduct {
-                out: &mut self.dense[ranges.weight_hh.start + in_panel..][..width * PANEL],
+                out: &mut self.dense[ranges.weight_hh.start + panel_offset..][..width * PANEL],
                 x: states_before,
                 width,
                 d,
             });
 
-            // That of the first layer's inputs is scattered, as they are gathered.
+            // `ScatterRows` computes the gradient of the first layer's input weights instead.
             if layer > 0 {
                 let inputs = &activations.layers[layer - 1].states
                     [(frames.start + 1) * units..(frames.end + 1) * units];
                 run_wide_kernel(OuterProduct {
-                    out: &mut self.dense[ranges.weight_ih.start + in_panel..][..width * PANEL],
+                    out: &mut self.dense[ranges.weight_ih.start + panel_offset..][..width * PANEL],
                     x: inputs,
                     width,
                     d,
@@ -230,7 +230,7 @@ impl ChunkGradient {
     }
 }
 
-/// `out[rows, width] = start + a[rows, 4*width] · transposed weights`.
+/// Computes `out[rows, width] = start + a[rows, 4*width] · transposed weights`.
 fn multiply_transposed(
     out: &mut [f32],
     start: ProductStart<'_>,

@@ -1,52 +1,53 @@
-//! Codes → the rows of the first layer's weights that come and go from frame to frame.
+//! Code deltas: the rows of the first layer's weights that enter or leave the sum from frame to
+//! frame.
 //!
-//! A job's code stays the same for many frames, so the sum of a frame's rows is that of the frame
-//! before, plus and minus a few rows. Sums begin anew every [`FRAMES_TO_RESUM`] frames, and where
-//! that takes fewer rows, so that rounding errors cannot pile up.
+//! A job's code stays the same for many frames. The sum of a frame's rows is therefore the sum of
+//! the previous frame, plus and minus a few rows. Sums restart every [`FRAMES_TO_RESUM`] frames, so
+//! that rounding errors cannot pile up, and wherever a restart takes fewer rows.
 
 use crate::{ModelShape, SampleBatch};
 use crate::EMPTY_CELL;
 
-/// Frames after which a sum begins anew.
+/// Frames after which a sum restarts.
 pub(super) const FRAMES_TO_RESUM: usize = 32;
 
-/// Where the delta of a frame of a sample is.
+/// Position of one frame's delta among the rows of all deltas.
 #[derive(Debug, Clone, Copy)]
 struct DeltaRange {
-    /// Whether the sum begins anew.
+    /// True if the sum restarts.
     is_fresh: bool,
-    /// Where its rows end; they begin where those of the frame before end.
+    /// End index of its rows. They begin at the end of the previous frame's rows.
     end: u32,
 }
 
-/// A row that is added to a sum, or taken away from it.
+/// A weight row that is added to a sum or subtracted from it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct SignedRow {
-    /// `job * e + code`.
+    /// Row index, `job * e + code`.
     pub(super) row: u32,
-    /// 1 or -1.
+    /// Sign, 1 or -1.
     pub(super) sign: f32,
 }
 
 /// The deltas of the samples of a chunk.
 #[derive(Debug, Default)]
 pub(super) struct CodeDeltas {
-    /// Of each sample, and in it of each frame.
+    /// Deltas by sample, then by frame.
     frames: Vec<DeltaRange>,
     rows: Vec<SignedRow>,
     m: usize,
 }
 
-/// What makes the sum of a frame out of that of the frame before.
+/// The rows that turn the sum of the previous frame into the sum of this frame.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct FrameDelta<'a> {
-    /// Whether the sum begins anew.
+    /// True if the sum restarts.
     pub(super) is_fresh: bool,
     pub(super) rows: &'a [SignedRow],
 }
 
 impl CodeDeltas {
-    /// Finds the deltas of the samples of `batch`, in place of those found before.
+    /// Computes the deltas of the samples of `batch`. Replaces earlier ones.
     pub(super) fn find(&mut self, shape: &ModelShape, batch: &SampleBatch<'_>) {
         self.frames.clear();
         self.rows.clear();
@@ -54,7 +55,7 @@ impl CodeDeltas {
 
         for sample in batch.codes.chunks_exact(shape.m * shape.j) {
             let mut before: &[u8] = &[];
-            // How many jobs have a code: as many rows are what a sum takes that begins anew.
+            // Number of jobs with a code. A sum that restarts takes as many rows.
             let mut present = 0;
 
             for (index, now) in sample.chunks_exact(shape.j).enumerate() {
@@ -77,8 +78,8 @@ impl CodeDeltas {
         }
     }
 
-    /// The rows that lead from frame `before`, in which `present` jobs have a code, to `now`;
-    /// returns how many jobs have one then.
+    /// Appends the rows that lead from frame `before`, in which `present` jobs have a code, to
+    /// `now`. Returns the number of jobs with a code in `now`.
     fn push_difference(
         &mut self,
         e: usize,
@@ -99,7 +100,7 @@ impl CodeDeltas {
         present
     }
 
-    /// The rows of a sum that begins anew; returns how many jobs have a code.
+    /// Appends the rows of a sum that restarts. Returns the number of jobs with a code.
     fn push_all(&mut self, e: usize, now: &[u8]) -> usize {
         let start = self.rows.len();
         for (job, &code) in now.iter().enumerate() {
@@ -132,8 +133,9 @@ impl SignedRow {
     }
 }
 
-/// Calls `found` with each position at which two slices of one length differ, 64 positions at a time:
-/// how often a loop over the positions found ends is what a processor cannot foresee.
+/// Calls `found` with each position at which two slices of equal length differ. The differences of
+/// 64 positions are first collected in a bit mask. A processor cannot predict the end of a loop
+/// over differences, and the mask needs only one such loop per 64 positions.
 fn for_each_difference(a: &[u8], b: &[u8], mut found: impl FnMut(usize)) {
     for (part, (a, b)) in a.chunks(64).zip(b.chunks(64)).enumerate() {
         let mut differing = 0;
@@ -141,11 +143,11 @@ fn for_each_difference(a: &[u8], b: &[u8], mut found: impl FnMut(usize)) {
         let (b_words, b_rest) = b.as_chunks::<8>();
         for (index, (x, y)) in a_words.iter().zip(b_words).enumerate() {
             let word = u64::from_le_bytes(*x) ^ u64::from_le_bytes(*y);
-            differing |= set_bytes(word) << (8 * index);
+            differing |= nonzero_byte_mask(word) << (8 * index);
         }
         if !a_rest.is_empty() {
             let word = padded_word(a_rest) ^ padded_word(b_rest);
-            differing |= set_bytes(word) << (8 * a_words.len());
+            differing |= nonzero_byte_mask(word) << (8 * a_words.len());
         }
 
         while differing != 0 {
@@ -155,7 +157,7 @@ fn for_each_difference(a: &[u8], b: &[u8], mut found: impl FnMut(usize)) {
     }
 }
 
-/// Up to eight bytes as a number, and zeros after them.
+/// Reads up to eight bytes as a number, padded with zeros.
 #[inline]
 fn padded_word(bytes: &[u8]) -> u64 {
     let mut word = [0; 8];
@@ -163,14 +165,14 @@ fn padded_word(bytes: &[u8]) -> u64 {
     u64::from_le_bytes(word)
 }
 
-/// One bit for each byte of `word`, which is set where the byte is not zero.
+/// Returns a bit mask of the nonzero bytes of `word`.
 #[inline]
-fn set_bytes(word: u64) -> u64 {
+fn nonzero_byte_mask(word: u64) -> u64 {
     const LOW_BITS: u64 = 0x7f7f_7f7f_7f7f_7f7f;
 
-    // The highest bit of a byte is set where any bit of it is.
+    // Sets the highest bit of each nonzero byte.
     let highest = (((word & LOW_BITS) + LOW_BITS) | word) & !LOW_BITS;
-    // The product has each of them in the highest byte, at its place.
+    // The product moves each of these bits to its place in the highest byte.
     (highest >> 7).wrapping_mul(0x0102_0408_1020_4080) >> 56
 }
 
@@ -178,7 +180,7 @@ fn set_bytes(word: u64) -> u64 {
 mod tests {
     use super::*;
 
-    /// The rows of each frame, by adding up its deltas.
+    /// The rows of a frame, computed by adding up the deltas.
     fn sum_deltas(deltas: &CodeDeltas, sample: usize, frame: usize) -> Vec<u32> {
         let mut present = Vec::new();
         for frame in 0..=frame {
@@ -212,7 +214,7 @@ mod tests {
             small @ 0..4 => small as u8,
             _ => EMPTY_CELL,
         };
-        // Sticky codes, then quick ones, then nothing at all.
+        // Three samples: codes that rarely change, codes that frequently change, and no codes.
         let mut codes: Vec<u8> = (0..3 * 770)
             .map(|at| {
                 if at < 770 {

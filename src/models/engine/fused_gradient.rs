@@ -1,4 +1,4 @@
-//! A batch and its targets → the gradient of the LSTM's parameters, by chunks that run in parallel
+//! Gradient of the LSTM's parameters for a batch and its targets, in chunks that run in parallel
 //! and are added in order.
 
 use rayon::prelude::*;
@@ -12,16 +12,16 @@ use super::transposed_weights::TransposedWeights;
 use crate::labelled_chunk::{LabelledChunk, TRAINED_ROWS};
 use crate::{ModelShape, SampleBatch, Targets};
 
-/// The memory that a gradient takes to be found, kept from batch to batch.
+/// Working memory of a gradient, reused from batch to batch.
 #[derive(Debug, Default)]
 pub(in crate) struct FusedGradient {
-    /// Of the model that the memory fits.
+    /// Shape of the model that the memory fits.
     shape: Option<ModelShape>,
     transposed: TransposedWeights,
     chunks: Vec<ChunkWorkspace>,
 }
 
-/// The memory for one chunk.
+/// Working memory of one chunk.
 #[derive(Debug)]
 struct ChunkWorkspace {
     activations: ChunkActivations,
@@ -29,7 +29,7 @@ struct ChunkWorkspace {
 }
 
 impl FusedGradient {
-    /// Adds the gradient of the mean loss of `batch` against `targets` to `gradient`; returns the
+    /// Adds the gradient of the mean loss of `batch` against `targets` to `gradient`. Returns the
     /// sum of the losses.
     pub(in crate) fn add_gradient(
         &mut self,
@@ -41,8 +41,8 @@ impl FusedGradient {
     ) -> f64 {
         let layout = &lstm.layout;
         let chunks = LabelledChunk::split(&layout.shape, batch, targets, TRAINED_ROWS);
-        // One for each thread, so that little memory is used and much of it is in a near cache. The
-        // gradients are added in the order of the chunks, however many are worked on together.
+        // One workspace per thread keeps the memory small and mostly in a near cache. The gradients
+        // are added in the order of the chunks, regardless of the number of threads.
         let together = rayon::current_num_threads();
         self.prepare(layout, flat, chunks.len().min(together));
 
@@ -72,7 +72,8 @@ impl FusedGradient {
         loss
     }
 
-    /// Makes room for `needed` chunks of the model, and transposes its weights for the way back.
+    /// Allocates memory for `needed` chunks of the model, and transposes its weights for the
+    /// backward pass.
     fn prepare(&mut self, layout: &FlatLayout, flat: &[f32], needed: usize) {
         if self.shape != Some(layout.shape) {
             *self = FusedGradient {
@@ -90,7 +91,7 @@ impl FusedGradient {
     }
 }
 
-/// Adds the gradients of all parameters but the first layer's `weight_ih`.
+/// Adds the gradients of all parameters except the first layer's `weight_ih`.
 fn add_dense_gradients(workspaces: &[ChunkWorkspace], dense: &mut [f32]) {
     for workspace in workspaces {
         for (sum, part) in dense.iter_mut().zip(workspace.gradient.dense.iter()) {
@@ -99,8 +100,8 @@ fn add_dense_gradients(workspaces: &[ChunkWorkspace], dense: &mut [f32]) {
     }
 }
 
-/// Adds the gradient of the first layer's `weight_ih`, which is too large for each chunk to have
-/// its own: threads share its panels out, and each adds all chunks to the panels it has.
+/// Adds the gradient of the first layer's `weight_ih`. It is too large for one copy per chunk.
+/// Instead, threads divide its panels, and each adds all chunks to its panels.
 fn add_table_gradients(workspaces: &[ChunkWorkspace], layout: &FlatLayout, table: &mut [f32]) {
     let panel_len = layout.table_rows() * PANEL;
     table

@@ -1,4 +1,5 @@
-//! Codes `[b, m, j]` → layers → last state beside the static features → linear → logits `[b]`.
+//! LSTM inference in the fused engine: codes `[b, m, j]` → layers → last state, joined with the
+//! static features → linear → logits `[b]`.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -12,7 +13,7 @@ use crate::{ModelShape, SampleBatch};
 /// An LSTM without its parameters.
 pub(in crate) struct FusedLstm {
     pub(super) layout: FlatLayout,
-    /// Memory that nobody uses now. To allocate it takes as long as to score some samples.
+    /// Workspaces that are not in use. Allocating one takes as long as scoring some samples.
     idle: Mutex<Vec<ChunkActivations>>,
 }
 
@@ -24,12 +25,12 @@ impl FusedLstm {
         }
     }
 
-    /// How many numbers the flat vector of parameters has.
+    /// The length of the flat vector of parameters.
     pub(in crate) fn flat_len(&self) -> usize {
         self.layout.len
     }
 
-    /// Where each element of a parameter is in the flat vector, in its row-major order.
+    /// Indices in the flat vector of a parameter's elements, in row-major order of the parameter.
     pub(in crate) fn element_positions(
         &self,
         parameter: usize,
@@ -37,7 +38,7 @@ impl FusedLstm {
         self.layout.element_positions(parameter)
     }
 
-    /// The logits of the samples of `batch` by the parameters `flat`.
+    /// Computes the logits of the samples of `batch` with the parameters `flat`.
     pub(in crate) fn logits(&self, flat: &[f32], batch: &SampleBatch<'_>) -> Vec<f32> {
         let chunks = batch.split_into_chunks(&self.layout.shape, SCORED_ROWS);
         let logits = chunks.par_iter().map(|chunk| {
@@ -54,7 +55,8 @@ impl FusedLstm {
     }
 
     fn lock_idle(&self) -> MutexGuard<'_, Vec<ChunkActivations>> {
-        // Memory is put back whole or not at all, so a panic elsewhere leaves nothing half done.
+        // Each access pushes or pops a whole workspace, so the list is valid even after a panic
+        // elsewhere.
         self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,5 +1,5 @@
-//! The gates of one panel at one frame: sums → states, and the gradient of states → the gradient of
-//! sums.
+//! Gate kernels for one panel at one frame: sums → states, and backward from the gradient of the
+//! states to the gradient of the sums.
 
 use pulp::{Simd, WithSimd};
 
@@ -8,9 +8,9 @@ use crate::simd::{
     LANES, WIDE_LANES, is_wide, multiply_add, run_kernel, run_wide_kernel, vectors, vectors_mut,
 };
 
-/// `tanh` as a quotient of polynomials, with an absolute error below `4e-7`.
+/// Computes `tanh` as a quotient of polynomials, with an absolute error below `4e-7`.
 ///
-/// The coefficients are those of Eigen's `generic_fast_tanh_float`.
+/// The coefficients come from Eigen's `generic_fast_tanh_float`.
 #[inline(always)]
 fn tanh<S: Simd>(simd: S, x: S::f32s) -> S::f32s {
     const NUMERATOR: [f32; 7] = [
@@ -23,20 +23,20 @@ fn tanh<S: Simd>(simd: S, x: S::f32s) -> S::f32s {
         4.893_525e-3,
     ];
     const DENOMINATOR: [f32; 4] = [1.198_258_4e-6, 1.185_347_1e-4, 2.268_434_6e-3, 4.893_525e-3];
-    /// From here on `tanh` is 1 in `f32`.
-    const LARGEST: f32 = 7.905_311;
+    /// From this input on, `tanh` is 1 in `f32`.
+    const MAX_INPUT: f32 = 7.905_311;
 
-    // In this order NaN stays NaN.
+    // This order of operations keeps NaN as NaN.
     let x = simd.min_f32s(
-        simd.splat_f32s(LARGEST),
-        simd.max_f32s(simd.splat_f32s(-LARGEST), x),
+        simd.splat_f32s(MAX_INPUT),
+        simd.max_f32s(simd.splat_f32s(-MAX_INPUT), x),
     );
     let square = simd.mul_f32s(x, x);
     let numerator = simd.mul_f32s(x, polynomial(simd, &NUMERATOR, square));
     simd.div_f32s(numerator, polynomial(simd, &DENOMINATOR, square))
 }
 
-/// The polynomial with these coefficients, that of the highest power first (Horner's scheme).
+/// Evaluates the polynomial with these coefficients, highest power first (Horner's scheme).
 #[inline(always)]
 fn polynomial<S: Simd>(simd: S, coefficients: &[f32], x: S::f32s) -> S::f32s {
     let first = simd.splat_f32s(coefficients[0]);
@@ -45,11 +45,11 @@ fn polynomial<S: Simd>(simd: S, coefficients: &[f32], x: S::f32s) -> S::f32s {
     })
 }
 
-/// What makes the curve of each number of a panel's row out of `tanh`: the forget, input and output
-/// gates are `1 / (1 + exp(-x)) = tanh(x / 2) / 2 + 1/2`, and the new cells `tanh(x)` itself, to the
-/// last bit, as -0 is what changes no number that is added to it.
+/// Factors and offsets that turn `tanh` into the activation of each number in a panel's row. The
+/// input, forget and output gates use `1 / (1 + exp(-x)) = tanh(x / 2) / 2 + 1/2`. The new cells
+/// use `tanh(x)` itself, exact to the last bit, because adding -0 leaves every number unchanged.
 struct PanelCurves {
-    /// What sums are multiplied by, and `tanh` of that is, too.
+    /// Factors of the sums, and of the `tanh` of the scaled sums.
     factors: [f32; PANEL],
     offsets: [f32; PANEL],
 }
@@ -68,9 +68,9 @@ static PANEL_CURVES: PanelCurves = {
     curves
 };
 
-/// Turns the sums of a panel into gates.
+/// Kernel that turns the sums of a panel into gates.
 pub(super) struct ActivateSums<'a> {
-    /// `[rows, PANEL]`.
+    /// Sums before, gates after, `[rows, PANEL]`.
     pub(super) gates: &'a mut [f32],
 }
 
@@ -88,7 +88,7 @@ impl WithSimd for ActivateSums<'_> {
 }
 
 impl ActivateSums<'_> {
-    /// A row of the panel has `V` vectors.
+    /// Applies the activations. A row of the panel has `V` vectors.
     #[inline(always)]
     fn activate<S: Simd, const V: usize>(self, simd: S) {
         let constants = |numbers: &[f32; PANEL]| {
@@ -108,16 +108,16 @@ impl ActivateSums<'_> {
     }
 }
 
-/// Turns the gates of a panel, and the cells of the frame before, into cells.
+/// Kernel that computes the cells of a panel from its gates and the cells of the previous frame.
 ///
-/// Matrices of units are `[rows, width]`, of which this panel has vector `panel`.
+/// Matrices of units are `[rows, width]`. This panel has vector `panel` of each row.
 pub(super) struct AdvanceCells<'a> {
-    /// `[rows, PANEL]`.
+    /// Gates, `[rows, PANEL]`.
     pub(super) gates: &'a [f32],
     pub(super) cells_before: &'a [f32],
     pub(super) cells: &'a mut [f32],
     pub(super) panel: usize,
-    /// Vectors of a row of units.
+    /// Vectors per row of units.
     pub(super) row: usize,
 }
 
@@ -139,11 +139,11 @@ impl WithSimd for AdvanceCells<'_> {
     }
 }
 
-/// `tanh` of all cells of a frame.
+/// Kernel that computes `tanh` of all cells of a frame.
 pub(super) struct SquashCells<'a> {
-    /// `[rows, width]`.
+    /// Cells, `[rows, width]`.
     pub(super) cells: &'a [f32],
-    /// `[rows, width]`.
+    /// Output, `[rows, width]`.
     pub(super) squashed: &'a mut [f32],
 }
 
@@ -160,7 +160,7 @@ impl WithSimd for SquashCells<'_> {
 }
 
 impl SquashCells<'_> {
-    /// Does it with the widest vectors that the cells are a whole number of.
+    /// Runs the kernel with the widest vectors that divide the number of cells.
     pub(super) fn run(self) {
         if self.cells.len().is_multiple_of(WIDE_LANES) {
             run_wide_kernel(self);
@@ -170,13 +170,14 @@ impl SquashCells<'_> {
     }
 }
 
-/// Turns what [`SquashCells`] left in the states of a panel into its states.
+/// Kernel that computes the states of a panel. Before, the states hold the output of
+/// [`SquashCells`].
 pub(super) struct OutputStates<'a> {
-    /// `[rows, PANEL]`.
+    /// Gates, `[rows, PANEL]`.
     pub(super) gates: &'a [f32],
     pub(super) states: &'a mut [f32],
     pub(super) panel: usize,
-    /// Vectors of a row of units.
+    /// Vectors per row of units.
     pub(super) row: usize,
 }
 
@@ -195,22 +196,22 @@ impl WithSimd for OutputStates<'_> {
     }
 }
 
-/// The way back: turns the gates of a panel into the gradient of their sums.
+/// Backward kernel that turns the gates of a panel into the gradient of their sums.
 pub(super) struct GateGradients<'a> {
-    /// `[rows, PANEL]`, gates before and the gradient of their sums after.
+    /// Gates before, gradient of their sums after, `[rows, PANEL]`.
     pub(super) gates: &'a mut [f32],
     pub(super) cells_before: &'a [f32],
-    /// What [`SquashCells`] makes of the cells.
+    /// Output of [`SquashCells`] for the cells.
     pub(super) squashed: &'a [f32],
-    /// The gradient of the states.
+    /// Gradient of the states.
     pub(super) d_states: &'a [f32],
-    /// Before, the gradient of the cells by way of later frames; after, that of the cells of the
-    /// frame before.
+    /// Before, the gradient of the cells through later frames. After, the gradient of the cells of
+    /// the previous frame.
     pub(super) d_cells: &'a mut [f32],
-    /// `[PANEL]`: the gradient of the sums of all rows is added to it.
+    /// Bias gradient, `[PANEL]`. The gradient of the sums of all rows is added to it.
     pub(super) d_bias: &'a mut [f32],
     pub(super) panel: usize,
-    /// Vectors of a row of units.
+    /// Vectors per row of units.
     pub(super) row: usize,
 }
 
@@ -235,7 +236,8 @@ impl WithSimd for GateGradients<'_> {
         let d_bias: &mut [S::f32s; 4] = &mut vectors_mut::<S>(self.d_bias).as_chunks_mut().0[0];
         let mut total = *d_bias;
         let one = simd.splat_f32s(1.0);
-        // The derivatives of sigmoid and tanh by their values: x * (1 - x) and 1 - x * x.
+        // The derivatives of sigmoid and tanh, expressed by their values: x * (1 - x) and 1 - x *
+        // x.
         let sigmoid_slope = |x| simd.sub_f32s(x, simd.mul_f32s(x, x));
         let tanh_slope = |x| simd.sub_f32s(one, simd.mul_f32s(x, x));
 
@@ -247,6 +249,7 @@ impl WithSimd for GateGradients<'_> {
             .zip(d_cells)
         {
             let [input, forget, new, output] = *gates;
+            // The cell receives gradient from the state of this frame and from later frames.
             let through_state = simd.mul_f32s(d_state, output);
             let d = multiply_add(simd, through_state, tanh_slope(squashed), *d_cell);
             *d_cell = simd.mul_f32s(d, forget);
@@ -271,8 +274,8 @@ mod tests {
     use super::*;
     use crate::simd::run_at_width;
 
-    /// Both curves at each number of `x`, which are a whole number of vectors of eight: `tanh`, and
-    /// `1 / (1 + exp(-x))`.
+    /// Computes both activations of each number in `x`: `tanh`, and `1 / (1 + exp(-x))`. The length
+    /// of `x` must be a multiple of eight.
     fn curves(x: &[f32]) -> (Vec<f32>, Vec<f32>) {
         let mut gates: Vec<f32> = x.chunks(LANES).flat_map(|x| [x; 4].concat()).collect();
         run_wide_kernel(ActivateSums { gates: &mut gates });
@@ -292,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn gates_are_the_same_bytes_at_every_width_of_vectors() {
+    fn gates_do_not_depend_on_vector_width() {
         let sums: Vec<f32> = (0..33 * PANEL)
             .map(|at| (at * 7919 % 1000) as f32 / 60.0 - 8.0)
             .chain([0.0, -0.0, f32::INFINITY, -1e-30].repeat(LANES))
@@ -315,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn curves_are_near_and_pass_on_what_is_no_number() {
+    fn curves_are_accurate_and_propagate_nan() {
         let x: Vec<f32> = (-40_000..40_000).map(|i| i as f32 / 2_000.0).collect();
         let (t, s) = curves(&x);
         for ((x, t), s) in x.iter().map(|&x| f64::from(x)).zip(t).zip(s) {

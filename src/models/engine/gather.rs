@@ -1,8 +1,8 @@
-//! The first layer's inputs: sums of rows of its weights, in place of a product with one-hot
-//! vectors, and the way back.
+//! Inputs of the first layer: sums of its weight rows instead of a product with one-hot vectors,
+//! and the backward pass.
 //!
-//! Two panels go through the deltas together where there are two, as to follow the deltas costs as
-//! much as the sums.
+//! Two panels share one pass through the deltas where possible, because following the deltas costs
+//! as much as the sums.
 
 use std::ops::Range;
 
@@ -11,21 +11,21 @@ use pulp::{Simd, WithSimd};
 use super::code_deltas::CodeDeltas;
 use crate::simd::{is_wide, multiply_add, vectors, vectors_mut};
 
-/// Panels that a kernel takes at most.
+/// Maximum number of panels per kernel.
 pub(super) const MAX_PANELS: usize = 2;
 
-/// Writes what the codes of some frames add to the gates of one or two panels, and the bias.
+/// Kernel that writes bias and code inputs of some frames to the gates of one or two panels.
 pub(super) struct GatherRows<'a> {
     pub(super) deltas: &'a CodeDeltas,
-    /// From a frame at which sums begin anew.
+    /// Frames to compute. Sums must restart at the first of them.
     pub(super) frames: Range<usize>,
-    /// Samples.
+    /// Number of samples.
     pub(super) rows: usize,
-    /// `[panels][e*j, PANEL]`.
+    /// Weight rows, `[panels][e*j, PANEL]`.
     pub(super) table: &'a [f32],
-    /// `[panels][PANEL]`.
+    /// Biases, `[panels][PANEL]`.
     pub(super) bias: &'a [f32],
-    /// `[panels][kept frames, rows, PANEL]`.
+    /// Output, `[panels][kept frames, rows, PANEL]`.
     pub(super) gates: &'a mut [f32],
 }
 
@@ -43,7 +43,7 @@ impl WithSimd for GatherRows<'_> {
 }
 
 impl GatherRows<'_> {
-    /// A row of a panel has `V` vectors.
+    /// Sums the rows. A row of a panel has `V` vectors.
     #[inline(always)]
     fn gather<S: Simd, const V: usize>(self, simd: S) {
         let bias: &[[S::f32s; V]] = vectors::<S>(self.bias).as_chunks().0;
@@ -82,18 +82,19 @@ impl GatherRows<'_> {
     }
 }
 
-/// Adds the gradient of the sums of all frames to that of the weights of one or two panels.
+/// Kernel that adds the gradient of the sums of all frames to the gradient of the weights of one or
+/// two panels.
 ///
-/// A row that was added at a frame and taken away at a later one was part of the sums between the
-/// two. So the gradient of a row is, for each of its deltas, the sum of the gradients from that
-/// frame up to where the sum begins anew.
+/// A row that is added at one frame and subtracted at a later one is part of the sums in between.
+/// The gradient of a row is therefore, for each of its deltas, the sum of the gradients from that
+/// frame to the next restart of the sum.
 pub(super) struct ScatterRows<'a> {
     pub(super) deltas: &'a CodeDeltas,
-    /// Samples.
+    /// Number of samples.
     pub(super) rows: usize,
-    /// `[panels][frames, rows, PANEL]`.
+    /// Gradient of the gate sums, `[panels][frames, rows, PANEL]`.
     pub(super) d_gates: &'a [f32],
-    /// `[panels][e*j, PANEL]`.
+    /// Gradient of the weight rows, `[panels][e*j, PANEL]`.
     pub(super) d_table: &'a mut [f32],
     pub(super) panels: usize,
 }
@@ -112,7 +113,7 @@ impl WithSimd for ScatterRows<'_> {
 }
 
 impl ScatterRows<'_> {
-    /// A row of a panel has `V` vectors.
+    /// Adds the gradient. A row of a panel has `V` vectors.
     #[inline(always)]
     fn scatter<S: Simd, const V: usize>(self, simd: S) {
         match self.panels {
@@ -131,7 +132,7 @@ impl ScatterRows<'_> {
         let zero = [[simd.splat_f32s(0.0); V]; P];
 
         for sample in 0..self.rows {
-            // The sum of the gradients of this frame and the later ones.
+            // Sum of the gradients of this frame and later ones, up to the next restart.
             let mut later = zero;
             for frame in (0..frames).rev() {
                 for (later, d) in later.iter_mut().zip(d_gates) {
@@ -154,7 +155,7 @@ impl ScatterRows<'_> {
     }
 }
 
-/// The numbers of `P` panels as rows of `V` vectors.
+/// Splits the numbers of `P` panels into rows of `V` vectors.
 #[inline(always)]
 fn split_panels<S: Simd, const V: usize, const P: usize>(numbers: &[f32]) -> [&[[S::f32s; V]]; P] {
     let rows: &[[S::f32s; V]] = vectors::<S>(numbers).as_chunks().0;
@@ -186,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn sums_of_codes_and_their_gradient_are_the_same_bytes_at_every_width_of_vectors() {
+    fn code_sums_and_their_gradient_do_not_depend_on_vector_width() {
         let codes: Vec<u8> = (0..SAMPLES * SHAPE.m * SHAPE.j)
             .map(|at| (at * 2_654_435_761 % 97 % 3) as u8)
             .collect();

@@ -1,10 +1,11 @@
-//! PyTorch's parameters ↔ one flat vector in the order in which the engine reads it.
+//! Layout of the parameters: maps PyTorch's parameters to one flat vector in the engine's reading
+//! order.
 //!
-//! The `4*h` columns of a layer's gates are cut into *panels* of [`PANEL`]: the input, forget, cell
-//! and output gates of eight units, so that one panel of sums becomes eight states without another
-//! look at memory. A weight matrix `[4*h, K]` is kept as `[panels][K][PANEL]`, where row `k` of a
-//! panel is what input `k` adds to it. The width `h` is padded with units whose weights are zero.
-//! These stay zero, as their gradient is zero.
+//! The `4*h` columns of a layer's gates are cut into *panels* of [`PANEL`] columns: the input,
+//! forget, cell and output gates of eight units. One panel of sums thus becomes eight states
+//! without another memory access. A weight matrix `[4*h, K]` is stored as `[panels][K][PANEL]`. Row
+//! `k` of a panel is the contribution of input `k`. The width `h` is padded with units whose
+//! weights are zero. They stay zero, because their gradient is zero.
 
 use std::ops::Range;
 
@@ -13,47 +14,47 @@ use crate::architectures::lstm::LSTM;
 use crate::architectures::recurrent::RecurrentParameter;
 use crate::simd::LANES;
 
-/// Gates in a panel: four of each of [`LANES`] units.
+/// Gates per panel: four for each of [`LANES`] units.
 pub(super) const PANEL: usize = 4 * LANES;
 
-/// Where the parameters of a layer are in the flat vector.
+/// Ranges of a layer's parameters in the flat vector.
 #[derive(Debug, Clone)]
 pub(super) struct LayerRanges {
-    /// `[panels][PANEL]`.
+    /// Recurrent bias, `[panels][PANEL]`.
     pub(super) bias_hh: Range<usize>,
-    /// `[panels][PANEL]`.
+    /// Input bias, `[panels][PANEL]`.
     pub(super) bias_ih: Range<usize>,
-    /// `[panels][width][PANEL]`.
+    /// Recurrent weights, `[panels][width][PANEL]`.
     pub(super) weight_hh: Range<usize>,
-    /// `[panels][e*j][PANEL]` in the first layer, `[panels][width][PANEL]` in the others.
+    /// Input weights, `[panels][e*j][PANEL]` in the first layer, `[panels][width][PANEL]` in the
+    /// others.
     pub(super) weight_ih: Range<usize>,
 }
 
-/// Where everything is in the flat vector.
+/// Ranges of all parameters in the flat vector.
 #[derive(Debug, Clone)]
 pub(super) struct FlatLayout {
     pub(super) shape: ModelShape,
-    /// The parameters, sorted by name.
+    /// Parameters, sorted by name.
     parameters: Vec<RecurrentParameter>,
     /// `hidden_size`, padded to whole vectors.
     pub(super) width: usize,
     /// Panels of a layer's gates.
     pub(super) panels: usize,
     pub(super) layers: Vec<LayerRanges>,
-    /// `[width]`.
+    /// Linear weights of the last state, `[width]`.
     pub(super) linear_state: Range<usize>,
-    /// `[s]`.
+    /// Linear weights of the static features, `[s]`.
     pub(super) linear_statics: Range<usize>,
-    /// One number.
+    /// Index of the linear bias.
     pub(super) linear_bias: usize,
-    /// The first number of the first layer's `weight_ih`, which comes last and is by far the
-    /// largest.
+    /// Start of the first layer's `weight_ih`. It is the last parameter and by far the largest.
     pub(super) table_start: usize,
-    /// Numbers in all.
+    /// Length of the flat vector.
     pub(super) len: usize,
 }
 
-/// Hands out ranges one after the other, each from a cache line on.
+/// Allocates consecutive ranges, each aligned to a cache line.
 #[derive(Default)]
 struct RangeAllocator {
     end: usize,
@@ -83,7 +84,7 @@ impl FlatLayout {
                 bias_ih: ranges.allocate(4 * width),
                 weight_hh: ranges.allocate(4 * width * width),
                 weight_ih: if layer == 0 {
-                    0..0 // Until it is known where it begins: after all others.
+                    0..0 // Placeholder: its range is allocated after all others.
                 } else {
                     ranges.allocate(4 * width * width)
                 },
@@ -106,17 +107,17 @@ impl FlatLayout {
         }
     }
 
-    /// The rows of the first layer's `weight_ih`: its inputs, which are the one-hot codes.
+    /// The number of rows of the first layer's `weight_ih`: its one-hot inputs.
     pub(super) fn table_rows(&self) -> usize {
         self.shape.e * self.shape.j
     }
 
-    /// Where each element of a parameter is, in its row-major order.
+    /// Indices in the flat vector of a parameter's elements, in row-major order of the parameter.
     pub(super) fn element_positions(&self, parameter: usize) -> impl Iterator<Item = usize> {
         use RecurrentParameter::*;
 
         let h = self.shape.hidden_size;
-        let in_gates = match self.parameters[parameter] {
+        let gate_matrix = match self.parameters[parameter] {
             LinearBias | LinearWeight => None,
             // A bias is a matrix with one column.
             BiasHh(l) => Some(GateMatrix::new(h, &self.layers[l].bias_hh, 1, 1)),
@@ -128,29 +129,29 @@ impl FlatLayout {
             }
             WeightIh(l) => Some(GateMatrix::new(h, &self.layers[l].weight_ih, h, self.width)),
         };
-        let in_head = match self.parameters[parameter] {
+        let head_positions = match self.parameters[parameter] {
             LinearBias => self.linear_bias..self.linear_bias + 1,
             LinearWeight => self.linear_state.start..self.linear_state.start + h,
             _ => 0..0,
         };
-        let in_statics = match self.parameters[parameter] {
+        let static_positions = match self.parameters[parameter] {
             LinearWeight => self.linear_statics.clone(),
             _ => 0..0,
         };
 
-        in_head
-            .chain(in_statics)
-            .chain(in_gates.into_iter().flat_map(GateMatrix::element_positions))
+        head_positions
+            .chain(static_positions)
+            .chain(gate_matrix.into_iter().flat_map(GateMatrix::element_positions))
     }
 }
 
-/// A matrix `[4*h, columns]` of a layer, in panels.
+/// A matrix `[4*h, columns]` of a layer, stored in panels.
 struct GateMatrix {
     h: usize,
-    /// Where it begins in the flat vector.
+    /// Start in the flat vector.
     start: usize,
     columns: usize,
-    /// Columns and padding: the rows of each of its panels.
+    /// Rows per panel: the columns of the matrix, with padding.
     panel_rows: usize,
 }
 
@@ -164,7 +165,7 @@ impl GateMatrix {
         }
     }
 
-    /// Where each of its elements is in the flat vector, in its row-major order.
+    /// Indices in the flat vector of the matrix's elements, in row-major order of the matrix.
     fn element_positions(self) -> impl Iterator<Item = usize> {
         (0..4 * self.h * self.columns).map(move |element| {
             let gate = element / self.columns;
@@ -186,7 +187,7 @@ mod tests {
     use crate::Architecture as _;
 
     #[test]
-    fn every_element_has_a_place_of_its_own() {
+    fn elements_do_not_overlap() {
         for hidden_size in [1, 7, 8, 13] {
             let layout = FlatLayout::new(ModelShape {
                 e: 5,

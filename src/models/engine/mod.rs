@@ -1,10 +1,13 @@
-//! The fused engine: the LSTM as a CPU runs it, with kernels of its own.
+//! The fused engine: the LSTM on a CPU, with its own kernels.
 //!
-//! It computes what `architectures/lstm.rs` says in candle's operations. From the bottom up: the
-//! layout of the parameters in one vector ([`layout`]); kernels for matrix products ([`product`]),
-//! for gates ([`gates`]), and for the first layer's inputs ([`gather`]) by what changes from frame
-//! to frame ([`code_deltas`]); a chunk's way forward ([`chunk`]) and back ([`chunk_gradient`]); and
-//! all chunks of a batch, to be scored ([`fused_lstm`]) or to learn from ([`fused_gradient`]).
+//! It computes the same as `architectures/lstm.rs` does in candle's operations. From the bottom up,
+//! it consists of:
+//!
+//! - the layout of the parameters in one vector ([`layout`]);
+//! - kernels for matrix products ([`product`]), for gates ([`gates`]), and for the first layer's
+//!   inputs ([`gather`]), which follow the changes of codes from frame to frame ([`code_deltas`]);
+//! - the forward pass ([`chunk`]) and backward pass ([`chunk_gradient`]) of a chunk;
+//! - the scoring ([`fused_lstm`]) and the gradient ([`fused_gradient`]) of all chunks of a batch.
 
 mod chunk;
 mod chunk_gradient;

@@ -1,10 +1,10 @@
-//! Matrix products for operands that are already cut into panels: nothing is packed on the way.
+//! Matrix products of operands that are already stored in panels, so that nothing needs packing.
 //!
-//! Both kernels hold three rows of four vectors of sums in registers. With the three numbers that a
-//! vector of the panel is multiplied by, and that vector, this is what sixteen registers take. AVX-512
-//! has 32 of twice the width: there they hold eight rows of two vectors. Sums over one index run in
-//! its order, so that what is computed for one row depends neither on the rows beside it nor on the
-//! width of vectors.
+//! Both kernels hold three rows of four vectors of sums in registers. Together with the three
+//! factors of a panel vector, and that vector, these fill sixteen registers. AVX-512 has 32
+//! registers of twice the width, where the kernels hold eight rows of two vectors. Sums over one
+//! index run in its order. The result for one row therefore depends neither on the other rows nor
+//! on the vector width.
 
 use pulp::{Simd, WithSimd};
 
@@ -13,34 +13,34 @@ use crate::simd::{
     WIDE_LANES, is_wide, multiply_add, run_kernel, run_wide_kernel, vectors, vectors_mut,
 };
 
-/// Rows of a panel that are multiplied in one go: 16 KB, half of a first-level cache.
-const DEPTH: usize = 128;
+/// Rows of a panel that are multiplied in one pass: 16 KB, half of a first-level cache.
+const ROWS_PER_PASS: usize = 128;
 
-/// Where rows of numbers stand: number `k` of row `r` is at
-/// `(k / block) * stride + r * row + k % block`.
+/// Strided view of a matrix. Number `k` of row `r` is at `(k / block) * stride + r * row + k %
+/// block`.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct StridedRows<'a> {
     pub(super) numbers: &'a [f32],
-    /// From a row to the next.
+    /// Distance between rows.
     pub(super) row: usize,
-    /// From a block to the next.
+    /// Distance between blocks.
     pub(super) stride: usize,
-    /// Numbers of a row that stand together; at most [`DEPTH`], and divides it.
+    /// Contiguous numbers of a row. At most [`ROWS_PER_PASS`], and divides it.
     pub(super) block: usize,
 }
 
 impl<'a> StridedRows<'a> {
-    /// A row-major matrix `[.., width]`.
+    /// A view of a row-major matrix `[.., width]`.
     pub(super) fn matrix(numbers: &'a [f32], width: usize) -> StridedRows<'a> {
         StridedRows {
             numbers,
             row: width,
-            stride: DEPTH,
-            block: DEPTH,
+            stride: ROWS_PER_PASS,
+            block: ROWS_PER_PASS,
         }
     }
 
-    /// The gates `[panels][.., PANEL]`, from a panel to the next `stride` numbers.
+    /// A view of the gates `[panels][.., PANEL]`, with `stride` numbers from one panel to the next.
     pub(super) fn panels(numbers: &'a [f32], stride: usize) -> StridedRows<'a> {
         StridedRows {
             numbers,
@@ -56,26 +56,27 @@ impl<'a> StridedRows<'a> {
     }
 }
 
-/// What a product starts from.
+/// Initial value of a product's sums.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum ProductStart<'a> {
-    /// What stands there already: the product is added to it.
+    /// The numbers in the output, to which the product is added.
     Existing,
-    /// The same row of numbers in every row.
+    /// The same row of numbers for every row.
     Row(&'a [f32]),
 }
 
-/// `out[r] = start[r] + Σ_k a[r][k] * panel[k]`.
+/// Kernel for `out[r] = start[r] + Σ_k a[r][k] * panel[k]`.
 pub(super) struct PanelProduct<'a> {
-    /// `[rows, ..]`, from row to row `out_row` numbers; the first `width` of each are the result.
+    /// Output `[rows, ..]` with `out_row` numbers per row. The first `width` of each are the
+    /// result.
     pub(super) out: &'a mut [f32],
     pub(super) out_row: usize,
     pub(super) start: ProductStart<'a>,
     pub(super) rows: usize,
     pub(super) a: StridedRows<'a>,
-    /// `[K, width]`.
+    /// Weight panel, `[K, width]`.
     pub(super) panel: &'a [f32],
-    /// At most [`PANEL`] numbers, whole vectors.
+    /// Columns of the panel: whole vectors, at most [`PANEL`] numbers.
     pub(super) width: usize,
 }
 
@@ -94,7 +95,7 @@ impl WithSimd for PanelProduct<'_> {
 }
 
 impl PanelProduct<'_> {
-    /// Does it with the widest vectors that the panel is a whole number of.
+    /// Runs the product with the widest vectors that divide the panel's width.
     pub(super) fn run(self) {
         if self.width.is_multiple_of(WIDE_LANES) {
             run_wide_kernel(self);
@@ -106,8 +107,8 @@ impl PanelProduct<'_> {
     #[inline(always)]
     fn multiply_panel<S: Simd, const V: usize>(mut self, simd: S) {
         let panel: &[[S::f32s; V]] = vectors::<S>(self.panel).as_chunks().0;
-        for (index, part) in panel.chunks(DEPTH).enumerate() {
-            let first_block = index * (DEPTH / self.a.block);
+        for (index, part) in panel.chunks(ROWS_PER_PASS).enumerate() {
+            let first_block = index * (ROWS_PER_PASS / self.a.block);
             let mut row = 0;
             while row < self.rows {
                 row += match (self.rows - row, is_wide::<S>()) {
@@ -121,12 +122,12 @@ impl PanelProduct<'_> {
                     (_, true) => self.multiply_rows::<S, 8, V>(simd, row, first_block, part),
                 };
             }
-            // The next part of the panel is added to what this one gave.
+            // Add the next part of the panel to the result of this one.
             self.start = ProductStart::Existing;
         }
     }
 
-    /// The product of `R` rows from `row` on with a part of the panel; returns `R`.
+    /// Multiplies `R` rows, starting at `row`, with a part of the panel. Returns `R`.
     #[inline(always)]
     fn multiply_rows<S: Simd, const R: usize, const V: usize>(
         &mut self,
@@ -135,6 +136,7 @@ impl PanelProduct<'_> {
         first_block: usize,
         panel: &[[S::f32s; V]],
     ) -> usize {
+        // The sums stay in registers over all numbers of the panel part.
         let mut sums = [[simd.splat_f32s(0.0); V]; R];
         for (r, sums) in sums.iter_mut().enumerate() {
             let start = match self.start {
@@ -167,14 +169,14 @@ impl PanelProduct<'_> {
     }
 }
 
-/// `out[k] += Σ_r x[r][k] * d[r]`: the gradient of a weight panel.
+/// Kernel for `out[k] += Σ_r x[r][k] * d[r]`, the gradient of a weight panel.
 pub(super) struct OuterProduct<'a> {
-    /// `[width, PANEL]`.
+    /// Panel gradient, `[width, PANEL]`.
     pub(super) out: &'a mut [f32],
-    /// `[rows, width]`.
+    /// Inputs, `[rows, width]`.
     pub(super) x: &'a [f32],
     pub(super) width: usize,
-    /// `[rows, PANEL]`.
+    /// Gradient of the gate sums, `[rows, PANEL]`.
     pub(super) d: &'a [f32],
 }
 
@@ -192,13 +194,13 @@ impl WithSimd for OuterProduct<'_> {
 }
 
 impl OuterProduct<'_> {
-    /// The whole panel, of whose rows `K` are added to at a time; each has `V` vectors.
+    /// Adds to the whole panel, `K` rows at a time. Each row has `V` vectors.
     #[inline(always)]
     fn add_panel<S: Simd, const V: usize, const K: usize>(self, simd: S) {
         let out: &mut [[S::f32s; V]] = vectors_mut::<S>(self.out).as_chunks_mut().0;
         let d: &[[S::f32s; V]] = vectors::<S>(self.d).as_chunks().0;
-        // As many rows at a time as leave half of a first-level cache to the sums.
-        let rows = (DEPTH * PANEL / self.width).max(1);
+        // Limits the rows per pass, so that half of a first-level cache is left for the sums.
+        let rows = (ROWS_PER_PASS * PANEL / self.width).max(1);
         for (x, d) in self.x.chunks(rows * self.width).zip(d.chunks(rows)) {
             let mut groups = out.chunks_exact_mut(K);
             let mut first = 0;
@@ -218,8 +220,8 @@ impl OuterProduct<'_> {
     }
 }
 
-/// [`OuterProduct`] for `K` rows of the result, each of `V` vectors; row `r` of `x` begins at
-/// `r * width`.
+/// Like [`OuterProduct`], but for `K` rows of the result, each of `V` vectors. Row `r` of `x`
+/// begins at `r * width`.
 #[inline(always)]
 fn add_outer_rows<S: Simd, const V: usize, const K: usize>(
     simd: S,
@@ -306,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn blocked_rows_are_the_same_rows() {
+    fn blocked_and_contiguous_rows_give_equal_products() {
         let (rows, blocks) = (5, 6);
         let blocked = numbers(1, blocks * rows * PANEL);
         let (panel, bias) = (numbers(2, blocks * PANEL * 32), numbers(3, 32));
@@ -360,7 +362,7 @@ mod tests {
     }
 
     #[test]
-    fn products_are_the_same_bytes_at_every_width_of_vectors() {
+    fn products_do_not_depend_on_vector_width() {
         for rows in 1..20 {
             for (depth, width) in [(7, 16), (40, 32), (300, 32)] {
                 let a = numbers(1, rows * depth);
@@ -384,7 +386,7 @@ mod tests {
     }
 
     #[test]
-    fn outer_products_are_the_same_bytes_at_every_width_of_vectors() {
+    fn outer_products_do_not_depend_on_vector_width() {
         for (rows, width) in [(1, 8), (5, 16), (16, 24), (300, 32), (40, 136)] {
             let x = numbers(1, rows * width);
             let d = numbers(2, rows * PANEL);

@@ -1,10 +1,10 @@
-//! The weights of the layers, transposed for the way back.
+//! Weights of the layers, transposed for the backward pass.
 
 use super::layout::{FlatLayout, PANEL};
 use crate::AlignedFloats;
 
-/// The recurrent and input weights of each layer: `[pieces][4*width][at most PANEL]`, a piece for
-/// each [`PANEL`] inputs.
+/// Recurrent and input weights of each layer, `[pieces][4*width][at most PANEL]`, with one piece
+/// for every [`PANEL`] inputs.
 #[derive(Debug, Default)]
 pub(super) struct TransposedWeights {
     pub(super) hh: Vec<AlignedFloats>,
@@ -12,8 +12,8 @@ pub(super) struct TransposedWeights {
 }
 
 impl TransposedWeights {
-    /// Transposes the weights in `flat`, in place of those of the call before. The first layer's
-    /// inputs need no way back.
+    /// Transposes the weights in `flat` and replaces the previous ones. The first layer's input
+    /// weights are skipped, because no gradient goes to the codes.
     pub(super) fn transpose(&mut self, layout: &FlatLayout, flat: &[f32]) {
         let layers = layout.layers.len();
         let size = 4 * layout.width * layout.width;
@@ -31,7 +31,7 @@ impl TransposedWeights {
     }
 }
 
-/// `[panels][width][PANEL]` → `[pieces][4*width][at most PANEL]`.
+/// Computes `[panels][width][PANEL]` → `[pieces][4*width][at most PANEL]`.
 fn transpose_panels(weights: &[f32], width: usize, transposed: &mut [f32]) {
     for (index, piece) in transposed.chunks_mut(4 * width * PANEL).enumerate() {
         let columns = piece.len() / (4 * width);

@@ -1,6 +1,6 @@
-//! Adam (Kingma and Ba 2015, algorithm 1) with decoupled weight decay (Loshchilov and Hutter 2019),
-//! as PyTorch's `AdamW`, after clipping as PyTorch's `clip_grad_norm_`; in one pass over a flat
-//! vector.
+//! The Adam optimiser (Kingma and Ba 2015, algorithm 1) with decoupled weight decay (Loshchilov and
+//! Hutter 2019), like PyTorch's `AdamW`. Gradients are clipped first, like in PyTorch's
+//! `clip_grad_norm_`. One pass over a flat vector.
 
 use pulp::{Simd, WithSimd};
 use rayon::prelude::*;
@@ -13,33 +13,34 @@ const BETA1: f64 = 0.9;
 const BETA2: f64 = 0.999;
 const EPSILON: f64 = 1e-8;
 
-/// Numbers that one thread works on at a time.
-const PIECE: usize = 1 << 14;
+/// Parameters per parallel task.
+const PARAMETERS_PER_TASK: usize = 1 << 14;
 
-/// How far a step goes, and in which direction.
+/// Settings of an optimiser step.
 #[derive(Debug, Clone, Copy)]
 pub struct AdamSettings {
-    /// The learning rate.
+    /// Learning rate.
     pub learning_rate: f64,
-    /// The share of the learning rate by which every weight shrinks at each step.
+    /// Share of the learning rate by which every weight shrinks at each step.
     pub weight_decay: f64,
-    /// The largest norm of a whole gradient; a longer one is shortened. 0 is no limit.
+    /// Maximum norm of the whole gradient. A longer gradient is scaled down to it. 0 means no
+    /// limit.
     pub clip_grad_norm: f64,
 }
 
 /// The optimiser's state: both moments of every parameter, in the model's flat order.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Adam {
-    /// The means of gradients.
+    /// Running means of the gradients.
     pub first: AlignedFloats,
-    /// The means of their squares.
+    /// Running means of the squared gradients.
     pub second: AlignedFloats,
     /// Steps taken.
     pub step: u64,
 }
 
 impl Adam {
-    /// Before the first step, for so many parameters.
+    /// The state before the first step, for a number of `parameters`.
     pub fn new(parameters: usize) -> Adam {
         Adam {
             first: AlignedFloats::zeros(parameters),
@@ -60,11 +61,11 @@ impl Adam {
 
         let moments = self
             .first
-            .par_chunks_mut(PIECE)
-            .zip(self.second.par_chunks_mut(PIECE));
+            .par_chunks_mut(PARAMETERS_PER_TASK)
+            .zip(self.second.par_chunks_mut(PARAMETERS_PER_TASK));
         let pieces = weights
-            .par_chunks_mut(PIECE)
-            .zip(gradient.par_chunks(PIECE))
+            .par_chunks_mut(PARAMETERS_PER_TASK)
+            .zip(gradient.par_chunks(PARAMETERS_PER_TASK))
             .zip(moments);
         pieces.for_each(|((weights, gradient), (first, second))| {
             run_wide_kernel(AdamStep {
@@ -92,13 +93,13 @@ impl From<&NetworkParameters> for AdamSettings {
 }
 
 impl AdamSettings {
-    /// What the gradient is multiplied by.
+    /// The factor that clips the gradient.
     fn gradient_scale(&self, gradient: &[f32]) -> f32 {
         if self.clip_grad_norm == 0.0 {
             return 1.0;
         }
-        // Pieces and their order are fixed, so that the sum does not depend on threads.
-        let squares: Vec<f64> = gradient.par_chunks(PIECE).map(sum_of_squares).collect();
+        // The pieces and their order are fixed, so the sum does not depend on the thread count.
+        let squares: Vec<f64> = gradient.par_chunks(PARAMETERS_PER_TASK).map(sum_of_squares).collect();
         let norm = squares.iter().sum::<f64>().sqrt();
         (self.clip_grad_norm / (norm + 1e-6)).min(1.0) as f32
     }
@@ -108,7 +109,7 @@ fn sum_of_squares(numbers: &[f32]) -> f64 {
     numbers.iter().map(|&g| f64::from(g) * f64::from(g)).sum()
 }
 
-/// One step of some weights.
+/// One step of a slice of weights.
 struct AdamStep<'a> {
     weights: &'a mut [f32],
     gradient: &'a [f32],
@@ -116,9 +117,9 @@ struct AdamStep<'a> {
     second: &'a mut [f32],
     rate: f32,
     epsilon: f32,
-    /// What is left of a weight.
+    /// Factor of the weight that remains after weight decay.
     keep: f32,
-    /// What the gradient is multiplied by.
+    /// Factor of the gradient, from clipping.
     scale: f32,
 }
 
@@ -148,7 +149,7 @@ impl WithSimd for AdamStep<'_> {
             (*weight, *first, *second) = constants.step(simd, *weight, g, *first, *second);
         }
 
-        // What is left is less than a vector.
+        // The tail is shorter than a vector.
         let (weight, first, second) = constants.step(
             simd,
             simd.partial_load_f32s(last_weights),
@@ -175,7 +176,7 @@ struct AdamConstants<S: Simd> {
 }
 
 impl<S: Simd> AdamConstants<S> {
-    /// A weight and its moments after the step.
+    /// The weight and its moments after the step.
     #[inline(always)]
     fn step(
         &self,
@@ -202,9 +203,9 @@ mod tests {
     use super::*;
     use crate::simd::run_at_width;
 
-    /// Weights that are no whole number of vectors, after three steps.
+    /// Takes three steps with a number of weights that does not fill whole vectors.
     #[test]
-    fn steps_are_the_same_bytes_at_every_width_of_vectors() {
+    fn steps_do_not_depend_on_vector_width() {
         let numbers = |factor: usize| {
             let number = |at: usize| (at * factor % 1000) as f32 / 500.0 - 1.0;
             (0..43).map(number).collect::<Vec<f32>>()

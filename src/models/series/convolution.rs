@@ -1,15 +1,15 @@
-//! Two layers of convolutions over frames and columns, as published, then two linear ones.
+//! Two convolution layers over frames and columns, as published, then two linear layers.
 
 use anyhow::Result;
 use candle_core::Tensor;
 
-use super::design::{ConvolutionWidths, KERNELS, KERNELS_SPAN, SeriesDesign};
+use super::design::{ConvolutionWidths, KERNELS, KERNEL_REDUCTION, SeriesDesign};
 use super::dropout::DropoutMasks;
 use super::layers::{leaky_relu, linear_parameters};
 use crate::{ParameterSpec, Weights};
 
-/// PyTorch's own share, which the published program leaves as it is.
-const DROPPED: f32 = 0.5;
+/// Dropout probability. PyTorch's default, which the published program keeps.
+const DROPOUT_SHARE: f32 = 0.5;
 
 pub(super) fn parameters(design: &SeriesDesign) -> Vec<ParameterSpec> {
     let ConvolutionWidths {
@@ -36,14 +36,14 @@ pub(super) fn parameters(design: &SeriesDesign) -> Vec<ParameterSpec> {
         ));
     }
 
-    let (frames, columns) = KERNELS_SPAN;
+    let (frames, columns) = KERNEL_REDUCTION;
     let left = (design.steps() - frames) * (design.columns - columns) * second;
     parameters.extend(linear_parameters("linear.0", left, linear));
     parameters.extend(linear_parameters("linear.1", linear, design.outputs));
     parameters
 }
 
-/// `[b, t, c] → [b, k]`.
+/// Computes `[b, t, c] → [b, k]`.
 pub(super) fn outputs(
     weights: &Weights,
     samples: &Tensor,
@@ -56,7 +56,7 @@ pub(super) fn outputs(
         let sums = image.conv2d(weight, 0, 1, 1, 1)?;
         image = leaky_relu(&sums.broadcast_add(&bias.reshape((1, (), 1, 1))?)?)?;
     }
-    let flat = masks.drop(image, DROPPED)?.flatten_from(1)?;
+    let flat = masks.drop(image, DROPOUT_SHARE)?.flatten_from(1)?;
     let values = leaky_relu(&weights.linear("linear.0", &flat)?)?;
     weights.linear("linear.1", &values)
 }

@@ -22,7 +22,7 @@ pub(super) fn parameters(design: &SeriesDesign) -> Vec<ParameterSpec> {
     parameters
 }
 
-/// `[b, t, c] → [b, k]`.
+/// Computes `[b, t, c] → [b, k]`.
 pub(super) fn outputs(
     design: &SeriesDesign,
     weights: &Weights,

@@ -1,21 +1,21 @@
-//! What a network over frames is: its kind, its size and its shape.
+//! Design of a network over frames: its kind, its size and its shape.
 
 use std::fmt;
 
 use anyhow::{Result, ensure};
 use serde::{Deserialize, Serialize};
 
-/// Small networks see the means of so many frames in a row, where these come out even.
+/// Consecutive frames that small networks average, if this divides the number of frames.
 const POOLED_FRAMES: usize = 6;
 
-/// The most transformers that a mixture has.
+/// Maximum number of transformers in a mixture.
 pub const MOST_EXPERTS: usize = 10;
 
-/// Frames and columns of each kernel of convolutions.
+/// Frames and columns of each convolution kernel.
 pub(super) const KERNELS: [(usize, usize); 2] = [(4, 4), (8, 4)];
 
-/// By how many frames and columns both of them shorten a sample.
-pub(super) const KERNELS_SPAN: (usize, usize) = (
+/// Frames and columns by which both kernels together shorten a sample.
+pub(super) const KERNEL_REDUCTION: (usize, usize) = (
     KERNELS[0].0 + KERNELS[1].0 - 2,
     KERNELS[0].1 + KERNELS[1].1 - 2,
 );
@@ -26,25 +26,25 @@ pub(super) const KERNELS_SPAN: (usize, usize) = (
 pub enum SeriesKind {
     /// Linear layers over all numbers.
     Dense,
-    /// A transformer's encoder.
+    /// A transformer encoder.
     Transformer,
     /// A mixture of transformers, weighted by a gate.
     Mixture,
-    /// One of the transformers of a mixture, by itself.
+    /// A single transformer of a mixture.
     Expert,
-    /// Two layers of convolutions over frames and columns.
+    /// Two convolution layers over frames and columns.
     Convolution,
     /// An LSTM.
     Recurrence,
 }
 
-/// How large a network is.
+/// The size of a network.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum NetworkSize {
-    /// For processors.
+    /// A small network for CPUs.
     Small,
-    /// As the project Mirage published it.
+    /// The size that the project Mirage published.
     Published,
 }
 
@@ -57,33 +57,33 @@ impl fmt::Display for NetworkSize {
     }
 }
 
-/// What a network is, but for its parameters.
+/// The design of a network, without its parameters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SeriesDesign {
-    /// Its kind.
+    /// Kind of the network.
     pub kind: SeriesKind,
-    /// How large it is.
+    /// Size of the network.
     pub size: NetworkSize,
     /// Frames of a sample, `t`.
     pub frames: usize,
-    /// Numbers of a frame, `c`.
+    /// Numbers per frame, `c`.
     pub columns: usize,
     /// Outputs, `k`.
     pub outputs: usize,
 }
 
-/// The widths of a transformer's encoder.
+/// The widths of a transformer encoder.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct EncoderWidths {
-    /// Of what a frame becomes, `d`.
+    /// Width of an embedded frame, `d`.
     pub(super) model: usize,
     pub(super) layers: usize,
     pub(super) heads: usize,
-    /// Of the layer between the two linear ones of an encoder layer.
+    /// Width between the two linear layers of an encoder layer.
     pub(super) feedforward: usize,
 }
 
-/// The widths of two layers of convolutions and the linear one after them.
+/// Channels of two convolution layers, and the width of the linear layer after them.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ConvolutionWidths {
     pub(super) first: usize,
@@ -92,12 +92,12 @@ pub(super) struct ConvolutionWidths {
 }
 
 impl SeriesDesign {
-    /// Frames that are left after those in a row were averaged.
+    /// The number of frames after averaging.
     pub(super) fn steps(&self) -> usize {
         self.frames / self.pooled_frames()
     }
 
-    /// How many frames in a row are averaged.
+    /// The number of consecutive frames to average.
     pub(super) fn pooled_frames(&self) -> usize {
         let is_even = self.frames.is_multiple_of(POOLED_FRAMES);
         match self.size {
@@ -106,10 +106,10 @@ impl SeriesDesign {
         }
     }
 
-    /// The widths of a transformer, or of one of a mixture.
+    /// The widths of a transformer, or of each transformer of a mixture.
     pub(super) fn encoder_widths(&self) -> EncoderWidths {
-        let is_of_mixture = matches!(self.kind, SeriesKind::Mixture | SeriesKind::Expert);
-        match (self.size, is_of_mixture) {
+        let is_in_mixture = matches!(self.kind, SeriesKind::Mixture | SeriesKind::Expert);
+        match (self.size, is_in_mixture) {
             (NetworkSize::Published, false) => EncoderWidths {
                 model: 512,
                 layers: 2,
@@ -137,7 +137,7 @@ impl SeriesDesign {
         }
     }
 
-    /// How many transformers a mixture has.
+    /// The number of transformers in a mixture.
     pub fn experts(&self) -> usize {
         match self.size {
             NetworkSize::Small => 4,
@@ -145,7 +145,7 @@ impl SeriesDesign {
         }
     }
 
-    /// The widths of convolutions.
+    /// The widths of a convolution network.
     pub(super) fn convolution_widths(&self) -> ConvolutionWidths {
         match self.size {
             NetworkSize::Small => ConvolutionWidths {
@@ -169,7 +169,7 @@ impl SeriesDesign {
         }
     }
 
-    /// The widths of linear layers over all numbers, but for the last.
+    /// The widths of the linear layers over all numbers, except the last.
     pub(super) fn dense_widths(&self) -> &'static [usize] {
         match self.size {
             NetworkSize::Small => &[64, 64],
@@ -177,8 +177,8 @@ impl SeriesDesign {
         }
     }
 
-    /// How many numbers are behind the outputs: those of each network of a mixture; of others the
-    /// outputs themselves.
+    /// The number of outputs of all experts of a mixture together. For other networks, the number
+    /// of outputs.
     pub fn inner_outputs(&self) -> usize {
         match self.kind {
             SeriesKind::Mixture => self.experts() * self.outputs,
@@ -186,13 +186,15 @@ impl SeriesDesign {
         }
     }
 
-    /// How many numbers a sample has.
+    /// The number of numbers in a sample.
     pub fn sample_len(&self) -> usize {
         self.frames * self.columns
     }
 
+    /// Checks the shape.
+    ///
     /// # Errors
-    /// Fails for a shape that no network of the kind has.
+    /// Fails for a shape that no network of this kind can have.
     pub(super) fn check(&self) -> Result<()> {
         for (name, size) in [
             ("frames", self.frames),
@@ -205,7 +207,7 @@ impl SeriesDesign {
             );
         }
         if self.kind == SeriesKind::Convolution {
-            let (frames, columns) = KERNELS_SPAN;
+            let (frames, columns) = KERNEL_REDUCTION;
             ensure!(
                 self.steps() > frames && self.columns > columns,
                 "convolutions need more than {frames} frames and {columns} columns, not {} and {}",

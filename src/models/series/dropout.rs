@@ -1,36 +1,36 @@
-//! Dropout (Srivastava et al. 2014) with masks that follow from a seed: the same for any number of
-//! threads, and after a training goes on from a checkpoint.
+//! Dropout (Srivastava et al. 2014) with masks drawn from a seed. They are the same for any number
+//! of threads, and after a training resumes from a checkpoint.
 
 use candle_core::{Result, Tensor};
 use rand::Rng as _;
 use rand_chacha::ChaCha8Rng;
 
-/// What the masks of a step follow from.
+/// Seed of the masks of one step.
 #[derive(Debug, Clone, Copy)]
 pub struct DropoutSeed {
-    /// The root seed.
+    /// Root seed.
     pub seed: u64,
-    /// The step of the training, over all epochs.
+    /// Step of the training, counted over all epochs.
     pub step: u64,
 }
 
-/// Masks for the layers of one chunk of a batch, in the order in which the layers ask for them.
+/// Mask generator for the layers of one chunk, used in the order of the layers.
 pub(super) struct DropoutMasks(Option<ChaCha8Rng>);
 
 impl DropoutMasks {
-    /// For the answers of a trained network: nothing is dropped.
+    /// Drops nothing, for inference.
     pub(super) fn none() -> DropoutMasks {
         DropoutMasks(None)
     }
 
-    /// For the chunk `chunk` of a step.
+    /// Creates the masks of chunk number `chunk` of a step.
     pub(super) fn for_chunk(seed: Option<DropoutSeed>, chunk: usize) -> DropoutMasks {
         DropoutMasks(seed.map(|DropoutSeed { seed, step }| {
             poolcast_base::seed::generator(seed, "dropout", &[step as i64, chunk as i64])
         }))
     }
 
-    /// Zeroes each number with probability `share`; scales the others so that sums keep their mean.
+    /// Zeroes each number with probability `share`. Scales the others to preserve the mean of sums.
     pub(super) fn drop(&mut self, numbers: Tensor, share: f32) -> Result<Tensor> {
         let Some(generator) = &mut self.0 else {
             return Ok(numbers);

@@ -1,11 +1,11 @@
-//! Layers that several networks have: their parameters, named as in PyTorch, and what they compute.
+//! Layers shared by several networks: their parameters, named as in PyTorch, and their computation.
 
 use anyhow::Result;
 use candle_core::{D, Tensor};
 
 use crate::{ParameterSpec, Weights};
 
-/// What a variance is increased by before a number is divided by its root.
+/// Increment of the variance before the division by its root.
 const NORM_EPSILON: f64 = 1e-5;
 
 /// The parameters of an `nn.Linear` from `n` inputs to `k` outputs.
@@ -24,7 +24,8 @@ pub(super) fn norm_parameters(name: &str, d: usize) -> [ParameterSpec; 2] {
     ]
 }
 
-/// Rows `[n, d]`, each shifted and scaled to mean 0 and variance 1, then by the layer's parameters.
+/// Shifts and scales each of the rows `[n, d]` to mean 0 and variance 1, then applies the layer's
+/// parameters.
 pub(super) fn layer_norm(weights: &Weights, name: &str, rows: &Tensor) -> Result<Tensor> {
     let centred = rows.broadcast_sub(&rows.mean_keepdim(D::Minus1)?)?;
     let variance = centred.sqr()?.mean_keepdim(D::Minus1)?;
@@ -34,7 +35,7 @@ pub(super) fn layer_norm(weights: &Weights, name: &str, rows: &Tensor) -> Result
     Ok(scaled.broadcast_mul(weight)?.broadcast_add(bias)?)
 }
 
-/// `x`, or `x/100` below 0, as PyTorch's `LeakyReLU`.
+/// Computes `x`, or `x/100` below 0, like PyTorch's `LeakyReLU`.
 pub(super) fn leaky_relu(x: &Tensor) -> Result<Tensor> {
     Ok(candle_nn::ops::leaky_relu(x, 0.01)?)
 }

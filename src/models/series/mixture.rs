@@ -1,5 +1,5 @@
-//! A mixture of transformers, as published: a gate over all numbers of a sample weighs what each of
-//! them says.
+//! A mixture of transformers, as published. A gate over all numbers of a sample weights the outputs
+//! of each transformer.
 
 use anyhow::Result;
 use candle_core::{D, Tensor};
@@ -11,7 +11,7 @@ use super::layers::linear_parameters;
 use super::transformer;
 use crate::{ParameterSpec, Weights};
 
-/// The width between the two linear layers of the gate. No activation stands between them.
+/// Width between the two linear layers of the gate. There is no activation between them.
 const GATE_WIDTH: usize = 32;
 
 pub(super) fn parameters(design: &SeriesDesign) -> Vec<ParameterSpec> {
@@ -25,12 +25,12 @@ pub(super) fn parameters(design: &SeriesDesign) -> Vec<ParameterSpec> {
     parameters
 }
 
-/// What the names of the parameters of an expert begin with.
+/// The prefix of the names of an expert's parameters.
 pub(super) fn expert_prefix(expert: usize) -> String {
     format!("experts.{expert}.")
 }
 
-/// What all experts say, `[b, t, c] → [b, experts, k]`.
+/// Computes the outputs of all experts, `[b, t, c] → [b, experts, k]`.
 pub(super) fn expert_outputs(
     design: &SeriesDesign,
     weights: &Weights,
@@ -47,7 +47,7 @@ pub(super) fn expert_outputs(
     Ok(Tensor::stack(&said, 1)?)
 }
 
-/// `[b, t, c] → [b, k]`.
+/// Computes the weighted sum of the experts' outputs, `[b, t, c] → [b, k]`.
 pub(super) fn outputs(
     design: &SeriesDesign,
     weights: &Weights,

@@ -1,5 +1,5 @@
-//! Networks over frames of numbers `[b, t, c]`, such as snapshots of a queue: what they are, their
-//! outputs `[b, k]`, and the gradient of any loss of these.
+//! Networks over frames of numbers `[b, t, c]`, such as snapshots of a queue: their design, their
+//! outputs `[b, k]`, and the gradient of any loss of the outputs.
 
 mod convolution;
 mod dense;

@@ -1,8 +1,8 @@
-//! A network over frames with its parameters: samples → outputs, and the gradient of any loss of
-//! these by candle.
+//! Networks over frames with their parameters: outputs of samples, and the gradient of any loss of
+//! these outputs, computed by candle.
 //!
-//! On a CPU a batch is cut into chunks that run in parallel and are added in order. A sample is
-//! scored by itself, so that its outputs are the same in every batch.
+//! On a CPU a batch is cut into chunks, whose gradients are computed in parallel and added in
+//! order. Outputs are computed one sample at a time, so that they are the same in every batch.
 
 use anyhow::{Context as _, Result, ensure};
 use candle_core::{Device, Tensor, Var};
@@ -14,11 +14,11 @@ use super::{convolution, dense, mixture, recurrence, transformer};
 use crate::parameter::{PlacedParameter, place_parameters};
 use crate::{AlignedFloats, ParameterSpec, Weights};
 
-/// Samples of a chunk that a gradient is found of. The number is part of the result, as sums are
-/// taken chunk by chunk.
+/// Samples per chunk of a gradient. The number affects the result, because sums are taken chunk by
+/// chunk.
 const CHUNK_SAMPLES: usize = 8;
 
-/// A network that learns.
+/// A network in training.
 #[derive(Debug)]
 pub struct SeriesNetwork {
     design: SeriesDesign,
@@ -27,7 +27,7 @@ pub struct SeriesNetwork {
     flat: AlignedFloats,
 }
 
-/// A network that answers.
+/// A network for inference, with fixed weights.
 #[derive(Debug)]
 pub struct FrozenNetwork {
     design: SeriesDesign,
@@ -35,24 +35,24 @@ pub struct FrozenNetwork {
     weights: Weights,
 }
 
-/// What a network learns from a batch.
+/// Loss and gradient of a batch.
 #[derive(Debug)]
 pub struct BatchGradient {
-    /// The sum of the losses of the samples.
+    /// Sum of the losses of the samples.
     pub loss: f64,
-    /// The gradient of their mean, in the order of [`SeriesNetwork::flat_weights`].
+    /// Gradient of the mean loss, in the order of [`SeriesNetwork::flat_weights`].
     pub values: AlignedFloats,
 }
 
-/// The loss of a sample of a batch, by its place and its outputs `[k]`; it also writes down the
-/// derivatives by these.
+/// Loss function of one sample. Its arguments are the sample's index in the batch, the outputs
+/// `[k]`, and a slice `[k]` to which it writes the derivatives with respect to the outputs.
 pub type OutputLoss<'a> = dyn Fn(usize, &[f32], &mut [f32]) -> f64 + Sync + 'a;
 
 impl SeriesNetwork {
-    /// A network with PyTorch's first weights, drawn from `seed` by parameter name.
+    /// Creates a network with PyTorch's initial weights, drawn from `seed` by parameter name.
     ///
     /// # Errors
-    /// Fails when no network has that shape.
+    /// Fails when the design has an invalid shape.
     pub fn new(design: SeriesDesign, seed: u64, device: &Device) -> Result<SeriesNetwork> {
         let mut network = SeriesNetwork::empty(design, device)?;
         for PlacedParameter { spec, start } in &network.parameters {
@@ -62,10 +62,10 @@ impl SeriesNetwork {
         Ok(network)
     }
 
-    /// A network with the given weights, which are as [`SeriesNetwork::flat_weights`] returned them.
+    /// Creates a network with the given weights, in the order of [`SeriesNetwork::flat_weights`].
     ///
     /// # Errors
-    /// Fails when no network has that shape, and when there are more or fewer weights.
+    /// Fails when the design has an invalid shape, and when the number of weights differs.
     pub fn with_weights(
         design: SeriesDesign,
         weights: &[f32],
@@ -95,10 +95,10 @@ impl SeriesNetwork {
         })
     }
 
-    /// One of the transformers of a mixture, by itself, with the weights that it has now.
+    /// Extracts one transformer of a mixture as a network with a copy of its current weights.
     ///
     /// # Errors
-    /// Fails for a network that has no such expert.
+    /// Fails if the network has no such expert.
     pub fn expert(&self, expert: usize) -> Result<SeriesNetwork> {
         let design = SeriesDesign {
             kind: SeriesKind::Expert,
@@ -113,10 +113,10 @@ impl SeriesNetwork {
         Ok(alone)
     }
 
-    /// Gives one of the transformers of a mixture the weights of `alone`.
+    /// Sets the weights of one transformer of a mixture to those in `alone`.
     ///
     /// # Errors
-    /// As [`SeriesNetwork::expert`].
+    /// Fails like [`SeriesNetwork::expert`].
     pub fn set_expert(&mut self, expert: usize, alone: &SeriesNetwork) -> Result<()> {
         for PlacedParameter { spec, start } in &alone.parameters {
             let place = self.expert_parameter(expert, spec)?;
@@ -126,7 +126,7 @@ impl SeriesNetwork {
         Ok(())
     }
 
-    /// Where a parameter of an expert begins.
+    /// The start of an expert's parameter in the flat vector.
     fn expert_parameter(&self, expert: usize, spec: &ParameterSpec) -> Result<usize> {
         let name = format!("{}{}", mixture::expert_prefix(expert), spec.name);
         let found = self
@@ -137,35 +137,36 @@ impl SeriesNetwork {
         Ok(found.start)
     }
 
-    /// What it is.
+    /// The design of the network.
     pub fn design(&self) -> &SeriesDesign {
         &self.design
     }
 
-    /// What it is computed on.
+    /// The device that computes the network.
     pub fn device(&self) -> &Device {
         &self.device
     }
 
-    /// How many parameters it has.
+    /// The number of parameters.
     pub fn parameter_count(&self) -> usize {
         self.parameters.iter().map(|placed| placed.spec.len()).sum()
     }
 
-    /// All parameters, sorted by name, each in row-major order; then zeros up to a whole vector.
+    /// All parameters, sorted by name, each in row-major order, then zeros up to a whole vector.
     pub fn flat_weights(&self) -> &[f32] {
         &self.flat
     }
 
-    /// The same, to be changed. What is padded has to stay zero, as it does where its gradient is.
+    /// Like [`SeriesNetwork::flat_weights`], but mutable. The padding must stay zero. It does if
+    /// each change is a multiple of a gradient, whose padding is zero.
     pub fn flat_weights_mut(&mut self) -> &mut [f32] {
         &mut self.flat
     }
 
-    /// The network as it is now, to answer.
+    /// Copies the network in its current state, for inference.
     ///
     /// # Errors
-    /// Fails where a device does.
+    /// Fails when the device fails.
     pub fn freeze(&self) -> Result<FrozenNetwork> {
         let weights =
             self.make_weights(|numbers, dims| Tensor::from_slice(numbers, dims, &self.device))?;
@@ -176,13 +177,13 @@ impl SeriesNetwork {
         })
     }
 
-    /// The gradient of the mean `loss` of `samples`, each `[t * c]`. Masks of dropout follow from
-    /// `dropout`; without it nothing is dropped.
+    /// Computes the gradient of the mean `loss` of `samples`, each `[t * c]`. Dropout masks depend
+    /// only on `dropout`. Without it nothing is dropped.
     ///
     /// The result does not depend on the number of threads.
     ///
     /// # Errors
-    /// Fails for no samples, for one of another length, and where a device does.
+    /// Fails for an empty batch, for a sample of another length, and when the device fails.
     pub fn gradient(
         &self,
         samples: &[&[f32]],
@@ -205,7 +206,8 @@ impl SeriesNetwork {
             loss: 0.0,
             values: AlignedFloats::zeros(self.flat.len()),
         };
-        // As many at a time as there are threads: each part is as large as all parameters.
+        // Process as many chunks at a time as there are threads, because each part is as large as
+        // all parameters.
         for chunks in chunks.chunks(rayon::current_num_threads()) {
             let parts = chunks.par_iter().map(|(number, chunk)| {
                 let masks = DropoutMasks::for_chunk(dropout, *number);
@@ -227,7 +229,7 @@ impl SeriesNetwork {
         Ok(sum)
     }
 
-    /// The sum of the losses of a chunk, and the gradient of that sum.
+    /// The sum of the losses of a chunk, and the gradient of this sum.
     fn chunk_gradient(
         &self,
         weights: &Weights,
@@ -247,7 +249,8 @@ impl SeriesNetwork {
             loss_sum += loss(place, outputs, slopes);
         }
 
-        // A number whose gradient is that of the loss: the slopes are constants in its graph.
+        // Backpropagate through a weighted sum of the outputs. The slopes are constants in its
+        // graph, so its gradient equals the gradient of the loss.
         let slopes = Tensor::from_vec(slopes, outputs.shape(), &self.device)?;
         let store = (outputs * slopes)?.sum_all()?.backward()?;
         let mut values = AlignedFloats::zeros(self.flat.len());
@@ -263,7 +266,7 @@ impl SeriesNetwork {
         })
     }
 
-    /// The parameters, each made by `tensor` from its numbers and dimensions.
+    /// Builds the parameters. `tensor` makes each from its numbers and dimensions.
     fn make_weights(
         &self,
         tensor: impl Fn(&[f32], Vec<usize>) -> candle_core::Result<Tensor>,
@@ -280,15 +283,15 @@ impl SeriesNetwork {
 }
 
 impl FrozenNetwork {
-    /// What it is.
+    /// The design of the network.
     pub fn design(&self) -> &SeriesDesign {
         &self.design
     }
 
-    /// The outputs `[k]` of a sample `[t * c]`.
+    /// Computes the outputs `[k]` of a sample `[t * c]`.
     ///
     /// # Errors
-    /// Fails for a sample of another length, and where a device does.
+    /// Fails for a sample of another length, and when the device fails.
     pub fn outputs(&self, sample: &[f32]) -> Result<Vec<f32>> {
         let samples = sample_tensor(&self.design, &[sample], &self.device)?;
         let mut masks = DropoutMasks::none();
@@ -296,11 +299,11 @@ impl FrozenNetwork {
         Ok(outputs.flatten_all()?.to_vec1()?)
     }
 
-    /// What is behind the outputs of a sample: those of each network of a mixture, one after
-    /// another; of others the outputs themselves.
+    /// Computes the outputs of each expert of a mixture, one after another. For other networks,
+    /// these are the outputs themselves.
     ///
     /// # Errors
-    /// As [`FrozenNetwork::outputs`].
+    /// Fails like [`FrozenNetwork::outputs`].
     pub fn inner_outputs(&self, sample: &[f32]) -> Result<Vec<f32>> {
         if self.design.kind != SeriesKind::Mixture {
             return self.outputs(sample);
@@ -323,7 +326,7 @@ fn parameters(design: &SeriesDesign) -> Vec<ParameterSpec> {
     }
 }
 
-/// `[b, t, c] → [b, k]`.
+/// Computes `[b, t, c] → [b, k]`.
 fn outputs(
     design: &SeriesDesign,
     weights: &Weights,
@@ -341,7 +344,8 @@ fn outputs(
     }
 }
 
-/// Samples as `[b, steps, c]`: frames in a row are averaged where the design says so.
+/// Builds a tensor `[b, steps, c]` of samples. Averages consecutive frames if the design pools
+/// them.
 fn sample_tensor(design: &SeriesDesign, samples: &[&[f32]], device: &Device) -> Result<Tensor> {
     let (steps, pooled, columns) = (design.steps(), design.pooled_frames(), design.columns);
     let mut numbers = Vec::with_capacity(samples.len() * steps * columns);
@@ -430,10 +434,10 @@ mod tests {
             // 6048 → 512 → 256 → 128 → 64 → 1.
             (SeriesKind::Dense, 3_269_633),
             (SeriesKind::Transformer, 2_464_513),
-            // Ten of 1,280,129, and a gate 6048 → 32 → 10.
+            // Ten experts of 1,280,129 parameters, and a gate 6048 → 32 → 10.
             (SeriesKind::Mixture, 10 * 1_280_129 + 193_568 + 330),
             (SeriesKind::Expert, 1_280_129),
-            // Two convolutions, 617,472 → 128 → 1.
+            // Two convolutions, then 617,472 → 128 → 1.
             (SeriesKind::Convolution, 1_088 + 262_272 + 79_036_544 + 129),
             (SeriesKind::Recurrence, 88_064 + 16_512 + 129),
         ];
@@ -445,7 +449,7 @@ mod tests {
     }
 
     #[test]
-    fn an_expert_by_itself_says_what_it_says_in_its_mixture() {
+    fn an_extracted_expert_has_the_outputs_of_its_mixture() {
         let mut mixture = network(SeriesKind::Mixture, 2);
         let sample = &samples(mixture.design(), 1)[0];
         let inner = |mixture: &SeriesNetwork| {
@@ -478,8 +482,8 @@ mod tests {
             assert!(first.iter().all(|output| output.is_finite()) && first != second);
 
             let inner = frozen.inner_outputs(&samples[0]).expect("outputs");
-            let of_mixture = kind == SeriesKind::Mixture;
-            assert_eq!(inner.len(), if of_mixture { 12 } else { 3 }, "{kind:?}");
+            let is_mixture = kind == SeriesKind::Mixture;
+            assert_eq!(inner.len(), if is_mixture { 12 } else { 3 }, "{kind:?}");
             assert_eq!(inner.len(), network.design().inner_outputs());
             let error = frozen.outputs(&samples[0][1..]).expect_err("too short");
             assert!(error.to_string().contains("575 numbers"), "{error}");
@@ -495,7 +499,7 @@ mod tests {
         assert!(outputs.expect("outputs")[0].is_finite());
     }
 
-    /// Along a direction, so that one difference holds all parameters.
+    /// Compares along the gradient's direction, so that a single difference checks all parameters.
     #[test]
     fn gradients_are_slopes() {
         for kind in KINDS {
@@ -525,7 +529,7 @@ mod tests {
     }
 
     #[test]
-    fn dropout_follows_from_its_seed_and_not_from_threads() {
+    fn dropout_depends_on_the_seed_and_not_on_threads() {
         let with_threads = |threads: usize, step: u64| {
             let network = network(SeriesKind::Transformer, 1);
             let samples = samples(network.design(), 2 * CHUNK_SAMPLES + 1);
@@ -542,8 +546,9 @@ mod tests {
         assert_ne!(one.values, with_threads(1, 1).values);
     }
 
-    /// Candle goes through a graph by recursion, as deep as it is: 144 frames must fit into the stack
-    /// of a worker thread, which is twice this one.
+    /// Candle traverses a graph by recursion, so the depth of the graph is limited by the stack.
+    /// 144 frames must fit into the stack of a worker thread, which is twice as large as the one
+    /// here.
     #[test]
     fn the_published_lstm_fits_into_a_stack() {
         let learn = || {
@@ -560,7 +565,7 @@ mod tests {
     }
 
     #[test]
-    fn shapes_that_no_network_has_are_refused() {
+    fn invalid_network_shapes_are_rejected() {
         let small = SeriesDesign {
             frames: 9,
             columns: 42,

@@ -21,21 +21,22 @@ pub(super) fn parameters(design: &SeriesDesign) -> Vec<ParameterSpec> {
     parameters
 }
 
-/// `[b, t, c] → [b, k]`.
+/// Computes `[b, t, c] → [b, k]`.
 pub(super) fn outputs(weights: &Weights, samples: &Tensor) -> Result<Tensor> {
     let state = last_state(weights, samples)?.relu()?;
     let values = weights.linear("fc_1", &state)?.relu()?;
     weights.linear("fc", &values)
 }
 
-/// PyTorch's `nn.LSTM` of one layer: gates in the order input, forget, cell, output.
+/// Computes the last state of PyTorch's `nn.LSTM` of one layer. Gates are in the order input,
+/// forget, cell, output.
 fn last_state(weights: &Weights, samples: &Tensor) -> Result<Tensor> {
     let (b, t, c) = samples.dims3()?;
     let hidden_weight = weights.get("lstm.weight_hh_l0")?.t()?.contiguous()?;
     let width = hidden_weight.dim(0)?;
     let bias = (weights.get("lstm.bias_ih_l0")? + weights.get("lstm.bias_hh_l0")?)?;
 
-    // One product over all frames: inputs do not wait for the state of the frame before.
+    // Use one product over all frames, because inputs do not depend on the previous frame's state.
     let frames = samples.transpose(0, 1)?.contiguous()?.reshape((t * b, c))?;
     let sums = frames.matmul(&weights.get("lstm.weight_ih_l0")?.t()?)?;
     let sums = sums.broadcast_add(&bias)?;

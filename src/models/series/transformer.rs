@@ -1,5 +1,6 @@
-//! A transformer's encoder without positions, as published: frames → linear → encoder layers, each
-//! normed after its sums → all numbers → linear. It is PyTorch's `nn.TransformerEncoderLayer`.
+//! A transformer encoder without positional encoding, as published: frames → linear → encoder
+//! layers → all numbers → linear. Each encoder layer is PyTorch's `nn.TransformerEncoderLayer`,
+//! with normalisation after its sums.
 
 use anyhow::Result;
 use candle_core::{D, Tensor};
@@ -10,10 +11,10 @@ use super::dropout::DropoutMasks;
 use super::layers::{layer_norm, linear_parameters, norm_parameters};
 use crate::{ParameterSpec, Weights};
 
-/// PyTorch's own share, which the published program leaves as it is.
-const DROPPED: f32 = 0.1;
+/// Dropout probability. PyTorch's default, which the published program keeps.
+const DROPOUT_SHARE: f32 = 0.1;
 
-/// The parameters of a transformer, whose names begin with `prefix`.
+/// The parameters of a transformer. Their names begin with `prefix`.
 pub(super) fn parameters(design: &SeriesDesign, prefix: &str) -> Vec<ParameterSpec> {
     let EncoderWidths {
         model,
@@ -28,7 +29,7 @@ pub(super) fn parameters(design: &SeriesDesign, prefix: &str) -> Vec<ParameterSp
     for layer in 0..layers {
         let layer = layer_name(prefix, layer);
         let attention = format!("{layer}.self_attn");
-        // PyTorch's `xavier_uniform_` of the three products together, and biases of 0.
+        // PyTorch's `xavier_uniform_` of the three projections together, and biases of 0.
         let bound = (6.0 / (4 * model) as f32).sqrt();
         let in_weight = format!("{attention}.in_proj_weight");
         let in_weight = ParameterSpec::new(in_weight, &[3 * model, model], model);
@@ -67,7 +68,7 @@ fn layer_name(prefix: &str, layer: usize) -> String {
     format!("{prefix}encoder_module.layers.{layer}")
 }
 
-/// `[b, t, c] → [b, k]`.
+/// Computes `[b, t, c] → [b, k]`.
 pub(super) fn outputs(
     design: &SeriesDesign,
     weights: &Weights,
@@ -93,7 +94,7 @@ pub(super) fn outputs(
     weights.linear(&format!("{prefix}decoder_module"), &flat)
 }
 
-/// A layer of the encoder, and the samples that go through it.
+/// A layer of the encoder, with the shape of the samples that go through it.
 struct EncoderLayer<'a> {
     weights: &'a Weights,
     name: String,
@@ -103,21 +104,21 @@ struct EncoderLayer<'a> {
 }
 
 impl EncoderLayer<'_> {
-    /// `[b*t, d] → [b*t, d]`.
+    /// Computes `[b*t, d] → [b*t, d]`.
     fn outputs(&self, rows: &Tensor, masks: &mut DropoutMasks) -> Result<Tensor> {
         let EncoderLayer { weights, name, .. } = self;
         let attended = self.attention(rows, masks)?;
-        let attended = masks.drop(attended, DROPPED)?;
+        let attended = masks.drop(attended, DROPOUT_SHARE)?;
         let rows = layer_norm(weights, &format!("{name}.norm1"), &(rows + attended)?)?;
 
         let inner = weights.linear(&format!("{name}.linear1"), &rows)?.relu()?;
-        let inner = masks.drop(inner, DROPPED)?;
+        let inner = masks.drop(inner, DROPOUT_SHARE)?;
         let outer = weights.linear(&format!("{name}.linear2"), &inner)?;
-        let outer = masks.drop(outer, DROPPED)?;
+        let outer = masks.drop(outer, DROPOUT_SHARE)?;
         layer_norm(weights, &format!("{name}.norm2"), &(rows + outer)?)
     }
 
-    /// Attention of each frame to all frames of its sample, `[b*t, d] → [b*t, d]`.
+    /// Computes the attention of each frame to all frames of its sample, `[b*t, d] → [b*t, d]`.
     fn attention(&self, rows: &Tensor, masks: &mut DropoutMasks) -> Result<Tensor> {
         let EncoderLayer { b, t, .. } = *self;
         let EncoderWidths { model, heads, .. } = self.widths;
@@ -132,7 +133,7 @@ impl EncoderLayer<'_> {
         let [queries, keys, values] = [by_head.get(0)?, by_head.get(1)?, by_head.get(2)?];
 
         let scores = (queries.matmul(&keys.t()?)? / (width as f64).sqrt())?;
-        let shares = masks.drop(softmax(&scores, D::Minus1)?, DROPPED)?;
+        let shares = masks.drop(softmax(&scores, D::Minus1)?, DROPOUT_SHARE)?;
         let mixed = shares.matmul(&values)?.transpose(1, 2)?;
         let mixed = mixed.contiguous()?.reshape((b * t, model))?;
         self.weights.linear(&format!("{name}.out_proj"), &mixed)
