@@ -1,9 +1,9 @@
-//! A chain, link by link.
+//! Runs a chain of jobs, link by link.
 //!
-//! A link is submitted held, under a comment that no other has, after its state file says that it
-//! will be; and is released once the file has its number. Whoever finds such a file after a kill
-//! finds the job by the comment, for a held job stays in the queue. So a link may be submitted twice,
-//! where an answer of the controller was lost; but it never runs twice.
+//! The chain first writes the coming submission to its state file. It then submits the job held,
+//! with a unique comment, and releases it once the file has its job id. If the chain is killed in
+//! between, the next run finds the job by its comment, because a held job stays in the queue. So a
+//! link may be submitted twice, if an answer of the controller is lost, but it never runs twice.
 
 use std::fs::File;
 use std::time::Duration;
@@ -18,84 +18,84 @@ use crate::live::{
     release_job, submit_job,
 };
 
-/// What jobs know their predecessor's number by.
+/// Name of the environment variable that holds the job id of the predecessor.
 pub const PREDECESSOR_VARIABLE: &str = "POOLCAST_PREDECESSOR";
-/// What jobs know their own number in the chain by.
+/// Name of the environment variable that holds the number of the link.
 pub const LINK_VARIABLE: &str = "POOLCAST_LINK";
 
-/// A submission of which nobody knows what came is made again only after it was not found so often.
-const MOST_ABSENCES: u32 = 3;
+/// Number of searches without a result after which a submission with an unknown result is repeated.
+const MAX_ABSENCES: u32 = 3;
 
-/// After so many refusals in a row the chain stops.
-const MOST_REFUSALS: u32 = 30;
+/// Number of consecutive rejections after which the chain stops.
+const MAX_REFUSALS: u32 = 30;
 
-/// How long until something is looked at again that will have changed then.
-const SOON: Duration = Duration::from_secs(1);
+/// The pause before the next round if a change is expected soon.
+const SHORT_PAUSE: Duration = Duration::from_secs(1);
 
-/// What is done, and how.
+/// The job of each link, and the length and pace of the chain.
 #[derive(Debug, Clone)]
 pub struct ChainPlan {
-    /// What `sbatch` submits: a script and its arguments.
+    /// The arguments of `sbatch`: a script and its arguments.
     pub command: Vec<String>,
-    /// How many links the chain is to have.
+    /// Number of links in the chain.
     pub links: u32,
-    /// How often it is decided whether to submit.
+    /// Interval between decisions whether to submit.
     pub every: Duration,
 }
 
-/// What is said while a chain runs.
+/// Progress messages of a running chain.
 #[derive(Debug)]
 pub enum ChainNote<'a> {
-    /// Slurm does not answer.
+    /// Slurm does not answer, for this reason.
     Away(String),
-    /// It answers again.
+    /// Slurm answers again.
     Back,
-    /// A link was submitted; what was expected of it, if it has a predecessor.
+    /// A link was submitted. If it has a predecessor, the advice is attached.
     Submitted(&'a ChainLink, Option<&'a SubmissionAdvice>),
-    /// Slurm has refused a link.
+    /// Slurm rejected the link with this number, for this reason.
     Refused(u32, &'a str),
-    /// A submission may be lost.
+    /// The result of submitting the link with this number is unknown, for this reason.
     Unclear(u32, &'a str),
-    /// The job of a link is held still.
+    /// The job of a link could not be released, for this reason.
     NotReleased(&'a ChainLink, &'a str),
-    /// There is no advice on the successor of a link, which is submitted once that has ended.
+    /// There is no advice on the successor of a link. It is submitted once the link has ended.
     NoAdvice(&'a ChainLink, &'a SubmissionAdvice),
-    /// The job of a submission that seemed lost was found.
+    /// The job of a submission with an unknown result was found.
     Found(&'a ChainLink),
-    /// A job was cancelled that was submitted though another one was.
+    /// A superfluous second job of a link was cancelled.
     StrayCancelled(u64),
-    /// Something has become of a link, whose gap may be known now.
+    /// An event of a link, and the gap in seconds that it completes, if any.
     Link(&'a ChainLink, LinkEvent, Option<i64>),
 }
 
-/// How it ended.
+/// The way in which a chain ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ChainEnd {
-    /// All links have been submitted, and the last one has started.
+    /// All links were submitted, and the last one has started or ended.
     Done,
-    /// It was told to stop.
+    /// The caller stopped the chain.
     Stopped,
 }
 
-/// Says what to do with the successor of a job, by what Slurm lists.
+/// Advises on the successor of a job, given Slurm's listings.
 pub type AdviseLink<'a> =
     dyn Fn(&QueueListing, &NodeListing, &ListedJob) -> Result<SubmissionAdvice> + 'a;
 
-/// What a chain asks of whoever runs it.
+/// Callbacks of a chain.
 pub struct ChainCaller<'a> {
-    /// Whether to submit.
+    /// Advises whether to submit.
     pub advise: &'a AdviseLink<'a>,
-    /// Says something.
+    /// Reports a message.
     pub tell: &'a dyn Fn(ChainNote<'_>),
-    /// Sleeps; returns whether to stop.
+    /// Sleeps. Returns true if the chain must stop.
     pub pause: &'a dyn Fn(Duration) -> bool,
-    /// Stays open in each `sbatch`: the lock of the directory.
+    /// Returns the lock file of the directory. Each `sbatch` keeps it open.
     pub lock: &'a dyn Fn() -> Option<File>,
-    /// The moment that it is, epoch seconds.
+    /// Returns the current time, in epoch seconds.
     pub now_s: &'a dyn Fn(&QueueListing) -> i64,
 }
 
-/// What the loop knows beside the state.
+/// The state of the loop.
 struct ChainRun<'a> {
     state: &'a mut ChainState,
     plan: &'a ChainPlan,
@@ -103,24 +103,25 @@ struct ChainRun<'a> {
     is_away: bool,
     absences: u32,
     refusals: u32,
-    /// The last link for whose successor there was no advice.
+    /// The last link without advice on its successor.
     unadvised: u32,
 }
 
-/// What a round came to.
+/// The result of a round.
 enum Round {
-    /// Go on after the usual time.
+    /// Continue after the usual pause.
     Wait,
-    /// Go on soon.
+    /// Continue after a short pause.
     Soon,
     Done,
 }
 
-/// Runs the chain until it is done or told to stop.
+/// Runs the chain until it is done or the caller stops it.
 ///
 /// # Errors
-/// Fails where Slurm's programs are not, refuse for good, or answer in a way that is not known; and
-/// where a link has failed or was cancelled: then the next call goes on with the next link.
+/// Fails if Slurm's commands cannot be started, return unknown output, or reject a link
+/// permanently. Also fails if a link failed or was cancelled; the next call then continues with the
+/// next link.
 pub fn run_chain(
     state: &mut ChainState,
     plan: &ChainPlan,
@@ -138,7 +139,7 @@ pub fn run_chain(
     loop {
         let pause = match run.round()? {
             Round::Done => return Ok(ChainEnd::Done),
-            Round::Soon => SOON.min(plan.every),
+            Round::Soon => SHORT_PAUSE.min(plan.every),
             Round::Wait => plan.every,
         };
         if (caller.pause)(pause) {
@@ -178,7 +179,7 @@ impl ChainRun<'_> {
         self.decide(&last, &listing, now_s)
     }
 
-    /// What `question` answers; `None` while Slurm does not answer, which is said once.
+    /// Runs `question`. Returns `None` while Slurm does not answer, and reports that only once.
     fn ask(
         &mut self,
         question: impl Fn() -> Result<Vec<u8>, SlurmFault>,
@@ -204,14 +205,14 @@ impl ChainRun<'_> {
 
     fn cancel_strays(&self, listing: &QueueListing) {
         for id in self.state.strays(listing) {
-            // Whatever fails here is tried again in the next round.
+            // The next round retries a failed cancellation.
             if cancel_job(id).is_ok() {
                 (self.caller.tell)(ChainNote::StrayCancelled(id));
             }
         }
     }
 
-    /// Takes what has become of all links.
+    /// Updates all links from the listing, and reports their events.
     fn observe_links(&mut self, listing: &QueueListing, now_s: i64) -> Result<()> {
         let before = self.state.clone();
         let mut events = Vec::new();
@@ -228,7 +229,7 @@ impl ChainRun<'_> {
             self.state.save()?;
         }
         for (place, event) in events {
-            // A gap is told once both of its moments are known.
+            // Report each gap once, when both its start and its end are known.
             let place_of_gap = match event {
                 LinkEvent::Started => place,
                 _ => place + 1,
@@ -239,8 +240,8 @@ impl ChainRun<'_> {
         Ok(())
     }
 
-    /// Asks the accounting how a link ended that Slurm lists no more. Without an answer it has ended
-    /// now.
+    /// Asks the accounting for the end of a link that Slurm no longer lists. Without an answer, the
+    /// current time remains the end.
     fn recall(&mut self, place: usize) {
         let link = &mut self.state.links[place];
         let Some(ended) = link.job.and_then(|id| ask_ended_job(id).ok()).flatten() else {
@@ -251,15 +252,15 @@ impl ChainRun<'_> {
         link.outcome = ended.outcome;
     }
 
-    /// Decides whether the successor of `last` is submitted now.
+    /// Decides whether to submit the successor of `last` now.
     fn decide(&mut self, last: &ChainLink, listing: &QueueListing, now_s: i64) -> Result<Round> {
         let has_failed = last
             .outcome
-            .is_some_and(|outcome| !outcome.is_worth_another());
+            .is_some_and(|outcome| !outcome.allows_successor());
         if has_failed && last.number > self.state.told_failure {
             self.state.told_failure = last.number;
             self.state.save()?;
-            return Err(link_failed(last).into());
+            return Err(link_failure(last).into());
         }
         if last.end_s.is_some() {
             return self.submit(None, now_s);
@@ -270,7 +271,7 @@ impl ChainRun<'_> {
         };
         match job.state {
             QueueState::Pending => return Ok(Round::Wait),
-            // How it ends is known in a moment.
+            // The outcome will be known shortly.
             QueueState::Completing | QueueState::Ended => return Ok(Round::Soon),
             QueueState::Running => {}
         }
@@ -291,7 +292,7 @@ impl ChainRun<'_> {
         }
     }
 
-    /// Submits the next link.
+    /// Submits the next link, held, and then releases it.
     fn submit(&mut self, advice: Option<&SubmissionAdvice>, now_s: i64) -> Result<Round> {
         let number = self.state.links.len() as u32 + 1;
         let predecessor = self.state.links.last().and_then(|link| link.job);
@@ -305,6 +306,7 @@ impl ChainRun<'_> {
             outcome: None,
         });
         self.absences = 0;
+        // Write the intent first: after a crash, the next run looks for the job.
         self.state.save()?;
 
         let comment = self.state.comment_of(number);
@@ -319,12 +321,12 @@ impl ChainRun<'_> {
         ];
         match submit_job(&arguments, &environment, (self.caller.lock)()) {
             Ok(SubmissionAttempt::Submitted(id)) => {
-                self.take_job(id)?;
+                self.record_job(id)?;
                 let round = self.release()?;
                 (self.caller.tell)(ChainNote::Submitted(self.last(), advice));
                 Ok(round)
             }
-            Ok(SubmissionAttempt::Refused(said)) => self.give_up_attempt(number, &said),
+            Ok(SubmissionAttempt::Refused(said)) => self.drop_rejected_link(number, &said),
             Ok(SubmissionAttempt::Unclear(said)) => {
                 (self.caller.tell)(ChainNote::Unclear(number, &said));
                 Ok(Round::Soon)
@@ -341,7 +343,7 @@ impl ChainRun<'_> {
         self.state.links.last().expect("a link was just submitted")
     }
 
-    fn take_job(&mut self, id: u64) -> Result<()> {
+    fn record_job(&mut self, id: u64) -> Result<()> {
         if let Some(link) = self.state.links.last_mut() {
             link.job = Some(id);
         }
@@ -349,13 +351,13 @@ impl ChainRun<'_> {
         self.state.save()
     }
 
-    /// Forgets a submission that Slurm has refused.
-    fn give_up_attempt(&mut self, number: u32, said: &str) -> Result<Round> {
+    /// Removes a submission that Slurm rejected.
+    fn drop_rejected_link(&mut self, number: u32, said: &str) -> Result<Round> {
         self.state.links.pop();
         self.state.save()?;
         self.refusals += 1;
-        // Nobody has seen a first link work.
-        if number == 1 || self.refusals >= MOST_REFUSALS {
+        // A script that never worked is probably wrong, so do not retry the first link.
+        if number == 1 || self.refusals >= MAX_REFUSALS {
             let message = format!("Slurm refuses link {number}: {said}");
             let hint = "mend the script, then type the same command again";
             return Err(hinted(message, hint).into());
@@ -364,24 +366,24 @@ impl ChainRun<'_> {
         Ok(Round::Wait)
     }
 
-    /// Looks for the job of a submission of which it is not known what came.
+    /// Searches for the job of a submission with an unknown result.
     fn find_job(&mut self, listing: &QueueListing) -> Result<Round> {
         let number = self.last().number;
-        if let Some(job) = self.state.job_in(listing, number) {
+        if let Some(job) = self.state.link_job(listing, number) {
             let id = job.id;
-            self.take_job(id)?;
+            self.record_job(id)?;
             (self.caller.tell)(ChainNote::Found(self.last()));
             return self.release();
         }
         self.absences += 1;
-        if self.absences >= MOST_ABSENCES {
+        if self.absences >= MAX_ABSENCES {
             self.state.links.pop();
             self.state.save()?;
         }
         Ok(Round::Soon)
     }
 
-    /// Lets the last link into the queue.
+    /// Releases the job of the last link.
     fn release(&mut self) -> Result<Round> {
         let id = self.last().job.unwrap_or(0);
         match release_job(id) {
@@ -400,7 +402,7 @@ impl ChainRun<'_> {
     }
 }
 
-fn link_failed(link: &ChainLink) -> poolcast_base::error::HintedError {
+fn link_failure(link: &ChainLink) -> poolcast_base::error::HintedError {
     let how = link
         .outcome
         .map_or("has ended", |outcome| outcome.describe());

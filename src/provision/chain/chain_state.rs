@@ -1,4 +1,4 @@
-//! What is known of a chain, in a file that is whole at every moment.
+//! State of a chain, in a file that is replaced atomically.
 
 use std::path::{Path, PathBuf};
 
@@ -10,70 +10,70 @@ use poolcast_base::files;
 use crate::live::{JobOutcome, ListedJob, QueueListing, QueueState};
 use poolcast_base::salt::random_text;
 
-/// The name of the file in the chain's directory.
+/// The file name in the chain's directory.
 const STATE_FILE: &str = "state.json";
 
-/// What the file says it is.
+/// The value of the field `format`.
 const FORMAT: &str = "poolcast chain";
 
-/// Raised when what is stored changes.
+/// The version of the file, raised when its content changes.
 const VERSION: u32 = 1;
 
-/// The file has no more bytes.
+/// Maximum file size, in bytes.
 const MOST_BYTES: u64 = 1 << 26;
 
-/// A job of a chain. Moments are epoch seconds.
+/// A job of a chain. Times are in epoch seconds.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ChainLink {
-    /// Its number, from 1 on.
+    /// The number of the link, counted from 1.
     pub number: u32,
-    /// Its job; `None` from just before it is submitted until it is known that it was.
+    /// The job id; `None` from just before the submission until the chain knows its result.
     pub job: Option<u64>,
-    /// Whether it was let into the queue: it is submitted held.
+    /// True if the job was released. Each job is submitted held.
     pub is_released: bool,
-    /// When it was submitted.
+    /// Submission time.
     pub submit_s: i64,
-    /// When it started, the last time if it was requeued.
+    /// Start time; of the last run, if the job was requeued.
     pub start_s: Option<i64>,
-    /// When it ended.
+    /// End time.
     pub end_s: Option<i64>,
-    /// How it ended, where that is known.
+    /// The outcome, if known.
     pub outcome: Option<JobOutcome>,
 }
 
-/// What is known of a chain.
+/// The state of a chain.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ChainState {
     format: String,
     version: u32,
-    /// Random; the comments of its jobs have it.
+    /// A random text that identifies the chain in the comments of its jobs.
     pub chain: String,
-    /// Its links, the first one first.
+    /// The links, in order.
     pub links: Vec<ChainLink>,
-    /// The number of the last link of whose failure was told, so that the next call goes on.
+    /// The number of the last failed link that was reported. The next call then continues.
     pub told_failure: u32,
     #[serde(skip)]
     dir: PathBuf,
 }
 
-/// What has become of a link since it was looked at before.
+/// A change of a link since the previous check.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LinkEvent {
-    /// It started.
+    /// The link started.
     Started,
-    /// It waits again.
+    /// The link was requeued, and waits again.
     Requeued,
-    /// It ended.
+    /// The link ended.
     Ended,
-    /// Slurm lists it no more, and how it ended is not known.
+    /// Slurm no longer lists the link, and its outcome is unknown.
     Forgotten,
 }
 
 impl ChainState {
-    /// The chain of the directory `dir`, which is begun if there is none.
+    /// Opens the chain in the directory `dir`, or begins one if there is none.
     ///
     /// # Errors
-    /// Fails for a file that is none of a chain, or of another version.
+    /// Fails for a file that is not the state of a chain, or has another version.
     pub fn open(dir: &Path) -> Result<ChainState> {
         let path = dir.join(STATE_FILE);
         if !path.try_exists()? {
@@ -131,27 +131,27 @@ impl ChainState {
         files::write_atomic(&self.dir.join(STATE_FILE), text.as_bytes())
     }
 
-    /// The comment of the job of link `number`, by which it is found.
+    /// Returns the comment that identifies the job of link `number`.
     pub fn comment_of(&self, number: u32) -> String {
-        format!("{}{number}", self.comment_begin())
+        format!("{}{number}", self.comment_prefix())
     }
 
-    fn comment_begin(&self) -> String {
+    fn comment_prefix(&self) -> String {
         format!("poolcast chain {} link ", self.chain)
     }
 
-    /// The job that `listing` has for link `number`, whoever submitted it; the first if there are
+    /// Finds the job of link `number` in `listing`; the one with the lowest id if there are
     /// several.
-    pub fn job_in<'a>(&self, listing: &'a QueueListing, number: u32) -> Option<&'a ListedJob> {
+    pub fn link_job<'a>(&self, listing: &'a QueueListing, number: u32) -> Option<&'a ListedJob> {
         let comment = self.comment_of(number);
         let jobs = listing.jobs.iter().filter(|job| job.comment == comment);
         jobs.min_by_key(|job| job.id)
     }
 
-    /// Jobs of this chain that are none of its links: a submission that seemed lost and was made
-    /// again. They are held, and never run.
+    /// Finds jobs of this chain that are not the job of any link. They come from submissions that
+    /// seemed lost and were repeated. They are held, and never run.
     pub fn strays(&self, listing: &QueueListing) -> Vec<u64> {
-        let begin = self.comment_begin();
+        let begin = self.comment_prefix();
         let mut strays = Vec::new();
         for job in &listing.jobs {
             let number = job
@@ -165,7 +165,7 @@ impl ChainState {
             let link = number
                 .checked_sub(1)
                 .and_then(|place| self.links.get(place as usize));
-            // Where none is known yet, the first one found will be the link's.
+            // As long as the link has no known job, the first one found becomes its job.
             let is_stray = match link {
                 Some(link) => link.job.is_some_and(|known| known != job.id),
                 None => true,
@@ -177,8 +177,7 @@ impl ChainState {
         strays
     }
 
-    /// Takes what `listing` says of the link at `place`, at the moment `now_s`. Returns what has
-    /// changed.
+    /// Updates the link at index `place` from `listing`, as of `now_s`. Returns the change, if any.
     pub fn observe(
         &mut self,
         place: usize,
@@ -191,8 +190,8 @@ impl ChainState {
             return None;
         }
         let Some(job) = listing.jobs.iter().find(|job| job.id == id) else {
-            // What was just submitted may not be listed yet.
-            if now_s - link.submit_s < LISTED_AFTER_S {
+            // A job that was just submitted may not be listed yet.
+            if now_s - link.submit_s < MAX_LISTING_DELAY_S {
                 return None;
             }
             link.end_s = Some(now_s);
@@ -212,7 +211,7 @@ impl ChainState {
                 link.start_s.map(|_| LinkEvent::Started)
             }
             QueueState::Ended => {
-                // A job that was cancelled while it waited has none.
+                // A job that was cancelled while pending has no start.
                 if !job.node_list.is_empty() {
                     link.start_s = job.start_s;
                 }
@@ -223,14 +222,15 @@ impl ChainState {
         }
     }
 
-    /// By how much the link at `place` started after the end of the one before, seconds; below 0 for
-    /// an overlap.
+    /// Returns the time from the end of the previous link to the start of the link at index
+    /// `place`, in seconds. It is negative if the two overlap.
     pub fn gap_s(&self, place: usize) -> Option<i64> {
         let before = self.links.get(place.checked_sub(1)?)?;
         Some(self.links.get(place)?.start_s? - before.end_s?)
     }
 
-    /// Whether all `links` have been submitted, the last one has started and the others have ended.
+    /// Returns true if all `links` were submitted, the last one has started or ended, and the
+    /// others have ended.
     pub fn is_done(&self, links: u32) -> bool {
         let Some((last, others)) = self.links.split_last() else {
             return links == 0;
@@ -240,8 +240,8 @@ impl ChainState {
     }
 }
 
-/// So long after a submission Slurm has surely listed a job, seconds.
-const LISTED_AFTER_S: i64 = 30;
+/// Maximum delay, in seconds, between a submission and the listing of its job.
+const MAX_LISTING_DELAY_S: i64 = 30;
 
 #[cfg(test)]
 mod tests {
@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn a_state_is_found_again_and_others_are_refused() {
+    fn saved_states_are_reopened_and_others_rejected() {
         let dir = tempfile::tempdir().expect("a directory");
         let kept = state(dir.path(), &[Some(4), None]);
         kept.save().expect("written");
@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn links_start_are_requeued_and_end() {
+    fn start_requeue_and_end_of_links_are_observed() {
         let dir = tempfile::tempdir().expect("a directory");
         let mut state = state(dir.path(), &[Some(4), Some(5)]);
         let mut see = |jobs: &[(u64, &str, &str, i64, i64)]| {
@@ -328,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn a_second_job_of_a_link_is_a_stray() {
+    fn second_jobs_of_a_link_are_strays() {
         let dir = tempfile::tempdir().expect("a directory");
         let mut state = state(dir.path(), &[Some(4), None]);
         let jobs = [
@@ -339,7 +339,7 @@ mod tests {
             (9, "PENDING", "3", 0, 0),
         ];
         let listed = listing(&jobs, "c");
-        assert_eq!(state.job_in(&listed, 2).map(|job| job.id), Some(6));
+        assert_eq!(state.link_job(&listed, 2).map(|job| job.id), Some(6));
         assert_eq!(state.strays(&listed), [8, 9]);
         state.links[1].job = Some(6);
         assert_eq!(state.strays(&listed), [7, 8, 9]);

@@ -1,5 +1,5 @@
-//! A script and a live Slurm → jobs one after another, each submitted so that it starts when the one
-//! before it ends.
+//! Submits a script to a live Slurm as a chain of jobs. Each job is submitted so that it starts
+//! when the previous one ends.
 
 mod chain_run;
 mod chain_state;

@@ -1,9 +1,9 @@
-//! Lists of nodes as Slurm writes them: `n[01-04,7],login`.
+//! Parser of Slurm's node lists, such as `n[01-04,7],login`.
 
-/// So many nodes are in a list at most.
+/// Maximum number of nodes in a list.
 const MOST_NODES: usize = 1_000_000;
 
-/// The names that `list` stands for; `None` where it is no such list, or too long.
+/// Expands `list` into node names. Returns `None` if it is invalid or too long.
 pub(super) fn expand_hosts(list: &str) -> Option<Vec<String>> {
     let mut hosts = Vec::new();
     for part in divide(list) {
@@ -12,7 +12,7 @@ pub(super) fn expand_hosts(list: &str) -> Option<Vec<String>> {
     Some(hosts)
 }
 
-/// The parts of `list`, divided by the commas that stand outside of brackets.
+/// Splits `list` at the commas outside of brackets.
 fn divide(list: &str) -> Vec<&str> {
     let mut parts = Vec::new();
     let (mut begin, mut depth) = (0, 0);
@@ -32,7 +32,7 @@ fn divide(list: &str) -> Vec<&str> {
     parts
 }
 
-/// Adds the names that `part` stands for, with any number of brackets.
+/// Appends the names that `part` expands to. It may contain any number of brackets.
 fn expand_part(part: &str, hosts: &mut Vec<String>) -> Option<()> {
     let mut names = vec![String::new()];
     let mut rest = part;
@@ -55,7 +55,8 @@ fn expand_part(part: &str, hosts: &mut Vec<String>) -> Option<()> {
     (hosts.len() <= MOST_NODES).then_some(())
 }
 
-/// The numbers of `01-04,7` with their zeros, `most` at most.
+/// Expands `01-04,7`, and keeps leading zeros. Returns `None` if there are more than `most`
+/// numbers.
 fn expand_numbers(text: &str, most: usize) -> Option<Vec<String>> {
     let mut numbers = Vec::new();
     for range in text.split(',') {
@@ -80,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lists_are_written_out() {
+    fn host_lists_are_expanded() {
         let expanded = |list| expand_hosts(list).map(|hosts| hosts.join(" "));
         for (list, hosts) in [
             ("", Some("")),
@@ -100,7 +101,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn nothing_stops_the_reader(list in "[n0-9,\\[\\]-]{0,40}") {
+        fn arbitrary_host_lists_do_not_panic(list in "[n0-9,\\[\\]-]{0,40}") {
             let _ = expand_hosts(&list);
         }
     }

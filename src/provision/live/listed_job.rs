@@ -1,54 +1,55 @@
-//! A job that Slurm lists.
+//! A job as listed by `squeue`.
 
 use anyhow::{Result, ensure};
 
 use super::slurm_state::{JobOutcome, QueueState};
 
-/// A job that Slurm knows, or the elements of an array that wait together. Moments are epoch seconds.
+/// A job in Slurm's queue, or the pending elements of an array that share a row. Times are in epoch
+/// seconds.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ListedJob {
-    /// Its number.
+    /// The job id.
     pub id: u64,
-    /// Of an element of an array: the number of the array, and its own in it.
+    /// For an array element, the id of the array and the index of the element.
     pub array_task: Option<(i64, i64)>,
-    /// How many jobs it stands for: elements of an array that wait share a row.
+    /// Number of jobs in the row, which is more than one for pending array elements.
     pub jobs: u32,
-    /// How far it got.
+    /// The state.
     pub state: QueueState,
-    /// How it ended, if it has and Slurm says how.
+    /// The outcome, if the job has ended and Slurm reports it.
     pub outcome: Option<JobOutcome>,
-    /// Why it waits, in Slurm's word.
+    /// Slurm's reason for the job to be pending.
     pub reason: String,
-    /// Whose it is, by name.
+    /// The user name.
     pub user: String,
-    /// The partitions it may run in.
+    /// The partitions in which the job may run.
     pub partitions: Vec<String>,
-    /// On whose account it runs.
+    /// The account.
     pub account: Option<String>,
-    /// Its quality of service.
+    /// The quality of service.
     pub qos: Option<String>,
-    /// How many nodes it has, or asks for.
+    /// Number of allocated or requested nodes.
     pub nodes: u32,
-    /// How long it may run, seconds; `None` without a limit.
+    /// Time limit, in seconds; `None` if there is none.
     pub limit_s: Option<i64>,
-    /// When it was submitted.
+    /// Submission time.
     pub submit_s: i64,
-    /// From when on it could start; `None` where it depends on another job or is held.
+    /// The time from which the job could start; `None` while it depends on another job or is held.
     pub eligible_s: Option<i64>,
-    /// When it started, or is planned to.
+    /// Actual or planned start time.
     pub start_s: Option<i64>,
-    /// When it ended, or will at its limit.
+    /// Actual end time, or the end at the time limit.
     pub end_s: Option<i64>,
-    /// Its priority.
+    /// The priority.
     pub priority: Option<i64>,
-    /// The names of its nodes, as Slurm abbreviates them.
+    /// The names of the job's nodes, in Slurm's abbreviated form.
     pub node_list: String,
-    /// What was said of it when it was submitted.
+    /// The comment given at submission.
     pub comment: String,
 }
 
 impl ListedJob {
-    /// What it is called: `12`, or `12_3` in an array.
+    /// Returns the job id as displayed: `12`, or `12_3` in an array.
     pub fn name(&self) -> String {
         match self.array_task {
             Some((array, task)) => format!("{array}_{task}"),
@@ -56,8 +57,8 @@ impl ListedJob {
         }
     }
 
-    /// Whether it is what `name` means.
-    pub fn is_called(&self, name: &str) -> bool {
+    /// Returns true if `name` names this job.
+    pub fn has_id(&self, name: &str) -> bool {
         match name.split_once('_') {
             None => self.array_task.is_none() && name.parse() == Ok(self.id),
             Some((array, task)) => {
@@ -67,7 +68,7 @@ impl ListedJob {
         }
     }
 
-    /// Why it does not wait for its turn though it is pending at `now_s`.
+    /// Returns why a job that is pending at `now_s` does not compete for nodes; `None` if it does.
     pub fn idle_reason(&self, now_s: i64) -> Option<IdleReason> {
         match self.reason.as_str() {
             "Dependency" | "DependencyNeverSatisfied" => return Some(IdleReason::Depends),
@@ -83,30 +84,33 @@ impl ListedJob {
     }
 }
 
-/// Why a pending job does not wait for its turn.
+/// The reason why a pending job does not compete for nodes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum IdleReason {
-    /// It depends on another job.
+    /// The job depends on another job.
     Depends,
-    /// It is held.
+    /// The job is held.
     Held,
-    /// It is not to begin yet.
+    /// The job must not begin yet.
     Later,
 }
 
-/// What was read of a listing.
+/// The content of a parsed listing.
 #[derive(Debug, Default)]
-pub(super) struct ReadJobs {
+pub(super) struct ParsedJobs {
     pub(super) jobs: Vec<ListedJob>,
-    /// Rows that are left out: jobs in a state that is not known, or what is no row.
+    /// Ignored rows: jobs in an unknown state, or invalid rows.
     pub(super) left_out: usize,
-    /// When Slurm last changed something in them, epoch seconds, where that is said.
+    /// Slurm's last update of the jobs, in epoch seconds, if listed.
     pub(super) last_update_s: Option<i64>,
 }
 
-/// A moment that a calendar knows.
-pub(super) fn listed_moment(field: &str, moment_s: Option<i64>) -> Result<Option<i64>> {
-    // Sums of two such moments do not overflow either.
+/// Returns `moment_s` if it is in a plausible range.
+///
+/// # Errors
+/// Fails for a time that is too large; the error names `field`.
+pub(super) fn checked_time_s(field: &str, moment_s: Option<i64>) -> Result<Option<i64>> {
+    // Below this limit, sums of two times cannot overflow.
     ensure!(
         moment_s.is_none_or(|moment_s| moment_s < 1 << 38),
         "`{field}` is no moment"

@@ -1,4 +1,4 @@
-//! What Slurm lists at a moment → the queue of one partition, as forecasts take it.
+//! Builds the queue of one partition, in the form that forecasts need, from Slurm's listings.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -16,61 +16,63 @@ use crate::forecast::{EndedRun, QueueMoment, SeenRun, SeenWait};
 use crate::trace::hash_user;
 use poolcast_base::salt::OwnerSalt;
 
-/// How long jobs may run of which nothing says it, if no other job says more.
-const LEAST_LONGEST_S: i64 = 86_400;
+/// Minimum time limit, in seconds, that is assumed for jobs without a known limit. The longest
+/// known limit replaces it if that is longer.
+const MIN_LONGEST_LIMIT_S: i64 = 86_400;
 
-/// What is known of a cluster at a moment.
+/// All facts about a cluster at one time.
 #[derive(Debug)]
 pub struct ClusterView<'a> {
-    /// The moment, epoch seconds.
+    /// The time, in epoch seconds.
     pub now_s: i64,
     /// The jobs.
     pub listing: &'a QueueListing,
-    /// The nodes, where Slurm has told them.
+    /// The nodes, if Slurm has listed them.
     pub nodes: Option<&'a NodeListing>,
-    /// How many nodes there are, where that is said.
+    /// Number of nodes, if the user has given it.
     pub node_count: Option<u32>,
     /// The jobs that had ended before.
     pub past: &'a PastRuns,
-    /// What users are hashed with, as in the trace of those jobs.
+    /// The salt for user hashes, the same as in the trace of `past`.
     pub salt: &'a OwnerSalt,
-    /// How many of the last runs run times are drawn from.
+    /// Number of latest runs from which run times are drawn.
     pub history_runs: usize,
 }
 
-/// How many jobs a partition has, and how many of them count for what.
+/// Numbers of jobs in a partition, by their role in the queue.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct QueueCounts {
-    /// Jobs that run on its nodes.
+    /// Jobs that run on the partition's nodes.
     pub running: usize,
-    /// Jobs that wait for their turn.
+    /// Jobs that wait for nodes.
     pub waiting: usize,
-    /// Jobs that depend on others.
+    /// Jobs that depend on other jobs.
     pub dependent: usize,
     /// Jobs that are held.
     pub held: usize,
-    /// Jobs that are not to begin yet.
+    /// Jobs that must not begin yet.
     pub later: usize,
 }
 
 /// The queue of a partition.
 #[derive(Debug)]
 pub(super) struct LiveQueue {
+    /// The queue for forecasts. If `is_ranked`, the waits encode the order of Slurm's priorities.
     pub(super) moment: QueueMoment,
-    /// The same, with jobs that have waited since when Slurm says.
+    /// The same queue, with the waiting times that Slurm lists.
     pub(super) listed: QueueMoment,
     pub(super) counts: QueueCounts,
-    /// The last runs that have ended, the oldest first.
+    /// The latest runs that have ended, oldest first.
     pub(super) ended_runs: Vec<EndedRun>,
-    /// Whose the job is that is asked about.
+    /// The number of the user of the queried job.
     pub(super) user: u32,
-    /// Slurm's priority of each job that waits, where it has one.
+    /// Slurm's priority of each waiting job, if known.
     priorities: Vec<Option<i64>>,
-    /// Whether jobs wait in the order that Slurm has them in, whatever their size.
+    /// True if jobs wait in the order of Slurm's priorities, regardless of their size.
     pub(super) is_ranked: bool,
 }
 
-/// Users by number, in the order in which they are met.
+/// Numbers users in the order of their first appearance.
 #[derive(Debug, Default)]
 struct UserNumbers {
     known: HashMap<u64, u32>,
@@ -84,17 +86,17 @@ impl UserNumbers {
 }
 
 impl LiveQueue {
-    /// The queue of the first partition of `job`, which runs until `job_end_s` if it runs.
+    /// Builds the queue of the first partition of `job`. If `job` runs, it runs until `job_end_s`.
     ///
     /// # Errors
-    /// Fails where it is not known how many nodes there are.
+    /// Fails if the number of nodes is unknown.
     pub(super) fn new(
         view: &ClusterView<'_>,
         job: &ListedJob,
         job_end_s: Option<i64>,
     ) -> Result<LiveQueue> {
         let partition = job.partitions.first().map_or("", String::as_str);
-        let hosts = hosts_of(view, partition)?;
+        let hosts = find_hosts(view, partition)?;
         let nodes = view.node_count.or(hosts.map(|hosts| hosts.len() as u32));
         let nodes = nodes.with_context(|| {
             hinted(
@@ -140,13 +142,14 @@ impl LiveQueue {
             }
         }
         queue.ended_runs = view.ended_runs(longest_s, &mut users);
+        // The copy keeps the listed waiting times, which `rank` replaces.
         queue.listed = queue.moment.clone();
         queue.rank();
         Ok(queue)
     }
 
-    /// Lets jobs wait in the order of their priorities, if Slurm has told all of them: each counts as
-    /// having waited for a second more than the one behind it. Whatever is submitted now comes last.
+    /// Orders the waiting jobs by priority, if Slurm has listed all priorities. Each job is given a
+    /// waiting time one second longer than the job behind it. A job submitted now comes last.
     fn rank(&mut self) {
         let waiting = &mut self.moment.waiting;
         let known: Vec<i64> = self.priorities.iter().copied().flatten().collect();
@@ -213,12 +216,12 @@ impl LiveQueue {
     }
 }
 
-/// The nodes of `partition`, if Slurm has told any.
-fn hosts_of<'a>(view: &ClusterView<'a>, partition: &str) -> Result<Option<&'a BTreeSet<String>>> {
+/// Returns the nodes of `partition`, if Slurm has listed any nodes.
+fn find_hosts<'a>(view: &ClusterView<'a>, partition: &str) -> Result<Option<&'a BTreeSet<String>>> {
     let Some(nodes) = view.nodes else {
         return Ok(None);
     };
-    let hosts = nodes.of_partition(partition);
+    let hosts = nodes.hosts_in_partition(partition);
     ensure!(
         hosts.is_some() || view.node_count.is_some(),
         hinted(
@@ -229,7 +232,7 @@ fn hosts_of<'a>(view: &ClusterView<'a>, partition: &str) -> Result<Option<&'a BT
     Ok(hosts)
 }
 
-/// How many nodes of `partition` the running `job` has; by their names where these are known.
+/// Counts the nodes of `partition` that the running `job` holds, by their names if known.
 fn held_nodes(job: &ListedJob, partition: &str, hosts: Option<&BTreeSet<String>>) -> u32 {
     let names = expand_hosts(&job.node_list).filter(|names| !names.is_empty());
     if let (Some(hosts), Some(names)) = (hosts, names) {
@@ -247,17 +250,16 @@ impl ClusterView<'_> {
         hash_user(self.salt.text(), &job.user)
     }
 
-    /// How long jobs without a limit may run.
+    /// Returns the assumed time limit of jobs without one, in seconds.
     fn longest_s(&self) -> i64 {
-        let mut longest_s = self.past.longest_s.max(LEAST_LONGEST_S);
+        let mut longest_s = self.past.longest_s.max(MIN_LONGEST_LIMIT_S);
         for job in &self.listing.jobs {
             longest_s = longest_s.max(job.limit_s.unwrap_or(0));
         }
         longest_s
     }
 
-    /// The last runs that had ended: those of the trace, and those that Slurm lists and that ended
-    /// later.
+    /// Returns the latest runs that had ended: from the trace, and later ones from Slurm's listing.
     fn ended_runs(&self, longest_s: i64, users: &mut UserNumbers) -> Vec<EndedRun> {
         let known = &self.past.runs;
         let known = &known[..known.partition_point(|run| run.end_s <= self.now_s)];
@@ -279,6 +281,7 @@ impl ClusterView<'_> {
         }
         listed.sort_by_key(|run| run.end_s);
 
+        // Fill up to `history_runs` with the latest runs of the trace.
         let before = self.history_runs.saturating_sub(listed.len());
         let known = &known[known.len().saturating_sub(before)..];
         let mut runs = Vec::with_capacity(known.len() + listed.len());

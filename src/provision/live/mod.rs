@@ -1,5 +1,5 @@
-//! What a live Slurm says of its jobs and nodes → whether the successor of a job is to be submitted
-//! now.
+//! Advice from a live Slurm: reads its jobs and nodes, and decides whether a user should submit the
+//! successor of a job now.
 
 mod host_list;
 mod listed_job;

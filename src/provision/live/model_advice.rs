@@ -1,4 +1,4 @@
-//! A learned model and a live queue → what the model says of a successor that is submitted now.
+//! Queries a trained model about a successor that is submitted now into a live queue.
 
 use anyhow::{Result, ensure};
 use serde::Serialize;
@@ -12,28 +12,33 @@ use crate::model_inputs::{KnownMoment, MOST_WAIT_BY_LIMITS_S};
 use crate::submission::{StartedWait, WaitRecord, check_features, model_name};
 use crate::wait_model::{ModelAnswer, WaitModel};
 
-/// A model that is asked.
+/// A model to query.
 pub struct AskedModel<'a> {
     /// The model.
     pub model: &'a WaitModel,
-    /// What a clock on the wall of the cluster shows, seconds as of universal time.
+    /// The wall-clock time of the cluster, in seconds as if it were UTC.
     pub wall_s: i64,
 }
 
-/// What a model says.
+/// The output of a model.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ModelAdvice {
-    /// What it is called.
+    /// The name of the model.
     pub name: String,
-    /// How long a successor that is submitted now waits, seconds, at the quantile by which it is
-    /// decided; `None` of a model that only decides.
+    /// The wait of a successor that is submitted now, in seconds, at the quantile on which the
+    /// decision is based. `None` for a model that only decides.
     pub wait_s: Option<i64>,
-    /// Whether to submit now; `None` of a model that says waits.
+    /// True if the caller should submit now; `None` for a model that predicts waits.
     pub submits: Option<bool>,
 }
 
 impl AskedModel<'_> {
-    /// Refuses a model that is not of jobs like `job`, or cannot be asked by what a queue lists.
+    /// Checks that the model is for jobs like `job`, and that a queue listing is enough to query
+    /// it.
+    ///
+    /// # Errors
+    /// Fails if the model needs snapshots of the last day, uses other features, or was trained for
+    /// other jobs or cost ratios.
     pub(super) fn check(&self, job: &ListedJob, cost_ratio: f64) -> Result<()> {
         let description = self.model.description();
         let name = model_name(self.model);
@@ -69,8 +74,8 @@ impl AskedModel<'_> {
         Ok(())
     }
 
-    /// What the model says of `successor`, which would wait so long by all limits, while its
-    /// predecessor runs on for `left_s` seconds.
+    /// Queries the model about `successor`, whose predecessor runs for another `left_s` seconds.
+    /// `wait_by_limits_s` is its wait, in seconds, if all jobs ran to their limits.
     pub(super) fn ask(
         &self,
         view: &ClusterView<'_>,
@@ -108,8 +113,8 @@ impl AskedModel<'_> {
     }
 }
 
-/// The waits of the jobs that had started, in the order of their starts: those of the trace, and
-/// those that Slurm lists and that started later.
+/// Returns the waits of the jobs that had started, in order of their starts: from the trace, and
+/// later ones from Slurm's listing.
 fn wait_record(view: &ClusterView<'_>, successor: &SeenWait) -> WaitRecord {
     let mut started: Vec<(i64, StartedWait)> = view.past.waits.clone();
     let known_until_s = started.last().map_or(i64::MIN, |(start_s, _)| *start_s);

@@ -1,5 +1,5 @@
-//! `sinfo --json`: of Slurm 22.05 a list of nodes, of later ones groups of them by partition and
-//! state; and its text, for Slurms that were built without JSON.
+//! Parser of `sinfo`. Its JSON is a list of nodes in Slurm 22.05, and a list of groups by partition
+//! and state in later versions. Slurm that was built without JSON prints text.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,10 +10,10 @@ use super::host_list::expand_hosts;
 use poolcast_base::error::hinted;
 use crate::slurm_number::SlurmWords;
 
-/// What `sinfo --Node --format` is given: a row for each node and partition.
+/// The argument of `sinfo --Node --format`. It prints one row per node and partition.
 pub(super) const SINFO_COLUMNS: &str = "%N|%T|%R";
 
-/// The heads of these columns.
+/// The header of these columns.
 const HEADS: &str = "NODELIST|STATE|PARTITION";
 
 #[derive(Deserialize)]
@@ -55,14 +55,14 @@ struct GroupNodes {
     nodes: Vec<String>,
 }
 
-/// The nodes of a cluster that jobs can run on, by partition.
+/// The usable nodes of a cluster, by partition.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct NodeListing {
     partitions: BTreeMap<String, BTreeSet<String>>,
 }
 
-/// In such a state a node takes no further job.
-const UNUSABLE: [&str; 9] = [
+/// States in which a node accepts no further jobs.
+const UNUSABLE_STATES: [&str; 9] = [
     "DOWN",
     "DRAIN",
     "DRAINED",
@@ -75,19 +75,19 @@ const UNUSABLE: [&str; 9] = [
 ];
 
 impl NodeListing {
-    /// Reads what `sinfo` prints: its JSON, or the text of these columns.
+    /// Parses the output of `sinfo`, as JSON or as text with the columns above.
     ///
     /// # Errors
-    /// Fails for what is no such listing, and names the line and the field.
+    /// Fails for invalid output; the error names the line and the field.
     pub fn parse(text: &[u8]) -> Result<NodeListing> {
         let printed = String::from_utf8_lossy(text);
         match printed.strip_prefix(HEADS) {
-            Some(rows) => NodeListing::of_text(rows),
-            None => NodeListing::of_json(text),
+            Some(rows) => NodeListing::parse_node_text(rows),
+            None => NodeListing::parse_node_json(text),
         }
     }
 
-    fn of_text(rows: &str) -> Result<NodeListing> {
+    fn parse_node_text(rows: &str) -> Result<NodeListing> {
         let mut listing = NodeListing::default();
         for row in rows.lines().filter(|row| !row.trim().is_empty()) {
             let fields: Vec<&str> = row.split('|').map(str::trim).collect();
@@ -99,7 +99,7 @@ impl NodeListing {
         Ok(listing)
     }
 
-    fn of_json(text: &[u8]) -> Result<NodeListing> {
+    fn parse_node_json(text: &[u8]) -> Result<NodeListing> {
         let hint = || {
             hinted(
                 "this is no JSON of an `sinfo` that is known",
@@ -133,7 +133,7 @@ impl NodeListing {
     }
 
     fn add(&mut self, partition: &str, list: &str, is_usable: bool) -> Result<()> {
-        // A partition without a node that can be used is one, too.
+        // A partition without usable nodes exists, too.
         let nodes = self.partitions.entry(partition.to_owned()).or_default();
         if is_usable {
             let hosts = expand_hosts(list);
@@ -142,12 +142,12 @@ impl NodeListing {
         Ok(())
     }
 
-    /// The nodes of `partition` that jobs can run on; `None` where there is no such partition.
-    pub fn of_partition(&self, partition: &str) -> Option<&BTreeSet<String>> {
+    /// Returns the usable nodes of `partition`; `None` if there is no such partition.
+    pub fn hosts_in_partition(&self, partition: &str) -> Option<&BTreeSet<String>> {
         self.partitions.get(partition)
     }
 
-    /// The names of all partitions.
+    /// Returns the names of all partitions.
     pub fn partitions(&self) -> impl Iterator<Item = &str> {
         self.partitions.keys().map(String::as_str)
     }
@@ -156,9 +156,10 @@ impl NodeListing {
 fn is_usable(words: &[String]) -> bool {
     let is_bad = |word: &String| {
         let word = word.to_ascii_uppercase();
-        // Marks of text say, for one, that a node does not answer, or saves power.
+        // Text output appends marks to a state, for example if a node does not respond or saves
+        // power.
         let name = word.trim_end_matches(|mark: char| !mark.is_ascii_alphabetic());
-        UNUSABLE.contains(&name) || word.ends_with('*')
+        UNUSABLE_STATES.contains(&name) || word.ends_with('*')
     };
     !words.iter().any(is_bad)
 }
@@ -169,12 +170,12 @@ mod tests {
 
     fn usable(text: &str, partition: &str) -> Option<String> {
         let listing = NodeListing::parse(text.as_bytes()).expect("read");
-        let nodes = listing.of_partition(partition)?;
+        let nodes = listing.hosts_in_partition(partition)?;
         Some(nodes.iter().cloned().collect::<Vec<_>>().join(" "))
     }
 
     #[test]
-    fn nodes_and_groups_of_nodes_are_read() {
+    fn nodes_are_read_from_json_and_text() {
         let nodes = r#"{"nodes": [
             {"name": "n1", "state": "allocated", "state_flags": [], "partitions": ["all", "short"]},
             {"name": "n2", "state": "idle", "state_flags": ["DRAIN"], "partitions": ["all"]},
@@ -196,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_listing_names_the_field() {
+    fn invalid_listings_are_rejected_with_the_field() {
         for (text, named) in [
             ("{\"nodes\": [{\"name\": \"n1\"", "EOF while parsing"),
             (

@@ -1,15 +1,14 @@
-//! What is known of jobs of the past: how long they waited and ran, and how many of one user ran at
-//! once.
+//! Past jobs: their waits, their run times, and the number of jobs that one user ran at once.
 
 use crate::replay::longest_limit_s;
 use crate::submission::StartedWait;
 use crate::trace::{JobFate, JobTrace, busiest_users};
 
-/// A run that has ended. Moments are epoch seconds.
+/// A run that has ended. Times are in epoch seconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct PastRun {
     pub(super) end_s: i64,
-    /// The hash of whose it was.
+    /// The hash of the user.
     pub(super) user: u64,
     pub(super) limit_s: i64,
     pub(super) run_s: i64,
@@ -19,18 +18,18 @@ pub(super) struct PastRun {
 #[derive(Debug, Clone, Default)]
 pub struct PastRuns {
     pub(super) runs: Vec<PastRun>,
-    /// When jobs started, and how long they had waited; by their start.
+    /// Start times and waits of jobs, by start.
     pub(super) waits: Vec<(i64, StartedWait)>,
-    /// The last moment that the trace tells of; later ends are not in it.
+    /// The last end in the trace. The trace has no later ends.
     pub(super) until_s: i64,
-    /// How long jobs without a limit may run.
+    /// The assumed time limit of jobs without one, in seconds.
     pub(super) longest_s: i64,
-    /// How many jobs of one user seem to be allowed to run at once.
+    /// The probable limit of running jobs per user.
     pub(super) max_jobs_per_user: Option<u32>,
 }
 
 impl PastRuns {
-    /// Those of `trace`.
+    /// Collects the past jobs of `trace`.
     pub fn of_trace(trace: &JobTrace) -> PastRuns {
         let longest_s = longest_limit_s(&trace.jobs);
         let mut runs = Vec::new();
@@ -71,7 +70,7 @@ impl PastRuns {
         }
     }
 
-    /// How many there are.
+    /// Returns the number of runs.
     pub fn count(&self) -> usize {
         self.runs.len()
     }

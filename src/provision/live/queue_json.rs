@@ -1,10 +1,10 @@
-//! `squeue --json`, of Slurm 22.05 with plain numbers to later ones, in which a state is a list of
-//! words.
+//! Parser of `squeue --json`. Slurm 22.05 writes plain numbers; later versions write objects, and a
+//! state as a list of words.
 
 use anyhow::{Context as _, Result, ensure};
 use serde::Deserialize;
 
-use super::listed_job::{ListedJob, ReadJobs, listed_moment};
+use super::listed_job::{ListedJob, ParsedJobs, checked_time_s};
 use super::slurm_state::{JobOutcome, QueueState, read_state};
 use poolcast_base::error::hinted;
 use crate::slurm_number::{SlurmNumber, SlurmWords};
@@ -17,7 +17,7 @@ struct QueueDocument {
     last_update: SlurmNumber,
 }
 
-/// A job, with what is used of it.
+/// A job of the document, with the fields that this program uses.
 #[derive(Deserialize)]
 struct SlurmJob {
     job_id: u64,
@@ -25,7 +25,7 @@ struct SlurmJob {
     array_job_id: SlurmNumber,
     #[serde(default)]
     array_task_id: SlurmNumber,
-    /// The elements that wait, as `1-10%2`.
+    /// The pending elements, such as `1-10%2`.
     #[serde(default)]
     array_task_string: Option<String>,
     job_state: SlurmWords,
@@ -55,17 +55,17 @@ struct SlurmJob {
     comment: Option<String>,
 }
 
-/// Reads what `squeue --json` prints.
-pub(super) fn read_queue_json(text: &[u8]) -> Result<ReadJobs> {
+/// Parses the output of `squeue --json`.
+pub(super) fn read_queue_json(text: &[u8]) -> Result<ParsedJobs> {
     let document: QueueDocument = serde_json::from_slice(text).with_context(|| {
         hinted(
             "this is no JSON of a `squeue` that is known",
             "`squeue --all --states=all --json` writes it",
         )
     })?;
-    let mut read = ReadJobs {
+    let mut read = ParsedJobs {
         last_update_s: document.last_update.positive(),
-        ..ReadJobs::default()
+        ..ParsedJobs::default()
     };
     for job in document.jobs {
         let Some(state) = read_state(job.job_state.all()) else {
@@ -112,10 +112,10 @@ impl SlurmJob {
             qos: self.qos.filter(|qos| !qos.is_empty()),
             nodes,
             limit_s: limit.map(|minutes| minutes * 60),
-            submit_s: listed_moment("submit_time", submit_s)?.unwrap_or(0),
-            eligible_s: listed_moment("eligible_time", self.eligible_time.positive())?,
-            start_s: listed_moment("start_time", self.start_time.positive())?,
-            end_s: listed_moment("end_time", self.end_time.positive())?,
+            submit_s: checked_time_s("submit_time", submit_s)?.unwrap_or(0),
+            eligible_s: checked_time_s("eligible_time", self.eligible_time.positive())?,
+            start_s: checked_time_s("start_time", self.start_time.positive())?,
+            end_s: checked_time_s("end_time", self.end_time.positive())?,
             priority: self.priority.known(),
             node_list: self.nodes.unwrap_or_default(),
             comment: self.comment.unwrap_or_default(),

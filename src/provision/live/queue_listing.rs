@@ -1,4 +1,4 @@
-//! All jobs that Slurm lists.
+//! The listing of all jobs by `squeue`.
 
 use anyhow::{Result, ensure};
 
@@ -8,22 +8,23 @@ use super::queue_text::{is_queue_text, read_queue_text};
 use super::slurm_state::QueueState;
 use poolcast_base::error::hinted;
 
-/// All jobs that Slurm knows at a moment, those of late that have ended included.
+/// All jobs that Slurm knows at one time, including jobs that ended recently.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct QueueListing {
     /// The jobs.
     pub jobs: Vec<ListedJob>,
-    /// When Slurm last changed something in them, epoch seconds; older Slurms do not say it.
+    /// Slurm's last update of the jobs, in epoch seconds; older versions do not report it.
     pub last_update_s: Option<i64>,
-    /// Rows that are left out: jobs in a state that is not known, or what is no row.
+    /// Ignored rows: jobs in an unknown state, or invalid rows.
     pub left_out: usize,
 }
 
 impl QueueListing {
-    /// Reads what `squeue` prints: its JSON, or the text of `squeue_columns`.
+    /// Parses the output of `squeue`, as JSON or as text with the expected columns.
     ///
     /// # Errors
-    /// Fails for what is no such listing, and names the line and the field.
+    /// Fails for invalid output; the error names the line and the field. Also fails if every job is
+    /// in an unknown state.
     pub fn parse(text: &[u8]) -> Result<QueueListing> {
         let read = if is_queue_text(text) {
             read_queue_text(text)?
@@ -44,12 +45,12 @@ impl QueueListing {
         })
     }
 
-    /// The job that `name` means: `12`, or the element `12_3` of an array.
+    /// Finds the job `name`: `12`, or `12_3` for an array element.
     pub fn find(&self, name: &str) -> Option<&ListedJob> {
-        self.jobs.iter().find(|job| job.is_called(name))
+        self.jobs.iter().find(|job| job.has_id(name))
     }
 
-    /// The last moment that has been at which something happened to a job.
+    /// Returns the time of the last event of any job, in epoch seconds.
     pub fn last_event_s(&self) -> i64 {
         let mut last_s = self.last_update_s.unwrap_or(0);
         for job in &self.jobs {
@@ -114,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_listing_names_the_field() {
+    fn invalid_listings_are_rejected_with_the_field() {
         let refusal = |text: &str| {
             let error = QueueListing::parse(text.as_bytes()).expect_err("refused");
             poolcast_base::error::render(&error)
@@ -155,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn who_depends_is_held_or_begins_later_does_not_wait() {
+    fn dependent_held_and_later_jobs_are_idle() {
         let listing = QueueListing::parse(PLAIN.as_bytes()).expect("read");
         let mut job = listing.jobs[1].clone();
         assert_eq!(job.idle_reason(2000), None);

@@ -1,28 +1,28 @@
-//! The text of `squeue`, for Slurms that were built without JSON: a head, and a row for each job.
+//! Parser of `squeue` text, for Slurm that was built without JSON: a header, and a row per job.
 
 use anyhow::{Context as _, Result, ensure};
 
-use super::listed_job::{ListedJob, ReadJobs, listed_moment};
+use super::listed_job::{ListedJob, ParsedJobs, checked_time_s};
 use super::slurm_state::{QueueState, read_state};
 use poolcast_base::error::hinted;
 use crate::trace::{TimeLimit, elements_of_array, parse_time_limit};
 
-/// What `squeue --format` is given. A comment may have a `|` itself, so it comes last.
+/// The argument of `squeue --format`. The comment is last because it may contain a `|`.
 pub(super) const SQUEUE_COLUMNS: &str = "%A|%F|%K|%T|%r|%u|%P|%a|%q|%D|%l|%V|%S|%e|%Q|%N|%k";
 
-/// The heads of these columns.
+/// The header of these columns.
 const HEADS: &str = "JOBID|ARRAY_JOB_ID|ARRAY_TASK_ID|STATE|REASON|USER|PARTITION|ACCOUNT|QOS|NODES|TIME_LIMIT|SUBMIT_TIME|START_TIME|END_TIME|PRIORITY|NODELIST|COMMENT";
 
-/// How many columns there are.
+/// Number of columns.
 const COLUMNS: usize = 17;
 
-/// Whether `text` begins as such a listing does.
+/// Returns true if `text` begins like such a listing.
 pub(super) fn is_queue_text(text: &[u8]) -> bool {
     text.starts_with(b"JOBID|")
 }
 
-/// Reads what `squeue --format` prints in these columns, with moments in seconds of the epoch.
-pub(super) fn read_queue_text(text: &[u8]) -> Result<ReadJobs> {
+/// Parses `squeue --format` output with these columns, and with times in seconds of the epoch.
+pub(super) fn read_queue_text(text: &[u8]) -> Result<ParsedJobs> {
     let text = String::from_utf8_lossy(text);
     let mut lines = text.lines();
     let head = lines.next().unwrap_or_default();
@@ -36,11 +36,11 @@ pub(super) fn read_queue_text(text: &[u8]) -> Result<ReadJobs> {
         )
     );
 
-    let mut read = ReadJobs::default();
+    let mut read = ParsedJobs::default();
     for (number, line) in lines.enumerate() {
         let fields: Vec<&str> = line.splitn(COLUMNS, '|').map(str::trim).collect();
         let Ok(fields) = <[&str; COLUMNS]>::try_from(fields) else {
-            // What follows a line break in somebody's comment.
+            // The rest of a comment that contains a line break.
             read.left_out += 1;
             continue;
         };
@@ -52,7 +52,7 @@ pub(super) fn read_queue_text(text: &[u8]) -> Result<ReadJobs> {
     Ok(read)
 }
 
-/// The job of a row; `None` in a state that is not known.
+/// Parses the job of a row. Returns `None` if its state is unknown.
 fn listed_job(fields: [&str; COLUMNS]) -> Result<Option<ListedJob>> {
     let [
         id,
@@ -81,7 +81,7 @@ fn listed_job(fields: [&str; COLUMNS]) -> Result<Option<ListedJob>> {
         .parse()
         .with_context(|| format!("JOBID is `{id}`, which is no number"))?;
     let jobs = match state {
-        // Elements of an array that wait share a row.
+        // Pending elements of an array share a row.
         QueueState::Pending if task != "N/A" => elements_of_array(id, task)
             .with_context(|| format!("ARRAY_TASK_ID is `{task}`, which is no list"))?,
         _ => 1,
@@ -95,29 +95,29 @@ fn listed_job(fields: [&str; COLUMNS]) -> Result<Option<ListedJob>> {
         reason: reason.to_owned(),
         user: user.to_owned(),
         partitions: partition.split(',').map(str::to_owned).collect(),
-        account: stated(account),
-        qos: stated(qos),
+        account: nonempty_field(account),
+        qos: nonempty_field(qos),
         nodes: node_count(nodes)
             .with_context(|| format!("NODES is `{nodes}`, which is no number of nodes"))?,
         limit_s: limit_s(limit).with_context(|| format!("TIME_LIMIT is `{limit}`"))?,
         submit_s: moment_s("SUBMIT_TIME", submit)?.unwrap_or(0),
-        // The reason of a job that depends on another or is held says so.
+        // Text has no column for this. For dependent and held jobs, the reason is enough.
         eligible_s: moment_s("SUBMIT_TIME", submit)?,
         start_s: moment_s("START_TIME", start)?,
         end_s: moment_s("END_TIME", end)?,
         priority: priority.parse().ok(),
         node_list: node_list.to_owned(),
-        comment: stated(comment).unwrap_or_default(),
+        comment: nonempty_field(comment).unwrap_or_default(),
     }))
 }
 
-/// What a column says, if anything.
-fn stated(field: &str) -> Option<String> {
+/// Returns the value of a column, or `None` if it is empty.
+fn nonempty_field(field: &str) -> Option<String> {
     let is_stated = !["", "N/A", "(null)"].contains(&field);
     is_stated.then(|| field.to_owned())
 }
 
-/// `4`, `2-4` of a job that takes what there is, `2K` for 2048.
+/// Parses `4`, `2-4` (the minimum of a range), or `2K` (2048).
 fn node_count(field: &str) -> Option<u32> {
     let least = field.split('-').next()?;
     match least.strip_suffix('K') {
@@ -126,7 +126,7 @@ fn node_count(field: &str) -> Option<u32> {
     }
 }
 
-/// The limit of a job, seconds, or none.
+/// Parses a time limit to seconds. Returns `Some(None)` if there is none.
 fn limit_s(field: &str) -> Option<Option<i64>> {
     match field {
         "NOT_SET" | "INVALID" | "N/A" => Some(None),
@@ -147,7 +147,7 @@ fn moment_s(column: &str, field: &str) -> Result<Option<i64>> {
             "`SLURM_TIME_FORMAT=%s` lets `squeue` write such moments",
         )
     })?;
-    listed_moment(column, Some(moment_s).filter(|moment_s| *moment_s > 0))
+    checked_time_s(column, Some(moment_s).filter(|moment_s| *moment_s > 0))
 }
 
 #[cfg(test)]
@@ -163,12 +163,12 @@ a line of a comment
 10|10|N/A|DREAMING|None|b|all|lab|(null)|1|1:00|1001|1002|1003|0|n1|(null)
 ";
 
-    fn listing(rows: &str) -> Result<ReadJobs> {
+    fn listing(rows: &str) -> Result<ParsedJobs> {
         read_queue_text(format!("{HEADS}\n{rows}").as_bytes())
     }
 
     #[test]
-    fn rows_are_jobs() {
+    fn rows_are_parsed_into_jobs() {
         let read = listing(ROWS).expect("read");
         assert_eq!((read.jobs.len(), read.left_out), (3, 2));
         let [element, array, dependent] = &read.jobs[..] else {
@@ -190,7 +190,7 @@ a line of a comment
     }
 
     #[test]
-    fn what_cannot_be_read_names_the_line_and_the_column() {
+    fn invalid_rows_are_rejected_with_line_and_column() {
         let refusal = |rows: &str| {
             let error = listing(rows).expect_err("refused");
             poolcast_base::error::render(&error)

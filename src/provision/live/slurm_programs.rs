@@ -1,5 +1,4 @@
-//! Slurm's own programs: what they are asked, and what they answer. Nothing else of this crate runs
-//! them.
+//! Runs Slurm's commands and parses their answers. No other module of this crate runs them.
 
 use std::io::Read;
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -12,59 +11,59 @@ use super::queue_text::SQUEUE_COLUMNS;
 use super::slurm_state::{JobOutcome, QueueState, read_state};
 use poolcast_base::program::command_without_keys;
 
-/// An answer has no more bytes.
+/// Maximum size of a command's output, in bytes.
 const MOST_BYTES: u64 = 1 << 30;
 
-/// What a program says of its failure has no more.
-const MOST_SAID_BYTES: u64 = 1 << 20;
+/// Maximum size of a command's error output, in bytes.
+const MAX_STDERR_BYTES: u64 = 1 << 20;
 
-/// And so many characters of that are told.
-const MOST_SAID: usize = 2000;
+/// Maximum length of a quoted error message, in characters.
+const MAX_MESSAGE_CHARS: usize = 2000;
 
-/// A program that takes longer is ended. Slurm's give up by themselves before.
+/// Timeout of a command. Slurm's commands normally give up earlier on their own.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// How often it is looked whether a program has ended.
+/// Interval between checks whether a command has ended.
 const LOOK_EVERY: Duration = Duration::from_millis(10);
 
-/// What goes wrong with a program of Slurm's.
+/// A failure of a Slurm command.
 #[derive(Debug, thiserror::Error)]
 pub enum SlurmFault {
-    /// It is not there.
+    /// The command cannot be started.
     #[error("cannot run `{program}`: {why}")]
     Missing {
-        /// Which.
+        /// Name of the Slurm command.
         program: String,
-        /// What the system says.
+        /// The error of the operating system.
         why: String,
     },
-    /// It failed.
+    /// The command failed.
     #[error("`{program}` failed: {said}")]
     Refused {
-        /// Which.
+        /// Name of the Slurm command.
         program: String,
-        /// What it says of that.
+        /// The end of its error output.
         said: String,
     },
-    /// It did not end.
+    /// The command did not end in time.
     #[error("`{program}` has not answered for {} seconds", PATIENCE.as_secs())]
     Silent {
-        /// Which.
+        /// Name of the Slurm command.
         program: String,
     },
-    /// Its answer is too long, or cannot be read.
+    /// The output is too long, or cannot be read or parsed.
     #[error("cannot use the answer of `{program}`: {why}")]
     Unusable {
-        /// Which.
+        /// Name of the Slurm command.
         program: String,
-        /// Why.
+        /// The reason.
         why: String,
     },
 }
 
 impl SlurmFault {
-    /// Whether the controller may just not be there for a while.
-    pub fn may_pass(&self) -> bool {
+    /// Returns true if a retry may help, because the controller may be down only for a while.
+    pub fn is_transient(&self) -> bool {
         match self {
             SlurmFault::Missing { .. } | SlurmFault::Unusable { .. } => false,
             SlurmFault::Silent { .. } => true,
@@ -73,7 +72,8 @@ impl SlurmFault {
     }
 }
 
-/// Whether these are words of a program that did not reach the controller, or was told to come later.
+/// Returns true if the error output `said` shows that the command could not reach the controller,
+/// or that the controller asked it to retry later.
 fn is_controller_away(said: &str) -> bool {
     let said = said.to_ascii_lowercase();
     [
@@ -97,31 +97,31 @@ fn is_controller_away(said: &str) -> bool {
     .any(|words| said.contains(words))
 }
 
-/// What `squeue` prints of all jobs that Slurm knows: as JSON, or as text by a Slurm that was built
-/// without.
+/// Runs `squeue` for all jobs that Slurm knows. Returns JSON, or text if Slurm was built without
+/// JSON.
 pub fn ask_queue() -> Result<Vec<u8>, SlurmFault> {
     let all = ["--all", "--states=all"];
     json_or_text("squeue", &all, &[&format!("--format={SQUEUE_COLUMNS}")])
 }
 
-/// What `sinfo` prints of all nodes: as JSON, or as text by a Slurm that was built without.
+/// Runs `sinfo` for all nodes. Returns JSON, or text if Slurm was built without JSON.
 pub fn ask_nodes() -> Result<Vec<u8>, SlurmFault> {
     let text = ["--Node", &format!("--format={SINFO_COLUMNS}")];
     json_or_text("sinfo", &["--all"], &text)
 }
 
-/// What `program` prints of `what` as JSON; if it refuses that, what it prints with the options
-/// `text`.
+/// Runs `program` with the options `what` and `--json`. If it rejects them, runs it again with the
+/// options `what` and `text`. If both fail, returns the first error.
 fn json_or_text(program: &str, what: &[&str], text: &[&str]) -> Result<Vec<u8>, SlurmFault> {
     match answer(asked(program).args(what).arg("--json")) {
-        Err(refusal @ SlurmFault::Refused { .. }) if !refusal.may_pass() => {
+        Err(refusal @ SlurmFault::Refused { .. }) if !refusal.is_transient() => {
             answer(asked(program).args(what).args(text)).map_err(|_| refusal)
         }
         answered => answered,
     }
 }
 
-/// What `sacct` prints of the jobs of the last `days` days, with moments in seconds of the epoch.
+/// Runs `sacct` for the jobs of the last `days` days, with times in seconds of the epoch.
 pub fn ask_accounting(days: u32) -> Result<Vec<u8>, SlurmFault> {
     let columns = "JobID,User,Submit,Eligible,Start,End,TimelimitRaw,NNodes,State";
     let mut command = asked("sacct");
@@ -130,18 +130,19 @@ pub fn ask_accounting(days: u32) -> Result<Vec<u8>, SlurmFault> {
     answer(command.arg(format!("--format={columns}")))
 }
 
-/// What the accounting says of a job that has ended. Moments are epoch seconds.
+/// The end of a job, as recorded by the accounting. Times are in epoch seconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RecordedEnd {
-    /// When it started, if it did.
+    /// Start time, if the job started.
     pub start_s: Option<i64>,
-    /// When it ended.
+    /// End time.
     pub end_s: i64,
-    /// How it ended, if that is known.
+    /// The outcome, if known.
     pub outcome: Option<JobOutcome>,
 }
 
-/// How the job `id` ended, by `sacct`; `None` where it has no such job, or one that has not ended.
+/// Asks `sacct` for the end of the job `id`. Returns `None` if it does not know the job, or if the
+/// job has not ended.
 pub fn ask_ended_job(id: u64) -> Result<Option<RecordedEnd>, SlurmFault> {
     let mut command = asked("sacct");
     command.args([
@@ -154,7 +155,7 @@ pub fn ask_ended_job(id: u64) -> Result<Option<RecordedEnd>, SlurmFault> {
     Ok(recorded_end(&String::from_utf8_lossy(&printed)))
 }
 
-/// The end in a line `START|END|STATE`.
+/// Parses a line `START|END|STATE`. Returns `None` if the job has not ended.
 fn recorded_end(printed: &str) -> Option<RecordedEnd> {
     let mut fields = printed.lines().next()?.split('|');
     let (start, end, state) = (fields.next()?, fields.next()?, fields.next()?);
@@ -166,8 +167,8 @@ fn recorded_end(printed: &str) -> Option<RecordedEnd> {
     })
 }
 
-/// When Slurm itself would start a job like `job` if it were submitted now, epoch seconds: what
-/// `sbatch --test-only` says, which submits nothing.
+/// Asks Slurm when it would start a job like `job` that is submitted now, in epoch seconds. It uses
+/// `sbatch --test-only`, which submits nothing.
 pub fn ask_planned_start(job: &ListedJob) -> Result<i64, SlurmFault> {
     let mut command = asked("sbatch");
     command.args(["--test-only", "--wrap=true"]);
@@ -182,7 +183,7 @@ pub fn ask_planned_start(job: &ListedJob) -> Result<i64, SlurmFault> {
         }
     }
     let answer = run(&mut command)?;
-    // It says so as if it were an error.
+    // `sbatch` writes the answer to standard error.
     let said = format!(
         "{}{}",
         answer.said,
@@ -193,11 +194,11 @@ pub fn ask_planned_start(job: &ListedJob) -> Result<i64, SlurmFault> {
     }
     planned_start_s(&said).ok_or_else(|| SlurmFault::Unusable {
         program: name_of(&command),
-        why: last_words(&said),
+        why: message_tail(&said),
     })
 }
 
-/// What Slurm says of a script, and its arguments, that would be submitted now.
+/// Runs `sbatch --test-only` for a script and its arguments. Returns the end of Slurm's message.
 pub fn test_script(command_line: &[String]) -> Result<String, SlurmFault> {
     let mut command = command_without_keys("sbatch");
     command.arg("--test-only").args(command_line);
@@ -205,28 +206,31 @@ pub fn test_script(command_line: &[String]) -> Result<String, SlurmFault> {
     if !answer.status.success() {
         return Err(refused(&command, &answer.said));
     }
-    Ok(last_words(&answer.said))
+    Ok(message_tail(&answer.said))
 }
 
-/// The moment in `sbatch: Job 8 to start at 1795407855 using 2 processors on nodes ...`.
+/// Parses the time in `sbatch: Job 8 to start at 1795407855 using 2 processors on nodes ...`.
 fn planned_start_s(said: &str) -> Option<i64> {
     let (_, rest) = said.split_once(" to start at ")?;
     rest.split_ascii_whitespace().next()?.parse().ok()
 }
 
-/// What came of a submission.
+/// The result of a submission.
 #[derive(Debug)]
 pub enum SubmissionAttempt {
-    /// The number of the job.
+    /// The id of the submitted job.
     Submitted(u64),
-    /// Slurm has not taken the job, and says why.
+    /// Slurm rejected the job, for this reason.
     Refused(String),
-    /// Nobody knows.
+    /// The result is unknown: Slurm may have accepted the job. The text is the error.
     Unclear(String),
 }
 
-/// Submits a job by `sbatch` with `arguments`, and the variables `environment`. `kept_open` stays open
-/// until the program is gone, even if this process is not there to see that.
+/// Submits a job by `sbatch` with `arguments` and the environment variables `environment`. The file
+/// `kept_open` stays open until `sbatch` ends, even if this process ends earlier.
+///
+/// # Errors
+/// Fails only if `sbatch` cannot be started.
 pub fn submit_job(
     arguments: &[String],
     environment: &[(&str, String)],
@@ -237,7 +241,7 @@ pub fn submit_job(
     for (name, value) in environment {
         command.env(name, value);
     }
-    // A script that is named is not read from standard input.
+    // `sbatch` never reads standard input when a script is named, so it can hold `kept_open`.
     let stdin = kept_open.map_or(Stdio::null(), Stdio::from);
     let answer = match run_with(&mut command, stdin) {
         Ok(answer) => answer,
@@ -249,11 +253,11 @@ pub fn submit_job(
         let number = printed.split(['\n', ';']).next().unwrap_or_default();
         return Ok(match number.trim().parse() {
             Ok(number) => SubmissionAttempt::Submitted(number),
-            Err(_) => SubmissionAttempt::Unclear(last_words(&printed)),
+            Err(_) => SubmissionAttempt::Unclear(message_tail(&printed)),
         });
     }
-    // An answer that got lost may have been a job.
-    let said = last_words(&answer.said);
+    // Slurm may have created a job although its answer got lost.
+    let said = message_tail(&answer.said);
     Ok(
         if is_controller_away(&said) || answer.status.code().is_none() {
             SubmissionAttempt::Unclear(said)
@@ -273,7 +277,7 @@ pub fn cancel_job(id: u64) -> Result<(), SlurmFault> {
     answer(asked("scancel").arg(id.to_string())).map(|_| ())
 }
 
-/// A call of `program` that is not influenced by what a user has set for its output.
+/// Creates a call of `program` without the user's settings for its output.
 fn asked(program: &str) -> Command {
     let mut command = command_without_keys(program);
     for (name, _) in std::env::vars_os() {
@@ -289,14 +293,14 @@ fn asked(program: &str) -> Command {
     command
 }
 
-/// What a program left.
+/// The result of a command that ended.
 struct ProgramAnswer {
     status: ExitStatus,
     printed: Vec<u8>,
     said: String,
 }
 
-/// What `command` prints, if it succeeds.
+/// Runs `command`, and returns its output if it succeeds.
 fn answer(command: &mut Command) -> Result<Vec<u8>, SlurmFault> {
     let answer = run(command)?;
     if !answer.status.success() {
@@ -309,7 +313,7 @@ fn run(command: &mut Command) -> Result<ProgramAnswer, SlurmFault> {
     run_with(command, Stdio::null())
 }
 
-/// Runs `command` to its end, which is made to come if it takes too long.
+/// Runs `command` until it ends, and kills it after [`PATIENCE`].
 fn run_with(command: &mut Command, stdin: Stdio) -> Result<ProgramAnswer, SlurmFault> {
     let program = name_of(command);
     command.stdin(stdin);
@@ -318,16 +322,16 @@ fn run_with(command: &mut Command, stdin: Stdio) -> Result<ProgramAnswer, SlurmF
         program: program.clone(),
         why: error.to_string(),
     })?;
-    // Both are read at once, so that it never waits for a reader.
-    let printed = read_apart(child.stdout.take(), MOST_BYTES);
-    let said = read_apart(child.stderr.take(), MOST_SAID_BYTES);
+    // Read both pipes at the same time, so that the command never blocks on a full pipe.
+    let printed = read_on_thread(child.stdout.take(), MOST_BYTES);
+    let said = read_on_thread(child.stderr.take(), MAX_STDERR_BYTES);
 
     let deadline = Instant::now() + PATIENCE;
     let silent = || SlurmFault::Silent {
         program: program.clone(),
     };
     let status = wait(&mut child, &program, deadline)?;
-    // What it has started may still hold the pipes.
+    // A child of the command may still hold the pipes open.
     let printed = received(&printed, deadline).ok_or_else(silent)?;
     let said = received(&said, deadline).ok_or_else(silent)?;
     match printed {
@@ -343,10 +347,11 @@ fn run_with(command: &mut Command, stdin: Stdio) -> Result<ProgramAnswer, SlurmF
     }
 }
 
-type ReadBytes = std::io::Result<Vec<u8>>;
+type PipeContent = std::io::Result<Vec<u8>>;
 
-/// Reads all of `pipe` in a thread of its own, `most` bytes at most.
-fn read_apart(pipe: Option<impl Read + Send + 'static>, most: u64) -> Receiver<ReadBytes> {
+/// Reads all of `pipe` on a separate thread. The result is an error if there are more than `most`
+/// bytes.
+fn read_on_thread(pipe: Option<impl Read + Send + 'static>, most: u64) -> Receiver<PipeContent> {
     let (sender, receiver) = std::sync::mpsc::channel();
     std::thread::spawn(move || {
         let mut bytes = Vec::new();
@@ -360,18 +365,18 @@ fn read_apart(pipe: Option<impl Read + Send + 'static>, most: u64) -> Receiver<R
             Ok(_) => Ok(bytes),
             Err(error) => Err(error),
         };
-        // Nobody waits for it any more if it took too long.
+        // After a timeout the receiver is gone, which is fine.
         let _ = sender.send(all);
     });
     receiver
 }
 
-fn received(receiver: &Receiver<ReadBytes>, deadline: Instant) -> Option<ReadBytes> {
+fn received(receiver: &Receiver<PipeContent>, deadline: Instant) -> Option<PipeContent> {
     let left = deadline.saturating_duration_since(Instant::now());
     receiver.recv_timeout(left.max(LOOK_EVERY)).ok()
 }
 
-/// Waits for `child`, which is ended at `deadline`.
+/// Waits for `child` to end, and kills it at `deadline`.
 fn wait(child: &mut Child, program: &str, deadline: Instant) -> Result<ExitStatus, SlurmFault> {
     loop {
         let ended = child.try_wait().map_err(|error| SlurmFault::Unusable {
@@ -399,12 +404,13 @@ fn name_of(command: &Command) -> String {
 fn refused(command: &Command, said: &str) -> SlurmFault {
     SlurmFault::Refused {
         program: name_of(command),
-        said: last_words(said),
+        said: message_tail(said),
     }
 }
 
-/// The end of what a program said, in one line.
-fn last_words(said: &str) -> String {
+/// Joins the last three lines of an error output, and keeps the last [`MAX_MESSAGE_CHARS`]
+/// characters.
+fn message_tail(said: &str) -> String {
     let lines: Vec<&str> = said
         .lines()
         .map(str::trim)
@@ -413,7 +419,7 @@ fn last_words(said: &str) -> String {
     let line = lines[lines.len().saturating_sub(3)..].join("; ");
     let characters = line.chars().count();
     line.chars()
-        .skip(characters.saturating_sub(MOST_SAID))
+        .skip(characters.saturating_sub(MAX_MESSAGE_CHARS))
         .collect()
 }
 
@@ -422,7 +428,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn answers_and_refusals_are_told() {
+    fn output_and_errors_of_programs_are_returned() {
         assert_eq!(
             answer(Command::new("echo").arg("a")).expect("an answer"),
             b"a\n"
@@ -431,7 +437,7 @@ mod tests {
             answer(Command::new("sh").args(["-c", "echo; echo no such thing >&2; exit 3"]));
         let refused = refused.expect_err("refused");
         assert_eq!(refused.to_string(), "`sh` failed: no such thing");
-        assert!(!refused.may_pass());
+        assert!(!refused.is_transient());
         let missing = answer(&mut Command::new("no-such-program")).expect_err("missing");
         assert!(matches!(missing, SlurmFault::Missing { .. }), "{missing}");
         let away = "slurm_load_jobs error: Unable to contact slurm controller (connect failure)";
@@ -439,7 +445,7 @@ mod tests {
     }
 
     #[test]
-    fn the_accounting_says_how_a_job_ended() {
+    fn recorded_ends_are_parsed() {
         let ended = recorded_end("1000|1060|CANCELLED by 0\n").expect("an end");
         assert_eq!((ended.start_s, ended.end_s), (Some(1000), 1060));
         assert_eq!(ended.outcome, Some(JobOutcome::Cancelled));
@@ -449,7 +455,7 @@ mod tests {
     }
 
     #[test]
-    fn slurm_says_when_a_job_would_start() {
+    fn planned_starts_are_parsed() {
         let said = "sbatch: Job 8 to start at 1795407855 using 2 processors on nodes n[1-2] in partition all\n";
         assert_eq!(planned_start_s(said), Some(1_795_407_855));
         assert_eq!(

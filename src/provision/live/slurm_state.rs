@@ -1,39 +1,39 @@
-//! How far a job got, in Slurm's words.
+//! Parses Slurm's job states.
 
 use serde::{Deserialize, Serialize};
 
-/// How far a job got.
+/// The state of a job in the queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum QueueState {
-    /// It waits, for whatever.
+    /// The job is pending, for any reason.
     Pending,
-    /// It has its nodes.
+    /// The job holds its nodes.
     Running,
-    /// Its work has ended, but it has its nodes still.
+    /// The job's work has ended, but it still holds its nodes.
     Completing,
-    /// It has left.
+    /// The job has left the queue.
     Ended,
 }
 
-/// How a job ended.
+/// The outcome of a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum JobOutcome {
-    /// Its script ended with 0.
+    /// The script exited with code 0.
     Completed,
-    /// Its time limit ended it.
+    /// The time limit ended the job.
     Timeout,
-    /// It lost its nodes: they failed, or another job was preferred.
+    /// The job lost its nodes: a node failed, or another job preempted it.
     Lost,
-    /// Its script failed, or it had too little memory.
+    /// The script failed, or ran out of memory.
     Failed,
-    /// Somebody cancelled it.
+    /// A user or an administrator cancelled the job.
     Cancelled,
 }
 
 impl JobOutcome {
-    /// In words, of a job.
+    /// Returns a predicate for messages, such as "has failed".
     pub fn describe(self) -> &'static str {
         match self {
             JobOutcome::Completed => "has completed",
@@ -44,8 +44,8 @@ impl JobOutcome {
         }
     }
 
-    /// Whether a job like it may do better.
-    pub fn is_worth_another(self) -> bool {
+    /// Returns true if it makes sense to submit another such job.
+    pub fn allows_successor(self) -> bool {
         match self {
             JobOutcome::Completed | JobOutcome::Timeout | JobOutcome::Lost => true,
             JobOutcome::Failed | JobOutcome::Cancelled => false,
@@ -53,14 +53,14 @@ impl JobOutcome {
     }
 }
 
-/// What the words of `job_state` say. The first is the state, the others are flags; up to 22.05 a
-/// flag takes the place of the state. `None` for words of a Slurm that is not known.
+/// Parses the words of `job_state`. The first word is the state, the others are flags. Up to Slurm
+/// 22.05 a flag replaces the state. Returns `None` for an unknown word.
 pub(super) fn read_state(words: &[String]) -> Option<(QueueState, Option<JobOutcome>)> {
     let is = |flag: &str| words.iter().any(|word| word == flag);
     if is("REQUEUED") || is("REQUEUE_HOLD") || is("REQUEUE_FED") || is("SPECIAL_EXIT") {
         return Some((QueueState::Pending, None));
     }
-    // `CANCELLED by 0` is how sacct writes it.
+    // `sacct` writes `CANCELLED by 0`.
     let word = words.first()?.split(' ').next()?;
     let (state, outcome) = match word {
         "PENDING" | "RESV_DEL_HOLD" => (QueueState::Pending, None),
@@ -87,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_of_older_and_newer_slurms_are_known() {
+    fn states_of_old_and_new_slurm_are_parsed() {
         let read = |words: &str| {
             let words: Vec<String> = words.split('+').map(str::to_owned).collect();
             read_state(&words)

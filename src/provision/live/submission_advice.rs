@@ -1,4 +1,4 @@
-//! Whether the successor of a job is to be submitted now.
+//! Decides whether the successor of a job should be submitted now.
 
 use anyhow::Result;
 use serde::Serialize;
@@ -11,64 +11,64 @@ use crate::forecast::{RunHistory, SeenWait, WaitForecast, WaitSpan};
 use poolcast_base::stats::{cost_quantile, mean, quantile};
 use crate::replay::SlurmReplay;
 
-/// Longer waits are as long as this, seconds.
-const MOST_WAIT_S: i64 = 30 * 86_400;
+/// Maximum wait in forecasts, in seconds. Longer waits are cut to it.
+const MAX_FORECAST_WAIT_S: i64 = 30 * 86_400;
 
-/// How it is decided.
+/// Settings of the decision.
 #[derive(Debug, Clone)]
 pub struct AdviceSettings {
-    /// How the scheduler is set.
+    /// The model of the scheduler.
     pub replay: SlurmReplay,
-    /// An hour of interruption costs as much as so many of overlap.
+    /// The cost of an hour of interruption, in hours of overlap.
     pub cost_ratio: f64,
-    /// How many times run times are drawn for a forecast.
+    /// Number of draws of run times per forecast.
     pub draws: usize,
-    /// What they are drawn from.
+    /// The seed of the draws.
     pub seed: u64,
-    /// How long the job runs, seconds; `None`: to its limit.
+    /// The expected run time of the job, in seconds; `None` if it runs to its limit.
     pub length_s: Option<i64>,
-    /// How long it is until it can be asked again, seconds.
+    /// Minimum time until the caller can ask again, in seconds.
     pub step_s: i64,
 }
 
-/// What to do. Moments are epoch seconds.
+/// The action that the advice recommends. Times are in epoch seconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(tag = "action", rename_all = "snake_case")]
 pub enum SubmissionAnswer {
     /// Submit the successor now.
     Now,
-    /// Not yet.
+    /// Do not submit the successor yet.
     Later {
-        /// Not before this moment, as the queue is now; `None` while the job itself waits, and of a
-        /// model that only decides.
+        /// The earliest time to submit, given the current queue. `None` while the job itself is
+        /// pending, and for a model that only decides.
         not_before_s: Option<i64>,
-        /// When to ask again.
+        /// The time at which to ask again.
         ask_again_s: i64,
     },
-    /// Nothing that would be honest to say.
+    /// There is no advice.
     None {
-        /// Why.
+        /// The reason.
         #[serde(rename = "because")]
         reason: NoAdviceReason,
     },
 }
 
-/// Why there is no advice.
+/// The reason why there is no advice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum NoAdviceReason {
-    /// Nothing says when the job ends.
+    /// The end of the job is unknown, because it has no limit.
     NoLimit,
     /// The job has failed.
     Failed,
     /// The job was cancelled.
     Cancelled,
-    /// It needs more nodes than can be used.
+    /// The job needs more nodes than are usable.
     TooLarge,
 }
 
 impl SubmissionAnswer {
-    /// The exit code of `provision advise` that stands for it.
+    /// Returns the exit code of `provision advise` for this answer.
     pub fn exit_code(self) -> u8 {
         match self {
             SubmissionAnswer::Now => 0,
@@ -78,77 +78,77 @@ impl SubmissionAnswer {
     }
 }
 
-/// What is expected of a successor that is submitted now. Spans are seconds.
+/// The forecast for a successor that is submitted now. Durations are in seconds.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct ExpectedStart {
-    /// How many draws this is of.
+    /// Number of draws.
     pub draws: usize,
-    /// How long it waits in the median.
+    /// Median wait.
     pub wait_p50_s: i64,
-    /// What one wait in ten exceeds.
+    /// 90 % quantile of the wait.
     pub wait_p90_s: i64,
-    /// The quantile by which it is decided.
+    /// The quantile, from 0 to 1, on which the decision is based.
     pub quantile: f64,
-    /// That quantile of its wait.
+    /// The wait at `quantile`.
     pub wait_s: i64,
-    /// How long it would wait if all jobs ran to their limits.
+    /// The wait if all jobs ran to their limits.
     pub wait_by_limits_s: i64,
-    /// How probable it is that it starts by its predecessor's end.
+    /// Probability that the successor starts by the end of its predecessor.
     pub starts_by_end: f64,
-    /// For how long neither runs, on average.
+    /// Mean time during which neither of the two jobs runs.
     pub interruption_s: f64,
-    /// For how long both run, on average.
+    /// Mean time during which both jobs run.
     pub overlap_s: f64,
 }
 
-/// The job whose successor is to be submitted. Moments are epoch seconds.
+/// The job whose successor is to be submitted. Times are in epoch seconds.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct AskedJob {
-    /// What it is called.
+    /// The job id, such as `12` or `12_3`.
     pub id: String,
-    /// How far it got.
+    /// The state.
     pub state: QueueState,
-    /// How it ended, if it has.
+    /// The outcome, if the job has ended.
     pub outcome: Option<JobOutcome>,
-    /// The partition whose queue counts.
+    /// The partition whose queue is forecast.
     pub partition: String,
-    /// How many nodes it has, or asks for.
+    /// Number of allocated or requested nodes.
     pub nodes: u32,
-    /// How long it may run, seconds.
+    /// Time limit, in seconds.
     pub limit_s: Option<i64>,
-    /// When it started.
+    /// Start time.
     pub start_s: Option<i64>,
-    /// When it ends, or has ended.
+    /// Actual or expected end time.
     pub end_s: Option<i64>,
 }
 
-/// The advice.
+/// The advice for one job, with the facts behind it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct SubmissionAdvice {
-    /// The moment it is of.
+    /// The time of the advice, in epoch seconds.
     pub now_s: i64,
-    /// What to do.
+    /// The recommended action.
     #[serde(flatten)]
     pub answer: SubmissionAnswer,
     /// The job.
     pub job: AskedJob,
-    /// How many nodes its partition has that can be used.
+    /// Number of usable nodes in the job's partition.
     pub nodes: u32,
-    /// The queue of its partition.
+    /// The queue of the job's partition.
     pub queue: QueueCounts,
-    /// How many runs that have ended are known.
+    /// Number of known runs that have ended.
     pub ended_runs: usize,
-    /// What is expected if the successor is submitted now; `None` where that cannot be said.
+    /// The forecast for a successor submitted now; `None` if there cannot be one.
     pub expected: Option<ExpectedStart>,
-    /// What the model says that was asked; then the answer goes by that.
+    /// The output of the model, if the caller gave one. The answer then follows the model.
     pub model: Option<ModelAdvice>,
 }
 
-/// Says whether a successor of `job` is to be submitted at the moment of `view`: by forecasts, or by
-/// what `model` says.
+/// Decides whether a successor of `job` should be submitted at the time of `view`. The decision
+/// follows `model` if given, or else forecasts.
 ///
 /// # Errors
-/// Fails where it is not known how many nodes there are, and for a model that is not of such jobs.
+/// Fails if the number of nodes is unknown, and if `model` is not for such jobs.
 pub fn advise_submission(
     view: &ClusterView<'_>,
     job: &ListedJob,
@@ -173,7 +173,7 @@ pub fn advise_submission(
         model: None,
     };
     if let (Some(successor), Some(left_s)) = (successor, left_s) {
-        let expected = expected_start(view, &queue, &successor, left_s, settings);
+        let expected = estimate_start(view, &queue, &successor, left_s, settings);
         let ask = |model: &AskedModel<'_>| {
             let (by_limits_s, ratio) = (expected.wait_by_limits_s, settings.cost_ratio);
             model.ask(view, &queue, &successor, by_limits_s, left_s, ratio)
@@ -198,7 +198,8 @@ fn asked_job(job: &ListedJob, end_s: Option<i64>) -> AskedJob {
     }
 }
 
-/// A job like `job` that is submitted now; `None` where it could not run, or `job` itself waits.
+/// Returns the successor: a job like `job`, submitted now. Returns `None` if it could not run, if
+/// its time limit is unknown, or if `job` itself is pending.
 fn successor(
     view: &ClusterView<'_>,
     job: &ListedJob,
@@ -217,7 +218,8 @@ fn successor(
     })
 }
 
-/// When `job` ends, or has ended; `None` for one that waits, or runs without a limit.
+/// Returns the actual or expected end of `job`. Returns `None` if it is pending, or runs without a
+/// known limit.
 fn end_of(job: &ListedJob, length_s: Option<i64>) -> Option<i64> {
     match job.state {
         QueueState::Pending => None,
@@ -268,12 +270,13 @@ fn answer(
             (_, None) => return not_yet,
         },
     };
-    // If it is asked again a step later, the successor starts as far after the end as before it now.
+    // A submission one step later would start the successor one step later. Submit now if that
+    // start would miss the end of the job by more than the start expected now.
     if wait_s >= end_s - now_s - settings.step_s / 2 {
         return SubmissionAnswer::Now;
     }
     let not_before_s = end_s - wait_s;
-    // The queue may grow until then.
+    // Ask again halfway, because the queue may grow until then.
     let ask_again_s = now_s + ((not_before_s - now_s) / 2).max(settings.step_s);
     SubmissionAnswer::Later {
         not_before_s: Some(not_before_s),
@@ -281,7 +284,7 @@ fn answer(
     }
 }
 
-/// How waits in the queue of `view` are forecast.
+/// Returns the forecast settings for the queue of `view`.
 fn wait_forecast(
     view: &ClusterView<'_>,
     queue: &LiveQueue,
@@ -291,12 +294,13 @@ fn wait_forecast(
         None => view.past.max_jobs_per_user,
         given => given.filter(|most| *most > 0),
     };
-    // Jobs of users who are not known would be those of one.
+    // All jobs of unknown users would count as jobs of one user, so the limit cannot be applied.
     let are_users_known = view.listing.jobs.iter().all(|job| !job.user.is_empty());
     let max_jobs_per_user = max_jobs_per_user.filter(|_| are_users_known);
 
     let replay = &settings.replay;
     let mut scheduler = replay.scheduler_settings(view.now_s, Vec::new(), max_jobs_per_user);
+    // Slurm's priorities already contain the weight of the size.
     if queue.is_ranked {
         scheduler.size_weight = 0;
     }
@@ -307,8 +311,8 @@ fn wait_forecast(
     }
 }
 
-/// What `successor` has to expect, whose predecessor runs on for `left_s` seconds.
-fn expected_start(
+/// Forecasts the start of `successor`, whose predecessor runs for another `left_s` seconds.
+fn estimate_start(
     view: &ClusterView<'_>,
     queue: &LiveQueue,
     successor: &SeenWait,
@@ -317,9 +321,9 @@ fn expected_start(
 ) -> ExpectedStart {
     let forecast = wait_forecast(view, queue, settings);
     let history = RunHistory::of(queue.ended_runs.iter().copied());
-    let span = WaitSpan::up_to(MOST_WAIT_S);
+    let span = WaitSpan::up_to(MAX_FORECAST_WAIT_S);
     let drawn_s = forecast.waits_s(&queue.moment, &history, successor, span);
-    let wait_by_limits_s = forecast.wait_by_limits_s(&queue.moment, successor, MOST_WAIT_S);
+    let wait_by_limits_s = forecast.wait_by_limits_s(&queue.moment, successor, MAX_FORECAST_WAIT_S);
 
     let waits_s: Vec<f64> = drawn_s.iter().map(|wait_s| *wait_s as f64).collect();
     let (mut interruptions_s, mut overlaps_s, mut in_time) = (Vec::new(), Vec::new(), 0);

@@ -1,4 +1,4 @@
-//! Simulated starts beside logged ones.
+//! Compares simulated starts with logged starts.
 
 use std::collections::BTreeMap;
 
@@ -10,40 +10,40 @@ use crate::trace::{JobTrace, month_of};
 
 const HOUR_S: f64 = 3600.0;
 
-/// Waits of some jobs, hours.
+/// Waits of a group of jobs, in hours.
 #[derive(Debug, Clone, Serialize)]
 pub struct ComparedJobs {
-    /// Which jobs.
+    /// The name of the group.
     pub name: String,
-    /// How many.
+    /// Number of jobs.
     pub jobs: usize,
-    /// How long they waited on average, in the simulation.
+    /// Mean simulated wait.
     pub simulated_mean_h: f64,
-    /// How long they did.
+    /// Mean logged wait.
     pub logged_mean_h: f64,
-    /// By how much the simulated wait differs: the median.
+    /// Median absolute difference between the two waits.
     pub error_p50_h: f64,
-    /// What nine tenths of the differences do not exceed.
+    /// 90 % quantile of the absolute differences.
     pub error_p90_h: f64,
-    /// The mean difference.
+    /// Mean absolute difference.
     pub error_mean_h: f64,
-    /// How both kinds of waits are correlated; 0 where one kind is constant.
+    /// Correlation of the two waits; 0 if either is constant.
     pub correlation: f64,
 }
 
-/// Simulated starts beside logged ones.
+/// Comparison of simulated and logged waits.
 #[derive(Debug, Clone, Serialize)]
 pub struct ReplayComparison {
-    /// All jobs that are compared.
+    /// All compared jobs.
     pub all: ComparedJobs,
-    /// By the month of their submission, in local time.
+    /// Jobs by month of submission, in local time.
     pub months: Vec<ComparedJobs>,
-    /// By their number of nodes.
+    /// Jobs by node count.
     pub sizes: Vec<ComparedJobs>,
 }
 
-/// Compares the waits of jobs that started in the simulation and in the log and were submitted at
-/// `since_s` or later. What is cancelled while it waits has no start in the log.
+/// Compares the waits of jobs that were submitted at `since_s` or later, and started both in the
+/// simulation and in the log. Jobs that were cancelled while pending have no logged start.
 pub fn compare_starts(
     trace: &JobTrace,
     replayed: &ReplayedTrace,
@@ -54,7 +54,8 @@ pub fn compare_starts(
         let logged_s = trace.jobs[place].wait_s()?;
         Some((simulated_s as f64 / HOUR_S, logged_s as f64 / HOUR_S))
     };
-    // Places take less memory than waits, which only one comparison has at a time.
+    // Store indices, which take less memory than waits. Only one group has its waits in memory at a
+    // time.
     let mut all: Vec<u32> = Vec::new();
     let mut months: BTreeMap<String, Vec<u32>> = BTreeMap::new();
     let mut sizes: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
@@ -90,7 +91,7 @@ pub fn compare_starts(
     }
 }
 
-/// The power of two that is not below `nodes`.
+/// Rounds `nodes` up to a power of two.
 fn size_class(nodes: u32) -> u32 {
     nodes.checked_next_power_of_two().unwrap_or(u32::MAX)
 }
@@ -112,7 +113,7 @@ fn compare_waits(name: &str, waits: &[(f64, f64)]) -> ComparedJobs {
     }
 }
 
-/// The means of both kinds of waits; 0 of nothing.
+/// Returns the means of both waits; 0 if there are none.
 fn mean_waits(waits: &[(f64, f64)]) -> (f64, f64) {
     let (mut a, mut b) = (0.0, 0.0);
     for waits in waits {

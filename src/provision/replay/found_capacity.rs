@@ -1,16 +1,18 @@
-//! How many nodes a cluster has, as its trace shows: no more were ever busy for long.
+//! Derives the number of nodes of a cluster from its trace: the largest number that was busy for
+//! some time.
 
 use super::replayed_trace::DatedNodes;
 use crate::trace::{DailyLoad, JobTrace, daily_loads};
 
-/// A cluster that is not full for fewer days than so many is taken to be as large as before or
-/// after, whichever is less.
+/// Number of days before and after a day whose peaks count. If the cluster is not full for fewer
+/// days than this, it keeps the smaller of the sizes before and after.
 const SLACK_DAYS: usize = 14;
 
-/// The first and the last days, which an export shows in part, count together.
+/// Number of days at each end of the trace that are evaluated together, because an export covers
+/// them only in part.
 const EDGE_DAYS: usize = 7;
 
-/// How many nodes `trace` shows, from when on; the first step is for all that is before it, too.
+/// Derives the number of nodes over time. The first step also applies to the time before it.
 pub(super) fn found_capacity(trace: &JobTrace) -> Vec<DatedNodes> {
     let loads = daily_loads(&trace.jobs, &trace.zone, trace.summary.end_s);
     let peaks: Vec<u32> = loads
@@ -28,7 +30,7 @@ pub(super) fn found_capacity(trace: &JobTrace) -> Vec<DatedNodes> {
     steps
 }
 
-/// The lesser of the highest peak up to `day` and the highest from it on.
+/// Returns the smaller of two maxima: of the peaks up to `day`, and of the peaks from `day` on.
 fn capacity_on(peaks: &[u32], day: usize) -> u32 {
     let last = peaks.len() - 1;
     let before = day.saturating_sub(SLACK_DAYS)..=day.max(EDGE_DAYS - 1).min(last);

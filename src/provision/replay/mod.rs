@@ -1,4 +1,4 @@
-//! A trace → when a simulated scheduler would have started its jobs, beside when they did start.
+//! Replays a trace with a simulated scheduler, and compares simulated with logged starts.
 
 mod comparison;
 mod found_capacity;

@@ -1,4 +1,4 @@
-//! The two files of settings that the project Mirage publishes, read as they are.
+//! Parser of the two settings files that the project Mirage publishes.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use poolcast_base::{escape, manifest, output};
 
-/// What the simulator takes of `slurm_config.json`.
+/// The settings of `slurm_config.json` that the simulator uses.
 #[derive(Debug, Clone, Deserialize)]
 #[expect(missing_docs, reason = "the names are Slurm's")]
 pub struct SlurmFile {
@@ -18,32 +18,32 @@ pub struct SlurmFile {
     pub priority_weight_age: i64,
     #[serde(rename = "PriorityWeightJobSize")]
     pub priority_weight_job_size: i64,
-    /// In days.
+    /// Value in days.
     #[serde(rename = "PriorityMaxAge")]
     pub priority_max_age: i64,
-    /// How many nodes there are.
+    /// Number of nodes.
     #[serde(default)]
     pub nodes: Option<u32>,
     #[serde(flatten)]
     others: BTreeMap<String, Value>,
 }
 
-/// What the simulator takes of `backfill_config.json`.
+/// The settings of `backfill_config.json` that the simulator uses.
 #[derive(Debug, Clone, Deserialize)]
 #[expect(missing_docs, reason = "the names are Slurm's")]
 pub struct BackfillFile {
-    /// In ticks: minutes.
+    /// Value in ticks, which are minutes.
     pub bf_interval: i64,
     pub bf_max_job_test: usize,
-    /// In seconds.
+    /// Value in seconds.
     pub bf_resolution: i64,
-    /// In minutes.
+    /// Value in minutes.
     pub bf_window: i64,
     #[serde(flatten)]
     others: BTreeMap<String, Value>,
 }
 
-/// Both files.
+/// The contents of both files.
 #[derive(Debug, Clone)]
 #[expect(missing_docs, reason = "the names say it")]
 pub struct PublishedFiles {
@@ -51,8 +51,8 @@ pub struct PublishedFiles {
     pub backfill: BackfillFile,
 }
 
-/// What the files also have, without effect, as published.
-const UNUSED: [&str; 9] = [
+/// Keys of the published files that have no effect.
+const UNUSED_KEYS: [&str; 9] = [
     "PriorityDecayHalfLife",
     "PriorityWeightFairshare",
     "PriorityWeightPartition",
@@ -65,7 +65,7 @@ const UNUSED: [&str; 9] = [
 ];
 
 impl PublishedFiles {
-    /// Reads the files that are given; for one that is not, the published values stand.
+    /// Reads the given files. A file that is not given has the published values.
     ///
     /// # Errors
     /// Fails for a file that cannot be read or lacks a value, and for a value out of range.
@@ -85,8 +85,8 @@ impl PublishedFiles {
             others: BTreeMap::new(),
         };
         let files = PublishedFiles {
-            slurm: read_or(slurm, published_slurm)?,
-            backfill: read_or(backfill, published_backfill)?,
+            slurm: read_or_default(slurm, published_slurm)?,
+            backfill: read_or_default(backfill, published_backfill)?,
         };
         files.check()?;
         files.warn_of_unknown_keys();
@@ -123,7 +123,7 @@ impl PublishedFiles {
 
     fn warn_of_unknown_keys(&self) {
         for key in self.slurm.others.keys().chain(self.backfill.others.keys()) {
-            if !UNUSED.contains(&key.as_str()) {
+            if !UNUSED_KEYS.contains(&key.as_str()) {
                 let key = escape::value(key);
                 output::note(&format!("warning: the key `{key}` has no effect"));
             }
@@ -131,7 +131,7 @@ impl PublishedFiles {
     }
 }
 
-fn read_or<T: DeserializeOwned>(path: Option<&Path>, published: T) -> Result<T> {
+fn read_or_default<T: DeserializeOwned>(path: Option<&Path>, published: T) -> Result<T> {
     let Some(path) = path else {
         return Ok(published);
     };
@@ -143,7 +143,7 @@ fn read_or<T: DeserializeOwned>(path: Option<&Path>, published: T) -> Result<T> 
 mod tests {
     use super::*;
 
-    /// The files as the project has them.
+    /// The files as the project publishes them.
     const SLURM: &str = r#"{
   "PriorityDecayHalfLife": "2-0",
   "PriorityWeightFairshare": 4000,
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn the_published_files_say_the_published_values() {
+    fn default_settings_equal_the_published_files() {
         let read = read(SLURM, BACKFILL).expect("read");
         let published = PublishedFiles::read(None, None).expect("the values");
         assert_eq!(
@@ -190,12 +190,12 @@ mod tests {
         );
         let used = read.slurm.others.keys().chain(read.backfill.others.keys());
         for key in used {
-            assert!(UNUSED.contains(&key.as_str()), "{key}");
+            assert!(UNUSED_KEYS.contains(&key.as_str()), "{key}");
         }
     }
 
     #[test]
-    fn what_cannot_be_simulated_is_refused_by_its_name() {
+    fn invalid_settings_are_rejected_by_name() {
         let refused = |slurm: &str, backfill: &str| {
             format!("{:#}", read(slurm, backfill).expect_err("refused"))
         };

@@ -1,6 +1,7 @@
-//! The simulator of the project Mirage, decision for decision, with its faults: it counts minutes of
-//! the clock on the wall, begins with an empty cluster of constant size, knows no limits of users,
-//! and lets jobs run for a minute that were cancelled while they waited.
+//! Reproduces the decisions of Mirage's simulator exactly, including its faults.
+//!
+//! It counts wall-clock minutes, starts with an empty cluster of constant size, and knows no limits
+//! per user. Jobs that were cancelled while pending run for a minute.
 
 use anyhow::{Result, ensure};
 
@@ -11,13 +12,13 @@ use crate::scheduler::{
 };
 use crate::trace::{JobTrace, TraceJob};
 
-/// A tick of its clock.
+/// Length of a tick of its clock, in seconds.
 const TICK_S: i64 = 60;
 
 /// Replays `trace` on `nodes` nodes, from the minute of the first submission on.
 ///
 /// # Errors
-/// Fails for a trace of which no job fits.
+/// Fails if no job of the trace fits on the nodes.
 pub fn replay_published(
     trace: &JobTrace,
     files: &PublishedFiles,
@@ -27,7 +28,7 @@ pub fn replay_published(
     replay_from(trace, files, nodes, begin_s)
 }
 
-/// Replays `trace` from `begin_s` on, which the first plan ahead is made at.
+/// Replays `trace` from `begin_s` on, which is the time of the first plan.
 fn replay_from(
     trace: &JobTrace,
     files: &PublishedFiles,
@@ -35,7 +36,7 @@ fn replay_from(
     begin_s: i64,
 ) -> Result<ReplayedTrace> {
     let longest_s = longest_limit_s(&trace.jobs);
-    let places = places_by_minute(trace, nodes);
+    let places = indices_by_minute(trace, nodes);
     ensure!(
         !places.is_empty(),
         "every job of the trace needs more than {nodes} nodes"
@@ -45,7 +46,7 @@ fn replay_from(
         .map(|job| queue_job(trace, job, longest_s))
         .collect();
 
-    let settings = published_settings(files, nodes, tick_of(trace, begin_s));
+    let settings = published_settings(files, nodes, wall_tick(trace, begin_s));
     let cluster = SimulatedCluster::new(&settings, &jobs, 1);
     let dated = DatedNodes {
         from_s: begin_s,
@@ -60,10 +61,10 @@ fn replay_from(
     Ok(replayed)
 }
 
-/// The places of the jobs that need no more than `nodes` nodes, in the order in which they enter the
-/// queue: what is submitted in one minute enters in the order of the job ids as text.
-fn places_by_minute(trace: &JobTrace, nodes: u32) -> Vec<u32> {
-    let minute = |place: &u32| tick_of(trace, trace.jobs[*place as usize].submit_s);
+/// Returns the indices of the jobs that fit on `nodes` nodes, in the order in which they enter the
+/// queue. Jobs submitted in the same minute enter in the order of their ids as text.
+fn indices_by_minute(trace: &JobTrace, nodes: u32) -> Vec<u32> {
+    let minute = |place: &u32| wall_tick(trace, trace.jobs[*place as usize].submit_s);
     let mut places: Vec<u32> = Vec::with_capacity(trace.jobs.len());
     for (place, job) in trace.jobs.iter().enumerate() {
         if job.nodes <= nodes {
@@ -84,7 +85,7 @@ fn queue_job(trace: &JobTrace, job: &TraceJob, longest_s: i64) -> QueueJob {
         (None, Some(_)) => job.run_s.get().unwrap_or(0),
         (_, None) => job.run_s.get().unwrap_or(limit_s),
     };
-    let enter = tick_of(trace, job.submit_s);
+    let enter = wall_tick(trace, job.submit_s);
     QueueJob {
         enter,
         since: enter,
@@ -96,12 +97,12 @@ fn queue_job(trace: &JobTrace, job: &TraceJob, longest_s: i64) -> QueueJob {
     }
 }
 
-/// The minute on the wall at `moment_s`.
-fn tick_of(trace: &JobTrace, moment_s: i64) -> i64 {
+/// Returns the wall-clock minute at `moment_s`.
+fn wall_tick(trace: &JobTrace, moment_s: i64) -> i64 {
     trace.zone.wall_s(moment_s).div_euclid(TICK_S)
 }
 
-/// As many whole ticks as `span_s` needs, one at least.
+/// Rounds `span_s` up to whole ticks, at least one.
 fn ticks(span_s: i64) -> i64 {
     (span_s + TICK_S - 1).div_euclid(TICK_S).max(1)
 }
@@ -155,8 +156,9 @@ mod tests {
         PublishedFiles::read(None, None).expect("the published values")
     }
 
-    /// A window as the project Mirage has them: the jobs of five days on an empty cluster, and two
-    /// jobs of 48 hours, the second submitted at `successor_s`. Returns when both start; minutes.
+    /// Simulates a window as the project Mirage defines it: the jobs of five days on an empty
+    /// cluster, and 48-hour jobs submitted at `submits_s`. Returns the starts of these jobs, in
+    /// minutes.
     fn window(trace: &JobTrace, begin_s: i64, submits_s: &[i64]) -> Vec<i64> {
         let end_s = begin_s + 5 * 86_400;
         let mut jobs: Vec<TraceJob> = Vec::new();
@@ -198,8 +200,10 @@ mod tests {
         starts.into_iter().map(|(_, start)| start).collect()
     }
 
-    /// By how many hours the second job starts later than the first ends, for seven moments of its
-    /// submission between that of the first and its end; and how long the first waits, in minutes.
+    /// Returns the wait of a first job, in minutes, and gaps between two jobs, in hours. A gap is
+    /// the time from the end of the first job to the start of the second, negative if they overlap.
+    /// There are seven gaps, for seven submission times of the second job, from the submission of
+    /// the first to its end.
     fn probes(trace: &JobTrace, begin: &str) -> (i64, Vec<f64>) {
         let begin_s = trace.zone.moment_s(begin).expect("a date");
         let submit_s = begin_s + 2 * 86_400;
@@ -220,9 +224,9 @@ mod tests {
         (start - submit, gaps)
     }
 
-    /// The numbers are those of the published program.
+    /// The numbers are results of the published program.
     #[test]
-    fn windows_are_those_of_the_published_program() {
+    fn windows_agree_with_the_published_program() {
         let trace = real_trace();
         let (wait, gaps) = probes(&trace, "2023-03-01T00:00:00");
         assert_eq!(wait, 430);
@@ -235,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn every_decision_on_the_real_trace_is_known() {
+    fn decisions_on_the_real_trace_are_unchanged() {
         let trace = real_trace();
         let replayed = replay_published(&trace, &published_files(), NODES).expect("simulated");
         let mut lines = String::new();
@@ -252,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn a_job_larger_than_the_cluster_is_left_out() {
+    fn jobs_larger_than_the_cluster_are_skipped() {
         let trace = real_trace();
         let replayed = replay_published(&trace, &published_files(), 4).expect("simulated");
         assert_eq!(

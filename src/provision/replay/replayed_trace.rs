@@ -1,68 +1,68 @@
-//! What a simulated scheduler made of a trace.
+//! The result of replaying a trace with a simulated scheduler.
 
 use serde::{Deserialize, Serialize};
 
 use crate::scheduler::{NEVER, QueueJob, SimulatedCluster};
 use crate::trace::{JobTrace, OptionalSeconds, TraceJob};
 
-/// Once so many more jobs have entered the queue, a simulation forgets those that have left it.
-const FORGOTTEN_JOBS: usize = 1 << 16;
+/// Number of jobs entering the queue after which a simulation discards the jobs that have left it.
+const JOBS_PER_BRANCH: usize = 1 << 16;
 
-/// How many nodes there are from a moment on.
+/// Number of nodes from a given time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DatedNodes {
-    /// The moment, epoch seconds.
+    /// The time, in epoch seconds.
     pub from_s: i64,
-    /// How many.
+    /// Number of nodes.
     pub nodes: u32,
 }
 
-/// The clock that a simulation goes by.
+/// The clock of a simulation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SimulatedClock {
-    /// That of universal time, in seconds.
+    /// UTC, in seconds.
     Universal,
-    /// That on the wall, in minutes; what happens within one, happens at its beginning.
+    /// Wall-clock time, in minutes. Events within a minute happen at its beginning.
     WallMinutes,
 }
 
-/// What a simulated scheduler made of a trace.
+/// The result of replaying a trace.
 #[derive(Debug, Clone)]
 pub struct ReplayedTrace {
-    /// The clock that it went by.
+    /// The clock of the simulation.
     pub clock: SimulatedClock,
-    /// How long each job waited by this clock, by its place in the trace; not known where it did not
-    /// start, or where it ran when the simulation began.
+    /// The wait of each job by this clock, in seconds, by index in the trace. It is unknown if the
+    /// job did not start, or was already running when the simulation began.
     pub waits_s: Vec<OptionalSeconds>,
-    /// Which of them a plan ahead started while another job stood before them.
+    /// For each job, true if backfill started it while another job was before it in the queue.
     pub is_backfilled: Vec<bool>,
-    /// How many nodes there were.
+    /// Number of nodes over time.
     pub nodes: Vec<DatedNodes>,
-    /// How many jobs of one user could run at once.
+    /// Maximum number of running jobs per user.
     pub max_jobs_per_user: Option<u32>,
-    /// When the simulation began, epoch seconds.
+    /// Start of the simulation, in epoch seconds.
     pub begin_s: i64,
-    /// Jobs that ran when it began.
+    /// Jobs that were running at that time.
     pub running_at_begin: usize,
-    /// By how many nodes those exceed what there is.
+    /// Number of nodes by which those jobs exceeded the cluster.
     pub excess_nodes: u32,
-    /// Jobs that need more nodes than there ever are.
+    /// Jobs that need more nodes than the cluster ever has.
     pub too_large: usize,
 }
 
 impl ReplayedTrace {
-    /// How many jobs were simulated to their start.
+    /// Counts the jobs that started in the simulation.
     pub fn started(&self) -> usize {
         let waits_s = self.waits_s.iter();
         waits_s.filter(|wait_s| wait_s.get().is_some()).count()
     }
 
-    /// How many of those passed another job.
+    /// Counts the jobs that passed another job.
     pub fn backfilled(&self) -> usize {
         self.is_backfilled.iter().filter(|is_so| **is_so).count()
     }
 
-    /// Nothing has been simulated of `jobs` yet.
+    /// Creates an empty result for `jobs`.
     pub(super) fn empty(
         jobs: &[TraceJob],
         clock: SimulatedClock,
@@ -82,8 +82,8 @@ impl ReplayedTrace {
         }
     }
 
-    /// When the job at `place` of `trace` started, as a clock on the wall showed it: seconds, as of
-    /// universal time.
+    /// Returns the wall-clock start of the job at index `place` of `trace`, in seconds as if it
+    /// were UTC.
     pub fn start_wall_s(&self, trace: &JobTrace, place: usize) -> Option<i64> {
         let wait_s = self.waits_s[place].get()?;
         let submit_s = trace.jobs[place].submit_s;
@@ -96,15 +96,17 @@ impl ReplayedTrace {
         })
     }
 
-    /// Simulates all that comes to `cluster`: `jobs`, which stand at `places` of the trace. `wait_s`
-    /// is how long a job waited, by its number among them and the tick of its start.
+    /// Simulates `cluster` until the end. `jobs` are its jobs, and `places` their indices in the
+    /// trace. `wait_s` returns the wait of a job from its index in `jobs` and the tick of its
+    /// start.
     pub(super) fn simulate(
         &mut self,
         mut cluster: SimulatedCluster<'_>,
         (jobs, places): (&[QueueJob], &[u32]),
         wait_s: impl Fn(usize, i64) -> i64,
     ) {
-        let parts = jobs.chunks(FORGOTTEN_JOBS);
+        // Simulate in blocks, and keep only the jobs that have not left after each block.
+        let parts = jobs.chunks(JOBS_PER_BRANCH);
         let entered = parts.filter_map(|part| Some(part.last()?.enter));
         for until in entered.chain([NEVER - 1]) {
             cluster.run_until(until);
@@ -119,7 +121,8 @@ impl ReplayedTrace {
     }
 }
 
-/// How long jobs may run that have no limit of their own: as long as any other may, or has run.
+/// Returns the assumed time limit of jobs without one, in seconds. It is the longest limit of any
+/// job, or run time of a job without a limit, and at least a minute.
 pub(in crate) fn longest_limit_s(jobs: &[TraceJob]) -> i64 {
     let mut longest_s = 60;
     for job in jobs {
@@ -129,7 +132,8 @@ pub(in crate) fn longest_limit_s(jobs: &[TraceJob]) -> i64 {
     longest_s
 }
 
-/// Numbers users from 0 on, in the order of their first job.
+/// Numbers users from 0, in the order of their first job. Returns the number of each job's user,
+/// and the number of users.
 pub(in crate) fn number_users(jobs: &[TraceJob]) -> (Vec<u32>, usize) {
     let mut known = std::collections::HashMap::new();
     let mut numbers = Vec::with_capacity(jobs.len());

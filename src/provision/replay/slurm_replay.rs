@@ -1,4 +1,4 @@
-//! A trace, simulated by Slurm's scheduler as it works.
+//! Replays a trace with Slurm's actual scheduling rules.
 
 use anyhow::Result;
 
@@ -9,7 +9,7 @@ use crate::trace::JobTrace;
 /// Replays `trace`.
 ///
 /// # Errors
-/// Fails for a trace that tells no number of nodes where none is given.
+/// Fails if neither the trace nor `replay` shows the number of nodes.
 pub fn replay_slurm(trace: &JobTrace, replay: &SlurmReplay) -> Result<ReplayedTrace> {
     let world = SlurmWorld::new(trace, replay)?;
     let cluster = world.cluster();
@@ -52,7 +52,7 @@ mod tests {
         }
     }
 
-    /// A job that was submitted, started and ended at these moments.
+    /// Returns a job with these submission, start and end times.
     fn job(number: u64, submit_s: i64, start_s: i64, end_s: i64) -> TraceJob {
         TraceJob {
             id: JobNumber::single(number),
@@ -87,14 +87,14 @@ mod tests {
     }
 
     #[test]
-    fn what_runs_and_waits_at_the_beginning_is_there() {
+    fn jobs_at_the_beginning_are_simulated() {
         let jobs = vec![
             job(1, 1000, 1000, 2000),
             job(2, 1100, 1500, 4000),
             job(3, 1200, 9000, 9100),
             job(4, 2500, 2500, 2600),
         ];
-        // The first end is at 2000: job 1 has gone, job 2 runs as logged, job 3 waits.
+        // The first end is at 2000: job 1 has left, job 2 runs as logged, and job 3 waits.
         assert_eq!(
             starts(jobs.clone(), &settings(&[(0, 2)])),
             [None, None, Some(4000), Some(4100)]
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn jobs_wait_until_they_are_eligible_and_leave_when_they_are_cancelled() {
+    fn jobs_start_when_eligible_and_leave_when_cancelled() {
         let mut late = job(2, 2000, 9000, 9100);
         late.eligible_s = 6000;
         let mut cancelled = job(3, 2001, 0, 2500);
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn jobs_wait_for_nodes_that_come_later() {
+    fn jobs_wait_for_later_nodes() {
         let mut large = job(2, 2000, 9000, 9100);
         large.nodes = 4;
         let found = starts(
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn a_trace_that_shows_no_nodes_needs_to_be_told() {
+    fn traces_without_runs_need_a_node_count() {
         let mut pending = job(1, 1000, 0, 0);
         pending.start_s = OptionalSeconds::UNKNOWN;
         (pending.end_s, pending.run_s) = (OptionalSeconds::UNKNOWN, OptionalSeconds::UNKNOWN);

@@ -1,5 +1,8 @@
-//! Slurm, as it works: nodes that came and went, users' limits, jobs that are cancelled while they
-//! wait or become eligible after their submission, and what ran and waited at the beginning.
+//! A trace, prepared for a simulation with Slurm's actual rules.
+//!
+//! It covers nodes that are added and removed, limits per user, and jobs that are cancelled while
+//! pending. It also covers jobs that become eligible after their submission, and jobs that ran or
+//! waited at the beginning.
 
 use anyhow::{Result, ensure};
 use serde::Serialize;
@@ -11,57 +14,57 @@ use crate::scheduler::{
 };
 use crate::trace::{JobFate, JobTrace, TraceJob, busiest_users};
 
-/// How the scheduler of a cluster is set. Spans are seconds.
+/// Settings of a cluster's scheduler. Durations are in seconds.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct SlurmReplay {
-    /// How many nodes there are, from when on; empty: as the trace shows.
+    /// Number of nodes over time; if empty, derived from the trace.
     pub nodes: Vec<DatedNodes>,
-    /// How many jobs of one user may run at once; `None`: as the trace shows, 0: any number.
+    /// Maximum number of running jobs per user; 0 means unlimited, and `None` derives it from the
+    /// trace.
     pub max_jobs_per_user: Option<u32>,
-    /// `bf_interval`.
+    /// The setting `bf_interval`.
     pub bf_interval_s: i64,
-    /// `bf_resolution`.
+    /// The setting `bf_resolution`.
     pub bf_resolution_s: i64,
-    /// `bf_window`.
+    /// The setting `bf_window`.
     pub bf_window_s: i64,
-    /// `bf_max_job_test`.
+    /// The setting `bf_max_job_test`.
     pub bf_max_job_test: usize,
-    /// How long after a job's end its nodes take no other job.
+    /// Time after the end of a job during which its nodes accept no other job.
     pub turnaround_s: i64,
-    /// `PriorityWeightAge`.
+    /// The setting `PriorityWeightAge`.
     pub priority_weight_age: i64,
-    /// `PriorityWeightJobSize`.
+    /// The setting `PriorityWeightJobSize`.
     pub priority_weight_job_size: i64,
-    /// `PriorityMaxAge`.
+    /// The setting `PriorityMaxAge`.
     pub priority_max_age_s: i64,
 }
 
-/// The cluster of a trace and all that comes to it, ready to be simulated. Moments are epoch
-/// seconds.
+/// The cluster of a trace and its jobs, ready for simulation. Times are in epoch seconds.
 #[derive(Debug)]
 pub struct SlurmWorld {
-    /// How the scheduler decides.
+    /// The settings of the scheduler.
     pub settings: SchedulerSettings,
-    /// The jobs that come to it, in the order in which they enter the queue.
+    /// The jobs, in the order in which they enter the queue.
     pub jobs: Vec<QueueJob>,
-    /// Where they stand in the trace.
+    /// The index of each of these jobs in the trace.
     pub places: Vec<u32>,
-    /// The jobs that run at the beginning, and when they started.
+    /// The jobs that run at the beginning, and their starts.
     pub running: Vec<(QueueJob, i64)>,
-    /// How many users there are. They are numbered below that; the number itself is of whoever submits
-    /// more.
+    /// Number of users in the trace, who have the numbers below it. The number itself is reserved
+    /// for a user who submits additional jobs.
     pub users: usize,
-    /// How many nodes there are, from when on.
+    /// Number of nodes over time.
     pub nodes: Vec<DatedNodes>,
-    /// Jobs that need more nodes than there ever are, which are left out.
+    /// Skipped jobs that need more nodes than the cluster ever has.
     pub too_large: usize,
 }
 
 impl SlurmWorld {
-    /// The cluster of `trace`.
+    /// Prepares `trace` for simulation.
     ///
     /// # Errors
-    /// Fails for a trace that tells no number of nodes where none is given.
+    /// Fails if neither the trace nor `replay` shows the number of nodes.
     pub fn new(trace: &JobTrace, replay: &SlurmReplay) -> Result<SlurmWorld> {
         let nodes = if replay.nodes.is_empty() {
             found_capacity(trace)
@@ -106,7 +109,7 @@ impl SlurmWorld {
         })
     }
 
-    /// The cluster at its beginning.
+    /// Returns the cluster at the beginning, with its running jobs.
     pub fn cluster(&self) -> SimulatedCluster<'_> {
         let mut cluster = SimulatedCluster::new(&self.settings, &self.jobs, self.users + 1);
         for (job, start_s) in &self.running {
@@ -115,27 +118,27 @@ impl SlurmWorld {
         cluster
     }
 
-    /// A cluster that is empty at `begin_s`, whatever ran or waited.
+    /// Returns a cluster that is empty at `begin_s`, regardless of running and waiting jobs.
     pub fn empty_cluster(&self, begin_s: i64) -> SimulatedCluster<'_> {
         SimulatedCluster::empty_at(begin_s, &self.settings, &self.jobs, self.users + 1)
     }
 }
 
-/// The first end of a run: an export has all jobs that ran then, but not those that had ended
-/// before. Without an end, the first submission.
+/// Returns the first end of a run, in epoch seconds. An export contains all jobs that ran at that
+/// time, but no jobs that ended before. Without an end, returns the first submission.
 fn begin_s(jobs: &[TraceJob]) -> i64 {
     let ran = jobs.iter().filter(|job| job.fate == JobFate::Ended);
     let first_end_s = ran.filter_map(|job| job.end_s.get()).min();
     first_end_s.unwrap_or_else(|| jobs.first().map_or(0, |job| job.submit_s))
 }
 
-/// Whether a job was gone when the simulation begins.
+/// Returns true if the job has left before the simulation begins.
 fn has_left(job: &TraceJob, begin_s: i64) -> bool {
     let has_times = job.start_s.get().is_some() || job.fate == JobFate::Cancelled;
     has_times && job.end_s.get().is_some_and(|end_s| end_s <= begin_s)
 }
 
-/// When a job enters the queue.
+/// Returns the time at which the job enters the queue.
 fn enter_s(job: &TraceJob, begin_s: i64) -> i64 {
     job.eligible_s.max(begin_s)
 }
@@ -146,7 +149,7 @@ fn queue_job(job: &TraceJob, user: u32, longest_s: i64, begin_s: i64) -> QueueJo
         JobFate::Cancelled => job.end_s.get().unwrap_or(NEVER),
         JobFate::Pending | JobFate::Running | JobFate::Ended => NEVER,
     };
-    // A job that was cancelled while it waited is taken for one that fails at once.
+    // If a cancelled job starts in the simulation after all, it ends at once.
     let run_s = match job.fate {
         JobFate::Ended => job.run_s.get().unwrap_or(limit_s),
         JobFate::Pending | JobFate::Running => limit_s,
@@ -166,7 +169,7 @@ fn queue_job(job: &TraceJob, user: u32, longest_s: i64, begin_s: i64) -> QueueJo
 impl SlurmReplay {
     fn settings(&self, trace: &JobTrace, nodes: &[DatedNodes], begin_s: i64) -> SchedulerSettings {
         let step = |(number, dated): (usize, &DatedNodes)| CapacityStep {
-            // What comes before the first step has as many nodes.
+            // The first step also applies to the time before it.
             from: if number == 0 {
                 dated.from_s.min(begin_s)
             } else {
@@ -178,14 +181,15 @@ impl SlurmReplay {
             None => busiest_users(&trace.jobs).likely_limit(),
             given => given.filter(|most| *most > 0),
         };
-        // Jobs of users who are not known would be those of one.
+        // All jobs of unknown users would count as jobs of one user, so the limit cannot be
+        // applied.
         let max_jobs_per_user =
             max_jobs_per_user.filter(|_| trace.jobs.iter().all(|job| job.user != 0));
         let capacity = nodes.iter().enumerate().map(step).collect();
         self.scheduler_settings(begin_s, capacity, max_jobs_per_user)
     }
 
-    /// How a scheduler of `capacity` decides from `begin_s` on, if so many jobs of one user may run.
+    /// Returns the scheduler settings for a simulation that begins at `begin_s`.
     pub(in crate) fn scheduler_settings(
         &self,
         begin_s: i64,

@@ -1,4 +1,4 @@
-//! A Slurm cluster, simulated: jobs by priority, conservative backfill, limits of users.
+//! Simulates a Slurm cluster: priorities, conservative backfill, and limits per user.
 
 mod plan;
 mod queue_job;

@@ -1,25 +1,26 @@
-//! Conservative backfill: every job that waits gets the earliest slots in which enough nodes are
-//! free, and those whose first slot is now start.
+//! Conservative backfill: reserves for each waiting job the earliest slots with enough free nodes.
+//! Jobs whose first slot is the current one start.
 
-/// Slots that follow each other, in which as many nodes are free.
+/// A segment of the plan: consecutive slots with the same number of free nodes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct PlanStretch {
-    /// The slot after the last one.
+struct PlanSegment {
+    /// The slot after the last one of the segment.
     end: u32,
     free: i32,
 }
 
-/// How many nodes are free in each slot from now on.
+/// Number of free nodes in each slot from now on.
 #[derive(Debug, Clone, Default)]
 pub(super) struct SlotPlan {
-    /// In order, up to the last slot. There are far fewer stretches than slots.
-    stretches: Vec<PlanStretch>,
-    /// Memory for what is freed in which slot.
+    /// The segments, in order, up to the end of the plan. They are far fewer than the slots.
+    stretches: Vec<PlanSegment>,
+    /// Reused memory for the nodes that become free, by slot.
     freed: Vec<(u32, i32)>,
 }
 
 impl SlotPlan {
-    /// Begins anew: `free` nodes are free now, and `freed` ones more in so many ticks each.
+    /// Starts a new plan. `free` nodes are free now. Each item of `freed` is a delay in ticks, and
+    /// the number of nodes that become free after it.
     pub(super) fn begin(
         &mut self,
         free: i64,
@@ -29,7 +30,7 @@ impl SlotPlan {
     ) {
         self.freed.clear();
         for (ticks, nodes) in freed {
-            // A job that runs on beyond its limit may end at any moment, but it has not ended now.
+            // A job beyond its limit may end at any time, but its nodes are not free now.
             let first = (ticks + slot - 1).div_euclid(slot).max(1);
             if first < i64::from(slots) {
                 self.freed.push((first as u32, nodes as i32));
@@ -42,27 +43,27 @@ impl SlotPlan {
         for (first, nodes) in &self.freed {
             let begun = self.stretches.last().map_or(0, |stretch| stretch.end);
             if *first > begun {
-                self.stretches.push(PlanStretch { end: *first, free });
+                self.stretches.push(PlanSegment { end: *first, free });
             }
             free += nodes;
         }
-        self.stretches.push(PlanStretch { end: slots, free });
+        self.stretches.push(PlanSegment { end: slots, free });
     }
 
-    /// How many nodes are free now, and not reserved.
+    /// Returns the number of nodes that are free now and not reserved.
     pub(super) fn free_now(&self) -> i64 {
         i64::from(self.stretches[0].free)
     }
 
-    /// Reserves `nodes` nodes for `length` slots, cut at the end of the plan. Returns the first of
-    /// them, or `None` where there are never so many.
+    /// Reserves `nodes` nodes for `length` slots, cut at the end of the plan. Returns the first
+    /// slot, or `None` if there are never enough nodes.
     pub(super) fn reserve(&mut self, nodes: u32, length: u32) -> Option<u32> {
         let nodes = nodes as i32;
-        let (first, place) = self.earliest(nodes, length)?;
+        let (first, place) = self.find_earliest(nodes, length)?;
         let slots = self.stretches[self.stretches.len() - 1].end;
         let end = first.saturating_add(length).min(slots);
 
-        // Slots of the stretch at `place` before the first one, if there are any, are kept apart.
+        // If the reservation begins within the segment at `place`, split the segment there.
         let begun = place
             .checked_sub(1)
             .map_or(0, |before| self.stretches[before].end);
@@ -70,14 +71,14 @@ impl SlotPlan {
         if begun < first {
             let free = self.stretches[place].free;
             self.stretches
-                .insert(place, PlanStretch { end: first, free });
+                .insert(place, PlanSegment { end: first, free });
             place += 1;
         }
         loop {
             let stretch = self.stretches[place];
             if stretch.end > end {
                 let free = stretch.free - nodes;
-                self.stretches.insert(place, PlanStretch { end, free });
+                self.stretches.insert(place, PlanSegment { end, free });
                 return Some(first);
             }
             self.stretches[place].free -= nodes;
@@ -88,8 +89,9 @@ impl SlotPlan {
         }
     }
 
-    /// The first slot, and the stretch that it is in.
-    fn earliest(&self, nodes: i32, length: u32) -> Option<(u32, usize)> {
+    /// Finds the earliest fit. Returns its first slot, and the index of the segment that contains
+    /// it.
+    fn find_earliest(&self, nodes: i32, length: u32) -> Option<(u32, usize)> {
         let (mut first, mut first_place) = (0, 0);
         for (place, stretch) in self.stretches.iter().enumerate() {
             if stretch.free < nodes {
@@ -110,7 +112,7 @@ mod tests {
     #[test]
     fn jobs_get_the_earliest_slots_that_fit() {
         let mut plan = SlotPlan::default();
-        // One node is free, two more after 15 ticks, one after 40.
+        // One node is free now, two more after 15 ticks, and one more after 40.
         plan.begin(1, 4, 10, [(15, 2), (40, 1)].into_iter());
         assert_eq!(plan.reserve(3, 1), Some(2));
         assert_eq!(plan.reserve(1, 2), Some(0));
@@ -121,15 +123,15 @@ mod tests {
     }
 
     #[test]
-    fn a_job_beyond_its_limit_holds_its_nodes_now() {
+    fn jobs_beyond_their_limit_still_hold_nodes() {
         let mut plan = SlotPlan::default();
         plan.begin(0, 3, 10, [(-25, 2)].into_iter());
         assert_eq!((plan.free_now(), plan.reserve(2, 1)), (0, Some(1)));
     }
 
-    /// As slot after slot would have it.
+    /// The reference is a plan that stores each slot separately.
     #[test]
-    fn stretches_are_slots() {
+    fn segments_agree_with_single_slots() {
         use rand::Rng as _;
         let mut random = poolcast_base::seed::generator(1, "plans", &[]);
         for _ in 0..200 {

@@ -1,23 +1,23 @@
-//! A job as a scheduler sees it.
+//! A job, as the simulated scheduler sees it.
 
-/// A moment that never comes.
+/// A time that never comes.
 pub const NEVER: i64 = i64::MAX;
 
-/// A job as a scheduler sees it. Moments and spans are ticks of the simulated clock.
+/// A job, as the scheduler sees it. Times and durations are in ticks of the simulated clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct QueueJob {
-    /// When it enters the queue.
+    /// The time at which the job enters the queue.
     pub enter: i64,
-    /// When it begins to age, which its priority goes by.
+    /// The time from which the job ages, which determines its priority.
     pub since: i64,
-    /// When it leaves the queue if it has not started by then, or [`NEVER`].
+    /// The time at which the job leaves the queue if it has not started, or [`NEVER`].
     pub cancel: i64,
-    /// How long it runs once it has started; one tick at least.
+    /// Run time, at least one tick.
     pub run: i64,
-    /// How long the scheduler expects it to run.
+    /// Time limit: the run time that the scheduler expects.
     pub limit: i64,
-    /// How many nodes it needs.
+    /// Number of nodes.
     pub nodes: u32,
-    /// Whose it is: a number below the number of users.
+    /// The user's number, which is less than the number of users.
     pub user: u32,
 }

@@ -1,43 +1,44 @@
-//! How a scheduler decides.
+//! Settings of the simulated scheduler.
 
-/// Nodes from a moment on.
+/// Number of nodes from a given time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CapacityStep {
-    /// The moment, in ticks.
+    /// The time, in ticks.
     pub from: i64,
-    /// How many nodes there are.
+    /// Number of nodes.
     pub nodes: u32,
 }
 
-/// How a scheduler decides. Moments and spans are ticks of the simulated clock.
+/// Settings of the scheduler. Times and durations are in ticks of the simulated clock.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SchedulerSettings {
-    /// When the simulation begins; jobs are planned ahead then, and every `backfill_interval` after it.
+    /// Start of the simulation. The scheduler plans ahead then, and every `backfill_interval`
+    /// after.
     pub begin: i64,
-    /// How many nodes there are, from when on; in order.
+    /// Number of nodes over time, in order of time.
     pub capacity: Vec<CapacityStep>,
-    /// How many jobs of one user may run at once.
+    /// Maximum number of running jobs per user.
     pub max_jobs_per_user: Option<u32>,
-    /// How often jobs are planned ahead: `bf_interval`.
+    /// Interval between plans: `bf_interval`.
     pub backfill_interval: i64,
-    /// How long a slot of the plan is: `bf_resolution`.
+    /// Length of a slot of the plan: `bf_resolution`.
     pub slot: i64,
-    /// How many slots the plan has: `bf_window` / `bf_resolution`.
+    /// Number of slots of the plan: `bf_window` / `bf_resolution`.
     pub slots: u32,
-    /// How many jobs are planned at most: `bf_max_job_test`.
+    /// Maximum number of jobs in a plan: `bf_max_job_test`.
     pub max_job_test: usize,
-    /// How long after a job's end its nodes take no other job.
+    /// Time after the end of a job during which its nodes accept no other job.
     pub turnaround: i64,
-    /// What the age of a job counts: `PriorityWeightAge`.
+    /// Weight of the job's age: `PriorityWeightAge`.
     pub age_weight: i64,
-    /// In how long an age counts so much: `PriorityMaxAge`.
+    /// Age at which a job has the full age weight: `PriorityMaxAge`.
     pub max_age: i64,
-    /// What the share of the cluster that a job asks for counts: `PriorityWeightJobSize`.
+    /// Weight of the job's share of the cluster: `PriorityWeightJobSize`.
     pub size_weight: i64,
 }
 
 impl SchedulerSettings {
-    /// A small cluster of `nodes` nodes whose ticks are seconds, for tests.
+    /// Returns settings of a small cluster with `nodes` nodes, for tests. A tick is a second.
     #[cfg(test)]
     pub fn small_cluster(nodes: u32) -> SchedulerSettings {
         SchedulerSettings {
@@ -55,14 +56,14 @@ impl SchedulerSettings {
         }
     }
 
-    /// The most nodes that there ever are.
+    /// Returns the maximum number of nodes over time.
     pub fn most_nodes(&self) -> u32 {
         let nodes = self.capacity.iter().map(|step| step.nodes);
         nodes.max().unwrap_or(0)
     }
 
-    /// What a job's place in the queue goes by: its priority at any one moment, times a constant. The
-    /// age of all jobs grows alike, so that their order never changes.
+    /// Returns the sort key of a job in the queue: its priority at some fixed time, times a
+    /// constant. All jobs age equally fast, so their order never changes.
     pub(super) fn priority(&self, since: i64, nodes: u32) -> i128 {
         let size = i128::from(self.size_weight) * i128::from(nodes) * i128::from(self.max_age);
         let age_per_tick = i128::from(self.age_weight) * i128::from(self.most_nodes());

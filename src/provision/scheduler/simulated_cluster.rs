@@ -1,4 +1,4 @@
-//! A cluster and its scheduler, simulated from one moment at which something happens to the next.
+//! Event-driven simulation of a cluster and its scheduler.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -7,26 +7,26 @@ use super::plan::SlotPlan;
 use super::queue_job::{NEVER, QueueJob};
 use super::settings::SchedulerSettings;
 
-/// What became of a job.
+/// The simulated start of a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct SimulatedRun {
-    /// When it started, in ticks; `None` where it did not.
+    /// Start time, in ticks; `None` if the job has not started.
     pub start: Option<i64>,
-    /// Whether a plan ahead started it while another job stood before it in the queue.
+    /// True if backfill started the job while another job was before it in the queue.
     pub is_backfilled: bool,
 }
 
-/// A job that was given to a cluster besides those of its list.
+/// A handle of a job that was added to a cluster, beyond its list of jobs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AddedJob(usize);
 
-/// Added jobs are numbered from here on, jobs of the list below.
-const FIRST_ADDED: u32 = 1 << 31;
+/// The number of the first added job. Jobs of the list have lower numbers.
+const FIRST_ADDED_NUMBER: u32 = 1 << 31;
 
-/// A running job: what matters of it, in the order in which nodes become free.
+/// A running job, ordered by the time at which its nodes become free.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct RunningJob {
-    /// When its nodes take another job.
+    /// The time from which its nodes accept another job.
     free_from: i64,
     limit_end: i64,
     nodes: u32,
@@ -34,39 +34,39 @@ struct RunningJob {
     job: u32,
 }
 
-/// A job that waits: in the order of the queue, the first one first.
+/// A waiting job, ordered by its position in the queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct WaitingJob {
     priority: Reverse<i128>,
     job: u32,
 }
 
-/// A cluster at a moment. A clone of it goes on by itself.
+/// The state of a cluster at one time. A clone is an independent simulation.
 #[derive(Debug, Clone)]
 pub struct SimulatedCluster<'a> {
     settings: &'a SchedulerSettings,
-    /// Jobs in the order in which they enter the queue.
+    /// The list of jobs, in the order in which they enter the queue.
     jobs: &'a [QueueJob],
-    /// How many of them have entered it.
+    /// Number of listed jobs that have entered the queue.
     entered: usize,
-    /// Jobs that were added, and those of them that have not entered the queue.
+    /// Added jobs, and the numbers of those that have not entered the queue yet.
     added: Vec<QueueJob>,
     added_to_enter: Vec<u32>,
-    /// How many steps of the capacity have come.
+    /// Number of capacity steps that have taken effect.
     steps: usize,
-    /// Nodes that are free; fewer than none where nodes went away below running jobs.
+    /// Number of free nodes; negative if nodes were removed while jobs ran on them.
     free: i64,
     nodes: u32,
     waiting: Vec<WaitingJob>,
-    /// Jobs that wait and will be cancelled.
+    /// Waiting jobs with a cancellation time.
     cancels: BinaryHeap<Reverse<(i64, WaitingJob)>>,
     running: BinaryHeap<Reverse<RunningJob>>,
     running_by_user: Vec<u32>,
-    /// What became of the jobs of the list that have entered, from number `first_run` on.
+    /// Results of listed jobs that have entered the queue, from number `first_run` on.
     runs: Vec<SimulatedRun>,
     first_run: usize,
     added_runs: Vec<SimulatedRun>,
-    /// Jobs of the list that have started, and those that have ended, in that order.
+    /// Listed jobs that have started, and listed jobs that have ended, each in order of time.
     started: Vec<u32>,
     ended: Vec<u32>,
     next_backfill: i64,
@@ -74,8 +74,8 @@ pub struct SimulatedCluster<'a> {
 }
 
 impl<'a> SimulatedCluster<'a> {
-    /// An empty cluster that `jobs` of `users` users come to, in the order in which they enter the
-    /// queue.
+    /// Creates an empty cluster. `jobs` must be in the order in which they enter the queue, and
+    /// belong to `users` users.
     pub fn new(
         settings: &'a SchedulerSettings,
         jobs: &'a [QueueJob],
@@ -102,11 +102,12 @@ impl<'a> SimulatedCluster<'a> {
             next_backfill: settings.begin,
             plan: SlotPlan::default(),
         };
-        cluster.take_capacity_steps(settings.begin);
+        cluster.apply_capacity_steps(settings.begin);
         cluster
     }
 
-    /// The same from `begin` on, with those of `jobs` that enter the queue then or later.
+    /// Like [`SimulatedCluster::new`], but starts at `begin`, and ignores jobs that enter the queue
+    /// earlier.
     pub fn empty_at(
         begin: i64,
         settings: &'a SchedulerSettings,
@@ -120,12 +121,12 @@ impl<'a> SimulatedCluster<'a> {
             next_backfill: begin,
             ..SimulatedCluster::new(settings, jobs, users)
         };
-        cluster.take_capacity_steps(begin);
+        cluster.apply_capacity_steps(begin);
         cluster
     }
 
-    /// This cluster as it goes on by itself, without what it knows of jobs that have left; jobs of
-    /// the list that enter at `close` or later do not come to it.
+    /// Returns an independent copy without the results of jobs that have left. Listed jobs that
+    /// enter the queue at `close` or later do not enter the copy.
     pub fn branch(&self, close: i64) -> SimulatedCluster<'a> {
         let listed = self.waiting.iter().map(|waiting| waiting.job as usize);
         let first_run = listed.fold(self.entered, usize::min);
@@ -149,68 +150,70 @@ impl<'a> SimulatedCluster<'a> {
         }
     }
 
-    /// Lets `job` run from `start` on, before the simulation begins.
+    /// Adds `job` as running since `start`, before the simulation begins.
     pub fn add_running(&mut self, job: &QueueJob, start: i64) {
         let number = self.add(job);
         self.hold_nodes(number, job, start);
     }
 
-    /// Submits `job`, which enters the queue later than all that was simulated.
+    /// Submits `job`, which must enter the queue later than the simulated time.
     pub fn submit(&mut self, job: &QueueJob) -> AddedJob {
         let number = self.add(job);
         self.added_to_enter.push(number);
-        AddedJob((number - FIRST_ADDED) as usize)
+        AddedJob((number - FIRST_ADDED_NUMBER) as usize)
     }
 
     fn add(&mut self, job: &QueueJob) -> u32 {
         self.added.push(*job);
         self.added_runs.push(SimulatedRun::default());
-        FIRST_ADDED + (self.added.len() - 1) as u32
+        FIRST_ADDED_NUMBER + (self.added.len() - 1) as u32
     }
 
-    /// How many nodes there are now.
+    /// Returns the current number of nodes.
     pub fn nodes(&self) -> u32 {
         self.nodes
     }
 
-    /// How many nodes are free; fewer than none where more jobs run than there are nodes for.
+    /// Returns the number of free nodes; negative if running jobs use more nodes than there are.
     pub fn free_nodes(&self) -> i64 {
         self.free
     }
 
-    /// What became of each job of the list that has entered the queue so far, in order.
+    /// Returns the results of the listed jobs that have entered the queue, in order.
     pub fn runs(&self) -> &[SimulatedRun] {
         &self.runs
     }
 
-    /// What became of the job `number` of the list, which has started or waits.
+    /// Returns the result of the listed job `number`, which must wait or have started.
     pub fn run(&self, number: u32) -> SimulatedRun {
         self.runs[number as usize - self.first_run]
     }
 
-    /// When the job `number` of the list started, as far as this cluster knows of it.
+    /// Returns the start of the listed job `number`, if this cluster still knows it.
     #[cfg(test)]
     pub(in crate) fn started_at(&self, number: u32) -> Option<i64> {
         let place = (number as usize).checked_sub(self.first_run)?;
         self.runs.get(place)?.start
     }
 
-    /// What became of an added job so far.
+    /// Returns the current result of an added job.
     pub fn added_run(&self, added: AddedJob) -> SimulatedRun {
         self.added_runs[added.0]
     }
 
-    /// The jobs of the list that have started, by number, in that order; of a branch, since then.
+    /// Returns the numbers of the listed jobs that have started, in order of time. In a branch,
+    /// only those since the branch.
     pub fn started(&self) -> &[u32] {
         &self.started
     }
 
-    /// The jobs of the list that have ended, by number, in that order; of a branch, since then.
+    /// Returns the numbers of the listed jobs that have ended, in order of time. In a branch, only
+    /// those since the branch.
     pub fn ended(&self) -> &[u32] {
         &self.ended
     }
 
-    /// The jobs that run, and when they started; in no order.
+    /// Returns the running jobs and their starts, in no particular order.
     pub fn running(&self) -> impl Iterator<Item = (&QueueJob, i64)> {
         self.running.iter().map(|Reverse(running)| {
             let job = self.job(running.job);
@@ -218,31 +221,31 @@ impl<'a> SimulatedCluster<'a> {
         })
     }
 
-    /// The jobs that wait, in the order of the queue.
+    /// Returns the waiting jobs, in the order of the queue.
     pub fn waiting(&self) -> impl Iterator<Item = &QueueJob> {
         self.waiting.iter().map(|waiting| self.job(waiting.job))
     }
 
     fn job(&self, number: u32) -> &QueueJob {
-        match number.checked_sub(FIRST_ADDED) {
+        match number.checked_sub(FIRST_ADDED_NUMBER) {
             None => &self.jobs[number as usize],
             Some(added) => &self.added[added as usize],
         }
     }
 
-    /// Simulates all that happens until `until`, that moment included.
+    /// Simulates all events until `until`, inclusive.
     pub fn run_until(&mut self, until: i64) {
         while self.step(until) {}
     }
 
-    /// Simulates until `added` has started, `until` at the latest. Returns when that was.
+    /// Simulates until `added` has started, or until `until`. Returns its start.
     pub fn run_until_start(&mut self, added: AddedJob, until: i64) -> Option<i64> {
         while self.added_run(added).start.is_none() && self.step(until) {}
         self.added_run(added).start
     }
 
-    /// Simulates the next moment at which something happens, unless it is after `until`. Returns
-    /// whether there may be another.
+    /// Simulates the next event, unless it is after `until`. Returns true if there may be another
+    /// one.
     fn step(&mut self, until: i64) -> bool {
         let event = self.next_event();
         let backfill = if self.waiting.is_empty() {
@@ -255,15 +258,15 @@ impl<'a> SimulatedCluster<'a> {
             return false;
         }
 
-        self.take_events(now);
-        // Plans are made at their moments whether or not there was somebody to plan for before.
+        self.apply_events(now);
+        // Plans happen at fixed times, even if no job waited at the previous ones.
         let interval = self.settings.backfill_interval;
         let missed = (now - self.next_backfill).div_euclid(interval).max(0);
         self.next_backfill += missed * interval;
         if now == self.next_backfill {
             self.next_backfill += interval;
             self.plan_ahead(now);
-            // Otherwise jobs are left that can never start, and nothing will change.
+            // If nothing runs and no event follows, the jobs left can never start.
             return !self.running.is_empty() || self.next_event() != NEVER;
         }
         if now > self.next_backfill {
@@ -273,7 +276,8 @@ impl<'a> SimulatedCluster<'a> {
         true
     }
 
-    /// The next moment at which a job enters, ends or is cancelled, or nodes come or go.
+    /// Returns the time of the next event: a job enters, ends or is cancelled, or the capacity
+    /// changes.
     fn next_event(&self) -> i64 {
         let enter = self.jobs.get(self.entered).map_or(NEVER, |job| job.enter);
         let step = self.settings.capacity.get(self.steps);
@@ -288,8 +292,8 @@ impl<'a> SimulatedCluster<'a> {
         event
     }
 
-    /// What happens at `now` before the scheduler acts.
-    fn take_events(&mut self, now: i64) {
+    /// Applies all events at `now`, before the scheduler acts.
+    fn apply_events(&mut self, now: i64) {
         while let Some(Reverse(running)) = self.running.peek().copied() {
             if running.free_from > now {
                 break;
@@ -297,11 +301,11 @@ impl<'a> SimulatedCluster<'a> {
             self.running.pop();
             self.free += i64::from(running.nodes);
             self.running_by_user[running.user as usize] -= 1;
-            if running.job < FIRST_ADDED {
+            if running.job < FIRST_ADDED_NUMBER {
                 self.ended.push(running.job);
             }
         }
-        self.take_capacity_steps(now);
+        self.apply_capacity_steps(now);
         while let Some(job) = self.jobs.get(self.entered) {
             if job.enter > now {
                 break;
@@ -311,7 +315,7 @@ impl<'a> SimulatedCluster<'a> {
             self.entered += 1;
         }
         if !self.added_to_enter.is_empty() {
-            self.take_added(now);
+            self.enter_added_jobs(now);
         }
         while let Some(Reverse((cancel, waiting))) = self.cancels.peek().copied() {
             if cancel > now {
@@ -324,7 +328,7 @@ impl<'a> SimulatedCluster<'a> {
         }
     }
 
-    fn take_added(&mut self, now: i64) {
+    fn enter_added_jobs(&mut self, now: i64) {
         for number in std::mem::take(&mut self.added_to_enter) {
             let job = *self.job(number);
             if job.enter <= now {
@@ -335,7 +339,7 @@ impl<'a> SimulatedCluster<'a> {
         }
     }
 
-    fn take_capacity_steps(&mut self, now: i64) {
+    fn apply_capacity_steps(&mut self, now: i64) {
         while let Some(step) = self.settings.capacity.get(self.steps) {
             if step.from > now {
                 break;
@@ -358,7 +362,7 @@ impl<'a> SimulatedCluster<'a> {
         }
     }
 
-    /// Whether nothing but its turn keeps a job from starting.
+    /// Returns true if the job respects its user's limit and is not larger than the cluster.
     fn may_start(&self, job: &QueueJob) -> bool {
         let running = self.running_by_user[job.user as usize];
         let is_within_limit = self
@@ -368,7 +372,8 @@ impl<'a> SimulatedCluster<'a> {
         is_within_limit && job.nodes <= self.nodes
     }
 
-    /// Starts jobs in the order of the queue, up to the first for which there are too few nodes.
+    /// Starts jobs in queue order, up to the first one without enough free nodes. Skips jobs that
+    /// must wait for other reasons.
     fn start_in_order(&mut self, now: i64) {
         let mut place = 0;
         while let Some(waiting) = self.waiting.get(place).copied() {
@@ -384,12 +389,12 @@ impl<'a> SimulatedCluster<'a> {
         }
     }
 
-    /// Plans all jobs ahead, and starts those whose turn is now.
+    /// Plans all jobs ahead, and starts jobs whose first slot is the current one.
     fn plan_ahead(&mut self, now: i64) {
-        // Jobs behind the last one that could start now change nothing for those before them.
+        // Jobs behind the last one that could start now do not affect the jobs before it.
         let free = self.free;
         let tested = self.waiting.len().min(self.settings.max_job_test);
-        let mut end = self.last_that_fits(tested, free);
+        let mut end = self.count_candidates(tested, free);
         if end == 0 {
             return;
         }
@@ -411,7 +416,7 @@ impl<'a> SimulatedCluster<'a> {
                     let is_behind_another = place > 0;
                     started.push(place);
                     self.start(number, now, is_behind_another);
-                    end = self.last_that_fits(end, plan.free_now());
+                    end = self.count_candidates(end, plan.free_now());
                 }
             }
             place += 1;
@@ -422,9 +427,9 @@ impl<'a> SimulatedCluster<'a> {
         }
     }
 
-    /// The end of the shortest beginning of the first `tested` waiting jobs that has all those that
-    /// could start if `free` nodes are free.
-    fn last_that_fits(&self, tested: usize, free: i64) -> usize {
+    /// Returns the length of the shortest prefix of the first `tested` waiting jobs that contains
+    /// all jobs that could start on `free` nodes.
+    fn count_candidates(&self, tested: usize, free: i64) -> usize {
         let fits = |waiting: &WaitingJob| {
             let job = self.job(waiting.job);
             i64::from(job.nodes) <= free && self.may_start(job)
@@ -438,7 +443,7 @@ impl<'a> SimulatedCluster<'a> {
             start: Some(now),
             is_backfilled,
         };
-        match number.checked_sub(FIRST_ADDED) {
+        match number.checked_sub(FIRST_ADDED_NUMBER) {
             None => {
                 self.runs[number as usize - self.first_run] = run;
                 self.started.push(number);
@@ -505,9 +510,10 @@ mod tests {
         cluster.runs().iter().map(|run| run.start).collect()
     }
 
-    /// Of 88 nodes one job has 87; the next needs 4, and a short one fits beside the first.
+    /// On 88 nodes, the first job has 87. The next one needs 4, and a short one fits beside the
+    /// first.
     #[test]
-    fn a_short_job_passes_a_large_one_at_the_next_plan() {
+    fn short_jobs_are_backfilled_at_the_next_plan() {
         let settings = settings(&[(0, 88)]);
         let jobs = [
             job(0, 87, 60, 60),
@@ -524,7 +530,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clone_goes_on_by_itself() {
+    fn clones_are_independent() {
         let settings = settings(&[(0, 4)]);
         let jobs = [job(0, 4, 7, 30), job(1, 2, 5, 30), job(2, 3, 5, 30)];
         let mut cluster = SimulatedCluster::new(&settings, &jobs, 1);
@@ -537,9 +543,9 @@ mod tests {
         assert_eq!(cluster.runs()[1].start, Some(12));
     }
 
-    /// A branch goes on as the whole does, but for a job that is added to it.
+    /// A branch develops like the original, except for the job that is added to it.
     #[test]
-    fn a_branch_takes_another_job() {
+    fn branches_accept_added_jobs() {
         let settings = settings(&[(0, 4)]);
         let jobs = [
             job(0, 4, 7, 30),
@@ -573,14 +579,14 @@ mod tests {
     }
 
     #[test]
-    fn a_job_that_no_node_is_there_for_holds_up_nobody() {
+    fn jobs_larger_than_the_cluster_block_nobody() {
         let settings = settings(&[(0, 2), (50, 4), (70, 1)]);
         let jobs = [job(0, 5, 1, 1), job(0, 3, 30, 30), job(1, 1, 10, 10)];
         assert_eq!(starts(&settings, &jobs), [None, Some(50), Some(1)]);
     }
 
     #[test]
-    fn nodes_take_another_job_after_the_turnaround() {
+    fn nodes_are_reused_after_the_turnaround() {
         let slow = SchedulerSettings {
             turnaround: 3,
             ..settings(&[(0, 2)])
@@ -590,7 +596,7 @@ mod tests {
     }
 
     #[test]
-    fn users_have_a_limit_and_jobs_are_cancelled() {
+    fn user_limits_and_cancellations_apply() {
         let limited = SchedulerSettings {
             max_jobs_per_user: Some(1),
             ..settings(&[(0, 8)])

@@ -1,4 +1,4 @@
-//! `sacct --json`, of Slurm 21.08 with plain numbers to the later ones with
+//! Parser of `sacct --json`. Slurm 21.08 writes plain numbers, later versions write objects such as
 //! `{"set": true, "infinite": false, "number": 60}`.
 
 use std::io::Read;
@@ -15,19 +15,20 @@ use super::trace_job::{JobNumber, TraceJob};
 use poolcast_base::error::hinted;
 use crate::slurm_number::{SlurmNumber, SlurmWords};
 
+/// The document that `sacct --json` writes.
 #[derive(Deserialize)]
 struct AccountingDocument {
     jobs: Vec<AccountingJob>,
 }
 
-/// A job, with what is used of it.
+/// A job of the document, with the fields that this program uses.
 #[derive(Deserialize)]
 struct AccountingJob {
     job_id: u64,
     #[serde(default)]
-    array: ArrayPlace,
+    array: ArrayMembership,
     #[serde(default)]
-    het: HetPlace,
+    het: HetMembership,
     #[serde(default)]
     user: Option<String>,
     #[serde(default)]
@@ -38,19 +39,21 @@ struct AccountingJob {
     state: JobStates,
 }
 
+/// The array that a job belongs to; without numbers if it belongs to none.
 #[derive(Default, Deserialize)]
-struct ArrayPlace {
+struct ArrayMembership {
     #[serde(default)]
     job_id: SlurmNumber,
     #[serde(default)]
     task_id: SlurmNumber,
-    /// The elements that wait, as `1-10%2`.
+    /// The waiting elements, such as `1-10%2`.
     #[serde(default)]
     task: Option<String>,
 }
 
+/// The heterogeneous job that a job is a component of; without numbers if there is none.
 #[derive(Default, Deserialize)]
-struct HetPlace {
+struct HetMembership {
     #[serde(default)]
     job_id: SlurmNumber,
     #[serde(default)]
@@ -91,10 +94,10 @@ struct JobStates {
     current: SlurmWords,
 }
 
-/// Reads the document that `reader` has.
+/// Parses the document in `reader`, and adds its jobs to `collector`.
 ///
 /// # Errors
-/// Fails for what is no such document, and names the line and the field.
+/// Fails if `reader` does not hold such a document; the error names the line and the field.
 pub(super) fn read_jobs(
     reader: impl Read,
     users: &mut UserHashes,
@@ -136,7 +139,7 @@ impl AccountingJob {
         Ok(minutes.map(|minutes| minutes * 60))
     }
 
-    /// What it has; else what it asks for.
+    /// Returns the allocated number of nodes, or else the requested one.
     fn nodes(&self) -> Option<u32> {
         let count = |resources: &[TrackedResource]| {
             let nodes = resources.iter().find(|resource| resource.kind == "node")?;

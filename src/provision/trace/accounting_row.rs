@@ -1,10 +1,10 @@
-//! What `sacct` says of a job, in whatever form → the job.
+//! Converts one `sacct` row, from text or JSON, to a [`TraceJob`].
 
 use super::local_time::{StampReadings, choose_readings};
 use super::row_fault::RowFault;
 use super::trace_job::{JobFate, JobNumber, OptionalSeconds, TraceJob};
 
-/// What a row says.
+/// The parsed values of one row. Times are in seconds.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct AccountingRow {
     pub(super) user: u64,
@@ -18,21 +18,21 @@ pub(super) struct AccountingRow {
     pub(super) state: StatedState,
 }
 
-/// What a row says of the job's state, as far as its stamps do not.
+/// The job state that a row names, where the stamps alone do not show it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum StatedState {
-    /// Nothing.
+    /// The row has no state.
     Unknown,
-    /// It waits; its start is an estimate.
+    /// The job is pending; its start is an estimate.
     Pending,
-    /// It was cancelled, before or after its start.
+    /// The job was cancelled, before or after its start.
     Cancelled,
-    /// Anything else.
+    /// Any other state.
     Other,
 }
 
 impl StatedState {
-    /// Reads `CANCELLED by 0` and the other words of `State`.
+    /// Parses the column `State`, such as `CANCELLED by 0`.
     pub(super) fn parse(text: &str) -> StatedState {
         match text.split_ascii_whitespace().next() {
             None => StatedState::Unknown,
@@ -44,7 +44,7 @@ impl StatedState {
 }
 
 impl AccountingRow {
-    /// The job called `id` that the row is about.
+    /// Builds the job `id` from the row.
     pub(super) fn job(&self, id: JobNumber) -> Result<TraceJob, RowFault> {
         let start = self.start.filter(|_| self.state != StatedState::Pending);
         let mut job = TraceJob {
@@ -92,7 +92,7 @@ impl AccountingRow {
         Ok(job)
     }
 
-    /// Sets what is known of a job that has a start and an end.
+    /// Sets the times and the fate of a job that has a start and an end.
     fn set_run(
         &self,
         job: &mut TraceJob,
@@ -111,7 +111,8 @@ impl AccountingRow {
 
         job.submit_s = moments.submit_s;
         job.end_s = moments.end_s.into();
-        // Slurm gives a job that was cancelled while it waited a start at its end, or none.
+        // Slurm writes either the end or nothing as the start of a job that was cancelled while
+        // pending.
         let may_be_cancelled = matches!(self.state, StatedState::Unknown | StatedState::Cancelled);
         if moments.start_s == moments.end_s && may_be_cancelled {
             job.fate = JobFate::Cancelled;

@@ -1,5 +1,5 @@
-//! The text of `sacct` with any columns in any order: divided by bars as `--parsable2` writes it, or
-//! by tabs below an aligned head, as the published log has it.
+//! Parser of `sacct` text with any columns in any order. `--parsable2` separates the columns with
+//! bars; the published log separates them with tabs, below an aligned header.
 
 use anyhow::{Result, bail};
 
@@ -13,21 +13,21 @@ use super::text_lines::TextLines;
 use super::trace_job::TraceJob;
 use poolcast_base::error::hinted;
 
-/// What to type for a file that has all that is used.
+/// The hint for an incomplete file: a command that exports all columns that this program uses.
 const EXPORT_HINT: &str = "export with `sacct -a -D -X -P -S 2023-01-01 -E now -o \
                            JobID,User,Submit,Eligible,Start,End,Elapsed,Timelimit,NNodes,State`";
 
-/// What divides the fields of a row.
+/// The separator between the fields of a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum FieldDivider {
     /// A bar.
     Bar,
-    /// A tab, or blanks where there is no tab.
+    /// A tab, or blanks in a line without a tab.
     Blanks,
 }
 
 impl FieldDivider {
-    /// Puts the fields of `line` into `fields`.
+    /// Splits `line` into `fields`.
     fn divide<'a>(self, line: &'a str, fields: &mut Vec<&'a str>) {
         fields.clear();
         match self {
@@ -40,11 +40,11 @@ impl FieldDivider {
     }
 }
 
-/// Where the columns stand.
+/// The index of each column.
 #[derive(Debug)]
 pub(super) struct AccountingColumns {
     divider: FieldDivider,
-    /// How many fields a row has.
+    /// Fields per row.
     count: usize,
     job_id: usize,
     user: Option<usize>,
@@ -52,6 +52,7 @@ pub(super) struct AccountingColumns {
     eligible: Option<usize>,
     start: usize,
     end: usize,
+    /// The column of the run time, and whether it is in seconds.
     run_time: Option<(usize, bool)>,
     limit: usize,
     nodes: usize,
@@ -59,10 +60,10 @@ pub(super) struct AccountingColumns {
 }
 
 impl AccountingColumns {
-    /// Finds the columns in the head `line`; `None` where it is no head.
+    /// Finds the columns in the header `line`. Returns `None` if `line` is not a header.
     ///
     /// # Errors
-    /// Fails for a head that lacks a column without which no job is known.
+    /// Fails if the header lacks a required column.
     pub(super) fn find(line: &str, divider: FieldDivider) -> Result<Option<AccountingColumns>> {
         let mut names = Vec::new();
         divider.divide(line, &mut names);
@@ -89,7 +90,8 @@ impl AccountingColumns {
             .or_else(|| Some((at(&["Elapsed"])?, false)));
         Ok(Some(AccountingColumns {
             divider,
-            // `--parsable`, the older form, has a bar at the end of each line.
+            // With the older `--parsable` each line ends with a bar, so the last field is empty, in
+            // the header too.
             count: names.len(),
             job_id,
             user: at(&["User", "UID"]),
@@ -98,17 +100,17 @@ impl AccountingColumns {
             start: need(&["Start"])?,
             end: need(&["End"])?,
             run_time,
-            // `sacct` without a bar cuts names at ten characters.
+            // Without bars, `sacct` truncates column names to ten characters.
             limit: need(&["Timelimit", "TimelimitRaw", "TimelimitR"])?,
             nodes: need(&["NNodes", "AllocNodes", "ReqNodes"])?,
             state: at(&["State"]),
         }))
     }
 
-    /// Reads the rows that follow.
+    /// Reads the rows that follow the header.
     ///
     /// # Errors
-    /// Fails when the file cannot be read, and for stamps of local time without a zone.
+    /// Fails if the file cannot be read, or if it has local stamps and `zone` is `None`.
     pub(super) fn read_rows(
         &self,
         lines: &mut TextLines,
@@ -148,7 +150,7 @@ impl AccountingColumns {
         if fields.len() != self.count {
             return Ok(RowContent::Jobs(Err(RowFault::FieldCount)));
         }
-        // Exports that were put one behind the other have several heads.
+        // Concatenated exports contain several headers.
         if fields[self.job_id].eq_ignore_ascii_case("JobID") {
             return Ok(RowContent::Head);
         }
@@ -184,7 +186,7 @@ impl AccountingColumns {
         Ok(self.join(fields, user, [submit, eligible, start, end]))
     }
 
-    /// Joins the stamps submit, eligible, start and end with what else the row says.
+    /// Combines the stamps (submit, eligible, start and end) with the other fields of the row.
     fn join(
         &self,
         fields: &[&str],
@@ -229,15 +231,15 @@ impl AccountingColumns {
     }
 }
 
-/// What a row is about.
+/// The content of a row.
 enum RowContent {
     Step,
     Head,
     Jobs(Result<Vec<TraceJob>, RowFault>),
 }
 
-/// Refuses a file whose first `line` says that it is no trace.
-pub(super) fn refuse_unknown(line: &str) -> Result<()> {
+/// Rejects a file by its first `line`, which fits no known format.
+pub(super) fn reject_unknown(line: &str) -> Result<()> {
     let shown: String = line.chars().take(60).collect();
     bail!(hinted(
         format!(

@@ -1,25 +1,26 @@
-//! `JobID` of `sacct` → the jobs that it stands for: elements of an array that wait share a row.
+//! Parses a `JobID` of `sacct` into the jobs that it names. Pending elements of an array share one
+//! row.
 
 use super::row_fault::RowFault;
 use super::trace_job::{JobNumber, JobPart};
 
-/// As many elements of an array may share a row.
-const MOST_ELEMENTS: usize = 100_000;
+/// Maximum number of array elements in one row.
+const MAX_ELEMENTS: usize = 100_000;
 
-/// What a `JobID` names.
+/// The jobs that a `JobID` names.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum NamedJobs {
-    /// A job.
+    /// A single job.
     One(JobNumber),
     /// Elements of an array.
     Several(Vec<JobNumber>),
-    /// A step of a job, which holds no nodes of its own.
+    /// A step of a job. Steps hold no nodes of their own.
     Step,
 }
 
-/// Reads `12`, `12_3`, `12+1`, `12_[3,5-9:2%4]` and steps such as `12.batch`.
+/// Parses `12`, `12_3`, `12+1`, `12_[3,5-9:2%4]`, and steps such as `12.batch`.
 pub(super) fn parse_job_id(text: &str) -> Result<NamedJobs, RowFault> {
-    // A list of elements that is too long for Slurm has dots, too.
+    // Only look for a dot before the list: Slurm truncates a long list with dots.
     let before_list = text.split('[').next().unwrap_or_default();
     if before_list.contains('.') {
         return Ok(NamedJobs::Step);
@@ -46,7 +47,7 @@ pub(super) fn parse_job_id(text: &str) -> Result<NamedJobs, RowFault> {
     Ok(NamedJobs::One(JobNumber::single(parse_number(text)?)))
 }
 
-/// How many elements of the array `number` the list `tasks` has, as `1-10%2`.
+/// Counts the elements of the array `number` in the list `tasks`, such as `1-10%2`.
 pub(in crate) fn elements_of_array(number: u64, tasks: &str) -> Result<usize, RowFault> {
     match parse_elements(number, tasks)? {
         NamedJobs::Several(elements) => Ok(elements.len()),
@@ -69,7 +70,7 @@ fn parse_elements(number: u64, list: &str) -> Result<NamedJobs, RowFault> {
             return Err(RowFault::JobId);
         }
         let count = ((last - first) / step) as usize + 1;
-        if elements.len() + count > MOST_ELEMENTS {
+        if elements.len() + count > MAX_ELEMENTS {
             return Err(RowFault::LongArray);
         }
         for task in (first..=last).step_by(step as usize) {
@@ -84,7 +85,7 @@ fn parse_elements(number: u64, list: &str) -> Result<NamedJobs, RowFault> {
 
 fn parse_number(text: &str) -> Result<u64, RowFault> {
     let number = text.parse().map_err(|_| RowFault::JobId)?;
-    // It is stored as it is, and a sign is none of Slurm's.
+    // The number is stored as parsed. `parse` accepts a plus sign, but Slurm never writes one.
     if text.starts_with('+') || number > i64::MAX as u64 {
         return Err(RowFault::JobId);
     }
@@ -112,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn jobs_elements_and_steps_are_told_apart() {
+    fn job_ids_of_jobs_elements_and_steps_are_parsed() {
         assert_eq!(tasks("12"), ["12"]);
         assert_eq!(tasks("12_3"), ["12_3"]);
         assert_eq!(tasks("12+1"), ["12+1"]);

@@ -1,4 +1,4 @@
-//! How many nodes were busy, day by day of local time.
+//! Number of busy nodes per day of local time.
 
 use std::collections::BTreeMap;
 
@@ -7,23 +7,23 @@ use super::trace_job::TraceJob;
 
 const DAY_S: i64 = 86_400;
 
-/// So long a load lasts at least, all its pieces of a day together, to count as its peak: the
-/// turnaround of nodes makes jobs overlap for moments.
+/// Minimum time that a load must last within a day, in seconds and added up over the day, to count
+/// as the peak. Shorter peaks are artefacts: jobs overlap briefly while a node changes jobs.
 const PEAK_S: i64 = 3600;
 
-/// What ran on one day.
+/// The load of one day.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(in crate) struct DailyLoad {
-    /// The day of local time, counted from 1970-01-01.
+    /// The day of local time, in days since 1970-01-01.
     pub(in crate) day: i64,
-    /// So many nodes or more were busy for an hour of the day.
+    /// The largest number of nodes that was reached or exceeded for an hour of the day in total.
     pub(in crate) peak_nodes: u32,
-    /// How many were busy on average.
+    /// The average number of busy nodes over the whole day.
     pub(in crate) mean_nodes: f64,
 }
 
-/// What ran on each day from the first start to the last end. What still runs, runs until
-/// `trace_end_s`.
+/// Computes the load of each day from the first start to the last end. Jobs that still run are
+/// taken to end at `trace_end_s`.
 pub(in crate) fn daily_loads(
     jobs: &[TraceJob],
     zone: &TraceZone,
@@ -47,6 +47,7 @@ pub(in crate) fn daily_loads(
     for pair in changes.windows(2) {
         busy += pair[0].1;
         let (mut from_s, to_s) = (pair[0].0, pair[1].0);
+        // The load is constant between two changes. Split this segment at each midnight.
         while from_s < to_s {
             let day = from_s.div_euclid(DAY_S);
             let until_s = to_s.min((day + 1) * DAY_S);
@@ -70,6 +71,7 @@ fn daily_load(day: i64, seconds_by_load: &BTreeMap<i64, i64>) -> DailyLoad {
         peak_nodes: 0,
         mean_nodes: 0.0,
     };
+    // From the largest load down: `longer_s` is the time with at least `busy` nodes.
     let mut longer_s = 0;
     for (busy, seconds) in seconds_by_load.iter().rev() {
         load.mean_nodes += *busy as f64 * *seconds as f64 / DAY_S as f64;

@@ -1,7 +1,8 @@
-//! Spans of time as Slurm writes them.
+//! Parser of Slurm durations and time limits.
 
-/// The seconds of `minutes`, `minutes:seconds`, `hours:minutes:seconds`, `days-hours`,
-/// `days-hours:minutes` or `days-hours:minutes:seconds`: the forms of `sbatch --time`.
+/// Parses a duration in a format of `sbatch --time`, and returns seconds. The formats are
+/// `minutes`, `minutes:seconds`, `hours:minutes:seconds`, `days-hours`, `days-hours:minutes` and
+/// `days-hours:minutes:seconds`.
 pub(super) fn parse_duration_s(text: &str) -> Option<i64> {
     let (days, rest) = match text.split_once('-') {
         Some((days, rest)) => (Some(number(days)?), rest),
@@ -24,22 +25,23 @@ pub(super) fn parse_duration_s(text: &str) -> Option<i64> {
     days_s.checked_add(hours * 3600 + minutes * 60 + seconds)
 }
 
-/// A number that no sum of such numbers overflows with.
+/// Parses digits into a number that is small enough for the sums above not to overflow.
 fn number(text: &str) -> Option<i64> {
     let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     text.parse().ok().filter(|n| is_number && *n <= 1 << 40)
 }
 
-/// A limit of time.
+/// A time limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate) enum TimeLimit {
-    /// So many seconds.
+    /// The limit in seconds.
     Seconds(i64),
-    /// None of the job's own: `UNLIMITED`, `Partition_Limit`, or nothing.
+    /// The job has no limit of its own: `UNLIMITED`, `Partition_Limit`, `INFINITE`, or an empty
+    /// field.
     None,
 }
 
-/// Reads `Timelimit` and `TimelimitRaw` of `sacct`.
+/// Parses the columns `Timelimit` and `TimelimitRaw` of `sacct`.
 pub(in crate) fn parse_time_limit(text: &str) -> Option<TimeLimit> {
     match text {
         "UNLIMITED" | "Partition_Limit" | "INFINITE" | "" => Some(TimeLimit::None),
@@ -52,7 +54,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_form_of_slurm_is_known() {
+    fn all_slurm_durations_are_parsed() {
         for (text, seconds) in [
             ("90", Some(5400)),
             ("1:30", Some(90)),

@@ -1,14 +1,15 @@
-//! Exports that overlap → each run of each job once.
+//! Merges overlapping exports, so that each run of each job appears once.
 
 use super::trace_job::TraceJob;
 
-/// Sorts `jobs` by when they were submitted, and keeps of several rows about one run the one that
-/// knows most. Returns how many rows were such.
+/// Sorts `jobs` by submission, and keeps the most complete of several rows about the same run.
+/// Returns the number of rows dropped.
 ///
-/// A job that was requeued has a row for each of its runs. Slurm gives the later one a submission of
-/// its own, or the same one: then it is eligible once the earlier one has ended.
+/// A requeued job has one row per run. Slurm gives the later run either its own submission time or
+/// the same one. In the latter case the run is eligible when the previous run has ended.
 pub(super) fn merge_exports(jobs: &mut Vec<TraceJob>) -> u64 {
-    // Of equal starts the best known stands first: rows without a start come last.
+    // Puts rows without a start last, and the most complete of several rows with the same start
+    // first.
     jobs.sort_by_key(|job| {
         let start_s = job.start_s.get().unwrap_or(i64::MAX);
         (job.id, job.submit_s, start_s, std::cmp::Reverse(job.fate))
@@ -21,7 +22,7 @@ pub(super) fn merge_exports(jobs: &mut Vec<TraceJob>) -> u64 {
         let earlier = last.filter(|last| (last.id, last.submit_s) == (job.id, job.submit_s));
         match earlier {
             Some(last) if job.start_s.get().is_none() || last.start_s == job.start_s => {
-                // A row that was exported before the start says nothing new.
+                // A row that was exported before the start adds nothing.
                 repeats += 1;
                 if last.fate < job.fate && last.start_s.get().is_none() {
                     *last = job;
@@ -29,6 +30,8 @@ pub(super) fn merge_exports(jobs: &mut Vec<TraceJob>) -> u64 {
                 continue;
             }
             Some(last) => {
+                // A further run of the same submission: it could not start before the previous run
+                // ended.
                 let freed_s = last.end_s.get().unwrap_or(job.submit_s);
                 let latest_s = job.start_s.get().unwrap_or(i64::MAX);
                 job.eligible_s = job.eligible_s.max(freed_s).min(latest_s);
@@ -69,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_later_export_knows_stays() {
+    fn merging_keeps_the_most_complete_row() {
         let ended = job(1, 10, Some(20), JobFate::Ended);
         let cancelled = job(2, 11, None, JobFate::Cancelled);
         let mut jobs = vec![

@@ -1,5 +1,5 @@
-//! Stamps of local time → seconds of the epoch. Where summer time ends, an hour comes twice: what
-//! else is known of a job says which one a stamp is of.
+//! Converts local stamps to seconds of the epoch. When daylight saving time ends, one hour occurs
+//! twice. The other times of a job then decide which of the two a stamp means.
 
 use anyhow::Result;
 use jiff::civil::DateTime;
@@ -7,22 +7,22 @@ use jiff::tz::{AmbiguousOffset, TimeZone};
 
 use poolcast_base::error::hinted;
 
-/// A job that ran into its limit ends by so many seconds later.
+/// Maximum delay, in seconds, between the time limit of a job and its end by that limit.
 const KILL_S: i64 = 300;
 
-/// The zone that a cluster's stamps are of.
+/// The time zone of a cluster's stamps.
 #[derive(Debug, Clone)]
 pub struct TraceZone {
     zone: TimeZone,
-    /// Its name, as `America/Chicago`.
+    /// The IANA name, such as `America/Chicago`.
     pub name: String,
 }
 
 impl TraceZone {
-    /// The zone called `name`.
+    /// Looks up the zone `name`.
     ///
     /// # Errors
-    /// Fails where there is none.
+    /// Fails if there is no such zone.
     pub fn named(name: &str) -> Result<TraceZone> {
         let zone = TimeZone::get(name).map_err(|_| {
             hinted(
@@ -36,7 +36,7 @@ impl TraceZone {
         })
     }
 
-    /// Universal time.
+    /// Returns UTC.
     pub fn utc() -> TraceZone {
         TraceZone {
             zone: TimeZone::UTC,
@@ -44,7 +44,7 @@ impl TraceZone {
         }
     }
 
-    /// What a clock on the wall showed at `moment_s`, as if it were universal time.
+    /// Returns the wall-clock time at `moment_s`, as seconds of the epoch as if it were UTC.
     pub fn wall_s(&self, moment_s: i64) -> i64 {
         let Ok(moment) = jiff::Timestamp::from_second(moment_s) else {
             return moment_s;
@@ -52,14 +52,14 @@ impl TraceZone {
         moment_s + i64::from(self.zone.to_offset(moment).seconds())
     }
 
-    /// What a clock on the wall showed at `moment_s`, to the minute, as `--start-time` is written.
+    /// Formats the wall-clock time at `moment_s` to the minute, like an argument of `--start-time`.
     pub fn wall_minute(&self, moment_s: i64) -> String {
         let wall = jiff::Timestamp::from_second(self.wall_s(moment_s)).unwrap_or_default();
         wall.strftime("%Y-%m-%dT%H:%M").to_string()
     }
 
-    /// When a clock on the wall shows `wall_s`, taken as if it were universal time: the first time
-    /// in the hour that comes twice.
+    /// Converts the wall-clock time `wall_s`, in seconds of the epoch as if it were UTC, to seconds
+    /// of the epoch. Returns the first of two times in the hour that occurs twice.
     pub fn moment_of_wall_s(&self, wall_s: i64) -> i64 {
         let civil = jiff::Timestamp::from_second(wall_s)
             .map(|moment| moment.to_zoned(TimeZone::UTC).datetime());
@@ -67,13 +67,13 @@ impl TraceZone {
         readings.map_or(wall_s, |readings| readings.first_s)
     }
 
-    /// The moment that a date, or a date and a time of day, of this zone names.
+    /// Parses a local date, or a local date and time of day, to seconds of the epoch.
     pub fn moment_s(&self, text: &str) -> Option<i64> {
         let civil: DateTime = text.parse().ok()?;
         Some(self.readings(civil)?.first_s)
     }
 
-    /// When a clock on the wall shows `civil`.
+    /// Returns the times at which a wall clock shows `civil`.
     fn readings(&self, civil: DateTime) -> Option<StampReadings> {
         let moment = |offset: jiff::tz::Offset| {
             let moment = offset.to_timestamp(civil).ok()?;
@@ -81,7 +81,7 @@ impl TraceZone {
         };
         let readings = match self.zone.to_ambiguous_timestamp(civil).offset() {
             AmbiguousOffset::Unambiguous { offset } => StampReadings::once(moment(offset)?),
-            // No clock shows this hour; it is read as by a clock that was not set.
+            // Clocks skip this hour. Use the offset from before the change.
             AmbiguousOffset::Gap { before, .. } => StampReadings::once(moment(before)?),
             AmbiguousOffset::Fold { before, after } => StampReadings {
                 first_s: moment(before)?,
@@ -92,7 +92,8 @@ impl TraceZone {
     }
 }
 
-/// The moments that a stamp may mean, in order: two in the hour that comes twice, else one.
+/// The times that a stamp may mean, in seconds of the epoch and in order. They differ only in the
+/// hour that occurs twice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct StampReadings {
     first_s: i64,
@@ -100,7 +101,7 @@ pub(super) struct StampReadings {
 }
 
 impl StampReadings {
-    /// A moment that is certain.
+    /// Creates an unambiguous reading.
     pub(super) fn once(moment_s: i64) -> StampReadings {
         StampReadings {
             first_s: moment_s,
@@ -108,7 +109,7 @@ impl StampReadings {
         }
     }
 
-    /// The first that does not lie before `least_s`, else the last.
+    /// Returns the first time if it is not before `least_s`, or else the second.
     pub(super) fn not_before(self, least_s: i64) -> i64 {
         if self.first_s >= least_s {
             self.first_s
@@ -122,11 +123,12 @@ impl StampReadings {
     }
 }
 
-/// Reads a stamp of `sacct`: `2023-03-01T00:00:00` of local time, the same with an offset, or
-/// seconds of the epoch. `Some(None)` is a moment that is not known.
+/// Parses a `sacct` stamp: `2023-03-01T00:00:00` in local time, the same with an offset, or seconds
+/// of the epoch. Returns `Some(None)` if the stamp says that the time is unknown, and `None` if it
+/// is invalid.
 ///
 /// # Errors
-/// Fails for local time where there is no zone.
+/// Fails for local time if `zone` is `None`.
 pub(super) fn parse_stamp(
     text: &str,
     zone: Option<&TraceZone>,
@@ -152,13 +154,13 @@ pub(super) fn parse_stamp(
         .map(|s| Some(StampReadings::once(s))))
 }
 
-/// `2023-03-01T00:00:00-0600`.
+/// Parses `2023-03-01T00:00:00-0600` to seconds of the epoch.
 fn offset_moment_s(text: &str) -> Option<i64> {
     let moment = jiff::fmt::strtime::parse("%Y-%m-%dT%H:%M:%S%z", text).ok()?;
     Some(moment.to_timestamp().ok()?.as_second())
 }
 
-/// `2023-03-01T00:00:00`, read without the generality of a parser, as there are several a row.
+/// Parses `2023-03-01T00:00:00`. Written by hand for speed, because each row has several stamps.
 fn parse_civil(text: &str) -> Option<DateTime> {
     let bytes = text.as_bytes();
     let is_form = bytes.len() == 19
@@ -193,7 +195,7 @@ fn parse_civil(text: &str) -> Option<DateTime> {
     .ok()
 }
 
-/// When a job was submitted, started and ended.
+/// The submission, start and end of a job, in seconds of the epoch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct JobMoments {
     pub(super) submit_s: i64,
@@ -201,9 +203,12 @@ pub(super) struct JobMoments {
     pub(super) end_s: i64,
 }
 
-/// Which of the moments that three stamps may mean fit together: nothing starts before it was
-/// submitted or ends before it has started. Of several the one whose run is closest to `run_s`, the
-/// run time that was logged; else one that ended at its limit; else the earliest.
+/// Picks a consistent combination of the times that three stamps may mean: submission, start and
+/// end must be in this order.
+///
+/// Returns `None` if there is none. Of several combinations it prefers the one whose duration is
+/// closest to the logged run time `run_s`. Without `run_s` it prefers one that ends at the limit
+/// `limit_s`, and then the earliest.
 pub(super) fn choose_readings(
     submit: StampReadings,
     start: StampReadings,
@@ -257,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn a_day_has_23_or_25_hours_where_clocks_are_set() {
+    fn days_of_clock_changes_have_23_or_25_hours() {
         let two_days = 172_800;
         let over_march = (read("2023-03-11T00:00:00"), read("2023-03-13T01:00:00"));
         assert_eq!(over_march.1.first_s - over_march.0.first_s, two_days);
@@ -269,19 +274,19 @@ mod tests {
     }
 
     #[test]
-    fn the_hour_that_comes_twice_is_told_by_what_else_is_known() {
+    fn ambiguous_stamps_are_resolved_by_order_limit_or_run_time() {
         let hour = read("2022-11-06T01:30:00");
         assert_eq!(hour.second_s - hour.first_s, 3600);
-        // The order.
+        // Resolved by the order of start and end.
         let (late, early) = ("2022-11-06T01:50:00", "2022-11-06T01:10:00");
         assert_eq!(run_s(late, early, None, 7200), Some(1200));
         assert_eq!(run_s(early, late, None, 7200), Some(2400));
-        // The limit.
+        // Resolved by the limit.
         assert_eq!(
             run_s("2022-11-06T00:30:00", "2022-11-06T01:30:10", None, 7200),
             Some(7210)
         );
-        // The logged run time.
+        // Resolved by the logged run time.
         assert_eq!(run_s(early, late, Some(6000), 86_400), Some(6000));
         assert_eq!(
             run_s("2022-11-06T03:00:00", early, None, 7200),
@@ -310,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn the_clock_on_the_wall_shows_what_was_read() {
+    fn wall_s_inverts_parse_stamp() {
         let zone = TraceZone::named("America/Chicago").expect("a zone");
         let civil_s = TraceZone::utc();
         for text in [

@@ -1,5 +1,5 @@
-//! Accounting files of several forms → the jobs of a cluster, by when they were submitted, in
-//! shards.
+//! Reads accounting files of several formats into a trace: the jobs of a cluster by submission
+//! time, stored in shards.
 
 mod accounting_json;
 mod accounting_row;

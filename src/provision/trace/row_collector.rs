@@ -1,4 +1,4 @@
-//! Where the rows of a file go, whatever its form: jobs, and what is wrong with others.
+//! Collects the rows of a source file of any format: the jobs, and the faults of rejected rows.
 
 use std::collections::HashMap;
 
@@ -6,7 +6,7 @@ use super::row_fault::{RowFault, RowFaults};
 use super::trace_job::TraceJob;
 use poolcast_base::salt::hash_name;
 
-/// Names of users, hashed; none is kept.
+/// Cache of user hashes. User names never leave it.
 #[derive(Debug)]
 pub(super) struct UserHashes {
     salt: String,
@@ -21,7 +21,7 @@ impl UserHashes {
         }
     }
 
-    /// The hash of `name`, as [`hash_user`] has it.
+    /// Returns the hash of `name`, like [`hash_user`].
     pub(super) fn hash(&mut self, name: &str) -> u64 {
         if let Some(hash) = self.known.get(name) {
             return *hash;
@@ -32,7 +32,7 @@ impl UserHashes {
     }
 }
 
-/// The hash of the user `name`; 0 stands for one that is not known.
+/// Returns the salted hash of the user `name`. The result is 0 for an unknown user and only then.
 pub(in crate) fn hash_user(salt: &str, name: &str) -> u64 {
     if name.is_empty() {
         return 0;
@@ -40,21 +40,21 @@ pub(in crate) fn hash_user(salt: &str, name: &str) -> u64 {
     hash_name(salt, name.as_bytes()).max(1)
 }
 
-/// What a file comes to.
+/// The content of a file, as collected from its rows.
 #[derive(Debug, Default)]
 pub(super) struct RowCollector {
     pub(super) jobs: Vec<TraceJob>,
     pub(super) faults: RowFaults,
-    /// Rows with a job, sound or not.
+    /// Rows about a job, valid or not.
     pub(super) rows: u64,
-    /// Rows of steps of jobs, and of bursts of checkpointed ones.
+    /// Skipped rows: steps of jobs, and bursts of checkpointed jobs.
     pub(super) step_rows: u64,
-    /// Jobs whose time limit is not known, for which their run time stands.
+    /// Jobs without a time limit in the file, for which the run time is used as the limit.
     pub(super) limits_from_runs: u64,
 }
 
 impl RowCollector {
-    /// Takes the jobs of the row at `line`, or what is wrong with it.
+    /// Adds the jobs of the row at `line`, or its fault.
     pub(super) fn add(&mut self, line: u64, found: Result<Vec<TraceJob>, RowFault>) {
         self.rows += 1;
         match found {

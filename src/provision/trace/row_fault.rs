@@ -1,10 +1,10 @@
-//! What is wrong with a row that is left out, and how many there are.
+//! Faults of rejected rows, and their counts.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-/// Why a row of a trace is left out.
+/// The reason why a row of a trace was rejected.
 #[derive(
     Debug,
     Clone,
@@ -53,18 +53,19 @@ pub enum RowFault {
     NoOutcome,
 }
 
-/// Rows that were left out for one reason.
+/// Rows that were rejected for one reason.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RejectedRows {
     /// The reason.
     pub fault: RowFault,
-    /// How many.
+    /// Number of rows.
     pub rows: u64,
-    /// The line of the first, counted from 1; of JSON, the place of the job in the list.
+    /// The line of the first such row, counted from 1. For JSON, the position of the job in the
+    /// list.
     pub first_line: u64,
 }
 
-/// Rows that were left out, by reason.
+/// Counts of rejected rows by reason, each with its first line.
 #[derive(Debug, Default)]
 pub(super) struct RowFaults {
     by_fault: BTreeMap<RowFault, (u64, u64)>,
@@ -77,7 +78,7 @@ impl RowFaults {
         *rows += 1;
     }
 
-    /// The counts.
+    /// Returns the counts.
     pub(super) fn counted(self) -> Vec<RejectedRows> {
         let mut all = Vec::new();
         for (fault, (rows, first_line)) in self.by_fault {

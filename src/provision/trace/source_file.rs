@@ -1,4 +1,4 @@
-//! A file of a trace, whose form its content tells.
+//! Reads one source file of a trace, and detects its format from its content.
 
 use std::io::Read;
 use std::path::Path;
@@ -8,32 +8,32 @@ use anyhow::{Context as _, Result, ensure};
 use serde::{Deserialize, Serialize};
 
 use super::accounting_json;
-use super::accounting_text::{AccountingColumns, FieldDivider, refuse_unknown};
+use super::accounting_text::{AccountingColumns, FieldDivider, reject_unknown};
 use super::local_time::TraceZone;
 use super::row_collector::{RowCollector, UserHashes};
 use super::row_fault::RejectedRows;
 use super::text_lines::TextLines;
 use super::trace_job::TraceJob;
-use super::workload_format::{self, FIELDS};
+use super::workload_format::{self, FIELDS_PER_ROW};
 use poolcast_base::files::{self, PlainStream};
 use poolcast_base::manifest::{Checksum, ChecksummedReader};
 
-/// What a file is written in.
+/// The format of a source file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SourceForm {
-    /// The text of `sacct`, divided by bars.
+    /// Text of `sacct`, separated by bars.
     SacctText,
-    /// The text of `sacct` in aligned columns, or divided by tabs below an aligned head.
+    /// Text of `sacct` in aligned columns, or separated by tabs below an aligned header.
     SacctTable,
-    /// `sacct --json`.
+    /// Output of `sacct --json`.
     SacctJson,
     /// The Standard Workload Format.
     StandardWorkload,
 }
 
 impl SourceForm {
-    /// What people call it.
+    /// Returns the name for display.
     pub fn describe(self) -> &'static str {
         match self {
             SourceForm::SacctText => "sacct with bars",
@@ -44,42 +44,43 @@ impl SourceForm {
     }
 }
 
-/// A file that went into a trace.
+/// A source file of a trace.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TraceSource {
-    /// Its name, without the directory.
+    /// The file name, without the directory.
     pub name: String,
-    /// Its size.
+    /// The file size, in bytes.
     pub bytes: u64,
-    /// XXH3 of the file.
+    /// The XXH3 digest of the file.
     pub xxh3: String,
-    /// What it is written in.
+    /// The format of the file.
     pub form: SourceForm,
-    /// Rows with a job, sound or not.
+    /// Rows about a job, valid or not.
     pub rows: u64,
-    /// Rows of steps of jobs, which are passed over.
+    /// Skipped rows of job steps and of bursts.
     pub step_rows: u64,
-    /// How many lines the file says that it has, which is more than there are.
+    /// The line count that the file announces, the announcing line included; `None` unless the file
+    /// has fewer lines.
     pub announced_lines: Option<u64>,
-    /// Jobs whose time limit is not known, for which their run time stands.
+    /// Jobs without a time limit in the file, for which the run time is used as the limit.
     pub limits_from_runs: u64,
-    /// The rows that were left out.
+    /// The rejected rows.
     pub rejected: Vec<RejectedRows>,
 }
 
-/// What a file comes to.
+/// A source file and the jobs that it contains.
 pub(super) struct SourceContent {
     pub(super) source: TraceSource,
     pub(super) jobs: Vec<TraceJob>,
-    /// The zone that the file names.
+    /// The time zone that the file names.
     pub(super) zone: Option<TraceZone>,
 }
 
-/// Reads the file at `path`. `zone` is that of its stamps, where they are of local time.
+/// Reads the file at `path`. `zone` is the time zone of its local stamps.
 ///
 /// # Errors
-/// Fails when the file cannot be read, is empty, is of no form that is known, or has stamps of local
-/// time without a zone.
+/// Fails if the file cannot be read, is empty, or has an unknown format. Also fails if it has local
+/// stamps and `zone` is `None`.
 pub(super) fn read_source(
     path: &Path,
     zone: Option<&TraceZone>,
@@ -92,7 +93,7 @@ pub(super) fn read_source(
         .with_context(|| format!("cannot read the trace `{}`", path.display()))
 }
 
-/// Reads what `stream` has, as [`read_source`] does; `name` is what it is called.
+/// Reads `stream` like [`read_source`]. `name` is the name of the source.
 pub(super) fn read_stream(
     name: &str,
     stream: impl Read + Send + 'static,
@@ -133,16 +134,16 @@ pub(super) fn read_stream(
     })
 }
 
-/// What a file says of itself.
-struct ReadLines {
+/// Facts about a file that do not depend on its jobs.
+struct SourceFacts {
     form: SourceForm,
     announced_lines: Option<u64>,
     zone: Option<TraceZone>,
 }
 
-impl ReadLines {
-    fn of(form: SourceForm) -> ReadLines {
-        ReadLines {
+impl SourceFacts {
+    fn of(form: SourceForm) -> SourceFacts {
+        SourceFacts {
             form,
             announced_lines: None,
             zone: None,
@@ -156,31 +157,31 @@ fn read_lines(
     procs_per_node: Option<u32>,
     users: &mut UserHashes,
     collector: &mut RowCollector,
-) -> Result<ReadLines> {
+) -> Result<SourceFacts> {
     let first = lines.first_byte()?;
     ensure!(first.is_some(), "the file is empty");
     if first == Some(b'{') {
         accounting_json::read_jobs(lines.rest(), users, collector)?;
-        return Ok(ReadLines::of(SourceForm::SacctJson));
+        return Ok(SourceFacts::of(SourceForm::SacctJson));
     }
 
     let mut announced = None;
     loop {
         let Some(line) = lines.next()? else {
-            return refuse_unknown("a number alone")
-                .map(|()| ReadLines::of(SourceForm::SacctTable));
+            return reject_unknown("a number alone")
+                .map(|()| SourceFacts::of(SourceForm::SacctTable));
         };
         let text = line.text.unwrap_or_default().to_owned();
-        // The published log begins with the number of lines that follow.
+        // The first line of the published log is the number of lines that follow.
         if announced.is_none() && text.parse::<u64>().is_ok() {
             announced = text.parse().ok().map(|lines: u64| lines + line.number);
             continue;
         }
         if text.starts_with(';') || is_workload_row(&text) {
             let head = workload_format::read_rows(&text, lines, procs_per_node, users, collector)?;
-            return Ok(ReadLines {
+            return Ok(SourceFacts {
                 zone: head.zone,
-                ..ReadLines::of(SourceForm::StandardWorkload)
+                ..SourceFacts::of(SourceForm::StandardWorkload)
             });
         }
 
@@ -190,13 +191,13 @@ fn read_lines(
             (FieldDivider::Blanks, SourceForm::SacctTable)
         };
         let Some(columns) = AccountingColumns::find(&text, divider)? else {
-            return refuse_unknown(&text).map(|()| ReadLines::of(form));
+            return reject_unknown(&text).map(|()| SourceFacts::of(form));
         };
         columns.read_rows(lines, zone, users, collector)?;
         let announced_lines = announced.filter(|announced| *announced > lines.count());
-        return Ok(ReadLines {
+        return Ok(SourceFacts {
             announced_lines,
-            ..ReadLines::of(form)
+            ..SourceFacts::of(form)
         });
     }
 }
@@ -204,5 +205,5 @@ fn read_lines(
 fn is_workload_row(text: &str) -> bool {
     let mut words = text.split_ascii_whitespace();
     let are_numbers = words.clone().all(|word| word.parse::<f64>().is_ok());
-    are_numbers && words.by_ref().count() == FIELDS
+    are_numbers && words.by_ref().count() == FIELDS_PER_ROW
 }

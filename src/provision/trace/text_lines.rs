@@ -1,24 +1,24 @@
-//! The lines of a file, of bounded length, with their numbers.
+//! Reader of numbered lines of bounded length.
 
 use std::io::{BufRead, BufReader, Read};
 
 use anyhow::{Result, ensure};
 
-/// No row of a trace is longer.
+/// Maximum length of a line, in bytes.
 const MOST_LINE_BYTES: u64 = 1 << 20;
 
 /// A line of a file.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct TextLine<'a> {
-    /// What it says, without its end; `None` where it is no UTF-8.
+    /// The text without trailing whitespace; `None` if it is not UTF-8.
     pub(super) text: Option<&'a str>,
-    /// Its number, counted from 1.
+    /// The line number, counted from 1.
     pub(super) number: u64,
-    /// Whether the file ends within it.
+    /// True if the file ends within the line, before a line feed.
     pub(super) is_cut: bool,
 }
 
-/// Reads lines.
+/// A reader of lines.
 pub(super) struct TextLines {
     reader: BufReader<Box<dyn Read + Send>>,
     line: Vec<u8>,
@@ -34,7 +34,7 @@ impl TextLines {
         }
     }
 
-    /// The first byte that is no blank, which stays to be read; blanks before it are gone.
+    /// Skips whitespace, and returns the first byte after it without consuming that byte.
     pub(super) fn first_byte(&mut self) -> Result<Option<u8>> {
         loop {
             let buffer = self.reader.fill_buf()?;
@@ -52,7 +52,10 @@ impl TextLines {
         }
     }
 
-    /// The next line.
+    /// Reads the next line. Returns `None` at the end of the file.
+    ///
+    /// # Errors
+    /// Fails if the file cannot be read, or if a line is longer than a mebibyte.
     pub(super) fn next(&mut self) -> Result<Option<TextLine<'_>>> {
         self.line.clear();
         let mut bounded = (&mut self.reader).take(MOST_LINE_BYTES);
@@ -75,12 +78,12 @@ impl TextLines {
         }))
     }
 
-    /// How many lines were read.
+    /// Returns the number of lines read.
     pub(super) fn count(&self) -> u64 {
         self.number
     }
 
-    /// What follows, as bytes.
+    /// Returns a reader of the remaining bytes.
     pub(super) fn rest(&mut self) -> &mut impl BufRead {
         &mut self.reader
     }

@@ -1,4 +1,4 @@
-//! Jobs as columns of a shard, and back.
+//! Converts jobs to the columns of a shard, and back.
 
 use anyhow::{Result, ensure};
 
@@ -6,13 +6,14 @@ use super::trace_job::{JobFate, JobNumber, JobPart, OptionalSeconds, TraceJob};
 use poolcast_base::column_table;
 use poolcast_base::shard::Shard;
 
-/// A job that is no part of an array, or of a heterogeneous job.
+/// The stored index of a job that is not an array element, or not a component of a heterogeneous
+/// job.
 const NO_PART: i32 = -1;
 
 column_table! {
-    /// Jobs as they are written, in order of submission.
+    /// Columns to write, in order of submission.
     pub(super) struct TraceColumns from |job: &TraceJob|;
-    /// Jobs as they are read.
+    /// Columns as read from a shard.
     pub(super) struct TraceSlices<'a>;
 
     job_id: u64 = job.id.number,
@@ -52,7 +53,7 @@ fn part(array_task: i32, het_offset: i32) -> JobPart {
 }
 
 impl TraceSlices<'_> {
-    /// Adds the jobs of `shard`, `count` in number, to `jobs`.
+    /// Appends the `count` jobs of `shard` to `jobs`.
     pub(super) fn read_jobs(shard: &Shard, count: usize, jobs: &mut Vec<TraceJob>) -> Result<()> {
         let slices = TraceSlices::from_shard(shard)?;
         ensure!(

@@ -1,31 +1,32 @@
-//! A job as a cluster's accounting knows it.
+//! A job of a trace, as described by a cluster's accounting.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// What a job is called: `JobID` of `sacct`, as `12`, `12_3` or `12+1`.
+/// The id of a job: `JobID` of `sacct`, such as `12`, `12_3` or `12+1`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct JobNumber {
-    /// The number of the job, or of the array or the heterogeneous job that it is a part of.
+    /// The number of the job, or of the array or the heterogeneous job that contains it.
     pub number: u64,
-    /// Which part it is of that.
+    /// The part of that job or array.
     pub part: JobPart,
 }
 
-/// Which part a job is of another. Slurm knows no array of heterogeneous jobs.
+/// The part of a job or array that a [`JobNumber`] names. Slurm has no arrays of heterogeneous
+/// jobs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum JobPart {
-    /// All of it.
+    /// The whole job.
     Whole,
-    /// A part of a heterogeneous job: its place there.
+    /// A component of a heterogeneous job, by its offset.
     HetOffset(u32),
-    /// An element of an array: its index.
+    /// An element of an array, by its index.
     ArrayTask(u32),
 }
 
 impl JobNumber {
-    /// A job that is no part of another.
+    /// Returns the id of a job that is not part of another.
     pub fn single(number: u64) -> JobNumber {
         JobNumber {
             number,
@@ -45,22 +46,22 @@ impl fmt::Display for JobNumber {
     }
 }
 
-/// How far a job got by the time its trace was exported.
+/// The last stage that a job had reached when its trace was exported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum JobFate {
-    /// It waits.
+    /// The job is pending.
     Pending,
-    /// It runs.
+    /// The job is running.
     Running,
-    /// It left the queue without having run.
+    /// The job left the queue without having run.
     Cancelled,
-    /// It has run.
+    /// The job has run.
     Ended,
 }
 
 impl JobFate {
-    /// All of them, in the order of their stored codes.
+    /// All fates, in the order of their stored codes.
     pub const ALL: [JobFate; 4] = [
         JobFate::Pending,
         JobFate::Running,
@@ -68,7 +69,7 @@ impl JobFate {
         JobFate::Ended,
     ];
 
-    /// As it is stored.
+    /// Returns the stored code.
     pub(super) fn code(self) -> u8 {
         JobFate::ALL
             .iter()
@@ -77,26 +78,26 @@ impl JobFate {
     }
 }
 
-/// A moment or a span in seconds, or that it is not known, in the memory of the number alone: a trace
-/// of ten million jobs has forty million of them.
+/// A time or a duration in seconds, or unknown. It takes only eight bytes, because a trace of ten
+/// million jobs has forty million of these values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct OptionalSeconds(i64);
 
 impl OptionalSeconds {
-    /// Not known.
+    /// An unknown value.
     pub const UNKNOWN: OptionalSeconds = OptionalSeconds(i64::MIN);
 
-    /// The seconds, if they are known.
+    /// Returns the seconds, if known.
     pub fn get(self) -> Option<i64> {
         (self != OptionalSeconds::UNKNOWN).then_some(self.0)
     }
 
-    /// What stands for them in a shard.
+    /// Returns the representation in a shard.
     pub(super) fn stored(self) -> i64 {
         self.0
     }
 
-    /// What a shard has.
+    /// Converts the representation in a shard back.
     pub(super) fn from_stored(stored: i64) -> OptionalSeconds {
         OptionalSeconds(stored)
     }
@@ -114,34 +115,34 @@ impl From<Option<i64>> for OptionalSeconds {
     }
 }
 
-/// A job. Moments are seconds of the epoch.
+/// A job. Times are in seconds of the epoch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TraceJob {
-    /// What it is called.
+    /// The job id.
     pub id: JobNumber,
-    /// A salted hash of whose it is; 0 where nothing says it.
+    /// The salted hash of the user; 0 if unknown.
     pub user: u64,
-    /// When it was submitted.
+    /// Submission time.
     pub submit_s: i64,
-    /// From when on it could have started, never before it was submitted: `--begin`, dependencies
-    /// and holds are over.
+    /// The time from which the job could have started, never before its submission: no `--begin`,
+    /// dependency or hold delays it any longer.
     pub eligible_s: i64,
-    /// When it started, if it did and the trace says when.
+    /// Start time, if the job started and the trace has the time.
     pub start_s: OptionalSeconds,
-    /// When it ended, or left the queue without having run.
+    /// End time, or the time at which the job left the queue without having run.
     pub end_s: OptionalSeconds,
-    /// How long it ran, if it has ended.
+    /// Run time, in seconds, if the job has ended.
     pub run_s: OptionalSeconds,
-    /// How long it may run; not known where nothing limits it, or nothing says how.
+    /// Time limit, in seconds; unknown if there is none or the trace does not state it.
     pub limit_s: OptionalSeconds,
-    /// How many nodes it has, or asks for.
+    /// Number of allocated or requested nodes.
     pub nodes: u32,
-    /// How far it got.
+    /// The last stage that the job reached.
     pub fate: JobFate,
 }
 
 impl TraceJob {
-    /// How long it waited for its start after it was submitted, if it started.
+    /// Returns the wait from submission to start, in seconds, if the job started.
     pub fn wait_s(&self) -> Option<i64> {
         match self.fate {
             JobFate::Running | JobFate::Ended => Some(self.start_s.get()? - self.submit_s),

@@ -1,4 +1,4 @@
-//! Files → all jobs of a trace.
+//! Reads source files into the jobs of a trace.
 
 use std::io::Cursor;
 use std::path::PathBuf;
@@ -16,32 +16,32 @@ use poolcast_base::error::hinted;
 use poolcast_base::manifest;
 use poolcast_base::salt::{self, OwnerSalt};
 
-/// How the files of a trace are read.
+/// Options for reading the files of a trace.
 #[derive(Debug, Clone, Default)]
 pub struct TraceOptions {
-    /// The zone that stamps of local time are of.
+    /// The time zone of local stamps.
     pub zone: Option<TraceZone>,
-    /// How many processors a node has, for files that count processors.
+    /// Processors per node, for files that count processors.
     pub procs_per_node: Option<u32>,
 }
 
-/// What files come to.
+/// The jobs of a trace, before they are stored.
 #[derive(Debug)]
 pub struct ReadTrace {
-    /// The jobs, by when they were submitted.
+    /// The jobs, by submission time.
     pub jobs: Vec<TraceJob>,
-    /// The files.
+    /// The source files.
     pub sources: Vec<TraceSource>,
-    /// The zone of the cluster.
+    /// The time zone of the cluster.
     pub zone: TraceZone,
-    /// Rows about a run that another row knows more of.
+    /// Rows that were dropped because another row about the same run is more complete.
     pub repeated_rows: u64,
 }
 
-/// Reads `files`, whose users are hashed with `salt`.
+/// Reads `files`, and hashes user names with `salt`.
 ///
 /// # Errors
-/// Fails when a file cannot be read or is no trace, and where no row of any is sound.
+/// Fails if a file cannot be read or is not a trace, and if no file has a valid row.
 pub fn read_trace(
     files: &[PathBuf],
     options: &TraceOptions,
@@ -73,10 +73,10 @@ pub fn read_trace(
     })
 }
 
-/// Reads what `sacct` has printed with moments in seconds of the epoch; without a row there is no job.
+/// Parses output of `sacct` whose times are in seconds of the epoch. The trace may be empty.
 ///
 /// # Errors
-/// Fails for what is no such text.
+/// Fails if `text` is not such output.
 pub fn read_accounting(text: Vec<u8>, salt: &OwnerSalt) -> Result<JobTrace> {
     let mut users = UserHashes::new(salt.text());
     let content = read_stream("sacct", Cursor::new(text), None, None, &mut users)?;
@@ -108,7 +108,7 @@ fn no_rows(sources: &[TraceSource]) -> poolcast_base::error::HintedError {
     )
 }
 
-/// The key of a trace: the digest of its files and of how they were read.
+/// Returns the key of a trace: a digest of its files and of the options they were read with.
 pub fn trace_key(read: &ReadTrace, options: &TraceOptions) -> Result<String> {
     #[derive(Serialize)]
     struct TraceInputs<'a> {
@@ -158,7 +158,8 @@ mod tests {
         poolcast_base::error::render(&error)
     }
 
-    /// Jobs as `id nodes submit eligible start end run limit fate`, moments from the first submission.
+    /// Formats jobs as `id nodes submit eligible start end run limit fate`. Times are relative to
+    /// the first submission.
     fn told(read: &ReadTrace) -> Vec<String> {
         let begin_s = read.jobs[0].submit_s;
         let mut lines = Vec::new();
@@ -181,7 +182,7 @@ mod tests {
         lines
     }
 
-    /// Every oddity of `sacct`'s text, as a real slurmdbd writes it.
+    /// All peculiarities of `sacct` text, as a real slurmdbd writes it.
     const SACCT: &str = "\
 State|NNodes|JobID|User|Submit|Start|Eligible|End|Timelimit|Elapsed
 COMPLETED|2|10|ada|2023-01-01T00:00:00|2023-01-01T00:10:00|2023-01-01T00:00:00|2023-01-01T01:10:00|1-00:00:00|01:00:00
@@ -197,7 +198,7 @@ COMPLETED|1|16+0|eve|2023-01-01T00:06:00|2023-01-01T00:30:00|2023-01-01T00:06:00
 ";
 
     #[test]
-    fn the_text_of_sacct_is_read_whatever_its_columns() {
+    fn sacct_text_is_read_with_columns_in_any_order() {
         let trace = read(SACCT);
         let expected = [
             "10 2 0 0 600 4200 3600 86400 Ended",
@@ -254,7 +255,7 @@ COMPLETED|1|16+0|eve|2023-01-01T00:06:00|2023-01-01T00:30:00|2023-01-01T00:06:00
     }
 
     #[test]
-    fn exports_that_overlap_are_one_trace() {
+    fn overlapping_exports_are_merged() {
         let head = "JobID|Submit|Start|End|TimelimitRaw|NNodes\n";
         let earlier = format!(
             "{head}1|2023-01-01T00:00:00|Unknown|Unknown|60|1\n2|2023-01-01T00:01:00|2023-01-01T00:02:00|Unknown|60|1\n"
@@ -274,7 +275,7 @@ COMPLETED|1|16+0|eve|2023-01-01T00:06:00|2023-01-01T00:30:00|2023-01-01T00:06:00
         assert_eq!(told(&joined), told(&one), "a head may come again");
     }
 
-    /// Slurm 22.05 writes plain numbers, 23.11 objects.
+    /// Slurm 22.05 writes plain numbers, 23.11 writes objects.
     #[test]
     fn the_json_of_old_and_new_slurms_is_read() {
         let old = r#"{"meta": {}, "errors": [], "jobs": [
@@ -376,7 +377,7 @@ COMPLETED|1|16+0|eve|2023-01-01T00:06:00|2023-01-01T00:30:00|2023-01-01T00:06:00
     }
 
     #[test]
-    fn what_is_no_trace_says_so() {
+    fn invalid_files_are_rejected_with_a_reason() {
         assert!(refusal("").contains("is empty"));
         assert!(refusal("  \n\n").contains("is empty"));
         assert!(refusal("hello\n").contains("line 1 is `hello`"));
@@ -392,7 +393,7 @@ COMPLETED|1|16+0|eve|2023-01-01T00:06:00|2023-01-01T00:30:00|2023-01-01T00:06:00
     }
 
     #[test]
-    fn the_key_tells_what_a_trace_is_made_from() {
+    fn trace_keys_depend_on_files_and_zone() {
         let key = |text: &str, zone: &str| {
             let read = read_parts(&[text], Some(zone)).expect("read");
             trace_key(&read, &TraceOptions::default()).expect("a key")

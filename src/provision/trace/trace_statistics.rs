@@ -1,4 +1,4 @@
-//! What a trace tells of its cluster: who asks for what, how long it runs, and how long it waits.
+//! Statistics of a trace: requests, run times, waits and load of its cluster.
 
 use std::collections::BTreeMap;
 
@@ -12,51 +12,52 @@ use poolcast_base::stats::{mean, quantile};
 
 const HOUR_S: f64 = 3600.0;
 
-/// A job that ran for so much longer than its limit did not end by it.
+/// Excess of the run time over the limit, in seconds, that counts as over the limit. A job ended by
+/// its limit exceeds it by less.
 const OVER_LIMIT_S: i64 = 300;
 
-/// A number of nodes that fewer jobs have is not shown by itself.
-const LEAST_SHARE: f64 = 0.005;
+/// Minimum share, of jobs or of node hours, for which a node count is listed separately.
+const MIN_LISTED_SHARE: f64 = 0.005;
 
-/// What a trace tells.
+/// Statistics of a trace.
 #[derive(Debug, Clone, Serialize)]
 pub struct TraceStatistics {
-    /// All jobs.
+    /// Number of jobs.
     pub jobs: usize,
-    /// Those that ran.
+    /// Jobs that ran.
     pub ran: usize,
-    /// Users that are known.
+    /// Number of known users.
     pub users: usize,
-    /// Submissions on the days that have some.
+    /// Submissions per day, over the days that have any.
     pub arrivals_per_day: ArrivalsPerDay,
     /// Jobs that left the queue without having run.
     pub cancelled: CancelledWaits,
-    /// Jobs by their number of nodes.
+    /// Jobs by node count.
     pub nodes: Vec<NodeShare>,
-    /// Nodes times hours of all runs.
+    /// Node hours of all runs.
     pub node_hours: f64,
-    /// How long jobs ran, hours.
+    /// Run times, in hours.
     pub run_h: NamedQuantiles,
     /// Jobs that ran for less than a minute.
     pub shorter_than_a_minute: usize,
-    /// The share of jobs with a limit of up to so many hours; the rest has longer ones or none.
+    /// Shares of jobs by time limit. Jobs with longer limits or none are missing.
     pub limits: Vec<LimitShare>,
-    /// How much of its limit a job that ran has used.
+    /// Run time as a share of the limit, for jobs that ran.
     pub used_share: NamedQuantiles,
-    /// The share of those that have used 99 % of it.
+    /// Share of jobs with a known limit that used at least 99 % of it.
     pub at_limit: f64,
-    /// Those that ran for more than five minutes longer.
+    /// Jobs that ran for more than five minutes longer than their limit.
     pub over_limit: usize,
-    /// The limit, in hours, of the jobs of one node whose waits are shown apart: the longest that a
-    /// tenth of all have.
+    /// The limit, in hours, of the one-node jobs whose waits are shown separately: the longest
+    /// limit that at least a tenth of the jobs that ran have.
     pub long_limit_h: f64,
-    /// Waits of jobs that ran, by the month of their submission.
+    /// Waits of jobs that ran, by month of submission.
     pub months: Vec<MonthlyWaits>,
-    /// How many jobs one user ran at once.
+    /// The most jobs that a user ran at once.
     pub busiest_users: BusiestUsers,
 }
 
-/// Submissions a day.
+/// Submissions per day.
 #[derive(Debug, Clone, Serialize)]
 #[expect(missing_docs, reason = "the names say it")]
 pub struct ArrivalsPerDay {
@@ -67,26 +68,26 @@ pub struct ArrivalsPerDay {
 /// Jobs that left the queue without having run.
 #[derive(Debug, Clone, Serialize)]
 pub struct CancelledWaits {
-    /// How many.
+    /// Number of such jobs.
     pub jobs: usize,
-    /// Those that had waited for more than a minute.
+    /// Jobs that had waited for more than a minute.
     pub waited: usize,
-    /// How long these had waited, hours.
+    /// Waits of the jobs in `waited`, in hours.
     pub wait_h: NamedQuantiles,
 }
 
-/// Jobs with one number of nodes.
+/// Jobs with the same node count.
 #[derive(Debug, Clone, Serialize)]
 pub struct NodeShare {
-    /// The number; `None` stands for all numbers that few jobs have.
+    /// The node count; `None` combines all counts with small shares.
     pub nodes: Option<u32>,
-    /// Their share of all jobs.
+    /// Share of all jobs.
     pub jobs: f64,
-    /// Their share of nodes times hours.
+    /// Share of all node hours.
     pub node_hours: f64,
 }
 
-/// Jobs with a limit of up to so many hours, and more than the one before.
+/// Share of jobs whose limit is at most `up_to_h` hours, and above the previous entry's `up_to_h`.
 #[derive(Debug, Clone, Serialize)]
 #[expect(missing_docs, reason = "the names say it")]
 pub struct LimitShare {
@@ -94,7 +95,7 @@ pub struct LimitShare {
     pub jobs: f64,
 }
 
-/// Quantiles by their names.
+/// Quantiles, the maximum and the mean of a sample.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 #[expect(missing_docs, reason = "the names say it")]
 pub struct NamedQuantiles {
@@ -109,7 +110,7 @@ pub struct NamedQuantiles {
 }
 
 impl NamedQuantiles {
-    /// Of `values`, in any order.
+    /// Computes the quantiles of `values`, which may be in any order.
     pub fn of(mut values: Vec<f64>) -> NamedQuantiles {
         values.sort_by(f64::total_cmp);
         let at = |q| quantile(&values, q);
@@ -126,26 +127,26 @@ impl NamedQuantiles {
     }
 }
 
-/// Waits of the jobs that were submitted in one month and ran, hours; and how busy it was.
+/// Waits of the jobs that were submitted in one month and ran, and the load of that month.
 #[derive(Debug, Clone, Serialize)]
 pub struct MonthlyWaits {
-    /// The month of local time, as `2023-03`.
+    /// The month in local time, such as `2023-03`.
     pub month: String,
-    /// How many jobs.
+    /// Number of jobs.
     pub jobs: usize,
-    /// Their waits.
+    /// Waits, in hours.
     pub wait_h: NamedQuantiles,
-    /// How many of them have one node and the long limit.
+    /// One-node jobs with the limit `long_limit_h`.
     pub long_jobs: usize,
-    /// The waits of these.
+    /// Waits of the jobs in `long_jobs`, in hours.
     pub long_wait_h: NamedQuantiles,
-    /// How many nodes were busy on average.
+    /// Average number of busy nodes.
     pub mean_busy_nodes: f64,
-    /// The most nodes that were busy for an hour of a day.
+    /// The largest number of nodes that were busy for an hour of a day in total.
     pub peak_busy_nodes: u32,
 }
 
-/// What `trace` tells.
+/// Computes the statistics of `trace`.
 pub fn trace_statistics(trace: &JobTrace) -> TraceStatistics {
     let jobs = &trace.jobs;
     let ran: Vec<&TraceJob> = jobs
@@ -201,7 +202,7 @@ fn used_shares(ran: &[&TraceJob]) -> Vec<f64> {
     shares
 }
 
-/// The longest limit that a tenth of the jobs that ran have.
+/// Returns the longest limit, in seconds, that at least a tenth of the jobs that ran have.
 fn long_limit_s(ran: &[&TraceJob]) -> i64 {
     let mut counts: BTreeMap<i64, usize> = BTreeMap::new();
     for limit_s in ran.iter().filter_map(|job| job.limit_s.get()) {
@@ -259,7 +260,7 @@ fn node_shares(jobs: &[TraceJob]) -> Vec<NodeShare> {
     };
     for (nodes, (count, hours)) in sums {
         let (jobs, node_hours) = (count / all_jobs, hours / all_hours.max(1e-9));
-        if jobs < LEAST_SHARE && node_hours < LEAST_SHARE {
+        if jobs < MIN_LISTED_SHARE && node_hours < MIN_LISTED_SHARE {
             rest.jobs += jobs;
             rest.node_hours += node_hours;
             continue;
@@ -295,7 +296,7 @@ fn limit_shares(jobs: &[TraceJob]) -> Vec<LimitShare> {
     shares
 }
 
-/// Waits by month.
+/// Computes the waits and the load of each month.
 fn monthly_waits(trace: &JobTrace, long_limit_s: i64) -> Vec<MonthlyWaits> {
     let mut waits: BTreeMap<String, (Vec<f64>, Vec<f64>)> = BTreeMap::new();
     for job in &trace.jobs {
@@ -333,7 +334,7 @@ fn monthly_waits(trace: &JobTrace, long_limit_s: i64) -> Vec<MonthlyWaits> {
     months
 }
 
-/// `2023-03`, of seconds that a clock on the wall shows.
+/// Formats the month of a wall-clock time, given in seconds, as `2023-03`.
 pub(in crate) fn month_of(wall_s: i64) -> String {
     match jiff::Timestamp::from_second(wall_s) {
         Ok(moment) => moment.strftime("%Y-%m").to_string(),

@@ -1,4 +1,4 @@
-//! A trace on disk: shards of jobs, the manifest last.
+//! Stores and opens traces: shards of jobs, and a manifest that is written last.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -15,43 +15,43 @@ use poolcast_base::files::StagedDirectory;
 use poolcast_base::manifest::{self, Checksum};
 use poolcast_base::shard::{ArtefactFormat, ShardLayout};
 
-/// Traces.
+/// The format of stored traces.
 pub const TRACE_FORMAT: ArtefactFormat = ArtefactFormat {
     name: "trace",
     version: 1,
     rebuild: "poolcast provision trace FILE... -o TRACE",
 };
 
-/// So many jobs are in a shard.
+/// Jobs per shard.
 const SHARD_JOBS: usize = 1 << 20;
 
-/// What a trace says of itself in its manifest.
+/// The body of a trace's manifest.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct TraceSummary {
-    /// The files that it is made from.
+    /// The source files.
     pub sources: Vec<TraceSource>,
-    /// The zone of the cluster.
+    /// The time zone of the cluster.
     pub zone: String,
-    /// The digest of the salt that users are hashed with.
+    /// The digest of the salt for user hashes.
     pub owner_salt_digest: String,
-    /// How many jobs.
+    /// Number of jobs.
     pub jobs: usize,
-    /// How far they got.
+    /// Number of jobs by fate.
     pub fates: BTreeMap<JobFate, u64>,
     /// Jobs without a time limit of their own.
     pub without_limit: u64,
-    /// Rows about a run that another row knows more of.
+    /// Rows that were dropped because another row about the same run is more complete.
     pub repeated_rows: u64,
-    /// The first submission, seconds of the epoch.
+    /// The first submission, in seconds of the epoch.
     pub begin_s: i64,
-    /// The last moment that a job tells of, seconds of the epoch.
+    /// The last time in the trace, in seconds of the epoch.
     pub end_s: i64,
     /// The shards.
     #[serde(default)]
     shards: Vec<ListedTraceShard>,
 }
 
-/// A shard of a trace.
+/// A shard, as listed in the manifest.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 struct ListedTraceShard {
     file: String,
@@ -60,7 +60,7 @@ struct ListedTraceShard {
 }
 
 impl TraceSummary {
-    /// What there is to say of `jobs`, which are in order of submission.
+    /// Summarizes `jobs`, which must be in order of submission.
     pub fn of(jobs: &[TraceJob], sources: Vec<TraceSource>, zone: &TraceZone) -> TraceSummary {
         let mut fates = BTreeMap::new();
         let mut end_s = i64::MIN;
@@ -87,10 +87,11 @@ impl TraceSummary {
     }
 }
 
-/// Writes `jobs` into the directory `out`; an earlier trace there is replaced if `overwrite` says so.
+/// Writes `jobs` into the directory `out`, and replaces an earlier trace there if `overwrite` is
+/// true.
 ///
 /// # Errors
-/// Fails where `out` holds something else, or cannot be written.
+/// Fails if `out` holds anything else, or cannot be written.
 pub fn write_trace(
     jobs: &[TraceJob],
     summary: &TraceSummary,
@@ -120,16 +121,16 @@ pub fn write_trace(
 /// All jobs of a trace, in order of submission.
 #[derive(Debug)]
 pub struct JobTrace {
-    /// What its manifest says.
+    /// The body of the manifest.
     pub summary: TraceSummary,
     /// The jobs.
     pub jobs: Vec<TraceJob>,
-    /// The zone of the cluster.
+    /// The time zone of the cluster.
     pub zone: TraceZone,
 }
 
 impl JobTrace {
-    /// Reads the trace in `dir`, and checks that its shards are those its manifest lists.
+    /// Reads the trace in `dir`, and checks its shards against the manifest.
     pub fn open(dir: &Path) -> Result<JobTrace> {
         let summary: TraceSummary = manifest::read(dir, TRACE_FORMAT)?.body;
         let zone = TraceZone::named(&summary.zone)?;

@@ -1,5 +1,5 @@
-//! How many jobs a user ran at once: a limit that a site sets shows as the number that several users
-//! reach, and none exceeds.
+//! Number of jobs that a user ran at once. A limit per user set by the site shows as a number that
+//! several users reach and nobody exceeds.
 
 use std::collections::BTreeMap;
 
@@ -7,26 +7,26 @@ use serde::Serialize;
 
 use super::trace_job::TraceJob;
 
-/// So many users have to reach a number, and none to exceed it, before it is taken for a limit.
-const LEAST_USERS: usize = 5;
+/// Minimum number of users who must reach the maximum before it counts as a limit.
+const MIN_LIMIT_USERS: usize = 5;
 
-/// A user's running jobs at their most.
+/// The largest number of jobs that a user ran at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct BusiestUsers {
-    /// The most jobs that any user ran at once.
+    /// Maximum number of jobs that any user ran at once.
     pub jobs: u32,
-    /// How many users ran as many.
+    /// Users who reached that maximum.
     pub users: usize,
 }
 
 impl BusiestUsers {
-    /// The limit that the site seems to set.
+    /// Returns the limit per user that the site has probably set.
     pub fn likely_limit(&self) -> Option<u32> {
-        Some(self.jobs).filter(|_| self.users >= LEAST_USERS)
+        Some(self.jobs).filter(|_| self.users >= MIN_LIMIT_USERS)
     }
 }
 
-/// The most jobs that any user ran at once, and how many users ran as many.
+/// Finds the maximum number of jobs that any user ran at once, and counts the users who reached it.
 pub(in crate) fn busiest_users(jobs: &[TraceJob]) -> BusiestUsers {
     let mut changes: Vec<(i64, i32, u64)> = Vec::with_capacity(2 * jobs.len());
     for job in jobs.iter().filter(|job| job.user != 0) {
@@ -39,7 +39,7 @@ pub(in crate) fn busiest_users(jobs: &[TraceJob]) -> BusiestUsers {
             changes.push((end_s, -1, job.user));
         }
     }
-    // Of one second ends come first, as they make room.
+    // Within one second, ends sort before starts, because they make room.
     changes.sort_unstable();
 
     let mut running: BTreeMap<u64, (i32, i32)> = BTreeMap::new();
