@@ -618,7 +618,7 @@ mod tests {
             year: Some(2023),
             ..ReadOptions::default()
         };
-        let first = read_text(format!("{of_a_job}{submit}{held}"), &given, BLOCK_SIZES)
+        let first = read_text(format!("{forged_by_job}{submit}{held}"), &given, BLOCK_SIZES)
             .expect("read")
             .0;
         assert_eq!(

@@ -1,28 +1,28 @@
-//! What gaps between chained jobs come to.
+//! Averages of interruptions and overlaps between chained jobs.
 
 use serde::{Deserialize, Serialize};
 
 use poolcast_base::stats::mean;
 
-/// Gaps between a predecessor's end and its successor's start, on some windows; hours, on average.
+/// Mean gaps between a predecessor's end and its successor's start over a set of windows, in hours.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct GapScores {
-    /// Which windows.
+    /// Name of the set of windows, or of the policy.
     pub name: String,
-    /// How many.
+    /// Number of windows.
     pub windows: usize,
-    /// How long nothing ran.
+    /// Mean time without a running job.
     pub interruption_h: f64,
-    /// How long both ran.
+    /// Mean time in which both jobs ran.
     pub overlap_h: f64,
-    /// The sum of both.
+    /// Sum of mean interruption and mean overlap.
     pub gap_h: f64,
-    /// The share of windows without an interruption.
+    /// Share of windows without an interruption.
     pub uninterrupted: f64,
 }
 
 impl GapScores {
-    /// Those of the gaps `gaps_h`, hours, each of which is below 0 for an overlap.
+    /// Averages `gaps_h`, in hours. A gap is negative if the two jobs overlapped.
     pub fn of(name: &str, gaps_h: &[f64]) -> GapScores {
         let interruptions: Vec<f64> = gaps_h.iter().map(|gap| gap.max(0.0)).collect();
         let overlaps: Vec<f64> = gaps_h.iter().map(|gap| (-gap).max(0.0)).collect();
@@ -43,7 +43,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn interruptions_and_overlaps_are_apart() {
+    fn interruptions_and_overlaps_are_averaged_separately() {
         let scores = GapScores::of("x", &[2.0, -1.0, 0.0, 3.0]);
         assert_eq!((scores.interruption_h, scores.overlap_h), (1.25, 0.25));
         assert_eq!((scores.gap_h, scores.uninterrupted), (1.5, 0.5));

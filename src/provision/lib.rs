@@ -1,7 +1,8 @@
-//! What a Slurm cluster's accounting says → when the successor of a chained job is to be submitted.
+//! Advice for chained Slurm jobs: when to submit the next job, learned from the cluster's
+//! accounting.
 //!
-//! Under a limit of wall time a long training is a chain of jobs. While one runs, the next is to be
-//! submitted so that it starts when the first ends.
+//! Under a wall time limit, a long training runs as a chain of jobs. The next job is to be
+//! submitted while its predecessor runs, so that it starts when the predecessor ends.
 
 pub mod chain;
 pub mod forecast;

@@ -1,9 +1,9 @@
-//! Numbers and words in the JSON of Slurm's programs: plain ones as up to 22.05, and as later ones
-//! write them.
+//! Numbers and words in the JSON output of Slurm's programs. Slurm up to 22.05 writes plain values,
+//! later versions write objects and lists.
 
 use serde::Deserialize;
 
-/// A number that may be none, or without bound: 60, null, or
+/// A number that may be missing or unlimited, such as 60, null, or
 /// `{"set": true, "infinite": false, "number": 60}`.
 #[derive(Debug, Default, Deserialize)]
 #[serde(
@@ -22,7 +22,7 @@ pub(in crate) enum SlurmNumber {
 }
 
 impl SlurmNumber {
-    /// The number, if there is one.
+    /// Returns the number, or `None` if it is missing or unlimited.
     pub(in crate) fn known(&self) -> Option<i64> {
         match *self {
             SlurmNumber::Plain(number) => Some(number),
@@ -35,19 +35,20 @@ impl SlurmNumber {
         }
     }
 
-    /// The number of what is not there if it is 0.
+    /// Returns the number if it is above 0, for fields in which 0 means missing.
     pub(in crate) fn positive(&self) -> Option<i64> {
         self.known().filter(|number| *number > 0)
     }
 
-    /// A limit in minutes; the largest numbers of 32 bits are Slurm's words for none.
+    /// Returns a limit in minutes. `None` means no limit, for which Slurm also writes the largest
+    /// 32-bit numbers.
     pub(in crate) fn minutes(&self) -> Option<i64> {
         self.known()
             .filter(|minutes| *minutes < i64::from(u32::MAX - 1))
     }
 }
 
-/// One word of older Slurms, several of newer ones.
+/// One word (older Slurm versions) or several words (newer versions).
 #[derive(Debug, Deserialize)]
 #[serde(untagged, expecting = "a word, or a list of words")]
 pub(in crate) enum SlurmWords {
@@ -56,7 +57,7 @@ pub(in crate) enum SlurmWords {
 }
 
 impl SlurmWords {
-    /// All of them.
+    /// Returns all words.
     pub(in crate) fn all(&self) -> &[String] {
         match self {
             SlurmWords::One(word) => std::slice::from_ref(word),

@@ -1,6 +1,7 @@
-//! Quantiles of what was measured.
+//! Quantiles and means of measured values.
 
-/// The quantile `q` of `sorted`, between two values on the line from one to the other; 0 of nothing.
+/// Returns the quantile `q` of `sorted`, interpolated linearly between neighbours. Returns 0 if
+/// `sorted` is empty.
 pub fn quantile(sorted: &[f64], q: f64) -> f64 {
     let Some(last) = sorted.len().checked_sub(1) else {
         return 0.0;
@@ -11,13 +12,13 @@ pub fn quantile(sorted: &[f64], q: f64) -> f64 {
     below + (above - below) * place.fract()
 }
 
-/// The quantile of the wait that costs least where an hour of interruption costs as much as
-/// `cost_ratio` hours of overlap.
+/// Returns the quantile of the wait whose expected cost is lowest. One hour of interruption costs
+/// as much as `cost_ratio` hours of overlap.
 pub fn cost_quantile(cost_ratio: f64) -> f64 {
     cost_ratio / (1.0 + cost_ratio)
 }
 
-/// The mean; 0 of nothing.
+/// Returns the mean, or 0 if `values` is empty.
 pub fn mean(values: &[f64]) -> f64 {
     if values.is_empty() {
         return 0.0;

@@ -1,5 +1,5 @@
-//! A queue at a moment, and how long jobs ran that had ended by then → how long one more job may
-//! wait in it: run times are drawn, the scheduler is simulated, again and again.
+//! Forecasts the wait of one more job in a queue. Run times are drawn from the runs of earlier
+//! jobs, and the scheduler is simulated for each draw.
 
 mod queue_moment;
 mod run_history;

@@ -1,51 +1,51 @@
-//! What a cluster shows of its queue at a moment. How long a job will run is not in it.
+//! The visible state of a cluster and its queue at one time. Future run times are not part of it.
 
 use crate::scheduler::{QueueJob, SimulatedCluster};
 
-/// A job that runs. Moments are epoch seconds.
+/// A running job. Times are epoch seconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SeenRun {
-    /// When it started.
+    /// Start of the job.
     pub start_s: i64,
-    /// How long it may run.
+    /// Time limit, in seconds.
     pub limit_s: i64,
-    /// How many nodes it has.
+    /// Nodes of the job.
     pub nodes: u32,
-    /// Whose it is: a number.
+    /// Number of the user.
     pub user: u32,
-    /// When it will end, for the one job of which that is known: the own one.
+    /// End of the job, if known: only for the user's own job.
     pub end_s: Option<i64>,
 }
 
-/// A job that waits.
+/// A waiting job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SeenWait {
-    /// Since when it could start, epoch seconds.
+    /// Time since which the job could start, in epoch seconds.
     pub since_s: i64,
-    /// How long it may run.
+    /// Time limit, in seconds.
     pub limit_s: i64,
-    /// How many nodes it needs.
+    /// Nodes that the job needs.
     pub nodes: u32,
-    /// Whose it is: a number.
+    /// Number of the user.
     pub user: u32,
 }
 
-/// A cluster and its queue at a moment.
+/// A cluster and its queue at one time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct QueueMoment {
-    /// The moment, epoch seconds.
+    /// The time, in epoch seconds.
     pub now_s: i64,
-    /// How many nodes there are.
+    /// Nodes of the cluster.
     pub nodes: u32,
-    /// The jobs that run.
+    /// Running jobs.
     pub running: Vec<SeenRun>,
-    /// The jobs that wait.
+    /// Waiting jobs.
     pub waiting: Vec<SeenWait>,
 }
 
 impl QueueMoment {
-    /// What `cluster` shows at `now_s`.
-    pub fn of_cluster(cluster: &SimulatedCluster<'_>, now_s: i64) -> QueueMoment {
+    /// Returns the visible state of `cluster` at `now_s`.
+    pub fn from_cluster(cluster: &SimulatedCluster<'_>, now_s: i64) -> QueueMoment {
         let seen_run = |(job, start_s): (&QueueJob, i64)| SeenRun {
             start_s,
             limit_s: job.limit,
@@ -60,7 +60,7 @@ impl QueueMoment {
             user: job.user,
         };
         let mut running: Vec<SeenRun> = cluster.running().map(seen_run).collect();
-        // The order within the simulation depends on when its jobs will end.
+        // Sort: the simulation's own order depends on the future ends of its jobs.
         running.sort_unstable_by_key(|run| (run.start_s, run.user, run.limit_s, run.nodes));
         QueueMoment {
             now_s,

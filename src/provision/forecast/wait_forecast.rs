@@ -1,4 +1,4 @@
-//! How long a job would wait in a queue, as simulations with drawn run times have it.
+//! Forecasts the wait of a job by simulating the queue with drawn run times.
 
 use rand::Rng as _;
 use rand::seq::SliceRandom as _;
@@ -11,61 +11,61 @@ use crate::scheduler::{
 };
 use poolcast_base::seed;
 
-/// How waits are forecast.
+/// Forecaster of waits.
 #[derive(Debug, Clone)]
 pub struct WaitForecast {
-    /// How the scheduler decides.
+    /// Settings of the simulated scheduler.
     pub settings: SchedulerSettings,
-    /// How many times run times are drawn.
+    /// Number of draws of run times.
     pub draws: usize,
-    /// What they are drawn from.
+    /// Seed of the draws.
     pub seed: u64,
 }
 
-/// Which waits matter.
+/// Range of the waits that matter, and the rule for stopping early.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WaitSpan {
-    /// Longer waits are as long as this one, seconds.
+    /// Maximum wait, in seconds. Longer waits are cut to this.
     pub most_s: i64,
-    /// Whether waits are as long as this is asked, seconds.
-    pub reached_s: i64,
-    /// If so many draws are all shorter, no more are made.
-    pub fewest_draws: usize,
+    /// Threshold of interest, in seconds: the caller needs to know if waits reach it.
+    pub needed_wait_s: i64,
+    /// Minimum number of draws. If all of them are below the threshold, no more are made.
+    pub min_draws: usize,
 }
 
 impl WaitSpan {
-    /// All waits of up to `most_s` seconds.
+    /// Keeps all waits, cut to `most_s` seconds.
     pub fn up_to(most_s: i64) -> WaitSpan {
         WaitSpan {
             most_s,
-            reached_s: 0,
-            fewest_draws: usize::MAX,
+            needed_wait_s: 0,
+            min_draws: usize::MAX,
         }
     }
 
-    /// Waits that reach `reached_s` with a quantile of `quantile` or lower: with more draws than
-    /// these, all of them shorter, it is hardly ever that long.
-    pub fn reaching(reached_s: i64, most_s: i64, quantile: f64) -> WaitSpan {
+    /// Stops early if the wait's quantile `quantile`, or a lower one, hardly ever reaches
+    /// `needed_wait_s`. That holds once the minimum number of draws were all shorter.
+    pub fn with_early_stop(needed_wait_s: i64, most_s: i64, quantile: f64) -> WaitSpan {
         WaitSpan {
             most_s,
-            reached_s,
-            fewest_draws: (MISSED.ln() / quantile.ln()).ceil().min(1e6) as usize,
+            needed_wait_s,
+            min_draws: (MISS_PROBABILITY.ln() / quantile.ln()).ceil().min(1e6) as usize,
         }
     }
 }
 
-/// How seldom a quantile may be taken to be shorter though it is not.
-const MISSED: f64 = 0.003;
+/// Probability that the forecast stops early although the quantile reaches the threshold.
+const MISS_PROBABILITY: f64 = 0.003;
 
-/// Run times of the jobs at a moment, for each draw.
+/// Drawn run times of all jobs.
 struct DrawnRuns {
-    /// `[jobs][draws]`, those that run first, then those that wait.
+    /// Run times `[jobs][draws]`: running jobs first, then waiting jobs.
     runs_s: Vec<Vec<i64>>,
 }
 
 impl WaitForecast {
-    /// How long `job` would wait if it were submitted at the moment of `queue`, seconds, in ascending
-    /// order: a wait for each draw. `span` says which waits matter.
+    /// Returns the waits of `job` if it were submitted at the time of `queue`, in seconds: one per
+    /// draw, in ascending order. `span` limits the waits and the number of draws.
     pub fn waits_s(
         &self,
         queue: &QueueMoment,
@@ -78,19 +78,21 @@ impl WaitForecast {
         let mut waits_s = Vec::with_capacity(self.draws);
         let mut has_reached = false;
         for draw in 0..self.draws {
-            if !has_reached && draw >= span.fewest_draws {
+            // All draws are shorter than the wait that matters. More draws would hardly change the
+            // answer.
+            if !has_reached && draw >= span.min_draws {
                 break;
             }
             let run_s = |place: usize| drawn.runs_s[place][draw];
             let wait_s = simulated_wait_s(&settings, queue, job, span.most_s, run_s);
-            has_reached |= wait_s >= span.reached_s;
+            has_reached |= wait_s >= span.needed_wait_s;
             waits_s.push(wait_s);
         }
         waits_s.sort_unstable();
         waits_s
     }
 
-    /// How long `job` would wait if all jobs ran to their limits, as `squeue --start` has it; at most
+    /// Returns the wait of `job` if all jobs ran to their limits, like `squeue --start`; at most
     /// `most_s`.
     pub fn wait_by_limits_s(&self, queue: &QueueMoment, job: &SeenWait, most_s: i64) -> i64 {
         let running = queue.running.iter().map(|run| run.limit_s);
@@ -100,7 +102,8 @@ impl WaitForecast {
         simulated_wait_s(&settings, queue, job, most_s, |place| limits_s[place])
     }
 
-    /// What comes later of nodes is not known at a moment.
+    /// Returns the scheduler settings with a constant number of nodes: later changes are not known
+    /// yet.
     fn settings_at(&self, queue: &QueueMoment) -> SchedulerSettings {
         SchedulerSettings {
             begin: queue.now_s,
@@ -112,6 +115,7 @@ impl WaitForecast {
         }
     }
 
+    /// Draws run times for all jobs in `queue`.
     fn draw_runs(&self, queue: &QueueMoment, history: &RunHistory) -> DrawnRuns {
         let mut generator = seed::generator(self.seed, "run times", &[queue.now_s]);
         let mut runs_s = Vec::with_capacity(queue.running.len() + queue.waiting.len());
@@ -121,19 +125,19 @@ impl WaitForecast {
                 Some(end_s) => vec![end_s - run.start_s],
                 None => history.likely_runs_s(run.user, run.limit_s, elapsed_s),
             };
-            runs_s.push(spread_draws(&likely, self.draws, &mut generator));
+            runs_s.push(draw_stratified(&likely, self.draws, &mut generator));
         }
         for wait in &queue.waiting {
             let likely = history.likely_runs_s(wait.user, wait.limit_s, 0);
-            runs_s.push(spread_draws(&likely, self.draws, &mut generator));
+            runs_s.push(draw_stratified(&likely, self.draws, &mut generator));
         }
         DrawnRuns { runs_s }
     }
 }
 
-/// `draws` values of `sorted`, in any order: one of each part of it, where it is cut into as many.
-/// They are spread more evenly than independent ones (Latin hypercube sampling).
-fn spread_draws(sorted: &[i64], draws: usize, generator: &mut ChaCha8Rng) -> Vec<i64> {
+/// Draws `draws` values from `sorted`, in random order: one from each of `draws` equal parts. They
+/// are spread more evenly than independent draws (Latin hypercube sampling).
+fn draw_stratified(sorted: &[i64], draws: usize, generator: &mut ChaCha8Rng) -> Vec<i64> {
     let mut drawn = Vec::with_capacity(draws);
     for part in 0..draws {
         let place = (part as f64 + generator.random::<f64>()) / draws as f64;
@@ -144,8 +148,8 @@ fn spread_draws(sorted: &[i64], draws: usize, generator: &mut ChaCha8Rng) -> Vec
     drawn
 }
 
-/// How long `job` waits, at most `most_s`; `run_s` is how long each job of `queue` runs in all, those
-/// that run first.
+/// Simulates the wait of `job`, at most `most_s`. `run_s` returns the total run time of each job in
+/// `queue`, running jobs first.
 fn simulated_wait_s(
     settings: &SchedulerSettings,
     queue: &QueueMoment,
@@ -167,6 +171,7 @@ fn simulated_wait_s(
     for (number, wait) in queue.waiting.iter().enumerate() {
         jobs.push(entry(wait, run_s(queue.running.len() + number)));
     }
+    // The simulation needs the highest user number.
     let mut users = job.user;
     for wait in &queue.waiting {
         users = users.max(wait.user);
@@ -179,6 +184,7 @@ fn simulated_wait_s(
     for (number, run) in queue.running.iter().enumerate() {
         cluster.add_running(&running_job(run, run_s(number), now_s), run.start_s);
     }
+    // The job's own run time does not affect its wait.
     let asked = cluster.submit(&entry(job, job.limit_s));
     let start_s = cluster.run_until_start(asked, now_s.saturating_add(most_s));
     start_s.map_or(most_s, |start_s| start_s - now_s)
@@ -189,7 +195,7 @@ fn running_job(run: &SeenRun, run_s: i64, now_s: i64) -> QueueJob {
         enter: run.start_s,
         since: run.start_s,
         cancel: NEVER,
-        // It has not ended yet.
+        // The job has not ended yet.
         run: run_s.max(now_s + 1 - run.start_s),
         limit: run.limit_s,
         nodes: run.nodes,
@@ -212,7 +218,7 @@ mod tests {
         }
     }
 
-    /// Two nodes: one job has had them for an hour, and another one waits for them.
+    /// Creates two nodes: one job has used them for an hour, and another one waits for them.
     fn queue() -> QueueMoment {
         let run = SeenRun {
             start_s: 9 * HOUR_S,
@@ -254,8 +260,8 @@ mod tests {
     }
 
     #[test]
-    fn jobs_run_as_like_ones_did() {
-        // The runs of the user that are shorter than the hour that has passed are none of the job's.
+    fn runs_are_drawn_from_similar_jobs() {
+        // One hour has passed, so the user's shorter runs do not count for the job.
         let runs = ended(1, 10, 3)
             .chain(ended(1, 10, 0))
             .chain(ended(7, 18, 5));
@@ -272,14 +278,14 @@ mod tests {
             (29 * HOUR_S..=29 * HOUR_S + 600).contains(&by_limits_s),
             "{by_limits_s}"
         );
-        // Without a history, that is all that is known.
+        // Without a history, only the limits are known.
         let unknown = RunHistory::default();
         let waits_s = forecast().waits_s(&queue(), &unknown, &successor(), span);
         assert_eq!(waits_s, [by_limits_s; 40]);
     }
 
     #[test]
-    fn what_is_known_of_the_own_job_counts() {
+    fn known_end_of_the_own_job_is_used() {
         let mut queue = queue();
         queue.waiting.clear();
         queue.running[0].end_s = Some(12 * HOUR_S);
@@ -291,23 +297,23 @@ mod tests {
     #[test]
     fn clear_answers_take_few_draws() {
         let history = RunHistory::of(ended(1, 10, 3).chain(ended(2, 18, 5)));
-        let clear = WaitSpan::reaching(9 * HOUR_S, 10 * HOUR_S, 0.5);
-        assert_eq!(clear.fewest_draws, 9);
+        let clear = WaitSpan::with_early_stop(9 * HOUR_S, 10 * HOUR_S, 0.5);
+        assert_eq!(clear.min_draws, 9);
         assert_eq!(
             forecast()
                 .waits_s(&queue(), &history, &successor(), clear)
                 .len(),
             9
         );
-        let reached = WaitSpan::reaching(7 * HOUR_S, 7 * HOUR_S, 0.5);
+        let reached = WaitSpan::with_early_stop(7 * HOUR_S, 7 * HOUR_S, 0.5);
         let waits_s = forecast().waits_s(&queue(), &history, &successor(), reached);
         assert_eq!(waits_s, [7 * HOUR_S; 40], "no longer than asked for");
     }
 
     #[test]
-    fn draws_are_spread_over_what_was_seen() {
+    fn draws_are_spread_evenly() {
         let mut generator = seed::generator(1, "draws", &[]);
-        let mut drawn = spread_draws(&[1, 2, 3, 4], 8, &mut generator);
+        let mut drawn = draw_stratified(&[1, 2, 3, 4], 8, &mut generator);
         drawn.sort_unstable();
         assert_eq!(drawn, [1, 1, 2, 2, 3, 3, 4, 4]);
     }

@@ -1,4 +1,4 @@
-//! What a model of waits is told of a queue at the moment of decision.
+//! Inputs of a wait model at a decision time: features and snapshots of the queue.
 
 mod moment_features;
 mod queue_snapshot;

@@ -1,4 +1,4 @@
-//! What is known of a queue at a moment, in numbers for a model.
+//! Computes the features of a queue at a decision time.
 
 use std::collections::BTreeSet;
 use std::f64::consts::TAU;
@@ -7,10 +7,10 @@ use crate::forecast::{QueueMoment, SeenRun, SeenWait};
 use poolcast_base::stats::{mean, quantile};
 use crate::submission::{StartedWait, WaitRecord};
 
-/// Longer waits by limits are as long as this, seconds.
+/// Maximum wait by time limits, in seconds. Longer waits are cut to this.
 pub const MOST_WAIT_BY_LIMITS_S: i64 = 14 * 86_400;
 
-/// In so many hours nodes are counted that become free by then.
+/// Features that count the nodes freed within a horizon: name and horizon in hours.
 const FREED_H: [(&str, f64); 6] = [
     ("nodes_freed_in_1_h", 1.0),
     ("nodes_freed_in_2_h", 2.0),
@@ -23,29 +23,29 @@ const FREED_H: [(&str, f64); 6] = [
 const HOUR_S: f64 = 3600.0;
 const DAY_S: i64 = 86_400;
 
-/// What is known when a successor may be submitted.
+/// Known facts when a successor may be submitted.
 pub struct KnownMoment<'a> {
     /// The queue.
     pub queue: &'a QueueMoment,
-    /// The waits of jobs that have started.
+    /// Waits of jobs that have started.
     pub record: &'a WaitRecord,
     /// The successor.
     pub successor: &'a SeenWait,
-    /// What a clock on the wall of the cluster shows, seconds as of universal time.
+    /// Local wall-clock time of the cluster, in seconds, counted as if it were UTC.
     pub wall_s: i64,
-    /// How long the successor would wait if all jobs ran to their limits, seconds; at most
+    /// Wait of the successor if all jobs ran to their time limits, in seconds; at most
     /// [`MOST_WAIT_BY_LIMITS_S`].
     pub wait_by_limits_s: i64,
 }
 
-/// A feature and its name.
+/// Name and value of a feature.
 type NamedFeature = (&'static str, f64);
 
 impl KnownMoment<'_> {
-    /// The features, `[f]`, in the order of [`feature_names`]. Spans are hours.
+    /// Returns the features, `[f]`, in the order of [`feature_names`]. Durations are in hours.
     pub fn features(&self) -> Vec<f32> {
         let named = self.named();
-        // The sum of nothing is -0.
+        // An empty sum is -0: adding 0 makes it 0.
         let values = named.iter().map(|(_, value)| *value as f32 + 0.0);
         values.collect()
     }
@@ -61,7 +61,7 @@ impl KnownMoment<'_> {
         named
     }
 
-    /// The nodes, and the jobs that run on them.
+    /// Adds features of the nodes and of the running jobs.
     fn add_running(&self, named: &mut Vec<NamedFeature>) {
         let queue = self.queue;
         let (mut elapsed_h, mut used, mut left) = (Vec::new(), Vec::new(), Vec::new());
@@ -96,6 +96,7 @@ impl KnownMoment<'_> {
         named.push(("running_share_of_limit_p50", quantile(&used, 0.5)));
     }
 
+    /// Returns the free nodes; negative if more nodes are in use than the cluster has now.
     fn free_nodes(&self) -> f64 {
         let held: u64 = self
             .queue
@@ -106,8 +107,9 @@ impl KnownMoment<'_> {
         f64::from(self.queue.nodes) - held as f64
     }
 
-    /// In how many hours there are as many nodes as the successor needs, if nobody else waited; `left`
-    /// is when how many become free, in order. The last of these if there never are.
+    /// Returns the hours until the successor's nodes are free if no other job waited. `left` lists,
+    /// in order, the hours until nodes become free and their number. If there are never enough
+    /// nodes, returns the last of these times.
     fn hours_until_free(&self, left: &[(f64, f64)]) -> f64 {
         let mut free = self.free_nodes();
         let mut hours = 0.0;
@@ -121,7 +123,7 @@ impl KnownMoment<'_> {
         hours
     }
 
-    /// The jobs that wait.
+    /// Adds features of the waiting jobs.
     fn add_waiting(&self, named: &mut Vec<NamedFeature>) {
         let waiting = &self.queue.waiting;
         let (mut limits_h, mut ages_h) = (Vec::new(), Vec::new());
@@ -135,7 +137,7 @@ impl KnownMoment<'_> {
             node_h += f64::from(wait.nodes) * limit_h;
             most_nodes = wait.nodes.max(most_nodes);
             as_large += f64::from(u8::from(wait.nodes >= self.successor.nodes));
-            alike += f64::from(u8::from(self.is_like(wait)));
+            alike += f64::from(u8::from(self.is_similar(wait)));
         }
         limits_h.sort_unstable_by(f64::total_cmp);
         ages_h.sort_unstable_by(f64::total_cmp);
@@ -154,16 +156,16 @@ impl KnownMoment<'_> {
         named.push(("missing_nodes", (wanted - self.free_nodes()).max(0.0)));
     }
 
-    fn is_like(&self, wait: &SeenWait) -> bool {
+    fn is_similar(&self, wait: &SeenWait) -> bool {
         let started = StartedWait {
             nodes: wait.nodes,
             limit_s: wait.limit_s,
             wait_s: 0,
         };
-        started.is_like(self.successor.nodes, self.successor.limit_s)
+        started.is_similar(self.successor.nodes, self.successor.limit_s)
     }
 
-    /// The nodes of jobs that have come lately.
+    /// Adds the nodes of jobs that were queued or started recently.
     fn add_arrivals(&self, named: &mut Vec<NamedFeature>) {
         let now_s = self.queue.now_s;
         let came = |since_s: i64, within_h: f64| (now_s - since_s) as f64 <= within_h * HOUR_S;
@@ -183,11 +185,11 @@ impl KnownMoment<'_> {
         named.push(("queued_nodes_6_h", queued(6.0)));
     }
 
-    /// How long jobs waited that started last.
+    /// Adds features of the waits of jobs that started last.
     fn add_past_waits(&self, named: &mut Vec<NamedFeature>) {
         let hours = |wait_s: i64| wait_s as f64 / HOUR_S;
         let last: Vec<f64> = self.record.last_s().map(hours).collect();
-        let like: Vec<f64> = self.record.last_like_s().map(hours).collect();
+        let like: Vec<f64> = self.record.last_similar_s().map(hours).collect();
         let latest = |waits: &[f64], most: usize| mean(&waits[waits.len().saturating_sub(most)..]);
         named.push(("last_100_waits_mean_h", latest(&last, 100)));
         named.push(("last_10_waits_mean_h", latest(&last, 10)));
@@ -205,7 +207,7 @@ impl KnownMoment<'_> {
         named.push(("last_100_like_waits_p90_h", quantile(&like, 0.9)));
     }
 
-    /// The time of day and of the week.
+    /// Adds the time of day and of the week.
     fn add_clock(&self, named: &mut Vec<NamedFeature>) {
         let day = self.wall_s.rem_euclid(DAY_S) as f64 / DAY_S as f64;
         let week = self.wall_s.rem_euclid(7 * DAY_S) as f64 / (7 * DAY_S) as f64;
@@ -216,13 +218,13 @@ impl KnownMoment<'_> {
     }
 }
 
-/// How many different users there are.
+/// Counts the distinct users.
 fn users(all: impl Iterator<Item = u32>) -> f64 {
     let counted: BTreeSet<u32> = all.collect();
     counted.len() as f64
 }
 
-/// What the features are, in order.
+/// Returns the names of the features, in order.
 pub fn feature_names() -> Vec<String> {
     let successor = SeenWait {
         since_s: 0,
@@ -230,6 +232,7 @@ pub fn feature_names() -> Vec<String> {
         nodes: 1,
         user: 0,
     };
+    // The names do not depend on the queue.
     let empty = KnownMoment {
         queue: &QueueMoment {
             now_s: 0,
@@ -255,7 +258,7 @@ mod tests {
     const HOUR: i64 = 3600;
 
     #[test]
-    fn features_are_of_the_moment() {
+    fn features_describe_the_queue() {
         let run = |start_h: i64, limit_h: i64, nodes: u32, user: u32| SeenRun {
             start_s: start_h * HOUR,
             limit_s: limit_h * HOUR,
@@ -328,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_those_of_the_features_and_no_two_are_the_same() {
+    fn feature_names_are_unique() {
         let mut names = feature_names();
         assert_eq!(names.len(), 44);
         names.sort();

@@ -1,28 +1,28 @@
-//! The published input of models: what a queue was like every ten minutes of the last day, in
-//! numbers.
+//! Snapshots of a queue, the published input of models: statistics of the queue every ten minutes
+//! of the last day.
 
 use poolcast_base::stats::quantile;
 use crate::scheduler::SimulatedCluster;
 
-/// So often a snapshot is taken, seconds.
+/// Interval between snapshots, in seconds.
 pub(super) const SNAPSHOT_STEP_S: i64 = 600;
 
-/// So many snapshots are an input: those of a day.
+/// Snapshots per input: one day.
 pub const SNAPSHOTS: usize = 144;
 
-/// What a snapshot has of the queue.
+/// Columns of a snapshot that describe the queue.
 pub const QUEUE_COLUMNS: usize = 34;
 
-/// What it has of the chained jobs, the predecessor and its successor.
+/// Columns of a snapshot that describe the chained jobs, predecessor and successor.
 pub const CHAIN_COLUMNS: usize = 8;
 
-/// All of it.
+/// All columns of a snapshot.
 pub const SNAPSHOT_COLUMNS: usize = QUEUE_COLUMNS + CHAIN_COLUMNS;
 
-/// The least, the quarters and the most of one quantity.
+/// Percentiles per quantity: minimum, quartiles and maximum.
 const PERCENTILES: usize = 5;
 
-/// Takes snapshots of clusters. It keeps its memory from one to the next.
+/// Takes snapshots of clusters, and reuses its buffers.
 #[derive(Debug, Default)]
 pub(super) struct SnapshotTaker {
     limits_min: Vec<f64>,
@@ -31,10 +31,12 @@ pub(super) struct SnapshotTaker {
 }
 
 impl SnapshotTaker {
-    /// Adds what `cluster` shows at `now_s` to `snapshots`, [`QUEUE_COLUMNS`] numbers: how many jobs
-    /// wait, and how many nodes they want; the percentiles 0, 25, 50, 75 and 100 of their limits in
-    /// minutes, of how long they have waited, and of how long they have run, which is 0; the same of
-    /// the jobs that run. Spans are seconds where nothing else is said.
+    /// Appends the snapshot of `cluster` at `now_s` to `snapshots`: [`QUEUE_COLUMNS`] numbers.
+    ///
+    /// The first half describes the waiting jobs: their number, their nodes, and the percentiles 0,
+    /// 25, 50, 75 and 100 of their limits in minutes, of their waits, and of their run times, which
+    /// are 0. The second half contains the same numbers for the running jobs. Durations are in
+    /// seconds unless noted.
     pub(super) fn take(
         &mut self,
         cluster: &SimulatedCluster<'_>,
@@ -53,7 +55,7 @@ impl SnapshotTaker {
         nodes = 0.0;
         for (job, start_s) in cluster.running() {
             nodes += f64::from(job.nodes);
-            // A job that runs at the beginning of the simulation may have started as it came.
+            // A job that runs at the beginning of the simulation may have started as it arrived.
             let wait_s = (start_s - job.since).max(0);
             self.add(job.limit, wait_s, now_s - start_s);
         }
@@ -81,8 +83,8 @@ impl SnapshotTaker {
     }
 }
 
-/// Percentiles lie between two values on the line from one to the other, as NumPy's do; of nothing
-/// they are 0.
+/// Appends the percentiles of `values`. They are interpolated linearly, like NumPy's; without
+/// values they are 0.
 fn push_percentiles(values: &mut [f64], snapshots: &mut Vec<f32>) {
     values.sort_unstable_by(f64::total_cmp);
     for part in 0..PERCENTILES {
@@ -91,9 +93,9 @@ fn push_percentiles(values: &mut [f64], snapshots: &mut Vec<f32>) {
     }
 }
 
-/// What snapshots say of the chained jobs at the moment of decision: limit in minutes, nodes, how
-/// long it has waited and run, of the predecessor first. The successor has done neither. Spans are
-/// seconds.
+/// Returns the snapshot columns of the chained jobs at a decision time. For the predecessor, then
+/// for the successor: limit in minutes, nodes, wait and run time in seconds. The successor has
+/// neither waited nor run.
 pub fn chain_columns(
     limit_s: i64,
     nodes: u32,
@@ -114,7 +116,8 @@ pub fn chain_columns(
     ]
 }
 
-/// The input of a model, `[144, 42]`: the last day of `queue`, `[t, 34]`, with `chain` in each row.
+/// Builds the input of a model, `[144, 42]`: the last day of `queue`, `[t, 34]`, with `chain`
+/// appended to each row.
 pub fn join_snapshots(queue: &[f32], chain: &[f32]) -> Vec<f32> {
     let before = queue.len() - SNAPSHOTS * QUEUE_COLUMNS;
     let mut joined = Vec::with_capacity(SNAPSHOTS * SNAPSHOT_COLUMNS);
@@ -131,7 +134,7 @@ mod tests {
     use crate::scheduler::{NEVER, QueueJob, SchedulerSettings};
 
     #[test]
-    fn a_snapshot_has_what_was_published() {
+    fn snapshots_have_the_published_columns() {
         let settings = SchedulerSettings::small_cluster(4);
         let job = |enter: i64, nodes: u32, limit_min: i64| QueueJob {
             enter,

@@ -1,20 +1,20 @@
-//! Snapshots of a queue, one after another.
+//! A growing series of queue snapshots.
 
 use super::queue_snapshot::{QUEUE_COLUMNS, SNAPSHOT_STEP_S, SNAPSHOTS, SnapshotTaker};
 use crate::scheduler::SimulatedCluster;
 
-/// Snapshots of a queue at each full ten minutes of the epoch.
+/// Snapshots of a queue at each multiple of ten minutes since the epoch.
 #[derive(Debug)]
 pub struct SnapshotSeries {
     taker: SnapshotTaker,
-    /// The moment of the next one.
+    /// Time of the next snapshot, in epoch seconds.
     next_s: i64,
-    /// `[t, 34]`.
+    /// Snapshots `[t, 34]`.
     snapshots: Vec<f32>,
 }
 
 impl SnapshotSeries {
-    /// Those from `begin_s` on; before that the cluster is taken to have been empty for a day.
+    /// Creates a series that begins at `begin_s`. The day before it counts as an empty cluster.
     pub fn from(begin_s: i64) -> SnapshotSeries {
         let steps = (begin_s + SNAPSHOT_STEP_S - 1).div_euclid(SNAPSHOT_STEP_S);
         SnapshotSeries {
@@ -24,7 +24,8 @@ impl SnapshotSeries {
         }
     }
 
-    /// Takes those of `cluster` up to `now_s`, as it goes on. One at `now_s` has what happened before.
+    /// Advances `cluster` to `now_s` and takes its snapshots. A snapshot at a time contains the
+    /// events before that time.
     pub fn advance(&mut self, cluster: &mut SimulatedCluster<'_>, now_s: i64) {
         while self.next_s <= now_s {
             cluster.run_until(self.next_s - 1);
@@ -33,12 +34,12 @@ impl SnapshotSeries {
         }
     }
 
-    /// All of them, `[t, 34]`: those of a day at least.
+    /// Returns all snapshots, `[t, 34]`; at least one day.
     pub fn all(&self) -> &[f32] {
         &self.snapshots
     }
 
-    /// A series that goes on by itself from those of the last day.
+    /// Returns a copy of the last day that continues independently.
     pub fn branch(&self) -> SnapshotSeries {
         let before = self.snapshots.len() - SNAPSHOTS * QUEUE_COLUMNS;
         SnapshotSeries {

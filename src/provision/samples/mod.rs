@@ -1,5 +1,5 @@
-//! A trace → what models of waits learn from: moments of simulated windows at which a successor
-//! could have been submitted, and how long it then waited.
+//! Training samples for wait models: simulated submissions of a successor at several times of each
+//! window of a trace, with the resulting waits.
 
 mod sample_window;
 mod samples_store;

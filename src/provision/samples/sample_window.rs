@@ -1,4 +1,4 @@
-//! A window → its rows.
+//! Turns a simulated window into sample rows.
 
 use super::wait_samples::{WaitSampleRow, WindowSamples};
 use crate::forecast::WaitForecast;
@@ -7,18 +7,18 @@ use crate::replay::SlurmWorld;
 use crate::trace::TraceZone;
 use crate::window::{OpenWindow, RunningWindow, WindowPlan};
 
-/// What all windows are sampled with.
+/// Inputs that all windows share.
 pub(super) struct WindowSampling<'a> {
     pub world: &'a SlurmWorld,
     pub plan: &'a WindowPlan,
     pub zone: &'a TraceZone,
-    /// Asked for the plan by limits alone.
+    /// Used only for the wait by time limits, so without draws.
     pub forecast: WaitForecast,
 }
 
 impl WindowSampling<'_> {
-    /// The rows of the window `number`, of all its probes. `ended` are the jobs that its opener saw
-    /// end. `None` where the predecessor, or a successor, never starts.
+    /// Returns one row per probe of the window `number`. `ended` are the jobs whose end the
+    /// window's opener has seen. Returns `None` if the predecessor or a successor never starts.
     pub(super) fn sample(
         &self,
         number: u32,
@@ -45,7 +45,7 @@ impl WindowSampling<'_> {
         })
     }
 
-    /// What is known of the queue at the moment of `running`.
+    /// Returns the features of the queue at the current time of `running`.
     fn features(&self, running: &RunningWindow<'_>) -> Vec<f32> {
         let (queue, successor) = (running.queue(), running.successor());
         let known = KnownMoment {
@@ -100,14 +100,14 @@ mod tests {
         }
     }
 
-    /// The rows of the window at the beginning of `world`.
+    /// Samples the window at the beginning of `world`.
     fn sampled(world: &SlurmWorld, plan: &WindowPlan) -> Option<WindowSamples> {
         let mut opener = WindowOpener::new(world, plan, true);
         let window = opener.open(0);
         sampling(world, plan, &TraceZone::utc()).sample(3, window, opener.ended())
     }
 
-    /// The bytes that a model is given at `moment_s`, and the same world with another future.
+    /// Returns the bits of a model's input at `moment_s`, and the same world with another future.
     fn known_at(world: &SlurmWorld, plan: &WindowPlan, moment_s: i64) -> (Vec<u32>, SlurmWorld) {
         let zone = TraceZone::utc();
         let sampling = sampling(world, plan, &zone);
@@ -127,7 +127,7 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(24))]
 
         #[test]
-        fn nothing_after_the_moment_of_decision_enters(
+        fn inputs_do_not_depend_on_the_future(
             seed in 0u64..1000,
             probe in 0usize..5,
             cold_start: bool,
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_have_what_came_of_the_probes() {
+    fn rows_have_the_outcomes_of_the_probes() {
         let (world, plan) = (busy_world(3), plan(false));
         let samples = sampled(&world, &plan).expect("all jobs start");
         let submit_s = plan.warmup_s;
@@ -179,8 +179,8 @@ mod tests {
                 steps as usize
             );
         }
-        // The predecessor waits among the others from its submission on: what is seen at that very
-        // moment is without it.
+        // The predecessor waits among the other jobs from its submission on. A snapshot at exactly
+        // that time does not contain it yet.
         let queue = &samples.snapshots[(per_row[0] * QUEUE_COLUMNS)..][..QUEUE_COLUMNS];
         let mut cluster = world.cluster();
         cluster.run_until(plan.warmup_s - 1);
@@ -206,7 +206,7 @@ mod tests {
 
     /// More jobs run than there are nodes for.
     #[test]
-    fn nodes_that_go_away_below_running_jobs_are_missing() {
+    fn free_nodes_are_negative_if_running_jobs_exceed_the_cluster() {
         let mut world = busy_world(3);
         world.settings.capacity.push(CapacityStep {
             from: plan(false).warmup_s + 30,

@@ -1,4 +1,4 @@
-//! Samples on disk: shards of windows, the manifest last.
+//! Stores samples on disk: shards of windows, and the manifest last.
 
 use std::path::Path;
 
@@ -12,14 +12,14 @@ use poolcast_base::manifest::{self, Checksum};
 use crate::model_inputs::{CHAIN_COLUMNS, QUEUE_COLUMNS, SNAPSHOTS};
 use poolcast_base::shard::{ArtefactFormat, Shard, ShardColumn, ShardLayout};
 
-/// Samples of waits.
+/// Format of a samples directory.
 pub const SAMPLES_FORMAT: ArtefactFormat = ArtefactFormat {
     name: "samples",
     version: 1,
     rebuild: "poolcast provision samples TRACE -o SAMPLES",
 };
 
-/// What samples say of themselves in their manifest.
+/// Contents of the manifest.
 #[derive(Debug, Serialize, Deserialize)]
 struct SamplesManifest {
     #[serde(flatten)]
@@ -27,7 +27,7 @@ struct SamplesManifest {
     shards: Vec<ListedSamplesShard>,
 }
 
-/// A shard of samples.
+/// A shard of samples, as listed in the manifest.
 #[derive(Debug, Serialize, Deserialize)]
 struct ListedSamplesShard {
     file: String,
@@ -35,20 +35,20 @@ struct ListedSamplesShard {
     xxh3: String,
 }
 
-/// Writes samples, some windows at a time.
+/// Writes samples in shards of several windows.
 pub struct SamplesWriter {
     staging: StagedDirectory,
     shards: Vec<ListedSamplesShard>,
-    /// What they are, as far as they are written.
+    /// Description of the samples written so far.
     pub description: SamplesDescription,
 }
 
 impl SamplesWriter {
-    /// Samples that are to be in the directory `out`; earlier ones there are replaced if `overwrite`
-    /// says so. `description` counts nothing yet.
+    /// Creates a writer for samples in the directory `out`. With `overwrite`, replaces earlier
+    /// samples there. The counts of rows in `description` must be 0.
     ///
     /// # Errors
-    /// Fails where `out` holds something else, or cannot be written.
+    /// Fails if `out` holds something else, or cannot be written.
     pub fn new(
         description: SamplesDescription,
         out: &Path,
@@ -64,9 +64,9 @@ impl SamplesWriter {
     /// Writes the rows of `windows` as a shard.
     ///
     /// # Errors
-    /// Fails where it cannot be written.
+    /// Fails if the shard cannot be written.
     pub fn write(&mut self, windows: &[WindowSamples]) -> Result<()> {
-        let part = WaitSamples::of_windows(self.description.clone(), windows);
+        let part = WaitSamples::from_windows(self.description.clone(), windows);
         if part.is_empty() {
             return Ok(());
         }
@@ -83,10 +83,10 @@ impl SamplesWriter {
         Ok(())
     }
 
-    /// Makes what was written count, under `key`.
+    /// Writes the manifest with the key `key`, and moves the finished samples to their directory.
     ///
     /// # Errors
-    /// Fails where the directory cannot be written.
+    /// Fails if the directory cannot be written.
     pub fn commit(self, key: &str) -> Result<()> {
         let manifest = SamplesManifest {
             description: self.description,
@@ -120,10 +120,10 @@ fn columns(part: &WaitSamples) -> Vec<(String, ShardColumn<'_>)> {
     named.map(|(name, column)| (name.to_owned(), column)).into()
 }
 
-/// Copies the samples in `from` to `to`, in place of samples that are there.
+/// Copies the samples in `from` to `to`, and replaces samples there.
 ///
 /// # Errors
-/// Fails where there are none, where `to` holds something else, and on a full disk.
+/// Fails if there are no samples, if `to` holds something else, or if the disk is full.
 pub fn copy_samples(from: &Path, to: &Path) -> Result<()> {
     let listed = manifest::read::<SamplesManifest>(from, SAMPLES_FORMAT)?
         .body
@@ -141,10 +141,10 @@ pub fn copy_samples(from: &Path, to: &Path) -> Result<()> {
 }
 
 impl WaitSamples {
-    /// Reads the samples in `dir`, and checks that their shards are those the manifest lists.
+    /// Reads the samples in `dir`, and checks their shards against the manifest.
     ///
     /// # Errors
-    /// Fails where there are none, or of another version.
+    /// Fails if there are no samples, or samples of another version.
     pub fn open(dir: &Path) -> Result<WaitSamples> {
         let found = manifest::read::<SamplesManifest>(dir, SAMPLES_FORMAT)?;
         let mut samples = WaitSamples::empty(found.body.description, found.key);
@@ -188,6 +188,8 @@ impl WaitSamples {
             );
         }
 
+        // Indices in a shard are relative to its own snapshots: shift them by the snapshots read
+        // before.
         let known = (self.snapshots.len() / QUEUE_COLUMNS) as u64;
         let last: &[u64] = shard.column("last_snapshot")?;
         let places = SNAPSHOTS as u64 - 1..(snapshots.len() / QUEUE_COLUMNS) as u64;
@@ -228,7 +230,7 @@ mod tests {
         }
     }
 
-    /// Two rows, whose snapshots count up from `first`.
+    /// Creates two rows, whose snapshots count up from `first`.
     fn window(number: u32, first: f32) -> WindowSamples {
         let row = |moment_s: i64, left_s: i64, last_snapshot: usize| WaitSampleRow {
             moment_s,
@@ -261,12 +263,12 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read() {
+    fn written_samples_are_read_back() {
         let dir = tempfile::tempdir().expect("a directory");
         let out = dir.path().join("samples");
         let windows = write(&out);
         let samples = WaitSamples::open(&out).expect("read");
-        let in_memory = WaitSamples::of_windows(description(), &windows);
+        let in_memory = WaitSamples::from_windows(description(), &windows);
         assert_eq!(
             samples,
             WaitSamples {
@@ -287,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_as_the_manifest_says_is_refused() {
+    fn mismatches_with_the_manifest_are_rejected() {
         let refusal = |from: &str, to: &str| {
             let dir = tempfile::tempdir().expect("a directory");
             let out = dir.path().join("samples");

@@ -1,41 +1,42 @@
-//! What samples are like, for people and programs.
+//! Summary of samples, for people and programs.
 
 use serde::Serialize;
 
 use super::wait_samples::{SamplesDescription, WaitSamples};
 use poolcast_base::stats::{mean, quantile};
 
-/// What samples are like.
+/// Summary of samples.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct SamplesSummary {
-    /// What they are.
+    /// Description of the samples.
     #[serde(flatten)]
     pub description: SamplesDescription,
-    /// The probes of all windows, by their place in the window.
+    /// Statistics of each probe over all windows, by its index in the window.
     pub waits: Vec<ProbeWaits>,
 }
 
-/// The waits of one probe of each window, hours.
+/// Waits of one probe over all windows, in hours.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ProbeWaits {
-    /// How long the predecessor has left before it ends, on average.
+    /// Mean remaining time of the predecessor.
     pub left_mean_h: f64,
-    /// How long the successor waits on average.
+    /// Mean wait of the successor.
     pub wait_mean_h: f64,
-    /// In the median.
+    /// Median wait.
     pub wait_p50_h: f64,
-    /// What one wait in ten exceeds.
+    /// The 90 % quantile of the waits.
     pub wait_p90_h: f64,
 }
 
 impl WaitSamples {
-    /// What they are like.
+    /// Summarises the samples.
     pub fn summary(&self) -> SamplesSummary {
         let probes = self.description.probes;
         let mut left_h = vec![Vec::new(); probes];
         let mut waits_h = vec![Vec::new(); probes];
         let mut probe = 0;
         for row in 0..self.len() {
+            // The rows of a window are consecutive, one per probe.
             let is_same_window = row > 0 && self.window[row] == self.window[row - 1];
             probe = if is_same_window { probe + 1 } else { 0 };
             if probe < probes {

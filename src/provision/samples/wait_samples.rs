@@ -1,4 +1,4 @@
-//! Samples of waits: a row for each moment at which a successor was submitted.
+//! Samples of waits in memory: one row per simulated submission of a successor.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,105 +6,108 @@ use crate::model_inputs::{
     CHAIN_COLUMNS, QUEUE_COLUMNS, SNAPSHOT_COLUMNS, SNAPSHOTS, join_snapshots,
 };
 
-/// What the samples of a trace are. Moments are epoch seconds, spans seconds.
+/// Description of samples. Times are epoch seconds, durations seconds.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct SamplesDescription {
-    /// How many nodes the chained jobs have.
+    /// Nodes per chained job.
     pub job_nodes: u32,
-    /// How long they may run.
+    /// Time limit of a chained job.
     pub limit_s: i64,
-    /// How long they do.
+    /// Run time of a chained job.
     pub length_s: i64,
-    /// The zone of the cluster, whose clock the features have.
+    /// Time zone of the cluster, in whose local time the clock features are.
     pub zone: String,
-    /// Whether a window begins with an empty cluster.
+    /// True if each window begins with an empty cluster.
     pub cold_start: bool,
-    /// How long after a window's beginning the predecessor is submitted.
+    /// Time from a window's beginning to the predecessor's submission.
     pub warmup_s: i64,
-    /// For how long after a window's beginning jobs come to the queue.
+    /// Time from a window's beginning to the end of the arrivals of other jobs.
     pub workload_s: i64,
-    /// Hours of the wall clock from one window to the next.
+    /// Hours of wall-clock time between two windows.
     pub interval_h: i64,
-    /// By how many nodes the jobs that ran when the simulation began exceed what there was.
+    /// Number of nodes by which the jobs that ran at the beginning of the simulation exceed the
+    /// cluster.
     pub excess_nodes: u32,
-    /// Jobs of the trace that need more nodes than there ever are, and were left out.
+    /// Number of skipped jobs: they need more nodes than the cluster ever has.
     pub too_large: usize,
-    /// At how many moments of a window a successor is submitted.
+    /// Number of simulated submissions of a successor per window.
     pub probes: usize,
-    /// How many windows were simulated.
+    /// Number of simulated windows.
     pub windows: usize,
-    /// Those of them that have no rows, as a chained job never starts.
+    /// Number of windows without rows because a chained job never starts.
     pub never_started: usize,
-    /// Where the first window begins.
+    /// Begin of the first window.
     pub first_s: i64,
-    /// Where the last window begins.
+    /// Begin of the last window.
     pub last_s: i64,
-    /// The last moment that the outcome of any row depends on.
+    /// Latest time on which the outcome of any row depends.
     pub known_until_s: i64,
-    /// What the features are, in order.
+    /// Names of the features, in order.
     pub feature_names: Vec<String>,
-    /// How many rows there are.
+    /// Number of rows.
     pub rows: usize,
 }
 
-/// A moment of a window at which a successor was submitted.
+/// One simulated submission of a successor.
 #[derive(Debug, Clone, PartialEq)]
 pub struct WaitSampleRow {
-    /// The moment, epoch seconds.
+    /// Time of the submission, in epoch seconds.
     pub moment_s: i64,
-    /// How long the predecessor has left before it ends, seconds; 0 at its end.
+    /// Remaining time of the predecessor, in seconds; 0 at its end.
     pub left_s: i64,
-    /// How long the successor waits, seconds.
+    /// Wait of the successor, in seconds.
     pub wait_s: i64,
-    /// What is known of the queue, `[f]`.
+    /// Features of the queue, `[f]`.
     pub features: Vec<f32>,
-    /// What the snapshots say of the predecessor and the successor.
+    /// Snapshot columns of the predecessor and the successor.
     pub chain: [f32; CHAIN_COLUMNS],
-    /// The place of the last snapshot among those of the window: 143 at least.
+    /// Index of the last snapshot among the window's snapshots; at least 143.
     pub last_snapshot: usize,
 }
 
 /// The rows of a window.
 #[derive(Debug, Clone, PartialEq)]
 pub struct WindowSamples {
-    /// The number of the window, from 0 on.
+    /// Number of the window, from 0.
     pub window: u32,
-    /// By moment.
+    /// Rows, by time.
     pub rows: Vec<WaitSampleRow>,
-    /// Snapshots of the queue, one after another, `[t, 34]`. Each row has those up to its last one.
+    /// Snapshots of the queue, in order of time, `[t, 34]`. Each row uses the snapshots up to its
+    /// last one.
     pub snapshots: Vec<f32>,
 }
 
-/// All samples of a trace, `n` rows of `f` features. The rows of a window are together, by moment.
+/// All samples of a trace, `n` rows of `f` features. The rows of a window are consecutive and
+/// ordered by time.
 #[derive(Debug, Clone, PartialEq)]
 pub struct WaitSamples {
-    /// What they are.
+    /// Description of the samples.
     pub description: SamplesDescription,
-    /// The digest of everything they were made from.
+    /// Digest of all inputs of the samples.
     pub key: String,
-    /// The number of each row's window, `[n]`.
+    /// Window number of each row, `[n]`.
     pub window: Vec<u32>,
-    /// The moment of decision, epoch seconds, `[n]`.
+    /// Decision time of each row, in epoch seconds, `[n]`.
     pub moment_s: Vec<i64>,
-    /// How long the predecessor has left before it ends, seconds, `[n]`; 0 in the last row of a
-    /// window.
+    /// Remaining time of the predecessor, in seconds, `[n]`; 0 in the last row of a window.
     pub left_s: Vec<i64>,
-    /// How long a successor waits that is submitted then, seconds, `[n]`.
+    /// Wait of a successor that is submitted at this time, in seconds, `[n]`.
     pub wait_s: Vec<i64>,
-    /// By how much it starts after its predecessor's end, seconds, `[n]`; below 0 for an overlap.
+    /// Gap between the predecessor's end and the successor's start, in seconds, `[n]`; negative for
+    /// an overlap.
     pub gap_s: Vec<i64>,
-    /// `[n, f]`.
+    /// Features `[n, f]`.
     pub(super) features: Vec<f32>,
-    /// `[n, 8]`.
+    /// Snapshot columns of the chained jobs, `[n, 8]`.
     pub(super) chain: Vec<f32>,
     /// Snapshots of the queue, `[t, 34]`.
     pub(super) snapshots: Vec<f32>,
-    /// The place of each row's last snapshot among them, `[n]`.
+    /// Index of each row's last snapshot in `snapshots`, `[n]`.
     pub(super) last_snapshot: Vec<u64>,
 }
 
 impl WaitSamples {
-    /// No rows yet.
+    /// Creates samples without rows.
     pub(super) fn empty(description: SamplesDescription, key: String) -> WaitSamples {
         WaitSamples {
             description,
@@ -121,8 +124,8 @@ impl WaitSamples {
         }
     }
 
-    /// The rows of `windows`, in memory.
-    pub fn of_windows(description: SamplesDescription, windows: &[WindowSamples]) -> WaitSamples {
+    /// Collects the rows of `windows` in memory.
+    pub fn from_windows(description: SamplesDescription, windows: &[WindowSamples]) -> WaitSamples {
         let mut samples = WaitSamples::empty(description, String::new());
         for window in windows {
             samples.push(window);
@@ -134,14 +137,14 @@ impl WaitSamples {
         samples
     }
 
-    /// The last moment that the outcome of a row depends on.
+    /// Returns the latest time on which the outcome of a row depends.
     fn last_outcome_s(&self) -> Option<i64> {
         let rows = self.moment_s.iter().zip(&self.left_s).zip(&self.wait_s);
         let outcomes_s = rows.map(|((moment_s, left_s), wait_s)| moment_s + left_s.max(wait_s));
         outcomes_s.max()
     }
 
-    /// Adds the rows of `window`.
+    /// Appends the rows of `window`.
     pub(super) fn push(&mut self, window: &WindowSamples) {
         let known = (self.snapshots.len() / QUEUE_COLUMNS) as u64;
         for row in &window.rows {
@@ -158,23 +161,23 @@ impl WaitSamples {
         self.snapshots.extend_from_slice(&window.snapshots);
     }
 
-    /// How many rows there are.
+    /// Returns the number of rows.
     pub fn len(&self) -> usize {
         self.window.len()
     }
 
-    /// Whether there is none.
+    /// Returns true if there are no rows.
     pub fn is_empty(&self) -> bool {
         self.window.is_empty()
     }
 
-    /// What is known of the queue at the moment of row `row`, `[f]`; the names are in the description.
+    /// Returns the features of the queue in row `row`, `[f]`. Their names are in the description.
     pub fn features(&self, row: usize) -> &[f32] {
         let width = self.description.feature_names.len();
         &self.features[row * width..][..width]
     }
 
-    /// The snapshots of the last day before the moment of row `row`, the oldest first, `[144, 42]`.
+    /// Returns the snapshots of the last day before row `row`, the oldest first, `[144, 42]`.
     pub fn snapshots(&self, row: usize) -> Vec<f32> {
         let end = (self.last_snapshot[row] as usize + 1) * QUEUE_COLUMNS;
         let begin = end.saturating_sub(SNAPSHOTS * QUEUE_COLUMNS);

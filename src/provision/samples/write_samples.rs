@@ -1,4 +1,4 @@
-//! A trace → samples on disk.
+//! Simulates the windows of a trace and writes their samples to disk.
 
 use std::path::Path;
 
@@ -14,15 +14,15 @@ use crate::replay::{SlurmReplay, SlurmWorld};
 use crate::trace::JobTrace;
 use crate::window::{OpenWindow, WindowOpener, WindowPlan};
 
-/// So many windows are in memory at once, and in a shard.
-const SHARD_WINDOWS: usize = 128;
+/// Windows per shard. As many are in memory at the same time.
+const WINDOWS_PER_SHARD: usize = 128;
 
-/// Simulates the windows of `plan`, and writes their samples into the directory `out` under `key`;
-/// earlier ones there are replaced if `overwrite` says so. `progress` is called with the number of all
-/// windows, and once for each.
+/// Simulates the windows of `plan`, and writes their samples with the key `key` into the directory
+/// `out`. With `overwrite`, replaces earlier samples there. Calls `progress` with the number of
+/// windows, and then with `None` after each window.
 ///
 /// # Errors
-/// Fails where no window fits, the chained jobs never start, or `out` cannot be written.
+/// Fails if no window fits, if the chained jobs never start, or if `out` cannot be written.
 pub fn write_samples(
     trace: &JobTrace,
     replay: &SlurmReplay,
@@ -46,9 +46,10 @@ pub fn write_samples(
     let mut writer = SamplesWriter::new(description, out, overwrite)?;
     progress(Some(begins_s.len()));
 
+    // Windows are opened in order of time. Then the windows of a shard are simulated in parallel.
     let mut opener = WindowOpener::new(&world, plan, true);
     let mut number = 0;
-    for part in begins_s.chunks(SHARD_WINDOWS) {
+    for part in begins_s.chunks(WINDOWS_PER_SHARD) {
         let mut windows = Vec::with_capacity(part.len());
         for begin_s in part {
             windows.push((number, opener.open(*begin_s)));

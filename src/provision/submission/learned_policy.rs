@@ -1,4 +1,4 @@
-//! Policies that a model has learned.
+//! Submission policies that use a learned model.
 
 use std::sync::Arc;
 
@@ -9,18 +9,18 @@ use poolcast_base::error::hinted;
 use crate::model_inputs::feature_names;
 use crate::wait_model::{ModelAnswer, WaitModel};
 
-/// Submits once the wait that a model expects is as long as the predecessor has left, or once the
-/// model says so.
+/// Submits once the wait that a model predicts is as long as the predecessor's remaining time. With
+/// a model that decides, submits once the model decides to.
 pub struct LearnedPolicy {
     /// The model.
     pub model: Arc<WaitModel>,
-    /// Its number among the models that are asked.
+    /// Index of the model among all queried models.
     pub number: usize,
-    /// Which of its cost ratios this policy is for; `None` for a model that decides by itself.
+    /// Index of the cost ratio of this policy; `None` for a model that decides.
     pub ratio: Option<usize>,
 }
 
-/// What a model is called in tables and files: its kind, and that of what it stands on.
+/// Returns the name of a model in tables and files: its kind, and the kind of its base.
 pub fn model_name(model: &WaitModel) -> String {
     let description = model.description();
     match description.base {
@@ -29,7 +29,7 @@ pub fn model_name(model: &WaitModel) -> String {
     }
 }
 
-/// Refuses a model that was told other features of a queue than this program finds.
+/// Rejects a model that was trained on features other than this program's.
 ///
 /// # Errors
 /// Fails for such a model.
@@ -48,8 +48,8 @@ pub fn check_features(model: &WaitModel) -> Result<()> {
 }
 
 impl LearnedPolicy {
-    /// The policies of `model`, which is the model `number` of those that are asked.
-    pub fn all_of(model: &Arc<WaitModel>, number: usize) -> Vec<LearnedPolicy> {
+    /// Returns the policies of `model`, the model with index `number` among all queried models.
+    pub fn from_model(model: &Arc<WaitModel>, number: usize) -> Vec<LearnedPolicy> {
         let policy = |ratio| LearnedPolicy {
             model: Arc::clone(model),
             number,
@@ -62,7 +62,7 @@ impl LearnedPolicy {
         ratios.map(|ratio| policy(Some(ratio))).collect()
     }
 
-    /// An hour of interruption costs as much as so many of overlap.
+    /// Returns the cost of an hour of interruption, in hours of overlap.
     pub fn cost_ratio(&self) -> f64 {
         let ratios = &self.model.description().cost_ratios;
         self.ratio.map_or(1.0, |ratio| ratios[ratio])

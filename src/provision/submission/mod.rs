@@ -1,5 +1,5 @@
-//! When the successor of a chained job is submitted: policies, which answer at each moment of
-//! decision whether that is now.
+//! Submission policies: they decide at each decision time whether to submit the successor of a
+//! chained job.
 
 mod history_bound;
 mod learned_policy;

@@ -1,4 +1,4 @@
-//! The policies.
+//! The interface of submission policies, and the policies without a learned model.
 
 use std::cell::OnceCell;
 
@@ -10,51 +10,52 @@ use crate::model_inputs::{KnownMoment, MOST_WAIT_BY_LIMITS_S};
 use poolcast_base::stats::{cost_quantile, quantile};
 use crate::wait_model::{ModelAnswer, WaitModel};
 
-/// What a policy may know when it is asked whether the successor is to be submitted. Spans are
-/// seconds.
+/// Input of a policy's decision. Durations are in seconds.
 pub struct AskedMoment<'a> {
-    /// When its predecessor ends, epoch seconds.
+    /// End of the predecessor, in epoch seconds.
     pub predecessor_end_s: i64,
-    /// How long it is until the next such moment.
+    /// Time until the next decision.
     pub step_s: i64,
     /// The queue.
     pub queue: QueueMoment,
     /// The last runs that have ended.
     pub ended_runs: Vec<EndedRun>,
-    /// The waits of jobs that have started.
+    /// Waits of jobs that have started.
     pub record: &'a WaitRecord,
     /// The successor.
     pub successor: SeenWait,
-    /// How waits are forecast.
+    /// Forecaster of waits.
     pub forecast: &'a WaitForecast,
-    /// The highest quantile of them that is asked for.
+    /// Highest quantile of the wait that any policy needs.
     pub highest_quantile: f64,
-    /// Forecast waits, once a policy has asked for them.
+    /// Cache of the forecast waits.
     pub forecast_waits_s: OnceCell<Vec<i64>>,
-    /// What a clock on the wall of the cluster shows, seconds as of universal time.
+    /// Local wall-clock time of the cluster, in seconds, counted as if it were UTC.
     pub wall_s: i64,
-    /// Snapshots of the queue, `[144, 42]`; none where no model takes them.
+    /// Snapshots of the queue, `[144, 42]`; empty if no model reads them.
     pub snapshots: Vec<f32>,
-    /// What is known of the queue in numbers, once a model was asked.
+    /// Cache of the features of the queue.
     pub features: OnceCell<Vec<f32>>,
-    /// What each model says, once a policy has asked for it.
+    /// Cache of the answer of each model.
     pub model_answers: Vec<OnceCell<ModelAnswer>>,
 }
 
 impl AskedMoment<'_> {
-    /// How long the predecessor runs on.
+    /// Returns the remaining time of the predecessor.
     fn left_s(&self) -> i64 {
         self.predecessor_end_s - self.queue.now_s
     }
 
-    /// From which wait on the successor is submitted, seconds: it then starts nearer to its
-    /// predecessor's end than if it is submitted at the next such moment.
-    fn reached_s(&self) -> i64 {
+    /// Returns the smallest wait for which the successor should be submitted now, in seconds. With
+    /// such a wait it starts nearer to its predecessor's end than after a submission at the next
+    /// decision time.
+    fn needed_wait_s(&self) -> i64 {
         self.left_s() - self.step_s / 2
     }
 
+    /// Decides for a successor whose wait is predicted to be `wait_s` seconds.
     pub(super) fn choose(&self, wait_s: f64) -> SubmissionChoice {
-        if wait_s >= self.reached_s() as f64 {
+        if wait_s >= self.needed_wait_s() as f64 {
             return SubmissionChoice::Now {
                 expected_s: wait_s - self.left_s() as f64,
             };
@@ -62,7 +63,7 @@ impl AskedMoment<'_> {
         SubmissionChoice::NotYet
     }
 
-    /// What `model` says, which is the model `number` of those that are asked.
+    /// Returns the answer of `model`, which has index `number` among all queried models.
     pub(super) fn model_answer(&self, number: usize, model: &WaitModel) -> &ModelAnswer {
         let features = self.features.get_or_init(|| self.known().features());
         self.model_answers[number]
@@ -84,65 +85,69 @@ impl AskedMoment<'_> {
         }
     }
 
-    /// Forecast waits, ascending; those that outlast the predecessor are as long as that.
+    /// Returns the forecast waits in ascending order. Waits beyond the predecessor's end are cut to
+    /// its remaining time.
     fn forecast_waits_s(&self) -> &[i64] {
         self.forecast_waits_s.get_or_init(|| {
             let history = RunHistory::of(self.ended_runs.iter().copied());
-            let (reached_s, most_s) = (self.reached_s(), self.left_s());
-            let span = WaitSpan::reaching(reached_s, most_s, self.highest_quantile);
+            let (needed_wait_s, most_s) = (self.needed_wait_s(), self.left_s());
+            let span = WaitSpan::with_early_stop(needed_wait_s, most_s, self.highest_quantile);
             self.forecast
                 .waits_s(&self.queue, &history, &self.successor, span)
         })
     }
 }
 
-/// What a policy says.
+/// Decision of a policy.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum SubmissionChoice {
     /// Submit now.
     Now {
-        /// By how much the successor is expected to start after its predecessor's end, seconds.
+        /// Expected gap between the predecessor's end and the successor's start, in seconds.
         expected_s: f64,
     },
-    /// Ask again at the next moment of decision.
+    /// Query the policy again at the next decision time.
     NotYet,
-    /// Submit at this moment, epoch seconds; there is no need to ask again.
+    /// Submit at this time, in epoch seconds. No further query is needed.
     At(i64),
 }
 
-/// Decides when a successor is submitted. If it never does, that is when the predecessor ends.
+/// Decides when to submit a successor. If a policy never submits, the successor is submitted at the
+/// predecessor's end.
 pub trait SubmissionPolicy: Sync {
-    /// Its name in tables and files.
+    /// Returns the name of the policy in tables and files.
     fn name(&self) -> String;
 
-    /// Whether to submit at the moment of `asked`.
+    /// Decides for the time of `asked`.
     fn choose(&self, asked: &AskedMoment<'_>) -> SubmissionChoice;
 }
 
 /// Submits when the predecessor has ended.
 pub struct Reactive;
 
-/// Submits so much before that end as the last waits were on average when the predecessor started,
-/// in whole minutes, as published.
+/// Submits ahead of the predecessor's end by the mean of the last waits, in whole minutes, as
+/// published. The mean is taken when the predecessor starts.
 pub struct AverageAtStart;
 
-/// Submits once the mean of the last waits is as long as the predecessor has left.
+/// Submits once the mean of the last waits is as long as the predecessor's remaining time.
 pub struct AverageNow;
 
-/// Submits once the wait that all running and waiting jobs would cause at their limits is as long.
+/// Submits once the predecessor's remaining time is no longer than the wait by time limits: the
+/// wait if all running and waiting jobs ran to their limits.
 pub struct LimitPlan;
 
-/// Submits once a bound on the waits of like jobs is as long.
+/// Submits once an upper bound on the waits of similar jobs is as long as the predecessor's
+/// remaining time.
 pub struct HistoryQuantile {
-    /// An hour of interruption costs as much as so many of overlap.
+    /// Cost of an hour of interruption, in hours of overlap.
     pub cost_ratio: f64,
-    /// The number of its quantile in the record of waits.
+    /// Index of the quantile in the record of waits.
     pub number: usize,
 }
 
-/// Submits once a quantile of the forecast is as long.
+/// Submits once a quantile of the forecast waits is as long as the predecessor's remaining time.
 pub struct ForecastQuantile {
-    /// An hour of interruption costs as much as so many of overlap.
+    /// Cost of an hour of interruption, in hours of overlap.
     pub cost_ratio: f64,
 }
 
@@ -162,6 +167,7 @@ impl SubmissionPolicy for AverageAtStart {
     }
 
     fn choose(&self, asked: &AskedMoment<'_>) -> SubmissionChoice {
+        // The policy is first queried when the predecessor starts, and never again.
         let minutes = (asked.record.mean_s() / 60.0) as i64;
         SubmissionChoice::At(asked.predecessor_end_s - minutes * 60)
     }

@@ -1,77 +1,78 @@
-//! How long jobs waited that have started.
+//! Record of the waits of jobs that have started.
 
 use std::collections::VecDeque;
 
 use super::history_bound::HistoryBound;
 
-/// How many waits a mean is taken of, as published.
+/// Number of waits for a mean, as published.
 const LAST_WAITS: usize = 100;
 
-/// A job that has started.
+/// A job that has started. Durations are in seconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StartedWait {
-    /// How many nodes it got.
+    /// Nodes of the job.
     pub nodes: u32,
-    /// How long it may run.
+    /// Time limit of the job.
     pub limit_s: i64,
-    /// How long it waited.
+    /// Wait of the job.
     pub wait_s: i64,
 }
 
 impl StartedWait {
-    /// Whether it and a job of `nodes` nodes and the limit `limit_s` differ by a factor of two at
-    /// most.
-    pub fn is_like(&self, nodes: u32, limit_s: i64) -> bool {
-        let is_size = self.nodes <= 2 * nodes && nodes <= 2 * self.nodes;
-        is_size && self.limit_s <= 2 * limit_s && limit_s <= 2 * self.limit_s
+    /// Returns true if nodes and limit differ from `nodes` and `limit_s` by a factor of at most
+    /// two.
+    pub fn is_similar(&self, nodes: u32, limit_s: i64) -> bool {
+        let has_similar_size = self.nodes <= 2 * nodes && nodes <= 2 * self.nodes;
+        has_similar_size && self.limit_s <= 2 * limit_s && limit_s <= 2 * self.limit_s
     }
 }
 
-/// The last waits of a queue, and what those of jobs like one to be submitted say.
+/// The last waits of a queue, and bounds on the waits of jobs similar to the successor.
 #[derive(Debug, Clone)]
 pub struct WaitRecord {
     nodes: u32,
     limit_s: i64,
     last_s: VecDeque<i64>,
-    /// Of jobs like the one to be submitted.
-    last_like_s: VecDeque<i64>,
+    /// Waits of jobs similar to the successor.
+    last_similar_s: VecDeque<i64>,
     bounds: Vec<HistoryBound>,
 }
 
 impl WaitRecord {
-    /// A record for a job of `nodes` nodes and the limit `limit_s`, and for bounds on `quantiles`.
+    /// Creates a record for a successor of `nodes` nodes and the limit `limit_s`, with bounds on
+    /// `quantiles`.
     pub fn new(nodes: u32, limit_s: i64, quantiles: &[f64]) -> WaitRecord {
         WaitRecord {
             nodes,
             limit_s,
             last_s: VecDeque::new(),
-            last_like_s: VecDeque::new(),
+            last_similar_s: VecDeque::new(),
             bounds: quantiles.iter().map(|q| HistoryBound::new(*q)).collect(),
         }
     }
 
-    /// Takes the wait of the job that started next.
+    /// Adds the wait of the next started job.
     pub fn observe(&mut self, started: StartedWait) {
         push_last(&mut self.last_s, started.wait_s);
-        if started.is_like(self.nodes, self.limit_s) {
-            push_last(&mut self.last_like_s, started.wait_s);
+        if started.is_similar(self.nodes, self.limit_s) {
+            push_last(&mut self.last_similar_s, started.wait_s);
             for bound in &mut self.bounds {
                 bound.observe(started.wait_s);
             }
         }
     }
 
-    /// The last waits, of jobs of any kind, a hundred at most; the latest is the last.
+    /// Returns the last waits of all jobs, at most 100, the latest last.
     pub fn last_s(&self) -> impl DoubleEndedIterator<Item = i64> {
         self.last_s.iter().copied()
     }
 
-    /// Those of jobs like the one to be submitted.
-    pub fn last_like_s(&self) -> impl DoubleEndedIterator<Item = i64> {
-        self.last_like_s.iter().copied()
+    /// Returns the last waits of jobs similar to the successor, at most 100, the latest last.
+    pub fn last_similar_s(&self) -> impl DoubleEndedIterator<Item = i64> {
+        self.last_similar_s.iter().copied()
     }
 
-    /// The mean of the last waits, of jobs of any kind; 0 of none.
+    /// Returns the mean of the last waits of all jobs, or 0 without waits.
     pub fn mean_s(&self) -> f64 {
         if self.last_s.is_empty() {
             return 0.0;
@@ -79,7 +80,7 @@ impl WaitRecord {
         self.last_s.iter().sum::<i64>() as f64 / self.last_s.len() as f64
     }
 
-    /// The bound on the quantile `number` of those that were asked for.
+    /// Returns the bound on the quantile with index `number`.
     pub fn bound_s(&self, number: usize) -> Option<i64> {
         self.bounds[number].bound_s()
     }
@@ -97,7 +98,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn means_are_of_the_last_and_bounds_of_like_jobs() {
+    fn means_use_all_jobs_and_bounds_only_similar_ones() {
         let mut record = WaitRecord::new(4, 1000, &[0.5]);
         assert_eq!((record.mean_s(), record.bound_s(0)), (0.0, None));
         for wait_s in 0..150 {
@@ -120,6 +121,6 @@ mod tests {
             (record.last_s().count(), record.last_s().last()),
             (100, Some(70))
         );
-        assert_eq!(record.last_like_s().collect::<Vec<i64>>(), [70; 5]);
+        assert_eq!(record.last_similar_s().collect::<Vec<i64>>(), [70; 5]);
     }
 }

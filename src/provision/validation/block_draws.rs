@@ -1,5 +1,5 @@
-//! Intervals of what policies save, by drawing blocks of windows that follow each other (the
-//! circular block bootstrap of Politis and Romano): windows overlap, and meet the same queue.
+//! Confidence intervals of the savings of a policy, by the circular block bootstrap of Politis and
+//! Romano. It draws blocks of consecutive windows, because windows overlap and meet the same queue.
 
 use rand::Rng as _;
 use serde::{Deserialize, Serialize};
@@ -9,26 +9,27 @@ use poolcast_base::seed;
 
 const DRAWS: usize = 2000;
 
-/// A mean, and between which values 95 % of those of drawn windows are.
+/// A mean over all windows, with its 95 % bootstrap interval.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct DrawnInterval {
-    /// Of all windows.
+    /// Mean over all windows.
     pub value: f64,
-    /// What 2.5 % of the draws do not reach.
+    /// The 2.5 % quantile of the draws.
     pub low: f64,
-    /// What 2.5 % of them exceed.
+    /// The 97.5 % quantile of the draws.
     pub high: f64,
 }
 
-/// Windows, drawn again and again.
+/// Bootstrap draws of windows.
 #[derive(Debug)]
 pub(super) struct BlockDraws {
-    /// Which windows each draw has.
+    /// Window numbers of each draw.
     draws: Vec<Vec<usize>>,
 }
 
 impl BlockDraws {
-    /// Draws of `count` windows in blocks of `length`; none where there are fewer than two blocks.
+    /// Draws `count` windows in blocks of `length`, many times. Makes no draws if there are fewer
+    /// than two blocks.
     pub(super) fn new(count: usize, length: usize, root_seed: u64) -> BlockDraws {
         let mut draws = Vec::new();
         if count < 2 * length {
@@ -47,7 +48,7 @@ impl BlockDraws {
         BlockDraws { draws }
     }
 
-    /// By how much the mean of the absolute `gaps_h` is below that of `reactive_h`.
+    /// Returns the decrease of the mean absolute gap from `reactive_h` to `gaps_h`, in hours.
     pub(super) fn gap_saved_h(&self, reactive_h: &[f64], gaps_h: &[f64]) -> Option<DrawnInterval> {
         self.interval(reactive_h.len(), |windows| {
             let mut saved_h = 0.0;
@@ -58,7 +59,7 @@ impl BlockDraws {
         })
     }
 
-    /// By which share the interruptions of `gaps_h` are below those of `reactive_h`.
+    /// Returns the relative decrease of the interruptions from `reactive_h` to `gaps_h`.
     pub(super) fn interruption_saved(
         &self,
         reactive_h: &[f64],
@@ -98,7 +99,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn intervals_enclose_what_is_saved() {
+    fn intervals_enclose_the_savings() {
         let reactive_h: Vec<f64> = (0..90).map(|window| f64::from(window % 7)).collect();
         let halved_h: Vec<f64> = reactive_h.iter().map(|gap| gap / 2.0).collect();
         let draws = BlockDraws::new(90, 30, 1);

@@ -1,4 +1,4 @@
-//! What policies came to on some windows.
+//! Scores of submission policies on the validation windows: overall, by load and by month.
 
 use std::collections::BTreeMap;
 
@@ -9,30 +9,29 @@ use super::window_outcome::WindowOutcome;
 use crate::gap_scores::GapScores;
 use crate::window::SuccessorStart;
 
-/// Up to which interruption of the reactive policy, hours, a window's load counts as light, and as
-/// medium.
+/// Upper bounds of the load classes: the interruption of the reactive policy in a window, in hours.
 const LOADS_H: [(&str, f64); 3] = [("light", 2.0), ("medium", 12.0), ("heavy", f64::INFINITY)];
 
-/// A policy on all windows.
+/// Scores of a policy on all windows.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PolicyScores {
-    /// Its name.
+    /// Name of the policy.
     pub policy: String,
-    /// On all windows.
+    /// Scores on all windows.
     pub all: GapScores,
-    /// By how much its gap is smaller than that of the reactive policy, hours.
+    /// Decrease of the mean absolute gap compared with the reactive policy, in hours.
     pub gap_saved_h: Option<DrawnInterval>,
-    /// By which share its interruption is smaller.
+    /// Relative decrease of the interruption compared with the reactive policy.
     pub interruption_saved: Option<DrawnInterval>,
-    /// By the load that the reactive policy meets.
+    /// Scores by load of the window, as the reactive policy meets it.
     pub loads: Vec<GapScores>,
-    /// By the month in which the windows begin, in local time.
+    /// Scores by the month in which a window begins, in local time.
     pub months: Vec<GapScores>,
 }
 
-/// What each of `policies` came to, the first of which is the reactive one, and last the best in
-/// hindsight: among the probes, and among all moments of decision. `months` has the month of each
-/// window.
+/// Scores each of `policies`, which must begin with the reactive one. The last two scores are the
+/// best in hindsight, among the probes and among all decision times. `months` holds the month of
+/// each window.
 pub(super) fn policy_scores(
     policies: &[String],
     outcomes: &[WindowOutcome],
@@ -40,6 +39,7 @@ pub(super) fn policy_scores(
     draws: &BlockDraws,
 ) -> Vec<PolicyScores> {
     let reactive_h = gaps_h(outcomes, |outcome| &outcome.policies[0]);
+    // The load of a window is the interruption that the reactive policy has in it.
     let mut loads = Vec::with_capacity(outcomes.len());
     for gap_h in &reactive_h {
         let load = LOADS_H.iter().position(|(_, most_h)| gap_h <= most_h);

@@ -1,4 +1,5 @@
-//! Models on windows that they know nothing of: which may be asked, and which are of use.
+//! Learned models in a validation: checks that they know nothing of its windows, and compares each
+//! with its base.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -16,28 +17,28 @@ use crate::trace::TraceZone;
 use crate::wait_model::WaitModel;
 use crate::window::WindowPlan;
 
-/// What a learned policy costs, beside what it stands on. Hours of overlap that a window costs on
-/// average.
+/// Mean cost of a learned policy and of its base policy per window, in hours of overlap.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LearnedScores {
-    /// Its name.
+    /// Name of the policy.
     pub policy: String,
-    /// What an hour of interruption costs in hours of overlap.
+    /// Cost of an hour of interruption, in hours of overlap.
     pub cost_ratio: f64,
-    /// What it costs.
+    /// Mean cost of the policy.
     pub cost_h: f64,
-    /// What its base is called: the model that it stands on where that is compared, too; else the
+    /// Name of the base policy: the policy of the base model if that is compared too, otherwise the
     /// reactive policy.
     pub base: String,
-    /// What that costs.
+    /// Mean cost of the base policy.
     pub base_cost_h: f64,
 }
 
-/// Refuses models that are not of the chained jobs of `plan`, or that know what comes in its windows,
-/// the first of which begins at `first_s`: what they were made from must end one window before.
+/// Rejects models that are not for the chained jobs of `plan`, or that know data of its windows.
+/// The first window begins at `first_s`, and the data of a model must end one window length
+/// earlier.
 ///
 /// # Errors
-/// Fails for such a model, and where two have the same name.
+/// Fails for such a model, and if two models have the same name.
 pub(super) fn check_models(
     models: &[Arc<WaitModel>],
     plan: &WindowPlan,
@@ -86,7 +87,7 @@ pub(super) fn check_models(
     Ok(())
 }
 
-/// What each of `learned` costs beside its base, as `scores` have it.
+/// Returns the costs of each of `learned` and of its base, computed from `scores`.
 pub(super) fn learned_scores(
     learned: &[LearnedPolicy],
     scores: &[PolicyScores],
@@ -98,7 +99,7 @@ pub(super) fn learned_scores(
     let mut all = Vec::with_capacity(learned.len());
     for policy in learned {
         let (name, cost_ratio) = (policy.name(), policy.cost_ratio());
-        let base = base_of(policy, learned).unwrap_or_else(|| scores[0].policy.clone());
+        let base = find_base_policy(policy, learned).unwrap_or_else(|| scores[0].policy.clone());
         all.push(LearnedScores {
             cost_h: cost_h(&name, cost_ratio).unwrap_or(0.0),
             base_cost_h: cost_h(&base, cost_ratio).unwrap_or(0.0),
@@ -110,8 +111,9 @@ pub(super) fn learned_scores(
     all
 }
 
-/// The policy of the model that `policy` stands on, if that is among `learned`.
-fn base_of(policy: &LearnedPolicy, learned: &[LearnedPolicy]) -> Option<String> {
+/// Returns the name of the policy of the base model of `policy`, if it is among `learned`. Of
+/// several, the one with the nearest cost ratio counts.
+fn find_base_policy(policy: &LearnedPolicy, learned: &[LearnedPolicy]) -> Option<String> {
     let kind = policy.model.description().base?;
     let is_base = |other: &&LearnedPolicy| {
         let description = other.model.description();

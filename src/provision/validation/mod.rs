@@ -1,4 +1,5 @@
-//! Policies of submission on windows of a trace, and forecasts of waits that jobs of it had.
+//! Validation on a trace: compares submission policies on simulated windows, and wait forecasts
+//! with real waits.
 
 mod block_draws;
 mod gap_scores;

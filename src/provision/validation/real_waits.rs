@@ -1,5 +1,5 @@
-//! Forecasts of waits that jobs of the trace really had, from the queue that the trace shows when
-//! they were submitted. No successor is simulated.
+//! Compares forecasts with the real waits of jobs in the trace. The forecasts use the queue that
+//! the trace shows at the submission. No successor is simulated.
 
 use std::collections::BTreeMap;
 
@@ -12,92 +12,93 @@ use poolcast_base::stats::{mean, quantile};
 use crate::submission::StartedWait;
 use crate::trace::{JobTrace, TraceJob, month_of};
 
-/// The quantiles that forecasts are scored at.
+/// Quantiles at which forecasts are scored.
 const QUANTILES: [f64; 3] = [0.5, 0.75, 0.9];
 
-/// Waits forecast to be longer are forecast to be so long, seconds.
+/// Maximum forecast wait, in seconds. Longer waits are cut to this.
 const MOST_S: i64 = 30 * 86_400;
 
-/// A wait is covered by a forecast that it exceeds by no more than this: whatever is free, a job starts
-/// at the next plan, which is made once a minute.
+/// Tolerance of the coverage, in hours. The scheduler plans once a minute, so even on a free
+/// cluster a job starts only at the next plan.
 const MINUTE_H: f64 = 1.0 / 60.0;
 
-/// How many waits of jobs are taken for a mean, or a quantile.
+/// Number of previous waits for a mean or a quantile.
 const LAST_WAITS: usize = 100;
 
-/// Which jobs' waits are forecast. Moments are epoch seconds, spans seconds.
+/// Selection of the jobs whose waits are forecast. Times are epoch seconds, durations seconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct RealWaitPlan {
-    /// From when on they were submitted.
+    /// Earliest submission.
     pub from_s: i64,
-    /// Until when.
+    /// End of the submissions, exclusive.
     pub until_s: i64,
-    /// How many nodes they have.
+    /// Nodes of the jobs.
     pub nodes: u32,
-    /// Their limit; `None` for any.
+    /// Time limit of the jobs; `None` for any.
     pub limit_s: Option<i64>,
-    /// At most so many, evenly spread over all.
-    pub most_jobs: usize,
-    /// How many of the last runs run times are drawn from.
+    /// Maximum number of jobs, evenly spaced among all.
+    pub max_scored_jobs: usize,
+    /// Number of previous runs from which run times are drawn.
     pub history_runs: usize,
 }
 
-/// How well some waits were forecast, hours.
+/// Accuracy of forecasts for a set of waits, in hours.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RealWaitScores {
-    /// Which jobs.
+    /// Name of the set: a month, or `all`.
     pub name: String,
-    /// How many.
+    /// Number of jobs.
     pub jobs: usize,
-    /// How long they waited on average.
+    /// Mean wait.
     pub wait_mean_h: f64,
-    /// How long in the median.
+    /// Median wait.
     pub wait_p50_h: f64,
-    /// What a tenth of them exceeded.
+    /// The 90 % quantile of the waits.
     pub wait_p90_h: f64,
-    /// The forecasts.
+    /// Scores of each forecast method.
     pub forecasts: Vec<ForecastScores>,
 }
 
-/// How well one way of forecasting did.
+/// Accuracy of one forecast method.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ForecastScores {
-    /// Its name.
+    /// Name of the method.
     pub name: String,
-    /// The mean of the absolute error of its median, or only value.
+    /// Mean absolute error of the forecast median, or of the only value.
     pub error_h: f64,
-    /// The mean of that error.
+    /// Mean error: forecast minus real wait.
     pub bias_h: f64,
-    /// The share of jobs for which that error is at most 10 minutes.
+    /// Share of jobs with an absolute error of at most 10 minutes.
     pub within_10_min: f64,
-    /// Of one that tells quantiles, how well they are met.
+    /// Scores of the quantiles; empty for a method without quantiles.
     pub quantiles: Vec<QuantileScores>,
 }
 
-/// How well a quantile was forecast.
+/// Accuracy of one forecast quantile.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct QuantileScores {
-    /// Which.
+    /// The quantile.
     pub quantile: f64,
-    /// The mean pinball loss.
+    /// Mean pinball loss.
     pub pinball_h: f64,
-    /// The share of waits that did not exceed it by more than a minute.
+    /// Share of waits that exceed the quantile by at most a minute, or not at all.
     pub coverage: f64,
 }
 
-/// What was forecast of a job's wait, hours.
+/// Real wait of a job and its forecasts, in hours.
 struct ForecastWait {
     month: String,
     wait_h: f64,
     limit_h: f64,
     last_h: f64,
-    /// The quantiles of [`QUANTILES`].
-    like_h: [f64; QUANTILES.len()],
+    /// Forecasts for [`QUANTILES`].
+    similar_h: [f64; QUANTILES.len()],
     forecast_h: [f64; QUANTILES.len()],
 }
 
-/// Forecasts waits of jobs of `trace` as `plan` has it; the first scores are of all, the others by
-/// month. `nodes_at` says how many nodes there were at a moment; `users` is whose each job is.
+/// Forecasts the waits of the jobs in `trace` that `plan` selects. The first scores are for all
+/// jobs, the others by month. `nodes_at` returns the number of nodes at a time. `users` holds the
+/// user of each job.
 pub(super) fn real_waits(
     trace: &JobTrace,
     users: &[u32],
@@ -106,6 +107,8 @@ pub(super) fn real_waits(
     forecast: &WaitForecast,
     nodes_at: impl Fn(i64) -> u32,
 ) -> Vec<RealWaitScores> {
+    // The sweep only moves forward, so the queues are collected first. The forecasts run in
+    // parallel.
     let mut sweep = TraceSweep::new(&trace.jobs, users, longest_s);
     let mut queues: Vec<(usize, QueueMoment)> = Vec::new();
     for place in chosen_jobs(&trace.jobs, plan) {
@@ -129,23 +132,24 @@ pub(super) fn real_waits(
     scores
 }
 
-/// The places of the jobs that started, and are as `plan` has it.
+/// Returns the indices of the jobs that started and match `plan`.
 fn chosen_jobs(jobs: &[TraceJob], plan: &RealWaitPlan) -> Vec<usize> {
     let mut places = Vec::new();
     for (place, job) in jobs.iter().enumerate() {
-        let is_then = (plan.from_s..plan.until_s).contains(&job.submit_s);
-        let is_like = job.nodes == plan.nodes
+        let is_in_period = (plan.from_s..plan.until_s).contains(&job.submit_s);
+        let is_similar = job.nodes == plan.nodes
             && plan
                 .limit_s
                 .is_none_or(|limit_s| job.limit_s.get() == Some(limit_s));
-        if is_then && is_like && job.wait_s().is_some() {
+        if is_in_period && is_similar && job.wait_s().is_some() {
             places.push(place);
         }
     }
-    let every = places.len().div_ceil(plan.most_jobs.max(1)).max(1);
+    let every = places.len().div_ceil(plan.max_scored_jobs.max(1)).max(1);
     places.into_iter().step_by(every).collect()
 }
 
+/// Forecasts the wait of the job with index `place` by all methods.
 fn forecast_wait(
     trace: &JobTrace,
     sweep: &TraceSweep<'_>,
@@ -166,6 +170,8 @@ fn forecast_wait(
     let drawn_s = forecast.waits_s(queue, &history, &asked, WaitSpan::up_to(MOST_S));
     let limit_s = forecast.wait_by_limits_s(queue, &asked, MOST_S);
 
+    // Simple methods for comparison: the mean of the last waits, and quantiles of similar jobs'
+    // waits.
     let last = sweep.started(queue.now_s).take(LAST_WAITS);
     let last_h: Vec<f64> = last.filter_map(wait_h).collect();
     let like = sweep.started(queue.now_s).filter(|other| {
@@ -174,17 +180,17 @@ fn forecast_wait(
             limit_s: other.limit_s.get().unwrap_or(asked.limit_s),
             wait_s: 0,
         };
-        started.is_like(asked.nodes, asked.limit_s)
+        started.is_similar(asked.nodes, asked.limit_s)
     });
-    let mut like_h: Vec<f64> = like.take(LAST_WAITS).filter_map(wait_h).collect();
-    like_h.sort_by(f64::total_cmp);
+    let mut similar_h: Vec<f64> = like.take(LAST_WAITS).filter_map(wait_h).collect();
+    similar_h.sort_by(f64::total_cmp);
     let drawn_h: Vec<f64> = drawn_s.iter().map(|wait_s| hours(*wait_s)).collect();
     ForecastWait {
         month: month_of(trace.zone.wall_s(queue.now_s)),
         wait_h: wait_h(job).unwrap_or(0.0),
         limit_h: hours(limit_s),
         last_h: mean(&last_h),
-        like_h: QUANTILES.map(|q| quantile(&like_h, q)),
+        similar_h: QUANTILES.map(|q| quantile(&similar_h, q)),
         forecast_h: QUANTILES.map(|q| quantile(&drawn_h, q)),
     }
 }
@@ -197,6 +203,7 @@ fn wait_h(job: &TraceJob) -> Option<f64> {
     job.wait_s().map(hours)
 }
 
+/// Scores all methods on `waits`.
 fn wait_scores(name: &str, waits: &[&ForecastWait]) -> RealWaitScores {
     let mut real_h: Vec<f64> = waits.iter().map(|wait| wait.wait_h).collect();
     real_h.sort_by(f64::total_cmp);
@@ -209,12 +216,13 @@ fn wait_scores(name: &str, waits: &[&ForecastWait]) -> RealWaitScores {
         forecasts: vec![
             value_scores("limit", waits, |wait| wait.limit_h),
             value_scores("last 100", waits, |wait| wait.last_h),
-            quantile_scores("like jobs", waits, |wait| &wait.like_h),
+            quantile_scores("like jobs", waits, |wait| &wait.similar_h),
             quantile_scores("forecast", waits, |wait| &wait.forecast_h),
         ],
     }
 }
 
+/// Scores a method that forecasts one value.
 fn value_scores(
     name: &str,
     waits: &[&ForecastWait],
@@ -235,6 +243,7 @@ fn value_scores(
     }
 }
 
+/// Scores a method that forecasts [`QUANTILES`]. Its value is the median, the first of them.
 fn quantile_scores(
     name: &str,
     waits: &[&ForecastWait],
@@ -257,7 +266,8 @@ fn quantile_scores(
     scores
 }
 
-/// What it costs to forecast `forecast` for the quantile `quantile` of what comes to be `real`.
+/// Returns the pinball loss of `forecast` for the quantile `quantile`, where `real` is the actual
+/// value.
 fn pinball(real: f64, forecast: f64, quantile: f64) -> f64 {
     let short = real - forecast;
     (quantile * short).max((quantile - 1.0) * short)
@@ -278,7 +288,7 @@ mod tests {
             wait_h,
             limit_h: 0.0,
             last_h: 0.0,
-            like_h: [0.0; 3],
+            similar_h: [0.0; 3],
             forecast_h: [forecast_h; 3],
         };
         let waits = [wait(1.0, 2.0), wait(4.0, 2.0)];

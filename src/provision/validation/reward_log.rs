@@ -1,4 +1,4 @@
-//! What came of a policy, in the format of the published reward.log.
+//! Outcomes of a policy in the format of the published reward.log.
 
 use std::fmt::Write as _;
 
@@ -6,14 +6,14 @@ use super::window_outcome::WindowOutcome;
 use crate::trace::TraceZone;
 use crate::window::SuccessorStart;
 
-/// What the published program calls every predecessor and every successor.
+/// Job ids that the published program writes for every predecessor and every successor.
 const JOB_IDS: &str = "1000000,1000001";
 
-/// Its moment for a job that passed no other.
+/// Time that the published program writes for a job that was not backfilled.
 const NOT_BACKFILLED: &str = "2077-01-01 01:00:00";
 
-/// The file for the policy `number`; `outcomes` are by the windows' numbers, without those whose
-/// predecessor never starts. Moments are of local time.
+/// Returns the file for the policy `number`. `outcomes` are by window number; a window in which a
+/// chained job never starts is `None`. Times are local.
 pub(super) fn reward_log(
     outcomes: &[Option<WindowOutcome>],
     number: usize,
@@ -43,7 +43,7 @@ fn push_row(text: &mut String, index: usize, start: &SuccessorStart, zone: &Trac
         NOT_BACKFILLED
     };
     let submitted = wall_time(start.submit_s, zone);
-    // `{:?}` is Python's way to write such numbers.
+    // `{:?}` writes numbers like Python does.
     let _ = writeln!(
         text,
         "{JOB_IDS},{expected_h:?},{actual_h:?},{started},{index},{backfilled},{submitted}"

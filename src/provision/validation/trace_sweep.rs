@@ -1,21 +1,21 @@
-//! What a trace shows of its cluster at one moment after another.
+//! Replays a trace in order of time and returns the state of the queue at each submission.
 
 use crate::forecast::{EndedRun, QueueMoment, SeenRun, SeenWait};
 use crate::trace::{JobFate, TraceJob};
 
-/// A trace at a moment that only moves on. Nothing later than the moment is told.
+/// A trace at a point in time that only moves forward. It never reveals anything later.
 #[derive(Debug)]
 pub(super) struct TraceSweep<'a> {
     jobs: &'a [TraceJob],
-    /// Whose each job is.
+    /// User of each job.
     users: &'a [u32],
-    /// How long jobs without a limit may run.
+    /// Time limit of jobs without a limit of their own, in seconds.
     longest_s: i64,
-    /// How many jobs had been submitted.
+    /// Number of jobs that have been submitted.
     submitted: usize,
-    /// Those of them that may not have left.
+    /// Submitted jobs that may still be in the queue or running.
     present: Vec<usize>,
-    /// Jobs that have run, by their start, and by their end.
+    /// Jobs that have run, sorted by start and by end.
     by_start: Vec<usize>,
     by_end: Vec<usize>,
 }
@@ -46,8 +46,8 @@ impl<'a> TraceSweep<'a> {
         }
     }
 
-    /// The queue that the job at `place` comes to, which is submitted later than any asked for before.
-    /// `nodes` is how many nodes there are.
+    /// Returns the queue at the submission of the job with index `place`. Calls must be in order of
+    /// submission. `nodes` is the number of nodes at that time.
     pub(super) fn queue_before(&mut self, place: usize, nodes: u32) -> QueueMoment {
         let now_s = self.jobs[place].submit_s;
         self.present.extend(self.submitted..place);
@@ -55,6 +55,7 @@ impl<'a> TraceSweep<'a> {
         let jobs = self.jobs;
         self.present.retain(|other| {
             let job = &jobs[*other];
+            // A job without a start counts as gone only if it was cancelled.
             let has_times = job.start_s.get().is_some() || job.fate == JobFate::Cancelled;
             !(has_times && job.end_s.get().is_some_and(|end_s| end_s <= now_s))
         });
@@ -89,7 +90,7 @@ impl<'a> TraceSweep<'a> {
         queue
     }
 
-    /// How long the job at `place` may run.
+    /// Returns the time limit of the job with index `place`, in seconds.
     pub(super) fn limit_s(&self, place: usize) -> i64 {
         self.jobs[place]
             .limit_s
@@ -98,7 +99,7 @@ impl<'a> TraceSweep<'a> {
             .max(1)
     }
 
-    /// The last `most` runs that had ended by `now_s`.
+    /// Returns the last `most` runs that had ended by `now_s`.
     pub(super) fn ended_runs(&self, now_s: i64, most: usize) -> impl Iterator<Item = EndedRun> {
         let has_ended = |place: &usize| {
             let end_s = self.jobs[*place].end_s.get();
@@ -113,7 +114,7 @@ impl<'a> TraceSweep<'a> {
         })
     }
 
-    /// The jobs that had started by `now_s`, the last first.
+    /// Returns the jobs that had started by `now_s`, in order of start, the latest first.
     pub(super) fn started(&self, now_s: i64) -> impl Iterator<Item = &TraceJob> {
         let has_started = |place: &usize| {
             let start_s = self.jobs[*place].start_s.get();
@@ -135,7 +136,7 @@ mod tests {
     use super::*;
     use crate::trace::{JobNumber, OptionalSeconds};
 
-    /// Jobs that come second after second.
+    /// Creates jobs that are submitted one after the other.
     fn jobs(seed: u64) -> Vec<TraceJob> {
         let mut random = poolcast_base::seed::generator(seed, "traces", &[]);
         let mut jobs = Vec::new();
@@ -164,8 +165,8 @@ mod tests {
         jobs
     }
 
-    /// The same jobs as far as they are known at `now_s`: all that is later is different.
-    fn later_changed(jobs: &[TraceJob], now_s: i64) -> Vec<TraceJob> {
+    /// Changes everything in `jobs` that is not known yet at `now_s`.
+    fn with_later_changes(jobs: &[TraceJob], now_s: i64) -> Vec<TraceJob> {
         let mut changed = jobs.to_vec();
         for job in &mut changed {
             if job.submit_s > now_s {
@@ -195,15 +196,15 @@ mod tests {
 
     proptest! {
         #[test]
-        fn nothing_later_is_told(seed in 0u64..1000, place in 1usize..60) {
+        fn later_changes_are_not_visible(seed in 0u64..1000, place in 1usize..60) {
             let jobs = jobs(seed);
-            let changed = later_changed(&jobs, jobs[place].submit_s);
+            let changed = with_later_changes(&jobs, jobs[place].submit_s);
             prop_assert_eq!(known(&jobs, place), known(&changed, place));
         }
     }
 
     #[test]
-    fn jobs_run_wait_or_are_gone() {
+    fn jobs_are_running_waiting_or_gone() {
         let mut jobs = jobs(1);
         for (job, (start_s, end_s)) in
             jobs.iter_mut()

@@ -1,4 +1,4 @@
-//! All policies on the same windows.
+//! Validates all submission policies on the same windows.
 
 use std::sync::Arc;
 
@@ -24,80 +24,81 @@ use crate::trace::{JobTrace, month_of};
 use crate::wait_model::WaitModel;
 use crate::window::{WindowOpener, WindowPlan};
 
-/// Windows of so many hours are drawn together.
+/// Length of a bootstrap block of consecutive windows, in hours.
 const BLOCK_H: i64 = 120;
 
-/// Of jobs with any limit, the waits of at most so many are forecast.
-const MOST_OF_ANY_LIMIT: usize = 500;
+/// Maximum number of jobs for the wait forecasts of jobs with any limit.
+const MAX_JOBS_OF_ANY_LIMIT: usize = 500;
 
-/// How policies are validated.
+/// Settings of a validation.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ValidationSettings {
     /// The windows.
     pub windows: WindowPlan,
-    /// How many times run times are drawn for a forecast.
+    /// Draws of run times per forecast.
     pub draws: usize,
-    /// What they, and blocks of windows, are drawn from.
+    /// Seed of the draws of run times and of window blocks.
     pub seed: u64,
 }
 
-/// Which windows were simulated. Moments are epoch seconds.
+/// The simulated windows. Times are epoch seconds.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ValidationWindows {
-    /// How many.
+    /// Number of windows.
     pub count: usize,
-    /// Those of them that count for nothing, as a chained job never starts.
+    /// Number of windows that are not scored because a chained job never starts.
     pub never_started: usize,
-    /// Where the first begins.
+    /// Begin of the first window.
     pub first_s: i64,
-    /// Where the last begins.
+    /// Begin of the last window.
     pub last_s: i64,
-    /// Hours from one to the next.
+    /// Hours between two windows.
     pub interval_h: i64,
-    /// Whether each begins with an empty cluster.
+    /// True if each window begins with an empty cluster.
     pub cold_start: bool,
 }
 
-/// Forecasts of the waits of some jobs of the trace.
+/// Forecasts of the waits of a selection of jobs in the trace.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RealWaits {
-    /// How many nodes they have.
+    /// Nodes of the jobs.
     pub nodes: u32,
-    /// Their limit, hours; `None` for any.
+    /// Time limit of the jobs, in hours; `None` for any.
     pub limit_h: Option<f64>,
-    /// Of all first, then by month.
+    /// Scores of all jobs first, then by month.
     pub scores: Vec<RealWaitScores>,
 }
 
-/// What came of all policies.
+/// Results of a validation.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ValidationSummary {
-    /// How many nodes there are, from when on.
+    /// Number of nodes of the cluster, by date.
     pub nodes: Vec<DatedNodes>,
-    /// How many jobs of one user may run at once.
+    /// Maximum number of running jobs per user.
     pub max_jobs_per_user: Option<u32>,
-    /// How many nodes each chained job has.
+    /// Nodes per chained job.
     pub job_nodes: u32,
-    /// Its limit, hours.
+    /// Time limit of a chained job, in hours.
     pub job_limit_h: f64,
-    /// How long the predecessor runs, hours.
+    /// Run time of the predecessor, in hours.
     pub job_length_h: f64,
     /// The windows.
     pub windows: ValidationWindows,
-    /// The policies, the reactive one first, and last the best in hindsight.
+    /// Scores of the policies: the reactive one first, the best in hindsight last.
     pub policies: Vec<PolicyScores>,
-    /// What learned policies cost beside what they stand on.
+    /// Costs of learned policies and of their bases.
     pub learned: Vec<LearnedScores>,
     /// Forecasts of real waits.
     pub real_waits: Vec<RealWaits>,
 }
 
-/// Simulates the windows, and asks `models`, too. `progress` is called with the number of all, and once for each. Returns
-/// the summary, and the file reward.log of each policy by name.
+/// Simulates the windows for all policies and `models`. Returns the summary, and the reward.log
+/// file of each policy by name. Calls `progress` with the number of windows, and then with `None`
+/// after each window.
 ///
 /// # Errors
-/// Fails where no window fits, the chained jobs do not fit into the cluster, or a model is not for
-/// them.
+/// Fails if no window fits, or if the chained jobs do not fit into the cluster. Also fails if a
+/// model is not for them.
 pub fn validate_policies(
     trace: &JobTrace,
     replay: &SlurmReplay,
@@ -146,12 +147,12 @@ pub fn validate_policies(
         windows: validated_windows(plan, &begins_s, started.len()),
         learned: learned_scores(&learned_policies(models), &scores),
         policies: scores,
-        real_waits: all_real_waits(trace, &world, settings, begins_s[0], &forecast),
+        real_waits: score_real_waits(trace, &world, settings, begins_s[0], &forecast),
     };
     Ok((summary, logs))
 }
 
-/// Of the windows that begin at `begins_s`, in so many both chained jobs `started`.
+/// Summarises the windows that begin at `begins_s`. In `started` of them both chained jobs start.
 fn validated_windows(plan: &WindowPlan, begins_s: &[i64], started: usize) -> ValidationWindows {
     ValidationWindows {
         count: begins_s.len(),
@@ -163,13 +164,14 @@ fn validated_windows(plan: &WindowPlan, begins_s: &[i64], started: usize) -> Val
     }
 }
 
-/// What came of each window, in parallel; `None` where a chained job never starts.
+/// Simulates the windows in parallel. An outcome is `None` if a chained job never starts.
 fn outcomes(
     simulation: &WindowSimulation<'_>,
     begins_s: &[i64],
     takes_snapshots: bool,
     progress: impl Fn(Option<usize>) + Sync,
 ) -> Vec<Option<WindowOutcome>> {
+    // Windows are opened in order of time by one simulation, and then simulated in parallel.
     let mut opener = WindowOpener::new(simulation.world, simulation.plan, takes_snapshots);
     let mut windows = Vec::with_capacity(begins_s.len());
     for begin_s in begins_s {
@@ -185,7 +187,7 @@ fn outcomes(
     windows.into_par_iter().map(outcome).collect()
 }
 
-/// The policies, the reactive one first.
+/// Creates the policies, the reactive one first.
 fn policies(cost_ratios: &[f64], models: &[Arc<WaitModel>]) -> Vec<Box<dyn SubmissionPolicy>> {
     let mut policies: Vec<Box<dyn SubmissionPolicy>> = vec![
         Box::new(Reactive),
@@ -208,7 +210,7 @@ fn policies(cost_ratios: &[f64], models: &[Arc<WaitModel>]) -> Vec<Box<dyn Submi
 fn learned_policies(models: &[Arc<WaitModel>]) -> Vec<LearnedPolicy> {
     let mut learned = Vec::new();
     for (number, model) in models.iter().enumerate() {
-        learned.extend(LearnedPolicy::all_of(model, number));
+        learned.extend(LearnedPolicy::from_model(model, number));
     }
     learned
 }
@@ -228,8 +230,9 @@ fn scores(
     policy_scores(names, outcomes, &months, &draws)
 }
 
-/// Waits of jobs with as many nodes as the chained ones: with their limit, and with any.
-fn all_real_waits(
+/// Forecasts the waits of jobs with as many nodes as the chained ones: first with the same limit,
+/// then with any.
+fn score_real_waits(
     trace: &JobTrace,
     world: &SlurmWorld,
     settings: &ValidationSettings,
@@ -240,13 +243,16 @@ fn all_real_waits(
     let (users, _) = number_users(&trace.jobs);
     let longest_s = longest_limit_s(&trace.jobs);
     let mut all = Vec::with_capacity(2);
-    for (limit_s, most_jobs) in [(Some(plan.limit_s), usize::MAX), (None, MOST_OF_ANY_LIMIT)] {
+    for (limit_s, max_scored_jobs) in [
+        (Some(plan.limit_s), usize::MAX),
+        (None, MAX_JOBS_OF_ANY_LIMIT),
+    ] {
         let wanted = RealWaitPlan {
             from_s,
             until_s: plan.until_s.unwrap_or(i64::MAX),
             nodes: plan.nodes,
             limit_s,
-            most_jobs,
+            max_scored_jobs,
             history_runs: plan.history_runs,
         };
         let nodes_at = |moment_s| nodes_at(&world.nodes, moment_s);
@@ -260,7 +266,7 @@ fn all_real_waits(
     all
 }
 
-/// How many nodes there are at a moment; before the first step as many as from it on.
+/// Returns the number of nodes at a time. Before the first step, that step's number applies.
 fn nodes_at(steps: &[DatedNodes], moment_s: i64) -> u32 {
     let step = steps.iter().rev().find(|step| step.from_s <= moment_s);
     step.or(steps.first()).map_or(0, |step| step.nodes)

@@ -1,4 +1,4 @@
-//! A validation on disk: its summary, a reward.log for each policy, the manifest last.
+//! Stores a validation on disk: its summary, a reward.log per policy, and the manifest last.
 
 use std::path::Path;
 
@@ -11,7 +11,7 @@ use poolcast_base::files::{StagedDirectory, write_atomic};
 use poolcast_base::manifest::{self, Checksum};
 use poolcast_base::shard::ArtefactFormat;
 
-/// Validations.
+/// Format of a validation directory.
 pub const VALIDATION_FORMAT: ArtefactFormat = ArtefactFormat {
     name: "validation",
     version: 2,
@@ -20,7 +20,7 @@ pub const VALIDATION_FORMAT: ArtefactFormat = ArtefactFormat {
 
 const SUMMARY: &str = "summary.json";
 
-/// What a validation lists in its manifest.
+/// Contents of the manifest.
 #[derive(Debug, Serialize, Deserialize)]
 struct ValidationFiles {
     files: Vec<ListedFile>,
@@ -32,11 +32,11 @@ struct ListedFile {
     xxh3: String,
 }
 
-/// Writes `summary`, and the reward.log of each policy by name, into the directory `out`; an earlier
-/// validation there is replaced if `overwrite` says so.
+/// Writes `summary` and the reward.log of each policy into the directory `out`. With `overwrite`,
+/// replaces an earlier validation there.
 ///
 /// # Errors
-/// Fails where `out` holds something else, or cannot be written.
+/// Fails if `out` holds something else, or cannot be written.
 pub fn write_validation(
     summary: &ValidationSummary,
     logs: &[(String, String)],
@@ -66,7 +66,7 @@ pub fn write_validation(
 /// Reads the summary of the validation in `dir`.
 ///
 /// # Errors
-/// Fails where there is none, or it is not as its manifest says.
+/// Fails if there is no validation, or if the file does not match its manifest.
 pub fn read_validation(dir: &Path) -> Result<ValidationSummary> {
     let body: ValidationFiles = manifest::read(dir, VALIDATION_FORMAT)?.body;
     let path = dir.join(SUMMARY);

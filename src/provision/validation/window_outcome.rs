@@ -1,4 +1,4 @@
-//! A window, simulated: what comes of each policy, and of the best in hindsight.
+//! Simulates one window: the outcome of each policy, and of the best choice in hindsight.
 
 use std::cell::OnceCell;
 
@@ -8,41 +8,41 @@ use crate::submission::{AskedMoment, SubmissionChoice, SubmissionPolicy};
 use crate::trace::TraceZone;
 use crate::window::{OpenWindow, RunningWindow, SuccessorStart, WindowPlan};
 
-/// A window, simulated.
+/// Outcomes of a simulated window.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct WindowOutcome {
-    /// Where the window begins.
+    /// Begin of the window, in epoch seconds.
     pub begin_s: i64,
-    /// What came of each policy.
+    /// Outcome of each policy.
     pub policies: Vec<SuccessorStart>,
-    /// What came of the probe that was best in hindsight.
+    /// Outcome of the best probe in hindsight.
     pub best_probe: SuccessorStart,
-    /// What came of the moment of decision, or the predecessor's end, that was.
+    /// Outcome of the best decision time in hindsight. The predecessor's end is one of them.
     pub best_moment: SuccessorStart,
 }
 
-/// What all windows are simulated with.
+/// Inputs that all windows share.
 pub(super) struct WindowSimulation<'a> {
     pub world: &'a SlurmWorld,
     pub plan: &'a WindowPlan,
     pub forecast: &'a WaitForecast,
     pub policies: &'a [Box<dyn SubmissionPolicy>],
     pub zone: &'a TraceZone,
-    /// How many models the policies ask.
+    /// Number of models that the policies query.
     pub models: usize,
 }
 
-/// When a policy submits, and what it expects of that.
-type ChosenMoment = (i64, Option<f64>);
+/// Submission time that a policy chose, and the gap it expects, in hours.
+type ChosenSubmission = (i64, Option<f64>);
 
 impl WindowSimulation<'_> {
-    /// Simulates `window`. `ended` are the jobs that its opener saw end. `None` where the predecessor,
-    /// or its successor, never starts.
+    /// Simulates `window`. `ended` are the jobs whose end the window's opener has seen. Returns
+    /// `None` if the predecessor or its successor never starts.
     pub(super) fn simulate(&self, window: OpenWindow<'_>, ended: &[u32]) -> Option<WindowOutcome> {
         let begin_s = window.begin_s;
         let mut running = RunningWindow::new(window, self.world, ended, self.plan)?;
 
-        let mut choices: Vec<Option<ChosenMoment>> = vec![None; self.policies.len()];
+        let mut choices: Vec<Option<ChosenSubmission>> = vec![None; self.policies.len()];
         let mut moments: Vec<SuccessorStart> = Vec::new();
         let mut now_s = running.start_s + 1;
         while now_s < running.end_s {
@@ -57,6 +57,7 @@ impl WindowSimulation<'_> {
         let mut outcomes = Vec::with_capacity(choices.len());
         for choice in choices {
             let (submit_s, expected_h) = choice.unwrap_or((running.end_s, None));
+            // Reuse the outcome if a submission at this time has already been simulated.
             let known = moments.iter().find(|known| known.submit_s == submit_s);
             let outcome = match known {
                 Some(known) => *known,
@@ -78,8 +79,8 @@ impl WindowSimulation<'_> {
         })
     }
 
-    /// Asks the policies that have not chosen a moment yet.
-    fn ask(&self, running: &RunningWindow<'_>, choices: &mut [Option<ChosenMoment>]) {
+    /// Queries the policies that have not chosen a submission time yet.
+    fn ask(&self, running: &RunningWindow<'_>, choices: &mut [Option<ChosenSubmission>]) {
         let asked = self.asked(running);
         let (now_s, end_s) = (running.now_s(), running.end_s);
         for (policy, choice) in self.policies.iter().zip(choices) {
@@ -94,7 +95,7 @@ impl WindowSimulation<'_> {
         }
     }
 
-    /// What policies may know.
+    /// Returns the input of the policies at the current time.
     fn asked<'b>(&'b self, running: &'b RunningWindow<'_>) -> AskedMoment<'b> {
         AskedMoment {
             predecessor_end_s: running.end_s,
@@ -155,7 +156,7 @@ mod tests {
         }
     }
 
-    /// What came of the windows that begin at `begins_s`.
+    /// Simulates the windows that begin at `begins_s`.
     fn outcomes(world: &SlurmWorld, plan: &WindowPlan, begins_s: &[i64]) -> Vec<WindowOutcome> {
         let simulation = WindowSimulation {
             world,
@@ -173,8 +174,8 @@ mod tests {
         simulated.flatten().collect()
     }
 
-    /// What policies know and choose so many hours after the predecessor's start, and the same world
-    /// with another future. `None` where it has ended.
+    /// Returns what policies know and choose `hours` hours after the predecessor's start, the time,
+    /// and the same world with another future. `None` if the predecessor never starts.
     fn known_after(
         world: &SlurmWorld,
         plan: &WindowPlan,
@@ -210,7 +211,7 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(24))]
 
         #[test]
-        fn nothing_after_the_moment_of_decision_enters(
+        fn inputs_do_not_depend_on_the_future(
             seed in 0u64..1000,
             hours in 1i64..9,
             cold_start: bool,
@@ -245,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cold_window_knows_nothing_of_what_was_before() {
+    fn cold_windows_ignore_earlier_jobs() {
         let world = busy_world(3);
         let begin_s = 6 * HOUR_S;
         let cold = WindowPlan {

@@ -1,9 +1,10 @@
-//! The values of submitting now and of going on, learned by deep Q-learning (Mnih et al. 2015) with
-//! a replay memory and a target network.
+//! Action values (submit now, or wait) learned by deep Q-learning (Mnih et al. 2015) with a replay
+//! memory and a target network.
 //!
-//! It is optimal stopping: the samples know what a submission in each row costs, and going on costs
-//! nothing but leads to the next row. So the memory has both actions of each row, and no simulator
-//! plays. Nothing is discounted: an episode ends, and an interruption costs the same whenever it is.
+//! The problem is optimal stopping. The samples contain the cost of a submission in each row.
+//! Waiting costs nothing and leads to the next row. So the memory has both actions of each row, and
+//! no simulator is needed. Rewards are not discounted: an episode is finite, and an interruption
+//! costs the same at any time.
 
 use anyhow::Result;
 
@@ -20,35 +21,35 @@ use poolcast_models::series::{
 use poolcast_base::stats::mean;
 use crate::samples::WaitSamples;
 
-/// After so many steps the target network is that of now.
+/// Training steps between two updates of the target network.
 const REFRESH_STEPS: u64 = 100;
 
-/// The places of the actions among the outputs.
-const GO_ON: usize = 0;
+/// Output index of each action.
+const KEEP_WAITING: usize = 0;
 const SUBMIT: usize = 1;
 
-/// The two values, hours of cost below 0.
+/// A network for the values of both actions. A value is a negative cost, in hours.
 #[derive(Debug)]
 pub(super) struct ActionValues {
     pub(super) network: ScaledNetwork,
 }
 
 impl ActionValues {
-    /// Whether submitting is worth at least as much as going on.
+    /// Returns true if submitting is worth at least as much as waiting.
     pub(super) fn submits(&self, features: &[f32], left_s: i64) -> Result<bool> {
         let values = self.network.outputs(&network_input(features, left_s))?;
-        Ok(values[SUBMIT] >= values[GO_ON])
+        Ok(values[SUBMIT] >= values[KEEP_WAITING])
     }
 }
 
-/// What the network is told: the features, and how many hours the predecessor has left.
+/// Builds the network's input: the features, then the predecessor's remaining time in hours.
 fn network_input(features: &[f32], left_s: i64) -> Vec<f32> {
     let mut input = features.to_vec();
     input.push(left_s as f32 / 3600.0);
     input
 }
 
-/// The memory: what is known of each row in which it can be decided.
+/// Replay memory: input and submission cost of each row at which a decision is possible.
 struct ReplayMemory<'a> {
     samples: &'a WaitSamples,
     scales: NetworkScales,
@@ -62,24 +63,25 @@ impl ReplayMemory<'_> {
         input
     }
 
-    /// The value of a submission, normalised.
+    /// Returns the value of a submission, normalised.
     fn submission_value(&self, row: usize) -> f32 {
         let mut value = [value_h(self.samples, row, self.cost_ratio)];
         self.scales.target.normalise(&mut value);
         value[0]
     }
 
-    /// The value of going on from `row`: at the predecessor's end the successor is submitted anyway.
+    /// Returns the normalised value of waiting in `row`. If the predecessor has ended in the next
+    /// row, the successor is submitted there in any case.
     fn continuation_value(&self, row: usize, earlier: &FrozenNetwork) -> Result<f32> {
         let next = row + 1;
         if self.samples.left_s[next] == 0 {
             return Ok(self.submission_value(next));
         }
         let values = earlier.outputs(&self.input(next))?;
-        Ok(values[GO_ON].max(values[SUBMIT]))
+        Ok(values[KEEP_WAITING].max(values[SUBMIT]))
     }
 
-    /// The gradient of the loss of a batch: of how far both values are from what they lead to.
+    /// Returns the gradient of a batch. The loss is the distance of both values from their targets.
     fn gradient(&self, step: &LearningStep<'_>) -> Result<BatchGradient> {
         let inputs: Vec<Vec<f32>> = step.rows.iter().map(|row| self.input(*row)).collect();
         let mut targets = Vec::with_capacity(inputs.len());
@@ -97,11 +99,11 @@ impl ReplayMemory<'_> {
             })
     }
 
-    /// The mean cost of `episodes`, hours.
+    /// Returns the mean cost of `episodes`, in hours.
     fn cost_h(&self, episodes: &[Episode], network: &FrozenNetwork) -> Result<f64> {
         let submits = |row: usize| {
             let values = network.outputs(&self.input(row));
-            values.is_ok_and(|values| values[SUBMIT] >= values[GO_ON])
+            values.is_ok_and(|values| values[SUBMIT] >= values[KEEP_WAITING])
         };
         let gaps_h = replayed_gaps_h(self.samples, episodes, submits);
         let costs_h = gaps_h
@@ -111,12 +113,13 @@ impl ReplayMemory<'_> {
     }
 }
 
-/// What a submission in `row` is worth, hours.
+/// Returns the value of a submission in `row`, in hours.
 fn value_h(samples: &WaitSamples, row: usize, cost_ratio: f64) -> f32 {
     -gap_cost_h(cost_ratio, gap_h(samples, row)) as f32
 }
 
-/// Huber's loss: squared near the target, so that values settle, and straight far from it.
+/// Computes Huber's loss: quadratic near the target, so that values settle, and linear far from it.
+/// Writes the derivatives to `slopes`.
 fn huber_slopes(outputs: &[f32], targets: &[f32], slopes: &mut [f32]) -> f64 {
     let mut sum = 0.0;
     for ((output, target), slope) in outputs.iter().zip(targets).zip(slopes) {
@@ -132,10 +135,11 @@ fn huber_slopes(outputs: &[f32], targets: &[f32], slopes: &mut [f32]) -> f64 {
     sum
 }
 
-/// Learns from the episodes `learned`; the epoch remains whose decisions cost least on `held_back`.
+/// Learns from the episodes `learned`. Keeps the weights of the epoch whose decisions cost least on
+/// `held_back`.
 ///
 /// # Errors
-/// As [`learn`].
+/// Fails like [`learn`].
 pub(super) fn learn_action_values(
     samples: &WaitSamples,
     (learned, held_back): (&[Episode], &[Episode]),
@@ -145,7 +149,7 @@ pub(super) fn learn_action_values(
 ) -> Result<(ActionValues, Vec<LearningEpoch>)> {
     let mut rows = Vec::new();
     for episode in learned {
-        // In the last row there is nothing to decide.
+        // The last row is at the predecessor's end: nothing is left to decide there.
         rows.extend(episode.running..episode.rows.end - 1);
     }
     let columns = samples.description.feature_names.len() + 1;

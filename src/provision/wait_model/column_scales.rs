@@ -1,21 +1,22 @@
-//! The mean and the deviation of columns of numbers, by which a network's inputs are normalised.
+//! Mean and standard deviation of each input column, for normalising a network's inputs.
 
 use serde::{Deserialize, Serialize};
 
-/// What is further from the mean than so many deviations counts as that far: a network is not
-/// carried away by a queue that goes beyond those it learned from.
-const MOST_DEVIATIONS: f32 = 10.0;
+/// Bound of a normalised value, in standard deviations. It protects the network from queues far
+/// outside the training samples.
+const MAX_DEVIATIONS: f32 = 10.0;
 
-/// Of each column, `[c]`.
+/// Mean and standard deviation of each column, `[c]`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct ColumnScales {
     means: Vec<f32>,
-    /// 1 for a column that does not vary.
+    /// Standard deviation; 1 for a constant column.
     deviations: Vec<f32>,
 }
 
 impl ColumnScales {
-    /// Those of samples, each with as many numbers for each of `columns` columns, row by row.
+    /// Computes the scales of `samples`. Each sample holds rows of `columns` numbers, one row after
+    /// the other.
     pub(super) fn of(columns: usize, samples: impl Iterator<Item = Vec<f32>>) -> ColumnScales {
         let mut count = 0.0f64;
         let mut means = vec![0.0f64; columns];
@@ -23,7 +24,7 @@ impl ColumnScales {
         for sample in samples {
             for row in sample.chunks_exact(columns) {
                 count += 1.0;
-                // Welford's way: the squares of large numbers with small differences lose nothing.
+                // Welford's algorithm: it stays accurate for large numbers with small differences.
                 for ((mean, square), x) in means.iter_mut().zip(&mut squares).zip(row) {
                     let before = f64::from(*x) - *mean;
                     *mean += before / count;
@@ -42,7 +43,7 @@ impl ColumnScales {
         }
     }
 
-    /// How many columns there are.
+    /// Returns the number of columns.
     pub(super) fn len(&self) -> usize {
         self.means.len()
     }
@@ -51,17 +52,17 @@ impl ColumnScales {
     pub(super) fn normalise(&self, sample: &mut [f32]) {
         for row in sample.chunks_exact_mut(self.means.len()) {
             for ((x, mean), deviation) in row.iter_mut().zip(&self.means).zip(&self.deviations) {
-                *x = ((*x - mean) / deviation).clamp(-MOST_DEVIATIONS, MOST_DEVIATIONS);
+                *x = ((*x - mean) / deviation).clamp(-MAX_DEVIATIONS, MAX_DEVIATIONS);
             }
         }
     }
 
-    /// A number of the first column that was normalised, as it was.
+    /// Converts a normalised number of the first column back to its original scale.
     pub(super) fn restore(&self, x: f32) -> f64 {
         f64::from(self.means[0]) + f64::from(self.deviations[0]) * f64::from(x)
     }
 
-    /// The deviation of the first column.
+    /// Returns the standard deviation of the first column.
     pub(super) fn deviation(&self) -> f64 {
         f64::from(self.deviations[0])
     }
@@ -72,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn columns_are_normalised_by_themselves() {
+    fn columns_are_normalised_independently() {
         let samples = [vec![1.0, 5.0, 3.0, 5.0], vec![5.0, 5.0, 7.0, 5.0]];
         let scales = ColumnScales::of(2, samples.into_iter());
         let mut sample = vec![4.0, 5.0, 4.0 + 5f32.sqrt(), 6.0];

@@ -1,4 +1,4 @@
-//! Samples by window: a window is an episode, and the last of them are held back to judge by.
+//! Episodes: the samples grouped by window, split by time into learned and held-back windows.
 
 use std::ops::Range;
 
@@ -8,45 +8,47 @@ use poolcast_base::error::hinted;
 use poolcast_base::output::counted;
 use crate::samples::WaitSamples;
 
-/// One of so many windows is held back: the last ones.
-const HELD_BACK: usize = 5;
+/// One in this many windows is held back for the evaluation: the last ones.
+const HELD_BACK_DIVISOR: usize = 5;
 
-/// One of so many windows of an expert's part is what its epoch is chosen by.
-const EXPERT_JUDGED: usize = 3;
+/// One in this many windows of an expert's part chooses its best epoch: the last ones.
+const JUDGED_DIVISOR: usize = 3;
 
-/// So many windows there must be at least to learn from, and to judge by.
-const FEWEST_EPISODES: usize = 2;
+/// Minimum number of windows to learn from, and also of windows held back.
+const MIN_EPISODES: usize = 2;
 
-/// The rows of a window, by moment. The last one is at the predecessor's end.
+/// The rows of one window, by time. The last row is at the predecessor's end.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Episode {
-    /// All of them.
+    /// All rows of the window.
     pub(super) rows: Range<usize>,
-    /// From which of them on the predecessor runs: before, nobody knows how long it has left.
+    /// First row at which the predecessor runs. Before, its remaining time is not known.
     pub(super) running: usize,
-    /// The first moment, epoch seconds.
+    /// Time of the first row, in epoch seconds.
     begin_s: i64,
-    /// When the last of the successors has started.
+    /// Start of the latest successor, in epoch seconds. From then on, all outcomes are known.
     known_s: i64,
 }
 
 impl Episode {
-    /// The rows in which it can be decided whether to submit.
+    /// The rows at which a submission can be decided.
     pub(super) fn decisions(&self) -> Range<usize> {
         self.running..self.rows.end
     }
 }
 
-/// Windows to learn from, and later ones to judge by.
+/// Windows to learn from, and later windows for the evaluation.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct EpisodeSplit {
     pub(super) learned: Vec<Episode>,
     pub(super) held_back: Vec<Episode>,
-    /// Windows between, whose successors may start after the first window that is held back begins.
+    /// Number of windows in the gap between both parts. Their successors may start after the first
+    /// held-back window begins.
     pub(super) between: usize,
 }
 
-/// What a network of a mixture learns from by itself, and what its epoch is chosen by.
+/// The rows that one network of a mixture learns from alone, and the rows that decide which epoch
+/// is kept.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct ExpertRows {
     pub(super) learned: Vec<usize>,
@@ -54,14 +56,15 @@ pub(super) struct ExpertRows {
 }
 
 impl EpisodeSplit {
-    /// Splits `samples` by time. Between the two parts lies a gap as long as the longest window.
+    /// Splits `samples` by time. The gap between both parts is as long as the longest window.
     ///
     /// # Errors
-    /// Fails where there are too few windows.
+    /// Fails if there are too few windows.
     pub(super) fn new(samples: &WaitSamples) -> Result<EpisodeSplit> {
         let mut episodes = episodes(samples);
         let count = episodes.len();
-        let held_back = episodes.split_off(count - count / HELD_BACK);
+        let held_back = episodes.split_off(count - count / HELD_BACK_DIVISOR);
+        // The outcomes of all learned windows must be known when the first held-back window begins.
         let longest_s = episodes.iter().chain(&held_back);
         let longest_s = longest_s
             .map(|episode| episode.known_s - episode.begin_s)
@@ -72,7 +75,7 @@ impl EpisodeSplit {
         let (learned, between): (Vec<Episode>, Vec<Episode>) =
             episodes.into_iter().partition(is_before);
         ensure!(
-            learned.len() >= FEWEST_EPISODES && held_back.len() >= FEWEST_EPISODES,
+            learned.len() >= MIN_EPISODES && held_back.len() >= MIN_EPISODES,
             hinted(
                 format!(
                     "the samples have {}: {} to judge by, and {} that begin as long before as a window lasts",
@@ -90,21 +93,23 @@ impl EpisodeSplit {
         })
     }
 
-    /// The rows of all windows to learn from.
+    /// Returns the rows of all windows to learn from.
     pub(super) fn learned_rows(&self) -> Vec<usize> {
         rows(&self.learned)
     }
 
-    /// What each of `experts` networks of a mixture learns from by itself: the first half of all
-    /// windows, as far as it is learned from, in as many parts that follow each other in time. The
-    /// last third of each part is judged by. A part of fewer than two windows has no rows.
+    /// Returns the rows that each of `experts` networks of a mixture learns from alone.
+    ///
+    /// They are from the first half of all windows, without windows that are not learned from. That
+    /// half is cut into `experts` consecutive parts. The last third of each part, but at least one
+    /// window, is for the evaluation. A part of fewer than two windows has no rows to learn from.
     pub(super) fn expert_rows(&self, experts: usize) -> Vec<ExpertRows> {
         let count = self.learned.len() + self.between + self.held_back.len();
         let half = &self.learned[..self.learned.len().min(count / 2)];
         let mut parts = Vec::with_capacity(experts);
         for expert in 0..experts {
             let [begin, end] = [expert, expert + 1].map(|before| half.len() * before / experts);
-            let judged = ((end - begin) / EXPERT_JUDGED).max(1).min(end - begin);
+            let judged = ((end - begin) / JUDGED_DIVISOR).max(1).min(end - begin);
             let (learned, judged) = half[begin..end].split_at(end - begin - judged);
             parts.push(ExpertRows {
                 learned: rows(learned),
@@ -114,12 +119,13 @@ impl EpisodeSplit {
         parts
     }
 
-    /// The rows of all windows to judge by.
+    /// Returns the rows of all held-back windows.
     pub(super) fn held_back_rows(&self) -> Vec<usize> {
         rows(&self.held_back)
     }
 }
 
+/// Returns the rows of all `episodes`.
 fn rows(episodes: &[Episode]) -> Vec<usize> {
     episodes
         .iter()
@@ -127,7 +133,7 @@ fn rows(episodes: &[Episode]) -> Vec<usize> {
         .collect()
 }
 
-/// The windows of `samples`, by time.
+/// Groups `samples` into episodes, sorted by time.
 fn episodes(samples: &WaitSamples) -> Vec<Episode> {
     let mut episodes = Vec::new();
     let mut begin = 0;
@@ -141,6 +147,7 @@ fn episodes(samples: &WaitSamples) -> Vec<Episode> {
     episodes
 }
 
+/// Creates the episode of one window, whose rows are `rows`.
 fn episode(samples: &WaitSamples, rows: Range<usize>) -> Episode {
     let length_s = samples.description.length_s;
     let last = rows.end - 1;
@@ -209,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn too_few_windows_are_refused() {
+    fn too_few_windows_are_rejected() {
         let error = EpisodeSplit::new(&queue_samples(9, 1)).expect_err("too few");
         assert!(
             error

@@ -1,5 +1,5 @@
-//! The first stage of a mixture, as published: each of its networks learns by itself from a part of
-//! the time, before all learn together with the gate.
+//! First training stage of a mixture, as published: each expert network learns alone from its own
+//! time range. Afterwards all of them learn jointly with the gate.
 
 use std::ops::ControlFlow;
 
@@ -12,22 +12,22 @@ use super::network_training::{
 use super::training_checkpoint::expert_checkpoint_path;
 use poolcast_models::series::{BatchGradient, FrozenNetwork, SeriesNetwork};
 
-/// What the networks of a mixture learn.
+/// Input of the first stage.
 pub(super) struct ExpertTask<'a> {
     pub(super) split: &'a EpisodeSplit,
-    /// Finds the gradient of a batch.
+    /// Computes the gradient of a batch.
     pub(super) gradient: &'a (dyn Fn(&LearningStep<'_>) -> Result<BatchGradient> + Sync),
-    /// The mean loss of rows.
+    /// Computes the mean loss of rows.
     pub(super) mean_loss: &'a (dyn Fn(&[usize], &FrozenNetwork) -> Result<f64> + Sync),
     pub(super) settings: &'a LearningSettings,
 }
 
-/// Lets each network of the mixture `network` learn by itself, from its checkpoint on where there is
-/// one. Each keeps the epoch whose loss on the later windows of its part is least; one whose part has
-/// fewer than two windows stays as it is.
+/// Trains each network of the mixture `network` alone, or resumes from its checkpoint. Each keeps
+/// the epoch with the lowest loss on the later windows of its part. A network whose part has fewer
+/// than two windows stays unchanged.
 ///
 /// # Errors
-/// As [`learn`].
+/// Fails like [`learn`].
 pub(super) fn learn_experts(
     task: &ExpertTask<'_>,
     network: &mut SeriesNetwork,
@@ -38,7 +38,7 @@ pub(super) fn learn_experts(
         if rows.learned.is_empty() {
             continue;
         }
-        // A wish to stop is heard after the next batch.
+        // A request to stop is ignored here: the listener can repeat it after the next batch.
         let _ = (watch.listener)(LearningUpdate::Expert {
             expert: expert + 1,
             experts,
@@ -51,7 +51,7 @@ pub(super) fn learn_experts(
             settings: task.settings,
         };
         let checkpoint = expert_checkpoint_path(watch.checkpoint, expert);
-        // Epochs are those of the whole mixture.
+        // Do not report the epochs of one expert: the caller counts epochs of the whole mixture.
         let listener = |update: LearningUpdate<'_>| match update {
             LearningUpdate::Epoch(_) => ControlFlow::Continue(()),
             update => (watch.listener)(update),

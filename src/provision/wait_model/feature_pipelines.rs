@@ -1,4 +1,5 @@
-//! Classical pipelines that say a number from the features of a moment, one for each quantile.
+//! Classical pipelines that predict numbers from the features at a decision time, one pipeline per
+//! quantile.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -13,47 +14,48 @@ use poolcast_pipelines::{
 };
 use poolcast_tables::{FeatureTable, NumberLoss, RowNumbers, RowTargets};
 
-/// What the column of the time that the predecessor has left is called.
+/// Name of the column with the predecessor's remaining time.
 const LEFT_COLUMN: &str = "left_h";
 
-/// Fitted pipelines, one for each output.
+/// Fitted pipelines, one per output.
 #[derive(Debug)]
 pub(super) struct FeaturePipelines {
     pipelines: Vec<FittedPipeline>,
-    /// Whether they are told how long the predecessor has left, after the features.
-    takes_left: bool,
+    /// True if the predecessor's remaining time follows the features as an input.
+    has_left_column: bool,
 }
 
-/// What pipelines learn from.
+/// Training data of the pipelines.
 pub(super) struct FeatureRows<'a> {
     pub(super) names: &'a [String],
-    /// The features of each row, and how long the predecessor has left, hours.
+    /// Features of each row, and the predecessor's remaining time in hours.
     pub(super) rows: Vec<(&'a [f32], f64)>,
-    /// What is to be said of each, hours.
+    /// Target of each row, in hours.
     pub(super) targets_h: Vec<f64>,
 }
 
 impl FeaturePipelines {
-    /// Fits the pipeline `name`, once for each of `losses`. It is told how long the predecessor has
-    /// left if `takes_left` says so.
+    /// Fits the pipeline `name` once for each of `losses`. If `has_left_column` is true, the
+    /// predecessor's remaining time is an input.
     ///
     /// # Errors
-    /// Fails for hyper-parameters that the pipeline has not, and as [`fit_pipeline`] does.
+    /// Fails for hyper-parameters that the pipeline does not have, and like [`fit_pipeline`].
     pub(super) fn fit(
         name: WaitModelName,
         given: &BTreeMap<String, Value>,
         learned: &FeatureRows<'_>,
-        (losses, takes_left): (&[NumberLoss], bool),
+        (losses, has_left_column): (&[NumberLoss], bool),
         (seed, stop): (u64, &(dyn Fn() -> bool + Sync)),
     ) -> Result<FeaturePipelines> {
-        let mut parameters = usual_parameters(name);
+        // The given hyper-parameters override the defaults.
+        let mut parameters = default_parameters(name);
         parameters.extend(given.clone());
         let mut pipelines = Vec::with_capacity(losses.len());
         for loss in losses {
             let table = feature_table(
                 learned.names,
                 &learned.rows,
-                takes_left,
+                has_left_column,
                 RowNumbers {
                     y: learned.targets_h.clone(),
                     loss: *loss,
@@ -73,41 +75,42 @@ impl FeaturePipelines {
         }
         Ok(FeaturePipelines {
             pipelines,
-            takes_left,
+            has_left_column,
         })
     }
 
-    /// How many numbers they say.
+    /// Returns the number of outputs.
     pub(super) fn len(&self) -> usize {
         self.pipelines.len()
     }
 
-    /// What they say of a moment, hours.
+    /// Predicts all outputs for one decision time, in hours.
     ///
     /// # Errors
-    /// Fails where there are more or fewer features, or an infinite one.
+    /// Fails if the number of features is wrong, or if a feature is infinite.
     pub(super) fn outputs_h(&self, features: &[f32], left_h: f64) -> Result<Vec<f64>> {
-        let mut said_h = Vec::with_capacity(self.pipelines.len());
+        let mut predicted_h = Vec::with_capacity(self.pipelines.len());
         for pipeline in &self.pipelines {
-            let known = pipeline.features.len() - usize::from(self.takes_left);
+            let known = pipeline.features.len() - usize::from(self.has_left_column);
             ensure!(
                 features.len() == known,
                 "a moment has {} features, and the model reads {known}",
                 features.len()
             );
+            // A table needs targets, but a prediction ignores them.
             let targets = RowNumbers {
                 y: vec![0.0],
                 loss: NumberLoss::Squared,
             };
             let names = &pipeline.features[..known];
             let row = [(features, left_h)];
-            let table = feature_table(names, &row, self.takes_left, targets);
-            said_h.extend(pipeline.predict(&table)?);
+            let table = feature_table(names, &row, self.has_left_column, targets);
+            predicted_h.extend(pipeline.predict(&table)?);
         }
-        Ok(said_h)
+        Ok(predicted_h)
     }
 
-    /// Writes them into `dir`; returns the digests of their files.
+    /// Writes the pipelines into `dir` and returns the digests of their files.
     pub(super) fn write(&self, dir: &Path) -> Result<Vec<String>> {
         let mut digests = Vec::with_capacity(self.pipelines.len());
         for (number, pipeline) in self.pipelines.iter().enumerate() {
@@ -119,14 +122,14 @@ impl FeaturePipelines {
         Ok(digests)
     }
 
-    /// Reads those in `dir`, whose files have these digests.
+    /// Reads the pipelines in `dir` and checks them against `digests`.
     ///
     /// # Errors
-    /// Fails where one is missing, or another file.
+    /// Fails if a file is missing or has another digest.
     pub(super) fn read(
         dir: &Path,
         digests: &[String],
-        takes_left: bool,
+        has_left_column: bool,
     ) -> Result<FeaturePipelines> {
         ensure!(!digests.is_empty(), "its manifest lists no pipeline");
         let mut pipelines = Vec::with_capacity(digests.len());
@@ -139,7 +142,8 @@ impl FeaturePipelines {
             );
             let pipeline = FittedPipeline::open(&place)?;
             ensure!(
-                pipeline.classes().is_empty() && pipeline.features.len() > usize::from(takes_left),
+                pipeline.classes().is_empty()
+                    && pipeline.features.len() > usize::from(has_left_column),
                 "`{}` says no numbers of features",
                 place.display()
             );
@@ -147,12 +151,12 @@ impl FeaturePipelines {
         }
         Ok(FeaturePipelines {
             pipelines,
-            takes_left,
+            has_left_column,
         })
     }
 }
 
-/// Where the pipeline of an output is in a model.
+/// Returns the directory of pipeline `number` in the model directory `dir`.
 pub(super) fn pipeline_dir(dir: &Path, number: usize) -> PathBuf {
     dir.join(format!("pipeline-{number}"))
 }
@@ -162,9 +166,10 @@ fn digest(place: &Path) -> Result<String> {
     Ok(Checksum::of([&bytes[..]].into_iter()))
 }
 
-/// What counts for waits where the configuration does not say otherwise: some thousand rows, of which
-/// those of a window are much alike, so that each leaf and each step says little.
-fn usual_parameters(name: WaitModelName) -> HyperParameters {
+/// Returns the default hyper-parameters, which the configuration overrides. Samples have a few
+/// thousand rows, and the rows of one window are similar. So the defaults keep the influence of
+/// each leaf and each step small.
+fn default_parameters(name: WaitModelName) -> HyperParameters {
     let usual: &[(&str, Value)] = match name {
         WaitModelName::Xgb => &[
             ("n_estimators", json!(200)),
@@ -185,11 +190,11 @@ fn usual_parameters(name: WaitModelName) -> HyperParameters {
     usual.collect()
 }
 
-/// A table of moments, column by column.
+/// Builds a table of decision times, column by column.
 fn feature_table(
     names: &[String],
     rows: &[(&[f32], f64)],
-    takes_left: bool,
+    has_left_column: bool,
     targets: RowNumbers,
 ) -> FeatureTable {
     let mut features = names.to_vec();
@@ -197,7 +202,7 @@ fn feature_table(
     for place in 0..names.len() {
         x.extend(rows.iter().map(|(features, _)| f64::from(features[place])));
     }
-    if takes_left {
+    if has_left_column {
         features.push(LEFT_COLUMN.to_owned());
         x.extend(rows.iter().map(|(_, left_h)| *left_h));
     }

@@ -1,4 +1,4 @@
-//! What a model comes to on the windows that were held back, beside what it is compared with.
+//! Evaluation of a model on the held-back windows, next to the policies it is compared with.
 
 use anyhow::Result;
 use rayon::prelude::*;
@@ -6,85 +6,85 @@ use serde::{Deserialize, Serialize};
 
 use super::episodes::{Episode, EpisodeSplit};
 use super::learned_model::ModelAnswer;
-use super::submission_replay::{best_gaps_h, gap_cost_h, reached_s, replayed_gaps_h};
+use super::submission_replay::{best_gaps_h, gap_cost_h, needed_wait_s, replayed_gaps_h};
 use super::wait_losses::pinball;
 use crate::gap_scores::GapScores;
 use poolcast_base::stats::{cost_quantile, mean, quantile};
 use crate::samples::WaitSamples;
 
-/// How well a quantile of the wait is said, over all rows; hours.
+/// Accuracy of one predicted quantile of the wait over all rows, in hours.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct QuantileScore {
-    /// What an hour of interruption costs in hours of overlap.
+    /// Cost of an hour of interruption, in hours of overlap.
     pub cost_ratio: f64,
-    /// The quantile that is best then.
+    /// The optimal quantile for this cost ratio.
     pub quantile: f64,
-    /// The mean pinball loss.
+    /// Mean pinball loss.
     pub pinball_h: f64,
-    /// That of one number for all rows: the quantile of the waits that were learned from.
+    /// Mean pinball loss of a constant prediction: this quantile of the learned waits.
     pub constant_pinball_h: f64,
-    /// The mean absolute error.
+    /// Mean absolute error.
     pub error_h: f64,
-    /// The share of waits that did not exceed it.
+    /// Share of waits that did not exceed the prediction.
     pub coverage: f64,
 }
 
-/// What a way to choose the moment came to, window by window.
+/// Gaps and cost of one submission policy on the held-back windows.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct HeldBackPolicy {
-    /// What the gaps came to; the name is the policy's.
+    /// Mean gaps, under the name of the policy.
     #[serde(flatten)]
     pub gaps: GapScores,
-    /// What it is compared with; `None` for what is compared with nothing.
+    /// Comparison with a base policy; `None` for a policy that is not compared.
     pub compared: Option<ComparedCost>,
 }
 
-/// What a policy costs beside its base; hours of overlap.
+/// Mean cost of a policy and of its base policy, in hours of overlap.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ComparedCost {
-    /// What an hour of interruption costs in hours of overlap.
+    /// Cost of an hour of interruption, in hours of overlap.
     pub cost_ratio: f64,
-    /// The mean cost of a window.
+    /// Mean cost of a window.
     pub cost_h: f64,
-    /// The base.
+    /// Name of the base policy.
     pub base: String,
-    /// Its mean cost.
+    /// Mean cost of a window under the base policy.
     pub base_cost_h: f64,
-    /// Whether the policy costs less.
+    /// True if the policy costs less than its base.
     pub beats_base: bool,
 }
 
-/// All of it.
+/// All scores of a model on the held-back windows.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct HeldBackScores {
-    /// Of a model of the wait: each quantile. None of others.
+    /// Score of each quantile; empty for a model that does not predict waits.
     pub quantiles: Vec<QuantileScore>,
-    /// The reactive policy first, the base if there is one, the model, and last the best in hindsight.
+    /// Policies in this order: reactive, base (if any), model, best in hindsight.
     pub policies: Vec<HeldBackPolicy>,
 }
 
-/// A model that is judged: its name, its cost ratios, and what it says.
+/// A model to evaluate: its name, its cost ratios, and its answer to a row.
 pub(super) struct JudgedModel<'a> {
     pub(super) name: &'a str,
     pub(super) cost_ratios: &'a [f64],
     pub(super) answer: &'a (dyn Fn(usize) -> Result<ModelAnswer> + Sync),
 }
 
-/// The gaps of a policy, window by window.
+/// Gaps of a policy, by window.
 struct PolicyGaps {
     name: String,
     cost_ratio: f64,
     gaps_h: Vec<f64>,
 }
 
-/// The answers of a model to some rows: `answers[row - begin]`.
+/// Answers of a model to consecutive rows. The answer to `row` is `answers[row - begin]`.
 struct RowAnswers {
     begin: usize,
     answers: Vec<ModelAnswer>,
 }
 
 impl RowAnswers {
-    /// The answers to all rows of `episodes`, which are one after another.
+    /// Queries the model for all rows of `episodes`, which must be consecutive.
     fn new(model: &JudgedModel<'_>, episodes: &[Episode]) -> Result<RowAnswers> {
         let begin = episodes.iter().map(|episode| episode.rows.start).min();
         let end = episodes.iter().map(|episode| episode.rows.end).max();
@@ -96,7 +96,7 @@ impl RowAnswers {
         })
     }
 
-    /// The gaps of the policies of a model: one for each cost ratio.
+    /// Replays the model's policies, one per cost ratio, and returns their gaps.
     fn policy_gaps(
         &self,
         samples: &WaitSamples,
@@ -115,15 +115,16 @@ impl RowAnswers {
         gaps
     }
 
-    /// Whether the model submits in `row`, by its `number`-th cost ratio.
+    /// Returns true if the model submits in `row` under its cost ratio number `number`.
     fn submits(&self, samples: &WaitSamples, row: usize, number: usize) -> bool {
         match &self.answers[row - self.begin] {
             ModelAnswer::Decision { submit } => *submit,
-            ModelAnswer::Waits { waits_s } => waits_s[number] >= reached_s(samples, row) as f64,
+            ModelAnswer::Waits { waits_s } => waits_s[number] >= needed_wait_s(samples, row) as f64,
         }
     }
 
-    /// Its `number`-th wait in `row`, hours.
+    /// Returns the predicted wait number `number` in `row`, in hours. `None` if the model does not
+    /// predict waits.
     fn wait_h(&self, row: usize, number: usize) -> Option<f64> {
         match &self.answers[row - self.begin] {
             ModelAnswer::Decision { .. } => None,
@@ -132,10 +133,10 @@ impl RowAnswers {
     }
 }
 
-/// Judges `model` on the windows that were held back, beside `base` if it has one.
+/// Evaluates `model` on the held-back windows, and `base` if there is one.
 ///
 /// # Errors
-/// Fails where a model does.
+/// Fails if a model does.
 pub(super) fn held_back_scores(
     samples: &WaitSamples,
     split: &EpisodeSplit,
@@ -162,6 +163,7 @@ pub(super) fn held_back_scores(
     }
     let answers = RowAnswers::new(model, episodes)?;
     for policy in answers.policy_gaps(samples, episodes, model) {
+        // Compare with the base policy of the same cost ratio, or else with the only one.
         let same_ratio = bases
             .iter()
             .find(|base| base.cost_ratio == policy.cost_ratio);
@@ -175,6 +177,7 @@ pub(super) fn held_back_scores(
     })
 }
 
+/// Scores a policy without a comparison.
 fn uncompared(name: &str, gaps_h: &[f64]) -> HeldBackPolicy {
     HeldBackPolicy {
         gaps: GapScores::of(name, gaps_h),
@@ -182,6 +185,7 @@ fn uncompared(name: &str, gaps_h: &[f64]) -> HeldBackPolicy {
     }
 }
 
+/// Scores a policy and compares its cost with its base policy, at the policy's cost ratio.
 fn compared(policy: &PolicyGaps, base: &PolicyGaps) -> HeldBackPolicy {
     let cost_ratio = policy.cost_ratio;
     let [cost_h, base_cost_h] = [policy, base].map(|policy| {
@@ -203,7 +207,7 @@ fn compared(policy: &PolicyGaps, base: &PolicyGaps) -> HeldBackPolicy {
     }
 }
 
-/// How well the waits are said; nothing of a model that says none.
+/// Scores the predicted waits. Returns nothing for a model that does not predict waits.
 fn quantile_scores(
     samples: &WaitSamples,
     split: &EpisodeSplit,
@@ -216,25 +220,26 @@ fn quantile_scores(
 
     let mut scores = Vec::new();
     for (number, &cost_ratio) in model.cost_ratios.iter().enumerate() {
-        let quantile_asked = cost_quantile(cost_ratio);
-        let constant_h = quantile(&learned_h, quantile_asked);
+        let target_quantile = cost_quantile(cost_ratio);
+        // Baseline: the same quantile of the learned waits, for every row.
+        let constant_h = quantile(&learned_h, target_quantile);
         let mut losses_h = Vec::new();
         let mut constant_losses_h = Vec::new();
         let mut errors_h = Vec::new();
         let mut covered = 0.0;
         for row in split.held_back_rows() {
-            let Some(said_h) = answers.wait_h(row, number) else {
+            let Some(predicted_h) = answers.wait_h(row, number) else {
                 return Vec::new();
             };
-            let excess_h = wait_h(row) - said_h;
-            losses_h.push(pinball(quantile_asked, excess_h));
-            constant_losses_h.push(pinball(quantile_asked, wait_h(row) - constant_h));
+            let excess_h = wait_h(row) - predicted_h;
+            losses_h.push(pinball(target_quantile, excess_h));
+            constant_losses_h.push(pinball(target_quantile, wait_h(row) - constant_h));
             errors_h.push(excess_h.abs());
             covered += if excess_h <= 0.0 { 1.0 } else { 0.0 };
         }
         scores.push(QuantileScore {
             cost_ratio,
-            quantile: quantile_asked,
+            quantile: target_quantile,
             pinball_h: mean(&losses_h),
             constant_pinball_h: mean(&constant_losses_h),
             error_h: mean(&errors_h),
@@ -250,7 +255,7 @@ mod tests {
     use crate::wait_model::sample_checks::queue_samples;
 
     #[test]
-    fn a_model_that_knows_is_better_than_its_base_and_one_that_does_not_is_named() {
+    fn perfect_models_beat_their_base_and_useless_ones_do_not() {
         let samples = queue_samples(60, 1);
         let split = EpisodeSplit::new(&samples).expect("a split");
         let knows = |row: usize| {

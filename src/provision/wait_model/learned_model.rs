@@ -1,4 +1,4 @@
-//! What was learned, of any kind, and its answers.
+//! A learned model of any kind, and its answers.
 
 use std::sync::Arc;
 
@@ -9,20 +9,20 @@ use super::policy_head::PolicyHead;
 use super::wait_estimator::{MomentInputs, WaitEstimator};
 use poolcast_config::WaitModelTarget;
 
-/// What a model of the reward expects at least where its successor is submitted, hours, as published.
-const LEAST_REWARD_H: f64 = -0.5;
+/// Minimum expected reward for a submission, in hours, as published.
+const MIN_REWARD_H: f64 = -0.5;
 
-/// What a model says of a moment.
+/// Answer of a model at a decision time.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ModelAnswer {
-    /// How long a successor submitted now waits.
+    /// Predicted wait of a successor that is submitted now.
     Waits {
-        /// Its quantile for each cost ratio, seconds.
+        /// Quantile of the wait for each cost ratio, in seconds.
         waits_s: Vec<f64>,
     },
-    /// Whether to submit it now.
+    /// Decision about a submission now.
     Decision {
-        /// `false`: ask again at the next moment.
+        /// `false`: query the model again at the next decision time.
         submit: bool,
     },
 }
@@ -30,19 +30,19 @@ pub enum ModelAnswer {
 /// A model of any kind.
 #[derive(Debug)]
 pub(super) enum LearnedModel {
-    /// Says a number.
+    /// Predicts a number.
     Estimator(Arc<WaitEstimator>),
-    /// Decides by what another one says.
+    /// Decides from the predictions of another model.
     Head {
         base: Arc<WaitEstimator>,
         head: PolicyHead,
     },
-    /// Decides by the values of both actions.
+    /// Decides from the values of both actions.
     Values(ActionValues),
 }
 
 impl LearnedModel {
-    /// How many parameters its network or its head has; `None` where it has neither.
+    /// Returns the parameter count of the network or the head; `None` if the model has neither.
     pub(super) fn parameter_count(&self) -> Option<usize> {
         match self {
             LearnedModel::Estimator(estimator) => estimator.parameter_count(),
@@ -51,7 +51,7 @@ impl LearnedModel {
         }
     }
 
-    /// Whether it reads snapshots.
+    /// Returns true if the model reads snapshots.
     pub(super) fn takes_snapshots(&self) -> bool {
         match self {
             LearnedModel::Estimator(base) | LearnedModel::Head { base, .. } => {
@@ -61,7 +61,7 @@ impl LearnedModel {
         }
     }
 
-    /// Whether it says whether to submit, in place of a wait.
+    /// Returns true if the model answers with a decision, not with a wait.
     pub(super) fn decides(&self) -> bool {
         match self {
             LearnedModel::Estimator(estimator) => estimator.target == WaitModelTarget::Reward,
@@ -69,7 +69,8 @@ impl LearnedModel {
         }
     }
 
-    /// What it says of a moment; a wait for each of `cost_ratios`, which it has learned for.
+    /// Returns the answer for one decision time. Predicted waits are in the order of `cost_ratios`,
+    /// for which the model must have been trained.
     ///
     /// # Errors
     /// Fails for inputs of another shape.
@@ -83,7 +84,7 @@ impl LearnedModel {
                 let outputs_h = estimator.outputs_h(inputs)?;
                 match estimator.target {
                     WaitModelTarget::Wait => return Ok(waits(&outputs_h, cost_ratios)),
-                    WaitModelTarget::Reward => outputs_h[0] >= LEAST_REWARD_H,
+                    WaitModelTarget::Reward => outputs_h[0] >= MIN_REWARD_H,
                 }
             }
             LearnedModel::Head { base, head } => head.submits(&base.expected_gaps_h(inputs)?),
@@ -93,10 +94,11 @@ impl LearnedModel {
     }
 }
 
-/// The waits of which a model says `outputs_h`, one for each of `cost_ratios`. None is below 0.
+/// Converts the predictions `outputs_h`, one per cost ratio, to waits. Negative predictions become
+/// 0.
 ///
-/// Quantiles that are learned one by one may cross. Where they do, they are sorted, so that the larger
-/// cost ratio has the longer wait: this never raises the sum of their pinball losses (Chernozhukov,
+/// Quantiles that are learned separately may cross. Then they are sorted, so that the larger cost
+/// ratio has the longer wait. This never raises the sum of their pinball losses (Chernozhukov,
 /// Fernandez-Val and Galichon 2010, "Quantile and probability curves without crossing").
 fn waits(outputs_h: &[f64], cost_ratios: &[f64]) -> ModelAnswer {
     let waits_s = outputs_h.iter().map(|wait_h| wait_h.max(0.0) * 3600.0);
@@ -146,7 +148,7 @@ mod tests {
             let said: [f64; 3] = std::array::from_fn(|_| random.random_range(0.0..9.0));
             let came = random.random_range(0.0..9.0);
             let loss_of = |said: &[f64]| {
-                let said: Vec<f32> = said.iter().map(|said_h| *said_h as f32).collect();
+                let said: Vec<f32> = said.iter().map(|predicted_h| *predicted_h as f32).collect();
                 loss.slopes(&said, came, &mut [0.0; 3])
             };
             let sorted = waits_h(&said, &cost_ratios);

@@ -1,43 +1,43 @@
-//! The state of a training between two batches, and the epochs before.
+//! State of a training between two batches, with the history of its epochs.
 
 use serde::{Deserialize, Serialize};
 
 use poolcast_models::series::SeriesNetwork;
 use poolcast_models::optim::Adam;
 
-/// One epoch.
+/// Result of one epoch.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LearningEpoch {
-    /// Counted from 1.
+    /// Number of the epoch, from 1.
     pub epoch: usize,
-    /// The mean loss of the samples, each before the step that learns from it: hours, or their squares;
-    /// of `dqn` in deviations of a window's cost.
+    /// Mean loss of the samples, each measured before the step that learns from it. The unit is
+    /// hours or squared hours; for `dqn`, standard deviations of the submission cost.
     pub train_loss: f64,
-    /// What the epoch is chosen by, less is better: what came of the windows that are held back, after
-    /// it; for a head, of those that it learned from.
+    /// Loss by which the best epoch is chosen; lower is better. It is measured after the epoch on
+    /// the held-back windows; for a head, on the learned windows.
     pub judged_loss: f64,
-    /// Whether that was the best so far.
+    /// True if no earlier epoch had a loss as low.
     pub is_best: bool,
 }
 
-/// A training between two batches.
+/// State of a training between two batches.
 #[derive(Debug)]
 pub(super) struct LearningState {
     pub(super) network: SeriesNetwork,
     pub(super) adam: Adam,
-    /// The weights of the best epoch so far.
+    /// Weights of the best epoch so far.
     pub(super) best: Vec<f32>,
-    /// Those of the earlier network.
+    /// Weights of the target network.
     pub(super) earlier: Vec<f32>,
     pub(super) history: Vec<LearningEpoch>,
-    /// Batches of the epoch after these.
+    /// Finished batches of the current epoch.
     pub(super) batch: usize,
-    /// The sum of the losses of their samples.
+    /// Sum of the losses of the samples in these batches.
     pub(super) loss_sum: f64,
 }
 
 impl LearningState {
-    /// Before the first batch.
+    /// Creates the state before the first batch.
     pub(super) fn new(network: SeriesNetwork) -> LearningState {
         let weights = network.flat_weights().to_vec();
         LearningState {
@@ -51,7 +51,7 @@ impl LearningState {
         }
     }
 
-    /// Ends the epoch at work, which had `samples` and is judged by `judged_loss`.
+    /// Ends the current epoch of `samples` samples, with the evaluation result `judged_loss`.
     pub(super) fn end_epoch(&mut self, samples: usize, judged_loss: f64) {
         let best = self.history.iter().map(|epoch| epoch.judged_loss);
         let is_best = judged_loss < best.fold(f64::INFINITY, f64::min);

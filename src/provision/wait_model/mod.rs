@@ -1,5 +1,5 @@
-//! Samples of a simulated queue → a model that says how long a successor submitted now would wait,
-//! or whether to submit it.
+//! Trained models for chained jobs. They learn from samples of a simulated queue how long a
+//! successor submitted now would wait, or whether to submit it.
 
 mod action_values;
 mod column_scales;

@@ -1,5 +1,4 @@
-//! What a model came to on the windows that were held back → the numbers that a sweep compares models
-//! by.
+//! Summary of a model's held-back scores, with the metrics by which a sweep compares models.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,24 +7,24 @@ use super::wait_model_store::WaitModelSummary;
 use poolcast_config::MetricName;
 use poolcast_base::stats::mean;
 
-/// What a model came to on the windows that were held back.
+/// Scores of a model on the held-back windows.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct WaitModelScores {
-    /// The mean pinball loss of its waits, over rows and cost ratios, hours; `None` for a model that says
-    /// none.
+    /// Mean pinball loss of the predicted waits over rows and cost ratios, in hours. `None` for a
+    /// model that does not predict waits.
     pub held_back_pinball: Option<f64>,
-    /// The mean cost of a window, over windows and cost ratios, hours of overlap.
+    /// Mean cost of a window over windows and cost ratios, in hours of overlap.
     pub held_back_cost: Option<f64>,
-    /// The epochs of a network.
+    /// Number of epochs of a network.
     pub epochs: usize,
-    /// Each quantile and each policy.
+    /// Scores of each quantile and each policy.
     #[serde(flatten)]
     pub held_back: HeldBackScores,
 }
 
 impl WaitModelScores {
-    /// Those of the model of `summary`, where the cost ratios are `cost_ratios`. A model that knows but one
-    /// of them decides alike for all.
+    /// Computes the scores of the model in `summary` for `cost_ratios`. A model that knows only one
+    /// cost ratio decides the same for all of them.
     pub fn of(summary: &WaitModelSummary, cost_ratios: &[f64]) -> WaitModelScores {
         let held_back = &summary.held_back;
         let losses = held_back.quantiles.iter().map(|score| score.pinball_h);
@@ -42,7 +41,7 @@ impl WaitModelScores {
         }
     }
 
-    /// The value of the metric `name`.
+    /// Returns the value of the metric `name`.
     pub fn watched(&self, name: MetricName) -> Option<f64> {
         match name {
             MetricName::HeldBackPinball => self.held_back_pinball,
@@ -51,8 +50,8 @@ impl WaitModelScores {
         }
     }
 
-    /// What decides between models of equal value by the metric `name`, of which less is better: the other
-    /// metric.
+    /// Returns the value of the other metric, for models that are equal by the metric `name`. Lower
+    /// is better.
     pub fn tie_breaker(&self, name: MetricName) -> f64 {
         let other = match name {
             MetricName::HeldBackCost => self.held_back_pinball,
@@ -62,8 +61,8 @@ impl WaitModelScores {
     }
 }
 
-/// The mean cost of a window where an hour of interruption costs as much as `cost_ratio` hours of
-/// overlap: of the policy for that ratio, or else of the model's only one.
+/// Returns the mean cost of a window, in hours of overlap. An hour of interruption costs as much as
+/// `cost_ratio` hours of overlap. Uses the policy for that ratio, or else the model's only policy.
 fn cost_h(held_back: &HeldBackScores, cost_ratio: f64) -> Option<f64> {
     let of_model = || {
         let policies = held_back.policies.iter();
@@ -98,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cost_is_that_of_the_policy_for_the_ratio_or_of_the_only_one() {
+    fn cost_uses_the_policy_for_the_ratio_or_the_only_one() {
         let mut scores = HeldBackScores {
             quantiles: Vec::new(),
             policies: vec![

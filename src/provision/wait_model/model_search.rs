@@ -1,5 +1,5 @@
-//! What a sweep over samples of waits is to try → whether each of its keys counts for a kind of model
-//! that is tried.
+//! Checks the search space of a sweep over wait models: each hyper-parameter must belong to a model
+//! kind that is tried.
 
 use std::collections::BTreeSet;
 
@@ -10,11 +10,11 @@ use poolcast_config::{WaitModelConfig, WaitModelName, nearest, quote_words};
 use poolcast_base::error::hinted;
 use poolcast_pipelines::hyper_parameter_names;
 
-/// Refuses a search of `model` in which a hyper-parameter belongs to no kind that is tried, and one of
-/// models that need another one.
+/// Rejects a search space in which a hyper-parameter belongs to no model kind that is tried. Also
+/// rejects model kinds that need a base model.
 ///
 /// # Errors
-/// Names the hyper-parameter, and the nearest that there is.
+/// Names the hyper-parameter, and the most similar valid one.
 pub fn check_model_search(model: &WaitModelConfig) -> Result<()> {
     let kinds = model.kinds()?;
     ensure!(
@@ -30,7 +30,9 @@ pub fn check_model_search(model: &WaitModelConfig) -> Result<()> {
     Ok(())
 }
 
+/// Rejects the hyper-parameter `written` if none of `kinds` has it.
 fn check_parameter_name(kinds: &[WaitModelName], written: &str) -> Result<()> {
+    // A prefix such as `xgb.` restricts a hyper-parameter to one kind.
     let (kinds, name) = match written.split_once('.') {
         None => (kinds.to_vec(), written),
         Some((of, name)) => {
@@ -91,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hyper_parameter_is_of_a_kind_that_is_tried() {
+    fn hyper_parameters_of_untried_kinds_are_rejected() {
         let refusal = |model: &str| poolcast_base::error::render(&check(model).expect_err("refused"));
         let both = r#"{"name": {"values": ["xgb", "rf"]}, "parameters": {"NAME": 0.5}}"#;
         for known in [

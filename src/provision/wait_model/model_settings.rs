@@ -1,4 +1,4 @@
-//! A configuration → what one training learns, and how.
+//! Settings of one training, taken from the configuration.
 
 use std::collections::BTreeMap;
 
@@ -10,37 +10,37 @@ use super::network_training::LearningSettings;
 use poolcast_config::{Config, WaitModelName, WaitModelParameters, WaitModelSize, WaitModelTarget};
 use poolcast_pipelines::{check_hyper_parameters, hyper_parameter_names};
 
-/// The learning rates of networks where none is given.
+/// Default learning rates of networks, by size.
 const SMALL_LEARNING_RATE: f64 = 1e-3;
 const PUBLISHED_LEARNING_RATE: f64 = 1e-4;
 
-/// What is learned, and how.
+/// Settings of one training.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct WaitModelSettings {
-    /// The keys `provision.model`.
+    /// The keys under `provision.model`.
     pub model: WaitModelParameters,
-    /// What an hour of interruption costs in hours of overlap.
+    /// Cost of an hour of interruption, in hours of overlap.
     pub cost_ratios: Vec<f64>,
-    /// The most epochs of a network.
+    /// Maximum number of epochs of a network.
     pub epochs: usize,
-    /// A network ends after so many epochs without improvement.
+    /// Early stopping: epochs without improvement until a network's training ends.
     pub earlystop_threshold: usize,
-    /// What is no improvement.
+    /// Early stopping: smallest decrease of the loss that counts as an improvement.
     pub earlystop_min_delta: f64,
-    /// Every random choice follows from it.
+    /// Seed of all random choices.
     pub seed: u64,
 }
 
 impl WaitModelSettings {
-    /// Those of `config`, which has one value for each key.
+    /// Reads the settings from `config`, which must have one value per key.
     ///
     /// # Errors
-    /// Fails for a distribution, which only a sweep draws from, and for a value out of range, also of a
-    /// hyper-parameter that its pipeline does not have.
+    /// Fails for a distribution, from which only a sweep can draw. Fails for a value out of range,
+    /// and for a hyper-parameter that its pipeline does not have.
     pub fn from_config(config: &Config) -> Result<WaitModelSettings> {
         let mut model = config.provision.model.trial()?;
         let epochs = model.epochs.take().unwrap_or(config.epochs);
-        if learns_features(model.name) {
+        if is_feature_kind(model.name) {
             check_hyper_parameters(&model.name.to_string(), &model.parameters)?;
         }
         Ok(WaitModelSettings {
@@ -53,9 +53,9 @@ impl WaitModelSettings {
         })
     }
 
-    /// How a network learns.
+    /// Returns the settings for training a network.
     pub(super) fn learning(&self) -> LearningSettings {
-        let usual_rate = match self.model.size {
+        let default_rate = match self.model.size {
             WaitModelSize::Small => SMALL_LEARNING_RATE,
             WaitModelSize::Published => PUBLISHED_LEARNING_RATE,
         };
@@ -63,29 +63,29 @@ impl WaitModelSettings {
             epochs: self.epochs,
             earlystop_threshold: self.earlystop_threshold,
             earlystop_min_delta: self.earlystop_min_delta,
-            learning_rate: self.model.learning_rate.unwrap_or(usual_rate),
+            learning_rate: self.model.learning_rate.unwrap_or(default_rate),
             batch_size: self.model.batch_size,
             seed: self.seed,
         }
     }
 }
 
-/// The kinds of models that are pipelines on the features, and have their hyper-parameters.
+/// Model kinds that are pipelines on the features, with hyper-parameters of their own.
 pub(super) const FEATURE_KINDS: [WaitModelName; 3] =
     [WaitModelName::Xgb, WaitModelName::Rf, WaitModelName::Nn];
 
-fn learns_features(kind: WaitModelName) -> bool {
+fn is_feature_kind(kind: WaitModelName) -> bool {
     FEATURE_KINDS.contains(&kind)
 }
 
-/// Whether a pipeline of this kind has the hyper-parameter `name`.
+/// Returns true if a pipeline of this kind has the hyper-parameter `name`.
 pub(super) fn has_parameter(kind: WaitModelName, name: &str) -> bool {
     let names = hyper_parameter_names(&kind.to_string());
-    learns_features(kind) && names.is_ok_and(|names| names.contains(&name))
+    is_feature_kind(kind) && names.is_ok_and(|names| names.contains(&name))
 }
 
-/// Those of `drawn` that are for pipelines of this kind. One that is for it alone counts before one that is
-/// for all.
+/// Returns the entries of `drawn` that apply to pipelines of this kind. An entry for this kind
+/// alone takes precedence over an entry for all kinds.
 fn parameters_for(kind: WaitModelName, drawn: &BTreeMap<String, Value>) -> BTreeMap<String, Value> {
     let (own, of_all): (Vec<_>, Vec<_>) = drawn.iter().partition(|(name, _)| name.contains('.'));
     let mut parameters = BTreeMap::new();
@@ -97,23 +97,23 @@ fn parameters_for(kind: WaitModelName, drawn: &BTreeMap<String, Value>) -> BTree
     parameters
 }
 
-/// What a hyper-parameter that is written as `name` is called by a pipeline of this kind; `None` where it
-/// is for others: `xgb.max_depth` is for boosted trees alone, and a name without a kind is for all that
-/// have it.
+/// Returns the hyper-parameter name that `name` means for a pipeline of this kind. `None` if it is
+/// for other kinds: `xgb.max_depth` is for boosted trees only. A name without a kind is for every
+/// kind that has it.
 fn name_for(kind: WaitModelName, name: &str) -> Option<&str> {
     if let Some((of, name)) = name.split_once('.') {
         return (of == kind.to_string()).then_some(name);
     }
-    let is_of_others = FEATURE_KINDS.iter().any(|kind| has_parameter(*kind, name));
-    (has_parameter(kind, name) || !is_of_others).then_some(name)
+    let is_for_others = FEATURE_KINDS.iter().any(|kind| has_parameter(*kind, name));
+    (has_parameter(kind, name) || !is_for_others).then_some(name)
 }
 
-/// `drawn` without what does not count for its kind: that of a network for a pipeline, and the
-/// hyper-parameters that are for pipelines of other kinds. Two draws that agree in the rest are one
-/// training.
+/// Removes from `drawn` the settings that have no effect for its kind: network settings of a
+/// pipeline, and hyper-parameters of other pipeline kinds. Two draws that are equal afterwards are
+/// the same training.
 pub fn effective_parameters(drawn: &WaitModelParameters) -> WaitModelParameters {
     let usual = WaitModelParameters::default();
-    if learns_features(drawn.name) {
+    if is_feature_kind(drawn.name) {
         return WaitModelParameters {
             name: drawn.name,
             target: drawn.target,
@@ -122,7 +122,7 @@ pub fn effective_parameters(drawn: &WaitModelParameters) -> WaitModelParameters 
         };
     }
     let target = match drawn.name {
-        // It learns the cost of a decision, whatever others say.
+        // `dqn` learns the cost of a decision, so the target has no effect.
         WaitModelName::Dqn => WaitModelTarget::Wait,
         _ => drawn.target,
     };
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_count_for_a_kind_is_left_out() {
+    fn settings_of_other_kinds_are_dropped() {
         let written = json!({"n_estimators": 5, "learning_rate": 0.1, "xgb.learning_rate": 0.2, "nn.alpha": 1});
         let parameters = |kind| effective_parameters(&drawn(kind, written.clone())).parameters;
         let as_json = |kind| json!(parameters(kind));

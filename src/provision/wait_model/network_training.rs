@@ -1,5 +1,5 @@
-//! The loop in which networks learn: one epoch after the other, with a checkpoint on the way, until
-//! what they are judged by improves no more.
+//! Training loop of the networks: epochs with checkpoints, and early stopping on the evaluation
+//! result.
 
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -14,93 +14,94 @@ use super::training_checkpoint::{read_checkpoint, write_checkpoint};
 use poolcast_models::series::{BatchGradient, FrozenNetwork, SeriesNetwork};
 use poolcast_models::optim::{AdamSettings, NonFiniteLoss, TrainingStopped};
 
-/// How a network learns.
+/// Settings for training a network.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(super) struct LearningSettings {
-    /// The most epochs.
+    /// Maximum number of epochs.
     pub(super) epochs: usize,
-    /// It ends after so many epochs that did not improve.
+    /// Epochs without improvement until the training ends.
     pub(super) earlystop_threshold: usize,
-    /// What improves by no more than this is no improvement.
+    /// Smallest decrease of the loss that counts as an improvement.
     pub(super) earlystop_min_delta: f64,
     pub(super) learning_rate: f64,
     pub(super) batch_size: usize,
     pub(super) seed: u64,
 }
 
-/// How far a training is.
+/// Progress of a training.
 #[derive(Debug)]
 pub enum LearningUpdate<'a> {
-    /// It has learned from a batch.
+    /// The training has learned from a batch.
     Batch {
-        /// The epoch at work, counted from 1.
+        /// Current epoch, from 1.
         epoch: usize,
-        /// How many there are at most.
+        /// Maximum number of epochs.
         epochs: usize,
-        /// Batches of this epoch so far.
+        /// Finished batches of this epoch.
         batch: usize,
-        /// Batches in an epoch.
+        /// Batches per epoch.
         batches: usize,
     },
-    /// A pipeline is at work.
+    /// A pipeline is being fitted.
     Fit,
-    /// One of the networks of a mixture begins to learn by itself, unless it has done so before.
+    /// One network of a mixture starts to learn alone, or resumes, or was already trained.
     Expert {
-        /// Which, counted from 1.
+        /// Number of the network, from 1.
         expert: usize,
-        /// How many there are.
+        /// Number of networks in the mixture.
         experts: usize,
     },
-    /// They begin to learn together.
+    /// All networks of the mixture start to learn jointly.
     Together,
     /// An epoch has ended.
     Epoch(&'a LearningEpoch),
 }
 
-/// What a network learns from a batch.
+/// Input of one gradient computation: a batch and the current network.
 pub(super) struct LearningStep<'a> {
     pub(super) network: &'a SeriesNetwork,
-    /// The network as it was some steps ago, where that is asked for.
+    /// Target network, as of the last refresh; `None` if the task does not use one.
     pub(super) earlier: Option<&'a FrozenNetwork>,
     /// The samples of the batch.
     pub(super) rows: &'a [usize],
-    /// Counted over all epochs.
+    /// Step number, counted over all epochs.
     pub(super) step: u64,
 }
 
-/// What is to be learned.
+/// A learning problem: its samples, its gradient and its evaluation.
 pub(super) struct LearningTask<'a> {
     /// The samples.
     pub(super) rows: &'a [usize],
-    /// Finds the gradient of a batch.
+    /// Computes the gradient of a batch.
     pub(super) gradient: &'a (dyn Fn(&LearningStep<'_>) -> Result<BatchGradient> + Sync),
-    /// What comes of the windows that are held back; less is better.
+    /// Evaluates the network on the windows that choose the epoch. Lower is better.
     pub(super) judge: &'a (dyn Fn(&FrozenNetwork) -> Result<f64> + Sync),
-    /// After how many steps the earlier network is that of now; `None` where nobody asks for it.
+    /// Steps between two updates of the target network; `None` if the task does not use one.
     pub(super) refresh_steps: Option<u64>,
     pub(super) settings: &'a LearningSettings,
 }
 
-/// Where checkpoints are, and who watches.
+/// Checkpoint file and progress listener of a training.
 pub(super) struct LearningWatch<'a> {
-    /// The file of the checkpoint.
+    /// Path of the checkpoint file.
     pub(super) checkpoint: &'a Path,
-    /// What tells this training from all others.
+    /// Key that identifies this training.
     pub(super) key: &'a str,
-    /// How often a checkpoint is written within an epoch.
+    /// Interval of checkpoints within an epoch.
     pub(super) interval: Duration,
-    /// Hears of each batch and epoch, and may stop the training after a batch.
+    /// Receives each batch and epoch, and may stop the training after a batch.
     pub(super) listener: &'a (dyn Fn(LearningUpdate<'_>) -> ControlFlow<()> + Sync),
 }
 
-/// Learns, from the checkpoint on where there is one; returns the epochs, and the weights of the best.
+/// Trains the network, or resumes from the checkpoint. Returns all epochs, and the weights of the
+/// best.
 ///
-/// The result depends on the task and the kind of device alone: not on threads, and not on where a
-/// training was stopped or killed.
+/// The result depends only on the task and the kind of device. It does not depend on the thread
+/// count, nor on when a training was stopped or killed.
 ///
 /// # Errors
-/// Fails with [`TrainingStopped`] when the listener wants no more, the checkpoint being written, and
-/// with [`NonFiniteLoss`].
+/// Fails with [`TrainingStopped`] when the listener stops the training, after writing the
+/// checkpoint. Fails with [`NonFiniteLoss`] when a loss is not finite.
 pub(super) fn learn(
     task: &LearningTask<'_>,
     network: SeriesNetwork,
@@ -123,7 +124,7 @@ pub(super) fn learn(
         write_checkpoint(watch.checkpoint, watch.key, &state)?;
         last_written = Instant::now();
         if let Some(epoch) = state.history.last() {
-            // A wish to stop is heard again after the next batch, if there is one.
+            // A request to stop is ignored here: the listener can repeat it after the next batch.
             let _ = (watch.listener)(LearningUpdate::Epoch(epoch));
         }
     }
@@ -135,7 +136,7 @@ fn non_finite(state: &LearningState) -> Error {
     NonFiniteLoss { epoch }.into()
 }
 
-/// Whether the last improvement was too long ago, or all epochs are done.
+/// Returns true if all epochs are done, or if the last improvement is too many epochs ago.
 fn is_over(history: &[LearningEpoch], settings: &LearningSettings) -> bool {
     let mut best = f64::INFINITY;
     let mut since = 0;
@@ -149,7 +150,7 @@ fn is_over(history: &[LearningEpoch], settings: &LearningSettings) -> bool {
     history.len() >= settings.epochs || since >= settings.earlystop_threshold
 }
 
-/// What is left of an epoch.
+/// Trains to the end of the current epoch.
 fn learn_epoch(
     task: &LearningTask<'_>,
     state: &mut LearningState,
@@ -165,6 +166,7 @@ fn learn_epoch(
     let epoch = state.history.len() + 1;
     let order = shuffled(task.rows, settings.seed, epoch);
     let batches: Vec<&[usize]> = order.chunks(settings.batch_size).collect();
+    // After a resume, the first batches of the epoch are already done.
     let mut earlier = earlier_network(task, state)?;
 
     for rows in batches.iter().skip(state.batch) {
@@ -181,6 +183,7 @@ fn learn_epoch(
         if !state.loss_sum.is_finite() {
             return Err(non_finite(state));
         }
+        // Q-learning: update the target network after a fixed number of steps.
         if task
             .refresh_steps
             .is_some_and(|steps| state.adam.step.is_multiple_of(steps))
@@ -214,7 +217,7 @@ fn learn_epoch(
     Ok(())
 }
 
-/// The order in which an epoch goes through the samples. It follows from seed and epoch.
+/// Returns the sample order of an epoch. It follows from the seed and the epoch number.
 fn shuffled(rows: &[usize], seed: u64, epoch: usize) -> Vec<usize> {
     let mut order = rows.to_vec();
     let mut generator = poolcast_base::seed::generator(seed, "shuffle", &[epoch as i64]);
@@ -222,6 +225,7 @@ fn shuffled(rows: &[usize], seed: u64, epoch: usize) -> Vec<usize> {
     order
 }
 
+/// Creates the target network, if the task uses one.
 fn earlier_network(
     task: &LearningTask<'_>,
     state: &LearningState,

@@ -1,6 +1,7 @@
-//! A head on a model that stays as it is: the gaps that it expects → whether to submit, learned by
-//! the policy gradient (REINFORCE, Williams 1992) as published: an episode is a window, its reward
-//! comes at its end.
+//! A policy head on a frozen base model: it turns the gaps that the base expects into a decision.
+//!
+//! It is learned by policy gradient (REINFORCE, Williams 1992), as published: an episode is a
+//! window, and the reward is given at its end.
 
 use std::ops::ControlFlow;
 
@@ -15,51 +16,52 @@ use poolcast_models::AlignedFloats;
 use poolcast_base::stats::mean;
 use poolcast_models::optim::{Adam, AdamSettings, TrainingStopped};
 
-/// No simulator plays the episodes, so there are more epochs than the published 60: one step each.
+/// Number of epochs, with one training step each. It exceeds the published 60, because epochs are
+/// cheap without a simulator.
 const EPOCHS: usize = 600;
 
-/// The published settings.
-const EPOCH_EPISODES: usize = 32;
+/// Episodes per epoch. This constant and the next three are the published settings.
+const EPISODES_PER_EPOCH: usize = 32;
 const LEARNING_RATE: f64 = 1e-2;
-/// What a reward counts one step earlier.
+/// Discount of a reward per step.
 const DISCOUNT: f64 = 0.99;
 const ENTROPY_WEIGHT: f64 = 0.1;
-/// Rewards are in minutes.
-const REWARD_OF_HOUR: f64 = -60.0;
+/// Reward per hour of cost. A reward is a negative cost in minutes.
+const REWARD_PER_COST_HOUR: f64 = -60.0;
 
-/// Parameters come in whole vectors of so many.
+/// The length of the parameter vector is rounded up to a multiple of this.
 const LANES: usize = 8;
 
-/// A linear layer from `k` expected gaps, hours, to the logits of going on and of submitting.
+/// A linear layer from `k` expected gaps, in hours, to the logits of waiting and of submitting.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct PolicyHead {
-    /// `[2, k]`.
+    /// Weights `[2, k]`.
     weights: Vec<f32>,
-    /// `[2]`.
+    /// Biases `[2]`.
     biases: Vec<f32>,
 }
 
-/// A window as the head sees it, moment by moment.
+/// Input and outcome of a window, one row per decision time.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct HeadEpisode {
-    /// What the base expects of a submission, hours, `[rows][k]`.
+    /// Gaps that the base expects after a submission, in hours, `[rows][k]`.
     pub(super) expected_h: Vec<Vec<f64>>,
-    /// What comes of it, hours, `[rows]`.
+    /// Actual gaps after a submission, in hours, `[rows]`.
     pub(super) gaps_h: Vec<f64>,
 }
 
-/// A moment at which it was decided.
+/// A decision that was drawn at one decision time.
 struct HeadDecision<'a> {
     expected_h: &'a [f64],
-    /// How likely it was to submit.
+    /// Probability of submitting.
     submits: f64,
     has_submitted: bool,
-    /// How much better than the average the rest of the episode was.
+    /// Reward of the episode, discounted to this decision, above the mean reward.
     advantage: f64,
 }
 
 impl PolicyHead {
-    /// A head of `k` inputs that prefers nothing.
+    /// Creates a head of `k` inputs that gives both actions the same probability.
     fn new(k: usize) -> PolicyHead {
         PolicyHead {
             weights: vec![0.0; 2 * k],
@@ -67,13 +69,15 @@ impl PolicyHead {
         }
     }
 
-    /// How many parameters it has.
+    /// Returns the number of parameters.
     pub(super) fn parameter_count(&self) -> usize {
         self.weights.len() + self.biases.len()
     }
 
+    /// Checks that the head fits on a base with `k` outputs.
+    ///
     /// # Errors
-    /// Fails where the head does not fit on a base with `k` outputs.
+    /// Fails if the number of weights or biases is wrong.
     pub(super) fn check(&self, k: usize) -> Result<()> {
         ensure!(
             self.weights.len() == 2 * k && self.biases.len() == 2,
@@ -83,7 +87,7 @@ impl PolicyHead {
         Ok(())
     }
 
-    /// Whether to submit where the base expects these gaps, hours: what is more likely.
+    /// Returns true if submitting is the more probable action for these expected gaps, in hours.
     pub(super) fn submits(&self, expected_h: &[f64]) -> bool {
         self.submission_probability(expected_h) > 0.5
     }
@@ -99,7 +103,7 @@ impl PolicyHead {
         1.0 / (1.0 + (logit(0) - logit(1)).exp())
     }
 
-    /// The mean cost of `episodes`, hours.
+    /// Returns the mean cost of `episodes`, in hours.
     fn cost_h(&self, episodes: &[HeadEpisode], cost_ratio: f64) -> f64 {
         let mut costs_h = Vec::with_capacity(episodes.len());
         for episode in episodes {
@@ -113,7 +117,7 @@ impl PolicyHead {
         mean(&costs_h)
     }
 
-    /// Goes through an episode by chance; returns what was decided, and the reward.
+    /// Plays an episode with random actions. Returns the decisions and the reward.
     fn play<'a>(
         &self,
         episode: &'a HeadEpisode,
@@ -132,16 +136,17 @@ impl PolicyHead {
                 has_submitted,
                 advantage: 0.0,
             });
+            // A submission ends the episode. Without one, the last row counts.
             if has_submitted {
                 chosen = row;
                 break;
             }
         }
-        let reward = REWARD_OF_HOUR * gap_cost_h(cost_ratio, episode.gaps_h[chosen]);
+        let reward = REWARD_PER_COST_HOUR * gap_cost_h(cost_ratio, episode.gaps_h[chosen]);
         (decisions, reward)
     }
 
-    /// Moves the parameters along what was learned from some episodes.
+    /// Updates the parameters by the gradient of the loss over `decisions`.
     fn step(&mut self, decisions: &[HeadDecision<'_>], adam: &mut Adam) {
         let k = self.weights.len() / 2;
         let mut gradient = AlignedFloats::zeros(adam.first.len());
@@ -156,6 +161,7 @@ impl PolicyHead {
             gradient[2 * k + 1] += slope;
         }
 
+        // The optimiser needs all parameters in one padded vector.
         let mut parameters = AlignedFloats::zeros(adam.first.len());
         parameters[..2 * k].copy_from_slice(&self.weights);
         parameters[2 * k..2 * k + 2].copy_from_slice(&self.biases);
@@ -171,21 +177,22 @@ impl PolicyHead {
 }
 
 impl HeadDecision<'_> {
-    /// The derivative of the loss by the logit of submitting; by that of going on it is the negative.
+    /// Returns the derivative of the loss by the logit of submitting. The derivative by the logit
+    /// of waiting is its negative.
     fn slope(&self) -> f64 {
         let taken = if self.has_submitted { 1.0 } else { 0.0 };
-        let of_reward = -self.advantage * (taken - self.submits);
-        // The entropy of a coin falls by p (1 - p) ln(p / (1 - p)) along its logit.
+        let reward_slope = -self.advantage * (taken - self.submits);
+        // The derivative of a coin's entropy by its logit is -p (1 - p) ln(p / (1 - p)).
         let spread = self.submits * (1.0 - self.submits);
         let odds = self.submits.max(1e-12) / (1.0 - self.submits).max(1e-12);
-        of_reward + ENTROPY_WEIGHT * spread * odds.ln()
+        reward_slope + ENTROPY_WEIGHT * spread * odds.ln()
     }
 }
 
-/// Learns a head from `episodes`; of all epochs that one remains whose decisions cost least on them.
+/// Learns a head from `episodes`. Keeps the epoch whose decisions cost least on the same episodes.
 ///
 /// # Errors
-/// Fails with [`TrainingStopped`] when `listener` wants no more.
+/// Fails with [`TrainingStopped`] when `listener` stops the training.
 pub(super) fn learn_head(
     episodes: &[HeadEpisode],
     cost_ratio: f64,
@@ -211,7 +218,7 @@ pub(super) fn learn_head(
         }
         history.push(LearningEpoch {
             epoch: number,
-            train_loss: reward / REWARD_OF_HOUR,
+            train_loss: reward / REWARD_PER_COST_HOUR,
             judged_loss: cost_h,
             is_best,
         });
@@ -233,7 +240,8 @@ pub(super) fn learn_head(
     Ok((best, history))
 }
 
-/// Learns from some episodes, drawn by seed and epoch; returns their mean reward.
+/// Learns from a random draw of episodes, which follows from seed and epoch. Returns their mean
+/// reward.
 fn learn_epoch(
     head: &mut PolicyHead,
     adam: &mut Adam,
@@ -242,18 +250,20 @@ fn learn_epoch(
     (seed, epoch): (u64, usize),
 ) -> f64 {
     let mut random = poolcast_base::seed::generator(seed, "policy gradient", &[epoch as i64]);
-    let mut played = Vec::with_capacity(EPOCH_EPISODES);
-    for _ in 0..EPOCH_EPISODES {
+    let mut played = Vec::with_capacity(EPISODES_PER_EPOCH);
+    for _ in 0..EPISODES_PER_EPOCH {
         let episode = &episodes[random.random_range(0..episodes.len())];
         played.push(head.play(episode, cost_ratio, &mut random));
     }
 
     let rewards: Vec<f64> = played.iter().map(|(_, reward)| *reward).collect();
+    // The mean reward is the baseline: it reduces the variance of the gradient.
     let usual = mean(&rewards);
     let mut decisions = Vec::new();
-    for (of_episode, reward) in played {
+    for (episode_decisions, reward) in played {
         let mut advantage = reward - usual;
-        for decision in of_episode.into_iter().rev() {
+        // The reward is given at the end: each step before it is discounted once more.
+        for decision in episode_decisions.into_iter().rev() {
             decisions.push(HeadDecision {
                 advantage,
                 ..decision
@@ -269,7 +279,7 @@ fn learn_epoch(
 mod tests {
     use super::*;
 
-    /// The base is right but for five hours, which a head of a bias and a weight can mend.
+    /// The expected gaps are 5 hours too small, which a head of a bias and a weight can correct.
     fn episodes() -> Vec<HeadEpisode> {
         let mut random = poolcast_base::seed::generator(2, "episodes", &[]);
         let mut episodes = Vec::new();
@@ -284,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn a_head_mends_what_its_base_has_wrong() {
+    fn heads_correct_the_bias_of_their_base() {
         let episodes = episodes();
         let go_on = |_: LearningUpdate<'_>| ControlFlow::Continue(());
         let (head, history) = learn_head(&episodes, 1.0, 1, &go_on).expect("a head");
@@ -305,7 +315,7 @@ mod tests {
         assert!(error.downcast_ref::<TrainingStopped>().is_some());
     }
 
-    /// The published sizes: on a transformer, and on the ten networks of a mixture.
+    /// The published sizes: a head on a transformer, and a head on the ten networks of a mixture.
     #[test]
     fn heads_have_the_published_number_of_parameters() {
         assert_eq!(

@@ -1,4 +1,4 @@
-//! What no model can learn from is refused before any does.
+//! Checks before the training: rejects samples that no model can learn from.
 
 use anyhow::{Error, Result, bail, ensure};
 
@@ -6,15 +6,16 @@ use super::episodes::EpisodeSplit;
 use poolcast_base::error::hinted;
 use crate::samples::{SAMPLES_FORMAT, WaitSamples};
 
-/// Refuses samples that no model can learn from.
+/// Rejects samples that no model can learn from.
 ///
 /// # Errors
-/// Says what is missing in them.
+/// States the defect of the samples.
 pub fn check_learnable(samples: &WaitSamples) -> Result<()> {
     check_samples(samples, &EpisodeSplit::new(samples)?)
 }
 
-/// Refuses samples with numbers that are none, and learned windows in which no successor waits.
+/// Rejects samples with values that are not finite or spans below 0. Also rejects learned windows
+/// in which no successor waits.
 pub(super) fn check_samples(samples: &WaitSamples, split: &EpisodeSplit) -> Result<()> {
     for row in 0..samples.len() {
         let features = samples.features(row);
@@ -59,8 +60,8 @@ mod tests {
 
     const HOUR_S: i64 = 3600;
 
-    /// Windows whose waits follow from how much work waits: the first feature and the first column
-    /// of snapshots have it, with some noise.
+    /// Creates windows whose waits follow from the amount of waiting work, with some noise. The
+    /// first feature and the first snapshot column hold that amount.
     pub(in crate::wait_model) fn queue_samples(windows: u32, seed: u64) -> WaitSamples {
         let all: Vec<WindowSamples> = (0..windows)
             .map(|window| queue_window(window, seed))
@@ -86,7 +87,7 @@ mod tests {
             rows: 0,
             ..SamplesDescription::default()
         };
-        let mut samples = WaitSamples::of_windows(description, &all);
+        let mut samples = WaitSamples::from_windows(description, &all);
         samples.key = format!("queue {windows} {seed}");
         samples
     }
@@ -125,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_number_is_refused() {
+    fn samples_with_invalid_numbers_are_rejected() {
         let samples = queue_samples(20, 1);
         let split = EpisodeSplit::new(&samples).expect("a split");
         check_samples(&samples, &split).expect("sound");
@@ -133,7 +134,7 @@ mod tests {
         let refusal = |change: &dyn Fn(&mut WindowSamples)| {
             let mut windows: Vec<WindowSamples> = (0..20).map(|w| queue_window(w, 1)).collect();
             windows.iter_mut().for_each(change);
-            let samples = WaitSamples::of_windows(samples.description.clone(), &windows);
+            let samples = WaitSamples::from_windows(samples.description.clone(), &windows);
             check_samples(&samples, &split)
                 .expect_err("refused")
                 .to_string()

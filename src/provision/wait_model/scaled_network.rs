@@ -1,4 +1,4 @@
-//! A network with the scales of its inputs and of what it says.
+//! A network together with the scales of its inputs and outputs.
 
 use std::path::Path;
 
@@ -11,10 +11,10 @@ use poolcast_models::Device;
 use poolcast_models::series::{FrozenNetwork, SeriesDesign, SeriesNetwork};
 use poolcast_base::shard::{ArtefactFormat, ShardColumn, ShardLayout};
 
-/// Its file in a model.
+/// Name of the network's file in a model directory.
 pub(super) const NETWORK_FILE: &str = "network.safetensors";
 
-/// A network that answers on the processor.
+/// A network for predictions on the CPU.
 #[derive(Debug)]
 pub(super) struct ScaledNetwork {
     scales: NetworkScales,
@@ -23,16 +23,16 @@ pub(super) struct ScaledNetwork {
     network: FrozenNetwork,
 }
 
-/// By what a network's inputs and outputs are normalised.
+/// Scales that normalise a network's inputs and outputs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct NetworkScales {
-    /// Of each column of a frame.
+    /// Scales of the columns of a frame.
     pub(super) inputs: ColumnScales,
-    /// Of what is learned, one column.
+    /// Scale of the target, one column.
     pub(super) target: ColumnScales,
 }
 
-/// What the file says beside the weights.
+/// Metadata in the network's file, next to the weights.
 #[derive(Serialize, Deserialize)]
 struct NetworkNotes {
     design: SeriesDesign,
@@ -40,8 +40,10 @@ struct NetworkNotes {
 }
 
 impl ScaledNetwork {
+    /// Creates the network from its weights.
+    ///
     /// # Errors
-    /// Fails where `weights` are not those of a network of this design.
+    /// Fails if `weights` or `scales` do not fit the design.
     pub(super) fn new(
         design: SeriesDesign,
         scales: NetworkScales,
@@ -62,12 +64,12 @@ impl ScaledNetwork {
         })
     }
 
-    /// How many parameters it has.
+    /// Returns the number of parameters.
     pub(super) fn parameter_count(&self) -> usize {
         self.parameter_count
     }
 
-    /// Writes the network into `dir`; returns the digest of its file.
+    /// Writes the network into `dir` and returns the digest of its file.
     pub(super) fn write(&self, dir: &Path, format: ArtefactFormat) -> Result<String> {
         let notes = NetworkNotes {
             design: *self.network.design(),
@@ -79,7 +81,7 @@ impl ScaledNetwork {
         Ok(manifest::Checksum::of(layout.parts()))
     }
 
-    /// Reads the network in `dir`, whose file has the digest `xxh3`.
+    /// Reads the network in `dir`, whose file must have the digest `xxh3`.
     pub(super) fn read(dir: &Path, xxh3: &str, format: ArtefactFormat) -> Result<ScaledNetwork> {
         let shard = manifest::open_shard(dir, NETWORK_FILE, xxh3, format)?;
         let notes: NetworkNotes = shard.notes()?;
@@ -87,7 +89,7 @@ impl ScaledNetwork {
             .with_context(|| format!("cannot use `{}`", shard.path().display()))
     }
 
-    /// What it says of a sample, in the unit of what was learned.
+    /// Predicts the outputs for a sample, in the unit of the target.
     ///
     /// # Errors
     /// Fails for a sample of another length.
@@ -96,12 +98,13 @@ impl ScaledNetwork {
         Ok(self.restored(&outputs))
     }
 
-    /// How many numbers [`ScaledNetwork::inner_outputs`] has.
+    /// Returns the length of [`ScaledNetwork::inner_outputs`].
     pub(super) fn inner_output_count(&self) -> usize {
         self.network.design().inner_outputs()
     }
 
-    /// The same of each network of a mixture; of others as [`ScaledNetwork::outputs`].
+    /// Like [`ScaledNetwork::outputs`], but for a mixture returns the outputs of each of its
+    /// networks.
     pub(super) fn inner_outputs(&self, sample: &[f32]) -> Result<Vec<f64>> {
         let outputs = self.network.inner_outputs(&self.normalised(sample))?;
         Ok(self.restored(&outputs))

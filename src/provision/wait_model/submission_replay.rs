@@ -1,11 +1,11 @@
-//! What comes of a way to choose the moment of submission, window by window of the samples, which
-//! know the outcome of each moment.
+//! Replays a submission policy on the samples, window by window. The samples contain the outcome of
+//! a submission at each decision time.
 
 use super::episodes::Episode;
 use crate::samples::WaitSamples;
 
-/// What a gap of `gap_h` hours costs where an hour of interruption costs as much as `cost_ratio`
-/// hours of overlap; in hours of overlap.
+/// Returns the cost of a gap of `gap_h` hours, in hours of overlap. One hour of interruption costs
+/// as much as `cost_ratio` hours of overlap.
 pub(super) fn gap_cost_h(cost_ratio: f64, gap_h: f64) -> f64 {
     if gap_h > 0.0 {
         cost_ratio * gap_h
@@ -14,13 +14,13 @@ pub(super) fn gap_cost_h(cost_ratio: f64, gap_h: f64) -> f64 {
     }
 }
 
-/// The gap of a successor that is submitted in row `row`, hours.
+/// Returns the gap of a successor submitted in row `row`, in hours.
 pub(super) fn gap_h(samples: &WaitSamples, row: usize) -> f64 {
     samples.gap_s[row] as f64 / 3600.0
 }
 
-/// The gap in each of `episodes`, hours, where the successor is submitted in the first row for which
-/// `submits` says so, and at its predecessor's end if in none.
+/// Returns the gap in each of `episodes`, in hours. The successor is submitted in the first row for
+/// which `submits` returns true, or else at its predecessor's end.
 pub(super) fn replayed_gaps_h(
     samples: &WaitSamples,
     episodes: &[Episode],
@@ -35,7 +35,8 @@ pub(super) fn replayed_gaps_h(
     gaps_h
 }
 
-/// The gap in each of `episodes`, hours, that is best in hindsight.
+/// Returns the smallest gap in each of `episodes`, by absolute value, in hours: the best choice in
+/// hindsight.
 pub(super) fn best_gaps_h(samples: &WaitSamples, episodes: &[Episode]) -> Vec<f64> {
     let mut gaps_h = Vec::with_capacity(episodes.len());
     for episode in episodes {
@@ -45,9 +46,10 @@ pub(super) fn best_gaps_h(samples: &WaitSamples, episodes: &[Episode]) -> Vec<f6
     gaps_h
 }
 
-/// From which wait on a successor is submitted in row `row`, seconds: it then starts nearer to its
-/// predecessor's end than if it is submitted in the next row.
-pub(super) fn reached_s(samples: &WaitSamples, row: usize) -> i64 {
+/// Returns the smallest wait, in seconds, for which a successor should be submitted in row `row`.
+/// With such a wait it starts nearer to its predecessor's end than after a submission in the next
+/// row.
+pub(super) fn needed_wait_s(samples: &WaitSamples, row: usize) -> i64 {
     let left_s = samples.left_s[row];
     let is_last = samples.window.get(row + 1) != Some(&samples.window[row]);
     let next_s = if is_last {
@@ -85,16 +87,16 @@ mod tests {
         for row in rows.clone() {
             assert!(best <= gap_h(&samples, row).abs());
         }
-        assert_eq!(reached_s(&samples, rows.end - 1), 0);
+        assert_eq!(needed_wait_s(&samples, rows.end - 1), 0);
         let next = [rows.start, rows.start + 1].map(|row| samples.left_s[row]);
         assert_eq!(
-            reached_s(&samples, rows.start),
+            needed_wait_s(&samples, rows.start),
             next[0] - (next[0] - next[1]) / 2
         );
     }
 
     #[test]
-    fn interruptions_cost_what_the_ratio_says() {
+    fn gap_cost_weights_interruptions_by_the_ratio() {
         assert_eq!(
             [2.0, -2.0, 0.0].map(|gap_h| gap_cost_h(3.0, gap_h)),
             [6.0, 2.0, 0.0]

@@ -1,4 +1,4 @@
-//! Samples and settings → a model in a directory.
+//! Trains a model on samples and writes it into a directory.
 
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -21,8 +21,8 @@ use super::submission_replay::gap_h;
 use super::training_checkpoint::checkpoint_path;
 use super::wait_estimator::{EstimatorTask, MomentInputs, WaitEstimator};
 use super::wait_model_store::{
-    PlaceState, WAIT_MODEL_FORMAT, WaitModel, WaitModelDescription, WaitModelSummary,
-    prepare_place, read_summary, write_model,
+    DirectoryState, WAIT_MODEL_FORMAT, WaitModel, WaitModelDescription, WaitModelSummary,
+    prepare_directory, read_summary, write_model,
 };
 use poolcast_config::{WaitModelName, WaitModelSize, WaitModelTarget};
 use poolcast_base::error::hinted;
@@ -33,48 +33,49 @@ use poolcast_models::series::{NetworkSize, SeriesKind};
 use poolcast_base::stats::cost_quantile;
 use crate::samples::WaitSamples;
 
-/// A training.
+/// Input of a training.
 pub struct WaitTrainingTask<'a> {
-    /// What is learned from.
+    /// Samples to learn from.
     pub samples: &'a WaitSamples,
-    /// What the model is to stand on.
+    /// Base model of a head; `None` for a model without a base.
     pub base: Option<&'a WaitModel>,
-    /// How.
+    /// Settings of the training.
     pub settings: &'a WaitModelSettings,
-    /// What networks learn on.
+    /// Device on which networks learn.
     pub device: &'a Device,
-    /// The directory of the model.
+    /// Directory of the model.
     pub out: &'a Path,
-    /// Whether another model there is replaced.
+    /// True if another model in the directory may be replaced.
     pub overwrite: bool,
-    /// How often a checkpoint is written within an epoch.
+    /// Interval of checkpoints within an epoch.
     pub checkpoint_interval: Duration,
-    /// Hears of each batch and epoch, and may stop the training after a batch.
+    /// Receives each batch and epoch, and may stop the training after a batch.
     pub listener: &'a (dyn Fn(LearningUpdate<'_>) -> ControlFlow<()> + Sync),
 }
 
-/// A training that came to an end.
+/// Result of a finished training.
 #[derive(Debug)]
 pub struct TrainedWaitModel {
-    /// What came of it.
+    /// Summary of the model.
     pub summary: WaitModelSummary,
-    /// Whether the model had been there before.
+    /// True if the model had already been in its directory.
     pub is_old: bool,
 }
 
-/// Trains, and leaves the model in its directory, the manifest last. The same samples, settings and
-/// base leave the same bytes, whatever the number of threads, and wherever a training was stopped or
-/// killed before it was started again.
+/// Trains a model and writes it into its directory, the manifest last. The same samples, settings
+/// and base yield byte-identical files. This does not depend on the thread count, nor on when a
+/// training was stopped or killed before it was restarted.
 ///
 /// # Errors
-/// Fails for samples that nothing can be learned from, for a base that does not fit, where the
-/// directory holds something else, with [`poolcast_models::optim::NonFiniteLoss`], and when the listener stops
-/// it with [`poolcast_models::optim::TrainingStopped`] or [`poolcast_pipelines::FitStopped`].
+/// Fails for samples that no model can learn from, and for a base that does not fit. Fails if the
+/// directory holds something else. Fails with [`poolcast_models::optim::NonFiniteLoss`] when a loss is not
+/// finite. When the listener stops the training, fails with [`poolcast_models::optim::TrainingStopped`] or
+/// [`poolcast_pipelines::FitStopped`].
 pub fn train_wait_model(task: &WaitTrainingTask<'_>) -> Result<TrainedWaitModel> {
     let key = wait_model_key(task.samples, task.settings, task.base)?;
     task.check_base()?;
     let lock = LockedDirectory::new(task.out)?;
-    let is_old = prepare_place(task.out, &key, task.overwrite)? == PlaceState::Done;
+    let is_old = prepare_directory(task.out, &key, task.overwrite)? == DirectoryState::Done;
     if !is_old {
         task.train(&key)?;
     }
@@ -85,7 +86,7 @@ pub fn train_wait_model(task: &WaitTrainingTask<'_>) -> Result<TrainedWaitModel>
     })
 }
 
-/// The digest of everything that a model learned from `samples` is made from.
+/// Returns the digest of all inputs of a model that is learned from `samples`.
 ///
 /// # Errors
 /// Fails for settings that cannot be written as JSON.
@@ -103,7 +104,7 @@ pub fn wait_model_key(
 }
 
 impl WaitTrainingTask<'_> {
-    /// Refuses a base that is missing, wanted by nobody, or of other jobs.
+    /// Rejects a base that is missing, not needed, or for other jobs.
     fn check_base(&self) -> Result<()> {
         let name = self.settings.model.name;
         let Some(base) = self.base else {
@@ -149,6 +150,7 @@ impl WaitTrainingTask<'_> {
         Ok(())
     }
 
+    /// Trains and evaluates the model, and writes it into its directory.
     fn train(&self, key: &str) -> Result<()> {
         let split = EpisodeSplit::new(self.samples)?;
         check_samples(self.samples, &split)?;
@@ -174,6 +176,7 @@ impl WaitTrainingTask<'_> {
         write_model(self.out, key, &learned, summary)
     }
 
+    /// Trains a model of the kind in the settings; returns it with its epochs.
     fn learn(
         &self,
         split: &EpisodeSplit,
@@ -219,7 +222,7 @@ impl WaitTrainingTask<'_> {
         Ok((LearnedModel::Estimator(Arc::new(learned)), epochs))
     }
 
-    /// Learns the head alone: what its base says stays as it is.
+    /// Trains only the head. The base stays unchanged.
     fn learn_head(&self, split: &EpisodeSplit) -> Result<(LearnedModel, Vec<LearningEpoch>)> {
         let base = self.base.context("a head needs a base")?;
         let LearnedModel::Estimator(estimator) = &base.learned else {
@@ -244,6 +247,7 @@ impl WaitTrainingTask<'_> {
         Ok((learned, epochs))
     }
 
+    /// Returns the gaps that the base expects for a submission in `row`, in hours.
     fn expected_gaps_h(&self, estimator: &WaitEstimator, row: usize) -> Result<Vec<f64>> {
         let snapshots = self.samples.snapshots(row);
         estimator.expected_gaps_h(MomentInputs {
@@ -253,6 +257,7 @@ impl WaitTrainingTask<'_> {
         })
     }
 
+    /// Describes the learned model. The key is added when the model is opened.
     fn description(&self, learned: &LearnedModel) -> WaitModelDescription {
         let WaitModelSettings {
             model, cost_ratios, ..
@@ -261,7 +266,8 @@ impl WaitTrainingTask<'_> {
         let base = self.base.map(WaitModel::description);
         let says_waits =
             matches!(learned, LearnedModel::Estimator(_)) && model.target == WaitModelTarget::Wait;
-        // The published reward weighs both alike; a decision is learned for one ratio.
+        // The published reward weighs interruption and overlap equally. A decision is learned for
+        // one ratio.
         let cost_ratios = match learned {
             LearnedModel::Estimator(_) if says_waits => cost_ratios.clone(),
             LearnedModel::Estimator(_) => vec![1.0],
@@ -285,7 +291,7 @@ impl WaitTrainingTask<'_> {
         }
     }
 
-    /// Judges what was learned on the windows that were held back.
+    /// Evaluates the learned model on the held-back windows.
     fn held_back(
         &self,
         split: &EpisodeSplit,
@@ -377,7 +383,7 @@ mod tests {
         }
     }
 
-    /// Every file of a model.
+    /// Reads all files of a model.
     fn files(dir: &Path) -> Vec<(String, Vec<u8>)> {
         let mut files = Vec::new();
         for entry in fs_err::read_dir(dir).expect("listed") {
@@ -489,8 +495,9 @@ mod tests {
         );
     }
 
-    /// Trains, but stops after so many batches, again and again. Returns how often.
-    fn train_in_parts(task: &WaitTrainingTask<'_>, batches: usize) -> usize {
+    /// Trains, but stops after `batches` batches and restarts, until the training is done. Returns
+    /// the number of stops.
+    fn train_with_stops(task: &WaitTrainingTask<'_>, batches: usize) -> usize {
         let mut stops = 0;
         loop {
             let batch = AtomicUsize::new(0);
@@ -515,7 +522,7 @@ mod tests {
     }
 
     #[test]
-    fn a_training_that_was_stopped_goes_on_to_the_same_bytes() {
+    fn stopped_trainings_resume_to_byte_identical_models() {
         let samples = queue_samples(20, 2);
         let dir = tempfile::tempdir().expect("a directory");
         for name in [WaitModelName::Lstm, WaitModelName::Dqn] {
@@ -524,14 +531,14 @@ mod tests {
             train_wait_model(&task(&samples, &settings, &whole)).expect("trained");
 
             let parts = dir.path().join(format!("{name}-parts"));
-            let stops = train_in_parts(&task(&samples, &settings, &parts), 1);
+            let stops = train_with_stops(&task(&samples, &settings, &parts), 1);
             assert!(stops > 1);
             assert_eq!(files(&parts), files(&whole), "{name}");
         }
     }
 
     #[test]
-    fn experts_learn_by_themselves_first() {
+    fn experts_are_trained_alone_first() {
         let samples = queue_samples(40, 2);
         let dir = tempfile::tempdir().expect("a directory");
         let settings = WaitModelSettings {
@@ -558,13 +565,13 @@ mod tests {
         assert_eq!(told, [(1, 4), (2, 4), (3, 4), (4, 4), (0, 4)]);
 
         let parts = dir.path().join("parts");
-        let stops = train_in_parts(&task(&samples, &settings, &parts), 1);
+        let stops = train_with_stops(&task(&samples, &settings, &parts), 1);
         assert!(stops > 4, "{stops}");
         assert_eq!(files(&parts), files(&whole));
     }
 
     #[test]
-    fn checkpoints_of_experts_belong_to_their_training() {
+    fn expert_checkpoints_of_other_trainings_are_rejected() {
         let samples = queue_samples(40, 2);
         let dir = tempfile::tempdir().expect("a directory");
         let first = WaitModelSettings {
@@ -594,7 +601,7 @@ mod tests {
     }
 
     #[test]
-    fn the_bytes_do_not_depend_on_threads() {
+    fn models_do_not_depend_on_thread_count() {
         let samples = queue_samples(20, 3);
         let dir = tempfile::tempdir().expect("a directory");
         for name in [WaitModelName::Moe, WaitModelName::Convolution] {
@@ -615,7 +622,7 @@ mod tests {
     }
 
     #[test]
-    fn a_head_stands_on_a_frozen_base() {
+    fn heads_leave_their_base_unchanged() {
         let samples = queue_samples(40, 4);
         let dir = tempfile::tempdir().expect("a directory");
         let mut settings = settings(WaitModelName::Moe);
@@ -634,7 +641,7 @@ mod tests {
             ..task(&samples, &settings, &out)
         };
         let trained = train_wait_model(&task).expect("trained");
-        // Four networks of a small mixture, two actions, two biases.
+        // A small mixture has four networks: four weights for each of two actions, and two biases.
         assert_eq!(trained.summary.parameters, Some(10));
         assert_eq!(compared(&trained.summary)[0].base, "moe-1");
         assert_eq!(trained.summary.description.base, Some(WaitModelName::Moe));
@@ -656,7 +663,7 @@ mod tests {
     }
 
     #[test]
-    fn action_values_beat_waiting_for_the_end() {
+    fn action_values_beat_the_reactive_policy() {
         let samples = queue_samples(60, 5);
         let dir = tempfile::tempdir().expect("a directory");
         let settings = WaitModelSettings {
@@ -674,7 +681,7 @@ mod tests {
     }
 
     #[test]
-    fn other_models_are_not_replaced_unasked() {
+    fn other_models_are_kept_without_overwrite() {
         let samples = queue_samples(20, 6);
         let dir = tempfile::tempdir().expect("a directory");
         let settings = WaitModelSettings {
@@ -711,7 +718,7 @@ mod tests {
     }
 
     #[test]
-    fn a_model_on_another_is_refused_where_it_makes_no_sense() {
+    fn unsuitable_bases_are_rejected() {
         let samples = queue_samples(20, 7);
         let dir = tempfile::tempdir().expect("a directory");
         let settings = settings(WaitModelName::Lstm);

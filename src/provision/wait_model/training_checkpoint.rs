@@ -1,4 +1,4 @@
-//! Checkpoints: everything that a training needs to go on as if it had never stopped, in one file.
+//! Checkpoint files, from which a training resumes with the same result as without an interruption.
 
 use std::path::{Path, PathBuf};
 
@@ -12,17 +12,18 @@ use poolcast_models::series::{MOST_EXPERTS, SeriesNetwork};
 use poolcast_base::shard::{self, ArtefactFormat, Shard, ShardColumn};
 use poolcast_models::optim::Adam;
 
-/// Where the checkpoint is of the training of the model in `dir` that is not done yet.
+/// Returns the path of the checkpoint of an unfinished training of the model in `dir`.
 pub(super) fn checkpoint_path(dir: &Path) -> PathBuf {
     dir.join("checkpoint.safetensors")
 }
 
-/// Where an expert of the mixture has its own, whose checkpoint is at `path` once all learn together.
+/// Returns the checkpoint path of one expert of a mixture. The checkpoint of the joint training is
+/// at `path`.
 pub(super) fn expert_checkpoint_path(path: &Path, expert: usize) -> PathBuf {
     path.with_file_name(format!("checkpoint-expert-{expert}.safetensors"))
 }
 
-/// All checkpoints that are in `dir`, in the order in which they are made.
+/// Returns all existing checkpoints in `dir`, in the order in which a training writes them.
 pub(super) fn checkpoint_paths(dir: &Path) -> Vec<PathBuf> {
     let whole = checkpoint_path(dir);
     let mut paths = Vec::with_capacity(1 + MOST_EXPERTS);
@@ -32,45 +33,45 @@ pub(super) fn checkpoint_paths(dir: &Path) -> Vec<PathBuf> {
     paths
 }
 
-/// Checkpoints of models of waits.
+/// File format of a checkpoint.
 const CHECKPOINT_FORMAT: ArtefactFormat = ArtefactFormat {
     name: "wait model checkpoint",
     version: 1,
     rebuild: "poolcast provision train SAMPLES -o MODEL",
 };
 
-/// What a checkpoint says beside its vectors.
+/// Metadata of a checkpoint, next to its vectors.
 #[derive(Serialize, Deserialize)]
 struct WaitCheckpointNotes {
     key: String,
-    /// How often the weights were changed.
+    /// Number of weight updates.
     step: u64,
     history: Vec<LearningEpoch>,
     batch: usize,
     loss_sum: f64,
 }
 
-/// What a checkpoint is of.
+/// Training and progress of a checkpoint.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WaitCheckpoint {
-    /// The key of its training.
+    /// Key of the training.
     pub key: String,
-    /// The epochs that this has gone through; none while the experts of a mixture learn by themselves.
+    /// Finished epochs of the joint training; 0 while the experts of a mixture learn alone.
     pub epochs: usize,
 }
 
-/// What the last checkpoint in `dir` is of, if there is one.
+/// Reads the last checkpoint in `dir`; `None` if there is none.
 pub fn read_wait_checkpoint(dir: &Path) -> Option<WaitCheckpoint> {
     let path = checkpoint_paths(dir).pop()?;
     let notes = read_notes(&path)?;
-    let is_of_whole = path == checkpoint_path(dir);
+    let is_joint = path == checkpoint_path(dir);
     Some(WaitCheckpoint {
         key: notes.key,
-        epochs: if is_of_whole { notes.history.len() } else { 0 },
+        epochs: if is_joint { notes.history.len() } else { 0 },
     })
 }
 
-/// The key of the training that left the checkpoint at `path`.
+/// Returns the key of the training that wrote the checkpoint at `path`.
 pub(super) fn checkpoint_key(path: &Path) -> Option<String> {
     read_notes(path).map(|notes| notes.key)
 }
@@ -80,7 +81,7 @@ fn read_notes(path: &Path) -> Option<WaitCheckpointNotes> {
     shard.notes().ok()
 }
 
-/// Writes the checkpoint of the training called `key` to `path`.
+/// Writes the checkpoint of the training `key` to `path`.
 pub(super) fn write_checkpoint(path: &Path, key: &str, state: &LearningState) -> Result<()> {
     let notes = WaitCheckpointNotes {
         key: key.to_owned(),
@@ -101,11 +102,11 @@ pub(super) fn write_checkpoint(path: &Path, key: &str, state: &LearningState) ->
     shard::write(path, CHECKPOINT_FORMAT, &notes, columns)
 }
 
-/// The state of the training called `key`: that of the checkpoint at `path`, or the first one of
-/// `network` where there is none.
+/// Reads the state of the training `key` from the checkpoint at `path`. Without a checkpoint,
+/// returns the initial state of `network`.
 ///
 /// # Errors
-/// Fails when the checkpoint belongs to another training.
+/// Fails if the checkpoint belongs to another training.
 pub(super) fn read_checkpoint(
     path: &Path,
     key: &str,

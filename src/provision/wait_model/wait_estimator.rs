@@ -1,5 +1,5 @@
-//! What says how long a successor would wait, or by how much it would start after its predecessor's
-//! end: a network on snapshots, or pipelines on features.
+//! Predicts how long a successor would wait, or how long after its predecessor's end it would
+//! start. The predictor is a network on snapshots, or a set of pipelines on features.
 
 use std::collections::BTreeMap;
 
@@ -26,33 +26,33 @@ use poolcast_base::stats::mean;
 use crate::samples::WaitSamples;
 use poolcast_tables::NumberLoss;
 
-/// What is known at a moment of decision.
+/// Known inputs at a decision time.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct MomentInputs<'a> {
-    /// `[f]`.
+    /// Features `[f]`.
     pub(super) features: &'a [f32],
-    /// `[144, 42]`.
+    /// Snapshots `[144, 42]`.
     pub(super) snapshots: &'a [f32],
-    /// How long the predecessor has left, seconds.
+    /// Remaining time of the predecessor, in seconds.
     pub(super) left_s: i64,
 }
 
 impl MomentInputs<'_> {
-    /// The same in hours.
+    /// Returns the remaining time in hours.
     fn left_h(self) -> f64 {
         self.left_s as f64 / 3600.0
     }
 }
 
-/// A model of a number.
+/// A model that predicts a number.
 #[derive(Debug)]
 pub(super) struct WaitEstimator {
-    /// Which number.
+    /// The predicted quantity.
     pub(super) target: WaitModelTarget,
     pub(super) learned: EstimatorParts,
 }
 
-/// What an estimator is made of.
+/// Predictor of an estimator.
 #[derive(Debug)]
 pub(super) enum EstimatorParts {
     /// Pipelines on the features.
@@ -62,7 +62,7 @@ pub(super) enum EstimatorParts {
 }
 
 impl WaitEstimator {
-    /// How many parameters its network has.
+    /// Returns the number of parameters of the network; `None` for pipelines.
     pub(super) fn parameter_count(&self) -> Option<usize> {
         match &self.learned {
             EstimatorParts::Features(_) => None,
@@ -70,12 +70,12 @@ impl WaitEstimator {
         }
     }
 
-    /// Whether it reads snapshots.
+    /// Returns true if the predictor reads snapshots.
     pub(super) fn takes_snapshots(&self) -> bool {
         matches!(self.learned, EstimatorParts::Snapshots(_))
     }
 
-    /// How many gaps a head on top of it is told.
+    /// Returns the number of gaps that a head on this estimator receives.
     pub(super) fn head_inputs(&self) -> usize {
         match &self.learned {
             EstimatorParts::Features(pipelines) => pipelines.len(),
@@ -83,7 +83,7 @@ impl WaitEstimator {
         }
     }
 
-    /// What it says, hours, for each quantile.
+    /// Predicts one value per quantile, in hours.
     ///
     /// # Errors
     /// Fails for inputs of another shape.
@@ -96,35 +96,36 @@ impl WaitEstimator {
         }
     }
 
-    /// The gaps that a head on top of it is told, hours: what its outputs, or those of each network of
-    /// a mixture, make of a submission now.
+    /// Returns the gaps that a head on this estimator receives, in hours. They are the gaps
+    /// expected for a submission now, one per output; for a mixture, one per output of each of its
+    /// networks.
     ///
     /// # Errors
     /// Fails for inputs of another shape.
     pub(super) fn expected_gaps_h(&self, inputs: MomentInputs<'_>) -> Result<Vec<f64>> {
-        let mut said_h = match &self.learned {
+        let mut predicted_h = match &self.learned {
             EstimatorParts::Features(_) => self.outputs_h(inputs)?,
             EstimatorParts::Snapshots(network) => network.inner_outputs(inputs.snapshots)?,
         };
         if self.target == WaitModelTarget::Wait {
             let left_h = inputs.left_h();
-            said_h.iter_mut().for_each(|said_h| *said_h -= left_h);
+            predicted_h.iter_mut().for_each(|predicted_h| *predicted_h -= left_h);
         }
-        Ok(said_h)
+        Ok(predicted_h)
     }
 }
 
-/// What an estimator is to learn.
+/// Training data and target of an estimator.
 pub(super) struct EstimatorTask<'a> {
     pub(super) samples: &'a WaitSamples,
     pub(super) split: &'a EpisodeSplit,
     pub(super) target: WaitModelTarget,
-    /// The quantiles of the wait; one output each.
+    /// Quantiles of the wait; one output each.
     pub(super) quantiles: &'a [f64],
 }
 
 impl EstimatorTask<'_> {
-    /// What is to be said of a row, hours.
+    /// Returns the target of a row, in hours.
     pub(super) fn target_h(&self, row: usize) -> f64 {
         match self.target {
             WaitModelTarget::Wait => self.samples.wait_s[row] as f64 / 3600.0,
@@ -132,7 +133,7 @@ impl EstimatorTask<'_> {
         }
     }
 
-    /// What a network of this kind minimises; of the reward as published.
+    /// Returns the loss for a network of this kind. The losses for the reward are as published.
     fn loss(&self, kind: SeriesKind) -> WaitLoss {
         match (self.target, kind) {
             (WaitModelTarget::Wait, _) => WaitLoss::Pinball {
@@ -143,10 +144,10 @@ impl EstimatorTask<'_> {
         }
     }
 
-    /// Learns one of the pipelines for each quantile, or for the mean of the reward.
+    /// Fits one pipeline per quantile of the wait, or one for the mean of the reward.
     ///
     /// # Errors
-    /// As [`FeaturePipelines::fit`].
+    /// Fails like [`FeaturePipelines::fit`].
     pub(super) fn learn_pipelines(
         &self,
         name: WaitModelName,
@@ -165,11 +166,11 @@ impl EstimatorTask<'_> {
         let pinball = |quantile: &f64| NumberLoss::Pinball {
             quantile: *quantile,
         };
-        let (losses, takes_left) = match self.target {
+        let (losses, has_left_column) = match self.target {
             WaitModelTarget::Wait => (self.quantiles.iter().map(pinball).collect(), false),
             WaitModelTarget::Reward => (vec![NumberLoss::Squared], true),
         };
-        let asked = (&losses[..], takes_left);
+        let asked = (&losses[..], has_left_column);
         let pipelines = FeaturePipelines::fit(name, parameters, &learned, asked, (seed, stop))?;
         Ok(WaitEstimator {
             target: self.target,
@@ -177,10 +178,10 @@ impl EstimatorTask<'_> {
         })
     }
 
-    /// Learns a network; the epoch remains whose mean loss on the windows that are held back is least.
+    /// Trains a network. Keeps the epoch with the lowest mean loss on the held-back windows.
     ///
     /// # Errors
-    /// As [`learn`].
+    /// Fails like [`learn`].
     pub(super) fn learn_network(
         &self,
         (kind, size): (SeriesKind, NetworkSize),
@@ -209,7 +210,7 @@ impl EstimatorTask<'_> {
 
         let gradient = |step: &LearningStep<'_>| snapshots.gradient(step);
         let mut network = SeriesNetwork::new(design, settings.seed, device)?;
-        // Once all learn together, what each of them was before is in the checkpoint.
+        // Once the joint training has begun, its checkpoint contains the result of the first stage.
         if kind == SeriesKind::Mixture && !watch.checkpoint.is_file() {
             let experts = ExpertTask {
                 split: self.split,
@@ -250,7 +251,7 @@ impl EstimatorTask<'_> {
     }
 }
 
-/// Rows as a network sees them.
+/// The learning problem of a network: normalised rows, and the loss.
 struct SnapshotRows<'a> {
     task: &'a EstimatorTask<'a>,
     scales: NetworkScales,
@@ -265,7 +266,7 @@ impl SnapshotRows<'_> {
         input
     }
 
-    /// What is to be said of a row, normalised.
+    /// Returns the normalised target of a row.
     fn target(&self, row: usize) -> f64 {
         let mut target = [self.task.target_h(row) as f32];
         self.scales.target.normalise(&mut target);
@@ -289,7 +290,7 @@ impl SnapshotRows<'_> {
         Ok(found)
     }
 
-    /// A loss of 1, in hours, or their squares.
+    /// Returns the value of a normalised loss of 1, in hours or squared hours.
     fn loss_unit(&self) -> f64 {
         let deviation = self.scales.target.deviation();
         match self.loss {
@@ -298,7 +299,7 @@ impl SnapshotRows<'_> {
         }
     }
 
-    /// The mean loss of `rows`, in hours, or their squares.
+    /// Returns the mean loss of `rows`, in hours or squared hours.
     fn mean_loss_h(&self, rows: &[usize], network: &FrozenNetwork) -> Result<f64> {
         let losses = rows.par_iter().map(|row| {
             let outputs = network.outputs(&self.input(*row))?;

@@ -1,21 +1,22 @@
-//! Losses of what is said of waits, and their derivatives.
+//! Losses of predicted waits, and their derivatives.
 
 use serde::{Deserialize, Serialize};
 
-/// What a network minimises. Errors are what it says less what came.
+/// The loss that a network minimises. An error is the prediction minus the actual value.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum WaitLoss {
-    /// The pinball loss of a quantile for each output (Koenker and Bassett 1978).
+    /// Pinball loss, with one quantile per output (Koenker and Bassett 1978).
     Pinball { quantiles: Vec<f64> },
-    /// The absolute error.
+    /// Absolute error.
     Absolute,
-    /// Its square.
+    /// Squared error.
     Squared,
 }
 
 impl WaitLoss {
-    /// The sum of the losses of `outputs` `[k]`, where `target` came; writes down its derivatives.
+    /// Returns the sum of the losses of `outputs` `[k]`, given the actual value `target`. Writes
+    /// the derivatives to `slopes`.
     pub(super) fn slopes(&self, outputs: &[f32], target: f64, slopes: &mut [f32]) -> f64 {
         let mut sum = 0.0;
         for (place, (output, slope)) in outputs.iter().zip(slopes).enumerate() {
@@ -36,8 +37,8 @@ impl WaitLoss {
     }
 }
 
-/// The pinball loss of a quantile that `excess` came above: the quantile of a sample is what makes
-/// its mean least.
+/// Returns the pinball loss of a predicted quantile that the actual value exceeds by `excess`. The
+/// quantile of a sample minimises the mean of this loss over the sample.
 pub(super) fn pinball(quantile: f64, excess: f64) -> f64 {
     if excess > 0.0 {
         quantile * excess
@@ -51,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn derivatives_are_those_of_the_losses() {
+    fn slopes_match_numerical_derivatives() {
         let losses = [
             WaitLoss::Pinball {
                 quantiles: vec![0.5, 0.9],

@@ -1,4 +1,4 @@
-//! A model on disk: what was learned, and the manifest last.
+//! Stores models on disk: the learned files first, the manifest last.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -22,68 +22,68 @@ use poolcast_base::manifest;
 use poolcast_base::shard::ArtefactFormat;
 use poolcast_base::temporary;
 
-/// Models of waits.
+/// Format of a model directory.
 pub const WAIT_MODEL_FORMAT: ArtefactFormat = ArtefactFormat {
     name: "wait model",
     version: 1,
     rebuild: "poolcast provision train SAMPLES -o MODEL",
 };
 
-/// What a model is, and what it may be asked. Moments are epoch seconds, spans seconds.
+/// Properties of a model, and the inputs it accepts. Times are epoch seconds, durations seconds.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct WaitModelDescription {
-    /// Its kind: the name in the configuration.
+    /// Kind of the model: its name in the configuration.
     pub kind: WaitModelName,
-    /// The kind of what it stands on, if it does.
+    /// Kind of the base model, if there is one.
     pub base: Option<WaitModelName>,
-    /// What it, or its base, learned to say.
+    /// Quantity that the model, or its base, learned to predict.
     pub target: WaitModelTarget,
-    /// How many nodes the chained jobs have.
+    /// Nodes per chained job.
     pub job_nodes: u32,
-    /// How long they may run.
+    /// Time limit of a chained job.
     pub limit_s: i64,
-    /// What its features are, in order.
+    /// Names of the features, in order.
     pub feature_names: Vec<String>,
-    /// What an hour of interruption costs in hours of overlap, for each of its answers.
+    /// Cost of an hour of interruption, in hours of overlap, for each answer.
     pub cost_ratios: Vec<f64>,
-    /// Whether it reads snapshots of the last day.
+    /// True if the model reads snapshots of the last day.
     pub takes_snapshots: bool,
-    /// The last moment that anything depends on that it was made from, the choice of its epoch and
-    /// its base included.
+    /// Latest time on which the model depends. Includes the data that chose its epoch, and its base
+    /// model.
     pub learned_until_s: i64,
-    /// The digest of everything it was made from.
+    /// Digest of all inputs of the training.
     #[serde(skip)]
     pub key: String,
 }
 
-/// What came of a training.
+/// Result of a training.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct WaitModelSummary {
     /// The model.
     #[serde(flatten)]
     pub description: WaitModelDescription,
-    /// How many parameters a network or a head has.
+    /// Parameter count of a network or a head.
     pub parameters: Option<usize>,
-    /// How many windows were learned from.
+    /// Number of windows learned from.
     pub learned_windows: usize,
-    /// How many, between them and the others, were left out.
+    /// Number of skipped windows between the learned and the held-back ones.
     pub left_out_windows: usize,
-    /// How many were held back to judge by.
+    /// Number of windows held back for the evaluation.
     pub held_back_windows: usize,
-    /// The epochs, if there were some.
+    /// Epochs of the training; empty for pipelines.
     pub epochs: Vec<LearningEpoch>,
-    /// What it comes to on the windows that were held back.
+    /// Scores on the held-back windows.
     pub held_back: HeldBackScores,
 }
 
-/// A model that answers.
+/// A trained model that answers queries.
 #[derive(Debug)]
 pub struct WaitModel {
     description: WaitModelDescription,
     pub(super) learned: LearnedModel,
 }
 
-/// What the manifest says beside the summary.
+/// Contents of the manifest.
 #[derive(Serialize, Deserialize)]
 struct WaitModelManifest {
     #[serde(flatten)]
@@ -91,22 +91,22 @@ struct WaitModelManifest {
     files: ModelFiles,
 }
 
-/// What a model is made of.
+/// Learned files and values of a model.
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct ModelFiles {
-    /// The digest of the file of its network.
+    /// Digest of the network's file.
     network_xxh3: Option<String>,
-    /// Those of its pipelines.
+    /// Digests of the pipelines' files.
     pipelines_xxh3: Vec<String>,
     head: Option<PolicyHead>,
 }
 
-/// What is in a directory that a training is to write.
+/// State of a directory before a training writes to it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum PlaceState {
-    /// The model itself.
+pub(super) enum DirectoryState {
+    /// The finished model is already there.
     Done,
-    /// Nothing, or what the same training has left when it was stopped.
+    /// The training must run. The directory may hold a checkpoint, from which it resumes.
     Open,
 }
 
@@ -114,7 +114,7 @@ impl WaitModel {
     /// Opens the model in `dir`.
     ///
     /// # Errors
-    /// Fails where there is none, or one of another version.
+    /// Fails if there is no model, or one of another version.
     pub fn open(dir: &Path) -> Result<WaitModel> {
         let found = manifest::read::<WaitModelManifest>(dir, WAIT_MODEL_FORMAT)?;
         let WaitModelManifest { summary, files } = found.body;
@@ -134,22 +134,22 @@ impl WaitModel {
         })
     }
 
-    /// What it is.
+    /// Returns the properties of the model.
     pub fn description(&self) -> &WaitModelDescription {
         &self.description
     }
 
-    /// Whether it says whether to submit, in place of how long a successor waits.
+    /// Returns true if the model answers with a decision, not with a wait.
     pub fn decides(&self) -> bool {
         self.learned.decides()
     }
 
-    /// What it says of a moment at which the queue is as `features` `[f]` and `snapshots` `[144, 42]`
-    /// have it, and the predecessor runs on for `left_s` seconds. A model that takes no snapshots may
-    /// be given none.
+    /// Answers for one decision time. `features` `[f]` and `snapshots` `[144, 42]` describe the
+    /// queue, and the predecessor runs for another `left_s` seconds. For a model that takes no
+    /// snapshots, `snapshots` may be empty.
     ///
     /// # Panics
-    /// Panics where the inputs are not those that the description names.
+    /// Panics if the inputs do not have the shape that the description states.
     pub fn answer(&self, features: &[f32], snapshots: &[f32], left_s: i64) -> ModelAnswer {
         assert_eq!(
             features.len(),
@@ -166,6 +166,7 @@ impl WaitModel {
     }
 }
 
+/// Reads the files that the manifest lists, and checks their digests.
 fn read_learned(
     dir: &Path,
     description: &WaitModelDescription,
@@ -175,12 +176,13 @@ fn read_learned(
         let network = read_network(dir, &files)?;
         return Ok(LearnedModel::Values(ActionValues { network }));
     }
-    let takes_left = description.target == WaitModelTarget::Reward;
+    // A reward depends on the predecessor's remaining time; a wait does not.
+    let has_left_column = description.target == WaitModelTarget::Reward;
     let parts = if description.takes_snapshots {
         EstimatorParts::Snapshots(read_network(dir, &files)?)
     } else {
         let digests = &files.pipelines_xxh3;
-        EstimatorParts::Features(FeaturePipelines::read(dir, digests, takes_left)?)
+        EstimatorParts::Features(FeaturePipelines::read(dir, digests, has_left_column)?)
     };
     let estimator = Arc::new(WaitEstimator {
         target: description.target,
@@ -204,7 +206,7 @@ fn read_network(dir: &Path, files: &ModelFiles) -> Result<ScaledNetwork> {
     ScaledNetwork::read(dir, xxh3, WAIT_MODEL_FORMAT)
 }
 
-/// Writes what was learned, the manifest last, into `dir`; then removes the checkpoint.
+/// Writes the learned files into `dir`, then the manifest. Removes the checkpoint afterwards.
 pub(super) fn write_model(
     dir: &Path,
     key: &str,
@@ -238,7 +240,7 @@ pub(super) fn write_model(
     remove_checkpoint(dir)
 }
 
-/// The training called `key`, if it has ended in `dir`.
+/// Returns the summary of the training `key` if it has finished in `dir`.
 pub fn finished_summary(dir: &Path, key: &str) -> Option<WaitModelSummary> {
     let found = manifest::finished_key(dir, WAIT_MODEL_FORMAT);
     if found.as_deref() == Some(key) {
@@ -248,21 +250,22 @@ pub fn finished_summary(dir: &Path, key: &str) -> Option<WaitModelSummary> {
     }
 }
 
-/// Reads what the manifest of the model in `dir` says of its training.
+/// Reads the training summary from the manifest of the model in `dir`.
 ///
 /// # Errors
-/// Fails as [`WaitModel::open`] does.
+/// Fails like [`WaitModel::open`].
 pub(super) fn read_summary(dir: &Path) -> Result<WaitModelSummary> {
     Ok(manifest::read::<WaitModelManifest>(dir, WAIT_MODEL_FORMAT)?
         .body
         .summary)
 }
 
-/// Looks what is in `dir`, where the training called `key` is to write; removes what it may replace.
+/// Prepares `dir` for the training `key`: removes leftovers, and with `overwrite` also another
+/// model or checkpoint.
 ///
 /// # Errors
-/// Fails where something else is there, and `overwrite` does not say that it is to go.
-pub(super) fn prepare_place(dir: &Path, key: &str, overwrite: bool) -> Result<PlaceState> {
+/// Fails if something else is there and `overwrite` is false, or if it is not a wait model.
+pub(super) fn prepare_directory(dir: &Path, key: &str, overwrite: bool) -> Result<DirectoryState> {
     temporary::remove_leftovers(dir);
     let has_manifest = dir.join(manifest::FILE).is_file();
     if has_manifest && !overwrite {
@@ -275,10 +278,10 @@ pub(super) fn prepare_place(dir: &Path, key: &str, overwrite: bool) -> Result<Pl
             )
         );
         remove_checkpoint(dir)?;
-        return Ok(PlaceState::Done);
+        return Ok(DirectoryState::Done);
     }
     if has_manifest {
-        // Refuses to remove what is no model.
+        // Never remove anything but a wait model.
         let name = manifest::format_name(dir)?;
         if name.as_deref() != Some(WAIT_MODEL_FORMAT.name) {
             bail!(hinted(
@@ -299,7 +302,7 @@ pub(super) fn prepare_place(dir: &Path, key: &str, overwrite: bool) -> Result<Pl
     if !is_ours && overwrite {
         remove_checkpoint(dir)?;
     }
-    Ok(PlaceState::Open)
+    Ok(DirectoryState::Open)
 }
 
 fn remove_checkpoint(dir: &Path) -> Result<()> {

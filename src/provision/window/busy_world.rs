@@ -8,7 +8,7 @@ use crate::scheduler::{CapacityStep, NEVER, QueueJob, SchedulerSettings};
 
 pub(in crate) const HOUR_S: i64 = 3600;
 
-/// Windows of it.
+/// Returns a window plan for the busy cluster.
 pub(in crate) fn busy_plan() -> WindowPlan {
     WindowPlan {
         from_s: None,
@@ -27,7 +27,7 @@ pub(in crate) fn busy_plan() -> WindowPlan {
     }
 }
 
-/// Two days of it.
+/// Creates two days of jobs on the busy cluster.
 pub(in crate) fn busy_world(seed: u64) -> SlurmWorld {
     let mut random = poolcast_base::seed::generator(seed, "worlds", &[]);
     let mut jobs = Vec::new();
@@ -61,9 +61,9 @@ pub(in crate) fn busy_world(seed: u64) -> SlurmWorld {
     }
 }
 
-/// `world` up to `now_s`, and another one afterwards: other jobs come, those that run go on for long,
-/// others are cancelled, and nodes go away, but for those of a chained job. `started_at` is when a job
-/// had started by then.
+/// Returns `world` with another future from `now_s` on. Other jobs arrive, running jobs run much
+/// longer, and pending cancellations change. All nodes leave except those for one chained job.
+/// `started_at` returns the start of a job if it had started by then.
 pub(in crate) fn with_another_future(
     world: &SlurmWorld,
     now_s: i64,

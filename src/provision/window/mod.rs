@@ -1,5 +1,5 @@
-//! Windows of a trace: a predecessor that comes to a simulated queue, and the moments at which its
-//! successor may be submitted.
+//! Windows of a trace: a predecessor enters a simulated queue, and its successor can be submitted
+//! at a sequence of decision times.
 
 #[cfg(test)]
 pub(in crate) mod busy_world;

@@ -1,4 +1,4 @@
-//! A simulated cluster, and what is seen of it as its time goes on.
+//! A simulated cluster with an observer, who records waits and snapshots as time moves on.
 
 use super::window_plan::WindowPlan;
 use crate::model_inputs::SnapshotSeries;
@@ -6,20 +6,20 @@ use crate::replay::SlurmWorld;
 use crate::scheduler::SimulatedCluster;
 use crate::submission::{StartedWait, WaitRecord};
 
-/// A simulated cluster, and what is seen of it.
+/// A simulated cluster with its observations.
 pub(super) struct ObservedCluster<'a> {
     pub(super) cluster: SimulatedCluster<'a>,
-    /// The waits of the jobs that have started.
+    /// Waits of the jobs that have started.
     pub(super) record: WaitRecord,
-    /// Snapshots of its queue, if they are taken.
+    /// Snapshots of the queue, if they are taken.
     pub(super) snapshots: Option<SnapshotSeries>,
     world: &'a SlurmWorld,
-    /// How many starts are in the record.
+    /// Number of job starts in the record.
     observed_starts: usize,
 }
 
 impl<'a> ObservedCluster<'a> {
-    /// `cluster`, of which nothing has been seen before `begin_s`.
+    /// Creates an observer of `cluster` that has seen nothing before `begin_s`.
     pub(super) fn new(
         cluster: SimulatedCluster<'a>,
         begin_s: i64,
@@ -36,7 +36,7 @@ impl<'a> ObservedCluster<'a> {
         }
     }
 
-    /// Simulates all that happens before `now_s`.
+    /// Simulates and observes all events before `now_s`.
     pub(super) fn advance(&mut self, now_s: i64) {
         if let Some(snapshots) = &mut self.snapshots {
             snapshots.advance(&mut self.cluster, now_s);
@@ -54,7 +54,8 @@ impl<'a> ObservedCluster<'a> {
         self.observed_starts = self.cluster.started().len();
     }
 
-    /// This cluster as it goes on by itself; jobs that enter at `close` or later do not come to it.
+    /// Returns a copy that continues independently. Jobs that enter at `close` or later do not
+    /// enter the copy.
     pub(super) fn branch(&self, close: i64) -> ObservedCluster<'a> {
         ObservedCluster {
             cluster: self.cluster.branch(close),

@@ -1,4 +1,4 @@
-//! Windows up to their predecessor's submission.
+//! Simulates windows up to the submission of their predecessor.
 
 use std::ops::Range;
 
@@ -10,24 +10,24 @@ use crate::replay::SlurmWorld;
 pub(in crate) struct OpenWindow<'a> {
     pub(in crate) begin_s: i64,
     pub(super) observed: ObservedCluster<'a>,
-    /// Which of the jobs that the opener saw end had ended in it.
+    /// Range of the opener's ended jobs that had ended in this window.
     pub(super) ended: Range<usize>,
 }
 
-/// Simulates a trace up to one window after another.
+/// Simulates a trace from window to window.
 pub(in crate) struct WindowOpener<'a> {
     world: &'a SlurmWorld,
     plan: &'a WindowPlan,
     takes_snapshots: bool,
-    /// The continuous run, in whose state warm windows begin.
+    /// Continuous simulation, from whose state warm windows begin.
     continuous: ObservedCluster<'a>,
-    /// The jobs that ended in cold windows before their predecessor came.
+    /// Jobs that ended in cold windows before the predecessor's submission.
     ended_in_cold: Vec<u32>,
 }
 
 impl<'a> WindowOpener<'a> {
-    /// Before the first window of `plan`. With `takes_snapshots`, the windows have those of their
-    /// queue.
+    /// Creates an opener before the first window of `plan`. With `takes_snapshots`, the windows
+    /// have snapshots of their queue.
     pub(in crate) fn new(
         world: &'a SlurmWorld,
         plan: &'a WindowPlan,
@@ -44,7 +44,7 @@ impl<'a> WindowOpener<'a> {
         }
     }
 
-    /// The window that begins at `begin_s`, later than all before.
+    /// Opens the window that begins at `begin_s`, which must be later than all previous ones.
     pub(in crate) fn open(&mut self, begin_s: i64) -> OpenWindow<'a> {
         let submit_s = begin_s + self.plan.warmup_s;
         let close_s = begin_s + self.plan.workload_s;
@@ -59,7 +59,7 @@ impl<'a> WindowOpener<'a> {
         }
     }
 
-    /// The same with a cluster that is empty at `begin_s`.
+    /// Opens a window whose cluster is empty at `begin_s`.
     fn open_cold(&mut self, begin_s: i64, submit_s: i64, close_s: i64) -> OpenWindow<'a> {
         let cluster = self.world.empty_cluster(begin_s);
         let (world, plan) = (self.world, self.plan);
@@ -77,7 +77,7 @@ impl<'a> WindowOpener<'a> {
         }
     }
 
-    /// The jobs that were seen to end, by number, in that order.
+    /// Returns the numbers of the jobs whose end was seen, in that order.
     pub(in crate) fn ended(&self) -> &[u32] {
         if self.plan.cold_start {
             return &self.ended_in_cold;

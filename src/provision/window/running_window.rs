@@ -1,4 +1,4 @@
-//! A window whose predecessor was submitted. Moments are epoch seconds.
+//! A window whose predecessor has been submitted. Times are epoch seconds.
 
 use super::observed_cluster::ObservedCluster;
 use super::open_window::OpenWindow;
@@ -11,44 +11,45 @@ use crate::replay::SlurmWorld;
 use crate::scheduler::{NEVER, QueueJob, SimulatedCluster};
 use crate::submission::{StartedWait, WaitRecord};
 
-/// What came of a successor.
+/// Outcome of a successor's submission.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(in crate) struct SuccessorStart {
-    /// When it was submitted.
+    /// Time of the submission.
     pub submit_s: i64,
-    /// By how much it was expected to start after its predecessor's end, hours; `None` where it was
-    /// submitted without such an expectation.
+    /// Expected gap between the predecessor's end and the successor's start, in hours. `None` if
+    /// the policy had no expectation.
     pub expected_h: Option<f64>,
-    /// When it started.
+    /// Time of the start.
     pub start_s: i64,
-    /// Whether it passed another job.
+    /// True if the successor started before a job that was ahead of it.
     pub is_backfilled: bool,
-    /// By how much it started after its predecessor's end, seconds; below 0 for an overlap.
+    /// Gap between the predecessor's end and the successor's start, in seconds; negative for an
+    /// overlap.
     pub gap_s: i64,
 }
 
-/// A window at a moment that moves on. When its predecessor starts and ends is known from the outset,
-/// so that moments can be chosen; what is seen at a moment does not have it before it is so far.
+/// A window at a point in time that moves forward. The predecessor's start and end are known in
+/// advance, for choosing decision times. Observations do not contain them before they happen.
 pub(in crate) struct RunningWindow<'a> {
     world: &'a SlurmWorld,
     plan: &'a WindowPlan,
     /// Jobs that had ended before the predecessor was submitted.
     ended_before: &'a [u32],
-    /// Just before the predecessor was submitted.
+    /// Cluster in which the predecessor has been submitted, but nothing later has happened.
     before: SimulatedCluster<'a>,
     observed: ObservedCluster<'a>,
     now_s: i64,
-    /// When the predecessor is submitted.
+    /// Submission of the predecessor.
     pub(in crate) submit_s: i64,
-    /// When it starts.
+    /// Start of the predecessor.
     pub(in crate) start_s: i64,
-    /// When it ends.
+    /// End of the predecessor.
     pub(in crate) end_s: i64,
 }
 
 impl<'a> RunningWindow<'a> {
-    /// Submits the predecessor of `window`. `ended` are the jobs that its opener saw end. `None` where
-    /// it never starts.
+    /// Submits the predecessor of `window`. `ended` are the jobs whose end the window's opener has
+    /// seen. Returns `None` if the predecessor never starts.
     pub(in crate) fn new(
         window: OpenWindow<'a>,
         world: &'a SlurmWorld,
@@ -59,6 +60,8 @@ impl<'a> RunningWindow<'a> {
         let submit_s = window.begin_s + plan.warmup_s;
         let predecessor = observed.cluster.submit(&chained_job(plan, world, submit_s));
         let before = observed.cluster.clone();
+        // A copy runs ahead to the predecessor's start. The observed cluster stays at the
+        // submission.
         let start_s = before.clone().run_until_start(predecessor, NEVER - 1)?;
         Some(RunningWindow {
             world,
@@ -73,11 +76,11 @@ impl<'a> RunningWindow<'a> {
         })
     }
 
-    /// Simulates all that happens before `now_s`, which is not earlier than the last such moment.
+    /// Simulates all events before `now_s`, which must not be earlier than in the previous call.
     pub(in crate) fn advance(&mut self, now_s: i64) {
         let starts_now = self.now_s <= self.start_s && self.start_s < now_s;
         if starts_now {
-            // Its wait comes after those of the jobs that started before it.
+            // Record the predecessor's wait after the waits of jobs that started before it.
             self.observed.advance(self.start_s + 1);
             self.observed.record.observe(StartedWait {
                 nodes: self.plan.nodes,
@@ -89,14 +92,14 @@ impl<'a> RunningWindow<'a> {
         self.now_s = now_s;
     }
 
-    /// The moment.
+    /// Returns the current time.
     pub(in crate) fn now_s(&self) -> i64 {
         self.now_s
     }
 
-    /// The queue. Of the predecessor, once it runs, it is known when it ends.
+    /// Returns the queue. The predecessor's end is known once it runs.
     pub(in crate) fn queue(&self) -> QueueMoment {
-        let mut queue = QueueMoment::of_cluster(&self.observed.cluster, self.now_s);
+        let mut queue = QueueMoment::from_cluster(&self.observed.cluster, self.now_s);
         for run in &mut queue.running {
             if run.user == self.world.users as u32 {
                 run.end_s = Some(self.end_s);
@@ -105,18 +108,18 @@ impl<'a> RunningWindow<'a> {
         queue
     }
 
-    /// When the job `number` started, as far as the simulation knows of it.
+    /// Returns the start of the job `number`, if the simulation has reached it.
     #[cfg(test)]
     pub(in crate) fn started_at(&self, number: u32) -> Option<i64> {
         self.observed.cluster.started_at(number)
     }
 
-    /// The waits of jobs that have started.
+    /// Returns the waits of jobs that have started.
     pub(in crate) fn record(&self) -> &WaitRecord {
         &self.observed.record
     }
 
-    /// A successor that is submitted now.
+    /// Returns a successor that is submitted now.
     pub(in crate) fn successor(&self) -> SeenWait {
         SeenWait {
             since_s: self.now_s,
@@ -126,8 +129,9 @@ impl<'a> RunningWindow<'a> {
         }
     }
 
-    /// The last runs that have ended, the oldest first.
+    /// Returns the last runs that have ended, the oldest first.
     pub(in crate) fn ended_runs(&self) -> Vec<EndedRun> {
+        // Runs from before the branch are in the opener's list, later ones in the cluster's own.
         let since = self.observed.cluster.ended();
         let before = self.plan.history_runs.saturating_sub(since.len());
         let before = &self.ended_before[self.ended_before.len().saturating_sub(before)..];
@@ -143,14 +147,15 @@ impl<'a> RunningWindow<'a> {
         before.iter().chain(since).map(ended_run).collect()
     }
 
-    /// Snapshots of the queue from a day before the predecessor's submission on, `[t, 34]`; none if they
-    /// are not taken.
+    /// Returns the queue's snapshots since a day before the predecessor's submission, `[t, 34]`.
+    /// Empty if no snapshots are taken.
     pub(in crate) fn snapshots(&self) -> &[f32] {
         let snapshots = self.observed.snapshots.as_ref();
         snapshots.map_or(&[], SnapshotSeries::all)
     }
 
-    /// The snapshots of the last day as models take them, `[144, 42]`; none if they are not taken.
+    /// Returns the snapshots of the last day as models read them, `[144, 42]`. Empty if no
+    /// snapshots are taken.
     pub(in crate) fn model_snapshots(&self) -> Vec<f32> {
         if self.observed.snapshots.is_none() {
             return Vec::new();
@@ -158,14 +163,14 @@ impl<'a> RunningWindow<'a> {
         join_snapshots(self.snapshots(), &self.chain())
     }
 
-    /// What snapshots say of the chained jobs.
+    /// Returns the snapshot columns of the chained jobs.
     pub(in crate) fn chain(&self) -> [f32; CHAIN_COLUMNS] {
         let waited_s = self.start_s.min(self.now_s) - self.submit_s;
         let elapsed_s = (self.now_s - self.start_s).max(0);
         chain_columns(self.plan.limit_s, self.plan.nodes, waited_s, elapsed_s)
     }
 
-    /// The moments of the probes, in order.
+    /// Returns the times of the probes, in order.
     pub(in crate) fn probe_moments_s(&self) -> Vec<i64> {
         let first_s = self.submit_s + 60;
         let gaps = self.plan.probes.max(2) as i64 - 1;
@@ -175,18 +180,19 @@ impl<'a> RunningWindow<'a> {
             .collect()
     }
 
-    /// What comes of a successor that is submitted now.
+    /// Returns the outcome of a submission now.
     pub(in crate) fn submit_now(&self) -> Option<SuccessorStart> {
         self.submit(&self.observed.cluster, self.now_s)
     }
 
-    /// What comes of one that is submitted at `submit_s`, the predecessor's submission at the earliest.
+    /// Returns the outcome of a submission at `submit_s`, which must not be before the
+    /// predecessor's submission.
     pub(in crate) fn submit_at(&self, submit_s: i64) -> Option<SuccessorStart> {
         self.submit(&self.before, submit_s)
     }
 
-    /// What comes of one that is submitted at `submit_s` to `cluster`, which was simulated up to some
-    /// moment before. `None` where it never starts.
+    /// Returns the outcome of a submission at `submit_s` to `cluster`, whose simulation must not be
+    /// later. `None` if the successor never starts.
     fn submit(&self, cluster: &SimulatedCluster<'_>, submit_s: i64) -> Option<SuccessorStart> {
         let mut cluster = cluster.branch(NEVER);
         cluster.run_until(submit_s - 1);
@@ -202,6 +208,7 @@ impl<'a> RunningWindow<'a> {
     }
 }
 
+/// Creates a chained job, predecessor or successor, that is submitted at `submit_s`.
 fn chained_job(plan: &WindowPlan, world: &SlurmWorld, submit_s: i64) -> QueueJob {
     QueueJob {
         enter: submit_s,

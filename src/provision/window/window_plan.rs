@@ -1,4 +1,4 @@
-//! Where the windows of a trace begin, and what is in them.
+//! Layout of the windows of a trace, and properties of the chained jobs in them.
 
 use anyhow::{Result, ensure};
 use serde::Serialize;
@@ -8,54 +8,56 @@ use poolcast_base::stats::cost_quantile;
 use crate::replay::SlurmWorld;
 use crate::trace::JobTrace;
 
-/// Where no start is given, windows begin so long after the simulation, or half way to the last one.
+/// Default lead, in seconds, from the beginning of the simulation to the first window. It is cut to
+/// half of the time to the last window.
 const LEAD_S: i64 = 30 * 86_400;
 
-/// How the windows of a trace are laid, and what the chained jobs in them are like. Moments are epoch
-/// seconds, spans seconds.
+/// Layout of windows and properties of the chained jobs. Times are epoch seconds, durations
+/// seconds.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct WindowPlan {
-    /// Where the first window begins; `None`: some time into the trace.
+    /// Begin of the first window; `None` for a default some time into the trace.
     pub from_s: Option<i64>,
-    /// Before when windows begin; `None`: as long as they fit into the trace.
+    /// End of the window beginnings, exclusive; `None` if windows may begin as long as they fit
+    /// into the trace.
     pub until_s: Option<i64>,
-    /// Hours of the wall clock from one window to the next.
+    /// Hours of wall-clock time between two windows.
     pub interval_h: i64,
-    /// Whether the cluster is empty when a window begins, as published; else it is in the state of one
-    /// continuous simulation.
+    /// True if the cluster is empty at the beginning of each window, as published. Otherwise
+    /// windows begin in the state of one continuous simulation.
     pub cold_start: bool,
-    /// How long after the window's beginning the predecessor is submitted.
+    /// Time from the window's beginning to the predecessor's submission.
     pub warmup_s: i64,
-    /// For how long after the window's beginning jobs come to the queue.
+    /// Time from the window's beginning to the end of the arrivals of other jobs.
     pub workload_s: i64,
-    /// How many nodes the chained jobs need.
+    /// Nodes per chained job.
     pub nodes: u32,
-    /// How long they may run.
+    /// Time limit of a chained job.
     pub limit_s: i64,
-    /// How long they do.
+    /// Run time of a chained job.
     pub length_s: i64,
-    /// How often it is decided whether to submit.
+    /// Interval between two decision times.
     pub step_s: i64,
-    /// At how many moments a successor is submitted as a probe, two at least: equally spaced from a
-    /// minute after the predecessor's submission to its end.
+    /// Number of probes, at least 2: simulated submissions of a successor. They are equally spaced
+    /// from a minute after the predecessor's submission to its end.
     pub probes: usize,
-    /// How many of the last runs run times are drawn from.
+    /// Number of previous runs from which run times are drawn.
     pub history_runs: usize,
-    /// What an hour of interruption costs in hours of overlap.
+    /// Cost of an hour of interruption, in hours of overlap.
     pub cost_ratios: Vec<f64>,
 }
 
 impl WindowPlan {
-    /// The quantiles of waits that policies ask for.
+    /// Returns the quantiles of the wait that policies need.
     pub(in crate) fn quantiles(&self) -> Vec<f64> {
         let ratios = self.cost_ratios.iter();
         ratios.map(|ratio| cost_quantile(*ratio)).collect()
     }
 
-    /// Where windows begin: as long as jobs are submitted throughout each.
+    /// Returns the beginnings of all windows. Jobs are submitted throughout each window.
     ///
     /// # Errors
-    /// Fails where none fits, or the cluster never has enough nodes.
+    /// Fails if no window fits, or if the cluster never has enough nodes.
     pub(in crate) fn begins(
         &self,
         trace: &JobTrace,
@@ -87,6 +89,8 @@ impl WindowPlan {
             )
         );
 
+        // Steps are in wall-clock time: a step of 24 hours keeps its local time when the clocks
+        // change.
         let from_wall_s = trace.zone.wall_s(from_s);
         let mut begins_s = Vec::new();
         for number in 0.. {
@@ -110,7 +114,7 @@ impl WindowPlan {
         Ok(begins_s)
     }
 
-    /// Refuses chained jobs that `world` never has enough nodes for.
+    /// Rejects chained jobs for which `world` never has enough nodes.
     fn check_size(&self, world: &SlurmWorld) -> Result<()> {
         let (nodes, most_nodes) = (self.nodes, world.settings.most_nodes());
         ensure!(
