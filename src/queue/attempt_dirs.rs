@@ -1,4 +1,4 @@
-//! The directories in which workers do their attempts at trials.
+//! The directories of workers' attempts at trials.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -10,14 +10,14 @@ use super::item::WorkItem;
 use super::item_store::Queue;
 
 impl Queue {
-    /// Where the worker of `entry` works on its trial: a directory of this attempt alone.
+    /// The directory of the attempt of `entry`, which no other attempt uses.
     pub fn work_dir(&self, entry: &ChunkEntry) -> PathBuf {
         let worker = entry.state.worker().unwrap_or("nobody");
         let name = format!("{}.a{}.{worker}", entry.chunk.first, entry.attempt);
         self.path("running").join(name)
     }
 
-    /// Where other attempts at the trial of `entry` worked, whatever their budgets, the latest
+    /// The directories of other attempts at the trial of `entry`, with any budget, the latest
     /// first.
     pub fn other_attempt_dirs(&self, entry: &ChunkEntry) -> Result<Vec<PathBuf>> {
         let own = self.work_dir(entry);
@@ -40,7 +40,7 @@ impl Queue {
             .collect())
     }
 
-    /// The trials that a worker began and whose files are still here.
+    /// The trials that a worker has begun and whose files still exist.
     pub fn begun_trials(&self) -> Result<BTreeSet<usize>> {
         let mut trials = BTreeSet::new();
         for name in self.attempt_names()? {
@@ -56,7 +56,7 @@ impl Queue {
     }
 }
 
-/// The item and the number of the attempt that a directory's name says.
+/// Parses the item and the attempt from a directory's name.
 fn parse_attempt_name(name: &str) -> Option<(WorkItem, u32)> {
     let mut parts = name.split('.');
     let item = WorkItem::parse(parts.next()?)?;

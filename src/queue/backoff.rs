@@ -1,5 +1,4 @@
-//! How long a worker waits: longer and longer while nothing changes, and only for a limited time
-//! while every try fails.
+//! Backoff: waits that grow while nothing changes, with a time limit if every attempt fails.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -9,7 +8,7 @@ use anyhow::Result;
 use super::settings::QueueSettings;
 use poolcast_base::error::{EXIT_RETRY, exit_code};
 
-/// Waits longer and longer while nothing changes.
+/// Waits that grow while nothing changes.
 #[derive(Debug)]
 pub(super) struct Backoff {
     next: Duration,
@@ -17,39 +16,39 @@ pub(super) struct Backoff {
 }
 
 impl Backoff {
-    const SHORTEST: Duration = Duration::from_millis(20);
+    const MIN_WAIT: Duration = Duration::from_millis(20);
 
-    /// Waits up to `longest_s` at a time.
+    /// Starts with short waits, which grow up to `longest_s` seconds.
     pub(super) fn new(longest_s: f64) -> Backoff {
         Backoff {
-            next: Self::SHORTEST,
+            next: Self::MIN_WAIT,
             longest: Duration::from_secs_f64(longest_s),
         }
     }
 
-    /// From now on waits no longer than `longest_s` at a time.
-    pub(super) fn set_longest(&mut self, longest_s: f64) {
+    /// Limits later waits to `longest_s` seconds.
+    pub(super) fn set_max_wait(&mut self, longest_s: f64) {
         self.longest = Duration::from_secs_f64(longest_s);
         self.next = self.next.min(self.longest);
     }
 
-    /// Begins anew with short waits.
+    /// Starts again with short waits.
     pub(super) fn reset(&mut self) {
-        self.next = Self::SHORTEST;
+        self.next = Self::MIN_WAIT;
     }
 
-    /// Waits, but no longer than until `stop` is set.
+    /// Waits, but returns early if `stop` is set.
     pub(super) fn wait(&mut self, stop: &AtomicBool) {
         let end = Instant::now() + self.next;
         while Instant::now() < end && !stop.load(Ordering::Relaxed) {
             let left = end.saturating_duration_since(Instant::now());
-            std::thread::sleep(left.min(Self::SHORTEST));
+            std::thread::sleep(left.min(Self::MIN_WAIT));
         }
         self.next = (self.next * 3 / 2).min(self.longest);
     }
 }
 
-/// Tolerates errors that can pass, for as long as a lease lasts without a success.
+/// Tolerates temporary errors for the duration of a lease without a success.
 #[derive(Debug)]
 pub(super) struct ErrorBackoff {
     longest_s: f64,
@@ -58,7 +57,7 @@ pub(super) struct ErrorBackoff {
 }
 
 impl ErrorBackoff {
-    /// For a queue with these settings.
+    /// Uses the limits of these settings.
     pub(super) fn new(settings: &QueueSettings) -> ErrorBackoff {
         ErrorBackoff {
             longest_s: settings.lease_s,
@@ -67,16 +66,16 @@ impl ErrorBackoff {
         }
     }
 
-    /// Says that something succeeded.
+    /// Records a success.
     pub(super) fn reset(&mut self) {
         self.first_error = None;
         self.backoff.reset();
     }
 
-    /// Waits a while before the next try.
+    /// Waits before the next attempt.
     ///
     /// # Errors
-    /// Returns `error` if it cannot pass, or if there have been only errors for too long.
+    /// Returns `error` if it is permanent, or if there were only errors for too long.
     pub(super) fn wait_or_fail(&mut self, error: anyhow::Error, stop: &AtomicBool) -> Result<()> {
         let first_error = *self.first_error.get_or_insert_with(Instant::now);
         let is_too_long = first_error.elapsed().as_secs_f64() > self.longest_s;

@@ -1,25 +1,25 @@
-//! A chunk and how far it is ⇄ the name of its file.
+//! The state of a chunk, and its encoding as a file name.
 
 use super::item::{TrialChunk, WorkItem};
 
-/// The state of a chunk. The texts are names of workers.
+/// The state of a chunk. The strings are names of workers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ChunkState {
-    /// Any worker may take it.
+    /// Any worker may claim it.
     Ready,
-    /// This worker has it, for as long as its heartbeat goes on.
+    /// This worker has leased it, for as long as its heartbeat continues.
     Leased(String),
-    /// All its trials have ended; this worker ended the last of them.
+    /// All its trials have ended. This worker ended the last one.
     Done(String),
 }
 
 impl ChunkState {
-    /// Whether nothing more will happen to the chunk.
+    /// Returns true if the chunk's state will not change again.
     pub fn is_final(&self) -> bool {
         matches!(self, ChunkState::Done(_))
     }
 
-    /// The worker that it names.
+    /// The worker that the state names.
     pub fn worker(&self) -> Option<&str> {
         match self {
             ChunkState::Ready => None,
@@ -27,7 +27,7 @@ impl ChunkState {
         }
     }
 
-    /// The word for it in names of files.
+    /// The word for the state in file names.
     fn word(&self) -> &'static str {
         match self {
             ChunkState::Ready => "ready",
@@ -36,7 +36,7 @@ impl ChunkState {
         }
     }
 
-    /// The state that the last parts of a file's name say.
+    /// Parses the state from the last parts of a file name.
     fn parse(word: &str, worker: Option<&str>) -> Option<ChunkState> {
         match (word, worker) {
             ("ready", None) => Some(ChunkState::Ready),
@@ -51,29 +51,29 @@ impl ChunkState {
     }
 }
 
-/// A chunk with its state, which the name of its file says.
+/// A chunk with its state, as encoded in the name of its file.
 ///
 /// `t000017-e000030.a2.leased.node7-4711-9f3c2a1b` is the second attempt at trial 17, up to 30
-/// epochs. `t000065-e000001-n64.d8.q80.a1.ready` is a chunk of 64 trials of which eight have ended,
-/// the last of them by killing its workers.
+/// epochs. `t000065-e000001-n64.d8.q80.a1.ready` is a chunk of 64 trials. Eight of them have ended;
+/// the last of these eight was given up because it killed its workers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ChunkEntry {
     /// The trials.
     pub chunk: TrialChunk,
-    /// How many of them have ended, the first ones: their results are on disk, or they were given
-    /// up.
+    /// Number of ended trials, which are the first ones of the chunk. Their results are on disk, or
+    /// they were given up.
     pub ended: usize,
-    /// The trials that were given up, as too many workers died of them: a bit each, that of the
-    /// first trial being the lowest.
+    /// The trials that were given up because too many workers died of them: one bit per trial, the
+    /// lowest bit for the first trial.
     pub given_up: u64,
-    /// Which attempt at the next trial this is, counted from 1; one more each time a lease is lost.
+    /// The number of the attempt at the next trial, from 1. It increases each time a lease is lost.
     pub attempt: u32,
     /// The state of the chunk.
     pub state: ChunkState,
 }
 
 impl ChunkEntry {
-    /// A chunk before any worker took it.
+    /// A chunk that no worker has claimed yet.
     pub fn new(chunk: impl Into<TrialChunk>) -> ChunkEntry {
         ChunkEntry {
             chunk: chunk.into(),
@@ -92,8 +92,8 @@ impl ChunkEntry {
         }
     }
 
-    /// What becomes of a lease once the first `ended` trials have ended: a lease still, or the last
-    /// state.
+    /// The state of a lease by `worker` once the first `ended` trials have ended: still a lease, or
+    /// done.
     pub(super) fn with_ended(&self, ended: usize, worker: &str) -> ChunkEntry {
         let worker = worker.to_owned();
         if ended == self.chunk.count {
@@ -112,12 +112,13 @@ impl ChunkEntry {
         }
     }
 
-    /// The chunk after `worker` has lost its lease for the last time: the next trial is given up.
+    /// The chunk after `worker` has lost the lease in the last allowed attempt: the next trial is
+    /// given up.
     pub(super) fn with_next_given_up(&self, worker: &str) -> ChunkEntry {
         let ended = self.ended + 1;
         let given_up = self.given_up | 1 << self.ended;
         if ended == self.chunk.count {
-            // If the chunk ends with this trial, the name keeps how often the trial was tried.
+            // If the chunk ends with this trial, the name keeps the number of attempts.
             ChunkEntry {
                 ended,
                 given_up,
@@ -135,7 +136,7 @@ impl ChunkEntry {
         }
     }
 
-    /// The trial at place `at` of the chunk, as if it were alone.
+    /// The trial with the index `at` in the chunk, as a chunk of its own.
     pub(super) fn single_item(&self, at: usize) -> ChunkEntry {
         // Only the next trial was begun by the workers that lost the lease.
         let attempt = if at == self.ended { self.attempt } else { 1 };
@@ -146,12 +147,12 @@ impl ChunkEntry {
         }
     }
 
-    /// Whether nothing more will happen to the chunk.
+    /// Returns true if the chunk's state will not change again.
     pub fn has_ended(&self) -> bool {
         self.state.is_final()
     }
 
-    /// The trial that is next: all those before it have ended. Of a chunk of one, that one.
+    /// The next trial: the first one that has not ended, or the last one if all have ended.
     pub fn next_item(&self) -> WorkItem {
         self.chunk.item_at(self.ended.min(self.chunk.count - 1))
     }
@@ -175,7 +176,7 @@ impl ChunkEntry {
         (self.ended..self.chunk.count).map(|at| self.chunk.item_at(at))
     }
 
-    /// Whether `item` is one of the trials that have results.
+    /// Returns true if `item` is one of the trials that have results.
     pub(super) fn has_result(&self, item: WorkItem) -> bool {
         self.chunk
             .position_of(item)
@@ -205,7 +206,7 @@ impl ChunkEntry {
         name
     }
 
-    /// The chunk and its state that the file `name` says; `None` for any other file.
+    /// Parses the chunk and its state from the file name `name`; `None` for any other name.
     pub fn parse(name: &str) -> Option<ChunkEntry> {
         let mut parts = name.split('.').peekable();
         let chunk = TrialChunk::parse(parts.next()?)?;
@@ -239,7 +240,7 @@ impl ChunkEntry {
     }
 }
 
-/// Whether `name` can be that of a worker, and so of a file.
+/// Returns true if `name` can be a worker's name, and so part of a file name.
 pub(super) fn is_worker_name(name: &str) -> bool {
     (1..=100).contains(&name.len())
         && name
@@ -255,7 +256,7 @@ mod tests {
     use poolcast_base::process::Process;
     use crate::item::MAX_CHUNK_TRIALS;
 
-    fn any_token() -> impl Strategy<Value = ChunkEntry> {
+    fn any_chunk_entry() -> impl Strategy<Value = ChunkEntry> {
         let chunks = (
             0..usize::MAX - MAX_CHUNK_TRIALS,
             any::<usize>(),
@@ -293,12 +294,12 @@ mod tests {
 
     proptest! {
         #[test]
-        fn names_are_read_back(entry in any_token()) {
+        fn chunk_file_names_round_trip(entry in any_chunk_entry()) {
             prop_assert_eq!(ChunkEntry::parse(&entry.file_name()), Some(entry));
         }
 
         #[test]
-        fn no_name_is_read_as_another(name in "\\PC{0,60}|t[0-9]{0,8}-e[0-9]{0,8}(-n[0-9]{0,3})?(\\.d[0-9]{0,2})?(\\.q[0-9a-fA-F]{0,17})?\\.a[0-9]{0,3}\\.[a-z]{0,9}(\\.[a-z/.]{0,5})?") {
+        fn parsed_chunk_file_names_are_canonical(name in "\\PC{0,60}|t[0-9]{0,8}-e[0-9]{0,8}(-n[0-9]{0,3})?(\\.d[0-9]{0,2})?(\\.q[0-9a-fA-F]{0,17})?\\.a[0-9]{0,3}\\.[a-z]{0,9}(\\.[a-z/.]{0,5})?") {
             if let Some(entry) = ChunkEntry::parse(&name) {
                 prop_assert_eq!(entry.file_name(), name);
             }
@@ -306,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn strange_names_are_no_tokens() {
+    fn invalid_chunk_file_names_are_rejected() {
         let worker = "t000001-e000002.a1.leased.";
         for name in [
             "",
@@ -334,7 +335,7 @@ mod tests {
     }
 
     #[test]
-    fn names_of_workers_differ_and_are_names() {
+    fn worker_names_are_unique_and_valid() {
         let mut current = Process::current();
         current.host = "über.example.org".to_owned();
         let (a, b) = (current.worker_name(), current.worker_name());

@@ -1,4 +1,4 @@
-//! The file of a chunk: empty, in a directory of the queue, and renamed whenever its state changes.
+//! The file of a chunk: empty, in a directory of the queue, and renamed on each change of state.
 
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -10,21 +10,21 @@ use super::chunk_entry::{ChunkEntry, ChunkState};
 /// The file of a chunk.
 #[derive(Debug, Clone)]
 pub(super) struct ChunkFile {
-    /// The directory that the file stands in.
+    /// The directory of the file.
     pub(super) dir: PathBuf,
-    /// The chunk and its state, as the file's name says.
+    /// The chunk and its state, as encoded in the file's name.
     pub(super) entry: ChunkEntry,
 }
 
 impl ChunkFile {
-    /// Takes a ready chunk for `worker`; `None` if another worker was faster.
+    /// Claims a ready chunk for `worker`; `None` if another worker was faster.
     pub(super) fn claim(&self, worker: &str) -> Result<Option<ChunkFile>> {
         self.change_own_state(self.entry.with_state(ChunkState::Leased(worker.to_owned())))
     }
 
-    /// Says that the first `ended` trials of a lease have ended, after their results are on disk.
-    /// Returns the lease as it is then, or the chunk in its last state; `None` if the lease was
-    /// lost before.
+    /// Acknowledges the first `ended` trials of a lease, whose results must be on disk. Returns the
+    /// lease in its new state, or the chunk in its final state. `None` if the lease was lost
+    /// before.
     pub(super) fn acknowledge(&self, ended: usize) -> Result<Option<ChunkFile>> {
         let ChunkState::Leased(worker) = &self.entry.state else {
             return Ok(None);
@@ -32,13 +32,13 @@ impl ChunkFile {
         self.change_own_state(self.entry.with_ended(ended, worker))
     }
 
-    /// Gives a lease back. Nobody died, so this attempt does not count.
+    /// Gives a lease back. No worker died, so this attempt does not count.
     pub(super) fn give_back(&self) -> Result<bool> {
         self.change_state(&self.entry.with_state(ChunkState::Ready))
     }
 
-    /// Takes a lease from a worker that is dead. The trial that it was at gets another attempt, or
-    /// is given up after `tries`. Returns the new state; `None` if somebody was faster.
+    /// Revokes the lease of a dead worker. Its current trial gets another attempt, or is given up
+    /// after `tries` attempts. Returns the new state; `None` if another process was faster.
     pub(super) fn revoke(&self, tries: u32) -> Result<Option<ChunkEntry>> {
         let ChunkState::Leased(worker) = &self.entry.state else {
             return Ok(None);
@@ -54,7 +54,8 @@ impl ChunkFile {
         Ok(self.change_state(&next)?.then_some(next))
     }
 
-    /// Gives the chunk a state that others might give it, too; `false` if somebody was faster.
+    /// Changes the chunk to a state that other processes might also set. Returns false if another
+    /// process was faster.
     pub(super) fn change_state(&self, next: &ChunkEntry) -> Result<bool> {
         let target = self.dir.join(next.file_name());
         match self.rename_to(&target) {
@@ -66,13 +67,15 @@ impl ChunkFile {
         }
     }
 
-    /// Gives the chunk a state that only this worker gives it; `None` if somebody was faster.
+    /// Changes the chunk to a state that only this worker sets; `None` if another process was
+    /// faster.
     fn change_own_state(&self, next: ChunkEntry) -> Result<Option<ChunkFile>> {
         let target = self.dir.join(next.file_name());
         match self.rename_to(&target) {
             Ok(()) => {}
-            // On NFS a rename can succeed and its answer get lost. The client then tries again and
-            // finds nothing to rename, but the target names this worker: the rename was ours.
+            // On NFS a rename can succeed but its reply can get lost. The client then retries and
+            // finds nothing to rename. However, the target names this worker, so the rename was
+            // this worker's.
             Err(_) if target.try_exists().unwrap_or(false) => {}
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
             Err(error) => {
@@ -91,7 +94,7 @@ impl ChunkFile {
     }
 }
 
-/// The files of chunks in the directory `dir`; files with other names are passed over.
+/// The chunk files in the directory `dir`. Files with other names are skipped.
 pub(super) fn list_chunk_files(dir: &Path) -> Result<Vec<ChunkFile>> {
     let mut found = Vec::new();
     for file in fs_err::read_dir(dir)?.filter_map(|file| file.ok()) {
@@ -108,7 +111,7 @@ pub(super) fn list_chunk_files(dir: &Path) -> Result<Vec<ChunkFile>> {
     Ok(found)
 }
 
-/// Makes the empty file of a chunk, which must not be there yet.
+/// Makes the empty file of a chunk, which must not exist yet.
 pub(super) fn create_empty(path: &Path) -> Result<()> {
     Ok(fs_err::OpenOptions::new()
         .write(true)

@@ -1,6 +1,6 @@
-//! Ready chunks → leases. The greatest priority comes first, and then what was added first, segment
-//! by segment. Within a segment a worker takes chunks at random, so that it seldom meets another
-//! one.
+//! Claims ready chunks for a worker. The highest priority comes first, then the order in which
+//! segments were added. Within a segment the order is random, so that workers seldom compete for
+//! the same chunk.
 
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
@@ -15,30 +15,29 @@ use super::hand_out::HandOut;
 use super::item_store::Queue;
 use super::segment::{segment_priority, segment_size};
 
-/// How long a listing of ready chunks is used before the folder is listed again.
+/// Time until a listing of ready chunks is outdated and the folder is listed again.
 const LISTING_LIFETIME: Duration = Duration::from_secs(1);
 
-/// The listing is too old once other workers have taken this many of its chunks in a row.
+/// Number of consecutive lost claims after which a listing counts as outdated.
 const MAX_LOST_CLAIMS: usize = 2;
 
-/// Takes chunks for one worker.
+/// Claims chunks for one worker.
 #[derive(Debug)]
 pub(super) struct ChunkClaimer<'a> {
     queue: &'a Queue,
     worker: String,
     random: ChaCha8Rng,
-    /// The segment from which this worker takes chunks, for as long as one is ready there.
+    /// The segment from which this worker claims chunks, as long as one is ready there.
     home: String,
-    /// What was ready at the last look.
+    /// The ready chunks at the last listing.
     ready: Vec<ChunkFile>,
     last_look: Instant,
-    /// Segments in which nothing more will happen.
+    /// Segments whose chunks have all ended.
     closed: HashSet<String>,
 }
 
 impl<'a> ChunkClaimer<'a> {
-    /// Takes chunks for the worker called `worker`. The order in which it takes them has no
-    /// influence on results.
+    /// Claims chunks for the worker `worker`. The order of its claims has no influence on results.
     pub(super) fn new(queue: &'a Queue, worker: &str) -> ChunkClaimer<'a> {
         ChunkClaimer {
             queue,
@@ -51,7 +50,7 @@ impl<'a> ChunkClaimer<'a> {
         }
     }
 
-    /// Takes a chunk; `None` if none is ready, or nothing is handed out.
+    /// Claims a chunk; `None` if no chunk is ready or handed out.
     pub(super) fn claim(&mut self) -> Result<Option<ChunkFile>> {
         if self.queue.is_paused() || self.queue.hand_out() != HandOut::Open {
             return Ok(None);
@@ -61,6 +60,7 @@ impl<'a> ChunkClaimer<'a> {
         }
 
         loop {
+            // Try the known chunks first, because listing a shared folder is slow.
             for _ in 0..MAX_LOST_CLAIMS {
                 let Some(file) = self.ready.pop() else {
                     break;
@@ -77,7 +77,7 @@ impl<'a> ChunkClaimer<'a> {
         }
     }
 
-    /// Looks up what is ready in a segment of the greatest priority that has something.
+    /// Lists the ready chunks of a segment with the highest priority that has any.
     fn find_ready(&mut self) -> Result<()> {
         self.last_look = Instant::now();
         self.ready.clear();

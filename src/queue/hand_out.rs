@@ -1,6 +1,6 @@
-//! What people ask of a queue from afar, on the page of a tracker: to hand nothing out, or that a
-//! trial ends with what it has. Small files in the queue say so; who has a network writes them, and
-//! workers look at them.
+//! Remote requests to a queue from a tracker's page: to stop handing out trials, or to end a trial
+//! early with its current model. Small files in the queue store the requests. A process with
+//! network access writes them, and workers read them.
 
 use std::io::ErrorKind;
 use std::path::PathBuf;
@@ -12,109 +12,111 @@ use super::item_store::Queue;
 use poolcast_base::files::{create_new, read_regular, sync_directory};
 use poolcast_base::manifest;
 
-/// The file that says what is handed out; without it all is.
-const HAND_OUT: &str = "hand-out.json";
+/// The file with the requested hand-out. Without it the hand-out is open.
+const HAND_OUT_FILE: &str = "hand-out.json";
 
-/// The directory with a file for each trial that is to end.
-const END_REQUESTS: &str = "end-requests";
+/// The directory with a file for each trial that must end early.
+const END_REQUESTS_DIR: &str = "end-requests";
 
-/// The largest size of the file that says what is handed out.
+/// The largest size of the hand-out file, in bytes.
 const MOST_BYTES: u64 = 1024;
 
-/// Whether workers are given trials.
+/// The state of handing out trials to workers.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum HandOut {
-    /// They are.
+    /// Trials are handed out.
     #[default]
     Open,
-    /// Not for now. Trials at work go on.
+    /// No trials are handed out for now. Running trials continue.
     Paused,
-    /// Not any more. Trials at work go on, and with the last of them all is over.
+    /// No more trials are handed out. Running trials continue, and the sweep is over when they have
+    /// ended.
     Stopped,
-    /// Not any more, and trials at work end with what they have.
+    /// No more trials are handed out, and running trials end early with their current model.
     Cancelled,
 }
 
 impl HandOut {
-    /// Whether nothing will be handed out any more.
+    /// Returns true if no more trials will be handed out.
     pub fn is_final(self) -> bool {
         matches!(self, HandOut::Stopped | HandOut::Cancelled)
     }
 }
 
-/// What the file says.
+/// The contents of the hand-out file.
 #[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct AskedHandOut {
+struct HandOutRequest {
     asked: HandOut,
-    /// Whether somebody has said here that it does not count.
+    /// True if a user has overridden the request on this machine.
     is_lifted: bool,
 }
 
 impl Queue {
-    /// Whether workers are given trials. A file that says nothing of it counts as none.
+    /// The state of handing out trials. An invalid file counts as missing.
     pub fn hand_out(&self) -> HandOut {
-        let said = self.asked_hand_out();
+        let said = self.read_hand_out_request();
         if said.is_lifted {
             return HandOut::Open;
         }
         said.asked
     }
 
-    /// Says what is asked from afar; `false` if that was asked before, also if it was lifted since.
+    /// Stores a remote request. Returns false if it was requested before, even if it was lifted
+    /// since.
     ///
     /// # Errors
-    /// Fails on a disk that takes nothing.
+    /// Fails if the disk cannot be written.
     pub fn ask_hand_out(&self, asked: HandOut) -> Result<bool> {
-        if self.asked_hand_out().asked == asked {
+        if self.read_hand_out_request().asked == asked {
             return Ok(false);
         }
         let is_lifted = false;
-        manifest::write_json(&self.path(HAND_OUT), &AskedHandOut { asked, is_lifted })?;
+        manifest::write_json(&self.path(HAND_OUT_FILE), &HandOutRequest { asked, is_lifted })?;
         Ok(true)
     }
 
-    /// Says that what was asked from afar does not count, until something else is asked; `false` if
-    /// nothing was.
+    /// Lifts the remote request until another one follows. Returns false if there was none.
     ///
     /// # Errors
-    /// Fails on a disk that takes nothing.
+    /// Fails if the disk cannot be written.
     pub fn lift_hand_out(&self) -> Result<bool> {
         if self.hand_out() == HandOut::Open {
             return Ok(false);
         }
-        let lifted = AskedHandOut {
+        let lifted = HandOutRequest {
             is_lifted: true,
-            ..self.asked_hand_out()
+            ..self.read_hand_out_request()
         };
-        manifest::write_json(&self.path(HAND_OUT), &lifted)?;
+        manifest::write_json(&self.path(HAND_OUT_FILE), &lifted)?;
         Ok(true)
     }
 
-    fn asked_hand_out(&self) -> AskedHandOut {
-        let path = self.path(HAND_OUT);
+    fn read_hand_out_request(&self) -> HandOutRequest {
+        let path = self.path(HAND_OUT_FILE);
         let text = match read_regular(&path, MOST_BYTES) {
             Ok(text) => text,
-            Err(error) if error.kind() == ErrorKind::NotFound => return AskedHandOut::default(),
+            Err(error) if error.kind() == ErrorKind::NotFound => return HandOutRequest::default(),
             Err(error) => {
                 self.warn_skipped(&path, &error.to_string());
-                return AskedHandOut::default();
+                return HandOutRequest::default();
             }
         };
         serde_json::from_slice(&text).unwrap_or_else(|error| {
             self.warn_skipped(&path, &error.to_string());
-            AskedHandOut::default()
+            HandOutRequest::default()
         })
     }
 
-    /// Says that `trial` is to end with what it has; `false` if that was said before.
+    /// Requests that `trial` ends early with its current model. Returns false if this was requested
+    /// before.
     ///
     /// # Errors
-    /// Fails on a disk that takes nothing.
+    /// Fails if the disk cannot be written.
     pub fn ask_to_end(&self, trial: usize) -> Result<bool> {
         let path = self.end_request(trial);
-        match fs_err::create_dir(self.path(END_REQUESTS)) {
+        match fs_err::create_dir(self.path(END_REQUESTS_DIR)) {
             Err(error) if error.kind() != ErrorKind::AlreadyExists => return Err(error.into()),
             _ => {}
         }
@@ -123,17 +125,17 @@ impl Queue {
             Err(error) if error.kind() == ErrorKind::AlreadyExists => return Ok(false),
             Err(error) => return Err(error.into()),
         }
-        sync_directory(&self.path(END_REQUESTS))?;
+        sync_directory(&self.path(END_REQUESTS_DIR))?;
         Ok(true)
     }
 
-    /// Whether `trial` is to end with what it has.
+    /// Returns true if `trial` must end early with its current model.
     pub fn is_asked_to_end(&self, trial: usize) -> bool {
         self.end_request(trial).exists() || self.hand_out() == HandOut::Cancelled
     }
 
     fn end_request(&self, trial: usize) -> PathBuf {
-        self.path(END_REQUESTS).join(trial.to_string())
+        self.path(END_REQUESTS_DIR).join(trial.to_string())
     }
 }
 
@@ -143,7 +145,7 @@ mod tests {
     use crate::QueueSettings;
 
     #[test]
-    fn what_is_asked_is_found_and_damaged_files_ask_for_nothing() {
+    fn requests_round_trip_and_damaged_files_count_as_missing() {
         let dir = tempfile::tempdir().expect("a directory");
         let at = dir.path().join("queue");
         let queue = Queue::create(&at, QueueSettings::default()).expect("made");
@@ -170,7 +172,7 @@ mod tests {
         assert!(queue.is_asked_to_end(8));
 
         let whole = "{\"asked\": \"paused\", \"is_lifted\": false}";
-        fs_err::write(at.join(HAND_OUT), whole).expect("written");
+        fs_err::write(at.join(HAND_OUT_FILE), whole).expect("written");
         assert_eq!(queue.hand_out(), HandOut::Paused);
         let damaged = [
             String::new(),
@@ -181,11 +183,11 @@ mod tests {
             " ".repeat(2000) + whole,
         ];
         for damaged in damaged {
-            fs_err::write(at.join(HAND_OUT), &damaged).expect("written");
+            fs_err::write(at.join(HAND_OUT_FILE), &damaged).expect("written");
             assert_eq!(queue.hand_out(), HandOut::Open, "{damaged}");
         }
-        fs_err::remove_file(at.join(HAND_OUT)).expect("removed");
-        fs_err::create_dir(at.join(HAND_OUT)).expect("made");
+        fs_err::remove_file(at.join(HAND_OUT_FILE)).expect("removed");
+        fs_err::create_dir(at.join(HAND_OUT_FILE)).expect("made");
         assert_eq!(queue.hand_out(), HandOut::Open);
     }
 }

@@ -1,5 +1,5 @@
-//! The heartbeat of a worker ⇄ a small file with a number that grows. A process that sees the
-//! number grow knows that the worker is alive, whatever the clocks say.
+//! The heartbeat of a worker: a small file with a counter. A process that sees the counter grow
+//! knows that the worker is alive, independent of clocks.
 
 use std::os::unix::fs::FileExt as _;
 use std::path::Path;
@@ -18,24 +18,25 @@ use super::item_store::Queue;
 use poolcast_base::files::read_regular;
 use poolcast_base::process::Process;
 
-/// The size of a worker's file. It is written in place, so that a full disk stops no heartbeat.
+/// The size of a worker's file, in bytes. The file is overwritten in place, so that a full disk
+/// does not stop the heartbeat.
 const FILE_BYTES: usize = 1024;
 
-/// No worker's file has more bytes.
+/// The largest size of a worker's file that is read, in bytes.
 const MAX_FILE_BYTES: u64 = 64 << 10;
 
-/// The least time between two beats of a worker that begins many items.
-const LEAST_INTERVAL: Duration = Duration::from_secs(1);
+/// Minimum time between two heartbeats of a worker that begins many items.
+const MIN_BEAT_INTERVAL: Duration = Duration::from_secs(1);
 
-/// How often a worker looks whether the queue is paused, at least.
+/// Maximum interval between a worker's checks if the queue is paused.
 const PAUSE_CHECK_INTERVAL: Duration = Duration::from_secs(2);
 
-/// What a worker's file says.
+/// A worker's heartbeat, as stored in its file.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct WorkerHeartbeat {
     beat: u64,
     pub(super) process: Process,
-    /// The item that the worker is at.
+    /// The worker's current item.
     pub work: Option<WorkProgress>,
 }
 
@@ -46,35 +47,35 @@ impl WorkerHeartbeat {
     }
 }
 
-/// How far a worker is with its item.
+/// The progress of a worker with its item.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct WorkProgress {
     /// The item.
     pub item: WorkItem,
-    /// Since the worker took it, by the worker's own clock.
+    /// Time since the worker began the item, in seconds, by the worker's own clock.
     pub seconds: f64,
-    /// Epochs so far.
+    /// Number of finished epochs.
     pub epoch: usize,
-    /// The value of the watched metric after the last of them.
+    /// The value of the watched metric after the last finished epoch.
     pub value: Option<f64>,
 }
 
-/// What a worker's file said when it was read.
+/// A worker's heartbeat, with its age when it was read.
 #[derive(Debug, Clone)]
 pub struct ObservedHeartbeat {
-    /// What it said.
+    /// The heartbeat.
     pub heartbeat: WorkerHeartbeat,
-    /// The age of the file by the clocks of its host and of this one. It is shown to people, and no
-    /// lease depends on it.
+    /// The age of the file, by the clocks of its host and of this host. It is only shown to people;
+    /// no lease depends on it.
     pub age: Duration,
 }
 
-/// The item that a worker is at.
+/// The worker's current item.
 #[derive(Debug)]
 struct CurrentItem {
     item: WorkItem,
     began: Instant,
-    /// The longest time that the worker may take.
+    /// The maximum duration of the item.
     limit: Duration,
     epoch: usize,
     value: Option<f64>,
@@ -91,21 +92,21 @@ impl CurrentItem {
     }
 }
 
-/// What the worker tells the thread of its heartbeat.
+/// The state that the worker passes to the thread of its heartbeat.
 #[derive(Debug, Default)]
 struct HeartbeatState {
     current: Option<CurrentItem>,
     is_stopped: bool,
 }
 
-/// What the worker and the thread of its heartbeat share.
+/// The state that the worker and the thread of its heartbeat share.
 #[derive(Debug, Default)]
 struct HeartbeatChannel {
     state: Mutex<HeartbeatState>,
     changed: Condvar,
-    /// Whether the queue was paused when the thread looked last.
+    /// True if the queue was paused at the thread's last check.
     is_paused: AtomicBool,
-    /// Whether nothing was handed out then.
+    /// True if the queue did not hand out trials at the thread's last check.
     is_held_back: AtomicBool,
 }
 
@@ -115,8 +116,8 @@ impl HeartbeatChannel {
     }
 }
 
-/// The heartbeat of a worker: a thread that writes the worker's file now and then. It stops when
-/// this is dropped.
+/// The heartbeat of a worker: a thread that writes the worker's file periodically. The thread stops
+/// when this is dropped.
 #[derive(Debug)]
 pub(super) struct Heartbeat {
     /// The worker's name.
@@ -146,7 +147,7 @@ impl Heartbeat {
             },
             queue: queue.clone(),
         };
-        writer.write_beat(&channel)?;
+        writer.renew_lease(&channel)?;
 
         let listening = Arc::clone(&channel);
         let thread = std::thread::Builder::new()
@@ -159,8 +160,8 @@ impl Heartbeat {
         })
     }
 
-    /// Says which item the worker begins. If the worker has not come back a whole lease after
-    /// `limit`, it hangs. The heartbeat stops then, and the lease is lost.
+    /// Sets the item that the worker begins. A worker that does not return for `limit` and one more
+    /// lease duration hangs. The heartbeat then stops, and the worker loses its lease.
     pub(super) fn begin_item(&self, item: WorkItem, limit: Duration) {
         self.channel.lock().current = Some(CurrentItem {
             item,
@@ -172,7 +173,7 @@ impl Heartbeat {
         self.channel.changed.notify_all();
     }
 
-    /// Says how far the worker is with its item.
+    /// Sets the worker's progress with its item.
     pub(super) fn report_epoch(&self, epoch: usize, value: Option<f64>) {
         if let Some(current) = &mut self.channel.lock().current {
             current.epoch = epoch;
@@ -180,22 +181,23 @@ impl Heartbeat {
         }
     }
 
-    /// Says that the worker has ended its item.
+    /// Clears the worker's item once it has ended.
     pub(super) fn end_item(&self) {
         self.channel.lock().current = None;
     }
 
-    /// Whether the queue was paused when the thread looked last.
+    /// Returns true if the queue was paused at the thread's last check.
     pub(super) fn is_paused(&self) -> bool {
         self.channel.is_paused.load(Ordering::Relaxed)
     }
 
-    /// Whether no further trial is to be begun: the queue is paused, or hands nothing out.
+    /// Returns true if the worker must not start another trial: the queue is paused, or does not
+    /// hand out trials.
     pub(super) fn is_held_back(&self) -> bool {
         self.is_paused() || self.channel.is_held_back.load(Ordering::Relaxed)
     }
 
-    /// Says that the queue hands out, before the thread sees it.
+    /// Records that the queue hands out trials, before the thread's next check.
     pub(super) fn resume(&self) {
         self.channel.is_paused.store(false, Ordering::Relaxed);
         self.channel.is_held_back.store(false, Ordering::Relaxed);
@@ -210,7 +212,7 @@ impl Drop for Heartbeat {
     }
 }
 
-/// Writes a worker's file, in a thread of its own.
+/// Writes a worker's file, on its own thread.
 struct HeartbeatWriter {
     file: fs_err::File,
     heartbeat: WorkerHeartbeat,
@@ -218,7 +220,7 @@ struct HeartbeatWriter {
 }
 
 impl HeartbeatWriter {
-    /// Beats until the worker stops, and removes its file.
+    /// Writes heartbeats until the worker stops, and then removes the file.
     fn run(&mut self, channel: &HeartbeatChannel, path: &Path) {
         let interval = Duration::from_secs_f64(self.queue.settings.heartbeat_s);
         let mut last_beat = Instant::now();
@@ -240,16 +242,16 @@ impl HeartbeatWriter {
                     .store(self.queue.is_paused(), Ordering::Relaxed);
             }
 
-            // A new item is written at once, unless the worker begins new items all the time.
+            // A new item is written at once, unless the worker begins many items in a short time.
             let least = if wait.timed_out() {
                 interval
             } else {
-                LEAST_INTERVAL
+                MIN_BEAT_INTERVAL
             };
             if last_beat.elapsed() >= least {
                 // A heartbeat that cannot be written is skipped. After enough of them the lease is
                 // lost, which is right: other hosts cannot see that this worker is alive.
-                let _ = self.write_beat(channel);
+                let _ = self.renew_lease(channel);
                 last_beat = Instant::now();
             }
             state = channel.lock();
@@ -257,8 +259,8 @@ impl HeartbeatWriter {
         let _ = fs_err::remove_file(path);
     }
 
-    /// Writes the next beat, unless the worker hangs.
-    fn write_beat(&mut self, channel: &HeartbeatChannel) -> Result<()> {
+    /// Writes and fsyncs the next heartbeat, unless the worker hangs.
+    fn renew_lease(&mut self, channel: &HeartbeatChannel) -> Result<()> {
         let lease = Duration::from_secs_f64(self.queue.settings.lease_s);
         let mut progress = None;
         if let Some(current) = &channel.lock().current {
@@ -273,13 +275,14 @@ impl HeartbeatWriter {
         let mut text = serde_json::to_vec(&self.heartbeat)?;
         text.resize(FILE_BYTES.max(text.len() + 1), b' ');
         self.file.file().write_all_at(&text, 0)?;
-        // Without a sync, a network file system could keep the bytes on this host.
+        // Without an fsync, a network file system could keep the bytes on this host.
         Ok(self.file.sync_data()?)
     }
 }
 
 impl Queue {
-    /// Registers `count` workers that live as long as this process, for tests of other crates.
+    /// Starts the heartbeats of `count` workers, which last until this process ends. For tests of other
+    /// crates.
     #[doc(hidden)]
     pub fn add_test_workers(&self, count: usize) {
         for _ in 0..count {
@@ -289,17 +292,18 @@ impl Queue {
 }
 
 impl Queue {
-    /// What the worker's file holds now; `None` for a worker that has left.
+    /// The bytes of the worker's file; `None` for a worker that has left.
     pub(super) fn read_heartbeat_file(&self, worker: &str) -> Option<Vec<u8>> {
         if !is_worker_name(worker) {
             return None;
         }
-        // Opened each time: network file systems check for changes when a file is opened.
+        // The file is opened each time, because network file systems check for changes when a file
+        // is opened.
         read_regular(&self.path("workers").join(worker), MAX_FILE_BYTES).ok()
     }
 
-    /// How many workers have been heard of lately, by the clocks of their hosts and of this one; the
-    /// manager is none.
+    /// Counts the workers with a recent heartbeat, by the clocks of their hosts and of this host.
+    /// The manager does not count.
     pub fn workers_at_work(&self) -> usize {
         let leader = self.leader_name();
         let Ok(entries) = fs_err::read_dir(self.path("workers")) else {
@@ -321,7 +325,7 @@ impl Queue {
         count
     }
 
-    /// What the worker's file says; `None` for a worker that has left.
+    /// The worker's last heartbeat; `None` for a worker that has left.
     pub fn heartbeat(&self, worker: &str) -> Option<ObservedHeartbeat> {
         let heartbeat = parse_heartbeat(&self.read_heartbeat_file(worker)?)?;
         let written = fs_err::metadata(self.path("workers").join(worker))
@@ -335,7 +339,7 @@ impl Queue {
     }
 }
 
-/// What the bytes of a worker's file say; `None` for other bytes.
+/// Parses the bytes of a worker's file; `None` if they are not a heartbeat.
 pub(super) fn parse_heartbeat(bytes: &[u8]) -> Option<WorkerHeartbeat> {
     serde_json::from_slice(bytes).ok()
 }

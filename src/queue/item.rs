@@ -1,18 +1,18 @@
-//! What there is to do: trials, and trials in a row.
+//! The work items of a queue: single trials, and chunks of consecutive trials.
 
 use serde::{Deserialize, Serialize};
 
-/// What is to be done: a trial, and how far.
+/// A work item: a trial, and its epoch budget.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct WorkItem {
     /// The number of the trial, from 1.
     pub trial: usize,
-    /// The most epochs that the trial may have when it has ended.
+    /// The maximum number of epochs of the trial, including earlier rungs.
     pub budget: usize,
 }
 
 impl WorkItem {
-    /// The item that the beginning of a file's name says.
+    /// Parses the item from the start of a file name.
     pub(super) fn parse(name: &str) -> Option<WorkItem> {
         let (trial, budget) = name.strip_prefix('t')?.split_once("-e")?;
         Some(WorkItem {
@@ -23,31 +23,31 @@ impl WorkItem {
 }
 
 impl std::fmt::Display for WorkItem {
-    /// Writes the item as names of files begin.
+    /// Writes the item in the format of file names.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "t{:06}-e{:06}", self.trial, self.budget)
     }
 }
 
-/// The most trials of a chunk: as many as a chunk's file can name one by one, a bit for each.
+/// Maximum number of trials in a chunk: one bit for each fits into the name of a chunk's file.
 pub const MAX_CHUNK_TRIALS: usize = u64::BITS as usize;
 
-/// Trials in a row, with one budget, that a worker takes at once.
+/// Consecutive trials with the same budget, which a worker claims together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct TrialChunk {
-    /// The first of them.
+    /// The first trial.
     pub first: WorkItem,
-    /// How many there are, from 1 to [`MAX_CHUNK_TRIALS`].
+    /// Number of trials, from 1 to [`MAX_CHUNK_TRIALS`].
     pub count: usize,
 }
 
 impl TrialChunk {
-    /// All of them.
+    /// All items of the chunk.
     pub fn items(self) -> impl Iterator<Item = WorkItem> {
         (0..self.count).map(move |at| self.item_at(at))
     }
 
-    /// The item at place `at`, from 0.
+    /// The item with the index `at`, from 0.
     pub(super) fn item_at(self, at: usize) -> WorkItem {
         WorkItem {
             trial: self.first.trial + at,
@@ -55,13 +55,13 @@ impl TrialChunk {
         }
     }
 
-    /// The place of `item`, if it is one of them.
+    /// The index of `item`, if the chunk has it.
     pub(super) fn position_of(self, item: WorkItem) -> Option<usize> {
         let at = item.trial.checked_sub(self.first.trial)?;
         (at < self.count && item.budget == self.first.budget).then_some(at)
     }
 
-    /// The chunk that the first part of a file's name says; `None` for any other text.
+    /// Parses the chunk from the first part of a file name; `None` for any other text.
     pub(super) fn parse(name: &str) -> Option<TrialChunk> {
         let (first, count) = match name.split_once("-n") {
             Some((first, count)) => (first, count.parse().ok()?),

@@ -1,4 +1,4 @@
-//! The folder of a queue: its files, and the state of the queue as a whole.
+//! The folder of a queue: its files, and the state of the whole queue.
 
 use std::collections::BTreeSet;
 use std::io::ErrorKind;
@@ -14,36 +14,35 @@ use super::settings::{QUEUE, QueueSettings};
 use poolcast_base::files::{StagedDirectory, read_regular, sync_directory};
 use poolcast_base::manifest;
 
-/// The file that says how many trials there are, once no more will come.
-const SEALED: &str = "sealed.json";
+/// The file with the number of trials, once no more trials will be added.
+const SEALED_FILE: &str = "sealed.json";
 
-/// The file that says of how many trials files are kept.
+/// The file with the number of trials whose files are kept.
 const KEPT: &str = "kept.json";
 
-/// The file whose presence says that no worker takes anything.
-const PAUSED: &str = "paused";
+/// The file that pauses the queue: while it exists, no worker claims trials.
+const PAUSED_FILE: &str = "paused";
 
-/// The largest size of a file that holds one number, and some blanks.
+/// The largest size of a file that holds one number and some blanks, in bytes.
 const MAX_NUMBER_BYTES: u64 = 1024;
 
-/// How many files that do not belong into a queue are named in warnings.
-const MAX_NAMED: usize = 20;
+/// Maximum number of warnings about files that do not belong to a queue.
+const MAX_SKIP_WARNINGS: usize = 20;
 
 /// A queue in a shared folder.
 #[derive(Debug, Clone)]
 pub struct Queue {
     dir: PathBuf,
-    /// What all who share the queue agree on.
+    /// The settings that all processes of the queue share.
     pub settings: QueueSettings,
-    /// The largest trial and budget of this queue. Items beyond them were put there by somebody
-    /// else.
+    /// The largest trial and budget of this queue. Items beyond them do not belong to it.
     pub(super) largest_item: WorkItem,
-    /// What was skipped, and named in a warning.
+    /// The paths of skipped files that were named in a warning.
     named: Arc<Mutex<BTreeSet<PathBuf>>>,
 }
 
 impl Queue {
-    /// Makes an empty queue in the directory `dir`, which must not be one yet.
+    /// Makes an empty queue in the directory `dir`, which must not exist yet.
     pub fn create(dir: &Path, settings: QueueSettings) -> Result<Queue> {
         let staging = StagedDirectory::new(dir, false)?;
         for name in ["items", "workers", "results", "running", "seat"] {
@@ -64,7 +63,7 @@ impl Queue {
     /// Opens the queue in `dir`.
     ///
     /// # Errors
-    /// Fails on a folder that is no queue, or one of another version.
+    /// Fails on a folder that is not a queue, or has another version.
     pub fn open(dir: &Path) -> Result<Queue> {
         let settings = manifest::read::<QueueSettings>(dir, QUEUE)?.body;
         Ok(Queue {
@@ -78,7 +77,8 @@ impl Queue {
         })
     }
 
-    /// The same queue, of items up to `largest_item` alone: any others are skipped, with a warning.
+    /// The same queue, but with items up to `largest_item` only. Items beyond it are skipped with a
+    /// warning.
     pub fn limited_to(self, largest_item: WorkItem) -> Queue {
         Queue {
             largest_item,
@@ -86,31 +86,31 @@ impl Queue {
         }
     }
 
-    /// Whether the queue is still there: it is removed when all is done.
+    /// Returns true if the queue still exists. It is removed when all trials are done.
     pub fn exists(&self) -> bool {
         self.dir.join(manifest::FILE).is_file()
     }
 
-    /// Removes the queue. If a worker adds a file at this moment, something is left, but it is no
-    /// queue any more.
+    /// Removes the queue. If a worker adds a file at the same time, some files remain, but the
+    /// folder is no longer a queue.
     pub fn remove(&self) {
         let manifest = fs_err::remove_file(self.dir.join(manifest::FILE));
         let removed = manifest.and_then(|()| fs_err::remove_dir_all(&self.dir));
         removed.unwrap_or_else(|error| tracing::info!("{error}"));
     }
 
-    /// The path of the file or directory called `name` in the queue.
+    /// The path of the file or directory `name` in the queue.
     pub(super) fn path(&self, name: &str) -> PathBuf {
         self.dir.join(name)
     }
 
-    /// Says once that what stands at `path` is skipped, and why.
+    /// Warns once that `path` is skipped, with the reason `why`.
     pub(super) fn warn_skipped(&self, path: &Path, why: &str) {
         let mut named = self.named.lock().unwrap_or_else(PoisonError::into_inner);
-        if named.len() > MAX_NAMED || !named.insert(path.to_owned()) {
+        if named.len() > MAX_SKIP_WARNINGS || !named.insert(path.to_owned()) {
             return;
         }
-        if named.len() <= MAX_NAMED {
+        if named.len() <= MAX_SKIP_WARNINGS {
             tracing::warn!("`{}` is skipped: {why}", path.display());
         } else {
             tracing::warn!(
@@ -120,15 +120,15 @@ impl Queue {
         }
     }
 
-    /// Seals the queue: no more than the `count` trials added so far will come, where a trial
-    /// counts once for each budget.
+    /// Seals the queue: no trials will be added to the `count` trials so far. A trial counts once
+    /// for each budget.
     pub fn seal(&self, count: usize) -> Result<()> {
-        manifest::write_json(&self.path(SEALED), &count)
+        manifest::write_json(&self.path(SEALED_FILE), &count)
     }
 
-    /// How many trials there are, once no more will come.
+    /// The number of trials, once no more will be added.
     pub fn sealed_trials(&self) -> Result<Option<usize>> {
-        let path = self.path(SEALED);
+        let path = self.path(SEALED_FILE);
         match read_regular(&path, MAX_NUMBER_BYTES) {
             Ok(text) => {
                 let count = serde_json::from_slice(&text)
@@ -140,17 +140,17 @@ impl Queue {
         }
     }
 
-    /// Whether no worker takes anything.
+    /// Returns true if the queue is paused, so that no worker claims trials.
     pub fn is_paused(&self) -> bool {
-        self.path(PAUSED).exists()
+        self.path(PAUSED_FILE).exists()
     }
 
-    /// Says that no worker takes anything until [`Queue::resume`]; `false` if that was said before.
+    /// Pauses the queue until [`Queue::resume`]; returns false if it was paused before.
     pub fn pause(&self) -> Result<bool> {
         let made = fs_err::OpenOptions::new()
             .write(true)
             .create_new(true)
-            .open(self.path(PAUSED));
+            .open(self.path(PAUSED_FILE));
         match made {
             Ok(file) => file.sync_all()?,
             Err(error) if error.kind() == ErrorKind::AlreadyExists => return Ok(false),
@@ -160,21 +160,21 @@ impl Queue {
         Ok(true)
     }
 
-    /// Takes back what [`Queue::pause`] said; `false` if it had not been said.
+    /// Undoes [`Queue::pause`]; returns false if the queue was not paused.
     pub fn resume(&self) -> Result<bool> {
-        match fs_err::remove_file(self.path(PAUSED)) {
+        match fs_err::remove_file(self.path(PAUSED_FILE)) {
             Ok(()) => sync_directory(&self.dir).map(|()| true),
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
             Err(error) => Err(error.into()),
         }
     }
 
-    /// Says of how many of the best trials workers keep the files.
+    /// Sets the number of best trials whose files workers keep.
     pub fn set_kept_trials(&self, keep: usize) -> Result<()> {
         manifest::write_json(&self.path(KEPT), &keep)
     }
 
-    /// Of how many of the best trials workers keep the files; `None` before a manager has said it.
+    /// The number of best trials whose files workers keep; `None` before a manager has set it.
     pub fn kept_trials(&self) -> Option<usize> {
         let text = read_regular(&self.path(KEPT), MAX_NUMBER_BYTES).ok()?;
         serde_json::from_slice(&text).ok()
@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn who_lost_a_lease_cannot_acknowledge_and_the_first_result_stays() {
+    fn worker_without_lease_cannot_acknowledge() {
         let dir = tempfile::tempdir().expect("a directory");
         let queue = queue(dir.path(), 1);
         let sleeper = all(&queue)[0]
@@ -334,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn other_folders_are_refused_by_name() {
+    fn folders_without_a_queue_are_rejected() {
         let dir = tempfile::tempdir().expect("a directory");
         let refused = |dir: &Path| Queue::open(dir).expect_err("refused").to_string();
         assert!(refused(dir.path()).contains("holds no queue"));
@@ -354,8 +354,8 @@ mod tests {
         );
     }
 
-    /// What a worker or a watcher does next, with the lease at that place among those ever given;
-    /// `Trial` ends so many more of its trials, and writes them to disk.
+    /// The next action of a worker or a watcher, with the index of a lease among all that were ever
+    /// given. `Trial` ends this many more trials of the lease, and writes their results to disk.
     #[derive(Debug, Clone)]
     enum Act {
         Claim(usize),
@@ -376,7 +376,7 @@ mod tests {
         proptest::collection::vec(act, 0..80)
     }
 
-    /// A lease that somebody holds or thinks to hold, and how many of its trials are on disk.
+    /// A lease that a worker holds or believes to hold, with the number of its trials on disk.
     struct Holder {
         lease: ChunkFile,
         written: usize,
@@ -385,10 +385,10 @@ mod tests {
 
     proptest! {
         #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
-        /// Leases are kept for ever and used at any later time, as by workers that were stopped and
-        /// woken.
+        /// Leases are kept forever and used at any later time, as by workers that were suspended
+        /// and woken.
         #[test]
-        fn one_file_a_chunk_and_one_result_a_trial_whatever_happens(acts in acts()) {
+        fn each_chunk_keeps_one_file_and_each_trial_one_result(acts in acts()) {
             let dir = tempfile::tempdir().expect("a directory");
             let queue = Queue::create(&dir.path().join("queue"), QueueSettings { tries: 3, ..QueueSettings::default() }).expect("made");
             let of = |first: usize, count| TrialChunk { first: WorkItem { trial: first, budget: 5 }, count };
@@ -433,7 +433,7 @@ mod tests {
                     Act::GiveBack(_) if holder.written > 0 => {}
                     Act::GiveBack(_) => {
                         holder.lease.give_back().expect("asked");
-                        // Who has given back knows it.
+                        // The holder knows that it has given the lease back.
                         holders.remove(at % count);
                         continue;
                     }

@@ -1,5 +1,5 @@
-//! Results ⇄ one file for each worker, with one line for each result. Each file has one writer, and
-//! a torn last line does not count.
+//! Journals of results: one file per worker, with one line per result. Each file has one writer,
+//! and a torn last line is ignored.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -14,25 +14,25 @@ use super::chunk_entry::is_worker_name;
 use super::item::WorkItem;
 use poolcast_base::files::{open_regular, sync_directory};
 
-/// The longest line of a journal; what follows a longer one is not read.
+/// Maximum length of a journal's line, in bytes. Reading stops at a longer line.
 const MAX_LINE_BYTES: u64 = 64 << 20;
 
 /// A line of a journal.
 #[derive(Serialize, Deserialize)]
 struct JournalLine<R> {
     item: WorkItem,
-    /// How many trials of the chunk had ended before, as the lease said.
+    /// Number of trials of the chunk that had ended before the attempt, according to the lease.
     #[serde(default)]
     ended: usize,
     attempt: u32,
     result: R,
 }
 
-/// A result as its line says.
+/// A result, as read from its line.
 pub(super) struct JournalResult<'a, R> {
     pub(super) item: WorkItem,
-    /// How many trials of the chunk had ended when the attempt began: later attempts begin with no
-    /// fewer.
+    /// Number of trials of the chunk that had ended when the attempt began. It never decreases
+    /// between attempts.
     pub(super) ended: usize,
     pub(super) attempt: u32,
     pub(super) worker: &'a str,
@@ -43,7 +43,7 @@ pub(super) struct JournalResult<'a, R> {
 }
 
 impl<R> JournalResult<'_, R> {
-    /// What `keep` takes of the result, and where its line stands.
+    /// Applies `keep` to the result, and stores the location of its line.
     pub(super) fn keep<T>(self, keep: impl Fn(R) -> T) -> StoredResult<T> {
         StoredResult {
             kept: keep(self.result),
@@ -56,42 +56,42 @@ impl<R> JournalResult<'_, R> {
     }
 }
 
-/// What was kept of a result, and where it stands whole.
+/// The kept part of a result, with the location of the whole result.
 #[derive(Debug, Clone)]
 pub struct StoredResult<T> {
-    /// What was kept.
+    /// The kept part.
     pub kept: T,
-    /// Where the whole result stands.
+    /// The location of the whole result.
     pub place: JournalPlace,
 }
 
-/// A line of a journal.
+/// The location of a journal's line.
 #[derive(Debug, Clone)]
 pub struct JournalPlace {
     path: Arc<Path>,
-    /// Of its first byte.
+    /// The offset of the line's first byte.
     offset: u64,
-    /// The length of the line, with its line feed.
+    /// The length of the line in bytes, with its line feed.
     bytes: usize,
 }
 
-/// Reads results whole, one at a time.
+/// Reads whole results, one at a time.
 #[derive(Debug, Default)]
 pub struct ResultReader {
     open: HashMap<Arc<Path>, fs_err::File>,
 }
 
 impl ResultReader {
-    /// The most files that it keeps open.
-    const MAX_OPEN: usize = 100;
+    /// Maximum number of open files.
+    const MAX_OPEN_FILES: usize = 100;
 
-    /// The result at `place`.
+    /// Reads the result at `place`.
     ///
     /// # Errors
-    /// Fails where its file has changed since.
+    /// Fails if its file has changed since.
     pub fn read<R: DeserializeOwned>(&mut self, place: &JournalPlace) -> Result<R> {
         use fs_err::os::unix::fs::FileExt as _;
-        if self.open.len() >= Self::MAX_OPEN && !self.open.contains_key(&place.path) {
+        if self.open.len() >= Self::MAX_OPEN_FILES && !self.open.contains_key(&place.path) {
             self.open.clear();
         }
         let file = match self.open.entry(Arc::clone(&place.path)) {
@@ -107,19 +107,19 @@ impl ResultReader {
     }
 }
 
-/// The journal of one worker, open to be written.
+/// The journal of one worker, open for writing.
 #[derive(Debug)]
 pub(super) struct ResultJournal {
     path: PathBuf,
     file: Option<fs_err::File>,
-    /// Where the last whole line ends.
+    /// The offset of the end of the last whole line.
     end_bytes: u64,
     /// Lines that are not written yet.
     waiting: Vec<u8>,
 }
 
 impl ResultJournal {
-    /// The journal of `worker` in the directory `dir`; its file is made with the first result.
+    /// The journal of `worker` in the directory `dir`. Its file is created with the first result.
     pub(super) fn new(dir: &Path, worker: &str) -> ResultJournal {
         ResultJournal {
             path: dir.join(format!("{worker}.jsonl")),
@@ -129,8 +129,8 @@ impl ResultJournal {
         }
     }
 
-    /// Adds a result of the trial `item`, in an attempt that began when `ended` trials of the chunk
-    /// had ended; [`ResultJournal::sync`] writes it.
+    /// Adds a result of the trial `item`, from an attempt that began when `ended` trials of the
+    /// chunk had ended. [`ResultJournal::sync`] writes it.
     pub(super) fn add(
         &mut self,
         item: WorkItem,
@@ -151,11 +151,11 @@ impl ResultJournal {
         Ok(())
     }
 
-    /// Writes the results that were added. They are on disk when this returns.
+    /// Writes and fsyncs the added results.
     ///
     /// # Errors
-    /// Fails on a full disk, for instance, and leaves the journal as it was before; what was added
-    /// is forgotten.
+    /// Fails for example on a full disk. The journal's file is then rolled back, and the added
+    /// results are dropped.
     pub(super) fn sync(&mut self) -> Result<()> {
         let lines = std::mem::take(&mut self.waiting);
         self.open()?;
@@ -163,8 +163,7 @@ impl ResultJournal {
             return Ok(());
         };
         if let Err(error) = file.write_all(&lines).and_then(|()| file.sync_data()) {
-            // If this fails, too, the rest of a line stands before the next line, and neither of
-            // them counts.
+            // If this also fails, the next line follows a partial line, and both are ignored.
             file.set_len(self.end_bytes)?;
             return Err(error.into());
         }
@@ -186,9 +185,9 @@ impl ResultJournal {
     }
 }
 
-/// Gives `each` every result in the directory `dir`, acknowledged or not, those of a journal in the
-/// order they were written in. `skip` hears of files that are no journals, whatever their names
-/// say.
+/// Calls `each` with every result in the directory `dir`, acknowledged or not. The results of one
+/// journal are in the order in which they were written. Calls `skip` for files that have the name
+/// of a journal but are not one.
 pub(super) fn read_results<R: DeserializeOwned>(
     dir: &Path,
     skip: impl Fn(&Path, &str),
@@ -220,7 +219,7 @@ pub(super) fn read_results<R: DeserializeOwned>(
     Ok(())
 }
 
-/// Gives `each` the results of one journal, up to a line that is torn or too long.
+/// Calls `each` with the results of one journal, up to a line that is torn or too long.
 fn read_journal<R: DeserializeOwned>(
     file: fs_err::File,
     worker: &str,
@@ -249,7 +248,7 @@ fn read_journal<R: DeserializeOwned>(
             return Ok(());
         }
 
-        // A line that is no result counts as none.
+        // Lines that do not parse as a result are ignored.
         if let Ok(parsed) = serde_json::from_slice::<JournalLine<R>>(&line) {
             each(JournalResult {
                 item: parsed.item,
@@ -280,7 +279,7 @@ mod tests {
         journal.sync().expect("written");
     }
 
-    /// What is found by attempt and worker.
+    /// The results found, by attempt and worker.
     fn found(dir: &Path, skip: impl Fn(&Path, &str)) -> HashMap<(u32, String), String> {
         let mut found = HashMap::new();
         let each = |written: JournalResult<'_, String>| {
@@ -299,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn whole_lines_count_and_torn_ones_do_not() {
+    fn torn_journal_lines_are_ignored() {
         let dir = tempfile::tempdir().expect("a directory");
         let mut journal = ResultJournal::new(dir.path(), "w");
         append(&mut journal, 1, "first");
@@ -334,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_journal_is_skipped() {
+    fn files_that_are_not_journals_are_skipped() {
         let dir = tempfile::tempdir().expect("a directory");
         let at = |name: &str| dir.path().join(name);
         append(&mut ResultJournal::new(dir.path(), "w"), 1, "first");
@@ -370,7 +369,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_full_disk_cut_off_is_taken_back() {
+    fn partial_line_on_a_full_disk_is_rolled_back() {
         let dir = tempfile::tempdir().expect("a directory");
         let mut journal = ResultJournal::new(dir.path(), "w");
         append(&mut journal, 1, "1");

@@ -1,5 +1,5 @@
-//! The leader among the managers of a queue. The seat is an item that is never done and is leased
-//! as items are. Of several managers, the one that holds its lease works.
+//! The election of a leader among the managers of a queue. The seat is an item that is never done,
+//! and is leased like other items. Only the manager that holds its lease works.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,18 +13,18 @@ use super::heartbeat::Heartbeat;
 use super::item_store::Queue;
 use super::lease_monitor::{LeaseMonitor, WorkerHealth};
 
-/// How an election ended.
+/// The outcome of an election.
 #[derive(Debug)]
 pub(super) enum LeaderElection {
     /// This process leads.
     Won {
         leadership: Leadership,
-        /// The dead leader that the seat was taken from.
+        /// The dead leader whose lease was revoked.
         dead_leader: Option<String>,
     },
-    /// Another manager leads, and lives.
+    /// Another manager leads, and is alive.
     OtherLeader(String),
-    /// This process was told to stop before it knew.
+    /// This process was asked to stop before the election was decided.
     Stopped,
 }
 
@@ -36,7 +36,7 @@ pub(super) struct Leadership {
 }
 
 impl Leadership {
-    /// Takes the seat, also from a leader whose heartbeat does not change while this process
+    /// Claims the seat, also from a leader whose heartbeat does not change while this process
     /// watches.
     pub(super) fn take(queue: &Queue, stop: &AtomicBool) -> Result<LeaderElection> {
         let heartbeat = Heartbeat::start(queue)?;
@@ -68,7 +68,7 @@ impl Leadership {
                     }
                     WorkerHealth::Silent => {}
                     WorkerHealth::Dead => {
-                        if let Some(lease) = take_from_dead(&seat, &heartbeat.worker)? {
+                        if let Some(lease) = claim_from_dead(&seat, &heartbeat.worker)? {
                             return Ok(LeaderElection::Won {
                                 leadership: Leadership {
                                     lease,
@@ -85,8 +85,8 @@ impl Leadership {
         Ok(LeaderElection::Stopped)
     }
 
-    /// Whether the seat is still ours: another manager may have taken it while this process was
-    /// stopped.
+    /// Returns true if this manager still has the seat. Another manager may have claimed it while
+    /// this process was suspended.
     pub(super) fn is_ours(&self) -> bool {
         self.lease.dir.join(self.lease.entry.file_name()).exists()
     }
@@ -98,8 +98,8 @@ impl Drop for Leadership {
     }
 }
 
-/// Takes the seat from a dead leader for `worker`; `None` if another manager was faster.
-fn take_from_dead(seat: &ChunkFile, worker: &str) -> Result<Option<ChunkFile>> {
+/// Claims the seat of a dead leader for `worker`; `None` if another manager was faster.
+fn claim_from_dead(seat: &ChunkFile, worker: &str) -> Result<Option<ChunkFile>> {
     let next = ChunkEntry {
         attempt: seat.entry.attempt.saturating_add(1),
         ..seat.entry.with_state(ChunkState::Ready)
@@ -135,7 +135,7 @@ mod tests {
     use crate::QueueSettings;
 
     #[test]
-    fn one_manager_sits_and_a_dead_one_is_replaced() {
+    fn one_manager_leads_and_a_dead_leader_is_replaced() {
         let dir = tempfile::tempdir().expect("a directory");
         let settings = QueueSettings {
             heartbeat_s: 0.02,
@@ -162,7 +162,7 @@ mod tests {
                 Some(first._heartbeat.worker.as_str())
             )
         );
-        // Its file does not change and names no process, as with a host that has lost its power.
+        // The file does not change and names no process, like on a host that has lost its power.
         let file = queue.path("workers").join(first._heartbeat.worker.as_str());
         let lost = first.lease.clone();
         drop(first);

@@ -1,5 +1,5 @@
-//! Leases → which of them are lost: those of workers whose heartbeat did not change while this
-//! process watched.
+//! Detects lost leases: the leases of workers whose heartbeat did not change while this process
+//! watched.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -14,58 +14,58 @@ use super::segment::segment_size;
 use super::state_counts::ItemStateCounts;
 use poolcast_base::process::{Process, ProcessStatus};
 
-/// A lease that was taken from its worker.
+/// A lease that was revoked from its worker.
 #[derive(Debug, Clone)]
 pub struct LostLease {
-    /// The trial that its worker was at, or one it had ended a moment before.
+    /// The trial that its worker was running, or one that it had ended a moment before.
     pub item: WorkItem,
-    /// Which attempt at it failed.
+    /// The number of the failed attempt.
     pub attempt: u32,
-    /// The worker that had it.
+    /// The worker that had the lease.
     pub worker: String,
-    /// Whether it was the last attempt: then the trial is given up.
+    /// True if it was the last attempt, so that the trial is given up.
     pub quarantined: bool,
 }
 
-/// What a look at all items found.
+/// The result of a check of all items.
 #[derive(Debug, Default)]
 pub(super) struct MonitorReport {
     pub(super) counts: ItemStateCounts,
     pub(super) lost_leases: Vec<LostLease>,
 }
 
-/// What this process knows of a worker.
+/// The health of a worker, as this process observes it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum WorkerHealth {
     Alive,
-    /// Its heartbeat does not change, but not for long enough to call it dead.
+    /// Its heartbeat does not change, but not for long enough to count as dead.
     Silent,
     Dead,
 }
 
-/// The heartbeat of a worker as this process saw it last.
+/// The last heartbeat of a worker that this process has seen.
 #[derive(Debug, Default)]
 struct SeenHeartbeat {
     /// The bytes of the worker's file.
     beat: Option<Vec<u8>>,
-    /// For how long this process has watched without seeing a change.
+    /// Time that this process has watched without seeing a change.
     unchanged: Duration,
 }
 
-/// Watches the leases of a queue.
+/// Monitors the leases of a queue.
 #[derive(Debug)]
 pub(super) struct LeaseMonitor<'a> {
     queue: &'a Queue,
     process: Process,
-    /// By worker.
+    /// The last heartbeats, by worker.
     seen: HashMap<String, SeenHeartbeat>,
-    /// The segments in which nothing more will happen, by name.
+    /// The segments whose items have all ended, by name.
     closed: HashMap<String, ItemStateCounts>,
     last_look: Option<Instant>,
 }
 
 impl<'a> LeaseMonitor<'a> {
-    /// Begins to watch `queue`.
+    /// Begins to monitor `queue`.
     pub(super) fn new(queue: &'a Queue) -> LeaseMonitor<'a> {
         LeaseMonitor {
             queue,
@@ -76,14 +76,14 @@ impl<'a> LeaseMonitor<'a> {
         }
     }
 
-    /// Looks at every item that has not ended, and takes the leases of dead workers from them.
+    /// Checks all items that have not ended, and revokes the leases of dead workers.
     ///
-    /// `idle` is the name of a worker that works at nothing. If a lease names it, its claim
-    /// succeeded without its knowledge: the lease is given back.
+    /// `idle` is the name of a worker without work. If a lease names it, the worker's claim
+    /// succeeded without its knowledge, and the lease is given back.
     pub(super) fn check_leases(&mut self, idle: Option<&str>) -> Result<MonitorReport> {
         let watched = self.time_watched();
         let mut report = MonitorReport::default();
-        // This is read before the items: whoever seals the queue has added all items before.
+        // This is read before the items, because all items are added before the queue is sealed.
         report.counts.sealed = self.queue.sealed_trials()?;
 
         let mut health = HashMap::new();
@@ -99,8 +99,8 @@ impl<'a> LeaseMonitor<'a> {
         Ok(report)
     }
 
-    /// Takes the leases of dead workers in the segment `name`, and counts its items. `health` is
-    /// what this look found of workers so far.
+    /// Revokes the leases of dead workers in the segment `name`, and counts its items. `health` has
+    /// the health of the workers seen so far in this check.
     fn check_segment(
         &mut self,
         name: &str,
@@ -142,8 +142,8 @@ impl<'a> LeaseMonitor<'a> {
         Ok(counts)
     }
 
-    /// For how long this process has watched since it looked last. It may itself have been stopped
-    /// or starved, and what it did not see then counts for little.
+    /// Time that this process has watched since its last check, limited to a quarter of a lease.
+    /// This process may itself have been suspended, and cannot count a longer time as watched.
     pub(super) fn time_watched(&mut self) -> Duration {
         let longest = Duration::from_secs_f64(self.queue.settings.lease_s / 4.0);
         match self.last_look.replace(Instant::now()) {
@@ -152,7 +152,7 @@ impl<'a> LeaseMonitor<'a> {
         }
     }
 
-    /// What this process knows of `worker`, after it has watched for `watched` more.
+    /// The health of `worker`, after this process has watched it for `watched` more.
     pub(super) fn worker_health(&mut self, worker: &str, watched: Duration) -> WorkerHealth {
         let beat = self.queue.read_heartbeat_file(worker);
         let status = self.process_status(beat.as_deref());
@@ -180,13 +180,13 @@ impl<'a> LeaseMonitor<'a> {
         }
     }
 
-    /// Whether `worker` is a process of this host that runs.
+    /// Returns true if `worker` is a running process of this host.
     pub(super) fn is_running_here(&self, worker: &str) -> bool {
         let beat = self.queue.read_heartbeat_file(worker);
         self.process_status(beat.as_deref()) == ProcessStatus::Running
     }
 
-    /// What this host knows of the process that wrote a worker's file.
+    /// The status of the process that wrote a worker's file, as known on this host.
     fn process_status(&self, beat: Option<&[u8]>) -> ProcessStatus {
         match beat.and_then(parse_heartbeat) {
             Some(heartbeat) => heartbeat.process.status_seen_from(&self.process),

@@ -1,24 +1,25 @@
-//! Trials ⇄ a shared folder, and nothing else: no server, no lock, no clock that two hosts would
-//! have to share.
+//! A queue of trials in a shared folder. It needs no server, no lock, and no synchronized clocks.
 //!
-//! Trials come in chunks: one alone, or up to 64 short ones in a row that a worker takes at once.
-//! Each chunk is one empty file, and its name is its state ([`ChunkEntry`]): how many of its trials
-//! have ended, and which worker has it. Every change of state is one rename of that file within its
-//! directory. So there is always exactly one file for a chunk, and of several processes that want
-//! to change its state one succeeds. A lease names its attempt and its worker: a worker that has
-//! lost its lease can no longer rename the file, and so cannot acknowledge its results.
+//! Trials come in chunks: a single trial, or up to 64 short consecutive ones that a worker claims
+//! together. Each chunk is one empty file. The file's name is the chunk's state ([`ChunkEntry`]):
+//! the number of its ended trials, and the worker that has leased it. Every change of state is one
+//! rename of that file within its directory. So a chunk always has exactly one file, and only one
+//! of several processes that try to change its state succeeds. A lease names its attempt and its
+//! worker. A worker that has lost its lease can no longer rename the file, and so cannot
+//! acknowledge its results.
 //!
-//! Results come before names. A worker syncs the results of its trials, several at once where the
-//! trials are short, and then renames the file of their chunk to say that so many have ended. A
-//! killed worker loses what it had not acknowledged, and nothing else.
+//! Results are written before the file is renamed. A worker writes and fsyncs the results of its
+//! trials, several together if the trials are short. It then renames the file of their chunk, which
+//! states the number of ended trials. A killed worker loses only the results that it had not
+//! acknowledged.
 //!
-//! | file | what it knows |
+//! | file | contents |
 //! | --- | --- |
 //! | `item`, `chunk_entry`, `chunk_file`, `segment` | trials, chunks, their files and directories |
-//! | `item_store` | the folder |
-//! | `hand_out` | what is asked of it from afar |
-//! | `journal`, `results` | results as workers write them, and those that count |
-//! | `heartbeat`, `lease_monitor`, `leader` | which workers live, whose leases are lost, which manager leads |
+//! | `item_store` | the folder of the queue |
+//! | `hand_out` | remote requests to the queue |
+//! | `journal`, `results` | results as workers write them, and the results that count |
+//! | `heartbeat`, `lease_monitor`, `leader` | live workers, lost leases, the leading manager |
 //! | `claim`, `worker`, `manager` | the processes |
 
 mod attempt_dirs;

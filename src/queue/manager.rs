@@ -1,5 +1,5 @@
-//! A queue without items → a queue whose items have all ended. The manager fills it, and takes
-//! leases away from dead workers.
+//! A manager of a queue. It fills the queue, revokes the leases of dead workers, and ends once all
+//! items have ended.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -11,10 +11,10 @@ use super::leader::{LeaderElection, Leadership};
 use super::lease_monitor::{LeaseMonitor, LostLease, MonitorReport};
 use super::state_counts::ItemStateCounts;
 
-/// What a manager sees.
+/// An event that a manager reports.
 #[derive(Debug)]
 pub enum ManagerEvent<'a> {
-    /// It became the leader; the name of a dead leader whose place it took.
+    /// The manager became the leader; with the name of a dead leader that it replaced.
     BecameLeader(Option<&'a str>),
     /// A worker lost its lease.
     LeaseLost(&'a LostLease),
@@ -22,24 +22,25 @@ pub enum ManagerEvent<'a> {
     ItemsEnded(&'a ItemStateCounts),
 }
 
-/// How a manager ended.
+/// The outcome of a manager.
 #[derive(Debug)]
 pub enum ManagerOutcome {
     /// All items have ended.
     AllEnded(ItemStateCounts),
-    /// Another manager leads, and lives.
+    /// Another manager leads, and is alive.
     OtherManager(String),
-    /// It was told to stop; another may go on at any time.
+    /// The manager was asked to stop; another may continue at any time.
     Stopped,
 }
 
-/// Manages `queue` until all items have ended, also those at work after nothing more is handed out,
-/// or until `stop` is set. `fill` adds items and at last seals
-/// the queue; it is called until then, and a repeated call changes nothing. `hear` is told what the
-/// manager sees. `finish` is called at the end, while this manager still leads.
+/// Manages `queue` until all items have ended or `stop` is set. After the last hand-out it still
+/// waits for the running items. `fill` adds items and finally seals the queue. It is called
+/// repeatedly until then, and a repeated call must change nothing. `hear` receives the events.
+/// `finish` is called at the end, while this manager still leads.
 ///
 /// # Errors
-/// Fails with an error that cannot pass, or that has not passed for as long as a lease lasts.
+/// Fails with a permanent error, or with a temporary one that has lasted for the duration of a
+/// lease.
 pub fn run_manager(
     queue: &Queue,
     stop: &AtomicBool,
@@ -67,8 +68,8 @@ pub fn run_manager(
             return Ok(ManagerOutcome::OtherManager(other));
         }
 
-        // Read before the look at the items: if the last item has ended before `stop` is set, this
-        // returns that all have ended.
+        // This is read before the check of the items. If the last item ends before `stop` is set,
+        // this returns that all have ended.
         let is_last_look = stop.load(Ordering::Relaxed);
         match fill_and_check(queue, &fill, &mut monitor) {
             Err(error) => error_backoff.wait_or_fail(error, stop)?,
@@ -80,9 +81,9 @@ pub fn run_manager(
                 for lost in &lost_leases {
                     hear(ManagerEvent::LeaseLost(lost));
                 }
-                // What is to be added may be known at any moment.
+                // Until the queue is sealed, new items may become available at any time.
                 let looks_per_heartbeat = if counts.sealed.is_some() { 2.0 } else { 4.0 };
-                backoff.set_longest(queue.settings.heartbeat_s / looks_per_heartbeat);
+                backoff.set_max_wait(queue.settings.heartbeat_s / looks_per_heartbeat);
                 if counts.ended() > ended {
                     ended = counts.ended();
                     hear(ManagerEvent::ItemsEnded(&counts));
@@ -103,7 +104,7 @@ pub fn run_manager(
     }
 }
 
-/// Fills the queue until it is sealed, and takes leases away from dead workers.
+/// Fills the queue until it is sealed, and revokes the leases of dead workers.
 fn fill_and_check(
     queue: &Queue,
     fill: &impl Fn(&Queue) -> Result<()>,

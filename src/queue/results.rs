@@ -1,4 +1,4 @@
-//! Journals and chunks → the results that count: one for each trial that has ended.
+//! Finds the results that count, in journals and chunks: one result for each ended trial.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
@@ -11,16 +11,16 @@ use super::item::WorkItem;
 use super::item_store::Queue;
 use super::journal::{self, JournalResult, StoredResult};
 
-/// Which of several results of one trial counts: the greatest.
+/// The rank of one of several results of a trial. The result with the highest rank counts.
 ///
-/// Attempts follow each other, and those after the acknowledged one began behind it. Attempts of
-/// equal rank came to the same.
+/// Attempts follow each other. Attempts after the acknowledged one begin at a later trial of the
+/// chunk, so they have no result of this trial. Attempts of equal rank have equal results.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct ResultRank {
-    /// How many trials of the chunk had ended when the attempt began.
+    /// Number of trials of the chunk that had ended when the attempt began.
     ended_before: usize,
     attempt: u32,
-    /// Whether the chunk's file names the worker.
+    /// True if the chunk's file names the worker.
     is_named: bool,
 }
 
@@ -39,13 +39,13 @@ impl<'a> ChunkIndex<'a> {
         ChunkIndex { by_first }
     }
 
-    /// The chunk that has acknowledged `result`, if one has.
+    /// The chunk that has acknowledged `result`, if there is one.
     fn acknowledged_by<R>(&self, result: &JournalResult<'_, R>) -> Option<&'a ChunkEntry> {
         let WorkItem { trial, budget } = result.item;
-        // The chunks of a sweep do not overlap, but for what others put there.
+        // The chunks of a sweep do not overlap. Only chunks from outside the sweep may.
         let (_, entries) = self.by_first.range(..=(budget, trial)).next_back()?;
         entries.iter().copied().find(|entry| {
-            // The file of a trial that is alone in its chunk says who has ended it.
+            // The file of a chunk with a single trial names the worker that has ended it.
             let may_be_its = entry.state.worker() == Some(result.worker)
                 && entry.attempt == result.attempt
                 || entry.chunk.count > 1
@@ -54,7 +54,7 @@ impl<'a> ChunkIndex<'a> {
         })
     }
 
-    /// Whether another chunk has the same first item as `entry`.
+    /// Returns true if another chunk has the same first item as `entry`.
     fn has_twin(&self, entry: &ChunkEntry) -> bool {
         let WorkItem { trial, budget } = entry.chunk.first;
         self.by_first
@@ -64,11 +64,10 @@ impl<'a> ChunkIndex<'a> {
 }
 
 impl Queue {
-    /// The results of all trials that have one: of every attempt that was acknowledged, and of no
-    /// other.
+    /// Reads the results of all trials that have one: the result of the acknowledged attempt.
     ///
     /// # Errors
-    /// Fails when an acknowledged result cannot be read: its disk has lost it.
+    /// Fails if an acknowledged result cannot be read, because the disk has lost it.
     pub fn results<R: DeserializeOwned>(
         &self,
         entries: &[ChunkEntry],
@@ -80,11 +79,11 @@ impl Queue {
             .collect())
     }
 
-    /// As [`Queue::results`], in order. `keep` says what is kept of each result, and
-    /// [`super::ResultReader`] reads it whole.
+    /// Like [`Queue::results`], in order. `keep` extracts the part of each result to keep, and
+    /// [`super::ResultReader`] reads the whole result.
     ///
     /// # Errors
-    /// As those of [`Queue::results`].
+    /// Fails like [`Queue::results`].
     pub fn find_results<R: DeserializeOwned, T>(
         &self,
         entries: &[ChunkEntry],
@@ -125,7 +124,7 @@ impl Queue {
             .collect())
     }
 
-    /// Passes over a chunk that somebody else put there.
+    /// Skips a chunk that does not belong to the queue.
     ///
     /// # Errors
     /// Fails for a chunk of the queue: the result of its item `missing` was acknowledged, and is

@@ -1,8 +1,8 @@
-//! The directories of items ("segments"): chunks are added to the queue a directory at a time, and
-//! looked up directory by directory.
+//! Segments: the directories of a queue's items. Chunks are added and listed one directory at a
+//! time.
 //!
-//! A segment is called `p100.b000000.s00003.n64`: its priority, the call that added it, its number
-//! within that call, and how many chunks it has.
+//! A segment has a name such as `p100.b000000.s00003.n64`. Its parts are its priority, the call
+//! that added it, its number within that call, and its number of chunks.
 
 use anyhow::Result;
 
@@ -13,21 +13,22 @@ use super::item_store::Queue;
 use poolcast_base::files::sync_directory;
 use poolcast_base::temporary;
 
-/// The most chunks of a segment.
+/// Maximum number of chunks in a segment.
 const MAX_SEGMENT_CHUNKS: usize = 1000;
 
-/// The fewest chunks of a segment, where so many are added.
+/// Minimum number of chunks in a segment, if at least as many are added.
 const MIN_SEGMENT_CHUNKS: usize = 64;
 
-/// The most segments of one call, unless there are more than [`MAX_SEGMENT_CHUNKS`] for each.
+/// Maximum number of segments per call, unless each would have more than [`MAX_SEGMENT_CHUNKS`].
 const MAX_SEGMENTS: usize = 500;
 
 impl Queue {
-    /// Adds `chunks` with one priority; greater ones are taken first. `batch` names the call: equal
-    /// calls add their chunks once, even if several processes make them or are killed in between.
+    /// Adds `chunks` with one priority; chunks of higher priority are claimed first. `batch`
+    /// identifies the call. Equal calls add their chunks only once, even if several processes make
+    /// them or are killed in between.
     pub fn add_chunks(&self, batch: usize, priority: u8, chunks: &[TrialChunk]) -> Result<()> {
-        // Workers empty one segment after another. Small segments keep the order of chunks, but
-        // there must not be too many of them.
+        // Workers finish one segment after another. Small segments preserve the order of chunks,
+        // but there must not be too many segments.
         let size = chunks
             .len()
             .div_ceil(MAX_SEGMENTS)
@@ -40,8 +41,8 @@ impl Queue {
         Ok(())
     }
 
-    /// Adds a segment, whole or not at all, and once. A segment never becomes empty, so no rename
-    /// of another one replaces it.
+    /// Adds a whole segment atomically, and only once. A segment never becomes empty, so renaming
+    /// another directory cannot replace it.
     fn add_segment(&self, name: &str, chunks: &[TrialChunk]) -> Result<()> {
         let target = self.path("items").join(name);
         if target.exists() {
@@ -56,6 +57,8 @@ impl Queue {
         });
         let made = made.and_then(|()| sync_directory(&temporary));
 
+        // The rename makes the complete segment visible at once. If it fails because another
+        // process has added the same segment, this is a success too.
         if let Err(error) = made.and_then(|()| Ok(fs_err::rename(&temporary, &target)?)) {
             let _ = fs_err::remove_dir_all(&temporary);
             return if target.exists() { Ok(()) } else { Err(error) };
@@ -63,7 +66,7 @@ impl Queue {
         sync_directory(&self.path("items"))
     }
 
-    /// The names of the segments; those of the greatest priority come first.
+    /// The names of the segments, the highest priority first.
     pub(super) fn segment_names(&self) -> Result<Vec<String>> {
         let mut names = Vec::new();
         for found in fs_err::read_dir(self.path("items"))?.filter_map(|found| found.ok()) {
@@ -86,11 +89,11 @@ impl Queue {
         Ok(names)
     }
 
-    /// The files of the chunks in one of [`Queue::segment_names`].
+    /// The chunk files in one of [`Queue::segment_names`].
     pub(super) fn chunk_files(&self, segment: &str) -> Result<Vec<ChunkFile>> {
         let mut found = list_chunk_files(&self.path("items").join(segment))?;
         found.retain(|file| {
-            let is_known = self.may_have(file.entry.chunk);
+            let is_known = self.can_contain(file.entry.chunk);
             if !is_known {
                 self.warn_skipped(
                     &file.dir.join(file.entry.file_name()),
@@ -102,14 +105,15 @@ impl Queue {
         Ok(found)
     }
 
-    /// Whether the queue can have `chunk`; any other was put there by somebody else.
-    fn may_have(&self, chunk: TrialChunk) -> bool {
+    /// Returns true if `chunk` can belong to the queue. A process outside the sweep has added any
+    /// other chunk.
+    fn can_contain(&self, chunk: TrialChunk) -> bool {
         let WorkItem { trial, budget } = chunk.first;
         let last = trial.saturating_add(chunk.count - 1);
         trial >= 1 && last <= self.largest_item.trial && budget <= self.largest_item.budget
     }
 
-    /// Every chunk of the queue, with its state.
+    /// All chunks of the queue, with their states.
     pub fn chunk_entries(&self) -> Result<Vec<ChunkEntry>> {
         let mut entries = Vec::new();
         for name in self.segment_names()? {
@@ -119,20 +123,20 @@ impl Queue {
         Ok(entries)
     }
 
-    /// How many chunks were added so far.
+    /// The number of chunks added so far.
     pub fn added_chunks(&self) -> Result<usize> {
         let names = self.segment_names()?;
         Ok(names.iter().filter_map(|name| segment_size(name)).sum())
     }
 }
 
-/// The part of a segment's name that says its priority.
+/// The priority part of a segment's name.
 pub(super) fn segment_priority(segment: &str) -> &str {
     segment.split('.').next().unwrap_or("")
 }
 
-/// How many chunks a segment has, as its name says; `None` for other names. A listing made while
-/// files are renamed may show more or fewer.
+/// The number of chunks of a segment, according to its name; `None` for other names. A listing
+/// during renames may show more or fewer chunks.
 pub(super) fn segment_size(segment: &str) -> Option<usize> {
     let parts: Vec<&str> = segment.split('.').collect();
     let [priority, batch, number, count] = parts[..] else {

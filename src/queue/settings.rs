@@ -1,25 +1,25 @@
-//! What all who share a queue must agree on.
+//! The settings that all processes of a queue share.
 
 use serde::{Deserialize, Serialize};
 
 use poolcast_base::shard::ArtefactFormat;
 
-/// Queues.
+/// The format of queue folders.
 pub const QUEUE: ArtefactFormat = ArtefactFormat {
     name: "queue",
     version: 2,
     rebuild: "poolcast sweep init CONFIG -o DIR",
 };
 
-/// What all who share a queue must agree on.
+/// The settings that all processes of a queue share.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct QueueSettings {
-    /// How often a worker writes its heartbeat.
+    /// Interval between a worker's heartbeats, in seconds.
     pub heartbeat_s: f64,
-    /// A lease is lost after so long without a heartbeat. Network file systems show a change up to
-    /// a minute late.
+    /// Time without a heartbeat after which a lease is lost, in seconds. Network file systems show
+    /// a change up to a minute late.
     pub lease_s: f64,
-    /// A trial is given up after so many lost leases.
+    /// Number of lost leases after which a trial is given up.
     pub tries: u32,
 }
 

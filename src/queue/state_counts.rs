@@ -1,19 +1,19 @@
-//! How many items are in each state.
+//! Counts of trials by state.
 
 use super::chunk_entry::{ChunkEntry, ChunkState};
 
-/// How many trials are in each state.
+/// Number of trials in each state.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ItemStateCounts {
-    /// Trials that no worker is at.
+    /// Trials that no worker has leased.
     pub ready: usize,
-    /// Trials of chunks that a worker has: the one it is at, and those it does next.
+    /// Trials of leased chunks: the running one, and the ones after it.
     pub leased: usize,
     /// Trials whose results are on disk.
     pub done: usize,
-    /// Trials that were given up, as too many workers died of them.
+    /// Trials that were given up because too many workers died of them.
     pub quarantined: usize,
-    /// How many trials there are, once no more will come.
+    /// Number of trials, once no more will be added.
     pub sealed: Option<usize>,
 }
 
@@ -36,7 +36,7 @@ impl ItemStateCounts {
         counts
     }
 
-    /// Adds the trials that `other` counted.
+    /// Adds the counts of `other`.
     pub(super) fn add(&mut self, other: ItemStateCounts) {
         self.ready += other.ready;
         self.leased += other.leased;
@@ -44,19 +44,19 @@ impl ItemStateCounts {
         self.quarantined += other.quarantined;
     }
 
-    /// Trials to which nothing more will happen.
+    /// Number of trials that have ended.
     pub fn ended(&self) -> usize {
         self.done + self.quarantined
     }
 
-    /// All trials.
+    /// Number of all trials.
     pub fn total(&self) -> usize {
         self.ready + self.leased + self.ended()
     }
 
-    /// Whether all trials have ended, and no more will come. Items that somebody else put there may
-    /// count as ended. Therefore it is not enough that as many have ended as there are trials: none
-    /// may be left.
+    /// Returns true if all trials have ended, and no more will be added. Items from outside the
+    /// sweep may count as ended. It is therefore not enough that the expected number of trials has
+    /// ended: there must also be no open trial.
     pub fn is_over(&self) -> bool {
         self.sealed.is_some_and(|sealed| self.ended() >= sealed) && self.ended() == self.total()
     }

@@ -1,4 +1,4 @@
-//! A queue → its results. A worker takes one chunk at a time until none is left, and works on its
+//! A worker of a queue. It claims one chunk at a time until none is left, and runs the chunk's
 //! trials one after another.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -17,63 +17,65 @@ use super::item_store::Queue;
 use super::journal::ResultJournal;
 use super::lease_monitor::LeaseMonitor;
 
-/// How long the results of short trials wait for others, to be synced together.
+/// Maximum time that the results of short trials wait for more results, before they are fsynced
+/// together.
 const SYNC_INTERVAL: Duration = Duration::from_millis(500);
 
-/// How an attempt at a trial ended.
+/// The outcome of an attempt at a trial.
 #[derive(Debug, Clone, PartialEq)]
 pub enum AttemptOutcome<R> {
-    /// It ended with this result, which may say that the trial will never work.
+    /// The trial ended with this result. The result may be a permanent failure.
     Done(R),
-    /// It was told to stop, and may go on elsewhere.
+    /// The attempt was asked to stop. Another worker may continue it.
     Stopped,
 }
 
 /// An attempt at a trial.
 #[derive(Debug)]
 pub struct TrialAttempt<'a> {
-    /// The trial, alone, and the number of this attempt.
+    /// The trial as a chunk of its own, with the number of this attempt.
     pub entry: &'a ChunkEntry,
     heartbeat: &'a Heartbeat,
 }
 
 impl TrialAttempt<'_> {
-    /// The name of the worker that makes it.
+    /// The name of the worker that runs it.
     pub fn worker(&self) -> &str {
         &self.heartbeat.worker
     }
 
-    /// Whether it is to stop, as the queue is paused.
+    /// Returns true if it must stop because the queue is paused.
     pub fn is_paused(&self) -> bool {
         self.heartbeat.is_paused()
     }
 
-    /// Says how far it is, for others to see.
+    /// Reports its progress, for display.
     pub fn report_epoch(&self, epoch: usize, value: Option<f64>) {
         self.heartbeat.report_epoch(epoch, value);
     }
 }
 
-/// What a worker did.
+/// The counts of a worker's trials.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct WorkerTally {
-    /// Trials that it acknowledged.
+    /// Number of trials that it acknowledged.
     pub acknowledged: usize,
-    /// Trials whose lease it had lost before it could acknowledge them.
+    /// Number of trials that it ended after it had lost their lease.
     pub late: usize,
-    /// Whether it was told to stop.
+    /// True if it was asked to stop.
     pub stopped: bool,
 }
 
-/// Takes chunks from `queue` and does each of their trials with `attempt` until all have ended or
-/// `stop` is set. While nothing is ready or handed out, it watches the leases of others. An attempt
-/// that takes longer than `limit` must come back by itself; if it does not, its lease is lost.
-/// `acknowledged` hears of each trial after its result is on disk and its chunk says so.
+/// Claims chunks from `queue` and runs each of their trials with `attempt` until all have ended or
+/// `stop` is set. While no chunk is ready or handed out, it monitors the leases of other workers.
+/// An attempt that takes longer than `limit` must return on its own; otherwise the worker loses its
+/// lease. Calls `acknowledged` for each trial once its result is on disk and its chunk's file has
+/// been renamed.
 ///
 /// # Errors
-/// An error of `attempt` is one that can pass: the chunk is given back, and the trial does not
-/// count as tried. The worker waits and goes on; when nothing else has happened for as long as a
-/// lease lasts, it fails with that error.
+/// An error of `attempt` counts as temporary: the chunk is given back, and the attempt does not
+/// count. The worker backs off and continues. It fails with the error if there was no success for
+/// the duration of a lease.
 pub fn run_worker<R: Serialize>(
     queue: &Queue,
     limit: Duration,
@@ -82,7 +84,7 @@ pub fn run_worker<R: Serialize>(
     mut acknowledged: impl FnMut(&ChunkEntry, &R),
 ) -> Result<WorkerTally> {
     let mut worker = QueueWorker::new(queue, limit)?;
-    let mut backoff = Backoff::new(longest_idle_s(queue));
+    let mut backoff = Backoff::new(max_idle_s(queue));
     let mut error_backoff = ErrorBackoff::new(&queue.settings);
     loop {
         worker.tally.stopped = stop.load(Ordering::Relaxed);
@@ -97,7 +99,7 @@ pub fn run_worker<R: Serialize>(
                 backoff.reset();
             }
             Ok(WorkerStep::Idle) => {
-                backoff.set_longest(longest_idle_s(queue));
+                backoff.set_max_wait(max_idle_s(queue));
                 backoff.wait(stop);
             }
             // The manager removes the queue when all trials have ended.
@@ -107,8 +109,8 @@ pub fn run_worker<R: Serialize>(
     }
 }
 
-/// How long a worker without work waits at most: less while trials may be added at any moment.
-fn longest_idle_s(queue: &Queue) -> f64 {
+/// Maximum idle time of a worker, in seconds. It is shorter while trials may still be added.
+fn max_idle_s(queue: &Queue) -> f64 {
     match queue.sealed_trials() {
         Ok(None) => queue.settings.heartbeat_s / 2.0,
         _ => queue.settings.lease_s / 8.0,
@@ -118,7 +120,7 @@ fn longest_idle_s(queue: &Queue) -> f64 {
 /// A chunk that the worker has leased.
 struct ChunkInProgress<R> {
     lease: ChunkFile,
-    /// The results of its next trials, which are not yet on disk.
+    /// The results of its next trials, which are not on disk yet.
     results: Vec<(ChunkEntry, R)>,
     last_sync: Instant,
 }
@@ -133,25 +135,25 @@ impl<R> ChunkInProgress<R> {
     }
 }
 
-/// What a worker did in one step.
+/// The result of one step of a worker.
 enum WorkerStep {
     Worked,
-    /// Nothing was ready.
+    /// No chunk was ready.
     Idle,
     AllEnded,
 }
 
-/// Why a worker does no more trials of a chunk.
+/// The reason why a worker stops work on a chunk.
 enum ChunkEnd {
     Stopped,
     Failed(anyhow::Error),
-    /// The attempt panicked, and said so on stderr.
+    /// The attempt panicked, and printed the reason to stderr.
     Panicked,
 }
 
 struct QueueWorker<'a> {
     queue: &'a Queue,
-    /// The longest time that an attempt may take.
+    /// Maximum duration of an attempt.
     limit: Duration,
     claimer: ChunkClaimer<'a>,
     monitor: LeaseMonitor<'a>,
@@ -174,7 +176,8 @@ impl<'a> QueueWorker<'a> {
         })
     }
 
-    /// Takes a chunk and does its trials; where none is ready, watches the leases of others.
+    /// Claims a chunk and runs its trials. If no chunk is ready, monitors the leases of other
+    /// workers.
     fn step<R: Serialize>(
         &mut self,
         stop: &AtomicBool,
@@ -190,7 +193,8 @@ impl<'a> QueueWorker<'a> {
             });
         };
 
-        // The chunk was just taken, so the queue hands out, whatever the heartbeat saw before.
+        // The chunk was just claimed, so the queue hands out trials, even if the last heartbeat saw
+        // otherwise.
         self.heartbeat.resume();
         let mut in_progress = Some(ChunkInProgress::new(lease));
         while let Some(chunk) = in_progress.take() {
@@ -200,8 +204,8 @@ impl<'a> QueueWorker<'a> {
         Ok(WorkerStep::Worked)
     }
 
-    /// Does the next trial of a chunk, or gives the rest of it back. Returns the chunk if the
-    /// worker still has it and something of it is left.
+    /// Runs the next trial of a chunk, or gives the rest of the chunk back. Returns the chunk if
+    /// the worker still has the lease and there are trials left.
     fn do_next_trial<R: Serialize>(
         &mut self,
         mut chunk: ChunkInProgress<R>,
@@ -224,7 +228,7 @@ impl<'a> QueueWorker<'a> {
                 chunk.results.push((entry, result));
                 let is_last = position + 1 == chunk.lease.entry.chunk.count;
                 // After a lost lease the trials are acknowledged one at a time, so that the next
-                // loss is blamed on the right trial.
+                // loss counts against the right trial.
                 let was_lost = chunk.lease.entry.attempt > 1;
                 if !is_last && !was_lost && chunk.last_sync.elapsed() < SYNC_INTERVAL {
                     return Ok(Some(chunk));
@@ -232,7 +236,7 @@ impl<'a> QueueWorker<'a> {
                 self.acknowledge(chunk, acknowledged)
             }
             Err(end) => {
-                // The trials of the chunk that have ended count all the same.
+                // The ended trials of the chunk still count.
                 if let Some(chunk) = self.acknowledge(chunk, acknowledged)? {
                     self.leave_chunk(&chunk.lease, end)?;
                 }
@@ -264,7 +268,7 @@ impl<'a> QueueWorker<'a> {
         }
     }
 
-    /// Adds the result of the trial of `entry` to the journal, and gives it back.
+    /// Adds the result of the trial of `entry` to the journal, and returns the result.
     fn record<R: Serialize>(
         &mut self,
         lease: &ChunkFile,
@@ -283,25 +287,25 @@ impl<'a> QueueWorker<'a> {
         }
     }
 
-    /// Gives up the lease of a chunk of which something is left.
+    /// Gives up the lease of a chunk that has trials left.
     ///
     /// # Errors
-    /// Fails with the error that ended the chunk, after the lease was given back.
+    /// Fails with the error that ended the work on the chunk, after the lease was given back.
     fn leave_chunk(&self, lease: &ChunkFile, end: ChunkEnd) -> Result<()> {
         match end {
-            ChunkEnd::Stopped => self.insist(|| lease.give_back().map(drop)),
+            ChunkEnd::Stopped => self.retry_change(|| lease.give_back().map(drop)),
             ChunkEnd::Failed(error) => {
-                self.insist(|| lease.give_back().map(drop))?;
+                self.retry_change(|| lease.give_back().map(drop))?;
                 Err(error)
             }
-            // A panic counts like the death of a worker, because the trial may kill the next one,
-            // too.
-            ChunkEnd::Panicked => self.insist(|| lease.revoke(self.queue.settings.tries).map(drop)),
+            // A panic counts like the death of a worker, because the trial may also kill the next
+            // worker.
+            ChunkEnd::Panicked => self.retry_change(|| lease.revoke(self.queue.settings.tries).map(drop)),
         }
     }
 
-    /// Writes the results so far to disk, and says so in the name of the chunk's file. Returns the
-    /// chunk if something of it is left and its lease was not lost.
+    /// Writes the results so far to disk, and then renames the chunk's file. Returns the chunk if
+    /// it has trials left and its lease was not lost.
     fn acknowledge<R: Serialize>(
         &mut self,
         chunk: ChunkInProgress<R>,
@@ -313,13 +317,13 @@ impl<'a> QueueWorker<'a> {
         }
 
         if let Err(error) = self.journal.sync() {
-            self.insist(|| lease.give_back().map(drop))?;
+            self.retry_change(|| lease.give_back().map(drop))?;
             return Err(error);
         }
 
         let ended = lease.entry.ended + results.len();
         let mut next = None;
-        self.insist(|| {
+        self.retry_change(|| {
             next = lease.acknowledge(ended)?;
             Ok(())
         })?;
@@ -336,10 +340,10 @@ impl<'a> QueueWorker<'a> {
         Ok(is_left.then(|| ChunkInProgress::new(lease)))
     }
 
-    /// Tries a change again and again, for as long as a lease lasts. While this worker's heartbeat
-    /// goes on, no other process makes the change in its place. If the worker fails, its heartbeat
-    /// ends, and its leases are lost.
-    fn insist(&self, mut change: impl FnMut() -> Result<()>) -> Result<()> {
+    /// Retries a change for up to the duration of a lease. While this worker's heartbeat continues,
+    /// no other process makes the change instead. If the worker fails, its heartbeat ends, and its
+    /// leases are lost.
+    fn retry_change(&self, mut change: impl FnMut() -> Result<()>) -> Result<()> {
         let began = Instant::now();
         let mut backoff = Backoff::new(1.0);
         let never = AtomicBool::new(false);
@@ -381,17 +385,17 @@ mod tests {
     }
 
     #[test]
-    fn a_worker_looks_more_often_while_trials_may_be_added() {
+    fn idle_time_is_shorter_until_the_queue_is_sealed() {
         let dir = tempfile::tempdir().expect("a directory");
         let queue = Queue::create(&dir.path().join("queue"), QueueSettings::default());
         let queue = queue.expect("made");
-        let open_s = longest_idle_s(&queue);
+        let open_s = max_idle_s(&queue);
         queue.seal(0).expect("sealed");
-        assert_eq!((open_s, longest_idle_s(&queue)), (5.0, 15.0));
+        assert_eq!((open_s, max_idle_s(&queue)), (5.0, 15.0));
     }
 
     #[test]
-    fn items_end_each_in_its_way() {
+    fn results_errors_and_panics_end_items_differently() {
         let dir = tempfile::tempdir().expect("a directory");
         let queue = queue(&dir, 4);
         let mut heard = Vec::new();
@@ -445,7 +449,7 @@ mod tests {
     }
 
     #[test]
-    fn a_chunk_is_done_trial_by_trial() {
+    fn chunk_continues_after_panics_errors_and_stops() {
         let dir = tempfile::tempdir().expect("a directory");
         let queue = Queue::create(&dir.path().join("queue"), FAST).expect("made");
         let first = WorkItem {
@@ -540,7 +544,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_takes_anything_from_a_paused_queue() {
+    fn paused_queue_hands_out_no_trials() {
         let dir = tempfile::tempdir().expect("a directory");
         let queue = queue(&dir, 2);
         assert!(queue.pause().expect("paused") && !queue.pause().expect("again"));
@@ -568,7 +572,7 @@ mod tests {
                 (begun.load(Ordering::Relaxed), counts(&queue).ready),
                 (0, 2)
             );
-            // The first trial pauses the queue again whenever it is begun, and is given back.
+            // Each attempt at the first trial pauses the queue again, and gives the trial back.
             while counts(&queue).ended() < 2 {
                 queue.resume().expect("resumed");
                 std::thread::sleep(Duration::from_millis(5));
@@ -589,8 +593,8 @@ mod tests {
         let dir = tempfile::tempdir().expect("a directory");
         let queue = queue(&dir, 1);
         let stop = AtomicBool::new(false);
-        // Its heart stops, as it comes back neither at its limit nor a lease later, but when
-        // another has the item done.
+        // Its heartbeat stops, because it does not return within its limit and one more lease. It
+        // returns once another worker has done the item.
         let hung = |_: &TrialAttempt<'_>| {
             let mut pace = Backoff::new(0.02);
             while counts(&queue).done == 0 {
@@ -627,7 +631,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_told_to_stop_gives_back() {
+    fn stopped_worker_gives_its_chunk_back() {
         let dir = tempfile::tempdir().expect("a directory");
         let queue = queue(&dir, 2);
         let stop = AtomicBool::new(false);
@@ -657,7 +661,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_that_stays_ends_the_worker() {
+    fn lasting_error_ends_the_worker() {
         let dir = tempfile::tempdir().expect("a directory");
         let queue = queue(&dir, 2);
         let stop = AtomicBool::new(false);

@@ -1,12 +1,13 @@
-//! What every trial predicted of rows it had not seen → how good the best one is, without the luck
-//! of having been chosen.
+//! Estimates the score of the best of many trials, corrected for the luck of the choice. The input
+//! is every trial's predictions for rows that the trial had not seen.
 //!
-//! The best of many trials is the best partly by chance, so its own score is too good. BBC-CV takes
-//! that out: the rows are drawn with replacement many times; each time the trial is chosen anew on
-//! the rows that were drawn, and scored on those that were not; the mean of these scores is the
-//! estimate, their percentiles its interval (Tsamardinos, Greasidou and Borboudakis 2018,
-//! "Bootstrapping the out-of-sample predictions for efficient and accurate cross-validation",
-//! Machine Learning 107). Whole groups are drawn, as rows of one group are not independent.
+//! The best of many trials is the best partly by chance, so its own score is too good. BBC-CV
+//! corrects this by drawing the rows with replacement many times. Each time it chooses a trial
+//! again on the drawn rows, and scores this trial on the rows that were not drawn. The estimate is
+//! the mean of these scores, and their percentiles are its interval (Tsamardinos, Greasidou and
+//! Borboudakis 2018, "Bootstrapping the out-of-sample predictions for efficient and accurate
+//! cross-validation", Machine Learning 107). Whole groups are drawn, because rows of one group are
+//! not independent.
 
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
@@ -16,45 +17,46 @@ use poolcast_tables::RowTargets;
 use poolcast_base::stats::{SampleGroups, f_measure, percentile_interval};
 use poolcast_holds::training::{choose_threshold, target_score};
 
-/// Rows that were predicted, with what is true of them.
+/// The true targets of predicted rows.
 #[derive(Debug, Clone, Copy)]
 pub struct TrueTargets<'a> {
     /// The class or the number of each row, `[n]`.
     pub targets: &'a RowTargets,
-    /// Its group, `[n]`.
+    /// The group of each row, `[n]`.
     pub groups: &'a [u64],
-    /// How the F-measure of two classes is taken.
+    /// The cutoff for the F-measure of two classes.
     pub cutoff: FMeasureCutoff,
 }
 
-/// From which probability on a row counts as one of the second of two classes, for its F-measure.
+/// The probability from which a row counts as the second of two classes, for the F-measure.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum FMeasureCutoff {
-    /// From this one on.
+    /// A fixed cutoff.
     At(f64),
-    /// From the one on that is best for the rows that are chosen by.
+    /// The cutoff that is best on the rows of the choice.
     Chosen,
 }
 
-/// A value with the 2.5 % and 97.5 % points of its bootstrap.
+/// A value with the 2.5 % and 97.5 % quantiles of its bootstrap.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct ScoreEstimate {
     /// The value.
     pub value: f64,
-    /// What it is above with 97.5 %.
+    /// The 2.5 % quantile.
     pub low: f64,
-    /// What it is below with 97.5 %.
+    /// The 97.5 % quantile.
     pub high: f64,
 }
 
-/// Rows that were drawn, as often as they were, and those that were not.
+/// The rows of one bootstrap sample, repeated as often as they were drawn, and the rows that were
+/// not drawn.
 struct Resample {
     drawn: Vec<usize>,
     left: Vec<usize>,
 }
 
 impl TrueTargets<'_> {
-    /// Rows by whole groups, drawn with replacement.
+    /// Draws whole groups of rows with replacement.
     fn resamples(&self, count: usize, seed: u64) -> impl IndexedParallelIterator<Item = Resample> {
         let groups = SampleGroups::new(self.groups);
         (0..count).into_par_iter().map(move |number| {
@@ -80,7 +82,8 @@ impl TrueTargets<'_> {
         })
     }
 
-    /// The score of `predictions` `[n, width]` on some rows, which are those that are chosen by.
+    /// The score of `predictions` `[n, width]` on `rows`. A chosen cutoff is chosen on the same
+    /// rows.
     fn score(&self, metric: &Metric, predictions: &[f64], rows: &[usize]) -> Option<f64> {
         if self.takes_f_measure(metric) {
             let cutoff = self.f_measure_cutoff(predictions, rows);
@@ -96,7 +99,7 @@ impl TrueTargets<'_> {
         metric.name == MetricName::ValidationFMeasure && self.targets.width() == 2
     }
 
-    /// From which probability on the second class is predicted, where `rows` are chosen by.
+    /// The cutoff of the second class's probability; if it is chosen, then on `rows`.
     fn f_measure_cutoff(&self, probabilities: &[f64], rows: &[usize]) -> f64 {
         match self.cutoff {
             FMeasureCutoff::At(cutoff) => cutoff,
@@ -112,7 +115,8 @@ impl TrueTargets<'_> {
         f_measure(&second, &labels, cutoff)
     }
 
-    /// The probability of the second class, and whether it is true, of some rows.
+    /// The probabilities of the second class for `rows`, and their labels: true for the second
+    /// class.
     fn second_class(&self, probabilities: &[f64], rows: &[usize]) -> (Vec<f64>, Vec<bool>) {
         let second = rows.iter().map(|row| probabilities[2 * row + 1]).collect();
         let classes = self.targets.classes();
@@ -120,8 +124,8 @@ impl TrueTargets<'_> {
         (second, labels)
     }
 
-    /// The score of one trial's `predictions` `[n, width]`, with its interval; `None` where it is
-    /// not defined.
+    /// The score of one trial's `predictions` `[n, width]`, with its interval. `None` if the score
+    /// is not defined.
     pub fn interval(
         &self,
         metric: &Metric,
@@ -139,8 +143,8 @@ impl TrueTargets<'_> {
         Some(ScoreEstimate { value, low, high })
     }
 
-    /// What the best of `trials` is worth: the predictions `[n, width]` of each, all of the same
-    /// rows.
+    /// The corrected score of the best of `trials`, each given by its predictions `[n, width]` for
+    /// the same rows. `None` if it is not defined.
     pub fn corrected(
         &self,
         metric: &Metric,
@@ -186,7 +190,8 @@ mod tests {
         })
     }
 
-    /// Fifty trials that predict `strength` of the truth and noise else, of 200 rows.
+    /// Fifty trials over 200 rows. Each predicts the truth with weight `strength`, and noise with
+    /// the remaining weight.
     fn trials(strength: f64, seed: u64) -> (Vec<u32>, Vec<Vec<f64>>) {
         let mut random = poolcast_base::seed::generator(seed, "noise", &[]);
         let y: Vec<u32> = (0..200).map(|_| random.random_range(0..2)).collect();
@@ -206,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn the_best_of_fifty_guesses_is_a_guess() {
+    fn corrected_score_of_the_best_guess_is_chance() {
         let (mut naive, mut honest) = (0.0, 0.0);
         for seed in 0..5 {
             let (y, trials) = trials(0.0, seed);
@@ -231,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_luck_stays() {
+    fn correction_keeps_scores_without_luck() {
         let (y, trials) = trials(0.3, 1);
         let targets = two_classes(&y);
         let groups: Vec<u64> = (0..200).collect();
@@ -270,9 +275,10 @@ mod tests {
         assert_eq!(one_class.corrected(&METRIC, &trials, 20, 1), None);
     }
 
-    /// A model that expects success of no sample has an F-measure of 0 at 0.5, however well it ranks.
+    /// The F-measure at 0.5 is 0 for a model that expects no success, no matter how well the model
+    /// ranks.
     #[test]
-    fn f_measures_are_taken_where_they_are_best_for_what_is_chosen_by() {
+    fn chosen_cutoff_maximizes_the_f_measure() {
         let y: Vec<u32> = (0..200).map(|row| u32::from(row % 4 == 0)).collect();
         let targets = two_classes(&y);
         let groups: Vec<u64> = (0..200).collect();
@@ -304,9 +310,9 @@ mod tests {
         assert_eq!(corrected.value, 1.0);
     }
 
-    /// Of guesses at numbers around their mean, the best looks better than the mean, and is not.
+    /// The best of many random guesses around the mean looks better than the mean, but is not.
     #[test]
-    fn the_best_of_fifty_guesses_at_numbers_is_no_better_than_the_mean() {
+    fn corrected_score_of_the_best_numeric_guess_is_not_inflated() {
         let mut random = poolcast_base::seed::generator(2, "noise", &[]);
         let y: Vec<f64> = (0..200).map(|_| random.random_range(-1.0..1.0)).collect();
         let guess = |_| (0..200).map(|_| random.random_range(-0.5..0.5)).collect();

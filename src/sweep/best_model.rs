@@ -1,6 +1,6 @@
-//! Results of trials → the best one: by the sweep's metric on the validation samples; of equals the
-//! one with the lowest loss there, or by F-measure the largest area under the curve, then the earlier
-//! trial.
+//! Chooses the best trial by the sweep's metric on the validation samples. Equal trials are ordered
+//! by the lowest validation loss, or for the F-measure by the largest area under the ROC curve. If
+//! these are also equal, the earlier trial wins.
 
 use std::path::{Path, PathBuf};
 
@@ -15,43 +15,43 @@ use poolcast_base::error::hinted;
 use poolcast_base::manifest;
 use poolcast_holds::training::{Epoch, FitScores, TrainingMetrics};
 
-/// What decides where the sweep's metric is defined for no trial, as F-measure without a success
-/// among samples and predictions.
+/// The metric that decides if the sweep's metric is not defined for any trial. For example, the
+/// F-measure is not defined without a success among samples and predictions.
 const LOSS: Metric = Metric {
     name: MetricName::ValidationLoss,
     goal: Goal::Minimize,
 };
 
-/// How one trial ended.
+/// The result of one trial.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct TrialResult {
-    /// Counted from 1.
+    /// The trial's number, from 1.
     pub trial: usize,
     /// The name of the network's architecture, or of the pipeline.
     pub model: String,
-    /// Why it failed.
+    /// The reason for its failure.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// The scores of a pipeline, if it is one.
+    /// The scores of a pipeline's trial.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fit: Option<FitScores>,
-    /// How the training of a network went, if there was one.
+    /// The training metrics of a network, if it was trained.
     #[serde(flatten)]
     pub metrics: Option<TrainingMetrics>,
 }
 
 impl TrialResult {
-    /// The best epoch of a network; `None` for a trial that left no model.
+    /// The best epoch of a network; `None` for a trial without a model.
     pub fn best_epoch(&self) -> Option<&Epoch> {
         self.metrics.as_ref()?.of_model()
     }
 
-    /// Whether it left no model.
+    /// Returns true if the trial has no model.
     pub fn has_failed(&self) -> bool {
         self.fit.is_none() && self.best_epoch().is_none()
     }
 
-    /// The value that a sweep chooses by `name`; `None` also where it is not defined.
+    /// The value of the metric `name`; `None` also if it is not defined.
     fn value(&self, name: MetricName) -> Option<f64> {
         match &self.fit {
             Some(fit) => fit.watched(name),
@@ -77,24 +77,24 @@ impl From<&TrialRow> for TrialResult {
 pub struct BestModel {
     /// The best trial, counted from 1.
     pub trial: usize,
-    /// What it was chosen by: the sweep's metric, or the validation loss where that is defined for
-    /// no trial.
+    /// The metric of the choice: the sweep's metric, or the validation loss if the former is not
+    /// defined for any trial.
     pub metric: Metric,
-    /// Its value.
+    /// The best trial's value of the metric.
     pub value: f64,
-    /// The trials that answer together in its place, where these are better.
+    /// The ensemble that replaces the best trial, if the ensemble is better.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ensemble: Option<EnsembleChoice>,
-    /// Every trial, the failed ones too.
+    /// Every trial, including the failed ones.
     pub trials: Vec<TrialResult>,
 }
 
 impl BestModel {
-    /// The best of `trials` by `metric`. A trial for which that is not defined comes after all for
-    /// which it is.
+    /// Chooses the best of `trials` by `metric`. Trials for which the metric is not defined come
+    /// last.
     ///
     /// # Errors
-    /// Fails when no trial left a model.
+    /// Fails if no trial has a model.
     pub fn choose(metric: &Metric, trials: Vec<TrialResult>) -> Result<BestModel> {
         let by = |metric| best_by(metric, &trials).map(|(trial, value)| (metric, trial, value));
         let (metric, trial, value) = by(metric).or_else(|| by(&LOSS)).with_context(|| {
@@ -120,13 +120,14 @@ impl BestModel {
         })
     }
 
-    /// Where the model that answers is in the directory of results `dir`: the ensemble, once it is
-    /// made, else the best trial.
+    /// The directory of the model that answers, below the results directory `dir`: the ensemble
+    /// once it is made, else the best trial.
     pub fn dir(&self, dir: &Path) -> PathBuf {
         self.judged_dir(dir, dir)
     }
 
-    /// The same where the trials are in `dir`, and what was made of them later is in `out`.
+    /// Like [`BestModel::dir`], but with the trials in `dir`, and later results such as the
+    /// ensemble in `out`.
     pub fn judged_dir(&self, dir: &Path, out: &Path) -> PathBuf {
         let ensemble = ensemble_dir(out);
         if self.ensemble.is_some() && ensemble.join(manifest::FILE).is_file() {
@@ -136,7 +137,7 @@ impl BestModel {
     }
 }
 
-/// The best of those of `trials` for which `metric` is defined, and its value.
+/// The best of the `trials` for which `metric` is defined, with its value.
 fn best_by(metric: &Metric, trials: &[TrialResult]) -> Option<(usize, f64)> {
     let ranked = trials.iter().filter_map(|trial| {
         let loss = trial.value(LOSS.name);
@@ -149,8 +150,8 @@ fn best_by(metric: &Metric, trials: &[TrialResult]) -> Option<(usize, f64)> {
         .map(|(trial, (value, _))| (trial, value))
 }
 
-/// The run that `path` means: a run itself, or what answers of a sweep's directory, its best trial or
-/// its ensemble.
+/// Finds the run that `path` names. For the directory of a sweep this is its best trial or its
+/// ensemble.
 pub fn resolve_run(path: &Path) -> Result<PathBuf> {
     let best = path.join(BEST_FILE);
     if best.is_file() {
@@ -219,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn the_earlier_of_equals_wins_and_failures_are_kept() {
+    fn earlier_of_equal_trials_wins_and_failed_trials_are_listed() {
         let dir = tempfile::tempdir().expect("a directory");
         let with_loss = |number, loss| trial(number, loss, None);
         let losses = [None, Some(0.5), Some(0.4), Some(0.4)];
@@ -242,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn of_equal_f_measures_the_one_that_ranks_better_wins() {
+    fn equal_f_measures_are_decided_by_roc_auc() {
         let with_area = |number, loss, area| {
             let mut trial = trial(number, Some(loss), Some(0.4));
             for judged in trial.metrics.iter_mut().flat_map(|of| &mut of.judged) {
@@ -258,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn of_equals_the_first_wins_and_the_undefined_come_last() {
+    fn first_of_equal_values_wins_and_undefined_values_come_last() {
         let best = |trials: [(Option<f64>, Option<f64>); 3]| {
             let trials = (1..)
                 .zip(trials)

@@ -1,4 +1,4 @@
-//! What came of trials → the best of them so far.
+//! Finds the best trial so far by the sweep's metric.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,14 +9,14 @@ use poolcast_config::Metric;
 /// The best trial so far.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct BestTrial {
-    /// Counted from 1.
+    /// The trial's number, from 1.
     pub trial: usize,
-    /// The value it is chosen by.
+    /// The value by which it was chosen.
     pub value: f64,
 }
 
 impl BestTrial {
-    /// The best of `outcomes`, the first of equals; `None` where none has a value.
+    /// The best of `outcomes`, the first of equals; `None` if no outcome has a value.
     pub(super) fn among<'a>(
         metric: &Metric,
         outcomes: impl IntoIterator<Item = &'a TrialOutcome>,
@@ -29,12 +29,12 @@ impl BestTrial {
     }
 }
 
-/// The best of `outcomes`, the first of equals; `None` where none has a value.
+/// The best of `outcomes`, the first of equals; `None` if no outcome has a value.
 pub fn best_outcome(metric: &Metric, outcomes: &TrialOutcomes) -> Option<BestTrial> {
     BestTrial::among(metric, outcomes.all())
 }
 
-/// The best of `rows`, the first of equals; `None` where none has a value.
+/// The best of `rows`, the first of equals; `None` if no row has a value.
 pub fn best_trial(metric: &Metric, rows: &[TrialRow]) -> Option<BestTrial> {
     BestTrial::among(metric, TrialOutcomes::from_rows(rows.to_vec()).all())
 }

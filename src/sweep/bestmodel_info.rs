@@ -1,5 +1,5 @@
-//! The best trial → `best.json` for programs, and `bestmodel.info` for people and scripts, a line
-//! of `key = value` each.
+//! Writes the best trial to `best.json` for programs, and to `bestmodel.info` for people and
+//! scripts. The latter has one `key = value` per line.
 
 use std::path::Path;
 
@@ -17,7 +17,7 @@ use poolcast_holds::training::{ModelEvaluation, RunModels, evaluation_path, refi
 use poolcast_base::{escape, files, manifest, output};
 use poolcast_pipelines as pipelines;
 
-/// Writes `best`, of the sweep in `dir`, to `out` for programs and for people.
+/// Writes `best`, of the sweep in `dir`, to `out`, for programs and for people.
 pub fn write_best_model(dir: &Path, out: &Path, best: &BestModel) -> Result<()> {
     manifest::write_json(&out.join(BEST_FILE), best)?;
     files::write_atomic(
@@ -26,9 +26,10 @@ pub fn write_best_model(dir: &Path, out: &Path, best: &BestModel) -> Result<()> 
     )
 }
 
-/// What is known of the best trial: why it was chosen, the hyper-parameters; where the model is that
-/// answers, it or an ensemble, and the scores on the test samples where that was evaluated on them. In
-/// `out` are those scores, the ensemble, and the model fitted again.
+/// The facts about the best trial: the reason of the choice, the hyper-parameters, and the path of
+/// the model that answers (the trial or an ensemble). If the model was evaluated on the test
+/// samples, its scores on them follow. Reads the scores, the ensemble and the refitted model from
+/// `out`.
 pub fn best_model_info(dir: &Path, out: &Path, best: &BestModel) -> Result<String> {
     let run = best.judged_dir(dir, out);
     let later = best.dir(out);
@@ -82,7 +83,7 @@ pub fn best_model_info(dir: &Path, out: &Path, best: &BestModel) -> Result<Strin
 /// Lines of `key = value`.
 #[derive(Default)]
 struct InfoLines {
-    /// What each key begins with.
+    /// The prefix of each key.
     prefix: String,
     text: String,
 }
@@ -95,7 +96,7 @@ impl InfoLines {
     }
 }
 
-/// A trial without a model, and why.
+/// A trial without a model, with the reason.
 fn failure_text(trial: &TrialResult) -> String {
     let why = trial
         .error
@@ -105,7 +106,7 @@ fn failure_text(trial: &TrialResult) -> String {
     format!("{}: {why}", trial.trial)
 }
 
-/// Adds the scores on the test samples that stand in `run`, if there are any.
+/// Adds the scores on the test samples from `run`, if there are any.
 fn add_test_scores(info: &mut InfoLines, run: &Path) -> Result<()> {
     let path = evaluation_path(run, SplitSide::Test);
     if !path.is_file() {
@@ -125,7 +126,8 @@ fn add_test_scores(info: &mut InfoLines, run: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Writes what is known of the best trial of `sweep` over samples of waits for people, whose row is `row`.
+/// Writes the facts about the best trial of `sweep` over wait samples for people. `row` is the
+/// trial's row.
 pub(super) fn write_best_wait_model(sweep: &SweepFolder, row: &TrialRow) -> Result<()> {
     let metric = &row.config.wandb.sweep.metric;
     let model = trial_dir(&sweep.dir, row.trial);
@@ -144,8 +146,8 @@ pub(super) fn write_best_wait_model(sweep: &SweepFolder, row: &TrialRow) -> Resu
     files::write_atomic(&sweep.dir.join(INFO_FILE), info.text.as_bytes())
 }
 
-/// Writes what is known of the best trial of each split for people, as [`write_best_model`] does:
-/// each line begins with the name of the split and a dot.
+/// Writes the facts about the best trial of each split for people, like [`write_best_model`]. Each
+/// line begins with the name of the split and a dot.
 pub(super) fn write_split_choices(
     dir: &Path,
     choices: &[SplitChoice],

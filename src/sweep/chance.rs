@@ -1,5 +1,4 @@
-//! What trials predicted of holds that came later → whether any of them is shown to be better than
-//! chance.
+//! Tests whether any trial of a sweep predicts later holds better than chance.
 
 use std::path::Path;
 
@@ -13,15 +12,15 @@ use poolcast_config::{Config, Goal, Metric, MetricName};
 use poolcast_tables::{RowClasses, RowTargets};
 use poolcast_holds::training::RollingPredictions;
 
-/// The area under the curve of a guess.
-const OF_A_GUESS: f64 = 0.5;
+/// The ROC-AUC of random guesses.
+const CHANCE_ROC_AUC: f64 = 0.5;
 
-/// The ROC-AUC of the best trial on what followed the time cuts, if nothing was learned: the interval
-/// of no trial lies above that of a guess. `None` where one does, and where nobody kept what trials
-/// predicted.
+/// The ROC-AUC of the best trial on the samples after the time cuts, if nothing was learned.
+/// Nothing was learned if no trial has an interval above that of random guesses. `None` if one has,
+/// or if no predictions were kept.
 ///
 /// # Errors
-/// Fails where predictions are not those that a manifest speaks of.
+/// Fails if predictions do not match their manifest.
 pub fn no_better_than_chance(
     sweep: &SweepFolder,
     best: &BestModel,
@@ -30,21 +29,21 @@ pub fn no_better_than_chance(
     let trials = [best.trial]
         .into_iter()
         .chain(others.filter(|trial| *trial != best.trial));
-    area_if_none_is_better(&sweep.dir, &sweep.config, trials)
+    roc_auc_if_none_beats_chance(&sweep.dir, &sweep.config, trials)
 }
 
-/// The same of `trials` of the sweep in `dir`, the best first.
-fn area_if_none_is_better(
+/// Like [`no_better_than_chance`], for `trials` of the sweep in `dir`, the best trial first.
+fn roc_auc_if_none_beats_chance(
     dir: &Path,
     config: &Config,
     trials: impl Iterator<Item = usize>,
 ) -> Result<Option<ScoreEstimate>> {
     let mut of_best = None;
     for trial in trials {
-        let Some(area) = area_under_curve(&trial_dir(dir, trial), config)? else {
+        let Some(area) = trial_roc_auc(&trial_dir(dir, trial), config)? else {
             continue;
         };
-        if area.low > OF_A_GUESS {
+        if area.low > CHANCE_ROC_AUC {
             return Ok(None);
         }
         of_best = of_best.or(Some(area));
@@ -52,8 +51,9 @@ fn area_if_none_is_better(
     Ok(of_best)
 }
 
-/// The ROC-AUC of what the trial in `dir` predicted of later holds, with its interval by cluster.
-fn area_under_curve(dir: &Path, config: &Config) -> Result<Option<ScoreEstimate>> {
+/// The ROC-AUC of the predictions for later holds by the trial in `dir`, with its interval by
+/// cluster. `None` if the predictions were not kept.
+fn trial_roc_auc(dir: &Path, config: &Config) -> Result<Option<ScoreEstimate>> {
     if !dir.join(PREDICTIONS_FILE).is_file() {
         return Ok(None);
     }
@@ -90,7 +90,7 @@ mod tests {
     use poolcast_holds::training::RollingPrediction;
 
     #[test]
-    fn one_trial_that_learned_something_is_enough() {
+    fn one_trial_above_chance_is_enough() {
         let dir = tempfile::tempdir().expect("a directory");
         let config = Config::load(None, &BTreeMap::new()).expect("a configuration");
         let mut random = poolcast_base::seed::generator(1, "chance", &[]);
@@ -113,7 +113,7 @@ mod tests {
         }
 
         let area = |trials: &[usize]| {
-            area_if_none_is_better(dir.path(), &config, trials.iter().copied()).expect("read")
+            roc_auc_if_none_beats_chance(dir.path(), &config, trials.iter().copied()).expect("read")
         };
         let of_guess = area(&[1]).expect("nothing was learned");
         assert!(of_guess.low < 0.5 && of_guess.high > 0.5, "{of_guess:?}");

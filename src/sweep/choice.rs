@@ -1,5 +1,5 @@
-//! The rows of a sweep with pipelines → for each split the best trial, and what it is worth on rows
-//! that it did not learn from.
+//! Chooses the best trial of each split, and estimates its score on rows that it did not learn
+//! from.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::bbc_cv::{FMeasureCutoff, ScoreEstimate, TrueTargets};
 use super::best_trial::BestTrial;
 use super::folder::SweepFolder;
-use super::kept_trials::MOST_COMPARED;
+use super::kept_trials::MAX_COMPARED_TRIALS;
 use super::outcome::TrialOutcomes;
 use super::paths::trial_dir;
 use super::permutation_importance::FeatureImportances;
@@ -22,48 +22,50 @@ use poolcast_pipelines::{FittedPipeline, best_constant};
 use poolcast_tables::{FeatureTable, RowTargets};
 use poolcast_holds::training::choose_threshold;
 
-/// The best trial of a split.
+/// The best trial of a split, with its estimated scores.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct SplitChoice {
-    /// The split; none of samples of logs.
+    /// The split; `None` for samples of logs.
     pub split: Option<String>,
-    /// How many trials were compared.
+    /// Number of trials that were compared.
     pub trials: usize,
-    /// The best of them, counted from 1.
+    /// The best trial, counted from 1.
     pub trial: usize,
-    /// What it fits.
+    /// The pipeline that it fits.
     pub pipeline: String,
-    /// What it was chosen by: the mean over folds, else the score of the rows held out.
+    /// The metric of the choice: the mean over folds, or without folds the score on the held-out
+    /// rows.
     pub metric: Metric,
-    /// Its value.
+    /// The best trial's value of the metric.
     pub value: f64,
-    /// What the best is worth without the luck of the choice (BBC-CV); absent where predictions are
-    /// missing.
+    /// The best trial's score, corrected for the luck of the choice (BBC-CV); absent if predictions
+    /// are missing.
     pub corrected: Option<ScoreEstimate>,
-    /// Its score on the rows held out, which with folds had no part in the choice; of samples of
-    /// logs that on what followed the time cuts, by which it was chosen.
+    /// Its score on the held-out rows, which had no part in the choice if there are folds. For
+    /// samples of logs it is the score on the samples after the time cuts, by which the trial was
+    /// chosen.
     pub validation: Option<ScoreEstimate>,
-    /// The score on the same rows of one number for all of them, the mean or the quantile of those
-    /// that were learned from; `None` of classes.
+    /// The score of a constant prediction on the same rows: the mean or the quantile of the rows
+    /// that were learned from. `None` for classes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub baseline: Option<ScoreEstimate>,
-    /// Its score on the test side of samples of logs, which had no part in the choice.
+    /// Its score on the test split of samples of logs, which had no part in the choice.
     pub test: Option<ScoreEstimate>,
-    /// Its score on each further split, none of which had a part in the choice; absent where that
+    /// Its score on each further split; none of them had a part in the choice. Absent if the score
     /// is not defined.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub evaluation: BTreeMap<String, Option<ScoreEstimate>>,
-    /// What its pipeline depends on.
+    /// The importance of each feature for the chosen pipeline.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub importances: Option<FeatureImportances>,
-    /// The best of each pipeline.
+    /// The best trial of each pipeline.
     pub pipelines: BTreeMap<String, BestTrial>,
 }
 
-/// The choice in each split of `outcomes`.
+/// Chooses the best trial of each split in `outcomes`.
 ///
 /// # Errors
-/// Fails where the rows of a split cannot be read.
+/// Fails if the rows of a split cannot be read.
 pub fn choose_pipelines(
     sweep: &SweepFolder,
     outcomes: &mut TrialOutcomes,
@@ -86,7 +88,7 @@ pub fn choose_pipelines(
     Ok(choices)
 }
 
-/// The choice among the outcomes at `places`.
+/// Chooses among the outcomes with the indices `places`.
 fn choose_among(
     sweep: &SweepFolder,
     split: Option<Arc<str>>,
@@ -127,9 +129,9 @@ fn choose_among(
         pipelines,
     };
 
-    // Of more trials nobody keeps what each predicted.
+    // With more trials than this, the predictions of each trial are not kept.
     let mut rows = Vec::new();
-    if places.len() <= MOST_COMPARED {
+    if places.len() <= MAX_COMPARED_TRIALS {
         for place in places {
             rows.push(outcomes.row(*place)?);
         }
@@ -139,8 +141,8 @@ fn choose_among(
 }
 
 impl SplitChoice {
-    /// Estimates what the choice is worth. `rows` are those of all trials that were compared, or
-    /// none of them.
+    /// Estimates the scores of the chosen trial. `rows` has the rows of all trials that were
+    /// compared, or is empty.
     fn estimate_scores(
         &mut self,
         sweep: &SweepFolder,
@@ -159,7 +161,7 @@ impl SplitChoice {
                 true_targets(validate, HALF).interval(&self.metric, &predicted, resamples, seed)
             }
             (Some(own), None) if tables.samples.is_some() => {
-                let known = PredictedRows::known_to_all(&tables.train, &[&own.folds]);
+                let known = PredictedRows::predicted_by_all(&tables.train, &[&own.folds]);
                 let truth = true_targets(&known.table, FMeasureCutoff::Chosen);
                 truth.interval(&self.metric, &known.trials[0], resamples, seed)
             }
@@ -176,7 +178,7 @@ impl SplitChoice {
             self.test = truth.interval(&self.metric, &probabilities, resamples, seed);
         }
 
-        // The model may have been removed, as by `--keep 0`.
+        // The model may have been removed, for example by `--keep 0`.
         if best.fit.is_some()
             && let Ok(fitted) = FittedPipeline::open(&trial_dir(&sweep.dir, best.trial))
         {
@@ -184,8 +186,7 @@ impl SplitChoice {
             self.describe_model(sweep, &fitted, &tables, of_test)?;
         }
 
-        // Where the predictions of one trial are missing, nothing is known of the luck of the
-        // choice.
+        // If the predictions of one trial are missing, the luck of the choice cannot be estimated.
         let all: Option<Vec<TrialPredictions>> = rows
             .iter()
             .map(|row| trial_data::trial_predictions(sweep, row, &tables))
@@ -198,8 +199,8 @@ impl SplitChoice {
 }
 
 impl SplitChoice {
-    /// Scores the chosen pipeline `fitted` on further splits, and finds what it depends on, on rows that
-    /// it did not learn from: `of_test` where the others are none.
+    /// Scores the chosen pipeline `fitted` on further splits, and computes the importance of its
+    /// features on rows that it did not learn from. Uses `of_test` if there are no held-out rows.
     fn describe_model(
         &mut self,
         sweep: &SweepFolder,
@@ -224,7 +225,7 @@ impl SplitChoice {
     }
 }
 
-/// A row counts as one of the class that is the likelier of two.
+/// A row counts as a member of the more probable one of two classes.
 const HALF: FMeasureCutoff = FMeasureCutoff::At(0.5);
 
 fn true_targets(table: &FeatureTable, cutoff: FMeasureCutoff) -> TrueTargets<'_> {
@@ -235,8 +236,8 @@ fn true_targets(table: &FeatureTable, cutoff: FMeasureCutoff) -> TrueTargets<'_>
     }
 }
 
-/// What one number for all rows held out comes to: that of least loss on the rows that are learned
-/// from.
+/// The score of a constant prediction for all held-out rows: the number with the least loss on the
+/// rows that are learned from.
 fn baseline_estimate(
     metric: &Metric,
     tables: &FitTables,
@@ -251,8 +252,8 @@ fn baseline_estimate(
     true_targets(validate, HALF).interval(metric, &predicted, resamples, seed)
 }
 
-/// What the best of `all` is worth, estimated on the rows that every trial predicted: in folds, if
-/// there are any, else those held out.
+/// The corrected score of the best trial of `all`, estimated on the rows that every trial
+/// predicted. These are the rows in folds if there are folds, else the held-out rows.
 fn corrected_estimate(
     metric: &Metric,
     tables: &FitTables,
@@ -281,12 +282,12 @@ fn corrected_estimate(
         predicted.push(values);
     }
 
-    let known = PredictedRows::known_to_all(table, &predicted);
+    let known = PredictedRows::predicted_by_all(table, &predicted);
     let truth = true_targets(&known.table, cutoff_of(tables));
     truth.corrected(metric, &known.trials, resamples, seed)
 }
 
-/// How F-measures of what was predicted of `tables` are taken.
+/// The cutoff of F-measures for predictions on `tables`.
 fn cutoff_of(tables: &FitTables) -> FMeasureCutoff {
     if tables.samples.is_some() {
         FMeasureCutoff::Chosen
@@ -295,11 +296,11 @@ fn cutoff_of(tables: &FitTables) -> FMeasureCutoff {
     }
 }
 
-/// The probability from which on success is predicted for the largest F-measure on what followed the
-/// time cuts of samples of logs; `None` of tables.
+/// The success probability cutoff with the largest F-measure on samples after the time cuts; `None`
+/// for tables.
 fn chosen_cutoff(tables: &FitTables, own: &TrialPredictions) -> Option<f64> {
     tables.samples.as_ref()?;
-    let known = PredictedRows::known_to_all(&tables.train, &[&own.folds]);
+    let known = PredictedRows::predicted_by_all(&tables.train, &[&own.folds]);
     let successes = known.trials.first()?.chunks_exact(2).map(|both| both[1]);
     let probabilities: Vec<f64> = successes.collect();
     let classes = known.table.targets.classes();
@@ -311,16 +312,17 @@ fn chosen_cutoff(tables: &FitTables, own: &TrialPredictions) -> Option<f64> {
     ))
 }
 
-/// The rows of a table that every one of some trials predicted.
+/// The rows of a table that every trial of a set predicted.
 struct PredictedRows {
     table: FeatureTable,
-    /// What each trial predicted of them, `[n, width]`.
+    /// The predictions of each trial for these rows, `[n, width]`.
     trials: Vec<Vec<f64>>,
 }
 
 impl PredictedRows {
-    /// Those of `table` for which none of `predicted`, a `[n, width]` of each trial, is NaN.
-    fn known_to_all(table: &FeatureTable, predicted: &[&[f32]]) -> PredictedRows {
+    /// Selects the rows of `table` that are not NaN in any of `predicted`, which has an array `[n,
+    /// width]` for each trial.
+    fn predicted_by_all(table: &FeatureTable, predicted: &[&[f32]]) -> PredictedRows {
         let width = table.targets.width();
         let is_known = |row: &usize| predicted.iter().all(|values| !values[row * width].is_nan());
         let known: Vec<usize> = (0..table.row_count()).filter(is_known).collect();

@@ -1,6 +1,6 @@
-//! The rows of a sweep whose trials were run by parts → the results that `sweep run` writes at its
-//! end. There are two steps: the choice, for which rows are enough, and then the scores of what was
-//! chosen, for which only its own files are needed.
+//! Writes the results of a sweep whose trials were run in parts, like `sweep run` does at its end.
+//! There are two steps. The choice needs only the rows. The scores of the chosen trials then need
+//! only the files of these trials.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -28,7 +28,7 @@ use poolcast_holds::tensors::SplitSide;
 use poolcast_holds::training::{ModelEvaluation, TrainedModel, evaluate_run, evaluation_path};
 use poolcast_base::{files, manifest};
 
-/// The row of `trial`, which `config` describes, and of which no part has left one.
+/// The row of `trial`, which `config` describes, for a trial that has no row from any part.
 pub fn lost_row(config: &Config, trial: usize, error: &str) -> TrialRow {
     let item = WorkItem {
         trial,
@@ -43,16 +43,17 @@ pub fn lost_row(config: &Config, trial: usize, error: &str) -> TrialRow {
     }
 }
 
-/// Leaves in `out` the results of `sweep`, all of whose trials have ended as `rows` say: its rows,
-/// its best network, its manifest, and what [`evaluate_choices`] needs.
+/// Writes the results of `sweep` to `out`, after all its trials have ended with `rows`. The results
+/// are its rows, its best network, its manifest, and the list of files that [`evaluate_choices`]
+/// needs.
 ///
 /// # Errors
-/// Fails where no trial has a value.
+/// Fails if no trial has a value.
 pub fn conclude_parts(sweep: &SweepFolder, rows: &[TrialRow], out: &Path) -> Result<()> {
     fs_err::create_dir_all(out)?;
     let best_pipelines = best_rows_of_splits(sweep, rows);
     let best_model = choose_model(sweep, rows);
-    // Without pipelines, a network is all that there is to choose.
+    // Without pipelines the choice needs a network.
     let best_model = if best_pipelines.is_empty() {
         Some(best_model?)
     } else {
@@ -71,7 +72,7 @@ pub fn conclude_parts(sweep: &SweepFolder, rows: &[TrialRow], out: &Path) -> Res
     manifest::write(out, SWEEP, &key, &sweep.plan)
 }
 
-/// What [`evaluate_choices`] needs of the sweep's folder.
+/// Lists the files of the sweep's folder that [`evaluate_choices`] needs.
 fn needed_files<'a>(
     sweep: &'a SweepFolder,
     rows: &[TrialRow],
@@ -108,7 +109,7 @@ fn needed_files<'a>(
         needed.add(&source_dir(sweep, row)?, &["*"]);
     }
 
-    // What a choice is worth without its luck follows from what every trial predicted.
+    // The corrected score of a choice depends on the predictions of all trials.
     if !sweep.config.pipelines.is_empty() {
         for row in rows {
             needed.add(&trial_dir(&sweep.dir, row.trial), &[PREDICTIONS_FILE]);
@@ -117,7 +118,8 @@ fn needed_files<'a>(
     Ok(needed)
 }
 
-/// Where what the trial of `row` learned from stands: its tensors, or the joined tables.
+/// The directory of the data that the trial of `row` learned from: its tensors, or the joined
+/// tables.
 fn source_dir(sweep: &SweepFolder, row: &TrialRow) -> Result<PathBuf> {
     Ok(match row.trial_config()?.tensors {
         Some(settings) => tensors_dir(&sweep.dir, &settings),
@@ -125,14 +127,14 @@ fn source_dir(sweep: &SweepFolder, row: &TrialRow) -> Result<PathBuf> {
     })
 }
 
-/// Patterns of files in the folder of a sweep, as they stand in [`CHOSEN_FILE`].
+/// Patterns of files in the folder of a sweep, as written to [`CHOSEN_FILE`].
 struct NeededFiles<'a> {
     sweep_dir: &'a Path,
     patterns: Vec<String>,
 }
 
 impl NeededFiles<'_> {
-    /// The files that every sweep has.
+    /// Begins with the files that every sweep has.
     fn new(sweep_dir: &Path) -> NeededFiles<'_> {
         let patterns = [poolcast_config::FILE, manifest::FILE, ROWS_FILE];
         NeededFiles {
@@ -141,7 +143,7 @@ impl NeededFiles<'_> {
         }
     }
 
-    /// Adds those of the directory `dir` that have one of `names`.
+    /// Adds the files `names` of the directory `dir`.
     fn add(&mut self, dir: &Path, names: &[&str]) {
         let dir = dir.strip_prefix(self.sweep_dir).unwrap_or(dir);
         for name in names {
@@ -150,7 +152,7 @@ impl NeededFiles<'_> {
         }
     }
 
-    /// One pattern a line, in order, none twice.
+    /// One pattern per line, sorted and without duplicates.
     fn into_text(mut self) -> String {
         self.patterns.sort_unstable();
         self.patterns.dedup();
@@ -164,7 +166,7 @@ fn row_of_trial(rows: &[TrialRow], trial: usize) -> Result<&TrialRow> {
         .context("the best trial has a row")
 }
 
-/// The rows of the best pipelines, one of each split.
+/// The row of the best pipeline of each split.
 fn best_rows_of_splits<'a>(sweep: &SweepFolder, rows: &'a [TrialRow]) -> Vec<&'a TrialRow> {
     let mut fits_by_split: BTreeMap<Option<&str>, Vec<TrialRow>> = BTreeMap::new();
     for row in rows.iter().filter(|row| row.fit.is_some()) {
@@ -183,21 +185,21 @@ fn best_rows_of_splits<'a>(sweep: &SweepFolder, rows: &'a [TrialRow]) -> Vec<&'a
     best_rows
 }
 
-/// What was chosen of a sweep, on rows that it has not learned from.
+/// The chosen trials of a sweep, scored on rows that they did not learn from.
 #[derive(Debug)]
 pub struct EvaluatedChoices {
-    /// The best network, with its scores on the test side.
+    /// The best network, with its scores on the test split.
     pub network: Option<(BestModel, ModelEvaluation)>,
     /// The best pipeline of each split.
     pub choices: Vec<SplitChoice>,
 }
 
-/// Scores the best trials of the finished `sweep`, and leaves in `out` the scores beside the
-/// model's place, `bestmodel.info` and `selection.json`. What [`super::refit_best`] left in `out`
-/// stands in `bestmodel.info`, too.
+/// Scores the best trials of the finished `sweep`. Writes the scores to `out`, next to the path of
+/// the model, with `bestmodel.info` and `selection.json`. `bestmodel.info` also lists the model
+/// that [`super::refit_best`] left in `out`.
 ///
 /// # Errors
-/// Fails where a model, its tensors or its table are missing.
+/// Fails if a model, its tensors or its table are missing.
 pub fn evaluate_choices(
     sweep: &SweepFolder,
     rows: &[TrialRow],

@@ -1,4 +1,4 @@
-//! Rows → a table for spreadsheets, as CSV.
+//! Converts rows to a CSV table for spreadsheets.
 
 use std::collections::BTreeSet;
 
@@ -6,25 +6,25 @@ use super::trial_row::{TrialRow, plain_value};
 use poolcast_config::{MetricName, PredictionTask, TrialSource};
 use poolcast_holds::training::{FitScores, TargetScores};
 
-/// What a table of rows for spreadsheets has a column for, besides what every row has; it leaves
-/// the configuration out.
+/// The columns of a table of rows for spreadsheets, in addition to those that every row has. The
+/// configuration has no column.
 #[derive(Debug, Default)]
 pub(super) struct CsvColumns {
     /// Further splits that pipelines were evaluated on.
     evaluations: BTreeSet<String>,
     /// Hyper-parameters.
     parameters: BTreeSet<String>,
-    /// What is predicted: numbers have other scores than classes.
+    /// The type of the targets: numbers have other scores than classes.
     task: PredictionTask,
-    /// Whether the trials are over samples of waits, which have scores of their own.
+    /// True if the trials are over wait samples, which have their own scores.
     is_over_waits: bool,
 }
 
-/// The scores of models of waits, by the names of their columns.
+/// The scores of wait models, which are also their column names.
 const OF_WAITS: [MetricName; 2] = [MetricName::HeldBackPinball, MetricName::HeldBackCost];
 
 impl CsvColumns {
-    /// Has columns for what `row` has, too.
+    /// Adds the columns that `row` needs.
     pub(super) fn add_row(&mut self, row: &TrialRow) {
         self.evaluations.extend(
             row.fit
@@ -58,7 +58,7 @@ impl CsvColumns {
                 .map(|name| format!("evaluation_{name}")),
         );
         for name in &self.parameters {
-            // The epochs that were drawn are not those that were gone through.
+            // The drawn number of epochs is not the number of trained epochs.
             let is_taken = columns.contains(name);
             columns.push(if is_taken {
                 format!("model.{name}")
@@ -136,7 +136,7 @@ pub(super) fn csv_table(rows: &[TrialRow]) -> String {
         .collect()
 }
 
-/// The metric of each fold, between spaces.
+/// The metric of each fold, separated by spaces.
 fn fold_scores(fit: &FitScores, metric: MetricName) -> String {
     let of = |fold: &TargetScores| {
         fold.watched(metric)
@@ -161,7 +161,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn cells_are_quoted_where_they_must_be() {
+    fn cells_with_special_characters_are_quoted() {
         let cells = ["1", "a,b", "say \"no\"", "two\nlines"].map(str::to_owned);
         assert_eq!(
             csv_line(&cells),

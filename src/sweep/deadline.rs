@@ -1,4 +1,5 @@
-//! The outcome of an attempt at a trial, and how long it took → what becomes of its item.
+//! Ends an attempt at a trial: decides from its outcome and its duration what happens to its work
+//! item.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -12,14 +13,14 @@ use poolcast_queue::{AttemptOutcome, TrialAttempt};
 use poolcast_holds::training::TrainError;
 use poolcast_models::optim::{NonFiniteLoss, TrainingStopped};
 
-/// Why an attempt at a trial ended without a result.
+/// The reason why an attempt at a trial ended without a result.
 #[derive(Debug)]
 pub(super) enum AttemptError {
     /// It was asked to stop.
     Stopped(anyhow::Error),
     /// Its loss was NaN or infinite.
     NonFinite(anyhow::Error),
-    /// Something else failed: the trial, or the machine that it ran on.
+    /// Another error, of the trial or of the machine that it ran on.
     Other(anyhow::Error),
 }
 
@@ -33,7 +34,8 @@ impl From<TrainError> for AttemptError {
     }
 }
 
-/// The error of a fit, whose solvers all return the same type, or of a training of a model of waits.
+/// Converts the error of a fit, whose solvers all return the same type, or of the training of a
+/// wait model.
 impl From<anyhow::Error> for AttemptError {
     fn from(error: anyhow::Error) -> AttemptError {
         if error.is::<FitStopped>() || error.is::<TrainingStopped>() {
@@ -46,30 +48,30 @@ impl From<anyhow::Error> for AttemptError {
     }
 }
 
-/// How long an attempt may go on.
+/// The time limit of an attempt, and its other reasons to stop.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct AttemptDeadline<'a> {
     pub(super) began: Instant,
-    /// An attempt that takes longer has failed.
+    /// Maximum duration; a longer attempt fails.
     pub(super) limit: Duration,
-    /// Once this is set, the attempt stops, and the trial is given back.
+    /// A flag that, once set, stops the attempt and gives the trial back.
     pub(super) stop: &'a AtomicBool,
     /// The attempt of a queue, which also stops if the queue is paused. `None` in a part of a DAG.
     pub(super) attempt: Option<&'a TrialAttempt<'a>>,
 }
 
 impl AttemptDeadline<'_> {
-    /// Whether to stop.
+    /// Returns true if the attempt must stop.
     pub(super) fn has_passed(self) -> bool {
         self.stop.load(Ordering::Relaxed)
             || self.attempt.is_some_and(TrialAttempt::is_paused)
             || self.began.elapsed() > self.limit
     }
 
-    /// Says what becomes of the item of `row` after a training or a fit with this `outcome`.
+    /// Decides what happens to the item of `row` after a training or a fit with this `outcome`.
     ///
     /// # Errors
-    /// Fails with what is no trial's fault, such as a full disk.
+    /// Fails with errors that no trial causes, such as a full disk.
     pub(super) fn end_attempt(
         self,
         row: TrialRow,
@@ -89,7 +91,7 @@ impl AttemptDeadline<'_> {
         }
     }
 
-    /// The end of a trial that would fail again.
+    /// Ends a trial that would fail again.
     pub(super) fn fail(
         self,
         row: TrialRow,
@@ -114,7 +116,7 @@ impl AttemptDeadline<'_> {
     }
 }
 
-/// Whether `error` is not the trial's fault, such as a full disk.
+/// Returns true if `error` is not the trial's fault, such as a full disk.
 fn is_transient(error: &anyhow::Error) -> bool {
     exit_code(error) == EXIT_RETRY || error.chain().any(|cause| cause.is::<std::io::Error>())
 }

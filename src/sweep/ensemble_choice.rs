@@ -1,5 +1,5 @@
-//! The trials of a sweep over samples of logs → those that answer together: the best of each kind of
-//! model, where they are better on later holds than the best trial alone.
+//! Chooses the ensemble of a sweep over samples of logs. Its members are the best trials of each
+//! kind of model. It is used only if it predicts later holds better than the best trial alone.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,17 +15,17 @@ use poolcast_config::Metric;
 use poolcast_base::manifest;
 use poolcast_holds::training::{TrainedModel, pooled_predictions, read_as_member};
 
-/// Trials that answer together.
+/// The trials of an ensemble.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct EnsembleChoice {
-    /// What they together come to, by the metric that the best trial was chosen by.
+    /// The ensemble's value of the metric by which the best trial was chosen.
     pub value: f64,
-    /// The best of each kind, in the order of their kinds.
+    /// The best trial of each kind, in the order of the kinds.
     pub trials: Vec<TrialOfKind>,
 }
 
 impl EnsembleChoice {
-    /// The trials and their kinds, in words.
+    /// The trials and their kinds, as text.
     pub fn words(&self) -> String {
         let members = self.trials.iter();
         let words: Vec<String> = members
@@ -38,23 +38,23 @@ impl EnsembleChoice {
 /// The best trial of its kind.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TrialOfKind {
-    /// Counted from 1.
+    /// The trial's number, from 1.
     pub trial: usize,
     /// The name of the network's architecture, or of the pipeline.
     pub model: String,
 }
 
-/// A trial with a value, and what it is compared by.
+/// A trial with a value, and the keys by which it is compared.
 struct RankedTrial {
     trial: usize,
     rank: (f64, f64),
 }
 
-/// The best trial of each kind among those that learned from the same samples as the trial `best`,
+/// The best trial of each kind, among those that learned from the same samples as the trial `best`,
 /// which is the best by `metric`.
 ///
 /// # Errors
-/// Fails where rows cannot be read.
+/// Fails if rows cannot be read.
 pub(super) fn best_of_each_kind(
     metric: &Metric,
     best: usize,
@@ -93,11 +93,11 @@ pub(super) fn best_of_each_kind(
     Ok(found)
 }
 
-/// Those that are to answer together, if they are better than the trial `best` alone, which is the
-/// best by `metric`. `None` also where models of fewer than two kinds are there.
+/// Chooses the ensemble, if it is better than the trial `best` alone, which is the best by
+/// `metric`. `None` also if there are models of fewer than two kinds.
 ///
 /// # Errors
-/// Fails where models and predictions are there, and are not what they should be.
+/// Fails if models and predictions exist but are not valid.
 pub(super) fn choose_ensemble(
     sweep: &SweepFolder,
     metric: &Metric,
@@ -109,7 +109,7 @@ pub(super) fn choose_ensemble(
     let mut alone = None;
     for trial in best_of_each_kind(metric, best, outcomes)? {
         let dir = trial_dir(&sweep.dir, trial.trial);
-        // The models of many trials are not kept, and a job that chooses by rows has none.
+        // With many trials not all models are kept. A job that chooses by rows has no models.
         let is_kept = [manifest::FILE, PREDICTIONS_FILE]
             .iter()
             .all(|file| dir.join(file).is_file());

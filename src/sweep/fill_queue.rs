@@ -1,4 +1,4 @@
-//! What came of a sweep's trials so far → more trials in its queue.
+//! Adds the next trials to a sweep's queue, depending on the results so far.
 
 use anyhow::Result;
 
@@ -11,11 +11,11 @@ use poolcast_config::TrialSource;
 use poolcast_queue::{ChunkEntry, Queue, WorkItem};
 use poolcast_holds::tensors::TensorSettings;
 
-/// The priority of items that nobody prefers.
-const PRIORITY: u8 = 100;
+/// The default priority of items.
+const DEFAULT_PRIORITY: u8 = 100;
 
-/// Adds what there is to do next to `queue`, once everything in it has ended, and seals it when
-/// that was the last. `prepare` is given the samples of the trials, and has to make their tensors.
+/// Adds the next items to `queue` once everything in it has ended. Seals the queue after the last
+/// items. `prepare` receives the sample settings of the trials, and must make their tensors.
 pub(super) fn fill_queue(
     sweep: &SweepFolder,
     queue: &Queue,
@@ -26,8 +26,8 @@ pub(super) fn fill_queue(
     }
     let entries = queue.chunk_entries()?;
     let added = queue.added_chunks()?;
-    // A listing that is made while names change may show an item twice, or not at all, but it shows
-    // each that has ended once. Others may have put more there.
+    // A listing that runs while names change may show an item twice or not at all. It shows each
+    // ended item exactly once. Other managers may also have added items.
     if entries.len() < added || !entries.iter().all(ChunkEntry::has_ended) {
         return Ok(());
     }
@@ -35,24 +35,25 @@ pub(super) fn fill_queue(
     let rows = network_rows(sweep, queue, &entries)?;
     let chunks = rounds::next_chunks(sweep.trials()?, &rows, entries.is_empty())?;
     if !chunks.is_empty() {
-        // Tables are joined before the sweep begins, and samples of waits copied, so that only samples of
-        // logs are prepared.
+        // Only samples of logs are prepared here. Tables are joined and wait samples are copied
+        // before the sweep begins.
         if sweep.config.trial_source() == TrialSource::Logs {
             let trials = chunks.iter().flat_map(|chunk| chunk.items());
             let trials = trials.map(|item| item.trial);
             prepare(&samples_of(sweep, trials, &rows)?)?;
         }
-        queue.add_chunks(added, PRIORITY, &chunks)?;
+        queue.add_chunks(added, DEFAULT_PRIORITY, &chunks)?;
     }
 
-    if chunks.is_empty() || rounds::adds_once(&sweep.config) {
+    if chunks.is_empty() || rounds::adds_items_only_once(&sweep.config) {
         let all = entries.iter().map(|entry| entry.chunk).chain(chunks);
         queue.seal(all.map(|chunk| chunk.count).sum())?;
     }
     Ok(())
 }
 
-/// Adds the trials whose points were given since, and seals the queue when no more will come.
+/// Adds the trials whose points were given since the last call. Seals the queue if no more points
+/// will follow.
 fn add_given(
     sweep: &SweepFolder,
     queue: &Queue,
@@ -66,8 +67,8 @@ fn add_given(
     }
     let budget = sweep.config.epochs;
     for trial in added + 1..=known {
-        // Each by a call of its own, so that whoever repeats one adds nothing twice.
-        queue.add_chunks(trial - 1, PRIORITY, &[WorkItem { trial, budget }.into()])?;
+        // One call per trial, so that a repeated call adds nothing twice.
+        queue.add_chunks(trial - 1, DEFAULT_PRIORITY, &[WorkItem { trial, budget }.into()])?;
     }
     if given.is_complete || known == sweep.plan.trials {
         queue.seal(known)?;
@@ -75,7 +76,7 @@ fn add_given(
     Ok(())
 }
 
-/// The samples of `trials`.
+/// The sample settings of `trials`.
 fn samples_of(
     sweep: &SweepFolder,
     trials: impl Iterator<Item = usize>,
@@ -84,7 +85,8 @@ fn samples_of(
     let mut samples = Vec::new();
     for trial in trials {
         let written = sweep.trial_config(trial, rows)?;
-        // A trial that cannot be is found out by the worker that takes it, and fails alone.
+        // An invalid trial is skipped here. The worker that claims it finds the error, and only
+        // this trial fails.
         samples.extend(TensorSettings::from_config(&written).ok());
     }
     Ok(samples)

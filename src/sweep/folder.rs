@@ -1,4 +1,5 @@
-//! A configuration and a store of events → the folder of a sweep, that any number of workers share.
+//! The folder of a sweep, which any number of workers share. It is made from a configuration and a
+//! store of events.
 
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
@@ -19,42 +20,42 @@ use poolcast_queue::{Queue, QueueSettings, WorkItem};
 use poolcast_base::shard::ArtefactFormat;
 use poolcast_base::{files, manifest};
 
-/// Folders of sweeps.
+/// The format of sweep folders.
 pub const SWEEP: ArtefactFormat = ArtefactFormat {
     name: "sweep",
     version: 7,
     rebuild: "poolcast sweep init CONFIG -o DIR",
 };
 
-/// What a sweep does, as its manifest says.
+/// The plan of a sweep, as stored in its manifest.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct SweepPlan {
-    /// How many trials there are.
+    /// Number of trials.
     pub trials: usize,
-    /// The digest of the store of events that the tensors are made from, of the joined tables, or of
-    /// the samples of waits.
+    /// The digest of the store of events that the tensors are made from, of the joined tables, or
+    /// of the wait samples.
     pub source_key: String,
 }
 
 /// The folder of a sweep.
 #[derive(Debug)]
 pub struct SweepFolder {
-    /// Where it is.
+    /// Its path.
     pub dir: PathBuf,
-    /// The search space and everything else.
+    /// The configuration, with the search space.
     pub config: Config,
-    /// What there is to do.
+    /// The plan of the work.
     pub plan: SweepPlan,
     trials: OnceLock<SweepTrials>,
 }
 
 impl SweepFolder {
-    /// The sweep that `config` describes over the store of events or the tables `source_key`, in
-    /// the folder `dir`: the one that is there, if it is the same and `anew` is false, else a new
-    /// one in its place.
+    /// Opens or makes the sweep that `config` describes over the store of events or the tables
+    /// `source_key`, in the folder `dir`. Keeps a sweep that is already there, if it is the same
+    /// and `anew` is false. Otherwise a new sweep replaces it.
     ///
     /// # Errors
-    /// Fails where something else than a sweep is.
+    /// Fails if `dir` holds anything other than a sweep.
     pub fn init(dir: &Path, config: &Config, source_key: &str, anew: bool) -> Result<SweepFolder> {
         check_sweep_place(dir)?;
         let plan = SweepPlan {
@@ -76,7 +77,7 @@ impl SweepFolder {
     /// The sweep in `dir`, if there is one.
     ///
     /// # Errors
-    /// Fails when it is not the one that `config` describes: workers may be at it.
+    /// Fails if it is not the sweep that `config` describes, because workers may still use it.
     pub fn open_if_begun(dir: &Path, config: &Config) -> Result<Option<SweepFolder>> {
         check_sweep_place(dir)?;
         if !dir.join(manifest::FILE).exists() {
@@ -97,13 +98,13 @@ impl SweepFolder {
     /// Opens the sweep in `dir`.
     ///
     /// # Errors
-    /// Fails on a folder that is no sweep, or one of another version.
+    /// Fails on a folder that is not a sweep, or has another version.
     pub fn open(dir: &Path) -> Result<SweepFolder> {
         let plan = manifest::read::<SweepPlan>(dir, SWEEP)?.body;
         Ok(SweepFolder::new(dir, Config::read(dir)?, plan))
     }
 
-    /// The sweep of `config` in `dir`, also where no manifest says so yet.
+    /// The sweep of `config` in `dir`, even if there is no manifest yet.
     pub fn new(dir: &Path, config: Config, plan: SweepPlan) -> SweepFolder {
         SweepFolder {
             dir: dir.to_owned(),
@@ -113,20 +114,21 @@ impl SweepFolder {
         }
     }
 
-    /// Its trials; found once, as a large grid takes a moment.
+    /// Its trials. They are found once, because that takes a moment for a large grid.
     pub fn trials(&self) -> Result<&SweepTrials> {
         if self.trials.get().is_none() {
-            // Whoever is first: the trials follow from the configuration.
+            // Another thread may set them first. They are equal, because the configuration
+            // determines them.
             let _ = self.trials.set(SweepTrials::from_config(&self.config)?);
         }
         self.trials.get().context("the trials of a sweep are known")
     }
 
-    /// The configuration of `trial`, counted from 1, as it is written; `rows` has those of all trials
-    /// of earlier rounds.
+    /// The configuration of `trial`, counted from 1, as it is written. `rows` has the rows of all
+    /// trials of earlier rounds.
     ///
     /// # Errors
-    /// Fails for a trial that there is not, or whose point was not given yet.
+    /// Fails for a trial that does not exist, or has no given point yet.
     pub(super) fn trial_config(&self, trial: usize, rows: &[TrialRow]) -> Result<Config> {
         if self.config.wandb.sweep.id.is_some() {
             return GivenPoints::read(&self.dir)?.trial_config(&self.config, trial);
@@ -134,13 +136,13 @@ impl SweepFolder {
         rounds::trial_config(self.trials()?, trial, rows)
     }
 
-    /// Its queue; `None` once all has ended.
+    /// Its queue; `None` once all trials have ended.
     pub fn queue(&self) -> Result<Option<Queue>> {
         if self.is_finished() {
             return Ok(None);
         }
         match Queue::open(&queue_dir(&self.dir)) {
-            // It ended in between.
+            // The sweep ended in between.
             Err(_) if self.is_finished() => Ok(None),
             queue => {
                 let most = WorkItem {
@@ -156,18 +158,18 @@ impl SweepFolder {
         }
     }
 
-    /// The digest of everything that decides its results.
+    /// The digest of everything that determines its results.
     pub fn key(&self) -> Result<String> {
         sweep_key(&self.config, &self.plan)
     }
 
-    /// Whether all trials have ended, and their results are there.
+    /// Returns true if all trials have ended and their results are written.
     pub fn is_finished(&self) -> bool {
         self.dir.join(ROWS_FILE).is_file()
     }
 }
 
-/// Fails where an artefact of another kind is, which no sweep may replace.
+/// Fails if `dir` holds an artefact of another kind, which no sweep may replace.
 pub fn check_sweep_place(dir: &Path) -> Result<()> {
     let path = dir.join(manifest::FILE);
     let found: serde_json::Value = if path.exists() {
@@ -185,7 +187,7 @@ pub fn check_sweep_place(dir: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The digest of everything that decides the results of a sweep.
+/// The digest of everything that determines the results of a sweep.
 pub(super) fn sweep_key(config: &Config, plan: &SweepPlan) -> Result<String> {
     let Config {
         seed,
@@ -212,8 +214,8 @@ pub(super) fn sweep_key(config: &Config, plan: &SweepPlan) -> Result<String> {
     manifest::key(&(SWEEP.version, sweep, plan))
 }
 
-/// Removes what an earlier sweep in `dir` came to and its queue, but not its trials, which a new
-/// one may find done.
+/// Removes the results and the queue of an earlier sweep in `dir`. Keeps its trials, because a new
+/// sweep may reuse them.
 fn clear_results(dir: &Path) -> Result<()> {
     let names = [
         manifest::FILE,

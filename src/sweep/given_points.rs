@@ -1,5 +1,6 @@
-//! The points that a tracker gives to a sweep ⇄ a file in the sweep's folder. Who has a network
-//! writes it; the manager puts its trials into the queue, and workers read what they try.
+//! The points that a tracker gives to a sweep, stored in a file in the sweep's folder. A process
+//! with network access writes the file. The manager puts its trials into the queue, and workers
+//! read their parameters.
 
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
@@ -12,58 +13,59 @@ use serde_json::Value;
 use poolcast_config::Config;
 use poolcast_base::{files, manifest};
 
-/// The version of the file.
+/// The version of the file format.
 const VERSION: u32 = 1;
 
-/// The file in the sweep's folder.
+/// The name of the file in the sweep's folder.
 pub(super) const POINTS_FILE: &str = "given-points.json";
 
-/// The largest one that is read.
+/// The largest file that is read, in bytes.
 const MOST_BYTES: u64 = 256 << 20;
 
-/// The longest name that a tracker gives a run or an agent.
-const MOST_ID_BYTES: usize = 256;
+/// The largest size of a run id or an agent id, in bytes.
+const MAX_ID_BYTES: usize = 256;
 
 /// A point that a tracker has given.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct GivenPoint {
-    /// What the tracker calls the run of it.
+    /// The tracker's id of the run.
     pub run_id: String,
     /// The values of hyper-parameters, by name.
     pub parameters: BTreeMap<String, Value>,
 }
 
-/// What stands for one worker with a tracker: it is given a point at a time.
+/// An agent that the tracker knows as one worker. The tracker gives it one point at a time.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PointAgent {
-    /// What the tracker calls it.
+    /// The tracker's id of the agent.
     pub id: String,
     /// The runs that it was given and that have not ended.
     pub run_ids: Vec<String>,
-    /// Whether it has asked for a point, and no answer is known.
+    /// True if it has requested a point and has no known answer.
     pub is_asking: bool,
 }
 
-/// What a tracker has given so far.
+/// The points that a tracker has given so far.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct GivenPoints {
     format_version: u32,
-    /// Whether no more points will come.
+    /// True if no more points will follow.
     pub is_complete: bool,
-    /// Those of the trials from 1 on.
+    /// The points of the trials, from trial 1 on.
     pub points: Vec<GivenPoint>,
-    /// Those who ask for them.
+    /// The agents that request points.
     pub agents: Vec<PointAgent>,
 }
 
 impl GivenPoints {
-    /// What was given to the sweep in `dir`; nothing where there is no file yet.
+    /// Reads the points that were given to the sweep in `dir`. They are empty if there is no file
+    /// yet.
     ///
     /// # Errors
-    /// Fails for a file that is damaged, or of another version.
+    /// Fails for a file that is damaged, or has another version.
     pub fn read(dir: &Path) -> Result<GivenPoints> {
         let path = dir.join(POINTS_FILE);
         let text = match files::read_regular(&path, MOST_BYTES) {
@@ -102,7 +104,7 @@ impl GivenPoints {
         self.points.iter().try_for_each(GivenPoint::check)
     }
 
-    /// Leaves this in `dir`.
+    /// Writes the points to `dir`.
     ///
     /// # Errors
     /// Fails on a full disk.
@@ -110,13 +112,13 @@ impl GivenPoints {
         manifest::write_json(&dir.join(POINTS_FILE), self)
     }
 
-    /// The number of the trial whose run is called `run_id`.
+    /// The number of the trial whose run has the id `run_id`.
     pub fn trial_of(&self, run_id: &str) -> Option<usize> {
         let at = self.points.iter().position(|point| point.run_id == run_id);
         at.map(|at| at + 1)
     }
 
-    /// What the tracker calls the run of `trial`.
+    /// The tracker's id of the run of `trial`.
     pub fn run_id_of(&self, trial: usize) -> Option<&str> {
         let point = self.points.get(trial.checked_sub(1)?)?;
         Some(&point.run_id)
@@ -125,22 +127,22 @@ impl GivenPoints {
     /// The configuration of `trial` of the sweep of `config`.
     ///
     /// # Errors
-    /// Fails for one that was not given.
+    /// Fails for a trial that was not given.
     pub(super) fn trial_config(&self, config: &Config, trial: usize) -> Result<Config> {
         let point = trial.checked_sub(1).and_then(|at| self.points.get(at));
         let point = point.with_context(|| format!("trial {trial} was not given"))?;
         let mut config = config.with_values(&point.parameters);
-        // The trial alone is none of the tracker's.
+        // The configuration of a single trial does not belong to the tracker's sweep.
         config.wandb.sweep.id = None;
         Ok(config)
     }
 }
 
 impl GivenPoint {
-    /// Fails for what poolcast has no hyper-parameter for, and for what is no plain value.
+    /// Checks that all parameters are hyper-parameters of poolcast with plain values.
     ///
     /// # Errors
-    /// Names the first such value.
+    /// Names the first parameter that is not.
     pub fn check(&self) -> Result<()> {
         for (name, value) in &self.parameters {
             ensure!(
@@ -154,15 +156,15 @@ impl GivenPoint {
     }
 }
 
-/// Whether `id` can be that of a run.
+/// Returns true if `id` can be the id of a run.
 pub fn is_usable_run_id(id: &str) -> bool {
     is_usable_id(id) && !id.contains(['/', ':', '+', '=']) && !id.starts_with('.')
 }
 
-/// Whether `id` can be that of an agent.
+/// Returns true if `id` can be the id of an agent.
 pub fn is_usable_id(id: &str) -> bool {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.=+/:".contains(&byte);
-    (1..=MOST_ID_BYTES).contains(&id.len()) && id.bytes().all(is_plain)
+    (1..=MAX_ID_BYTES).contains(&id.len()) && id.bytes().all(is_plain)
 }
 
 #[cfg(test)]
@@ -172,7 +174,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_given_is_read_again_and_damaged_files_are_refused() {
+    fn given_points_round_trip_and_damaged_files_are_rejected() {
         let dir = tempfile::tempdir().expect("a directory");
         let mut given = GivenPoints::read(dir.path()).expect("there is none yet");
         let parameters = BTreeMap::from([("hidden_size".to_owned(), json!(8))]);

@@ -1,11 +1,12 @@
-//! What came of trials so far → which of them may still be among the best, whose files are kept.
+//! Tracks the trials that may still be among the best, and whose files are therefore kept.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
 use poolcast_config::Goal;
 
-/// What is compared: networks with networks, and the pipelines of a split with each other.
+/// A group of trials that are compared with each other: all networks, or the pipelines of one
+/// split.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct ComparisonGroup {
     pub(super) is_fit: bool,
@@ -13,11 +14,11 @@ pub(super) struct ComparisonGroup {
 }
 
 /// The largest number of trials on a split whose predictions are kept. With more trials, the score
-/// of the best one without luck is not estimated.
-pub(super) const MOST_COMPARED: usize = 1000;
+/// of the best one is not corrected for the luck of the choice.
+pub(super) const MAX_COMPARED_TRIALS: usize = 1000;
 
-/// The best trials among those that were added. A trial that is not among the best of some is not
-/// among the best of all.
+/// The best of the added trials. A trial that is not among the best of a subset is not among the
+/// best of all trials.
 #[derive(Debug)]
 pub(super) struct KeptTrials {
     goal: Goal,
@@ -32,7 +33,7 @@ struct Candidate {
 }
 
 impl KeptTrials {
-    /// Those of the best `keep` of each group stay.
+    /// Keeps the best `keep` trials of each group.
     pub(super) fn new(goal: Goal, keep: usize) -> KeptTrials {
         KeptTrials {
             goal,
@@ -41,7 +42,7 @@ impl KeptTrials {
         }
     }
 
-    /// Whether `trial` may be among the best of its group.
+    /// Returns true if `trial` may be among the best of its group.
     pub(super) fn may_be_best(
         &self,
         group: &ComparisonGroup,
@@ -49,11 +50,11 @@ impl KeptTrials {
         trial: usize,
     ) -> bool {
         let known = self.best.get(group).map_or(&[][..], Vec::as_slice);
-        self.rank_place(known, Candidate { rank, trial }) < self.keep
+        self.insertion_index(known, Candidate { rank, trial }) < self.keep
     }
 
-    /// Adds a trial that has ended. Returns the trial, this or another, that is not among the best
-    /// after that.
+    /// Adds an ended trial. Returns the trial that is then no longer among the best: this one or
+    /// another.
     pub(super) fn add(
         &mut self,
         group: ComparisonGroup,
@@ -63,7 +64,7 @@ impl KeptTrials {
         let mut best = self.best.remove(&group).unwrap_or_default();
         let candidate = Candidate { rank, trial };
         if best.iter().all(|known| known.trial != trial) {
-            best.insert(self.rank_place(&best, candidate), candidate);
+            best.insert(self.insertion_index(&best, candidate), candidate);
         }
         let worst = if best.len() > self.keep {
             best.pop()
@@ -74,8 +75,8 @@ impl KeptTrials {
         worst.map(|worst| worst.trial)
     }
 
-    /// Of equals the earlier trial is the better one.
-    fn rank_place(&self, known: &[Candidate], candidate: Candidate) -> usize {
+    /// The index of `candidate` among `known`. Of equal trials the earlier one is better.
+    fn insertion_index(&self, known: &[Candidate], candidate: Candidate) -> usize {
         known.partition_point(|other| self.compare(other, &candidate) == Ordering::Less)
     }
 
@@ -98,10 +99,9 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// Several workers hear of different trials, in any order: together they keep the best of
-        /// all.
+        /// Several workers see different trials, in any order. Together they keep the best of all.
         #[test]
-        fn no_trial_that_may_be_needed_is_dropped(
+        fn workers_together_keep_the_files_of_the_best_trials(
             values in prop::collection::vec((0..6_u8, 0..4_usize, any::<bool>()), 1..40),
             keep in 1..5_usize,
         ) {

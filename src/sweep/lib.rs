@@ -1,5 +1,5 @@
-//! Many trials → one best: draws of hyper-parameters from a search space, on this machine or by
-//! workers that share a folder.
+//! Sweeps of hyper-parameters: many trials, from which the best is chosen. The trials run on this
+//! machine, or on workers that share a folder.
 
 pub mod search;
 pub mod condor;

@@ -1,4 +1,4 @@
-//! A sweep → its results, on this machine, by a manager and some workers in one process.
+//! Runs a sweep on this machine, with a manager and some workers in one process.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -14,25 +14,25 @@ use poolcast_queue::{ManagerOutcome, Queue};
 use poolcast_holds::tensors::TensorSettings;
 use poolcast_holds::training::Epoch;
 
-/// How [`run_locally`] goes about it.
+/// The settings of [`run_locally`].
 #[derive(Debug, Clone, Copy)]
 pub struct LocalWorkers<'a> {
-    /// Trials at once.
+    /// Number of trials that run at the same time.
     pub workers: usize,
-    /// The longest that a trial may take.
+    /// Maximum duration of a trial.
     pub limit: Duration,
-    /// Of how many of the best trials the models stay.
+    /// Number of best trials whose models are kept.
     pub keep: usize,
-    /// Set to make it stop.
+    /// A flag that, once set, stops the sweep.
     pub stop: &'a AtomicBool,
 }
 
-/// Manages `sweep` and works on it until all trials have ended or it is told to stop. Others may
-/// work on it at the same time, and where another manager is at it, this process only works.
+/// Manages `sweep` and works on it until all trials have ended or `stop` is set. Other processes
+/// may work on it at the same time. If another process already manages it, this process only works.
 /// `prepare` makes the tensors of trials, as in [`manage_trials`].
 ///
 /// # Errors
-/// Fails when no worker can go on, on a full disk, for instance; the same call goes on from there.
+/// Fails if no worker can continue, for example on a full disk. The same call continues from there.
 pub fn run_locally(
     sweep: &SweepFolder,
     queue: &Queue,
@@ -72,8 +72,8 @@ pub fn run_locally(
             scope.spawn(work);
         }
         let managed = manage_trials(sweep, queue, workers.keep, stop, &prepare, &say);
-        // Where another process manages the sweep, the workers of this one go on until nothing is
-        // left.
+        // If another process manages the sweep, the workers of this process continue until no trial
+        // is left.
         if !matches!(managed, Ok(ManagerOutcome::OtherManager(_))) {
             stop.store(true, Ordering::Relaxed);
         }

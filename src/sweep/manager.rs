@@ -1,4 +1,5 @@
-//! A sweep's queue → its end: fills the queue, tells and logs what happens, and leaves the results.
+//! The manager of a sweep: fills its queue, reports and logs events, and writes the results at the
+//! end.
 
 use std::io::Write as _;
 use std::path::Path;
@@ -18,16 +19,16 @@ use poolcast_base::output::counted;
 use poolcast_queue::{ItemStateCounts, ManagerEvent, ManagerOutcome, Queue, run_manager};
 use poolcast_holds::tensors::TensorSettings;
 
-/// How often it is said how many trials have ended.
-const REPORT_EVERY: Duration = Duration::from_secs(60);
+/// Interval between reports of the number of ended trials.
+const REPORT_INTERVAL: Duration = Duration::from_secs(60);
 
-/// Manages `sweep` until all its trials have ended or `stop` is set; then leaves the results, and
-/// removes the queue. Of models those of the `keep` best trials stay. `prepare` is given the
-/// samples of trials before anybody takes them, and has to make their tensors; `say` hears of what
-/// happens, which [`LOG_FILE`] keeps.
+/// Manages `sweep` until all its trials have ended or `stop` is set. Once they have ended, writes
+/// the results and removes the queue. The models of the `keep` best trials are kept. `prepare`
+/// receives the sample settings of trials before any worker claims them, and must make their
+/// tensors. `say` receives the text of each event, which is also written to [`LOG_FILE`].
 ///
 /// # Errors
-/// Fails on what does not pass, such as a disk that stays full; the same call goes on from there.
+/// Fails on lasting errors, such as a disk that stays full. The same call continues from there.
 pub fn manage_trials(
     sweep: &SweepFolder,
     queue: &Queue,
@@ -39,8 +40,8 @@ pub fn manage_trials(
     let mut reported_at: Option<Instant> = None;
     let hear = |event: ManagerEvent<'_>| {
         if matches!(event, ManagerEvent::ItemsEnded(_)) {
-            // Trials may end by the thousand a second.
-            if reported_at.is_some_and(|reported| reported.elapsed() < REPORT_EVERY) {
+            // Thousands of trials may end per second.
+            if reported_at.is_some_and(|reported| reported.elapsed() < REPORT_INTERVAL) {
                 return;
             }
             reported_at = Some(Instant::now());
@@ -51,7 +52,7 @@ pub fn manage_trials(
     };
 
     let fill = |queue: &Queue| {
-        // Workers have to know which files they keep before anybody takes a trial.
+        // Workers must know which files to keep before any of them claims a trial.
         if queue.kept_trials() != Some(keep) {
             queue.set_kept_trials(keep)?;
         }
@@ -76,7 +77,7 @@ pub fn manage_trials(
     }
 }
 
-/// What is said of `event` in a sweep of so many trials.
+/// The text of `event` in a sweep of `trials` trials.
 fn event_text(event: &ManagerEvent<'_>, trials: usize) -> String {
     match event {
         ManagerEvent::BecameLeader(None) => format!("managing {}", counted(trials, "trial")),
@@ -104,7 +105,8 @@ fn event_text(event: &ManagerEvent<'_>, trials: usize) -> String {
     }
 }
 
-/// How many of `trials` ended in which way; of points that are given there may be fewer.
+/// Counts the ended trials by outcome. If a tracker gives the points, there may be fewer than
+/// `trials`.
 fn summary_text(outcomes: &TrialOutcomes, trials: usize, is_given: bool) -> String {
     let mut done = 0;
     let mut failed = 0;
@@ -124,10 +126,10 @@ fn summary_text(outcomes: &TrialOutcomes, trials: usize, is_given: bool) -> Stri
     text
 }
 
-/// Adds a line to the log. The log is for people alone, so that a full disk is no error here.
+/// Appends a line to the log. Only people read the log, so a full disk is not an error here.
 fn append_to_log(dir: &Path, text: &str) {
     let now = jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ");
-    // Neither through a link, nor into a pipe that nobody reads.
+    // Does not follow a symbolic link, and does not block on a pipe without a reader.
     let file = files::open_to_append(&dir.join(LOG_FILE));
     let _ = file.map(|mut file| writeln!(file, "{now} {}", poolcast_base::escape::value(text)));
 }

@@ -1,5 +1,5 @@
-//! A trial of the network → its row: one training, in a directory of its attempt alone until it
-//! counts.
+//! An attempt at a trial of the network: one training, in the attempt's own directory until the
+//! attempt counts.
 
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -22,19 +22,19 @@ use poolcast_holds::training::{
 };
 use poolcast_base::{files, manifest};
 
-/// The epochs that the training in `dir` has gone through.
+/// Returns the number of finished epochs of the training in `dir`.
 pub(super) fn trained_epochs(dir: &Path) -> usize {
     read_history(dir).map_or(0, |history| history.len())
 }
 
-/// What a training came to.
+/// The result of a training.
 pub(super) struct TrainingResult {
     pub(super) metrics: TrainingMetrics,
     pub(super) history: Vec<Epoch>,
 }
 
 impl TrainingResult {
-    /// That of the training in `dir`.
+    /// Reads the result of the training in `dir`.
     pub(super) fn read(dir: &Path) -> Result<TrainingResult> {
         Ok(TrainingResult {
             metrics: TrainingMetrics::read(dir)?,
@@ -43,7 +43,7 @@ impl TrainingResult {
     }
 }
 
-/// An attempt of a queue at a trial of the network.
+/// An attempt at a trial of the network, for a queue.
 pub(super) struct NetworkAttempt<'a> {
     pub(super) sweep: &'a SweepFolder,
     pub(super) queue: &'a Queue,
@@ -55,16 +55,16 @@ pub(super) struct NetworkAttempt<'a> {
     pub(super) trial: &'a TrialConfig,
     pub(super) settings: &'a TrainingSettings,
     pub(super) deadline: AttemptDeadline<'a>,
-    /// Workers of this process.
+    /// Number of workers in this process.
     pub(super) workers: usize,
 }
 
 impl NetworkAttempt<'_> {
-    /// Trains until the trial ends or the deadline has passed, and takes over into `row` what came
-    /// of it. `progress` hears of each epoch with its trial.
+    /// Trains until the trial ends or the deadline has passed, and records the result in `row`.
+    /// Calls `progress` with each epoch and its trial.
     ///
     /// # Errors
-    /// Fails where it was stopped, where the loss was NaN or infinite, and on a full disk.
+    /// Fails if it was stopped, if the loss was NaN or infinite, and on a full disk.
     pub(super) fn train(
         &self,
         row: &mut TrialRow,
@@ -80,7 +80,7 @@ impl NetworkAttempt<'_> {
         record_training(row, &self.dir, trained)
     }
 
-    /// Takes over a training of an earlier sweep that comes to the same, or else trains.
+    /// Reuses an equal training of an earlier sweep; otherwise trains.
     fn train_or_reuse(
         &self,
         dataset: &Dataset,
@@ -90,7 +90,7 @@ impl NetworkAttempt<'_> {
         let trial = self.attempt.entry.next_item().trial;
         let published = trial_dir(&self.sweep.dir, trial);
         let is_same = manifest::finished_key(&published, RUN_FORMAT).as_deref() == Some(key);
-        if is_same && self.may_go_on_from(&published) {
+        if is_same && self.may_continue_from(&published) {
             let metrics = TrainingRun::open(&published)?.metrics;
             let history = read_history(&published)?;
             if metrics.status != TrainingStatus::TerminatedEarly || self.ends_after(&history) {
@@ -98,7 +98,7 @@ impl NetworkAttempt<'_> {
             }
         }
 
-        self.take_over_checkpoint(key)?;
+        self.adopt_checkpoint(key)?;
         let metric = self.sweep.config.wandb.sweep.metric.name;
         let hear = |news: TrainingUpdate<'_>| match news {
             TrainingUpdate::Epoch(epoch) => {
@@ -135,15 +135,15 @@ impl NetworkAttempt<'_> {
         })
     }
 
-    /// Whether the trial ends after `epochs`: by plan, or as somebody has asked for it. Before the
-    /// first epoch there is nothing that could remain of it.
+    /// Returns true if the trial ends after `epochs`: by plan, or because a user requested it. A
+    /// request has no effect before the first epoch, because there would be no model to keep.
     fn ends_after(&self, epochs: &[Epoch]) -> bool {
         let trial = self.attempt.entry.next_item().trial;
         let is_asked = !epochs.is_empty() && self.queue.is_asked_to_end(trial);
         is_asked || self.ends_by_plan(epochs)
     }
 
-    /// Whether the trial ends after `epochs` as the configuration and other trials have it.
+    /// Returns true if the configuration or other trials end the trial after `epochs`.
     fn ends_by_plan(&self, epochs: &[Epoch]) -> bool {
         rounds::ends_after(
             &self.sweep.config,
@@ -153,17 +153,17 @@ impl NetworkAttempt<'_> {
         )
     }
 
-    /// Whether this trial, too, comes to the last epoch of the training in `dir`, which may be of
-    /// another sweep.
-    fn may_go_on_from(&self, dir: &Path) -> bool {
+    /// Returns true if this trial would also reach the last epoch of the training in `dir`, which
+    /// may belong to another sweep.
+    fn may_continue_from(&self, dir: &Path) -> bool {
         let Ok(history) = read_history(dir) else {
             return false;
         };
         (1..history.len()).all(|epochs| !self.ends_by_plan(&history[..epochs]))
     }
 
-    /// Takes over the checkpoint of an earlier attempt, or of the rung below.
-    fn take_over_checkpoint(&self, key: &str) -> Result<()> {
+    /// Continues from the checkpoint of an earlier attempt, or of the rung below.
+    fn adopt_checkpoint(&self, key: &str) -> Result<()> {
         if training::checkpoint_key(&self.dir).is_some() {
             return Ok(());
         }
@@ -173,14 +173,14 @@ impl NetworkAttempt<'_> {
         let mut earlier = self.queue.other_attempt_dirs(entry)?;
         earlier.push(published.clone());
         earlier.retain(|dir| {
-            training::checkpoint_key(dir).as_deref() == Some(key) && self.may_go_on_from(dir)
+            training::checkpoint_key(dir).as_deref() == Some(key) && self.may_continue_from(dir)
         });
 
         match earlier.iter().max_by_key(|dir| trained_epochs(dir)) {
-            // The result of the rung below counts until this one has ended, so that its files stay.
+            // The result of the rung below counts until this rung has ended, so its files are kept.
             Some(earlier) if *earlier == published => training::copy_checkpoint(earlier, &self.dir),
-            // No other worker uses that directory: whoever had the lease has lost it or has given
-            // it back.
+            // No other worker uses this directory, because its worker has lost the lease or has
+            // given it back.
             Some(earlier) => {
                 files::remove_all([self.dir.clone()])?;
                 Ok(fs_err::rename(earlier, &self.dir)?)
@@ -190,7 +190,8 @@ impl NetworkAttempt<'_> {
     }
 }
 
-/// The digest of everything that decides what a training on `dataset` comes to; `row` has it, too.
+/// Returns the digest of everything that determines a training on `dataset`, and stores it in
+/// `row`.
 pub(super) fn set_network_key(
     row: &mut TrialRow,
     settings: &TrainingSettings,
@@ -202,8 +203,8 @@ pub(super) fn set_network_key(
     Ok(key)
 }
 
-/// Takes over into `row` what the training in `dir` came to. One whose loss was NaN or infinite has
-/// a history, too.
+/// Records the result of the training in `dir` in `row`. A training whose loss was NaN or infinite
+/// also has a history.
 pub(super) fn record_training(
     row: &mut TrialRow,
     dir: &Path,

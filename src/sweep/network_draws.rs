@@ -1,5 +1,5 @@
-//! A configuration → the trials of the network, or of models of waits: how many there are, and what
-//! each of them tries.
+//! The trials of the network or of wait models: their number, and the parameters that each of them
+//! tries.
 
 use std::collections::HashMap;
 
@@ -10,32 +10,33 @@ use poolcast_base::error::hinted;
 use poolcast_provision::wait_model::effective_parameters;
 use crate::search::{ObservedTrial, Sampler, SearchPoint, SearchSpace, grid_point_count};
 
-/// The draws of the network, or of models of waits, that are trials. Equal draws are one.
+/// The draws of the network, or of wait models, that are trials. Equal draws are one trial.
 #[derive(Debug)]
 pub(super) struct NetworkDraws {
-    /// How many trials there are.
+    /// Number of trials.
     pub(super) count: usize,
-    /// The number of the draw of each, from 1; `None` where all draws are trials.
+    /// The draw of each trial, counted from 1; `None` if all draws are trials.
     distinct: Option<Vec<usize>>,
-    /// The draws that are no trials.
+    /// The draws that repeat others, and are not trials.
     pub(super) repeats: Vec<RepeatedDraw>,
 }
 
 /// A draw that is equal to an earlier one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RepeatedDraw {
-    /// Counted from 1.
+    /// The draw's number, from 1.
     pub draw: usize,
-    /// The first that is equal to it.
+    /// The first draw that equals it.
     pub first: usize,
 }
 
 impl NetworkDraws {
-    /// Those of the sweep of `config`. What the method `bayes` draws follows from the trials before,
-    /// so that equal draws of it are told only where there is nothing to draw.
+    /// Finds the draws of the sweep of `config`. The draws of the method `bayes` depend on earlier
+    /// trials. Its equal draws are therefore found only if there is nothing to draw.
     ///
     /// # Errors
-    /// Fails for a grid without parameters, with one that has no last value, or with too many points.
+    /// Fails for a grid without parameters, with a parameter that has no last value, or with too
+    /// many points.
     pub(super) fn from_config(config: &Config) -> Result<NetworkDraws> {
         let count = draw_count(config)?;
         let method = config.wandb.sweep.method;
@@ -44,7 +45,7 @@ impl NetworkDraws {
         let is_constant = space.parameters().is_empty();
         let is_finite = is_constant || grid_point_count(&space).is_ok();
         let is_known = is_constant || matches!(method, Method::Random | Method::Sobol);
-        // Models of waits that differ in what does not count for their kinds are equal.
+        // Wait models are equal if they differ only in parameters without effect on their kinds.
         let is_over_waits = config.trial_source() == TrialSource::WaitSamples;
         let may_repeat = if is_over_waits {
             is_known || method == Method::Grid
@@ -65,7 +66,7 @@ impl NetworkDraws {
         for draw in 1..=count {
             let point = draw_network_point(config, draw, &[])?;
             let first = *first_draws
-                .entry(what_counts(config, &point)?)
+                .entry(equality_key(config, &point)?)
                 .or_insert(draw);
             if first == draw {
                 distinct.push(draw);
@@ -80,15 +81,15 @@ impl NetworkDraws {
         })
     }
 
-    /// The draw that trial `trial` tries, both counted from 1.
+    /// Returns the draw that trial `trial` tries, both counted from 1.
     pub(super) fn draw_of(&self, trial: usize) -> usize {
         let of_trial = |distinct: &Vec<usize>| distinct.get(trial.wrapping_sub(1)).copied();
         self.distinct.as_ref().and_then(of_trial).unwrap_or(trial)
     }
 }
 
-/// What counts of a draw, as a text that is the same for equal draws.
-fn what_counts(config: &Config, point: &SearchPoint) -> Result<String> {
+/// A key that is the same for equal draws: the parameters of `point` that have an effect, as JSON.
+fn equality_key(config: &Config, point: &SearchPoint) -> Result<String> {
     if config.trial_source() == TrialSource::WaitSamples
         && let Ok(drawn) = config.provision.model.with_point(point).trial()
     {
@@ -97,12 +98,12 @@ fn what_counts(config: &Config, point: &SearchPoint) -> Result<String> {
     Ok(serde_json::to_string(point)?)
 }
 
-/// How many trials of the network the sweep of `config` makes: `runs`, or every point of a grid; at
-/// most `run_cap`, and equal draws are one. Over samples of waits all trials are counted here. A sweep
-/// over tables makes none, nor does one with `runs` 0.
+/// Counts the trials of the network in the sweep of `config`: `runs`, or every point of a grid; at
+/// most `run_cap`, with equal draws counted once. Over wait samples all trials are counted here. A
+/// sweep over tables has no network trials, nor has one with `runs` 0.
 ///
 /// # Errors
-/// Those of a grid that cannot be made.
+/// Fails for a grid that cannot be made.
 pub fn network_trial_count(config: &Config) -> Result<usize> {
     Ok(NetworkDraws::from_config(config)?.count)
 }
@@ -130,8 +131,9 @@ fn draw_count(config: &Config) -> Result<usize> {
     Ok(trials as usize)
 }
 
-/// The network's draw `draw`, counted from 1: a value for every distribution in `config`. It depends
-/// on `config`, its number and, with the method `bayes`, on the trials in `history` alone.
+/// Makes the network's draw `draw`, counted from 1: a value for every distribution in `config`. The
+/// result depends only on `config`, on `draw` and, with the method `bayes`, on the trials in
+/// `history`.
 pub(super) fn draw_network_point(
     config: &Config,
     draw: usize,
@@ -156,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn grids_that_cannot_be_made_are_refused() {
+    fn invalid_grids_are_rejected() {
         let grid = |parameter: Value, run_cap: Value| {
             network_trial_count(&config(&[
                 ("wandb.sweep.method", json!("grid")),
@@ -190,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn run_cap_is_the_most() {
+    fn run_cap_limits_the_number_of_trials() {
         let runs = |run_cap: Value| {
             network_trial_count(&config(&[
                 ("runs", json!(5)),
@@ -206,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn a_trial_of_a_configuration_has_no_distribution_left() {
+    fn trial_configurations_have_no_distributions() {
         let config = config(&[
             (
                 "training.parameters.learning_rate",

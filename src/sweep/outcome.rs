@@ -1,4 +1,4 @@
-//! The trials of a sweep that have ended → a short outcome of each in memory, and its whole row on
+//! Outcomes of a sweep's ended trials: a short form of each in memory, and its whole row on
 //! request. The rows of half a million trials are gigabytes.
 
 use std::cell::RefCell;
@@ -22,36 +22,36 @@ use poolcast_provision::wait_model::WaitModelScores;
 use poolcast_queue::{ChunkEntry, JournalPlace, Queue, ResultReader, StoredResult, WorkItem};
 use poolcast_holds::training::TrainingMetrics;
 
-/// What came of a trial, in short.
+/// The short form of a trial's result.
 #[derive(Debug, Clone)]
 pub struct TrialOutcome {
-    /// Counted from 1.
+    /// The trial's number, from 1.
     pub trial: usize,
-    /// The most epochs it was given.
+    /// The maximum number of epochs that the trial was given.
     pub budget: usize,
-    /// How it ended.
+    /// The way in which the trial ended.
     pub ended: TrialEnd,
-    /// The value that the sweep chooses by.
+    /// The value by which the sweep chooses.
     pub value: Option<f64>,
-    /// How long it took.
+    /// The trial's duration, in seconds.
     pub seconds: f64,
-    /// What it fits: a pipeline, or the network's model.
+    /// The pipeline that the trial fits, or the network's model.
     pub pipeline: Arc<str>,
-    /// The split of tables that it learns from.
+    /// The split that it learns from; only for tables.
     pub split: Option<Arc<str>>,
-    /// Whether it is a fit of a pipeline.
+    /// True if it is a fit of a pipeline.
     pub is_fit: bool,
     tie_breaker: f64,
 }
 
 impl TrialOutcome {
-    /// What trials are compared by, where they have it: their value, and what decides between
-    /// equals.
+    /// The keys by which trials are compared, if the trial has a value: the value, and the
+    /// tie-breaker between equal values.
     pub fn rank(&self) -> Option<(f64, f64)> {
         Some((self.value?, self.tie_breaker))
     }
 
-    /// What it is compared with.
+    /// The group of trials that it is compared with.
     pub(super) fn comparison_group(&self) -> ComparisonGroup {
         ComparisonGroup {
             is_fit: self.is_fit,
@@ -60,7 +60,7 @@ impl TrialOutcome {
     }
 }
 
-/// The part of a [`TrialRow`] that becomes an [`TrialOutcome`].
+/// The part of a [`TrialRow`] that becomes a [`TrialOutcome`].
 #[derive(Deserialize)]
 struct OutcomeFields {
     trial: usize,
@@ -89,7 +89,7 @@ struct TieScores {
     roc_auc: Option<f64>,
 }
 
-/// Names that many outcomes share.
+/// Interned names, which many outcomes share.
 #[derive(Default)]
 struct SharedNames(RefCell<HashSet<Arc<str>>>);
 
@@ -104,7 +104,7 @@ impl SharedNames {
         name
     }
 
-    /// The outcome of a trial that is chosen by `metric`.
+    /// Returns the outcome of a trial in a sweep that chooses by `metric`.
     fn outcome_of_fields(&self, row: OutcomeFields, metric: MetricName) -> TrialOutcome {
         let OutcomeFields {
             trial,
@@ -174,19 +174,19 @@ impl SharedNames {
     }
 }
 
-/// Where a row stands whole.
+/// The location of a whole row.
 #[derive(Debug)]
 enum RowPlace {
     /// In a worker's journal.
     Journal(JournalPlace),
-    /// In the file of all rows.
+    /// In the file of all rows, at this offset.
     Line { first_byte: u64, bytes: usize },
     /// In memory.
     Memory(Box<TrialRow>),
 }
 
-/// The outcomes of the trials that have ended, in their order. A trial that is promoted from rung
-/// to rung has its last one.
+/// The outcomes of the ended trials, in the order of trials. A trial that is promoted from rung to
+/// rung has its last outcome.
 #[derive(Debug)]
 pub struct TrialOutcomes {
     all: Vec<TrialOutcome>,
@@ -196,7 +196,7 @@ pub struct TrialOutcomes {
 }
 
 impl TrialOutcomes {
-    /// Those of `sweep` so far.
+    /// Reads the outcomes of `sweep` so far.
     pub fn read(sweep: &SweepFolder) -> Result<TrialOutcomes> {
         match sweep.queue()? {
             Some(queue) => TrialOutcomes::from_queue(sweep, &queue, &queue.chunk_entries()?),
@@ -204,7 +204,7 @@ impl TrialOutcomes {
         }
     }
 
-    /// Those of `rows`, in the order of trials.
+    /// Makes outcomes from `rows`, which are in the order of trials.
     pub fn from_rows(rows: Vec<TrialRow>) -> TrialOutcomes {
         let names = SharedNames::default();
         let all = rows.iter().map(|row| names.outcome_of_row(row)).collect();
@@ -220,7 +220,7 @@ impl TrialOutcomes {
         }
     }
 
-    /// Those of trials of `entries`, which are chunks of `queue`.
+    /// Reads the outcomes of the trials of `entries`, which are chunks of `queue`.
     pub(super) fn from_queue(
         sweep: &SweepFolder,
         queue: &Queue,
@@ -306,12 +306,12 @@ impl TrialOutcomes {
         })
     }
 
-    /// Each in short.
+    /// All outcomes, in short form.
     pub fn all(&self) -> &[TrialOutcome] {
         &self.all
     }
 
-    /// The whole row of the one at place `at` of [`TrialOutcomes::all`].
+    /// Reads the whole row of the outcome at index `at` of [`TrialOutcomes::all`].
     pub fn row(&mut self, at: usize) -> Result<TrialRow> {
         use fs_err::os::unix::fs::FileExt as _;
         match &self.places[at] {
@@ -327,7 +327,7 @@ impl TrialOutcomes {
         }
     }
 
-    /// The whole row of `trial`, if it has ended.
+    /// Reads the whole row of `trial`; `None` if it has not ended.
     pub fn row_of(&mut self, trial: usize) -> Result<Option<TrialRow>> {
         let at = self
             .all
@@ -336,8 +336,7 @@ impl TrialOutcomes {
     }
 }
 
-/// The rows of networks among the trials of `entries` that have ended, in order, those of each
-/// rung.
+/// The rows of the ended network trials among `entries`, in order. A trial has one row per rung.
 pub(super) fn network_rows(
     sweep: &SweepFolder,
     queue: &Queue,
@@ -372,7 +371,7 @@ pub(super) fn network_rows(
     Ok(rows.into_values().collect())
 }
 
-/// The rows of trials that too many workers died of.
+/// The rows of the trials that were given up because too many workers died of them.
 fn given_up_rows(
     sweep: &SweepFolder,
     queue: &Queue,
@@ -385,7 +384,7 @@ fn given_up_rows(
     if items.is_empty() {
         return Ok(Vec::new());
     }
-    // What a trial tries may follow from earlier ones.
+    // The parameters of a trial may depend on earlier trials.
     let known = if rounds::learns_from_earlier(&sweep.config) {
         network_rows(sweep, queue, entries)?
     } else {
@@ -402,7 +401,8 @@ fn given_up_rows(
     items.into_iter().map(row).collect()
 }
 
-/// The row of an item that no worker survived; `rows` has those of earlier trials.
+/// The row of an item that was given up because too many workers died of it. `rows` has the rows of
+/// earlier trials.
 fn quarantined_row(
     sweep: &SweepFolder,
     queue: &Queue,

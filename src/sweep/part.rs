@@ -1,9 +1,9 @@
-//! Some trials of a sweep, one after another, in a directory that travels from machine to machine →
-//! their rows.
+//! Runs some trials of a sweep, one after another, in a directory that travels between machines.
 //!
-//! This is what a job of a DAG does, without a queue and other workers. A trial that has a row has
-//! ended. The files of a trial are in `work/` while it is at work, and are moved to its name in
-//! `trials/` once it has ended. Thus whoever carries the directory away sees which is which.
+//! A job of a DAG does this, without a queue and without other workers. A trial with a row has
+//! ended. The files of a trial are in `work/` while it runs. Once it has ended, they are moved to
+//! its name in `trials/`. Thus the transfer of the directory can tell ended trials from running
+//! ones.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
@@ -33,44 +33,45 @@ use poolcast_holds::training::{
 };
 use poolcast_base::{files, manifest};
 
-/// The rows of a part, in its directory: one JSON document a line.
+/// The file of a part's rows, in the part's directory: one JSON document per line.
 pub const PART_ROWS_FILE: &str = "rows.jsonl";
 
-/// The trials that were begun and have neither ended nor been given up, in the part's directory.
+/// The file of the trials that were begun, and have neither ended nor been given up; in the part's
+/// directory.
 const BEGUN_FILE: &str = "begun.json";
 
-/// How often rows are written, in addition to when the part is left.
-const SAVE_EVERY: Duration = Duration::from_secs(1);
+/// Interval between writes of the rows. They are also written when the part is left.
+const SAVE_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The trials of a part, and how they are run.
 #[derive(Debug)]
 pub struct SweepPart<'a> {
     /// The sweep, whose directory holds the tensors or the joined tables.
     pub sweep: &'a SweepFolder,
-    /// The directory that travels.
+    /// The directory that travels between machines.
     pub dir: &'a Path,
-    /// Who works, as rows name it.
+    /// The worker's name, as in rows.
     pub worker: String,
-    /// What networks are trained on.
+    /// The device that networks are trained on.
     pub device: &'a Device,
-    /// A training is left after so many epochs, for the next job of a chain.
+    /// Number of epochs after which a training is left for the next job of a chain.
     pub until_epoch: usize,
-    /// Once this is set, the part is left at once.
+    /// A flag that, once set, makes the part stop at once.
     pub stop: &'a AtomicBool,
-    /// When the part is left: between two batches of a training, or after the fit at work.
+    /// The time to leave the part: between two batches of a training, or after the running fit.
     pub leave: Option<Instant>,
 }
 
-/// How a part was left.
+/// The reason why a part was left.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PartEnd {
-    /// Every trial has a row, or the number of epochs that it should have in this job.
+    /// Every trial has a row, or the number of epochs that it should have after this job.
     Over,
-    /// It was told to leave, or its time was over. It goes on where it stopped.
+    /// The part was asked to stop, or its time was over. The next run continues from here.
     Left,
 }
 
-/// The rows that the part in `dir` has so far.
+/// Reads the rows that the part in `dir` has so far.
 pub fn part_rows(dir: &Path) -> Result<Vec<TrialRow>> {
     let path = dir.join(PART_ROWS_FILE);
     if path.is_file() {
@@ -80,8 +81,8 @@ pub fn part_rows(dir: &Path) -> Result<Vec<TrialRow>> {
     }
 }
 
-/// The trainings of networks that the part in `dir` was left in, each with the epochs that it has
-/// gone through.
+/// The unfinished network trainings of the part in `dir`: each trial with its number of finished
+/// epochs.
 pub fn part_at_work(dir: &Path) -> Vec<(usize, usize)> {
     let entries = fs_err::read_dir(dir.join("work"))
         .into_iter()
@@ -100,11 +101,12 @@ pub fn part_at_work(dir: &Path) -> Vec<(usize, usize)> {
 }
 
 impl SweepPart<'_> {
-    /// Runs those of `trials` that have no row yet. `ended` hears of each row, and `progress` of
-    /// each epoch with its trial.
+    /// Runs the trials in `trials` that have no row yet. Calls `ended` with each row, and
+    /// `progress` with each epoch and its trial.
     ///
     /// # Errors
-    /// Fails with what is no trial's fault, such as a full disk; the same call goes on from there.
+    /// Fails with errors that no trial causes, such as a full disk. The same call continues from
+    /// there.
     pub fn run(
         &self,
         trials: &[usize],
@@ -119,15 +121,15 @@ impl SweepPart<'_> {
             .copied()
             .filter(|trial| !rows.contains_key(trial))
             .collect();
-        // An earlier job may have died of a trial that it had begun. The other trials come first,
-        // so that it costs no result but its own.
+        // An earlier job may have died of a trial that it had begun. Such trials come last, so that
+        // they cost no results but their own.
         left.sort_by_key(|trial| (begun.contains(trial), *trial));
 
         let data = SharedData::default();
         let mut saved_at = Instant::now();
         let mut end = Ok(PartEnd::Over);
         for trial in left {
-            if self.is_to_leave() {
+            if self.must_leave() {
                 end = Ok(PartEnd::Left);
                 break;
             }
@@ -142,7 +144,7 @@ impl SweepPart<'_> {
                     ended(&row);
                     rows.insert(trial, *row);
                 }
-                Ok(PartAttempt::FarEnough) => {}
+                Ok(PartAttempt::EpochLimit) => {}
                 Ok(PartAttempt::Left) => {
                     end = Ok(PartEnd::Left);
                     break;
@@ -152,7 +154,7 @@ impl SweepPart<'_> {
                     break;
                 }
             }
-            if saved_at.elapsed() > SAVE_EVERY {
+            if saved_at.elapsed() > SAVE_INTERVAL {
                 self.write_rows(&rows)?;
                 saved_at = Instant::now();
             }
@@ -177,7 +179,7 @@ impl SweepPart<'_> {
 
     fn begun_trials(&self) -> Result<BTreeSet<usize>> {
         let path = self.dir.join(BEGUN_FILE);
-        // A file that was cut short says nothing, and nothing depends on it but an order.
+        // A truncated file counts as empty, because only the order of trials depends on it.
         Ok(if path.is_file() {
             manifest::read_json(&path).unwrap_or_default()
         } else {
@@ -185,7 +187,8 @@ impl SweepPart<'_> {
         })
     }
 
-    /// This is not synced, as it only has to outlast this process, and not the machine.
+    /// Writes the begun trials without fsync, because the file only has to outlast this process,
+    /// not the machine.
     fn write_begun(&self, begun: &BTreeSet<usize>) -> Result<()> {
         Ok(fs_err::write(
             self.dir.join(BEGUN_FILE),
@@ -200,11 +203,11 @@ impl SweepPart<'_> {
         )
     }
 
-    fn is_to_leave(&self) -> bool {
+    fn must_leave(&self) -> bool {
         self.stop.load(Ordering::Relaxed) || self.leave.is_some_and(|leave| Instant::now() >= leave)
     }
 
-    /// Where `trial` stands while it is at work.
+    /// The directory of `trial` while it runs.
     fn work_dir(&self, trial: usize) -> PathBuf {
         self.dir.join("work").join(format!("trial-{trial:04}"))
     }
@@ -235,8 +238,8 @@ impl SweepPart<'_> {
             }
         };
 
-        // Data that is not found is no fault of the trial, but of the whole part.
-        let work = self.find_work(&config, data)?;
+        // Missing data is an error of the whole part, not of this trial.
+        let work = self.load_work(&config, data)?;
 
         let reached = catch_unwind(AssertUnwindSafe(|| match work {
             PartWork::Fit(task, tables) => {
@@ -249,7 +252,7 @@ impl SweepPart<'_> {
         let panicked = || AttemptError::Other(anyhow!("it panicked, and said why on stderr"));
         let reached = reached.unwrap_or_else(|_| Err(panicked()));
         let outcome = match reached {
-            Ok(Reached::FarEnough) => return Ok(PartAttempt::FarEnough),
+            Ok(Reached::EpochLimit) => return Ok(PartAttempt::EpochLimit),
             Ok(Reached::End) => Ok(()),
             Err(error) => Err(error),
         };
@@ -261,7 +264,7 @@ impl SweepPart<'_> {
         Ok(attempted)
     }
 
-    fn find_work<'c>(&self, config: &'c TrialConfig, data: &SharedData) -> Result<PartWork<'c>> {
+    fn load_work<'c>(&self, config: &'c TrialConfig, data: &SharedData) -> Result<PartWork<'c>> {
         Ok(match &config.model {
             TrialModel::Pipeline(task) => PartWork::Fit(task, data.tables(self.sweep, config)?),
             TrialModel::Network(settings) => {
@@ -273,9 +276,9 @@ impl SweepPart<'_> {
         })
     }
 
-    /// Moves the files of the trial to its name, without its checkpoint, which is several times as
-    /// large as the model and would travel for nothing. Of a trial without a model only its row
-    /// stays.
+    /// Moves the files of an ended trial to its name, without the checkpoint. A checkpoint is
+    /// several times as large as the model, and need not travel. A trial without a model keeps only
+    /// its row.
     fn publish_trial(&self, trial: usize, row: &TrialRow) -> Result<()> {
         let from = self.work_dir(trial);
         let to = trial_dir(self.dir, trial);
@@ -323,7 +326,7 @@ impl SweepPart<'_> {
             if let TrainingUpdate::Epoch(epoch) = news {
                 progress(trial, epoch);
             }
-            if self.is_to_leave() {
+            if self.must_leave() {
                 ControlFlow::Break(())
             } else {
                 ControlFlow::Continue(())
@@ -346,7 +349,7 @@ impl SweepPart<'_> {
         if let Ok(run) = &run
             && run.metrics.status == TrainingStatus::TerminatedEarly
         {
-            return Ok(Reached::FarEnough);
+            return Ok(Reached::EpochLimit);
         }
         let trained = run.and_then(|run| {
             Ok(TrainingResult {
@@ -359,19 +362,19 @@ impl SweepPart<'_> {
     }
 }
 
-/// What there is to do for a trial, and the data for it.
+/// The task of a trial, with its data.
 enum PartWork<'a> {
     Fit(&'a PipelineTask, Rc<FitTables>),
     Train(&'a TrainingSettings, Rc<Dataset>),
 }
 
-/// What came of an attempt.
+/// The result of an attempt at a trial.
 enum PartAttempt {
-    /// The trial is over.
+    /// The trial has ended.
     Ended(Box<TrialRow>),
-    /// It is left to the next job of a chain.
-    FarEnough,
-    /// It was told to leave.
+    /// The trial is left to the next job of a chain.
+    EpochLimit,
+    /// The attempt was asked to stop.
     Left,
 }
 
@@ -384,8 +387,8 @@ impl PartAttempt {
     }
 }
 
-/// How far a training or a fit has come.
+/// The point at which a training or a fit returned.
 enum Reached {
     End,
-    FarEnough,
+    EpochLimit,
 }

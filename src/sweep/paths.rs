@@ -1,4 +1,4 @@
-//! Every name in the folder of a sweep.
+//! The names of all files and directories in the folder of a sweep.
 
 use std::path::{Path, PathBuf};
 
@@ -7,32 +7,34 @@ use anyhow::Result;
 use poolcast_base::manifest;
 use poolcast_holds::tensors::TensorSettings;
 
-/// One row a trial, one JSON document a line; there once all trials have ended.
+/// The rows of all trials, one JSON document per line. The file exists once all trials have ended.
 pub const ROWS_FILE: &str = "results.jsonl";
 
 /// The same rows as a table for spreadsheets.
 pub(super) const TABLE_FILE: &str = "results.csv";
 
-/// What the manager saw, a line each.
+/// The manager's log, one line per event.
 pub const LOG_FILE: &str = "status.log";
 
 /// The choice of the best network, for programs.
 pub const BEST_FILE: &str = "best.json";
 
-/// Which model is the best, and how good it is, for people.
+/// The best model and its scores, for people.
 pub const INFO_FILE: &str = "bestmodel.info";
 
 /// The choices among pipelines, one for each split.
 pub const SELECTION_FILE: &str = "selection.json";
 
-/// The patterns, one a line, of the files in a sweep's folder that scoring its choices needs.
+/// The patterns, one per line, of the files in a sweep's folder that are needed to score its
+/// choices.
 pub const CHOSEN_FILE: &str = "chosen.files";
 
-/// What a fit predicted, in its trial's directory.
+/// The predictions of a fit, in its trial's directory.
 pub(super) const PREDICTIONS_FILE: &str = "predictions.safetensors";
 
-/// The largest number of a trial whose directory stands in `trials/` itself. Those of later trials
-/// stand in `thousands/` there, a thousand in each directory, so that none has too many entries.
+/// The largest number of a trial whose directory is in `trials/` itself. Directories of later
+/// trials are in `trials/thousands/`, a thousand in each subdirectory, so that no directory has too
+/// many entries.
 const LAST_FLAT_TRIAL: usize = 999;
 
 /// The queue of the sweep in `dir`.
@@ -40,7 +42,7 @@ pub(super) fn queue_dir(dir: &Path) -> PathBuf {
     dir.join("queue")
 }
 
-/// The file that is locked while a trial's directory takes the place of an older one.
+/// The lock file that is held while a trial's directory replaces an older one.
 pub(super) fn publish_lock_file(dir: &Path) -> PathBuf {
     queue_dir(dir).join("publish.lock")
 }
@@ -55,12 +57,12 @@ pub fn table_dir(dir: &Path) -> PathBuf {
     dir.join("table")
 }
 
-/// The samples of waits of the sweep in `dir`, copied from where `provision samples` wrote them.
+/// The wait samples of the sweep in `dir`, copied from the output of `provision samples`.
 pub(super) fn wait_samples_dir(dir: &Path) -> PathBuf {
     dir.join("samples")
 }
 
-/// The tensors of these `settings` in the sweep in `dir`; trials of equal sizes share them.
+/// The tensors with these `settings` in the sweep in `dir`. Trials with equal settings share them.
 pub fn tensors_dir(dir: &Path, settings: &TensorSettings) -> PathBuf {
     let j = settings.j;
     let m = settings.m;
@@ -77,7 +79,7 @@ pub fn tensors_dir(dir: &Path, settings: &TensorSettings) -> PathBuf {
     dir.join("tensors").join(name)
 }
 
-/// The models that answer together, of the sweep in `dir`, where these are better than the best alone.
+/// The ensemble of the sweep in `dir`, made if it is better than the best trial alone.
 pub fn ensemble_dir(dir: &Path) -> PathBuf {
     dir.join("ensemble")
 }
@@ -100,7 +102,7 @@ pub(super) struct TrialDir {
     pub(super) path: PathBuf,
 }
 
-/// The directories of trials that there are in the sweep's folder `dir`.
+/// The existing directories of trials in the sweep's folder `dir`.
 pub(super) fn existing_trial_dirs(dir: &Path) -> Result<Vec<TrialDir>> {
     let mut paths = directory_entries(&trials_dir(dir))?;
     for thousand in directory_entries(&thousands_dir(dir))? {
@@ -109,7 +111,7 @@ pub(super) fn existing_trial_dirs(dir: &Path) -> Result<Vec<TrialDir>> {
 
     let mut found = Vec::new();
     for path in paths {
-        // What stands elsewhere than where its trial belongs is none of ours.
+        // Skip directories with a trial's name in a wrong path; they do not belong to the sweep.
         if let Some(trial) = trial_number(&path)
             && trial_dir(dir, trial) == path
         {

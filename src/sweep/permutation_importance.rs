@@ -1,4 +1,4 @@
-//! A fitted pipeline, and rows that it did not learn from → how much it depends on each feature.
+//! Measures how much a fitted pipeline depends on each feature, on rows that it did not learn from.
 
 use rand::seq::SliceRandom as _;
 use rayon::prelude::*;
@@ -9,35 +9,36 @@ use poolcast_pipelines::{ColumnImportances, FittedPipeline, ImportanceMeasure};
 use poolcast_tables::FeatureTable;
 use poolcast_holds::training::target_score;
 
-/// How often the rows of a feature are put in another order.
-const REPEATS: usize = 5;
-/// The largest number of features that are permuted: those that matter most to the model itself.
-const PERMUTED: usize = 100;
+/// Number of times that the values of a feature are permuted.
+const PERMUTATIONS_PER_FEATURE: usize = 5;
+/// The largest number of features that are permuted: those with the largest importance in the model
+/// itself.
+const MAX_PERMUTED_FEATURES: usize = 100;
 
-/// How much a model depends on its features.
+/// The importance of a model's features.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct FeatureImportances {
-    /// What the model itself says; none of a network and of machines with a kernel.
+    /// The measure of the model's own importances; `None` for a network and for kernel machines.
     pub measure: Option<ImportanceMeasure>,
-    /// The features that matter, the most important first: by the model itself, else by
-    /// permutation.
+    /// The important features, the most important first: by the model itself, else by permutation.
     pub features: Vec<FeatureImportance>,
 }
 
-/// How much a model depends on one feature.
+/// The importance of one feature.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct FeatureImportance {
     /// The column of the table.
     pub feature: String,
-    /// What the model itself makes of it, by the measure.
+    /// The model's own importance of the feature, by the measure.
     pub own: Option<f64>,
-    /// How much worse the sweep's metric is on rows held out once this feature's values are in
-    /// another order, the mean over some orders.
+    /// The mean decrease in quality by the sweep's metric on held-out rows, over some permutations
+    /// of this feature's values.
     pub permutation: Option<f64>,
 }
 
 impl FeatureImportances {
-    /// Those of `fitted`, permuted on `held_out`, by `metric`.
+    /// Computes the importances of `fitted`: its own, and by permutation on `held_out` with
+    /// `metric`.
     pub(super) fn compute(
         fitted: &FittedPipeline,
         held_out: Option<&FeatureTable>,
@@ -48,7 +49,7 @@ impl FeatureImportances {
         let mut places = own
             .as_ref()
             .map_or_else(|| fitted.used_features(), ColumnImportances::ranked);
-        let permuted = &places[..places.len().min(PERMUTED)];
+        let permuted = &places[..places.len().min(MAX_PERMUTED_FEATURES)];
         let permuted: Vec<Option<f64>> = held_out.map_or(Vec::new(), |table| {
             permutations(fitted, table, permuted, metric, seed)
         });
@@ -61,6 +62,7 @@ impl FeatureImportances {
                 permutation: permuted.get(rank).copied().flatten(),
             })
             .collect();
+        // Without importances of its own, the model is described by the permutations.
         if own.is_none() {
             features.retain(|feature| feature.permutation.is_some());
             features.sort_by(|a, b| {
@@ -76,7 +78,8 @@ impl FeatureImportances {
     }
 }
 
-/// What the metric loses by each of the features at `places`; none where it is not defined.
+/// The mean increase of the metric's loss for a permutation of each feature at `places`. An entry
+/// is `None` if it is not defined; empty if the metric is not defined at all.
 fn permutations(
     fitted: &FittedPipeline,
     table: &FeatureTable,
@@ -96,7 +99,7 @@ fn permutations(
     let permuted = |table: &mut FeatureTable, place: &usize| {
         let column = table.column(*place).to_vec();
         let mut sum = 0.0;
-        for repeat in 0..REPEATS {
+        for repeat in 0..PERMUTATIONS_PER_FEATURE {
             let mut order = column.clone();
             order.shuffle(&mut poolcast_base::seed::generator(
                 seed,
@@ -107,7 +110,7 @@ fn permutations(
             sum += loss(table)? - before;
         }
         table.x[place * n..][..n].copy_from_slice(&column);
-        Some(sum / REPEATS as f64)
+        Some(sum / PERMUTATIONS_PER_FEATURE as f64)
     };
     places
         .par_iter()

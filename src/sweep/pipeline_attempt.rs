@@ -1,4 +1,5 @@
-//! A trial of a pipeline → its row: fits, in a directory of its attempt alone until it counts.
+//! An attempt at a trial of a pipeline: its fits, in the attempt's own directory until the attempt
+//! counts.
 
 use std::path::PathBuf;
 
@@ -12,24 +13,24 @@ use super::trial_row::TrialRow;
 use poolcast_config::{Config, MetricName};
 use poolcast_holds::training::FitScores;
 
-/// An attempt at a trial of a pipeline, of a queue or in a part.
+/// An attempt at a trial of a pipeline, for a queue or in a part.
 pub(super) struct PipelineAttempt<'a> {
     /// The attempt's own directory.
     pub(super) dir: PathBuf,
     pub(super) config: &'a Config,
     pub(super) task: &'a PipelineTask,
     pub(super) deadline: AttemptDeadline<'a>,
-    /// The files of the trials of a queue: what an earlier sweep left is reused, and what need not
-    /// stay is not written. `None` fits anew and writes everything.
+    /// The files of the trials of a queue. Files of an earlier sweep are reused, and files that
+    /// need not be kept are not written. `None` always fits, and writes all files.
     pub(super) files: Option<&'a TrialFiles<'a>>,
 }
 
 impl PipelineAttempt<'_> {
-    /// Fits until the trial is done or its deadline has passed, which is asked for between
-    /// iterations, trees and epochs, and takes over into `row` what came of it.
+    /// Fits until the trial is done or its deadline has passed, and records the result in `row`.
+    /// The deadline is checked between iterations, trees and epochs.
     ///
     /// # Errors
-    /// Fails where it was stopped, where `tables` cannot be fitted, and on a full disk.
+    /// Fails if it was stopped, if `tables` cannot be fitted, and on a full disk.
     pub(super) fn fit(&self, row: &mut TrialRow, tables: &FitTables) -> Result<()> {
         let key = self.task.key(tables)?;
         row.key = Some(key.clone());

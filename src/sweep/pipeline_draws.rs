@@ -1,5 +1,5 @@
-//! The search spaces of a pipeline → what each of its trials draws: all of one space, then all of
-//! the next, and nothing twice.
+//! The draws of each trial of a pipeline from its search spaces: all draws of one space, then all
+//! of the next, without duplicates.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -12,19 +12,19 @@ use poolcast_base::error::hinted;
 use poolcast_pipelines::{check_for_numbers, effective_hyper_parameters};
 use crate::search::{Sampler, SearchPoint, SearchSpace, grid_point_count};
 
-/// The trials of one pipeline, the same on each split, so that splits can be compared.
+/// The trials of one pipeline. They are the same on each split, so that splits can be compared.
 #[derive(Debug)]
 pub(super) struct PipelineDraws {
     pub(super) pipeline: String,
     seed: u64,
     spaces: Vec<PipelineSubspace>,
-    /// The space of each trial, and which of its draws it is, from 1.
+    /// The space of each trial (from 0), and its draw in this space (from 1).
     distinct: Vec<(u32, u32)>,
-    /// How many draws repeat an earlier one, and are no trials.
+    /// Number of draws that repeat an earlier one, and are not trials.
     pub(super) repeats: usize,
 }
 
-/// What a trial draws.
+/// The parameters that a trial draws.
 #[derive(Debug)]
 pub(super) struct PipelineDraw {
     /// Every hyper-parameter that the search space names.
@@ -37,19 +37,19 @@ pub(super) struct PipelineDraw {
 #[derive(Debug)]
 struct PipelineSubspace {
     written: PipelineSpace,
-    /// What the names of its own hyper-parameters begin with in `space`: `lasso.C`.
+    /// The prefix of its own hyper-parameters in `space`, such as `lasso.` in `lasso.C`.
     prefix: String,
     space: SearchSpace,
-    /// How many it draws.
+    /// Number of draws.
     count: u64,
 }
 
 impl PipelineDraws {
-    /// Those of `pipeline` in `config`.
+    /// Finds the draws of `pipeline` in `config`.
     ///
     /// # Errors
-    /// Fails for hyper-parameters that the pipeline cannot have, for one that cannot predict what is
-    /// to be predicted, and for a grid that cannot be made.
+    /// Fails for hyper-parameters that the pipeline cannot have, and for a pipeline that cannot
+    /// predict the target. Also fails for a grid that cannot be made.
     pub(super) fn from_config(config: &Config, pipeline: &str) -> Result<PipelineDraws> {
         if config.data.task == PredictionTask::Regression {
             check_for_numbers(pipeline)?;
@@ -69,7 +69,7 @@ impl PipelineDraws {
         let spaces: Vec<PipelineSubspace> =
             spaces.iter().enumerate().map(read).collect::<Result<_>>()?;
         let all: u64 = spaces.iter().map(|space| space.count).sum();
-        ensure!(all <= MOST_TRIALS, too_many(pipeline, all));
+        ensure!(all <= MOST_TRIALS, too_many_points_error(pipeline, all));
         let mut draws = PipelineDraws {
             pipeline: pipeline.to_owned(),
             seed: config.seed,
@@ -84,18 +84,18 @@ impl PipelineDraws {
         Ok(draws)
     }
 
-    /// How many trials there are.
+    /// The number of trials.
     pub(super) fn len(&self) -> usize {
         self.distinct.len()
     }
 
-    /// What the trial at `place` draws, from 0.
+    /// The draw of the trial with the index `place`, from 0.
     pub(super) fn get(&self, place: usize) -> Result<PipelineDraw> {
         let (space, number) = self.distinct[place];
         self.spaces[space as usize].draw(self.seed, number as usize)
     }
 
-    /// The draws that differ from all before them in what has an effect.
+    /// Finds the draws that differ from all earlier ones in parameters with an effect.
     fn distinct(&self) -> Result<Vec<(u32, u32)>> {
         let places = |(at, space): (usize, &PipelineSubspace)| {
             (1..=space.count as u32).map(move |number| (at as u32, number))
@@ -110,6 +110,7 @@ impl PipelineDraws {
             ))?))
         };
         let digests: Vec<Result<u128>> = all.par_iter().map(digest).collect();
+        // The set of digests needs much less memory than a set of all draws.
         let mut known = HashSet::with_capacity(all.len());
         let mut distinct = Vec::new();
         for (place, digest) in all.into_iter().zip(digests) {
@@ -122,14 +123,14 @@ impl PipelineDraws {
 }
 
 impl PipelineSubspace {
-    /// The space at place `at` of those of `pipeline`.
+    /// Makes the space with the index `at` of `pipeline`.
     fn from_config(
         config: &Config,
         pipeline: &str,
         at: usize,
         written: &PipelineSpace,
     ) -> Result<PipelineSubspace> {
-        // Hyper-parameters of one name in two spaces are drawn apart.
+        // Hyper-parameters with the same name in two spaces are drawn independently.
         let prefix = if at == 0 {
             format!("{pipeline}.")
         } else {
@@ -140,7 +141,7 @@ impl PipelineSubspace {
             Method::Grid => grid_point_count(&space)?,
             _ => written.runs as u64,
         };
-        ensure!(count <= MOST_TRIALS, too_many(pipeline, count));
+        ensure!(count <= MOST_TRIALS, too_many_points_error(pipeline, count));
         Ok(PipelineSubspace {
             written: written.clone(),
             prefix,
@@ -153,7 +154,7 @@ impl PipelineSubspace {
         let sampler = Sampler {
             space: &self.space,
             method: self.written.method,
-            // Trials of pipelines learn from no other trial, so that a goal changes nothing.
+            // Trials of pipelines do not learn from other trials, so the goal has no effect.
             goal: Goal::Minimize,
             seed,
         };
@@ -174,8 +175,8 @@ impl PipelineSubspace {
     }
 }
 
-/// What trials draw from: the hyper-parameters of the space `written`, and on samples of logs those
-/// of the samples.
+/// The distributions that trials draw from: the hyper-parameters of the space `written`, and on
+/// samples of logs also the sizes of the samples.
 fn pipeline_space(config: &Config, prefix: &str, written: &PipelineSpace) -> SearchSpace {
     let mut drawn = BTreeMap::new();
     for (name, parameter) in &written.parameters {
@@ -191,7 +192,7 @@ fn pipeline_space(config: &Config, prefix: &str, written: &PipelineSpace) -> Sea
     SearchSpace::new(drawn)
 }
 
-fn too_many(pipeline: &str, points: u64) -> poolcast_base::error::HintedError {
+fn too_many_points_error(pipeline: &str, points: u64) -> poolcast_base::error::HintedError {
     hinted(
         format!(
             "`pipelines.{pipeline}` has {points} points, and a sweep at most {MOST_TRIALS} trials"

@@ -1,5 +1,5 @@
-//! A pipeline, its hyper-parameters and rows → scores of folds and of rows held out, what was
-//! predicted of each row, a model.
+//! Fits a pipeline with given hyper-parameters to rows. The result has the scores of folds and
+//! held-out rows, the predictions for each row, and a model.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -29,37 +29,38 @@ use poolcast_base::{files, manifest};
 use poolcast_base::stats::logit;
 use poolcast_pipelines as pipelines;
 
-/// What a pipeline learns from, and what it is validated on.
+/// The rows that a pipeline learns from, and the rows that it is validated on.
 #[derive(Debug)]
 pub struct FitTables {
-    /// Learned from, and divided into folds.
+    /// Rows to learn from, which are also divided into folds.
     pub train: FeatureTable,
-    /// When each row of `train` was, if that is known.
+    /// The time of each row of `train`, if known.
     pub times: Option<Vec<f64>>,
-    /// Where samples of logs come from; `None` of tables.
+    /// The origin of samples of logs; `None` for tables.
     pub samples: Option<LogSamples>,
-    /// Held out.
+    /// Held-out rows.
     pub validate: Option<FeatureTable>,
-    /// Further rows to score on, by name.
+    /// More rows to score on, by name.
     pub evaluate: BTreeMap<String, FeatureTable>,
-    /// The digest of where they come from.
+    /// The digest of the data's origin.
     pub key: String,
 }
 
 /// Samples of logs that a pipeline is fitted to.
 #[derive(Debug)]
 pub struct LogSamples {
-    /// What each fit learns from and predicts, of the rows of `train`; the last one's model remains.
+    /// The rows of `train` that each fit learns from and predicts. The model of the last fit is
+    /// kept.
     pub cuts: Vec<TimeCut>,
-    /// From which probability on success is predicted.
+    /// The rule that sets the probability from which the model predicts success.
     pub threshold: Threshold,
-    /// How the samples were made.
+    /// The settings that the samples were made with.
     pub tensors: TensorSettings,
     /// The digest of the tensors.
     pub tensors_key: String,
-    /// Success by hold code on the samples that are learned from.
+    /// Success rates by hold code on the samples that are learned from.
     pub rates: SuccessRates,
-    /// What those are.
+    /// A description of the samples that are learned from.
     pub learned: LearnedHolds,
 }
 
@@ -67,14 +68,14 @@ impl FitTables {
     /// The rows of the split `name` of `samples`.
     ///
     /// # Errors
-    /// Fails when there is no such split.
+    /// Fails if there is no such split.
     pub fn from_split(samples: &JoinedTable, name: &str) -> Result<FitTables> {
         let sides = samples
             .splits
             .get(name)
             .with_context(|| format!("the table has no split `{name}`"))?;
         let all: Vec<usize> = sides.all_rows().collect();
-        // Classes of other splits are none of this one's.
+        // Classes that only other splits have are not classes of this split.
         let table = samples.table.select_rows(&all).with_present_classes();
         let mut begin = 0;
         let mut next = |count: usize| {
@@ -104,10 +105,11 @@ impl FitTables {
     }
 }
 
-/// The digest of what is in a split, whatever other splits are there: groups count by their order,
-/// and not by their numbers.
+/// The digest of a split's contents, independent of other splits. Groups count by their order, not
+/// by their numbers.
 fn content_key(table: &FeatureTable, sides: &SplitRows, times: Option<&[f64]>) -> Result<String> {
     let groups: BTreeSet<u64> = table.groups.iter().copied().collect();
+    // The numbers of groups depend on other splits; their ranks do not.
     let rank: BTreeMap<u64, u64> = groups.into_iter().zip(0..).collect();
     let groups: Vec<u64> = table.groups.iter().map(|group| rank[group]).collect();
     let mut checksum = Checksum::default();
@@ -131,32 +133,32 @@ fn content_key(table: &FeatureTable, sides: &SplitRows, times: Option<&[f64]>) -
     manifest::key(&(checksum.finish(), &table.features, predicted, sizes))
 }
 
-/// What was predicted, as single precision has it.
+/// The predictions of a trial, in single precision.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct TrialPredictions {
-    /// Of each row learned from, by a fit that did not, of a fold or before a time cut:
-    /// the probabilities `[n, classes]` or numbers `[n, 1]`, NaN where there is none. Empty without
-    /// folds and time cuts.
+    /// Predictions for the rows learned from, each by a fit of a fold or before a time cut that did
+    /// not see the row. Probabilities `[n, classes]` or numbers `[n, 1]`; NaN for rows without a
+    /// prediction. Empty without folds and time cuts.
     pub folds: Vec<f32>,
-    /// Of each row held out, as of those learned from.
+    /// Predictions for the held-out rows, in the same format.
     pub validation: Vec<f32>,
 }
 
-/// A pipeline with its hyper-parameters, and how it is judged.
+/// A pipeline with its hyper-parameters, and the rule by which it is scored.
 #[derive(Debug, Clone)]
 pub struct PipelineTask {
     /// The pipeline's name.
     pub pipeline: String,
-    /// Its hyper-parameters: all that have an effect, in range.
+    /// Its hyper-parameters: all that have an effect, each in its range.
     pub parameters: HyperParameters,
-    /// The split it learns from, of tables.
+    /// The split that it learns from; only for tables.
     pub split: Option<String>,
     cv: Option<CrossValidation>,
     seed: u64,
 }
 
 impl PipelineTask {
-    /// The task of the trial `config`; `None` for one of a network.
+    /// The task of the trial `config`; `None` for a trial of a network.
     ///
     /// # Errors
     /// Fails for hyper-parameters that the pipeline cannot have.
@@ -184,8 +186,8 @@ impl PipelineTask {
         }))
     }
 
-    /// The digest of everything that decides what comes of it on `rows`: equal for trials that
-    /// differ only where it has no effect.
+    /// The digest of everything that determines the fit on `tables`. It is equal for trials that
+    /// differ only in settings without effect.
     pub fn key(&self, tables: &FitTables) -> Result<String> {
         let cv = self.cv.map(|cv| (cv.k, cv.folds));
         manifest::key(&(
@@ -199,10 +201,10 @@ impl PipelineTask {
         ))
     }
 
-    /// Fits each fold and then all rows, until `stop` says so.
+    /// Fits each fold and then all rows, unless `stop` returns true.
     ///
     /// # Errors
-    /// Fails with [`pipelines::FitStopped`] where it was stopped, and where the rows cannot be
+    /// Fails with [`pipelines::FitStopped`] if it was stopped. Also fails if the rows cannot be
     /// divided or fitted.
     pub fn fit(&self, tables: &FitTables, stop: &(dyn Fn() -> bool + Sync)) -> Result<PipelineFit> {
         let mut seconds = Vec::new();
@@ -263,7 +265,8 @@ impl PipelineTask {
         })
     }
 
-    /// Fits the model that remains: to all rows, or to what is learned from at the last time cut.
+    /// Fits the model that is kept: to all rows, or to the rows that are learned from at the last
+    /// time cut.
     fn fit_remaining(
         &self,
         tables: &FitTables,
@@ -280,12 +283,12 @@ impl PipelineTask {
         }
     }
 
-    /// Fits the rows of `table`, which are all that there are: nothing is left to judge that by.
-    /// `scores` are those of the fit that was judged, and `predictions` what is known to be
-    /// predicted of rows that were not learned from.
+    /// Fits all rows of `table`. No rows are left to score this fit. `scores` are the scores of the
+    /// earlier fit that was scored, and `predictions` are its predictions for rows that it did not
+    /// learn from.
     ///
     /// # Errors
-    /// As [`PipelineTask::fit`].
+    /// Fails like [`PipelineTask::fit`].
     pub(super) fn refit(
         &self,
         table: &FeatureTable,
@@ -305,7 +308,7 @@ impl PipelineTask {
         })
     }
 
-    /// Fits each fold, and predicts the rows that it did not learn from.
+    /// Fits each fold, and predicts the rows that the fold's fit did not learn from.
     fn fit_folds(
         &self,
         tables: &FitTables,
@@ -339,7 +342,7 @@ impl PipelineTask {
         })
     }
 
-    /// What is learned from and predicted besides the model that remains.
+    /// Divides the rows for all fits except the model that is kept.
     fn folds(&self, tables: &FitTables) -> Result<Vec<CrossValidationFold>> {
         if let Some(samples) = &tables.samples {
             let judged = samples.cuts.iter().filter(|cut| !cut.predicted.is_empty());
@@ -356,8 +359,8 @@ impl PipelineTask {
         }
     }
 
-    /// Fits `table`, and adds to `seconds` how long that took, also where it fails. `number` is
-    /// that of the fold, or 0 for the model, so that each fit has a random stream of its own.
+    /// Fits `table`, and appends the duration to `seconds`, also if the fit fails. `number` is the
+    /// number of the fold, or 0 for the model. It gives each fit its own random stream.
     fn fit_timed(
         &self,
         table: &FeatureTable,
@@ -367,8 +370,8 @@ impl PipelineTask {
     ) -> Result<FittedPipeline> {
         let began = Instant::now();
         let seed = poolcast_base::seed::generator(self.seed, "fit", &[number]).random();
-        // Rows of tables count once each, as their groups need not be clusters of jobs, and are
-        // seen as scikit-learn sees them.
+        // Rows of tables have equal weights, because their groups need not be clusters of jobs.
+        // Their values are not clipped, as in scikit-learn.
         let is_of_logs = self.split.is_none();
         let weights = is_of_logs.then(|| cluster_weights(&table.groups));
         let rows = LearnedRows {
@@ -386,16 +389,16 @@ impl PipelineTask {
     }
 }
 
-/// What the fits of folds came to; empty without folds.
+/// The results of fitting the folds; empty without folds.
 #[derive(Default)]
 struct FittedFolds {
     scores: Vec<TargetScores>,
-    /// As [`TrialPredictions::folds`].
+    /// Like [`TrialPredictions::folds`].
     predictions: Vec<f32>,
 }
 
 impl FittedFolds {
-    /// What fits before time cuts said of success, of rows of `table`.
+    /// The success predictions for rows of `table`, by fits before time cuts.
     fn rolling_predictions(&self, table: &FeatureTable, cuts: &[TimeCut]) -> RollingPredictions {
         let classes = table.targets.classes();
         let mut predictions = RollingPredictions::default();
@@ -415,7 +418,7 @@ impl FittedFolds {
     }
 }
 
-/// The scores of what was predicted after all time cuts, pooled.
+/// The pooled scores of the predictions after all time cuts.
 pub(super) fn pooled_scores(predictions: &RollingPredictions) -> ClassScores {
     let both = |success: f64| [1.0 - success, success];
     let probabilities = predictions.probabilities();
@@ -428,25 +431,25 @@ pub(super) fn pooled_scores(predictions: &RollingPredictions) -> ClassScores {
     ClassScores::of_samples(&probabilities, &y)
 }
 
-/// A trial of a pipeline, done.
+/// The result of a pipeline's trial.
 #[derive(Debug)]
 pub struct PipelineFit {
     /// Its scores.
     pub scores: FitScores,
-    /// What it predicted.
+    /// Its predictions.
     pub predictions: TrialPredictions,
-    /// What it predicted after time cuts, of samples of logs.
+    /// Its predictions after time cuts; only for samples of logs.
     pub rolling: Option<RollingPredictions>,
-    /// What it says of the samples of logs that it was fitted to.
+    /// Facts about the samples of logs that it was fitted to.
     pub samples: Option<SampleFit>,
-    /// Fitted to all rows that are learned from.
+    /// The model, fitted to all rows that are learned from.
     pub model: FittedPipeline,
-    /// How long each fit took: the folds, then the model.
+    /// Duration of each fit, in seconds: the folds, then the model.
     pub seconds: Vec<f64>,
 }
 
 impl PipelineFit {
-    /// Writes it to the directory `dir`: the same bytes for the same `key`.
+    /// Writes it to the directory `dir`. Equal keys give byte-identical files.
     pub fn write(&self, dir: &Path, config: &Config, key: &str) -> Result<()> {
         fs_err::create_dir_all(dir)?;
         let predictions_sha256 = match &self.rolling {
@@ -466,7 +469,7 @@ impl PipelineFit {
 }
 
 impl TrialPredictions {
-    /// Writes them to the directory of a trial; returns the digest of the file.
+    /// Writes the predictions to a trial's directory; returns the digest of the file.
     fn write(&self, dir: &Path, key: &str) -> Result<String> {
         let TrialPredictions { folds, validation } = self;
         let columns = [("folds", folds), ("validation", validation)];
@@ -476,10 +479,11 @@ impl TrialPredictions {
         Ok(manifest::sha256(&bytes))
     }
 
-    /// Reads those of the trial in `dir`.
+    /// Reads the predictions of the trial in `dir`.
     ///
     /// # Errors
-    /// Fails where they were removed, and where the manifest speaks of others.
+    /// Fails if the predictions were removed, or if the manifest has the digest of other
+    /// predictions.
     pub fn read(dir: &Path) -> Result<TrialPredictions> {
         let shard = Shard::open(&dir.join(PREDICTIONS_FILE), FIT)?;
         check_predictions(dir, shard.bytes())?;
@@ -491,13 +495,13 @@ impl TrialPredictions {
     }
 }
 
-/// The scores of the fit in `dir`, if it is finished and of this `key`.
+/// The scores of the fit in `dir`, if it is finished and has this `key`.
 pub(super) fn finished_scores(dir: &Path, key: &str) -> Option<FitScores> {
     let found = manifest::read::<FitSummary>(dir, FIT).ok()?;
     (found.key == key).then_some(found.body.scores)
 }
 
-/// Removes the model in `dir`; it can be made again from the row.
+/// Removes the model in `dir`. It can be made again from the trial's row.
 pub(super) fn remove_model(dir: &Path) -> Result<()> {
     files::remove_all([dir.join(pipelines::PIPELINE_FILE)])
 }

@@ -1,5 +1,5 @@
-//! A configuration → what the trials of its sweep are made from, before any of them begins: events,
-//! joined tables or samples of waits, then tensors. What is there already, of the same key, is not made again.
+//! Prepares the inputs of a sweep's trials before the first trial begins: events, joined tables or
+//! wait samples, then tensors. An existing input with the same key is not made again.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -27,45 +27,45 @@ use poolcast_base::salt::OwnerSalt;
 use poolcast_tables::{JoinedTable, TABLE, joined_table_key};
 use poolcast_holds::tensors::{self, BuildProgress, FrameChoice, TENSORS_FORMAT, TensorSettings};
 
-/// What happens while a sweep is prepared.
+/// A step in the preparation of a sweep.
 #[derive(Debug, Clone, Copy)]
 pub enum PrepareStep<'a> {
-    /// The tables were joined before.
+    /// The tables are already joined.
     TablesFound,
-    /// The logs were parsed before.
+    /// The logs are already parsed.
     EventsFound,
-    /// All trials have ended before.
+    /// All trials have already ended.
     TrialsFound,
-    /// A rotated generation, which the configuration does not name, is read, too.
+    /// A rotated generation that the configuration does not name is also read.
     AlsoReading(&'a Path),
-    /// How long time frames are, as the log tells.
+    /// The length of time frames was chosen from the log.
     FramesChosen(FrameChoice),
-    /// What there is to know of the salt that owners are hashed with.
+    /// A note about the salt that owners are hashed with.
     SaltNote(&'a str),
-    /// The logs are read.
+    /// The logs are being read.
     Ingest(IngestStep<'a>),
-    /// Tensors are made from so many holds.
+    /// The build of tensors begins.
     TensorsBegun {
-        /// The holds, of which some become samples.
+        /// The number of holds; some of them become samples.
         holds: u64,
     },
-    /// How far the tensors are.
+    /// The progress of the tensors.
     Tensors {
-        /// Where they are written.
+        /// The directory that the tensors are written to.
         dir: &'a Path,
-        /// How far they are.
+        /// The progress of the build.
         progress: BuildProgress,
     },
-    /// These tensors are made.
+    /// The tensors are built.
     TensorsEnded,
 }
 
-/// Who is told how far the preparation of a sweep is.
+/// The callbacks for the progress of a sweep's preparation.
 #[derive(Clone)]
 pub struct PrepareListener<'a> {
-    /// Is told the bytes of each block of a log, by the thread that reads it.
+    /// Receives the number of bytes of each block of a log, on the thread that reads it.
     pub on_bytes: Arc<dyn Fn(u64) + Send + Sync>,
-    /// Is told everything else.
+    /// Receives all other steps.
     pub on_step: &'a (dyn Fn(PrepareStep<'_>) + Sync),
 }
 
@@ -75,13 +75,14 @@ impl std::fmt::Debug for PrepareListener<'_> {
     }
 }
 
-/// Parses the logs that `config` names, joins its tables, or copies its samples of waits, and begins its sweep in its directory,
-/// or finds it there. `place` is where the configuration was read from. With `anew` nothing that is
-/// there is used. What the log is to tell of the trials is a number in the sweep's configuration.
+/// Parses the logs that `config` names, joins its tables, or copies its wait samples. Then begins
+/// its sweep in its directory, or opens the one that is there. `place` is the source that the
+/// configuration was read from, for messages. With `anew` nothing that exists is reused. A frame
+/// length that the log determines becomes a number in the sweep's configuration.
 ///
 /// # Errors
-/// Fails for a configuration that no trial can use, where another process prepares the same sweep,
-/// and where something else than a sweep is.
+/// Fails for a configuration that no trial can use, and if another process prepares the same sweep.
+/// Also fails if the directory holds anything other than a sweep.
 pub fn begin_sweep(
     config: &Config,
     place: &str,
@@ -111,7 +112,7 @@ pub fn begin_sweep(
     Ok(sweep)
 }
 
-/// Refuses what can be known to fail before any work.
+/// Rejects configurations that are known to fail, before any work.
 fn check(config: &Config, place: &str) -> Result<()> {
     if config.trial_source() == TrialSource::WaitSamples {
         check_model_search(&config.provision.model)
@@ -137,12 +138,13 @@ fn check(config: &Config, place: &str) -> Result<()> {
         !(config.data.is_given() && config.has_open_frames()),
         "{place} names tables, and `timeframe_len: auto` is for logs"
     );
-    // Any length does, as the log has not been read.
+    // Any frame length works for this check, because the log has not been read yet.
     let config = config.with_frames(1);
     check_networks(&config).with_context(|| format!("cannot use {place}"))
 }
 
-/// Draws the trial of every network, or model of waits, once. Making the trials of pipelines has checked them.
+/// Draws each trial of a network or of a wait model once, as a check. Pipelines need no check here,
+/// because making their trials has checked them.
 fn check_networks(config: &Config) -> Result<()> {
     let trials = SweepTrials::from_config(config)?;
     for number in 1..=network_trial_count(config)? {
@@ -154,7 +156,7 @@ fn check_networks(config: &Config) -> Result<()> {
 /// Joins the tables of `config`; returns their key.
 ///
 /// # Errors
-/// Fails where they cannot be read or joined.
+/// Fails if they cannot be read or joined.
 pub fn prepare_tables(config: &Config, listener: &PrepareListener<'_>) -> Result<String> {
     let dir = table_dir(&config.out);
     let key = joined_table_key(&config.data)?;
@@ -166,11 +168,11 @@ pub fn prepare_tables(config: &Config, listener: &PrepareListener<'_>) -> Result
     Ok(key)
 }
 
-/// Copies the samples of waits that `config` names, so that workers elsewhere have them; returns their
-/// key.
+/// Copies the wait samples that `config` names, so that workers on other hosts have them. Returns
+/// their key.
 ///
 /// # Errors
-/// Fails where there are none, or none that anything can be learned from.
+/// Fails if there are no samples, or if nothing can be learned from them.
 fn prepare_wait_samples(config: &Config) -> Result<String> {
     let from = config.provision.samples.as_deref();
     let from = from.context("the configuration names samples of waits")?;
@@ -186,7 +188,7 @@ fn prepare_wait_samples(config: &Config) -> Result<String> {
 /// Parses the logs of `config`; returns the key of the store.
 ///
 /// # Errors
-/// Fails where a log cannot be read.
+/// Fails if a log cannot be read.
 pub fn prepare_events(
     config: &Config,
     anew: bool,
@@ -204,7 +206,8 @@ pub fn prepare_events(
     };
 
     let dir = events_dir(&config.out);
-    // What is looked at of a pipe is gone: it is read first and compared then.
+    // Bytes that are read from a pipe cannot be read again. A pipe is therefore read first, and its
+    // key compared later.
     if !anew && !logs.iter().any(|log| eventlog::is_read_once(log)) {
         let key = event_store_key(&identify_logs(&logs)?, &options)?;
         if manifest::finished_key(&dir, EVENTS_FORMAT).as_ref() == Some(&key) {
@@ -223,17 +226,17 @@ pub fn prepare_events(
         on_bytes: Arc::clone(&listener.on_bytes),
         on_step: &|step| (listener.on_step)(PrepareStep::Ingest(step)),
     })?;
-    // The key of what was read, which may be longer than what was looked at before.
+    // The key must describe the bytes that were read. A log may have grown since it was checked.
     let key = event_store_key(&sources, &options)?;
     ingest.write(&key)?;
     Ok(key)
 }
 
-/// Makes the tensors of `sweep` that these `samples` of its trials need, from the store in `events`;
-/// trials of equal sizes share them.
+/// Makes the tensors of `sweep` for these `samples` settings of its trials, from the store in
+/// `events`. Trials with equal settings share their tensors.
 ///
 /// # Errors
-/// Fails where tensors cannot be made.
+/// Fails if tensors cannot be made.
 pub fn make_tensors(
     sweep: &SweepFolder,
     events: &Path,

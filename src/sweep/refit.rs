@@ -1,5 +1,6 @@
-//! The models of a sweep over samples of logs that answer → the same fitted again on every hold that
-//! was decided by the log's end, in a directory of their own beside those that were judged.
+//! Refits the models that answer for a sweep over samples of logs, on every hold that was decided
+//! by the log's end. The refitted models have their own directory, next to the models that were
+//! scored.
 
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -27,14 +28,15 @@ use poolcast_holds::training::{
 };
 use poolcast_base::{files, manifest};
 
-/// Fits the model of `sweep` that answers again on train, validate and test: that one advises on what
-/// comes next. It is the best of the trials, which have all ended, or the best of each kind together.
-/// Its scores stay those of the model that never saw the test side. It stands in `out`, as it would
-/// in the sweep's own directory. What an earlier call left is gone on from, and what it finished is
-/// left as it is. Where the best model was removed, and over tables, nothing is fitted again.
+/// Refits the model of `sweep` that answers (the best trial or the ensemble) on the splits train,
+/// validate and test, so that it can advise on later holds. All trials must have ended. The
+/// reported scores remain the scores of the model that never saw the test split. The refitted model
+/// is written to `out`, with the same paths as in the sweep's own directory. An unfinished earlier
+/// call is continued, and a finished refit is left unchanged. Nothing is refitted over tables, or
+/// if the best model was removed.
 ///
 /// # Errors
-/// Fails where the samples are not what they were, and where it was stopped, as `is_stopped` said.
+/// Fails if the samples have changed, and if `is_stopped` returned true.
 pub fn refit_best(
     sweep: &SweepFolder,
     out: &Path,
@@ -66,8 +68,8 @@ pub fn refit_best(
     write_best_model(&sweep.dir, out, &best)
 }
 
-/// Puts copies of the models of `ensemble` side by side in `out`, as one model. What an earlier call
-/// has finished is left as it is.
+/// Copies the models of `ensemble` to `out`, as members of one model. A finished ensemble of an
+/// earlier call is left unchanged.
 fn make_ensemble(
     sweep: &SweepFolder,
     out: &Path,
@@ -111,7 +113,7 @@ fn make_ensemble(
     made.write(&dir, &best.written, &key)
 }
 
-/// The trials of `ensemble`, of which these are the models.
+/// The list of members of `ensemble`, whose models are `models`.
 fn listed_members(ensemble: &EnsembleChoice, models: &[TrainedModel]) -> Vec<EnsembleMember> {
     let mut members = Vec::with_capacity(models.len());
     for (member, model) in ensemble.trials.iter().zip(models) {
@@ -124,14 +126,14 @@ fn listed_members(ensemble: &EnsembleChoice, models: &[TrainedModel]) -> Vec<Ens
     members
 }
 
-/// Fits models again on all sides of their samples.
+/// Refits models on all splits of their samples.
 struct Refit<'a> {
     dataset: &'a Dataset,
     is_stopped: &'a (dyn Fn() -> bool + Sync),
 }
 
 impl Refit<'_> {
-    /// Fits the model of `trial` in `dir` again, into `refit_dir`.
+    /// Refits the model of `trial` in `dir`, into `refit_dir`.
     fn refit_trial(&self, trial: &TrialConfig, dir: &Path, refit_dir: &Path) -> Result<()> {
         match &trial.model {
             TrialModel::Network(_) => {
@@ -141,7 +143,8 @@ impl Refit<'_> {
                 };
                 refit_network(self.dataset, dir, refit_dir, &Device::Cpu, hear)?;
             }
-            // They learn from all samples but those that they are judged by, and are chosen by those.
+            // Wait models are not refitted: they learn from all samples except the held-back ones,
+            // by which they are chosen.
             TrialModel::WaitModel(_) => {}
             TrialModel::Pipeline(task) => {
                 let judged = TrainedModel::open(dir)?;
@@ -157,7 +160,7 @@ impl Refit<'_> {
         Ok(())
     }
 
-    /// The pipeline of `task` on all sides. `judged` is the one that was judged, and came to
+    /// Refits the pipeline of `task` on all splits. `judged` is the model that was scored, with
     /// `scores`.
     fn refit_pipeline(
         &self,
@@ -176,8 +179,8 @@ impl Refit<'_> {
         task.refit(&table, samples, scores, predictions, self.is_stopped)
     }
 
-    /// What a model knows that is fitted as `judged` was, but on all sides; `predictions` tell how it
-    /// is read.
+    /// The facts about a model that is fitted like `judged`, but on all splits. `predictions`
+    /// determine its calibration.
     fn samples_of_all_sides(
         &self,
         judged: &TrainedModel,
@@ -194,7 +197,7 @@ impl Refit<'_> {
         })
     }
 
-    /// Fits each member of `ensemble` again, which `judged` is and stands in `out`.
+    /// Refits each member of `ensemble`, whose model in `out` is `judged`.
     fn refit_ensemble(
         &self,
         judged: &TrainedModel,

@@ -1,5 +1,5 @@
-//! The rows of a sweep → its results: a table for programs, one for spreadsheets, the best trial,
-//! and the models of the best.
+//! Writes the results of a sweep: the rows for programs, a table for spreadsheets, the best trial,
+//! and the models of the best trials.
 
 use std::collections::BTreeSet;
 use std::io::Write as _;
@@ -28,11 +28,11 @@ use poolcast_queue::{ChunkEntry, ChunkState, ItemStateCounts, Queue};
 use poolcast_base::{files, manifest};
 use poolcast_holds::training;
 
-/// The models of so many of the best trials stay, unless it is said otherwise.
+/// Default number of best trials whose models are kept.
 pub const DEFAULT_KEEP: usize = 1000;
 
-/// Leaves the results of `sweep`, all of whose trials have ended, or are not to be made. The rows come last, and say that
-/// all is there.
+/// Writes the results of `sweep`, whose trials have all ended or will not be made. The file of rows
+/// is written last, because it marks the results as complete.
 pub(super) fn write_results(
     sweep: &SweepFolder,
     queue: &Queue,
@@ -81,8 +81,8 @@ pub(super) fn write_results(
     Ok(outcomes)
 }
 
-/// Gives what workers that were killed left their trials' names, and removes what an earlier sweep
-/// left there.
+/// Moves the files of killed workers' attempts to their trials' names, and removes the files of an
+/// earlier sweep there.
 fn publish_left_attempts(
     sweep: &SweepFolder,
     queue: &Queue,
@@ -124,7 +124,7 @@ fn write_table(path: &Path, outcomes: &mut TrialOutcomes) -> Result<()> {
     })
 }
 
-/// Writes a file row by row, as all of them may not fit into memory.
+/// Writes a file row by row, because all rows together may not fit into memory.
 fn write_lines(
     path: &Path,
     outcomes: &mut TrialOutcomes,
@@ -144,8 +144,8 @@ fn write_lines(
     file.commit(path)
 }
 
-/// The rows of the trials that have ended, in their order; of a trial that is promoted from rung to
-/// rung the last.
+/// The rows of the ended trials, in order. A trial that is promoted from rung to rung has its last
+/// row.
 pub fn trial_rows(sweep: &SweepFolder) -> Result<Vec<TrialRow>> {
     let mut outcomes = TrialOutcomes::read(sweep)?;
     (0..outcomes.all().len())
@@ -153,7 +153,7 @@ pub fn trial_rows(sweep: &SweepFolder) -> Result<Vec<TrialRow>> {
         .collect()
 }
 
-/// As [`choose_model`], with one row in memory at a time.
+/// Like [`choose_model`], with one row in memory at a time.
 pub(super) fn best_of_outcomes(
     sweep: &SweepFolder,
     outcomes: &mut TrialOutcomes,
@@ -169,17 +169,17 @@ pub(super) fn best_of_outcomes(
     Ok(best)
 }
 
-/// The best model of the trials over samples of logs that have ended, of whatever kind, and those that
-/// answer together in its place.
+/// Chooses the best model of the ended trials over samples of logs, of any kind, and the ensemble
+/// that replaces it.
 ///
 /// # Errors
-/// Fails when none has a value.
+/// Fails if no trial has a value.
 pub fn choose_model(sweep: &SweepFolder, rows: &[TrialRow]) -> Result<BestModel> {
     best_of_outcomes(sweep, &mut TrialOutcomes::from_rows(rows.to_vec()))
 }
 
-/// Removes the models of all but the `keep` best networks, and all that the fits of pipelines left,
-/// but for the `keep` best of each split. What answers together in place of `best` stays.
+/// Removes the models of all but the `keep` best networks. Also removes all files of pipeline fits,
+/// except for the `keep` best of each split. The members of the ensemble of `best` are kept.
 fn remove_other_models(
     sweep: &SweepFolder,
     outcomes: &TrialOutcomes,
@@ -209,7 +209,7 @@ fn remove_other_models(
     Ok(())
 }
 
-/// The trials of which models and predictions stay: the `keep` best networks, and the `keep` best
+/// The trials whose models and predictions are kept: the `keep` best networks, and the `keep` best
 /// pipelines of each split.
 fn trials_to_keep(sweep: &SweepFolder, outcomes: &[TrialOutcome], keep: usize) -> BTreeSet<usize> {
     let mut kept = KeptTrials::new(sweep.config.wandb.sweep.metric.goal, keep);
@@ -221,11 +221,11 @@ fn trials_to_keep(sweep: &SweepFolder, outcomes: &[TrialOutcome], keep: usize) -
     kept.trials().collect()
 }
 
-/// Tidies the folder of a finished sweep: what a killed manager left of the queue, and the models
-/// of all but the `keep` best.
+/// Cleans up the folder of a finished sweep. Removes the rest of the queue that a killed manager
+/// left, and the models of all but the `keep` best trials.
 ///
 /// # Errors
-/// Fails while trials have not ended.
+/// Fails while there are trials that have not ended.
 pub fn clean_up(sweep: &SweepFolder, keep: Option<usize>) -> Result<()> {
     ensure!(
         sweep.is_finished(),

@@ -1,6 +1,6 @@
-//! What came of a sweep's trials so far → the items to work on next, what each tries, and when one
-//! ends early. All of it follows from the configuration and from items that have ended, and never
-//! from how fast one is: the same seed gives the same trials with any number of workers.
+//! Schedules a sweep's trials: which items to work on next, which parameters each of them tries,
+//! and when one ends early. All of this depends only on the configuration and on ended items, never
+//! on the speed of a trial. Thus the same seed gives the same trials with any number of workers.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,13 +16,13 @@ use crate::search::pruners::hyperband::{Trajectory, stopped_trials};
 use crate::search::{ObservedTrial, SearchPoint, SearchSpace};
 use poolcast_holds::training::Epoch;
 
-/// The trials of a round where trials learn from others; those of one round do not know what came
-/// of each other.
-const TRIALS_OF_ROUND: usize = 4;
+/// Trials per round, if trials learn from others. The trials of one round do not use each other's
+/// results.
+const TRIALS_PER_ROUND: usize = 4;
 
-/// What to add to the queue of a sweep of `trials` once everything in it has ended: the next round
-/// of trials, or further rungs of the best. Nothing, when the sweep is over. `rows` are those of
-/// networks; `is_first` says that nothing was added before.
+/// Returns the chunks to add to the queue of a sweep of `trials` once everything in it has ended.
+/// These are the next round of trials, or more rungs of the best trials. Returns nothing if the
+/// sweep is over. `rows` are the rows of networks. `is_first` is true if nothing was added before.
 pub(super) fn next_chunks(
     trials: &SweepTrials,
     rows: &[TrialRow],
@@ -39,7 +39,7 @@ pub(super) fn next_chunks(
     }
 
     let last = if learns_from_earlier(config) {
-        count.min(begun + TRIALS_OF_ROUND)
+        count.min(begun + TRIALS_PER_ROUND)
     } else {
         count
     };
@@ -48,25 +48,27 @@ pub(super) fn next_chunks(
         .map(|trial| WorkItem { trial, budget }.into())
         .collect();
     if is_first {
-        // Trials of pipelines learn from nobody, and know no epochs: all of them are added at once.
+        // Trials of pipelines do not learn from others and have no epochs, so all of them are added
+        // at once.
         chunks.extend(trials.pipeline_chunks());
     }
     Ok(trials.in_order(chunks))
 }
 
-/// Whether [`next_chunks`] gives items once only.
-pub(super) fn adds_once(config: &Config) -> bool {
+/// Returns true if [`next_chunks`] returns items only once.
+pub(super) fn adds_items_only_once(config: &Config) -> bool {
     !learns_from_earlier(config) && asha_settings(config).is_none()
 }
 
-/// Whether what a trial tries, or when it ends, depends on trials of earlier rounds.
+/// Returns true if a trial's parameters or its end depend on trials of earlier rounds.
 pub(super) fn learns_from_earlier(config: &Config) -> bool {
     let sweep = &config.wandb.sweep;
     sweep.method == Method::Bayes
         || matches!(sweep.early_terminate, Some(EarlyTerminate::Hyperband(_)))
 }
 
-/// The configuration of `trial`, counted from 1, as it is written; `rows` has those of all trials of earlier rounds.
+/// The configuration of `trial`, counted from 1, as it is written. `rows` has the rows of all
+/// trials of earlier rounds.
 pub(super) fn trial_config(
     trials: &SweepTrials,
     trial: usize,
@@ -91,8 +93,8 @@ pub(super) fn trial_config(
         }
     }
 
-    // The earlier trials of this round count as running, however far they are: so the trial depends
-    // on no worker's speed.
+    // The earlier trials of this round count as running, even if they have ended. So the trial does
+    // not depend on the speed of any worker.
     let mut history: Vec<ObservedTrial> = known.into_values().collect();
     for earlier in before + 1..trial {
         let point = trials.network_point(earlier, &history)?;
@@ -105,15 +107,15 @@ pub(super) fn trial_config(
 fn point_of_row(space: &SearchSpace, row: &TrialRow) -> SearchPoint {
     let mut point = SearchPoint::new();
     for (name, _) in space.parameters() {
-        // A model of waits has no parameter where nothing was drawn in its place.
+        // A wait model lacks a parameter that was drawn as null.
         let value = row.parameters.get(name);
         point.insert(name.clone(), value.cloned().unwrap_or_default());
     }
     point
 }
 
-/// Whether `item`, which has gone through `epochs`, ends here: at its rung, or as hyperband stops
-/// it among the trials of earlier rounds, of which `rows` has all.
+/// Returns true if `item`, which has finished `epochs`, ends here: at its rung, or because
+/// hyperband stops it among the trials of earlier rounds. `rows` has all trials of those rounds.
 pub(super) fn ends_after(
     config: &Config,
     item: WorkItem,
@@ -149,15 +151,15 @@ pub(super) fn ends_after(
 
 /// The last trial before the round of `trial`.
 fn last_trial_before_round(trial: usize) -> usize {
-    trial.saturating_sub(1) / TRIALS_OF_ROUND * TRIALS_OF_ROUND
+    trial.saturating_sub(1) / TRIALS_PER_ROUND * TRIALS_PER_ROUND
 }
 
-/// The epochs that a trial is given at first.
+/// The number of epochs that a trial is given at first.
 fn first_rung_epochs(config: &Config) -> usize {
     asha_settings(config).map_or(config.epochs, |asha| asha.rungs(config.epochs)[0])
 }
 
-/// The rungs of trials that may be promoted.
+/// The ASHA settings, if trials may be promoted from rung to rung.
 pub(super) fn asha_settings(config: &Config) -> Option<&Asha> {
     match &config.wandb.sweep.early_terminate {
         Some(EarlyTerminate::Asha(asha)) => Some(asha),
@@ -165,7 +167,7 @@ pub(super) fn asha_settings(config: &Config) -> Option<&Asha> {
     }
 }
 
-/// The trials that are promoted, each to its next rung.
+/// Returns the promoted trials, each with the budget of its next rung.
 fn promotions(config: &Config, asha: &Asha, rows: &[TrialRow]) -> Vec<WorkItem> {
     let rungs = asha.rungs(config.epochs);
     let mut done = Vec::new();
@@ -176,7 +178,7 @@ fn promotions(config: &Config, asha: &Asha, rows: &[TrialRow]) -> Vec<WorkItem> 
         let trial = row.trial;
         done.push(RungResult {
             item: RungItem { trial, rung },
-            // Whoever has ended a trial does not want it to go on at the next rung.
+            // Never promote a trial that a user stopped.
             value: best_value_within(config, row, row.budget).filter(|_| !row.ended_on_request),
         });
     }
@@ -193,7 +195,7 @@ fn promotions(config: &Config, asha: &Asha, rows: &[TrialRow]) -> Vec<WorkItem> 
         .collect()
 }
 
-/// The best value of a trial within so many epochs; `None` where it failed.
+/// The best value of a trial within `epochs` epochs; `None` if the trial failed.
 fn best_value_within(config: &Config, row: &TrialRow, epochs: usize) -> Option<f64> {
     if row.error.is_some() {
         return None;

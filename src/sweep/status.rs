@@ -1,4 +1,4 @@
-//! The folder of a sweep → how far it is.
+//! The progress of a sweep, read from its folder.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,39 +13,39 @@ use poolcast_config::Metric;
 use poolcast_queue::{ChunkEntry, ChunkState, HandOut, Queue};
 use poolcast_holds::training::read_history;
 
-/// How far a sweep is.
+/// The progress of a sweep.
 #[derive(Debug, Serialize)]
 pub struct SweepStatus {
-    /// How many trials there are.
+    /// Number of trials.
     pub trials: usize,
-    /// Whether all trials have ended, and none goes on.
+    /// True if all trials have ended and none continues.
     pub is_over: bool,
-    /// Whether nobody takes anything until `sweep resume`.
+    /// True if no worker claims trials until `sweep resume`.
     pub is_paused: bool,
-    /// Whether trials are handed out, as far as people have said on its page of a tracker.
+    /// The state of handing out trials, as last requested on the sweep's tracker page.
     pub hand_out: HandOut,
-    /// Trials that ended with a model.
+    /// Number of trials that ended with a model.
     pub done: usize,
-    /// Trials that failed, by kind.
+    /// Number of failed trials, by kind of failure.
     pub failed: BTreeMap<TrialEnd, usize>,
-    /// Trials at work.
+    /// Running trials.
     pub running: Vec<RunningTrial>,
-    /// Trials that nobody has taken yet.
+    /// Number of trials that no worker has claimed yet.
     pub ready: usize,
-    /// Trials that nobody makes any more, as the sweep was stopped on its page.
+    /// Number of trials that will not be made, because the sweep was stopped on its tracker page.
     pub unmade: usize,
-    /// The manager, and for how long nothing was heard of it.
+    /// The manager, with the age of its last heartbeat.
     pub manager: Option<HeardProcess>,
-    /// What the best trial is chosen by.
+    /// The metric of the choice.
     pub metric: Metric,
-    /// The best so far.
+    /// The best trial so far.
     pub best: Option<BestTrial>,
-    /// Trials an hour, at the mean duration so far and with the workers that run now.
+    /// Trials per hour, at the mean duration so far and with the current workers.
     pub rate_per_hour: Option<f64>,
-    /// How long the rest takes at that rate.
+    /// Time until the remaining trials end at this rate, in seconds.
     pub remaining_s: Option<f64>,
-    /// How long it takes with a probability of nine in ten, as far as trials take as long as those
-    /// that have ended: the least and the longest.
+    /// Bounds of the remaining time, in seconds, with a probability of 90 %. Assumes that the
+    /// remaining trials take as long as the ended ones.
     pub remaining_range_s: Option<(f64, f64)>,
 }
 
@@ -54,41 +54,41 @@ pub struct SweepStatus {
 pub struct HeardProcess {
     /// Its name.
     pub worker: String,
-    /// Since its last heartbeat, as far as the clocks of both hosts agree.
+    /// Age of its last heartbeat, in seconds, if the clocks of both hosts agree.
     pub heartbeat_s: Option<f64>,
 }
 
-/// A trial at work.
+/// A running trial.
 #[derive(Debug, Serialize)]
 pub struct RunningTrial {
-    /// Counted from 1.
+    /// The trial's number, from 1.
     pub trial: usize,
-    /// The most epochs it may have.
+    /// The maximum number of epochs that it may have.
     pub budget: usize,
-    /// Counted from 1.
+    /// The attempt, from 1.
     pub attempt: u32,
-    /// Who does it.
+    /// The worker that runs it.
     #[serde(flatten)]
     pub by: HeardProcess,
-    /// How long the attempt takes so far.
+    /// Duration of the attempt so far, in seconds.
     pub seconds: Option<f64>,
-    /// Epochs so far.
+    /// Number of finished epochs.
     pub epoch: Option<usize>,
-    /// The watched value after the last of them.
+    /// The watched value after the last finished epoch.
     pub value: Option<f64>,
-    /// The validation loss after each epoch of a network, as far as its worker has left them.
+    /// The validation loss after each epoch of a network, if its worker has written them.
     #[serde(skip)]
     pub losses: Vec<f64>,
 }
 
-/// Looks how far `sweep` is.
+/// Reads the progress of `sweep`.
 pub fn sweep_status(sweep: &SweepFolder) -> Result<SweepStatus> {
     let Some(queue) = sweep.queue()? else {
         let outcomes = TrialOutcomes::read(sweep)?;
         let mut status = SweepStatus::from_outcomes(sweep, outcomes.all(), Vec::new(), None);
         status.unmade = sweep.plan.trials.saturating_sub(outcomes.all().len());
         if sweep.config.wandb.sweep.id.is_some() {
-            // There were no more points.
+            // The tracker gave no more points, so the missing trials were never planned.
             status.unmade = 0;
         }
         if status.unmade > 0 {
@@ -105,7 +105,7 @@ pub fn sweep_status(sweep: &SweepFolder) -> Result<SweepStatus> {
         .collect();
     running.sort_by_key(|running| running.trial);
 
-    // A trial that was promoted has ended at one rung, and goes on at the next.
+    // A promoted trial has ended at one rung, and continues at the next.
     let goes_on: BTreeSet<usize> = entries
         .iter()
         .flat_map(ChunkEntry::open_items)
@@ -150,7 +150,7 @@ impl SweepStatus {
             }
         }
 
-        // The mean is NaN while nothing has ended; then nothing is known of the rate.
+        // The mean is NaN until a trial has ended; the rate is then unknown.
         let seconds: Vec<f64> = ended.iter().map(|outcome| outcome.seconds).collect();
         let mean_s = seconds.iter().sum::<f64>() / seconds.len() as f64;
         let rate_per_s =
@@ -184,17 +184,17 @@ impl SweepStatus {
     }
 }
 
-/// The least and the longest that `rest` trials take with a probability of nine in ten, where
-/// `workers` are at work, those that have ended took `seconds`, and the mean is `remaining_s`. Their
-/// sum is about normal, and the mean of those that have ended is uncertain itself. `None` where too
-/// few have ended to tell how much they differ.
+/// Bounds of the time that `rest` more trials take, with a probability of 90 %. `workers` are
+/// working, the ended trials took `seconds`, and the estimate from the mean is `remaining_s`. The
+/// sum of the durations is nearly normal, and the mean of the ended trials is itself uncertain.
+/// `None` if too few trials have ended to estimate the variance.
 fn remaining_range(
     seconds: &[f64],
     rest: usize,
     workers: usize,
     remaining_s: f64,
 ) -> Option<(f64, f64)> {
-    /// The quantile of the normal distribution that one in twenty is above.
+    /// The 95 % quantile of the normal distribution.
     const QUANTILE: f64 = 1.645;
     if rest == 0 {
         return Some((0.0, 0.0));
@@ -210,7 +210,7 @@ fn remaining_range(
     let deviation_s = (squares / (ended - 1.0)).sqrt();
     let spread_s = QUANTILE * deviation_s * (rest + rest * rest / ended).sqrt() / workers as f64;
     let low_s = (remaining_s - spread_s).max(0.0);
-    // The last trial ends alone.
+    // The last trial runs alone.
     let tail_s = if workers > 1 { mean_s } else { 0.0 };
     Some((low_s, remaining_s + spread_s + tail_s))
 }
@@ -225,7 +225,7 @@ impl HeardProcess {
     }
 }
 
-/// The validation losses of the attempt at the trial of `entry`.
+/// The validation losses of the current attempt at the trial of `entry`.
 fn losses_so_far(queue: &Queue, entry: &ChunkEntry) -> Vec<f64> {
     let history = read_history(&queue.work_dir(entry)).unwrap_or_default();
     history.iter().map(|epoch| epoch.validation_loss).collect()
@@ -239,12 +239,12 @@ impl RunningTrial {
         let seen = queue.heartbeat(worker);
         let age = seen.as_ref().map(|seen| seen.age.as_secs_f64());
 
-        // A heartbeat is written now and then, so that the last one may be of an earlier trial.
+        // Heartbeats are infrequent, so the last one may be from an earlier trial.
         let work = seen
             .and_then(|seen| seen.heartbeat.work)
             .filter(|work| entry.open_items().any(|item| item == work.item));
 
-        // The training may be further than the last heartbeat says.
+        // The training may be ahead of the last heartbeat.
         let losses = losses_so_far(queue, entry);
         let trained = (!losses.is_empty()).then_some(losses.len());
 
@@ -275,7 +275,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_rest_takes_as_long_as_trials_differ() {
+    fn remaining_range_grows_with_the_spread_of_durations() {
         assert_eq!(remaining_range(&[1.0; 5], 0, 2, 0.0), Some((0.0, 0.0)));
         assert_eq!(remaining_range(&[1.0; 2], 8, 1, 8.0), None);
         assert_eq!(remaining_range(&[2.0; 5], 8, 1, 16.0), Some((16.0, 16.0)));

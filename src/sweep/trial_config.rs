@@ -1,4 +1,4 @@
-//! The configuration of a trial as it is written → what the trial is, as plain numbers and words.
+//! The checked configuration of one trial, with plain values instead of distributions.
 
 use anyhow::{Context as _, Result};
 
@@ -8,30 +8,30 @@ use poolcast_provision::wait_model::{WaitModelSettings, effective_parameters};
 use poolcast_holds::tensors::TensorSettings;
 use poolcast_holds::training::TrainingSettings;
 
-/// What one trial is: plain numbers and words, all of them in range.
+/// A trial: plain values, all of them in range.
 #[derive(Debug, Clone)]
 pub struct TrialConfig {
-    /// As it is written beside what comes of the trial.
+    /// The configuration as it is written next to the trial's results.
     pub written: Config,
-    /// What its samples are; `None` over tables and over samples of waits.
+    /// The settings of its samples; `None` over tables and over wait samples.
     pub tensors: Option<TensorSettings>,
-    /// What it fits.
+    /// The model that it fits.
     pub model: TrialModel,
 }
 
-/// What a trial fits.
+/// The model that a trial fits.
 #[derive(Debug, Clone)]
 pub enum TrialModel {
     /// A network, trained with these settings.
     Network(TrainingSettings),
     /// A classical pipeline.
     Pipeline(PipelineTask),
-    /// A model of waits, with these settings.
+    /// A wait model, trained with these settings.
     WaitModel(WaitModelSettings),
 }
 
 impl TrialConfig {
-    /// The trial that `written` describes.
+    /// Checks the trial that `written` describes.
     ///
     /// # Errors
     /// Fails for hyper-parameters that a trial cannot have.
@@ -39,7 +39,7 @@ impl TrialConfig {
         let tensors = match written.trial_source() {
             TrialSource::Logs => Some(TensorSettings::from_config(&written)?),
             TrialSource::Tables => None,
-            TrialSource::WaitSamples => return TrialConfig::of_waits(written),
+            TrialSource::WaitSamples => return TrialConfig::check_wait_trial(written),
         };
         let model = match PipelineTask::from_config(&written)? {
             Some(task) => TrialModel::Pipeline(task),
@@ -52,9 +52,10 @@ impl TrialConfig {
         })
     }
 
-    /// The trial over samples of waits that `written` describes. What does not count for its kind of
-    /// model is as in the defaults, so that `poolcast provision train` learns the same from it.
-    fn of_waits(mut written: Config) -> Result<TrialConfig> {
+    /// Checks the trial over wait samples that `written` describes. Sets parameters without effect
+    /// on its kind of model to their defaults, so that `poolcast provision train` trains the same
+    /// model from it.
+    fn check_wait_trial(mut written: Config) -> Result<TrialConfig> {
         let drawn = written.provision.model.trial()?;
         written.provision.model = WaitModelConfig::from(&effective_parameters(&drawn));
         let settings = WaitModelSettings::from_config(&written)?;
@@ -65,10 +66,10 @@ impl TrialConfig {
         })
     }
 
-    /// What its samples are.
+    /// The settings of its samples.
     ///
     /// # Errors
-    /// Fails for a trial that does not learn from logs, which has none.
+    /// Fails for a trial that does not learn from logs, and so has no such settings.
     pub(super) fn tensor_settings(&self) -> Result<&TensorSettings> {
         let settings = self.tensors.as_ref();
         settings.context("a trial that learns from no logs has no samples of them")

@@ -1,4 +1,5 @@
-//! The trial of a pipeline → the rows it learns from, in the folder that all workers share.
+//! Loads the data that a trial learns from, and its predictions, from the folder that all workers
+//! share.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -24,7 +25,7 @@ use poolcast_holds::training::{
     time_cuts, uncalibrated_side,
 };
 
-/// What trials learn from, kept for those that share it.
+/// The data of the last trial of each kind, kept for later trials that share it.
 #[derive(Default)]
 pub(super) struct SharedData {
     tables: RefCell<Option<(PathBuf, Rc<FitTables>)>>,
@@ -33,7 +34,7 @@ pub(super) struct SharedData {
 }
 
 impl SharedData {
-    /// As [`fit_tables`].
+    /// Like [`fit_tables`].
     pub(super) fn tables(&self, sweep: &SweepFolder, trial: &TrialConfig) -> Result<Rc<FitTables>> {
         let place = match &trial.tensors {
             Some(settings) => tensors_dir(&sweep.dir, settings),
@@ -42,16 +43,16 @@ impl SharedData {
         keep_or_load(&self.tables, place, || fit_tables(sweep, trial))
     }
 
-    /// As [`trial_dataset`].
+    /// Like [`trial_dataset`].
     pub(super) fn dataset(&self, sweep: &SweepFolder, trial: &TrialConfig) -> Result<Rc<Dataset>> {
         let place = tensors_dir(&sweep.dir, trial.tensor_settings()?);
         keep_or_load(&self.dataset, place, || trial_dataset(sweep, trial))
     }
 
-    /// The samples of waits that all trials of `sweep` learn from.
+    /// The wait samples that all trials of `sweep` learn from.
     ///
     /// # Errors
-    /// Fails where they are not what they were when the sweep began.
+    /// Fails if they have changed since the sweep began.
     pub(super) fn waits(&self, sweep: &SweepFolder) -> Result<Rc<WaitSamples>> {
         let dir = wait_samples_dir(&sweep.dir);
         keep_or_load(&self.waits, dir.clone(), || {
@@ -62,8 +63,8 @@ impl SharedData {
     }
 }
 
-/// What is `kept`, if it comes from `place`; else what `load` reads from there, which is kept in
-/// its stead.
+/// Returns the data in `kept` if it was loaded from `place`. Otherwise loads it with `load`, and
+/// keeps it instead.
 fn keep_or_load<T>(
     kept: &RefCell<Option<(PathBuf, Rc<T>)>>,
     place: PathBuf,
@@ -75,7 +76,7 @@ fn keep_or_load<T>(
         return Ok(Rc::clone(data));
     }
 
-    // Both may not fit into memory at once.
+    // Both may not fit into memory at the same time.
     kept.take();
     let data = Rc::new(load()?);
     kept.replace(Some((place, Rc::clone(&data))));
@@ -88,10 +89,10 @@ fn table_split(trial: &TrialConfig) -> Result<&str> {
     Ok(split.context("a trial over tables has a split")?)
 }
 
-/// What `trial` of `sweep` learns from and is validated on.
+/// The rows that `trial` of `sweep` learns from and is validated on.
 ///
 /// # Errors
-/// Fails where that is not what it was when the sweep began.
+/// Fails if they have changed since the sweep began.
 pub(super) fn fit_tables(sweep: &SweepFolder, trial: &TrialConfig) -> Result<FitTables> {
     if trial.tensors.is_some() {
         return sample_tables(&trial_dataset(sweep, trial)?, &trial.written.training);
@@ -102,7 +103,7 @@ pub(super) fn fit_tables(sweep: &SweepFolder, trial: &TrialConfig) -> Result<Fit
     FitTables::from_split(&JoinedTable::open(&dir)?, table_split(trial)?)
 }
 
-/// The samples of `dataset` as rows of one table, and the time cuts between them.
+/// The samples of `dataset` as rows of one table, with its time cuts.
 fn sample_tables(dataset: &Dataset, training: &TrainingConfig) -> Result<FitTables> {
     let tables: Vec<FeatureTable> = LEARNED_SIDES
         .iter()
@@ -130,17 +131,17 @@ fn sample_tables(dataset: &Dataset, training: &TrainingConfig) -> Result<FitTabl
 /// The samples of logs that `trial` of `sweep` learns from.
 ///
 /// # Errors
-/// Fails where they are not what they were when the sweep began.
+/// Fails if they have changed since the sweep began.
 pub(super) fn trial_dataset(sweep: &SweepFolder, trial: &TrialConfig) -> Result<Dataset> {
     let settings = trial.tensor_settings()?;
     let dataset = Dataset::open(&tensors_dir(&sweep.dir, settings))?;
     check_dataset(sweep, settings, dataset)
 }
 
-/// One side of them, where the others need not be.
+/// Like [`trial_dataset`], for one split alone. The files of the other splits may be missing.
 ///
 /// # Errors
-/// Fails where they are not what they were when the sweep began.
+/// Fails if the samples have changed since the sweep began.
 pub(super) fn trial_dataset_side(
     sweep: &SweepFolder,
     trial: &TrialConfig,
@@ -175,11 +176,11 @@ fn check_same(dir: &Path, found: &str, wanted: &str) -> Result<()> {
     Ok(())
 }
 
-/// What the trial of `row` predicted of `rows`, as it is kept beside its model; `None` where that was
-/// removed.
+/// The predictions of the trial of `row` for `rows`, as stored next to its model. `None` if they
+/// were removed.
 ///
 /// # Errors
-/// Fails where the predictions are not those that the manifest speaks of, or are of other rows.
+/// Fails if the predictions do not match the manifest, or belong to other rows.
 pub(super) fn trial_predictions(
     sweep: &SweepFolder,
     row: &TrialRow,
@@ -213,8 +214,8 @@ pub(super) fn trial_predictions(
     Ok(Some(found))
 }
 
-/// What the trial in `dir` predicted of those of `count` samples that follow a time cut, before any
-/// calibration: trials are chosen by such values.
+/// The predictions of the trial in `dir` for `count` samples, before calibration, because trials
+/// are compared by such values. Samples that do not follow a time cut have NaN.
 fn rolling_predictions(dir: &Path, count: usize) -> Result<TrialPredictions> {
     let predicted = RollingPredictions::read(dir)?;
     let mut folds = vec![f32::NAN; 2 * count];
@@ -230,8 +231,8 @@ fn rolling_predictions(dir: &Path, count: usize) -> Result<TrialPredictions> {
     })
 }
 
-/// The test side of samples of logs, and what the trial of `row` predicts of it before any
-/// calibration, `[n, 2]`; tables have none.
+/// The test split of samples of logs, with the predictions of the trial of `row` for it, `[n, 2]`,
+/// before calibration. `None` for tables, and for an empty test split.
 pub(super) fn test_predictions(
     sweep: &SweepFolder,
     row: &TrialRow,

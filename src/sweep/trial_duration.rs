@@ -1,4 +1,4 @@
-//! A trial → about how long it takes on this machine.
+//! Estimates the duration of a trial on this machine.
 
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -15,12 +15,12 @@ use poolcast_models::Device;
 use poolcast_pipelines as pipelines;
 use poolcast_holds::training::{RunPlace, StartMode, TrainError, TrainingUpdate, train};
 
-/// About how many seconds `trial` of `sweep` takes here, counted from 1: that of a training from
-/// its first batches, if it does not stop early; a fit that takes longer than `limit` is taken to
-/// end there. What it leaves is in `dir`.
+/// Estimates how many seconds `trial` of `sweep`, counted from 1, takes on this machine. A training
+/// is extrapolated from its first batches, without early stopping. A fit that takes longer than
+/// `limit` counts as ending there. The trial's files are left in `dir`.
 ///
 /// # Errors
-/// Fails where the trial does.
+/// Fails if the trial fails.
 pub fn measure_trial(
     sweep: &SweepFolder,
     trial: usize,
@@ -36,7 +36,7 @@ pub fn measure_trial(
 
     let dataset = trial_data::trial_dataset(sweep, &trial)?;
     let began = Instant::now();
-    // How much of the training was done when it was left.
+    // The finished fraction of the training when it was stopped.
     let share = Mutex::new(1.0);
     let hear = |news: TrainingUpdate<'_>| {
         let TrainingUpdate::Batch {

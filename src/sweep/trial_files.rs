@@ -1,4 +1,5 @@
-//! Attempts at trials that count → the trials' files, and which of them stay.
+//! The files of trials: moves the files of counted attempts to the trials' names, and removes those
+//! that need not be kept.
 
 use std::cell::{Cell, RefCell};
 use std::path::Path;
@@ -6,7 +7,7 @@ use std::path::Path;
 use anyhow::Result;
 
 use super::folder::SweepFolder;
-use super::kept_trials::{ComparisonGroup, KeptTrials, MOST_COMPARED};
+use super::kept_trials::{ComparisonGroup, KeptTrials, MAX_COMPARED_TRIALS};
 use super::network_draws::network_trial_count;
 use super::paths::{publish_lock_file, trial_dir};
 use super::pipeline_fit;
@@ -19,8 +20,8 @@ use poolcast_holds::training::{FIT, FitScores, RUN_FORMAT, TrainingStatus};
 use poolcast_base::{files, manifest};
 use poolcast_holds::training;
 
-/// Gives the directory of an acknowledged attempt the trial's name, in place of what an earlier
-/// sweep left there.
+/// Moves the directory of an acknowledged attempt to the trial's name. Replaces the files of an
+/// earlier sweep there.
 pub(super) fn publish_attempt(
     sweep: &SweepFolder,
     queue: &Queue,
@@ -37,7 +38,7 @@ pub(super) fn publish_attempt(
             .next();
         row.key.is_none() || found.is_some_and(|key| Some(key) != row.key)
     };
-    take_place(
+    replace_directory(
         &from,
         &to,
         &publish_lock_file(&sweep.dir),
@@ -45,19 +46,20 @@ pub(super) fn publish_attempt(
     )
 }
 
-/// Renames `from` to `to` in place of what is there. Where there is no `from`, removes what is
-/// there if `is_anothers` says so.
+/// Renames `from` to `to`, and replaces an existing `to`. If `from` does not exist, removes `to` if
+/// `is_anothers` returns true.
 ///
-/// A worker does this once its result counts, and the manager does it for workers that were killed
-/// in between. Where both come at once, one of them does it, and the other finds it done.
-fn take_place(from: &Path, to: &Path, lock: &Path, is_anothers: impl Fn() -> bool) -> Result<()> {
+/// A worker calls this once its result counts. The manager calls it for workers that were killed in
+/// between. If both call it at the same time, one of them does the work, and the other finds it
+/// done.
+fn replace_directory(from: &Path, to: &Path, lock: &Path, is_anothers: impl Fn() -> bool) -> Result<()> {
     if !to.exists() {
-        return rename_first(from, to);
+        return rename_unless_done(from, to);
     }
 
-    // Removing and renaming are two steps. Without a lock, one process could remove what another
-    // has just renamed. So whoever finds something there takes the lock and looks again; whoever
-    // finds nothing removes nothing.
+    // Removing and renaming are two steps. Without a lock, one process could remove the directory
+    // that another has just renamed. So a process that finds an existing `to` takes the lock and
+    // checks again. A process that finds none removes nothing.
     let locked = files::open_to_append(lock);
     if let Ok(lock) = &locked
         && let Err(error) = lock.file().lock()
@@ -68,11 +70,11 @@ fn take_place(from: &Path, to: &Path, lock: &Path, is_anothers: impl Fn() -> boo
     if to.exists() && (is_new || is_anothers()) {
         fs_err::remove_dir_all(to)?;
     }
-    rename_first(from, to)
+    rename_unless_done(from, to)
 }
 
 /// Renames `from` to `to`, unless another process was first.
-fn rename_first(from: &Path, to: &Path) -> Result<()> {
+fn rename_unless_done(from: &Path, to: &Path) -> Result<()> {
     if !from.exists() {
         return Ok(());
     }
@@ -83,25 +85,26 @@ fn rename_first(from: &Path, to: &Path) -> Result<()> {
     }
 }
 
-/// What is kept of a fit.
+/// The files of a fit that are kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum KeptFiles {
-    /// The model and what it predicted.
+    /// The model and its predictions.
     All,
-    /// What it predicted: what the best is worth without luck follows from the predictions of all.
+    /// Its predictions. The corrected score of the best trial depends on the predictions of all
+    /// trials.
     Predictions,
-    /// Its row.
+    /// No file; only the row in the results.
     Row,
 }
 
-/// The files of the trials that one worker ends. It removes those of trials that can no longer be
-/// among the best as it goes.
+/// The files of the trials that one worker ends. During its work it removes the files of trials
+/// that can no longer be among the best.
 #[derive(Debug)]
 pub(super) struct TrialFiles<'a> {
     sweep: &'a SweepFolder,
     queue: &'a Queue,
     kept: RefCell<Option<KeptTrials>>,
-    /// Whether the predictions of all trials are compared in the end.
+    /// True if the predictions of all trials are compared at the end; `None` until it is computed.
     compares_predictions: Cell<Option<bool>>,
 }
 
@@ -115,7 +118,7 @@ impl<'a> TrialFiles<'a> {
         }
     }
 
-    /// What is kept of the fit of `trial`, which has a value if `rank` says so.
+    /// Decides which files of the fit of `trial` are kept. `rank` is `None` if it has no value.
     pub(super) fn files_to_keep(
         &self,
         group: &ComparisonGroup,
@@ -141,13 +144,13 @@ impl<'a> TrialFiles<'a> {
         pipeline_fit::finished_scores(&trial_dir(&self.sweep.dir, trial), key)
     }
 
-    /// Gives an acknowledged attempt its trial's name, and removes the files of the trial that is
-    /// no longer among the best.
+    /// Moves an acknowledged attempt to its trial's name. Then removes the files of the trial that
+    /// is no longer among the best.
     pub(super) fn publish_trial(&self, entry: &ChunkEntry, row: &TrialRow) -> Result<()> {
         publish_attempt(self.sweep, self.queue, entry, row)?;
 
-        // Of a network at a rung of ASHA the checkpoint stays: the trial may be promoted, and then
-        // goes on from there.
+        // A network at a rung of ASHA keeps its checkpoint, because the trial may be promoted and
+        // then continues from there.
         let is_fit = row.fit.is_some();
         let may_be_promoted = rounds::asha_settings(&self.sweep.config).is_some()
             && row
@@ -171,7 +174,7 @@ impl<'a> TrialFiles<'a> {
         }
     }
 
-    /// Removes what need not stay of a trial that is not among the best.
+    /// Removes the files that a trial does not need if it is not among the best.
     fn remove_files(&self, is_fit: bool, dir: &Path) -> Result<()> {
         if self.sweep.config.trial_source() == TrialSource::WaitSamples {
             return files::remove_all([dir.to_owned()]);
@@ -184,8 +187,8 @@ impl<'a> TrialFiles<'a> {
             };
         }
 
-        // What pipelines are compared with may follow from the model; and a trial may go on from
-        // its rung.
+        // The comparison with pipelines may need the model, and the trial may continue from its
+        // rung.
         let is_needed = !self.sweep.config.pipelines.is_empty()
             || rounds::asha_settings(&self.sweep.config).is_some();
         if is_needed {
@@ -196,7 +199,7 @@ impl<'a> TrialFiles<'a> {
 
     fn with_kept_trials<T>(&self, ask: impl FnOnce(&mut KeptTrials) -> T) -> T {
         let mut kept = self.kept.borrow_mut();
-        // The manager says how many are kept before it adds the first trial.
+        // The manager sets the number of kept trials before it adds the first trial.
         let new = || {
             KeptTrials::new(
                 self.sweep.config.wandb.sweep.metric.goal,
@@ -213,7 +216,7 @@ impl<'a> TrialFiles<'a> {
 
         let fits = self.sweep.trials()?.fits_per_split();
         let networks = network_trial_count(&self.sweep.config)?;
-        let compares = fits + networks <= MOST_COMPARED;
+        let compares = fits + networks <= MAX_COMPARED_TRIALS;
         self.compares_predictions.set(Some(compares));
         Ok(compares)
     }
@@ -224,7 +227,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn of_many_that_publish_a_trial_none_removes_what_another_has_named() {
+    fn concurrent_publishers_keep_each_others_files() {
         let out = tempfile::tempdir().expect("a directory");
         let path = |name: &str| out.path().join(name);
         let (from, to, lock) = (path("from"), path("to"), path("lock"));
@@ -239,7 +242,7 @@ mod tests {
             }
             std::thread::scope(|scope| {
                 for _ in 0..3 {
-                    scope.spawn(|| take_place(&from, &to, &lock, || false).expect("published"));
+                    scope.spawn(|| replace_directory(&from, &to, &lock, || false).expect("published"));
                 }
             });
             assert!(!from.exists() && !to.join("old").exists());

@@ -1,5 +1,5 @@
-//! How a trial ended → one row: what it was, what came of it, who did it and when; enough to make
-//! the trial again.
+//! The row of an ended trial: its parameters, its result, its worker and its times. The row is
+//! enough to make the trial again.
 
 use std::collections::BTreeMap;
 
@@ -13,15 +13,15 @@ use poolcast_provision::wait_model::WaitModelScores;
 use poolcast_queue::{ChunkEntry, WorkItem};
 use poolcast_holds::training::{Epoch, FitScores, TargetScores, TrainingMetrics, TrainingStatus};
 
-/// How a trial ended.
+/// The way in which a trial ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum TrialEnd {
-    /// With a model.
+    /// The trial has a model.
     Done,
-    /// Its loss was no longer a number.
+    /// Its loss became NaN or infinite.
     NonFinite,
-    /// It took too long.
+    /// It exceeded the time limit.
     TimeLimit,
     /// Its parameters cannot be used.
     Invalid,
@@ -40,58 +40,58 @@ impl std::fmt::Display for TrialEnd {
 /// One row of a sweep's results.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct TrialRow {
-    /// Counted from 1.
+    /// The trial's number, from 1.
     pub trial: usize,
-    /// The most epochs it was given.
+    /// The maximum number of epochs that it was given.
     pub budget: usize,
-    /// How it ended.
+    /// The way in which it ended.
     pub ended: TrialEnd,
-    /// Whether it ended early because somebody asked for that on its page of a tracker. It has a
-    /// model all the same.
+    /// True if it ended early because a user requested that on its tracker page. It still has a
+    /// model.
     #[serde(default)]
     pub ended_on_request: bool,
-    /// Why it failed.
+    /// The reason for its failure.
     pub error: Option<String>,
-    /// The value that the sweep chooses by.
+    /// The value by which the sweep chooses.
     pub value: Option<f64>,
-    /// That value after each epoch, where it was defined.
+    /// This value after each epoch, where it was defined.
     pub values: Vec<Option<f64>>,
     /// The attempt that counts, from 1.
     pub attempt: u32,
-    /// Who made it.
+    /// The worker that made it.
     pub worker: String,
-    /// When it began, by the worker's clock.
+    /// The start time, by the worker's clock.
     pub began: String,
-    /// How long it took.
+    /// Its duration, in seconds.
     pub seconds: f64,
     /// The root seed.
     pub seed: u64,
-    /// What it fits: a pipeline, or the network's model.
+    /// The pipeline that it fits, or the network's model.
     pub pipeline: String,
-    /// The split of tables that it learns from.
+    /// The split that it learns from; only for tables.
     pub split: Option<String>,
     /// Every hyper-parameter.
     pub parameters: BTreeMap<String, Value>,
-    /// How its training went.
+    /// The metrics of its training.
     pub metrics: Option<TrainingMetrics>,
-    /// The scores of a pipeline, of each fold and of the rows held out.
+    /// The scores of a pipeline, for each fold and for the held-out rows.
     pub fit: Option<FitScores>,
-    /// What a model of waits came to on the windows that were held back.
+    /// The scores of a wait model on the windows that were held back.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waits: Option<WaitModelScores>,
-    /// How long each fit took: the folds, then the model.
+    /// Duration of each fit, in seconds: the folds, then the model.
     pub fit_seconds: Vec<f64>,
-    /// The digest of everything it was made from.
+    /// The digest of everything that it was made from.
     pub key: Option<String>,
     /// The digest of its tensors, of its rows of the joined tables, or of its samples of waits.
     pub tensors_key: Option<String>,
-    /// The whole configuration: `poolcast train` with it makes the trial again, `poolcast provision train`
-    /// one over samples of waits, and `poolcast sweep` a pipeline's.
+    /// The whole configuration. To make the trial again, use `poolcast train`; for samples of waits
+    /// use `poolcast provision train`, and for a pipeline use `poolcast sweep`.
     pub config: Config,
 }
 
 impl TrialRow {
-    /// The row of an attempt that `worker` begins.
+    /// Begins the row of an attempt by `worker`.
     pub(super) fn begin(entry: &ChunkEntry, worker: &str, config: &Config) -> TrialRow {
         let parameters = hyper_parameters(config);
         let pipeline = match config.pipelines.first_key_value() {
@@ -134,16 +134,16 @@ impl TrialRow {
         }
     }
 
-    /// What the trial is.
+    /// The checked configuration of the trial.
     ///
     /// # Errors
-    /// Fails for a trial that could not be.
+    /// Fails for a trial with parameters that cannot be used.
     pub fn trial_config(&self) -> Result<TrialConfig> {
         TrialConfig::new(self.config.clone())
     }
 
-    /// The scores that it was judged by: on the samples after time cuts, on the rows held out, or
-    /// the means over folds.
+    /// The scores of the trial: on the samples after time cuts, on the held-out rows, or the means
+    /// over folds.
     pub fn scores(&self) -> Option<TargetScores> {
         let of_fit = self.fit.as_ref().and_then(|fit| fit.judged().copied());
         let of_network = || {
@@ -156,7 +156,7 @@ impl TrialRow {
         of_fit.or_else(of_network)
     }
 
-    /// Its hyper-parameters, without those that do not count for its kind of model of waits.
+    /// Its hyper-parameters, without those that have no effect on its kind of wait model.
     pub fn counted_parameters(&self) -> BTreeMap<String, Value> {
         match self.waits {
             Some(_) => hyper_parameters(&self.config),
@@ -164,7 +164,7 @@ impl TrialRow {
         }
     }
 
-    /// The epochs that a network has gone through.
+    /// The number of epochs that a network was trained for.
     pub fn trained_epochs(&self) -> Option<usize> {
         match &self.waits {
             Some(waits) => Some(waits.epochs).filter(|epochs| *epochs > 0),
@@ -172,8 +172,8 @@ impl TrialRow {
         }
     }
 
-    /// What trials are compared by, where they have it: their value, and what decides between
-    /// equals.
+    /// The keys by which trials are compared, if the trial has a value: the value, and the
+    /// tie-breaker between equal values.
     pub(super) fn rank(&self) -> Option<(f64, f64)> {
         if let Some(waits) = &self.waits {
             let metric = self.config.wandb.sweep.metric.name;
@@ -189,7 +189,7 @@ impl TrialRow {
         Some((self.value?, metric.tie_breaker(loss, roc_auc)))
     }
 
-    /// What it is the row of.
+    /// The work item of this row.
     pub(super) fn item(&self) -> WorkItem {
         WorkItem {
             trial: self.trial,
@@ -197,33 +197,33 @@ impl TrialRow {
         }
     }
 
-    /// Takes over what a training came to.
+    /// Records the result of a training.
     pub(super) fn set_training(&mut self, metrics: TrainingMetrics, history: &[Epoch]) {
         let name = self.config.wandb.sweep.metric.name;
         self.values = history.iter().map(|epoch| epoch.watched(name)).collect();
         self.value = metrics.value(name);
         if metrics.status == TrainingStatus::TerminatedEarly {
-            // With so many epochs it is made again.
+            // With this number of epochs, the trial can be made again.
             self.config.epochs = metrics.epochs;
         }
         self.metrics = Some(metrics);
     }
 
-    /// Takes over what a fit came to: its scores, and how long each of its fits took.
+    /// Records the result of a fit: its scores, and the duration of each of its fits in seconds.
     pub(super) fn set_fit(&mut self, scores: FitScores, seconds: Vec<f64>) {
         self.value = scores.watched(self.config.wandb.sweep.metric.name);
         self.fit = Some(scores);
         self.fit_seconds = seconds;
     }
 
-    /// Takes over what a model of waits came to.
+    /// Records the result of a wait model.
     pub(super) fn set_waits(&mut self, scores: WaitModelScores) {
         self.value = scores.watched(self.config.wandb.sweep.metric.name);
         self.values = vec![self.value];
         self.waits = Some(scores);
     }
 
-    /// The row of an item that no worker survived.
+    /// The row of an item that was given up because too many workers died of it.
     pub(super) fn quarantined(item: WorkItem, tries: u32, config: &Config) -> TrialRow {
         let error = format!(
             "{} died of it or lost it, one after the other",
@@ -246,7 +246,7 @@ impl TrialRow {
     }
 }
 
-/// The epochs of the trial `config` that is given all of them; a fit is one.
+/// The full epoch budget of the trial `config`; 1 for the fit of a pipeline.
 pub(super) fn whole_budget(config: &Config) -> usize {
     if config.pipelines.is_empty() {
         config.epochs
@@ -255,7 +255,7 @@ pub(super) fn whole_budget(config: &Config) -> usize {
     }
 }
 
-/// The name of the parameter that says which model a trial without pipelines of its own trains.
+/// The name of the parameter that selects the model of a trial without pipelines.
 fn model_parameter(config: &Config) -> &'static str {
     match config.trial_source() {
         TrialSource::WaitSamples => "name",
@@ -263,7 +263,8 @@ fn model_parameter(config: &Config) -> &'static str {
     }
 }
 
-/// Every hyper-parameter in `config` by its name; of models of waits those that have a value.
+/// Every hyper-parameter in `config` by its name. For wait models only the parameters that have a
+/// value.
 pub fn hyper_parameters(config: &Config) -> BTreeMap<String, Value> {
     let mut all = BTreeMap::new();
     let mut add = |name: &str, parameter: &Parameter| {
@@ -278,7 +279,7 @@ pub fn hyper_parameters(config: &Config) -> BTreeMap<String, Value> {
         for (name, parameter) in config.provision.model.all() {
             add(&name, parameter);
         }
-        // What nothing was written for is as usual for the kind of model.
+        // Parameters without a value have the default of the model's kind.
         all.retain(|_, value| !value.is_null());
         return all;
     }
@@ -304,7 +305,7 @@ pub fn hyper_parameters(config: &Config) -> BTreeMap<String, Value> {
     all
 }
 
-/// A word without its quotes; anything else as JSON.
+/// A string without its quotes; any other value as JSON.
 pub fn plain_value(value: &Value) -> String {
     value
         .as_str()

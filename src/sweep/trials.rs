@@ -1,5 +1,5 @@
-//! A configuration → its trials by number: those of the network, then for each split and pipeline
-//! its own.
+//! The numbered trials of a sweep, found from its configuration. The network's trials come first,
+//! then the trials of each split and pipeline.
 
 use std::collections::BTreeMap;
 
@@ -13,30 +13,30 @@ use poolcast_base::error::hinted;
 use poolcast_queue::{MAX_CHUNK_TRIALS, TrialChunk, WorkItem};
 use crate::search::{ObservedTrial, SearchPoint};
 
-/// Trials of pipelines come in so many chunks or more, unless there are fewer of them: as many
-/// workers have something to do.
-const CHUNKS: usize = 1000;
+/// Minimum number of chunks for the trials of pipelines, if there are at least as many trials. As
+/// many workers can then work at the same time.
+const MIN_PIPELINE_CHUNKS: usize = 1000;
 
 /// The trials of a sweep, numbered from 1.
 #[derive(Debug)]
 pub struct SweepTrials {
     config: Config,
-    /// What the trials of pipelines have in common.
+    /// The configuration without network trials and pipelines; shared by all trials of pipelines.
     common: Config,
     networks: NetworkDraws,
     count: usize,
-    /// The splits of tables; of samples of logs there is one, without a name.
+    /// The splits of tables. Samples of logs have one split without a name.
     splits: Vec<Option<String>>,
     pipelines: Vec<PipelineDraws>,
 }
 
 impl SweepTrials {
-    /// Those of the sweep that `config` describes. PipelineDraws of a pipeline that differ only in
-    /// hyper-parameters without effect are one trial.
+    /// Finds the trials of the sweep that `config` describes. Draws of a pipeline that differ only
+    /// in hyper-parameters without effect are one trial.
     ///
     /// # Errors
-    /// Fails for a grid that cannot be made, for hyper-parameters that a pipeline cannot have, and
-    /// for a sweep without trials or with too many.
+    /// Fails for a grid that cannot be made, and for hyper-parameters that a pipeline cannot have.
+    /// Also fails for a sweep without trials, or with too many.
     pub fn from_config(config: &Config) -> Result<SweepTrials> {
         let networks = NetworkDraws::from_config(config)?;
         let splits = match config.data.is_given() {
@@ -85,12 +85,13 @@ impl SweepTrials {
         &self.config
     }
 
-    /// How many there are.
+    /// The number of trials.
     pub fn count(&self) -> usize {
         self.count
     }
 
-    /// How many draws of pipelines, over all splits, repeat others and are no trials.
+    /// Returns the number of pipeline draws, over all splits, that repeat other draws. They are not
+    /// trials.
     pub fn repeats(&self) -> usize {
         self.splits.len()
             * self
@@ -100,12 +101,13 @@ impl SweepTrials {
                 .sum::<usize>()
     }
 
-    /// The draws of the network that repeat others and are no trials.
+    /// The draws of the network that repeat other draws. They are not trials.
     pub fn network_repeats(&self) -> &[RepeatedDraw] {
         &self.networks.repeats
     }
 
-    /// What trial `trial` of the network tries; `history` is what is known of others.
+    /// Draws the hyper-parameters of trial `trial` of the network. `history` has the known results
+    /// of other trials.
     ///
     /// # Errors
     /// Fails beyond the last point of a grid.
@@ -117,11 +119,11 @@ impl SweepTrials {
         draw_network_point(&self.config, self.networks.draw_of(trial), history)
     }
 
-    /// The configuration of trial `trial` as it is written, with a value for all that it draws;
-    /// `history` is what is known of the network's other trials.
+    /// The configuration of trial `trial` as it is written, with a value for every parameter that
+    /// the trial draws. `history` has the known results of the network's other trials.
     ///
     /// # Errors
-    /// Fails for a trial that there is not.
+    /// Fails for a trial that does not exist.
     pub fn draw(&self, trial: usize, history: &[ObservedTrial]) -> Result<Config> {
         if trial <= self.networks.count {
             return Ok(Config {
@@ -155,7 +157,8 @@ impl SweepTrials {
         Ok(drawn)
     }
 
-    /// Which trial of a pipeline `trial` is; `None` for one of the network, and beyond the last.
+    /// Finds the split, pipeline and draw of `trial`. Returns `None` for a trial of the network,
+    /// and beyond the last trial.
     fn pipeline_trial(&self, trial: usize) -> Option<PipelineTrial> {
         let number = trial.checked_sub(self.networks.count + 1)?;
         if trial > self.count {
@@ -177,14 +180,15 @@ impl SweepTrials {
         None
     }
 
-    /// The trials of pipelines, in chunks: of one pipeline on one split each, so that a worker
-    /// keeps to the same rows.
+    /// Divides the trials of pipelines into chunks. Each chunk has one pipeline on one split, so
+    /// that a worker keeps the same rows.
     pub(super) fn pipeline_chunks(&self) -> Vec<TrialChunk> {
         let mut next = self.networks.count + 1;
         let size =
-            (self.count.saturating_sub(self.networks.count) / CHUNKS).clamp(1, MAX_CHUNK_TRIALS);
+            (self.count.saturating_sub(self.networks.count) / MIN_PIPELINE_CHUNKS).clamp(1, MAX_CHUNK_TRIALS);
         let mut chunks = Vec::new();
         for draws in self.splits.iter().flat_map(|_| &self.pipelines) {
+            // `run_cap` may cut off the last trials.
             let end = (next + draws.len()).min(self.count + 1);
             let first = |trial| WorkItem { trial, budget: 1 };
             let begin = (next..end).step_by(size);
@@ -197,27 +201,27 @@ impl SweepTrials {
         chunks
     }
 
-    /// How many trials of pipelines there are on each split.
+    /// Returns the number of pipeline trials on each split.
     pub(super) fn fits_per_split(&self) -> usize {
         self.pipelines.iter().map(PipelineDraws::len).sum()
     }
 
-    /// Puts `chunks` in the order in which they are to be begun.
+    /// Puts `chunks` in the order in which workers begin them.
     pub(super) fn in_order(&self, mut chunks: Vec<TrialChunk>) -> Vec<TrialChunk> {
         match self.config.trial_order {
             TrialOrder::Shuffled => {
-                // Whatever part of them is done says something of all.
+                // Any finished subset is then a sample of all trials.
                 let mut generator = poolcast_base::seed::generator(self.config.seed, "trial order", &[]);
                 chunks.shuffle(&mut generator);
                 chunks
             }
-            TrialOrder::Interleaved => self.in_turn(chunks),
+            TrialOrder::Interleaved => self.interleave_chunks(chunks),
         }
     }
 
-    /// One split after another; in each of them the kinds take turns, and the chunks of a kind are
+    /// Orders chunks by split. Within a split the kinds alternate, and the chunks of each kind are
     /// shuffled.
-    fn in_turn(&self, chunks: Vec<TrialChunk>) -> Vec<TrialChunk> {
+    fn interleave_chunks(&self, chunks: Vec<TrialChunk>) -> Vec<TrialChunk> {
         let mut kinds: BTreeMap<ChunkKind, Vec<TrialChunk>> = BTreeMap::new();
         for chunk in chunks {
             let kind = match self.pipeline_trial(chunk.first.trial) {
@@ -233,6 +237,8 @@ impl SweepTrials {
             kinds.entry(kind).or_default().push(chunk);
         }
 
+        // The key orders the chunks by split, then turn, then kind. So the kinds alternate in each
+        // split.
         let mut turns = BTreeMap::new();
         for (kind, mut chunks) in kinds {
             let number = kind.pipeline.map_or(0, |pipeline| 1 + pipeline);
@@ -251,16 +257,16 @@ impl SweepTrials {
     }
 }
 
-/// A trial of a pipeline: its split, its pipeline and which of the pipeline's draws it is, all from
-/// 0.
+/// A trial of a pipeline: its split, its pipeline, and its index among the pipeline's draws. All
+/// count from 0.
 struct PipelineTrial {
     split: usize,
     pipeline: usize,
     draw: usize,
 }
 
-/// Chunks that take turns with others of their split. The network, which has no pipeline, is one
-/// more kind, before the others.
+/// Chunks that alternate with other kinds of their split. The network, which has no pipeline, is
+/// one more kind, before the others.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct ChunkKind {
     split: usize,
@@ -307,7 +313,7 @@ mod tests {
         all
     }
 
-    /// The split, the pipeline and its first parameter, of each trial.
+    /// The split, the pipeline and its parameter `C`, for each trial.
     fn all(config: &Config) -> Vec<(String, String, String)> {
         let trials = SweepTrials::from_config(config).expect("counted");
         let name = |trial| {
@@ -343,7 +349,7 @@ mod tests {
     }
 
     #[test]
-    fn a_trial_alone_is_a_sweep_of_one() {
+    fn drawn_trial_is_a_sweep_of_one_trial() {
         let whole = config(&tables()).expect("a configuration");
         let trial = SweepTrials::from_config(&whole)
             .expect("counted")
@@ -359,7 +365,7 @@ mod tests {
     }
 
     #[test]
-    fn pipelines_stand_beside_the_network_on_samples_of_logs() {
+    fn sweeps_over_logs_have_network_and_pipeline_trials() {
         let changes = [
             ("runs", json!(2)),
             ("preprocessing.parameters.j", json!({"values": [5, 10]})),
@@ -391,8 +397,8 @@ mod tests {
         assert!(trials.draw(10, &[]).is_err());
     }
 
-    /// The configuration of tables with one split and the pipelines `pipelines` alone.
-    fn of_pipelines(pipelines: Value) -> Config {
+    /// A configuration of tables with one split and only the pipelines `pipelines`.
+    fn config_of_pipelines(pipelines: Value) -> Config {
         let mut flags: BTreeMap<&str, Value> = tables().into_iter().collect();
         flags.insert("data.split_names", json!(["A"]));
         flags.insert("pipelines", pipelines);
@@ -406,7 +412,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_of_spaces_is_a_sum() {
+    fn listed_spaces_are_drawn_one_after_another() {
         let linear = json!({"method": "grid", "parameters": {"kernel": "linear", "C": {"values": [1, 2, 3]}}});
         let rbf = json!({
             "method": "grid",
@@ -414,7 +420,7 @@ mod tests {
         });
         let drawn_rbf = json!({"runs": 2, "parameters": {"C": {"min": 1.0, "max": 2.0}}});
         let trials =
-            SweepTrials::from_config(&of_pipelines(json!({"svc": [linear, rbf, drawn_rbf]})))
+            SweepTrials::from_config(&config_of_pipelines(json!({"svc": [linear, rbf, drawn_rbf]})))
                 .expect("counted");
         let points = drawn(&trials);
         let of = |kernel: &str, c: i32| json!({"kernel": kernel, "C": c});
@@ -432,9 +438,9 @@ mod tests {
             "the last by name varies fastest"
         );
         assert_eq!((points.len(), trials.repeats()), (9, 0));
-        // What comes later in the list changes nothing of what is before it.
+        // A later space in the list does not change the draws of earlier ones.
         let longer = json!({"svc": [linear, rbf, drawn_rbf, drawn_rbf]});
-        let longer = drawn(&SweepTrials::from_config(&of_pipelines(longer)).expect("counted"));
+        let longer = drawn(&SweepTrials::from_config(&config_of_pipelines(longer)).expect("counted"));
         assert_eq!(longer[..9], points[..]);
         assert_ne!(
             longer[9]["C"], points[7]["C"],
@@ -443,11 +449,11 @@ mod tests {
     }
 
     #[test]
-    fn a_list_is_written_as_it_was_read() {
+    fn lists_of_spaces_round_trip() {
         let space = json!({"method": "grid", "runs": 1, "parameters": {"C": {"values": [1, 2]}}});
         for written in [json!({"lasso": space}), json!({"lasso": [space, space]})] {
             assert_eq!(
-                serde_json::to_value(of_pipelines(written.clone()).pipelines).expect("JSON"),
+                serde_json::to_value(config_of_pipelines(written.clone()).pipelines).expect("JSON"),
                 written
             );
         }
@@ -465,7 +471,7 @@ mod tests {
             {"method": "grid", "parameters": {"kernel": {"values": ["linear", "rbf"]}, "gamma": 0.2}},
         ]});
         let (product, sum) = [product, sum]
-            .map(|space| SweepTrials::from_config(&of_pipelines(space)).expect("counted"))
+            .map(|space| SweepTrials::from_config(&config_of_pipelines(space)).expect("counted"))
             .into();
         assert_eq!(
             (product.count(), product.repeats()),
@@ -485,7 +491,7 @@ mod tests {
     }
 
     #[test]
-    fn a_chunk_is_of_one_pipeline_on_one_split_and_there_are_many() {
+    fn chunks_have_one_pipeline_and_split_and_are_numerous() {
         let mut flags: BTreeMap<&str, Value> = tables().into_iter().collect();
         let values = |count: usize| json!({"values": (1..=count).map(|at| at as f64 / 8.0).collect::<Vec<_>>()});
         let grid = |count| json!({"method": "grid", "parameters": {"C": values(count)}});
@@ -515,7 +521,7 @@ mod tests {
     }
 
     #[test]
-    fn pipelines_take_turns_where_they_are_asked_to() {
+    fn interleaved_order_alternates_pipelines_within_each_split() {
         let mut flags: BTreeMap<&str, Value> = tables().into_iter().collect();
         let grid =
             |values: Value| json!({"method": "grid", "parameters": {"C": {"values": values}}});

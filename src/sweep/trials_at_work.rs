@@ -1,4 +1,4 @@
-//! The folder of a sweep → the trainings in it that go on.
+//! The running trainings of a sweep, found in its folder.
 
 use std::path::PathBuf;
 
@@ -9,20 +9,20 @@ use poolcast_config::Config;
 use poolcast_queue::ChunkState;
 use poolcast_holds::training::checkpoint_key;
 
-/// A training that goes on.
+/// A running training.
 #[derive(Debug)]
 pub struct TrialAtWork {
-    /// Counted from 1.
+    /// The trial's number, from 1.
     pub trial: usize,
-    /// Where it has its files until it ends.
+    /// The directory of its files until it ends.
     pub dir: PathBuf,
-    /// The digest of everything that decides what comes of it.
+    /// The digest of everything that determines its result.
     pub key: String,
-    /// What it is.
+    /// Its configuration.
     pub config: Config,
 }
 
-/// The trials of `sweep` that go on and have come to a checkpoint.
+/// Finds the running trials of `sweep` that have a checkpoint.
 pub fn trials_at_work(sweep: &SweepFolder) -> Result<Vec<TrialAtWork>> {
     let Some(queue) = sweep.queue()? else {
         return Ok(Vec::new());
@@ -34,7 +34,7 @@ pub fn trials_at_work(sweep: &SweepFolder) -> Result<Vec<TrialAtWork>> {
             continue;
         }
         let dir = queue.work_dir(&entry);
-        // It may end, or be taken by another worker, while it is looked at.
+        // The training may end, or another worker may claim it, while this reads its files.
         let (Some(key), Ok(config)) = (checkpoint_key(&dir), Config::read(&dir)) else {
             continue;
         };

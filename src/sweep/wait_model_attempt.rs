@@ -1,5 +1,5 @@
-//! A trial over samples of waits → its row: one training as `provision train` does it, in a directory
-//! of its attempt alone until it counts.
+//! An attempt at a trial over wait samples: one training like `provision train`, in the attempt's
+//! own directory until the attempt counts.
 
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -21,7 +21,7 @@ use poolcast_provision::wait_model::{
 };
 use poolcast_queue::{Queue, TrialAttempt};
 
-/// An attempt of a queue at a trial over samples of waits.
+/// An attempt at a trial over wait samples, for a queue.
 pub(super) struct WaitModelAttempt<'a> {
     pub(super) sweep: &'a SweepFolder,
     pub(super) queue: &'a Queue,
@@ -34,12 +34,11 @@ pub(super) struct WaitModelAttempt<'a> {
 }
 
 impl WaitModelAttempt<'_> {
-    /// Trains until the trial is done or its deadline has passed, and takes over into `row` what came
-    /// of it.
+    /// Trains until the trial is done or its deadline has passed, and records the result in `row`.
     ///
     /// # Errors
-    /// Fails where it was stopped, where the loss was NaN or infinite, where nothing can be learned, and
-    /// on a full disk.
+    /// Fails if it was stopped, if the loss was NaN or infinite, if nothing can be learned, and on
+    /// a full disk.
     pub(super) fn train(
         &self,
         row: &mut TrialRow,
@@ -50,18 +49,18 @@ impl WaitModelAttempt<'_> {
         row.key = Some(key.clone());
         row.tensors_key = Some(samples.key.clone());
 
-        // An earlier sweep may have left the same.
+        // An earlier sweep may have left the same training.
         let published = trial_dir(&self.sweep.dir, row.trial);
         let summary = match finished_summary(&published, &key) {
             Some(summary) => summary,
-            None => self.train_anew(samples, &key)?,
+            None => self.train_or_resume(samples, &key)?,
         };
         row.set_waits(WaitModelScores::of(&summary, &self.settings.cost_ratios));
         Ok(())
     }
 
-    fn train_anew(&self, samples: &WaitSamples, key: &str) -> Result<WaitModelSummary> {
-        self.take_over_attempt(key)?;
+    fn train_or_resume(&self, samples: &WaitSamples, key: &str) -> Result<WaitModelSummary> {
+        self.adopt_attempt(key)?;
         let listener = |update: LearningUpdate<'_>| {
             if let LearningUpdate::Epoch(epoch) = update {
                 self.attempt.report_epoch(epoch.epoch, None);
@@ -86,8 +85,9 @@ impl WaitModelAttempt<'_> {
         Ok(train_wait_model(&task)?.summary)
     }
 
-    /// Takes over what an earlier attempt at the same training has left, the one that came furthest.
-    fn take_over_attempt(&self, key: &str) -> Result<()> {
+    /// Continues from the files of an earlier attempt at the same training: the attempt with the
+    /// most epochs.
+    fn adopt_attempt(&self, key: &str) -> Result<()> {
         if progress_of(&self.dir, key).is_some() {
             return Ok(());
         }
@@ -101,14 +101,15 @@ impl WaitModelAttempt<'_> {
         let Some((_, earlier)) = furthest else {
             return Ok(());
         };
-        // No other worker uses that directory: whoever had the lease has lost it or has given it back.
+        // No other worker uses this directory, because its worker has lost the lease or has given
+        // it back.
         files::remove_all([self.dir.clone()])?;
         Ok(fs_err::rename(earlier, &self.dir)?)
     }
 }
 
-/// How far the training called `key` has come in `dir`, in epochs, of which one that has ended has the
-/// most; `None` where it has not begun.
+/// The progress of the training with the key `key` in `dir`, in epochs; [`usize::MAX`] if it has
+/// ended. `None` if it has not begun.
 fn progress_of(dir: &Path, key: &str) -> Option<usize> {
     if finished_summary(dir, key).is_some() {
         return Some(usize::MAX);

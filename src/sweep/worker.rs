@@ -1,4 +1,4 @@
-//! A sweep's queue → the rows of its trials: one worker, that does one trial after another.
+//! A worker of a sweep: runs the trials in its queue, one after another, and writes their rows.
 
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
@@ -22,12 +22,12 @@ use poolcast_base::manifest;
 use poolcast_queue::{AttemptOutcome, ChunkEntry, Queue, TrialAttempt, WorkerTally, run_worker};
 use poolcast_holds::training::{Epoch, RUN_FORMAT};
 
-/// Does trials of `sweep` until none is left or `stop` is set; one that takes longer than `limit`
-/// has failed. `workers` are those of this process, this one included. `progress` hears of each epoch
-/// with its trial, `ended` of each row that counts.
+/// Runs trials of `sweep` until no trial is left or `stop` is set. A trial that takes longer than
+/// `limit` fails. `workers` is the number of workers in this process, including this one. Calls
+/// `progress` with each epoch and its trial, and `ended` with each row that counts.
 ///
 /// # Errors
-/// Fails on what is no trial's fault, such as a full disk that does not pass; the trial is given
+/// Fails with errors that no trial causes, such as a disk that stays full. The trial is then given
 /// back.
 pub fn work_trials(
     sweep: &SweepFolder,
@@ -56,7 +56,7 @@ pub fn work_trials(
         worker.attempt_trial(attempt, deadline, &progress)
     };
     let acknowledged = |entry: &ChunkEntry, row: &TrialRow| {
-        // Where this fails the manager does it in the end.
+        // If this fails, the manager repeats it at the end.
         if !worker.is_behind(entry, row)
             && let Err(error) = worker.files.publish_trial(entry, row)
         {
@@ -67,11 +67,11 @@ pub fn work_trials(
     run_worker(queue, limit, stop, attempt, acknowledged)
 }
 
-/// What the trials of one worker share.
+/// The state that the trials of one worker share.
 struct SweepWorker<'a> {
     sweep: &'a SweepFolder,
     queue: &'a Queue,
-    /// Workers of this process.
+    /// Number of workers in this process.
     workers: usize,
     files: TrialFiles<'a>,
     data: SharedData,
@@ -93,8 +93,7 @@ impl SweepWorker<'_> {
             Err(error) => return Ok(deadline.fail(row, TrialEnd::Invalid, &error)),
         };
 
-        // Data that this worker does not find is no fault of the trial, so that `?` gives the trial
-        // back.
+        // Data that this worker cannot find is not the trial's fault, so `?` gives the trial back.
         let dir = self.queue.work_dir(attempt.entry);
         let outcome = match &trial.model {
             TrialModel::Pipeline(task) => {
@@ -151,8 +150,8 @@ impl SweepWorker<'_> {
         network_rows(self.sweep, self.queue, &self.queue.chunk_entries()?)
     }
 
-    /// Whether others have trained the trial of `row` further: a worker that slept for long comes
-    /// with a rung that they have gone beyond.
+    /// Returns true if other workers have trained the trial of `row` further. A worker that was
+    /// suspended for long may finish a rung that they have already passed.
     fn is_behind(&self, entry: &ChunkEntry, row: &TrialRow) -> bool {
         if row.fit.is_some() {
             return false;

@@ -1,9 +1,9 @@
-//! The directory of a DAG that is done → one directory in it, with the name of its sweep, and
-//! nothing else that the DAG has left.
+//! Moves the results of a finished DAG to one directory in the DAG's directory, named after the
+//! sweep. Nothing else of the DAG remains.
 //!
-//! A DAG that ends well does most of it itself, in the POST script of its last node, to which
-//! [`LEFT_BY_DAG`] are passed. What DAGMan writes until its own end is left for later:
-//! [`plan_cleanup`] goes on from there.
+//! A DAG that succeeds does most of this itself, in the POST script of its last node, which
+//! receives [`LEFT_BY_DAG`]. DAGMan writes some files until its own end. [`plan_cleanup`] moves
+//! those later.
 
 use std::path::{Path, PathBuf};
 
@@ -18,21 +18,21 @@ use poolcast_config::{self as config, Config};
 use poolcast_base::error::hinted;
 use poolcast_base::files;
 
-/// What tidying moves.
+/// The plan of a cleanup: paths to move, and a directory to remove.
 #[derive(Debug)]
 pub struct CleanupPlan {
-    /// Where everything goes.
+    /// The target directory.
     pub to: PathBuf,
-    /// From where to where, in this order.
+    /// Pairs of source and target paths, in the order of moving.
     pub moves: Vec<(PathBuf, PathBuf)>,
-    /// The directory with what its jobs shared, which is removed.
+    /// The directory of the inputs that its jobs shared, which is removed.
     pub removes: Option<PathBuf>,
 }
 
-/// What is to be moved in `dir`; nothing, where it was before.
+/// Plans the moves in `dir`. There are none if everything was moved before.
 ///
 /// # Errors
-/// Fails unless the DAG in `dir` is done: until then its files are those that a rescue needs.
+/// Fails unless the DAG in `dir` is done, because a rescue of the DAG needs its files until then.
 pub fn plan_cleanup(dir: &Path) -> Result<CleanupPlan> {
     let to = sweep_directory(dir)?;
     let progress = match DagProgress::read(dir)? {
@@ -69,8 +69,9 @@ pub fn plan_cleanup(dir: &Path) -> Result<CleanupPlan> {
     Ok(CleanupPlan { to, moves, removes })
 }
 
-/// The directory of the sweep within `dir`: the one that its configuration or, once that has moved,
-/// its DAG names; at last the one that an earlier tidying has filled.
+/// The directory of the sweep within `dir`. The name comes from the configuration, or from the DAG
+/// once the configuration has moved. If both have moved, it is the directory that an earlier
+/// cleanup has filled.
 fn sweep_directory(dir: &Path) -> Result<PathBuf> {
     let name = if dir.join(config::FILE).exists() {
         Some(Config::read(dir)?.wandb.sweep.name)
@@ -103,10 +104,10 @@ fn name_in_dag(dir: &Path) -> Option<String> {
 }
 
 impl CleanupPlan {
-    /// Moves everything. If this is interrupted, the same call goes on from there.
+    /// Moves everything. An interrupted call can be repeated, and continues from there.
     pub fn apply(&self) -> Result<()> {
         fs_err::create_dir_all(&self.to)?;
-        // What jobs took along and left of their parts stands elsewhere by now.
+        // The inputs and outputs of jobs have been moved from their parts by now.
         let dir = self.to.parent().unwrap_or(&self.to);
         files::remove_all(["parts", "chosen"].map(|name| dir.join(name)))?;
         if let Some(directory) = &self.removes {
@@ -119,8 +120,8 @@ impl CleanupPlan {
     }
 }
 
-/// The names of what is there and ours, in the order of moving: what says that the DAG is done, and
-/// how the sweep is called, goes last.
+/// The names of the existing files and directories of the DAG, in the order of moving. The files
+/// that record the end of the DAG and the sweep's name are last.
 fn entries_to_move(dir: &Path) -> Result<Vec<String>> {
     let last = [STATUS_FILE, DAG_FILE];
     let mut names = Vec::new();

@@ -1,29 +1,29 @@
-//! A plan → `pipeline.dag`, in DAGMan's words.
+//! Writes the text of `pipeline.dag` for a plan, in DAGMan's language.
 
 use super::layout::{LEFT_BY_DAG, REPORT_SCRIPT};
 use super::parts::PlannedPart;
 use super::plan::{DagPlan, SampleSource};
 use super::shared::archive_name;
 
-/// What PRE scripts exit with where there is nothing to do for a node.
+/// The exit code of a PRE script if its node has nothing to do.
 const SKIP_CODE: u8 = 10;
 
-/// How often DAGMan writes the status of the nodes, in seconds. It writes it even if nothing has
+/// Interval between writes of the nodes' status, in seconds. DAGMan writes it even if nothing has
 /// changed, which shows that DAGMan is alive.
-const STATUS_EVERY_S: u32 = 30;
+const STATUS_INTERVAL_S: u32 = 30;
 
-/// The node that packs what was made before the first job.
+/// The node that packs the inputs that were made before the first job.
 const SHARE_NODE: &str = "share";
 
-/// How a job gets a directory that it does not get from the access point.
+/// A directory that a job fetches from elsewhere than the access point.
 struct FetchedInput {
-    /// The archive that HTCondor fetches for it.
+    /// The address of the archive that HTCondor fetches for the job.
     address: String,
-    /// The option of poolcast's that unpacks it.
+    /// The option of poolcast that unpacks the archive.
     option: String,
 }
 
-/// The text of the DAG. Its paths are relative to its directory, where it is to be submitted.
+/// The text of the DAG. Its paths are relative to its directory, from which it must be submitted.
 pub(super) fn dag_text(plan: &DagPlan) -> String {
     let mut dag = DagWriter {
         plan,
@@ -59,7 +59,7 @@ fn dag_head(plan: &DagPlan) -> String {
     )
 }
 
-/// The text of a DAG as far as it is written.
+/// A DAG's text while it is being written.
 struct DagWriter<'a> {
     plan: &'a DagPlan,
     text: String,
@@ -71,7 +71,7 @@ impl DagWriter<'_> {
         self.text.push('\n');
     }
 
-    /// A node that runs `condor/STEP.sub` with `macros`.
+    /// Adds a node that runs `condor/STEP.sub` with `macros`.
     fn push_job(&mut self, name: &str, step: &str, macros: &[(&str, &str)]) {
         let mut vars = format!("VARS {name}");
         for (key, value) in [&[("JOB", name), ("image", &self.plan.image)], macros].concat() {
@@ -86,15 +86,15 @@ impl DagWriter<'_> {
     }
 
     /// Turns a final failure into a record in the file `failed`, and into a success of the node.
-    /// Before that, what the job `left` of a part is moved to its place, and tensors that it left
-    /// are packed for the jobs that share them.
+    /// Before that, the script moves the files that the job `left` of a part to their final path.
+    /// Tensors that it left are packed for the jobs that share them.
     fn record_failure(&mut self, name: &str, failed: &str, left: &str) {
         let words =
             format!("ended {failed} logs/{name}.err $JOB $RETURN $RETRY $MAX_RETRIES {left}");
         self.push_line(format!("SCRIPT POST {name} /bin/sh condor/node.sh {words}").trim_end());
     }
 
-    /// Skips the node where the script answers its `question` with [`SKIP_CODE`].
+    /// Skips the node if the script answers its `question` with [`SKIP_CODE`].
     fn push_skip(&mut self, name: &str, question: &str) {
         self.push_line(&format!(
             "SCRIPT PRE {name} /bin/sh condor/node.sh {question}"
@@ -102,8 +102,8 @@ impl DagWriter<'_> {
         self.push_line(&format!("PRE_SKIP {name} {SKIP_CODE}"));
     }
 
-    /// Packs what was made before the first job, for the jobs that fetch it. No job either: it is a
-    /// script's work.
+    /// Adds the node that packs the inputs made before the first job, for the jobs that fetch them.
+    /// It runs a script, and no job.
     fn push_share(&mut self) {
         let input = self.plan.source.dir();
         self.push_line(&format!("\nJOB {SHARE_NODE} condor/best.sub NOOP"));
@@ -116,7 +116,7 @@ impl DagWriter<'_> {
         }
     }
 
-    /// The node that makes the tensors `name`.
+    /// Adds the node that makes the tensors `name`.
     fn push_tensors(&mut self, name: &str) {
         let node = format!("tensors-{name}");
         let config = format!("tensors/{name}.yaml");
@@ -138,7 +138,7 @@ impl DagWriter<'_> {
         }
     }
 
-    /// How a job gets the directory `input` where it is shared.
+    /// The archive of the directory `input` for jobs; `None` if inputs are not shared.
     fn fetched_input(&self, input: &str) -> Option<FetchedInput> {
         let shared = self.plan.shared.as_ref()?;
         Some(FetchedInput {
@@ -147,13 +147,13 @@ impl DagWriter<'_> {
         })
     }
 
-    /// The nodes that do the trials of `part`, each the parent of the next.
+    /// Adds the nodes that run the trials of `part`, each the parent of the next.
     fn push_part(&mut self, part: &PlannedPart) {
         let name = &part.name;
         let trials = part.ranges();
         let failed = format!("rows/{name}.failed");
 
-        // What the trials learn from comes from the access point, or as an archive by its address.
+        // The trials' data comes from the access point, or as an archive from its address.
         let learned_from = match &part.tensors {
             Some(name) => format!("tensors/{name}"),
             None => self.plan.source.dir().to_owned(),
@@ -202,7 +202,7 @@ impl DagWriter<'_> {
         }
     }
 
-    /// The nodes that do the trials of `part`, in order: one, or one for each epoch.
+    /// The nodes that run the trials of `part`, in order: one node, or one for each epoch.
     fn nodes_of_part(&self, part: &PlannedPart) -> Vec<(String, Option<usize>)> {
         if !self.plan.config.dag.per_epoch {
             return vec![(part.name.clone(), None)];
@@ -212,7 +212,7 @@ impl DagWriter<'_> {
             .collect()
     }
 
-    /// The choice among all trials, the scores of what was chosen, and the report.
+    /// Adds the nodes that choose among all trials, score the chosen ones, and write the report.
     fn push_last_nodes(&mut self) {
         self.push_job("best", "best", &[("source", self.plan.source.dir())]);
         self.push_line("SCRIPT POST best /bin/sh condor/node.sh take $RETURN best");
@@ -227,7 +227,7 @@ impl DagWriter<'_> {
         self.push_line("SCRIPT POST evaluate /bin/sh condor/node.sh take $RETURN evaluated");
         self.push_line("PARENT best CHILD evaluate");
 
-        // This is no job: the report needs no execution point, and must not wait for one.
+        // The report is not a job: it needs no execution point, and must not wait for one.
         self.push_line("\nFINAL report condor/best.sub NOOP");
         let mut words = vec![REPORT_SCRIPT];
         if self.plan.config.dag.cleanup {
@@ -237,7 +237,7 @@ impl DagWriter<'_> {
         self.push_line(&words.join(" "));
     }
 
-    /// The one parse of all logs, which a job finds side by side.
+    /// Adds the node that parses all logs. Its job finds them in one directory.
     fn push_parse(&mut self, logs: &[String]) {
         let names: Vec<&str> = logs
             .iter()

@@ -1,4 +1,4 @@
-//! A plan → the directory of a DAG, laid out as what `poolcast run` leaves.
+//! Writes the directory of a DAG, with the same layout as the results of `poolcast run`.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -14,10 +14,10 @@ use crate::SweepTrials;
 use poolcast_base::{files, manifest};
 
 impl DagPlan {
-    /// All files of the DAG, by their paths in its directory.
+    /// All files of the DAG, by path in its directory.
     ///
     /// # Errors
-    /// Fails for submit commands that are no user's to decide.
+    /// Fails for submit commands that users cannot set.
     pub fn files_by_path(&self) -> Result<BTreeMap<String, String>> {
         let mut files = submit::submit_files(self)?;
         files.insert(config::FILE.to_owned(), config::yaml::write(&self.config)?);
@@ -45,9 +45,9 @@ impl DagPlan {
     }
 }
 
-/// Fails where the DAG of `plan` cannot be written to the directory that its configuration names:
-/// where another DAG or another artefact is. The same one may be there, with what came of it so
-/// far.
+/// Checks that the DAG of `plan` can be written to the directory that its configuration names.
+/// Fails if another DAG or another artefact is there. The same DAG may be there, with its results
+/// so far.
 pub fn check_directory(plan: &DagPlan) -> Result<()> {
     let dir = &plan.config.out;
     ensure!(
@@ -83,11 +83,11 @@ pub fn check_directory(plan: &DagPlan) -> Result<()> {
     Ok(())
 }
 
-/// Writes the DAG of `plan` to the directory that its configuration names; `pipeline.dag` comes
-/// last.
+/// Writes the DAG of `plan` to the directory that its configuration names; `pipeline.dag` is
+/// written last.
 ///
 /// # Errors
-/// Fails as [`check_directory`].
+/// Fails like [`check_directory`].
 pub fn write_dag(plan: &DagPlan) -> Result<()> {
     check_directory(plan)?;
     let dir = &plan.config.out;
@@ -107,8 +107,8 @@ pub fn write_dag(plan: &DagPlan) -> Result<()> {
     Ok(())
 }
 
-/// Writes down what the last script of the DAG in `dir` is to send to `trackers` by: the program that
-/// writes the DAG, wherever it is by then.
+/// Writes the file by which the last script of the DAG in `dir` sends results to `trackers`. The
+/// file names this program, by its current path.
 fn write_tracking(dir: &Path, trackers: &[Tracker]) -> Result<()> {
     if trackers.is_empty() {
         return Ok(());

@@ -1,4 +1,5 @@
-//! What DAGMan tells a script of a node → which jobs of the queue are the node's.
+//! Identifies the jobs of a DAG's node in the queue, from the information that DAGMan passes to the
+//! node's script.
 
 use std::path::PathBuf;
 
@@ -6,18 +7,18 @@ use anyhow::{Context as _, Result};
 
 use poolcast_base::error::hinted;
 
-/// In the environment of DAGMan and its scripts: the id of DAGMan's own job.
+/// The environment variable of DAGMan and its scripts with the id of DAGMan's own job.
 const DAGMAN_ID_VARIABLE: &str = "CONDOR_ID";
 
-/// The longest name of a node that a file is named after whole; longer ones are cut.
-const MOST_NAME_BYTES: usize = 200;
+/// The longest node name that is used in a file name, in bytes; longer names are truncated.
+const MAX_NODE_NAME_BYTES: usize = 200;
 
 /// A node of a DAG that DAGMan runs now.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DagmanNode {
     /// The cluster of DAGMan's own job.
     pub dagman_cluster: i32,
-    /// The node's name, as `$JOB` has it.
+    /// The node's name, like in `$JOB`.
     pub name: String,
 }
 
@@ -25,7 +26,7 @@ impl DagmanNode {
     /// The node `name` of the DAGMan that has called this program.
     ///
     /// # Errors
-    /// Fails where no DAGMan has.
+    /// Fails if no DAGMan has called it.
     pub fn of_script(name: &str) -> Result<DagmanNode> {
         let id = std::env::var(DAGMAN_ID_VARIABLE).ok();
         let cluster = id.as_deref().and_then(cluster_of_id);
@@ -41,7 +42,7 @@ impl DagmanNode {
         })
     }
 
-    /// What is true of the node's jobs alone, as a ClassAd expression.
+    /// A ClassAd expression that is true only for the jobs of this node.
     pub(super) fn constraint(&self) -> String {
         let name = self.name.replace('\\', r"\\").replace('"', "\\\"");
         format!(
@@ -50,8 +51,8 @@ impl DagmanNode {
         )
     }
 
-    /// The file here that gets the advice on the node's jobs. What a file's name should not have is
-    /// replaced.
+    /// The name of the file for the advice on the node's jobs, in the current directory. Characters
+    /// that a file name should not have are replaced.
     pub fn advice_file(&self) -> PathBuf {
         let is_plain = |c: char| c.is_ascii_alphanumeric() || "._+-".contains(c);
         let mut name: String = self
@@ -59,7 +60,7 @@ impl DagmanNode {
             .chars()
             .map(|c| if is_plain(c) { c } else { '_' })
             .collect();
-        name.truncate(MOST_NAME_BYTES);
+        name.truncate(MAX_NODE_NAME_BYTES);
         PathBuf::from(format!("{name}.advice"))
     }
 }
@@ -81,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn the_jobs_of_a_node_are_told_by_its_name_and_its_dagman() {
+    fn constraint_names_the_node_and_its_dagman() {
         assert_eq!(
             node("A").constraint(),
             "DAGManJobId==14 && DAGNodeName==\"A\""
@@ -93,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn the_advice_stands_here_whatever_the_node_is_called() {
+    fn advice_file_stays_in_the_current_directory() {
         let file = |name: &str| node(name).advice_file().display().to_string();
         assert_eq!(file("splice+A-1.b"), "splice+A-1.b.advice");
         assert_eq!(file("../b/\u{1b}ä"), ".._b___.advice");
@@ -101,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn the_id_of_dagman_is_that_of_a_job() {
+    fn dagman_id_must_be_a_job_id() {
         assert_eq!(cluster_of_id("14.0"), Some(14));
         for id in ["", "14", "x.0", "0.0", "-1.0", "99999999999.0"] {
             assert_eq!(cluster_of_id(id), None, "{id}");

@@ -1,4 +1,4 @@
-//! What stands where in the directory of a DAG, before and after it is tidied.
+//! The layout of a DAG's directory, before and after its cleanup.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -15,29 +15,29 @@ use poolcast_base::manifest;
 /// The DAG's file in its directory.
 pub const DAG_FILE: &str = "pipeline.dag";
 
-/// What DAGMan runs on the access point around the jobs. Nothing but a DAG's directory has it
-/// beside a configuration.
+/// The script that DAGMan runs on the access point before and after jobs. Only the directory of a
+/// DAG has it together with a configuration.
 pub(super) const SCRIPT_FILE: &str = "condor/node.sh";
 
-/// The file to which DAGMan writes how far the nodes are.
+/// The file to which DAGMan writes the status of the nodes.
 pub(super) const STATUS_FILE: &str = "pipeline.status";
 
-/// The file that says where the archives of shared inputs are. The DAG's scripts read it, too.
+/// The file with the path of the archives of shared inputs. The DAG's scripts also read it.
 pub(super) const SHARED_INPUTS_FILE: &str = "condor/shared_inputs";
 
-/// The file that says which program sends what came of the DAG to which trackers, a line each. The
-/// DAG's last script reads it.
+/// The file with the program that sends the DAG's results, and the names of the trackers, on one
+/// line each. The DAG's last script reads it.
 pub(super) const TRACKING_FILE: &str = "condor/tracking";
 
-/// The directory of the rows of each part, and of the reasons of parts that have failed.
+/// The directory of the rows of each part, and of the error messages of failed parts.
 pub(super) const ROWS_DIRECTORY: &str = "rows";
 
-/// What stands before the sweep's name in the line of the DAG that passes it to the script.
+/// The start of the DAG's line that passes the sweep's name to the script.
 pub(super) const REPORT_SCRIPT: &str =
     "SCRIPT POST report /bin/sh condor/node.sh report $DAG_STATUS $FAILED_COUNT";
 
-/// What a DAG leaves in its directory, apart from files that begin with `pipeline.`; in the order
-/// of moving, the configuration last.
+/// The files and directories that a DAG leaves in its directory, except files that begin with
+/// `pipeline.`. They are in the order of moving, with the configuration last.
 pub(super) const LEFT_BY_DAG: [&str; 20] = [
     "best.json",
     "bestmodel.info",
@@ -61,31 +61,32 @@ pub(super) const LEFT_BY_DAG: [&str; 20] = [
     config::FILE,
 ];
 
-/// How the trials are divided among jobs, in a DAG's directory.
+/// The file with the division of the trials among jobs, in a DAG's directory.
 pub(super) const PARTS_FILE: &str = "rows/parts.json";
 
-/// How the trials of a DAG are divided among jobs.
+/// The division of a DAG's trials among jobs.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct TrialDivision {
-    /// How long trials take, as it was measured, in seconds.
+    /// Measured durations of trials, in seconds.
     pub(super) measured_s: TrialSeconds,
-    /// The trials of each part by its name, as `1-8,12`.
+    /// The trials of each part by the part's name, in the format `1-8,12`.
     pub(super) parts: BTreeMap<String, String>,
 }
 
 impl TrialDivision {
-    /// That of the DAG in `dir`.
+    /// Reads the division of the DAG in `dir`.
     pub(super) fn read(dir: &Path) -> Result<TrialDivision> {
         manifest::read_json(&dir.join(PARTS_FILE))
     }
 }
 
-/// Whether `dir` is the directory of a DAG.
+/// Returns true if `dir` is the directory of a DAG.
 pub fn is_dag(dir: &Path) -> bool {
     dir.join(SCRIPT_FILE).is_file() && dir.join(config::FILE).is_file()
 }
 
-/// Whether `dir` is where a DAG was made, and not where its sweep was tidied to.
+/// Returns true if `dir` is the directory that a DAG was made in. Returns false for the directory
+/// that a cleanup has moved the sweep to.
 ///
 /// # Errors
 /// Fails for a configuration that cannot be read.
@@ -97,10 +98,10 @@ pub fn is_untidied(dir: &Path) -> Result<bool> {
     Ok(!fs_err::canonicalize(dir)?.ends_with(name))
 }
 
-/// What was measured for the DAG that is in `dir`; `None` where none is.
+/// Reads the measured durations of the trials of the DAG in `dir`; `None` if there is no DAG.
 ///
 /// # Errors
-/// Fails for a file that is not ours.
+/// Fails for a file in another format.
 pub fn read_trial_seconds(dir: &Path) -> Result<Option<TrialSeconds>> {
     if !dir.join(DAG_FILE).is_file() || !dir.join(PARTS_FILE).is_file() {
         return Ok(None);
@@ -108,7 +109,7 @@ pub fn read_trial_seconds(dir: &Path) -> Result<Option<TrialSeconds>> {
     Ok(Some(TrialDivision::read(dir)?.measured_s))
 }
 
-/// The directories in `dir` into which DAGs of sweeps were tidied, by their names.
+/// The directories in `dir` that cleanups have moved DAGs of sweeps to, sorted by name.
 pub(super) fn tidied_directories(dir: &Path) -> Result<Vec<PathBuf>> {
     let paths = fs_err::read_dir(dir)?
         .map(|entry| Ok(entry?.path()))
@@ -118,11 +119,11 @@ pub(super) fn tidied_directories(dir: &Path) -> Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-/// The directory with what the DAG or the sweep in `dir` has left: `dir` itself, or the directory
-/// in it to which a DAG was tidied.
+/// The directory with the results of the DAG or the sweep in `dir`: `dir` itself, or the directory
+/// in it that a cleanup has moved the DAG to.
 ///
 /// # Errors
-/// Fails where several were.
+/// Fails if there are several such directories.
 pub fn results_directory(dir: &Path) -> Result<PathBuf> {
     if is_dag(dir)
         || !dir.is_dir()
@@ -146,7 +147,7 @@ pub fn results_directory(dir: &Path) -> Result<PathBuf> {
     Ok(found.into_iter().next().unwrap_or_else(|| dir.to_owned()))
 }
 
-/// Refuses a name that the sweep's directory cannot have.
+/// Rejects a name that the sweep's directory cannot have.
 pub(super) fn check_sweep_name(name: &str) -> Result<()> {
     check_node_name(name)?;
     let hint = "name it as no file or directory of a DAG is named";

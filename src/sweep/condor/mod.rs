@@ -1,7 +1,8 @@
-//! A sweep → a DAG of HTCondor jobs; what DAGMan says of it → how far it is; what its jobs left →
-//! rows, and a tidy directory. A node of anybody's DAG → its held jobs.
+//! HTCondor DAGs of sweeps. Writes the DAG of a sweep, reads its progress from DAGMan, reads the
+//! rows that its jobs leave, and cleans up its directory. Also finds the held jobs of a node of any
+//! DAG.
 //!
-//! The only place that writes submit files and DAGs, or runs HTCondor's programs. The text of all
+//! Only this module writes submit files and DAGs, and runs HTCondor's programs. The text of all
 //! files is a pure function of a [`DagPlan`].
 
 mod cleanup;

@@ -1,4 +1,4 @@
-//! The file that `NODE_STATUS_FILE` names → how far the nodes of a DAG are.
+//! Reads the progress of a DAG's nodes from DAGMan's `NODE_STATUS_FILE`.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -8,41 +8,41 @@ use serde::Serialize;
 
 use super::layout::STATUS_FILE;
 
-/// How many nodes there are in each state.
+/// Number of nodes in each state.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct NodeCounts {
-    /// Ended well, or nothing was to be done.
+    /// Nodes that succeeded or had nothing to do.
     pub done: usize,
-    /// With a job in the queue, or a script at work.
+    /// Nodes with a job in the queue, or with a running script.
     pub at_work: usize,
-    /// Not begun.
+    /// Nodes that have not begun.
     pub waiting: usize,
-    /// Ended badly.
+    /// Nodes that failed.
     pub failed: usize,
-    /// Never to begin, as what they depend on has failed.
+    /// Nodes that will never begin, because a node that they depend on has failed.
     pub futile: usize,
 }
 
-/// How far a DAG is.
+/// The progress of a DAG.
 #[derive(Debug, Default, PartialEq, Serialize)]
 pub struct DagProgress {
-    /// Whether all is done, and well.
+    /// True if all nodes are done and DAGMan reported success.
     pub is_done: bool,
-    /// Whether DAGMan has ended the DAG with a failure.
+    /// True if DAGMan has ended the DAG with a failure.
     pub has_failed: bool,
-    /// Jobs on hold.
+    /// Number of held jobs.
     pub held: usize,
-    /// The nodes whose jobs they are.
+    /// The nodes of the held jobs.
     pub held_nodes: Vec<String>,
-    /// The nodes that ended badly.
+    /// The nodes that failed.
     pub failed_nodes: Vec<String>,
-    /// When DAGMan wrote this, in seconds since 1970.
+    /// The time at which DAGMan wrote this status, in seconds since 1970.
     pub written_s: Option<u64>,
     /// Nodes by step: the first word of their names.
     pub steps: BTreeMap<String, NodeCounts>,
 }
 
-/// DAGMan's numbers for the states of a node, and of the DAG.
+/// DAGMan's numbers for the states of a node and of the DAG.
 mod state {
     pub(super) const NOT_READY: u64 = 0;
     pub(super) const READY: u64 = 1;
@@ -52,10 +52,10 @@ mod state {
 }
 
 impl DagProgress {
-    /// How far the DAG in `dir` is; `None` before DAGMan has begun.
+    /// Reads the progress of the DAG in `dir`; `None` before DAGMan has begun.
     ///
     /// # Errors
-    /// Fails for a file that is not DAGMan's.
+    /// Fails for a file that DAGMan did not write.
     pub fn read(dir: &Path) -> Result<Option<DagProgress>> {
         let path = dir.join(STATUS_FILE);
         if !path.is_file() {
@@ -96,18 +96,18 @@ impl DagProgress {
         is_status.then_some(nodes)
     }
 
-    /// Whether DAGMan has ended.
+    /// Returns true if DAGMan has ended.
     pub fn is_over(&self) -> bool {
         self.is_done || self.has_failed
     }
 
-    /// For how many seconds DAGMan has not written its status.
+    /// Seconds since DAGMan last wrote its status.
     pub fn silent_s(&self) -> Option<u64> {
         let now = jiff::Timestamp::now().as_second();
         Some(u64::try_from(now).ok()?.saturating_sub(self.written_s?))
     }
 
-    /// Whether every node but the last is done, and DAGMan goes on nevertheless.
+    /// Returns true if every node but the last is done, but DAGMan continues.
     pub fn waits_for_nothing(&self) -> bool {
         let counts = || {
             self.steps
@@ -121,10 +121,11 @@ impl DagProgress {
         !self.is_over() && counts().next().is_some() && counts().all(is_done)
     }
 
-    /// The same, where nodes that succeeded by a record of their failure in `dir` have failed.
+    /// Counts nodes as failed that DAGMan counts as done, but that left a record of failure in
+    /// `dir`.
     ///
     /// # Errors
-    /// Fails where the records cannot be listed.
+    /// Fails if the records cannot be listed.
     pub fn with_failure_records(mut self, dir: &Path) -> Result<DagProgress> {
         for (place, prefix) in [("tensors", "tensors-"), ("rows", "")] {
             let Ok(entries) = fs_err::read_dir(dir.join(place)) else {
@@ -150,8 +151,8 @@ impl DagProgress {
         Ok(self)
     }
 
-    /// Why nodes of the DAG in `dir` have failed: what is recorded, else the first error that their
-    /// jobs said.
+    /// The reason of each failed node of the DAG in `dir`: the record of its failure, else the
+    /// first error in its job's output.
     pub fn failure_reasons(&self, dir: &Path) -> BTreeMap<String, String> {
         let why = |node: &String| {
             let record = match node.strip_prefix("tensors-") {
@@ -193,12 +194,12 @@ impl DagProgress {
     }
 }
 
-/// The step that a node belongs to.
+/// The step of a node: the first word of its name.
 pub fn step_of_node(node: &str) -> &str {
     node.split('-').next().unwrap_or(node)
 }
 
-/// The attributes of one ClassAd, one a line: `Name = Value; /* a remark */`.
+/// The attributes of one ClassAd, one per line: `Name = Value; /* a remark */`.
 fn parse_classad(ad: &str) -> BTreeMap<String, String> {
     let attribute = |line: &str| {
         let (name, rest) = line.split_once(" = ")?;
@@ -282,7 +283,7 @@ mod tests {
         for damaged in ["", "[\n", "[\n  Type = \"DagStatus\";\n]\n", "\0"] {
             assert_eq!(DagProgress::parse(damaged), None);
         }
-        // A file that is being written over ends anywhere.
+        // A file that is being overwritten may end anywhere.
         (0..STATUS.len()).for_each(|end| drop(DagProgress::parse(&STATUS[..end])));
     }
 }

@@ -1,43 +1,43 @@
-//! The trials of a DAG → the jobs that do them, each enough work to be worth a job.
+//! Divides the trials of a DAG among jobs, so that each job has enough work.
 
 use std::collections::BTreeMap;
 
 use poolcast_config as config;
 
-/// How long a trial takes, in seconds, by what it fits.
+/// Duration of a trial, in seconds, by the pipeline or network that it fits.
 pub type TrialSeconds = BTreeMap<String, f64>;
 
-/// The least work of a job, in seconds. With less work, a job spends most of its time on the start
-/// of its container.
-const LEAST_S: f64 = 60.0;
+/// Minimum work of a job, in seconds. With less work, a job spends most of its time on the start of
+/// its container.
+const MIN_JOB_S: f64 = 60.0;
 
-/// The most work of a job, in seconds, however many trials there are for `max_jobs` jobs.
+/// Maximum work of a job, in seconds, for any number of trials and `max_jobs` jobs.
 const MOST_S: f64 = 600.0;
 
-/// Trials of one kind may share a job.
+/// A kind of trials, which may share a job.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct TrialKind {
-    /// The tensors they need, if they are made from logs.
+    /// The tensors that the trials need, if they are made from logs.
     pub(super) tensors: Option<String>,
-    /// What they fit: a pipeline's name, or `network`.
+    /// The pipeline that the trials fit, or `network`.
     pub(super) fits: String,
 }
 
 /// The trials of one job.
 #[derive(Debug, Clone)]
 pub struct PlannedPart {
-    /// As its node is called.
+    /// The name of its node.
     pub name: String,
-    /// Counted from 1, in rising order.
+    /// The trials, counted from 1, in ascending order.
     pub trials: Vec<usize>,
-    /// What they fit.
+    /// The pipeline that the trials fit, or `network`.
     pub fits: String,
-    /// The tensors they need, if they are made from logs.
+    /// The tensors that the trials need, if they are made from logs.
     pub tensors: Option<String>,
 }
 
 impl PlannedPart {
-    /// The trials as [`parse_trial_ranges`] reads them: `1-8,12`.
+    /// The trials in the format of [`parse_trial_ranges`]: `1-8,12`.
     pub fn ranges(&self) -> String {
         let mut ranges: Vec<(usize, usize)> = Vec::new();
         for &trial in &self.trials {
@@ -54,8 +54,7 @@ impl PlannedPart {
     }
 }
 
-/// The trials, counted from 1, that `ranges` names, as `1-8,12`; `None` where that is something
-/// else.
+/// Parses the trials, counted from 1, in `ranges` such as `1-8,12`; `None` for any other format.
 pub fn parse_trial_ranges(ranges: &str) -> Option<Vec<usize>> {
     let range = |word: &str| {
         let (first, last) = word.split_once('-').unwrap_or((word, word));
@@ -66,7 +65,7 @@ pub fn parse_trial_ranges(ranges: &str) -> Option<Vec<usize>> {
     Some(ranges.into_iter().flatten().collect())
 }
 
-/// The parts of trials of these `kinds`, the first trial's at place 0.
+/// Divides the trials with these `kinds` into parts. The first trial has index 0 in `kinds`.
 pub(super) fn divide_trials(
     dag: &config::DagConfig,
     kinds: &[TrialKind],
@@ -80,7 +79,7 @@ pub(super) fn divide_trials(
 
     let seconds = |kind: &TrialKind| measured.get(&kind.fits).copied();
     let total_s: f64 = kinds.iter().filter_map(seconds).sum();
-    let job_s = (total_s / dag.max_jobs as f64).clamp(LEAST_S, MOST_S);
+    let job_s = (total_s / dag.max_jobs as f64).clamp(MIN_JOB_S, MOST_S);
     let per_job = |kind: &TrialKind| match (dag.per_epoch, dag.trials_per_job) {
         (true, _) => 1,
         (_, Some(given)) => given,
@@ -89,7 +88,7 @@ pub(super) fn divide_trials(
 
     let mut parts: Vec<(Vec<usize>, &TrialKind)> = Vec::new();
     for (kind, trials) in by_kind {
-        // Of equal size, so that the last is not much smaller than the others.
+        // Use chunks of equal size, so that the last one is not much smaller than the others.
         let count = trials.len().div_ceil(per_job(kind));
         parts.extend(
             trials
@@ -149,11 +148,12 @@ mod tests {
     }
 
     #[test]
-    fn a_job_is_a_minute_of_work_or_more() {
+    fn jobs_have_at_least_a_minute_of_work() {
         assert_eq!(sizes(&[], 60, 1.5), [30, 30]);
         assert_eq!(sizes(&[], 3, 0.001), [3]);
         assert_eq!(sizes(&[], 3, 400.0), [1, 1, 1]);
-        // More than a minute each for a hundred jobs at once; and for five, ten minutes at most.
+        // With a hundred jobs at once, each has more than a minute of work. With five jobs, each
+        // has at most ten minutes.
         assert_eq!(sizes(&[], 10_000, 1.0), [100; 100]);
         let few = sizes(&[("dag.max_jobs", 5.into())], 10_000, 1.0);
         assert!(
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn ranges_are_read_back() {
+    fn invalid_trial_ranges_are_rejected() {
         assert_eq!(parse_trial_ranges("1-3,7"), Some(vec![1, 2, 3, 7]));
         for text in ["", "0", "3-1", "1-", "a", "1,,2", "1-99999999"] {
             assert_eq!(parse_trial_ranges(text), None, "{text}");

@@ -1,5 +1,5 @@
-//! A configuration → the plan of a DAG: its parts, what they share, and what every job needs, all
-//! of it checked.
+//! The checked plan of a DAG, made from a configuration: its parts, their shared inputs, and the
+//! inputs of every job.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -16,20 +16,20 @@ use poolcast_base::error::hinted;
 use htcondor_eventlog as eventlog;
 use crate::{self as sweep, SweepTrials, TrialConfig, TrialModel};
 
-/// Where the samples of a DAG come from.
+/// The source of a DAG's samples.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SampleSource {
-    /// Events that are parsed before the DAG begins, in its directory.
+    /// Events in the DAG's directory, parsed before the DAG begins.
     Events,
-    /// Logs that a job parses, in the order they were written: absolute paths and `osdf:///`
-    /// addresses.
+    /// Logs that a job parses, in the order in which they were written: absolute paths and
+    /// `osdf:///` addresses.
     Logs(Vec<String>),
-    /// Joined tables, in its directory.
+    /// Joined tables in the DAG's directory.
     Tables,
 }
 
 impl SampleSource {
-    /// The directory of what the samples are made from.
+    /// The directory of the data that the samples are made from.
     pub(super) fn dir(&self) -> &'static str {
         if *self == SampleSource::Tables {
             "table"
@@ -39,36 +39,37 @@ impl SampleSource {
     }
 }
 
-/// What a DAG does.
+/// The plan of a DAG.
 #[derive(Debug, Clone)]
 pub struct DagPlan {
     /// The whole configuration.
     pub config: Config,
     /// The container image: an absolute path or an address.
     pub image: String,
-    /// Where the samples come from.
+    /// The source of the samples.
     pub source: SampleSource,
-    /// How many trials there are.
+    /// Number of trials.
     pub trials: usize,
-    /// The trials by job.
+    /// The trials of each job.
     pub parts: Vec<PlannedPart>,
-    /// The names of all tensors, and the first trial that needs them.
+    /// The names of all tensors, with the first trial that needs them.
     pub tensors: BTreeMap<String, usize>,
-    /// How long trials take, as far as that was measured.
+    /// Durations of trials, in seconds, if they were measured.
     pub measured: TrialSeconds,
     /// Submit commands of the site.
     pub(super) site: String,
-    /// Where jobs fetch the inputs that many of them use; `None` where they get them from the
-    /// access point.
+    /// The directory from which jobs fetch the inputs that many of them use; `None` if jobs get
+    /// them from the access point.
     pub(super) shared: Option<SharedDirectory>,
 }
 
 impl DagPlan {
-    /// The plan of the sweep that `config` describes, whose trials take as long as `measured`.
+    /// Plans the sweep that `config` describes. `measured` has the durations of its trials.
     ///
     /// # Errors
-    /// Refuses everything that can be known to fail before a job is submitted: a missing log or
-    /// image, a sweep whose trials learn from others, words that HTCondor reads otherwise.
+    /// Rejects everything that is known to fail before a job is submitted. Examples are a missing
+    /// log or image, a sweep whose trials learn from others, and words with a special meaning for
+    /// HTCondor.
     pub fn new(config: &Config, measured: &TrialSeconds) -> Result<DagPlan> {
         check_method(config)?;
         ensure!(
@@ -111,7 +112,7 @@ impl DagPlan {
         })
     }
 
-    /// For each kind of trials whose duration is not known, its name and its first trial.
+    /// The name and the first trial of each kind of trials with an unknown duration.
     pub fn unmeasured_kinds(&self) -> Vec<(String, usize)> {
         let mut first = BTreeMap::new();
         for part in &self.parts {
@@ -128,7 +129,7 @@ impl DagPlan {
     }
 }
 
-/// Refuses names that DAGMan or a submit file reads as something else.
+/// Rejects names with a special meaning for DAGMan or in a submit file.
 fn check_names(config: &Config) -> Result<()> {
     let out = config
         .out
@@ -144,7 +145,7 @@ fn check_names(config: &Config) -> Result<()> {
     check_sweep_name(&config.wandb.sweep.name).context("cannot use `wandb.sweep.name`")
 }
 
-/// The kind of `trial`, which must be one that can be done.
+/// The kind of `trial`. Fails for a trial that cannot run.
 fn trial_kind(trials: &SweepTrials, trial: usize) -> Result<TrialKind> {
     let drawn = TrialConfig::new(trials.draw(trial, &[])?)
         .with_context(|| format!("trial {trial} cannot be"))?;
@@ -172,7 +173,8 @@ fn trial_kind(trials: &SweepTrials, trial: usize) -> Result<TrialKind> {
     })
 }
 
-/// A DAG is written before anything is known of its trials.
+/// Rejects methods that use the results of earlier trials, because the DAG is written before there
+/// are results.
 fn check_method(config: &Config) -> Result<()> {
     let sweep = &config.wandb.sweep;
     ensure!(
@@ -192,7 +194,7 @@ fn check_method(config: &Config) -> Result<()> {
     Ok(())
 }
 
-/// Where the samples of `config` come from; its logs become absolute, with their rotated
+/// The source of the samples of `config`. Makes its logs absolute, and adds their rotated
 /// generations.
 fn sample_source(config: &mut Config) -> Result<SampleSource> {
     let data = &config.data;
@@ -238,12 +240,12 @@ fn sample_source(config: &mut Config) -> Result<SampleSource> {
     }
 }
 
-/// Whether a job fetches `log` from where it is.
+/// Returns true if `log` is an OSDF address, from which jobs fetch it themselves.
 fn is_osdf_address(log: &Path) -> bool {
     log.to_str().is_some_and(|log| log.starts_with("osdf:///"))
 }
 
-/// `logs`, all of which are there.
+/// Makes `logs` absolute. Fails if one of them cannot be read.
 fn readable_logs(logs: &[PathBuf]) -> Result<Vec<PathBuf>> {
     for log in logs {
         fs_err::File::open(log).context(hinted(
@@ -256,7 +258,8 @@ fn readable_logs(logs: &[PathBuf]) -> Result<Vec<PathBuf>> {
         .collect()
 }
 
-/// The logs as a job gets them: side by side, so that no two may have one name.
+/// The logs as transferred to a job. They share one directory there, so no two may have the same
+/// name.
 fn transferred_logs(logs: &[PathBuf]) -> Result<Vec<String>> {
     let mut names = BTreeMap::new();
     for log in logs {
@@ -282,7 +285,7 @@ fn transferred_logs(logs: &[PathBuf]) -> Result<Vec<String>> {
         .collect())
 }
 
-/// The image as submit files name it.
+/// The image as named in submit files.
 fn image_name(named: Option<&str>) -> Result<String> {
     let hint = "name a .sif file, or an osdf:///, docker:// or oras:// address, with `--image` or `dag.image`";
     let named = named.ok_or_else(|| hinted("no container image is named", hint))?;

@@ -1,4 +1,4 @@
-//! The directory of a DAG → how its trials ended, so far or for good.
+//! Reads the rows of a DAG's ended trials from its directory, during the DAG or after it.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -15,10 +15,10 @@ use poolcast_base::manifest;
 use crate::{self as sweep, SweepFolder, SweepPlan, SweepTrials, TrialRow};
 use poolcast_tables::TABLE;
 
-/// The sweep of the DAG in `dir`, also before its trials have ended.
+/// Opens the sweep of the DAG in `dir`, also before its trials have ended.
 ///
 /// # Errors
-/// Fails before what its samples are made from is there.
+/// Fails as long as the source data of its samples is missing.
 pub fn open_sweep(dir: &Path) -> Result<SweepFolder> {
     let config = Config::read(dir)?;
     let source_key = match config.data.is_given() {
@@ -32,8 +32,8 @@ pub fn open_sweep(dir: &Path) -> Result<SweepFolder> {
     Ok(SweepFolder::new(dir, config, plan))
 }
 
-/// The rows of the trials of the DAG in `dir` that have ended, in their order. A trial of a part
-/// that has failed for good ended with it, where the part has left no row of it.
+/// The rows of the ended trials of the DAG in `dir`, in order. If a part has failed permanently,
+/// its trials have ended too. Those without a row get a row with the part's error.
 pub fn read_rows(dir: &Path, config: &Config) -> Result<Vec<TrialRow>> {
     let finished = dir.join(sweep::ROWS_FILE);
     if finished.is_file() {
@@ -74,7 +74,7 @@ pub fn read_rows(dir: &Path, config: &Config) -> Result<Vec<TrialRow>> {
 /// The rows of all trials of `sweep`, which must have ended.
 ///
 /// # Errors
-/// Fails where some have not.
+/// Fails if some have not ended.
 pub fn read_all_rows(sweep: &SweepFolder) -> Result<Vec<TrialRow>> {
     let rows = read_rows(&sweep.dir, &sweep.config)?;
     ensure!(

@@ -1,9 +1,9 @@
-//! The inputs that several jobs of a DAG use → one archive each, in a directory from which jobs
+//! Shares inputs that several jobs of a DAG use: one archive each, in a directory from which jobs
 //! fetch them by address.
 //!
-//! Such a directory is an origin of the OSDF: its caches keep a file near the jobs, and the access
-//! point sends it once. `condor/node.sh share` packs the archives there, and `poolcast ...
-//! --unpack` unpacks them in the job.
+//! This directory belongs to an origin of the OSDF. The OSDF's caches keep a file near the jobs, so
+//! the access point sends it only once. `condor/node.sh share` packs the archives there, and
+//! `poolcast ... --unpack` unpacks them in the job.
 
 use std::path::{Path, PathBuf};
 
@@ -15,29 +15,29 @@ use poolcast_config::Config;
 use poolcast_base::error::hinted;
 use poolcast_base::salt::random_text;
 
-/// The number of random bytes in the name of a directory. Caches do not see that a file of a known
-/// name has changed, so that no name may be used twice. This program does not decide who may read
-/// an origin, so that no name may be guessed.
+/// Number of random bytes in the name of a directory. Caches do not notice that a file with a known
+/// name has changed, so a name must never be used twice. This program does not control read access
+/// to an origin, so a name must not be guessable.
 const TOKEN_BYTES: usize = 16;
 
-/// The addresses that HTCondor's plugins fetch.
+/// The address schemes that HTCondor's plugins can fetch.
 const SCHEMES: [&str; 5] = ["osdf:///", "pelican://", "https://", "http://", "file:///"];
 
-/// Where the shared inputs of one DAG are.
+/// The location of the shared inputs of one DAG.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct SharedDirectory {
-    /// The directory on this access point, the DAG's own.
+    /// The DAG's own directory on this access point.
     directory: PathBuf,
     /// The address of that directory.
     address: String,
 }
 
 impl SharedDirectory {
-    /// Those of the DAG that `config` describes; `None` where its jobs get everything from the
-    /// access point. A DAG that was written before keeps its directory.
+    /// The shared directory of the DAG that `config` describes; `None` if its jobs get everything
+    /// from the access point. A DAG that was written before keeps its directory.
     ///
     /// # Errors
-    /// Fails for a directory that is not there, and for an address that no job can fetch.
+    /// Fails for a directory that does not exist, and for an address that no job can fetch.
     pub(super) fn from_config(config: &Config) -> Result<Option<SharedDirectory>> {
         let configured = &config.dag.shared_inputs;
         let Some(origin) = &configured.directory else {
@@ -72,25 +72,25 @@ impl SharedDirectory {
         }))
     }
 
-    /// The file that says where the archives are, by its path in the DAG's directory.
+    /// The file with the path of the archives: its path in the DAG's directory, and its text.
     pub(super) fn location_file(&self) -> (String, String) {
         let text = format!("{}\n", self.directory.display());
         (SHARED_INPUTS_FILE.to_owned(), text)
     }
 
-    /// What a job fetches in place of the directory `input`.
+    /// The address that a job fetches instead of the directory `input`.
     pub(super) fn address_of(&self, input: &str) -> String {
         format!("{}/{}", self.address, archive_name(input))
     }
 }
 
-/// The name of the archive of the directory `input`, in the DAG's directory: a job finds it under
-/// this name.
+/// The name of the archive of the directory `input`. A job finds it under this name in the DAG's
+/// directory.
 pub(super) fn archive_name(input: &str) -> String {
     format!("{}.tar", input.replace('/', "-"))
 }
 
-/// The directory `origin` without a slash at its end, which must be there.
+/// Checks that the directory `origin` exists, and removes a trailing slash.
 fn checked_origin(origin: &Path) -> Result<PathBuf> {
     ensure!(
         origin.is_absolute() && origin.is_dir(),
@@ -106,7 +106,7 @@ fn checked_origin(origin: &Path) -> Result<PathBuf> {
     Ok(origin.components().collect())
 }
 
-/// Refuses an address that no job can fetch from.
+/// Rejects an address that no job can fetch from.
 fn check_address(address: &str) -> Result<()> {
     check_plain("the address", address)?;
     ensure!(
@@ -119,7 +119,7 @@ fn check_address(address: &str) -> Result<()> {
     Ok(())
 }
 
-/// The address at which the OSDF has `origin`, a directory that is known by its name.
+/// The OSDF address of `origin`, if its path belongs to a known origin.
 fn known_address(origin: &Path) -> Result<String> {
     let origin = origin.to_string_lossy();
     if origin.starts_with("/ospool/") {
@@ -139,7 +139,7 @@ fn known_address(origin: &Path) -> Result<String> {
 /// The directory with the archives of the DAG in `dir`, if it has one.
 ///
 /// # Errors
-/// Fails for a file that does not name a directory from the root on.
+/// Fails for a file that does not contain an absolute path.
 pub(super) fn read_location(dir: &Path) -> Result<Option<PathBuf>> {
     let file = dir.join(SHARED_INPUTS_FILE);
     if !file.is_file() {
@@ -154,7 +154,7 @@ pub(super) fn read_location(dir: &Path) -> Result<Option<PathBuf>> {
     Ok(Some(directory))
 }
 
-/// Removes the archives in `directory`, and then the directory, if nothing else is in it.
+/// Removes the archives in `directory`, and then the directory. Fails if it contains anything else.
 pub(super) fn remove_archives(directory: &Path) -> Result<()> {
     for entry in fs_err::read_dir(directory)? {
         let path = entry?.path();
@@ -176,7 +176,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_address_of_an_origin_of_the_ospool_or_chtc_follows_from_its_path() {
+    fn origins_of_ospool_and_chtc_have_known_addresses() {
         let address = |path: &str| known_address(Path::new(path)).ok();
         assert_eq!(
             address("/ospool/ap40/data/me").as_deref(),

@@ -1,4 +1,4 @@
-//! A site → the submit commands that every job gets there.
+//! Reads the submit commands that every job gets at a site.
 
 use std::path::Path;
 
@@ -7,17 +7,17 @@ use anyhow::{Context as _, Result};
 use super::syntax::site_lines;
 use poolcast_base::error::hinted;
 
-/// Sites that are known by name, with their files.
+/// The known sites, with their files.
 const SITES: [(&str, &str); 3] = [
     ("ospool", include_str!("../../../condor/site-ospool.sub")),
     ("chtc", include_str!("../../../condor/site-chtc.sub")),
     ("pool", include_str!("../../../condor/site-pool.sub")),
 ];
 
-/// The submit commands of the site that is called `named`, or that the file of this path describes.
+/// The submit commands of the known site `named`, or of the file with this path.
 ///
 /// # Errors
-/// Fails for a file that is not there, and for commands that are no site's to decide.
+/// Fails for a file that does not exist, and for commands that a site cannot set.
 pub(super) fn read_site(named: &Path) -> Result<String> {
     let known = SITES.iter().find(|(name, _)| Path::new(name) == named);
     let place = format!("`{}`", named.display());

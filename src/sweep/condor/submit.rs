@@ -1,5 +1,5 @@
-//! A plan → its submit files: those of `condor/`, with the site's commands and the configuration's
-//! before `queue`.
+//! Makes the submit files of a plan: the templates of `condor/`, with the site's commands and the
+//! configuration's commands inserted before `queue`.
 
 use std::collections::BTreeMap;
 
@@ -20,13 +20,13 @@ const STEPS: [(&str, &str); 5] = [
     ("evaluate", include_str!("../../../condor/evaluate.sub")),
 ];
 
-/// What DAGMan runs on the access point around the jobs.
+/// The script that DAGMan runs on the access point before and after jobs.
 const SCRIPT: &str = include_str!("../../../condor/node.sh");
 
-/// All files in `condor/` of a DAG's directory, by their paths there.
+/// All files in `condor/` of a DAG's directory, by path.
 ///
 /// # Errors
-/// Fails for submit commands that are no user's to decide.
+/// Fails for submit commands that users cannot set.
 pub(super) fn submit_files(plan: &DagPlan) -> Result<BTreeMap<String, String>> {
     let submit = &plan.config.dag.submit;
     let commands = [

@@ -1,15 +1,15 @@
-//! Words of a user → words that DAGMan and submit files read as they are, or the reason why they
-//! are refused.
+//! Checks words of a user for DAGs and submit files. Words with a special meaning for HTCondor are
+//! rejected with a reason.
 
 use anyhow::{Result, ensure};
 
 use poolcast_config::{SubmitCommand, SubmitCommands};
 use poolcast_base::error::hinted;
 
-/// Submit commands that `condor/` decides, macros that the DAG sets, and the job's attributes that
-/// come of both; jobs that did otherwise would not work. Without underscores, as
-/// [`bare_command_name`] gives them.
-const RESERVED: [&str; 60] = [
+/// Reserved names: submit commands in the templates of `condor/`, macros that the DAG sets, and the
+/// job attributes that result from both. Jobs with other values would not work. The names have no
+/// underscores, like the results of [`bare_command_name`].
+const RESERVED_COMMANDS: [&str; 60] = [
     "args",
     "arguments",
     "checkpointexitcode",
@@ -72,11 +72,12 @@ const RESERVED: [&str; 60] = [
     "whentotransferoutput",
 ];
 
-/// Commands that count bytes. Without a unit one of them counts megabytes and another kilobytes.
+/// Commands with a size in bytes. Without a unit, some of them count megabytes and others
+/// kilobytes.
 const BYTES: [&str; 3] = ["request_memory", "request_disk", "gpus_minimum_memory"];
 
-/// Whether no program between here and the job reads `text` as anything but itself: neither DAGMan,
-/// nor a submit file, nor a list of files to transfer, nor as an option.
+/// Returns true if DAGMan, submit files and lists of files to transfer read `text` literally, and
+/// no program reads it as an option.
 fn is_plain(text: &str) -> bool {
     !text.is_empty()
         && !text.starts_with('-')
@@ -85,7 +86,7 @@ fn is_plain(text: &str) -> bool {
             .all(|c| c.is_ascii_alphanumeric() || "/._-+=:@~".contains(c))
 }
 
-/// Refuses `text`, which is `what`, if it is not plain.
+/// Rejects `text` if it is not plain. `what` names it in the message.
 pub(super) fn check_plain(what: &str, text: &str) -> Result<()> {
     ensure!(
         is_plain(text),
@@ -99,7 +100,7 @@ pub(super) fn check_plain(what: &str, text: &str) -> Result<()> {
     Ok(())
 }
 
-/// Refuses a name that no node of a DAG may have.
+/// Rejects a name that no node of a DAG may have.
 pub(super) fn check_node_name(name: &str) -> Result<()> {
     let is_name = name
         .chars()
@@ -114,7 +115,7 @@ pub(super) fn check_node_name(name: &str) -> Result<()> {
     Ok(())
 }
 
-/// The lines of `commands`, which stand at `place`.
+/// The lines of `commands`. `place` names their source in messages.
 pub(super) fn command_lines(place: &str, commands: &SubmitCommands) -> Result<String> {
     let line = |(name, value): (&String, &SubmitCommand)| {
         let value = value.to_string();
@@ -124,7 +125,8 @@ pub(super) fn command_lines(place: &str, commands: &SubmitCommands) -> Result<St
     commands.iter().map(line).collect()
 }
 
-/// The lines of the site file `text`, which is called `place`: comments and submit commands.
+/// The lines of the site file `text`: comments and submit commands. `place` names the file in
+/// messages.
 pub(super) fn site_lines(place: &str, text: &str) -> Result<String> {
     let mut lines = String::new();
     for (number, line) in text.lines().enumerate() {
@@ -144,8 +146,8 @@ pub(super) fn site_lines(place: &str, text: &str) -> Result<String> {
     Ok(lines)
 }
 
-/// A command's name as HTCondor compares it: `+Name` and `MY.Name` set the attribute `Name` of the
-/// job, letters are of either case, and most commands are known with and without underscores.
+/// Normalizes a command's name like HTCondor does. `+Name` and `MY.Name` set the attribute `Name`
+/// of the job, case is ignored, and most commands are known with and without underscores.
 fn bare_command_name(name: &str) -> String {
     let joined: String = name.to_ascii_lowercase().split_ascii_whitespace().collect();
     let mut bare = &*joined;
@@ -164,7 +166,7 @@ fn check_command(place: &str, name: &str, value: &str) -> Result<()> {
     let first = name.split_ascii_whitespace().next().unwrap_or_default();
     let is_reserved = [name, first]
         .iter()
-        .any(|name| RESERVED.contains(&&*bare_command_name(name)));
+        .any(|name| RESERVED_COMMANDS.contains(&&*bare_command_name(name)));
     ensure!(
         !is_reserved,
         hinted(
@@ -203,7 +205,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_other_programs_would_read_otherwise_is_refused() {
+    fn special_characters_are_rejected() {
         for text in [
             "", "a b", "a,b", "$(x)", "a\"b", "a\nb", "a'b", "a\\b", "a;b", "ä", "a#b", "-o",
         ] {
@@ -263,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn a_site_file_holds_comments_and_commands() {
+    fn site_files_allow_only_comments_and_commands() {
         let text = "# OSPool\n\n+JobDurationCategory = \"Medium\"\nrequirements = (Microarch >= \"x86_64-v2\")\n";
         assert_eq!(site_lines("`s`", text).expect("taken"), text);
         for text in [
@@ -279,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn what_poolcast_decides_is_refused_in_every_way_of_writing() {
+    fn reserved_commands_are_rejected_in_every_spelling() {
         let spellings = [
             "Environment",
             "+Environment",

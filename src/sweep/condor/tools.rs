@@ -1,4 +1,4 @@
-//! HTCondor's own programs: what they are asked, and what they answer.
+//! Runs HTCondor's own programs, and reads their output.
 
 use std::path::Path;
 
@@ -9,11 +9,11 @@ use super::layout::DAG_FILE;
 use poolcast_base::error::hinted;
 use poolcast_base::program::command_without_keys;
 
-/// Submits the DAG in `dir` as the batch `name`. One that was removed or has failed goes on from
-/// its rescue file. Returns what `condor_submit_dag` says.
+/// Submits the DAG in `dir` as the batch `name`. A DAG that was removed or has failed continues
+/// from its rescue file. Returns the output of `condor_submit_dag`.
 ///
 /// # Errors
-/// Fails where HTCondor's programs are not, or refuse.
+/// Fails if HTCondor's programs are missing or report an error.
 pub fn submit_dag(dir: &Path, name: &str) -> Result<String> {
     let output = command_without_keys("condor_submit_dag")
         .args(["-batch-name", name, DAG_FILE])
@@ -40,10 +40,11 @@ pub fn submit_dag(dir: &Path, name: &str) -> Result<String> {
     Ok(said(&output.stdout))
 }
 
-/// What `condor_q -json` says of the `attributes` of all held jobs, or of those of one node.
+/// The output of `condor_q -json` with the `attributes` of all held jobs, or of the held jobs of
+/// one node.
 ///
 /// # Errors
-/// Fails where the program is not, or does not answer.
+/// Fails if the program is missing or reports an error.
 pub fn held_jobs_in_queue(attributes: &str, node: Option<&DagmanNode>) -> Result<Vec<u8>> {
     let mut constraint = "JobStatus==5".to_owned();
     if let Some(node) = node {
@@ -70,7 +71,7 @@ pub fn held_jobs_in_queue(attributes: &str, node: Option<&DagmanNode>) -> Result
     Ok(output.stdout)
 }
 
-/// Whether a slot of the pool runs SIF images now; `None` where that cannot be asked.
+/// Returns true if a slot of the pool can run SIF images now; `None` if the pool cannot be queried.
 pub fn pool_runs_images() -> Option<bool> {
     let question = ["-constraint", "HasSIF", "-limit", "1", "-af", "Name"];
     let output = command_without_keys("condor_status")
