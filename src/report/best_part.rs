@@ -1,4 +1,5 @@
-//! The best model beside its baselines, and what it is worth without the luck of the choice.
+//! The part on the best model: its scores beside the baselines, and estimates without selection
+//! bias.
 
 use super::document::{MissingInput, ReportBlock, ReportCell, ReportPart, ReportTable};
 use super::inputs::{ReportInputs, ReportedKind};
@@ -9,7 +10,7 @@ use poolcast_sweep::{ScoreEstimate, SplitChoice};
 use poolcast_base::stats::Scores;
 use poolcast_holds::training::{MethodScores, ModelEvaluation, ScoreInterval};
 
-/// The part.
+/// Makes the part.
 pub(super) fn best_part(inputs: &ReportInputs) -> ReportPart {
     let mut blocks = Vec::new();
     blocks.extend(choice_sentence(inputs).map(ReportBlock::paragraph));
@@ -35,7 +36,7 @@ pub(super) fn best_part(inputs: &ReportInputs) -> ReportPart {
     }
 }
 
-/// Which trial was chosen, and by what.
+/// Says which trial was chosen by which metric.
 fn choice_sentence(inputs: &ReportInputs) -> Option<String> {
     let best = inputs.best.as_ref()?;
     let trial = best.trials.iter().find(|trial| trial.trial == best.trial)?;
@@ -61,7 +62,8 @@ fn choice_sentence(inputs: &ReportInputs) -> Option<String> {
     Some(sentence)
 }
 
-/// Which trial over samples of waits was chosen, and what judges it; nothing of other sweeps.
+/// Says which trial over samples of waits is the best, and how to validate it; empty for other
+/// sweeps.
 fn wait_model_blocks(inputs: &ReportInputs) -> Vec<ReportBlock> {
     let best = inputs.best_of_waits;
     let mut trials = inputs.trials.iter();
@@ -134,7 +136,7 @@ fn evaluation_blocks(evaluation: &ModelEvaluation) -> Vec<ReportBlock> {
     blocks
 }
 
-/// Whether the model is better than the best of its baselines, by ROC-AUC.
+/// Compares the ROC-AUC of the model with the best baseline.
 fn verdict(evaluation: &ModelEvaluation) -> Option<String> {
     let area = |method: &MethodScores| {
         let score = method.scores.iter().find(|score| score.name == "roc_auc")?;
@@ -181,7 +183,7 @@ fn score_table(evaluation: &ModelEvaluation) -> ReportTable {
     table
 }
 
-/// A score and which of its values are better.
+/// Returns the name of a score, with its better direction.
 fn better_title(name: &str) -> String {
     let better = match name {
         "brier" | "ece" => "lower",
@@ -198,7 +200,7 @@ fn score_cells(score: Option<&ScoreInterval>) -> [ReportCell; 3] {
     [score.value.into(), low.into(), high.into()]
 }
 
-/// The choice in each split, and what it is worth without its luck.
+/// Lists the choice in each split, with estimates of its value without selection bias.
 fn choice_table(inputs: &ReportInputs) -> ReportTable {
     let has_splits = inputs.choices.iter().any(|choice| choice.split.is_some());
     let mut columns = vec![
@@ -225,25 +227,25 @@ fn choice_table(inputs: &ReportInputs) -> ReportTable {
     table
 }
 
-/// An estimate of what a choice is worth, and what it is called.
+/// The title of an estimate, and how to get it from a choice.
 type NamedEstimate = (&'static str, fn(&SplitChoice) -> Option<ScoreEstimate>);
 
-const CORRECTED: NamedEstimate = ("without the luck of the choice", |choice| choice.corrected);
-const HELD_OUT: NamedEstimate = ("on the rows held out", |choice| choice.validation);
-const ONE_NUMBER: NamedEstimate = ("there with one number for all rows", |choice| {
+const WITHOUT_SELECTION_BIAS: NamedEstimate = ("without the luck of the choice", |choice| choice.corrected);
+const ON_HELD_OUT_ROWS: NamedEstimate = ("on the rows held out", |choice| choice.validation);
+const CONSTANT_BASELINE: NamedEstimate = ("there with one number for all rows", |choice| {
     choice.baseline
 });
-const TEST: NamedEstimate = ("on the test side", |choice| choice.test);
+const ON_TEST_SPLIT: NamedEstimate = ("on the test side", |choice| choice.test);
 
-/// The estimates that there are of what was learned from: tables have no test side, and classes no
-/// number for all rows.
+/// Selects the estimates to show. Tables have no test split, and for classes there is no single
+/// number as a baseline.
 fn shown_estimates(inputs: &ReportInputs) -> &'static [NamedEstimate] {
     if inputs.predicts_numbers() {
-        &[CORRECTED, HELD_OUT, ONE_NUMBER]
+        &[WITHOUT_SELECTION_BIAS, ON_HELD_OUT_ROWS, CONSTANT_BASELINE]
     } else if inputs.config.data.is_given() {
-        &[CORRECTED, HELD_OUT]
+        &[WITHOUT_SELECTION_BIAS, ON_HELD_OUT_ROWS]
     } else {
-        &[CORRECTED, TEST]
+        &[WITHOUT_SELECTION_BIAS, ON_TEST_SPLIT]
     }
 }
 

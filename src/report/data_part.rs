@@ -1,4 +1,5 @@
-//! What the log has of holds, what was learned from them and what was left out.
+//! The part on the data: the holds in the log, the samples that were learned from, and the holds
+//! that were left out.
 
 use anyhow::Result;
 
@@ -14,17 +15,17 @@ use poolcast_holds::training::TrainedModel;
 use poolcast_base::output;
 use poolcast_sweep as sweep;
 
-/// So many times of equal length the log is divided into.
+/// Number of bins of the time axis.
 const TIME_BINS: usize = 24;
 
-/// So many codes have a look of their own over time, and so many a row.
-const LOOKED_CODES: usize = 5;
+/// Number of codes with their own style over time, and maximum number of codes with a row.
+const STYLED_CODES: usize = 5;
 const MOST_CODES: usize = 12;
 
-/// The part.
+/// Makes the part.
 ///
 /// # Errors
-/// Fails where a file is there, and is not what it should be.
+/// Fails if a file exists but is not valid.
 pub(super) fn data_part(inputs: &ReportInputs) -> Result<ReportPart> {
     let mut blocks = Vec::new();
     let events = sweep::events_dir(&inputs.dir);
@@ -78,7 +79,7 @@ fn hold_blocks(store: &EventStore) -> Vec<ReportBlock> {
     ]
 }
 
-/// The time of a log in bins of equal length.
+/// Bins of equal length over the time range of a log.
 struct TimeBins {
     begin_ms: i64,
     span_ms: f64,
@@ -97,7 +98,7 @@ impl TimeBins {
         ((share * TIME_BINS as f64).max(0.0) as usize).min(TIME_BINS - 1)
     }
 
-    /// When bin `at` begins, epoch ms.
+    /// Returns the start of bin `at`, epoch ms.
     fn begin(&self, at: usize) -> f64 {
         self.begin_ms as f64 + self.span_ms * at as f64 / TIME_BINS as f64
     }
@@ -112,10 +113,10 @@ impl TimeBins {
     }
 }
 
-/// Holds over time, code above code.
+/// Plots the holds over time, stacked by code.
 fn holds_figure(holds: &[PastHoldTime], bins: &TimeBins) -> Figure {
     let codes = frequent_codes(holds);
-    let looked = &codes[..codes.len().min(LOOKED_CODES)];
+    let looked = &codes[..codes.len().min(STYLED_CODES)];
     let mut names: Vec<String> = looked
         .iter()
         .map(|(code, sub)| format!("{code}/{sub}"))
@@ -131,16 +132,17 @@ fn holds_figure(holds: &[PastHoldTime], bins: &TimeBins) -> Figure {
     }
     let sums = (0..TIME_BINS).map(|at| counts.iter().map(|row| row[at]).sum::<usize>() as f64);
     let mut plot = Plot::new(bins.axis(), PlotAxis::new("holds", Scale::from_zero(sums)));
+    // The boxes of a code begin at the tops of the previous codes.
     let mut tops = [0.0; TIME_BINS];
-    for (look, (row, name)) in counts.iter().zip(&names).enumerate() {
+    for (style_id, (row, name)) in counts.iter().zip(&names).enumerate() {
         let mut boxes = Vec::new();
         for (at, count) in row.iter().enumerate().filter(|(_, count)| **count > 0) {
             let top = tops[at] + *count as f64;
             boxes.push([(bins.begin(at), tops[at]), (bins.begin(at + 1), top)]);
             tops[at] = top;
         }
-        plot.marks.push(PlotMark::Boxes { look, boxes });
-        plot.legend(look, LegendKind::Boxes, name);
+        plot.marks.push(PlotMark::Boxes { style_id, boxes });
+        plot.legend(style_id, LegendKind::Boxes, name);
     }
 
     let mut columns = vec![("from", 0)];
@@ -161,7 +163,7 @@ fn holds_figure(holds: &[PastHoldTime], bins: &TimeBins) -> Figure {
     }
 }
 
-/// What releases came to, by code.
+/// Plots the success of releases by hold code.
 fn code_figure(holds: &[PastHoldTime]) -> Figure {
     let mut codes = frequent_codes(holds);
     codes.truncate(MOST_CODES);
@@ -200,7 +202,7 @@ fn code_figure(holds: &[PastHoldTime]) -> Figure {
         PlotAxis::new("share of releases that succeeded", Scale::share()),
         PlotAxis::new("hold code", Scale::Words(names)),
     );
-    plot.marks.push(PlotMark::Pieces { look: 0, pieces });
+    plot.marks.push(PlotMark::Pieces { style_id: 0, pieces });
     plot.dots(0, "succeeded", dots);
     plot.legend(0, LegendKind::Line, "95 % interval, by cluster");
     Figure {
@@ -213,7 +215,7 @@ fn code_figure(holds: &[PastHoldTime]) -> Figure {
     }
 }
 
-/// What releases came to over time.
+/// Plots the success of releases over time.
 fn success_figure(holds: &[PastHoldTime], bins: &TimeBins) -> Figure {
     let mut shares = vec![ReleaseShare::default(); TIME_BINS];
     for hold in holds {
@@ -259,7 +261,7 @@ fn success_figure(holds: &[PastHoldTime], bins: &TimeBins) -> Figure {
     }
 }
 
-/// What the samples of the best model are, and what is not among them.
+/// Shows the samples of the best model, and the holds that were left out.
 fn sample_blocks(inputs: &ReportInputs) -> Result<Vec<ReportBlock>> {
     let model = inputs.best_run().map(TrainedModel::open);
     let Some(Ok(model)) = model else {
@@ -278,7 +280,7 @@ fn sample_blocks(inputs: &ReportInputs) -> Result<Vec<ReportBlock>> {
     ])
 }
 
-/// The sides on the axis of time.
+/// Plots the time ranges of the splits.
 fn split_figure(summary: &TensorSummary) -> Figure {
     let columns = [
         ("side", 0),
@@ -314,7 +316,7 @@ fn split_figure(summary: &TensorSummary) -> Figure {
         ),
         PlotAxis::new("side", Scale::Words(names)),
     );
-    plot.marks.push(PlotMark::Boxes { look: 0, boxes });
+    plot.marks.push(PlotMark::Boxes { style_id: 0, boxes });
     plot.legend(0, LegendKind::Boxes, "samples of the side");
     Figure {
         id: "split".to_owned(),

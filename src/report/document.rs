@@ -1,150 +1,151 @@
-//! What a report says: its parts in order, with every number as it is. The page and the JSON document
-//! are two views of it.
+//! The content of a report: parts with text, tables, plots and exact numbers. The HTML page and the
+//! JSON document are both made from it.
 
 use serde::Serialize;
 
 use super::drawing::Drawing;
 
-/// The version of the JSON document.
+/// Version of the JSON document.
 pub const SCHEMA_VERSION: u32 = 1;
 
 /// A report.
 #[derive(Debug, Serialize)]
 pub struct Report {
-    /// What it is about, in a line.
+    /// Title, in one line.
     pub title: String,
-    /// What is said below the title, in sentences.
+    /// Sentences below the title.
     pub about: Vec<String>,
-    /// In how many seconds the page is to be read anew; absent once all is over.
+    /// Interval after which the browser reloads the page, in seconds; `None` once all trials have
+    /// ended.
     #[serde(skip)]
     pub reload_s: Option<u32>,
-    /// Its parts, the answer first.
+    /// Parts in display order. The advice on held jobs comes first.
     pub parts: Vec<ReportPart>,
 }
 
-/// A part of a report, with a heading of its own.
+/// A part of a report, with its own heading.
 #[derive(Debug, Serialize)]
 pub struct ReportPart {
-    /// Its name in links.
+    /// Name in links.
     pub id: &'static str,
-    /// Its heading.
+    /// Heading.
     pub title: &'static str,
-    /// What is in it, in order.
+    /// Content, in display order.
     pub blocks: Vec<ReportBlock>,
 }
 
-/// Something in a part.
+/// A block of content in a part.
 #[derive(Debug, Serialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum ReportBlock {
     /// A paragraph.
     Paragraph {
-        /// What it says.
+        /// Text of the paragraph.
         text: String,
     },
-    /// A paragraph that is to be seen.
+    /// A highlighted paragraph.
     Notice {
-        /// What it says.
+        /// Text of the notice.
         text: String,
     },
-    /// What cannot be shown.
+    /// A note on missing content.
     Missing(MissingInput),
     /// A table.
     Table(ReportTable),
     /// A plot.
     Figure(Box<Figure>),
-    /// The causes that jobs are held for.
+    /// The causes of the current holds.
     Causes {
-        /// What is to be done first comes first.
+        /// Causes in order of urgency.
         causes: Vec<HeldCause>,
     },
-    /// Lines as they are typed or stand in a file.
+    /// Preformatted lines, such as commands or a file.
     Lines {
-        /// What they are.
+        /// Heading of the lines.
         title: String,
-        /// One below another.
+        /// The lines.
         text: String,
     },
 }
 
 impl ReportBlock {
-    /// A paragraph.
+    /// Makes a paragraph.
     pub(super) fn paragraph(text: impl Into<String>) -> ReportBlock {
         ReportBlock::Paragraph { text: text.into() }
     }
 
-    /// A plot.
+    /// Makes a block of a plot.
     pub(super) fn figure(figure: Figure) -> ReportBlock {
         ReportBlock::Figure(Box::new(figure))
     }
 }
 
-/// What cannot be shown, and what makes that it can.
+/// A note on missing content, and how to make it.
 #[derive(Debug, Serialize)]
 pub struct MissingInput {
-    /// What is not there, in a sentence.
+    /// Sentence that says what is missing.
     pub text: String,
-    /// The command that makes it, if one does.
+    /// Command that makes it, if there is one.
     pub command: Option<String>,
 }
 
-/// A plot with what to see in it and its numbers.
+/// A plot with an explanation and a table of its numbers.
 #[derive(Debug, Serialize)]
 pub struct Figure {
-    /// Its name in links.
+    /// Name in links.
     pub id: String,
-    /// What it shows, in a few words.
+    /// Title, in a few words.
     pub title: String,
-    /// What is to be seen in it, in sentences.
+    /// Explanation for the reader, in sentences.
     pub see: String,
-    /// How it is drawn; the table has its numbers.
+    /// The drawing. It is not in the JSON document, because the table has its numbers.
     #[serde(skip)]
     pub drawing: Drawing,
-    /// Its numbers.
+    /// Table of the plotted numbers.
     pub table: ReportTable,
 }
 
-/// Jobs that are held for one cause.
+/// The jobs that are held for one cause.
 #[derive(Debug, Serialize)]
 pub struct HeldCause {
-    /// What to do.
+    /// The advised action.
     pub action: &'static str,
-    /// Whether the answer is only probable.
+    /// True if the advice is only probable.
     pub is_probable: bool,
     /// The hold code and subcode.
     pub code: String,
-    /// What the code means.
+    /// Meaning of the code.
     pub meaning: String,
-    /// The cause in a few words; absent in an anonymous report.
+    /// Short description of the cause; `None` in an anonymous report.
     pub cause: Option<String>,
-    /// How many jobs.
+    /// Number of jobs.
     pub jobs: usize,
-    /// Of how many clusters.
+    /// Number of clusters.
     pub clusters: usize,
-    /// The ids of the first of them; none in an anonymous report.
+    /// Ids of the first jobs; empty in an anonymous report.
     pub first_jobs: Vec<String>,
-    /// The lowest and the highest probability of success, released unchanged.
+    /// Lowest and highest success probability of the jobs if they are released unchanged.
     pub odds: Option<(f64, f64)>,
-    /// How many like holds were followed by success before, and how many there were.
+    /// Earlier similar holds: successes, and all holds.
     pub base_rate: Option<(usize, usize)>,
-    /// Since when the first of them is held, epoch ms.
+    /// Start of the earliest of these holds, epoch ms.
     pub held_since_ms: i64,
-    /// What to type now; absent in an anonymous report.
+    /// Command to type now; `None` in an anonymous report.
     pub command: Option<String>,
-    /// What to type once the fault is mended or has passed.
+    /// Command to type once the fault is fixed or has passed.
     pub then: Option<String>,
 }
 
 /// A table.
 #[derive(Debug, Serialize)]
 pub struct ReportTable {
-    /// What it has.
+    /// Caption.
     pub title: String,
-    /// Its columns.
+    /// Columns of the table.
     pub columns: Vec<TableColumn>,
-    /// A cell for each column.
+    /// Rows with one cell per column.
     pub rows: Vec<Vec<ReportCell>>,
-    /// Whether readers will want it in another order.
+    /// True if readers can sort the rows.
     #[serde(skip)]
     pub is_sortable: bool,
 }
@@ -152,9 +153,9 @@ pub struct ReportTable {
 /// A column of a table.
 #[derive(Debug, Serialize)]
 pub struct TableColumn {
-    /// What stands above it.
+    /// Heading of the column.
     pub name: String,
-    /// Digits after the point that are shown.
+    /// Digits shown after the decimal point.
     #[serde(skip)]
     pub decimals: usize,
 }
@@ -163,19 +164,18 @@ pub struct TableColumn {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(untagged)]
 pub enum ReportCell {
-    /// Words.
+    /// A text.
     Words(String),
     /// A count.
     Count(u64),
-    /// A number, which is finite.
+    /// A finite number.
     Number(f64),
-    /// Nothing is known.
+    /// No value is known.
     Empty,
 }
 
 impl ReportTable {
-    /// A table without rows. `columns` are names, and how many digits after the point their numbers
-    /// have.
+    /// Makes a table without rows. `columns` are headings with the digits after the decimal point.
     pub(super) fn new(title: impl Into<String>, columns: &[(&str, usize)]) -> ReportTable {
         let mut all = Vec::new();
         for (name, decimals) in columns {

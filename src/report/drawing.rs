@@ -1,21 +1,21 @@
-//! A plot of either kind → its SVG and what its looks mean.
+//! The drawing of a figure: a plot on two axes, or parallel coordinates.
 
 use maud::Markup;
 
 use super::parallel_plot::ParallelPlot;
 use super::plot::{LegendEntry, Plot};
 
-/// What a figure draws.
+/// The drawing of a figure.
 #[derive(Debug, Clone)]
 pub enum Drawing {
     /// Marks on two axes.
     OnAxes(Plot),
-    /// Lines across an axis for each hyper-parameter.
+    /// Lines that cross one axis per hyper-parameter.
     Parallel(ParallelPlot),
 }
 
 impl Drawing {
-    /// The SVG, whose title and description have ids that begin with `id`.
+    /// Draws the SVG. The ids of its title and description begin with `id`.
     pub(super) fn svg(&self, id: &str, title: &str, description: &str) -> Markup {
         match self {
             Drawing::OnAxes(plot) => plot.svg(id, title, description),
@@ -23,7 +23,7 @@ impl Drawing {
         }
     }
 
-    /// What the looks mean.
+    /// The legend entries.
     pub(super) fn legend(&self) -> &[LegendEntry] {
         match self {
             Drawing::OnAxes(plot) => &plot.legend,

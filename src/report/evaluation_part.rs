@@ -1,4 +1,4 @@
-//! What the best model said of holds that it has not seen, beside what came of them.
+//! The part on the best model's predictions for unseen holds, compared with their outcomes.
 
 use std::collections::BTreeMap;
 
@@ -10,32 +10,32 @@ use super::plot::{LegendKind, Plot, PlotAxis, PlotMark};
 use super::scale::Scale;
 use super::score_curves::{
     RankedSamples, at_grid, bin_shares, coverage_points, from_grid, recall_points, roc_points,
-    thinned,
+    thin_points,
 };
 use super::scored_samples::ScoredSamples;
 use poolcast_holds::advice::code_meaning;
 use poolcast_holds::training::AnswerThresholds;
 
-/// So many points of a curve are drawn at most, and so many places have a band.
-const MOST_POINTS: usize = 201;
-const BAND_PLACES: usize = 41;
+/// Maximum number of drawn points of a curve, and number of x positions of a band.
+const MAX_POINTS: usize = 201;
+const BAND_POINTS: usize = 41;
 
-/// Bins of predicted probability, of time, and hold codes that are shown.
+/// Bins of predicted probability, bins of time, and maximum number of hold codes.
 const PROBABILITY_BINS: usize = 10;
 const TIME_BINS: usize = 12;
 const MOST_CODES: usize = 12;
 
-/// The looks of the model, of a baseline, of what was before, and of what is marked.
-const MODEL: usize = 0;
-const BASELINE: usize = 1;
-const BEFORE: usize = 2;
-const MARKED: usize = 3;
-const CHANCE: usize = 5;
+/// Styles of the model, a baseline, uncalibrated probabilities, marked points and chance.
+const MODEL_STYLE: usize = 0;
+const BASELINE_STYLE: usize = 1;
+const UNCALIBRATED_STYLE: usize = 2;
+const MARKED_POINT_STYLE: usize = 3;
+const CHANCE_STYLE: usize = 5;
 
-/// The part.
+/// Makes the part.
 ///
 /// # Errors
-/// Fails where a file is there, and is not what it should be.
+/// Fails if a file exists but is not valid.
 pub(super) fn evaluation_part(inputs: &ReportInputs) -> Result<ReportPart> {
     let blocks = match ScoredSamples::read(inputs)? {
         Some(samples) => evaluation_blocks(&samples),
@@ -103,13 +103,13 @@ fn share_axis(label: &str) -> PlotAxis {
     PlotAxis::new(label, Scale::share())
 }
 
-/// Places from 0 to 1.
+/// Evenly spaced x positions from 0 to 1.
 fn band_grid() -> Vec<f64> {
-    let place = |at: usize| at as f64 / (BAND_PLACES - 1) as f64;
-    (0..BAND_PLACES).map(place).collect()
+    let place = |at: usize| at as f64 / (BAND_POINTS - 1) as f64;
+    (0..BAND_POINTS).map(place).collect()
 }
 
-/// The places of `grid` whose interval is known, with its ends.
+/// Returns the points of a band: the x positions of `grid` with a known interval.
 fn band_points(grid: &[f64], bands: &[Option<(f64, f64)>]) -> Vec<(f64, f64, f64)> {
     let mut points = Vec::new();
     for (x, band) in grid.iter().zip(bands) {
@@ -131,23 +131,23 @@ fn point_table(title: &str, columns: [&str; 2], points: &[(f64, f64)]) -> Report
 fn roc_figure(samples: &ScoredSamples) -> Option<Figure> {
     let ones = vec![1.0; samples.len()];
     let ranked = RankedSamples::new(&samples.probabilities, &samples.labels);
-    let points = thinned(&roc_points(&ranked.steps(&ones)), MOST_POINTS);
+    let points = thin_points(&roc_points(&ranked.steps(&ones)), MAX_POINTS);
     if points.is_empty() {
         return None;
     }
     let grid = band_grid();
     let bands = samples.bands(|weights| at_grid(&roc_points(&ranked.steps(weights)), &grid));
     let by_code = RankedSamples::new(&samples.rates, &samples.labels);
-    let of_rates = thinned(&roc_points(&by_code.steps(&ones)), MOST_POINTS);
+    let of_rates = thin_points(&roc_points(&by_code.steps(&ones)), MAX_POINTS);
 
     let mut plot = Plot::new(
         share_axis("share of failures taken for successes"),
         share_axis("share of successes found"),
     );
-    plot.band(MODEL, "95 % interval", band_points(&grid, &bands));
-    plot.line(CHANCE, "a guess", vec![(0.0, 0.0), (1.0, 1.0)]);
-    plot.line(BASELINE, "rate by hold code", of_rates);
-    plot.line(MODEL, "the model", points.clone());
+    plot.band(MODEL_STYLE, "95 % interval", band_points(&grid, &bands));
+    plot.line(CHANCE_STYLE, "a guess", vec![(0.0, 0.0), (1.0, 1.0)]);
+    plot.line(BASELINE_STYLE, "rate by hold code", of_rates);
+    plot.line(MODEL_STYLE, "the model", points.clone());
     Some(Figure {
         id: "roc".to_owned(),
         title: "Successes from failures (ROC)".to_owned(),
@@ -165,10 +165,11 @@ fn roc_figure(samples: &ScoredSamples) -> Option<Figure> {
 fn recall_figure(samples: &ScoredSamples) -> Option<Figure> {
     let ones = vec![1.0; samples.len()];
     let ranked = RankedSamples::new(&samples.probabilities, &samples.labels);
-    let points = thinned(&recall_points(&ranked.steps(&ones)), MOST_POINTS);
+    let points = thin_points(&recall_points(&ranked.steps(&ones)), MAX_POINTS);
     if points.is_empty() {
         return None;
     }
+    // Precision is not defined at recall 0.
     let grid = &band_grid()[1..];
     let bands = samples.bands(|weights| from_grid(&recall_points(&ranked.steps(weights)), grid));
     let successes = samples.labels.iter().filter(|label| **label).count();
@@ -178,9 +179,9 @@ fn recall_figure(samples: &ScoredSamples) -> Option<Figure> {
         share_axis("share of successes found (recall)"),
         share_axis("of those said to succeed, share that did (precision)"),
     );
-    plot.band(MODEL, "95 % interval", band_points(grid, &bands));
-    plot.line(CHANCE, "a guess", vec![(0.0, share), (1.0, share)]);
-    plot.line(MODEL, "the model", points.clone());
+    plot.band(MODEL_STYLE, "95 % interval", band_points(grid, &bands));
+    plot.line(CHANCE_STYLE, "a guess", vec![(0.0, share), (1.0, share)]);
+    plot.line(MODEL_STYLE, "the model", points.clone());
     Some(Figure {
         id: "precision-recall".to_owned(),
         title: "Precision and recall".to_owned(),
@@ -191,16 +192,16 @@ fn recall_figure(samples: &ScoredSamples) -> Option<Figure> {
     })
 }
 
-/// What the odds of one tenth came to: the mean of what was said, and the share that succeeded.
+/// Mean predicted probability and share of successes, per probability bin.
 type BinShares = Vec<(f64, f64)>;
 
-/// The odds in tenths, before and after calibration, `[PROBABILITY_BINS]` each.
+/// The predicted probabilities in `PROBABILITY_BINS` equal bins, before and after calibration.
 struct ReliabilityBins {
-    /// The tenth of each sample, after calibration.
+    /// The bin of each sample, after calibration.
     bin_of_sample: Vec<usize>,
     calibrated: BinShares,
     raw: BinShares,
-    /// The interval of the share that succeeded.
+    /// 95 % interval of the share of successes, per bin.
     bands: Vec<Option<(f64, f64)>>,
 }
 
@@ -235,7 +236,7 @@ fn reliability_bins(samples: &ScoredSamples) -> ReliabilityBins {
 }
 
 impl ReliabilityBins {
-    /// The interval of a tenth, as far as there is one.
+    /// Returns the interval of the bin `at`, if there is one.
     fn interval(&self, at: usize) -> Option<(f64, f64)> {
         self.bands.get(at).copied().flatten()
     }
@@ -270,7 +271,7 @@ impl ReliabilityBins {
     }
 }
 
-/// The tenths that have samples.
+/// Returns the bins that have samples.
 fn filled_bins(shares: &BinShares) -> BinShares {
     let filled = shares.iter().filter(|share| share.0.is_finite());
     filled.copied().collect()
@@ -290,21 +291,21 @@ fn reliability_figure(samples: &ScoredSamples) -> Figure {
         share_axis("share that succeeded"),
     );
     plot.line(
-        CHANCE,
+        CHANCE_STYLE,
         "what was said came true",
         vec![(0.0, 0.0), (1.0, 1.0)],
     );
-    plot.line(BEFORE, "before calibration", filled_bins(&bins.raw));
+    plot.line(UNCALIBRATED_STYLE, "before calibration", filled_bins(&bins.raw));
     plot.marks.push(PlotMark::Pieces {
-        look: MODEL,
+        style_id: MODEL_STYLE,
         pieces,
     });
     let calibrated = filled_bins(&bins.calibrated);
     plot.marks.push(PlotMark::Dots {
-        look: MODEL,
+        style_id: MODEL_STYLE,
         points: calibrated.clone(),
     });
-    plot.line(MODEL, "after calibration, with 95 % intervals", calibrated);
+    plot.line(MODEL_STYLE, "after calibration, with 95 % intervals", calibrated);
     Figure {
         id: "reliability".to_owned(),
         title: "Are odds of 70 % right in 70 of 100 cases?".to_owned(),
@@ -318,7 +319,7 @@ fn reliability_figure(samples: &ScoredSamples) -> Figure {
 fn coverage_figure(samples: &ScoredSamples) -> Figure {
     let ones = vec![1.0; samples.len()];
     let curve = |weights: &[f64]| coverage_points(&samples.probabilities, &samples.labels, weights);
-    let points = thinned(&curve(&ones), MOST_POINTS);
+    let points = thin_points(&curve(&ones), MAX_POINTS);
     let grid = &band_grid()[2..];
     let bands = samples.bands(|weights| from_grid(&curve(weights), grid));
     let band = band_points(grid, &bands);
@@ -332,14 +333,14 @@ fn coverage_figure(samples: &ScoredSamples) -> Figure {
             Scale::from_zero(highest),
         ),
     );
-    plot.band(MODEL, "95 % interval", band);
-    plot.line(MODEL, "the model, its surest answers first", points.clone());
+    plot.band(MODEL_STYLE, "95 % interval", band);
+    plot.line(MODEL_STYLE, "the model, its surest answers first", points.clone());
     let mut see = "The surest answers are given first: towards the right more holds get one, and more of them are wrong.".to_owned();
     let [firm, probable] = &samples.limits;
-    for (look, name, limits) in [(MARKED, "firm", firm), (BASELINE, "probable", probable)] {
+    for (style_id, name, limits) in [(MARKED_POINT_STYLE, "firm", firm), (BASELINE_STYLE, "probable", probable)] {
         if let Some((coverage, risk)) = limited_answers(samples, limits) {
             plot.dots(
-                look,
+                style_id,
                 &format!("what advice calls {name}"),
                 vec![(coverage, risk)],
             );
@@ -363,7 +364,8 @@ fn coverage_figure(samples: &ScoredSamples) -> Figure {
     }
 }
 
-/// The share of samples that get an answer within these limits, and the share of these that is wrong.
+/// Computes the share of samples that get an answer within these thresholds, and the share of wrong
+/// answers among them.
 fn limited_answers(samples: &ScoredSamples, limits: &AnswerThresholds) -> Option<(f64, f64)> {
     let (mut answered, mut wrong) = (0.0, 0.0);
     for (&probability, &label) in samples.probabilities.iter().zip(&samples.labels) {
@@ -381,7 +383,8 @@ fn limited_answers(samples: &ScoredSamples, limits: &AnswerThresholds) -> Option
     (answered > 0.0).then(|| (answered / samples.len() as f64, wrong / answered))
 }
 
-/// Means by a key of the samples, with intervals: what figures by code and over time are made of.
+/// Mean probabilities and shares of successes by a key of the samples, with intervals. The figures
+/// by hold code and over time use them.
 struct GroupedShares {
     holds: Vec<usize>,
     shares: Vec<(f64, f64)>,
@@ -435,13 +438,13 @@ impl GroupedShares {
     }
 }
 
-/// The hold codes of samples, those with most holds first, and one group for all the others.
+/// Groups of samples by hold code: the most frequent codes, and one group for all others.
 struct CodeGroups {
     /// The group of each sample.
     group_of_sample: Vec<usize>,
-    /// Short names, as an axis has them.
+    /// Short names for an axis.
     names: Vec<String>,
-    /// The same, with what the code means.
+    /// The names with the meanings of the codes.
     meanings: Vec<String>,
 }
 
@@ -506,12 +509,12 @@ fn code_figure(samples: &ScoredSamples) -> Figure {
             .collect()
     };
     plot.marks.push(PlotMark::Pieces {
-        look: MODEL,
+        style_id: MODEL_STYLE,
         pieces,
     });
-    plot.dots(MODEL, "succeeded", dots(|one| one.1));
-    plot.legend(MODEL, LegendKind::Line, "95 % interval");
-    plot.dots(MARKED, "mean odds that were said", dots(|one| one.0));
+    plot.dots(MODEL_STYLE, "succeeded", dots(|one| one.1));
+    plot.legend(MODEL_STYLE, LegendKind::Line, "95 % interval");
+    plot.dots(MARKED_POINT_STYLE, "mean odds that were said", dots(|one| one.0));
     Figure {
         id: "by-code".to_owned(),
         title: "By hold code".to_owned(),
@@ -550,16 +553,16 @@ fn time_figure(samples: &ScoredSamples) -> Figure {
         if let Some((low, high)) = shares.bands.get(at).copied().flatten() {
             band.push((middle(at), low, high));
         }
-        // An empty bin breaks no line.
+        // Skip empty bins, so that they do not interrupt the lines.
         if shares.holds[at] > 0 {
             said.push((middle(at), shares.shares[at].0));
             came.push((middle(at), shares.shares[at].1));
         }
         names.push(poolcast_base::output::utc_time(middle(at) as i64));
     }
-    plot.band(MODEL, "95 % interval of that", band);
-    plot.line(MODEL, "share that succeeded", came);
-    plot.line(MARKED, "mean odds that were said", said);
+    plot.band(MODEL_STYLE, "95 % interval of that", band);
+    plot.line(MODEL_STYLE, "share that succeeded", came);
+    plot.line(MARKED_POINT_STYLE, "mean odds that were said", said);
     Figure {
         id: "over-time".to_owned(),
         title: "Over time".to_owned(),

@@ -1,4 +1,4 @@
-//! What failed, by kind and by reason: trials, and the jobs of a DAG.
+//! Tables of failed trials and of failed jobs of a DAG, by kind and reason.
 
 use std::collections::BTreeMap;
 
@@ -7,10 +7,10 @@ use super::inputs::ReportInputs;
 use super::words;
 use poolcast_sweep::condor;
 
-/// So many reasons of one kind have a row of their own.
+/// Maximum number of reasons with their own row, per kind.
 const MOST_REASONS: usize = 10;
 
-/// The trials without a model, by how they ended and why; `None` where all have one.
+/// Counts the trials without a model, by kind and error; `None` if all have one.
 pub(super) fn failed_trials(inputs: &ReportInputs) -> Option<ReportTable> {
     let mut failures = FailureCounts::default();
     for trial in inputs.trials.iter().filter(|trial| trial.failure.is_some()) {
@@ -20,8 +20,8 @@ pub(super) fn failed_trials(inputs: &ReportInputs) -> Option<ReportTable> {
     failures.into_table("Trials without a model", ["kind", "trials"])
 }
 
-/// The jobs of a DAG that failed for good, by step and reason; `None` where none did. Names of jobs may
-/// be those of files, which an anonymous report leaves out.
+/// Counts the DAG's jobs that failed for good, by step and reason; `None` if there are none. Node
+/// names may contain file names, so an anonymous report omits them.
 pub(super) fn failed_jobs(inputs: &ReportInputs) -> Option<ReportTable> {
     let mut failures = FailureCounts::default();
     for (node, why) in &inputs.failed_nodes {
@@ -36,7 +36,7 @@ pub(super) fn failed_jobs(inputs: &ReportInputs) -> Option<ReportTable> {
     failures.into_table("Jobs of the DAG that failed", ["step", "jobs"])
 }
 
-/// How many failed for one reason, and the first of them.
+/// Number of failures for one reason, and the first failure.
 struct FailureCount {
     count: usize,
     first: ReportCell,
@@ -47,7 +47,7 @@ struct FailureCount {
 struct FailureCounts(BTreeMap<String, BTreeMap<Option<String>, FailureCount>>);
 
 impl FailureCounts {
-    /// Counts a failure of a `kind`, whose reason is `why`, of what is called `name`.
+    /// Counts a failure of the trial or job `name`, with its `kind` and the reason `why`.
     fn add(&mut self, kind: &str, why: Option<&str>, name: ReportCell) {
         let reasons = self.0.entry(kind.to_owned()).or_default();
         let new = || FailureCount {
@@ -60,7 +60,8 @@ impl FailureCounts {
             .count += 1;
     }
 
-    /// A row a reason, the most frequent of a kind first; the rest of a kind shares one.
+    /// Makes a table with one row per reason, the most frequent reason of each kind first. The rare
+    /// reasons of a kind share a row. Returns `None` if nothing failed.
     fn into_table(
         self,
         title: &str,
@@ -103,7 +104,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn reasons_are_counted_and_the_rare_ones_share_a_row() {
+    fn rare_reasons_share_a_row() {
         let mut failures = FailureCounts::default();
         for trial in 1..=30_usize {
             let why = if trial % 2 == 0 {

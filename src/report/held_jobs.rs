@@ -1,20 +1,20 @@
-//! The advice on the jobs that are held when the log ends, and which log that is.
+//! The advice on the jobs that are held at the end of the log, and a description of the log.
 
 use super::words;
 use poolcast_holds::advice::{AdviceBasis, JobAdvice};
 use poolcast_base::output;
 
-/// The advice on the jobs that are held.
+/// The advice on the held jobs.
 #[derive(Debug)]
 pub struct HeldJobs {
-    /// What it rests on.
+    /// The data that the advice is based on.
     pub basis: AdviceBasis,
-    /// One for each job.
+    /// The advice on each job.
     pub advice: Vec<JobAdvice>,
 }
 
 impl HeldJobs {
-    /// Which log it is about.
+    /// Describes the log: its access points, its time range and its number of holds.
     pub(super) fn log_sentence(&self, is_anonymous: bool) -> String {
         let AdviceBasis {
             access_points,

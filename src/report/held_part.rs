@@ -1,24 +1,24 @@
-//! The answer first: the jobs that are held, by cause, with what to do and what to type.
+//! The first part of the report: the held jobs by cause, with the advised actions and commands.
 
 use std::collections::HashMap;
 
 use super::document::{HeldCause, MissingInput, ReportBlock, ReportPart, ReportTable};
 use super::held_jobs::HeldJobs;
 use super::inputs::ReportInputs;
-use super::page::OPEN_CAUSES;
+use super::page::MAX_OPEN_CAUSES;
 use super::words;
 use poolcast_holds::advice::{
     AnswerFirmness, CauseGroup, HoldAction, JobAdvice, cause_groups, code_meaning,
 };
 use poolcast_base::output;
 
-/// So many jobs of a cause are named; commands name them all.
-const NAMED_JOBS: usize = 5;
+/// Maximum number of named jobs per cause. Commands name all jobs.
+const MAX_NAMED_JOBS: usize = 5;
 
-/// So many causes are shown.
-const MOST_CAUSES: usize = 200;
+/// Maximum number of causes that are shown.
+const MAX_CAUSES: usize = 200;
 
-/// The part.
+/// Makes the part.
 pub(super) fn held_part(inputs: &ReportInputs, held: Option<&HeldJobs>) -> ReportPart {
     let blocks = match held {
         Some(held) => held_blocks(inputs, held),
@@ -71,15 +71,15 @@ fn held_blocks<'a>(inputs: &ReportInputs, held: &'a HeldJobs) -> Vec<ReportBlock
     let name = |advice: &'a JobAdvice| ((advice.ap.as_str(), advice.job.as_str()), advice);
     let by_job = held.advice.iter().map(name).collect();
     let mut causes = Vec::new();
-    for group in groups.iter().take(MOST_CAUSES) {
+    for group in groups.iter().take(MAX_CAUSES) {
         causes.push(held_cause(inputs, &by_job, group));
     }
-    if causes.len() > OPEN_CAUSES {
+    if causes.len() > MAX_OPEN_CAUSES {
         blocks.push(ReportBlock::Table(cause_table(&causes)));
     }
     blocks.push(ReportBlock::Causes { causes });
-    if groups.len() > MOST_CAUSES {
-        let more = groups.len() - MOST_CAUSES;
+    if groups.len() > MAX_CAUSES {
+        let more = groups.len() - MAX_CAUSES;
         blocks.push(ReportBlock::paragraph(format!(
             "{} more are not shown.",
             output::counted(more, "cause")
@@ -88,7 +88,7 @@ fn held_blocks<'a>(inputs: &ReportInputs, held: &'a HeldJobs) -> Vec<ReportBlock
     blocks
 }
 
-/// A line for each cause.
+/// Makes a table with one row per cause.
 fn cause_table(causes: &[HeldCause]) -> ReportTable {
     let columns = [
         ("what to do", 0),
@@ -129,7 +129,7 @@ fn cause_table(causes: &[HeldCause]) -> ReportTable {
     table
 }
 
-/// How many jobs get which answer.
+/// Says how many jobs get each action.
 fn counts_sentence(advice: &[JobAdvice]) -> String {
     let mut counts = Vec::new();
     for action in HoldAction::COUNTED {
@@ -178,7 +178,7 @@ fn held_cause(
         .jobs
         .iter()
         .find_map(|job| by_job.get(&(group.ap, *job))?.like_cases);
-    let first_jobs = group.jobs.iter().take(NAMED_JOBS);
+    let first_jobs = group.jobs.iter().take(MAX_NAMED_JOBS);
     let named = |text: &Option<String>| text.clone().filter(|_| is_named);
     HeldCause {
         action: action_words(group.action),

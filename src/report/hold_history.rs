@@ -1,4 +1,4 @@
-//! The events of a log → its holds: when, for which code, and what a release came to.
+//! Extracts the holds from the events of a log: time, hold code and the outcome of the release.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,20 +7,20 @@ use poolcast_holds::events::EventStore;
 use poolcast_holds::tensors::{HoldOutcome, hold_cycles};
 use poolcast_holds::training::wilson_lower;
 
-/// A hold.
+/// A hold in the log.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct PastHoldTime {
     /// The hold code and subcode.
     pub(super) code: (i32, i32),
-    /// When it began, epoch ms.
+    /// Start of the hold, epoch ms.
     pub(super) held_ms: i64,
     /// The job's access point and cluster.
     pub(super) cluster: (u32, i32),
-    /// Whether the job succeeded next, once released; `None` where that is not known.
+    /// True if the job succeeded after its next release; `None` if the outcome is not known.
     pub(super) succeeded: Option<bool>,
 }
 
-/// All holds of `store`.
+/// Returns all holds of `store`.
 pub(super) fn past_hold_times(store: &EventStore) -> Vec<PastHoldTime> {
     let mut holds = Vec::new();
     for job in store.jobs().iter() {
@@ -45,7 +45,7 @@ pub(super) fn past_hold_times(store: &EventStore) -> Vec<PastHoldTime> {
     holds
 }
 
-/// The codes of `holds`, the most frequent first.
+/// Returns the codes of `holds`, from most to least frequent.
 pub(super) fn frequent_codes(holds: &[PastHoldTime]) -> Vec<(i32, i32)> {
     let mut counts: BTreeMap<(i32, i32), usize> = BTreeMap::new();
     for hold in holds {
@@ -56,14 +56,14 @@ pub(super) fn frequent_codes(holds: &[PastHoldTime]) -> Vec<(i32, i32)> {
     codes.into_iter().map(|(code, _)| code).collect()
 }
 
-/// What the releases of some holds came to.
+/// Outcome counts of the releases of some holds.
 #[derive(Debug, Clone, Default)]
 pub(super) struct ReleaseShare {
-    /// How many holds.
+    /// Number of holds.
     pub(super) holds: usize,
-    /// How many have a known outcome.
+    /// Number of holds with a known outcome.
     pub(super) known: usize,
-    /// How many of these succeeded.
+    /// Number of successes among the known outcomes.
     pub(super) successes: usize,
     clusters: BTreeSet<(u32, i32)>,
 }
@@ -78,8 +78,8 @@ impl ReleaseShare {
         }
     }
 
-    /// The share of successes with the ends of its 95 % interval, for which a cluster counts as one
-    /// release (Wilson 1927); `None` where no outcome is known.
+    /// The share of successes and the ends of its 95 % interval (Wilson 1927). For the interval, a
+    /// cluster counts as one release. `None` if no outcome is known.
     pub(super) fn share(&self) -> Option<(f64, f64, f64)> {
         if self.known == 0 {
             return None;
@@ -97,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_cluster_counts_as_one_release() {
+    fn cluster_counts_as_one_release() {
         let hold = |cluster, succeeded| PastHoldTime {
             code: (13, 2),
             held_ms: 0,

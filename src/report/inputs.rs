@@ -1,4 +1,4 @@
-//! A directory → what there is in it to report on: a run, a sweep or a DAG, over or not.
+//! Reads the input of a report from the directory of a run, a sweep or a DAG, finished or not.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -19,10 +19,10 @@ use poolcast_holds::tensors::SplitSide;
 use poolcast_holds::training::{ModelEvaluation, evaluation_path};
 use poolcast_base::{files, manifest, output};
 
-/// The largest JSON document of scores or choices that is read.
-const MOST_JSON_BYTES: u64 = 64 << 20;
+/// Size limit of a JSON document of scores or choices, in bytes.
+const MAX_JSON_BYTES: u64 = 64 << 20;
 
-/// What a directory is.
+/// Kind of a directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReportedKind {
     /// A training, or a fit of a pipeline.
@@ -33,45 +33,45 @@ pub enum ReportedKind {
     Dag,
 }
 
-/// What there is to report on.
+/// Input of a report.
 #[derive(Debug)]
 pub struct ReportInputs {
-    /// Where it is.
+    /// The directory to report on.
     pub dir: PathBuf,
-    /// Whether names, paths, hosts, job ids and words of logs are left out.
+    /// True to omit names, paths, hosts, job ids and log texts.
     pub is_anonymous: bool,
-    /// Whether this is a job, whose directory readers of the page do not have.
+    /// True if the report is made by a job, whose directory the readers do not have.
     is_job: bool,
-    /// In how many seconds the page is to be read anew.
+    /// Interval after which the browser reloads the page, in seconds.
     pub reload_s: Option<u32>,
     /// The configuration.
     pub config: Config,
     pub(super) kind: ReportedKind,
     /// The trials that have ended.
     pub(super) trials: Vec<ReportedTrial>,
-    /// How many there are to be.
+    /// Planned number of trials.
     pub(super) planned: usize,
-    /// Whether DAGMan has ended the DAG, if it is one: trials that have not ended never will.
+    /// True if DAGMan has ended the DAG. The remaining trials will then never end.
     is_dag_over: bool,
-    /// Why jobs of the DAG have failed for good, by the names of their nodes.
+    /// Reasons of final job failures in the DAG, by node name.
     pub(super) failed_nodes: BTreeMap<String, String>,
-    /// The best trial over samples of logs.
+    /// The best trial that learned from a log's samples.
     pub(super) best: Option<BestModel>,
-    /// The best trial over samples of waits, counted from 1.
+    /// Number of the best trial that learned from samples of waits, counted from 1.
     pub(super) best_of_waits: Option<usize>,
-    /// The choices among pipelines.
+    /// The choices among pipelines, one per split.
     pub(super) choices: Vec<SplitChoice>,
-    /// The directory of the best run.
+    /// Directory of the best run.
     pub(super) run: Option<PathBuf>,
-    /// Its scores on the test side.
+    /// Scores of the best run on the test split.
     pub(super) evaluation: Option<ModelEvaluation>,
 }
 
 impl ReportInputs {
-    /// Those in `dir`.
+    /// Reads the input of a report on `dir`.
     ///
     /// # Errors
-    /// Fails where nothing is that can be reported on, and for files that cannot be read.
+    /// Fails if `dir` is not a run, a sweep or a DAG, or if a file cannot be read.
     pub fn read(dir: &Path, is_anonymous: bool) -> Result<ReportInputs> {
         let dir = condor::results_directory(dir)?;
         let kind = kind_of(&dir)?;
@@ -102,18 +102,19 @@ impl ReportInputs {
         Ok(inputs)
     }
 
-    /// What a job, such as those of a DAG, has of `sweep`, whose trials have all ended as `rows` say; `results` has the
-    /// scores and the choices, as far as they are known.
+    /// Makes the input of a report in a job, such as a job of a DAG. All trials of `sweep` have
+    /// ended, with the rows `rows`. The directory `results` has the scores and the choices that are
+    /// known.
     ///
     /// # Errors
-    /// Fails for files that cannot be read.
+    /// Fails if a file cannot be read.
     pub fn of_job(sweep: &SweepFolder, rows: &[TrialRow], results: &Path) -> Result<ReportInputs> {
         let mut inputs = ReportInputs {
             is_anonymous: false,
             is_job: true,
             reload_s: None,
             config: sweep.config.clone(),
-            // The commands for a sweep make the same again, also what a DAG has made.
+            // The commands for a sweep reproduce all results, also for a DAG.
             kind: ReportedKind::Sweep,
             trials: Vec::new(),
             planned: sweep.plan.trials,
@@ -135,11 +136,11 @@ impl ReportInputs {
         Ok(inputs)
     }
 
-    /// Reads what was chosen and how good it is from the directory `results`.
+    /// Reads the best model, its scores and the choices from the directory `results`.
     fn read_results(&mut self, results: &Path) -> Result<()> {
         let mut run = self.run.clone();
         if let Some(best) = &mut self.best {
-            let written: Option<BestModel> = read_if_there(&results.join(sweep::BEST_FILE))?;
+            let written: Option<BestModel> = read_if_exists(&results.join(sweep::BEST_FILE))?;
             best.ensemble = written
                 .filter(|written| written.trial == best.trial)
                 .and_then(|written| written.ensemble);
@@ -147,11 +148,11 @@ impl ReportInputs {
             run = Some(best.dir(results));
         }
         if let Some(run) = run {
-            self.evaluation = read_if_there(&evaluation_path(&run, SplitSide::Test))?;
+            self.evaluation = read_if_exists(&evaluation_path(&run, SplitSide::Test))?;
         }
         if self.kind != ReportedKind::Run {
             let selection = results.join(sweep::SELECTION_FILE);
-            self.choices = read_if_there(&selection)?.unwrap_or_default();
+            self.choices = read_if_exists(&selection)?.unwrap_or_default();
         }
         Ok(())
     }
@@ -181,7 +182,7 @@ impl ReportInputs {
         Ok(())
     }
 
-    /// Reads what DAGMan says of the jobs of the DAG; nothing before it has begun.
+    /// Reads DAGMan's state of the jobs; does nothing before DAGMan has started.
     fn read_progress(&mut self) -> Result<()> {
         if let Some(progress) = DagProgress::read(&self.dir)? {
             let progress = progress.with_failure_records(&self.dir)?;
@@ -208,8 +209,8 @@ impl ReportInputs {
         self.run.as_deref().filter(|_| !self.is_running())
     }
 
-    /// The directory of the best trial, whose model answers alone or with others, once all trials have
-    /// ended; of a run its own.
+    /// The directory of the best trial, once all trials have ended, also if the model is an
+    /// ensemble. For a run, its own directory.
     pub fn best_trial_dir(&self) -> Option<PathBuf> {
         if self.is_running() {
             return None;
@@ -221,22 +222,22 @@ impl ReportInputs {
         }
     }
 
-    /// What the sweep chooses by.
+    /// The metric that the sweep optimizes.
     pub(super) fn metric(&self) -> &Metric {
         &self.config.wandb.sweep.metric
     }
 
-    /// Whether numbers are predicted, and no classes.
+    /// Returns true if numbers are predicted instead of classes.
     pub(super) fn predicts_numbers(&self) -> bool {
         self.config.data.task == PredictionTask::Regression
     }
 
-    /// Whether it learns from samples of waits.
+    /// Returns true if the models learn from samples of waits.
     pub(super) fn is_over_waits(&self) -> bool {
         self.config.trial_source() == TrialSource::WaitSamples
     }
 
-    /// The best trial, counted from 1; of tables that of the first split.
+    /// The best trial, counted from 1; for tables, the best trial of the first split.
     pub(super) fn best_trial(&self) -> Option<usize> {
         let of_logs = self.best.as_ref().map(|best| best.trial);
         of_logs
@@ -244,7 +245,7 @@ impl ReportInputs {
             .or_else(|| Some(self.choices.first()?.trial))
     }
 
-    /// How commands name the directory.
+    /// The directory's name in commands.
     pub(super) fn dir_argument(&self) -> String {
         if self.is_anonymous || self.is_job {
             "DIR".to_owned()
@@ -253,7 +254,7 @@ impl ReportInputs {
         }
     }
 
-    /// The trials, the best first; those without a value come last.
+    /// The trials from best to worst, then those without a value.
     pub(super) fn ranked_trials(&self) -> Vec<&ReportedTrial> {
         let goal = self.metric().goal;
         let mut ranked: Vec<&ReportedTrial> = self.trials.iter().collect();
@@ -263,14 +264,14 @@ impl ReportInputs {
                 .then(a.trial.cmp(&b.trial)),
             (a_value, b_value) => b_value.is_some().cmp(&a_value.is_some()),
         });
-        // Of equals, what decides is known where the best was chosen.
+        // Put the chosen trial first: its choice may have used more than this value to break a tie.
         if let Some(best) = self.best_trial() {
             ranked.sort_by_key(|trial| trial.trial != best);
         }
         ranked
     }
 
-    /// What the report is about.
+    /// The title of the report.
     pub(super) fn title(&self) -> String {
         let kind = match self.kind {
             ReportedKind::Run => "run",
@@ -284,7 +285,7 @@ impl ReportInputs {
         format!("poolcast: report on the {kind} {name}")
     }
 
-    /// What stands below the title.
+    /// Returns the sentences below the title.
     pub(super) fn about(&self, held: Option<&HeldJobs>) -> Vec<String> {
         let mut about = Vec::new();
         about.extend(held.map(|held| held.log_sentence(self.is_anonymous)));
@@ -309,7 +310,7 @@ impl ReportInputs {
         about
     }
 
-    /// Whether trials are still to end.
+    /// Returns true if trials have not ended yet and can still end.
     pub fn is_running(&self) -> bool {
         let has_rest = self.trials.len() < self.planned && self.kind != ReportedKind::Run;
         has_rest && !self.is_dag_over
@@ -319,7 +320,7 @@ impl ReportInputs {
     }
 }
 
-/// What `dir` is.
+/// Returns the kind of `dir`.
 pub fn kind_of(dir: &Path) -> Result<ReportedKind> {
     if condor::is_dag(dir) {
         return Ok(ReportedKind::Dag);
@@ -331,7 +332,7 @@ pub fn kind_of(dir: &Path) -> Result<ReportedKind> {
         _ => {}
     }
 
-    // A training that goes on has no manifest yet.
+    // An unfinished training has no manifest.
     let is_training = format.is_none() && dir.join(config::FILE).is_file();
     ensure!(
         is_training,
@@ -343,12 +344,12 @@ pub fn kind_of(dir: &Path) -> Result<ReportedKind> {
     Ok(ReportedKind::Run)
 }
 
-/// The JSON document at `path`, if there is one.
-fn read_if_there<T: DeserializeOwned>(path: &Path) -> Result<Option<T>> {
+/// Reads the JSON document at `path`; `None` if there is no file.
+fn read_if_exists<T: DeserializeOwned>(path: &Path) -> Result<Option<T>> {
     if !path.is_file() {
         return Ok(None);
     }
-    let text = files::read_regular(path, MOST_JSON_BYTES)?;
+    let text = files::read_regular(path, MAX_JSON_BYTES)?;
     let value = serde_json::from_slice(&text);
     value
         .map(Some)

@@ -1,4 +1,4 @@
-//! What a run, a sweep or a DAG has left → a report for people: one HTML page, or the same as JSON.
+//! Reports on a run, a sweep or a DAG, as one HTML page or as JSON.
 
 mod best_part;
 mod data_part;
@@ -33,13 +33,13 @@ pub use held_jobs::HeldJobs;
 pub use inputs::{ReportInputs, ReportedKind, kind_of};
 pub use page::page;
 
-/// The name of the page in the directory that it is about.
+/// File name of the page, in the directory that it reports on.
 pub const REPORT_FILE: &str = "report.html";
 
-/// Makes the report on `inputs`. `held` is the advice on the jobs that are held, where there is any.
+/// Makes the report on `inputs`. `held` is the advice on held jobs, if there is any.
 ///
 /// # Errors
-/// Fails where a file is there, and is not what it should be.
+/// Fails if a file exists but is not valid.
 pub fn report(inputs: &ReportInputs, held: Option<&HeldJobs>) -> Result<Report> {
     let parts = vec![
         held_part::held_part(inputs, held),

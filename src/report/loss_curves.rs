@@ -1,5 +1,5 @@
-//! The epochs of the best trials → curves of their losses and of the value that the sweep chooses by,
-//! with the epochs that were kept; the rest as bands.
+//! Curves over the epochs: losses and metric values of the best trials, with the kept epochs. The
+//! other trials are shown as bands.
 
 use std::path::PathBuf;
 
@@ -13,21 +13,21 @@ use poolcast_config::MetricName;
 use poolcast_sweep as sweep;
 use poolcast_holds::training::{Epoch, read_history};
 
-/// So many of the best trials have a curve of their own.
+/// Number of best trials with their own curve.
 const BEST_TRIALS: usize = 10;
 
-/// So many epochs of a trial are drawn.
-const MOST_EPOCHS: usize = 2000;
+/// Maximum number of epochs of a trial that are drawn.
+const MAX_EPOCHS: usize = 2000;
 
-/// The look of the best, of its training loss, and of the others.
-const BEST_LOOK: usize = 0;
-const TRAIN_LOOK: usize = 1;
-const OTHER_LOOK: usize = 5;
+/// Styles of the best trial, of its training loss, and of the other trials.
+const BEST_STYLE: usize = 0;
+const TRAIN_STYLE: usize = 1;
+const OTHER_STYLE: usize = 5;
 
-/// The look of the middle half of the rest.
-const HALF_LOOK: usize = 2;
+/// Style of the middle half of the remaining trials.
+const HALF_STYLE: usize = 2;
 
-/// A trial with its epochs.
+/// A trial and its epochs.
 struct TrialCurve {
     trial: usize,
     epochs: Vec<Epoch>,
@@ -39,20 +39,20 @@ impl TrialCurve {
         self.epochs.iter().map(point).collect()
     }
 
-    /// The epoch whose weights were kept: the last that was the best so far.
+    /// The epoch whose weights were kept: the last epoch that was the best so far.
     fn kept(&self) -> Option<&Epoch> {
         self.epochs.iter().rfind(|epoch| epoch.is_best)
     }
 }
 
-/// The curves; none where no network was trained.
+/// Makes the figures of curves; none if no network was trained.
 pub(super) fn loss_figures(inputs: &ReportInputs) -> Vec<Figure> {
     let mut figures = Vec::new();
     let curves = best_curves(inputs);
     if let Some(best) = curves.first() {
         figures.push(best_figure(best, inputs.kind));
     }
-    // Where the sweep chooses by the loss, the values below are the losses.
+    // If the sweep optimizes the loss, the figure of values already shows the losses.
     let is_chosen_by = inputs.metric().name == MetricName::ValidationLoss;
     if curves.len() > 1 && !is_chosen_by {
         figures.push(losses_figure(&curves));
@@ -61,7 +61,7 @@ pub(super) fn loss_figures(inputs: &ReportInputs) -> Vec<Figure> {
     figures
 }
 
-/// The epochs of the best networks, the best first.
+/// Reads the epochs of the best networks, from best to worst.
 fn best_curves(inputs: &ReportInputs) -> Vec<TrialCurve> {
     let mut places: Vec<(usize, PathBuf)> = Vec::new();
     if inputs.kind == ReportedKind::Run {
@@ -75,11 +75,11 @@ fn best_curves(inputs: &ReportInputs) -> Vec<TrialCurve> {
 
     let mut curves = Vec::new();
     for (trial, dir) in places {
-        // What a trial was cleaned of, or is being written, is not shown.
+        // Skip trials whose files were removed or are being written.
         let Ok(mut epochs) = read_history(&dir) else {
             continue;
         };
-        epochs.truncate(MOST_EPOCHS);
+        epochs.truncate(MAX_EPOCHS);
         if !epochs.is_empty() {
             curves.push(TrialCurve { trial, epochs });
         }
@@ -96,8 +96,8 @@ fn best_figure(best: &TrialCurve, kind: ReportedKind) -> Figure {
     let validated = best.losses();
     let both = trained.iter().chain(&validated);
     let mut plot = epochs_plot("loss", both.copied());
-    plot.line(TRAIN_LOOK, "training loss", trained);
-    plot.line(BEST_LOOK, "validation loss", validated);
+    plot.line(TRAIN_STYLE, "training loss", trained);
+    plot.line(BEST_STYLE, "validation loss", validated);
     add_kept_epochs(&mut plot, std::iter::once(best));
 
     let columns = [
@@ -132,23 +132,24 @@ fn best_figure(best: &TrialCurve, kind: ReportedKind) -> Figure {
     }
 }
 
-/// The validation losses of the best trials.
+/// Plots the validation losses of the best trials.
 fn losses_figure(curves: &[TrialCurve]) -> Figure {
     let all = curves.iter().flat_map(TrialCurve::losses);
     let mut plot = epochs_plot("validation loss", all);
+    // Draw the best curve last, above the others.
     for (at, curve) in curves.iter().enumerate().rev() {
         plot.marks.push(PlotMark::Line {
-            look: if at == 0 { BEST_LOOK } else { OTHER_LOOK },
+            style_id: if at == 0 { BEST_STYLE } else { OTHER_STYLE },
             trial: Some(curve.trial),
             points: curve.losses(),
         });
     }
     plot.legend(
-        BEST_LOOK,
+        BEST_STYLE,
         LegendKind::Line,
         &format!("trial {}, the best network", curves[0].trial),
     );
-    plot.legend(OTHER_LOOK, LegendKind::Line, "the others");
+    plot.legend(OTHER_STYLE, LegendKind::Line, "the others");
     add_kept_epochs(&mut plot, curves.iter());
 
     let mut names = vec!["epoch".to_owned()];
@@ -179,7 +180,8 @@ fn losses_figure(curves: &[TrialCurve]) -> Figure {
     }
 }
 
-/// The value that the sweep chooses by after each epoch: the best trials as curves, the rest as bands.
+/// Plots the value of the sweep's metric after each epoch: curves of the best trials, and bands of
+/// the others.
 fn values_figure(inputs: &ReportInputs) -> Option<Figure> {
     let mut networks = inputs.ranked_trials();
     networks.retain(|trial| !trial.values.is_empty());
@@ -197,13 +199,14 @@ fn values_figure(inputs: &ReportInputs) -> Option<Figure> {
     let mut plot = epochs_plot(title, points.chain(ends));
     if !rest.is_empty() {
         let name = format!("the other {}, from the lowest to the highest", rest.len());
-        plot.band(OTHER_LOOK, &name, band_ends(&bands, |band| band.most));
+        plot.band(OTHER_STYLE, &name, band_ends(&bands, |band| band.most));
         let name = "the middle half of these";
-        plot.band(HALF_LOOK, name, band_ends(&bands, |band| band.half));
+        plot.band(HALF_STYLE, name, band_ends(&bands, |band| band.half));
     }
+    // Draw the best curve last, above the others.
     for (at, trial) in best.iter().enumerate().rev() {
         plot.marks.push(PlotMark::Line {
-            look: if at == 0 { BEST_LOOK } else { OTHER_LOOK },
+            style_id: if at == 0 { BEST_STYLE } else { OTHER_STYLE },
             trial: Some(trial.trial),
             points: value_points(trial),
         });
@@ -231,7 +234,7 @@ fn values_figure(inputs: &ReportInputs) -> Option<Figure> {
     })
 }
 
-/// Marks where curves were kept and where they were ended early.
+/// Marks the kept epochs, and the epochs at which curves ended early.
 fn mark_ends(plot: &mut Plot, best: &[&ReportedTrial]) {
     let mut kept = Vec::new();
     let mut stopped = Vec::new();
@@ -249,24 +252,24 @@ fn mark_ends(plot: &mut Plot, best: &[&ReportedTrial]) {
             terminated.extend(points.last().copied());
         }
     }
-    for (look, name, points) in [
+    for (style_id, name, points) in [
         (3, "the epoch that was kept", kept),
         (1, "stopped early: it no longer got better", stopped),
         (4, "terminated early: others did better", terminated),
     ] {
         if !points.is_empty() {
-            plot.dots(look, name, points);
+            plot.dots(style_id, name, points);
         }
     }
 }
 
-/// Names the curves of the `best` networks in the legend.
+/// Adds the curves of the `best` networks to the legend.
 fn name_curves(plot: &mut Plot, best: &[&ReportedTrial]) {
     let first = format!("trial {}, the best network", best[0].trial);
-    plot.legend(BEST_LOOK, LegendKind::Line, &first);
+    plot.legend(BEST_STYLE, LegendKind::Line, &first);
     if best.len() > 1 {
         let others = format!("the next {}", best.len() - 1);
-        plot.legend(OTHER_LOOK, LegendKind::Line, &others);
+        plot.legend(OTHER_STYLE, LegendKind::Line, &others);
     }
 }
 
@@ -278,16 +281,17 @@ fn value_points(trial: &ReportedTrial) -> Vec<(f64, f64)> {
     points
 }
 
-/// The values of many networks after one epoch.
+/// The distribution of the values of many networks after one epoch.
 struct ValueBand {
     epoch: f64,
-    /// The least and the largest.
+    /// Minimum and maximum.
     most: [f64; 2],
-    /// What a quarter of them is below, and a quarter above.
+    /// Lower and upper quartile.
     half: [f64; 2],
 }
 
-/// The values of `trials` after each epoch that one of them has gone through.
+/// Computes the distribution of the values of `trials` after each epoch that at least one of them
+/// has reached.
 fn value_bands(trials: &[&ReportedTrial]) -> Vec<ValueBand> {
     let longest = trials.iter().map(|trial| trial.values.len()).max();
     let mut bands = Vec::new();

@@ -1,5 +1,5 @@
-//! A report → one HTML page that needs nothing else: its style and its script are in it, and nothing
-//! else may run or be loaded.
+//! Renders a report as one HTML page. The page contains its style sheet and its script; its
+//! security policy forbids all others.
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
@@ -11,13 +11,13 @@ use poolcast_base::output;
 const STYLE: &str = include_str!("style.css");
 const SCRIPT: &str = include_str!("script.js");
 
-/// So many causes are shown with what to type; the others, too, once they are opened.
-pub(super) const OPEN_CAUSES: usize = 9;
+/// Number of causes that are shown with their commands. The others are shown on demand.
+pub(super) const MAX_OPEN_CAUSES: usize = 9;
 
-/// Words of so many characters stand on one line of a cell.
-const SHORT_WORDS: usize = 30;
+/// Maximum length of a text that stays on one line of a cell, in characters.
+const MAX_LINE_CHARACTERS: usize = 30;
 
-/// The page.
+/// Renders the page.
 pub fn page(report: &Report) -> String {
     let policy = format!(
         "default-src 'none'; style-src 'sha256-{}'; script-src 'sha256-{}'; base-uri 'none'; form-action 'none'",
@@ -142,7 +142,7 @@ fn table_markup(table: &ReportTable) -> Markup {
     }
 }
 
-/// Which columns have words.
+/// Returns true for each column that contains words.
 fn words_columns(table: &ReportTable) -> Vec<bool> {
     let mut is_words = vec![false; table.columns.len()];
     for row in &table.rows {
@@ -153,8 +153,8 @@ fn words_columns(table: &ReportTable) -> Vec<bool> {
     is_words
 }
 
-/// The rows of a table, without the end tags that HTML does not need: of ten thousand trials these would
-/// be most of the page.
+/// Renders the rows of a table. Optional HTML end tags are omitted: for ten thousand trials they
+/// would be most of the page.
 fn rows_markup(table: &ReportTable) -> PreEscaped<String> {
     let mut rows = String::new();
     for row in &table.rows {
@@ -170,7 +170,7 @@ fn rows_markup(table: &ReportTable) -> PreEscaped<String> {
 fn push_cell(rows: &mut String, cell: &ReportCell, decimals: usize) {
     match cell {
         ReportCell::Words(words) => {
-            let is_long = words.chars().count() > SHORT_WORDS;
+            let is_long = words.chars().count() > MAX_LINE_CHARACTERS;
             rows.push_str(if is_long {
                 "<td class=\"t w\">"
             } else {
@@ -190,7 +190,8 @@ fn push_cell(rows: &mut String, cell: &ReportCell, decimals: usize) {
     }
 }
 
-/// A number with so many digits after the point; one that these would not show, in powers of ten.
+/// Formats a number with `decimals` digits after the decimal point; in scientific notation if it is
+/// too small or too large for that.
 fn number_text(number: f64, decimals: usize) -> String {
     let least = 10f64.powi(-(decimals as i32));
     if number != 0.0 && (number.abs() < least || number.abs() >= 1e9) {
@@ -199,9 +200,9 @@ fn number_text(number: f64, decimals: usize) -> String {
     format!("{number:.decimals$}")
 }
 
-/// The first causes open, the others where they are asked for.
+/// Shows the first causes openly and the others on demand.
 fn causes_markup(causes: &[HeldCause]) -> Markup {
-    let (first, others) = causes.split_at(causes.len().min(OPEN_CAUSES));
+    let (first, others) = causes.split_at(causes.len().min(MAX_OPEN_CAUSES));
     let list = |some: &[HeldCause]| html! { ul class="causes" { @for cause in some { li { (cause_markup(cause)) } } } };
     html! {
         (list(first))
@@ -250,7 +251,7 @@ fn jobs_words(cause: &HeldCause) -> String {
     format!("{}{more}, of {clusters}", cause.first_jobs.join(", "))
 }
 
-/// The odds of some jobs in per cent; nothing is certain.
+/// Formats a range of probabilities in per cent. It never shows 0 % or 100 %.
 fn odds_words((low, high): (f64, f64)) -> String {
     let percent = |odds: f64| ((100.0 * odds).round() as u32).clamp(1, 99);
     match (percent(low), percent(high)) {
@@ -259,7 +260,7 @@ fn odds_words((low, high): (f64, f64)) -> String {
     }
 }
 
-/// SHA-256 in base64, as a content security policy names what may run.
+/// Returns the SHA-256 in base64, as in a content security policy.
 fn digest_base64(text: &str) -> String {
     use sha2::Digest as _;
     const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
@@ -289,7 +290,7 @@ mod tests {
 
     /// From `printf abc | openssl dgst -sha256 -binary | base64`.
     #[test]
-    fn digests_in_base64() {
+    fn digest_matches_openssl() {
         assert_eq!(
             digest_base64("abc"),
             "ungWv48Bz+pBQUDeXa4iI7ADYaOWF3qctBD/YfIAFa0="
@@ -297,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_from_outside_is_markup() {
+    fn outside_text_is_escaped() {
         let hostile = "</script><script>alert(1)</script>";
         let mut table = ReportTable::new(hostile, &[(hostile, 0)]);
         table.push([hostile.into()]);

@@ -1,5 +1,5 @@
-//! Trials with a value on each of several axes → parallel coordinates as SVG. The axes lie one below
-//! another, so that any number of them can be read on a narrow screen, too.
+//! Draws parallel coordinates as SVG: one line per trial across several axes. The axes lie below
+//! each other, so that many of them fit on a narrow screen.
 
 use maud::{Markup, html};
 
@@ -7,11 +7,11 @@ use super::plot::{
     LegendEntry, PlotAxis, WIDTH, description_id, line_class, placed_ticks, short, title_id,
 };
 
-/// Where axes begin and end.
+/// x coordinates of both ends of an axis.
 const LEFT: f64 = 12.0;
 const RIGHT: f64 = WIDTH - 12.0;
 
-/// Where the first axis lies, how far each is below the one before it, and what is below the last.
+/// y coordinate of the first axis, distance between two axes, and space below the last one.
 const TOP: f64 = 22.0;
 const ROW: f64 = 46.0;
 const BOTTOM: f64 = 22.0;
@@ -19,27 +19,27 @@ const BOTTOM: f64 = 22.0;
 /// Parallel coordinates.
 #[derive(Debug, Clone)]
 pub struct ParallelPlot {
-    /// From the top down.
+    /// Axes from top to bottom.
     pub axes: Vec<PlotAxis>,
-    /// What is drawn, the first below the others.
+    /// Lines in drawing order: later ones cover earlier ones.
     pub lines: Vec<ParallelLine>,
-    /// What the looks mean.
+    /// Legend entries, in display order.
     pub legend: Vec<LegendEntry>,
 }
 
-/// A trial across all axes.
+/// The line of one trial across all axes.
 #[derive(Debug, Clone)]
 pub struct ParallelLine {
-    /// The number of its look; `None` for one of the many that are only to show where they crowd.
-    pub look: Option<usize>,
-    /// The trial.
+    /// Index of the style; `None` for one of the many thin lines that show the density.
+    pub style_id: Option<usize>,
+    /// Number of the trial.
     pub trial: usize,
-    /// Its value on each axis; the line is broken where there is none.
+    /// Value on each axis. The line is interrupted where there is none.
     pub values: Vec<Option<f64>>,
 }
 
 impl ParallelPlot {
-    /// The SVG, whose title and description have ids that begin with `id`.
+    /// Draws the SVG. The ids of its title and description begin with `id`.
     pub(super) fn svg(&self, id: &str, title: &str, description: &str) -> Markup {
         let (title_id, description_id) = (title_id(id), description_id(id));
         let rows = self.axes.len().saturating_sub(1) as f64;
@@ -50,7 +50,7 @@ impl ParallelPlot {
                 title id=(title_id) { (title) }
                 desc id=(description_id) { (description) }
                 @for line in &self.lines {
-                    path class=(line_class(line.look)) data-trial=(line.trial) d=(self.line_path(line)) {}
+                    path class=(line_class(line.style_id)) data-trial=(line.trial) d=(self.line_path(line)) {}
                 }
                 @for (at, axis) in self.axes.iter().enumerate() { (axis_markup(axis, y_of(at))) }
             }
@@ -99,12 +99,12 @@ mod tests {
     use crate::scale::Scale;
 
     #[test]
-    fn a_line_is_broken_where_a_trial_has_no_value() {
+    fn line_is_interrupted_at_missing_values() {
         let axis = || PlotAxis::new("<a>", Scale::share());
         let plot = ParallelPlot {
             axes: vec![axis(), axis(), axis(), axis()],
             lines: vec![ParallelLine {
-                look: None,
+                style_id: None,
                 trial: 3,
                 values: vec![Some(0.0), Some(1.0), None, Some(f64::NAN)],
             }],

@@ -1,5 +1,5 @@
-//! A hyper-parameter of some trials → an axis on the scale of its own distribution, and where each
-//! trial is on it.
+//! Axes of hyper-parameters. The scale of an axis follows the distribution that the sweep draws
+//! from.
 
 use std::collections::BTreeMap;
 
@@ -13,22 +13,23 @@ use poolcast_config::{Config, Distribution, Parameter};
 use poolcast_sweep::search::SearchSpace;
 use poolcast_sweep::plain_value;
 
-/// What is listed stands by name up to so many values; more numbers become a scale.
-const MOST_WORDS: usize = 12;
+/// Maximum number of listed values that are shown as words. More words share "others"; more numbers
+/// get a numeric scale.
+const MAX_WORDS: usize = 12;
 
-/// A hyper-parameter that is not the same in all trials.
+/// A hyper-parameter that differs between trials.
 #[derive(Debug, Clone)]
 pub(super) struct ParameterAxis {
     /// Its name.
     pub(super) name: String,
-    /// How its values are laid out.
+    /// Layout of its values.
     pub(super) scale: Scale,
-    /// The value of each trial on the scale; `None` for one that has no such hyper-parameter.
+    /// The value of each trial on the scale; `None` for a trial without this hyper-parameter.
     pub(super) values: Vec<Option<f64>>,
 }
 
 impl ParameterAxis {
-    /// The place of each trial, from 0 to 1, and NaN for one that has none.
+    /// The position of each trial, from 0 to 1; NaN for a trial without a value.
     pub(super) fn places(&self) -> Vec<f64> {
         let place = |value: &Option<f64>| {
             let known = value.and_then(|value| self.scale.place(value));
@@ -38,8 +39,8 @@ impl ParameterAxis {
     }
 }
 
-/// The axes of the hyper-parameters that differ between `trials`, by name. What a trial fits comes
-/// first, if that differs, too.
+/// Makes the axes of the hyper-parameters that differ between `trials`, by name. The fitted
+/// pipeline comes first if it differs.
 pub(super) fn parameter_axes(
     inputs: &ReportInputs,
     trials: &[&ReportedTrial],
@@ -53,6 +54,7 @@ pub(super) fn parameter_axes(
     names.dedup();
 
     let mut axes = Vec::new();
+    // Trials of pipelines have no hyper-parameter `model`, so the pipeline takes its place.
     if !names.contains(&"model") {
         let model = |trial: &&ReportedTrial| Some(Value::from(trial.model.clone()));
         let models = trials.iter().map(model).collect();
@@ -66,7 +68,7 @@ pub(super) fn parameter_axes(
     axes
 }
 
-/// What the sweep draws its hyper-parameters from.
+/// Returns the distributions from which the sweep draws its hyper-parameters.
 fn drawn_distributions(config: &Config) -> BTreeMap<String, Distribution> {
     let mut drawn = BTreeMap::new();
     for space in config.pipelines.values().flat_map(|spaces| spaces.all()) {
@@ -82,7 +84,7 @@ fn drawn_distributions(config: &Config) -> BTreeMap<String, Distribution> {
     drawn
 }
 
-/// The axis of `values`; `None` where these do not differ.
+/// Makes the axis of `values`; `None` if all values are equal.
 fn parameter_axis(
     name: &str,
     values: Vec<Option<Value>>,
@@ -90,8 +92,8 @@ fn parameter_axis(
 ) -> Option<ParameterAxis> {
     let mut distinct: Vec<Value> = Vec::new();
     for value in values.iter().flatten() {
-        // More need not be told apart to be a scale.
-        if distinct.len() <= MOST_WORDS && !distinct.contains(value) {
+        // One more distinct value than the maximum is enough to choose a numeric scale.
+        if distinct.len() <= MAX_WORDS && !distinct.contains(value) {
             distinct.push(value.clone());
         }
     }
@@ -101,7 +103,7 @@ fn parameter_axis(
 
     let is_listed = distribution.is_some_and(|known| known.categories().is_some());
     let has_words = values.iter().flatten().any(|value| !value.is_number());
-    let (scale, values) = if has_words || is_listed && distinct.len() <= MOST_WORDS {
+    let (scale, values) = if has_words || is_listed && distinct.len() <= MAX_WORDS {
         word_axis(&values)
     } else {
         let is_logarithmic = distribution.is_some_and(Distribution::is_logarithmic);
@@ -114,8 +116,8 @@ fn parameter_axis(
     })
 }
 
-/// Values by name: numbers in their order, then words in that of the alphabet, and what is beyond the
-/// most in one.
+/// Makes an axis of words: numbers in ascending order, then words alphabetically. The rarest ones
+/// beyond the maximum share "others".
 fn word_axis(values: &[Option<Value>]) -> (Scale, Vec<Option<f64>>) {
     let mut counts: BTreeMap<String, usize> = BTreeMap::new();
     for value in values.iter().flatten() {
@@ -123,9 +125,9 @@ fn word_axis(values: &[Option<Value>]) -> (Scale, Vec<Option<f64>>) {
     }
     let mut names: Vec<(String, usize)> = counts.into_iter().collect();
     names.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
-    let has_others = names.len() > MOST_WORDS;
+    let has_others = names.len() > MAX_WORDS;
     if has_others {
-        names.truncate(MOST_WORDS - 1);
+        names.truncate(MAX_WORDS - 1);
     }
 
     let mut names: Vec<String> = names.into_iter().map(|(name, _)| name).collect();
@@ -149,7 +151,7 @@ fn word_axis(values: &[Option<Value>]) -> (Scale, Vec<Option<f64>>) {
     (Scale::Words(shown), places)
 }
 
-/// Numbers on a scale, which is logarithmic where they are drawn so.
+/// Makes a numeric axis. It is logarithmic if the distribution is and all values are positive.
 fn number_axis(values: &[Option<Value>], is_logarithmic: bool) -> (Scale, Vec<Option<f64>>) {
     let mut numbers = Vec::new();
     for value in values {
@@ -182,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn scales_are_those_of_the_space() {
+    fn scales_follow_the_search_space() {
         let drawn = json!({"distribution": "log_uniform_values", "min": 1e-4, "max": 0.1});
         let rates = axis(&json!([0.0001, 0.1, null, 0.01]), Some(drawn)).expect("they differ");
         assert!(matches!(rates.scale, Scale::Logarithmic { .. }));
@@ -201,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn many_words_and_hostile_ones_stay_an_axis() {
+    fn rare_words_share_others_and_are_escaped() {
         let many: Vec<String> = (0..100)
             .map(|word| format!("word-{word}\u{202e}"))
             .collect();
@@ -209,8 +211,8 @@ mod tests {
         let Scale::Words(names) = &axis.scale else {
             panic!("words stand by name")
         };
-        assert_eq!(names.len(), MOST_WORDS);
-        assert_eq!(names[MOST_WORDS - 1], "others");
+        assert_eq!(names.len(), MAX_WORDS);
+        assert_eq!(names[MAX_WORDS - 1], "others");
         assert!(names.iter().all(|name| !name.contains('\u{202e}')));
         assert!(
             axis.places()

@@ -1,5 +1,5 @@
-//! The trials that have a value → which hyper-parameters it depends on: parallel coordinates, their
-//! importance, and the value by each of them.
+//! Figures that show how a trial's value depends on its hyper-parameters: importances, parallel
+//! coordinates, and the value by each hyper-parameter.
 
 use super::document::{Figure, ReportBlock, ReportCell, ReportTable};
 use super::inputs::ReportInputs;
@@ -12,41 +12,41 @@ use super::words;
 use poolcast_base::output;
 use poolcast_pipelines::{RegressionImportances, regression_importances};
 
-/// From so many trials on, importances are told.
+/// Minimum number of trials for which importances are shown.
 const LEAST_TRIALS: usize = 20;
 
-/// A forest learns from so many trials at most.
-const MOST_FOREST_TRIALS: usize = 2000;
+/// Maximum number of trials from which the forest learns.
+const MAX_FOREST_TRIALS: usize = 2000;
 
-/// So many hyper-parameters have an axis, and a plot of their own.
-const MOST_AXES: usize = 11;
-const MOST_PLOTS: usize = 8;
+/// Maximum number of hyper-parameters with an axis, and with a plot of their own.
+const MAX_AXES: usize = 11;
+const MAX_PLOTS: usize = 8;
 
-/// So many trials are drawn as lines, and so many of the best stand out.
-const MOST_LINES: usize = 300;
+/// Maximum number of trials drawn as lines, and the number of highlighted best trials.
+const MAX_LINES: usize = 300;
 const BEST_LINES: usize = 10;
 
-/// So many trials have a point in each plot of a hyper-parameter.
-const MOST_POINTS: usize = 400;
+/// Maximum number of points in a plot of a hyper-parameter.
+const MAX_POINTS: usize = 400;
 
-/// The values of a hyper-parameter that are numbers are grouped so.
+/// Number of groups of a numeric hyper-parameter's values.
 const GROUPS: usize = 6;
 
-/// The looks of the best trials, of importances, and of correlations and medians.
-const BEST_LOOK: usize = 0;
-const FOREST_LOOK: usize = 0;
-const MARKED_LOOK: usize = 3;
+/// Styles of the best trials, of importances, and of correlations and medians.
+const BEST_STYLE: usize = 0;
+const FOREST_STYLE: usize = 0;
+const MARKED_STYLE: usize = 3;
 
-/// The trials that compare, the best first, and the hyper-parameters in which they differ.
+/// Comparable trials from best to worst, and the hyper-parameters in which they differ.
 struct ComparedTrials<'a> {
     trials: Vec<&'a ReportedTrial>,
     values: Vec<f64>,
     axes: Vec<ParameterAxis>,
-    /// What is left out, in a sentence.
+    /// Sentence about omitted trials; empty if there are none.
     left_out: &'static str,
 }
 
-/// What the value of trials depends on; nothing where there are not two of them to compare.
+/// Makes the figures on hyper-parameters; none if fewer than two trials can be compared.
 pub(super) fn parameter_blocks(inputs: &ReportInputs) -> Vec<ReportBlock> {
     let mut compared = ComparedTrials::new(inputs);
     if compared.trials.len() < 2 || compared.axes.is_empty() {
@@ -68,7 +68,7 @@ pub(super) fn parameter_blocks(inputs: &ReportInputs) -> Vec<ReportBlock> {
         )));
     }
     blocks.push(ReportBlock::figure(parallel_figure(inputs, &compared)));
-    for (at, axis) in compared.axes.iter().take(MOST_PLOTS).enumerate() {
+    for (at, axis) in compared.axes.iter().take(MAX_PLOTS).enumerate() {
         let figure = value_figure(inputs, &compared, axis, at + 1);
         blocks.push(ReportBlock::figure(figure));
     }
@@ -79,7 +79,7 @@ impl ComparedTrials<'_> {
     fn new(inputs: &ReportInputs) -> ComparedTrials<'_> {
         let mut trials = inputs.ranked_trials();
         trials.retain(|trial| trial.value.is_some());
-        // Trials of several splits do not compare.
+        // Values of trials with different splits are not comparable.
         let split = trials.first().and_then(|best| best.split.clone());
         let all = trials.len();
         trials.retain(|trial| trial.split == split);
@@ -96,15 +96,15 @@ impl ComparedTrials<'_> {
         }
     }
 
-    /// What a forest makes of the axes.
+    /// Computes the importances of the axes in a random forest.
     fn importances(&self, seed: u64) -> RegressionImportances {
-        let every = self.trials.len().div_ceil(MOST_FOREST_TRIALS);
+        let every = self.trials.len().div_ceil(MAX_FOREST_TRIALS);
         let some = |all: &[f64]| all.iter().copied().step_by(every).collect::<Vec<f64>>();
         let columns: Vec<Vec<f64>> = self.axes.iter().map(|axis| some(&axis.places())).collect();
         regression_importances(&columns, &some(&self.values), seed)
     }
 
-    /// Puts the axes that matter most first, and their shares with them.
+    /// Sorts the axes and their shares by decreasing importance.
     fn order_axes(&mut self, importances: &mut RegressionImportances) {
         let shares = importances.shares.clone();
         let mut order: Vec<usize> = (0..self.axes.len()).collect();
@@ -114,8 +114,8 @@ impl ComparedTrials<'_> {
     }
 }
 
-/// The correlation of the value with the place on an axis; `None` for words without an order, and
-/// where one of the two is the same everywhere.
+/// Computes the correlation of the value with the position on an axis. Returns `None` for words
+/// without an order, or if all positions or all values are equal.
 fn correlation(axis: &ParameterAxis, values: &[f64]) -> Option<f64> {
     if matches!(&axis.scale, Scale::Words(words) if words.len() > 2) {
         return None;
@@ -154,7 +154,7 @@ fn importance_figure(compared: &ComparedTrials<'_>, importances: &RegressionImpo
     for (at, (axis, share)) in compared.axes.iter().zip(&importances.shares).enumerate() {
         let found = correlation(axis, &compared.values);
         table.push([axis.name.clone().into(), (*share).into(), found.into()]);
-        if at < MOST_AXES {
+        if at < MAX_AXES {
             let row = at as f64;
             names.push(axis.name.clone());
             boxes.push([(0.0, row - 0.3), (*share, row + 0.3)]);
@@ -170,15 +170,15 @@ fn importance_figure(compared: &ComparedTrials<'_>, importances: &RegressionImpo
         PlotAxis::new("hyper-parameter", Scale::Words(names)),
     );
     plot.marks.push(PlotMark::Boxes {
-        look: FOREST_LOOK,
+        style_id: FOREST_STYLE,
         boxes,
     });
     plot.legend(
-        FOREST_LOOK,
+        FOREST_STYLE,
         LegendKind::Boxes,
         "importance in a random forest",
     );
-    plot.dots(MARKED_LOOK, "correlation with the value, by size", dots);
+    plot.dots(MARKED_STYLE, "correlation with the value, by size", dots);
     Figure {
         id: "importance".to_owned(),
         title: "Which hyper-parameters matter".to_owned(),
@@ -192,7 +192,7 @@ fn importance_figure(compared: &ComparedTrials<'_>, importances: &RegressionImpo
     }
 }
 
-/// How far importances can be trusted: as far as the forest foretells trials that it has not seen.
+/// Says how reliable the importances are, by the forest's score on trials that it has not seen.
 fn trust_sentence(r2: Option<f64>) -> String {
     let Some(r2) = r2 else {
         return "All trials have the same value: nothing matters here.".to_owned();
@@ -208,7 +208,8 @@ fn trust_sentence(r2: Option<f64>) -> String {
     )
 }
 
-/// A scale of values on which those that are far worse than most stand at the edge; whether some do.
+/// Makes a scale of values that puts far worse values at its edge. Returns true with it if there
+/// are such values.
 fn value_scale(inputs: &ReportInputs, values: &[f64]) -> (Scale, bool) {
     let goal = inputs.metric().goal;
     let mut losses: Vec<f64> = values.iter().map(|value| goal.loss(*value)).collect();
@@ -216,6 +217,7 @@ fn value_scale(inputs: &ReportInputs, values: &[f64]) -> (Scale, bool) {
     let Some(best) = losses.first() else {
         return (Scale::share(), false);
     };
+    // The limit is the best value plus four times its distance to the upper quartile of the losses.
     let most = losses[losses.len() * 3 / 4];
     let limit = best + 4.0 * (most - best);
     let is_near = |value: &f64| most == *best || goal.loss(*value) <= limit;
@@ -224,7 +226,7 @@ fn value_scale(inputs: &ReportInputs, values: &[f64]) -> (Scale, bool) {
     (Scale::around(near.into_iter()), is_cut)
 }
 
-/// What stands at the edge, in a sentence.
+/// Explains the values at the edge, in a sentence.
 fn edge_sentence(is_cut: bool) -> &'static str {
     if is_cut {
         " What is far worse stands at the edge."
@@ -234,7 +236,7 @@ fn edge_sentence(is_cut: bool) -> &'static str {
 }
 
 fn parallel_figure(inputs: &ReportInputs, compared: &ComparedTrials<'_>) -> Figure {
-    let axes = &compared.axes[..compared.axes.len().min(MOST_AXES)];
+    let axes = &compared.axes[..compared.axes.len().min(MAX_AXES)];
     let title = words::metric_title(inputs.metric().name);
     let (scale, is_cut) = value_scale(inputs, &compared.values);
     let mut plot_axes: Vec<PlotAxis> = axes
@@ -243,8 +245,8 @@ fn parallel_figure(inputs: &ReportInputs, compared: &ComparedTrials<'_>) -> Figu
         .collect();
     plot_axes.push(PlotAxis::new(title, scale));
 
-    // The best come last, above the others.
-    let every = compared.trials.len().div_ceil(MOST_LINES);
+    // Draw the best trials last, above the others.
+    let every = compared.trials.len().div_ceil(MAX_LINES);
     let mut lines = Vec::new();
     for at in (0..compared.trials.len()).rev() {
         let is_best = at < BEST_LINES;
@@ -252,7 +254,7 @@ fn parallel_figure(inputs: &ReportInputs, compared: &ComparedTrials<'_>) -> Figu
             let mut values: Vec<Option<f64>> = axes.iter().map(|axis| axis.values[at]).collect();
             values.push(compared.trials[at].value);
             lines.push(ParallelLine {
-                look: is_best.then_some(BEST_LOOK),
+                style_id: is_best.then_some(BEST_STYLE),
                 trial: compared.trials[at].trial,
                 values,
             });
@@ -279,11 +281,11 @@ fn parallel_figure(inputs: &ReportInputs, compared: &ComparedTrials<'_>) -> Figu
     }
 }
 
-/// What the lines are, of which `drawn` are shown of `trials`.
+/// Makes the legend of the lines. `drawn` of the `trials` are shown.
 fn parallel_legend(trials: usize, drawn: usize) -> Vec<LegendEntry> {
     let best = trials.min(BEST_LINES);
     let mut legend = vec![LegendEntry {
-        look: BEST_LOOK,
+        style_id: BEST_STYLE,
         kind: LegendKind::Line,
         name: format!("the best {best}"),
     }];
@@ -294,7 +296,7 @@ fn parallel_legend(trials: usize, drawn: usize) -> Vec<LegendEntry> {
             "the others".to_owned()
         };
         legend.push(LegendEntry {
-            look: BEST_LOOK,
+            style_id: BEST_STYLE,
             kind: LegendKind::ThinLines,
             name,
         });
@@ -302,7 +304,7 @@ fn parallel_legend(trials: usize, drawn: usize) -> Vec<LegendEntry> {
     legend
 }
 
-/// The best trials with their hyper-parameters.
+/// Lists the best trials with their hyper-parameters.
 fn best_table(compared: &ComparedTrials<'_>, axes: &[ParameterAxis], title: &str) -> ReportTable {
     let mut columns = vec![("trial", 0), (title, 4)];
     columns.extend(axes.iter().map(|axis| (axis.name.as_str(), 4)));
@@ -331,13 +333,13 @@ fn axis_cell(axis: &ParameterAxis, at: usize) -> ReportCell {
     }
 }
 
-/// Trials with values of a hyper-parameter that are near each other.
+/// Trials with similar values of one hyper-parameter.
 struct ValueGroup {
-    /// The values, in words.
+    /// Range of the values, or a word.
     name: String,
-    /// Its middle on the scale.
+    /// Middle of the range on the scale.
     middle: f64,
-    /// The value of each trial that is in it, the best first.
+    /// Values of the group's trials, from best to worst.
     values: Vec<f64>,
 }
 
@@ -348,7 +350,7 @@ impl ValueGroup {
     }
 }
 
-/// The trials by their values on `axis`: each word, or equal parts of the scale.
+/// Groups the trials by their values on `axis`: one group per word, or equal ranges of the scale.
 fn value_groups(axis: &ParameterAxis, values: &[f64]) -> Vec<ValueGroup> {
     let mut groups = Vec::new();
     match &axis.scale {
@@ -374,6 +376,7 @@ fn value_groups(axis: &ParameterAxis, values: &[f64]) -> Vec<ValueGroup> {
         }
     }
 
+    // All groups are equally wide, also groups of words, so the position determines the group.
     let count = groups.len() as f64;
     for (place, value) in axis.places().into_iter().zip(values) {
         if place.is_finite() {
@@ -384,7 +387,7 @@ fn value_groups(axis: &ParameterAxis, values: &[f64]) -> Vec<ValueGroup> {
     groups
 }
 
-/// The value of the trials by one hyper-parameter.
+/// Plots the value of the trials by one hyper-parameter.
 fn value_figure(
     inputs: &ReportInputs,
     compared: &ComparedTrials<'_>,
@@ -394,7 +397,7 @@ fn value_figure(
     let title = words::metric_title(inputs.metric().name);
     let caption = format!("The {title} by {}", axis.name);
     let (scale, is_cut) = value_scale(inputs, &compared.values);
-    let every = compared.trials.len().div_ceil(MOST_POINTS);
+    let every = compared.trials.len().div_ceil(MAX_POINTS);
     let mut points = Vec::new();
     for (place, value) in axis.values.iter().zip(&compared.values).step_by(every) {
         points.extend(place.map(|place| (place, *value)));
@@ -415,7 +418,7 @@ fn value_figure(
         "a trial"
     };
     plot.legend(0, LegendKind::Points, name);
-    plot.dots(MARKED_LOOK, "the median of like values", medians);
+    plot.dots(MARKED_STYLE, "the median of like values", medians);
     Figure {
         id: format!("value-by-{number}"),
         title: output::cut(&format!("By {}", axis.name), 60),
@@ -433,7 +436,7 @@ fn value_figure(
     }
 }
 
-/// A line for each group of like values.
+/// Makes a table with one row per group of similar values.
 fn value_table(caption: String, groups: &[ValueGroup]) -> ReportTable {
     let columns = [
         ("values", 0),

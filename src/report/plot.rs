@@ -1,64 +1,65 @@
-//! Marks on two axes → SVG that scales with the page, whose colours the page's style sheet has.
+//! Draws plots on two axes as SVG that scales with the page. The page's style sheet has the
+//! colours.
 
 use maud::{Markup, html};
 
 use super::scale::{Scale, ScaleTick};
 use poolcast_base::output;
 
-/// The size of a plot in its own units, which are about those of the page's text.
+/// Size and margins of a plot, in SVG units. A unit is about one CSS pixel on the page.
 pub(super) const WIDTH: f64 = 360.0;
 const HEIGHT: f64 = 250.0;
 const TOP: f64 = 24.0;
 const RIGHT: f64 = 14.0;
 const BOTTOM: f64 = 42.0;
 
-/// The room at the left for numbers, and for words at most.
+/// Space at the left of the y axis: for numbers, and the maximum for words.
 const NUMBERS_WIDTH: f64 = 46.0;
-const MOST_WORDS_WIDTH: f64 = 132.0;
+const MAX_WORDS_WIDTH: f64 = 132.0;
 
-/// The height of a row of an axis of words.
-const WORD_ROW: f64 = 22.0;
+/// Height of a row of an axis of words.
+const WORD_ROW_HEIGHT: f64 = 22.0;
 
-/// How wide a character of a tick is, at most on average.
-const CHARACTER: f64 = 6.4;
+/// Width of a character in a tick label. The average of a label is smaller.
+const CHARACTER_WIDTH: f64 = 6.4;
 
-/// So many looks tell series apart.
-pub(super) const LOOKS: usize = 7;
+/// Number of styles that distinguish series.
+pub(super) const STYLES: usize = 7;
 
 /// A plot.
 #[derive(Debug, Clone)]
 pub struct Plot {
-    /// Along the lower edge.
+    /// Axis along the lower edge.
     pub x: PlotAxis,
-    /// Along the left edge; words stand from the top down.
+    /// Axis along the left edge. Words run from the top down.
     pub y: PlotAxis,
-    /// What is drawn, the first below the others.
+    /// Marks in drawing order: later ones cover earlier ones.
     pub marks: Vec<PlotMark>,
-    /// What the looks mean, in the order in which they are told.
+    /// Legend entries, in display order.
     pub legend: Vec<LegendEntry>,
 }
 
 /// An axis of a plot.
 #[derive(Debug, Clone)]
 pub struct PlotAxis {
-    /// What it shows.
+    /// Heading of the axis.
     pub label: String,
-    /// How its values are laid out.
+    /// Layout of the values.
     pub scale: Scale,
 }
 
-/// What a look means.
+/// Legend entry: the name of one style.
 #[derive(Debug, Clone)]
 pub struct LegendEntry {
-    /// The number of the look.
-    pub look: usize,
-    /// What is drawn with it.
+    /// Index of the style.
+    pub style_id: usize,
+    /// Shape of the marks with the style.
     pub kind: LegendKind,
-    /// What has it.
+    /// Name of the series.
     pub name: String,
 }
 
-/// What is drawn with a look.
+/// Shape of the marks that a legend entry stands for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LegendKind {
     /// A line.
@@ -75,55 +76,55 @@ pub enum LegendKind {
     Boxes,
 }
 
-/// Something on a plot. A place is a value on each axis.
+/// Marks on a plot. A point is a value on each axis.
 #[derive(Debug, Clone)]
 pub enum PlotMark {
-    /// Points joined by a line, which is broken where one is no number.
+    /// Points joined by a line. The line is interrupted where a value is not finite.
     Line {
-        /// The number of its look.
-        look: usize,
-        /// The trial that it is of.
+        /// Index of the style.
+        style_id: usize,
+        /// The trial that the line shows.
         trial: Option<usize>,
-        /// Its points.
+        /// Points of the line.
         points: Vec<(f64, f64)>,
     },
-    /// The room between a lower and an upper value at each x.
+    /// The area between a lower and an upper value at each x.
     Band {
-        /// The number of its look.
-        look: usize,
-        /// x, the lower y and the upper one.
+        /// Index of the style.
+        style_id: usize,
+        /// x, lower y and upper y.
         points: Vec<(f64, f64, f64)>,
     },
-    /// Many points, each small and all alike.
+    /// Many small points with the same style.
     Points {
-        /// Their places.
+        /// The points.
         points: Vec<(f64, f64)>,
     },
-    /// Points.
+    /// Dots whose shape depends on the style.
     Dots {
-        /// The number of their look.
-        look: usize,
-        /// Their places.
+        /// Index of the style.
+        style_id: usize,
+        /// The points.
         points: Vec<(f64, f64)>,
     },
-    /// Rectangles between two corners.
+    /// Rectangles, each given by two opposite corners.
     Boxes {
-        /// The number of their look.
-        look: usize,
-        /// Both corners of each.
+        /// Index of the style.
+        style_id: usize,
+        /// Two opposite corners of each rectangle.
         boxes: Vec<[(f64, f64); 2]>,
     },
-    /// Straight pieces of line between two ends.
+    /// Line segments.
     Pieces {
-        /// The number of their look.
-        look: usize,
-        /// Both ends of each.
+        /// Index of the style.
+        style_id: usize,
+        /// Both ends of each segment.
         pieces: Vec<[(f64, f64); 2]>,
     },
 }
 
 impl PlotAxis {
-    /// The axis `label` on `scale`.
+    /// Makes the axis `label` on `scale`.
     pub(super) fn new(label: impl Into<String>, scale: Scale) -> PlotAxis {
         PlotAxis {
             label: label.into(),
@@ -133,7 +134,7 @@ impl PlotAxis {
 }
 
 impl Plot {
-    /// A plot with nothing on it.
+    /// Makes an empty plot.
     pub(super) fn new(x: PlotAxis, y: PlotAxis) -> Plot {
         Plot {
             x,
@@ -143,38 +144,38 @@ impl Plot {
         }
     }
 
-    /// Adds a line, with its name in the legend.
-    pub(super) fn line(&mut self, look: usize, name: &str, points: Vec<(f64, f64)>) {
+    /// Adds a line and its legend entry.
+    pub(super) fn line(&mut self, style_id: usize, name: &str, points: Vec<(f64, f64)>) {
         self.marks.push(PlotMark::Line {
-            look,
+            style_id,
             trial: None,
             points,
         });
-        self.legend(look, LegendKind::Line, name);
+        self.legend(style_id, LegendKind::Line, name);
     }
 
-    /// Adds dots, with their name in the legend.
-    pub(super) fn dots(&mut self, look: usize, name: &str, points: Vec<(f64, f64)>) {
-        self.marks.push(PlotMark::Dots { look, points });
-        self.legend(look, LegendKind::Dots, name);
+    /// Adds dots and their legend entry.
+    pub(super) fn dots(&mut self, style_id: usize, name: &str, points: Vec<(f64, f64)>) {
+        self.marks.push(PlotMark::Dots { style_id, points });
+        self.legend(style_id, LegendKind::Dots, name);
     }
 
-    /// Adds a band, with its name in the legend.
-    pub(super) fn band(&mut self, look: usize, name: &str, points: Vec<(f64, f64, f64)>) {
-        self.marks.push(PlotMark::Band { look, points });
-        self.legend(look, LegendKind::Band, name);
+    /// Adds a band and its legend entry.
+    pub(super) fn band(&mut self, style_id: usize, name: &str, points: Vec<(f64, f64, f64)>) {
+        self.marks.push(PlotMark::Band { style_id, points });
+        self.legend(style_id, LegendKind::Band, name);
     }
 
-    /// Says what a look means.
-    pub(super) fn legend(&mut self, look: usize, kind: LegendKind, name: &str) {
+    /// Adds a legend entry.
+    pub(super) fn legend(&mut self, style_id: usize, kind: LegendKind, name: &str) {
         self.legend.push(LegendEntry {
-            look,
+            style_id,
             kind,
             name: name.to_owned(),
         });
     }
 
-    /// The SVG, whose title and description have ids that begin with `id`.
+    /// Draws the SVG. The ids of its title and description begin with `id`.
     pub(super) fn svg(&self, id: &str, title: &str, description: &str) -> Markup {
         let frame = PlotFrame::new(self);
         let (title_id, description_id) = (title_id(id), description_id(id));
@@ -191,25 +192,25 @@ impl Plot {
 }
 
 impl LegendEntry {
-    /// A small picture of the look.
+    /// Draws a small sample of the style for the legend.
     pub(super) fn swatch(&self) -> Markup {
-        let look = self.look % LOOKS;
+        let style_id = self.style_id % STYLES;
         html! {
             svg class="swatch" aria-hidden="true" viewBox="0 0 30 12" {
                 @match self.kind {
-                    LegendKind::Line => path class={ "l" (look) } d="M1 6H29" {},
-                    LegendKind::Band => rect class={ "b" (look) } x="1" y="1" width="28" height="10" {},
-                    LegendKind::Boxes => rect class={ "x" (look) } x="9" y="0" width="12" height="12" {},
+                    LegendKind::Line => path class={ "l" (style_id) } d="M1 6H29" {},
+                    LegendKind::Band => rect class={ "b" (style_id) } x="1" y="1" width="28" height="10" {},
+                    LegendKind::Boxes => rect class={ "x" (style_id) } x="9" y="0" width="12" height="12" {},
                     LegendKind::Points => path class="p" d="M15 6h0" {},
                     LegendKind::ThinLines => path class=(line_class(None)) d="M1 4H29M1 8H29" {},
-                    LegendKind::Dots => path class={ "d" (look) } d=(dot_path(look, 15.0, 6.0)) {},
+                    LegendKind::Dots => path class={ "d" (style_id) } d=(dot_path(style_id, 15.0, 6.0)) {},
                 }
             }
         }
     }
 }
 
-/// The rectangle that values are drawn in.
+/// The rectangle in which values are drawn.
 struct PlotFrame<'a> {
     x: &'a Scale,
     y: &'a Scale,
@@ -222,9 +223,9 @@ impl PlotFrame<'_> {
         let (left, bottom) = match &plot.y.scale {
             Scale::Words(words) => {
                 let longest = words.iter().map(|word| word.chars().count()).max();
-                let width = longest.unwrap_or(0) as f64 * CHARACTER + 12.0;
-                let left = width.clamp(NUMBERS_WIDTH, MOST_WORDS_WIDTH);
-                (left, TOP + WORD_ROW * words.len().max(1) as f64)
+                let width = longest.unwrap_or(0) as f64 * CHARACTER_WIDTH + 12.0;
+                let left = width.clamp(NUMBERS_WIDTH, MAX_WORDS_WIDTH);
+                (left, TOP + WORD_ROW_HEIGHT * words.len().max(1) as f64)
             }
             _ => (NUMBERS_WIDTH, HEIGHT - BOTTOM),
         };
@@ -256,7 +257,7 @@ impl PlotFrame<'_> {
         TOP + share * (self.bottom - TOP)
     }
 
-    /// Where a point is drawn; `None` where one of its values is no number.
+    /// Converts a point to coordinates; `None` if one of its values is not finite.
     fn at(&self, (x, y): (f64, f64)) -> Option<(f64, f64)> {
         Some((self.x_of(self.x.place(x)?), self.y_of(self.y.place(y)?)))
     }
@@ -274,7 +275,7 @@ impl PlotFrame<'_> {
 
     fn y_tick(&self, tick: &ScaleTick) -> Markup {
         let y = self.y_of(tick.place);
-        let most = ((self.left - 8.0) / CHARACTER) as usize;
+        let most = ((self.left - 8.0) / CHARACTER_WIDTH) as usize;
         html! {
             @if !matches!(self.y, Scale::Words(_)) {
                 path class="grid" d={ "M" (short(self.left)) " " (short(y)) "H" (short(self.right())) } {}
@@ -292,7 +293,7 @@ impl PlotFrame<'_> {
         }
     }
 
-    /// The ticks of the y axis that have room.
+    /// The ticks of the y axis that do not overlap.
     fn y_ticks(&self) -> Vec<ScaleTick> {
         let mut last: Option<f64> = None;
         let mut ticks = self.y.ticks();
@@ -310,26 +311,26 @@ impl PlotFrame<'_> {
     fn mark(&self, mark: &PlotMark) -> Markup {
         match mark {
             PlotMark::Line {
-                look,
+                style_id,
                 trial,
                 points,
             } => {
-                html! { path class={ "l" (look % LOOKS) } data-trial=[trial.as_ref()] d=(self.line_path(points)) {} }
+                html! { path class={ "l" (style_id % STYLES) } data-trial=[trial.as_ref()] d=(self.line_path(points)) {} }
             }
-            PlotMark::Band { look, points } => {
-                html! { path class={ "b" (look % LOOKS) } d=(self.band_path(points)) {} }
+            PlotMark::Band { style_id, points } => {
+                html! { path class={ "b" (style_id % STYLES) } d=(self.band_path(points)) {} }
             }
             PlotMark::Points { points } => {
                 html! { path class="p" d=(self.points_path(points)) {} }
             }
-            PlotMark::Dots { look, points } => {
-                html! { path class={ "d" (look % LOOKS) } d=(self.dots_path(*look, points)) {} }
+            PlotMark::Dots { style_id, points } => {
+                html! { path class={ "d" (style_id % STYLES) } d=(self.dots_path(*style_id, points)) {} }
             }
-            PlotMark::Boxes { look, boxes } => {
-                html! { path class={ "x" (look % LOOKS) } d=(self.boxes_path(boxes)) {} }
+            PlotMark::Boxes { style_id, boxes } => {
+                html! { path class={ "x" (style_id % STYLES) } d=(self.boxes_path(boxes)) {} }
             }
-            PlotMark::Pieces { look, pieces } => {
-                html! { path class={ "l" (look % LOOKS) } d=(self.pieces_path(pieces)) {} }
+            PlotMark::Pieces { style_id, pieces } => {
+                html! { path class={ "l" (style_id % STYLES) } d=(self.pieces_path(pieces)) {} }
             }
         }
     }
@@ -377,10 +378,10 @@ impl PlotFrame<'_> {
         path
     }
 
-    fn dots_path(&self, look: usize, points: &[(f64, f64)]) -> String {
+    fn dots_path(&self, style_id: usize, points: &[(f64, f64)]) -> String {
         let mut path = String::new();
         for (x, y) in points.iter().filter_map(|point| self.at(*point)) {
-            path.push_str(&dot_path(look, x, y));
+            path.push_str(&dot_path(style_id, x, y));
         }
         path
     }
@@ -411,20 +412,21 @@ impl PlotFrame<'_> {
 
 /// A tick along a horizontal axis.
 pub(super) struct PlacedTick {
-    /// Where it is.
+    /// x coordinate of the tick.
     pub(super) x: f64,
-    /// Where the middle of its label stands.
+    /// x coordinate of the middle of its label.
     pub(super) label_x: f64,
-    /// What is written there.
+    /// Text of its label.
     pub(super) label: String,
 }
 
-/// The ticks between `left` and `right` that have room; words are cut to theirs.
+/// Returns the ticks between `left` and `right` whose labels do not overlap. Words are cut to their
+/// share of the width.
 pub(super) fn placed_ticks(scale: &Scale, left: f64, right: f64) -> Vec<PlacedTick> {
     let most = match scale {
         Scale::Words(words) => {
             let room = (right - left) / words.len().max(1) as f64;
-            ((room / CHARACTER) as usize).max(2)
+            ((room / CHARACTER_WIDTH) as usize).max(2)
         }
         _ => usize::MAX,
     };
@@ -434,8 +436,8 @@ pub(super) fn placed_ticks(scale: &Scale, left: f64, right: f64) -> Vec<PlacedTi
     for tick in scale.ticks() {
         let label = output::cut(&tick.label, most);
         let x = left + tick.place * (right - left);
-        let half = label.chars().count() as f64 * CHARACTER / 2.0;
-        // Nothing of a label is outside.
+        let half = label.chars().count() as f64 * CHARACTER_WIDTH / 2.0;
+        // Keep the whole label within the plot.
         let label_x = x.min(WIDTH - half - 1.0).max(half + 1.0);
         if label_x - half >= free_from {
             free_from = label_x + half + 3.0;
@@ -445,33 +447,33 @@ pub(super) fn placed_ticks(scale: &Scale, left: f64, right: f64) -> Vec<PlacedTi
     placed
 }
 
-/// The id of the title of the plot `id`.
+/// Returns the id of the title of the plot `id`.
 pub(super) fn title_id(id: &str) -> String {
     format!("{id}-t")
 }
 
-/// The id of the description of the plot `id`.
+/// Returns the id of the description of the plot `id`.
 pub(super) fn description_id(id: &str) -> String {
     format!("{id}-d")
 }
 
-/// The class of a line with this look, or of one of many thin ones.
-pub(super) fn line_class(look: Option<usize>) -> String {
-    match look {
-        Some(look) => format!("l{}", look % LOOKS),
+/// Returns the CSS class of a line with this style; `None` is one of many thin lines.
+pub(super) fn line_class(style_id: Option<usize>) -> String {
+    match style_id {
+        Some(style_id) => format!("l{}", style_id % STYLES),
         None => "thin".to_owned(),
     }
 }
 
-/// A coordinate with a tenth of a unit.
+/// Formats a coordinate with one decimal.
 pub(super) fn short(value: f64) -> String {
     let text = format!("{value:.1}");
     text.strip_suffix(".0").map_or(text.clone(), str::to_owned)
 }
 
-/// The outline of a dot: each look has another.
-fn dot_path(look: usize, x: f64, y: f64) -> String {
-    let steps = match look % LOOKS {
+/// Returns the outline of a dot, which depends on the style.
+fn dot_path(style_id: usize, x: f64, y: f64) -> String {
+    let steps = match style_id % STYLES {
         0 => "m-2.5 0a2.5 2.5 0 1 0 5 0a2.5 2.5 0 1 0 -5 0",
         1 => "m-2.3 -2.3h4.6v4.6h-4.6z",
         2 => "m0 -3l3 5.2h-6z",
@@ -497,7 +499,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_is_broken_where_there_is_no_number() {
+    fn line_is_interrupted_at_nan() {
         let points = vec![(0.0, 0.0), (0.5, f64::NAN), (0.6, 0.5), (1.0, 1.0)];
         let svg = plot(points);
         assert!(svg.contains("d=\"M46 208M226 116L346 24\""), "{svg}");
@@ -512,7 +514,7 @@ mod tests {
     }
 
     #[test]
-    fn labels_along_the_lower_edge_do_not_meet() {
+    fn labels_of_the_x_axis_do_not_overlap() {
         let words: Vec<String> = (0..30).map(|word| format!("a long word {word}")).collect();
         let plot = Plot::new(
             PlotAxis::new("x", Scale::Words(words)),
@@ -521,7 +523,7 @@ mod tests {
         let frame = PlotFrame::new(&plot);
         let ticks = placed_ticks(frame.x, frame.left, frame.right());
         let ends = |tick: &PlacedTick| {
-            let half = tick.label.chars().count() as f64 * CHARACTER / 2.0;
+            let half = tick.label.chars().count() as f64 * CHARACTER_WIDTH / 2.0;
             (tick.label_x - half, tick.label_x + half)
         };
         for pair in ticks.windows(2) {

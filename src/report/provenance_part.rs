@@ -1,4 +1,4 @@
-//! What makes the same again: versions, digests, the seed, the configuration, and the commands.
+//! The part on reproducibility: versions, digests, the seed, the configuration, and the commands.
 
 use std::collections::BTreeMap;
 
@@ -13,10 +13,10 @@ use poolcast_holds::training::TrainedModel;
 use poolcast_base::{manifest, output, program};
 use poolcast_sweep as sweep;
 
-/// The part.
+/// Makes the part.
 ///
 /// # Errors
-/// Fails where the configuration cannot be written.
+/// Fails if the configuration cannot be written as YAML.
 pub(super) fn provenance_part(inputs: &ReportInputs) -> Result<ReportPart> {
     let mut blocks = vec![ReportBlock::Table(fact_table(inputs))];
     let events = manifest::read::<StoreSummary>(&sweep::events_dir(&inputs.dir), EVENTS_FORMAT);
@@ -80,7 +80,7 @@ fn fact_table(inputs: &ReportInputs) -> ReportTable {
     table
 }
 
-/// The logs, with their digests.
+/// Lists the logs with their digests.
 fn log_table(inputs: &ReportInputs, events: &StoreSummary) -> ReportTable {
     let columns = [
         ("log", 0),
@@ -129,7 +129,8 @@ fn commands(inputs: &ReportInputs) -> String {
     }
 }
 
-/// The configuration as YAML; of an anonymous report what has no names and places in it.
+/// Formats the configuration as YAML. An anonymous report has only the sections without names and
+/// paths.
 fn configuration(inputs: &ReportInputs) -> Result<String> {
     const WITHOUT_NAMES: [&str; 9] = [
         "seed",

@@ -1,4 +1,5 @@
-//! A row of a sweep → what a report shows of the trial. Rows of many trials would not fit into memory.
+//! The data of one trial in a report. It is smaller than the trial's row, so that many trials fit
+//! in memory.
 
 use std::collections::BTreeMap;
 
@@ -9,43 +10,43 @@ use poolcast_config::MetricName;
 use poolcast_sweep::{TrialEnd, TrialRow};
 use poolcast_holds::training::TrainingStatus;
 
-/// So many epochs of a trial are shown.
-const MOST_EPOCHS: usize = 2000;
+/// Maximum number of epochs of a trial that are shown.
+const MAX_EPOCHS: usize = 2000;
 
-/// What a report shows of a trial.
+/// The data of one trial in a report.
 #[derive(Debug, Clone)]
 pub(super) struct ReportedTrial {
-    /// Counted from 1.
+    /// Number of the trial, counted from 1.
     pub(super) trial: usize,
-    /// What it fits: a pipeline, or the network's model.
+    /// The pipeline, or the network's model.
     pub(super) model: String,
-    /// The split of tables that it learns from.
+    /// The split of tables that the trial learns from.
     pub(super) split: Option<String>,
-    /// How it ended, in words.
+    /// Outcome of the trial, in words.
     pub(super) ended: String,
-    /// The kind of its failure, if it failed.
+    /// Kind of the failure; `None` if the trial succeeded.
     pub(super) failure: Option<TrialEnd>,
-    /// Why it failed.
+    /// Error message of a failure.
     pub(super) error: Option<String>,
-    /// The value that the sweep chooses by.
+    /// Value of the metric that the sweep optimizes.
     pub(super) value: Option<f64>,
-    /// That value after each epoch of a network.
+    /// Values of this metric after each epoch of a network.
     pub(super) values: Vec<Option<f64>>,
-    /// The loss that it was judged by.
+    /// Validation loss of the model.
     pub(super) loss: Option<f64>,
-    /// The ROC-AUC that it was judged by; of a model of numbers it has none.
+    /// ROC-AUC of the model; `None` for a model that predicts numbers.
     pub(super) roc_auc: Option<f64>,
-    /// The most epochs that it was given.
+    /// Maximum number of epochs that the trial was given.
     pub(super) budget: usize,
-    /// The epochs of a network.
+    /// Number of epochs of a network.
     pub(super) epochs: Option<usize>,
-    /// The epoch whose weights it has.
+    /// The epoch whose weights the model has.
     pub(super) kept_epoch: Option<usize>,
-    /// Whether it ended as it no longer got better.
+    /// True if early stopping ended the trial, because it no longer improved.
     pub(super) is_stopped: bool,
-    /// Whether it ended as others did better.
+    /// True if the trial was terminated early, because others were better.
     pub(super) is_terminated: bool,
-    /// Its hyper-parameters.
+    /// Hyper-parameters by name.
     pub(super) parameters: BTreeMap<String, Value>,
 }
 
@@ -55,7 +56,7 @@ impl ReportedTrial {
         let metrics = row.metrics.as_ref();
         let status = metrics.map(|metrics| metrics.status);
         let mut values = row.values.clone();
-        values.truncate(MOST_EPOCHS);
+        values.truncate(MAX_EPOCHS);
         ReportedTrial {
             trial: row.trial,
             model: words::shown(&row.pipeline),

@@ -1,4 +1,4 @@
-//! The trials of a sweep that ends some early → which of them each rung stopped.
+//! The figure of trials that early termination stopped at each rung.
 
 use super::document::{Figure, ReportTable};
 use super::inputs::ReportInputs;
@@ -8,24 +8,24 @@ use super::scale::Scale;
 use poolcast_config::EarlyTerminate;
 use poolcast_base::output;
 
-/// So many trials of a rung are named.
+/// Maximum number of trials that are named per rung.
 const MOST_NAMED: usize = 30;
 
-/// The looks of trials that went on and of those that were stopped.
-const GONE_ON: usize = 0;
-const STOPPED: usize = 1;
+/// Styles of trials that went on and of trials that were stopped.
+const CONTINUED_STYLE: usize = 0;
+const STOPPED_STYLE: usize = 1;
 
-/// What came of the trials at a rung.
+/// A rung and the trials that reached it.
 struct Rung {
-    /// After so many epochs.
+    /// Number of epochs after which a trial reaches the rung.
     epochs: usize,
-    /// How many trials have come to it.
+    /// Number of trials that reached it.
     reached: usize,
-    /// The trials that ended there as others did better, in order.
+    /// Trials that ended there because others were better, in order.
     stopped: Vec<usize>,
 }
 
-/// The rungs; `None` where the sweep has none, or where no network has come to one.
+/// Makes the figure; `None` if the sweep has no rungs or no network has reached one.
 pub(super) fn rung_figure(inputs: &ReportInputs) -> Option<Figure> {
     let rungs = filled_rungs(inputs)?;
     if rungs.iter().all(|rung| rung.reached == 0) {
@@ -63,12 +63,12 @@ pub(super) fn rung_figure(inputs: &ReportInputs) -> Option<Figure> {
         PlotAxis::new("trials", Scale::from_zero(reached)),
         PlotAxis::new("rung", Scale::Words(names)),
     );
-    for (look, name, boxes) in [
-        (GONE_ON, "went on", gone_on),
-        (STOPPED, "ended there, as others did better", stopped),
+    for (style_id, name, boxes) in [
+        (CONTINUED_STYLE, "went on", gone_on),
+        (STOPPED_STYLE, "ended there, as others did better", stopped),
     ] {
-        plot.marks.push(PlotMark::Boxes { look, boxes });
-        plot.legend(look, LegendKind::Boxes, name);
+        plot.marks.push(PlotMark::Boxes { style_id, boxes });
+        plot.legend(style_id, LegendKind::Boxes, name);
     }
     Some(Figure {
         id: "rungs".to_owned(),
@@ -80,7 +80,7 @@ pub(super) fn rung_figure(inputs: &ReportInputs) -> Option<Figure> {
     })
 }
 
-/// The rungs of the sweep with what came of its networks.
+/// Returns the rungs of the sweep with their trials; `None` if trials are not terminated early.
 fn filled_rungs(inputs: &ReportInputs) -> Option<Vec<Rung>> {
     let config = &inputs.config;
     let early_terminate = config.wandb.sweep.early_terminate.as_ref()?;
@@ -88,6 +88,7 @@ fn filled_rungs(inputs: &ReportInputs) -> Option<Vec<Rung>> {
         EarlyTerminate::Hyperband(hyperband) => hyperband.bands(),
         EarlyTerminate::Asha(asha) => asha.rungs(config.epochs),
     };
+    // A trial ends at the maximum number of epochs anyway, so a rung there stops nothing.
     let within = |epochs: &usize| *epochs < config.epochs;
     let mut rungs: Vec<Rung> = epochs
         .into_iter()
@@ -117,12 +118,12 @@ fn filled_rungs(inputs: &ReportInputs) -> Option<Vec<Rung>> {
     Some(rungs)
 }
 
-/// Whether a trial that was given so many epochs has gone through them, and was given no more.
+/// Returns true if a trial has used its whole budget of `epochs` and was given no more.
 fn is_left(trial: &ReportedTrial, epochs: usize) -> bool {
     trial.budget == epochs && trial.epochs == Some(epochs)
 }
 
-/// Numbers of trials, the first of many.
+/// Lists the numbers of the first trials, and how many there are more.
 fn named_trials(trials: &[usize]) -> String {
     let named: Vec<String> = trials
         .iter()

@@ -1,52 +1,52 @@
-//! Values → places between 0 and 1 on an axis, and the values that are written along it.
+//! Scales of axes: convert values to positions between 0 and 1, and choose tick values.
 
-/// How the values of an axis are laid out.
+/// Layout of the values of an axis.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Scale {
-    /// Evenly between two values.
+    /// Linear between two values.
     Linear {
         /// The lower end.
         low: f64,
         /// The upper end.
         high: f64,
     },
-    /// By their logarithm, between two values above 0.
+    /// Logarithmic between two positive values.
     Logarithmic {
         /// The lower end.
         low: f64,
         /// The upper end.
         high: f64,
     },
-    /// Moments, epoch ms, evenly.
+    /// Linear time, epoch ms.
     Time {
-        /// The first.
+        /// The earliest time.
         low: f64,
-        /// The last.
+        /// The latest time.
         high: f64,
     },
-    /// Words, one beside another; a value is the place of its word, counted from 0.
+    /// Words at equal distances. A value is the index of its word.
     Words(Vec<String>),
 }
 
-/// A value along an axis.
+/// A tick on an axis.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ScaleTick {
-    /// Where it is, from 0 to 1.
+    /// Position, from 0 to 1.
     pub place: f64,
-    /// What is written there.
+    /// Text of the label.
     pub label: String,
 }
 
-/// Ticks along an axis, at most.
-const MOST_TICKS: usize = 6;
+/// Maximum number of ticks on an axis of numbers.
+const MAX_TICKS: usize = 6;
 
 const HOUR_MS: f64 = 3_600_000.0;
 
 impl Scale {
-    /// From the least to the largest of `values`, with some room where they are equal; from 0 to 1
-    /// where there are none.
+    /// Makes a linear scale from the smallest to the largest of `values`, with a margin. Without
+    /// finite values it is about 0 to 1.
     pub(super) fn around(values: impl Iterator<Item = f64>) -> Scale {
-        let (low, high) = ends_of(values).unwrap_or((0.0, 1.0));
+        let (low, high) = finite_range(values).unwrap_or((0.0, 1.0));
         if low == high {
             let room = if low == 0.0 { 1.0 } else { low.abs() * 0.1 };
             return Scale::Linear {
@@ -61,7 +61,7 @@ impl Scale {
         }
     }
 
-    /// From 0 to 1.
+    /// A linear scale from 0 to 1.
     pub(super) fn share() -> Scale {
         Scale::Linear {
             low: 0.0,
@@ -69,22 +69,22 @@ impl Scale {
         }
     }
 
-    /// From 0 to the largest of `values`.
+    /// Makes a linear scale from 0 to the largest of `values`, with a margin.
     pub(super) fn from_zero(values: impl Iterator<Item = f64>) -> Scale {
-        let high = ends_of(values).map_or(1.0, |(_, high)| high);
+        let high = finite_range(values).map_or(1.0, |(_, high)| high);
         let high = if high > 0.0 { high * 1.05 } else { 1.0 };
         Scale::Linear { low: 0.0, high }
     }
 
-    /// From the first to the last of some moments, epoch ms.
+    /// Makes a time scale from the earliest to the latest of `values`, epoch ms.
     pub(super) fn time(values: impl Iterator<Item = f64>) -> Scale {
-        let (low, high) = ends_of(values).unwrap_or((0.0, 1.0));
+        let (low, high) = finite_range(values).unwrap_or((0.0, 1.0));
         let high = if high > low { high } else { low + 1000.0 };
         Scale::Time { low, high }
     }
 
-    /// Where `value` is, from 0 to 1; `None` for what is no number. What is outside stands at the
-    /// end.
+    /// Returns the position of `value`, from 0 to 1; `None` if it is not finite. Values outside the
+    /// scale get the position of its nearer end.
     pub fn place(&self, value: f64) -> Option<f64> {
         let place = match self {
             Scale::Linear { low, high } | Scale::Time { low, high } => (value - low) / (high - low),
@@ -94,7 +94,7 @@ impl Scale {
         place.is_finite().then(|| place.clamp(0.0, 1.0))
     }
 
-    /// The value at `place`, from 0 to 1.
+    /// Returns the value at position `place`, from 0 to 1.
     pub fn value_at(&self, place: f64) -> f64 {
         match self {
             Scale::Linear { low, high } | Scale::Time { low, high } => low + place * (high - low),
@@ -103,7 +103,7 @@ impl Scale {
         }
     }
 
-    /// The values that are written along the axis, from its lower end.
+    /// The ticks along the axis, from its lower end.
     pub fn ticks(&self) -> Vec<ScaleTick> {
         match self {
             Scale::Linear { low, high } => self.number_ticks(&round_values(*low, *high)),
@@ -154,8 +154,8 @@ impl Scale {
     }
 }
 
-/// The least and the largest of those of `values` that are numbers.
-fn ends_of(values: impl Iterator<Item = f64>) -> Option<(f64, f64)> {
+/// Returns the smallest and the largest finite number in `values`.
+fn finite_range(values: impl Iterator<Item = f64>) -> Option<(f64, f64)> {
     let mut ends: Option<(f64, f64)> = None;
     for value in values.filter(|value| value.is_finite()) {
         let (low, high) = ends.unwrap_or((value, value));
@@ -164,15 +164,15 @@ fn ends_of(values: impl Iterator<Item = f64>) -> Option<(f64, f64)> {
     ends
 }
 
-/// Values between two ends at a distance of 1, 2 or 5 times a power of ten.
+/// Returns tick values from `low` to `high`, at a distance of 1, 2 or 5 times a power of ten.
 fn round_values(low: f64, high: f64) -> Vec<f64> {
     let span = high - low;
     if span <= 0.0 || !span.is_finite() {
         return Vec::new();
     }
-    let power = 10f64.powf((span / MOST_TICKS as f64).log10().floor());
+    let power = 10f64.powf((span / MAX_TICKS as f64).log10().floor());
     let steps = [1.0, 2.0, 5.0, 10.0].map(|times| times * power);
-    let fits = |step: &&f64| span / **step <= MOST_TICKS as f64;
+    let fits = |step: &&f64| span / **step <= MAX_TICKS as f64;
     let step = steps.iter().find(fits).copied().unwrap_or(span);
 
     let first = (low / step - 1e-9).ceil() as i64;
@@ -180,13 +180,13 @@ fn round_values(low: f64, high: f64) -> Vec<f64> {
     (first..=last).map(|times| times as f64 * step).collect()
 }
 
-/// Powers of ten between two ends; where there is one, twice and five times these, too, or the ends
-/// themselves.
+/// Returns tick values from `low` to `high`: powers of ten. If there is at most one, twice and five
+/// times the powers are added; if these are too few, the result is `low` and `high`.
 fn powers_between(low: f64, high: f64) -> Vec<f64> {
     let first = low.log10().ceil() as i32;
     let last = high.log10().floor() as i32;
     if last > first {
-        let step = (last - first) / MOST_TICKS as i32 + 1;
+        let step = (last - first) / MAX_TICKS as i32 + 1;
         let powers = (first..=last).step_by(step as usize);
         return powers.map(|power| 10f64.powi(power)).collect();
     }
@@ -206,7 +206,7 @@ fn powers_between(low: f64, high: f64) -> Vec<f64> {
     values
 }
 
-/// Moments between two ends at a distance that people count in.
+/// Returns tick times from `low` to `high`, at round distances such as an hour or a day.
 fn round_moments(low: f64, high: f64) -> Vec<f64> {
     const STEPS_S: [f64; 15] = [
         60.0,
@@ -239,7 +239,8 @@ fn round_moments(low: f64, high: f64) -> Vec<f64> {
     (first..=last).map(|times| times as f64 * step).collect()
 }
 
-/// A number in few characters.
+/// Formats a number briefly: three significant digits, or all integer digits if these are more.
+/// Numbers below 1e-4 and from 1e6 on are in scientific notation.
 pub(super) fn short_number(value: f64) -> String {
     let size = value.abs();
     if value == 0.0 {
@@ -297,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_number_has_no_place() {
+    fn values_that_are_not_finite_have_no_position() {
         assert_eq!(Scale::share().place(f64::NAN), None);
         assert_eq!(Scale::share().place(f64::INFINITY), None);
         assert_eq!(Scale::share().place(2.0), Some(1.0));
@@ -308,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn short_numbers() {
+    fn numbers_have_few_characters() {
         let shown = [0.0, 0.05, 1.0, 1234.0, 1e9, -0.25, 64.0, 0.00005].map(short_number);
         assert_eq!(
             shown,

@@ -1,18 +1,18 @@
-//! Probabilities, labels and weights → the points of curves: ROC, precision and recall, coverage and
-//! risk, and the shares of success in bins.
+//! Points of score curves from probabilities, labels and weights: ROC, precision and recall,
+//! coverage and risk. Also the success shares in bins.
 
-/// Samples of one probability and those above it, as scikit-learn's curves count them.
+/// The weights of all samples with at least one probability, as in scikit-learn's curves.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct CurveStep {
-    /// Success is predicted from this probability on.
+    /// Success is predicted for probabilities of at least this value.
     pub(super) threshold: f64,
-    /// The weight of the samples so predicted that succeeded.
+    /// Weight of the predicted successes that did succeed.
     pub(super) right: f64,
-    /// That of those that did not.
+    /// Weight of the predicted successes that did not.
     pub(super) wrong: f64,
 }
 
-/// Samples from the highest probability down, sorted once for any number of weights.
+/// Samples by decreasing probability, sorted once for many sets of weights.
 #[derive(Debug)]
 pub(super) struct RankedSamples<'a> {
     probabilities: &'a [f64],
@@ -31,7 +31,7 @@ impl RankedSamples<'_> {
         }
     }
 
-    /// A step for each distinct probability of samples that weigh something.
+    /// Returns one step for each distinct probability of samples with a weight above 0.
     pub(super) fn steps(&self, weights: &[f64]) -> Vec<CurveStep> {
         let mut steps: Vec<CurveStep> = Vec::new();
         let (mut right, mut wrong) = (0.0, 0.0);
@@ -58,7 +58,7 @@ impl RankedSamples<'_> {
     }
 }
 
-/// The false positive rate and the true positive rate from (0, 0) on; empty where one class is
+/// Returns the points (false positive rate, true positive rate) from (0, 0) on; empty if a class is
 /// missing.
 pub(super) fn roc_points(steps: &[CurveStep]) -> Vec<(f64, f64)> {
     let Some(last) = steps
@@ -74,7 +74,7 @@ pub(super) fn roc_points(steps: &[CurveStep]) -> Vec<(f64, f64)> {
     points
 }
 
-/// Recall and precision, from the lowest recall on; empty where nothing succeeded.
+/// Returns the points (recall, precision) by ascending recall; empty if no sample succeeded.
 pub(super) fn recall_points(steps: &[CurveStep]) -> Vec<(f64, f64)> {
     let Some(last) = steps.last().filter(|last| last.right > 0.0) else {
         return Vec::new();
@@ -86,8 +86,8 @@ pub(super) fn recall_points(steps: &[CurveStep]) -> Vec<(f64, f64)> {
     steps.iter().map(point).collect()
 }
 
-/// The largest y of a rising curve at each x of `grid`: between two points on the line that joins
-/// them.
+/// Returns the y of a rising curve at each x of `grid`, interpolated linearly. Where the curve is
+/// vertical, its largest y counts.
 pub(super) fn at_grid(points: &[(f64, f64)], grid: &[f64]) -> Vec<f64> {
     let mut values = Vec::with_capacity(grid.len());
     for &x in grid {
@@ -104,7 +104,7 @@ pub(super) fn at_grid(points: &[(f64, f64)], grid: &[f64]) -> Vec<f64> {
     values
 }
 
-/// The y of the first point whose x is not below each of `grid`.
+/// Returns the y of the first point whose x is not below each x of `grid`.
 pub(super) fn from_grid(points: &[(f64, f64)], grid: &[f64]) -> Vec<f64> {
     let mut values = Vec::with_capacity(grid.len());
     for &x in grid {
@@ -114,8 +114,9 @@ pub(super) fn from_grid(points: &[(f64, f64)], grid: &[f64]) -> Vec<f64> {
     values
 }
 
-/// Which share of the samples gets an answer, and which share of these answers is wrong, where the
-/// surest answer is given first. Success is said above one half, failure below.
+/// Returns the points (share of samples with an answer, share of wrong answers among them), if the
+/// most certain answers are given first. Success is predicted from a probability of one half on,
+/// failure below.
 pub(super) fn coverage_points(
     probabilities: &[f64],
     labels: &[bool],
@@ -140,8 +141,8 @@ pub(super) fn coverage_points(
     points
 }
 
-/// What was predicted on the mean, and what share succeeded, in each of `bins` bins; NaN where one is
-/// empty.
+/// Computes the mean predicted probability and the share of successes in each of `bins` bins; NaN
+/// for an empty bin.
 pub(super) fn bin_shares(
     bin_of_sample: &[usize],
     bins: usize,
@@ -163,8 +164,8 @@ pub(super) fn bin_shares(
     sums.iter().map(means).collect()
 }
 
-/// At most so many of `points`, the first and the last among them.
-pub(super) fn thinned(points: &[(f64, f64)], most: usize) -> Vec<(f64, f64)> {
+/// Selects at most `most` of `points`, with the first and the last among them.
+pub(super) fn thin_points(points: &[(f64, f64)], most: usize) -> Vec<(f64, f64)> {
     if points.len() <= most {
         return points.to_vec();
     }
@@ -186,7 +187,7 @@ mod tests {
 
     /// scikit-learn's example of `roc_curve`.
     #[test]
-    fn a_roc_curve_as_scikit_learn_has_it() {
+    fn roc_curve_matches_scikit_learn() {
         let points = [(0.0, 0.0), (0.0, 0.5), (0.5, 0.5), (0.5, 1.0), (1.0, 1.0)];
         assert_eq!(roc_points(&steps()), points);
         assert!(roc_points(&[]).is_empty());
@@ -196,13 +197,13 @@ mod tests {
 
     /// scikit-learn's example of `precision_recall_curve`, without its last point.
     #[test]
-    fn precision_and_recall_as_scikit_learn_has_them() {
+    fn precision_and_recall_match_scikit_learn() {
         let points = [(0.5, 1.0), (0.5, 0.5), (1.0, 2.0 / 3.0), (1.0, 0.5)];
         assert_eq!(recall_points(&steps()), points);
     }
 
     #[test]
-    fn equal_probabilities_are_one_step_and_weights_count() {
+    fn equal_probabilities_share_a_step() {
         let ranked = RankedSamples::new(&[0.5, 0.5, 0.2], &[true, false, true]);
         let steps = ranked.steps(&[1.0, 2.0, 0.0]);
         assert_eq!(steps.len(), 1);
@@ -210,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn values_between_points() {
+    fn curves_are_interpolated_between_points() {
         let points = [(0.0, 0.0), (0.0, 0.5), (1.0, 1.0)];
         assert_eq!(at_grid(&points, &[0.0, 0.5, 1.0]), [0.5, 0.75, 1.0]);
         assert_eq!(from_grid(&points, &[0.0, 0.5]), [0.0, 1.0]);
@@ -218,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn the_surest_answers_come_first() {
+    fn most_certain_answers_come_first() {
         let points = coverage_points(&[0.9, 0.4, 0.05], &[true, true, false], &[1.0; 3]);
         assert_eq!(
             points,
@@ -229,7 +230,7 @@ mod tests {
     #[test]
     fn thinned_curves_keep_their_ends() {
         let points: Vec<(f64, f64)> = (0..1000).map(|at| (f64::from(at), 0.0)).collect();
-        let few = thinned(&points, 101);
+        let few = thin_points(&points, 101);
         assert_eq!((few.len(), few[0].0, few[100].0), (101, 0.0, 999.0));
     }
 }

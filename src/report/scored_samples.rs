@@ -1,5 +1,5 @@
-//! The test side of the best model's tensors → what it said of each sample and what came of it, and
-//! intervals by a bootstrap over whole clusters.
+//! Predictions and outcomes of the best model on the test split. Intervals come from a bootstrap
+//! over whole clusters.
 
 use anyhow::Result;
 use poolcast_base::stats::{SampleGroups, percentile_interval};
@@ -12,27 +12,27 @@ use poolcast_holds::training::{
     AnswerThresholds, TrainedModel, predict_side, uncalibrated_side,
 };
 
-/// So many resamples at most are behind the bands of plots: more change nothing that can be seen.
-const MOST_RESAMPLES: usize = 300;
+/// Maximum number of bootstrap resamples. More would not change the plots visibly.
+const MAX_RESAMPLES: usize = 300;
 
-/// Samples that a model was scored on, `[n]` each.
+/// The samples that a model was scored on. Each vector has one element per sample.
 #[derive(Debug)]
 pub(super) struct ScoredSamples {
-    /// The calibrated probability of success.
+    /// Calibrated probability of success.
     pub(super) probabilities: Vec<f64>,
-    /// The same before any calibration.
+    /// Uncalibrated probability of success.
     pub(super) uncalibrated: Vec<f64>,
-    /// Whether the job succeeded.
+    /// True if the job succeeded.
     pub(super) labels: Vec<bool>,
-    /// The hold code and subcode.
+    /// Hold code and subcode.
     pub(super) codes: Vec<(i32, i32)>,
-    /// When they are asked about, epoch ms.
+    /// Prediction time, epoch ms.
     pub(super) asked_ms: Vec<i64>,
-    /// What the rate by hold code says.
+    /// Success rate of the hold code.
     pub(super) rates: Vec<f64>,
     /// Success is predicted from this probability on.
     pub(super) threshold: f64,
-    /// What is said firmly, and what probably.
+    /// Thresholds of firm and of probable answers.
     pub(super) limits: [AnswerThresholds; 2],
     groups: SampleGroups,
     seed: u64,
@@ -40,10 +40,11 @@ pub(super) struct ScoredSamples {
 }
 
 impl ScoredSamples {
-    /// Those of the best model of a sweep; `None` where its model or its tensors are not there.
+    /// Scores the best model of a sweep on the test split; `None` if the model or its tensors are
+    /// missing, or if the model has learned from that split.
     ///
     /// # Errors
-    /// Fails where these are there, and are not what they should be.
+    /// Fails if these files exist but are not valid.
     pub(super) fn read(inputs: &ReportInputs) -> Result<Option<ScoredSamples>> {
         let Some(run) = inputs
             .best_run()
@@ -58,6 +59,7 @@ impl ScoredSamples {
         let Ok(dataset) = Dataset::open_side(&tensors, SplitSide::Test) else {
             return Ok(None);
         };
+        // Scores on samples that the model has learned from would be too good.
         let is_known = model.learned.sides.contains(&SplitSide::Test);
         if is_known || dataset.is_empty(SplitSide::Test) {
             return Ok(None);
@@ -95,17 +97,17 @@ impl ScoredSamples {
             limits: model.answer_thresholds(precisions).unwrap_or_default(),
             groups: SampleGroups::new(&dataset.column::<u32>(side, "group")?),
             seed: model.seed,
-            resamples: inputs.config.evaluation.resamples.min(MOST_RESAMPLES),
+            resamples: inputs.config.evaluation.resamples.min(MAX_RESAMPLES),
         })
     }
 
-    /// How many there are.
+    /// Number of samples.
     pub(super) fn len(&self) -> usize {
         self.labels.len()
     }
 
-    /// The 95 % interval of each number that `numbers` makes of the samples with these weights; a
-    /// number that is not defined is NaN.
+    /// Computes the 95 % bootstrap interval of each number that `numbers` computes for given sample
+    /// weights. An undefined number is NaN.
     pub(super) fn bands(
         &self,
         numbers: impl Fn(&[f64]) -> Vec<f64> + Sync,

@@ -1,4 +1,4 @@
-//! The trials of a sweep: how the best was come to, and all of them in a table.
+//! The part on the trials of a sweep: figures on the search, and a table of all trials.
 
 use anyhow::Result;
 
@@ -14,13 +14,13 @@ use super::trial_table::trial_table;
 use super::words;
 use poolcast_config::Goal;
 
-/// So many trials have a dot of their own.
-const MOST_DOTS: usize = 1000;
+/// Maximum number of trials with a dot.
+const MAX_DOTS: usize = 1000;
 
-/// The part.
+/// Makes the part.
 ///
 /// # Errors
-/// Fails where a file is there, and is not what it should be.
+/// Fails if a file exists but is not valid.
 pub(super) fn sweep_part(inputs: &ReportInputs) -> Result<ReportPart> {
     let mut blocks = Vec::new();
     blocks.extend(rest_notice(inputs).map(|text| ReportBlock::Notice { text }));
@@ -47,7 +47,7 @@ pub(super) fn sweep_part(inputs: &ReportInputs) -> Result<ReportPart> {
     })
 }
 
-/// What is to be known of trials that have not ended, beside others that have.
+/// Returns a notice about trials that have not ended, if others have.
 fn rest_notice(inputs: &ReportInputs) -> Option<String> {
     let (ended, planned) = (inputs.trials.len(), inputs.planned);
     if ended == 0 {
@@ -88,7 +88,7 @@ fn nothing_tried(inputs: &ReportInputs) -> MissingInput {
     }
 }
 
-/// The best value so far, trial by trial.
+/// Plots the best value so far over the trials.
 fn best_so_far(inputs: &ReportInputs) -> Option<Figure> {
     let mut valued = Vec::new();
     for trial in &inputs.trials {
@@ -96,7 +96,7 @@ fn best_so_far(inputs: &ReportInputs) -> Option<Figure> {
             valued.push((trial.trial as f64, value));
         }
     }
-    // Trials of several splits do not compare.
+    // Values of trials with different splits are not comparable.
     let splits = inputs.trials.iter().any(|trial| trial.split.is_some());
     if valued.len() < 2 || splits {
         return None;
@@ -122,7 +122,7 @@ fn best_so_far(inputs: &ReportInputs) -> Option<Figure> {
         PlotAxis::new("trial", Scale::around(valued.iter().map(|point| point.0))),
         PlotAxis::new(title, Scale::around(valued.iter().map(|point| point.1))),
     );
-    let every = valued.len().div_ceil(MOST_DOTS);
+    let every = valued.len().div_ceil(MAX_DOTS);
     let dots: Vec<(f64, f64)> = valued.iter().copied().step_by(every).collect();
     let name = if every > 1 {
         "some of the trials"

@@ -1,4 +1,4 @@
-//! All trials in one table, with the hyper-parameters that differ between them.
+//! The table of all trials, with the hyper-parameters that differ between them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,16 +10,16 @@ use super::reported_trial::ReportedTrial;
 use super::words;
 use poolcast_sweep::plain_value;
 
-/// So many hyper-parameters have a column.
-const MOST_PARAMETERS: usize = 16;
+/// Maximum number of columns for hyper-parameters.
+const MAX_PARAMETER_COLUMNS: usize = 16;
 
-/// The table.
+/// Makes the table.
 pub(super) fn trial_table(inputs: &ReportInputs) -> ReportTable {
     let has_splits = inputs.trials.iter().any(|trial| trial.split.is_some());
     let has_epochs = inputs.trials.iter().any(|trial| trial.epochs.is_some());
     let has_errors = inputs.trials.iter().any(|trial| trial.error.is_some());
     let mut parameters = varied_parameters(&inputs.trials);
-    // A network's, or that of a model of waits, has a column of its own.
+    // The model's name has its own column.
     let is_of_model = |name: &str| name == "model" || inputs.is_over_waits() && name == "name";
     parameters.retain(|name| !is_of_model(name));
     let shown: Vec<String> = parameters.iter().map(|name| words::shown(name)).collect();
@@ -73,8 +73,8 @@ pub(super) fn trial_table(inputs: &ReportInputs) -> ReportTable {
     table
 }
 
-/// The cells of a trial before its hyper-parameters. `is_shown` says which of the optional columns are
-/// there.
+/// Returns the cells of a trial before its hyper-parameters. `is_shown` selects the optional
+/// columns.
 fn trial_cells(trial: &ReportedTrial, is_shown: [bool; 5]) -> Vec<ReportCell> {
     let mut row = vec![
         trial.trial.into(),
@@ -97,20 +97,20 @@ fn trial_cells(trial: &ReportedTrial, is_shown: [bool; 5]) -> Vec<ReportCell> {
     row
 }
 
-/// The hyper-parameters that do not have the same value in all trials that have them.
+/// Returns the hyper-parameters that have different values in different trials.
 fn varied_parameters(trials: &[ReportedTrial]) -> Vec<&str> {
     let mut values: BTreeMap<&str, BTreeSet<String>> = BTreeMap::new();
     for trial in trials {
         for (name, value) in &trial.parameters {
             let seen = values.entry(name).or_default();
-            // Two tell that they differ.
+            // Two distinct values are enough to see that it varies.
             if seen.len() < 2 {
                 seen.insert(plain_value(value));
             }
         }
     }
     let varied = values.into_iter().filter(|(_, seen)| seen.len() > 1);
-    varied.map(|(name, _)| name).take(MOST_PARAMETERS).collect()
+    varied.map(|(name, _)| name).take(MAX_PARAMETER_COLUMNS).collect()
 }
 
 fn parameter_cell(value: Option<&Value>) -> ReportCell {

@@ -1,31 +1,31 @@
-//! Text from logs and configurations → text that a page shows: bounded, and without characters that
-//! cannot be seen or that turn the direction of others.
+//! Prepares text from logs and configurations for display. It is shortened, and invisible
+//! characters and those that change the text direction are escaped.
 
 use poolcast_config::{Goal, MetricName};
 use poolcast_base::escape;
 use poolcast_base::output;
 
-/// The most characters of one value.
-const MOST_CHARACTERS: usize = 300;
+/// Maximum length of one value, in characters.
+const MAX_VALUE_CHARACTERS: usize = 300;
 
-/// The most characters of a text of several lines.
-const MOST_TEXT: usize = 100_000;
+/// Maximum length of a text of several lines, in characters.
+const MAX_TEXT_CHARACTERS: usize = 100_000;
 
-/// One value from outside.
+/// Shortens and escapes one value from a log or a configuration.
 pub(super) fn shown(text: &str) -> String {
-    output::cut(text, MOST_CHARACTERS)
+    output::cut(text, MAX_VALUE_CHARACTERS)
 }
 
-/// Several lines from outside.
+/// Shortens and escapes several lines from a log or a configuration.
 pub(super) fn shown_lines(text: &str) -> String {
-    if text.chars().count() <= MOST_TEXT {
+    if text.chars().count() <= MAX_TEXT_CHARACTERS {
         return escape::lines(text).into_owned();
     }
-    let begin: String = text.chars().take(MOST_TEXT).collect();
+    let begin: String = text.chars().take(MAX_TEXT_CHARACTERS).collect();
     format!("{}\n...", escape::lines(&begin))
 }
 
-/// A path or a name as a shell takes it.
+/// Quotes a path or a name for a shell.
 pub(super) fn quoted(text: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "./_-@%+=:,".contains(c);
     if !text.is_empty() && text.chars().all(is_plain) {
@@ -34,7 +34,7 @@ pub(super) fn quoted(text: &str) -> String {
     format!("'{}'", shown(text).replace('\'', r"'\''"))
 }
 
-/// What people call a metric.
+/// Returns the display name of a metric.
 pub(super) fn metric_title(name: MetricName) -> &'static str {
     match name {
         MetricName::ValidationLoss => "validation loss",
@@ -51,7 +51,7 @@ pub(super) fn metric_title(name: MetricName) -> &'static str {
     }
 }
 
-/// Which values of a metric are better.
+/// Returns the word for the better direction of a metric.
 pub(super) fn better_word(goal: Goal) -> &'static str {
     match goal {
         Goal::Maximize => "higher",
@@ -64,11 +64,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_from_outside_is_bounded_and_seen() {
+    fn outside_text_is_shortened_and_escaped() {
         assert_eq!(shown("a\u{202e}b"), r"a\u{202e}b");
-        assert_eq!(shown(&"x".repeat(10_000)).len(), MOST_CHARACTERS);
+        assert_eq!(shown(&"x".repeat(10_000)).len(), MAX_VALUE_CHARACTERS);
         let long = shown_lines(&"line\n".repeat(100_000));
-        assert!(long.len() < MOST_TEXT + 10);
+        assert!(long.len() < MAX_TEXT_CHARACTERS + 10);
         assert_eq!(quoted("out/run-1"), "out/run-1");
         assert_eq!(quoted("it's here"), r"'it'\''s here'");
     }

@@ -1,5 +1,5 @@
-//! The best run of a directory → what is sent along with it: its model, and a page on all runs that
-//! names nobody.
+//! The files that are sent with the best run of a directory: its model, and a report on all runs
+//! that names no person.
 
 use anyhow::Result;
 use serde_json::{Value, json};
@@ -10,19 +10,19 @@ use poolcast_base::manifest;
 use poolcast_report::{REPORT_FILE, ReportInputs, page, report};
 use poolcast_holds::training::TrainedModel;
 
-/// The largest model that is sent.
-const MOST_MODEL_BYTES: u64 = 64 << 20;
+/// Size limit of a model that is sent, in bytes.
+const MAX_MODEL_BYTES: u64 = 64 << 20;
 
-/// A file as it is sent.
+/// A file to send.
 pub(super) struct BestFile {
-    /// Its name at the tracker.
+    /// Its name on the tracker.
     pub(super) name: &'static str,
-    /// What is in it.
+    /// Its content.
     pub(super) bytes: Vec<u8>,
 }
 
 impl BestFile {
-    /// What people are shown of it: all of a text, and of a model what tells it from others.
+    /// A description for previews: name, size and digest, and the whole text of a text file.
     pub(super) fn shown(&self) -> Value {
         let text = std::str::from_utf8(&self.bytes).ok();
         json!({
@@ -34,11 +34,11 @@ impl BestFile {
     }
 }
 
-/// The best run with its files.
+/// The best run and its files.
 pub(super) struct BestFiles {
     /// The best run.
     pub(super) run: TrackedRun,
-    /// The page and the model.
+    /// The report and the model.
     pub(super) files: Vec<BestFile>,
 }
 
@@ -48,7 +48,7 @@ impl BestFiles {
         self.files.iter().map(|file| file.name).collect()
     }
 
-    /// What tells these files from others.
+    /// A digest that identifies these files.
     pub(super) fn digest(&self) -> String {
         let mut digests = String::new();
         for file in &self.files {
@@ -59,17 +59,17 @@ impl BestFiles {
 }
 
 impl TrackedSource {
-    /// The best run with its files, once all runs have ended; `None` before that, without a model,
-    /// and for tables, whose splits have a best run each.
+    /// The best run and its files, once all runs have ended. Returns `None` before that, without a
+    /// model, and for tables, because each of their splits has its own best run.
     ///
     /// # Errors
-    /// Fails for files that cannot be read, and for a model of another version of the program.
+    /// Fails if a file cannot be read, or if the model is of another version of the program.
     pub(super) fn best_files(&self) -> Result<Option<BestFiles>> {
         let inputs = ReportInputs::read(self.dir(), true)?;
         let Some(run_dir) = inputs.best_trial_dir() else {
             return Ok(None);
         };
-        // Of a DAG whose models were not fetched there is none.
+        // The models of a DAG exist here only if they were fetched.
         if manifest::format_name(&run_dir)?.is_none() {
             return Ok(None);
         }
@@ -87,7 +87,7 @@ impl TrackedSource {
             return Ok(None);
         };
         let page = page(&report(&inputs, None)?);
-        let model_bytes = poolcast_base::files::read_artefact(&run_dir.join(model.file), MOST_MODEL_BYTES)?;
+        let model_bytes = poolcast_base::files::read_artefact(&run_dir.join(model.file), MAX_MODEL_BYTES)?;
         let files = vec![
             BestFile {
                 name: REPORT_FILE,

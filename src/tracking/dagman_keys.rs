@@ -1,13 +1,13 @@
-//! What the last script of a DAG can send with: DAGMan hands scripts `HOME` and `PATH`, and no other
-//! variable that says where a tracker is or what the key for it is.
+//! Checks that the last script of a DAG can send its runs to trackers. DAGMan passes only `HOME`
+//! and `PATH` to scripts, so servers and keys must be known without other variables.
 
 use poolcast_config::{Config, Tracker};
 
 use super::mlflow_settings::MlflowSettings;
 use super::wandb_settings::{WandbSettings, variable};
 
-/// Why the last script of a DAG of `config` will not send to a tracker that is enabled, each with what
-/// to do; empty if it will, as far as that can be told here.
+/// Returns why the last script of a DAG of `config` cannot send to an enabled tracker, and what to
+/// do. One text per tracker; empty if no obstacle can be detected here.
 pub fn missing_under_dagman(config: &Config) -> Vec<String> {
     let of_home = |name: &str| variable(name).filter(|_| name == "HOME");
     let mut missing = Vec::new();

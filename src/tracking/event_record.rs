@@ -1,28 +1,28 @@
-//! The records of TensorBoard's event files, and how a file frames them.
+//! The records of TensorBoard's event files, and their framing.
 //!
-//! A record is its length (eight bytes), a checksum of that, the bytes of an `Event`, and a checksum
-//! of those. A checksum is a CRC-32C that is masked as LevelDB does it; all numbers are
-//! little-endian. The messages are those of TensorFlow's `event.proto`, `summary.proto` and
-//! `tensor.proto`, as far as poolcast writes them, with their numbers of fields.
+//! A record is its length (eight bytes), a checksum of the length, the bytes of an `Event`, and a
+//! checksum of these bytes. A checksum is a CRC-32C, masked as in LevelDB. All numbers are
+//! little-endian. The messages match TensorFlow's `event.proto`, `summary.proto` and
+//! `tensor.proto`, with the same field numbers. They have only the fields that poolcast writes.
 
 use prost::{Message, Oneof};
 
-/// What the first event of a file says.
+/// Content of the first event of a file.
 pub(super) const FILE_VERSION: &str = "brain.Event:2";
 
-/// The number of TensorFlow's type of texts.
+/// TensorFlow's data type number of strings.
 pub(super) const STRING_TYPE: i32 = 7;
 
 /// The polynomial of CRC-32C, bits reversed.
 const CASTAGNOLI: u32 = 0x82F6_3B78;
 
-/// What is added to a rotated checksum.
+/// Constant added to a rotated checksum.
 const MASK_DELTA: u32 = 0xA282_EAD8;
 
-/// Something that happened at a moment.
+/// An event at a point in time.
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct Event {
-    /// In seconds since 1970, in UTC.
+    /// Seconds since 1970, in UTC.
     #[prost(double, tag = "1")]
     pub(super) wall_time: f64,
     /// The step of the training.
@@ -32,18 +32,18 @@ pub(super) struct Event {
     pub(super) kind: Option<EventKind>,
 }
 
-/// What happened.
+/// Content of an event.
 #[derive(Clone, PartialEq, Oneof)]
 pub(super) enum EventKind {
-    /// A file began, of this version.
+    /// The start of a file of this version.
     #[prost(string, tag = "3")]
     FileVersion(String),
-    /// Something was measured.
+    /// Measured values.
     #[prost(message, tag = "5")]
     Summary(Summary),
 }
 
-/// What was measured at one moment.
+/// Values measured at one time.
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct Summary {
     #[prost(message, repeated, tag = "1")]
@@ -67,32 +67,32 @@ pub(super) enum SummaryContent {
     /// A number.
     #[prost(float, tag = "2")]
     SimpleValue(f32),
-    /// Texts.
+    /// Strings.
     #[prost(message, tag = "8")]
     Tensor(TensorProto),
 }
 
-/// Which part of TensorBoard shows a value.
+/// The TensorBoard plugin that shows a value.
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct SummaryMetadata {
     #[prost(message, optional, tag = "1")]
     pub(super) plugin_data: Option<PluginData>,
 }
 
-/// The name of a part of TensorBoard.
+/// Name of a TensorBoard plugin.
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct PluginData {
     #[prost(string, tag = "1")]
     pub(super) plugin_name: String,
 }
 
-/// A tensor of texts.
+/// A tensor of strings.
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct TensorProto {
     /// [`STRING_TYPE`].
     #[prost(int32, tag = "1")]
     pub(super) dtype: i32,
-    /// None has no dimensions.
+    /// A shape without dimensions, for a scalar.
     #[prost(message, optional, tag = "2")]
     pub(super) tensor_shape: Option<TensorShape>,
     #[prost(bytes = "vec", repeated, tag = "8")]
@@ -103,7 +103,7 @@ pub(super) struct TensorProto {
 #[derive(Clone, Copy, PartialEq, Message)]
 pub(super) struct TensorShape {}
 
-/// Adds `event` to the bytes of a file.
+/// Appends `event` to the bytes of a file.
 pub(super) fn append_event(file: &mut Vec<u8>, event: &Event) {
     let data = event.encode_to_vec();
     let length = (data.len() as u64).to_le_bytes();
@@ -114,12 +114,13 @@ pub(super) fn append_event(file: &mut Vec<u8>, event: &Event) {
     file.extend(masked_checksum(&data).to_le_bytes());
 }
 
-/// The checksum of `bytes`, rotated and moved, so that a checksum of what holds checksums is sound.
+/// Computes the CRC-32C of `bytes`, rotated and offset. The mask keeps checksums of data that
+/// contains checksums reliable.
 fn masked_checksum(bytes: &[u8]) -> u32 {
     crc32c(bytes).rotate_right(15).wrapping_add(MASK_DELTA)
 }
 
-/// The CRC-32C of `bytes`, as in RFC 3720.
+/// Computes the CRC-32C of `bytes`, as in RFC 3720.
 fn crc32c(bytes: &[u8]) -> u32 {
     let mut remainder = !0;
     for &byte in bytes {
@@ -129,7 +130,7 @@ fn crc32c(bytes: &[u8]) -> u32 {
     !remainder
 }
 
-/// The remainder of each byte.
+/// The CRC remainder of each byte value.
 const CHECKSUM_TABLE: [u32; 256] = checksum_table();
 
 const fn checksum_table() -> [u32; 256] {
@@ -149,7 +150,7 @@ const fn checksum_table() -> [u32; 256] {
     table
 }
 
-/// The events of a file, both checksums of each checked; for tests.
+/// Reads the events of a file and checks both checksums of each; for tests.
 #[cfg(test)]
 pub(super) fn read_events(mut file: &[u8]) -> Vec<Event> {
     let mut events = Vec::new();
@@ -175,7 +176,7 @@ mod tests {
 
     /// The examples of RFC 3720, B.4, and the usual check value.
     #[test]
-    fn checksums_are_those_of_the_standard() {
+    fn checksums_match_rfc_3720_examples() {
         let ascending: Vec<u8> = (0..32).collect();
         assert_eq!(crc32c(b"123456789"), 0xE306_9283);
         assert_eq!(crc32c(&[0; 32]), 0x8A91_36AA);
@@ -185,7 +186,7 @@ mod tests {
 
     /// The beginning of a file that TensorBoard 2.21 reads, byte for byte.
     #[test]
-    fn the_first_event_has_the_bytes_of_the_published_format() {
+    fn first_event_has_the_published_bytes() {
         let event = Event {
             wall_time: 0.0,
             step: 0,

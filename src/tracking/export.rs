@@ -1,4 +1,4 @@
-//! The runs of a directory → the files of a tracker, without a network.
+//! Exports the runs of a directory as the files of a tracker, without a network.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use super::tensorboard::export_to_tensorboard;
 use super::tracked_run::TrackedOutcome;
 use super::wandb_export::export_to_wandb;
 
-/// Whose files are written.
+/// File format of an export.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ExportFormat {
     /// W&B's offline files, for `wandb sync` and `wandb leet`.
@@ -18,22 +18,22 @@ pub enum ExportFormat {
     Tensorboard,
 }
 
-/// How many runs were written.
+/// Counts of exported and skipped runs.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ExportedRuns {
-    /// Those that are in files now.
+    /// Runs that were written to files.
     pub written: usize,
-    /// Those that are in none, as they have not ended.
+    /// Runs that were skipped because they have not ended.
     pub left_out: usize,
 }
 
-/// Writes the runs of `source` below `dir`. The same runs have the same bytes each time.
+/// Writes the runs of `source` below `dir`. The files of a run are byte-identical each time.
 ///
-/// A run that goes on has no file of W&B's: `wandb sync` takes what has no end for failed, and to
-/// send the run again once it has ended doubles its history.
+/// A run that has not ended gets no W&B file. `wandb sync` would take a file without an exit record
+/// for a failed run. Sending the run again after its end would double its history.
 ///
 /// # Errors
-/// Fails for files that cannot be read or written.
+/// Fails if a file cannot be read or written.
 pub fn export_runs(
     source: &TrackedSource,
     format: ExportFormat,

@@ -1,7 +1,7 @@
-//! Numbers → the JSON of W&B's SDK, which has tokens for what JSON cannot say.
+//! Formats numbers as W&B's SDK does: JSON, with extra tokens for NaN and infinities.
 
-/// `value` as the SDK writes it: bare `NaN`, `Infinity` and `-Infinity` where it is none of JSON's
-/// numbers, and else as few digits as give the same number again.
+/// Formats `value` like the SDK: bare `NaN`, `Infinity` and `-Infinity` for values that JSON lacks,
+/// else the fewest digits that parse to the same number.
 pub(super) fn number_text(value: f64) -> String {
     if value.is_nan() {
         return "NaN".to_owned();
@@ -18,7 +18,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_json_lacks_has_a_token() {
+    fn nan_and_infinities_are_tokens() {
         let expected = [
             (f64::NAN, "NaN"),
             (f64::INFINITY, "Infinity"),

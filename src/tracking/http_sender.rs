@@ -1,4 +1,4 @@
-//! A request → the JSON document that a server answers with, however often it has to be tried.
+//! Sends HTTP requests with retries, and reads the JSON documents that the server answers.
 
 use std::io::Read as _;
 use std::path::Path;
@@ -19,96 +19,96 @@ use super::tracker_key::TrackerKey;
 use super::tracker_state::StateKeeper;
 use poolcast_config::Tracker;
 
-/// The largest answer that is read.
-const MOST_ANSWER_BYTES: u64 = 64 << 20;
+/// Size limit of an answer, in bytes.
+const MAX_ANSWER_BYTES: u64 = 64 << 20;
 
-/// So much of what a server says is in a message.
-const MOST_SAID_CHARACTERS: usize = 200;
+/// Maximum length of a server's text in a message, in characters.
+const MAX_ERROR_CHARACTERS: usize = 200;
 
-/// The longest sleep after which a sender looks whether it is to stop.
-const SLEEP_STEP: Duration = Duration::from_millis(200);
+/// Longest sleep before the sender checks again if it must stop.
+const MAX_SLEEP: Duration = Duration::from_millis(200);
 
-/// What the program calls itself.
+/// The program's name and version in the header `User-Agent`.
 const PROGRAM_NAME: &str = concat!("poolcast/", env!("CARGO_PKG_VERSION"));
 
-/// How long one try may take.
+/// Timeout of one try.
 const TRY_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// How long one try to send a file may take.
+/// Timeout of one try to send a file.
 const FILE_TIMEOUT: Duration = Duration::from_secs(300);
 
-/// Statuses after which the same request is not tried again.
+/// Statuses after which a request is not retried.
 const FINAL_STATUSES: [u16; 8] = [400, 401, 403, 404, 410, 413, 422, 501];
 
-/// Why a request came to nothing.
+/// The reason why a request failed for good.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum SendError {
-    /// The server does not answer as it should, and there is no more time.
+    /// The server does not give a usable answer, and the time for retries is over.
     #[error("{server} did not answer in time: {last}")]
     OutOfTime {
-        /// Its host.
+        /// Host of the server.
         server: String,
-        /// What went wrong last.
+        /// The last error.
         last: String,
     },
-    /// The request is not to be repeated, and it is not known what came of it.
+    /// The request must not be repeated, and it is not known if the server accepted it.
     #[error("it is not known whether the server took the request")]
     InDoubt,
-    /// The sender was told to stop.
+    /// A caller set the stop flag of the sender.
     #[error("the sender was stopped")]
     Stopped,
-    /// The server wants what cannot be done.
+    /// The server demands something that poolcast cannot do.
     #[error("{server}: {said}")]
     Unusable {
-        /// Its name.
+        /// Name of the server.
         server: String,
-        /// What it wants.
+        /// The reason, as a text.
         said: String,
     },
-    /// The server does not want the request, now or later.
+    /// The server rejects the request for good.
     #[error("{server} answers {status}: {said}")]
     Refused {
-        /// Its host.
+        /// Host of the server.
         server: String,
         /// The HTTP status.
         status: u16,
-        /// What it says of it.
+        /// The server's explanation.
         said: String,
     },
 }
 
-/// A request of JSON.
+/// A request with a JSON body.
 pub(super) struct JsonRequest<'a> {
-    /// `POST` or another.
+    /// The HTTP method.
     pub(super) method: Method,
-    /// The whole address.
+    /// The whole URL.
     pub(super) url: &'a str,
-    /// The document; `None` for none.
+    /// The JSON document; `None` for a request without a body.
     pub(super) body: Option<&'a [u8]>,
-    /// Whether it does no harm if the server gets it twice.
+    /// True if the request may be repeated: a second copy at the server does no harm.
     pub(super) is_repeatable: bool,
-    /// Whether a refusal is final that would be tried again by its status: so says the text of it.
+    /// Returns true if the text of a rejection is final although its status would be retried.
     pub(super) is_final: fn(&str) -> bool,
 }
 
-/// A file for an address.
+/// A file to upload, and its destination.
 pub(super) struct FileUpload<'a> {
-    /// The whole address.
+    /// The whole URL.
     pub(super) url: &'a str,
-    /// Headers that the server wants with it.
+    /// Headers that the server demands for the upload.
     pub(super) headers: &'a [(String, String)],
-    /// What is in the file.
+    /// Content of the file.
     pub(super) bytes: &'a [u8],
-    /// Whether the address is the server's own, which the key is for.
+    /// True if the URL belongs to the key's server, so that the key is sent.
     pub(super) has_key: bool,
 }
 
-/// How long requests are tried.
+/// Time limits of retries.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct SendLimits {
-    /// How long a server may not answer; without end if it is `None`.
+    /// Longest time without an answer; `None` for no limit.
     pub(super) patience: Option<Duration>,
-    /// The moment by the sender's clock after which nothing is tried again.
+    /// Time by the sender's clock after which no retry begins.
     pub(super) deadline: Option<Duration>,
 }
 
@@ -127,10 +127,10 @@ pub(super) struct HttpSender {
 }
 
 impl HttpSender {
-    /// For the server called `server`, with `key` on every request.
+    /// Makes a sender to the server called `server`, with `key` on every request to that server.
     ///
     /// # Errors
-    /// Fails where the system's settings of proxies or certificates cannot be used.
+    /// Fails if the system's proxies or certificates cannot be used.
     pub(super) fn new(
         server: &str,
         key: Option<TrackerKey>,
@@ -152,19 +152,19 @@ impl HttpSender {
         })
     }
 
-    /// From now on a file says how this sender to `tracker` gets on with the runs in `dir`.
-    pub(super) fn keep_state(&mut self, dir: &Path, tracker: Tracker) {
+    /// Writes the state of this sender to `tracker` into a file in `dir` from now on.
+    pub(super) fn enable_state_file(&mut self, dir: &Path, tracker: Tracker) {
         self.keeper = Some(StateKeeper::new(dir, tracker, &self.server));
     }
 
-    /// Takes note that so many runs were sent to their end, and so many go on.
+    /// Records the numbers of runs that were sent completely and of runs that go on.
     pub(super) fn count_runs(&mut self, ended: usize, running: usize) {
         if let Some(keeper) = &mut self.keeper {
             keeper.count_runs(ended, running);
         }
     }
 
-    /// How many requests were sent, each try counted.
+    /// Requests so far, with retries counted.
     pub(super) fn requests(&self) -> u64 {
         self.requests
     }
@@ -174,37 +174,37 @@ impl HttpSender {
         self.clock.now()
     }
 
-    /// From now on requests are tried for so long.
+    /// Replaces the limits of retries, and restarts the time without an answer.
     pub(super) fn set_limits(&mut self, limits: SendLimits) {
         self.limits = limits;
         self.answered_at = self.clock.now();
     }
 
-    /// Whether the sender is to stop.
+    /// Returns true if the sender must stop.
     pub(super) fn is_stopped(&self) -> bool {
         self.stop.load(Ordering::Relaxed)
     }
 
-    /// Sends `request` until it is answered with a JSON document, or refused.
+    /// Sends `request` until the server answers with a JSON document or rejects it.
     pub(super) fn send(&mut self, request: &JsonRequest<'_>) -> Result<Value, SendError> {
-        let answer = self.send_by(request.is_repeatable, |sender| {
+        let answer = self.send_with_retries(request.is_repeatable, |sender| {
             let answer = sender.call(request).send();
             sender.read_answer(answer?, request.is_final)?.into_json()
         });
         Ok(answer?.unwrap_or_default())
     }
 
-    /// Sends a file until it is taken, or refused.
+    /// Uploads a file until the server accepts or rejects it.
     pub(super) fn put_file(&mut self, upload: &FileUpload<'_>) -> Result<(), SendError> {
-        self.send_by(true, |sender| {
-            let answer = sender.upload_call(upload).send();
+        self.send_with_retries(true, |sender| {
+            let answer = sender.upload_request(upload).send();
             sender.read_answer(answer?, |_| false)
         })?;
         Ok(())
     }
 
-    /// Tries until there is an answer, or a refusal.
-    fn send_by(
+    /// Calls `try_once` until it returns an answer or a final error, with backoff between tries.
+    fn send_with_retries(
         &mut self,
         is_repeatable: bool,
         try_once: impl Fn(&HttpSender) -> Result<Answer, TryError>,
@@ -218,7 +218,7 @@ impl HttpSender {
                     self.answered_at = now;
                     self.pace.succeed(now, &answer.headers);
                     if let Some(keeper) = &mut self.keeper {
-                        keeper.hear_answer();
+                        keeper.record_answer();
                     }
                     return Ok(answer.document);
                 }
@@ -230,8 +230,10 @@ impl HttpSender {
             tracing::info!("{}: {}", self.server, failure.why);
             self.pace.fail(now, failure.headers.as_ref(), jitter());
             if let Some(keeper) = &mut self.keeper {
-                keeper.hear_failure(&failure.why);
+                keeper.record_failure(&failure.why);
             }
+            // `OutOfTime` takes precedence over `InDoubt`: without time left, the caller cannot
+            // find out the effect of the request.
             self.check_time_left(failure.why)?;
             if !is_repeatable {
                 return Err(SendError::InDoubt);
@@ -239,7 +241,7 @@ impl HttpSender {
         }
     }
 
-    /// Fails where the next try would come too late.
+    /// Fails if the next try would begin after a time limit.
     fn check_time_left(&self, last: String) -> Result<(), SendError> {
         let next = self.pace.not_before();
         let given_up = self
@@ -256,7 +258,7 @@ impl HttpSender {
         Ok(())
     }
 
-    /// Waits until `moment` by the sender's clock.
+    /// Waits until `moment` by the sender's clock, or fails once the sender must stop.
     pub(super) fn wait_until(&self, moment: Duration) -> Result<(), SendError> {
         loop {
             if self.is_stopped() {
@@ -266,11 +268,11 @@ impl HttpSender {
             if left.is_zero() {
                 return Ok(());
             }
-            self.clock.sleep(left.min(SLEEP_STEP));
+            self.clock.sleep(left.min(MAX_SLEEP));
         }
     }
 
-    fn upload_call(&self, upload: &FileUpload<'_>) -> RequestBuilder {
+    fn upload_request(&self, upload: &FileUpload<'_>) -> RequestBuilder {
         let mut call = self
             .client
             .put(upload.url)
@@ -309,7 +311,7 @@ impl HttpSender {
         let status = answer.status().as_u16();
         let headers = answer.headers().clone();
         let mut body = Vec::new();
-        let read = answer.take(MOST_ANSWER_BYTES).read_to_end(&mut body);
+        let read = answer.take(MAX_ANSWER_BYTES).read_to_end(&mut body);
         let again = |why: String| {
             TryError::Again(Failure {
                 why,
@@ -320,6 +322,7 @@ impl HttpSender {
             return Err(again(format!("its answer ends early: {error}")));
         }
 
+        // The answer to an upload may have no JSON, so only `send` requires it.
         let document = serde_json::from_slice::<Value>(&body);
         if (200..300).contains(&status) {
             return Ok(Answer {
@@ -328,7 +331,7 @@ impl HttpSender {
             });
         }
 
-        let said = said_in(document.ok(), &body);
+        let said = error_text(document.ok(), &body);
         let is_redirect = (300..400).contains(&status);
         if is_redirect || FINAL_STATUSES.contains(&status) || is_final(&said) {
             return Err(TryError::Final(SendError::Refused {
@@ -345,15 +348,15 @@ impl HttpSender {
     }
 }
 
-/// The answer of a server that has taken a request.
+/// The answer to an accepted request.
 struct Answer {
-    /// What it says, if that is a JSON document.
+    /// The JSON document in the answer, if it has one.
     document: Option<Value>,
     headers: HeaderMap,
 }
 
 impl Answer {
-    /// The same, if it is a JSON document.
+    /// Returns the answer if it has a JSON document, and a retryable error if not.
     fn into_json(self) -> Result<Answer, TryError> {
         if self.document.is_some() {
             return Ok(self);
@@ -365,7 +368,7 @@ impl Answer {
     }
 }
 
-/// Why one try failed.
+/// The error of one try.
 enum TryError {
     Again(Failure),
     Final(SendError),
@@ -384,7 +387,7 @@ struct Failure {
 
 impl From<reqwest::Error> for Failure {
     fn from(error: reqwest::Error) -> Failure {
-        // The address is left out: it may have names in it.
+        // The URL is removed, because it may contain names.
         let error = error.without_url();
         let mut why = error.to_string();
         let mut source = std::error::Error::source(&error);
@@ -396,10 +399,10 @@ impl From<reqwest::Error> for Failure {
     }
 }
 
-/// The client of one sender. It trusts the system's certificates, and the roots of the web where the
-/// system has none. It follows no redirects, as a key is for one server.
+/// Builds the HTTP client of one sender. It trusts the system's certificates and the bundled web
+/// roots. It follows no redirects, because a key is for one server.
 fn new_client() -> Result<Client> {
-    // It is an error only that another sender of this process was first.
+    // This fails only if another sender of this process came first.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let mut roots = Vec::new();
     for root in webpki_root_certs::TLS_SERVER_ROOT_CERTS {
@@ -414,8 +417,8 @@ fn new_client() -> Result<Client> {
     client.context("cannot make requests with the system's proxies and certificates")
 }
 
-/// What a server says of a refusal, bounded, on one line.
-fn said_in(document: Option<Value>, body: &[u8]) -> String {
+/// Returns the server's explanation of a rejection, shortened, on one line.
+fn error_text(document: Option<Value>, body: &[u8]) -> String {
     let named = document.and_then(|document| {
         let errors = document.get("errors").or(document.get("error"));
         let first = errors.and_then(|errors| errors.get(0)).or(errors);
@@ -424,13 +427,14 @@ fn said_in(document: Option<Value>, body: &[u8]) -> String {
         Some(message?.as_str()?.to_owned())
     });
     let said = named.unwrap_or_else(|| String::from_utf8_lossy(body).into_owned());
-    poolcast_base::output::cut(said.trim(), MOST_SAID_CHARACTERS)
+    poolcast_base::output::cut(said.trim(), MAX_ERROR_CHARACTERS)
 }
 
-/// A number from 0 to 1 that differs from sender to sender, so that they do not come back at once.
+/// A random number from 0 to 1. It differs between senders, so that they do not retry at the same
+/// time.
 fn jitter() -> f64 {
     use std::hash::{BuildHasher as _, Hasher as _};
-    // The standard library's keys are the system's random numbers.
+    // The standard library seeds its hash keys with the system's random numbers.
     let bits = std::hash::RandomState::new().build_hasher().finish();
     (bits >> 11) as f64 / (1_u64 << 53) as f64
 }

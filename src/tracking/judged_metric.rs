@@ -1,4 +1,4 @@
-//! What a sweep on W&B judges its runs by → whether the runs of poolcast have it.
+//! Checks that a sweep on W&B optimizes a metric that poolcast's runs have.
 
 use anyhow::Result;
 use serde::Deserialize;
@@ -10,10 +10,10 @@ use super::wandb_requests::sweep_config;
 use poolcast_config::yaml;
 use poolcast_base::output::cut;
 
-/// So much of a metric's name is shown.
-const MOST_NAME_CHARACTERS: usize = 100;
+/// Maximum length of a metric's name in a message, in characters.
+const MAX_NAME_CHARACTERS: usize = 100;
 
-/// What counts here of the configuration of a sweep.
+/// The relevant part of the configuration of a W&B sweep.
 #[derive(Deserialize)]
 struct WandbSweepConfig {
     metric: Option<SweepMetric>,
@@ -24,20 +24,20 @@ struct SweepMetric {
     name: Option<String>,
 }
 
-/// Refuses the `sweep` of this id where it judges runs by what those of poolcast do not have: its search
-/// would learn nothing. A server that does not tell the configuration is believed.
+/// Rejects the `sweep` of this id if its metric is one that poolcast's runs lack: its search would
+/// learn nothing. If the server does not return the configuration, the sweep is accepted.
 ///
 /// # Errors
 /// Fails with a [`SendError`] in its chain.
 pub(super) fn check_judged_metric(client: &mut WandbClient, sweep: &str) -> Result<()> {
     let question = sweep_config(client.place(), sweep);
-    let answer = client.ask_if_known(&question)?.unwrap_or_default();
+    let answer = client.query_if_supported(&question)?.unwrap_or_default();
     let written = answer["data"]["project"]["sweep"]["config"].as_str();
-    Ok(check_metric_of(sweep, written.unwrap_or_default())?)
+    Ok(check_configured_metric(sweep, written.unwrap_or_default())?)
 }
 
-/// The same for a sweep with this configuration, in YAML.
-fn check_metric_of(sweep: &str, written: &str) -> Result<(), SendError> {
+/// Checks a sweep by its configuration, in YAML.
+fn check_configured_metric(sweep: &str, written: &str) -> Result<(), SendError> {
     let Ok(config) = yaml::read::<WandbSweepConfig>(written) else {
         return Ok(());
     };
@@ -50,8 +50,8 @@ fn check_metric_of(sweep: &str, written: &str) -> Result<(), SendError> {
     }
     Err(unusable(&format!(
         "its sweep {} judges runs by `{}`, which those of poolcast do not have: make one whose metric is one of {}",
-        cut(sweep, MOST_NAME_CHARACTERS),
-        cut(&name, MOST_NAME_CHARACTERS),
+        cut(sweep, MAX_NAME_CHARACTERS),
+        cut(&name, MAX_NAME_CHARACTERS),
         known.join(", ")
     )))
 }
@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_sweep_that_judges_by_what_runs_do_not_have_is_refused() {
+    fn sweep_with_an_unknown_metric_is_rejected() {
         for written in [
             "method: bayes\nmetric: {name: validation_roc_auc, goal: maximize}\nparameters: {}\n",
             "{\"method\": \"bayes\", \"metric\": {\"name\": \"train_loss\"}}",
@@ -71,9 +71,9 @@ mod tests {
             "",
             "no: [YAML",
         ] {
-            assert!(check_metric_of("swp1", written).is_ok(), "{written}");
+            assert!(check_configured_metric("swp1", written).is_ok(), "{written}");
         }
-        let refused = check_metric_of("swp1", "metric: {name: \"val_loss\\e[31m\"}");
+        let refused = check_configured_metric("swp1", "metric: {name: \"val_loss\\e[31m\"}");
         let refused = refused.expect_err("no run has it").to_string();
         assert!(
             refused.starts_with("W&B: its sweep swp1 judges runs by `val_loss")

@@ -1,30 +1,31 @@
-//! Records → the bytes of a `.wandb` file: the framing of LevelDB's logs, with W&B's header.
+//! Writes the records of a `.wandb` file: the framing of LevelDB's logs, with W&B's header.
 //!
-//! A file is blocks of 32 KiB, counted from its first byte, so that a reader can go on after damage.
-//! A record is cut into chunks that do not cross the edge of a block. A chunk is a checksum of four
-//! bytes (the plain CRC-32 of IEEE over the kind and the payload, where LevelDB has a masked
-//! CRC-32C), a length of two, a kind of one, and the payload; all numbers are little-endian.
+//! A file consists of blocks of 32 KiB, counted from its first byte, so that a reader can skip
+//! damage. A record is split into chunks that do not cross a block boundary. A chunk has a checksum
+//! of four bytes, a length of two, a kind of one, and the payload. The checksum is the plain CRC-32
+//! of IEEE over the kind and the payload, where LevelDB has a masked CRC-32C. All numbers are
+//! little-endian.
 
-/// How long a block is.
+/// Size of a block, in bytes.
 const BLOCK_BYTES: usize = 32 * 1024;
 
-/// How long what stands before the payload of a chunk is.
+/// Size of a chunk's header before its payload, in bytes.
 const CHUNK_HEADER_BYTES: usize = 7;
 
 /// `:W&B`, the number 0xBEE1, and version 0.
 const FILE_HEADER: [u8; 7] = [b':', b'W', b'&', b'B', 0xE1, 0xBE, 0];
 
-/// What a chunk is of its record.
+/// The part of its record that a chunk holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 enum FragmentKind {
-    /// All of it.
+    /// The whole record.
     Full = 1,
-    /// Its beginning.
+    /// The beginning of the record.
     First = 2,
-    /// What is neither its beginning nor its end.
+    /// Neither the beginning nor the end.
     Middle = 3,
-    /// Its end.
+    /// The end of the record.
     Last = 4,
 }
 
@@ -39,7 +40,7 @@ impl FragmentKind {
     }
 }
 
-/// A file that grows by records.
+/// A log file in memory, to which records are appended.
 #[derive(Debug)]
 pub(super) struct LevelDbLog {
     bytes: Vec<u8>,
@@ -53,14 +54,14 @@ impl LevelDbLog {
         }
     }
 
-    /// Adds a record of any length.
+    /// Appends a record of any length.
     pub(super) fn append(&mut self, record: &[u8]) {
-        self.leave_short_rest();
+        self.pad_short_block_end();
 
         let mut rest = record;
         let mut is_first = true;
         loop {
-            let most = self.rest_of_block() - CHUNK_HEADER_BYTES;
+            let most = self.bytes_left_in_block() - CHUNK_HEADER_BYTES;
             let (payload, later) = rest.split_at(rest.len().min(most));
             self.append_chunk(FragmentKind::of(is_first, later.is_empty()), payload);
 
@@ -72,18 +73,18 @@ impl LevelDbLog {
         }
     }
 
-    /// The whole file.
+    /// The bytes of the file.
     pub(super) fn into_bytes(self) -> Vec<u8> {
         self.bytes
     }
 
-    fn rest_of_block(&self) -> usize {
+    fn bytes_left_in_block(&self) -> usize {
         BLOCK_BYTES - self.bytes.len() % BLOCK_BYTES
     }
 
-    /// The rest of a block that has no place for a chunk is zeros.
-    fn leave_short_rest(&mut self) {
-        let rest = self.rest_of_block();
+    /// Fills the rest of a block with zeros if it is too short for a chunk's header.
+    fn pad_short_block_end(&mut self) {
+        let rest = self.bytes_left_in_block();
         if rest < CHUNK_HEADER_BYTES {
             self.bytes.resize(self.bytes.len() + rest, 0);
         }
@@ -93,7 +94,7 @@ impl LevelDbLog {
         let mut checksum = crc32fast::Hasher::new();
         checksum.update(&[kind as u8]);
         checksum.update(payload);
-        // A payload is shorter than a block, so its length has two bytes.
+        // A payload is shorter than a block, so its length fits in two bytes.
         let length = payload.len() as u16;
 
         self.bytes.extend(checksum.finalize().to_le_bytes());
@@ -103,7 +104,7 @@ impl LevelDbLog {
     }
 }
 
-/// The records of a file, read as W&B's own reader does; for tests.
+/// Reads the records of a file like W&B's own reader; for tests.
 #[cfg(test)]
 pub(super) fn read_records(bytes: &[u8]) -> Vec<Vec<u8>> {
     assert_eq!(bytes[..7], FILE_HEADER, "the header of the file");
@@ -159,29 +160,29 @@ mod tests {
         (records, log.into_bytes())
     }
 
-    /// A first record that leaves `rest` bytes of the first block.
-    fn length_that_leaves(rest: usize) -> usize {
+    /// Returns the length of a first record that leaves `rest` bytes of the first block.
+    fn record_length_leaving(rest: usize) -> usize {
         BLOCK_BYTES - FILE_HEADER.len() - CHUNK_HEADER_BYTES - rest
     }
 
     #[test]
-    fn the_edge_of_a_block_is_met_with_every_rest() {
+    fn records_survive_every_rest_at_a_block_boundary() {
         for rest in 0..20 {
-            let (records, bytes) = log_of(&[length_that_leaves(rest), 5, 0, 40_000]);
+            let (records, bytes) = log_of(&[record_length_leaving(rest), 5, 0, 40_000]);
             assert_eq!(read_records(&bytes), records, "{rest} bytes are left");
         }
     }
 
     #[test]
-    fn a_rest_of_seven_bytes_holds_an_empty_chunk() {
-        let (_, bytes) = log_of(&[length_that_leaves(7), 5]);
+    fn empty_chunk_fills_the_last_seven_bytes_of_a_block() {
+        let (_, bytes) = log_of(&[record_length_leaving(7), 5]);
         let kind_at_edge = bytes[BLOCK_BYTES - 1];
         assert_eq!(kind_at_edge, FragmentKind::First as u8);
         assert_eq!(bytes.len(), BLOCK_BYTES + CHUNK_HEADER_BYTES + 5);
     }
 
     #[test]
-    fn a_short_record_is_one_chunk_with_the_checksum_of_ieee() {
+    fn short_record_is_one_chunk_with_an_ieee_checksum() {
         let (_, bytes) = log_of(&[2]);
         // zlib.crc32(b"\x01\x00\x01")
         let expected = crc32fast::hash(&[1, 0, 1]).to_le_bytes();
@@ -189,18 +190,18 @@ mod tests {
         assert_eq!(bytes[11..], [2, 0, 1, 0, 1]);
     }
 
-    /// Short ones, and those of about one or two blocks.
+    /// Lengths of short records, and of records of about one or two blocks.
     fn record_lengths() -> impl Strategy<Value = usize> {
         prop_oneof![0..20usize, 32_740..32_790usize, 65_500..65_560usize]
     }
 
     proptest! {
         #[test]
-        fn records_of_any_lengths_are_read_again(
+        fn records_of_any_length_round_trip(
             rest in 0usize..64,
             later in prop::collection::vec(record_lengths(), 0..6),
         ) {
-            let mut lengths = vec![length_that_leaves(rest)];
+            let mut lengths = vec![record_length_leaving(rest)];
             lengths.extend(later);
             let (records, bytes) = log_of(&lengths);
             prop_assert_eq!(read_records(&bytes), records);

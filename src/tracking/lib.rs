@@ -1,7 +1,7 @@
-//! What runs, sweeps and DAGs have left → the same in experiment trackers, sent or as their files.
+//! Sends runs, sweeps and DAGs to experiment trackers, or exports them as the trackers' files.
 //!
-//! Training never talks to a tracker. A sender reads what is on disk and sends what the server
-//! lacks; to follow a run is to do that again and again. So jobs need no key and no network.
+//! Training never talks to a tracker. A sender reads the results on disk and sends what the server
+//! lacks. To follow a run, it repeats this until the run ends. So jobs need no key and no network.
 
 mod best_files;
 mod dagman_keys;

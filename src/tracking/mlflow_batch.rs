@@ -1,9 +1,9 @@
-//! A run, and what an MLflow server has of it → the batches that it lacks.
+//! Computes the batches of a run that an MLflow server lacks.
 //!
-//! The limits are those of MLflow's REST interface: 1,000 metrics, parameters and tags a batch, at
-//! most 100 of them parameters, names of 250 characters and texts of 6,000. A batch ends with an
-//! epoch and the server stores it whole or not at all, so the last step of a metric tells which of
-//! its values are there.
+//! The limits come from MLflow's REST interface: 1,000 metrics, parameters and tags per batch, 100
+//! parameters per batch, names of 250 characters and texts of 6,000. A batch ends with an epoch,
+//! and the server stores it whole or not at all. So the last step of a metric shows which of its
+//! values the server has.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,39 +12,39 @@ use serde_json::{Value, json};
 
 use super::tracked_run::{TrackedEpoch, TrackedOutcome, TrackedRun};
 
-/// The most metrics, parameters and tags in one batch.
-const MOST_ENTRIES: usize = 1000;
+/// Maximum number of metrics, parameters and tags in one batch.
+const MAX_ENTRIES: usize = 1000;
 
-/// The most parameters in one batch.
-const MOST_PARAMS: usize = 100;
+/// Maximum number of parameters in one batch.
+const MAX_PARAMS: usize = 100;
 
-/// The longest name of a metric, a parameter or a tag, in characters.
-const MOST_KEY_CHARS: usize = 250;
+/// Maximum length of the name of a metric, a parameter or a tag, in characters.
+const MAX_KEY_CHARS: usize = 250;
 
-/// The longest text of a parameter or a tag, in characters.
-const MOST_TEXT_CHARS: usize = 6000;
+/// Maximum length of the text of a parameter or a tag, in characters.
+const MAX_TEXT_CHARS: usize = 6000;
 
-/// What a server has of a run.
+/// The server's data of a run.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct ServerRun {
     /// The server's id of the run.
     pub(super) server_id: String,
-    /// The server's word for how the run ended.
+    /// The server's name for the run's status.
     pub(super) status: String,
-    /// Whether someone has deleted it there.
+    /// True if a user has deleted the run on the server.
     pub(super) is_deleted: bool,
-    /// The names of its parameters, which never change.
+    /// Names of its parameters, whose values never change.
     pub(super) params: BTreeSet<String>,
-    /// The names of its tags.
+    /// Names of its tags.
     pub(super) tags: BTreeSet<String>,
-    /// Where the server keeps the run's files, in its words.
+    /// Location of the run's files, as a URI of the server.
     pub(super) artifact_uri: String,
-    /// The last step of each metric.
+    /// The last step by metric name.
     pub(super) last_steps: BTreeMap<String, i64>,
 }
 
 impl ServerRun {
-    /// Takes note that the server has `batch`, too.
+    /// Records that the server has `batch`, too.
     pub(super) fn add(&mut self, batch: &LogBatch) {
         for param in &batch.params {
             self.params.insert(param.key.clone());
@@ -63,10 +63,10 @@ impl ServerRun {
     }
 }
 
-/// What one request adds to a run.
+/// The content of one request that adds to a run.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct LogBatch {
-    /// How many epochs are in it.
+    /// Epochs in the batch.
     pub(super) epochs: usize,
     pub(super) metrics: Vec<LoggedMetric>,
     pub(super) params: Vec<LoggedText>,
@@ -77,9 +77,9 @@ pub(super) struct LogBatch {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(super) struct LoggedMetric {
     pub(super) key: String,
-    /// A number, or the text of what is none.
+    /// A number, or a text for NaN and infinities.
     value: Value,
-    /// In milliseconds since 1970, in UTC.
+    /// Milliseconds since 1970, in UTC.
     timestamp: i64,
     pub(super) step: i64,
 }
@@ -92,8 +92,8 @@ pub(super) struct LoggedText {
 }
 
 impl LogBatch {
-    fn has_place_for(&self, more: usize) -> bool {
-        self.metrics.len() + self.params.len() + self.tags.len() + more <= MOST_ENTRIES
+    fn has_room_for(&self, more: usize) -> bool {
+        self.metrics.len() + self.params.len() + self.tags.len() + more <= MAX_ENTRIES
     }
 
     fn is_empty(&self) -> bool {
@@ -101,16 +101,16 @@ impl LogBatch {
     }
 }
 
-/// What the server lacks of `run`, in the order in which it is to be sent.
+/// Returns the batches of `run` that the server lacks, in sending order.
 pub(super) fn missing_batches(run: &TrackedRun, server: &ServerRun) -> Vec<LogBatch> {
     let mut batches = Vec::new();
     let mut batch = LogBatch::default();
 
-    for param in params_of(run) {
+    for param in flat_params(run) {
         if server.params.contains(&param.key) {
             continue;
         }
-        if batch.params.len() == MOST_PARAMS {
+        if batch.params.len() == MAX_PARAMS {
             batches.push(std::mem::take(&mut batch));
         }
         batch.params.push(param);
@@ -119,9 +119,11 @@ pub(super) fn missing_batches(run: &TrackedRun, server: &ServerRun) -> Vec<LogBa
     for epoch in &run.epochs {
         let mut metrics = epoch_metrics(epoch);
         metrics.retain(|metric| !server.has_metric(metric));
-        if !batch.has_place_for(metrics.len()) {
+        if !batch.has_room_for(metrics.len()) {
             batches.push(std::mem::take(&mut batch));
         }
+        // An epoch is never split between batches, so its last step shows that all its values are
+        // there.
         batch.epochs += usize::from(!metrics.is_empty());
         batch.metrics.extend(metrics);
     }
@@ -131,7 +133,7 @@ pub(super) fn missing_batches(run: &TrackedRun, server: &ServerRun) -> Vec<LogBa
         metrics.retain(|metric| !server.has_metric(metric));
         let mut tags = summary_tags(run);
         tags.retain(|tag| !server.tags.contains(&tag.key));
-        if !batch.has_place_for(metrics.len() + tags.len()) {
+        if !batch.has_room_for(metrics.len() + tags.len()) {
             batches.push(std::mem::take(&mut batch));
         }
         batch.metrics.extend(metrics);
@@ -143,7 +145,8 @@ pub(super) fn missing_batches(run: &TrackedRun, server: &ServerRun) -> Vec<LogBa
     batches
 }
 
-/// What was measured at `epoch`, and what it cost under names that MLflow shows apart.
+/// Returns the metrics of `epoch`. Its resource usage gets names below `system/`, which MLflow
+/// shows separately.
 fn epoch_metrics(epoch: &TrackedEpoch) -> Vec<LoggedMetric> {
     let mut metrics = Vec::new();
     for (name, value) in &epoch.values {
@@ -161,7 +164,7 @@ fn epoch_metrics(epoch: &TrackedEpoch) -> Vec<LoggedMetric> {
     metrics
 }
 
-/// The numbers that are known of a run that has ended, at its last epoch.
+/// Returns the numbers in the summary of a finished run, at its last epoch.
 fn summary_metrics(run: &TrackedRun) -> Vec<LoggedMetric> {
     let step = run.epochs.last().map_or(0, |epoch| epoch.step);
     let mut metrics = Vec::new();
@@ -174,14 +177,14 @@ fn summary_metrics(run: &TrackedRun) -> Vec<LoggedMetric> {
     metrics
 }
 
-/// The texts that are known of a run that has ended.
+/// Returns the texts in the summary of a finished run.
 fn summary_tags(run: &TrackedRun) -> Vec<LoggedText> {
     let mut tags = Vec::new();
     for (name, value) in &run.summary {
         if let Value::String(text) = value {
             tags.push(LoggedText {
                 key: allowed_key(&format!("summary.{name}")),
-                value: text.chars().take(MOST_TEXT_CHARS).collect(),
+                value: text.chars().take(MAX_TEXT_CHARS).collect(),
             });
         }
     }
@@ -197,7 +200,7 @@ fn logged_metric(key: String, value: f64, step: u64, at_s: f64) -> LoggedMetric 
     }
 }
 
-/// A number as MLflow's JSON has it, which is that of protobuf.
+/// Formats a number as in MLflow's JSON, which is protobuf's.
 fn metric_value(value: f64) -> Value {
     if value.is_nan() {
         json!("NaN")
@@ -208,18 +211,18 @@ fn metric_value(value: f64) -> Value {
     }
 }
 
-/// `seconds` since 1970 as MLflow counts them.
+/// Converts `seconds` since 1970 to MLflow's milliseconds.
 pub(super) fn milliseconds(seconds: f64) -> i64 {
     (seconds * 1000.0).round() as i64
 }
 
-/// The configuration with nested names joined by dots.
-fn params_of(run: &TrackedRun) -> Vec<LoggedText> {
+/// Flattens the configuration: nested names are joined by dots.
+fn flat_params(run: &TrackedRun) -> Vec<LoggedText> {
     let mut params = Vec::new();
     for (name, value) in &run.config {
         add_params(&mut params, name, value);
     }
-    // What is one name to MLflow is sent once.
+    // Different names may become the same allowed name, which is sent once.
     let mut seen = BTreeSet::new();
     params.retain(|param: &LoggedText| seen.insert(param.key.clone()));
     params
@@ -241,17 +244,17 @@ fn add_params(params: &mut Vec<LoggedText>, name: &str, value: &Value) {
     };
     params.push(LoggedText {
         key: allowed_key(name),
-        value: text.chars().take(MOST_TEXT_CHARS).collect(),
+        value: text.chars().take(MAX_TEXT_CHARS).collect(),
     });
 }
 
-/// `name` with nothing in it but what MLflow allows, which also takes a name for a path.
+/// Replaces the characters of `name` that MLflow rejects. MLflow also treats names as paths.
 fn allowed_key(name: &str) -> String {
     let mut key = String::new();
     if name.is_empty() || name.starts_with('.') {
         key.push('_');
     }
-    for c in name.chars().take(MOST_KEY_CHARS - 1) {
+    for c in name.chars().take(MAX_KEY_CHARS - 1) {
         let is_allowed = c.is_alphanumeric() || matches!(c, '_' | '-' | '.' | ' ' | ':');
         key.push(if is_allowed { c } else { '_' });
     }
@@ -277,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn a_batch_keeps_the_limits_and_ends_with_an_epoch() {
+    fn batches_keep_the_limits_and_end_with_an_epoch() {
         let mut run = long_run(300, 9);
         for at in 0..250 {
             run.config.insert(format!("p{at:03}"), at.into());
@@ -285,8 +288,8 @@ mod tests {
         let batches = missing_batches(&run, &ServerRun::default());
         let mut last_step = -1;
         for batch in &batches {
-            assert!(batch.metrics.len() + batch.params.len() + batch.tags.len() <= MOST_ENTRIES);
-            assert!(batch.params.len() <= MOST_PARAMS);
+            assert!(batch.metrics.len() + batch.params.len() + batch.tags.len() <= MAX_ENTRIES);
+            assert!(batch.params.len() <= MAX_PARAMS);
             for nine in batch.metrics.chunks(9).filter(|nine| nine[0].key == "v0") {
                 assert!(nine.iter().all(|metric| metric.step == nine[0].step));
                 assert_eq!(nine[0].step, last_step + 1);
@@ -312,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn names_and_texts_are_what_mlflow_takes() {
+    fn names_and_texts_are_valid_for_mlflow() {
         let mut run = recorded_run();
         run.config.clear();
         for (name, value) in [
@@ -322,10 +325,10 @@ mod tests {
         ] {
             run.config.insert(name.to_owned(), value);
         }
-        let params = params_of(&run);
+        let params = flat_params(&run);
         let keys: Vec<&str> = params.iter().map(|param| param.key.as_str()).collect();
         assert_eq!(keys, ["_.._a__", "a_b.", "a_b.c", "a_b"]);
-        assert_eq!(params[0].value.len(), MOST_TEXT_CHARS);
+        assert_eq!(params[0].value.len(), MAX_TEXT_CHARS);
         assert_eq!(params[2].value, "[1,null]");
     }
 }

@@ -1,8 +1,8 @@
-//! Runs → an MLflow tracking server, by its REST interface, so that it has each of them once.
+//! Sends runs to an MLflow tracking server by its REST interface, each of them once.
 //!
-//! A run carries its id as a tag. Before one is made, the server is asked for that tag, also when
-//! the answer to making it was lost; everything else may be sent again, as the server keeps what is
-//! the same, to the stamp, once.
+//! Each run carries its id as a tag. Before the sender creates a run, it searches for that tag,
+//! also after a lost answer to a creation. All other requests are repeatable, because the server
+//! stores identical entries (with the same time) once.
 
 use std::collections::BTreeMap;
 
@@ -17,55 +17,55 @@ use super::tracked_run::{TrackedOutcome, TrackedRun};
 use poolcast_base::error::hinted;
 use poolcast_base::escape;
 
-/// The tag with the id of a run.
+/// Tag with the id of a run.
 const RUN_TAG: &str = "poolcast.run_id";
 
-/// How often a run or an experiment is looked for and made before it is given up.
-const MOST_CREATIONS: usize = 5;
+/// Maximum number of tries to create a run or an experiment.
+const MAX_CREATE_TRIES: usize = 5;
 
-/// Whether a request may be sent again when no answer came.
+/// Effect of repeating a request after a lost answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Repetition {
-    /// Once or twice is the same.
+    /// A repeated request has no further effect.
     Harmless,
-    /// What it makes would be there twice.
-    MakesAnother,
+    /// A repeated request would create a duplicate.
+    CreatesDuplicate,
 }
 
-/// Sends a request: what follows `/api/2.0/mlflow/` in its address, and its body.
+/// Sends a request: its path after `/api/2.0/mlflow/`, and its body.
 pub(super) type PostRequest<'a> =
     dyn FnMut(&str, &Value, Repetition) -> Result<Value, SendError> + 'a;
 
-/// The runs of one experiment, as far as they are known to be on the server.
+/// The runs of one experiment, with the known state on the server.
 #[derive(Debug)]
 pub(super) struct MlflowRuns {
     experiment_id: String,
-    /// What the server has, by our ids of runs.
+    /// The server's data of runs, by poolcast's run id.
     known: BTreeMap<String, ServerRun>,
 }
 
-/// What became of a run.
+/// Result of sending one run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum SendOutcome {
-    /// The server has all of it; so many epochs are new there.
+    /// The server has the whole run.
     Whole {
-        /// How many.
+        /// Epochs that are new on the server.
         new_epochs: usize,
-        /// Whether anything was sent.
+        /// True if anything was sent.
         is_new: bool,
     },
-    /// Somebody has deleted it there, so nothing was sent.
+    /// A user has deleted the run on the server, so nothing was sent.
     Deleted,
 }
 
 impl MlflowRuns {
-    /// Those of the experiment `name`, which is made if it is not there.
+    /// Opens the experiment `name`, and creates it if it does not exist.
     ///
     /// # Errors
-    /// Fails where the server does not answer or refuses, and when the experiment was deleted.
+    /// Fails if the server rejects a request or does not answer, or if the experiment was deleted.
     pub(super) fn open(post: &mut PostRequest<'_>, name: &str) -> Result<MlflowRuns> {
         Ok(MlflowRuns {
-            experiment_id: find_or_create_experiment(post, &quotable(name))?,
+            experiment_id: find_or_create_experiment(post, &replace_quotes(name))?,
             known: BTreeMap::new(),
         })
     }
@@ -73,14 +73,16 @@ impl MlflowRuns {
     /// Sends what the server lacks of `run`.
     ///
     /// # Errors
-    /// Fails where the server does not answer or refuses. What the server has is asked for anew
-    /// then, when the run is sent again.
+    /// Fails if the server rejects a request or does not answer. The next call for this run then
+    /// asks the server for its state again.
     pub(super) fn send(
         &mut self,
         post: &mut PostRequest<'_>,
         run: &TrackedRun,
     ) -> Result<SendOutcome> {
         let mut is_new = false;
+        // Remove the entry, and put it back at the end. After an error it is missing, so the next
+        // call asks the server again.
         let known = match self.known.remove(&run.run_id) {
             Some(server) => Some(server),
             None => find_run(post, &self.experiment_id, &run.run_id)?,
@@ -115,27 +117,27 @@ impl MlflowRuns {
 }
 
 impl MlflowRuns {
-    /// The path below which the server takes files of the run `run_id` for where it keeps them; `None`
-    /// where it does not, as clients are to bring them there themselves.
+    /// Returns the path below which the server itself accepts files of the run `run_id`. Returns
+    /// `None` if clients must upload them to the storage directly.
     ///
     /// # Errors
-    /// Fails where the server does not answer or refuses.
+    /// Fails if the server rejects a request or does not answer.
     pub(super) fn artifact_path(
         &self,
         post: &mut PostRequest<'_>,
         run_id: &str,
     ) -> Result<Option<String>> {
         let found = match self.known.get(run_id) {
-            Some(server) => Some(proxied_path(&server.artifact_uri)),
+            Some(server) => Some(proxied_artifact_path(&server.artifact_uri)),
             None => find_run(post, &self.experiment_id, run_id)?
-                .map(|server| proxied_path(&server.artifact_uri)),
+                .map(|server| proxied_artifact_path(&server.artifact_uri)),
         };
         Ok(found.flatten())
     }
 }
 
-/// What `mlflow-artifacts:/EXPERIMENT/RUN/artifacts` says, with a host in it or without.
-fn proxied_path(artifact_uri: &str) -> Option<String> {
+/// Parses the path in `mlflow-artifacts:/EXPERIMENT/RUN/artifacts`, with or without a host.
+fn proxied_artifact_path(artifact_uri: &str) -> Option<String> {
     let path = artifact_uri.strip_prefix("mlflow-artifacts:")?;
     let path = match path.strip_prefix("//") {
         Some(with_host) => with_host.split_once('/')?.1,
@@ -166,12 +168,12 @@ fn find_or_create_experiment(post: &mut PostRequest<'_>, name: &str) -> Result<S
         }
 
         tries += 1;
-        let created = post("experiments/create", &body, Repetition::MakesAnother);
+        let created = post("experiments/create", &body, Repetition::CreatesDuplicate);
         match created {
             Ok(answer) => return Ok(read::<CreatedExperiment>(answer)?.experiment_id),
-            // It may be there now: by another sender, or by a request whose answer was lost.
+            // Another sender may have created it, or a request whose answer was lost.
             Err(SendError::InDoubt | SendError::Refused { status: 400, .. })
-                if tries < MOST_CREATIONS => {}
+                if tries < MAX_CREATE_TRIES => {}
             Err(error) => return Err(error.into()),
         }
     }
@@ -190,7 +192,7 @@ fn find_experiment(post: &mut PostRequest<'_>, name: &str) -> Result<Option<Expe
         .next())
 }
 
-/// The run that carries `run_id`; where several do, the same one each time.
+/// Finds the run with the tag `run_id`. If there are several, the result is always the same one.
 fn find_run(
     post: &mut PostRequest<'_>,
     experiment_id: &str,
@@ -208,7 +210,8 @@ fn find_run(
     Ok(first.map(FoundRun::into_server_run))
 }
 
-/// Makes `run`. Where the answer was lost, it may be there: so each try looks first.
+/// Creates `run`. A try whose answer was lost may have created it, so the next try searches for it
+/// first.
 fn create_run(
     post: &mut PostRequest<'_>,
     experiment_id: &str,
@@ -218,9 +221,9 @@ fn create_run(
     let mut tries = 0;
     loop {
         tries += 1;
-        match post("runs/create", &body, Repetition::MakesAnother) {
+        match post("runs/create", &body, Repetition::CreatesDuplicate) {
             Ok(answer) => return Ok(read::<CreatedRun>(answer)?.run.into_server_run()),
-            Err(SendError::InDoubt) if tries < MOST_CREATIONS => {}
+            Err(SendError::InDoubt) if tries < MAX_CREATE_TRIES => {}
             Err(error) => return Err(error.into()),
         }
         if let Some(found) = find_run(post, experiment_id, &run.run_id)? {
@@ -273,7 +276,7 @@ fn update_status(
     Ok(())
 }
 
-/// What an answer says.
+/// Parses an answer of the server.
 fn read<T: DeserializeOwned>(answer: Value) -> Result<T> {
     T::deserialize(answer).context(hinted(
         "what answers is not an MLflow server, or of a version that is not known",
@@ -281,7 +284,7 @@ fn read<T: DeserializeOwned>(answer: Value) -> Result<T> {
     ))
 }
 
-/// MLflow's word for how a run goes or went.
+/// Returns MLflow's name for an outcome.
 fn status_of(outcome: TrackedOutcome) -> &'static str {
     match outcome {
         TrackedOutcome::Running => "RUNNING",
@@ -291,8 +294,8 @@ fn status_of(outcome: TrackedOutcome) -> &'static str {
     }
 }
 
-/// `name` without what ends a text in a filter.
-fn quotable(name: &str) -> String {
+/// Replaces the characters of `name` that would end a string in a filter, and shortens it.
+fn replace_quotes(name: &str) -> String {
     let is_plain = |c: char| !matches!(c, '\'' | '"' | '`' | '\\') && !c.is_control();
     name.chars()
         .map(|c| if is_plain(c) { c } else { '_' })
@@ -354,7 +357,7 @@ struct RunData {
     tags: Vec<FoundName>,
 }
 
-/// The last value of a metric, which is that of its largest step.
+/// The last value of a metric: the value of its largest step.
 #[derive(Deserialize)]
 struct LastMetric {
     key: String,
@@ -391,16 +394,16 @@ mod tests {
     use super::super::recorded_run::recorded_run;
     use super::*;
 
-    /// When a request goes wrong, and how.
+    /// The way in which a request fails.
     #[derive(Debug, Clone, Copy, PartialEq)]
     enum Loss {
-        /// The server never gets it.
+        /// The request does not reach the server.
         Request,
-        /// The server does it, and its answer is lost.
+        /// The server executes the request, and its answer is lost.
         Answer,
     }
 
-    /// As much of an MLflow server as a sender can tell.
+    /// The behavior of an MLflow server that a sender can observe.
     #[derive(Debug, Default, Clone, PartialEq)]
     struct FakeServer {
         experiments: Vec<String>,
@@ -412,7 +415,7 @@ mod tests {
     struct FakeRun {
         tags: BTreeMap<String, String>,
         params: BTreeMap<String, String>,
-        /// As texts, each once: the name, the step, the stamp and the value.
+        /// Distinct entries: name, step, time and value as a text.
         metrics: BTreeSet<(String, i64, i64, String)>,
         status: String,
         is_deleted: bool,
@@ -526,8 +529,8 @@ mod tests {
             .collect()
     }
 
-    /// Sends `runs` by a sender that knows nothing. Request `lost.0`, counted from 0, goes wrong, and
-    /// with `dies` so does every later one.
+    /// Sends `runs` with a new sender. Request `lost.0`, counted from 0, fails; with `dies`, all
+    /// later ones fail, too.
     fn send_all(
         server: &mut FakeServer,
         runs: &[TrackedRun],
@@ -547,7 +550,7 @@ mod tests {
             }
             match (loss, repetition) {
                 (None, _) => Ok(server.answer(path, body)),
-                // What does no harm is tried again at once.
+                // A repeatable request is retried at once.
                 (Some(_), Repetition::Harmless) if !dies => Ok(server.answer(path, body)),
                 (Some(_), _) => Err(SendError::InDoubt),
             }
@@ -566,15 +569,15 @@ mod tests {
         [recorded_run(), second]
     }
 
-    fn undisturbed() -> FakeServer {
+    fn state_without_faults() -> FakeServer {
         let mut server = FakeServer::default();
         send_all(&mut server, &two_runs(), None, false).expect("sent");
         server
     }
 
     #[test]
-    fn a_run_has_its_parameters_its_values_and_their_stamps() {
-        let server = undisturbed();
+    fn run_has_its_parameters_values_and_times() {
+        let server = state_without_faults();
         let first = &server.runs[0];
         assert_eq!(first.status, "FINISHED");
         assert_eq!(first.params["opt.name"], "adam");
@@ -596,8 +599,8 @@ mod tests {
     }
 
     #[test]
-    fn a_run_is_four_requests_and_what_is_there_is_not_sent() {
-        let mut server = undisturbed();
+    fn run_takes_four_requests_and_nothing_is_sent_twice() {
+        let mut server = state_without_faults();
         let paths = std::mem::take(&mut server.paths);
         let of_run = [
             "runs/search",
@@ -615,8 +618,8 @@ mod tests {
     }
 
     #[test]
-    fn whatever_is_lost_the_server_has_each_run_once() {
-        let expected = undisturbed();
+    fn server_has_each_run_once_after_any_lost_request() {
+        let expected = state_without_faults();
         for at in 0..expected.paths.len() {
             for loss in [Loss::Request, Loss::Answer] {
                 for dies in [false, true] {
@@ -634,7 +637,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_that_goes_on_gets_what_is_new() {
+    fn running_run_receives_new_epochs() {
         let mut server = FakeServer::default();
         let mut begun = recorded_run();
         begun.outcome = TrackedOutcome::Running;
@@ -644,12 +647,12 @@ mod tests {
         assert_eq!(server.runs[0].status, "RUNNING");
 
         send_all(&mut server, &two_runs(), None, false).expect("sent");
-        assert_eq!(server.runs, undisturbed().runs);
+        assert_eq!(server.runs, state_without_faults().runs);
     }
 
     #[test]
-    fn what_was_deleted_there_is_not_made_again() {
-        let mut server = undisturbed();
+    fn deleted_run_is_not_created_again() {
+        let mut server = state_without_faults();
         server.runs[0].is_deleted = true;
         let mut post =
             |path: &str, body: &Value, _| Ok::<Value, SendError>(server.answer(path, body));
@@ -660,8 +663,8 @@ mod tests {
     }
 
     #[test]
-    fn files_go_by_way_of_a_server_that_takes_them() {
-        let path = |uri: &str| proxied_path(uri);
+    fn only_proxied_artifact_uris_have_a_path() {
+        let path = |uri: &str| proxied_artifact_path(uri);
         let expected = Some("7/ab/artifacts".to_owned());
         assert_eq!(path("mlflow-artifacts:/7/ab/artifacts"), expected);
         assert_eq!(path("mlflow-artifacts://a.org:80/7/ab/artifacts"), expected);
@@ -677,7 +680,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_mlflow_is_told_so() {
+    fn answers_of_other_servers_are_reported() {
         let mut post = |_: &str, _: &Value, _| Ok(json!("<html>"));
         let error = MlflowRuns::open(&mut post, "a").expect_err("no experiment");
         assert!(

@@ -1,4 +1,4 @@
-//! The runs of a directory → MLflow: what the server lacks of them, and nothing twice.
+//! Sends what MLflow lacks of the runs of a directory, and nothing twice.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -21,25 +21,26 @@ use super::wandb_settings::variable;
 use poolcast_config::Tracker;
 use poolcast_base::escape;
 
-/// What stands for the ids that only the server gives.
-const ID_OF_SERVER: &str = "-";
+/// Placeholder for ids that only the server knows.
+const SERVER_ID_PLACEHOLDER: &str = "-";
 
 /// Sends runs to one experiment of an MLflow server.
 pub(super) struct MlflowSender {
     http: HttpSender,
     settings: MlflowSettings,
-    /// `None` before the server has answered.
+    /// Runs on the server; `None` before its first answer.
     runs: Option<MlflowRuns>,
     note: SentNote,
-    /// What it has done so far.
+    /// Summary of all that was sent so far.
     pub(super) summary: SentSummary,
 }
 
 impl MlflowSender {
-    /// For the runs of `source`, to where the environment and the configuration say.
+    /// Makes a sender for the runs of `source` to the server and experiment of the environment and
+    /// the configuration.
     ///
     /// # Errors
-    /// Fails where no server is named, and for a key that cannot be sent.
+    /// Fails if no server is named, or for a key that no header can hold.
     pub(super) fn new(
         source: &TrackedSource,
         clock: SenderClock,
@@ -49,7 +50,7 @@ impl MlflowSender {
         let mut settings = MlflowSettings::new(source.config(), variable)?;
         let key = settings.key(variable)?;
         let mut http = HttpSender::new(&settings.host, key, clock, limits, stop)?;
-        http.keep_state(source.dir(), Tracker::Mlflow);
+        http.enable_state_file(source.dir(), Tracker::Mlflow);
         let to = format!("{}, {}", settings.base_url, settings.experiment);
         Ok(MlflowSender {
             http,
@@ -64,16 +65,16 @@ impl MlflowSender {
         })
     }
 
-    /// What requests go by.
+    /// The HTTP sender behind all requests.
     pub(super) fn http(&mut self) -> &mut HttpSender {
         &mut self.http
     }
 
-    /// Sends what the server lacks of the runs of `source` as they are now. Returns whether all have
-    /// ended and were sent to their end.
+    /// Sends what the server lacks of the current runs of `source`. Returns true if all runs have
+    /// ended and were sent completely.
     ///
     /// # Errors
-    /// Fails with a [`SendError`] in its chain where the server does not take it.
+    /// Fails with a [`SendError`] in its chain if the server rejects a request or does not answer.
     pub(super) fn send_all(&mut self, source: &TrackedSource) -> Result<bool> {
         self.summary.running = 0;
         let sent = self.send_runs(source);
@@ -85,10 +86,10 @@ impl MlflowSender {
         sent
     }
 
-    /// Sends the best run's files, unless they were sent, where the server takes files.
+    /// Sends the best run's files if the server accepts files, unless they were sent before.
     ///
     /// # Errors
-    /// Fails with a [`SendError`] in its chain where the server does not answer. What it refuses is a
+    /// Fails with a [`SendError`] in its chain if the server does not answer. A rejection becomes a
     /// note.
     pub(super) fn send_files(&mut self, best: &BestFiles) -> Result<()> {
         let digest = best.digest();
@@ -115,7 +116,7 @@ impl MlflowSender {
         Ok(())
     }
 
-    /// Returns whether the server takes files.
+    /// Uploads the files of `best`. Returns false if the server does not accept files.
     fn upload(&mut self, best: &BestFiles) -> Result<bool> {
         let MlflowSender {
             http,
@@ -160,7 +161,7 @@ impl MlflowSender {
             None => runs.insert(MlflowRuns::open(&mut post, &settings.experiment)?),
         };
         let ended: BTreeSet<usize> = note.ended_trials().collect();
-        source.visit_runs_beside(&ended, |run| {
+        source.visit_runs_except(&ended, |run| {
             if note.has_ended(&run.run_id) {
                 return Ok(());
             }
@@ -185,8 +186,8 @@ fn send_post(
     })
 }
 
-/// Sends what the server lacks of `run`. What it refuses of one run is a note, and the others are
-/// sent.
+/// Sends what the server lacks of `run`. If the server rejects this run, a note is added and the
+/// other runs are sent.
 fn send_run(
     known: &mut MlflowRuns,
     post: &mut PostRequest<'_>,
@@ -211,6 +212,7 @@ fn send_run(
             "{name} was deleted on MLflow, and is not sent: restore it there"
         )),
         Err(error) => match error.downcast_ref::<SendError>() {
+            // Status 400 concerns this run only. Other errors would affect the next runs, too.
             Some(SendError::Refused { status: 400, .. }) => {
                 summary.add_note(format!("{name} was not sent: {error:#}"));
             }
@@ -220,11 +222,11 @@ fn send_run(
     Ok(())
 }
 
-/// Calls `show` with each request that sends the runs of `source` to a server that knows none of
-/// them: where it goes and its whole document. Keys are sent in a header, and are not shown.
+/// Calls `show` with each request that sends the runs of `source` to an empty server: method, URL
+/// and whole document. Keys are sent in a header and are not shown.
 ///
 /// # Errors
-/// Fails where no server is named, for files that cannot be read, and where `show` does.
+/// Fails if no server is named, if a file cannot be read, or if `show` fails.
 pub fn preview_to_mlflow(
     source: &TrackedSource,
     mut show: impl FnMut(&Value) -> Result<()>,
@@ -243,17 +245,17 @@ pub fn preview_to_mlflow(
     shown?;
 
     for file in source.best_files()?.map_or(Vec::new(), |best| best.files) {
-        let url = settings.file_address(ID_OF_SERVER, file.name);
+        let url = settings.file_address(SERVER_ID_PLACEHOLDER, file.name);
         show(&json!({"method": "PUT", "url": url, "file": file.shown()}))?;
     }
     Ok(())
 }
 
-/// What a server answers that knows nothing yet.
+/// Returns the answer of an empty server.
 fn new_server_answer(path: &str) -> Value {
     match path {
-        "experiments/create" => json!({ "experiment_id": ID_OF_SERVER }),
-        "runs/create" => json!({ "run": {"info": {"run_id": ID_OF_SERVER, "status": "RUNNING"}} }),
+        "experiments/create" => json!({ "experiment_id": SERVER_ID_PLACEHOLDER }),
+        "runs/create" => json!({ "run": {"info": {"run_id": SERVER_ID_PLACEHOLDER, "status": "RUNNING"}} }),
         _ => json!({}),
     }
 }

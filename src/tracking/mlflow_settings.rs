@@ -1,31 +1,32 @@
-//! The environment and a configuration → where MLflow is, and the key for it.
+//! Server, experiment and key for MLflow, from the environment, netrc and the configuration.
 
 use anyhow::{Context as _, Result};
 
-use super::server_address::{host_of, open_way_warning, without_port};
+use super::server_address::{host_of, missing_tls_warning, without_port};
 use super::tracker_key::{TrackerKey, loose_mode_warning, netrc_login, netrc_path};
 use poolcast_config::Config;
 use poolcast_base::error::hinted;
 use poolcast_base::escape;
 
-/// Where runs go.
+/// Destination of the runs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct MlflowSettings {
-    /// The server's address, without a slash at its end.
+    /// The server's URL, without a trailing slash.
     pub(super) base_url: String,
-    /// Its host, and its port if that is named.
+    /// The server's host, with its port if that is named.
     pub(super) host: String,
-    /// The experiment there.
+    /// Name of the experiment on the server.
     pub(super) experiment: String,
-    /// What is to be said about them.
+    /// Warnings about the settings, for the user.
     pub(super) warnings: Vec<String>,
 }
 
 impl MlflowSettings {
-    /// Those of `config`, before which counts what `variable` says of the environment.
+    /// Reads the settings from `config`. Environment variables, which `variable` looks up, take
+    /// precedence.
     ///
     /// # Errors
-    /// Fails where no server is named.
+    /// Fails if no server is named, or if its URL is not `http` or `https` or contains a user.
     pub(super) fn new(
         config: &Config,
         variable: impl Fn(&str) -> Option<String>,
@@ -54,19 +55,19 @@ impl MlflowSettings {
         })
     }
 
-    /// The address of what follows `/api/2.0/mlflow/` in it.
+    /// Returns the URL of the REST call `path`, which follows `/api/2.0/mlflow/`.
     pub(super) fn address(&self, path: &str) -> String {
         format!("{}/api/2.0/mlflow/{path}", self.base_url)
     }
 
-    /// The address of the file `name` of a run whose files are at `path`.
+    /// Returns the URL of the file `name` of a run whose files are at `path`.
     pub(super) fn file_address(&self, path: &str, name: &str) -> String {
         let base_url = &self.base_url;
         format!("{base_url}/api/2.0/mlflow-artifacts/artifacts/{path}/{name}")
     }
 
-    /// The key for the server: a user with a password or a token of the environment, else the
-    /// login of netrc, as MLflow's own client takes them. `None` where there is none.
+    /// Finds the key for the server like MLflow's own client: a user with a password or a token in
+    /// the environment, else the login in netrc. Returns `None` if there is no key.
     ///
     /// # Errors
     /// Fails for a key that no header can hold.
@@ -77,7 +78,7 @@ impl MlflowSettings {
         let key = self.find_key(variable)?;
         if key.is_some() {
             self.warnings
-                .extend(open_way_warning(&self.base_url, &self.host));
+                .extend(missing_tls_warning(&self.base_url, &self.host));
         }
         Ok(key)
     }
@@ -97,7 +98,7 @@ impl MlflowSettings {
         let Some(path) = netrc_path(&variable) else {
             return Ok(None);
         };
-        // Clients in Python look a host up without its port.
+        // MLflow's Python client looks a host up without its port.
         let found =
             netrc_login(&path, &self.host).or_else(|| netrc_login(&path, without_port(&self.host)));
         let Some(found) = found else {
@@ -121,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn the_environment_names_server_and_experiment() {
+    fn environment_selects_server_and_experiment() {
         let found = settings(&[("MLFLOW_TRACKING_URI", "http://127.0.0.1:5000/")]);
         let found = found.expect("settings");
         assert_eq!(found.base_url, "http://127.0.0.1:5000");
@@ -145,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_server_is_refused() {
+    fn invalid_server_addresses_are_rejected() {
         assert!(settings(&[]).is_err());
         for address in [
             "mlruns",
@@ -163,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn a_user_with_a_password_comes_before_a_token() {
+    fn password_takes_precedence_over_token() {
         let of = |names: &'static [&'static str]| {
             let variable = move |name: &str| names.contains(&name).then(|| "x".to_owned());
             let mut settings =
@@ -184,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn a_login_of_netrc_counts_as_for_clients_in_python() {
+    fn netrc_login_matches_host_with_or_without_port() {
         let dir = tempfile::tempdir().expect("a directory");
         let netrc = dir.path().join("netrc");
         fs_err::write(&netrc, "machine a.org login me password of-netrc").expect("written");

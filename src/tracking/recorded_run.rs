@@ -1,4 +1,4 @@
-//! For tests: the run that W&B's SDK recorded in `tests/data/wandb/offline_records.jsonl`.
+//! Test data: the run that W&B's SDK recorded in `tests/data/wandb/offline_records.jsonl`.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use serde_json::{Map, json};
 
 use super::tracked_run::{TrackedEpoch, TrackedOutcome, TrackedRun};
 
-/// That run, of three epochs. One of its values is NaN.
+/// Returns that run. It has three epochs, and one of its values is NaN.
 pub(super) fn recorded_run() -> TrackedRun {
     let config = json!({
         "lr": 0.01,

@@ -1,26 +1,25 @@
-//! What a server says of its limits → when the next request may be sent. It holds for the whole
-//! sender, not for one run.
+//! Rate limiting and backoff: computes when the next request may be sent, for the whole sender.
 
 use std::time::Duration;
 
 use reqwest::header::HeaderMap;
 
-/// The wait after the first failure; each further one is twice as long.
-const FIRST_WAIT: Duration = Duration::from_secs(2);
+/// Backoff after the first failure; it doubles with each further failure.
+const INITIAL_BACKOFF: Duration = Duration::from_secs(2);
 
-/// The longest wait that a sender takes of its own.
-const LONGEST_WAIT: Duration = Duration::from_secs(60);
+/// Longest backoff if the server does not request one, before jitter.
+const MAX_BACKOFF: Duration = Duration::from_secs(60);
 
-/// The longest wait that a server is followed in.
-const LONGEST_ASKED_WAIT: Duration = Duration::from_secs(3600);
+/// Longest wait that is accepted from a server.
+const MAX_REQUESTED_WAIT: Duration = Duration::from_secs(3600);
 
-/// The longest pause between two requests that a server's rate is followed in.
-const LONGEST_PAUSE: Duration = Duration::from_secs(10);
+/// Longest pause between two requests that a server's rate limit can cause.
+const MAX_PAUSE: Duration = Duration::from_secs(10);
 
-/// How many requests may be left before their pace is slowed down.
+/// Remaining requests in the server's rate limit below which requests are spread out.
 const AMPLE_REQUESTS: f64 = 10.0;
 
-/// When the next request may be sent.
+/// The earliest time of the next request, and the failures that it depends on.
 #[derive(Debug, Default)]
 pub(super) struct RequestPace {
     failures: u32,
@@ -28,24 +27,25 @@ pub(super) struct RequestPace {
 }
 
 impl RequestPace {
-    /// The earliest moment of the next request.
+    /// The earliest time of the next request, by the sender's clock.
     pub(super) fn not_before(&self) -> Duration {
         self.not_before
     }
 
-    /// Takes note of an answer at `now`.
+    /// Records an answer at `now` and resets the backoff.
     pub(super) fn succeed(&mut self, now: Duration, headers: &HeaderMap) {
         self.failures = 0;
-        self.not_before = now + asked_pause(headers);
+        self.not_before = now + rate_limit_pause(headers);
     }
 
-    /// Takes note of a failure at `now`, which is to be tried again. `jitter` is from 0 to 1.
+    /// Records a failure at `now` that will be retried. `jitter` is from 0 to 1 and lengthens the
+    /// backoff by up to 25 %.
     pub(super) fn fail(&mut self, now: Duration, headers: Option<&HeaderMap>, jitter: f64) {
-        let doubled = FIRST_WAIT * 2_u32.saturating_pow(self.failures.min(8));
-        let own = doubled.min(LONGEST_WAIT).mul_f64(1.0 + 0.25 * jitter);
+        let doubled = INITIAL_BACKOFF * 2_u32.saturating_pow(self.failures.min(8));
+        let own = doubled.min(MAX_BACKOFF).mul_f64(1.0 + 0.25 * jitter);
         self.failures = self.failures.saturating_add(1);
-        let asked = headers.and_then(|headers| asked_wait(headers, jiff::Timestamp::now()));
-        self.not_before = now + asked.unwrap_or(own).min(LONGEST_ASKED_WAIT);
+        let asked = headers.and_then(|headers| requested_wait(headers, jiff::Timestamp::now()));
+        self.not_before = now + asked.unwrap_or(own).min(MAX_REQUESTED_WAIT);
     }
 }
 
@@ -53,8 +53,8 @@ fn header<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
     headers.get(name)?.to_str().ok()
 }
 
-/// The wait that a server asks for: in seconds, or until a moment.
-fn asked_wait(headers: &HeaderMap, now: jiff::Timestamp) -> Option<Duration> {
+/// Returns the wait that a server requests by `Retry-After`, in seconds or until a date.
+fn requested_wait(headers: &HeaderMap, now: jiff::Timestamp) -> Option<Duration> {
     let text = header(headers, "retry-after")?.trim();
     if let Ok(seconds) = text.parse::<u64>() {
         return Some(Duration::from_secs(seconds));
@@ -64,8 +64,8 @@ fn asked_wait(headers: &HeaderMap, now: jiff::Timestamp) -> Option<Duration> {
     Some(Duration::from_secs(u64::try_from(left_s).unwrap_or(0)))
 }
 
-/// The pause that keeps a sender within a server's rate.
-fn asked_pause(headers: &HeaderMap) -> Duration {
+/// Returns the pause that keeps a sender within a server's rate limit.
+fn rate_limit_pause(headers: &HeaderMap) -> Duration {
     let number = |name| header(headers, name)?.trim().parse::<f64>().ok();
     let named = (number("ratelimit-remaining"), number("ratelimit-reset"));
     let (Some(remaining), Some(reset_s)) = named else {
@@ -75,7 +75,7 @@ fn asked_pause(headers: &HeaderMap) -> Duration {
     if is_ample || !remaining.is_finite() || !(0.0..1e6).contains(&reset_s) {
         return Duration::ZERO;
     }
-    Duration::from_secs_f64(reset_s / remaining.max(1.0)).min(LONGEST_PAUSE)
+    Duration::from_secs_f64(reset_s / remaining.max(1.0)).min(MAX_PAUSE)
 }
 
 #[cfg(test)]
@@ -91,9 +91,9 @@ mod tests {
     }
 
     #[test]
-    fn a_wait_that_is_asked_for_is_kept_in_either_form() {
+    fn retry_after_is_read_in_seconds_and_as_a_date() {
         let now: jiff::Timestamp = "2015-10-21T07:28:00Z".parse().expect("a moment");
-        let wait = |text: &str| asked_wait(&headers(&[("Retry-After", text)]), now);
+        let wait = |text: &str| requested_wait(&headers(&[("Retry-After", text)]), now);
         assert_eq!(wait("3"), Some(Duration::from_secs(3)));
         let date = "Wed, 21 Oct 2015 07:28:07 GMT";
         assert_eq!(wait(date), Some(Duration::from_secs(7)));
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn waits_double_and_end_with_an_answer() {
+    fn backoff_doubles_and_resets_after_an_answer() {
         let mut pace = RequestPace::default();
         let mut waits = Vec::new();
         for _ in 0..8 {
@@ -120,9 +120,9 @@ mod tests {
     }
 
     #[test]
-    fn few_requests_that_are_left_are_spread() {
+    fn last_requests_of_a_rate_limit_are_spread_out() {
         let pause = |remaining: &str, reset: &str| {
-            asked_pause(&headers(&[
+            rate_limit_pause(&headers(&[
                 ("RateLimit-Remaining", remaining),
                 ("RateLimit-Reset", reset),
             ]))
@@ -130,7 +130,7 @@ mod tests {
         assert_eq!(pause("900", "60"), Duration::ZERO);
         assert_eq!(pause("6", "12"), Duration::from_secs(2));
         assert_eq!(pause("0", "3"), Duration::from_secs(3));
-        assert_eq!(pause("0", "3000"), LONGEST_PAUSE);
+        assert_eq!(pause("0", "3000"), MAX_PAUSE);
         assert_eq!(pause("NaN", "3"), Duration::ZERO);
         assert_eq!(pause("1", "-3"), Duration::ZERO);
     }

@@ -1,4 +1,4 @@
-//! A tracker → what sends runs to it.
+//! The sender of runs to one tracker, W&B or MLflow.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -23,10 +23,10 @@ pub(super) enum RunSender {
 }
 
 impl RunSender {
-    /// For the runs of `source`.
+    /// Returns a sender for the runs of `source`.
     ///
     /// # Errors
-    /// Fails where the tracker or the key for it is not known.
+    /// Fails if the tracker's server or key is not known.
     pub(super) fn new(
         tracker: Tracker,
         source: &TrackedSource,
@@ -44,11 +44,11 @@ impl RunSender {
         })
     }
 
-    /// Sends what the server lacks of the runs of `source` as they are now. Returns whether all have
-    /// ended and were sent to their end.
+    /// Sends what the server lacks of the current runs of `source`. Returns true if all runs have
+    /// ended and were sent completely.
     ///
     /// # Errors
-    /// Fails with a [`SendError`] in its chain where the server does not take it.
+    /// Fails with a [`SendError`] in its chain if the server rejects a request or does not answer.
     pub(super) fn send_all(&mut self, source: &TrackedSource) -> Result<bool> {
         match self {
             RunSender::Wandb(sender) => sender.send_all(source),
@@ -56,10 +56,10 @@ impl RunSender {
         }
     }
 
-    /// Sends the best run's files, unless they were sent.
+    /// Sends the best run's files, unless they were sent before.
     ///
     /// # Errors
-    /// As [`RunSender::send_all`].
+    /// Like [`RunSender::send_all`].
     pub(super) fn send_files(&mut self, best: &BestFiles) -> Result<()> {
         match self {
             RunSender::Wandb(sender) => sender.send_files(best),
@@ -67,7 +67,7 @@ impl RunSender {
         }
     }
 
-    /// What requests go by.
+    /// The HTTP sender behind all requests.
     pub(super) fn http(&mut self) -> &mut HttpSender {
         match self {
             RunSender::Wandb(sender) => sender.http(),
@@ -75,7 +75,7 @@ impl RunSender {
         }
     }
 
-    /// Adds what people should know.
+    /// Adds a note for the user.
     pub(super) fn add_note(&mut self, note: String) {
         match self {
             RunSender::Wandb(sender) => sender.summary.add_note(note),
@@ -83,7 +83,7 @@ impl RunSender {
         }
     }
 
-    /// What it has done.
+    /// The summary of all that was sent.
     pub(super) fn into_summary(self) -> SentSummary {
         match self {
             RunSender::Wandb(sender) => sender.summary,
@@ -91,8 +91,8 @@ impl RunSender {
         }
     }
 
-    /// The error of this sender, with what to do.
-    pub(super) fn explained(&self, error: anyhow::Error, dir: &Path) -> anyhow::Error {
+    /// Adds a hint on what to do to an error of this sender.
+    pub(super) fn with_hint(&self, error: anyhow::Error, dir: &Path) -> anyhow::Error {
         let (tracker, key_hint, place_hint) = match self {
             RunSender::Wandb(_) => (
                 Tracker::Wandb,

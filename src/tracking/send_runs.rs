@@ -1,4 +1,4 @@
-//! A directory → its runs on trackers: once, or again and again until all have ended.
+//! Sends the runs of a directory to trackers, once or repeatedly until all have ended.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -15,15 +15,15 @@ use super::sent_summary::SentSummary;
 use super::source::TrackedSource;
 use poolcast_config::Tracker;
 
-/// How long a server may not answer where nobody says how long.
-const USUAL_PATIENCE: Duration = Duration::from_secs(60);
+/// Time without an answer after which a single pass without a time limit fails.
+const DEFAULT_PATIENCE: Duration = Duration::from_secs(60);
 
-/// How long runs are sent.
+/// Duration of sending.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SendTime {
-    /// Until all have ended, and not once.
+    /// True to repeat until all runs have ended, false for one pass.
     pub watch: bool,
-    /// No longer than this, whatever is left.
+    /// Time limit, after which the rest stays unsent.
     pub limit: Option<Duration>,
 }
 
@@ -31,18 +31,18 @@ impl SendTime {
     fn limits(self, clock: &SenderClock) -> SendLimits {
         let deadline = self.limit.map(|limit| clock.now() + limit);
         SendLimits {
-            patience: (!self.watch && deadline.is_none()).then_some(USUAL_PATIENCE),
+            patience: (!self.watch && deadline.is_none()).then_some(DEFAULT_PATIENCE),
             deadline,
         }
     }
 }
 
-/// Sends what the `trackers` lack of the runs in `dir`, to all of them at once. Once `stop` is set,
-/// it leaves. Returns what was sent to each of them, or why not all was: without a key, or where a
-/// server does not take it.
+/// Sends what the `trackers` lack of the runs in `dir`, to all of them in parallel. Setting `stop`
+/// ends it early. Returns one result per tracker: a summary, or an error such as a missing key or a
+/// request that the server rejects.
 ///
 /// # Errors
-/// Fails where nothing is to be sent, and where another process sends it.
+/// Fails if `dir` has nothing to send, or if another process is sending it.
 pub fn send_runs(
     dir: &Path,
     trackers: &[Tracker],
@@ -51,13 +51,14 @@ pub fn send_runs(
 ) -> Result<Vec<Result<SentSummary>>> {
     let source = TrackedSource::open(dir)?;
     let _lock = SenderLock::take(source.dir())?;
-    Ok(at_each_tracker(trackers, |tracker| {
+    Ok(send_to_each_tracker(trackers, |tracker| {
         send_to(tracker, source.clone(), dir, time, stop.clone())
     }))
 }
 
-/// Calls `send` for each tracker in a thread of its own, so that none waits for another's server.
-pub(super) fn at_each_tracker<T: Send>(
+/// Calls `send` for each tracker in its own thread, so that no tracker waits for another one's
+/// server.
+pub(super) fn send_to_each_tracker<T: Send>(
     trackers: &[Tracker],
     send: impl Fn(Tracker) -> Result<T> + Sync,
 ) -> Vec<Result<T>> {
@@ -97,31 +98,32 @@ fn send_to(
                 is_over
             }
             Err(error) if is_stop(&error) => break,
-            // What is moved at this moment may not be whole: the next look tells.
+            // Files that are being moved may be incomplete, so one failed read is retried in the
+            // next pass.
             Err(error) if time.watch && was_read && !error.is::<SendError>() => {
                 tracing::info!("not sent yet: {error:#}");
                 was_read = false;
                 false
             }
-            Err(error) => return Err(sender.explained(error, dir)),
+            Err(error) => return Err(sender.with_hint(error, dir)),
         };
-        let next = began.elapsed() + source.look_every();
+        let next = began.elapsed() + source.pass_interval();
         let is_last = time.limit.is_some_and(|limit| next > limit);
         if is_over || !time.watch || is_last {
             break;
         }
         let http = sender.http();
-        if http.wait_until(http.now() + source.look_every()).is_err() {
+        if http.wait_until(http.now() + source.pass_interval()).is_err() {
             break;
         }
-        // A DAG may have been tidied meanwhile.
+        // The DAG may have been tidied into another directory.
         source = TrackedSource::open(dir).unwrap_or(source);
     }
     Ok(sender.into_summary())
 }
 
-/// Sends what the server lacks now; once all runs have ended, the best run's files, too. Returns
-/// whether that is so.
+/// Sends what the server lacks now. Once all runs have ended, it also sends the best run's files
+/// and returns true.
 fn send_once(sender: &mut RunSender, source: &TrackedSource) -> Result<bool> {
     let is_over = sender.send_all(source)?;
     if !is_over {
@@ -130,7 +132,7 @@ fn send_once(sender: &mut RunSender, source: &TrackedSource) -> Result<bool> {
     match source.best_files() {
         Ok(Some(best)) => sender.send_files(&best)?,
         Ok(None) => {}
-        // The runs were sent all the same.
+        // The runs themselves were sent, so this is only a note.
         Err(error) => sender.add_note(format!(
             "the report and the best model were not sent: {error:#}"
         )),

@@ -1,15 +1,15 @@
-//! The time as a sender knows it, so that tests need not wait for an hour.
+//! The clock of a sender. Tests replace it, so that they need not wait for an hour.
 
 use std::time::{Duration, Instant};
 
-/// A clock that never goes back, and a way to wait by it.
+/// A monotonic clock, and a function that sleeps by it.
 pub(super) struct SenderClock {
     now: Box<dyn Fn() -> Duration + Send>,
     sleep: Box<dyn Fn(Duration) + Send>,
 }
 
 impl SenderClock {
-    /// The clock of the system.
+    /// The system's monotonic clock.
     pub(super) fn system() -> SenderClock {
         let began = Instant::now();
         SenderClock {
@@ -18,7 +18,7 @@ impl SenderClock {
         }
     }
 
-    /// A clock of `now`, by which `sleep` waits.
+    /// Makes a clock that reads `now` and waits with `sleep`.
     #[cfg(test)]
     pub(super) fn of(
         now: impl Fn() -> Duration + Send + 'static,
@@ -30,12 +30,12 @@ impl SenderClock {
         }
     }
 
-    /// The time since some moment.
+    /// The time since an arbitrary start.
     pub(super) fn now(&self) -> Duration {
         (self.now)()
     }
 
-    /// Waits.
+    /// Waits for `duration`.
     pub(super) fn sleep(&self, duration: Duration) {
         (self.sleep)(duration);
     }

@@ -1,4 +1,4 @@
-//! One sender for a directory: a second one leaves.
+//! The lock that lets only one process send the runs of a directory.
 
 use std::fs::TryLockError;
 use std::io::{Error, ErrorKind};
@@ -9,21 +9,21 @@ use anyhow::Result;
 use poolcast_base::error::hinted;
 use poolcast_base::{escape, files};
 
-/// The file that a sender locks.
+/// Name of the lock file.
 const LOCK_FILE: &str = "tracking.lock";
 
-/// Keeps other senders from the runs in a directory while it is there.
+/// Keeps other senders from the runs of a directory until it is dropped.
 #[derive(Debug)]
 pub(super) struct SenderLock {
     _file: fs_err::File,
 }
 
 impl SenderLock {
-    /// Locks the runs in `dir`. Where the file system has no locks, nothing is locked; the server's
-    /// counts of lines then keep two senders from sending a line twice.
+    /// Locks the runs in `dir`. On a file system without locks this succeeds without a lock. The
+    /// line counts of the server then keep two senders from sending a line twice.
     ///
     /// # Errors
-    /// Fails, as something that passes, when another process has the lock.
+    /// Fails with a temporary error while another process holds the lock.
     pub(super) fn take(dir: &Path) -> Result<SenderLock> {
         let file = files::open_to_append(&dir.join(LOCK_FILE))?;
         match file.file().try_lock() {

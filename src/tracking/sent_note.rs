@@ -1,5 +1,5 @@
-//! What was sent → a small file beside the runs, so that a later call asks the server for less. It is
-//! a help only: without it the server is asked.
+//! A cache of what was sent, in a small file beside the runs. With it, later calls need fewer
+//! requests; without it, the sender asks the server.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -11,43 +11,44 @@ use super::sent_summary::SentSummary;
 use poolcast_config::Tracker;
 use poolcast_base::{files, manifest};
 
-/// The version of the file.
+/// Version of the file format.
 const VERSION: u32 = 2;
 
-/// So many runs are sent to their end between two writings of the notes.
+/// Runs sent completely between two writes of the file.
 const RUNS_PER_NOTE: usize = 50;
 
-/// The largest one that is read.
+/// Size limit of a file that is read, in bytes.
 const MOST_BYTES: u64 = 256 << 20;
 
-/// What a file of notes says.
+/// The content of the file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct NoteBody {
     format_version: u32,
     /// The server and the project.
     to: String,
-    /// The sweep's id there, by what tells it from others; none where a tracker has no sweeps.
+    /// The sweep's id on the server, by its mark; empty for a tracker without sweeps.
     sweeps: BTreeMap<String, String>,
-    /// The runs that have ended and were sent to their end: their trials by their ids; 0 for what is
-    /// no trial.
+    /// Runs that were sent completely after their end: trial numbers by run id. The number is 0 for
+    /// a single run.
     ended: BTreeMap<String, usize>,
-    /// The digests of the files that were sent with runs, by the ids of those.
+    /// Digests of the files that were sent with runs, by run id.
     files: BTreeMap<String, String>,
 }
 
-/// The notes of one directory on one project of a tracker's server, `tracked-TRACKER.json`.
+/// The cache of one directory for one project of a tracker's server, in `tracked-TRACKER.json`.
 #[derive(Debug)]
 pub(super) struct SentNote {
     path: PathBuf,
     body: NoteBody,
     is_changed: bool,
-    /// So many runs have ended since it was written.
+    /// Runs added to `ended` since the last write.
     unwritten: usize,
     has_failed: bool,
 }
 
 impl SentNote {
-    /// What is noted in `dir` of the project `to` of `tracker`. What cannot be read says nothing.
+    /// Reads the file in `dir` for the project `to` of `tracker`. A file that cannot be read counts
+    /// as empty.
     pub(super) fn read(dir: &Path, tracker: Tracker, to: &str) -> SentNote {
         let path = dir.join(format!("tracked-{}.json", tracker.word()));
         let text = files::read_regular(&path, MOST_BYTES).unwrap_or_default();
@@ -69,35 +70,35 @@ impl SentNote {
         }
     }
 
-    /// The id of the sweep with this `mark`.
+    /// Returns the id of the sweep with this `mark`.
     pub(super) fn sweep(&self, mark: &str) -> Option<&str> {
         self.body.sweeps.get(mark).map(String::as_str)
     }
 
-    /// Takes note of the id of the sweep with this `mark`.
+    /// Records the id of the sweep with this `mark`.
     pub(super) fn set_sweep(&mut self, mark: &str, id: &str) {
         self.body.sweeps.insert(mark.to_owned(), id.to_owned());
         self.is_changed = true;
     }
 
-    /// Whether the run of this id was sent to its end.
+    /// Returns true if the run of this id was sent completely after its end.
     pub(super) fn has_ended(&self, run_id: &str) -> bool {
         self.body.ended.contains_key(run_id)
     }
 
-    /// The trials that were sent to their end.
+    /// The trials that were sent completely after their end.
     pub(super) fn ended_trials(&self) -> impl Iterator<Item = usize> {
         self.body.ended.values().copied()
     }
 
-    /// Takes note that a run was sent to its end.
+    /// Records that a run was sent completely after its end.
     pub(super) fn add_ended(&mut self, run_id: &str, trial: usize) {
         self.body.ended.insert(run_id.to_owned(), trial);
         self.is_changed = true;
         self.unwritten += 1;
     }
 
-    /// Whether the files of this digest were sent with the run of this id.
+    /// Returns true if files with this digest were sent with the run of this id.
     pub(super) fn has_files(&self, run_id: &str, digest: &str) -> bool {
         self.body
             .files
@@ -105,21 +106,21 @@ impl SentNote {
             .is_some_and(|known| known == digest)
     }
 
-    /// Takes note that they were.
+    /// Records that files with this digest were sent with the run of this id.
     pub(super) fn set_files(&mut self, run_id: &str, digest: String) {
         self.body.files.insert(run_id.to_owned(), digest);
         self.is_changed = true;
     }
 
-    /// Whether so much is noted that it is time to write it.
+    /// Returns true if enough runs were added to write the file.
     pub(super) fn is_due(&self) -> bool {
         self.unwritten >= RUNS_PER_NOTE
     }
 
-    /// Writes the notes if they have changed; what hinders it first is noted in `summary`.
+    /// Writes the file if it has changed. The first failure becomes a note in `summary`.
     pub(super) fn write(&mut self, summary: &mut SentSummary) {
         if let Err(error) = self.try_write() {
-            // Later messages name other temporary files.
+            // Report only the first failure: each message names another temporary file.
             if !self.has_failed {
                 summary.add_note(format!("what was sent could not be noted: {error:#}"));
             }

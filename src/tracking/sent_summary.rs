@@ -1,30 +1,30 @@
-//! What a sender has done, as people and programs are told.
+//! A sender's summary of its work, for people and programs.
 
 use serde::Serialize;
 
-/// What a sender has done.
+/// A sender's summary of its work.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct SentSummary {
-    /// Where the runs are.
+    /// Address of the runs on the tracker.
     pub to: String,
-    /// Requests, each try counted.
+    /// Requests, with retries counted.
     pub requests: u64,
-    /// Runs of which something was sent.
+    /// Runs with new data.
     pub runs: usize,
-    /// Epochs that were sent.
+    /// Epochs sent.
     pub epochs: usize,
-    /// Runs that have ended and were sent to their end, now or earlier.
+    /// Runs that were sent completely after their end, now or earlier.
     pub ended: usize,
-    /// Runs that go on.
+    /// Runs that have not ended.
     pub running: usize,
-    /// Files that were sent with the best run.
+    /// Files sent with the best run.
     pub files: usize,
-    /// What people should know.
+    /// Notes for the user.
     pub notes: Vec<String>,
 }
 
 impl SentSummary {
-    /// Adds what people should know, once.
+    /// Adds a note for the user, unless it is there already.
     pub(super) fn add_note(&mut self, note: String) {
         if !self.notes.contains(&note) {
             self.notes.push(note);

@@ -1,7 +1,7 @@
-//! The address of a tracker's server → what it says.
+//! Parses the address of a tracker's server, and warns of addresses without TLS.
 
-/// The host of the server at `base_url`, and its port if that is named; `None` for what is no address
-/// by `http` or `https`, and for one with a user in it.
+/// Returns the host in `base_url`, with its port if that is named. Returns `None` if `base_url` is
+/// not an `http` or `https` address, or contains a user.
 pub(super) fn host_of(base_url: &str) -> Option<String> {
     let url = reqwest::Url::parse(base_url).ok()?;
     let is_plain = url.username().is_empty() && url.password().is_none();
@@ -15,7 +15,7 @@ pub(super) fn host_of(base_url: &str) -> Option<String> {
     })
 }
 
-/// `host` without its port.
+/// Returns `host` without its port.
 pub(super) fn without_port(host: &str) -> &str {
     let Some((name, port)) = host.rsplit_once(':') else {
         return host;
@@ -24,15 +24,15 @@ pub(super) fn without_port(host: &str) -> &str {
     if is_port { name } else { host }
 }
 
-/// What is to be said of a server at `base_url` that a key would be sent to in the open.
-pub(super) fn open_way_warning(base_url: &str, host: &str) -> Option<String> {
-    let is_open = base_url.starts_with("http:") && !is_own_machine(host);
+/// Returns a warning if a key would be sent to the server at `base_url` without TLS.
+pub(super) fn missing_tls_warning(base_url: &str, host: &str) -> Option<String> {
+    let is_open = base_url.starts_with("http:") && !is_loopback_host(host);
     let shown = poolcast_base::escape::value(base_url);
     is_open.then(|| format!("`{shown}` has no TLS: others can read the key"))
 }
 
-/// Whether `host` is this machine, to which nothing travels.
-fn is_own_machine(host: &str) -> bool {
+/// Returns true if `host` is this machine, so that nothing crosses a network.
+fn is_loopback_host(host: &str) -> bool {
     ["127.0.0.1", "localhost", "[::1]"].contains(&without_port(host))
 }
 
@@ -41,7 +41,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_host_is_without_what_else_an_address_says() {
+    fn host_is_extracted_from_valid_addresses_only() {
         assert_eq!(host_of("https://a.org/b").as_deref(), Some("a.org"));
         assert_eq!(host_of("http://[::1]:80/").as_deref(), Some("[::1]"));
         assert_eq!(host_of("http://a:5000").as_deref(), Some("a:5000"));
@@ -53,9 +53,9 @@ mod tests {
     }
 
     #[test]
-    fn a_key_is_not_sent_in_the_open_without_a_word() {
-        assert!(open_way_warning("http://a.org", "a.org").is_some());
-        assert!(open_way_warning("https://a.org", "a.org").is_none());
-        assert!(open_way_warning("http://[::1]:80", "[::1]:80").is_none());
+    fn address_without_tls_has_a_warning() {
+        assert!(missing_tls_warning("http://a.org", "a.org").is_some());
+        assert!(missing_tls_warning("https://a.org", "a.org").is_none());
+        assert!(missing_tls_warning("http://[::1]:80", "[::1]:80").is_none());
     }
 }

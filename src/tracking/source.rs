@@ -1,4 +1,5 @@
-//! A directory → the runs in it that trackers are told of: a run, a sweep or a DAG, over or not.
+//! The runs of a directory, as input for trackers. The directory holds a run, a sweep or a DAG,
+//! finished or not.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -9,7 +10,7 @@ use serde_json::Value;
 
 use super::sweep_space::sweep_space;
 use super::tracked_run::{TrackedOutcome, TrackedRun, run_id};
-use super::tracked_trial::{score_summary, tracked_at_work, tracked_row, tracked_training};
+use super::tracked_trial::{score_summary, run_from_trial_at_work, run_from_row, run_from_training};
 use poolcast_sweep::condor::{self, DagProgress};
 use poolcast_config::{Config, EarlyTerminate};
 use poolcast_base::manifest;
@@ -18,13 +19,13 @@ use poolcast_report::{ReportedKind, kind_of};
 use poolcast_sweep::{self as sweep, GivenPoints, SweepFolder, TrialOutcomes, TrialRow, trials_at_work};
 use poolcast_holds::training::{FIT, FitSummary, RUN_FORMAT, checkpoint_key};
 
-/// How often a directory is looked at while its runs go on.
+/// Interval between two passes over a directory whose runs go on.
 const LOOK_EVERY: Duration = Duration::from_secs(15);
 
-/// The same where a tracker gives the points.
-const GIVEN_LOOK_EVERY: Duration = Duration::from_secs(5);
+/// Interval between two passes if a tracker supplies the points.
+const GIVEN_PASS_INTERVAL: Duration = Duration::from_secs(5);
 
-/// A directory of which trackers are told.
+/// A directory whose runs are sent to trackers.
 #[derive(Debug, Clone)]
 pub struct TrackedSource {
     dir: PathBuf,
@@ -33,10 +34,10 @@ pub struct TrackedSource {
 }
 
 impl TrackedSource {
-    /// The run, the sweep or the DAG in `dir`.
+    /// Opens the run, the sweep or the DAG in `dir`.
     ///
     /// # Errors
-    /// Fails where none is.
+    /// Fails if `dir` holds none of them.
     pub fn open(dir: &Path) -> Result<TrackedSource> {
         let dir = condor::results_directory(dir)?;
         Ok(TrackedSource {
@@ -46,7 +47,7 @@ impl TrackedSource {
         })
     }
 
-    /// The directory itself, or the one in it to which a DAG was tidied.
+    /// The directory itself, or the directory in it into which a DAG was tidied.
     pub fn dir(&self) -> &Path {
         &self.dir
     }
@@ -56,31 +57,31 @@ impl TrackedSource {
         &self.config
     }
 
-    /// The sweep's search space in W&B's words; `None` for a single run.
+    /// The sweep's search space in W&B's format; `None` for a single run.
     pub fn sweep_space(&self) -> Option<Value> {
         (self.kind != ReportedKind::Run).then(|| sweep_space(&self.config))
     }
 
-    /// How often it is looked at while runs go on: more often where workers wait for points.
-    pub(super) fn look_every(&self) -> Duration {
+    /// Interval between two passes while runs go on. It is shorter if workers wait for points.
+    pub(super) fn pass_interval(&self) -> Duration {
         match self.config.wandb.sweep.id {
-            Some(_) => GIVEN_LOOK_EVERY,
+            Some(_) => GIVEN_PASS_INTERVAL,
             None => LOOK_EVERY,
         }
     }
 
-    /// How many trials the sweep makes at most.
-    pub(super) fn most_trials(&self) -> Result<usize> {
+    /// The maximum number of trials of the sweep.
+    pub(super) fn max_trials(&self) -> Result<usize> {
         Ok(sweep::SweepTrials::from_config(&self.config)?.count())
     }
 
-    /// The points that a tracker has given, if it gives them.
+    /// The points that a tracker has supplied so far; `None` if the sweep draws its own points.
     pub(super) fn given_points(&self) -> Result<Option<GivenPoints>> {
         let is_given = self.config.wandb.sweep.id.is_some();
         is_given.then(|| GivenPoints::read(&self.dir)).transpose()
     }
 
-    /// The queue of the sweep, while trials of it are left; `None` for a run and a DAG.
+    /// The queue of the sweep while trials are left; `None` for a single run and for a DAG.
     pub(super) fn queue(&self) -> Option<Queue> {
         if self.kind != ReportedKind::Sweep {
             return None;
@@ -89,17 +90,18 @@ impl TrackedSource {
         folder.queue().ok().flatten()
     }
 
-    /// Calls `visit` with each run that has begun, in the order of trials, one in memory at a time.
-    /// Returns whether all have ended.
+    /// Calls `visit` with each run that has begun and keeps one run in memory at a time. Trials
+    /// that have ended come first, then those at work. Returns true if all runs have ended.
     ///
     /// # Errors
-    /// Fails for files that cannot be read, and where `visit` does.
+    /// Fails if a file cannot be read, or if `visit` fails.
     pub fn visit_runs(&self, visit: impl FnMut(TrackedRun) -> Result<()>) -> Result<bool> {
-        self.visit_runs_beside(&BTreeSet::new(), visit)
+        self.visit_runs_except(&BTreeSet::new(), visit)
     }
 
-    /// [`TrackedSource::visit_runs`], without reading what is left of the trials `known`.
-    pub(super) fn visit_runs_beside(
+    /// Calls `visit` like [`TrackedSource::visit_runs`], but skips the finished trials in `known`
+    /// without reading their files.
+    pub(super) fn visit_runs_except(
         &self,
         known: &BTreeSet<usize>,
         mut visit: impl FnMut(TrackedRun) -> Result<()>,
@@ -111,8 +113,8 @@ impl TrackedSource {
         }
     }
 
-    /// What tells this sweep from all others; `None` for a single run, and for a DAG before its
-    /// samples are there.
+    /// A text that identifies this sweep. It is `None` for a single run, and for a DAG whose
+    /// samples do not exist yet.
     pub(super) fn sweep_mark(&self) -> Option<String> {
         let folder = match self.kind {
             ReportedKind::Run => return None,
@@ -127,7 +129,7 @@ impl TrackedSource {
     fn visit_run(&self, visit: &mut impl FnMut(TrackedRun) -> Result<()>) -> Result<bool> {
         if manifest::format_name(&self.dir)?.as_deref() == Some(FIT.name) {
             let fit = manifest::read::<FitSummary>(&self.dir, FIT)?;
-            let mut run = tracked_training(&self.config, &fit.key, &self.dir);
+            let mut run = run_from_training(&self.config, &fit.key, &self.dir);
             if let Some(judged) = fit.body.scores.judged() {
                 run.summary.extend(score_summary(judged));
             }
@@ -140,10 +142,10 @@ impl TrackedSource {
 
         let finished = manifest::finished_key(&self.dir, RUN_FORMAT);
         let Some(key) = finished.or_else(|| checkpoint_key(&self.dir)) else {
-            // It has not come to its first checkpoint.
+            // The run has no checkpoint yet.
             return Ok(false);
         };
-        let run = tracked_training(&self.config, &key, &self.dir);
+        let run = run_from_training(&self.config, &key, &self.dir);
         let has_ended = run.outcome != TrackedOutcome::Running;
         visit(run)?;
         Ok(has_ended)
@@ -167,7 +169,7 @@ impl TrackedSource {
         };
         for at in 0..outcomes.all().len() {
             let trial = outcomes.all()[at].trial;
-            // One that was promoted has ended at one rung, and goes on at the next.
+            // A promoted trial has ended at one rung and goes on at the next one.
             if !known.contains(&trial) && at_work.iter().all(|running| running.trial != trial) {
                 let mut run = self.tracked(&outcomes.row(at)?);
                 if !is_over && run.outcome == TrackedOutcome::StoppedEarly && self.may_be_promoted()
@@ -180,7 +182,7 @@ impl TrackedSource {
 
         at_work.sort_by_key(|running| running.trial);
         for running in &at_work {
-            visit(named(tracked_at_work(&self.config, running)))?;
+            visit(named(run_from_trial_at_work(&self.config, running)))?;
         }
         Ok(is_over)
     }
@@ -191,7 +193,8 @@ impl TrackedSource {
         visit: &mut impl FnMut(TrackedRun) -> Result<()>,
     ) -> Result<bool> {
         let planned = sweep::SweepTrials::from_config(&self.config)?.count();
-        // Read first: what it counts as ended has left its rows.
+        // Read the progress before the rows: a trial that it counts as ended has already written
+        // its row.
         let progress = DagProgress::read(&self.dir)?;
         let rows = condor::read_rows(&self.dir, &self.config)?;
         for row in rows.iter().filter(|row| !known.contains(&row.trial)) {
@@ -200,7 +203,7 @@ impl TrackedSource {
         Ok(rows.len() >= planned || progress.is_some_and(|progress| progress.is_over()))
     }
 
-    /// Whether a trial that ended early may go on while the sweep does.
+    /// Returns true if a trial that ended early may go on while the sweep does.
     fn may_be_promoted(&self) -> bool {
         let ends = &self.config.wandb.sweep.early_terminate;
         matches!(ends, Some(EarlyTerminate::Asha(_)))
@@ -208,6 +211,6 @@ impl TrackedSource {
 
     fn tracked(&self, row: &TrialRow) -> TrackedRun {
         let dir = sweep::trial_dir(&self.dir, row.trial);
-        tracked_row(&self.config, row, &dir)
+        run_from_row(&self.config, row, &dir)
     }
 }

@@ -1,5 +1,5 @@
-//! What people ask on W&B's pages → small files in the folder of a sweep, at which workers look. So
-//! workers need no network.
+//! Passes on requests from W&B's pages, such as pausing a sweep, by small files in the sweep's
+//! folder. Workers read these files, so they need no network.
 
 use std::time::Duration;
 
@@ -10,22 +10,23 @@ use super::source::TrackedSource;
 use super::tracked_run::{TrackedOutcome, TrackedRun};
 use poolcast_queue::{HandOut, Queue};
 
-/// How often the server is asked for the state of a sweep: as often as a run that has nothing to say
-/// is heard of.
-const ASK_EVERY: Duration = Duration::from_secs(240);
+/// Interval between queries for the state of a sweep. It equals the heartbeat interval of a run
+/// without new epochs.
+const STATE_QUERY_INTERVAL: Duration = Duration::from_secs(240);
 
-/// What people ask of one sweep.
+/// Passes on the requests of users for one sweep.
 #[derive(Debug, Default)]
 pub(super) struct SweepControl {
-    /// The queue of the sweep while trials are left.
+    /// The queue of the sweep, while trials are left.
     queue: Option<Queue>,
     asked_at: Option<Duration>,
-    /// Whether the server gives the points: then its sweep is over as soon as it has given all.
+    /// True if the server supplies the points. Such a sweep is over on the server once all points
+    /// are handed out.
     is_given: bool,
 }
 
 impl SweepControl {
-    /// That of a sweep with this `queue`.
+    /// Makes the control of a sweep with this `queue`.
     #[cfg(test)]
     pub(super) fn of_queue(queue: Queue) -> SweepControl {
         SweepControl {
@@ -34,46 +35,46 @@ impl SweepControl {
         }
     }
 
-    /// Looks at `source` anew. A run and a DAG have no queue that could be told anything.
+    /// Prepares for the next pass over `source`. A run and a DAG have no queue, so they get no
+    /// requests.
     pub(super) fn begin_pass(&mut self, source: &TrackedSource) {
         self.queue = source.queue();
         self.is_given = source.config().wandb.sweep.id.is_some();
     }
 
-    /// Whether it is time to ask for the sweep's state.
+    /// Returns true if the sweep's state is due to be queried.
     pub(super) fn is_due(&self, now: Duration) -> bool {
         let is_early = self
             .asked_at
-            .is_some_and(|asked_at| now < asked_at + ASK_EVERY);
+            .is_some_and(|asked_at| now < asked_at + STATE_QUERY_INTERVAL);
         self.queue.is_some() && !is_early
     }
 
-    /// Takes note of the `state` that a sweep has on the server at `now`. Returns what could not be
-    /// passed on.
-    pub(super) fn hear_state(&mut self, now: Duration, state: Option<&str>) -> Option<String> {
+    /// Passes on the `state` of the sweep on the server at `now`. Returns a note if that failed.
+    pub(super) fn pass_on_state(&mut self, now: Duration, state: Option<&str>) -> Option<String> {
         self.asked_at = Some(now);
-        let mut asked = hand_out_of(state);
+        let mut asked = hand_out_for_state(state);
         if self.is_given && asked == HandOut::Stopped {
             asked = HandOut::Open;
         }
         let asked = self.queue.as_ref()?.ask_hand_out(asked);
-        passed_on(asked, "what is handed out")
+        log_or_note(asked, "what is handed out")
     }
 
-    /// Takes note of the `answer` to what was sent of `run`, which says whether somebody has pressed
-    /// Stop on its page. Returns what could not be passed on.
-    pub(super) fn hear_answer(&self, run: &TrackedRun, answer: &Value) -> Option<String> {
+    /// Passes on a click on Stop on the page of `run`, as reported in the `answer` to a message
+    /// about it. Returns a note if that failed.
+    pub(super) fn record_answer(&self, run: &TrackedRun, answer: &Value) -> Option<String> {
         let is_stopped = answer["stopped"] == json!(true);
         if !is_stopped || run.outcome != TrackedOutcome::Running {
             return None;
         }
         let asked = self.queue.as_ref()?.ask_to_end(run.trial()?);
-        passed_on(asked, &run.name)
+        log_or_note(asked, &run.name)
     }
 }
 
-/// Says in the diagnostics that a new wish about `what` was passed on; returns why it could not be.
-fn passed_on(asked: Result<bool>, what: &str) -> Option<String> {
+/// Logs a new request about `what` that was passed on; returns a note if that failed.
+fn log_or_note(asked: Result<bool>, what: &str) -> Option<String> {
     match asked {
         Ok(is_new) => {
             if is_new {
@@ -85,8 +86,9 @@ fn passed_on(asked: Result<bool>, what: &str) -> Option<String> {
     }
 }
 
-/// What the state of a sweep on W&B asks for. Its other states are those of one that goes on.
-fn hand_out_of(state: Option<&str>) -> HandOut {
+/// Maps the state of a sweep on W&B to the handing out of trials. Other states mean a running
+/// sweep.
+fn hand_out_for_state(state: Option<&str>) -> HandOut {
     match state {
         Some("PAUSED") => HandOut::Paused,
         Some("FINISHED") => HandOut::Stopped,

@@ -1,11 +1,11 @@
-//! A configuration → its search space in W&B's own words.
+//! The search space of a configuration in W&B's sweep format.
 
 use serde_json::{Map, Value, json};
 
 use poolcast_config::{Config, Method, Parameter, TrialSource};
 
-/// The sweep of `config` as W&B reads it: JSON is YAML, too. What ends trials early is left out, as
-/// poolcast does that itself, and W&B would tell runs to stop, too.
+/// Describes the sweep of `config` as a document that W&B can read, because JSON is valid YAML.
+/// Early termination is omitted: poolcast does it itself, and W&B would also stop runs.
 pub(super) fn sweep_space(config: &Config) -> Value {
     let sweep = &config.wandb.sweep;
     let mut parameters = Map::new();
@@ -33,7 +33,7 @@ pub(super) fn sweep_space(config: &Config) -> Value {
             add(name, parameter);
         }
     }
-    // A pipeline may have several spaces, and W&B knows one: each name counts as it comes first.
+    // A pipeline may have several spaces, but W&B has one: the first definition of a name counts.
     for spaces in config.pipelines.values() {
         for space in spaces.all() {
             for (name, parameter) in &space.parameters {
@@ -54,7 +54,7 @@ pub(super) fn sweep_space(config: &Config) -> Value {
     })
 }
 
-/// W&B's word for a way of drawing. It has none for Sobol points.
+/// Returns W&B's name for a search method. W&B has none for Sobol points.
 fn method_word(method: Method) -> &'static str {
     match method {
         Method::Grid => "grid",

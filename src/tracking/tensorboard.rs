@@ -1,7 +1,7 @@
-//! Runs → TensorBoard's event files, one directory a run.
+//! Exports runs as TensorBoard's event files, one directory per run.
 //!
-//! Every stamp comes from the run, and the name of no machine is in a file or in its name, so the
-//! same run has the same bytes, whenever and wherever it is written.
+//! All times come from the run, and neither file names nor contents have a machine's name. So the
+//! file of a run is byte-identical on every export.
 
 use std::path::Path;
 
@@ -15,11 +15,10 @@ use super::event_record::{
 use super::tracked_run::TrackedRun;
 use poolcast_base::files;
 
-/// What the text of the hyper-parameters is called.
+/// Tag of the text with the hyper-parameters.
 const CONFIG_TAG: &str = "config";
 
-/// Writes the event file of `run` to a directory of its name below `dir`; one that is there already
-/// is replaced.
+/// Writes the event file of `run` into its directory below `dir`, and replaces an existing file.
 pub(super) fn export_to_tensorboard(run: &TrackedRun, dir: &Path) -> Result<()> {
     let run_dir = dir.join(directory_name(run));
     fs_err::create_dir_all(&run_dir)?;
@@ -28,7 +27,7 @@ pub(super) fn export_to_tensorboard(run: &TrackedRun, dir: &Path) -> Result<()> 
     files::write_atomic(&file, &event_file(run))
 }
 
-/// A name of a directory that TensorBoard shows as that of the run.
+/// Makes the directory's name, which TensorBoard shows as the name of the run.
 fn directory_name(run: &TrackedRun) -> String {
     let mut name = String::new();
     for c in run.name.chars().take(100) {
@@ -38,7 +37,7 @@ fn directory_name(run: &TrackedRun) -> String {
     format!("{name}-{}", run.run_id)
 }
 
-/// The bytes of the event file of `run`.
+/// Returns the bytes of the event file of `run`.
 fn event_file(run: &TrackedRun) -> Vec<u8> {
     let mut file = Vec::new();
     append_event(
@@ -72,7 +71,7 @@ fn event_file(run: &TrackedRun) -> Vec<u8> {
     file
 }
 
-/// The hyper-parameters as a text, which TensorBoard shows as a table.
+/// Formats the hyper-parameters as a text, which TensorBoard shows as a table.
 fn config_event(run: &TrackedRun) -> Event {
     let plugin_data = PluginData {
         plugin_name: "text".to_owned(),
@@ -95,7 +94,7 @@ fn config_event(run: &TrackedRun) -> Event {
     }
 }
 
-/// The hyper-parameters as a table in Markdown.
+/// Formats the hyper-parameters as a Markdown table.
 fn config_table(run: &TrackedRun) -> String {
     let mut table = String::from("| name | value |\n| --- | --- |\n");
     for (name, value) in &run.config {
@@ -111,7 +110,7 @@ fn shown(value: &Value) -> String {
     }
 }
 
-/// `text` as it stands in a cell: no new line ends its row, and no bar the cell.
+/// Escapes `text` for a table cell: bars are escaped and line breaks become spaces.
 fn cell(text: &str) -> String {
     text.replace('|', "\\|").replace(['\n', '\r'], " ")
 }
@@ -138,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn every_value_of_every_epoch_is_in_the_file_with_its_stamp() {
+    fn file_has_every_value_of_every_epoch_with_its_time() {
         let run = recorded_run();
         let events = read_events(&event_file(&run));
         let mut expected = Vec::new();
@@ -148,7 +147,7 @@ mod tests {
                 expected.push((step, epoch.ended_s, tag.clone(), *number as f32));
             }
         }
-        // As texts, as NaN is not equal to itself.
+        // Compare as texts, because NaN is not equal to itself.
         assert_eq!(format!("{:?}", scalars(&events)), format!("{expected:?}"));
         assert!(expected.iter().any(|(.., number)| number.is_nan()));
         assert_eq!(
@@ -158,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_run_has_the_same_bytes_in_a_file_of_the_same_name() {
+    fn repeated_export_is_byte_identical() {
         let run = recorded_run();
         let dir = tempfile::tempdir().expect("a directory");
         export_to_tensorboard(&run, dir.path()).expect("written");
@@ -174,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_is_one_directory_and_a_value_one_cell() {
+    fn run_name_is_one_directory_and_value_is_one_cell() {
         let mut run = recorded_run();
         run.name = "../a/\u{202e}b".to_owned();
         assert_eq!(directory_name(&run), "---a--b-run0001");

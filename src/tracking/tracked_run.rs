@@ -1,5 +1,4 @@
-//! What trackers are told of one run: no paths, no hosts, no owners, no numbers of jobs and no words
-//! of logs are among it.
+//! The data of one run that trackers receive. It has no paths, hosts, owners, job ids or log texts.
 
 use std::collections::BTreeMap;
 
@@ -8,32 +7,32 @@ use serde_json::{Map, Value};
 
 use poolcast_base::manifest;
 
-/// A training or a fit, as trackers are told of it.
+/// A training or a fit, as sent to trackers.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct TrackedRun {
-    /// 16 hexadecimal digits, that follow from the sweep's name, the number of the trial and the key
-    /// of the run: whoever sends a run, from wherever, means the same one.
+    /// 16 hexadecimal digits, derived from the sweep's name, the trial number and the key of the
+    /// run. Every sender of a run, on any machine, gets the same id.
     pub run_id: String,
-    /// What people read: `trial-0007`, or the name of the model of a single run.
+    /// Display name: `trial-0007`, or the model's name for a single run.
     pub name: String,
-    /// The sweep's name, if it is a trial.
+    /// The sweep's name; `None` for a single run.
     pub group: Option<String>,
-    /// What it fits, and the split of tables that it learns from.
+    /// The model or pipeline that is fitted, and the split of tables that it learns from.
     pub tags: Vec<String>,
-    /// Its hyper-parameters, and what else decides what comes of it.
+    /// Hyper-parameters and other settings that determine the result.
     pub config: Map<String, Value>,
-    /// When it began, in seconds since 1970 in UTC.
+    /// Start time, in seconds since 1970 in UTC.
     pub began_s: f64,
-    /// What was measured, in ascending steps.
+    /// Measurements per epoch, in ascending steps.
     pub epochs: Vec<TrackedEpoch>,
-    /// What came of it, or has come of it so far.
+    /// Results by name: final ones, or those so far.
     pub summary: Map<String, Value>,
-    /// How it ended.
+    /// State or outcome of the run.
     pub outcome: TrackedOutcome,
 }
 
 impl TrackedRun {
-    /// When its last epoch ended, in seconds since 1970 in UTC.
+    /// End of the last epoch, in seconds since 1970 in UTC; the start time if there is no epoch.
     pub fn ended_s(&self) -> f64 {
         self.epochs
             .last()
@@ -41,39 +40,39 @@ impl TrackedRun {
     }
 }
 
-/// What was measured at one step of a run.
+/// Measurements at one step of a run.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct TrackedEpoch {
-    /// The epoch, counted from 1; of a fit, 1.
+    /// The epoch, counted from 1; for a fit, 1.
     pub step: u64,
-    /// When it ended, in seconds since 1970 in UTC.
+    /// End time, in seconds since 1970 in UTC.
     pub ended_s: f64,
-    /// What was measured, by name. A value may be NaN or infinite.
+    /// Measured values by name. A value may be NaN or infinite.
     pub values: BTreeMap<String, f64>,
-    /// What it cost, by name; empty where that is not known.
+    /// Resource usage by name; empty if it is not known.
     pub system: BTreeMap<String, f64>,
 }
 
-/// How a run ended.
+/// State or outcome of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum TrackedOutcome {
-    /// It has not ended.
+    /// The run has not ended.
     Running,
-    /// With a model, after all that it was to do.
+    /// The run has a model and did all its work.
     Finished,
-    /// With a model, before that: it no longer improved, or others did better.
+    /// The run has a model and ended early: it no longer improved, or other trials did better.
     StoppedEarly,
-    /// With a model, before that: somebody has asked for it on its page.
+    /// The run has a model and ended early because a user asked for it on its page.
     EndedOnRequest,
-    /// Without a model.
+    /// The run has no model.
     Failed,
-    /// Too many workers died of it.
+    /// Too many workers died while they ran this trial.
     Quarantined,
 }
 
 impl TrackedRun {
-    /// The number of the trial, counted from 1, if it is one.
+    /// The trial number, counted from 1; `None` for a single run.
     pub fn trial(&self) -> Option<usize> {
         let named = self.config.get("trial")?.as_u64()?;
         usize::try_from(named).ok()
@@ -81,8 +80,8 @@ impl TrackedRun {
 }
 
 impl TrackedOutcome {
-    /// The exit code that trackers show; `None` for what has not ended. A quarantined run has that of
-    /// a process that was killed.
+    /// The exit code that trackers show; `None` for a run that has not ended. A quarantined run has
+    /// the exit code of a killed process.
     pub fn exit_code(self) -> Option<i32> {
         match self {
             TrackedOutcome::Running => None,
@@ -95,7 +94,8 @@ impl TrackedOutcome {
     }
 }
 
-/// The id of the run `key` of a sweep or a training called `name`, which is this `trial` if it is one.
+/// Returns the id of the run `key` of the sweep or training `name`. `trial` is its trial number, if
+/// it is a trial.
 pub(super) fn run_id(name: &str, trial: Option<usize>, key: &str) -> String {
     let identity = format!("{name}\n{}\n{key}", trial.unwrap_or(0));
     let mut digest = manifest::sha256(identity.as_bytes());
@@ -108,7 +108,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn runs_differ_by_sweep_by_trial_and_by_key() {
+    fn run_ids_depend_on_sweep_trial_and_key() {
         let ids = [
             run_id("sweep", Some(1), "key"),
             run_id("sweep", Some(2), "key"),

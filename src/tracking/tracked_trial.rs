@@ -1,4 +1,4 @@
-//! A trial or a training on disk → what trackers are told of it.
+//! Builds a [`TrackedRun`] from the files of a trial or a training, or from a trial's row.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -15,19 +15,19 @@ use poolcast_holds::training::{
     read_history,
 };
 
-/// The prefix of what was measured on samples that were not learned from, as in the names of metrics
-/// that a sweep chooses by.
+/// Name prefix of metrics on samples that were not learned from. The metrics that a sweep can
+/// optimize have the same prefix.
 const VALIDATION: &str = "validation_";
 
-/// The `status` of a run that somebody has ended on its page.
+/// The `status` of a run that a user ended on its page.
 const ENDED_ON_REQUEST: &str = "ended on request";
 
-/// The trial of `row`, which is one of the sweep of `sweep`. Its files are in `dir`, if they are
-/// still there.
-pub(super) fn tracked_row(sweep: &Config, row: &TrialRow, dir: &Path) -> TrackedRun {
+/// Builds the run of `row`, a trial of the sweep `sweep`. The trial's files are in `dir`, if they
+/// still exist.
+pub(super) fn run_from_row(sweep: &Config, row: &TrialRow, dir: &Path) -> TrackedRun {
     let name = &sweep.wandb.sweep.name;
     let config = run_config(&row.config, &row.parameters, Some(row.trial));
-    // A trial whose parameters cannot be used has no key.
+    // A trial with unusable parameters has no key.
     let key = row.key.clone();
     let key = key.unwrap_or_else(|| Value::Object(config.clone()).to_string());
     let began_s = parse_moment_ms(&row.began).map_or(0.0, |moment_ms| moment_ms as f64 / 1e3);
@@ -44,15 +44,15 @@ pub(super) fn tracked_row(sweep: &Config, row: &TrialRow, dir: &Path) -> Tracked
         group: Some(name.clone()),
         tags,
         config,
-        began_s: first_moment(dir, &epochs, began_s),
+        began_s: run_start_s(dir, &epochs, began_s),
         summary: row_summary(row, &epochs),
         epochs,
         outcome: row_outcome(row),
     }
 }
 
-/// A trial of the sweep of `sweep` that goes on.
-pub(super) fn tracked_at_work(sweep: &Config, at_work: &TrialAtWork) -> TrackedRun {
+/// Builds the run of a trial of the sweep `sweep` that has not ended.
+pub(super) fn run_from_trial_at_work(sweep: &Config, at_work: &TrialAtWork) -> TrackedRun {
     let name = &sweep.wandb.sweep.name;
     let parameters = hyper_parameters(&at_work.config);
     let epochs = trained_epochs(&at_work.dir);
@@ -62,15 +62,15 @@ pub(super) fn tracked_at_work(sweep: &Config, at_work: &TrialAtWork) -> TrackedR
         group: Some(name.clone()),
         tags: model_tag(&parameters),
         config: run_config(&at_work.config, &parameters, Some(at_work.trial)),
-        began_s: first_moment(&at_work.dir, &epochs, 0.0),
+        began_s: run_start_s(&at_work.dir, &epochs, 0.0),
         summary: last_values(&epochs),
         epochs,
         outcome: TrackedOutcome::Running,
     }
 }
 
-/// The training in `dir`, whose digest is `key`.
-pub(super) fn tracked_training(config: &Config, key: &str, dir: &Path) -> TrackedRun {
+/// Builds the run of the training in `dir`, whose digest is `key`.
+pub(super) fn run_from_training(config: &Config, key: &str, dir: &Path) -> TrackedRun {
     let parameters = hyper_parameters(config);
     let epochs = trained_epochs(dir);
     let mut summary = last_values(&epochs);
@@ -85,7 +85,7 @@ pub(super) fn tracked_training(config: &Config, key: &str, dir: &Path) -> Tracke
         group: None,
         tags: model,
         config: run_config(config, &parameters, None),
-        began_s: first_moment(dir, &epochs, 0.0),
+        began_s: run_start_s(dir, &epochs, 0.0),
         epochs,
         summary,
         outcome: metrics.map_or(TrackedOutcome::Running, |metrics| {
@@ -106,7 +106,8 @@ fn model_tag(parameters: &BTreeMap<String, Value>) -> Vec<String> {
         .collect()
 }
 
-/// What decides what comes of a run. What a configuration says of files and sites is not among it.
+/// Returns the settings that determine the result of a run. Files and sites in the configuration
+/// are not among them.
 fn run_config(
     config: &Config,
     parameters: &BTreeMap<String, Value>,
@@ -127,15 +128,16 @@ fn run_config(
     all
 }
 
-/// The epochs of the training in `dir`; none where there is none, or no whole line yet.
+/// Reads the epochs of the training in `dir`; empty without a training, or before its first
+/// complete line.
 fn trained_epochs(dir: &Path) -> Vec<TrackedEpoch> {
     let history = read_history(dir).unwrap_or_default();
     let times = read_epoch_times(dir);
     let mut tracked: Vec<TrackedEpoch> = Vec::with_capacity(history.len());
     for epoch in &history {
         let of_epoch = times.iter().find(|times| times.epoch == epoch.epoch);
-        // A run of before there were times has the epoch's number in place of a stamp: whatever it
-        // is, it must be the same each time.
+        // Runs of versions before `times.jsonl` get the epoch's number in place of a time. Any
+        // value will do if it is the same each time.
         let before = tracked.last().map_or(0.0, |epoch| epoch.ended_s);
         tracked.push(TrackedEpoch {
             step: epoch.epoch as u64,
@@ -165,7 +167,7 @@ fn add_scores(values: &mut BTreeMap<String, f64>, scores: &TargetScores) {
     }
 }
 
-/// The names of what is known of a network after each epoch.
+/// The names of the metrics that a network has after each epoch.
 pub(super) fn metric_names() -> Vec<String> {
     let mut names = vec!["train_loss".to_owned(), format!("{VALIDATION}loss")];
     names.extend(Scores::NAMES.map(|name| format!("{VALIDATION}{name}")));
@@ -183,9 +185,10 @@ fn system_values(times: &EpochTimes) -> BTreeMap<String, f64> {
     ])
 }
 
-/// What a row alone says of the epochs of a trial whose files are not there: of a network the value
-/// that the sweep chooses by, of a fit its scores.
+/// Returns the epochs that a row alone provides, for a trial whose files are gone. A network's
+/// epochs have the value of the sweep's metric, and the epoch of a fit has its scores.
 fn row_epochs(row: &TrialRow, began_s: f64) -> Vec<TrackedEpoch> {
+    // A fit has no values per epoch, but its scores are one step.
     let steps = row.values.len().max(1);
     let metric = row.config.wandb.sweep.metric.name;
     let mut epochs = Vec::new();
@@ -211,8 +214,9 @@ fn row_epochs(row: &TrialRow, began_s: f64) -> Vec<TrackedEpoch> {
     epochs
 }
 
-/// When the run in `dir` began, or else `known_s`, or its first epoch.
-fn first_moment(dir: &Path, epochs: &[TrackedEpoch], known_s: f64) -> f64 {
+/// Returns the start time of the run in `dir`; without recorded times `known_s`, or else the end of
+/// its first epoch. In seconds since 1970 in UTC; 0 if unknown.
+fn run_start_s(dir: &Path, epochs: &[TrackedEpoch], known_s: f64) -> f64 {
     let timed = read_epoch_times(dir).first().map(|times| times.began_s);
     let known = (known_s > 0.0).then_some(known_s);
     let first = epochs.first().map(|epoch| epoch.ended_s);
@@ -241,7 +245,7 @@ fn row_summary(row: &TrialRow, epochs: &[TrackedEpoch]) -> Map<String, Value> {
     if let Some(scores) = row.fit.as_ref().and_then(|_| row.scores()) {
         summary.extend(score_summary(&scores));
     }
-    // What the sweep chooses by, last: trackers look for the best run by it.
+    // Insert the sweep's metric last, because trackers rank runs by it.
     let metric = row.config.wandb.sweep.metric.name.to_string();
     summary.extend(row.value.map(|value| (metric, json!(value))));
     summary.insert("ended".to_owned(), json!(row.ended));
@@ -252,7 +256,7 @@ fn row_summary(row: &TrialRow, epochs: &[TrackedEpoch]) -> Map<String, Value> {
     summary
 }
 
-/// What the model of a training came to, as the sweep judges it.
+/// Returns the results of a training's model, as the sweep scores it.
 fn training_summary(metrics: &TrainingMetrics) -> Map<String, Value> {
     let mut summary = Map::new();
     if let Some(judged) = &metrics.judged {
@@ -267,7 +271,7 @@ fn training_summary(metrics: &TrainingMetrics) -> Map<String, Value> {
     summary
 }
 
-/// The scores of a model by the names of metrics.
+/// Returns the scores of a model by metric name.
 pub(super) fn score_summary(scores: &TargetScores) -> Map<String, Value> {
     let mut values = BTreeMap::new();
     add_scores(&mut values, scores);

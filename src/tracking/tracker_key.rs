@@ -1,4 +1,5 @@
-//! The environment and netrc → a key. It is in no message, in no file and on no command line.
+//! Finds a tracker's key in the environment or netrc. The key never appears in a message, a file or
+//! a command line.
 
 use std::path::{Path, PathBuf};
 
@@ -8,31 +9,31 @@ use rustix::process::{DumpableBehavior, Resource, Rlimit, set_dumpable_behavior,
 
 use poolcast_base::{escape, files};
 
-/// The largest netrc that is read.
-const MOST_NETRC_BYTES: u64 = 1 << 20;
+/// Size limit of a netrc file, in bytes.
+const MAX_NETRC_BYTES: u64 = 1 << 20;
 
-/// What proves to a server who sends. There is no `Debug`, so that no message can have it.
+/// The value of the header `Authorization`. It has no `Debug`, so no message can contain it.
 pub(super) struct TrackerKey(HeaderValue);
 
 impl TrackerKey {
-    /// The key for basic authentication as `user`.
+    /// Makes the key for basic authentication as `user`.
     ///
     /// # Errors
-    /// Fails for a key that no header can hold; the message does not repeat it.
+    /// Fails if a header cannot hold the key; the message does not repeat it.
     pub(super) fn basic(user: &str, password: &str) -> Result<TrackerKey> {
         let text = base64(format!("{user}:{password}").as_bytes());
-        TrackerKey::of_header(&format!("Basic {text}"))
+        TrackerKey::from_header_text(&format!("Basic {text}"))
     }
 
-    /// The key of a bearer.
+    /// Makes the key for bearer authentication.
     ///
     /// # Errors
-    /// As [`TrackerKey::basic`].
+    /// Like [`TrackerKey::basic`].
     pub(super) fn bearer(token: &str) -> Result<TrackerKey> {
-        TrackerKey::of_header(&format!("Bearer {}", token.trim()))
+        TrackerKey::from_header_text(&format!("Bearer {}", token.trim()))
     }
 
-    fn of_header(text: &str) -> Result<TrackerKey> {
+    fn from_header_text(text: &str) -> Result<TrackerKey> {
         let value = HeaderValue::from_str(text);
         let mut value = value.ok().context("the key cannot be sent in a header")?;
         value.set_sensitive(true);
@@ -40,14 +41,14 @@ impl TrackerKey {
         Ok(TrackerKey(value))
     }
 
-    /// What the header `Authorization` says.
+    /// The value of the header `Authorization`.
     pub(super) fn authorization(&self) -> HeaderValue {
         self.0.clone()
     }
 }
 
-/// A process that holds a key leaves no core file with it, and others of the same user cannot read
-/// its memory.
+/// Keeps the key out of core files, and stops other processes of the user from reading this
+/// process's memory.
 fn forbid_core_dumps() {
     let none = Rlimit {
         current: Some(0),
@@ -61,8 +62,8 @@ fn forbid_core_dumps() {
     }
 }
 
-/// The netrc of the user: `NETRC`, else `.netrc` or `_netrc` in `HOME`; what `variable` says of the
-/// environment counts.
+/// Finds the user's netrc: `NETRC`, else `.netrc` or `_netrc` in `HOME`. `variable` looks up
+/// environment variables.
 pub(super) fn netrc_path(variable: impl Fn(&str) -> Option<String>) -> Option<PathBuf> {
     if let Some(named) = variable("NETRC") {
         return Some(PathBuf::from(named));
@@ -72,39 +73,39 @@ pub(super) fn netrc_path(variable: impl Fn(&str) -> Option<String>) -> Option<Pa
     usual.into_iter().find(|path| path.is_file())
 }
 
-/// What a netrc has for a host. There is no `Debug`, so that no message can have it.
+/// A netrc entry for one host. It has no `Debug`, so no message can contain it.
 pub(super) struct NetrcLogin {
-    /// The user, if one is named.
+    /// The user name, if the entry has one.
     pub(super) login: Option<String>,
     /// The password or key.
     pub(super) password: String,
 }
 
-/// What the netrc at `path` has for `host`.
+/// Returns the entry for `host` in the netrc at `path`.
 pub(super) fn netrc_login(path: &Path, host: &str) -> Option<NetrcLogin> {
-    let text = files::read_regular(path, MOST_NETRC_BYTES).ok()?;
-    login_for(&String::from_utf8_lossy(&text), host)
+    let text = files::read_regular(path, MAX_NETRC_BYTES).ok()?;
+    find_login(&String::from_utf8_lossy(&text), host)
 }
 
-/// What is to be said of a netrc at `path` that others than the user may read.
+/// Returns a warning if users other than the owner may access the netrc at `path`.
 pub(super) fn loose_mode_warning(path: &Path) -> Option<String> {
     let shown = escape::path(path);
     is_open_to_others(path).then(|| format!("others may read `{shown}`: chmod 600 {shown}"))
 }
 
-/// Whether others than the user may read the file at `path`.
+/// Returns true if users other than the owner may access the file at `path`.
 fn is_open_to_others(path: &Path) -> bool {
     use std::os::unix::fs::PermissionsExt as _;
     fs_err::metadata(path).is_ok_and(|found| found.permissions().mode() & 0o077 != 0)
 }
 
-/// What the `text` of a netrc has for `host`. An entry `default` counts for every host.
-fn login_for(text: &str, host: &str) -> Option<NetrcLogin> {
+/// Finds the entry for `host` in the `text` of a netrc. An entry `default` matches every host.
+fn find_login(text: &str, host: &str) -> Option<NetrcLogin> {
     let mut is_wanted = false;
     let mut words = Vec::new();
     let mut is_macro = false;
     for line in text.lines() {
-        // A macro ends with an empty line.
+        // An empty line ends a macro.
         is_macro = is_macro && !line.trim().is_empty();
         if is_macro || line.trim_start().starts_with('#') {
             continue;
@@ -119,11 +120,11 @@ fn login_for(text: &str, host: &str) -> Option<NetrcLogin> {
         match word {
             "machine" => (is_wanted, login) = (words.next() == Some(host), None),
             "default" => (is_wanted, login) = (true, None),
-            "login" => login = words.next().map(unquoted),
+            "login" => login = words.next().map(strip_quotes),
             "password" => {
                 let password = words.next()?;
                 if is_wanted {
-                    let password = unquoted(password);
+                    let password = strip_quotes(password);
                     return Some(NetrcLogin { login, password });
                 }
             }
@@ -134,11 +135,11 @@ fn login_for(text: &str, host: &str) -> Option<NetrcLogin> {
     None
 }
 
-fn unquoted(word: &str) -> String {
+fn strip_quotes(word: &str) -> String {
     word.trim_matches('"').to_owned()
 }
 
-/// RFC 4648.
+/// Encodes `bytes` in base64, as in RFC 4648.
 fn base64(bytes: &[u8]) -> String {
     const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let mut text = String::new();
@@ -163,7 +164,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn text_is_encoded_as_rfc_4648_has_it() {
+    fn base64_matches_rfc_4648_examples() {
         let expected = [
             ("", ""),
             ("f", "Zg=="),
@@ -179,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn a_netrc_is_read_as_other_programs_read_it() {
+    fn netrc_macros_comments_and_defaults_are_handled() {
         let text = "# machine api.wandb.ai login user password comment\n\
              machine other.org login me password password\n\
              macdef init\n machine api.wandb.ai password macro\n\n\
@@ -187,7 +188,7 @@ mod tests {
              machine 127.0.0.1:80 login user password local\n\
              default login anonymous password guest\n";
         let login = |text, host| {
-            let found = login_for(text, host)?;
+            let found = find_login(text, host)?;
             Some((found.login.unwrap_or_default(), found.password))
         };
         let found = |host| login(text, host).map(|(_, password)| password);
@@ -204,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_is_in_no_debug_output_of_its_header() {
+    fn debug_output_of_the_header_hides_the_key() {
         let key = TrackerKey::basic("api", "canary-key").expect("a key");
         let shown = format!("{:?}", key.authorization());
         assert!(

@@ -1,5 +1,5 @@
-//! How a sender gets on with its server ⇄ a small file beside the runs, for those who look at their
-//! progress.
+//! The state of a sender (its server, run counts and errors) in a small file beside the runs, for
+//! progress displays.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -11,38 +11,38 @@ use poolcast_base::moment::parse_moment_ms;
 use poolcast_base::output::cut;
 use poolcast_base::{files, manifest};
 
-/// The version of the file.
+/// Version of the file format.
 const VERSION: u32 = 1;
 
-/// The largest file that is read.
+/// Size limit of a state file that is read, in bytes.
 const MOST_BYTES: u64 = 16 << 10;
 
-/// How often it is said that the server answers.
-const WRITE_EVERY: Duration = Duration::from_secs(60);
+/// Interval at which the file is rewritten if only the time of the last answer has changed.
+const REWRITE_INTERVAL: Duration = Duration::from_secs(60);
 
-/// So much of what went wrong is kept.
-const MOST_WHY_CHARACTERS: usize = 200;
+/// Maximum length of a stored error, in characters.
+const MAX_WHY_CHARACTERS: usize = 200;
 
-/// How the sender to one tracker gets on.
+/// The state of the sender to one tracker.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TrackerState {
     /// `wandb` or `mlflow`.
     pub tracker: String,
     /// The server's host.
     pub server: String,
-    /// Runs that have ended and were sent to their end.
+    /// Runs that have ended and were sent completely.
     pub ended: usize,
-    /// Runs that go on, as the sender saw them last.
+    /// Runs that had not ended when the sender last read them.
     pub running: usize,
-    /// When the server answered last, in UTC, give or take a minute; `None` before that.
+    /// Time of the server's last answer, in UTC, accurate to a minute; `None` before the first one.
     pub answered: Option<String>,
-    /// Since when it does not answer, in UTC; `None` while it does.
+    /// Time of the first failed try since the last answer, in UTC; `None` while the server answers.
     pub silent_since: Option<String>,
-    /// What went wrong then.
+    /// The last error since `silent_since`.
     pub why: Option<String>,
 }
 
-/// What the file says.
+/// The content of the state file.
 #[derive(Serialize, Deserialize)]
 struct StateBody {
     format_version: u32,
@@ -50,8 +50,8 @@ struct StateBody {
     state: TrackerState,
 }
 
-/// How the senders of the runs in `dir` get on, or got on when they were at work. What cannot be read
-/// says nothing.
+/// Reads the states of the senders of the runs in `dir`, as last written. Files that cannot be read
+/// are skipped.
 pub fn tracker_states(dir: &Path) -> Vec<TrackerState> {
     let all = [Tracker::Wandb, Tracker::Mlflow];
     let known = all
@@ -76,7 +76,8 @@ fn read_state(dir: &Path, tracker: Tracker) -> Option<TrackerState> {
     (is_known && are_moments).then_some(body.state)
 }
 
-/// Keeps the file of one sender. It is a help for people only: what cannot be written is left out.
+/// Writes the state file of one sender. The file only informs people, so a failed write is logged
+/// and ignored.
 #[derive(Debug)]
 pub(super) struct StateKeeper {
     path: PathBuf,
@@ -85,7 +86,7 @@ pub(super) struct StateKeeper {
 }
 
 impl StateKeeper {
-    /// For the sender of the runs in `dir` to the `tracker` on `server`.
+    /// Makes the keeper for the sender of the runs in `dir` to the `tracker` on `server`.
     pub(super) fn new(dir: &Path, tracker: Tracker, server: &str) -> StateKeeper {
         StateKeeper {
             path: state_file(dir, tracker),
@@ -98,23 +99,23 @@ impl StateKeeper {
         }
     }
 
-    /// The server has answered, whatever it said.
-    pub(super) fn hear_answer(&mut self) {
+    /// Records that the server gave a usable answer.
+    pub(super) fn record_answer(&mut self) {
         self.state.answered = Some(now());
         (self.state.silent_since, self.state.why) = (None, None);
         self.write();
     }
 
-    /// It has not, and this is `why`.
-    pub(super) fn hear_failure(&mut self, why: &str) {
+    /// Records that the server gave no usable answer, and the error `why`.
+    pub(super) fn record_failure(&mut self, why: &str) {
         if self.state.silent_since.is_none() {
             self.state.silent_since = Some(now());
         }
-        self.state.why = Some(cut(why, MOST_WHY_CHARACTERS));
+        self.state.why = Some(cut(why, MAX_WHY_CHARACTERS));
         self.write();
     }
 
-    /// So many runs were sent to their end, and so many go on.
+    /// Records the numbers of runs that were sent completely and of runs that go on.
     pub(super) fn count_runs(&mut self, ended: usize, running: usize) {
         (self.state.ended, self.state.running) = (ended, running);
         self.write();
@@ -127,7 +128,7 @@ impl StateKeeper {
                     answered: self.state.answered.clone(),
                     ..written.clone()
                 };
-            if is_same && at.elapsed() < WRITE_EVERY {
+            if is_same && at.elapsed() < REWRITE_INTERVAL {
                 return;
             }
         }
@@ -152,25 +153,25 @@ mod tests {
     use super::*;
 
     #[test]
-    fn since_when_a_server_is_silent_is_kept_until_it_answers() {
+    fn silent_since_is_kept_until_the_server_answers() {
         let dir = tempfile::tempdir().expect("a directory");
         assert!(tracker_states(dir.path()).is_empty());
         let mut keeper = StateKeeper::new(dir.path(), Tracker::Wandb, "api.wandb.ai");
-        keeper.hear_answer();
+        keeper.record_answer();
         keeper.count_runs(3, 1);
         let state = tracker_states(dir.path()).pop().expect("a state");
         assert_eq!((state.ended, state.running), (3, 1));
         assert!(state.answered.is_some() && state.silent_since.is_none());
 
-        keeper.hear_failure("connection refused");
+        keeper.record_failure("connection refused");
         let silent = tracker_states(dir.path()).pop().expect("a state");
         keeper.state.silent_since = Some("2026-11-23T00:00:00Z".to_owned());
-        keeper.hear_failure(&"x".repeat(5000));
+        keeper.record_failure(&"x".repeat(5000));
         let longer = tracker_states(dir.path()).pop().expect("a state");
         assert_eq!(silent.why.as_deref(), Some("connection refused"));
         assert_eq!(longer.silent_since.as_deref(), Some("2026-11-23T00:00:00Z"));
         assert!(longer.why.is_some_and(|why| why.len() < 300));
-        keeper.hear_answer();
+        keeper.record_answer();
         let state = tracker_states(dir.path()).pop().expect("a state");
         assert_eq!((state.silent_since, state.why), (None, None));
 

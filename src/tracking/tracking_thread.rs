@@ -1,4 +1,4 @@
-//! Sending what comes about in a directory while this process works on it.
+//! A background thread that sends the runs of a directory while this process works on them.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -10,21 +10,21 @@ use anyhow::Result;
 
 use super::http_sender::{SendError, SendLimits};
 use super::run_sender::RunSender;
-use super::send_runs::at_each_tracker;
+use super::send_runs::send_to_each_tracker;
 use super::sender_clock::SenderClock;
 use super::sender_lock::SenderLock;
 use super::sent_summary::SentSummary;
 use super::source::TrackedSource;
 use poolcast_config::Tracker;
 
-/// How long what is left is sent for once the work that it tells of is done.
-const LAST_PASS: Duration = Duration::from_secs(10);
+/// Time limit for the last pass, after the work itself is done.
+const LAST_PASS_LIMIT: Duration = Duration::from_secs(10);
 
-/// The pause between two looks whether a thread is to end.
-const END_STEP: Duration = Duration::from_millis(50);
+/// Interval between two checks for the end of the work or the thread.
+const STOP_CHECK_INTERVAL: Duration = Duration::from_millis(50);
 
-/// A thread that sends what comes about in a directory while this process works on it. What it
-/// cannot do is a note, and never an error of the work.
+/// A thread that sends the runs of a directory while this process works on them. Its failures
+/// become notes and never errors of the work.
 #[derive(Debug)]
 pub struct TrackingThread {
     again: String,
@@ -34,8 +34,9 @@ pub struct TrackingThread {
 }
 
 impl TrackingThread {
-    /// Begins to send what comes about in `dir`, which need not be there yet, to `trackers`. Where it
-    /// ends before the work is done, `work_stop` is set: that of work that waits for what it brings.
+    /// Starts to send the runs in `dir` to `trackers`; `dir` need not exist yet. If the thread ends
+    /// before the work is done, it sets `work_stop`. That stops work that waits for points from
+    /// this thread.
     pub fn begin(
         dir: &Path,
         trackers: Vec<Tracker>,
@@ -44,7 +45,7 @@ impl TrackingThread {
         let work_is_done = Arc::new(AtomicBool::new(false));
         let stop = Arc::new(AtomicBool::new(false));
         let words: Vec<&str> = trackers.iter().map(|tracker| tracker.word()).collect();
-        let again = rest_command(dir, &words.join(","));
+        let again = resend_hint(dir, &words.join(","));
         let thread = std::thread::Builder::new()
             .name("tracking".to_owned())
             .spawn({
@@ -68,18 +69,18 @@ impl TrackingThread {
         }
     }
 
-    /// Sends what is left, for ten seconds at most, and says what could not be sent.
+    /// Sends the rest, for ten seconds at most, and returns notes about what could not be sent.
     pub fn finish(mut self) -> Vec<String> {
         let Some(thread) = self.thread.take() else {
             return Vec::new();
         };
         self.work_is_done.store(true, Ordering::Relaxed);
-        let until = Instant::now() + LAST_PASS;
+        let until = Instant::now() + LAST_PASS_LIMIT;
         while !thread.is_finished() && Instant::now() < until {
-            std::thread::sleep(END_STEP);
+            std::thread::sleep(STOP_CHECK_INTERVAL);
         }
         self.stop.store(true, Ordering::Relaxed);
-        // It stops within a try of a request.
+        // The thread stops within one try of a request.
         let again = &self.again;
         if !thread.is_finished() {
             return vec![format!("not all was sent; {again}")];
@@ -99,28 +100,29 @@ impl Drop for TrackingThread {
     }
 }
 
-/// What to type for what was not sent.
-fn rest_command(dir: &Path, trackers: &str) -> String {
+/// Returns a hint with the command that sends the rest.
+fn resend_hint(dir: &Path, trackers: &str) -> String {
     let shown = poolcast_base::escape::path(dir);
     format!("the rest can be sent by: poolcast track {shown} --to {trackers}")
 }
 
-/// Returns what could not be sent, and what else people should know.
+/// Returns notes: what could not be sent, and other facts for the user.
 fn send_while_at_work(
     dir: &Path,
     trackers: &[Tracker],
     work_is_done: &AtomicBool,
     stop: &Arc<AtomicBool>,
 ) -> Result<Vec<String>> {
+    // The directory may not exist yet: the work creates it.
     let source = loop {
         match TrackedSource::open(dir) {
             Ok(source) => break source,
             Err(error) if work_is_done.load(Ordering::Relaxed) => return Err(error),
-            Err(_) => std::thread::sleep(END_STEP),
+            Err(_) => std::thread::sleep(STOP_CHECK_INTERVAL),
         }
     };
     let _lock = SenderLock::take(source.dir())?;
-    let results = at_each_tracker(trackers, |tracker| {
+    let results = send_to_each_tracker(trackers, |tracker| {
         let source = source.clone();
         send_to_tracker(tracker, dir, source, work_is_done, stop.clone())
     });
@@ -130,7 +132,7 @@ fn send_while_at_work(
         match result {
             Ok(sent) => notes.extend(sent.notes),
             Err(error) => {
-                let again = rest_command(dir, tracker.word());
+                let again = resend_hint(dir, tracker.word());
                 notes.push(format!("{tracker} has not got all: {error:#}; {again}"));
             }
         }
@@ -150,13 +152,14 @@ fn send_to_tracker(
     loop {
         let is_last = work_is_done.load(Ordering::Relaxed);
         if is_last {
-            let deadline = sender.http().now() + LAST_PASS;
+            let deadline = sender.http().now() + LAST_PASS_LIMIT;
             sender.http().set_limits(SendLimits {
                 patience: None,
                 deadline: Some(deadline),
             });
         }
-        // What is written at this moment may not be whole: the next look tells.
+        // Files that are being written may be incomplete, so a failed read is retried in the next
+        // pass.
         let sent = sender.send_all(&source);
         match sent {
             Err(error) if is_last || error.is::<SendError>() => return Err(error),
@@ -165,11 +168,11 @@ fn send_to_tracker(
             Ok(_) => {}
         }
 
-        let next = sender.http().now() + source.look_every();
+        let next = sender.http().now() + source.pass_interval();
         while !work_is_done.load(Ordering::Relaxed) && sender.http().now() < next {
-            std::thread::sleep(END_STEP);
+            std::thread::sleep(STOP_CHECK_INTERVAL);
         }
-        // Another training may have begun in the directory of an earlier one.
+        // A new training may have begun in the directory of an earlier one.
         source = TrackedSource::open(dir).unwrap_or(source);
     }
 }

@@ -1,9 +1,9 @@
-//! The points of a sweep on W&B → trials of a sweep here: one agent of W&B's for each worker, which
-//! is given a point at a time. Workers need no network, as the points come to them by a file.
+//! Turns the points of a sweep on W&B into trials here. Each worker gets one W&B agent, which
+//! receives one point at a time. Workers need no network, because a file brings them the points.
 //!
-//! A point is asked for once: before the request a file says that an agent asks, and with the answer
-//! it says what it was given. Where the answer was lost, the server is asked which runs it has handed
-//! out that nobody has begun.
+//! Each point is requested once. Before the request, the sender writes to a file that an agent is
+//! asking; after the answer, it writes the point. If the answer was lost, it asks the server for
+//! runs that were handed out but not begun.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::PathBuf;
@@ -19,33 +19,33 @@ use super::wandb_requests::{agent_heartbeat, create_agent, pending_runs};
 use poolcast_queue::{HandOut, Queue};
 use poolcast_sweep::{GivenPoint, GivenPoints, PointAgent, is_usable_id, is_usable_run_id};
 
-/// How often an agent is heard of whose run goes on.
+/// Interval between heartbeats of an agent whose run goes on.
 const HEARTBEAT_EVERY: Duration = Duration::from_secs(60);
 
-/// For how long a run must have been handed out, and not begun, before it counts as the one whose
-/// answer was lost: other agents of the sweep begin theirs sooner.
-const DOUBT_LASTS: Duration = Duration::from_secs(60);
+/// Time for which a run must stay handed out but not begun, before it counts as the one whose
+/// answer was lost. Other agents of the sweep begin their runs sooner.
+const DOUBT_TIME: Duration = Duration::from_secs(60);
 
-/// The most agents of one sweep.
-const MOST_AGENTS: usize = 1000;
+/// Maximum number of agents of one sweep.
+const MAX_AGENTS: usize = 1000;
 
 /// The agents of one sweep.
 #[derive(Debug)]
 pub(super) struct WandbAgents {
     dir: PathBuf,
     sweep: String,
-    /// The most points that are asked for.
+    /// Maximum number of points to request.
     most: usize,
-    /// When each agent was heard of last.
+    /// Time of the last heartbeat, by agent id.
     heard: HashMap<String, Duration>,
-    /// Since when it is not known what became of a request, and which runs nobody had begun then.
+    /// Time since when a request is without an answer, and the runs that were not begun then.
     doubt: Option<(Duration, BTreeSet<String>)>,
-    /// Whether runs have what the sweep judges them by.
+    /// True once it was checked that poolcast's runs have the sweep's metric.
     is_metric_known: bool,
 }
 
 impl WandbAgents {
-    /// Those of the `sweep` of this id, of which the folder `dir` tries `most` points.
+    /// Makes the agents of the sweep `sweep`. The sweep folder `dir` tries `most` points at most.
     pub(super) fn new(dir: PathBuf, sweep: String, most: usize) -> WandbAgents {
         WandbAgents {
             dir,
@@ -57,12 +57,12 @@ impl WandbAgents {
         }
     }
 
-    /// Asks `client` for as many points as workers of `queue` have nothing to do, and takes note of
-    /// what the server wants of the others. The server knows that the runs `ended` have ended.
+    /// Requests points for idle workers of `queue`, and sends heartbeats for the unfinished runs.
+    /// `ended` are runs whose end was sent to the server.
     ///
     /// # Errors
-    /// Fails where the server does not take it, for points that poolcast cannot try, and for a sweep
-    /// that judges runs by what they do not have.
+    /// Fails if the server rejects a request, supplies a point that poolcast cannot try, or
+    /// optimizes a metric that poolcast's runs lack.
     pub(super) fn step(
         &mut self,
         client: &mut WandbClient,
@@ -70,7 +70,7 @@ impl WandbAgents {
         ended: &BTreeSet<String>,
     ) -> Result<()> {
         let mut given = GivenPoints::read(&self.dir)?;
-        // Before the first point: later ones are of the same sweep.
+        // Check before the first point: later points are of the same sweep.
         if !self.is_metric_known && given.points.is_empty() {
             check_judged_metric(client, &self.sweep)?;
             self.is_metric_known = true;
@@ -79,8 +79,8 @@ impl WandbAgents {
         for agent in &mut given.agents {
             agent.run_ids.retain(|run_id| !ended.contains(run_id));
         }
-        self.settle_doubt(&mut given, client)?;
-        let workers = queue.workers_at_work().min(MOST_AGENTS);
+        self.recover_lost_points(&mut given, client)?;
+        let workers = queue.workers_at_work().min(MAX_AGENTS);
         if !self.is_enough(&given) && queue.hand_out() == HandOut::Open {
             self.add_agents(&mut given, workers, client)?;
         }
@@ -93,27 +93,27 @@ impl WandbAgents {
                 continue;
             }
             if !given.agents[at].run_ids.is_empty() {
-                self.tell_of_runs(&mut given, at, queue, client)?;
-            } else if self.may_ask(&given, queue, workers) {
-                self.ask_for_point(&mut given, at, queue, client)?;
+                self.send_heartbeat(&mut given, at, queue, client)?;
+            } else if self.can_request_point(&given, queue, workers) {
+                self.request_point(&mut given, at, queue, client)?;
             }
         }
         Ok(())
     }
 
-    /// Whether no more points are to be asked for.
+    /// Returns true if no more points are needed.
     fn is_enough(&self, given: &GivenPoints) -> bool {
         given.is_complete || given.points.len() >= self.most
     }
 
-    fn may_ask(&self, given: &GivenPoints, queue: &Queue, workers: usize) -> bool {
+    fn can_request_point(&self, given: &GivenPoints, queue: &Queue, workers: usize) -> bool {
         let goes_on: usize = given.agents.iter().map(|agent| agent.run_ids.len()).sum();
         let asking = given.agents.iter().filter(|agent| agent.is_asking).count();
         let has_room = goes_on + asking < workers && given.points.len() + asking < self.most;
         has_room && !given.is_complete && queue.hand_out() == HandOut::Open
     }
 
-    /// Makes agents known to the server until there is one for each worker.
+    /// Creates agents on the server until each worker has one.
     fn add_agents(
         &mut self,
         given: &mut GivenPoints,
@@ -122,10 +122,10 @@ impl WandbAgents {
     ) -> Result<()> {
         let wanted = workers.min(self.most);
         while given.agents.len() < wanted {
-            // An agent more than there are workers does no harm.
+            // A retry may create one agent too many, which does no harm.
             let wish = create_agent(client.place(), &self.sweep);
             let answer = match client.ask(&wish, true) {
-                // The sweep is over, or not there any more.
+                // The sweep is over or no longer exists.
                 Err(SendError::Refused {
                     status: 400 | 404, ..
                 }) => {
@@ -146,8 +146,9 @@ impl WandbAgents {
         Ok(())
     }
 
-    /// Says now and then that the runs of the agent at place `at` go on.
-    fn tell_of_runs(
+    /// Sends the heartbeat of the agent with index `at` if it is due, and follows the commands in
+    /// the answer.
+    fn send_heartbeat(
         &mut self,
         given: &mut GivenPoints,
         at: usize,
@@ -163,7 +164,7 @@ impl WandbAgents {
         self.heard.insert(agent.id.clone(), now);
         let body = agent_heartbeat(&agent.id, &agent.run_ids);
         let answer = match client.ask(&body, true) {
-            // It knows the agent no longer. What was given is done all the same.
+            // The server no longer knows the agent. Its points are tried nevertheless.
             Err(SendError::Refused { status: 404, .. }) => return Ok(()),
             answered => answered?,
         };
@@ -175,8 +176,8 @@ impl WandbAgents {
         Ok(())
     }
 
-    /// Asks for a point for the agent at place `at`, which has none.
-    fn ask_for_point(
+    /// Requests a point for the idle agent with index `at`.
+    fn request_point(
         &mut self,
         given: &mut GivenPoints,
         at: usize,
@@ -202,18 +203,20 @@ impl WandbAgents {
         given.write(&self.dir)
     }
 
-    /// Takes over the runs that were handed out by answers that were lost.
-    fn settle_doubt(&mut self, given: &mut GivenPoints, client: &mut WandbClient) -> Result<()> {
+    /// Adopts the runs that were handed out in lost answers.
+    fn recover_lost_points(&mut self, given: &mut GivenPoints, client: &mut WandbClient) -> Result<()> {
         if given.agents.iter().all(|agent| !agent.is_asking) {
             self.doubt = None;
             return Ok(());
         }
         let now = client.http.now();
-        let is_early = |(since, _): &(Duration, BTreeSet<String>)| now < *since + DOUBT_LASTS;
+        let is_early = |(since, _): &(Duration, BTreeSet<String>)| now < *since + DOUBT_TIME;
         if self.doubt.as_ref().is_some_and(is_early) {
             return Ok(());
         }
 
+        // A run is adopted only if it was pending in two answers, `DOUBT_TIME` apart. So the runs
+        // of other agents are left alone.
         let question = pending_runs(client.place(), &self.sweep);
         let answer = client.ask(&question, true)?;
         let left = unbegun_runs(given, &answer);
@@ -229,7 +232,7 @@ impl WandbAgents {
             if given.agents[at].is_asking {
                 given.agents[at].is_asking = false;
                 if let Some(run_id) = lost.next() {
-                    take_point(given, at, run_id, &left[run_id])?;
+                    add_point(given, at, run_id, &left[run_id])?;
                 }
             }
         }
@@ -238,7 +241,7 @@ impl WandbAgents {
     }
 }
 
-/// Does what the server's `answer` says to the agent at place `at`.
+/// Follows the commands in the server's `answer` to the agent with index `at`.
 fn follow_commands(
     given: &mut GivenPoints,
     at: usize,
@@ -251,7 +254,7 @@ fn follow_commands(
     for command in commands {
         let run_id = command["run_id"].as_str().unwrap_or_default();
         match command["type"].as_str() {
-            Some("run" | "resume") => take_point(given, at, run_id, &command["args"])?,
+            Some("run" | "resume") => add_point(given, at, run_id, &command["args"])?,
             Some("stop") => {
                 if let Some(trial) = given.trial_of(run_id) {
                     queue.ask_to_end(trial)?;
@@ -271,7 +274,8 @@ fn follow_commands(
     Ok(())
 }
 
-/// The runs in `answer` that nobody has begun and that were not given, with what they are to try.
+/// Returns the runs in `answer` that were not begun and are not in `given`: configurations by run
+/// id.
 fn unbegun_runs(given: &GivenPoints, answer: &Value) -> BTreeMap<String, Value> {
     let mut found = BTreeMap::new();
     let edges = answer["data"]["project"]["runs"]["edges"].as_array();
@@ -291,8 +295,10 @@ fn unbegun_runs(given: &GivenPoints, answer: &Value) -> BTreeMap<String, Value> 
     found
 }
 
-/// Adds the point `args`, whose run is called `run_id`, for the agent at place `at`; once.
-fn take_point(given: &mut GivenPoints, at: usize, run_id: &str, args: &Value) -> Result<()> {
+/// Adds the point `args` of the run `run_id` to the agent with index `at`, unless it was added
+/// before.
+fn add_point(given: &mut GivenPoints, at: usize, run_id: &str, args: &Value) -> Result<()> {
+    // The server may hand out a run again, for example after a lost answer.
     if given.trial_of(run_id).is_some() {
         return Ok(());
     }
@@ -301,7 +307,7 @@ fn take_point(given: &mut GivenPoints, at: usize, run_id: &str, args: &Value) ->
     }
     let mut parameters = BTreeMap::new();
     for (name, value) in args.as_object().into_iter().flatten() {
-        // What the client of an earlier attempt has left.
+        // Left by the client of an earlier attempt.
         if name != "_wandb" {
             parameters.insert(name.clone(), value["value"].clone());
         }
@@ -337,7 +343,7 @@ mod tests {
         WandbAgents::new(dir.to_owned(), "swp1".to_owned(), most)
     }
 
-    /// A client with a clock that a test sets.
+    /// A client with a clock that the test sets.
     struct TestClient {
         client: WandbClient,
         now: Arc<Mutex<Duration>>,
@@ -368,7 +374,7 @@ mod tests {
     }
 
     impl TestClient {
-        /// A step of `agents` at `now_s`; an error is one that would end the sender.
+        /// Runs `agents.step` at `now_s`. An error would end the sender.
         fn step(
             &mut self,
             agents: &mut WandbAgents,
@@ -389,14 +395,14 @@ mod tests {
             .collect()
     }
 
-    /// A queue in `dir` that two workers are at.
+    /// Makes a queue in `dir` with two workers.
     fn queue(dir: &Path) -> Queue {
         let queue = Queue::create(&dir.join("queue"), QueueSettings::default()).expect("made");
         queue.add_test_workers(2);
         queue
     }
 
-    /// Sizes that were given, in order, and the ids of their runs.
+    /// Reads the given sizes in order, and the ids of their runs.
     fn given(dir: &Path) -> (Vec<u64>, Vec<String>) {
         let given = GivenPoints::read(dir).expect("read");
         let sizes = given
@@ -408,7 +414,7 @@ mod tests {
     }
 
     #[test]
-    fn each_worker_is_given_a_point_at_a_time() {
+    fn each_worker_gets_one_point_at_a_time() {
         let dir = tempfile::tempdir().expect("a directory");
         let (server, queue) = (WandbServer::begin(), queue(dir.path()));
         server.give_points(points(4));
@@ -421,7 +427,7 @@ mod tests {
         client.step(&mut agents, &queue, 10, &[]).expect("asked");
         assert_eq!(server.requests().len(), asked, "nobody waits");
 
-        // Another sender goes on from there, and a paused sweep gives nothing.
+        // Another sender continues from there, and a paused sweep gives no points.
         let mut agents = self::agents(dir.path(), 9);
         queue.ask_hand_out(HandOut::Paused).expect("said");
         client
@@ -443,8 +449,8 @@ mod tests {
     }
 
     #[test]
-    fn a_point_whose_answer_was_lost_is_neither_lost_nor_made_twice() {
-        // The sweep is looked at, two agents are made, and then the first asks.
+    fn point_in_a_lost_answer_is_tried_once() {
+        // Request 0 reads the sweep, 1 and 2 create two agents, and 3 asks for the first point.
         for (request, fault) in [
             (3, Fault::LostAnswer),
             (3, Fault::Reset),
@@ -455,7 +461,7 @@ mod tests {
             server.give_points(points(2));
             server.add_fault(request, fault.clone());
             let mut client = client(&server);
-            // A sender that dies then is followed by another.
+            // Each sender dies, and the next one continues.
             for now_s in [0, 5, 10, 80, 85, 90] {
                 let mut agents = agents(dir.path(), 9);
                 for later_s in [0, 61, 122] {
@@ -475,7 +481,7 @@ mod tests {
     }
 
     #[test]
-    fn a_point_that_cannot_be_tried_is_refused_by_name() {
+    fn invalid_point_is_rejected_with_its_parameter() {
         let dir = tempfile::tempdir().expect("a directory");
         let (server, queue) = (WandbServer::begin(), queue(dir.path()));
         server.give_points(vec![json!({"optimizer": {"value": "sgd"}})]);
@@ -489,7 +495,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sweep_that_judges_by_what_no_run_has_gives_no_point() {
+    fn no_point_is_requested_from_a_sweep_with_an_unknown_metric() {
         let dir = tempfile::tempdir().expect("a directory");
         let (server, queue) = (WandbServer::begin(), queue(dir.path()));
         server.give_points(points(2));

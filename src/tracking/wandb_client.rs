@@ -1,4 +1,4 @@
-//! Requests to one project of W&B → its answers, as documents.
+//! A client for the API of one W&B project.
 
 use reqwest::Method;
 use serde_json::Value;
@@ -7,20 +7,20 @@ use super::http_sender::{HttpSender, JsonRequest, SendError};
 use super::wandb_requests::{WandbProject, stream_path};
 use super::wandb_settings::WandbSettings;
 
-/// What W&B says of the id of a run that somebody has deleted.
+/// The text in W&B's error for a run id that was used before and deleted.
 const DELETED: &str = "previously created and deleted";
 
-/// Asks one project of W&B.
+/// Sends requests to one project of W&B.
 pub(super) struct WandbClient {
-    /// What requests go by.
+    /// The HTTP sender behind all requests.
     pub(super) http: HttpSender,
     settings: WandbSettings,
-    /// What the server calls the entity and the project, once it has said so.
+    /// The server's names of the entity and the project, once an answer had them.
     answered: Option<(String, String)>,
 }
 
 impl WandbClient {
-    /// For the project that `settings` name, by `http`.
+    /// Makes a client for the project in `settings` that sends by `http`.
     pub(super) fn new(settings: WandbSettings, http: HttpSender) -> WandbClient {
         WandbClient {
             http,
@@ -29,32 +29,33 @@ impl WandbClient {
         }
     }
 
-    /// The project as it was asked for.
+    /// The project as configured.
     pub(super) fn place(&self) -> &WandbProject {
         &self.settings.place
     }
 
-    /// The address of the project, with the names that the server has for it, as far as they are known.
+    /// URL of the project, with the server's names of entity and project if they are known.
     pub(super) fn address(&self) -> String {
         let (entity, project) = self.entity_and_project();
         let entity = if entity.is_empty() { "-" } else { &entity };
         format!("{}/{entity}/{project}", self.settings.base_url)
     }
 
-    /// Whether the server has said what it calls the entity and the project.
+    /// Returns true if the server's names of the entity and the project are known.
     pub(super) fn has_names(&self) -> bool {
         self.answered.is_some()
     }
 
-    /// Takes note of the names in the `project` of an answer: they count for what was asked by others.
-    pub(super) fn learn_names(&mut self, project: &Value) {
+    /// Records the names in the `project` of an answer. They may differ from the configured ones.
+    pub(super) fn record_names(&mut self, project: &Value) {
         let entity = project["entity"]["name"].as_str();
         if let (Some(entity), Some(project)) = (entity, project["name"].as_str()) {
             self.answered = Some((entity.to_owned(), project.to_owned()));
         }
     }
 
-    /// What the server calls the entity and the project, as far as it has said so.
+    /// The server's names of the entity and the project; the configured ones if these are not
+    /// known.
     pub(super) fn entity_and_project(&self) -> (String, String) {
         let place = &self.settings.place;
         self.answered.clone().unwrap_or_else(|| {
@@ -63,7 +64,7 @@ impl WandbClient {
         })
     }
 
-    /// Asks by GraphQL, again and again if it may be asked for twice.
+    /// Sends a GraphQL request. It is retried after a lost answer only if it `is_repeatable`.
     pub(super) fn ask(&mut self, body: &Value, is_repeatable: bool) -> Result<Value, SendError> {
         let answer = self.post("/graphql", body, is_repeatable)?;
         let has_errors = answer["errors"]
@@ -75,8 +76,8 @@ impl WandbClient {
         Ok(answer)
     }
 
-    /// Asks by GraphQL what not every server knows: `None` from one that does not.
-    pub(super) fn ask_if_known(&mut self, body: &Value) -> Result<Option<Value>, SendError> {
+    /// Sends a GraphQL query that only some servers support; `None` if this one does not.
+    pub(super) fn query_if_supported(&mut self, body: &Value) -> Result<Option<Value>, SendError> {
         match self.post("/graphql", body, true) {
             Err(SendError::Refused {
                 status: 400 | 404 | 422,
@@ -86,7 +87,7 @@ impl WandbClient {
         }
     }
 
-    /// Sends what was measured in the run of this id.
+    /// Sends measurements of the run `run_id` to its file stream.
     pub(super) fn post_stream(&mut self, run_id: &str, body: &Value) -> Result<Value, SendError> {
         let (entity, project) = self.entity_and_project();
         self.post(&stream_path(&entity, &project, run_id), body, true)
@@ -104,7 +105,7 @@ impl WandbClient {
         })
     }
 
-    /// The refusal of an answer that is not what it should be.
+    /// Makes the error for an answer with an unexpected content.
     pub(super) fn unexpected(&self, answer: &Value) -> SendError {
         let message = answer["errors"][0]["message"].as_str();
         let said = message.unwrap_or("it is not W&B's answer");
@@ -116,12 +117,12 @@ impl WandbClient {
     }
 }
 
-/// Whether a conflict is that of a run that was deleted. Others pass.
+/// Returns true if the text of an error says that the run was deleted. Other conflicts are retried.
 pub(super) fn is_deleted(said: &str) -> bool {
     said.contains(DELETED)
 }
 
-/// The refusal of what W&B says, as poolcast cannot do it.
+/// Makes the error for a demand of W&B that poolcast cannot meet.
 pub(super) fn unusable(said: &str) -> SendError {
     SendError::Unusable {
         server: "W&B".to_owned(),

@@ -1,8 +1,8 @@
-//! Runs → W&B's offline files, which `wandb sync` sends and `wandb leet` shows.
+//! Exports runs as W&B's offline files, for `wandb sync` and `wandb leet`.
 //!
-//! A run is one file in a directory of its own, both named as the SDK names them:
-//! `offline-run-20261121_015543-ID/run-ID.wandb`. Every stamp comes from the run, so the same run
-//! has the same bytes, whenever and wherever it is written.
+//! Each run is one file in its own directory. Both have the names that the SDK gives them:
+//! `offline-run-20261121_015543-ID/run-ID.wandb`. All times come from the run, so the file of a run
+//! is byte-identical on every export.
 
 use std::path::Path;
 
@@ -20,11 +20,11 @@ use super::wandb_record::{
 use super::wandb_text::{WandbValues, history_values, summary_values};
 use poolcast_base::files;
 
-/// The oldest SDK that may read a file, as the SDK itself writes it.
+/// The oldest SDK that can read the file, as the SDK itself writes it.
 const MIN_CONSUMER: &str = "0.70.0";
 
-/// Writes the file of `run` below `dir`; one that is there already is replaced. `entity` may be
-/// empty: then W&B takes the one of the key that the file is sent with.
+/// Writes the file of `run` below `dir`, and replaces an existing one. If `entity` is empty, W&B
+/// uses the entity of the key with which the file is sent.
 pub(super) fn export_to_wandb(
     run: &TrackedRun,
     entity: &str,
@@ -37,14 +37,14 @@ pub(super) fn export_to_wandb(
     files::write_atomic(&file, &offline_file(run, entity, project))
 }
 
-/// What the SDK calls the directory of a run.
+/// Returns the SDK's name for the directory of a run.
 fn directory_name(run: &TrackedRun) -> Result<String> {
     let began = jiff::Timestamp::from_second(run.began_s.floor() as i64)?;
     let stamp = began.to_zoned(TimeZone::UTC).strftime("%Y%m%d_%H%M%S");
     Ok(format!("offline-run-{stamp}-{}", run.run_id))
 }
 
-/// The bytes of the file of `run`.
+/// Returns the bytes of the file of `run`.
 fn offline_file(run: &TrackedRun, entity: &str, project: &str) -> Vec<u8> {
     let mut kinds = vec![
         RecordKind::Header(header_record()),
@@ -102,7 +102,7 @@ fn run_record(run: &TrackedRun, entity: &str, project: &str) -> RunRecord {
     }
 }
 
-/// A line of the history.
+/// Makes the history record of one epoch.
 fn history_record(run: &TrackedRun, epoch: &TrackedEpoch) -> HistoryRecord {
     HistoryRecord {
         item: items(history_values(run, epoch)),
@@ -112,7 +112,7 @@ fn history_record(run: &TrackedRun, epoch: &TrackedEpoch) -> HistoryRecord {
     }
 }
 
-/// What an epoch cost.
+/// Makes the record of the resource usage of one epoch.
 fn stats_record(epoch: &TrackedEpoch) -> StatsRecord {
     let mut items = Vec::new();
     for (key, value) in &epoch.system {
@@ -124,7 +124,7 @@ fn stats_record(epoch: &TrackedEpoch) -> StatsRecord {
     }
 }
 
-/// `moment_s` since 1970, whole seconds and the rest.
+/// Converts `moment_s` since 1970 to seconds and nanoseconds.
 fn timestamp(moment_s: f64) -> Timestamp {
     let seconds = moment_s.floor();
     Timestamp {
@@ -133,7 +133,7 @@ fn timestamp(moment_s: f64) -> Timestamp {
     }
 }
 
-/// What is known of the whole run. `wandb sync` does not take it from the history.
+/// Makes the summary record of the run. `wandb sync` does not derive it from the history.
 fn summary_record(run: &TrackedRun) -> SummaryRecord {
     SummaryRecord {
         update: items(summary_values(run)),
@@ -169,7 +169,7 @@ mod tests {
         records
     }
 
-    /// What the SDK itself recorded of the same run: `tests/data/wandb/README.md`.
+    /// The records that the SDK wrote for the same run: `tests/data/wandb/README.md`.
     fn recorded() -> Vec<serde_json::Value> {
         let path = concat!(
             env!("CARGO_MANIFEST_DIR"),
@@ -182,8 +182,8 @@ mod tests {
         records
     }
 
-    /// The names and values of items, with nested names joined by dots, without what the SDK knows
-    /// of itself and when it was.
+    /// Collects the names and values of items. Nested names are joined by dots. Items with `_` are
+    /// the SDK's own and are skipped.
     fn recorded_items(record: &serde_json::Value, list: &str) -> BTreeMap<String, String> {
         let mut items = BTreeMap::new();
         for item in record[list].as_array().expect("items") {
@@ -198,15 +198,15 @@ mod tests {
             if !name.starts_with('_') {
                 items.insert(
                     name,
-                    json_as_ours(item["value_json"].as_str().expect("a text")),
+                    json_in_our_format(item["value_json"].as_str().expect("a text")),
                 );
             }
         }
         items
     }
 
-    /// `text` with numbers and the names of objects as we write them: the SDK has `1` for `1.0`.
-    fn json_as_ours(text: &str) -> String {
+    /// Rewrites `text` with our formats of numbers and objects: the SDK writes `1` for `1.0`.
+    fn json_in_our_format(text: &str) -> String {
         match serde_json::from_str::<serde_json::Value>(text) {
             Ok(serde_json::Value::Number(number)) => {
                 number_text(number.as_f64().expect("a number"))
@@ -219,12 +219,12 @@ mod tests {
     fn items_of(items: &[RecordItem]) -> BTreeMap<String, String> {
         let named = items.iter().filter(|item| !item.key.starts_with('_'));
         named
-            .map(|item| (item.key.clone(), json_as_ours(&item.value_json)))
+            .map(|item| (item.key.clone(), json_in_our_format(&item.value_json)))
             .collect()
     }
 
     #[test]
-    fn the_records_are_those_that_the_sdk_wrote_of_the_same_run() {
+    fn records_equal_those_of_the_sdk() {
         let ours = records_of(&recorded_run());
         let theirs = recorded();
         let named = |name: &str| -> Vec<&serde_json::Value> {
@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_is_a_directory_as_the_sdk_names_it_and_has_the_same_bytes_again() {
+    fn export_has_the_sdk_names_and_is_byte_identical() {
         let run = recorded_run();
         let dir = tempfile::tempdir().expect("a directory");
         let file = dir
@@ -311,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn what_an_epoch_cost_follows_its_values() {
+    fn resource_usage_follows_the_values_of_its_epoch() {
         let mut run = recorded_run();
         run.epochs[1].system.insert("cpu_seconds".to_owned(), 1.5);
         let kinds: Vec<_> = records_of(&run)
@@ -326,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_that_goes_on_has_no_end_and_a_failed_one_says_so() {
+    fn running_run_has_no_exit_record_and_failed_run_has_one() {
         let mut run = recorded_run();
         run.outcome = TrackedOutcome::Running;
         let last = records_of(&run).pop().expect("records");

@@ -1,14 +1,14 @@
-//! The files of the best run → the files of its run on W&B.
+//! Uploads the best run's files to its run on W&B.
 
 use serde_json::Value;
 
 use super::best_files::BestFiles;
 use super::http_sender::{FileUpload, SendError};
 use super::wandb_client::WandbClient;
-use super::wandb_requests::{create_run_files, files_are_there};
+use super::wandb_requests::{create_run_files, uploaded_message};
 
-/// Sends the files of `best`, whose run the server knows, to where the server wants them, in place of
-/// earlier ones of their names.
+/// Uploads the files of `best`, whose run exists on the server, to URLs that the server names. They
+/// replace earlier files of the same names.
 pub(super) fn upload_files(client: &mut WandbClient, best: &BestFiles) -> Result<(), SendError> {
     let names = best.names();
     let (entity, project) = client.entity_and_project();
@@ -30,11 +30,11 @@ pub(super) fn upload_files(client: &mut WandbClient, best: &BestFiles) -> Result
             has_key: false,
         })?;
     }
-    client.post_stream(&best.run.run_id, &files_are_there(&best.run, &names))?;
+    client.post_stream(&best.run.run_id, &uploaded_message(&best.run, &names))?;
     Ok(())
 }
 
-/// The headers of an answer, each `NAME:VALUE`.
+/// Parses the headers of an answer, each `NAME:VALUE`.
 fn upload_headers(told: &Value) -> Vec<(String, String)> {
     let mut headers = Vec::new();
     for text in told.as_array().into_iter().flatten() {

@@ -1,29 +1,29 @@
-//! What would be sent to W&B, without sending it.
+//! Previews the requests to W&B without sending them.
 
 use anyhow::Result;
 use serde_json::{Value, json};
 
 use super::source::TrackedSource;
 use super::wandb_requests::{
-    create_run_files, files_are_there, stream_part, stream_path, upsert_run, upsert_sweep,
+    create_run_files, uploaded_message, stream_part, stream_path, upsert_run, upsert_sweep,
 };
 use super::wandb_settings::{WandbSettings, variable};
 
-/// What stands for the names that only the server gives.
-const NAME_OF_SERVER: &str = "-";
+/// Placeholder for names that only the server knows.
+const SERVER_NAME_PLACEHOLDER: &str = "-";
 
-/// Calls `show` with each request that sends the runs of `source` to a server that knows none of
-/// them: where it goes and its whole document. Keys are sent in a header, and are not shown.
+/// Calls `show` with each request that sends the runs of `source` to an empty server: method, URL
+/// and whole document. Keys are sent in a header and are not shown.
 ///
 /// # Errors
-/// Fails for names that W&B does not take, for files that cannot be read, and where `show` does.
+/// Fails for names that W&B rejects, if a file cannot be read, or if `show` fails.
 pub fn preview_to_wandb(
     source: &TrackedSource,
     mut show: impl FnMut(&Value) -> Result<()>,
 ) -> Result<()> {
     let settings = WandbSettings::new(source.config(), variable)?;
     let place = &settings.place;
-    let entity = place.entity.as_deref().unwrap_or(NAME_OF_SERVER);
+    let entity = place.entity.as_deref().unwrap_or(SERVER_NAME_PLACEHOLDER);
     let shown = |path: &str, body: &Value| {
         json!({
             "method": "POST",
@@ -39,7 +39,7 @@ pub fn preview_to_wandb(
         show(&shown("/graphql", &upsert_sweep(place, &space, &mark)))?;
     }
     let named = source.config().wandb.known_sweep().map(str::to_owned);
-    let sweep = space.map(|_| named.unwrap_or_else(|| NAME_OF_SERVER.to_owned()));
+    let sweep = space.map(|_| named.unwrap_or_else(|| SERVER_NAME_PLACEHOLDER.to_owned()));
     source.visit_runs(|run| {
         let asked = upsert_run(place, sweep.as_deref(), &run);
         show(&shown("/graphql", &asked))?;
@@ -62,8 +62,8 @@ pub fn preview_to_wandb(
     let wish = create_run_files(entity, &place.project, &best.run.run_id, &names);
     show(&shown("/graphql", &wish))?;
     for file in &best.files {
-        show(&json!({"method": "PUT", "url": NAME_OF_SERVER, "file": file.shown()}))?;
+        show(&json!({"method": "PUT", "url": SERVER_NAME_PLACEHOLDER, "file": file.shown()}))?;
     }
     let path = stream_path(entity, &place.project, &best.run.run_id);
-    show(&shown(&path, &files_are_there(&best.run, &names)))
+    show(&shown(&path, &uploaded_message(&best.run, &names)))
 }

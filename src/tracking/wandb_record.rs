@@ -1,50 +1,50 @@
-//! The records of a `.wandb` file, as far as poolcast writes them: the messages of W&B's
-//! `wandb_internal.proto` with its numbers of fields.
+//! The records of a `.wandb` file: the messages of W&B's `wandb_internal.proto` that poolcast
+//! writes, with the same field numbers.
 
 use prost::{Message, Oneof};
 
 /// One record of a file.
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct Record {
-    /// Counted from 1.
+    /// Record number, counted from 1.
     #[prost(int64, tag = "1")]
     pub(super) num: i64,
-    /// What it is about.
+    /// Content of the record.
     #[prost(oneof = "RecordKind", tags = "2, 3, 7, 17, 18, 21")]
     pub(super) kind: Option<RecordKind>,
 }
 
-/// What a record is about.
+/// Content of a record.
 #[derive(Clone, PartialEq, Oneof)]
 pub(super) enum RecordKind {
     /// One line of the history.
     #[prost(message, tag = "2")]
     History(HistoryRecord),
-    /// What is known of the run as a whole.
+    /// The summary of the run.
     #[prost(message, tag = "3")]
     Summary(SummaryRecord),
-    /// What it costs.
+    /// Resource usage of the run.
     #[prost(message, tag = "7")]
     Stats(StatsRecord),
     /// The run.
     #[prost(message, tag = "17")]
     Run(RunRecord),
-    /// Its end.
+    /// The end of the run.
     #[prost(message, tag = "18")]
     Exit(RunExitRecord),
-    /// Who wrote the file.
+    /// The program that wrote the file.
     #[prost(message, tag = "21")]
     Header(HeaderRecord),
 }
 
-/// Who wrote the file.
+/// The program that wrote the file.
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct HeaderRecord {
     #[prost(message, optional, tag = "1")]
     pub(super) version_info: Option<VersionInfo>,
 }
 
-/// The program that wrote the file, and the oldest SDK that may read it.
+/// Versions of the program that wrote the file and of the oldest SDK that can read it.
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct VersionInfo {
     #[prost(string, tag = "1")]
@@ -74,24 +74,24 @@ pub(super) struct RunRecord {
     pub(super) start_time: Option<Timestamp>,
 }
 
-/// A moment, as in protobuf's own `timestamp.proto`.
+/// A point in time, as in protobuf's `timestamp.proto`.
 #[derive(Clone, Copy, PartialEq, Message)]
 pub(super) struct Timestamp {
-    /// Since 1970, in UTC.
+    /// Seconds since 1970, in UTC.
     #[prost(int64, tag = "1")]
     pub(super) seconds: i64,
     #[prost(int32, tag = "2")]
     pub(super) nanos: i32,
 }
 
-/// What a run was made with.
+/// The configuration of a run.
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct ConfigRecord {
     #[prost(message, repeated, tag = "1")]
     pub(super) update: Vec<RecordItem>,
 }
 
-/// What is known of the run as a whole.
+/// The summary of a run.
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct SummaryRecord {
     #[prost(message, repeated, tag = "1")]
@@ -107,30 +107,30 @@ pub(super) struct HistoryRecord {
     pub(super) step: Option<HistoryStep>,
 }
 
-/// What a run costs at a moment. Its items are of the system, which is kind 0 and not written.
+/// Resource usage of a run at one time. Its kind is 0 (system), which protobuf does not encode.
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct StatsRecord {
     #[prost(message, optional, tag = "2")]
     pub(super) timestamp: Option<Timestamp>,
-    /// Their names get `system.` before them.
+    /// W&B prefixes their names with `system.`.
     #[prost(message, repeated, tag = "3")]
     pub(super) item: Vec<RecordItem>,
 }
 
-/// The number of a line of the history.
+/// Number of a line of the history.
 #[derive(Clone, Copy, PartialEq, Message)]
 pub(super) struct HistoryStep {
     #[prost(int64, tag = "1")]
     pub(super) num: i64,
 }
 
-/// A name and its value. W&B calls it `ConfigItem`, `SummaryItem`, `HistoryItem` or
-/// `StatsItem`; all have these fields.
+/// A name and its value. W&B has `ConfigItem`, `SummaryItem`, `HistoryItem` and `StatsItem` for it;
+/// all have these fields.
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct RecordItem {
     #[prost(string, tag = "1")]
     pub(super) key: String,
-    /// JSON, in which `NaN`, `Infinity` and `-Infinity` may stand, too.
+    /// JSON, extended by `NaN`, `Infinity` and `-Infinity`.
     #[prost(string, tag = "16")]
     pub(super) value_json: String,
 }
@@ -140,7 +140,7 @@ pub(super) struct RecordItem {
 pub(super) struct RunExitRecord {
     #[prost(int32, tag = "1")]
     pub(super) exit_code: i32,
-    /// In seconds.
+    /// Run time in seconds.
     #[prost(int32, tag = "2")]
     pub(super) runtime: i32,
 }

@@ -1,5 +1,5 @@
-//! What W&B is asked, as its own client asks it: GraphQL for sweeps and runs, `file_stream` for what
-//! was measured.
+//! Builds requests to W&B as its own client does: GraphQL for sweeps and runs, `file_stream` for
+//! measurements.
 
 use serde_json::{Map, Value, json};
 
@@ -26,7 +26,7 @@ const PENDING_RUNS: &str = "query PendingRuns($project: String!, $entity: String
      project(name: $project, entityName: $entity) { runs(filters: $filters, first: 1000) { \
      edges { node { name state config } } } } }";
 
-/// What agents say of their host: nothing that names it.
+/// Host name that agents send. It does not identify the machine.
 const AGENT_HOST: &str = "poolcast";
 
 const UPSERT_SWEEP: &str = "mutation UpsertSweep($config: String, $description: String, $entityName: String, \
@@ -44,19 +44,19 @@ const CREATE_RUN_FILES: &str = "mutation CreateRunFiles($entity: String!, $proje
      $files: [String!]!) { createRunFiles(input: {entityName: $entity, projectName: $project, runName: $run, \
      files: $files}) { runID uploadHeaders files { name uploadUrl } } }";
 
-/// The most bytes of lines in one request. W&B takes 10 MiB.
+/// Maximum size of the lines in one request, in bytes. W&B accepts 10 MiB.
 const MOST_LINE_BYTES: usize = 8 << 20;
 
-/// Where runs go.
+/// Destination of the runs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct WandbProject {
-    /// The user or the team; the server's choice if it is `None`.
+    /// The user or the team; the server's default if it is `None`.
     pub(super) entity: Option<String>,
-    /// The project's name.
+    /// Name of the project.
     pub(super) project: String,
 }
 
-/// The question which sweeps the project has, from `cursor` on.
+/// Builds the query for the sweeps of the project, from `cursor` on.
 pub(super) fn find_sweeps(place: &WandbProject, cursor: Option<&str>) -> Value {
     json!({
         "operationName": "FindSweeps",
@@ -65,7 +65,7 @@ pub(super) fn find_sweeps(place: &WandbProject, cursor: Option<&str>) -> Value {
     })
 }
 
-/// The wish for an agent of the sweep of this id.
+/// Builds the mutation that creates an agent of the sweep `sweep`.
 pub(super) fn create_agent(place: &WandbProject, sweep: &str) -> Value {
     json!({
         "operationName": "CreateAgent",
@@ -79,7 +79,7 @@ pub(super) fn create_agent(place: &WandbProject, sweep: &str) -> Value {
     })
 }
 
-/// What an agent says of its runs that go on; the answer has commands.
+/// Builds the heartbeat of the agent `id`, with its unfinished runs. The answer has commands.
 pub(super) fn agent_heartbeat(id: &str, run_ids: &[String]) -> Value {
     let states: Map<String, Value> = run_ids
         .iter()
@@ -92,7 +92,7 @@ pub(super) fn agent_heartbeat(id: &str, run_ids: &[String]) -> Value {
     })
 }
 
-/// The question which runs of the sweep of this id were handed out that nobody has begun.
+/// Builds the query for the runs of the sweep `sweep` that were handed out but not begun.
 pub(super) fn pending_runs(place: &WandbProject, sweep: &str) -> Value {
     let filters = json!({"$and": [{"sweep": sweep}, {"state": "pending"}]});
     json!({
@@ -106,7 +106,7 @@ pub(super) fn pending_runs(place: &WandbProject, sweep: &str) -> Value {
     })
 }
 
-/// The question in which state the sweep of this id is.
+/// Builds the query for the state of the sweep `sweep`.
 pub(super) fn sweep_state(place: &WandbProject, sweep: &str) -> Value {
     json!({
         "operationName": "SweepState",
@@ -115,7 +115,7 @@ pub(super) fn sweep_state(place: &WandbProject, sweep: &str) -> Value {
     })
 }
 
-/// The question how the sweep of this id is configured.
+/// Builds the query for the configuration of the sweep `sweep`.
 pub(super) fn sweep_config(place: &WandbProject, sweep: &str) -> Value {
     json!({
         "operationName": "SweepConfig",
@@ -124,7 +124,7 @@ pub(super) fn sweep_config(place: &WandbProject, sweep: &str) -> Value {
     })
 }
 
-/// The wish for a new sweep of this `space`, which `mark` tells from all others.
+/// Builds the mutation that creates a sweep of this `space`. `mark` identifies the sweep.
 pub(super) fn upsert_sweep(place: &WandbProject, space: &Value, mark: &str) -> Value {
     json!({
         "operationName": "UpsertSweep",
@@ -138,7 +138,8 @@ pub(super) fn upsert_sweep(place: &WandbProject, space: &Value, mark: &str) -> V
     })
 }
 
-/// The wish for `run`, in `sweep` if it is a trial. The answer says how many lines the server has.
+/// Builds the mutation that creates or finds `run`, in `sweep` if it is a trial. The answer has the
+/// number of history lines on the server.
 pub(super) fn upsert_run(place: &WandbProject, sweep: Option<&str>, run: &TrackedRun) -> Value {
     json!({
         "operationName": "UpsertBucket",
@@ -156,14 +157,14 @@ pub(super) fn upsert_run(place: &WandbProject, sweep: Option<&str>, run: &Tracke
     })
 }
 
-/// The path of what was measured in a run.
+/// Returns the path of the file stream of a run.
 pub(super) fn stream_path(entity: &str, project: &str, run_id: &str) -> String {
-    let [entity, project, run_id] = [entity, project, run_id].map(path_part);
+    let [entity, project, run_id] = [entity, project, run_id].map(encode_path_segment);
     format!("/files/{entity}/{project}/{run_id}/file_stream")
 }
 
-/// A name as a part of a path: RFC 3986.
-fn path_part(name: &str) -> String {
+/// Percent-encodes `name` as a path segment, as in RFC 3986.
+fn encode_path_segment(name: &str) -> String {
     let mut part = String::new();
     for byte in name.bytes() {
         if byte.is_ascii_alphanumeric() || b"-_~".contains(&byte) || byte == b'.' && name.len() > 2
@@ -176,7 +177,7 @@ fn path_part(name: &str) -> String {
     part
 }
 
-/// The wish for addresses to which the files called `names` of the run `run_id` can be sent.
+/// Builds the mutation that returns upload URLs for the files `names` of the run `run_id`.
 pub(super) fn create_run_files(entity: &str, project: &str, run_id: &str, names: &[&str]) -> Value {
     json!({
         "operationName": "CreateRunFiles",
@@ -185,21 +186,21 @@ pub(super) fn create_run_files(entity: &str, project: &str, run_id: &str, names:
     })
 }
 
-/// Says that the files called `names` of `run`, which has ended, are there.
-pub(super) fn files_are_there(run: &TrackedRun, names: &[&str]) -> Value {
+/// Builds the message that the files `names` of `run`, which has ended, are uploaded.
+pub(super) fn uploaded_message(run: &TrackedRun, names: &[&str]) -> Value {
     json!({"uploaded": names, "complete": true, "exitcode": run.outcome.exit_code()})
 }
 
-/// What is sent of `run` in one request, and what follows it.
+/// One request of a run's file stream, and the state after it.
 pub(super) struct StreamPart {
-    /// The request's document.
+    /// The JSON document of the request.
     pub(super) body: Value,
-    /// How many epochs the server has after it.
+    /// Epochs on the server after this request.
     pub(super) known_epochs: usize,
 }
 
-/// The next request of `run`, of which the server has so many epochs: those that it lacks, as many as
-/// fit, then the summary, and how the run ended.
+/// Builds the next request of `run`. The server has `known_epochs` of its epochs. The request has
+/// as many of the missing epochs as fit. The last one also has the summary and the exit code.
 pub(super) fn stream_part(run: &TrackedRun, known_epochs: usize) -> StreamPart {
     let known = known_epochs.min(run.epochs.len());
     let mut history = Vec::new();
@@ -208,6 +209,7 @@ pub(super) fn stream_part(run: &TrackedRun, known_epochs: usize) -> StreamPart {
     let mut sent = known;
     for epoch in &run.epochs[known..] {
         let line = history_line(run, epoch);
+        // Send at least one line, so that a line over the limit does not block the rest.
         if sent > known && bytes + line.len() > MOST_LINE_BYTES {
             break;
         }
@@ -223,6 +225,7 @@ pub(super) fn stream_part(run: &TrackedRun, known_epochs: usize) -> StreamPart {
         files.insert("wandb-history.jsonl".to_owned(), lines);
     }
     if !system.is_empty() {
+        // Epochs without resource usage have no system line, so the offset counts only the others.
         let earlier = &run.epochs[..known];
         let offset = earlier.iter().filter(|epoch| !epoch.system.is_empty());
         let lines = json!({"offset": offset.count(), "content": system});
@@ -252,7 +255,7 @@ mod tests {
     use super::*;
     use crate::{TrackedEpoch, TrackedOutcome};
 
-    /// What W&B's own client has sent: `tests/data/wandb/README.md`.
+    /// Requests of W&B's own client: `tests/data/wandb/README.md`.
     const RECORDED: &str = include_str!("../../tests/data/wandb/requests.jsonl");
 
     fn recorded(scenario: &str, operation: &str) -> Vec<Value> {
@@ -267,7 +270,7 @@ mod tests {
         found
     }
 
-    fn lines_of<'a>(streams: &'a [Value], file: &str) -> Vec<&'a Value> {
+    fn stream_lines<'a>(streams: &'a [Value], file: &str) -> Vec<&'a Value> {
         let all = streams
             .iter()
             .map(|stream| &stream["body"]["files"][file]["content"]);
@@ -278,12 +281,12 @@ mod tests {
         serde_json::from_str(line.as_str().expect("text")).expect("JSON")
     }
 
-    /// The recorded run as poolcast would have it.
-    fn as_tracked(variables: &Value, streams: &[Value]) -> TrackedRun {
+    /// Converts the recorded run to poolcast's form.
+    fn to_tracked_run(variables: &Value, streams: &[Value]) -> TrackedRun {
         let config: Map<String, Value> = parsed(&variables["config"]);
         let named = config.iter().filter(|(name, _)| *name != "_wandb");
         let mut epochs = Vec::new();
-        for line in lines_of(streams, "wandb-history.jsonl") {
+        for line in stream_lines(streams, "wandb-history.jsonl") {
             let line = parsed(line);
             let number = |name: &str| line[name].as_f64().expect("a number");
             let measured = line.iter().filter(|(name, _)| !name.starts_with('_'));
@@ -316,7 +319,7 @@ mod tests {
         let asked = recorded(scenario, "UpsertBucket").remove(0);
         let streams = recorded(scenario, "file_stream");
         let theirs = &asked["variables"];
-        let run = as_tracked(theirs, &streams);
+        let run = to_tracked_run(theirs, &streams);
         let place = WandbProject {
             entity: theirs["entity"].as_str().map(str::to_owned),
             project: "htc-demo".to_owned(),
@@ -351,7 +354,7 @@ mod tests {
         let history = &part.body["files"]["wandb-history.jsonl"];
         assert_eq!(history["offset"], 0);
         let ours = history["content"].as_array().expect("lines");
-        let theirs = lines_of(&streams, "wandb-history.jsonl");
+        let theirs = stream_lines(&streams, "wandb-history.jsonl");
         assert_eq!(ours.len(), theirs.len());
         for (ours, theirs) in ours.iter().zip(theirs) {
             let (ours, mut theirs) = (parsed(ours), parsed(theirs));
@@ -372,17 +375,17 @@ mod tests {
     }
 
     #[test]
-    fn a_run_is_sent_as_the_client_of_wandb_sends_it() {
+    fn run_requests_match_the_wandb_client() {
         assert_same_run("run_create_log_finish");
     }
 
     #[test]
-    fn a_run_of_a_sweep_is_sent_as_the_client_of_wandb_sends_it() {
+    fn sweep_run_requests_match_the_wandb_client() {
         assert_same_run("sync_worker_offline_run_with_sweep_id");
     }
 
     #[test]
-    fn a_sweep_is_made_with_variables_that_the_client_of_wandb_has() {
+    fn sweep_variables_match_the_wandb_client() {
         let theirs = recorded("sweep_create_cli", "UpsertSweep").remove(0);
         let place = WandbProject {
             entity: None,
@@ -398,7 +401,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_server_lacks_is_sent_in_parts() {
+    fn missing_epochs_are_split_by_request_size() {
         let long = "x".repeat(1 << 20);
         let epoch = |step: u64| TrackedEpoch {
             step,

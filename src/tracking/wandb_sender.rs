@@ -1,7 +1,7 @@
-//! The runs of a directory → W&B: what the server lacks of them, and nothing twice.
+//! Sends what W&B lacks of the runs of a directory, and nothing twice.
 //!
-//! The server is asked how many lines it has of a run before any is sent, so that it does not matter
-//! who sent the earlier ones, or whether an answer was lost. A finished run takes two requests.
+//! The sender first asks the server for its number of lines of a run. So earlier senders and lost
+//! answers do no harm. A finished run takes two requests.
 
 use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
@@ -29,19 +29,19 @@ use super::wandb_sweep::find_or_create_sweep;
 use poolcast_config::Tracker;
 use poolcast_base::escape;
 
-/// How often a run that goes on is heard of where it has nothing to say. W&B takes it for dead after
-/// five minutes.
+/// Interval between heartbeats of a run without new epochs. W&B regards a run as dead after five
+/// minutes without one.
 const HEARTBEAT_EVERY: Duration = Duration::from_secs(240);
 
-/// What is known of a run that was sent by this sender.
+/// The state of a run in this sender.
 #[derive(Debug, Clone, Default)]
 struct SentRun {
-    /// How many epochs the server has.
+    /// Epochs on the server.
     known_epochs: usize,
-    /// When the server heard of it last from this sender; `None` before that, whoever was there before.
-    heard_at: Option<Duration>,
+    /// Time of this sender's last message about the run; `None` before the first one.
+    last_message_at: Option<Duration>,
     has_ended: bool,
-    /// Somebody has deleted it on the server.
+    /// True if a user has deleted the run on the server.
     is_deleted: bool,
 }
 
@@ -52,17 +52,18 @@ pub(super) struct WandbSender {
     note: SentNote,
     runs: HashMap<String, SentRun>,
     control: SweepControl,
-    /// Those of a sweep whose points come from the server.
+    /// Agents of a sweep whose points come from the server.
     agents: Option<WandbAgents>,
-    /// What it has done so far.
+    /// Summary of all that was sent so far.
     pub(super) summary: SentSummary,
 }
 
 impl WandbSender {
-    /// For the runs of `source`, to where the environment and the configuration say.
+    /// Makes a sender for the runs of `source` to the server and project of the environment and the
+    /// configuration.
     ///
     /// # Errors
-    /// Fails without a key, and for names that W&B does not take.
+    /// Fails without a key, or for names that W&B rejects.
     pub(super) fn new(
         source: &TrackedSource,
         clock: SenderClock,
@@ -72,11 +73,11 @@ impl WandbSender {
         let mut settings = WandbSettings::new(source.config(), variable)?;
         let key = settings.key(variable)?;
         let mut http = HttpSender::new(&settings.host, Some(key), clock, limits, stop)?;
-        http.keep_state(source.dir(), Tracker::Wandb);
+        http.enable_state_file(source.dir(), Tracker::Wandb);
         Ok(WandbSender::with(source.dir(), settings, http))
     }
 
-    /// For the runs in `dir`, to where `settings` say, by `http`.
+    /// Makes a sender for the runs in `dir` to the project of `settings`, by `http`.
     fn with(dir: &Path, mut settings: WandbSettings, http: HttpSender) -> WandbSender {
         let notes = std::mem::take(&mut settings.warnings);
         let client = WandbClient::new(settings, http);
@@ -96,20 +97,20 @@ impl WandbSender {
         }
     }
 
-    /// What requests go by.
+    /// The HTTP sender behind all requests.
     pub(super) fn http(&mut self) -> &mut HttpSender {
         &mut self.client.http
     }
 
-    /// Sends what the server lacks of the runs of `source` as they are now. Returns whether all have
-    /// ended and were sent to their end.
+    /// Sends what the server lacks of the current runs of `source`. Returns true if all runs have
+    /// ended and were sent completely.
     ///
     /// # Errors
-    /// Fails with a [`SendError`] in its chain where the server does not take it.
+    /// Fails with a [`SendError`] in its chain if the server rejects a request or does not answer.
     pub(super) fn send_all(&mut self, source: &TrackedSource) -> Result<bool> {
         self.summary.running = 0;
         let sent = self.send_runs(source);
-        self.sum_up();
+        self.update_summary();
         let (ended, running) = (self.summary.ended, self.summary.running);
         self.client.http.count_runs(ended, running);
         self.note.write(&mut self.summary);
@@ -118,20 +119,20 @@ impl WandbSender {
 
     fn send_runs(&mut self, source: &TrackedSource) -> Result<bool> {
         if !self.set_sweep(source)? {
-            // A DAG without samples has no runs: now, or ever, where it has failed.
+            // A DAG without samples has no runs yet. If it has failed, it never will.
             return source.visit_runs(|_| Ok(()));
         }
         self.control.begin_pass(source);
-        self.ask_for_state()?;
+        self.query_sweep_state()?;
         let ended: BTreeSet<usize> = self.note.ended_trials().collect();
-        let is_over = source.visit_runs_beside(&ended, |run| self.send_run(&run))?;
+        let is_over = source.visit_runs_except(&ended, |run| self.send_run(&run))?;
         self.summary.ended = self.note.ended_trials().count();
-        self.ask_for_points(source)?;
+        self.request_points(source)?;
         Ok(is_over)
     }
 
-    /// Asks for the points of a sweep that gives them, as many as workers have nothing to do.
-    fn ask_for_points(&mut self, source: &TrackedSource) -> Result<()> {
+    /// Requests points for idle workers, if the sweep's points come from the server.
+    fn request_points(&mut self, source: &TrackedSource) -> Result<()> {
         let (Some(given), Some(queue)) = (source.given_points()?, source.queue()) else {
             return Ok(());
         };
@@ -140,7 +141,7 @@ impl WandbSender {
             (None, Some(sweep)) => WandbAgents::new(
                 source.dir().to_owned(),
                 sweep.clone(),
-                source.most_trials()?,
+                source.max_trials()?,
             ),
             (None, None) => return Ok(()),
         };
@@ -156,24 +157,25 @@ impl WandbSender {
         stepped
     }
 
-    /// Asks now and then whether the sweep is paused or stopped on its page. A server that does not
-    /// know the question has no such page.
-    fn ask_for_state(&mut self) -> Result<(), SendError> {
+    /// Asks at intervals if a user has paused or stopped the sweep on its page. A server that does
+    /// not support the query has no such page.
+    fn query_sweep_state(&mut self) -> Result<(), SendError> {
         let now = self.client.http.now();
         let Some(sweep) = self.sweep.clone().filter(|_| self.control.is_due(now)) else {
             return Ok(());
         };
         let question = sweep_state(self.client.place(), &sweep);
-        let answer = self.client.ask_if_known(&question)?.unwrap_or_default();
+        let answer = self.client.query_if_supported(&question)?.unwrap_or_default();
         let state = answer["data"]["project"]["sweep"]["state"].as_str();
-        let failed = self.control.hear_state(now, state);
+        let failed = self.control.pass_on_state(now, state);
         failed
             .into_iter()
             .for_each(|note| self.summary.add_note(note));
         Ok(())
     }
 
-    /// Makes the sweep of `source` known to the server, if it is one. False before there is one.
+    /// Finds or creates the sweep of `source` on the server; a single run needs none. Returns false
+    /// if the sweep cannot be identified yet.
     fn set_sweep(&mut self, source: &TrackedSource) -> Result<bool> {
         if self.sweep.is_some() {
             return Ok(true);
@@ -188,12 +190,12 @@ impl WandbSender {
         let Some(mark) = source.sweep_mark() else {
             return Ok(false);
         };
-        self.make_sweep_known(&space, &mark)?;
+        self.find_or_make_sweep(&space, &mark)?;
         Ok(true)
     }
 
-    /// Makes the sweep of this `space` known to the server, which `mark` tells from all others.
-    fn make_sweep_known(&mut self, space: &Value, mark: &str) -> Result<()> {
+    /// Finds or creates the sweep of this `space` on the server. `mark` identifies it.
+    fn find_or_make_sweep(&mut self, space: &Value, mark: &str) -> Result<()> {
         if let Some(known) = self.note.sweep(mark) {
             self.sweep = Some(known.to_owned());
             return Ok(());
@@ -239,8 +241,8 @@ impl WandbSender {
         Ok(())
     }
 
-    /// Makes `run` known to the server, and learns how much of it the server has. `None` for one that
-    /// somebody has deleted there.
+    /// Creates or finds `run` on the server, and learns its number of epochs there. Returns `None`
+    /// if a user has deleted it there.
     fn begin_run(&mut self, run: &TrackedRun) -> Result<Option<SentRun>> {
         let body = upsert_run(self.client.place(), self.sweep.as_deref(), run);
         let answer = match self.client.ask(&body, true) {
@@ -265,7 +267,8 @@ impl WandbSender {
         if !bucket.is_object() {
             return Err(self.client.unexpected(&answer).into());
         }
-        self.client.learn_names(&bucket["project"]);
+        self.client.record_names(&bucket["project"]);
+        // Each epoch is one line, so the line count is the number of epochs on the server.
         let lines = bucket["historyLineCount"].as_u64().unwrap_or(0);
         let known = run.epochs.len();
         if lines > known as u64 {
@@ -280,18 +283,19 @@ impl WandbSender {
         }))
     }
 
-    /// Sends the epochs that the server lacks, the summary, and how the run ended.
+    /// Sends the missing epochs, the summary and the outcome of `run`, or a heartbeat if nothing is
+    /// new.
     fn stream_run(&mut self, run: &TrackedRun, sent: &mut SentRun) -> Result<(), SendError> {
         let has_news =
             sent.known_epochs < run.epochs.len() || run.outcome != TrackedOutcome::Running;
         if !has_news {
             let now = self.client.http.now();
             let is_due = sent
-                .heard_at
-                .is_none_or(|heard_at| now >= heard_at + HEARTBEAT_EVERY);
+                .last_message_at
+                .is_none_or(|last_message_at| now >= last_message_at + HEARTBEAT_EVERY);
             if is_due {
                 self.post_stream(run, &json!({}))?;
-                sent.heard_at = Some(self.client.http.now());
+                sent.last_message_at = Some(self.client.http.now());
             }
             return Ok(());
         }
@@ -301,24 +305,24 @@ impl WandbSender {
             self.post_stream(run, &part.body)?;
             self.summary.epochs += part.known_epochs.saturating_sub(sent.known_epochs);
             sent.known_epochs = part.known_epochs;
-            sent.heard_at = Some(self.client.http.now());
+            sent.last_message_at = Some(self.client.http.now());
             if sent.known_epochs >= run.epochs.len() {
                 return Ok(());
             }
         }
     }
 
-    /// Sends the best run's files, unless they were sent.
+    /// Sends the best run's files, unless they were sent before.
     ///
     /// # Errors
-    /// Fails with a [`SendError`] in its chain where the server does not answer. What it refuses is a
+    /// Fails with a [`SendError`] in its chain if the server does not answer. A rejection becomes a
     /// note.
     pub(super) fn send_files(&mut self, best: &BestFiles) -> Result<()> {
         let digest = best.digest();
         if self.note.has_files(&best.run.run_id, &digest) {
             return Ok(());
         }
-        // The answer has the names of the entity and the project.
+        // The answer has the server's names of the entity and the project.
         if !self.client.has_names() && self.begin_run(&best.run)?.is_none() {
             return Ok(());
         }
@@ -333,21 +337,21 @@ impl WandbSender {
             )),
             Err(error) => return Err(error.into()),
         }
-        self.sum_up();
+        self.update_summary();
         Ok(())
     }
 
     fn post_stream(&mut self, run: &TrackedRun, body: &Value) -> Result<(), SendError> {
         let answer = self.client.post_stream(&run.run_id, body)?;
-        let failed = self.control.hear_answer(run, &answer);
+        let failed = self.control.record_answer(run, &answer);
         failed
             .into_iter()
             .for_each(|note| self.summary.add_note(note));
         Ok(())
     }
 
-    /// Takes over into the summary what the client knows.
-    fn sum_up(&mut self) {
+    /// Copies the number of requests and the address from the client to the summary.
+    fn update_summary(&mut self) {
         self.summary.requests = self.client.http.requests();
         self.summary.to = self.client.address();
     }
@@ -377,7 +381,8 @@ mod tests {
     const KEY: &str = "canary0123456789canary0123456789canary01";
     const MARK: &str = "poolcast 0123456789abcdef";
 
-    /// The time that has passed for the sender of a test: it waits for nothing.
+    /// The time that has passed for the sender of a test. Its sleeps advance this time and return
+    /// at once.
     type TestTime = Arc<Mutex<Duration>>;
 
     fn passed(time: &TestTime) -> Duration {
@@ -419,7 +424,7 @@ mod tests {
         WandbSender::with(notes, settings, http.expect("a client"))
     }
 
-    /// A sender that waits for a server for a day, which passes at once.
+    /// Makes a sender that waits for a server for up to a day of test time.
     fn sender(server: &WandbServer, notes: &Path) -> WandbSender {
         sender_with(server, notes, clock(&TestTime::default(), |_| {}), 86_400)
     }
@@ -456,7 +461,7 @@ mod tests {
     }
 
     fn send(sender: &mut WandbSender, runs: &[TrackedRun]) -> Result<()> {
-        sender.make_sweep_known(&json!({"name": "sweep", "method": "random"}), MARK)?;
+        sender.find_or_make_sweep(&json!({"name": "sweep", "method": "random"}), MARK)?;
         for run in runs {
             sender.send_run(run)?;
         }
@@ -464,15 +469,15 @@ mod tests {
         Ok(())
     }
 
-    /// What a server knows after one undisturbed sending, and how many requests that takes.
-    fn undisturbed() -> (ServedState, usize) {
+    /// The server's state after sending without faults, and the number of requests.
+    fn state_without_faults() -> (ServedState, usize) {
         let (server, notes) = (WandbServer::begin(), tempfile::tempdir().expect("made"));
         send(&mut sender(&server, notes.path()), &runs()).expect("sent");
         (server.state(), server.requests().len())
     }
 
     #[test]
-    fn a_finished_run_takes_two_requests_and_nothing_is_sent_twice() {
+    fn finished_run_takes_two_requests_and_nothing_is_sent_twice() {
         let (server, notes) = (WandbServer::begin(), tempfile::tempdir().expect("made"));
         send(&mut sender(&server, notes.path()), &runs()).expect("sent");
         let requests = server.requests();
@@ -494,7 +499,7 @@ mod tests {
         // The notes say that all was sent.
         send(&mut sender(&server, notes.path()), &runs()).expect("sent");
         assert_eq!(server.requests().len(), requests.len());
-        // Without them the server is asked.
+        // Without them, the sender asks the server.
         let elsewhere = tempfile::tempdir().expect("made");
         send(&mut sender(&server, elsewhere.path()), &runs()).expect("sent");
         assert_eq!(server.state(), state);
@@ -512,8 +517,8 @@ mod tests {
     }
 
     #[test]
-    fn a_sender_that_dies_after_any_request_is_taken_over_by_another() {
-        let (whole, requests) = undisturbed();
+    fn next_sender_continues_after_death_at_any_request() {
+        let (whole, requests) = state_without_faults();
         for died_after in 0..requests {
             for has_effect in [false, true] {
                 let (server, notes) = (WandbServer::begin(), tempfile::tempdir().expect("made"));
@@ -529,7 +534,7 @@ mod tests {
                 assert!(error.is::<SendError>(), "{error:#}");
                 drop(dying);
 
-                // Its notes may be there, or not.
+                // The next sender may have its notes, or not.
                 send(&mut sender(&server, notes.path()), &runs()).expect("sent");
                 assert_eq!(server.state(), whole, "died after {died_after}");
                 let elsewhere = tempfile::tempdir().expect("made");
@@ -540,9 +545,9 @@ mod tests {
     }
 
     #[test]
-    fn any_answer_that_is_lost_or_wrong_is_asked_for_again() {
+    fn lost_and_broken_answers_are_retried() {
         const WAIT: &[(&str, &str)] = &[("Retry-After", "3")];
-        let (whole, requests) = undisturbed();
+        let (whole, requests) = state_without_faults();
         let faults = [
             Fault::Reset,
             Fault::LostAnswer,
@@ -554,7 +559,7 @@ mod tests {
         ];
         for fault in faults {
             let (server, notes) = (WandbServer::begin(), tempfile::tempdir().expect("made"));
-            // Every other request meets it; between two, one passes.
+            // Every other request fails, and the one between passes.
             for number in 0..requests * 2 {
                 server.add_fault(2 * number, fault.clone());
             }
@@ -564,7 +569,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wait_that_the_server_asks_for_holds_for_the_whole_sender() {
+    fn retry_after_applies_to_the_whole_sender() {
         const WAIT: &[(&str, &str)] = &[("Retry-After", "77")];
         let (server, notes) = (WandbServer::begin(), tempfile::tempdir().expect("made"));
         server.add_fault(3, Fault::Status(429, WAIT, "{}"));
@@ -575,8 +580,8 @@ mod tests {
     }
 
     #[test]
-    fn an_hour_without_a_server_costs_nothing_but_time() {
-        let (whole, _) = undisturbed();
+    fn sender_recovers_after_an_hour_without_a_server() {
+        let (whole, _) = state_without_faults();
         let (server, notes) = (WandbServer::begin(), tempfile::tempdir().expect("made"));
         server.is_down.store(true, Ordering::Relaxed);
         let is_down = Arc::clone(&server.is_down);
@@ -598,7 +603,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_goes_on_where_it_was_left() {
+    fn run_continues_after_the_last_sent_epoch() {
         let (server, notes) = (WandbServer::begin(), tempfile::tempdir().expect("made"));
         let time = TestTime::default();
         let mut sender = sender_with(&server, notes.path(), clock(&time, |_| {}), 60);
@@ -625,7 +630,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_pressed_on_the_pages_comes_into_the_queue() {
+    fn page_controls_reach_the_queue() {
         let (server, notes) = (WandbServer::begin(), tempfile::tempdir().expect("made"));
         let at = notes.path().join("queue");
         let queue = Queue::create(&at, QueueSettings::default()).expect("made");
@@ -634,18 +639,18 @@ mod tests {
         sender.control = SweepControl::of_queue(queue.clone());
         let goes_on = [run(1, 2, TrackedOutcome::Running)];
         send(&mut sender, &goes_on).expect("sent");
-        sender.ask_for_state().expect("asked");
+        sender.query_sweep_state().expect("asked");
         assert!(!queue.is_asked_to_end(1) && queue.hand_out() == HandOut::Open);
 
         server.stop("0000000000000001");
         server.set_sweep_state("PAUSED");
         let before = server.requests().len();
         send(&mut sender, &goes_on).expect("sent");
-        sender.ask_for_state().expect("asked");
+        sender.query_sweep_state().expect("asked");
         assert_eq!(server.requests().len(), before, "it is not asked so often");
         *time.lock().expect("locked") += Duration::from_secs(241);
         send(&mut sender, &goes_on).expect("sent");
-        sender.ask_for_state().expect("asked");
+        sender.query_sweep_state().expect("asked");
         assert_eq!(server.requests().len(), before + 2);
         assert!(queue.is_asked_to_end(1) && !queue.is_asked_to_end(2));
         assert_eq!(queue.hand_out(), HandOut::Paused);
@@ -657,13 +662,13 @@ mod tests {
         ] {
             server.set_sweep_state(state);
             *time.lock().expect("locked") += Duration::from_secs(241);
-            sender.ask_for_state().expect("asked");
+            sender.query_sweep_state().expect("asked");
             assert_eq!(queue.hand_out(), asked, "{state}");
         }
     }
 
     #[test]
-    fn a_run_that_was_deleted_is_a_message_and_others_are_sent() {
+    fn deleted_run_is_noted_and_other_runs_are_sent() {
         let (server, notes) = (WandbServer::begin(), tempfile::tempdir().expect("made"));
         server.delete("0000000000000002");
         let mut sender = sender(&server, notes.path());
@@ -677,7 +682,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_that_says_it_has_more_lines_gets_no_more() {
+    fn no_lines_are_sent_if_the_server_claims_more() {
         let (server, notes) = (WandbServer::begin(), tempfile::tempdir().expect("made"));
         server.lie_about_lines(7);
         let mut sender = sender(&server, notes.path());
@@ -689,7 +694,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_refused_is_not_tried_again_and_no_message_has_the_key() {
+    fn rejections_are_not_retried_and_hide_the_key() {
         const AWAY: &[(&str, &str)] = &[("Location", "http://127.0.0.1:9/elsewhere")];
         let refusals = [
             (
@@ -720,15 +725,15 @@ mod tests {
     }
 
     #[test]
-    fn two_senders_at_once_leave_what_one_leaves() {
-        let (whole, _) = undisturbed();
+    fn two_senders_at_once_do_no_harm() {
+        let (whole, _) = state_without_faults();
         let server = WandbServer::begin();
         std::thread::scope(|scope| {
             for _ in 0..2 {
                 scope.spawn(|| {
                     let notes = tempfile::tempdir().expect("made");
                     let mut sender = sender(&server, notes.path());
-                    // The sweep is made by whoever is first: here the test says which.
+                    // The first sender creates the sweep. Here the test sets its id.
                     sender.sweep = Some("swp00001".to_owned());
                     for run in &runs() {
                         sender.send_run(run).expect("sent");
@@ -740,7 +745,7 @@ mod tests {
     }
 
     #[test]
-    fn names_of_any_kind_are_sent_whole_and_shown_escaped() {
+    fn hostile_names_are_sent_unchanged_and_shown_escaped() {
         let (server, notes) = (WandbServer::begin(), tempfile::tempdir().expect("made"));
         let name = format!("</script>\u{202e}\u{1b}[31m\n{}", "x".repeat(10_000));
         let named = |trial: usize| TrackedRun {
@@ -753,7 +758,7 @@ mod tests {
         server.delete("0000000000000002");
         let mut sender = sender(&server, notes.path());
         sender
-            .make_sweep_known(&json!({"name": name}), MARK)
+            .find_or_make_sweep(&json!({"name": name}), MARK)
             .expect("made");
         for trial in [1, 2] {
             sender.send_run(&named(trial)).expect("sent");
@@ -771,10 +776,10 @@ mod tests {
     }
 
     #[test]
-    fn notes_that_cannot_be_written_are_a_note_and_all_is_sent() {
+    fn unwritable_cache_is_noted_and_all_runs_are_sent() {
         let (server, notes) = (WandbServer::begin(), tempfile::tempdir().expect("made"));
         let mut sender = sender(&server, notes.path());
-        // As on a full disk, no file can be made.
+        // No file can be created, as on a full disk.
         drop(notes);
         send(&mut sender, &runs()).expect("sent");
         assert_eq!(server.state().runs.len(), 3);
@@ -784,7 +789,7 @@ mod tests {
         assert!(note.starts_with("what was sent could not be noted: "));
     }
 
-    /// In the environment of the child of the next test.
+    /// Environment variable that marks the child process of the next test.
     const CHILD: &str = "TEST_SENDER_PANICS";
 
     #[test]
@@ -820,8 +825,8 @@ mod tests {
         }
     }
 
-    /// Sends to a server that is not there, with the key of the environment, and panics where the sender
-    /// would wait: in a thread, and then in the test.
+    /// Sends to a server that does not exist, with the key of the environment, and panics when the
+    /// sender would wait: first in a thread, then in the test.
     fn panic_with_the_key() {
         tracing_subscriber::fmt()
             .with_max_level(tracing::Level::TRACE)

@@ -1,50 +1,51 @@
-//! The environment, netrc and a configuration → where W&B is, and the key for it.
+//! Server, project and key for W&B, from the environment, netrc and the configuration.
 
 use anyhow::{Context as _, Result, ensure};
 
-use super::server_address::{host_of, open_way_warning};
+use super::server_address::{host_of, missing_tls_warning};
 use super::tracker_key::{TrackerKey, loose_mode_warning, netrc_login, netrc_path};
 use super::wandb_requests::WandbProject;
 use poolcast_config::Config;
 use poolcast_base::error::hinted;
 use poolcast_base::escape;
 
-/// Where W&B is, unless `WANDB_BASE_URL` names another server.
-const USUAL_BASE_URL: &str = "https://api.wandb.ai";
+/// URL of W&B, unless `WANDB_BASE_URL` names another server.
+const DEFAULT_BASE_URL: &str = "https://api.wandb.ai";
 
-/// The host under which keys in netrc count for every server of W&B's own.
-const USUAL_HOST: &str = "api.wandb.ai";
+/// Host whose netrc key is valid for all of W&B's own servers.
+const DEFAULT_HOST: &str = "api.wandb.ai";
 
-/// A newer host of the same server.
+/// A newer host name of W&B's own server.
 const NEWER_HOST: &str = "api.forge.coreweave.com";
 
-/// The longest name of a project.
-const MOST_PROJECT_CHARACTERS: usize = 128;
+/// Maximum length of a project name, in characters.
+const MAX_PROJECT_CHARACTERS: usize = 128;
 
-/// Where runs go.
+/// Destination of the runs.
 #[derive(Debug, Clone)]
 pub(super) struct WandbSettings {
-    /// The server's address, without a slash at its end.
+    /// The server's URL, without a trailing slash.
     pub(super) base_url: String,
-    /// Its host, and its port if that is named.
+    /// The server's host, with its port if that is named.
     pub(super) host: String,
-    /// The project on it.
+    /// The project on the server.
     pub(super) place: WandbProject,
-    /// What is to be said about them.
+    /// Warnings about the settings, for the user.
     pub(super) warnings: Vec<String>,
 }
 
 impl WandbSettings {
-    /// Those of `config`, before which counts what `variable` says of the environment.
+    /// Reads the settings from `config`. Environment variables, which `variable` looks up, take
+    /// precedence.
     ///
     /// # Errors
-    /// Fails for an address or a name that W&B does not take.
+    /// Fails for a URL or a project name that W&B rejects.
     pub(super) fn new(
         config: &Config,
         variable: impl Fn(&str) -> Option<String>,
     ) -> Result<WandbSettings> {
         let named = variable("WANDB_BASE_URL").or_else(|| config.wandb.base_url.clone());
-        let base_url = named.unwrap_or_else(|| USUAL_BASE_URL.to_owned());
+        let base_url = named.unwrap_or_else(|| DEFAULT_BASE_URL.to_owned());
         let base_url = base_url.trim_end_matches('/').to_owned();
         let host = host_of(&base_url).with_context(|| {
             let shown = escape::value(&base_url);
@@ -53,7 +54,7 @@ impl WandbSettings {
                 "set WANDB_BASE_URL, such as https://api.wandb.ai, without a user in it",
             )
         })?;
-        // A sweep that gives the points says where it is.
+        // A sweep that supplies the points determines its own project and entity.
         let given = config.wandb.sweep.given();
         let given_project = given.map(|given| given.project.to_owned());
         let given_entity = given.map(|given| given.entity.to_owned());
@@ -63,7 +64,7 @@ impl WandbSettings {
         let project = project.unwrap_or_else(|| "poolcast".to_owned());
         check_project(&project)?;
 
-        let warnings = Vec::from_iter(open_way_warning(&base_url, &host));
+        let warnings = Vec::from_iter(missing_tls_warning(&base_url, &host));
         Ok(WandbSettings {
             base_url,
             host,
@@ -77,10 +78,10 @@ impl WandbSettings {
         })
     }
 
-    /// The key for the server: `WANDB_API_KEY`, else that of netrc.
+    /// Finds the key for the server: `WANDB_API_KEY`, else the key in netrc.
     ///
     /// # Errors
-    /// Fails where there is none.
+    /// Fails if there is no key, or if a header cannot hold it.
     pub(super) fn key(&mut self, variable: impl Fn(&str) -> Option<String>) -> Result<TrackerKey> {
         if let Some(key) = variable("WANDB_API_KEY") {
             return TrackerKey::basic("api", key.trim());
@@ -90,7 +91,7 @@ impl WandbSettings {
         if let Some(path) = &path {
             found = netrc_login(path, &self.host);
             if found.is_none() && self.host == NEWER_HOST {
-                found = netrc_login(path, USUAL_HOST);
+                found = netrc_login(path, DEFAULT_HOST);
             }
             if found.is_some() {
                 self.warnings.extend(loose_mode_warning(path));
@@ -107,14 +108,14 @@ impl WandbSettings {
     }
 }
 
-/// What the environment says, where it says anything.
+/// Returns the value of an environment variable; `None` if it is unset or empty.
 pub(super) fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|value| !value.is_empty())
 }
 
 fn check_project(project: &str) -> Result<()> {
     let is_taken = !project.is_empty()
-        && project.chars().count() <= MOST_PROJECT_CHARACTERS
+        && project.chars().count() <= MAX_PROJECT_CHARACTERS
         && !project.contains(['/', '\\', '#', '?', '%', ':']);
     ensure!(
         is_taken,
@@ -139,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn the_environment_names_server_and_project() {
+    fn environment_selects_server_and_project() {
         let usual = settings(&[]).expect("settings");
         assert_eq!(usual.host, "api.wandb.ai");
         assert_eq!(usual.place.project, "poolcast");
@@ -171,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_comes_from_the_environment_or_from_netrc() {
+    fn key_is_found_in_netrc_for_known_hosts_only() {
         use std::os::unix::fs::PermissionsExt as _;
         let dir = tempfile::tempdir().expect("a directory");
         let netrc = dir.path().join("netrc");

@@ -1,4 +1,4 @@
-//! A sweep here → the same sweep on W&B: the one that an earlier sender has made, else a new one.
+//! Finds the sweep on W&B that an earlier sender created, or creates it.
 
 use anyhow::Result;
 use serde_json::{Value, json};
@@ -7,11 +7,11 @@ use super::http_sender::SendError;
 use super::wandb_client::WandbClient;
 use super::wandb_requests::{find_sweeps, upsert_sweep};
 
-/// The id of the sweep of this `space` on the server, which `mark` tells from all others; it is made if
-/// it is not there.
+/// Returns the id of the sweep of this `space` on the server, and creates it if it does not exist.
+/// `mark` identifies it.
 ///
 /// # Errors
-/// Fails with a [`SendError`] in its chain where the server does not take it.
+/// Fails with a [`SendError`] in its chain if the server rejects a request or does not answer.
 pub(super) fn find_or_create_sweep(
     client: &mut WandbClient,
     space: &Value,
@@ -23,13 +23,13 @@ pub(super) fn find_or_create_sweep(
     }
 }
 
-/// The sweep that an earlier sender has made. A server that does not know the question, or the project,
-/// has no sweep in it.
+/// Returns the id of the sweep that an earlier sender created. A server that does not support the
+/// query or does not know the project has no such sweep.
 fn find_sweep(client: &mut WandbClient, mark: &str) -> Result<Option<String>> {
     let mut cursor: Option<String> = None;
     loop {
         let body = find_sweeps(client.place(), cursor.as_deref());
-        let Some(answer) = client.ask_if_known(&body)? else {
+        let Some(answer) = client.query_if_supported(&body)? else {
             return Ok(None);
         };
         let sweeps = &answer["data"]["project"]["sweeps"];
@@ -43,6 +43,7 @@ fn find_sweep(client: &mut WandbClient, mark: &str) -> Result<Option<String>> {
 
         let page = &sweeps["pageInfo"];
         let next = page["endCursor"].as_str().map(str::to_owned);
+        // A server that repeats its cursor must not cause an endless loop.
         if page["hasNextPage"] != json!(true) || next.is_none() || next == cursor {
             return Ok(None);
         }
@@ -50,7 +51,8 @@ fn find_sweep(client: &mut WandbClient, mark: &str) -> Result<Option<String>> {
     }
 }
 
-/// Makes a sweep. Where the answer was lost, it may be there: so each try looks first.
+/// Creates the sweep. A try whose answer was lost may have created it, so the next try looks for it
+/// first.
 fn create_sweep(client: &mut WandbClient, space: &Value, mark: &str) -> Result<String> {
     let mut space = space.clone();
     space["description"] = json!(mark);
@@ -67,7 +69,7 @@ fn create_sweep(client: &mut WandbClient, space: &Value, mark: &str) -> Result<S
     };
 
     let sweep = &answer["data"]["upsertSweep"]["sweep"];
-    client.learn_names(&sweep["project"]);
+    client.record_names(&sweep["project"]);
     match sweep["name"].as_str() {
         Some(name) => Ok(name.to_owned()),
         None => Err(client.unexpected(&answer).into()),

@@ -1,15 +1,15 @@
-//! A run → the lines and the configuration that W&B takes of it.
+//! The JSON texts of a run in W&B's format: configuration, history, summary and system metrics.
 
 use serde_json::{Map, Value, json};
 
 use super::extended_json::number_text;
 use super::tracked_run::{TrackedEpoch, TrackedRun};
 
-/// The version of W&B's own client whose forms these are. W&B takes a run without one for a run that
-/// was not started.
+/// Version of the W&B client whose format this module writes. W&B treats a run without a version as
+/// not started.
 const CLIENT_VERSION: &str = "0.31.0";
 
-/// The configuration of `run` as W&B keeps it: each value under the key `value`.
+/// Formats the configuration of `run` for W&B: each value under the key `value`.
 pub(super) fn config_text(run: &TrackedRun) -> String {
     let mut all = Map::new();
     for (name, value) in &run.config {
@@ -22,7 +22,7 @@ pub(super) fn config_text(run: &TrackedRun) -> String {
     Value::Object(all).to_string()
 }
 
-/// What the history has of `epoch`.
+/// Returns the history values of `epoch`.
 pub(super) fn history_values(run: &TrackedRun, epoch: &TrackedEpoch) -> WandbValues {
     let mut values = WandbValues::default();
     for (name, value) in &epoch.values {
@@ -34,12 +34,12 @@ pub(super) fn history_values(run: &TrackedRun, epoch: &TrackedEpoch) -> WandbVal
     values
 }
 
-/// The line of `epoch` in `wandb-history.jsonl`.
+/// Formats the line of `epoch` in `wandb-history.jsonl`.
 pub(super) fn history_line(run: &TrackedRun, epoch: &TrackedEpoch) -> String {
     history_values(run, epoch).line()
 }
 
-/// The line of `epoch` in `wandb-events.jsonl`; `None` where nothing is known of its cost.
+/// Formats the line of `epoch` in `wandb-events.jsonl`; `None` if its resource usage is not known.
 pub(super) fn system_line(run: &TrackedRun, epoch: &TrackedEpoch) -> Option<String> {
     if epoch.system.is_empty() {
         return None;
@@ -54,12 +54,12 @@ pub(super) fn system_line(run: &TrackedRun, epoch: &TrackedEpoch) -> Option<Stri
     Some(values.line())
 }
 
-/// What the summary has.
+/// Returns the values of the summary.
 pub(super) fn summary_values(run: &TrackedRun) -> WandbValues {
     let mut values = WandbValues::default();
     let last = run.epochs.last();
     for (name, value) in &run.summary {
-        // What is no number in JSON is one here.
+        // JSON has null for NaN and infinities; W&B's format has tokens for them.
         let measured = last.and_then(|epoch| epoch.values.get(name));
         match measured.filter(|_| value.is_null()) {
             Some(measured) => values.number(name, *measured),
@@ -76,7 +76,7 @@ pub(super) fn summary_values(run: &TrackedRun) -> WandbValues {
     values
 }
 
-/// The one line of `wandb-summary.json`.
+/// Formats the only line of `wandb-summary.json`.
 pub(super) fn summary_line(run: &TrackedRun) -> String {
     summary_values(run).line()
 }
@@ -85,7 +85,7 @@ fn runtime_s(run: &TrackedRun, epoch: &TrackedEpoch) -> f64 {
     (epoch.ended_s - run.began_s).max(0.0)
 }
 
-/// Names and values of JSON as W&B extends it: with the words `NaN`, `Infinity` and `-Infinity`.
+/// Names and values in W&B's extended JSON, which has the tokens `NaN`, `Infinity` and `-Infinity`.
 #[derive(Default)]
 pub(super) struct WandbValues(Vec<(String, String)>);
 
@@ -103,7 +103,7 @@ impl WandbValues {
         self.0
     }
 
-    /// All in one object.
+    /// All values as one JSON object.
     fn line(&self) -> String {
         let mut line = String::from("{");
         for (name, text) in &self.0 {
@@ -127,7 +127,7 @@ mod tests {
     use crate::TrackedOutcome;
 
     #[test]
-    fn what_is_no_number_in_json_is_a_bare_word() {
+    fn nan_and_infinities_are_bare_words() {
         let values = [
             ("a\"b", f64::NAN),
             ("b", f64::INFINITY),
