@@ -50,7 +50,7 @@ fn dag_head(plan: &DagPlan) -> String {
     format!(
         "# {} in {}, written by poolcast {}. In its directory: condor_submit_dag pipeline.dag\n\
          # What fails for good is recorded in rows/ and tensors/, and the others go on: see condor/node.sh.\n\
-         NODE_STATUS_FILE pipeline.status {STATUS_EVERY_S} ALWAYS-UPDATE\n\
+         NODE_STATUS_FILE pipeline.status {STATUS_INTERVAL_S} ALWAYS-UPDATE\n\
          MAXJOBS trials {}\n",
         poolcast_base::output::counted(plan.trials, "trial"),
         poolcast_base::output::counted(plan.parts.len(), "job"),
