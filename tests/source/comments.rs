@@ -1,44 +1,23 @@
-//! Doc comments stand on the item that they are about.
+//! Checks that every doc comment is on the item that it is about.
 //!
-//! What rustc and clippy find is left to them: doc comments that an empty line follows
-//! (`clippy::empty_line_after_doc_comments`), and those on what has no documentation
-//! (`unused_doc_comments`). An item that is put between a doc comment and its item, or taken away
-//! from below one, leaves none of these.
+//! rustc and clippy already find doc comments before an empty line
+//! (`clippy::empty_line_after_doc_comments`) and doc comments on items without documentation
+//! (`unused_doc_comments`). Neither finds an item that was put between a doc comment and its item, nor
+//! an item that was removed from below its doc comment.
 
-use std::path::{Path, PathBuf};
+use source_checks::{read_files, repository, rust_files};
 
-/// How wide a comment is at most.
+/// Width limit of a comment, in columns.
 const COMMENT_COLUMNS: usize = 100;
 
-fn source_paths(dir: &Path) -> Vec<PathBuf> {
-    let mut paths = Vec::new();
-    for entry in fs_err::read_dir(dir).expect("listed") {
-        let path = entry.expect("an entry").path();
-        if path.is_dir() && !path.ends_with("target") {
-            paths.extend(source_paths(&path));
-        } else if path.extension().is_some_and(|extension| extension == "rs") {
-            paths.push(path);
-        }
-    }
-    paths.sort();
-    paths
-}
-
-/// All sources: their paths from the top of the repository, and their text.
+/// All sources: their paths relative to the repository, and their text.
 fn read_sources() -> Vec<(String, String)> {
-    let top = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let mut sources = Vec::new();
-    for dir in ["src", "tests", "benches"] {
-        for path in source_paths(&top.join(dir)) {
-            let text = fs_err::read_to_string(&path).expect("read");
-            let inside = path.strip_prefix(top).expect("inside").to_string_lossy();
-            sources.push((inside.into_owned(), text));
-        }
-    }
-    sources
+    let dirs = ["src", "tests", "benches"];
+    let files = dirs.map(|dir| rust_files(&repository().join(dir)));
+    read_files(&files.concat())
 }
 
-/// What a line says as part of a doc comment.
+/// The text of a doc comment on this line.
 fn doc_text(line: &str) -> Option<&str> {
     let comment = line.trim_start();
     let text = comment
@@ -47,18 +26,16 @@ fn doc_text(line: &str) -> Option<&str> {
     Some(text.strip_prefix(' ').unwrap_or(text))
 }
 
-/// Whether a line of a doc comment begins something else than the next line of a paragraph.
+/// Returns true if this line of a doc comment does not continue a paragraph.
 fn begins_block(text: &str) -> bool {
     let text = text.trim_start();
     text.starts_with(['-', '*', '#', '|', '>', '['])
         || text.starts_with(|first: char| first.is_ascii_digit())
 }
 
-/// The lines of doc comments that end with a sentence, and could have held the next word, too: by
-/// their numbers.
+/// The numbers of doc comment lines that end with a sentence although the next word would have fit.
 ///
-/// Paragraphs are filled. So this is where one doc comment follows another, which has lost its
-/// item.
+/// Paragraphs are filled, so at such a line one doc comment follows another that has lost its item.
 fn unfilled_lines(text: &str) -> Vec<usize> {
     let lines: Vec<&str> = text.lines().collect();
     let mut is_code = false;
@@ -83,8 +60,8 @@ fn unfilled_lines(text: &str) -> Vec<usize> {
     unfilled
 }
 
-/// The private imports that have a doc comment, by the numbers of their lines. It is that of the
-/// item that stood there before.
+/// The line numbers of private imports with a doc comment. Such a comment belongs to an item that was
+/// moved away.
 fn documented_imports(text: &str) -> Vec<usize> {
     let lines: Vec<&str> = text.lines().collect();
     let mut documented = Vec::new();
@@ -96,7 +73,7 @@ fn documented_imports(text: &str) -> Vec<usize> {
     documented
 }
 
-/// Where `find` finds something in any source.
+/// The places, as `path:line`, of everything that `find` finds in the sources.
 fn found_places(find: fn(&str) -> Vec<usize>) -> String {
     let sources = read_sources();
     assert!(sources.len() > 200, "only {} files are seen", sources.len());
@@ -124,7 +101,7 @@ fn no_private_import_has_a_doc_comment() {
     assert_eq!(found_places(documented_imports), "");
 }
 
-/// As it once happened: an item was put between a doc comment and its item.
+/// This once happened: an item was put between a doc comment and its item.
 #[test]
 fn a_doc_comment_without_its_item_is_found() {
     let merged = "/// Never 0, which stands for an unknown owner.\n\
