@@ -1,4 +1,4 @@
-//! A fitted pipeline ⇄ the JSON file it is kept in.
+//! Reads and writes a fitted pipeline as a JSON file.
 
 use std::path::Path;
 
@@ -9,10 +9,10 @@ use super::fitted::FittedPipeline;
 use poolcast_base::error::hinted;
 use poolcast_base::shard::ArtefactFormat;
 
-/// The file of a fitted pipeline.
+/// File name of a fitted pipeline.
 pub const PIPELINE_FILE: &str = "pipeline.json";
 
-/// The largest file that is read.
+/// Maximum size of a file to read, in bytes.
 const MAX_BYTES: u64 = 1 << 32;
 
 const PIPELINE_FORMAT: ArtefactFormat = ArtefactFormat {
@@ -21,7 +21,7 @@ const PIPELINE_FORMAT: ArtefactFormat = ArtefactFormat {
     rebuild: "poolcast sweep run",
 };
 
-/// The file as it is written.
+/// A pipeline file as it is written.
 #[derive(Serialize)]
 struct WrittenPipeline<'a> {
     format: &'a str,
@@ -29,14 +29,14 @@ struct WrittenPipeline<'a> {
     body: &'a FittedPipeline,
 }
 
-/// What is looked at first in a file: a body of another version need not be readable.
+/// Header of a pipeline file, read first: the body of another version may not be readable.
 #[derive(Deserialize)]
 struct PipelineHeader {
     format: String,
     format_version: u32,
 }
 
-/// The rest of the file.
+/// Rest of a pipeline file.
 #[derive(Deserialize)]
 struct ReadPipeline {
     body: FittedPipeline,
@@ -56,7 +56,7 @@ impl FittedPipeline {
     /// Reads the pipeline in `dir`.
     ///
     /// # Errors
-    /// Fails when there is none, when it is of another version, and when it is not sound.
+    /// Fails if the file cannot be read, has another format version, or holds an unsound pipeline.
     pub fn open(dir: &Path) -> Result<FittedPipeline> {
         let path = dir.join(PIPELINE_FILE);
         let bytes = poolcast_base::files::read_artefact(&path, MAX_BYTES)?;

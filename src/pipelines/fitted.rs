@@ -1,4 +1,4 @@
-//! A table → a fitted pipeline → probabilities of classes, or numbers.
+//! Fits a pipeline to a table, and predicts class probabilities or numbers with it.
 
 use anyhow::{Context as _, Result, bail, ensure};
 use serde::{Deserialize, Serialize};
@@ -21,54 +21,55 @@ use poolcast_base::error::hinted;
 use poolcast_base::output::counted;
 use poolcast_tables::{FeatureTable, NumberLoss, RowClasses, RowTargets};
 
-/// A pipeline with everything it learnt from its training rows: what to put where a value is
-/// missing, which features to look at and how to scale them, and the model.
+/// A fitted pipeline with everything learnt from its training rows: the fill values for missing
+/// data, the selected features, their scaling, and the model.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct FittedPipeline {
-    /// Its name.
+    /// Name of the pipeline.
     pub pipeline: String,
-    /// The hyper-parameters that had an effect, defaults included.
+    /// Hyper-parameters that had an effect, defaults included.
     pub parameters: HyperParameters,
-    /// The features of the table it was fitted on, in order.
+    /// Features of the training table, in order.
     pub features: Vec<String>,
     steps: PreprocessingSteps,
     target: FittedTarget,
 }
 
-/// What a pipeline predicts, and the model that does.
+/// Target that a pipeline predicts, with the model for it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum FittedTarget {
-    /// The probabilities of classes.
+    /// Probabilities of classes.
     Classes {
-        /// The classes of the table it was fitted on.
+        /// Classes of the training table.
         names: Vec<String>,
-        /// The places of those that had rows, ascending; the others have probability 0.
+        /// Indices of the classes that had rows, ascending; the others have probability 0.
         present: Vec<usize>,
         model: FittedModel,
     },
     /// Numbers.
     Numbers {
-        /// What was minimised.
+        /// Loss that was minimised.
         loss: NumberLoss,
         model: NumberModel,
     },
 }
 
-/// The rows that a pipeline learns from.
+/// Training rows of a pipeline.
 #[derive(Debug, Clone, Copy)]
 pub struct LearnedRows<'a> {
-    /// All rows of it.
+    /// Training table; all its rows are used.
     pub table: &'a FeatureTable,
-    /// How often each counts, `[n]`, as with scikit-learn's `sample_weight`; all count once where
-    /// there are none.
+    /// Weight of each row, `[n]`, like scikit-learn's `sample_weight`. `None` gives every row the
+    /// weight 1.
     pub weights: Option<&'a [f64]>,
-    /// What values beyond theirs will count as.
+    /// Treatment of values outside the range of the training rows.
     pub beyond: ValuesBeyond,
 }
 
 impl<'a> LearnedRows<'a> {
-    /// The rows of `table` as scikit-learn takes them.
+    /// Uses the rows of `table` as scikit-learn does: every weight is 1, and values outside the
+    /// training range are kept.
     pub fn of_table(table: &'a FeatureTable) -> LearnedRows<'a> {
         LearnedRows {
             table,
@@ -78,19 +79,20 @@ impl<'a> LearnedRows<'a> {
     }
 }
 
-/// Fits `pipeline` on `rows`: every step and the model learn from these rows alone.
+/// Fits `pipeline` on `rows`. Every step and the model learn from these rows alone.
 ///
-/// The rows have classes or numbers. `xgb`, `rf`, `et` and `nn` know both, and the others classes
-/// alone. Two classes and more are handled as scikit-learn and xgboost do by default: one logit or softmax
-/// for `lasso`, `ridge`, `enet`, `xgb` and `nn`; one machine for each pair of classes, their
-/// probabilities coupled, for `svc`; trees that vote for `rf`. Of numbers the mean is predicted or a
-/// quantile, by their [`NumberLoss`]. The same seed gives the same model, whatever the number of
-/// threads. `stop` is asked between iterations, trees and epochs.
+/// The rows have classes or numbers. `xgb`, `rf`, `et` and `nn` support both, the others only
+/// classes. Two or more classes are handled as scikit-learn and xgboost do by default: one logit or
+/// softmax for `lasso`, `ridge`, `enet`, `xgb` and `nn`; one machine per pair of classes, with
+/// coupled probabilities, for `svc`; trees that vote for `rf` and `et`. For numbers, the model
+/// predicts the mean or a quantile, as their [`NumberLoss`] says. The same seed gives the same
+/// model for any number of threads. The fit calls `stop` between iterations, trees and epochs.
 ///
 /// # Errors
-/// Fails with [`super::FitStopped`] once `stop` says so; as [`effective_hyper_parameters`] does; on
-/// a table without rows, with fewer than two classes, without columns, or with an infinite number;
-/// for numbers with a pipeline that knows classes alone; and when the selection leaves no feature.
+/// Fails with [`super::FitStopped`] once `stop` returns true. Fails like
+/// [`effective_hyper_parameters`]. Fails if the table has no rows, fewer than two classes, no
+/// columns, or an infinite number. Fails on numbers if the pipeline only supports classes, and if
+/// the selection keeps no feature.
 pub fn fit_pipeline(
     pipeline: &str,
     parameters: &HyperParameters,
@@ -144,10 +146,10 @@ pub fn fit_pipeline(
     })
 }
 
-/// What a fit needs besides targets.
+/// Inputs of a fit besides the targets.
 struct PipelineFitting<'a> {
     kind: PipelineKind,
-    /// All that have an effect.
+    /// Hyper-parameters that have an effect.
     parameters: &'a HyperParameters,
     rows: LearnedRows<'a>,
     run: FitRun<'a>,
@@ -161,7 +163,7 @@ impl PipelineFitting<'_> {
     ) -> Result<(PreprocessingSteps, FittedTarget)> {
         let present = present_classes(classes)?;
         let labels = ClassLabels {
-            y: &places_among(&present, &classes.y),
+            y: &indices_among_present(&present, &classes.y),
             class_count: present.len(),
             weights,
         };
@@ -189,7 +191,7 @@ impl PipelineFitting<'_> {
         Ok((steps, target))
     }
 
-    /// The steps, and the columns as the model sees them.
+    /// Fits the preprocessing steps; returns them and the columns as the model sees them.
     fn fit_steps(
         &self,
         targets: TrainingTargets<'_>,
@@ -203,8 +205,8 @@ impl PipelineFitting<'_> {
     }
 }
 
-/// Boosted trees and extremely randomised ones learn by themselves which way rows with a missing
-/// value go. Components have a value for every row.
+/// Returns the treatment of missing values. Boosted trees and extremely randomised trees learn
+/// which branch rows with a missing value take. SVD components have a value for every row.
 fn missing_values(kind: PipelineKind, selection: FeatureSelection) -> MissingValues {
     let is_svd = matches!(selection, FeatureSelection::Svd { .. });
     let learns_missing = matches!(kind, PipelineKind::BoostedTrees | PipelineKind::ExtraTrees);
@@ -225,7 +227,7 @@ fn check_table(table: &FeatureTable) -> Result<()> {
     Ok(())
 }
 
-/// The places of the classes that have rows, ascending.
+/// Returns the indices of the classes that have rows, ascending.
 fn present_classes(classes: &RowClasses) -> Result<Vec<usize>> {
     let RowClasses { names, y } = classes;
     let mut seen = vec![false; names.len()];
@@ -248,15 +250,15 @@ fn present_classes(classes: &RowClasses) -> Result<Vec<usize>> {
     Ok(present)
 }
 
-/// The place of each row's class among the `present` classes, `[n]`.
-fn places_among(present: &[usize], y: &[u32]) -> Vec<u32> {
+/// Returns the index of each row's class among the `present` classes, `[n]`.
+fn indices_among_present(present: &[usize], y: &[u32]) -> Vec<u32> {
     y.iter()
         .map(|class| present.partition_point(|known| *known < *class as usize) as u32)
         .collect()
 }
 
 impl FittedPipeline {
-    /// The classes of the table it was fitted on; none where it predicts numbers.
+    /// Classes of the training table; empty if the pipeline predicts numbers.
     pub fn classes(&self) -> &[String] {
         match &self.target {
             FittedTarget::Classes { names, .. } => names,
@@ -264,11 +266,11 @@ impl FittedPipeline {
         }
     }
 
-    /// Row by row, the probability of each class, `[n, classes]`, or the number, `[n, 1]`.
+    /// Predicts, row by row, the probability of each class, `[n, classes]`, or the number,
+    /// `[n, 1]`.
     ///
     /// # Errors
-    /// Fails when the table has other features than the pipeline was fitted on, or an infinite
-    /// number.
+    /// Fails if the table has other features than the training table, or an infinite number.
     pub fn predict(&self, table: &FeatureTable) -> Result<Vec<f64>> {
         self.check_features(table)?;
         check_table(table)?;
@@ -279,14 +281,15 @@ impl FittedPipeline {
                 present,
                 model,
             } => {
-                let of_present = model.classifier().probabilities(&x);
-                all_probabilities(&of_present, present, names.len())
+                let present_probabilities = model.classifier().probabilities(&x);
+                all_probabilities(&present_probabilities, present, names.len())
             }
             FittedTarget::Numbers { model, .. } => model.regressor().numbers(&x),
         })
     }
 
-    /// What the model makes of each feature, `[features]`; none where that cannot be read off it.
+    /// Returns the importance of each feature, `[features]`, or `None` if the model cannot provide
+    /// it.
     pub fn importances(&self) -> Option<ColumnImportances> {
         let seen = match &self.target {
             FittedTarget::Classes { model, .. } => {
@@ -297,9 +300,9 @@ impl FittedPipeline {
         Some(self.steps.importances_of_table(&seen, self.features.len()))
     }
 
-    /// The places of the features that the model depends on; the others were not selected.
+    /// Returns the indices of the features that the model depends on. The others were not selected.
     pub fn used_features(&self) -> Vec<usize> {
-        self.steps.used_places()
+        self.steps.used_columns()
     }
 
     fn check_features(&self, table: &FeatureTable) -> Result<()> {
@@ -321,7 +324,7 @@ impl FittedPipeline {
         Ok(())
     }
 
-    /// Refuses a pipeline that no fit leaves.
+    /// Rejects a pipeline that fitting never produces.
     pub(super) fn check(&self) -> Result<()> {
         self.steps.check(self.features.len())?;
         let f = self.steps.column_count();
@@ -344,15 +347,15 @@ impl FittedPipeline {
     }
 }
 
-/// Of the probabilities of the `present` classes those of all, `[n, classes]`.
-fn all_probabilities(of_present: &[f64], present: &[usize], classes: usize) -> Vec<f64> {
-    let rows = of_present.len() / present.len();
+/// Expands the probabilities of the `present` classes to all classes, `[n, classes]`.
+fn all_probabilities(present_probabilities: &[f64], present: &[usize], classes: usize) -> Vec<f64> {
+    let rows = present_probabilities.len() / present.len();
     let mut probabilities = vec![0.0; rows * classes];
-    for (row, row_of_present) in probabilities
+    for (row, present_row) in probabilities
         .chunks_exact_mut(classes)
-        .zip(of_present.chunks_exact(present.len()))
+        .zip(present_probabilities.chunks_exact(present.len()))
     {
-        for (class, p) in present.iter().zip(row_of_present) {
+        for (class, p) in present.iter().zip(present_row) {
             row[*class] = *p;
         }
     }

@@ -1,4 +1,4 @@
-//! The model of a pipeline that predicts classes: one of the classical models.
+//! The model of a pipeline that predicts classes: one variant per kind of model.
 
 use anyhow::Result;
 use serde::{Deserialize, Serialize};
@@ -13,23 +13,23 @@ use super::pipeline_kind::PipelineKind;
 use super::solvers::objective::ElasticNetPenalty;
 use super::svc::SupportVectorClassifier;
 
-/// The model of a pipeline, as its file holds it.
+/// A fitted classification model, as stored in the pipeline's file.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum FittedModel {
-    /// Of `lasso`, `ridge` and `enet`.
+    /// Model of `lasso`, `ridge` and `enet`.
     Logistic(LogisticRegression),
-    /// Of `svc`.
+    /// Model of `svc`.
     Svc(SupportVectorClassifier),
-    /// Of `xgb`.
+    /// Model of `xgb`.
     Boosted(BoostedTrees),
-    /// Of `rf` and `et`.
+    /// Model of `rf` and `et`.
     Forest(ClassForest),
-    /// Of `nn`.
+    /// Model of `nn`.
     Network(MultilayerPerceptron),
 }
 
-/// The hyper-parameters of the pipeline `enet`.
+/// Hyper-parameters of the pipeline `enet`.
 #[derive(Deserialize)]
 struct ElasticNetSettings {
     #[serde(rename = "C")]
@@ -37,7 +37,7 @@ struct ElasticNetSettings {
     l1_ratio: f64,
 }
 
-/// The hyper-parameters of the pipelines `lasso` and `ridge`.
+/// Hyper-parameters of the pipelines `lasso` and `ridge`.
 #[derive(Deserialize)]
 struct OnePenaltySettings {
     #[serde(rename = "C")]
@@ -90,7 +90,7 @@ impl FittedModel {
         })
     }
 
-    /// The model itself.
+    /// Returns the model as a trait object.
     pub(super) fn classifier(&self) -> &dyn Classifier {
         match self {
             FittedModel::Logistic(model) => model,
@@ -102,7 +102,7 @@ impl FittedModel {
     }
 }
 
-/// An L1 penalty alone for `lasso`, an L2 penalty alone for `ridge`, a mixture for `enet`.
+/// Returns an L1 penalty for `lasso`, an L2 penalty for `ridge`, a mixture for `enet`.
 fn logistic_penalty(kind: PipelineKind, parameters: &HyperParameters) -> Result<ElasticNetPenalty> {
     if kind == PipelineKind::ElasticNet {
         let ElasticNetSettings { c, l1_ratio } = read_settings(parameters)?;

@@ -1,5 +1,4 @@
-//! Hyper-parameters by name, as a sweep draws them → values that are known, of the right kind and
-//! in range, and from these the settings of a step or a model.
+//! Checks hyper-parameters by name, and converts them to the settings of a step or a model.
 
 use std::collections::BTreeMap;
 
@@ -14,10 +13,10 @@ use poolcast_base::error::hinted;
 /// Hyper-parameters by name, as a sweep draws them.
 pub type HyperParameters = BTreeMap<String, Value>;
 
-/// The pipeline called `name`.
+/// Returns the pipeline named `name`.
 ///
 /// # Errors
-/// Fails when there is none.
+/// Fails if there is no such pipeline.
 pub(super) fn find_pipeline(name: &str) -> Result<PipelineKind> {
     PipelineKind::from_name(name).with_context(|| {
         hinted(
@@ -27,10 +26,10 @@ pub(super) fn find_pipeline(name: &str) -> Result<PipelineKind> {
     })
 }
 
-/// The names of the hyper-parameters of `pipeline`.
+/// Returns the names of the hyper-parameters of `pipeline`.
 ///
 /// # Errors
-/// Fails when there is no such pipeline.
+/// Fails if there is no such pipeline.
 pub fn hyper_parameter_names(pipeline: &str) -> Result<Vec<&'static str>> {
     let kind = find_pipeline(pipeline)?;
     Ok(kind
@@ -39,19 +38,21 @@ pub fn hyper_parameter_names(pipeline: &str) -> Result<Vec<&'static str>> {
         .collect())
 }
 
-/// Every hyper-parameter that has an effect, those that were not given with their defaults: where
-/// two trials agree in these, they are one. What only another choice would use, such as `gamma`
-/// under `kernel: linear`, is left out.
+/// Returns every hyper-parameter that has an effect, with defaults for missing ones. Two trials
+/// that agree in these are the same trial. Parameters that only another choice would use, such as
+/// `gamma` with `kernel: linear`, are dropped.
 ///
 /// # Errors
-/// Fails when there is no such pipeline, and on a name that is not known, a value of another kind
-/// or out of range.
+/// Fails if there is no such pipeline, if a name is unknown, or if a value has another type or is
+/// out of range.
 pub fn effective_hyper_parameters(
     pipeline: &str,
     parameters: &HyperParameters,
 ) -> Result<HyperParameters> {
     let kind = find_pipeline(pipeline)?;
     let mut effective = HyperParameters::new();
+
+    // Check all given values first, so that a wrong one is an error even if it has no effect.
     for parameter in kind.hyper_parameters() {
         let value = match parameters.get(parameter.name) {
             Some(given) => given.clone(),
@@ -70,6 +71,7 @@ pub fn effective_hyper_parameters(
         }
     }
 
+    // Parameters without an effect must not make two trials differ.
     for parameter in kind.hyper_parameters() {
         if let Some(needed) = parameter.needs
             && effective[needed.name] != needed.word
@@ -80,18 +82,19 @@ pub fn effective_hyper_parameters(
     Ok(effective)
 }
 
-/// Refuses hyper-parameters that [`effective_hyper_parameters`] refuses.
+/// Rejects hyper-parameters that [`effective_hyper_parameters`] rejects.
 ///
 /// # Errors
-/// As [`effective_hyper_parameters`].
+/// Fails like [`effective_hyper_parameters`].
 pub fn check_hyper_parameters(pipeline: &str, parameters: &HyperParameters) -> Result<()> {
     effective_hyper_parameters(pipeline, parameters).map(drop)
 }
 
-/// Refuses a pipeline that predicts no numbers.
+/// Rejects a pipeline that cannot predict numbers.
 ///
 /// # Errors
-/// Fails when there is no such pipeline, and says which predict numbers.
+/// Fails if there is no such pipeline, or if it cannot predict numbers; the error lists the
+/// pipelines that can.
 pub fn check_for_numbers(pipeline: &str) -> Result<()> {
     if !find_pipeline(pipeline)?.predicts_numbers() {
         let known = PIPELINE_NAMES.into_iter().zip(PipelineKind::ALL);
@@ -105,8 +108,8 @@ pub fn check_for_numbers(pipeline: &str) -> Result<()> {
     Ok(())
 }
 
-/// The settings of a step or a model, from effective hyper-parameters: its fields have their names,
-/// and words are variants of enums, so that none can be taken for another.
+/// Reads the settings of a step or a model from effective hyper-parameters. Fields have the names
+/// of the parameters. Words are variants of enums, so one cannot be mistaken for another.
 pub(super) fn read_settings<S: DeserializeOwned>(parameters: &HyperParameters) -> Result<S> {
     let object = Value::Object(parameters.clone().into_iter().collect());
     serde_json::from_value(object).context("the hyper-parameters are not those of the pipeline")
@@ -169,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_effect_is_no_difference() {
+    fn parameters_without_effect_are_dropped() {
         let of = |value| effective_hyper_parameters("svc", &parameters(value)).expect("accepted");
         assert_eq!(
             of(json!({"kernel": "linear", "gamma": 0.5})),
@@ -189,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn refusals_say_what_would_do() {
+    fn errors_state_the_accepted_values() {
         assert_eq!(
             refusal("lasso", json!({"c": 1})),
             "error: pipeline `lasso` has no hyper-parameter `c`\n\nhint: the nearest that it has is `C`\n"
@@ -224,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_are_taken_as_distributions_give_them() {
+    fn floats_from_distributions_are_accepted() {
         let sizes = effective_hyper_parameters(
             "nn",
             &parameters(json!({"hidden_layer_sizes": 50.0, "max_iter": 20.0})),

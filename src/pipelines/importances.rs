@@ -1,28 +1,28 @@
-//! What a model makes of each of its columns.
+//! Importance of each column in a fitted model.
 
-/// How [`ColumnImportances`] were found.
+/// Measure of [`ColumnImportances`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ImportanceMeasure {
-    /// What a logit or a decision changes by where the column grows by one after scaling, or by one
-    /// standard deviation where the model sees components. Of several classes the change of the
-    /// largest size counts.
+    /// Change of a logit or a decision value if the column grows by one after scaling, or by one
+    /// standard deviation if the model sees components. With several classes, the largest absolute
+    /// change counts.
     Coefficient,
-    /// The share of what all splits of all trees gained. The shares sum to one.
+    /// Share in the gain of all splits of all trees. The shares sum to one.
     SplitGain,
 }
 
-/// The importance of every column.
+/// Importance of every column.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ColumnImportances {
-    /// How they were found.
+    /// Measure of the importances.
     pub measure: ImportanceMeasure,
-    /// The importance of each column, `[f]`.
+    /// Importance of each column, `[f]`.
     pub values: Vec<f64>,
 }
 
 impl ColumnImportances {
-    /// The importances of `f` columns by the coefficients `[o, f]` of a linear model.
+    /// Returns the importances of `f` columns from the coefficients `[o, f]` of a linear model.
     pub(super) fn from_coefficients(coefficients: &[f64], f: usize) -> ColumnImportances {
         let mut values = vec![0.0; f];
         for of_output in coefficients.chunks_exact(f.max(1)) {
@@ -38,7 +38,7 @@ impl ColumnImportances {
         }
     }
 
-    /// The importances of columns by what the splits at each gained, `[f]`.
+    /// Returns the importances of columns from the total split gain at each, `[f]`.
     pub(super) fn from_gains(gains: &[f64]) -> ColumnImportances {
         let sum: f64 = gains.iter().sum();
         let values = gains
@@ -51,12 +51,13 @@ impl ColumnImportances {
         }
     }
 
-    /// The columns in order of importance, the largest first; those of no importance are left out.
+    /// Returns the indices of the columns, the most important first. Columns without any importance
+    /// are skipped.
     pub fn ranked(&self) -> Vec<usize> {
         let mut places: Vec<usize> = (0..self.values.len())
             .filter(|at| self.values[*at] != 0.0)
             .collect();
-        // A stable sort: of equals the first column comes first.
+        // The sort is stable, so equally important columns keep their order.
         places.sort_by(|a, b| self.values[*b].abs().total_cmp(&self.values[*a].abs()));
         places
     }

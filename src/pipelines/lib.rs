@@ -1,10 +1,9 @@
-//! A table → a fitted pipeline → probabilities of classes, or numbers.
+//! Classical models: fits a pipeline to a table, and predicts class probabilities or numbers.
 //!
-//! A pipeline fills what is missing, selects features, scales them and fits one classical model,
-//! all of it on the rows of one table: [`fit_pipeline`]. Its hyper-parameters have scikit-learn's
-//! and xgboost's names: [`check_hyper_parameters`].
-//!
-//! Columns and numbers → which columns matter for them: [`regression_importances`].
+//! [`fit_pipeline`] fills missing values, selects features, scales them and fits one classical
+//! model, all on the rows of one table. [`check_hyper_parameters`] checks the hyper-parameters of a
+//! pipeline, which have scikit-learn's and xgboost's names. [`regression_importances`] finds the
+//! columns that matter for a number.
 
 mod boosting;
 mod classifier;

@@ -1,6 +1,6 @@
-//! Columns and classes → logistic regression with an L1, L2 or elastic net penalty.
+//! Logistic regression with an L1, L2 or elastic net penalty.
 //!
-//! Two classes have one logit, several have one each (softmax), as in scikit-learn's
+//! Two classes have one logit, more classes have one each (softmax), as in scikit-learn's
 //! `LogisticRegression`.
 
 use anyhow::{Result, ensure};
@@ -16,17 +16,17 @@ use super::solvers::objective::ElasticNetPenalty;
 use super::solvers::stop::StopSignal;
 use poolcast_base::output::counted;
 
-/// A fitted logistic regression: one logit for two classes, else one for each, `o` in all.
+/// A fitted logistic regression with `o` logits: one for two classes, otherwise one per class.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct LogisticRegression {
-    /// `[o, f]`.
+    /// Weights, `[o, f]`.
     pub(super) weights: Vec<f64>,
-    /// `[o]`.
+    /// Intercepts, `[o]`.
     pub(super) intercepts: Vec<f64>,
 }
 
 impl LogisticRegression {
-    /// Fits the weights of least objective under `penalty`.
+    /// Fits the weights that minimise the objective under `penalty`.
     pub(super) fn fit(
         penalty: ElasticNetPenalty,
         training: TrainingSet<'_>,
@@ -38,7 +38,7 @@ impl LogisticRegression {
             .collect();
         let found = minimise_objective(centred_with_ones(x, &means), labels, penalty, stop)?;
 
-        // The intercepts of the columns as they are: those of the centred ones less what was moved.
+        // The fit used centred columns, so adapt the intercepts to the original columns.
         let mut weights = Vec::new();
         let mut intercepts = Vec::new();
         for of_output in found.chunks_exact(x.f + 1) {
@@ -48,7 +48,8 @@ impl LogisticRegression {
         }
 
         if labels.class_count > 2 {
-            // A softmax does not see what all its logits share.
+            // A softmax does not change if all its logits are shifted alike, so centre the
+            // intercepts.
             let mean = intercepts.iter().sum::<f64>() / labels.class_count as f64;
             intercepts
                 .iter_mut()
@@ -100,8 +101,8 @@ impl Classifier for LogisticRegression {
     }
 }
 
-/// The columns less their means, and a last column of ones for the intercepts. With centred columns
-/// the intercepts hardly depend on the weights, so that the descent needs fewer sweeps.
+/// Returns the columns minus their means, and a last column of ones for the intercepts. With
+/// centred columns, the intercepts hardly depend on the weights, so the descent needs fewer sweeps.
 fn centred_with_ones(x: &ColumnMatrix, means: &[f64]) -> ColumnMatrix {
     let mut values = Vec::with_capacity((x.f + 1) * x.n);
     for (column, mean) in means.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! The model of a pipeline that predicts numbers: one of the classical models that can.
+//! The model of a pipeline that predicts numbers: one variant per kind of model that can.
 
 use anyhow::{Result, bail};
 use serde::{Deserialize, Serialize};
@@ -13,20 +13,20 @@ use super::regressor::{NumberTrainingSet, Regressor};
 use super::solvers::labels::NumberLabels;
 use poolcast_tables::RowNumbers;
 
-/// The model of a pipeline, as its file holds it.
+/// A fitted regression model, as stored in the pipeline's file.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum NumberModel {
-    /// Of `xgb`.
+    /// Model of `xgb`.
     Boosted(BoostedTrees),
-    /// Of `rf` and `et`.
+    /// Model of `rf` and `et`.
     Forest(NumberForest),
-    /// Of `nn`.
+    /// Model of `nn`.
     Network(NumberNetwork),
 }
 
-/// What predicts best without any feature: the one number that has the least loss on `numbers`, their
-/// mean or a quantile.
+/// Returns the best prediction without features: the constant with the smallest loss on `numbers`,
+/// which is their mean or a quantile.
 pub fn best_constant(numbers: &RowNumbers) -> f64 {
     boosting::base_number(NumberLabels {
         y: &numbers.y,
@@ -66,7 +66,7 @@ impl NumberModel {
         Ok(NumberModel::Forest(fitted))
     }
 
-    /// The model itself.
+    /// Returns the model as a trait object.
     pub(super) fn regressor(&self) -> &dyn Regressor {
         match self {
             NumberModel::Boosted(model) => model,

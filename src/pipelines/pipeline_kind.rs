@@ -1,14 +1,14 @@
-//! The classical pipelines, by name, and which hyper-parameters each has.
+//! The classical pipelines by name, and their hyper-parameters.
 
 use poolcast_config::HyperParameter;
 use poolcast_config::parameters::{
     BOOSTED_TREES, ELASTIC_NET, FOREST, LASSO, PERCEPTRON, RIDGE, SELECTION, SUPPORT_VECTORS,
 };
 
-/// The names of the pipelines, in the order of `PipelineKind::ALL`.
+/// Names of the pipelines, in the order of `PipelineKind::ALL`.
 pub const PIPELINE_NAMES: [&str; 8] = ["lasso", "ridge", "enet", "svc", "xgb", "rf", "et", "nn"];
 
-/// Which model a pipeline fits.
+/// Kind of model that a pipeline fits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum PipelineKind {
     /// `lasso`: logistic regression with an L1 penalty.
@@ -42,13 +42,13 @@ impl PipelineKind {
         PipelineKind::Network,
     ];
 
-    /// The pipeline called `name`, if there is one.
+    /// Returns the pipeline named `name`, if there is one.
     pub(super) fn from_name(name: &str) -> Option<PipelineKind> {
         let place = PIPELINE_NAMES.iter().position(|known| *known == name)?;
         Some(PipelineKind::ALL[place])
     }
 
-    /// Whether it predicts numbers, too.
+    /// Returns true if it can predict numbers as well as classes.
     pub(super) fn predicts_numbers(self) -> bool {
         matches!(
             self,
@@ -59,7 +59,8 @@ impl PipelineKind {
         )
     }
 
-    /// All hyper-parameters of the pipeline: those of its model, then those of the selection.
+    /// Returns all hyper-parameters of the pipeline: first of its model, then of the feature
+    /// selection.
     pub(super) fn hyper_parameters(self) -> impl Iterator<Item = &'static HyperParameter> {
         let own = match self {
             PipelineKind::Lasso => LASSO,

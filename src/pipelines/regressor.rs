@@ -1,4 +1,4 @@
-//! What every model of numbers learns from, and what it does once it is fitted.
+//! The training set and the trait that all regression models share.
 
 use anyhow::Result;
 
@@ -6,23 +6,23 @@ use super::importances::ColumnImportances;
 use super::solvers::labels::NumberLabels;
 use super::solvers::matrix::ColumnMatrix;
 
-/// The rows that a model of numbers is fitted to.
+/// Training rows of a regression model.
 #[derive(Clone, Copy)]
 pub(super) struct NumberTrainingSet<'a> {
-    /// The columns as the model sees them.
+    /// Columns as the model sees them.
     pub(super) x: &'a ColumnMatrix,
-    /// The number of each row.
+    /// Number of each row.
     pub(super) labels: NumberLabels<'a>,
 }
 
 /// A fitted model of a number over `f` columns.
 pub(super) trait Regressor {
-    /// The number of each row, `[n]`.
+    /// Predicts the number of each row, `[n]`.
     fn numbers(&self, x: &ColumnMatrix) -> Vec<f64>;
 
-    /// What the model makes of each of its columns; none where that cannot be read off it.
+    /// Returns the importance of each column, or `None` if the model cannot provide it.
     fn importances(&self) -> Option<ColumnImportances>;
 
-    /// Refuses what no fit leaves, but what a file from elsewhere may hold.
+    /// Rejects a model that fitting never produces, but that a foreign file may contain.
     fn check(&self, f: usize) -> Result<()>;
 }

@@ -1,26 +1,27 @@
-//! A column of training rows → the shift and the scale that a model sees it by.
+//! Scaling of columns: learns a shift and a scale from a column of training rows.
 
 use serde::Deserialize;
 
 use super::statistics::MeanSpread;
 
-/// A scale that is a smaller share of the shift is what rounding leaves of a constant column.
+/// Minimum scale, relative to the shift. A smaller scale is the rounding error of a constant
+/// column.
 const ROUNDING: f64 = 1e-12;
 
-/// How columns are scaled.
+/// Method of scaling columns.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum ScalerKind {
-    /// Not at all; pipelines of trees know no other.
+    /// No scaling. Pipelines of trees support only this.
     #[default]
     None,
-    /// To mean 0 and standard deviation 1: scikit-learn's `StandardScaler`.
+    /// Mean 0 and standard deviation 1: scikit-learn's `StandardScaler`.
     Standard,
-    /// To 0 for the smallest value and 1 for the largest: scikit-learn's `MinMaxScaler`.
+    /// Smallest value 0 and largest value 1: scikit-learn's `MinMaxScaler`.
     MinMax,
 }
 
-/// A column is seen as `(value - shift) / scale`.
+/// Scaling of a column. The model sees `(value - shift) / scale`.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct ColumnScaling {
     pub(super) shift: f64,
@@ -28,7 +29,7 @@ pub(super) struct ColumnScaling {
 }
 
 impl ScalerKind {
-    /// The scaling learnt from `column`; a column that never varies is shifted alone.
+    /// Learns the scaling of `column`. A constant column is shifted but not scaled.
     pub(super) fn learn(self, column: &[f64]) -> ColumnScaling {
         let mut scaling = match self {
             ScalerKind::None => ColumnScaling {

@@ -1,4 +1,4 @@
-//! Columns and classes or numbers → the columns worth keeping.
+//! Feature selection: columns and classes or numbers → the columns worth keeping.
 
 use anyhow::Result;
 use serde::Deserialize;
@@ -15,68 +15,68 @@ use super::solvers::objective::ElasticNetPenalty;
 use super::solvers::stop::StopSignal;
 use super::statistics::MeanSpread;
 
-/// How the columns that a model sees are chosen.
+/// Method of choosing the columns that a model sees.
 #[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
 #[serde(tag = "selection", rename_all = "lowercase")]
 pub(super) enum FeatureSelection {
-    /// All of them.
+    /// All columns.
     None,
-    /// Small values become 0, and then the columns that are not 0 everywhere are kept.
+    /// Columns that are not 0 everywhere, after small values have become 0.
     Threshold {
-        /// What is smaller, by size, becomes 0.
+        /// Threshold. Values with a smaller absolute value become 0.
         #[serde(rename = "selection_threshold")]
         limit: f64,
         #[serde(rename = "selection_mode")]
         mode: ThresholdMode,
     },
-    /// Those with a coefficient in a logistic regression with an L1 penalty, or in a linear one of
-    /// numbers.
+    /// Columns with a coefficient in a regression with an L1 penalty: logistic for classes, linear
+    /// for numbers.
     Lasso {
-        /// The weight of the losses beside the penalty.
+        /// Weight of the losses relative to the penalty.
         #[serde(rename = "selection_C")]
         c: f64,
-        /// A coefficient must be larger.
+        /// Exclusive lower limit of an absolute coefficient.
         #[serde(rename = "selection_min_coefficient")]
         min_coefficient: f64,
     },
-    /// Those that matter in a random forest.
+    /// Columns that are important in a random forest.
     Forest {
-        /// How many trees the forest has.
+        /// Number of trees in the forest.
         #[serde(rename = "selection_n_estimators")]
         trees: usize,
-        /// An importance must be larger.
+        /// Exclusive lower limit of an importance.
         #[serde(rename = "selection_min_importance")]
         min_importance: f64,
     },
-    /// All of them, as the components of a truncated singular value decomposition.
+    /// All columns, as the components of a truncated singular value decomposition.
     Svd {
-        /// How many components there are.
+        /// Number of components.
         #[serde(rename = "selection_n_components")]
         components: usize,
     },
 }
 
-/// What a threshold does to the values that are large enough.
+/// Effect of a threshold on the values that are large enough.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum ThresholdMode {
-    /// Nothing.
+    /// Values stay as they are.
     Hard,
-    /// Draws them towards 0 by the threshold.
+    /// Values move towards 0 by the threshold.
     Soft,
 }
 
-/// The rows that columns are selected by.
+/// Rows for the selection of columns.
 #[derive(Clone, Copy)]
 pub(super) struct SelectionRows<'a> {
-    /// All columns, without a gap.
+    /// All columns, without missing values.
     pub(super) x: &'a ColumnMatrix,
-    /// What is to be predicted of each row.
+    /// Target of each row.
     pub(super) targets: TrainingTargets<'a>,
 }
 
-/// The places of the columns that `selection` keeps, ascending. Values have passed a threshold
-/// already, and components have all columns.
+/// Returns the indices of the columns that `selection` keeps, ascending. The caller has already
+/// applied the threshold to the values. Components use all columns.
 pub(super) fn select_columns(
     selection: FeatureSelection,
     rows: SelectionRows<'_>,
@@ -98,7 +98,7 @@ pub(super) fn select_columns(
                     number_lasso_coefficients(c, training, run.stop)?
                 }
             };
-            places_above(&coefficients, min_coefficient)
+            indices_above(&coefficients, min_coefficient)
         }
         FeatureSelection::Forest {
             trees,
@@ -112,19 +112,19 @@ pub(super) fn select_columns(
                     number_forest_importances(trees, NumberTrainingSet { x, labels }, run)?
                 }
             };
-            places_above(&importances, min_importance)
+            indices_above(&importances, min_importance)
         }
     })
 }
 
-fn places_above(values: &[f64], least: f64) -> Vec<usize> {
+fn indices_above(values: &[f64], least: f64) -> Vec<usize> {
     (0..values.len())
         .filter(|place| values[*place] > least)
         .collect()
 }
 
-/// The largest absolute coefficient of each column over the logits of a logistic regression on
-/// columns with standard deviation 1, `[f]`.
+/// Returns the largest absolute coefficient of each column, `[f]`, over the logits of a logistic
+/// regression on columns with standard deviation 1.
 fn lasso_coefficients(c: f64, training: TrainingSet<'_>, stop: StopSignal<'_>) -> Result<Vec<f64>> {
     let scaled = with_unit_deviation(training.x);
     let penalty = ElasticNetPenalty { c, l1_ratio: 1.0 };
@@ -143,8 +143,8 @@ fn lasso_coefficients(c: f64, training: TrainingSet<'_>, stop: StopSignal<'_>) -
     Ok(largest)
 }
 
-/// The absolute coefficient of each column in a linear regression of numbers with standard deviation
-/// 1 on columns with standard deviation 1, `[f]`.
+/// Returns the absolute coefficient of each column, `[f]`, in a linear regression. Numbers and
+/// columns have standard deviation 1.
 fn number_lasso_coefficients(
     c: f64,
     training: NumberTrainingSet<'_>,
@@ -162,7 +162,7 @@ fn number_lasso_coefficients(
     Ok(found.into_iter().map(f64::abs).collect())
 }
 
-/// The columns divided by their standard deviations; columns that never vary become 0.
+/// Divides the columns by their standard deviations. Constant columns become 0.
 fn with_unit_deviation(x: &ColumnMatrix) -> ColumnMatrix {
     let mut values = Vec::with_capacity(x.values.len());
     for column in (0..x.f).map(|place| x.column(place)) {

@@ -1,16 +1,16 @@
-//! A column of numbers → its mean, its spread, its median and other quantiles.
+//! Mean, variance, median and other quantiles of a column of numbers.
 
-/// The mean of some numbers and how far they lie from it.
+/// Mean and variance of some numbers.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct MeanSpread {
-    /// The arithmetic mean.
+    /// Arithmetic mean.
     pub(super) mean: f64,
-    /// The mean square of the distance from the mean: numpy's `var`.
+    /// Mean squared distance from the mean: numpy's `var`.
     pub(super) variance: f64,
 }
 
 impl MeanSpread {
-    /// That of `values`.
+    /// Computes the mean and the variance of `values`.
     pub(super) fn new(values: &[f64]) -> MeanSpread {
         let n = values.len() as f64;
         let mean = values.iter().sum::<f64>() / n;
@@ -21,14 +21,14 @@ impl MeanSpread {
         }
     }
 
-    /// The square root of the variance: numpy's `std`.
+    /// Returns the square root of the variance: numpy's `std`.
     pub(super) fn standard_deviation(self) -> f64 {
         self.variance.sqrt()
     }
 }
 
-/// The middle of the values that are not NaN, the mean of the two middle ones where their number is
-/// even; 0 of none.
+/// Returns the median of the values that are not NaN: the mean of the two middle ones if their
+/// number is even, and 0 if there are none.
 pub(super) fn median_of_known(values: &[f64]) -> f64 {
     let mut known: Vec<f64> = values
         .iter()
@@ -43,21 +43,22 @@ pub(super) fn median_of_known(values: &[f64]) -> f64 {
     }
 }
 
-/// A number, and how often it counts.
+/// A number and its weight.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct WeightedNumber {
-    /// The number.
+    /// Number.
     pub(super) value: f64,
-    /// How often it counts.
+    /// Weight of the number.
     pub(super) weight: f64,
 }
 
-/// The value that the share `quantile` of `numbers` is below, as xgboost has it; 0 of none. The
-/// numbers are sorted on the way.
+/// Returns a quantile of `numbers`, as xgboost computes it, or 0 if there are none. It sorts the
+/// numbers.
 ///
-/// With equal weights it stands at place `quantile * (n + 1)` of the sorted numbers, counted from 1,
-/// and between two of them where that is no whole number. With other weights it is the first number
-/// at which the weights so far reach the share of all weights.
+/// With equal weights, the quantile is at position `quantile * (n + 1)` of the sorted numbers,
+/// counted from 1. If this is not a whole number, the quantile is interpolated. With other weights,
+/// it is the first number at which the sum of the weights so far reaches the share `quantile` of
+/// all weights.
 pub(super) fn weighted_quantile(numbers: &mut [WeightedNumber], quantile: f64) -> f64 {
     numbers.sort_by(|a, b| a.value.total_cmp(&b.value));
     let (Some(first), Some(last)) = (numbers.first(), numbers.last()) else {
@@ -97,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn quantiles_of_equal_weights_lie_between_numbers() {
+    fn quantiles_of_equal_weights_are_interpolated() {
         let of = |share| quantile(&[4.0, 1.0, 2.0], &[1.0; 3], share);
         assert_eq!(
             [0.0, 0.25, 0.5, 0.75, 1.0].map(of),

@@ -1,5 +1,5 @@
-//! What happens to a table before a model sees it: missing values are filled, columns are selected
-//! or turned into components, and scaled. All of it is learnt from training rows alone.
+//! Preprocessing of a table: fills missing values, selects columns or computes components, and
+//! scales them. All of it is learnt from the training rows alone.
 
 use anyhow::{Result, ensure};
 use serde::{Deserialize, Serialize};
@@ -16,7 +16,7 @@ use poolcast_base::error::hinted;
 use poolcast_base::output::counted;
 use poolcast_tables::FeatureTable;
 
-/// The hyper-parameters of the steps.
+/// Hyper-parameters of the preprocessing steps.
 #[derive(Debug, Clone, Copy, Deserialize)]
 pub(super) struct StepSettings {
     #[serde(default)]
@@ -25,66 +25,65 @@ pub(super) struct StepSettings {
     pub(super) selection: FeatureSelection,
 }
 
-/// What a model makes of missing values.
+/// Treatment of missing values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum MissingValues {
-    /// They are filled with the median of the column.
+    /// They are replaced by the median of the column.
     Filled,
-    /// The model itself handles them, and sees NaN.
+    /// They stay NaN, and the model handles them.
     Kept,
 }
 
-/// What a model makes of values beyond those of its training rows.
+/// Treatment of values outside the range of the training rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ValuesBeyond {
-    /// It sees them as they are, as scikit-learn's models do.
+    /// The model sees them as they are, as scikit-learn's models do.
     Kept,
-    /// It sees the lowest or the highest value of the training rows in their place. A linear model
-    /// does not go beyond what it has learned from then; to trees it is the same.
+    /// The model sees the lowest or the highest value of the training rows in their place. A linear
+    /// model then does not extrapolate. For trees it makes no difference.
     Clipped,
 }
 
-/// The steps, fitted.
+/// Fitted preprocessing steps.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct PreprocessingSteps {
     threshold: Option<ValueThreshold>,
-    /// The columns that the model sees, in this order, or that its components are made of.
+    /// Columns that the model sees, in this order, or that its components consist of.
     columns: Vec<SelectedColumn>,
-    /// What the model sees in place of the columns.
+    /// Components that the model sees in place of the columns.
     components: Option<Vec<SvdComponent>>,
 }
 
-/// A weighted sum of the columns, which the model sees as `(value - shift) / scale`.
+/// A component: a weighted sum of the columns, which the model sees as `(value - shift) / scale`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 struct SvdComponent {
-    /// The weight of each column, `[columns]`.
+    /// Weight of each column, `[columns]`.
     loadings: Vec<f64>,
     shift: f64,
     scale: f64,
 }
 
-/// Replaces small values by 0.
+/// Threshold that replaces small values by 0.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 struct ValueThreshold {
-    /// What is smaller, by size, becomes 0.
+    /// Threshold. Values with a smaller absolute value become 0.
     at: f64,
-    /// Whether the other values are drawn towards 0 by as much.
+    /// True if the other values move towards 0 by the threshold.
     soft: bool,
 }
 
-/// One column of the table that the model sees, as `(value - shift) / scale`.
+/// A column of the table that the model sees as `(value - shift) / scale`.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 struct SelectedColumn {
-    /// The place of the column in the table.
+    /// Index of the column in the table.
     place: usize,
-    /// What replaces missing values: the median of the training rows. Without it they stay.
+    /// Replacement for missing values: the median of the training rows. `None` keeps them missing.
     fill: Option<f64>,
     shift: f64,
     scale: f64,
-    /// The standard deviation in the training rows.
+    /// Standard deviation in the training rows.
     spread: f64,
-    /// The lowest and the highest value in the training rows, if the ends count for what lies
-    /// beyond them.
+    /// Lowest and highest value in the training rows, if values outside are clipped to them.
     range: Option<[f64; 2]>,
 }
 
@@ -104,7 +103,7 @@ impl PreprocessingSteps {
             steps.learn_ranges(table);
         }
 
-        // Whatever the model sees, selections and components need numbers everywhere.
+        // Selections and components need numbers everywhere, even if the model sees missing values.
         let filled = steps.apply(table);
         for (place, column) in steps.columns.iter_mut().enumerate() {
             column.spread = MeanSpread::new(filled.column(place)).standard_deviation();
@@ -143,7 +142,8 @@ impl PreprocessingSteps {
         Ok(steps)
     }
 
-    /// The steps that show a model all `f` columns of a table as they are, but for a threshold.
+    /// Returns steps that show a model all `f` columns of a table as they are, except for a
+    /// threshold.
     fn unscaled(selection: FeatureSelection, f: usize) -> PreprocessingSteps {
         let threshold = match selection {
             FeatureSelection::Threshold { limit, mode } => Some(ValueThreshold {
@@ -183,7 +183,7 @@ impl PreprocessingSteps {
         }
     }
 
-    /// The columns of `table` as the model sees them.
+    /// Returns the columns of `table` as the model sees them.
     pub(super) fn apply(&self, table: &FeatureTable) -> ColumnMatrix {
         let mut values = Vec::with_capacity(self.columns.len() * table.row_count());
         for column in &self.columns {
@@ -202,7 +202,7 @@ impl PreprocessingSteps {
         }
     }
 
-    /// How many columns the model sees.
+    /// Number of columns that the model sees.
     pub(super) fn column_count(&self) -> usize {
         match &self.components {
             None => self.columns.len(),
@@ -210,7 +210,8 @@ impl PreprocessingSteps {
         }
     }
 
-    /// The importances of what the model sees → those of the `f` columns of the table.
+    /// Converts the importances of the columns that the model sees to importances of the `f`
+    /// columns of the table.
     pub(super) fn importances_of_table(
         &self,
         seen: &ColumnImportances,
@@ -229,8 +230,8 @@ impl PreprocessingSteps {
                 for (component, value) in components.iter().zip(&seen.values) {
                     for (column, loading) in self.columns.iter().zip(&component.loadings) {
                         values[column.place] += match measure {
-                            // By one standard deviation of the column: the raw columns under
-                            // a component are not scaled.
+                            // One standard deviation of the column counts: the raw columns under a
+                            // component are not scaled.
                             ImportanceMeasure::Coefficient => {
                                 value / component.scale * loading * column.spread
                             }
@@ -244,12 +245,12 @@ impl PreprocessingSteps {
         ColumnImportances { measure, values }
     }
 
-    /// The places of the table's columns that the model depends on.
-    pub(super) fn used_places(&self) -> Vec<usize> {
+    /// Returns the indices of the table's columns that the model depends on.
+    pub(super) fn used_columns(&self) -> Vec<usize> {
         self.columns.iter().map(|column| column.place).collect()
     }
 
-    /// Refuses columns outside a table of `f`, and numbers that no fit leaves.
+    /// Rejects columns outside a table of `f`, and numbers that fitting never produces.
     pub(super) fn check(&self, f: usize) -> Result<()> {
         ensure!(self.column_count() > 0, "the model sees no column");
         ensure!(
@@ -267,14 +268,14 @@ impl PreprocessingSteps {
     }
 }
 
-/// The lowest and the highest of some values.
+/// Returns the lowest and the highest of some values.
 fn range_of(values: &[f64]) -> [f64; 2] {
     let lowest = values.iter().copied().fold(f64::INFINITY, f64::min);
     let highest = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     [lowest, highest]
 }
 
-/// The `wanted` first components of the columns of `x`, scaled.
+/// Fits the first `wanted` components of the columns of `x`, with their scaling.
 fn fit_components(
     wanted: usize,
     scaler: ScalerKind,
@@ -320,7 +321,7 @@ fn component_columns(components: &[SvdComponent], columns: &ColumnMatrix) -> Col
     }
 }
 
-/// The sum of the columns, each times its loading: `[n]`.
+/// Returns the sum of the columns, each times its loading, `[n]`.
 fn weighted_sum(x: &ColumnMatrix, loadings: &[f64]) -> Vec<f64> {
     let mut sum = vec![0.0; x.n];
     for (place, loading) in loadings.iter().enumerate() {
@@ -330,7 +331,7 @@ fn weighted_sum(x: &ColumnMatrix, loadings: &[f64]) -> Vec<f64> {
 }
 
 impl SelectedColumn {
-    /// What the model sees in place of `value`.
+    /// Returns the value that the model sees in place of `value`.
     fn apply(&self, value: f64, threshold: Option<ValueThreshold>) -> f64 {
         let value = threshold.map_or(value, |threshold| threshold.apply(value));
         let filled = if value.is_nan() {
@@ -338,7 +339,7 @@ impl SelectedColumn {
         } else {
             value
         };
-        // A missing value stays one.
+        // A missing value stays missing.
         let seen = self
             .range
             .map_or(filled, |[lowest, highest]| filled.clamp(lowest, highest));
@@ -370,7 +371,7 @@ impl SvdComponent {
 
 impl ValueThreshold {
     fn apply(self, value: f64) -> f64 {
-        // NaN is not smaller than anything: missing stays missing.
+        // NaN is not smaller than any number, so missing values stay missing.
         if value.abs() < self.at {
             0.0
         } else if self.soft {
@@ -430,7 +431,7 @@ mod tests {
     }
 
     #[test]
-    fn the_missing_take_the_median() {
+    fn missing_values_become_the_median() {
         let x = [[1.0, f64::NAN, 2.0, 9.0], [f64::NAN; 4]];
         assert_eq!(
             steps(json!({"scaler": "none"}), &x).1,
@@ -439,7 +440,7 @@ mod tests {
     }
 
     #[test]
-    fn scalers_are_those_of_scikit_learn() {
+    fn scalers_match_scikit_learn() {
         let x = [[1.0, 3.0, 1.0, 3.0], [5.0; 4]];
         assert_eq!(
             steps(json!({"scaler": "standard"}), &x).1,
@@ -452,7 +453,7 @@ mod tests {
     }
 
     #[test]
-    fn a_threshold_makes_the_small_zero_and_drops_what_is_zero_then() {
+    fn threshold_zeroes_small_values_and_drops_zero_columns() {
         let x = [[0.0, 1.0, 2.0, 3.0], [0.5, 0.0, -1.0, 0.0]];
         let of = |mode: &str| {
             let parameters = json!({"scaler": "none", "selection": "threshold", "selection_threshold": 2, "selection_mode": mode});

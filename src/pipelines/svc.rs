@@ -1,8 +1,8 @@
-//! Columns and classes → support vector machines with probabilities.
+//! Support vector machines with class probabilities.
 //!
-//! One machine for each pair of classes, and a sigmoid over its decision values, which is learnt
-//! from rows held out in five folds: as scikit-learn's `SVC(probability=True)` and libsvm's
-//! `svm_binary_svc_probability`.
+//! Each pair of classes has a machine, and a sigmoid over its decision values. The sigmoid is
+//! learnt from rows held out in five folds, as in scikit-learn's `SVC(probability=True)` and
+//! libsvm's `svm_binary_svc_probability`.
 
 use anyhow::{Context as _, Result, ensure};
 use rand::seq::SliceRandom as _;
@@ -21,13 +21,13 @@ use super::statistics::MeanSpread;
 use poolcast_base::output::counted;
 use poolcast_tables::CrossValidationFold;
 
-/// How many folds the sigmoid is learnt from, as in libsvm.
+/// Number of folds to learn the sigmoid from, as in libsvm.
 const SIGMOID_FOLDS: usize = 5;
-/// The probability of a pair stays this far from 0 and 1, or coupling would divide by 0: libsvm's
-/// `min_prob`.
+/// Minimum distance of a pair's probability from 0 and 1, as coupling would otherwise divide by 0:
+/// libsvm's `min_prob`.
 const MIN_PROBABILITY: f64 = 1e-7;
 
-/// The hyper-parameters of the pipeline `svc`.
+/// Hyper-parameters of the pipeline `svc`.
 #[derive(Debug, Clone, Copy, Deserialize)]
 pub(super) struct SvcSettings {
     #[serde(rename = "C")]
@@ -37,7 +37,7 @@ pub(super) struct SvcSettings {
     shrinking: bool,
 }
 
-/// The kernel that is asked for.
+/// Requested kernel.
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(tag = "kernel", rename_all = "lowercase")]
 enum KernelChoice {
@@ -45,7 +45,7 @@ enum KernelChoice {
     Rbf { gamma: GammaChoice },
 }
 
-/// The width of the radial basis function.
+/// Parameter `gamma` of the radial basis function.
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(untagged)]
 enum GammaChoice {
@@ -61,7 +61,7 @@ enum GammaRule {
 }
 
 impl KernelChoice {
-    /// The kernel for the columns `x`.
+    /// Returns the kernel for the columns `x`.
     fn kernel(self, x: &ColumnMatrix) -> KernelFunction {
         match self {
             KernelChoice::Linear => KernelFunction::Linear,
@@ -77,7 +77,7 @@ impl KernelChoice {
     }
 }
 
-/// scikit-learn's `gamma="scale"`.
+/// Returns scikit-learn's `gamma="scale"`.
 fn scaled_gamma(x: &ColumnMatrix) -> f64 {
     let variance = MeanSpread::new(&x.values).variance;
     if variance > 0.0 {
@@ -87,23 +87,23 @@ fn scaled_gamma(x: &ColumnMatrix) -> f64 {
     }
 }
 
-/// The machines of all pairs of classes.
+/// A support vector machine for each pair of classes.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct SupportVectorClassifier {
     kernel: KernelFunction,
-    /// The machines of classes 0 and 1, 0 and 2, ... 1 and 2, ...
+    /// Machines of classes 0 and 1, 0 and 2, ... 1 and 2, ...
     machines: Vec<PairMachine>,
 }
 
-/// The machine of one pair of classes: its decision is above 0 for the second.
+/// The machine of one pair of classes. Its decision is above 0 for the second class.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 struct PairMachine {
-    /// The support vectors, `[s, f]`. A linear machine has their weighted sum as its only one.
+    /// Support vectors, `[s, f]`. A linear machine only has their weighted sum.
     vectors: Vec<f64>,
-    /// `[s]`.
+    /// Weights of the support vectors, `[s]`.
     weights: Vec<f64>,
     rho: f64,
-    /// The logit is `slope * decision + offset`.
+    /// Slope of the logit `slope * decision + offset`.
     slope: f64,
     offset: f64,
 }
@@ -135,14 +135,14 @@ impl SupportVectorClassifier {
         Ok(SupportVectorClassifier { kernel, machines })
     }
 
-    /// The probability of each of `k` classes for one row, `[k]`.
+    /// Computes the probability of each of `k` classes for one row, `[k]`.
     fn row_probabilities(&self, row: &[f64], k: usize) -> Vec<f64> {
         if k == 2 {
             let p = self.machines[0].probability(self.kernel, row);
             return vec![1.0 - p, p];
         }
 
-        // The diagonal stands for no pair and is never read.
+        // The diagonal belongs to no pair and is never read.
         let mut pairs = vec![0.5; k * k];
         for ((first, second), machine) in class_pairs(k).zip(&self.machines) {
             let p = machine
@@ -193,7 +193,7 @@ impl Classifier for SupportVectorClassifier {
 }
 
 impl PairMachine {
-    /// Above 0 for the second class.
+    /// Returns the decision value, which is above 0 for the second class.
     fn decision(&self, kernel: KernelFunction, row: &[f64]) -> f64 {
         self.vectors
             .chunks_exact(row.len())
@@ -203,13 +203,13 @@ impl PairMachine {
             - self.rho
     }
 
-    /// The probability of the second class.
+    /// Returns the probability of the second class.
     fn probability(&self, kernel: KernelFunction, row: &[f64]) -> f64 {
         sigmoid(self.slope * self.decision(kernel, row) + self.offset)
     }
 
-    /// The coefficients of a linear machine: its only vector. A machine that never saw two classes
-    /// has none.
+    /// Returns the coefficients of a linear machine, from its only vector. Without a vector, they
+    /// are 0.
     fn coefficients(&self, f: usize) -> Vec<f64> {
         if self.vectors.is_empty() {
             return vec![0.0; f];
@@ -221,17 +221,17 @@ impl PairMachine {
     }
 }
 
-/// All pairs of classes below `k`.
+/// Iterates over all pairs of classes below `k`.
 fn class_pairs(k: usize) -> impl Iterator<Item = (usize, usize)> {
     (0..k).flat_map(move |first| (first + 1..k).map(move |second| (first, second)))
 }
 
-/// How many classes have this many pairs.
+/// Returns the number of classes that have `pairs` pairs.
 fn class_count(pairs: usize) -> usize {
     (2..).find(|k| k * (k - 1) / 2 >= pairs).unwrap_or(2)
 }
 
-/// The classes of a pair.
+/// The two classes of a pair.
 #[derive(Debug, Clone, Copy)]
 struct PairClasses {
     first: u32,
@@ -244,20 +244,20 @@ impl PairClasses {
     }
 }
 
-/// The rows of two classes.
+/// Training rows of two classes.
 struct PairRows {
-    /// `[n, f]`.
+    /// Rows, `[n, f]`.
     rows: Vec<f64>,
     f: usize,
-    /// -1 for the first class, 1 for the second, `[n]`.
+    /// Side of each row, `[n]`: -1 for the first class, 1 for the second.
     sides: Vec<f64>,
-    /// How much each row counts, `[n]`.
+    /// Weight of each row, `[n]`.
     weights: Vec<f64>,
     classes: PairClasses,
 }
 
 impl PairRows {
-    /// Those of the training rows `rows` `[n, f]` that are of the two classes.
+    /// Selects the training rows of the two classes from all training rows `rows` `[n, f]`.
     fn new(rows: &[f64], training: TrainingSet<'_>, classes: PairClasses) -> PairRows {
         let f = training.x.f;
         let mut pair = PairRows {
@@ -283,7 +283,7 @@ impl PairRows {
         &self.rows[i * self.f..][..self.f]
     }
 
-    /// The machine of all rows, with its sigmoid.
+    /// Fits the machine on all rows, with its sigmoid.
     fn fit(&self, smo: SmoSettings, run: FitRun<'_>) -> Result<PairMachine> {
         let PlattSigmoid { slope, offset } = self.fit_sigmoid(smo, run)?;
         let all: Vec<usize> = (0..self.sides.len()).collect();
@@ -294,8 +294,8 @@ impl PairRows {
         })
     }
 
-    /// The machine of the rows at `places`, without a sigmoid. Where these are of one class alone,
-    /// the machine gives every row that class.
+    /// Fits the machine on the rows at the indices `places`, without a sigmoid. If these are all of
+    /// one class, the machine predicts that class for every row.
     fn fit_machine(
         &self,
         smo: SmoSettings,
@@ -329,7 +329,7 @@ impl PairRows {
             slope: 1.0,
             offset: 0.0,
         };
-        // Only rows with a weight, the support vectors, enter the decision.
+        // Only rows with a nonzero weight, the support vectors, enter the decision.
         for (row, weight) in rows.chunks_exact(self.f).zip(solution.weights) {
             if weight != 0.0 {
                 machine.vectors.extend_from_slice(row);
@@ -342,11 +342,11 @@ impl PairRows {
         Ok(machine)
     }
 
-    /// The sigmoid, from decision values of machines that did not see the row.
+    /// Fits the sigmoid to decision values from machines that were not trained on the row.
     fn fit_sigmoid(&self, smo: SmoSettings, run: FitRun<'_>) -> Result<PlattSigmoid> {
         let mut decisions = vec![0.0; self.sides.len()];
         for fold in self.stratified_folds(run.seed) {
-            // With fewer rows than folds some folds have nothing to test or to learn from.
+            // With fewer rows than folds, some folds have no rows to test or to learn from.
             if fold.test.is_empty() || fold.train.is_empty() {
                 continue;
             }
@@ -358,7 +358,7 @@ impl PairRows {
         Ok(fit_sigmoid(&decisions, &self.sides))
     }
 
-    /// Folds with equal shares of both classes.
+    /// Returns folds with equal shares of both classes.
     fn stratified_folds(&self, seed: u64) -> Vec<CrossValidationFold> {
         let parts = [
             i64::from(self.classes.first),
@@ -380,8 +380,8 @@ impl PairRows {
 }
 
 impl PairMachine {
-    /// Replaces the support vectors `[s, f]` by their weighted sum: the products with a linear
-    /// kernel are the same.
+    /// Replaces the support vectors `[s, f]` by their weighted sum, which has the same product with
+    /// a row.
     fn merge_vectors(&mut self, f: usize) {
         let mut sum = vec![0.0; f];
         for (vector, weight) in self.vectors.chunks_exact(f).zip(&self.weights) {

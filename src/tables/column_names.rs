@@ -1,4 +1,4 @@
-//! The names of a table's columns and rows: where a column is, and whether rows can be told apart.
+//! Finds columns by name, and checks that the names of rows are unique.
 
 use std::collections::HashSet;
 
@@ -7,13 +7,13 @@ use anyhow::{Result, bail};
 use poolcast_config::nearest;
 use poolcast_base::error::hinted;
 
-/// How many columns a message lists.
-const LISTED: usize = 20;
+/// Maximum number of columns that a message lists.
+const MAX_LISTED_NAMES: usize = 20;
 
-/// The place of the column `name`.
+/// Returns the index of the column `name`.
 ///
 /// # Errors
-/// Fails where there is none, and names the nearest or what there is.
+/// Fails if there is no such column; the message has the nearest name, or the names of the columns.
 pub(super) fn find_column(names: &[String], name: &str) -> Result<usize> {
     if let Some(place) = names.iter().position(|known| known == name) {
         return Ok(place);
@@ -24,7 +24,7 @@ pub(super) fn find_column(names: &[String], name: &str) -> Result<usize> {
         None => {
             let listed: Vec<String> = names
                 .iter()
-                .take(LISTED)
+                .take(MAX_LISTED_NAMES)
                 .map(|name| format!("`{name}`"))
                 .collect();
             let more = if names.len() > listed.len() {
@@ -38,7 +38,8 @@ pub(super) fn find_column(names: &[String], name: &str) -> Result<usize> {
     bail!(hinted(format!("there is no column `{name}`"), hint))
 }
 
-/// Fails where two rows have the same name in the index, the column `column`.
+/// Fails if two rows have the same name. `index` has the names of the rows, from the column
+/// `column`.
 pub(super) fn check_unique_index(index: &[String], column: &str) -> Result<()> {
     let mut known = HashSet::new();
     for name in index {

@@ -1,38 +1,38 @@
-//! Columns of numbers with the target and the group of each row.
+//! A table of numeric features, with the target and the group of each row.
 
 use super::row_targets::{RowClasses, RowTargets};
 
-/// What a classical model learns from: `x` `[f, n]`, column by column, and the `targets` `[n]`.
+/// Input of a classical model: `x` `[f, n]`, column by column, and the `targets` `[n]`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FeatureTable {
-    /// The name of each column, `[f]`.
+    /// Name of each column, `[f]`.
     pub features: Vec<String>,
-    /// The numbers, `[f, n]`; what is missing is NaN.
+    /// Values, `[f, n]`. NaN marks a missing value.
     pub x: Vec<f64>,
-    /// What is to be predicted of each row, `[n]`.
+    /// Target of each row, `[n]`.
     pub targets: RowTargets,
-    /// The group of each row, `[n]`, such as a cluster of jobs, a patient or a cohort. Its rows
-    /// must not stand on two sides of a split.
+    /// Group of each row, `[n]`, such as a cluster of jobs, a patient or a cohort. All rows of a
+    /// group must be on the same side of a split.
     pub groups: Vec<u64>,
 }
 
 impl FeatureTable {
-    /// How many rows there are: `n`.
+    /// Number of rows, `n`.
     pub fn row_count(&self) -> usize {
         self.targets.row_count()
     }
 
-    /// How many columns there are: `f`.
+    /// Number of columns, `f`.
     pub fn column_count(&self) -> usize {
         self.features.len()
     }
 
-    /// One column, `[n]`.
+    /// Returns one column, `[n]`.
     pub fn column(&self, place: usize) -> &[f64] {
         &self.x[place * self.row_count()..][..self.row_count()]
     }
 
-    /// The table of the rows at these places, in this order.
+    /// Returns the table of the rows at the indices `places`, in this order.
     pub fn select_rows(&self, places: &[usize]) -> FeatureTable {
         let mut x = Vec::with_capacity(self.column_count() * places.len());
         for column in (0..self.column_count()).map(|place| self.column(place)) {
@@ -46,10 +46,11 @@ impl FeatureTable {
         }
     }
 
-    /// The rows of `tables`, which have the same columns and classes, one table after another.
+    /// Appends the rows of `tables` to each other. The tables must have the same columns and
+    /// classes.
     ///
     /// # Panics
-    /// Panics when there is no table.
+    /// Panics if `tables` is empty.
     pub fn concat_classes(tables: &[FeatureTable]) -> FeatureTable {
         let first = &tables[0];
         let rows = tables.iter().map(FeatureTable::row_count).sum::<usize>();
@@ -72,7 +73,7 @@ impl FeatureTable {
         }
     }
 
-    /// The same rows, of classes that have none left out.
+    /// Drops the classes that have no rows.
     pub fn with_present_classes(self) -> FeatureTable {
         FeatureTable {
             targets: self.targets.with_present_classes(),
@@ -86,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rows_are_taken_in_the_order_asked_for() {
+    fn rows_are_selected_in_the_given_order() {
         let names = |names: [&str; 2]| names.map(str::to_owned).to_vec();
         let x = vec![1.0, 2.0, 3.0, 10.0, 20.0, 30.0];
         let table = FeatureTable {

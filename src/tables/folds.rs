@@ -1,5 +1,4 @@
-//! The classes, groups or times of rows → folds: several ways to learn from some rows and test on
-//! others.
+//! Cross-validation folds, from the classes, groups or times of rows.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,18 +12,18 @@ use poolcast_config::{CrossValidation, Folds};
 use poolcast_base::error::hinted;
 use poolcast_base::output::counted;
 
-/// The rows of a table that one fit learns from and those it is tested on, each ascending.
+/// Rows of a table that one fit learns from, and rows that it is tested on, each ascending.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CrossValidationFold {
-    /// What is learned from.
+    /// Rows to learn from.
     pub train: Vec<usize>,
-    /// What is tested on.
+    /// Rows to test on.
     pub test: Vec<usize>,
 }
 
 impl CrossValidationFold {
-    /// `count` folds, of which each is tested on the rows that `fold_of_row` `[n]` assigns to it
-    /// and learns from all others.
+    /// Creates `count` folds. Each fold is tested on the rows that `fold_of_row` `[n]` assigns to
+    /// it, and learns from all others.
     pub fn from_assignment(fold_of_row: &[usize], count: usize) -> Vec<CrossValidationFold> {
         let mut folds = Vec::with_capacity(count);
         for fold in 0..count {
@@ -35,21 +34,23 @@ impl CrossValidationFold {
     }
 }
 
-/// The folds of `table`, whose rows have the `times` `[n]` where they are known; by `seed` alone.
+/// Returns the folds of `table`, which only depend on the arguments. `times` `[n]` are the times of
+/// the rows, if they are known.
 ///
-/// - `stratified` without groups: the rows of each class are shuffled and dealt out in turn, so that
-///   no two folds differ by more than one row of a class, nor by more than one row. Rows with
+/// - `stratified` without groups: the rows of each class are shuffled and dealt out in turn. Two
+///   folds then differ by at most one row of each class, and by at most one row in total. Rows with
 ///   numbers are all of one class.
-/// - `stratified` with groups: whole groups, those of the most uneven classes first, each to the
-///   fold where the shares of the classes stay most even (as scikit-learn's
-///   `StratifiedGroupKFold`).
+/// - `stratified` with groups: whole groups are dealt out, starting with the groups whose classes
+///   are most uneven. Each group goes to the fold where the shares of the classes stay most even
+///   (as scikit-learn's `StratifiedGroupKFold`).
 /// - `leave-one-group-out`: a fold for each group.
-/// - `time`: the rows in order of time are cut into one part more than there are folds; each fold
-///   is tested on one part and learns from all before it, but for the groups it is tested on. Rows
-///   of one time stay together.
+/// - `time`: the rows are sorted by time and divided into one more part than there are folds. Each
+///   fold is tested on one part. It learns from all earlier parts, but not from the groups that it
+///   is tested on. Rows with the same time stay together.
 ///
 /// # Errors
-/// Fails with fewer rows or groups than folds, and where a fold could not learn from every class.
+/// Fails with fewer rows or groups than folds, without the groups or times that the folds need, and
+/// if a fold could not learn from every class.
 pub fn cross_validation_folds(
     table: &FeatureTable,
     times: Option<&[f64]>,
@@ -102,7 +103,7 @@ fn check_enough(found: usize, what: &str, k: usize) -> Result<()> {
     Ok(())
 }
 
-/// A fold must learn from every class, and be tested on something.
+/// Fails if a fold does not learn from every class, or has no rows to test on.
 fn check_fold(table: &FeatureTable, fold: &CrossValidationFold, number: usize) -> Result<()> {
     let classes = table.targets.classes();
     for (class, name) in (0..).zip(table.targets.class_names()) {
@@ -124,9 +125,9 @@ fn check_fold(table: &FeatureTable, fold: &CrossValidationFold, number: usize) -
     Ok(())
 }
 
-/// What folds have equal shares of.
+/// Strata of the rows. Folds have equal shares of each stratum.
 struct Strata {
-    /// The stratum of each row, `[n]`: its class; all rows with numbers are of one.
+    /// Stratum of each row, `[n]`: its class. Rows with numbers are all in one stratum.
     of_row: Vec<usize>,
     count: usize,
 }
@@ -146,7 +147,7 @@ impl Strata {
     }
 }
 
-/// The fold of each row, `[n]`: class by class the shuffled rows are dealt out in turn.
+/// Returns the fold of each row, `[n]`: deals out the shuffled rows of each class in turn.
 fn deal_rows(table: &FeatureTable, k: usize, random: &mut ChaCha8Rng) -> Vec<usize> {
     let mut fold_of_row = vec![0; table.row_count()];
     let mut dealt = 0;
@@ -157,7 +158,7 @@ fn deal_rows(table: &FeatureTable, k: usize, random: &mut ChaCha8Rng) -> Vec<usi
             .collect();
         rows.shuffle(random);
         for row in rows {
-            // The count goes on over all classes, so that the sizes of the folds stay even, too.
+            // The count continues over all classes, so that the sizes of the folds stay even, too.
             fold_of_row[row] = dealt % k;
             dealt += 1;
         }
@@ -165,19 +166,19 @@ fn deal_rows(table: &FeatureTable, k: usize, random: &mut ChaCha8Rng) -> Vec<usi
     fold_of_row
 }
 
-/// A group of rows, and how many of them are of each class.
+/// A group of rows, and its number of rows of each class.
 struct GroupCounts {
     group: u64,
     counts: Vec<f64>,
 }
 
-/// Deals whole groups out to folds: the greedy method of scikit-learn's `StratifiedGroupKFold`.
+/// Deals out whole groups to folds, by the greedy method of scikit-learn's `StratifiedGroupKFold`.
 struct GroupDealer<'a> {
     table: &'a FeatureTable,
     strata: Strata,
-    /// How many rows each class has, `[classes]`.
+    /// Number of rows of each class, `[classes]`.
     class_totals: Vec<f64>,
-    /// How many rows of each class each fold has got so far, `[k]` of `[classes]`.
+    /// Number of rows of each class in each fold so far, `[k]` of `[classes]`.
     fold_counts: Vec<Vec<f64>>,
 }
 
@@ -196,10 +197,10 @@ impl<'a> GroupDealer<'a> {
         }
     }
 
-    /// The fold of each row, `[n]`.
+    /// Returns the fold of each row, `[n]`.
     fn deal(mut self, random: &mut ChaCha8Rng) -> Vec<usize> {
-        // The groups of the most uneven classes come first, while there is still room to even them
-        // out; the shuffle decides among equals.
+        // Groups with the most uneven classes come first, while there is still room to even them
+        // out. The shuffle breaks ties.
         let mut groups = self.count_groups();
         groups.shuffle(random);
         groups.sort_by(|a, b| variance(&b.counts).total_cmp(&variance(&a.counts)));
@@ -232,8 +233,8 @@ impl<'a> GroupDealer<'a> {
             .collect()
     }
 
-    /// The fold where a group with these `counts` leaves the classes most even; among equals the
-    /// smallest, and then the first.
+    /// Returns the fold where a group with these `counts` keeps the classes most even. Ties go to
+    /// the smallest fold, and then to the first.
     fn best_fold(&self, counts: &[f64]) -> usize {
         let mut best = 0;
         let mut best_unevenness = f64::INFINITY;
@@ -253,8 +254,8 @@ impl<'a> GroupDealer<'a> {
         best
     }
 
-    /// The sum over the classes of the standard deviation of their shares over the folds, once
-    /// `fold` has got a group with these `counts`.
+    /// Returns the sum over the classes of the standard deviation of their shares over the folds,
+    /// if a group with these `counts` is added to `fold`.
     fn unevenness_with(&self, fold: usize, counts: &[f64]) -> f64 {
         (0..counts.len())
             .map(|class| {
@@ -293,7 +294,8 @@ fn folds_by_time(
     };
     check_enough(table.row_count(), "row", k + 1)?;
 
-    // The number of cuts up to a row's time is its part, so that rows of one time stay together.
+    // The part of a row is the number of cuts up to its time, so rows with the same time stay
+    // together.
     let mut sorted = times.to_vec();
     sorted.sort_by(f64::total_cmp);
     let cuts: Vec<f64> = (1..=k)
@@ -310,6 +312,7 @@ fn folds_by_time(
             .filter(|row| part_of_row[*row] == number)
             .collect();
         let tested: BTreeSet<u64> = test.iter().map(|row| table.groups[*row]).collect();
+        // A group of the test part may have earlier rows. Learning from them would be a leak.
         let train = (0..table.row_count())
             .filter(|row| part_of_row[*row] < number && !tested.contains(&table.groups[*row]))
             .collect();
@@ -345,7 +348,7 @@ mod tests {
         CrossValidation { k, folds }
     }
 
-    /// Every row is tested once, and learned from in every other fold.
+    /// Returns true if every row is tested once, and learned from in every other fold.
     fn is_partition(table: &FeatureTable, folds: &[CrossValidationFold]) -> bool {
         (0..table.row_count()).all(|row| {
             let tested = folds.iter().filter(|fold| fold.test.contains(&row)).count();
@@ -378,7 +381,7 @@ mod tests {
         }
 
         #[test]
-        fn no_group_is_on_two_sides(
+        fn groups_are_not_split_between_train_and_test(
             rows in prop::collection::vec((0..2u32, 0..25u64, 0..50i32), 2..120),
             k in 2..6usize,
             kind in prop::sample::select(vec![Folds::Stratified, Folds::LeaveOneGroupOut, Folds::Time]),
@@ -403,7 +406,7 @@ mod tests {
 
     #[test]
     fn classes_stay_even_over_groups() {
-        // Thirty groups of ten; every third one is mostly of the second class.
+        // Thirty groups of ten rows. Every third group is mostly of the second class.
         let groups: Vec<u64> = (0..300).map(|row| row / 10).collect();
         let y: Vec<u32> = (0..300u64)
             .map(|row| u32::from((row / 10) % 3 == 0 && row % 10 > 1))

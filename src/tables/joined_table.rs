@@ -1,5 +1,4 @@
-//! A table of features, a table of metadata and filters → rows with a class, and the sides of each
-//! split.
+//! Joins a table of features with a table of metadata, and selects the rows of each split.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::Path;
@@ -16,33 +15,34 @@ use super::split_rows::{SplitRows, select_splits};
 use poolcast_config::DataConfig;
 use poolcast_base::error::hinted;
 
-/// The rows that some split names, joined by name, and which of them stand on which side.
+/// Rows that the splits select, joined by name, and the rows of each split.
 #[derive(Debug, Clone, PartialEq)]
 pub struct JoinedTable {
-    /// Features, classes and groups; without a column of groups each row is one of its own.
+    /// Features, targets and groups. Without a column of groups, each row is its own group.
     pub table: FeatureTable,
-    /// What each row is called, `[n]`.
+    /// Name of each row, `[n]`.
     pub names: Vec<String>,
-    /// When each row was, `[n]`, if a column says so.
+    /// Time of each row, `[n]`, if there is a column of times.
     pub times: Option<Vec<f64>>,
-    /// The splits by name.
+    /// Splits by name.
     pub splits: BTreeMap<String, SplitRows>,
 }
 
-/// The features of some rows.
+/// Features of some rows.
 struct RowFeatures {
-    /// The names of the features, `[f]`.
+    /// Names of the features, `[f]`.
     features: Vec<String>,
-    /// `[f, n]`.
+    /// Values, `[f, n]`.
     x: Vec<f64>,
 }
 
 impl JoinedTable {
-    /// Reads and joins what `data` names.
+    /// Reads and joins the tables that `data` names.
     ///
     /// # Errors
     /// Fails for a row of a split without features or class, for a split with one class, and for a
-    /// row or a group that a split would learn from and validate on; the message names some.
+    /// row or a group that a split would both learn from and validate on. The message names some of
+    /// them.
     pub fn read(data: &DataConfig) -> Result<JoinedTable> {
         let index = required(&data.index, "index")?;
         let metadata_path = given_path(data.metadata.as_deref())?;
@@ -51,7 +51,7 @@ impl JoinedTable {
         let in_metadata = || format!("cannot use the table `{}`", metadata_path.display());
         let columns = LabelColumns::find(data, target, &metadata).with_context(in_metadata)?;
 
-        // Rows that no split names are left out of the table.
+        // The table only has the rows that a split selects.
         let splits = select_splits(data, &metadata)?;
         let places: BTreeSet<usize> = splits.values().flat_map(SplitRows::all_rows).collect();
         let places: Vec<usize> = places.into_iter().collect();
@@ -68,6 +68,7 @@ impl JoinedTable {
         let features_path = given_path(data.features.as_deref())?;
         let RowFeatures { features, x } = read_features(features_path, index, &names)?;
 
+        // Rows have new indices in the joined table, so the splits must use these.
         let new_places: HashMap<usize, usize> = places.iter().copied().zip(0..).collect();
         let splits = splits
             .into_iter()
@@ -102,7 +103,7 @@ impl JoinedTable {
     }
 }
 
-/// The value of the key `data.NAME`.
+/// Returns the value of the key `data.NAME`, or fails if it is missing.
 fn required<'a>(value: &'a Option<String>, name: &str) -> Result<&'a str> {
     value
         .as_deref()
@@ -113,7 +114,7 @@ fn given_path(path: Option<&Path>) -> Result<&Path> {
     path.context("`data` names no tables")
 }
 
-/// The features of the rows called `names`, found by name, wherever they stand in the file.
+/// Reads the features of the rows `names`, which may be in any order in the file.
 fn read_features(path: &Path, index: &str, names: &[String]) -> Result<RowFeatures> {
     let found = NumericTable::read(path, index, |_| Ok(()))?;
     let place_of_name: HashMap<&str, usize> =
@@ -166,7 +167,8 @@ r7,ill,p7,2020-01-06,Z
 r5,well,p5,2020-01-06,W
 ";
 
-    /// What comes of the tables when the configuration is this one with some replacements.
+    /// Joins the tables after some replacements in their texts and in the text of the
+    /// configuration.
     fn read(replacements: &[(&str, &str)]) -> Result<JoinedTable> {
         let dir = tempfile::tempdir().expect("a directory");
         let replaced = |text: &str| {
@@ -187,7 +189,7 @@ r5,well,p5,2020-01-06,W
         let mut data: DataConfig =
             serde_json::from_str(&replaced(&data.to_string())).expect("a configuration");
 
-        // The directory has a random name, in which nothing may be replaced.
+        // The directory has a random name, so the replacements must not apply to it.
         for table in [&mut data.features, &mut data.metadata]
             .into_iter()
             .flatten()
@@ -244,7 +246,7 @@ r5,well,p5,2020-01-06,W
     }
 
     #[test]
-    fn without_splits_all_rows_are_one() {
+    fn without_splits_all_rows_form_one_split() {
         let splits = "\"splits\":{\"train_A\":\"cohort == 'X'\",\"validate_A\":\"cohort == 'Y'\"}";
         let whole = |more: &[(&str, &str)]| {
             read(
@@ -282,7 +284,7 @@ r5,well,p5,2020-01-06,W
     }
 
     #[test]
-    fn further_splits_are_scored_on() {
+    fn evaluation_rows_belong_to_their_split() {
         let with = |more: &str| read(&[("\"train_A\"", &format!("{more},\"train_A\""))]);
         let samples = with("\"evaluate_W\":\"cohort == 'W'\",\"evaluate_A_late\":\"run == 'r5'\"")
             .expect("read");
@@ -302,16 +304,16 @@ r5,well,p5,2020-01-06,W
             chosen_by.contains("share the row `r3`, `r4`"),
             "{chosen_by}"
         );
-        let of_another =
+        let unrelated_split =
             with("\"evaluate_B\":\"cohort == 'X'\",\"B\":\"cohort == 'W'\"").expect("read");
         assert!(
-            of_another.splits["A"].evaluate.is_empty(),
+            unrelated_split.splits["A"].evaluate.is_empty(),
             "that of another split is not its own"
         );
     }
 
     #[test]
-    fn classes_are_numbers_or_words_in_order() {
+    fn classes_are_sorted_as_numbers_or_words() {
         let numbered = read(&[("ill,", "10,"), ("well,", "9,")]).expect("read");
         assert_eq!(
             (
@@ -326,7 +328,7 @@ r5,well,p5,2020-01-06,W
     fn what_cannot_be_joined_is_named() {
         let refusal = |replacements: &[(&str, &str)]| {
             let text = poolcast_base::error::render(&read(replacements).expect_err("must be refused"));
-            // The directory is another one each time.
+            // The directory has a different name in each run.
             let words = text
                 .split('`')
                 .map(|word| word.rsplit('/').next().unwrap_or(word));

@@ -1,4 +1,5 @@
-//! Joined tables ⇄ a directory that workers share: numbers in a shard, names in its manifest.
+//! Stores joined tables in a directory that workers share: numbers in a shard, names in its
+//! manifest.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -15,7 +16,7 @@ use poolcast_base::files::StagedDirectory;
 use poolcast_base::manifest::{self, Checksum};
 use poolcast_base::shard::{ArtefactFormat, Shard, ShardColumn, ShardLayout};
 
-/// Directories of joined tables.
+/// Format of the directories of joined tables.
 pub const TABLE: ArtefactFormat = ArtefactFormat {
     name: "table",
     version: 3,
@@ -24,10 +25,10 @@ pub const TABLE: ArtefactFormat = ArtefactFormat {
 
 const NUMBERS_FILE: &str = "table.safetensors";
 
-/// What the manifest says.
+/// Body of the manifest.
 #[derive(Serialize, Deserialize)]
 struct TableManifest {
-    /// The digest of the file of numbers.
+    /// Digest of the file of numbers.
     xxh3: String,
     features: Vec<String>,
     target: TargetKind,
@@ -35,13 +36,13 @@ struct TableManifest {
     splits: BTreeMap<String, SplitRows>,
 }
 
-/// What the numbers of the column `y` are.
+/// Kind of target in the column `y`.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum TargetKind {
-    /// The places of classes among these names.
+    /// Classes: `y` has indices into these names.
     Classes(Vec<String>),
-    /// Numbers to predict.
+    /// Numbers to predict: `y` has the numbers.
     Numbers(NumberLoss),
 }
 
@@ -53,7 +54,7 @@ impl TargetKind {
         }
     }
 
-    /// The targets of this kind in the column `y` of `shard`.
+    /// Reads the targets of this kind from the column `y` of `shard`.
     fn read(self, shard: &Shard) -> Result<RowTargets> {
         Ok(match self {
             TargetKind::Classes(names) => RowTargets::Classes(RowClasses {
@@ -68,8 +69,8 @@ impl TargetKind {
     }
 }
 
-/// The digest of everything that the joined table of `data` comes from: both files, and what is
-/// asked of them.
+/// Returns the digest of all inputs of the joined table of `data`: both files, and the settings
+/// that select and label their rows.
 pub fn joined_table_key(data: &DataConfig) -> Result<String> {
     let DataConfig {
         index,
@@ -97,7 +98,7 @@ pub fn joined_table_key(data: &DataConfig) -> Result<String> {
     manifest::key(&(features, metadata, asked))
 }
 
-/// The size of a file and its checksum.
+/// Returns the size of a file and its checksum.
 fn size_and_checksum(path: Option<&Path>) -> Result<(u64, String)> {
     let path = path.context("`data` names no tables")?;
     let mut checksum = Checksum::default();
@@ -106,8 +107,8 @@ fn size_and_checksum(path: Option<&Path>) -> Result<(u64, String)> {
 }
 
 impl JoinedTable {
-    /// Writes the table to the directory `dir`, in place of another; `key` is that of what it was
-    /// made from.
+    /// Writes the table to the directory `dir`, and replaces an existing one. `key` is the digest
+    /// of its inputs.
     pub fn write(&self, dir: &Path, key: &str) -> Result<()> {
         let table = &self.table;
         let shape = [table.column_count(), table.row_count()];
@@ -137,7 +138,7 @@ impl JoinedTable {
     /// Reads the table in `dir`.
     ///
     /// # Errors
-    /// Fails on a directory without a table, with one of another version, and with numbers that do
+    /// Fails if the directory has no table, if the table has another version, or if its numbers do
     /// not fit together.
     pub fn open(dir: &Path) -> Result<JoinedTable> {
         let TableManifest {
@@ -166,16 +167,16 @@ impl JoinedTable {
             splits,
         };
         ensure!(
-            joined.fits_together(),
+            joined.is_consistent(),
             "the numbers and names in `{}` do not fit together",
             dir.display()
         );
         Ok(joined)
     }
 
-    /// Whether all columns are of as many rows as there are names, no class and no row of a split
-    /// is beyond the last, and all numbers to predict are finite.
-    fn fits_together(&self) -> bool {
+    /// Returns true if all columns have one row per name, all indices of classes and rows are in
+    /// range, and all numbers to predict are finite.
+    fn is_consistent(&self) -> bool {
         let n = self.names.len();
         let table = &self.table;
         let lengths = [
@@ -213,7 +214,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn samples_are_read_back() {
+    fn joined_tables_are_read_back() {
         let dir = tempfile::tempdir().expect("a directory");
         let words = |words: &[&str]| {
             words

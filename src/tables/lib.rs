@@ -1,5 +1,5 @@
-//! Samples, or tables of the user's own → one [`FeatureTable`] of numbers that any classical model
-//! learns from.
+//! Tables for classical models: turns samples or the user's own tables into a [`FeatureTable`] of
+//! numbers.
 
 mod column_names;
 mod feature_table;

@@ -1,4 +1,4 @@
-//! A table of metadata → its columns, each of numbers, truth values or texts, and its index.
+//! A table of metadata: columns of numbers, truth values or texts, and the names of its rows.
 
 use std::path::Path;
 
@@ -7,27 +7,27 @@ use anyhow::{Context as _, Result};
 use super::column_names::{check_unique_index, find_column};
 use super::table_file::{TableCell, parse_truth, read_table};
 
-/// The columns of a table, by name, and the name of each row.
+/// Columns of a table by name, and the name of each row.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MetadataTable {
-    /// What each row is called, `[n]`.
+    /// Name of each row, `[n]`.
     pub index: Vec<String>,
     names: Vec<String>,
     columns: Vec<MetadataColumn>,
 }
 
-/// One column, `[n]`.
+/// Cells of one column, `[n]`.
 #[derive(Debug, Clone, PartialEq)]
 pub enum MetadataColumn {
-    /// Numbers; what is missing is NaN.
+    /// Numbers. NaN marks a missing value.
     Numbers(Vec<f64>),
-    /// Truth values.
+    /// Truth values. `None` marks a missing value.
     Bools(Vec<Option<bool>>),
-    /// Anything else.
+    /// Texts, for all other columns. `None` marks a missing value.
     Texts(Vec<Option<String>>),
 }
 
-/// The columns of a table while its rows are read.
+/// Columns of a table while its rows are read.
 struct ReadColumns {
     names: Vec<String>,
     index_place: usize,
@@ -35,13 +35,13 @@ struct ReadColumns {
 }
 
 impl MetadataTable {
-    /// Reads the table `path`, whose rows are called what its column `index` says.
+    /// Reads the table `path`, whose column `index` has the names of the rows.
     ///
-    /// In a CSV file a column is of numbers where all its cells are, of truth values where all are
-    /// true or false, else of texts; the index is always one of texts.
+    /// A column of a CSV file has numbers if all its cells are numbers, truth values if all are
+    /// true or false, and otherwise texts. The index always has texts.
     ///
     /// # Errors
-    /// Fails where two rows are called the same, and where one has no name.
+    /// Fails if two rows have the same name, or if a row has no name.
     pub fn read(path: &Path, index: &str) -> Result<MetadataTable> {
         let begin = |names: &[String]| {
             Ok(ReadColumns {
@@ -81,16 +81,16 @@ impl MetadataTable {
         })
     }
 
-    /// The column called `name`.
+    /// Returns the column named `name`.
     ///
     /// # Errors
-    /// Names the nearest where there is none.
+    /// Fails if there is no such column; the message has the nearest name.
     pub fn column(&self, name: &str) -> Result<&MetadataColumn> {
         Ok(&self.columns[find_column(&self.names, name)?])
     }
 }
 
-/// The names of rows, which stand in the cells of the column `index`.
+/// Returns the names of rows from their cells in the column `index`.
 fn row_names(cells: &[OwnedCell], index: &str) -> Result<Vec<String>> {
     let mut names = Vec::with_capacity(cells.len());
     for (row, cell) in (1..).zip(cells) {
@@ -101,7 +101,7 @@ fn row_names(cells: &[OwnedCell], index: &str) -> Result<Vec<String>> {
 }
 
 impl MetadataColumn {
-    /// The narrowest kind of column that all the cells fit in.
+    /// Creates the narrowest kind of column that fits all cells.
     fn new(cells: &[OwnedCell]) -> MetadataColumn {
         let known = || cells.iter().filter(|cell| **cell != OwnedCell::Missing);
         if known().all(|cell| cell.to_number().is_some()) {
@@ -114,7 +114,7 @@ impl MetadataColumn {
         }
     }
 
-    /// What stands in `row`, in words; `None` for what is missing.
+    /// Returns the value in `row` as text, or `None` if it is missing.
     pub fn text_at(&self, row: usize) -> Option<String> {
         match self {
             MetadataColumn::Numbers(values) => {
@@ -127,7 +127,7 @@ impl MetadataColumn {
     }
 }
 
-/// A cell that outlives its row.
+/// Owned copy of a [`TableCell`], which outlives its row.
 #[derive(Debug, Clone, PartialEq)]
 enum OwnedCell {
     Missing,

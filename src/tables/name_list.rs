@@ -1,17 +1,20 @@
-//! Names of rows or columns → a list for a message.
+//! Lists names of rows or columns for a message.
 
 use poolcast_base::output::counted;
 
-/// How many names a message lists.
-const LISTED: usize = 5;
+/// Maximum number of names that a message lists.
+const MAX_LISTED_NAMES: usize = 5;
 
-/// Some of `names`, each quoted, and how many others there are.
+/// Returns the first of `names`, each quoted, and the number of the others.
 pub(super) fn list_names<'a>(names: impl ExactSizeIterator<Item = &'a str>) -> String {
     let count = names.len();
-    let quoted: Vec<String> = names.take(LISTED).map(|name| format!("`{name}`")).collect();
+    let quoted: Vec<String> = names
+        .take(MAX_LISTED_NAMES)
+        .map(|name| format!("`{name}`"))
+        .collect();
     let mut text = quoted.join(", ");
-    if count > LISTED {
-        text.push_str(&format!(" and {}", counted(count - LISTED, "other")));
+    if count > MAX_LISTED_NAMES {
+        text.push_str(&format!(" and {}", counted(count - MAX_LISTED_NAMES, "other")));
     }
     text
 }

@@ -1,5 +1,5 @@
-//! A table of new rows → the columns that a fitted pipeline asks for, found by name. Nothing else
-//! of it is read, least of all a target.
+//! Reads a table of new rows: the columns that a fitted pipeline needs, found by name. Any other
+//! column, such as a target, is an error.
 
 use std::path::Path;
 
@@ -12,12 +12,12 @@ use super::row_targets::{RowClasses, RowTargets};
 use poolcast_base::error::hinted;
 use poolcast_base::output::counted;
 
-/// The rows of the table `path`, which are called what its column `index` says: their names `[n]`,
-/// and their numbers in the columns `features`. As nothing is known of their targets, all are said
-/// to be of one class.
+/// Reads the rows of the table `path`: their names `[n]` from the column `index`, and their numbers
+/// from the columns `features`. The targets are unknown, so all rows get the same class.
 ///
 /// # Errors
-/// Fails for a column that is missing or not asked for, and names it; and as tables of features do.
+/// Fails for a missing or unexpected column, and names it. Fails if the table is not a valid table
+/// of features.
 pub fn read_new_rows(
     path: &Path,
     index: &str,
@@ -44,10 +44,10 @@ pub fn read_new_rows(
     Ok((found.index, table))
 }
 
-/// Fails where the columns `found` are not the `features`, whatever their order.
+/// Fails if the columns `found` are not the `features`, in any order.
 fn check_columns(found: &[String], features: &[String]) -> Result<()> {
-    let missing = names_without(features, found);
-    let unknown = names_without(found, features);
+    let missing = names_not_in(features, found);
+    let unknown = names_not_in(found, features);
 
     let mut complaints = Vec::new();
     if !missing.is_empty() {
@@ -71,8 +71,8 @@ fn check_columns(found: &[String], features: &[String]) -> Result<()> {
     Ok(())
 }
 
-/// The names in `all` that are not among `known`.
-fn names_without<'a>(all: &'a [String], known: &[String]) -> Vec<&'a str> {
+/// Returns the names in `all` that are not in `known`.
+fn names_not_in<'a>(all: &'a [String], known: &[String]) -> Vec<&'a str> {
     all.iter()
         .filter(|name| !known.contains(name))
         .map(String::as_str)

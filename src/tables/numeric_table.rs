@@ -1,4 +1,4 @@
-//! A table of features → numbers, column by column, and the names of its rows.
+//! A table of features: columns of numbers, and the names of the rows.
 
 use std::path::Path;
 
@@ -11,22 +11,22 @@ use poolcast_base::error::hinted;
 /// Numbers by name of row and column.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct NumericTable {
-    /// What each row is called, `[n]`.
+    /// Name of each row, `[n]`.
     pub(super) index: Vec<String>,
-    /// What each column is called, `[f]`.
+    /// Name of each column, `[f]`.
     pub(super) features: Vec<String>,
-    /// The numbers, a vector `[n]` a column; what is missing is NaN.
+    /// Values, one vector `[n]` per column. NaN marks a missing value.
     pub(super) columns: Vec<Vec<f64>>,
 }
 
 impl NumericTable {
-    /// Reads the table `path`, whose rows are called what its column `index` says. Truth values are
+    /// Reads the table `path`, whose column `index` has the names of the rows. Truth values become
     /// 0 and 1.
     ///
     /// # Errors
-    /// Fails where `check` does, which is given the names of the other columns before any row is
-    /// read; for a cell that is no finite number, and names its column and place; and for two rows
-    /// of the same name.
+    /// Fails if `check` fails, which gets the names of the other columns before any row is read.
+    /// Fails for a cell that is not a finite number; the message has its column and its position.
+    /// Fails if two rows have the same name.
     pub(super) fn read(
         path: &Path,
         index: &str,
@@ -56,7 +56,7 @@ impl NumericTable {
     }
 }
 
-/// The table while its rows are read.
+/// A table while its rows are read.
 struct NumericRows {
     index_place: usize,
     table: NumericTable,
@@ -72,6 +72,7 @@ impl NumericRows {
             TableCell::Text(text) | TableCell::Written(text) => text.to_owned(),
         });
 
+        // The index is not a feature, so skip its cell.
         let (before, after) = cells.split_at(self.index_place);
         let features = before.iter().chain(&after[1..]);
         for ((column, name), cell) in table.columns.iter_mut().zip(&table.features).zip(features) {
@@ -86,7 +87,7 @@ impl NumericRows {
     }
 }
 
-/// The number in a cell, which is finite; NaN for what is missing.
+/// Returns the number in a cell, or NaN if it is missing. Fails if the number is not finite.
 fn finite_number(cell: &TableCell<'_>) -> Result<f64> {
     let number = match *cell {
         TableCell::Missing => return Ok(f64::NAN),
@@ -107,7 +108,7 @@ fn finite_number(cell: &TableCell<'_>) -> Result<f64> {
     Ok(number)
 }
 
-/// A cell for a message: a text as it stands there.
+/// Returns a cell for a message. A text is shown as it is.
 fn show_cell(cell: &TableCell<'_>, number: Option<f64>) -> String {
     match *cell {
         TableCell::Text(text) | TableCell::Written(text) => format!("`{text}`"),

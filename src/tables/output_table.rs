@@ -1,4 +1,4 @@
-//! Columns of results → a CSV or Parquet file.
+//! Tables of results, written as CSV, JSON or Parquet.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use parquet::file::properties::WriterProperties;
 use parquet::file::writer::{SerializedColumnWriter, SerializedFileWriter};
 use parquet::schema::types::Type;
 
-/// The cells of one column.
+/// Cells of one column.
 #[derive(Debug, Clone, PartialEq)]
 pub enum OutputCells {
     /// Texts.
@@ -21,10 +21,10 @@ pub enum OutputCells {
     Integers(Vec<i64>),
 }
 
-/// Columns of one length, each with its name.
+/// Columns of the same length, each with its name.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct OutputTable {
-    /// The columns, in the order in which they are written.
+    /// Columns, in the order of the output.
     pub columns: Vec<(String, OutputCells)>,
 }
 
@@ -37,7 +37,7 @@ impl OutputCells {
         }
     }
 
-    /// A cell as text. A number is written so that it is read back to the bit.
+    /// Returns a cell as text. A number is written so that reading it back gives the same bits.
     fn text_at(&self, row: usize) -> String {
         match self {
             OutputCells::Texts(cells) => cells[row].clone(),
@@ -54,7 +54,7 @@ impl OutputCells {
         }
     }
 
-    /// The Parquet field of such a column.
+    /// Returns the Parquet field of the column.
     fn parquet_field(&self, name: &str) -> Result<Arc<Type>> {
         let (physical, logical) = match self {
             OutputCells::Texts(_) => (PhysicalType::BYTE_ARRAY, Some(LogicalType::String)),
@@ -91,12 +91,12 @@ impl OutputCells {
 }
 
 impl OutputTable {
-    /// How many rows there are.
+    /// Number of rows.
     pub fn row_count(&self) -> usize {
         self.columns.first().map_or(0, |(_, cells)| cells.len())
     }
 
-    /// The rows as CSV, the names of the columns first.
+    /// Returns the rows as CSV, with the names of the columns first.
     pub fn to_csv(&self) -> Result<String> {
         let mut writer = csv::Writer::from_writer(Vec::new());
         writer.write_record(self.columns.iter().map(|(name, _)| name))?;
@@ -106,7 +106,7 @@ impl OutputTable {
         String::from_utf8(writer.into_inner()?).context("names and cells are texts")
     }
 
-    /// The rows as JSON, an object each.
+    /// Returns the rows as JSON, one object per row.
     pub fn to_json(&self) -> Vec<serde_json::Value> {
         let mut rows = Vec::with_capacity(self.row_count());
         for row in 0..self.row_count() {
@@ -119,7 +119,7 @@ impl OutputTable {
         rows
     }
 
-    /// Writes the file `path`: Parquet where its name ends in `.parquet`, else CSV.
+    /// Writes the file `path`: Parquet if its name ends in `.parquet`, otherwise CSV.
     pub fn write(&self, path: &Path) -> Result<()> {
         let is_parquet = path
             .extension()

@@ -1,4 +1,4 @@
-//! Columns of metadata → the class or number, the group and the time of each row.
+//! Labels of rows from the columns of the metadata: class or number, group and time.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -11,49 +11,48 @@ use poolcast_config::DataConfig;
 use poolcast_base::error::hinted;
 use poolcast_base::moment::parse_moment_ms;
 
-/// The most classes that a target may have.
+/// Maximum number of classes of a target.
 const MAX_CLASSES: usize = 1000;
 
-/// What to do about rows whose target is not known.
+/// Hint for rows without a known target.
 const NO_TARGET_HINT: &str = "add `and TARGET is not missing` to the split, with the name of the target column; without splits, \
                               name one, such as `all: \"TARGET is not missing\"`";
 
 /// Rows of the metadata.
 #[derive(Clone, Copy)]
 pub(super) struct NamedRows<'a> {
-    /// Their places, `[n]`.
+    /// Indices of the rows, `[n]`.
     pub(super) places: &'a [usize],
-    /// What they are called, `[n]`.
+    /// Names of the rows, `[n]`.
     pub(super) names: &'a [String],
 }
 
-/// The columns of the metadata that say what each row is.
+/// Columns of the metadata that have the labels of the rows.
 pub(super) struct LabelColumns<'a> {
     target: &'a MetadataColumn,
-    /// What of numbers is predicted; `None` where the target has classes.
+    /// Loss of a numeric target; `None` if the target has classes.
     loss: Option<NumberLoss>,
     group: Option<&'a MetadataColumn>,
     time: Option<&'a MetadataColumn>,
 }
 
-/// What the columns say of each row.
+/// Labels of rows.
 pub(super) struct RowLabels {
-    /// What is to be predicted of each row, `[n]`. Classes are in order: numbers by size, texts by
-    /// alphabet.
+    /// Target of each row, `[n]`. Classes are sorted: numbers by size, texts alphabetically.
     pub(super) targets: RowTargets,
-    /// The group of each row as a number, `[n]`.
+    /// Group of each row as a number, `[n]`.
     pub(super) groups: Vec<u64>,
-    /// The name of each row's group, `[n]`, where a column says it.
+    /// Name of each row's group, `[n]`, if there is a column of groups.
     pub(super) group_names: Option<Vec<String>>,
-    /// When each row was, `[n]`, where a column says it.
+    /// Time of each row, `[n]`, if there is a column of times.
     pub(super) times: Option<Vec<f64>>,
 }
 
 impl<'a> LabelColumns<'a> {
-    /// The columns that `data` names.
+    /// Finds the columns that `data` names.
     ///
     /// # Errors
-    /// Fails where one is not there, and names the nearest.
+    /// Fails if a column does not exist; the message has the nearest name.
     pub(super) fn find(
         data: &DataConfig,
         target: &str,
@@ -63,17 +62,17 @@ impl<'a> LabelColumns<'a> {
             |name: &Option<String>| name.as_ref().map(|name| metadata.column(name)).transpose();
         Ok(LabelColumns {
             target: metadata.column(target)?,
-            loss: NumberLoss::of_task(data),
+            loss: NumberLoss::from_task(data),
             group: optional(&data.group)?,
             time: optional(&data.time)?,
         })
     }
 
-    /// The class or number, the group and the time of each row.
+    /// Returns the class or number, the group and the time of each row.
     ///
     /// # Errors
-    /// Fails for a row without one of them, and for a target of classes that has numbers to
-    /// predict, or the other way round.
+    /// Fails for a row without one of them. Fails if the target does not fit the task: more than
+    /// [`MAX_CLASSES`] classes, or texts or truth values instead of numbers to predict.
     pub(super) fn label_rows(&self, rows: NamedRows<'_>) -> Result<RowLabels> {
         let targets = match self.loss {
             None => RowTargets::Classes(rows.classes(self.target)?),
@@ -88,7 +87,7 @@ impl<'a> LabelColumns<'a> {
         };
         let groups = match &group_names {
             Some(names) => number_groups(names),
-            // Each row is a group of its own.
+            // Each row is its own group.
             None => (0..rows.places.len() as u64).collect(),
         };
         let times = match self.time {
@@ -105,7 +104,7 @@ impl<'a> LabelColumns<'a> {
 }
 
 impl NamedRows<'_> {
-    /// What the column `target` says of each row.
+    /// Returns the class of each row from the column `target`.
     fn classes(self, target: &MetadataColumn) -> Result<RowClasses> {
         let mut found = Vec::with_capacity(self.places.len());
         let mut without_class = Vec::new();
@@ -129,7 +128,7 @@ impl NamedRows<'_> {
         let distinct: BTreeSet<&String> = found.iter().collect();
         let mut names: Vec<String> = distinct.into_iter().cloned().collect();
         if matches!(target, MetadataColumn::Numbers(_)) {
-            // As texts 10 would come before 9.
+            // As texts, 10 would come before 9.
             let number = |name: &str| name.parse().unwrap_or(f64::NAN);
             names.sort_by(|a, b| number(a).total_cmp(&number(b)));
         }
@@ -153,7 +152,7 @@ impl NamedRows<'_> {
         Ok(RowClasses { names, y })
     }
 
-    /// The number of each row in the column `target`.
+    /// Returns the number of each row from the column `target`.
     fn numbers(self, target: &MetadataColumn) -> Result<Vec<f64>> {
         let MetadataColumn::Numbers(values) = target else {
             bail!(hinted(
@@ -176,7 +175,7 @@ impl NamedRows<'_> {
         Ok(numbers)
     }
 
-    /// The name of each row's group.
+    /// Returns the name of each row's group.
     fn group_names(self, column: &MetadataColumn) -> Result<Vec<String>> {
         let mut found = Vec::with_capacity(self.places.len());
         for (place, name) in self.places.iter().zip(self.names) {
@@ -190,7 +189,8 @@ impl NamedRows<'_> {
         Ok(found)
     }
 
-    /// The time of each row: numbers as they are, texts as dates or moments, in seconds.
+    /// Returns the time of each row. Numbers stay as they are. Texts are dates or timestamps, and
+    /// become seconds.
     fn times(self, column: &MetadataColumn) -> Result<Vec<f64>> {
         let mut times = Vec::with_capacity(self.places.len());
         for (place, name) in self.places.iter().zip(self.names) {
@@ -205,7 +205,8 @@ impl NamedRows<'_> {
     }
 }
 
-/// A number for each group, by the alphabet of their names.
+/// Numbers the groups in the alphabetical order of their names; returns the number of each row's
+/// group.
 fn number_groups(names: &[String]) -> Vec<u64> {
     let distinct: BTreeSet<&String> = names.iter().collect();
     let numbers: BTreeMap<&String, u64> = distinct.into_iter().zip(0..).collect();

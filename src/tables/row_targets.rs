@@ -1,51 +1,51 @@
-//! What is to be predicted of each row of a table: its class, or a number.
+//! Targets of a table's rows: their classes, or their numbers.
 
 use poolcast_config::{DataConfig, PredictionTask};
 
-/// What is known of the rows of a table and to be predicted of others.
+/// Targets of the rows of a table.
 #[derive(Debug, Clone, PartialEq)]
 pub enum RowTargets {
-    /// The probability of each class.
+    /// Classes. A model predicts the probability of each.
     Classes(RowClasses),
-    /// A number.
+    /// Numbers.
     Numbers(RowNumbers),
 }
 
-/// Classes by name, and the class of each row.
+/// Names of the classes, and the class of each row.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RowClasses {
-    /// The names of the classes; of two the second is the positive one.
+    /// Names of the classes. Of two classes, the second is the positive one.
     pub names: Vec<String>,
-    /// The class of each row, `[n]`: a place in `names`.
+    /// Class of each row, `[n]`: an index into `names`.
     pub y: Vec<u32>,
 }
 
-/// A number of each row.
+/// Numbers of the rows, and the loss to minimise.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RowNumbers {
-    /// The numbers, `[n]`, all finite.
+    /// Numbers, `[n]`, all finite.
     pub y: Vec<f64>,
-    /// What of them a model predicts.
+    /// Loss to minimise, which decides if a model predicts the mean or a quantile.
     pub loss: NumberLoss,
 }
 
-/// The loss that a model of numbers makes as small as it can, which decides what it predicts.
+/// Loss that a model of numbers minimises. It decides what the model predicts.
 #[derive(Debug, Clone, Copy, PartialEq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum NumberLoss {
-    /// The square of the error: the mean is predicted.
+    /// Squared error. The model predicts the mean.
     Squared,
-    /// The error, times `quantile` where the number is above what was predicted, and times
-    /// `1 - quantile` where it is below: the quantile is predicted.
+    /// Absolute error times `quantile` if the number is above the prediction, and times
+    /// `1 - quantile` if it is below. The model predicts the quantile.
     Pinball {
-        /// The share of numbers that are to be below, between 0 and 1.
+        /// Share of the numbers that should be below the prediction, between 0 and 1.
         quantile: f64,
     },
 }
 
 impl NumberLoss {
-    /// What `data` asks for; `None` where it asks for classes.
-    pub(super) fn of_task(data: &DataConfig) -> Option<NumberLoss> {
+    /// Returns the loss that `data` requests, or `None` if it requests classes.
+    pub(super) fn from_task(data: &DataConfig) -> Option<NumberLoss> {
         match (data.task, data.quantile) {
             (PredictionTask::Classification, _) => None,
             (PredictionTask::Regression, None) => Some(NumberLoss::Squared),
@@ -53,15 +53,16 @@ impl NumberLoss {
         }
     }
 
-    /// The mean loss of what was `predicted` `[n]` where `truth` `[n]` came.
+    /// Returns the mean loss of the predictions `predicted` `[n]`, where `truth` `[n]` are the true
+    /// values.
     pub fn mean(self, truth: &[f64], predicted: &[f64]) -> f64 {
         let pairs = truth.iter().zip(predicted);
-        let losses = pairs.map(|(truth, predicted)| self.of_error(truth - predicted));
+        let losses = pairs.map(|(truth, predicted)| self.loss_of_error(truth - predicted));
         losses.sum::<f64>() / truth.len() as f64
     }
 
-    /// The loss where the number is by `error` more than what was predicted.
-    fn of_error(self, error: f64) -> f64 {
+    /// Returns the loss if the number exceeds the prediction by `error`.
+    fn loss_of_error(self, error: f64) -> f64 {
         match self {
             NumberLoss::Squared => error * error,
             NumberLoss::Pinball { quantile } => (quantile * error).max((quantile - 1.0) * error),
@@ -70,7 +71,7 @@ impl NumberLoss {
 }
 
 impl RowTargets {
-    /// The class of each row, `[n]`: a place in [`RowTargets::class_names`]. Empty where rows have
+    /// Class of each row, `[n]`: an index into [`RowTargets::class_names`]. Empty if rows have
     /// numbers.
     pub fn classes(&self) -> &[u32] {
         match self {
@@ -79,7 +80,7 @@ impl RowTargets {
         }
     }
 
-    /// The names of the classes; none where rows have numbers.
+    /// Names of the classes; empty if rows have numbers.
     pub fn class_names(&self) -> &[String] {
         match self {
             RowTargets::Classes(classes) => &classes.names,
@@ -87,7 +88,7 @@ impl RowTargets {
         }
     }
 
-    /// How many numbers a model predicts of a row: a probability of each class, or the number.
+    /// Number of values that a model predicts per row: a probability of each class, or one number.
     pub fn width(&self) -> usize {
         match self {
             RowTargets::Classes(classes) => classes.names.len(),
@@ -95,7 +96,7 @@ impl RowTargets {
         }
     }
 
-    /// How many rows there are: `n`.
+    /// Number of rows, `n`.
     pub fn row_count(&self) -> usize {
         match self {
             RowTargets::Classes(classes) => classes.y.len(),
@@ -103,7 +104,7 @@ impl RowTargets {
         }
     }
 
-    /// Those of the rows at these places, in this order.
+    /// Returns the targets of the rows at the indices `places`, in this order.
     pub fn select_rows(&self, places: &[usize]) -> RowTargets {
         match self {
             RowTargets::Classes(classes) => RowTargets::Classes(RowClasses {
@@ -117,7 +118,7 @@ impl RowTargets {
         }
     }
 
-    /// The same rows, of classes that have none left out.
+    /// Drops the classes that have no rows.
     pub(super) fn with_present_classes(self) -> RowTargets {
         match self {
             RowTargets::Classes(classes) => RowTargets::Classes(classes.with_present_classes()),

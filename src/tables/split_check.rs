@@ -1,4 +1,4 @@
-//! A split of joined rows → whether a model may be fitted and validated on it.
+//! Checks if a model may be fitted and validated on a split of joined rows.
 
 use std::collections::BTreeSet;
 
@@ -11,18 +11,19 @@ use poolcast_config::EVALUATE;
 use poolcast_base::error::hinted;
 use poolcast_base::output::counted;
 
-/// A split with the table that its rows are of.
+/// A split to check, with the table of its rows.
 pub(super) struct SplitCheck<'a> {
     pub(super) name: &'a str,
     pub(super) split: &'a SplitRows,
     pub(super) table: &'a FeatureTable,
-    /// The names of each row's group, `[n]`, where a column says them.
+    /// Name of each row's group, `[n]`, if there is a column of groups.
     pub(super) group_names: Option<&'a [String]>,
 }
 
 impl SplitCheck<'_> {
-    /// Refuses a split that shares a group with what it holds out, that holds out a class which it
-    /// does not learn, or that has a side of one class, or one number to learn from.
+    /// Rejects a split that shares a group with the rows it holds out, or that holds out a class
+    /// which it does not learn. Rejects a training or validation side with only one class, and a
+    /// training side with only one number.
     pub(super) fn check(&self) -> Result<()> {
         let held_out = self.split.held_out(self.name);
         if let Some(groups) = self.group_names {
@@ -103,7 +104,7 @@ impl SplitCheck<'_> {
         Ok(())
     }
 
-    /// Fails where all rows that are learned from have one number.
+    /// Fails if all training rows have the same number.
     fn check_several_numbers(&self, numbers: &[f64]) -> Result<()> {
         let learned = self.split.train.iter().map(|row| numbers[*row]);
         let distinct: BTreeSet<u64> = learned.map(f64::to_bits).collect();

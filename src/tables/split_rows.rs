@@ -1,4 +1,4 @@
-//! The splits of `data`, filters by name → the rows of the metadata that each split names.
+//! Selects the rows of the metadata for each split of `data`, by the split's filters.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -11,27 +11,27 @@ use super::name_list::list_names;
 use poolcast_config::{DataConfig, EVALUATE, WHOLE};
 use poolcast_base::error::{HintedError, hinted};
 
-/// The rows of a split, ascending.
+/// Rows of a split, ascending.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct SplitRows {
-    /// Learned from.
+    /// Training rows.
     pub train: Vec<usize>,
-    /// Held out; empty where nothing is.
+    /// Validation rows; empty if the split holds out no rows.
     pub validate: Vec<usize>,
-    /// Further rows that models are scored on, by name.
+    /// Further rows to score models on, by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub evaluate: BTreeMap<String, Vec<usize>>,
 }
 
-/// Rows of a split that no model learns from.
+/// Rows of a split that models do not learn from.
 pub(super) struct HeldOutRows<'a> {
-    /// The name of the filter that selects them.
+    /// Name of the filter that selects the rows.
     pub(super) filter: String,
     pub(super) rows: &'a [usize],
 }
 
 impl SplitRows {
-    /// The rows of all sides; one of several sides more than once.
+    /// Iterates over the training, validation and further rows. A row may occur more than once.
     pub fn all_rows(&self) -> impl Iterator<Item = usize> {
         self.train
             .iter()
@@ -40,7 +40,7 @@ impl SplitRows {
             .copied()
     }
 
-    /// What no model of the split called `split` learns from.
+    /// Returns the rows that models of the split `split` do not learn from.
     pub(super) fn held_out<'a>(&'a self, split: &str) -> Vec<HeldOutRows<'a>> {
         let mut held_out = vec![HeldOutRows {
             filter: format!("validate_{split}"),
@@ -55,7 +55,8 @@ impl SplitRows {
         held_out
     }
 
-    /// The same split of a table where each row stands at another place.
+    /// Returns the same split for a table with other row indices. `places` maps old indices to new
+    /// ones.
     pub(super) fn moved(self, places: &HashMap<usize, usize>) -> SplitRows {
         let moved = |rows: Vec<usize>| rows.iter().map(|row| places[row]).collect();
         SplitRows {
@@ -70,11 +71,11 @@ impl SplitRows {
     }
 }
 
-/// The rows of the metadata that each chosen split names; all rows where there are no splits.
+/// Selects the rows of the metadata for each chosen split, or all rows if there are no splits.
 ///
 /// # Errors
-/// Fails for a filter that cannot be used or selects no row, and for a row that a split would both
-/// learn from and hold out.
+/// Fails if a filter cannot be used or selects no rows, and if a split would both learn from a row
+/// and hold it out.
 pub(super) fn select_splits(
     data: &DataConfig,
     metadata: &MetadataTable,
@@ -104,7 +105,7 @@ pub(super) fn select_splits(
 struct SplitSelector<'a> {
     data: &'a DataConfig,
     metadata: &'a MetadataTable,
-    /// The name of the split.
+    /// Name of the split.
     name: &'a str,
 }
 
@@ -112,7 +113,7 @@ impl SplitSelector<'_> {
     fn select(&self) -> Result<SplitRows> {
         let mut split = self.select_sides()?;
         if !self.data.validate {
-            // Nothing is held out: models learn from both sides.
+            // The configuration holds out no rows, so models learn from both sides.
             split.train.append(&mut split.validate);
             split.train.sort_unstable();
         }
@@ -120,7 +121,8 @@ impl SplitSelector<'_> {
         Ok(split)
     }
 
-    /// The two sides of the split: `train_NAME` and `validate_NAME`, or `NAME` alone.
+    /// Selects the training and validation rows of the split: `train_NAME` and `validate_NAME`, or
+    /// `NAME` alone.
     fn select_sides(&self) -> Result<SplitRows> {
         let [train, validate] = ["train", "validate"].map(|side| format!("{side}_{}", self.name));
         let has_train = self.data.splits.contains_key(&train);
@@ -132,7 +134,7 @@ impl SplitSelector<'_> {
             split.validate = self.select_filter(&validate)?;
         }
 
-        // Even where both sides are merged afterwards, a row in both is a mistake in the filters.
+        // Even if both sides are merged afterwards, a row in both is a mistake in the filters.
         let learned: BTreeSet<usize> = split.train.iter().copied().collect();
         self.check_disjoint(&learned, &split.validate, || {
             format!("`{train}` and `{validate}`")
@@ -140,13 +142,14 @@ impl SplitSelector<'_> {
         Ok(split)
     }
 
-    /// Adds the further rows that models are scored on.
+    /// Adds the further rows to score models on.
     fn select_evaluated(&self, split: &mut SplitRows) -> Result<()> {
         for evaluated in self.data.evaluated(self.name) {
             let filter = format!("{EVALUATE}{evaluated}");
             let rows = self.select_filter(&filter)?;
 
-            // What a trial is chosen by is no honest score of it either.
+            // Validation rows choose the best trial, so its score on them would not be honest
+            // either.
             let known: BTreeSet<usize> =
                 split.train.iter().chain(&split.validate).copied().collect();
             self.check_disjoint(&known, &rows, || {
@@ -157,7 +160,7 @@ impl SplitSelector<'_> {
         Ok(())
     }
 
-    /// The rows that the filter `data.splits.FILTER` selects.
+    /// Returns the rows that the filter `data.splits.FILTER` selects.
     fn select_filter(&self, filter: &str) -> Result<Vec<usize>> {
         let rows = RowFilter::parse(&self.data.splits[filter])
             .and_then(|parsed| parsed.select(self.metadata))
@@ -172,7 +175,7 @@ impl SplitSelector<'_> {
         Ok(rows)
     }
 
-    /// Fails where one of the rows `held_out` is `known`; `sides` says whose rows these are.
+    /// Fails if one of the rows `held_out` is in `known`. `sides` names both sides for the message.
     fn check_disjoint(
         &self,
         known: &BTreeSet<usize>,
@@ -192,7 +195,8 @@ impl SplitSelector<'_> {
     }
 }
 
-/// Says that two sides share rows or groups: something would be learned from and validated on.
+/// Returns the error for two sides that share rows or groups, as a model would learn from them and
+/// be validated on them.
 pub(super) fn shared_names<'a>(
     sides: &str,
     what: &str,

@@ -1,4 +1,4 @@
-//! A file of rows, CSV or Parquet → its cells, a row at a time.
+//! Reads the cells of a CSV or Parquet file, row by row.
 
 use std::io::Read as _;
 use std::path::Path;
@@ -9,33 +9,33 @@ use parquet::record::{Field, Row};
 
 use poolcast_base::error::hinted;
 
-/// What stands in one place of a table.
+/// A cell of a table.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum TableCell<'a> {
-    /// Nothing.
+    /// Missing value.
     Missing,
     Number(f64),
     Bool(bool),
     Text(&'a str),
-    /// As a CSV file has it: its column decides whether it is a number.
+    /// Text of a CSV file. Its column decides if it is a number.
     Written(&'a str),
 }
 
-/// The words that mean a missing value in a CSV file: those of pandas, without the rare ones.
+/// Words for a missing value in a CSV file: pandas' words, without the rare ones.
 const MISSING_WORDS: [&str; 9] = [
     "", "NA", "N/A", "NaN", "nan", "<NA>", "None", "null", "NULL",
 ];
 
-/// What a Parquet file begins with.
+/// First bytes of a Parquet file.
 const PARQUET_MAGIC: &[u8] = b"PAR1";
 
-/// Reads the table `path`, told apart by content. `begin` gets the names of its columns and makes
-/// what the rows go into; `add_row` gets each row with its place for messages: `line 7` of a CSV
-/// file, `row 6` of a Parquet file.
+/// Reads the table `path`, whose content decides the format. `begin` gets the names of the columns,
+/// and creates the value that rows are added to. `add_row` gets each row with its position for
+/// messages: `line 7` of a CSV file, `row 6` of a Parquet file.
 ///
 /// # Errors
-/// Fails on a file that is neither, a column without a name, two of the same name, and rows of
-/// another length.
+/// Fails for another format, a column without a name, two columns with the same name, and rows of
+/// different lengths.
 pub(super) fn read_table<T>(
     path: &Path,
     begin: impl FnOnce(&[String]) -> Result<T>,
@@ -141,7 +141,7 @@ fn parquet_cell(field: &Field) -> Result<TableCell<'_>> {
     })
 }
 
-/// pandas writes missing numbers as NaN.
+/// Returns a number as a cell. NaN becomes missing, because pandas writes missing numbers as NaN.
 fn number_cell<'a>(value: f64) -> TableCell<'a> {
     if value.is_nan() {
         TableCell::Missing
@@ -172,7 +172,7 @@ fn check_column_names(names: &[String]) -> Result<()> {
     Ok(())
 }
 
-/// `true` and `false`, as Python and R write them, too.
+/// Parses `true` and `false`, and the ways in which Python and R write them.
 pub(super) fn parse_truth(text: &str) -> Option<bool> {
     match text {
         "true" | "True" | "TRUE" => Some(true),

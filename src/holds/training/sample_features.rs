@@ -1,4 +1,5 @@
-//! Samples → a table with a named column for each thing known at a hold.
+//! Turns samples into a table for classical models, with a named column for each fact known at a
+//! hold.
 
 use anyhow::Result;
 
@@ -7,17 +8,18 @@ use crate::tensors::{Dataset, SplitSide, TensorSettings, static_names};
 use poolcast_models::EMPTY_CELL;
 use poolcast_tables::{FeatureTable, RowClasses, RowTargets};
 
-/// What becomes of a released job.
+/// Classes of the samples: the outcome of a released job.
 const CLASSES: [&str; 2] = ["failure", "success"];
 
-/// The samples of one side as rows, for models that see no order of time: of each state the frames
-/// that the held job spent in it (`frames_012`), whether it was its last (`last_012`), and the
-/// share of the context jobs in it in the last frame (`share_012`); then what else is known at the
-/// hold, by the names of [`static_names`]. A state is an event number, or what stands
-/// for a hold with its code. The classes are `failure` and `success`, a group is a cluster.
+/// Returns the samples of one split as rows, for models that do not see the order of time. For each
+/// state, `frames_012` is the number of frames that the held job spent in it. `last_012` is 1 if it
+/// was the job's last state. `share_012` is the share of the context jobs in the state, in the last
+/// frame. The other facts known at the hold follow, with the names of [`static_names`]. A state is
+/// an event number, or a number that stands for a hold with its code. The classes are `failure` and
+/// `success`. A group is a cluster.
 ///
 /// # Errors
-/// Fails when a shard cannot be read.
+/// Fails if a shard cannot be read.
 pub fn sample_features(dataset: &Dataset, side: SplitSide) -> Result<FeatureTable> {
     let states = dataset.summary.e;
     let jobs = dataset.summary.settings.j;
@@ -37,7 +39,7 @@ pub fn sample_features(dataset: &Dataset, side: SplitSide) -> Result<FeatureTabl
     })
 }
 
-/// What became of each sample, `[n]`: a place in [`CLASSES`].
+/// Returns the outcome of each sample as a target. `y` `[n]` has indices into [`CLASSES`].
 fn outcomes(y: Vec<u32>) -> RowTargets {
     RowTargets::Classes(RowClasses {
         names: CLASSES.map(str::to_owned).to_vec(),
@@ -45,8 +47,8 @@ fn outcomes(y: Vec<u32>) -> RowTargets {
     })
 }
 
-/// Holds whose outcome nobody knows, as rows with the same columns: `codes` `[n, m, j]` and
-/// `statics` `[n, s]`. Their classes and groups mean nothing.
+/// Returns holds with unknown outcomes as rows with the same columns, from `codes` `[n, m, j]` and
+/// `statics` `[n, s]`. Their classes and groups are placeholders.
 pub fn hold_features(tensors: &TensorSettings, codes: &[u8], statics: &[f32]) -> FeatureTable {
     let states = tensors.e();
     let features = column_names(states, &tensors.features);
@@ -72,7 +74,7 @@ fn sample_row(codes: &[u8], jobs: usize, states: usize, statics: &[f32]) -> Vec<
     row
 }
 
-/// Rows `[n, f]` as columns `[f, n]`.
+/// Transposes rows `[n, f]` into columns `[f, n]`.
 fn columns_of_rows(rows: &[Vec<f64>]) -> Vec<f64> {
     let columns = rows.first().map_or(0, Vec::len);
     let mut x = Vec::with_capacity(columns * rows.len());
@@ -82,10 +84,10 @@ fn columns_of_rows(rows: &[Vec<f64>]) -> Vec<f64> {
     x
 }
 
-/// What is counted of each state.
+/// Statistics of each state.
 const KINDS: [&str; 3] = ["frames", "last", "share"];
 
-/// The names of the columns, for `e` states and these static features.
+/// Returns the names of the columns, for `e` states and the static features of `groups`.
 fn column_names(e: usize, groups: &[FeatureGroup]) -> Vec<String> {
     let mut names = Vec::new();
     for kind in KINDS {
@@ -95,7 +97,7 @@ fn column_names(e: usize, groups: &[FeatureGroup]) -> Vec<String> {
     names
 }
 
-/// What codes `[m, j]` below `e` tell without the order of time, `[3 * e]`: the columns `frames`,
+/// Summarises codes `[m, j]` below `e` without the order of time, `[3 * e]`: the columns `frames`,
 /// `last` and `share` of each state. The held job comes first in each frame.
 fn state_columns(codes: &[u8], j: usize, e: usize) -> Vec<f64> {
     let mut columns = vec![0.0; 3 * e];
@@ -117,7 +119,7 @@ fn state_columns(codes: &[u8], j: usize, e: usize) -> Vec<f64> {
     columns
 }
 
-/// Adds `amount` to the sum of a state; an empty place is in none.
+/// Adds `amount` to the sum of a state. An empty cell has no state.
 fn count_state(sums: &mut [f64], code: u8, amount: f64) {
     if code != EMPTY_CELL {
         sums[usize::from(code)] += amount;
@@ -133,7 +135,7 @@ mod tests {
     use crate::{events, tensors};
 
     #[test]
-    fn frames_are_counted_and_the_last_is_looked_at() {
+    fn states_are_counted_in_all_frames_and_in_the_last() {
         let codes = [
             [0, EMPTY_CELL, 1],
             [2, 1, EMPTY_CELL],
@@ -146,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn empty_places_are_no_state() {
+    fn empty_cells_do_not_count() {
         assert_eq!(state_columns(&[EMPTY_CELL; 6], 3, 2), [0.0; 6]);
         assert_eq!(
             state_columns(&[1, EMPTY_CELL, 0, 1], 4, 2),
@@ -156,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn a_row_is_a_sample() {
+    fn each_sample_is_a_row() {
         let store = events::store_of_held_jobs(|_| 5);
         let keys = BTreeMap::from([
             ("preprocessing.parameters.j", 2.into()),
@@ -211,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn every_column_has_a_name_of_its_own() {
+    fn column_names_are_unique() {
         use clap::ValueEnum as _;
         let names = column_names(49, FeatureGroup::value_variants());
         let statics = static_names(FeatureGroup::value_variants());

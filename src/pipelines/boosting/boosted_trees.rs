@@ -1,4 +1,4 @@
-//! Boosted trees as they are kept, and what they say of rows.
+//! Stored boosted trees, and their predictions.
 
 use anyhow::{Result, ensure};
 use rayon::prelude::*;
@@ -14,22 +14,22 @@ use crate::solvers::matrix::{ColumnMatrix, add_scaled};
 use crate::trees::grow::GrownTree;
 use crate::trees::tree::DecisionTree;
 
-/// How many rows are scored in one go.
-const ROWS_AT_ONCE: usize = 1024;
+/// Rows per parallel scoring task.
+const ROWS_PER_TASK: usize = 1024;
 
-/// Boosted trees of `o` outputs: one for numbers and for two classes, else one for each class.
+/// Boosted trees with `o` outputs: one for numbers and for two classes, otherwise one per class.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(in crate) struct BoostedTrees {
-    /// The scores without trees, `[o]`, which are logits of classes: xgboost's `base_score`.
+    /// Scores before the first tree, `[o]`: xgboost's `base_score`. For classes they are logits.
     base: Vec<f64>,
-    /// Round by round, one for each output.
+    /// Trees by round, and by output within a round.
     trees: Vec<DecisionTree>,
-    /// What the splits at each column gained in all, `[f]`.
+    /// Total gain of the splits at each column, `[f]`.
     gains: Vec<f64>,
 }
 
 impl BoostedTrees {
-    /// Those of no rounds yet, over `f` columns.
+    /// Creates an ensemble over `f` columns that has no trees yet.
     pub(super) fn new(base: Vec<f64>, f: usize) -> BoostedTrees {
         BoostedTrees {
             base,
@@ -38,13 +38,13 @@ impl BoostedTrees {
         }
     }
 
-    /// Takes in the next tree.
+    /// Appends the next tree and adds its gains.
     pub(super) fn push(&mut self, grown: GrownTree) {
         add_scaled(&mut self.gains, 1.0, &grown.gains);
         self.trees.push(grown.tree);
     }
 
-    /// The scores of every row, `[n, o]`.
+    /// Computes the scores of every row, `[n, o]`.
     fn scores(&self, x: &ColumnMatrix) -> Vec<f64> {
         x.to_rows()
             .chunks_exact(x.f)
@@ -52,7 +52,7 @@ impl BoostedTrees {
             .collect()
     }
 
-    /// The scores of one row, `[o]`.
+    /// Computes the scores of one row, `[o]`.
     fn row_scores(&self, row: &[f64]) -> Vec<f64> {
         let outputs = self.base.len();
         let mut scores = self.base.clone();
@@ -62,7 +62,8 @@ impl BoostedTrees {
         scores
     }
 
-    /// Refuses trees that are not of `outputs` scores over `f` columns.
+    /// Rejects an ensemble without one tree per output and round, or one that does not have `f`
+    /// columns.
     fn check_shape(&self, f: usize, outputs: usize) -> Result<()> {
         ensure!(
             self.trees.len().is_multiple_of(outputs),
@@ -79,7 +80,7 @@ impl BoostedTrees {
     }
 }
 
-/// Adds what a tree says of each row of `x` to one of its `outputs` scores, `[n, o]`.
+/// Adds the tree's score of each row of `x` to the score of `output`. `scores` is `[n, outputs]`.
 pub(super) fn add_scores(
     scores: &mut [f64],
     tree: &DecisionTree,
@@ -87,17 +88,17 @@ pub(super) fn add_scores(
     output: usize,
     outputs: usize,
 ) {
-    let chunks = scores.par_chunks_mut(ROWS_AT_ONCE * outputs);
+    let chunks = scores.par_chunks_mut(ROWS_PER_TASK * outputs);
     chunks.enumerate().for_each(|(chunk, scores)| {
         let of_output = scores.iter_mut().skip(output).step_by(outputs);
         for (at, score) in of_output.enumerate() {
-            let row = chunk * ROWS_AT_ONCE + at;
+            let row = chunk * ROWS_PER_TASK + at;
             *score += tree.score_row(|column| x.values[column * x.n + row]);
         }
     });
 }
 
-/// The probability of each output's class, `[n, o]`, from logits `[n, o]`.
+/// Returns the probability of each output's class, `[n, o]`, from logits `[n, o]`.
 pub(super) fn output_probabilities(logits: &[f64], outputs: usize) -> Vec<f64> {
     let mut values = logits.to_vec();
     if outputs == 1 {

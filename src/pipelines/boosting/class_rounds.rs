@@ -1,4 +1,4 @@
-//! Columns and classes → rounds of boosting on the log loss.
+//! Boosting on the log loss: columns and classes → boosted trees.
 
 use anyhow::Result;
 
@@ -8,8 +8,8 @@ use crate::classifier::{FitRun, TrainingSet};
 use crate::solvers::labels::{ClassLabels, output_classes, output_count};
 use crate::trees::histogram::DerivativeUnits;
 
-/// Fits round after round, each on the gradient that the rounds before it leave. What is missing is
-/// NaN.
+/// Fits the rounds in turn, each on the gradient that the previous rounds leave. NaN marks a
+/// missing value.
 pub(in crate) fn fit_classes(
     settings: &BoostingSettings,
     training: TrainingSet<'_>,
@@ -18,7 +18,7 @@ pub(in crate) fn fit_classes(
     let TrainingSet { x, labels } = training;
     let grower = RoundGrower::new(settings, x);
     let base = base_logits(labels);
-    // Of a row that counts once no derivative is larger than 1.
+    // For a row of weight 1, derivatives do not exceed 1.
     let units = DerivativeUnits::same(DERIVATIVE_UNIT * labels.largest_weight());
 
     let outputs = base.len();
@@ -27,7 +27,7 @@ pub(in crate) fn fit_classes(
     for round in 0..settings.n_estimators {
         run.stop.check()?;
         let sample = grower.sample_round(run.seed, round);
-        // All trees of a round are grown on the probabilities before it, as in xgboost.
+        // All trees of a round use the probabilities from before the round, as in xgboost.
         let probabilities = output_probabilities(&logits, outputs);
         for (output, class) in output_classes(labels.class_count).into_iter().enumerate() {
             let grown = grower.grow_tree(&sample, units, |row| {
@@ -40,14 +40,14 @@ pub(in crate) fn fit_classes(
     Ok(boosted)
 }
 
-/// The logits that give every row the shares of the classes, `[o]`.
+/// Returns the logits that give every row the shares of the classes, `[o]`.
 fn base_logits(labels: ClassLabels<'_>) -> Vec<f64> {
     let mut counts = vec![0.0; labels.class_count];
     for (class, weight) in labels.y.iter().zip(labels.weights) {
         counts[*class as usize] += weight;
     }
 
-    // One logit stands for the second class alone: its odds.
+    // One logit stands for the second class alone: the logarithm of its odds.
     if let [first, second] = counts[..] {
         return vec![f64::ln(second / first)];
     }
@@ -55,9 +55,10 @@ fn base_logits(labels: ClassLabels<'_>) -> Vec<f64> {
     counts.iter().map(|count| f64::ln(count / all)).collect()
 }
 
-/// The derivatives of the log loss of a row by the logit of `class`, which has the probability `p`:
-/// `p - y` and `p * (1 - p)`. Of a softmax xgboost takes twice the second, a bound of what all
-/// logits together do.
+/// Returns the derivatives of a row's log loss with respect to the logit of `class`: `p - y` and
+/// `p * (1 - p)`, both multiplied by the row's weight. `p` is the probability of `class`. For a
+/// softmax, the second derivative is doubled, as in xgboost: a bound on the joint effect of all
+/// logits.
 fn log_loss_derivatives(p: f64, labels: ClassLabels<'_>, row: usize, class: u32) -> RowDerivatives {
     let factor = if output_count(labels.class_count) == 1 {
         1.0

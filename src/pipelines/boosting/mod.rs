@@ -1,7 +1,7 @@
-//! Columns and classes or numbers → gradient boosted trees.
+//! Gradient boosted trees: columns and classes or numbers → boosted trees.
 //!
-//! Rounds are those of xgboost: a tree a round on the gradient of the loss. More than two classes
-//! have a tree for each class a round, on the gradient of the softmax, as in xgboost's
+//! The rounds follow xgboost: each round grows a tree on the gradient of the loss. With more than
+//! two classes, each round grows one tree per class on the gradient of the softmax, as in xgboost's
 //! `multi:softprob`.
 
 mod boosted_trees;

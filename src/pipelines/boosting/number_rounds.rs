@@ -1,8 +1,8 @@
-//! Columns and numbers → rounds of boosting on the squared or the pinball loss.
+//! Boosting on the squared or the pinball loss: columns and numbers → boosted trees.
 //!
-//! They are xgboost's `reg:squarederror` and `reg:quantileerror`. The gradient of a pinball loss says
-//! only on which side of the number a row is, so that a leaf of it does not follow from gradients:
-//! once a tree has grown, each leaf becomes the quantile of what its rows still lack.
+//! The losses are xgboost's `reg:squarederror` and `reg:quantileerror`. The gradient of a pinball
+//! loss only depends on the sign of a row's error, so it does not determine the value of a leaf.
+//! After a tree has grown, each leaf is therefore set to the quantile of its rows' residuals.
 
 use anyhow::Result;
 use rayon::prelude::*;
@@ -18,8 +18,8 @@ use crate::trees::histogram::DerivativeUnits;
 use crate::trees::tree::DecisionTree;
 use poolcast_tables::NumberLoss;
 
-/// Fits round after round, each on the gradient that the rounds before it leave. What is missing is
-/// NaN.
+/// Fits the rounds in turn, each on the gradient that the previous rounds leave. NaN marks a
+/// missing value.
 pub(in crate) fn fit_numbers(
     settings: &BoostingSettings,
     training: NumberTrainingSet<'_>,
@@ -38,9 +38,10 @@ pub(in crate) fn fit_numbers(
         let units = derivative_units(labels, &sample, derivatives);
         let mut grown = grower.grow_tree(&sample, units, derivatives);
 
+        // Gradients of a pinball loss do not determine the leaves, so set these from the residuals.
         if let NumberLoss::Pinball { quantile } = labels.loss {
-            let lacking = LackingRows::new(&grown.tree, x, labels, &sample, &scores);
-            lacking.refit_leaves(&mut grown.tree, quantile, settings.learning_rate);
+            let residual = LeafResiduals::new(&grown.tree, x, labels, &sample, &scores);
+            residual.refit_leaves(&mut grown.tree, quantile, settings.learning_rate);
         }
         add_scores(&mut scores, &grown.tree, x, 0, 1);
         boosted.push(grown);
@@ -48,7 +49,7 @@ pub(in crate) fn fit_numbers(
     Ok(boosted)
 }
 
-/// The one number that has the least loss.
+/// Returns the constant prediction with the smallest loss.
 pub(in crate) fn base_number(labels: NumberLabels<'_>) -> f64 {
     match labels.loss {
         NumberLoss::Squared => labels.mean(),
@@ -63,8 +64,8 @@ pub(in crate) fn base_number(labels: NumberLabels<'_>) -> f64 {
     }
 }
 
-/// The derivatives of the loss of a row whose score is `score`. The second one of a pinball loss is
-/// 0, and xgboost takes the row's weight in its place.
+/// Returns the derivatives of the loss of a row whose score is `score`. The second derivative of a
+/// pinball loss is 0. As in xgboost, the row's weight replaces it.
 fn loss_derivatives(labels: NumberLabels<'_>, row: usize, score: f64) -> RowDerivatives {
     let weight = labels.weights[row];
     let slope = match labels.loss {
@@ -77,7 +78,7 @@ fn loss_derivatives(labels: NumberLabels<'_>, row: usize, score: f64) -> RowDeri
     }
 }
 
-/// What the derivatives of a round are multiples of, so that the largest of each fits.
+/// Returns the units of the derivatives of a round, chosen so that the largest derivatives fit.
 fn derivative_units(
     labels: NumberLabels<'_>,
     sample: &RoundSample,
@@ -86,45 +87,45 @@ fn derivative_units(
     let gradients = sample.rows.iter().map(|row| derivatives_of(*row).gradient);
     let largest = gradients.fold(0.0, |most: f64, gradient| most.max(gradient.abs()));
     DerivativeUnits {
-        // Where nothing is left to learn, any unit does.
+        // If all gradients are 0, any unit works.
         gradient: DERIVATIVE_UNIT * if largest > 0.0 { largest } else { 1.0 },
         hessian: DERIVATIVE_UNIT * labels.largest_weight(),
     }
 }
 
-/// What the rows of a round lack to their numbers, leaf by leaf.
-struct LackingRows {
-    /// The leaf of each row of the round, and what the row lacks; leaves ascend.
+/// Residuals of the rows of a round, grouped by leaf.
+struct LeafResiduals {
+    /// Leaf and residual of each row of the round, by ascending leaf.
     rows: Vec<(usize, WeightedNumber)>,
 }
 
-impl LackingRows {
+impl LeafResiduals {
     fn new(
         tree: &DecisionTree,
         x: &ColumnMatrix,
         labels: NumberLabels<'_>,
         sample: &RoundSample,
         scores: &[f64],
-    ) -> LackingRows {
+    ) -> LeafResiduals {
         let of_row = |row: &usize| {
             let leaf = tree.leaf_of_row(|column| x.values[column * x.n + row]);
-            let lacking = WeightedNumber {
+            let residual = WeightedNumber {
                 value: labels.y[*row] - scores[*row],
                 weight: labels.weights[*row],
             };
-            (leaf, lacking)
+            (leaf, residual)
         };
         let mut rows: Vec<(usize, WeightedNumber)> = sample.rows.par_iter().map(of_row).collect();
         rows.sort_by_key(|(leaf, _)| *leaf);
-        LackingRows { rows }
+        LeafResiduals { rows }
     }
 
-    /// Makes each leaf the quantile of what its rows lack, times the learning rate.
+    /// Sets each leaf to the quantile of its rows' residuals, times the learning rate.
     fn refit_leaves(self, tree: &mut DecisionTree, quantile: f64, learning_rate: f64) {
         let mut values = vec![0.0; tree.node_count()];
-        for of_leaf in self.rows.chunk_by(|a, b| a.0 == b.0) {
-            let mut lacking: Vec<WeightedNumber> = of_leaf.iter().map(|(_, row)| *row).collect();
-            values[of_leaf[0].0] = learning_rate * weighted_quantile(&mut lacking, quantile);
+        for leaf_rows in self.rows.chunk_by(|a, b| a.0 == b.0) {
+            let mut residual: Vec<WeightedNumber> = leaf_rows.iter().map(|(_, row)| *row).collect();
+            values[leaf_rows[0].0] = learning_rate * weighted_quantile(&mut residual, quantile);
         }
         tree.change_leaves(|place, _| values[place]);
     }

@@ -1,5 +1,4 @@
-//! What the rounds of boosting share, whatever the loss: the rows and columns of each, and the tree
-//! that is grown on them.
+//! Boosting rounds, for any loss: samples the rows and columns of a round, and grows its tree.
 
 use rand::seq::index::sample;
 use serde::Deserialize;
@@ -10,12 +9,12 @@ use crate::trees::grow::{GrowSettings, GrownTree, SplitColumns, grow_tree};
 use crate::trees::histogram::{DerivativeUnits, SampledRow};
 use crate::trees::split::SplitRule;
 
-/// What derivatives are multiples of, by the largest of a round.
+/// Unit of derivatives, relative to the largest derivative of a round.
 pub(super) const DERIVATIVE_UNIT: f64 = 1.0 / (1 << 30) as f64;
-/// A split that gains less does so by rounding: xgboost's `kRtEps`.
+/// Minimum gain of a split: xgboost's `kRtEps`. Smaller gains are rounding errors.
 const MIN_GAIN: f64 = 1e-6;
 
-/// The hyper-parameters of the pipeline `xgb`.
+/// Hyper-parameters of the pipeline `xgb`.
 #[derive(Debug, Clone, Deserialize)]
 pub(in crate) struct BoostingSettings {
     pub(super) n_estimators: usize,
@@ -29,20 +28,21 @@ pub(in crate) struct BoostingSettings {
     colsample_bytree: f64,
 }
 
-/// The first and the second derivative of a row's loss by its score, both times its weight.
+/// First and second derivative of a row's loss with respect to its score, both multiplied by the
+/// row's weight.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct RowDerivatives {
     pub(super) gradient: f64,
     pub(super) hessian: f64,
 }
 
-/// The rows and the columns that a round looks at, each ascending.
+/// Rows and columns that a round uses, each ascending.
 pub(super) struct RoundSample {
     pub(super) rows: Vec<usize>,
     columns: Vec<usize>,
 }
 
-/// What all rounds share.
+/// Data that all rounds share.
 pub(super) struct RoundGrower<'a> {
     settings: &'a BoostingSettings,
     columns: Vec<BinnedColumn>,
@@ -60,16 +60,16 @@ impl RoundGrower<'_> {
 
     pub(super) fn sample_round(&self, seed: u64, round: usize) -> RoundSample {
         let f = self.columns.len();
-        let rows = share_of(self.settings.subsample, self.n);
-        let columns = share_of(self.settings.colsample_bytree, f);
+        let rows = count_for_share(self.settings.subsample, self.n);
+        let columns = count_for_share(self.settings.colsample_bytree, f);
         RoundSample {
-            rows: sample_places(self.n, rows, seed, "boosted rows", round),
-            columns: sample_places(f, columns, seed, "boosted columns", round),
+            rows: draw_indices(self.n, rows, seed, "boosted rows", round),
+            columns: draw_indices(f, columns, seed, "boosted columns", round),
         }
     }
 
-    /// A tree on a round's rows and columns, where the loss of a row has the derivatives that
-    /// `derivatives_of` tells, as multiples of `units`.
+    /// Grows a tree on a round's rows and columns. `derivatives_of` returns the derivatives of a
+    /// row's loss, which are stored as multiples of `units`.
     pub(super) fn grow_tree(
         &self,
         sample: &RoundSample,
@@ -102,13 +102,13 @@ impl BoostingSettings {
     }
 }
 
-/// How many of `count` a share is; one at least.
-fn share_of(share: f64, count: usize) -> usize {
+/// Returns `share` times `count`, rounded down, but at least 1.
+fn count_for_share(share: f64, count: usize) -> usize {
     ((share * count as f64) as usize).max(1)
 }
 
-/// The places below `count` that are drawn for a round, ascending.
-fn sample_places(count: usize, drawn: usize, seed: u64, name: &str, round: usize) -> Vec<usize> {
+/// Draws `drawn` indices below `count` for a round; returns them ascending.
+fn draw_indices(count: usize, drawn: usize, seed: u64, name: &str, round: usize) -> Vec<usize> {
     if drawn == count {
         return (0..count).collect();
     }

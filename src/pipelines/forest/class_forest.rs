@@ -1,6 +1,7 @@
-//! Columns and classes → a forest, whose trees vote with the shares of classes in their leaves.
+//! Classification forests: the trees vote with the shares of the classes in their leaves.
 //!
-//! Two classes need one forest, several need one for each, and their votes are made to sum to one.
+//! Two classes need one forest. More classes need one forest each, and their votes are scaled to
+//! sum to one.
 
 use anyhow::{Result, ensure};
 use serde::{Deserialize, Serialize};
@@ -15,16 +16,16 @@ use crate::trees::bins::bin_columns;
 use crate::trees::histogram::DerivativeUnits;
 use crate::trees::tree::DecisionTree;
 
-/// What derivatives are multiples of, by the largest weight of a row. A row is drawn far fewer times than
-/// the 2,048 that would not fit.
+/// Unit of derivatives, relative to the largest weight of a row. A row that is drawn 2,048 times
+/// would not fit, but the draws stay far below that.
 const WEIGHT_UNIT: f64 = 1.0 / (1 << 20) as f64;
 
-/// A forest for each of `o` outputs.
+/// A classification forest for each of `o` outputs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(in crate) struct ClassForest {
-    /// `[o][trees]`.
+    /// Trees of each output, `[o][trees]`.
     forests: Vec<Vec<DecisionTree>>,
-    /// How much each column did for the splits, `[f]`.
+    /// Sum over the trees of each column's share of the split gain, `[f]`.
     gains: Vec<f64>,
 }
 
@@ -61,7 +62,7 @@ impl ClassForest {
         Ok(forest)
     }
 
-    /// The probability of each class for one row, `[classes]`.
+    /// Computes the probability of each class for one row, `[classes]`.
     fn row_probabilities(&self, row: &[f64]) -> Vec<f64> {
         let votes: Vec<f64> = self
             .forests
@@ -76,7 +77,7 @@ impl ClassForest {
         if sum > 0.0 {
             votes.iter().map(|vote| vote / sum).collect()
         } else {
-            // No tree gives any class a share: all classes are alike.
+            // If no tree gives any class a share, all classes are equally likely.
             vec![1.0 / votes.len() as f64; votes.len()]
         }
     }
@@ -90,14 +91,14 @@ fn mean_vote(trees: &[DecisionTree], row: &[f64]) -> f64 {
     (sum / trees.len() as f64).clamp(0.0, 1.0)
 }
 
-/// How much each column does for the splits of a random forest of `trees` trees with scikit-learn's
-/// defaults, `[f]`: its `feature_importances_`, which sum to one.
+/// Returns the importance of each column, `[f]`, in a random forest of `trees` trees with
+/// scikit-learn's defaults: its `feature_importances_`, which sum to one.
 pub(in crate) fn forest_importances(
     trees: usize,
     training: TrainingSet<'_>,
     run: FitRun<'_>,
 ) -> Result<Vec<f64>> {
-    let settings = ForestSettings::of_defaults(trees);
+    let settings = ForestSettings::with_defaults(trees);
     let forest = ClassForest::fit(ForestKind::Random, settings, training, run)?;
     Ok(shares_of_sum(forest.gains))
 }

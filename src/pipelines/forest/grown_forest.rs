@@ -1,8 +1,8 @@
-//! Columns in bins, and a number for each row → trees that predict the number.
+//! Grows the trees of a forest: binned columns, and a number per row → trees that predict it.
 //!
-//! All trees learn with squared loss, so that a leaf is the mean of its rows. Classes are numbers,
-//! too: 1 for the rows of one class, and 0 for the others. What a split gains is then half of what
-//! it takes from Gini's impurity, so the splits are those of a classification.
+//! All trees use the squared loss, so a leaf is the mean of its rows. Classes are numbers too: 1
+//! for the rows of one class, and 0 for the others. The gain of a split is then half of the
+//! reduction in Gini impurity, so the splits equal a classification tree's.
 
 use anyhow::Result;
 use rand::Rng as _;
@@ -12,21 +12,21 @@ use serde::Deserialize;
 use crate::classifier::FitRun;
 use crate::trees::bins::BinnedColumn;
 use crate::trees::grow::{
-    DrawnColumns, GrowSettings, GrownTree, SplitColumns, SplitPlace, grow_tree,
+    DrawnColumns, GrowSettings, GrownTree, SplitColumns, SplitPosition, grow_tree,
 };
 use crate::trees::histogram::{DerivativeUnits, SampledRow};
 use crate::trees::split::SplitRule;
 
-/// How the trees of a forest come to differ.
+/// Method that makes the trees of a forest differ.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate) enum ForestKind {
-    /// A random forest.
+    /// Random forest.
     Random,
     /// Extremely randomised trees.
     ExtraTrees,
 }
 
-/// The hyper-parameters of the pipelines `rf` and `et`.
+/// Hyper-parameters of the pipelines `rf` and `et`.
 #[derive(Debug, Clone, Copy, Deserialize)]
 pub(in crate) struct ForestSettings {
     pub(super) n_estimators: usize,
@@ -35,25 +35,25 @@ pub(in crate) struct ForestSettings {
     pub(super) max_features: MaxFeatures,
 }
 
-/// How many columns a split chooses from.
+/// Number of columns that a split chooses from.
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(untagged)]
 pub(super) enum MaxFeatures {
-    /// This share of them.
+    /// Share of all columns.
     Share(f64),
-    /// As many as a rule says.
+    /// Number that a rule gives.
     Rule(MaxFeaturesRule),
 }
 
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum MaxFeaturesRule {
-    /// The square root of their number.
+    /// Square root of the number of columns.
     Sqrt,
 }
 
 impl MaxFeatures {
-    /// How many of `f` columns; one at least.
+    /// Returns the number of columns to choose from out of `f`, at least 1.
     fn count(self, f: usize) -> usize {
         let count = match self {
             MaxFeatures::Share(share) => share * f as f64,
@@ -64,8 +64,8 @@ impl MaxFeatures {
 }
 
 impl ForestSettings {
-    /// scikit-learn's defaults of a classification, of `trees` trees.
-    pub(super) fn of_defaults(trees: usize) -> ForestSettings {
+    /// Returns scikit-learn's defaults for a classification forest of `trees` trees.
+    pub(super) fn with_defaults(trees: usize) -> ForestSettings {
         ForestSettings {
             n_estimators: trees,
             max_depth: None,
@@ -74,14 +74,14 @@ impl ForestSettings {
         }
     }
 
-    /// The settings of a tree whose derivatives are multiples of `units`.
+    /// Returns the settings of a tree whose derivatives are multiples of `units`.
     fn grow_settings(self, units: DerivativeUnits) -> GrowSettings {
         GrowSettings {
             max_depth: self.max_depth.unwrap_or(usize::MAX),
             rule: SplitRule {
                 reg_lambda: 0.0,
                 reg_alpha: 0.0,
-                // As in scikit-learn, rows that differ are told apart even if that gains nothing.
+                // As in scikit-learn, rows that differ are split even without a gain.
                 min_gain: -1.0,
                 min_child_weight: self.min_samples_leaf as f64,
                 units,
@@ -91,18 +91,18 @@ impl ForestSettings {
     }
 }
 
-/// What the trees of one forest learn from.
+/// Training data of the trees of one forest.
 #[derive(Clone, Copy)]
 pub(super) struct ForestRows<'a> {
-    /// The columns in bins, `[f]`.
+    /// Binned columns, `[f]`.
     pub(super) columns: &'a [BinnedColumn],
-    /// The number of each row, `[n]`.
+    /// Number to predict for each row, `[n]`.
     pub(super) numbers: &'a [f64],
-    /// How often each row counts, `[n]`.
+    /// Weight of each row, `[n]`.
     pub(super) weights: &'a [f64],
-    /// What the derivatives of rows are multiples of.
+    /// Units of the derivatives of the rows.
     pub(super) units: DerivativeUnits,
-    /// The number of the forest among those of one model: its draws are its own.
+    /// Index of the forest in its model, which seeds its own random draws.
     pub(super) forest: i64,
 }
 
@@ -121,8 +121,8 @@ pub(super) fn grow_forest(
         .map(|tree| {
             run.stop.check()?;
             let (sampled, place) = match kind {
-                ForestKind::Random => (rows.drawn(run.seed, tree), SplitPlace::Best),
-                ForestKind::ExtraTrees => (rows.all(), SplitPlace::Drawn),
+                ForestKind::Random => (rows.drawn(run.seed, tree), SplitPosition::Best),
+                ForestKind::ExtraTrees => (rows.all(), SplitPosition::Drawn),
             };
             let parts = [rows.forest, tree as i64];
             let generator = poolcast_base::seed::generator(run.seed, "forest columns", &parts);
@@ -133,8 +133,8 @@ pub(super) fn grow_forest(
         .collect()
 }
 
-/// How often each of `n` rows is drawn for a tree of a random forest, `[n]`: as many as there are,
-/// with replacement.
+/// Draws `n` rows with replacement for a tree of a random forest; returns the number of draws of
+/// each row, `[n]`.
 pub(super) fn draw_counts(n: usize, seed: u64, forest: i64, tree: usize) -> Vec<u32> {
     let mut generator = poolcast_base::seed::generator(seed, "forest rows", &[forest, tree as i64]);
     let mut draws = vec![0_u32; n];
@@ -145,7 +145,7 @@ pub(super) fn draw_counts(n: usize, seed: u64, forest: i64, tree: usize) -> Vec<
 }
 
 impl ForestRows<'_> {
-    /// The rows that are drawn for a tree. One that is drawn twice weighs twice.
+    /// Returns the rows that are drawn for a tree. A row that is drawn twice has twice the weight.
     fn drawn(&self, seed: u64, tree: usize) -> Vec<SampledRow> {
         let draws = draw_counts(self.numbers.len(), seed, self.forest, tree);
         let drawn = draws
@@ -157,20 +157,21 @@ impl ForestRows<'_> {
             .collect()
     }
 
-    /// Each row once.
+    /// Returns each row once.
     fn all(&self) -> Vec<SampledRow> {
         let rows = 0..self.numbers.len();
         rows.map(|row| self.weighted_row(row, self.weights[row]))
             .collect()
     }
 
-    /// A row with squared loss, seen from a prediction of 0: the best leaf is the mean.
+    /// Returns a row with the derivatives of the squared loss at a prediction of 0, for which the
+    /// best leaf value is the mean.
     fn weighted_row(&self, row: usize, weight: f64) -> SampledRow {
         SampledRow::new(row, -weight * self.numbers[row], weight, self.units)
     }
 }
 
-/// The share of each number in the sum of all; 0 where all are 0.
+/// Returns the share of each number in their sum, or 0 for each if all are 0.
 pub(super) fn shares_of_sum(mut numbers: Vec<f64>) -> Vec<f64> {
     let sum: f64 = numbers.iter().sum();
     for number in &mut numbers {

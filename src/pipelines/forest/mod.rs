@@ -1,10 +1,10 @@
-//! Columns and classes or numbers → a random forest or extremely randomised trees, and what each
-//! column does for them.
+//! Random forests and extremely randomised trees for classes and numbers, and the importances of
+//! their columns.
 //!
-//! A tree of a random forest learns from rows drawn with replacement, and splits where that gains
-//! most (Breiman, Machine Learning 45, 2001). One of extremely randomised trees (Geurts, Ernst and
-//! Wehenkel, Machine Learning 63, 2006) learns from all rows, and each column is split at a place
-//! that is drawn: between two of its bins.
+//! A tree of a random forest learns from rows drawn with replacement, and takes the split with the
+//! largest gain (Breiman, Machine Learning 45, 2001). An extremely randomised tree (Geurts, Ernst
+//! and Wehenkel, Machine Learning 63, 2006) learns from all rows, and splits each column at a
+//! random boundary between two of its bins.
 
 mod class_forest;
 mod grown_forest;

@@ -1,7 +1,7 @@
-//! Columns and numbers → a forest, which predicts the mean of what its leaves say, or a quantile of
-//! the numbers in them.
+//! Regression forests: predict the mean over the trees' leaves, or a quantile of the numbers in
+//! them.
 //!
-//! Its trees learn with squared loss in either case.
+//! The trees learn with squared loss in both cases.
 
 use anyhow::{Result, ensure};
 use rayon::prelude::*;
@@ -21,22 +21,22 @@ use crate::trees::histogram::DerivativeUnits;
 use crate::trees::tree::DecisionTree;
 use poolcast_tables::NumberLoss;
 
-/// What derivatives are multiples of, by the largest of a row. That a row is drawn 32 times, which
-/// would not fit, has a chance of less than 1e-35.
+/// Unit of derivatives, relative to the largest derivative of a row. A row that is drawn 32 times
+/// would not fit; the probability of that is below 1e-35.
 const DERIVATIVE_UNIT: f64 = 1.0 / (1 << 26) as f64;
 
 /// A forest that predicts a number.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(in crate) struct NumberForest {
     trees: Vec<DecisionTree>,
-    /// How much each column did for the splits, `[f]`.
+    /// Sum over the trees of each column's share of the split gain, `[f]`.
     gains: Vec<f64>,
-    /// What quantiles are read off; `None` where the mean is predicted.
+    /// Training rows by leaf, to predict a quantile; `None` if the mean is predicted.
     quantile_leaves: Option<QuantileLeaves>,
 }
 
 impl NumberForest {
-    /// Fits the trees, and keeps the rows in their leaves where a quantile is to be predicted.
+    /// Fits the trees. To predict a quantile, it also keeps the rows in their leaves.
     pub(in crate) fn fit(
         kind: ForestKind,
         settings: ForestSettings,
@@ -75,7 +75,7 @@ impl NumberForest {
     }
 }
 
-/// Trees whose leaves are means of the numbers of their rows.
+/// Grows trees whose leaves are the means of the numbers of their rows.
 pub(super) fn grow_on_numbers(
     kind: ForestKind,
     settings: ForestSettings,
@@ -83,8 +83,8 @@ pub(super) fn grow_on_numbers(
     run: FitRun<'_>,
 ) -> Result<Vec<GrownTree>> {
     let NumberTrainingSet { x, labels } = training;
-    // Derivatives are kept as multiples of a unit, of which small ones are only a few. Around their
-    // mean all numbers are as small as they can be.
+    // Derivatives are stored as multiples of a unit, so small ones lose precision. The unit depends
+    // on the largest derivative, which is smallest for numbers centred on their mean.
     let mean = labels.mean();
     let centred: Vec<f64> = labels.y.iter().map(|number| number - mean).collect();
     let rows = ForestRows {
@@ -108,19 +108,19 @@ fn derivative_units(labels: NumberLabels<'_>, centred: &[f64]) -> DerivativeUnit
         most.max((number * weight).abs())
     });
     DerivativeUnits {
-        // Where all numbers are the same, any unit does.
+        // If all numbers are equal, any unit works.
         gradient: DERIVATIVE_UNIT * if largest > 0.0 { largest } else { 1.0 },
         hessian: DERIVATIVE_UNIT * labels.largest_weight(),
     }
 }
 
-/// As [`super::forest_importances`], for numbers.
+/// Like [`super::forest_importances`], but for numbers.
 pub(in crate) fn number_forest_importances(
     trees: usize,
     training: NumberTrainingSet<'_>,
     run: FitRun<'_>,
 ) -> Result<Vec<f64>> {
-    let settings = ForestSettings::of_defaults(trees);
+    let settings = ForestSettings::with_defaults(trees);
     let mut gains = vec![0.0; training.x.f];
     for grown in grow_on_numbers(ForestKind::Random, settings, training, run)? {
         add_scaled(&mut gains, 1.0, &shares_of_sum(grown.gains));

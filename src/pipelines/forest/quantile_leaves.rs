@@ -1,9 +1,9 @@
-//! The rows in the leaves of a forest → the quantile of the number that a row would have
+//! Quantile regression forests: predict a quantile from the training rows in the leaves
 //! (Meinshausen, "Quantile regression forests", Journal of Machine Learning Research 7, 2006).
 //!
-//! A tree says of a row that its number is one of those in its leaf, each as likely as the row of it
-//! weighs there. All rows that were learned from stand in the leaves, also those that were not drawn
-//! for the tree. The mean over the trees is a distribution, whose quantile is the answer.
+//! For each tree, the distribution of a row's number consists of the numbers in its leaf, by the
+//! weights of their rows. The leaves hold all training rows, even those not drawn for the tree. The
+//! prediction is the quantile of the mean distribution over the trees.
 
 use anyhow::{Result, ensure};
 use rayon::prelude::*;
@@ -14,34 +14,34 @@ use crate::solvers::labels::NumberLabels;
 use crate::solvers::matrix::ColumnMatrix;
 use crate::trees::tree::DecisionTree;
 
-/// What rounding may leave a sum of weights below the share that it is.
+/// Tolerance for a sum of shares that rounding made too small.
 const ROUNDING: f64 = 1e-12;
 
-/// The rows in the leaves of every tree.
+/// Training rows in the leaves of every tree, to predict a quantile.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct QuantileLeaves {
-    /// Which quantile is predicted, between 0 and 1.
+    /// Quantile to predict, between 0 and 1.
     quantile: f64,
-    /// The numbers of all rows, ascending, `[n]`.
+    /// Numbers of all rows, ascending, `[n]`.
     numbers: Vec<f64>,
-    /// How often each of them counts, `[n]`.
+    /// Weight of each number, `[n]`.
     weights: Vec<f64>,
-    /// `[trees]`.
+    /// Leaves of each tree, `[trees]`.
     trees: Vec<LeafRows>,
 }
 
-/// The rows in the leaves of one tree, by their places among the sorted numbers.
+/// Rows in the leaves of one tree, as indices into the sorted numbers.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 struct LeafRows {
-    /// Where the rows of each node begin in `rows`, and the end of the last, `[nodes + 1]`. A node
-    /// that is split has none.
+    /// Start of each node's rows in `rows`, followed by the end of the last, `[nodes + 1]`. A node
+    /// that is split has no rows.
     bounds: Vec<u32>,
-    /// Leaf by leaf, ascending in each, `[n]`.
+    /// Rows by leaf, ascending in each leaf, `[n]`.
     rows: Vec<u32>,
 }
 
 impl QuantileLeaves {
-    /// Puts every row of `x` into its leaf of each of `trees`.
+    /// Assigns every row of `x` to its leaf in each of `trees`.
     pub(super) fn new(
         trees: &[DecisionTree],
         x: &ColumnMatrix,
@@ -50,20 +50,21 @@ impl QuantileLeaves {
     ) -> QuantileLeaves {
         let mut order: Vec<usize> = (0..x.n).collect();
         order.sort_by(|a, b| labels.y[*a].total_cmp(&labels.y[*b]));
-        let of_tree = |tree: &DecisionTree| LeafRows::new(tree, x, &order);
+        let leaves_of_tree = |tree: &DecisionTree| LeafRows::new(tree, x, &order);
         QuantileLeaves {
             quantile,
             numbers: order.iter().map(|row| labels.y[*row]).collect(),
             weights: order.iter().map(|row| labels.weights[*row]).collect(),
-            trees: trees.par_iter().map(of_tree).collect(),
+            trees: trees.par_iter().map(leaves_of_tree).collect(),
         }
     }
 
-    /// The quantile of the row that comes to the leaf `leaves` `[trees]` of each tree.
+    /// Predicts the quantile for a row that falls into `leaves` `[trees]`, one leaf per tree.
     pub(super) fn predict(&self, leaves: impl Iterator<Item = usize>) -> f64 {
+        // The votes of each tree sum to one, however many rows its leaf has.
         let mut votes: Vec<(u32, f64)> = Vec::new();
         for (tree, leaf) in self.trees.iter().zip(leaves) {
-            let rows = tree.of_leaf(leaf);
+            let rows = tree.leaf_rows(leaf);
             let sum: f64 = rows.iter().map(|row| self.weights[*row as usize]).sum();
             let share = |row: &u32| (*row, self.weights[*row as usize] / sum);
             votes.extend(rows.iter().map(share));
@@ -78,11 +79,11 @@ impl QuantileLeaves {
             sum >= wanted
         };
         let found = votes.iter().find(reaches).or(votes.last());
-        // A forest that was fitted has a row in every leaf.
+        // A fitted forest has a row in every leaf, so the result is never NaN.
         found.map_or(f64::NAN, |(row, _)| self.numbers[*row as usize])
     }
 
-    /// Refuses leaves that are not those of `trees`.
+    /// Rejects leaves that do not match `trees`.
     pub(super) fn check(&self, trees: &[DecisionTree]) -> Result<()> {
         let n = self.numbers.len();
         ensure!(
@@ -110,7 +111,8 @@ impl QuantileLeaves {
 }
 
 impl LeafRows {
-    /// The rows of `x` in the leaves of `tree`, where `order` `[n]` has the rows by their numbers.
+    /// Assigns the rows of `x` to the leaves of `tree`. `order` `[n]` lists the rows by ascending
+    /// number.
     fn new(tree: &DecisionTree, x: &ColumnMatrix, order: &[usize]) -> LeafRows {
         let leaf_of = |row: &usize| tree.leaf_of_row(|column| x.values[column * x.n + row]);
         let leaves: Vec<usize> = order.iter().map(leaf_of).collect();
@@ -128,12 +130,12 @@ impl LeafRows {
         LeafRows { bounds, rows }
     }
 
-    /// The rows in a leaf, ascending.
-    fn of_leaf(&self, leaf: usize) -> &[u32] {
+    /// Returns the rows in a leaf, ascending.
+    fn leaf_rows(&self, leaf: usize) -> &[u32] {
         &self.rows[self.bounds[leaf] as usize..self.bounds[leaf + 1] as usize]
     }
 
-    /// Whether they can be those of a tree of so many nodes, and `n` rows.
+    /// Returns true if they can belong to a tree of `nodes` nodes and `n` rows.
     fn is_sound(&self, nodes: usize, n: usize) -> bool {
         self.bounds.len() == nodes + 1
             && self.bounds.is_sorted()

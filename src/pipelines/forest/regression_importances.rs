@@ -1,5 +1,5 @@
-//! Columns and a number for each row → what each column does for a random forest that predicts the
-//! number, and how much of the numbers it foretells on rows that its trees have not seen.
+//! Importances of columns for a number, from a random forest, and the forest's R² on rows that its
+//! trees did not draw.
 
 use super::grown_forest::{ForestKind, ForestSettings, MaxFeatures, draw_counts, shares_of_sum};
 use super::number_forest::grow_on_numbers;
@@ -11,7 +11,7 @@ use crate::solvers::stop::StopSignal;
 use crate::trees::grow::GrownTree;
 use poolcast_tables::NumberLoss;
 
-/// The forest: as in scikit-learn, a split chooses from all columns.
+/// Settings of the forest. As in scikit-learn, a split chooses from all columns.
 const FOREST: ForestSettings = ForestSettings {
     n_estimators: 100,
     max_depth: None,
@@ -19,19 +19,18 @@ const FOREST: ForestSettings = ForestSettings {
     max_features: MaxFeatures::Share(1.0),
 };
 
-/// What a forest makes of its columns.
+/// Importances of the columns in a regression forest, and the quality of its predictions.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RegressionImportances {
-    /// The share of each column in what all splits gained, `[f]`; all 0 where no split gained
-    /// anything.
+    /// Share of each column in the gain of all splits, `[f]`; all 0 if no split gained anything.
     pub shares: Vec<f64>,
-    /// R² on rows out of the bag: 1 is all, 0 is no better than the mean. `None` where the numbers do
-    /// not differ, or where no row was left out.
+    /// R² on out-of-bag rows: 1 is perfect, 0 is no better than the mean. `None` if the numbers do
+    /// not differ, or if no row is out of bag.
     pub r2: Option<f64>,
 }
 
-/// Grows a forest over `columns` `[f][n]`, where NaN is missing, that predicts `numbers` `[n]`, which
-/// are finite.
+/// Grows a forest over `columns` `[f][n]` that predicts the finite `numbers` `[n]`. NaN marks a
+/// missing value in a column.
 pub fn regression_importances(
     columns: &[Vec<f64>],
     numbers: &[f64],
@@ -67,12 +66,12 @@ pub fn regression_importances(
             shares: split_shares(&trees, f),
             r2: out_of_bag_r2(&trees, &x, labels, seed),
         },
-        // Growing fails only where it is stopped, which nobody asks for here.
+        // Growing fails only if it is stopped, and this stop signal never stops it.
         Err(_) => nothing,
     }
 }
 
-/// The share of each column in what the splits of all trees gained; each tree counts the same.
+/// Returns the share of each column in the gain of all splits. Each tree has the same weight.
 fn split_shares(trees: &[GrownTree], f: usize) -> Vec<f64> {
     let mut shares = vec![0.0; f];
     for tree in trees {
@@ -81,14 +80,15 @@ fn split_shares(trees: &[GrownTree], f: usize) -> Vec<f64> {
     shares_of_sum(shares)
 }
 
-/// R² of the mean of those trees that have not seen a row.
+/// Computes R² for out-of-bag rows: each row is predicted by the trees that did not draw it.
 fn out_of_bag_r2(
     trees: &[GrownTree],
     x: &ColumnMatrix,
     labels: NumberLabels<'_>,
     seed: u64,
 ) -> Option<f64> {
-    // Of each row, the sum of what trees say that have not seen it, and how many these are.
+    // For each row, the sum of the predictions of the trees that did not draw it, and the number of
+    // these trees.
     let mut said = vec![0.0; x.n];
     let mut counts = vec![0_u32; x.n];
     let rows = x.to_rows();
@@ -119,7 +119,7 @@ mod tests {
     use super::*;
     use rand::Rng as _;
 
-    /// Columns of noise but for the first, `[f][n]`.
+    /// Returns three columns of random values, `[f][n]`.
     fn columns(n: usize) -> Vec<Vec<f64>> {
         let mut generator = poolcast_base::seed::generator(7, "test", &[]);
         let mut column = || (0..n).map(|_| generator.random::<f64>()).collect();
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn the_column_that_decides_is_found_among_noise() {
+    fn deciding_column_is_found_among_noise() {
         let columns = columns(200);
         let numbers: Vec<f64> = columns[0].iter().map(|x| 5.0 * x * x).collect();
         let found = regression_importances(&columns, &numbers, 1);
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn of_noise_nothing_is_foretold() {
+    fn noise_predicts_nothing() {
         let mut columns = columns(100);
         let numbers = columns.pop().expect("a column");
         let found = regression_importances(&columns, &numbers, 1);
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_difference_nothing_is_important() {
+    fn constant_data_has_no_importances() {
         for (columns, numbers) in [
             (vec![vec![1.0, f64::NAN, 3.0]], vec![2.0; 3]),
             (vec![vec![1.0; 3]], vec![1.0, 2.0, 3.0]),

@@ -1,11 +1,11 @@
-//! What follows each hidden layer.
+//! Activation functions, applied after each hidden layer.
 
 use candle_core::Tensor;
 use serde::{Deserialize, Serialize};
 
 use crate::solvers::logits::sigmoid;
 
-/// An activation function, by scikit-learn's names.
+/// An activation function, with scikit-learn's names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum ActivationFunction {
@@ -27,13 +27,13 @@ impl ActivationFunction {
         match self {
             ActivationFunction::Relu => values.relu(),
             ActivationFunction::Tanh => values.tanh(),
-            // As a tanh, which has a gradient in candle: the sigmoid of x is (tanh(x / 2) + 1) / 2.
+            // The sigmoid of x is (tanh(x / 2) + 1) / 2. A tanh has a gradient in candle.
             ActivationFunction::Logistic => ((values * 0.5)?.tanh()? + 1.0)? * 0.5,
         }
     }
 
-    /// The factor of Glorot's bound. The bound is for tanh; scikit-learn takes a smaller one for
-    /// the logistic function, which is four times as flat.
+    /// Returns the factor of Glorot's bound. The bound is for tanh. scikit-learn uses a smaller one
+    /// for the logistic function, which is four times as flat.
     pub(super) fn glorot_factor(self) -> f32 {
         match self {
             ActivationFunction::Logistic => 2.0,

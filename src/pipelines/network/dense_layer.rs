@@ -7,14 +7,14 @@ use crate::solvers::matrix::{ColumnMatrix, add_scaled};
 /// A layer in which every output depends on every input.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct DenseLayer {
-    /// `[outputs, inputs]`.
+    /// Weights, `[outputs, inputs]`.
     pub(super) weights: Vec<f32>,
-    /// `[outputs]`.
+    /// Biases, `[outputs]`.
     pub(super) biases: Vec<f32>,
 }
 
 impl DenseLayer {
-    /// Columns `[inputs, n]` to columns `[outputs, n]`.
+    /// Maps columns `[inputs, n]` to columns `[outputs, n]`.
     pub(super) fn apply(&self, x: &ColumnMatrix) -> ColumnMatrix {
         let outputs = self.biases.len();
         let mut values = vec![0.0; outputs * x.n];

@@ -1,11 +1,12 @@
-//! Columns and classes or numbers → a multilayer perceptron, trained in candle.
+//! A multilayer perceptron for classes or numbers, trained with candle.
 //!
-//! It follows scikit-learn's `MLPClassifier` and `MLPRegressor` in what it minimises (the mean log
-//! loss or half the mean squared error, and `alpha / 2` times the squared weights by the rows of the
-//! batch), how it begins (Glorot's uniform), how it goes on (Adam, or steps with Nesterov's
-//! momentum) and when it ends: after `max_iter` epochs, or once the loss has not fallen by 1e-4 for
-//! ten of them. The schedules of the learning rate hold for both solvers, where scikit-learn heeds
-//! them under `sgd` alone. Numbers are scaled to mean 0 and standard deviation 1 first.
+//! Training follows scikit-learn's `MLPClassifier` and `MLPRegressor`. It minimises the mean log
+//! loss or half the mean squared error, plus `alpha / 2` times the squared weights divided by the
+//! rows of the batch. The initial weights have Glorot's uniform distribution. The steps are Adam's,
+//! or have Nesterov's momentum. Training stops after `max_iter` epochs, or once the loss has not
+//! fallen by 1e-4 for ten epochs. The learning rate schedules apply to both solvers, whereas
+//! scikit-learn applies them to `sgd` only. Numbers are first scaled to mean 0 and standard
+//! deviation 1.
 
 mod activation;
 mod dense_layer;
@@ -30,12 +31,12 @@ use super::solvers::matrix::ColumnMatrix;
 use poolcast_base::output::counted;
 use poolcast_tables::NumberLoss;
 
-/// scikit-learn's default `n_iter_no_change`.
+/// Epochs without improvement before training stops: scikit-learn's default `n_iter_no_change`.
 const PATIENCE: usize = 10;
-/// scikit-learn's default `tol`: the loss must fall by more.
+/// Minimum improvement of the loss: scikit-learn's default `tol`.
 const MIN_GAIN: f64 = 1e-4;
 
-/// The hyper-parameters of the pipeline `nn`.
+/// Hyper-parameters of the pipeline `nn`.
 #[derive(Debug, Clone, Deserialize)]
 pub(super) struct NetworkSettings {
     hidden_layer_sizes: Vec<usize>,
@@ -47,7 +48,7 @@ pub(super) struct NetworkSettings {
     max_iter: usize,
 }
 
-/// A fitted network: one output for a number and for two classes, else one for each class.
+/// A fitted network, with one output for a number or two classes, otherwise one per class.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct MultilayerPerceptron {
     activation: ActivationFunction,
@@ -55,7 +56,7 @@ pub(super) struct MultilayerPerceptron {
 }
 
 impl MultilayerPerceptron {
-    /// Trains a network that tells classes apart.
+    /// Trains a network that predicts classes.
     pub(super) fn fit_classes(
         settings: &NetworkSettings,
         training: TrainingSet<'_>,
@@ -73,7 +74,7 @@ impl MultilayerPerceptron {
         MultilayerPerceptron::train(settings, &rows, run)
     }
 
-    /// Trains a network until its loss no longer falls.
+    /// Trains a network until its loss no longer falls, for `max_iter` epochs at most.
     fn train(
         settings: &NetworkSettings,
         rows: &TrainingRows<'_>,
@@ -98,7 +99,7 @@ impl MultilayerPerceptron {
             stopping.observe(loss);
             optimizer.end_epoch(rows.count());
             if stopping.is_due() {
-                // An adaptive schedule goes on with a smaller rate before it gives up.
+                // An adaptive schedule continues at a smaller rate before training stops.
                 if !optimizer.lower_rate() {
                     break;
                 }
@@ -112,7 +113,7 @@ impl MultilayerPerceptron {
         })
     }
 
-    /// What the last layer says, `[o, n]`.
+    /// Computes the outputs of the last layer, `[o, n]`.
     fn outputs(&self, x: &ColumnMatrix) -> ColumnMatrix {
         let mut values = x.clone();
         for (at, layer) in self.layers.iter().enumerate() {
@@ -126,7 +127,7 @@ impl MultilayerPerceptron {
         values
     }
 
-    /// Refuses layers that do not lead from `f` columns to `outputs` numbers.
+    /// Rejects layers that do not map `f` columns to `outputs` numbers.
     fn check_shape(&self, f: usize, outputs: usize) -> Result<()> {
         let last = self.layers.last().context("a network has no layers")?;
         let found = last.biases.len();
@@ -148,13 +149,13 @@ impl MultilayerPerceptron {
     }
 }
 
-/// A network whose output is a number, scaled.
+/// A network that predicts a number, in scaled form.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct NumberNetwork {
     network: MultilayerPerceptron,
-    /// The number that an output of 0 stands for.
+    /// Number that corresponds to an output of 0.
     shift: f64,
-    /// How much more an output of 1 stands for.
+    /// Increase of the number when the output grows by 1.
     scale: f64,
 }
 
@@ -191,7 +192,8 @@ fn single_precision(values: &[f64]) -> Vec<f32> {
     values.iter().map(|value| *value as f32).collect()
 }
 
-/// 1 for the class of each row and 0 for the others, of the classes that have an output: `[n, o]`.
+/// Returns 1 for the class of each row and 0 for the others, `[n, o]`, over the classes that have
+/// an output.
 fn one_hot(labels: ClassLabels<'_>) -> Vec<f32> {
     let classes = output_classes(labels.class_count);
     let of_row = |own: &u32| {
@@ -201,7 +203,8 @@ fn one_hot(labels: ClassLabels<'_>) -> Vec<f32> {
     labels.y.iter().flat_map(of_row).collect()
 }
 
-/// Goes through all rows once, in an order of the epoch's own; returns the mean loss of a row.
+/// Trains on all rows once, in a random order that depends on the epoch; returns the mean loss of a
+/// row.
 fn train_epoch(
     settings: &NetworkSettings,
     network: &TrainableNetwork,
@@ -211,11 +214,12 @@ fn train_epoch(
     run: FitRun<'_>,
 ) -> Result<f64> {
     let n = rows.count();
+    // Each epoch has its own generator, so its order does not depend on earlier epochs.
     let mut order: Vec<usize> = (0..n).collect();
     let mut generator = poolcast_base::seed::generator(run.seed, "network batches", &[epoch as i64]);
     order.shuffle(&mut generator);
 
-    // The last batch may be smaller, so each loss counts by its rows.
+    // The last batch may be smaller, so each loss is weighted by its rows.
     let mut sum = 0.0;
     for batch in order.chunks(settings.batch_size.min(n)) {
         run.stop.check()?;
@@ -226,10 +230,10 @@ fn train_epoch(
     Ok(sum / n as f64)
 }
 
-/// Decides when the loss no longer falls.
+/// Detects when the loss no longer falls.
 struct EarlyStopping {
     best_loss: f64,
-    /// Epochs in a row without a sufficient gain.
+    /// Consecutive epochs without a sufficient improvement.
     waited: usize,
 }
 
@@ -254,7 +258,7 @@ impl EarlyStopping {
         self.waited > PATIENCE
     }
 
-    /// Counts anew, after the learning rate has changed.
+    /// Restarts the count of epochs, after the learning rate has changed.
     fn restart(&mut self) {
         self.waited = 0;
     }

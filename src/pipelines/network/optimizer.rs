@@ -1,16 +1,16 @@
-//! Gradients → steps of the weights, and the schedule of the learning rate.
+//! Optimizers of the network, and the schedule of the learning rate.
 
 use anyhow::Result;
 use candle_core::{Tensor, Var};
 use candle_nn::optim::{AdamW, Optimizer as _, ParamsAdamW};
 use serde::Deserialize;
 
-/// scikit-learn's default `momentum`.
+/// Momentum of `sgd`: scikit-learn's default `momentum`.
 const MOMENTUM: f64 = 0.9;
-/// An adaptive rate that is no larger is not divided again, as in scikit-learn.
+/// Learning rate up to which an adaptive schedule does not divide it again, as in scikit-learn.
 const MIN_RATE: f64 = 1e-6;
 
-/// The hyper-parameters of the optimizer.
+/// Hyper-parameters of the optimizer.
 #[derive(Debug, Clone, Copy, Deserialize)]
 pub(super) struct OptimizerSettings {
     solver: SolverKind,
@@ -26,30 +26,30 @@ enum SolverKind {
     Sgd,
 }
 
-/// How the learning rate changes.
+/// Schedule of the learning rate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 enum RateSchedule {
     Constant,
-    /// The first rate divided by the square root of the number of rows seen.
+    /// Initial rate divided by the square root of one plus the number of rows seen.
     InvScaling,
-    /// A fifth of what it was, once the loss no longer falls.
+    /// A fifth of the previous rate, whenever the loss no longer falls.
     Adaptive,
 }
 
-/// A parameter, and the step it made last.
+/// A parameter and its previous step.
 struct MomentumParameter {
     parameter: Var,
     last_step: Tensor,
 }
 
-/// How a gradient becomes a step.
+/// Rule that turns a gradient into a step.
 enum UpdateRule {
     Adam(Box<AdamW>),
     NesterovMomentum(Vec<MomentumParameter>),
 }
 
-/// Makes steps at the rate of a schedule.
+/// Optimizer that steps at the learning rate of a schedule.
 pub(super) struct NetworkOptimizer {
     rule: UpdateRule,
     schedule: RateSchedule,
@@ -94,7 +94,7 @@ impl NetworkOptimizer {
         })
     }
 
-    /// Makes one step down the gradient of `loss`.
+    /// Takes one step down the gradient of `loss`.
     pub(super) fn step(&mut self, loss: &Tensor) -> Result<()> {
         let parameters = match &mut self.rule {
             UpdateRule::Adam(adam) => return Ok(adam.backward_step(loss)?),
@@ -108,14 +108,14 @@ impl NetworkOptimizer {
             };
             let down = (gradient * self.rate)?;
             moved.last_step = ((&moved.last_step * MOMENTUM)? - &down)?.detach();
-            // Nesterov's step goes on from where the momentum leads.
+            // Nesterov's step starts from the point that the momentum leads to.
             let ahead = (moved.parameter.as_tensor() + (&moved.last_step * MOMENTUM)?)?;
             moved.parameter.set(&(ahead - down)?)?;
         }
         Ok(())
     }
 
-    /// Tells the schedule that an epoch of so many rows has ended.
+    /// Informs the schedule that an epoch of `rows` rows has ended.
     pub(super) fn end_epoch(&mut self, rows: usize) {
         self.rows_seen += rows;
         if self.schedule == RateSchedule::InvScaling {
@@ -123,7 +123,8 @@ impl NetworkOptimizer {
         }
     }
 
-    /// Takes a smaller rate once the loss no longer falls; says whether there was one.
+    /// Lowers the learning rate once the loss no longer falls; returns false if the schedule has no
+    /// lower one.
     pub(super) fn lower_rate(&mut self) -> bool {
         if self.schedule != RateSchedule::Adaptive || self.rate <= MIN_RATE {
             return false;

@@ -1,4 +1,4 @@
-//! A network while it is trained, in candle's tensors.
+//! A network in training, as candle tensors.
 
 use anyhow::{Result, ensure};
 use candle_core::{D, Device, Tensor, Var};
@@ -6,47 +6,48 @@ use rand::Rng as _;
 
 use super::activation::ActivationFunction;
 use super::dense_layer::DenseLayer;
-/// What a network makes as small as it can, beside the penalty on its weights.
+
+/// Loss that training minimises, besides the penalty on the weights.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum NetworkLoss {
-    /// The log loss of the true class: of one logit for two classes, else of one for each.
+    /// Log loss of the true class, from one logit for two classes, otherwise from one per class.
     Log,
-    /// Half the square of the error.
+    /// Half the squared error.
     Squared,
-    /// The pinball loss of a quantile.
+    /// Pinball loss of a quantile.
     Pinball { quantile: f64 },
 }
 
 /// All training rows, from which batches are taken.
 pub(super) struct TrainingRows<'a> {
-    /// `[n, f]`.
+    /// Inputs, `[n, f]`.
     pub(super) rows: Vec<f32>,
     pub(super) f: usize,
-    /// What each output should be: 1 for the class of a row and 0 for others, or a number, `[n, o]`.
+    /// Target of each output, `[n, o]`: a number, or 1 for the class of a row and 0 for others.
     pub(super) truth: Vec<f32>,
     pub(super) outputs: usize,
-    /// How much each row counts, `[n]`.
+    /// Weight of each row, `[n]`.
     pub(super) weights: &'a [f64],
     pub(super) loss: NetworkLoss,
 }
 
-/// The rows of one step, as tensors.
+/// Rows of one training step, as tensors.
 pub(super) struct TrainingBatch {
-    /// `[b, f]`.
+    /// Inputs, `[b, f]`.
     rows: Tensor,
-    /// What each output should be, `[b, o]`.
+    /// Target of each output, `[b, o]`.
     truth: Tensor,
-    /// How much each row counts, `[b, 1]`.
+    /// Weight of each row, `[b, 1]`.
     weights: Tensor,
 }
 
 impl TrainingRows<'_> {
-    /// How many rows there are: `n`.
+    /// Number of rows, `n`.
     pub(super) fn count(&self) -> usize {
         self.weights.len()
     }
 
-    /// The rows at `places` `[b]`.
+    /// Returns the rows at the indices `places` `[b]`.
     pub(super) fn batch(&self, places: &[usize]) -> Result<TrainingBatch> {
         let outputs = self.outputs;
         let mut values = Vec::with_capacity(places.len() * self.f);
@@ -67,11 +68,11 @@ impl TrainingRows<'_> {
     }
 }
 
-/// The parameters of one layer.
+/// Parameters of one layer.
 struct TrainableLayer {
-    /// `[outputs, inputs]`.
+    /// Weights, `[outputs, inputs]`.
     weights: Var,
-    /// `[outputs]`.
+    /// Biases, `[outputs]`.
     biases: Var,
 }
 
@@ -82,7 +83,8 @@ pub(super) struct TrainableNetwork {
 }
 
 impl TrainableNetwork {
-    /// A network with layers of these `widths`, inputs and outputs included, and random parameters.
+    /// Creates a network with random parameters. `widths` has the layers' widths, including inputs
+    /// and outputs.
     pub(super) fn new(
         activation: ActivationFunction,
         widths: &[usize],
@@ -92,7 +94,8 @@ impl TrainableNetwork {
         for (at, widths) in widths.windows(2).enumerate() {
             let inputs = widths[0];
             let outputs = widths[1];
-            // Glorot and Bengio, AISTATS 2010: scikit-learn draws weights and biases so.
+            // scikit-learn draws weights and biases within this bound (Glorot and Bengio, AISTATS
+            // 2010).
             let bound = (activation.glorot_factor() / (inputs + outputs) as f32).sqrt();
             let mut generator = poolcast_base::seed::generator(seed, "network weights", &[at as i64]);
             let mut draw = |count: usize| -> Vec<f32> {
@@ -112,7 +115,7 @@ impl TrainableNetwork {
         Ok(TrainableNetwork { activation, layers })
     }
 
-    /// The weights and the biases of each layer in turn.
+    /// Returns the weights and the biases of each layer in turn.
     pub(super) fn parameters(&self) -> Vec<Var> {
         self.layers
             .iter()
@@ -120,8 +123,9 @@ impl TrainableNetwork {
             .collect()
     }
 
-    /// The weighted mean loss of a batch, and `alpha / 2` times the squared weights by the rows of the
-    /// batch: what scikit-learn's `MLPClassifier` and `MLPRegressor` minimise.
+    /// Computes the weighted mean loss of a batch, plus `alpha / 2` times the squared weights
+    /// divided by the rows of the batch. scikit-learn's `MLPClassifier` and `MLPRegressor` minimise
+    /// the same.
     pub(super) fn loss(
         &self,
         batch: &TrainingBatch,
@@ -145,7 +149,7 @@ impl TrainableNetwork {
         Ok(((losses + penalty)? / n)?)
     }
 
-    /// `[b, o]`.
+    /// Computes the outputs of the last layer, `[b, o]`.
     fn outputs(&self, batch: &TrainingBatch) -> Result<Tensor> {
         let mut values = batch.rows.clone();
         for (at, layer) in self.layers.iter().enumerate() {
@@ -167,10 +171,10 @@ impl TrainableNetwork {
         Ok(squares)
     }
 
-    /// The layers as they are now.
+    /// Returns the layers with their current parameters.
     ///
     /// # Errors
-    /// Fails where a parameter is no longer finite.
+    /// Fails if a parameter is no longer finite.
     pub(super) fn trained_layers(&self) -> Result<Vec<DenseLayer>> {
         let mut layers = Vec::new();
         for layer in &self.layers {
@@ -191,20 +195,21 @@ impl TrainableNetwork {
     }
 }
 
-/// `ln(1 + exp(logit)) - truth * logit` of each row, `[b, 1]`, where the first term is written so that
-/// no exponential overflows.
+/// Computes `ln(1 + exp(logit)) - truth * logit` of each row, `[b, 1]`. The first term is written
+/// so that no exponential overflows.
 fn binary_log_losses(logits: &Tensor, truth: &Tensor) -> Result<Tensor> {
     let correction = (logits.abs()?.neg()?.exp()? + 1.0)?.log()?;
     let softplus = (logits.relu()? + correction)?;
     Ok((softplus - (logits * truth)?)?)
 }
 
-/// `quantile * error` of each error above 0, and `(quantile - 1) * error` of each below, `[b, 1]`.
+/// Computes `quantile * error` of each error above 0, and `(quantile - 1) * error` of each below,
+/// `[b, 1]`.
 fn pinball_losses(errors: &Tensor, quantile: f64) -> Result<Tensor> {
     Ok(((errors.relu()? * quantile)? + (errors.neg()?.relu()? * (1.0 - quantile))?)?)
 }
 
-/// The negated log probability of the true class of each row, `[b, 1]`.
+/// Computes the negative log probability of the true class of each row, `[b, 1]`.
 fn softmax_log_losses(logits: &Tensor, truth: &Tensor) -> Result<Tensor> {
     let log_probabilities = candle_nn::ops::log_softmax(logits, D::Minus1)?;
     Ok((log_probabilities * truth)?.sum_keepdim(D::Minus1)?.neg()?)

@@ -1,62 +1,62 @@
-//! Kernel functions of two rows, and a cache of one row's values against all rows.
+//! Kernel functions of two rows, and a cache for the rows of a kernel matrix.
 
 use serde::{Deserialize, Serialize};
 
 use super::matrix::dot_product;
 
-/// How many bytes a [`KernelCache`] may take: scikit-learn's default `cache_size`.
+/// Maximum size of a [`KernelCache`], in bytes: scikit-learn's default `cache_size`.
 const CACHE_BYTES: usize = 200 << 20;
 
 /// A kernel of support vector machines.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum KernelFunction {
-    /// The dot product.
+    /// Dot product.
     Linear,
-    /// The radial basis function `exp(-gamma * |a - b|²)`.
+    /// Radial basis function `exp(-gamma * |a - b|²)`.
     Rbf {
-        /// Above 0.
+        /// Inverse width of the kernel, above 0.
         gamma: f64,
     },
 }
 
 impl KernelFunction {
-    /// The kernel of two rows `[f]`.
+    /// Computes the kernel of two rows `[f]`.
     pub(crate) fn evaluate(self, a: &[f64], b: &[f64]) -> f64 {
         self.combine_products(dot_product(a, b), dot_product(a, a), dot_product(b, b))
     }
 
-    /// As [`KernelFunction::evaluate`], from the dot products of `a` with `b` and of each with
-    /// itself: `|a - b|² = aa + bb - 2ab`.
+    /// Like [`KernelFunction::evaluate`], but from the dot products of `a` with `b` and of each
+    /// with itself: `|a - b|² = aa + bb - 2ab`.
     fn combine_products(self, ab: f64, aa: f64, bb: f64) -> f64 {
         match self {
             KernelFunction::Linear => ab,
-            // Rounding can bring the distance of two equal rows slightly below 0.
+            // Rounding can make the squared distance of two equal rows slightly negative.
             KernelFunction::Rbf { gamma } => (-gamma * (aa + bb - 2.0 * ab).max(0.0)).exp(),
         }
     }
 }
 
-/// Rows of the kernel matrix of `n` rows, computed when they are first asked for. When the cache is
-/// full, the row used longest ago is dropped, and computed anew if it is asked for again.
+/// A cache for rows of the kernel matrix of `n` rows. It computes a row on first use. When the
+/// cache is full, it drops the least recently used row, and computes that row again if needed.
 pub(crate) struct KernelCache<'a> {
     kernel: KernelFunction,
-    /// `[n, f]`.
+    /// Rows of the data, `[n, f]`.
     rows: &'a [f64],
     f: usize,
-    /// The dot product of each row with itself, `[n]`.
+    /// Dot product of each row with itself, `[n]`.
     squares: Vec<f64>,
-    /// The rows of the kernel matrix, `[n]` of `[n]`.
+    /// Rows of the kernel matrix, `[n]` of `[n]`.
     cached: Vec<Option<Box<[f32]>>>,
-    /// The value of `clock` when each row was last used, `[n]`.
+    /// Value of `clock` at the last use of each row, `[n]`.
     last_used: Vec<u64>,
     clock: u64,
-    /// How many more rows fit.
+    /// Number of further rows that fit.
     free_rows: usize,
 }
 
 impl<'a> KernelCache<'a> {
-    /// An empty cache over `rows` `[n, f]`.
+    /// Creates an empty cache over `rows` `[n, f]`.
     pub(crate) fn new(kernel: KernelFunction, rows: &'a [f64], f: usize) -> KernelCache<'a> {
         let n = rows.len() / f;
         let squares = rows
@@ -72,18 +72,18 @@ impl<'a> KernelCache<'a> {
             cached: vec![None; n],
             last_used: vec![0; n],
             clock: 0,
-            // A step of SMO looks at two rows at once, so two must fit.
+            // Each step of SMO uses two rows at once, so two must fit.
             free_rows: (CACHE_BYTES / (4 * n).max(1)).max(2),
         }
     }
 
-    /// The kernel of row `i` with itself: the diagonal of the kernel matrix.
+    /// Returns the kernel of row `i` with itself: an entry of the kernel matrix's diagonal.
     pub(crate) fn diagonal(&self, i: usize) -> f64 {
         let square = self.squares[i];
         self.kernel.combine_products(square, square, square)
     }
 
-    /// The kernel of row `i` with every row, `[n]`.
+    /// Returns the kernel of row `i` with every row, `[n]`.
     pub(crate) fn row(&mut self, i: usize) -> &[f32] {
         self.clock += 1;
         self.last_used[i] = self.clock;
@@ -94,7 +94,7 @@ impl<'a> KernelCache<'a> {
         self.cached[i].as_deref().unwrap_or_default()
     }
 
-    /// The rows `i` and `j` of the kernel matrix.
+    /// Returns the rows `i` and `j` of the kernel matrix.
     pub(crate) fn two_rows(&mut self, i: usize, j: usize) -> (&[f32], &[f32]) {
         self.row(i);
         self.row(j);
@@ -104,7 +104,7 @@ impl<'a> KernelCache<'a> {
         )
     }
 
-    /// Drops the row used longest ago, when there is no room for another.
+    /// Makes room for one row. If the cache is full, drops the least recently used row.
     fn make_room(&mut self) {
         if self.free_rows > 0 {
             self.free_rows -= 1;
@@ -138,7 +138,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_full_cache_gives_the_same_rows() {
+    fn full_cache_gives_the_same_rows() {
         let rows: Vec<f64> = (0..12).map(|at| f64::from(at * at % 7)).collect();
         for kernel in [KernelFunction::Linear, KernelFunction::Rbf { gamma: 0.1 }] {
             let mut cache = KernelCache::new(kernel, &rows, 2);

@@ -1,35 +1,34 @@
-//! The targets and the weights of rows, and the outputs that a model needs for classes.
+//! Targets and weights of training rows, and the outputs that a model needs for classes.
 
 use poolcast_tables::NumberLoss;
 
-/// What rows teach.
+/// Targets of training rows.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum TrainingTargets<'a> {
-    /// Their classes.
+    /// Classes of the rows.
     Classes(ClassLabels<'a>),
-    /// Their numbers.
+    /// Numbers of the rows.
     Numbers(NumberLabels<'a>),
 }
 
-/// The number of each row, and how much the row counts.
+/// Numbers and weights of training rows, and the loss to minimise.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct NumberLabels<'a> {
-    /// The number of each row, `[n]`.
+    /// Number of each row, `[n]`.
     pub(crate) y: &'a [f64],
-    /// How many times each row counts in what a fit minimises, `[n]`: scikit-learn's
-    /// `sample_weight`.
+    /// Weight of each row in the loss, `[n]`: scikit-learn's `sample_weight`.
     pub(crate) weights: &'a [f64],
-    /// What a fit minimises.
+    /// Loss that a fit minimises.
     pub(crate) loss: NumberLoss,
 }
 
 impl NumberLabels<'_> {
-    /// The weight of the row that counts most.
+    /// Returns the largest weight of a row.
     pub(crate) fn largest_weight(self) -> f64 {
         largest(self.weights)
     }
 
-    /// The mean of the numbers.
+    /// Returns the weighted mean of the numbers.
     pub(crate) fn mean(self) -> f64 {
         let weighted = self.y.iter().zip(self.weights);
         let sum: f64 = weighted.map(|(y, weight)| weight * y).sum();
@@ -41,27 +40,26 @@ fn largest(values: &[f64]) -> f64 {
     values.iter().copied().fold(0.0, f64::max)
 }
 
-/// The class of each row, and how much the row counts.
+/// Classes and weights of training rows.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ClassLabels<'a> {
-    /// The class of each row `[n]`, below `class_count`.
+    /// Class of each row, `[n]`, below `class_count`.
     pub(crate) y: &'a [u32],
-    /// How many classes there are.
+    /// Number of classes.
     pub(crate) class_count: usize,
-    /// How many times each row counts in what a fit minimises, `[n]`: scikit-learn's
-    /// `sample_weight`.
+    /// Weight of each row in the loss, `[n]`: scikit-learn's `sample_weight`.
     pub(crate) weights: &'a [f64],
 }
 
 impl ClassLabels<'_> {
-    /// The weight of the row that counts most.
+    /// Returns the largest weight of a row.
     pub(crate) fn largest_weight(self) -> f64 {
         largest(self.weights)
     }
 }
 
-/// The classes that a model has an output for: of two classes the second alone, else all of them.
-/// The probability of the first of two classes follows from that of the second.
+/// Returns the classes that a model has an output for: only the second of two classes, otherwise
+/// all. The probability of the first of two classes follows from the second.
 pub(crate) fn output_classes(class_count: usize) -> Vec<u32> {
     if class_count == 2 {
         vec![1]
@@ -70,7 +68,7 @@ pub(crate) fn output_classes(class_count: usize) -> Vec<u32> {
     }
 }
 
-/// How many outputs a model has: see [`output_classes`].
+/// Returns the number of outputs of a model: see [`output_classes`].
 pub(crate) fn output_count(class_count: usize) -> usize {
     if class_count == 2 { 1 } else { class_count }
 }

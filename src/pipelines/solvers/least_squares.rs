@@ -1,9 +1,9 @@
-//! Columns and numbers → the coefficients of a linear regression with an L1 penalty.
+//! Linear regression with an L1 penalty: columns and numbers → coefficients.
 //!
-//! What is minimised is `C / 2 * sum of weighted squared errors + |b|_1`, where the intercept is not
-//! penalised: scikit-learn's `Lasso` with `alpha = 1 / (C * n)`. Coordinate descent finds the minimum
-//! (Friedman, Hastie and Tibshirani, "Regularization paths for generalized linear models via
-//! coordinate descent", Journal of Statistical Software 33(1), 2010).
+//! The fit minimises `C / 2 * sum of weighted squared errors + |b|_1`, without a penalty on the
+//! intercept. This is scikit-learn's `Lasso` with `alpha = 1 / (C * n)`. Coordinate descent finds
+//! the minimum (Friedman, Hastie and Tibshirani, "Regularization paths for generalized linear
+//! models via coordinate descent", Journal of Statistical Software 33(1), 2010).
 
 use anyhow::Result;
 
@@ -11,12 +11,12 @@ use super::labels::NumberLabels;
 use super::matrix::{ColumnMatrix, add_scaled, dot_product};
 use super::stop::StopSignal;
 
-/// The most sweeps over the columns.
+/// Maximum number of sweeps over the columns.
 const MAX_SWEEPS: usize = 10_000;
-/// The descent ends where a sweep gains no more than this share of what the first sweep gained.
+/// Gain of a sweep, relative to the first sweep, at which the descent stops.
 const GAIN_TOLERANCE: f64 = 1e-10;
 
-/// The coefficients of the columns of `x`, `[f]`, where `c` is the weight of the errors.
+/// Returns the coefficients of the columns of `x`, `[f]`. `c` is the weight of the errors.
 pub(crate) fn lasso_coefficients(
     x: &ColumnMatrix,
     labels: NumberLabels<'_>,
@@ -34,16 +34,16 @@ pub(crate) fn lasso_coefficients(
     Ok(descent.coefficients)
 }
 
-/// A fit on its way to the minimum. With centred columns the intercept is the mean of the numbers,
+/// State of the coordinate descent. With centred columns, the intercept is the mean of the numbers,
 /// and needs no step.
 struct LassoDescent {
-    /// The columns less their means, each row times the root of its weight and of `C`.
+    /// Centred columns. Each row is multiplied by the square root of `C` times its weight.
     x: ColumnMatrix,
-    /// The sum of squares of each column, `[f]`.
+    /// Sum of squares of each column, `[f]`.
     squares: Vec<f64>,
-    /// What the coefficients leave of the numbers, as `x`, `[n]`.
+    /// Residuals of the numbers, centred and multiplied like `x`, `[n]`.
     residuals: Vec<f64>,
-    /// `[f]`.
+    /// Current coefficients, `[f]`.
     coefficients: Vec<f64>,
 }
 
@@ -75,7 +75,7 @@ impl LassoDescent {
         }
     }
 
-    /// Minimises along each coefficient in turn; returns the largest gain of one.
+    /// Minimises along each coefficient in turn; returns twice the largest gain.
     fn sweep(&mut self) -> f64 {
         let places = 0..self.x.f;
         places
@@ -83,13 +83,15 @@ impl LassoDescent {
             .fold(0.0, f64::max)
     }
 
-    /// Moves one coefficient to where the objective is least, and returns what that gains, times two.
+    /// Moves one coefficient to its minimum; returns twice the gain.
     fn minimise_coefficient(&mut self, place: usize) -> f64 {
         let square = self.squares[place];
-        // Nothing depends on the coefficient of a column that never varies.
+        // The objective does not depend on the coefficient of a constant column.
         if square <= f64::MIN_POSITIVE {
             return 0.0;
         }
+
+        // Soft thresholding, because of the L1 penalty.
         let column = self.x.column(place);
         let before = self.coefficients[place];
         let target = square * before + dot_product(column, &self.residuals);
@@ -107,9 +109,10 @@ mod tests {
     use super::*;
     use poolcast_tables::NumberLoss;
 
-    /// As scikit-learn 1.9.1 has it: `Lasso(alpha=1 / (5 * 6), tol=1e-14)` of these numbers.
+    /// Expected values: scikit-learn 1.9.1's `Lasso(alpha=1 / (5 * 6), tol=1e-14)` on the same
+    /// numbers.
     #[test]
-    fn coefficients_are_those_of_scikit_learn() {
+    fn coefficients_match_scikit_learn() {
         let columns = [
             [1.0, 2.0, 3.0, 4.0, 5.0, 6.0],
             [2.0, 1.0, 4.0, 3.0, 6.0, 5.0],

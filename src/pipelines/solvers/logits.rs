@@ -1,8 +1,8 @@
-//! Logits → probabilities of classes.
+//! Converts logits to class probabilities.
 
 use super::matrix::ColumnMatrix;
 
-/// `1 / (1 + exp(-logit))`, without overflow.
+/// Computes `1 / (1 + exp(-logit))` without overflow.
 pub(crate) fn sigmoid(logit: f64) -> f64 {
     if logit >= 0.0 {
         1.0 / (1.0 + (-logit).exp())
@@ -13,7 +13,7 @@ pub(crate) fn sigmoid(logit: f64) -> f64 {
 
 /// Replaces logits by probabilities that sum to one.
 pub(crate) fn softmax_in_place(logits: &mut [f64]) {
-    // The largest exponent is 0, so that none overflows.
+    // The largest exponent is 0, so the exponentials cannot overflow.
     let largest = logits
         .iter()
         .fold(f64::NEG_INFINITY, |most, logit| most.max(*logit));
@@ -27,8 +27,8 @@ pub(crate) fn softmax_in_place(logits: &mut [f64]) {
     }
 }
 
-/// The probability of each class, row by row `[n, classes]`, from `logits` `[o, n]`: one logit is
-/// that of the second of two classes, several are one for each class.
+/// Returns the probability of each class, row by row `[n, classes]`, from `logits` `[o, n]`. A
+/// single logit belongs to the second of two classes. Otherwise each class has a logit.
 pub(crate) fn class_probabilities(logits: &ColumnMatrix) -> Vec<f64> {
     if logits.f == 1 {
         return logits

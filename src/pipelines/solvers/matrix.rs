@@ -1,23 +1,23 @@
-//! Columns of numbers, and the sums over them that the solvers share.
+//! A matrix of columns, and the sums over columns that the solvers share.
 
 /// A matrix of `f` columns and `n` rows, stored one column after another.
 #[derive(Debug, Clone)]
 pub(crate) struct ColumnMatrix {
-    /// How many rows there are.
+    /// Number of rows.
     pub(crate) n: usize,
-    /// How many columns there are.
+    /// Number of columns.
     pub(crate) f: usize,
-    /// The numbers, `[f, n]`.
+    /// Values, `[f, n]`.
     pub(crate) values: Vec<f64>,
 }
 
 impl ColumnMatrix {
-    /// One column, `[n]`.
+    /// Returns one column, `[n]`.
     pub(crate) fn column(&self, place: usize) -> &[f64] {
         &self.values[place * self.n..][..self.n]
     }
 
-    /// The same numbers row by row, `[n, f]`.
+    /// Returns the same values row by row, `[n, f]`.
     pub(crate) fn to_rows(&self) -> Vec<f64> {
         let mut rows = vec![0.0; self.values.len()];
         for (place, column) in self.values.chunks_exact(self.n.max(1)).enumerate() {
@@ -29,8 +29,8 @@ impl ColumnMatrix {
     }
 }
 
-/// The dot product, in eight partial sums that a processor adds side by side. The order of the
-/// additions is fixed, so the result has the same bits everywhere.
+/// Computes the dot product in eight partial sums, which a processor adds in parallel. The order of
+/// the additions is fixed, so the result has the same bits everywhere.
 pub(crate) fn dot_product(a: &[f64], b: &[f64]) -> f64 {
     let mut sums = [0.0; 8];
     let a = a.chunks_exact(8);
@@ -48,7 +48,7 @@ pub(crate) fn dot_product(a: &[f64], b: &[f64]) -> f64 {
     sums.iter().sum::<f64>() + rest
 }
 
-/// Adds `factor` times `x` to `sum`: BLAS calls it `axpy`.
+/// Adds `factor` times `x` to `sum`, like BLAS's `axpy`.
 pub(crate) fn add_scaled(sum: &mut [f64], factor: f64, x: &[f64]) {
     for (sum, x) in sum.iter_mut().zip(x) {
         *sum += factor * x;

@@ -1,5 +1,5 @@
-//! The numerical methods behind the models. They know matrices, labels and tolerances, and nothing
-//! of hyper-parameters or files.
+//! Numerical methods of the models. They use matrices, labels and tolerances, but no
+//! hyper-parameters or files.
 
 pub(super) mod coupling;
 pub(super) mod kernel;

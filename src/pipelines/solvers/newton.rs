@@ -1,11 +1,12 @@
-//! Columns and classes → the weights of logits of least objective.
+//! Logistic regression by proximal Newton steps: columns and classes → the weights of the logits.
 //!
-//! Proximal Newton steps: around the weights so far the loss is a quadratic form, whose penalised
-//! minimum coordinate descent finds, and a line search decides how far to go there (Lee, Sun and
-//! Saunders, "Proximal Newton-type methods for minimizing composite functions", SIAM Journal on
-//! Optimization 24(3), 2014). scikit-learn's `saga` and `lbfgs` end at the same minimum.
+//! Each step approximates the loss around the current weights by a quadratic form. Coordinate
+//! descent finds the penalised minimum of this form, and a line search decides how far to move
+//! towards it (Lee, Sun and Saunders, "Proximal Newton-type methods for minimizing composite
+//! functions", SIAM Journal on Optimization 24(3), 2014). scikit-learn's `saga` and `lbfgs` reach
+//! the same minimum.
 //!
-//! With four classes or another even number an L1 penalty alone has many minima: the penalty does
+//! With four classes or a larger even number, an L1 penalty alone has many minima: the penalty does
 //! not change while the weights of a column move together between the middle two.
 
 use anyhow::Result;
@@ -16,17 +17,18 @@ use super::objective::{ElasticNetPenalty, LogisticObjective};
 use super::quadratic::QuadraticModel;
 use super::stop::StopSignal;
 
-/// The most Newton steps. A handful suffices unless classes can be told apart without error.
+/// Maximum number of Newton steps. A handful suffices, unless the classes are perfectly separable.
 const MAX_STEPS: usize = 100;
-/// The fit ends where a step can gain no more than this share of the objective.
+/// Expected gain of a step, relative to the objective, at which the fit stops.
 const GAIN_TOLERANCE: f64 = 1e-13;
-/// The smallest fraction of a step that the line search tries.
+/// Minimum fraction of a step that the line search tries.
 const MIN_STEP: f64 = 1e-10;
-/// A step must gain this share of what is expected of it (Armijo's condition).
+/// Share of its expected gain that a step must reach (Armijo's condition).
 const SUFFICIENT_DECREASE: f64 = 0.01;
 
-/// The weights `[o, w]` of least objective: of each logit the weights of the columns of `x` and,
-/// last, the intercept. The last column of `x` stands for the intercepts and is all ones.
+/// Returns the weights `[o, w]` that minimise the objective: for each logit, the weights of the
+/// columns of `x`, with the intercept last. The last column of `x` must be all ones, for the
+/// intercepts.
 pub(crate) fn minimise_objective(
     x: ColumnMatrix,
     labels: ClassLabels<'_>,
@@ -43,17 +45,17 @@ pub(crate) fn minimise_objective(
     Ok(fit.point.weights)
 }
 
-/// Weights, and what follows from them.
+/// Weights, with their logits and their objective.
 struct FitPoint {
-    /// `[o, w]`.
+    /// Weights, `[o, w]`.
     weights: Vec<f64>,
-    /// `[o, n]`.
+    /// Logits, `[o, n]`.
     logits: Vec<f64>,
-    /// The objective.
+    /// Objective at the weights.
     value: f64,
 }
 
-/// A fit on its way to the minimum.
+/// State of the fit.
 struct NewtonFit {
     objective: LogisticObjective,
     point: FitPoint,
@@ -74,14 +76,14 @@ impl NewtonFit {
         }
     }
 
-    /// Makes one Newton step; says whether another may gain something.
+    /// Takes one Newton step; returns true if a further step may gain something.
     fn step(&mut self, stop: StopSignal<'_>) -> Result<bool> {
         let point = &self.point;
         let mut model = QuadraticModel::new(&self.objective, &point.weights, &point.logits);
         model.minimise(stop)?;
 
         let expected = model.expected_change();
-        // Rounding ends here too: NaN is no promise of a gain.
+        // Rounding can make the expected change NaN. The fit stops then, too.
         if expected.is_nan() || expected >= -GAIN_TOLERANCE * point.value.abs() {
             return Ok(false);
         }
@@ -101,8 +103,8 @@ impl NewtonFit {
         }
     }
 
-    /// The first point along `step` `[o, w]`, halved again and again, that gains enough of the
-    /// `expected` change; none where rounding leaves nothing to gain.
+    /// Halves `step` `[o, w]` until it gains enough of the `expected` change; returns the point
+    /// there. Returns `None` if rounding leaves nothing to gain.
     fn search_line(&self, step: &[f64], expected: f64) -> Option<FitPoint> {
         // Logits are linear in the weights, so one product serves all fractions of the step.
         let logit_step = self.objective.logits(step);

@@ -1,7 +1,7 @@
-//! What logistic regression minimises.
+//! The objective that logistic regression minimises.
 //!
-//! scikit-learn's objective of `LogisticRegression`: `C * sum of weighted log losses + l1_ratio * |w|_1 +
-//! (1 - l1_ratio) / 2 * |w|²`, where intercepts are not penalised.
+//! It is the objective of scikit-learn's `LogisticRegression`: `C * sum of weighted log losses +
+//! l1_ratio * |w|_1 + (1 - l1_ratio) / 2 * |w|²`, without a penalty on the intercepts.
 
 use super::labels::{ClassLabels, output_classes};
 use super::logits::{sigmoid, softmax_in_place};
@@ -10,27 +10,27 @@ use super::matrix::{ColumnMatrix, add_scaled};
 /// The elastic net penalty, in scikit-learn's terms.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ElasticNetPenalty {
-    /// The weight of the losses beside the penalty: `C`.
+    /// Weight of the losses relative to the penalty: `C`.
     pub(crate) c: f64,
-    /// From 0, L2 alone, to 1, L1 alone.
+    /// Share of the L1 penalty: 0 is L2 alone, 1 is L1 alone.
     pub(crate) l1_ratio: f64,
 }
 
-/// The factors of the two penalties of one weight: `l1 * |w| + l2 / 2 * w²`.
+/// Penalty factors of one weight: `l1 * |w| + l2 / 2 * w²`.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct PenaltyFactors {
     pub(super) l1: f64,
     pub(super) l2: f64,
 }
 
-/// The objective of the weights `[o, w]` of `o` logits over `w` columns. The last column is all
-/// ones, and its weights are the intercepts.
+/// Objective of the weights `[o, w]` of `o` logits over `w` columns. The last column is all ones,
+/// and its weights are the intercepts.
 pub(super) struct LogisticObjective {
-    /// `[w, n]`.
+    /// Columns, `[w, n]`.
     pub(super) x: ColumnMatrix,
-    /// 1 where a row is of the logit's class, `[o, n]`.
+    /// 1 if a row is of the logit's class, otherwise 0, `[o, n]`.
     pub(super) truth: Vec<f64>,
-    /// What the loss of each row is multiplied by, `[n]`: `C` times the row's weight.
+    /// Factor of each row's loss, `[n]`: `C` times the row's weight.
     pub(super) loss_factors: Vec<f64>,
     pub(super) output_count: usize,
     pub(super) penalty: ElasticNetPenalty,
@@ -65,12 +65,12 @@ impl LogisticObjective {
         self.output_count * self.x.f
     }
 
-    /// The objective at `weights` `[o, w]`, which make the logits `logits` `[o, n]`.
+    /// Returns the objective at `weights` `[o, w]`. `logits` `[o, n]` must be their logits.
     pub(super) fn value(&self, weights: &[f64], logits: &[f64]) -> f64 {
         self.log_loss(logits) + self.penalty_value(weights)
     }
 
-    /// The logits `[o, n]` that `weights` `[o, w]` make.
+    /// Computes the logits `[o, n]` of `weights` `[o, w]`.
     pub(super) fn logits(&self, weights: &[f64]) -> Vec<f64> {
         let mut logits = vec![0.0; self.output_count * self.x.n];
         for (logits, weights) in logits
@@ -78,7 +78,7 @@ impl LogisticObjective {
             .zip(weights.chunks_exact(self.x.f))
         {
             for (column, weight) in weights.iter().enumerate() {
-                // Under an L1 penalty most weights are 0.
+                // With an L1 penalty, most weights are 0.
                 if *weight != 0.0 {
                     add_scaled(logits, *weight, self.x.column(column));
                 }
@@ -87,15 +87,15 @@ impl LogisticObjective {
         logits
     }
 
-    /// The sum of the losses of all rows, each multiplied by its factor.
+    /// Returns the sum of the losses of all rows, each multiplied by its factor.
     fn log_loss(&self, logits: &[f64]) -> f64 {
         (0..self.x.n)
             .map(|row| self.loss_factors[row] * self.log_loss_of_row(logits, row))
             .sum()
     }
 
-    /// The logarithm of the sum of exponentials less the logit of the true class. Of two classes
-    /// the first has the logit 0, which is not in `logits`.
+    /// Returns the logarithm of the sum of exponentials minus the logit of the true class. The
+    /// first of two classes has the logit 0, which is not in `logits`.
     fn log_loss_of_row(&self, logits: &[f64], row: usize) -> f64 {
         let n = self.x.n;
         let implied = if self.output_count == 1 {
@@ -128,7 +128,7 @@ impl LogisticObjective {
             .sum()
     }
 
-    /// The factors of the weight at `place`; those of an intercept are 0.
+    /// Returns the penalty factors of the weight at index `place`. For an intercept, they are 0.
     pub(super) fn penalty_factors(&self, place: usize) -> PenaltyFactors {
         if self.is_intercept(place) {
             return PenaltyFactors { l1: 0.0, l2: 0.0 };
@@ -143,7 +143,7 @@ impl LogisticObjective {
         place % self.x.f + 1 == self.x.f
     }
 
-    /// The probability of each logit's class, `[o, n]`.
+    /// Returns the probability of each logit's class, `[o, n]`.
     pub(super) fn probabilities(&self, logits: &[f64]) -> Vec<f64> {
         if self.output_count == 1 {
             return logits.iter().map(|logit| sigmoid(*logit)).collect();
@@ -158,7 +158,7 @@ impl LogisticObjective {
         rows.chunks_exact_mut(self.output_count)
             .for_each(softmax_in_place);
 
-        // Rows of outputs are columns of the transposed matrix.
+        // The outputs of a row are a column of the transposed matrix, so `to_rows` gives `[o, n]`.
         let by_row = ColumnMatrix {
             n: self.output_count,
             f: self.x.n,

@@ -1,28 +1,28 @@
-//! Decision values of a support vector machine → probabilities of two classes.
+//! Platt scaling: decision values of a support vector machine → probabilities of two classes.
 //!
-//! Platt's sigmoid, fitted by Newton's method with a backtracking line search as in Lin, Lin and
-//! Weng, "A note on Platt's probabilistic outputs for support vector machines", Machine Learning
-//! 68, 2007: libsvm's `sigmoid_train`.
+//! Newton's method with a backtracking line search fits Platt's sigmoid, as in Lin, Lin and Weng,
+//! "A note on Platt's probabilistic outputs for support vector machines", Machine Learning 68,
+//! 2007: libsvm's `sigmoid_train`.
 
 use super::logits::sigmoid;
 
-/// The most Newton steps.
+/// Maximum number of Newton steps.
 const MAX_STEPS: usize = 100;
-/// The steps end where both entries of the gradient are smaller.
+/// Absolute value that both entries of the gradient must fall below to stop.
 const GRADIENT_TOLERANCE: f64 = 1e-5;
-/// Is added to the diagonal of the Hessian, which keeps it positive definite.
+/// Addend to the diagonal of the Hessian, which keeps it positive definite.
 const HESSIAN_RIDGE: f64 = 1e-12;
-/// The smallest fraction of a Newton step that the line search tries.
+/// Minimum fraction of a Newton step that the line search tries.
 const MIN_STEP: f64 = 1e-10;
-/// A step must gain this share of what the gradient promises (Armijo's condition).
+/// Share of its expected gain that a step must reach (Armijo's condition).
 const SUFFICIENT_DECREASE: f64 = 1e-4;
 
-/// A row is of the second class with the probability `sigmoid(slope * decision + offset)`.
+/// A sigmoid. The probability of the second class is `sigmoid(slope * decision + offset)`.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct PlattSigmoid {
-    /// What the logit grows by with the decision value.
+    /// Increase of the logit per unit of the decision value.
     pub(crate) slope: f64,
-    /// The logit at the decision value 0.
+    /// Logit at the decision value 0.
     pub(crate) offset: f64,
 }
 
@@ -50,7 +50,7 @@ pub(crate) fn fit_sigmoid(decisions: &[f64], sides: &[f64]) -> PlattSigmoid {
         let expected = derivatives.by_slope * step.slope + derivatives.by_offset * step.offset;
         let mut t = 1.0;
         let (next, next_loss) = loop {
-            // Rounding leaves nothing to gain: what was found is the minimum.
+            // Rounding leaves nothing to gain, so this is the minimum.
             if t <= MIN_STEP {
                 return found;
             }
@@ -77,8 +77,8 @@ fn count_sides(sides: &[f64], is_positive: bool) -> f64 {
         .count() as f64
 }
 
-/// Platt's targets: slightly less than 1 and more than 0, because classes that can be told apart
-/// without error would otherwise give an infinite slope.
+/// Returns Platt's targets, slightly less than 1 and more than 0. Perfectly separable classes would
+/// otherwise give an infinite slope.
 fn smoothed_targets(sides: &[f64], positives: f64, negatives: f64) -> Vec<f64> {
     let high = (positives + 1.0) / (positives + 2.0);
     let low = 1.0 / (negatives + 2.0);
@@ -89,13 +89,13 @@ fn smoothed_targets(sides: &[f64], positives: f64, negatives: f64) -> Vec<f64> {
 }
 
 impl PlattSigmoid {
-    /// The logit of a row with this decision value.
+    /// Returns the logit of a row with this decision value.
     pub(crate) fn logit(self, decision: f64) -> f64 {
         self.slope * decision + self.offset
     }
 
-    /// The sum of the log losses, `ln(1 + exp(logit)) - target * logit`, written so that no
-    /// exponential overflows.
+    /// Computes the sum of the log losses, `ln(1 + exp(logit)) - target * logit`, written so that
+    /// no exponential overflows.
     fn log_loss(self, decisions: &[f64], targets: &[f64]) -> f64 {
         decisions
             .iter()
@@ -108,7 +108,7 @@ impl PlattSigmoid {
     }
 }
 
-/// The gradient and the Hessian of the log loss.
+/// Gradient and Hessian of the log loss.
 struct LossDerivatives {
     by_slope: f64,
     by_offset: f64,
@@ -139,7 +139,7 @@ impl LossDerivatives {
         derivatives
     }
 
-    /// Minus the inverse of the Hessian times the gradient, by Cramer's rule.
+    /// Returns minus the inverse of the Hessian times the gradient, by Cramer's rule.
     fn newton_step(&self) -> PlattSigmoid {
         let determinant = self.by_slope_twice * self.by_offset_twice
             - self.by_slope_and_offset * self.by_slope_and_offset;
@@ -159,9 +159,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_sigmoid_finds_the_slope_that_made_the_rows() {
-        // Of 20 rows at each value as many are of side 1 as a slope of 2 and an offset of -1
-        // expect.
+    fn slope_and_offset_of_known_rows_are_recovered() {
+        // At each value there are 200 rows. The share on side 1 follows a slope of 2 and an offset
+        // of -1.
         let grid: Vec<f64> = (-20..=20).map(|at| f64::from(at) / 10.0).collect();
         let ones = |value: f64| (200.0 * sigmoid(2.0 * value - 1.0)).round() as usize;
         let rows = grid.iter().flat_map(|value| {

@@ -1,7 +1,7 @@
-//! The quadratic approximation of a logistic objective, and its minimum by coordinate descent.
+//! Quadratic approximation of a logistic objective, minimised by coordinate descent.
 //!
-//! Friedman, Hastie and Tibshirani, "Regularization paths for generalized linear models via
-//! coordinate descent", Journal of Statistical Software 33(1), 2010.
+//! The method is from Friedman, Hastie and Tibshirani, "Regularization paths for generalized linear
+//! models via coordinate descent", Journal of Statistical Software 33(1), 2010.
 
 use anyhow::Result;
 
@@ -9,34 +9,34 @@ use super::matrix::{add_scaled, dot_product};
 use super::objective::LogisticObjective;
 use super::stop::StopSignal;
 
-/// The most sweeps over the coordinates within one Newton step.
+/// Maximum number of sweeps over the coordinates in one Newton step.
 const MAX_SWEEPS: usize = 10_000;
-/// The descent ends where a sweep gains no more than this share of what the first sweep gained.
+/// Gain of a sweep, relative to the first sweep, at which the descent stops.
 const GAIN_TOLERANCE: f64 = 1e-5;
 
 /// The objective around some weights, with its loss as a quadratic form.
 pub(super) struct QuadraticModel<'a> {
     objective: &'a LogisticObjective,
-    /// The weights around which the loss was expanded, `[o, w]`.
+    /// Weights around which the loss was expanded, `[o, w]`.
     start: &'a [f64],
-    /// The weights of least value so far, `[o, w]`.
+    /// Weights with the smallest value so far, `[o, w]`.
     pub(super) weights: Vec<f64>,
-    /// The probability of each logit's class at `start`, `[o, n]`.
+    /// Probability of each logit's class at `start`, `[o, n]`.
     probabilities: Vec<f64>,
-    /// The gradient of the loss at `start`, `[o, w]`.
+    /// Gradient of the loss at `start`, `[o, w]`.
     start_gradient: Vec<f64>,
-    /// The gradient of the quadratic form at `weights`, `[o, w]`.
+    /// Gradient of the quadratic form at `weights`, `[o, w]`.
     gradient: Vec<f64>,
-    /// The diagonal of the Hessian of the loss, `[o, w]`.
+    /// Diagonal of the Hessian of the loss, `[o, w]`.
     curvatures: Vec<f64>,
-    /// The rows of the Hessian of those weights that have moved, `[o, w]` of `[o, w]`. Few weights
-    /// ever move under an L1 penalty, and with these rows the cost of a sweep does not depend on
-    /// how many rows `x` has.
+    /// Rows of the Hessian for the weights that have moved, `[o, w]` of `[o, w]`. With an L1
+    /// penalty, few weights ever move. With these rows, the cost of a sweep does not depend on the
+    /// number of rows of `x`.
     hessian_rows: Vec<Option<Box<[f64]>>>,
 }
 
 impl<'a> QuadraticModel<'a> {
-    /// The approximation around `start`, which makes the logits `logits` `[o, n]`.
+    /// Creates the approximation around `start`, whose logits are `logits` `[o, n]`.
     pub(super) fn new(
         objective: &'a LogisticObjective,
         start: &'a [f64],
@@ -46,8 +46,8 @@ impl<'a> QuadraticModel<'a> {
         let factors = &objective.loss_factors;
         let probabilities = objective.probabilities(logits);
 
-        // With the factor `c` of a row its gradient by a logit is `c * (p - y)`, the second derivative
-        // `c * p * (1 - p)`.
+        // For a row with the factor `c`, the gradient with respect to a logit is `c * (p - y)`, and
+        // the second derivative is `c * p * (1 - p)`.
         let mut start_gradient = Vec::with_capacity(start.len());
         let mut curvatures = Vec::with_capacity(start.len());
         for (p, truth) in probabilities
@@ -78,8 +78,9 @@ impl<'a> QuadraticModel<'a> {
         }
     }
 
-    /// Sweeps over all weights, then over those that are not 0 until they rest, and so on until all
-    /// rest. This is the active set strategy of the paper's section 2.6 and of glmnet.
+    /// Sweeps over all weights, then over the nonzero ones until they converge, and repeats this
+    /// until all converge. This is the active set strategy of the paper's section 2.6 and of
+    /// glmnet.
     pub(super) fn minimise(&mut self, stop: StopSignal<'_>) -> Result<()> {
         let all: Vec<usize> = (0..self.weights.len()).collect();
         let first_gain = self.sweep(&all);
@@ -87,8 +88,8 @@ impl<'a> QuadraticModel<'a> {
 
         let mut sweeps = 1;
         while sweeps < MAX_SWEEPS {
-            // Most weights rest at 0: a sweep over the others is far cheaper.
-            let active = self.active_places();
+            // Most weights stay at 0, so a sweep over the others is far cheaper.
+            let active = self.active_indices();
             loop {
                 stop.check()?;
                 sweeps += 1;
@@ -105,14 +106,14 @@ impl<'a> QuadraticModel<'a> {
         Ok(())
     }
 
-    /// The places of the intercepts and of the weights that are not 0.
-    fn active_places(&self) -> Vec<usize> {
+    /// Returns the indices of the intercepts and of the nonzero weights.
+    fn active_indices(&self) -> Vec<usize> {
         (0..self.weights.len())
             .filter(|place| self.weights[*place] != 0.0 || self.objective.is_intercept(*place))
             .collect()
     }
 
-    /// Minimises along each of these coordinates in turn; returns the largest gain of one.
+    /// Minimises along each of the coordinates `places` in turn; returns twice the largest gain.
     fn sweep(&mut self, places: &[usize]) -> f64 {
         places
             .iter()
@@ -120,11 +121,12 @@ impl<'a> QuadraticModel<'a> {
             .fold(0.0, f64::max)
     }
 
-    /// Moves one weight to where the form is least, and returns what that gains, times two.
+    /// Moves one weight to the minimum of the form; returns twice the gain.
     fn minimise_coordinate(&mut self, place: usize) -> f64 {
         let factors = self.objective.penalty_factors(place);
         let curvature = self.curvatures[place] + factors.l2;
-        // A column that is 0 everywhere has no curvature, and nothing depends on its weight.
+        // A column that is 0 everywhere has no curvature, and the form does not depend on its
+        // weight.
         if curvature <= f64::MIN_POSITIVE {
             return 0.0;
         }
@@ -136,7 +138,7 @@ impl<'a> QuadraticModel<'a> {
 
         if after != before {
             self.weights[place] = after;
-            // The gradient of a quadratic form changes by the row of its Hessian.
+            // The gradient of a quadratic form changes by a multiple of its Hessian's row.
             let row = self.hessian_rows[place]
                 .get_or_insert_with(|| hessian_row(self.objective, &self.probabilities, place));
             add_scaled(&mut self.gradient, after - before, row);
@@ -144,8 +146,8 @@ impl<'a> QuadraticModel<'a> {
         curvature * (after - before).powi(2)
     }
 
-    /// What the move from `start` to `weights` should change the objective by, to first order in
-    /// the loss. It is never above 0.
+    /// Returns the expected change of the objective from `start` to `weights`, to first order in
+    /// the loss. It never exceeds 0.
     pub(super) fn expected_change(&self) -> f64 {
         let loss: f64 = self
             .start_gradient
@@ -162,9 +164,9 @@ fn weighted_square(column: &[f64], weights: &[f64]) -> f64 {
     column.iter().zip(weights).map(|(x, w)| x * x * w).sum()
 }
 
-/// The second derivatives of the loss by the weight at `place` and every other, `[o, w]`. Of one
-/// logit they are `c * x_i * x_j * p * (1 - p)`, of two logits `-c * x_i * x_j * p * q`, where `c` is the
-/// factor of the row.
+/// Returns the second derivatives of the loss with respect to the weight at index `place` and every
+/// other weight, `[o, w]`. Within one logit they are `c * x_i * x_j * p * (1 - p)`. Between two
+/// logits they are `-c * x_i * x_j * p * q`. `c` is the factor of the row.
 fn hessian_row(objective: &LogisticObjective, probabilities: &[f64], place: usize) -> Box<[f64]> {
     let x = &objective.x;
     let output = place / x.f;

@@ -1,64 +1,64 @@
-//! Rows of two classes → the support vector machine that separates them.
+//! Support vector machine for two classes, by sequential minimal optimisation.
 //!
-//! Sequential minimal optimisation of the dual problem, `min 1/2 a'Qa - sum(a)` with `0 <= a <= w C`
-//! and `y'a = 0`, where `Q_ij = y_i y_j K_ij` and `w` is the row's weight. Each step changes two variables, chosen by second
-//! order information (Fan, Chen and Lin, "Working set selection using second order information for
-//! training support vector machines", Journal of Machine Learning Research 6, 2005: WSS 2).
+//! The dual problem is `min 1/2 a'Qa - sum(a)` with `0 <= a <= w C` and `y'a = 0`, where
+//! `Q_ij = y_i y_j K_ij` and `w` is the row's weight. Each step changes two variables, chosen by
+//! second order information (Fan, Chen and Lin, "Working set selection using second order
+//! information for training support vector machines", Journal of Machine Learning Research 6, 2005:
+//! WSS 2).
 //!
-//! With shrinking, rows that will probably stay at their bound are left out for a while (Chang and
-//! Lin, "LIBSVM: a library for support vector machines", ACM Transactions on Intelligent Systems
-//! and Technology 2(3), 2011, section 5.1). That finds the same machine, up to the tolerance, in
-//! less time. Names in parentheses below are those of libsvm's `Solver`.
+//! With shrinking, the solver temporarily skips rows that will probably stay at their bound (Chang
+//! and Lin, "LIBSVM: a library for support vector machines", ACM Transactions on Intelligent
+//! Systems and Technology 2(3), 2011, section 5.1). This finds the same machine, up to the
+//! tolerance, in less time. Names in parentheses below are from libsvm's `Solver`.
 
 use anyhow::Result;
 
 use super::kernel::{KernelCache, KernelFunction};
 use super::stop::StopSignal;
 
-/// The gap between the two sides of the optimality condition at which a fit ends: `tol` of
-/// scikit-learn, `eps` of libsvm.
+/// Gap in the optimality condition at which a fit stops: `tol` of scikit-learn, `eps` of libsvm.
 const TOLERANCE: f64 = 1e-3;
-/// How many steps pass between two looks at the stop signal.
+/// Steps between two checks of the stop signal.
 const STEPS_BETWEEN_CHECKS: usize = 64;
-/// The most steps between two shrinkings, as in libsvm.
+/// Maximum number of steps between two shrinkings, as in libsvm.
 const STEPS_BETWEEN_SHRINKS: usize = 1000;
-/// Replaces a curvature that is not above 0 (`TAU`).
+/// Replacement for a curvature that is not above 0 (`TAU`).
 const MIN_CURVATURE: f64 = 1e-12;
 
-/// Rows of two classes.
+/// Training rows of two classes.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct TwoClassRows<'a> {
-    /// `[n, f]`.
+    /// Rows, `[n, f]`.
     pub(crate) rows: &'a [f64],
-    /// How many columns there are.
+    /// Number of columns.
     pub(crate) f: usize,
-    /// The class of each row, 1 or -1: `[n]`.
+    /// Class of each row, 1 or -1, `[n]`.
     pub(crate) sides: &'a [f64],
-    /// How many times each row counts, `[n]`.
+    /// Weight of each row, `[n]`.
     pub(crate) weights: &'a [f64],
 }
 
-/// How the rows are separated.
+/// Settings of a support vector machine.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct SmoSettings {
-    /// The kernel.
+    /// Kernel of the machine.
     pub(crate) kernel: KernelFunction,
-    /// The cost of a row on the wrong side that counts once: `C`.
+    /// Cost of a row of weight 1 on the wrong side: `C`.
     pub(crate) c: f64,
-    /// Whether rows at their bound are left out for a while.
+    /// True if rows at their bound are skipped temporarily.
     pub(crate) shrinking: bool,
 }
 
-/// The decision function: the sum of each row's weight times its kernel, less `rho`.
+/// A decision function: the sum of each row's weight times its kernel, minus `rho`.
 #[derive(Debug, Clone)]
 pub(crate) struct SmoSolution {
     /// `y * a` of each row, `[n]`: 0 for all but the support vectors.
     pub(crate) weights: Vec<f64>,
-    /// The threshold of the decision.
+    /// Threshold of the decision.
     pub(crate) rho: f64,
 }
 
-/// Separates rows of two classes.
+/// Finds the machine that separates rows of two classes.
 pub(crate) fn solve_dual(
     training: TwoClassRows<'_>,
     settings: SmoSettings,
@@ -68,7 +68,7 @@ pub(crate) fn solve_dual(
     let mut problem = DualProblem::new(training, settings);
     let mut steps_to_shrink = n.min(STEPS_BETWEEN_SHRINKS);
 
-    // As in libsvm: far more steps than any sound problem takes.
+    // The limit is libsvm's: far more steps than any sound problem needs.
     for step in 0..10_000_000.max(100 * n) {
         if step % STEPS_BETWEEN_CHECKS == 0 {
             stop.check()?;
@@ -87,7 +87,7 @@ pub(crate) fn solve_dual(
             None if problem.active.len() == n => break,
             None => {
                 problem.restore_all_rows();
-                // A step among all rows comes first, so that every round makes progress.
+                // A step over all rows comes first, so every round makes progress.
                 steps_to_shrink = 2;
             }
         }
@@ -97,26 +97,26 @@ pub(crate) fn solve_dual(
     Ok(problem.solution())
 }
 
-/// The dual problem, and how far it is solved. All vectors are `[n]`.
+/// The dual problem and its current solution. All vectors are `[n]`.
 struct DualProblem<'a> {
     cache: KernelCache<'a>,
     sides: &'a [f64],
-    /// The largest `a` of each row: its weight times `C`.
+    /// Upper bound of `a` for each row: its weight times `C`.
     costs: Vec<f64>,
     alphas: Vec<f64>,
-    /// `-y * G` of each row, where `G` is the gradient of the dual: how much the objective falls
-    /// with a growing `y * a`. It is kept for the active rows alone.
+    /// `-y * G` of each row, where `G` is the gradient of the dual: the decrease of the objective
+    /// when `y * a` grows. Only the pulls of active rows are up to date.
     pulls: Vec<f64>,
-    /// The kernel of each row with itself (`QD`).
+    /// Kernel of each row with itself (`QD`).
     diagonal: Vec<f64>,
     bounds: Vec<BoundStatus>,
-    /// The places of the rows that are not left out, ascending (`active_set`).
+    /// Indices of the rows that are not skipped, ascending (`active_set`).
     active: Vec<usize>,
-    /// Whether the gap was small once, and all rows were taken back then (`unshrink`).
+    /// True if all rows were already restored once because the gap was small (`unshrink`).
     was_restored: bool,
 }
 
-/// Which way the bounds let `y * a` of a row go.
+/// Directions in which the bounds let `y * a` of a row move.
 #[derive(Debug, Clone, Copy)]
 struct BoundStatus {
     can_grow: bool,
@@ -141,7 +141,7 @@ impl BoundStatus {
     }
 }
 
-/// The second derivative of the objective along a pair: `K_ii + K_jj - 2 K_ij`.
+/// Returns the second derivative of the objective along a pair: `K_ii + K_jj - 2 K_ij`.
 fn pair_curvature(diagonal_i: f64, diagonal_j: f64, kernel: f32) -> f64 {
     let curvature = diagonal_i + diagonal_j - 2.0 * f64::from(kernel);
     if curvature > 0.0 {
@@ -151,13 +151,14 @@ fn pair_curvature(diagonal_i: f64, diagonal_j: f64, kernel: f32) -> f64 {
     }
 }
 
-/// How far `side * alpha` of a row can grow before it comes to its bound.
+/// Returns the amount by which `side * alpha` of a row can grow until it reaches its bound.
 fn room_to_grow(side: f64, alpha: f64, c: f64) -> f64 {
     if side > 0.0 { c - alpha } else { alpha }
 }
 
 impl<'a> DualProblem<'a> {
-    /// The problem at `a = 0`, where the gradient is -1 and so the pull of each row is its side.
+    /// Creates the problem at `a = 0`, where the gradient is -1 and so the pull of each row is its
+    /// side.
     fn new(training: TwoClassRows<'a>, settings: SmoSettings) -> DualProblem<'a> {
         let TwoClassRows {
             rows,
@@ -188,9 +189,9 @@ impl<'a> DualProblem<'a> {
         }
     }
 
-    /// The pair whose change promises the most (`select_working_set`): first the row that violates
-    /// the optimality condition most, then the row with which the quadratic form falls most. None
-    /// when the condition holds.
+    /// Selects the pair that promises the largest gain (`select_working_set`). The first row
+    /// violates the optimality condition most. The second row gives the largest decrease of the
+    /// quadratic form. Returns `None` if the condition holds.
     fn select_pair(&mut self) -> Option<(usize, usize)> {
         let mut first = None;
         let mut largest = f64::NEG_INFINITY;
@@ -215,7 +216,7 @@ impl<'a> DualProblem<'a> {
             smallest = smallest.min(pull);
             let gap = largest - pull;
             if gap > 0.0 {
-                // Twice what the form falls by along the pair, without its bounds.
+                // Twice the decrease of the form along the pair, if the bounds are ignored.
                 let gain = gap * gap / pair_curvature(diagonal_i, self.diagonal[*j], kernel[*j]);
                 if gain > best_gain {
                     second = Some(*j);
@@ -228,8 +229,8 @@ impl<'a> DualProblem<'a> {
             .map(|j| (i, j))
     }
 
-    /// Moves `y * a` of `i` up and that of `j` down by as much, which keeps `y'a = 0`: to the
-    /// minimum of the form or to the nearest bound.
+    /// Raises `y * a` of `i` and lowers `y * a` of `j` by the same amount, which keeps `y'a = 0`.
+    /// The step ends at the minimum of the form or at the nearest bound.
     fn update_pair(&mut self, i: usize, j: usize) {
         let (kernel_i, kernel_j) = self.cache.two_rows(i, j);
         let side_i = self.sides[i];
@@ -253,7 +254,7 @@ impl<'a> DualProblem<'a> {
         self.bounds[k] = BoundStatus::new(self.sides[k], self.alphas[k], cost);
     }
 
-    /// Leaves out the rows at a bound that pull further into it than any other row pulls
+    /// Skips the rows at a bound that pull further into it than any other row pulls
     /// (`do_shrinking`).
     fn shrink(&mut self) {
         let mut largest = f64::NEG_INFINITY;
@@ -267,7 +268,7 @@ impl<'a> DualProblem<'a> {
             }
         }
 
-        // Close to the end the guess is made once more, from all rows: it is better by then.
+        // Close to the solution, guess again from all rows: the guess is better by then.
         if !self.was_restored && largest - smallest <= 10.0 * TOLERANCE {
             self.was_restored = true;
             self.restore_all_rows();
@@ -275,8 +276,8 @@ impl<'a> DualProblem<'a> {
 
         let pulls = &self.pulls;
         let bounds = &self.bounds;
-        // A row that can only shrink, and pulls up more than any row that can grow pulls, stays
-        // where it is; likewise a row that can only grow.
+        // Skip a row that can only shrink, if it pulls up more than any row that can grow. Treat a
+        // row that can only grow likewise.
         self.active.retain(|k| match bounds[*k] {
             BoundStatus {
                 can_grow: false, ..
@@ -288,7 +289,7 @@ impl<'a> DualProblem<'a> {
         });
     }
 
-    /// Takes back the rows that were left out, and computes their pulls from the support vectors
+    /// Restores the rows that were skipped, and computes their pulls from the support vectors
     /// (`reconstruct_gradient`).
     fn restore_all_rows(&mut self) {
         let n = self.sides.len();
@@ -305,7 +306,7 @@ impl<'a> DualProblem<'a> {
             self.pulls[*k] = self.sides[*k];
         }
 
-        // Only support vectors enter the gradient, and there are fewer of them than rows.
+        // Only support vectors enter the gradient, and they are fewer than the rows.
         for j in (0..n).filter(|j| self.alphas[*j] > 0.0) {
             let weight = self.sides[j] * self.alphas[j];
             let kernel = self.cache.row(j);
@@ -329,8 +330,8 @@ impl<'a> DualProblem<'a> {
         }
     }
 
-    /// The threshold (`calculate_rho`): the mean over the rows between their bounds, where it is
-    /// exact; without such a row the middle of what the others allow.
+    /// Returns the threshold (`calculate_rho`): the mean over the rows between their bounds, where
+    /// it is exact. Without such a row, it is the middle of the range that the other rows allow.
     fn rho(&self) -> f64 {
         let mut free_sum = -0.0;
         let mut free_count = 0;
@@ -364,8 +365,8 @@ mod tests {
     use super::*;
     use rand::Rng as _;
 
-    /// Two clouds that overlap, by rows `[n, 2]`, and their sides.
-    fn clouds(n: usize) -> (Vec<f64>, Vec<f64>) {
+    /// Returns two clouds that overlap: their rows `[n, 2]`, and the rows' sides.
+    fn overlapping_clouds(n: usize) -> (Vec<f64>, Vec<f64>) {
         let mut random = poolcast_base::seed::generator(1, "clouds", &[]);
         let sides: Vec<f64> = (0..n)
             .map(|at| if at % 2 == 0 { 1.0 } else { -1.0 })
@@ -379,7 +380,7 @@ mod tests {
 
     #[test]
     fn shrinking_finds_the_same_machine() {
-        let (rows, sides) = clouds(600);
+        let (rows, sides) = overlapping_clouds(600);
         let training = TwoClassRows {
             rows: &rows,
             f: 2,
@@ -415,8 +416,8 @@ mod tests {
     }
 
     #[test]
-    fn rows_at_their_bound_are_left_out_and_taken_again() {
-        let (rows, sides) = clouds(200);
+    fn rows_at_their_bound_are_skipped_and_restored() {
+        let (rows, sides) = overlapping_clouds(200);
         let n = sides.len();
         let training = TwoClassRows {
             rows: &rows,

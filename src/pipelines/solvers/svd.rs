@@ -1,9 +1,9 @@
-//! Columns → the directions in which the rows differ most from zero: a truncated singular value
-//! decomposition.
+//! Truncated singular value decomposition: columns → the directions in which the rows differ most
+//! from zero.
 //!
-//! The range of the matrix is found by random directions and power iterations (Halko, Martinsson
-//! and Tropp, "Finding structure with randomness", SIAM Review 53(2), 2011), as in scikit-learn's
-//! `TruncatedSVD(algorithm="randomized")`. Where the matrix has few rows or columns the result is
+//! Random directions and power iterations find the range of the matrix (Halko, Martinsson and
+//! Tropp, "Finding structure with randomness", SIAM Review 53(2), 2011), as in scikit-learn's
+//! `TruncatedSVD(algorithm="randomized")`. For a matrix with few rows or columns, the result is
 //! exact.
 
 use anyhow::{Context as _, Result};
@@ -13,20 +13,21 @@ use rand::Rng as _;
 use super::matrix::{ColumnMatrix, add_scaled, dot_product};
 use super::stop::StopSignal;
 
-/// How many random directions are used beyond those that are asked for: scikit-learn's
-/// `n_oversamples`, by default 10.
+/// Number of random directions beyond the requested ones: scikit-learn's `n_oversamples`, by
+/// default 10.
 const OVERSAMPLES: usize = 10;
-/// How many power iterations are made: scikit-learn's `n_iter`, by default 5.
+/// Number of power iterations: scikit-learn's `n_iter`, by default 5.
 const POWER_ITERATIONS: usize = 7;
-/// Two rows with a smaller cosine between them are at right angles.
-const RIGHT_ANGLE: f64 = 1e-14;
-/// How often all pairs of rows are turned at most. About ten times are enough for any matrix.
+/// Largest cosine, by absolute value, of two rows that count as orthogonal.
+const ORTHOGONAL_COSINE: f64 = 1e-14;
+/// Maximum number of sweeps over all pairs of rows. About ten are enough for any matrix.
 const MAX_SWEEPS: usize = 60;
-/// A row whose remainder is a smaller share of it lies in the space of the rows before it.
-const DEPENDENT: f64 = 1e-13;
+/// Relative length of a remainder, up to which a row counts as dependent on the previous rows.
+const DEPENDENCE_TOLERANCE: f64 = 1e-13;
 
-/// The first `k` right singular vectors of `x`, the largest singular value first, `[k, f]`; fewer
-/// where `x` has fewer rows or columns. The largest entry of each, by size, is above 0.
+/// Returns the first `k` right singular vectors of `x`, `[k, f]`, the largest singular value first.
+/// There are fewer if `x` has fewer rows or columns. In each vector, the entry with the largest
+/// absolute value is positive.
 pub(crate) fn singular_vectors(
     x: &ColumnMatrix,
     k: usize,
@@ -39,25 +40,25 @@ pub(crate) fn singular_vectors(
     let basis = range_basis(&columns, directions, seed, stop)?;
     stop.check()?;
 
-    // Within that basis the matrix is small, directions by columns. Its rows, turned until they are
-    // at right angles, are its right singular vectors times its singular values.
+    // In this basis the matrix is small, directions by columns. After its rows have been rotated
+    // until they are orthogonal, they are its right singular vectors times its singular values.
     let mut rows = basis.matmul(&columns.t()?)?.to_vec2::<f64>()?;
-    turn_to_right_angles(&mut rows, stop)?;
+    orthogonalise_rows(&mut rows, stop)?;
     rows.sort_by(|a, b| dot_product(b, b).total_cmp(&dot_product(a, a)));
     rows.truncate(wanted);
     Ok(rows.iter().map(|row| normalised(row)).collect())
 }
 
-/// Turns pairs of rows until each is at right angles to all others: Hestenes' one-sided Jacobi
+/// Rotates pairs of rows until each row is orthogonal to all others: Hestenes' one-sided Jacobi
 /// method (Golub and Van Loan, "Matrix computations", 4th edition, 8.6.3).
-fn turn_to_right_angles(rows: &mut [Vec<f64>], stop: StopSignal<'_>) -> Result<()> {
+fn orthogonalise_rows(rows: &mut [Vec<f64>], stop: StopSignal<'_>) -> Result<()> {
     for _ in 0..MAX_SWEEPS {
         stop.check()?;
         let mut has_turned = false;
         for second in 1..rows.len() {
             let (before, rest) = rows.split_at_mut(second);
             for first in before {
-                has_turned |= turn_pair(first, &mut rest[0]);
+                has_turned |= rotate_pair(first, &mut rest[0]);
             }
         }
         if !has_turned {
@@ -67,15 +68,15 @@ fn turn_to_right_angles(rows: &mut [Vec<f64>], stop: StopSignal<'_>) -> Result<(
     Ok(())
 }
 
-/// Turns two rows in their plane so that they are at right angles; false if they are so already.
-fn turn_pair(first: &mut [f64], second: &mut [f64]) -> bool {
+/// Rotates two rows in their plane until they are orthogonal; returns false if they already are.
+fn rotate_pair(first: &mut [f64], second: &mut [f64]) -> bool {
     let (squares_first, squares_second) = (dot_product(first, first), dot_product(second, second));
     let product = dot_product(first, second);
-    if product.abs() <= RIGHT_ANGLE * (squares_first * squares_second).sqrt() {
+    if product.abs() <= ORTHOGONAL_COSINE * (squares_first * squares_second).sqrt() {
         return false;
     }
 
-    // The smaller of the two angles that do it.
+    // The smaller of the two angles that make the rows orthogonal.
     let cotangent_of_double = (squares_second - squares_first) / (2.0 * product);
     let size = cotangent_of_double.abs();
     let tangent = cotangent_of_double.signum() / (size + size.hypot(1.0));
@@ -89,8 +90,8 @@ fn turn_pair(first: &mut [f64], second: &mut [f64]) -> bool {
     true
 }
 
-/// An orthonormal basis `[directions, n]` of about the space that the columns `[f, n]` span: the
-/// paper's algorithm 4.4, which makes the basis orthonormal after every product.
+/// Returns an orthonormal basis `[directions, n]` of approximately the space that the columns
+/// `[f, n]` span: the paper's algorithm 4.4, which makes the basis orthonormal after every product.
 fn range_basis(
     columns: &Tensor,
     directions: usize,
@@ -112,8 +113,8 @@ fn range_basis(
     orthonormal_rows(&over_columns.matmul(columns)?)
 }
 
-/// The vector with length one and its largest entry, by size, above 0. That fixes the sign, which
-/// a singular vector leaves open. A vector of length 0 stays as it is.
+/// Scales the vector to length one, and makes its entry with the largest absolute value positive.
+/// This fixes the sign, which a singular vector leaves open. A vector of length 0 stays as it is.
 fn normalised(vector: &[f64]) -> Vec<f64> {
     let length = dot_product(vector, vector).sqrt();
     let largest = vector.iter().fold(
@@ -128,9 +129,9 @@ fn normalised(vector: &[f64]) -> Vec<f64> {
     vector.iter().map(|value| factor * value).collect()
 }
 
-/// Orthonormal rows that span the same space, by the modified Gram-Schmidt process. It is done
-/// twice for each row, because once leaves what rounding did ("twice is enough": Giraud, Langou and
-/// Rozložník, 2005). A row that adds nothing becomes 0.
+/// Returns orthonormal rows that span the same space, by the modified Gram-Schmidt process. Each
+/// row is processed twice, because one pass leaves rounding errors ("twice is enough": Giraud,
+/// Langou and Rozložník, 2005). A row that adds nothing becomes 0.
 fn orthonormal_rows(rows: &Tensor) -> Result<Tensor> {
     let shape = rows.dims2()?;
     let mut done: Vec<Vec<f64>> = Vec::with_capacity(shape.0);
@@ -144,7 +145,7 @@ fn orthonormal_rows(rows: &Tensor) -> Result<Tensor> {
         }
 
         let length = dot_product(&row, &row).sqrt();
-        let factor = if length > DEPENDENT * length_before {
+        let factor = if length > DEPENDENCE_TOLERANCE * length_before {
             1.0 / length
         } else {
             0.0
@@ -159,7 +160,8 @@ fn orthonormal_rows(rows: &Tensor) -> Result<Tensor> {
 mod tests {
     use super::*;
 
-    /// `rank` directions of sizes 100, 50, 25 ... `[f, n]`, and the directions over the columns.
+    /// Returns a matrix `[f, n]` of `rank` directions with the sizes 100, 50, 25 ..., and the
+    /// directions over the columns.
     fn known(n: usize, f: usize, rank: usize) -> (ColumnMatrix, Vec<Vec<f64>>) {
         let mut generator = poolcast_base::seed::generator(3, "known", &[]);
         let mut random = |rows: usize, of: usize| {
@@ -184,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn the_directions_that_made_the_columns_are_found() {
+    fn known_directions_are_recovered() {
         for (n, f) in [(40, 9), (9, 40), (60, 80)] {
             let (x, right) = known(n, f, 5);
             let found = singular_vectors(&x, 4, 1, StopSignal::new(&|| false)).expect("found");
@@ -210,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn there_are_no_more_than_rows_or_columns() {
+    fn vector_count_is_limited_by_rows_and_columns() {
         let (x, _) = known(6, 4, 2);
         let found = singular_vectors(&x, 100, 1, StopSignal::new(&|| false)).expect("found");
         assert_eq!(found.len(), 4);

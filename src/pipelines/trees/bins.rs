@@ -1,33 +1,34 @@
-//! Columns of numbers → columns of bins, each of about as many rows.
+//! Bins of columns, each with about the same number of rows.
 
 use rayon::prelude::*;
 
 use crate::solvers::matrix::ColumnMatrix;
 
-/// The most bins of a column, that of missing values included: the number of a bin is one byte.
+/// Maximum number of bins of a column, including the bin of missing values. A bin number is one
+/// byte.
 pub(in crate) const MAX_BINS: usize = 256;
 
-/// The most bins of known values.
+/// Maximum number of bins of known values.
 const MAX_VALUE_BINS: usize = MAX_BINS - 1;
 
-/// The bin of each row's value. The last bin is that of missing values.
+/// A column in bins. The last bin is for missing values.
 #[derive(Debug, Clone, PartialEq)]
 pub(in crate) struct BinnedColumn {
-    /// Where a bin ends and the next begins, ascending: bin `b` has the values from `cuts[b - 1]`
-    /// on that are below `cuts[b]`.
+    /// Boundaries between bins, ascending. Bin `b` has the values that are at least `cuts[b - 1]`
+    /// and below `cuts[b]`.
     cuts: Vec<f64>,
-    /// The bin of each row, `[n]`.
+    /// Bin of each row, `[n]`.
     row_bins: Vec<u8>,
 }
 
-/// A value and how many rows have it.
+/// A value and the number of rows that have it.
 #[derive(Debug, Clone, Copy)]
 struct ValueCount {
     value: f64,
     rows: usize,
 }
 
-/// The columns of `x` in bins, `[f]`.
+/// Bins the columns of `x`, `[f]`.
 pub(in crate) fn bin_columns(x: &ColumnMatrix) -> Vec<BinnedColumn> {
     (0..x.f)
         .into_par_iter()
@@ -36,7 +37,7 @@ pub(in crate) fn bin_columns(x: &ColumnMatrix) -> Vec<BinnedColumn> {
 }
 
 impl BinnedColumn {
-    /// The bins of `values` `[n]`; NaN is missing.
+    /// Bins `values` `[n]`. NaN marks a missing value.
     fn new(values: &[f64]) -> BinnedColumn {
         let cuts = choose_cuts(&count_values(values));
         let missing_bin = cuts.len() + 1;
@@ -53,20 +54,20 @@ impl BinnedColumn {
         }
     }
 
-    /// The bin of each row, `[n]`.
+    /// Returns the bin of each row, `[n]`.
     #[inline]
     pub(super) fn row_bins(&self) -> &[u8] {
         &self.row_bins
     }
 
-    /// The number of the bin of missing values. The bins below it are those of known values.
+    /// Number of the bin of missing values. The bins below it are for known values.
     pub(super) fn missing_bin(&self) -> usize {
         self.cuts.len() + 1
     }
 
-    /// What values are below that are in bin `last` or in one below it, and values in bin `next` are
-    /// not: of several such cuts the one in the middle. It is the largest number where `next` is
-    /// the bin of missing values.
+    /// Returns a boundary: values in bin `last` or lower are below it, values in bin `next` are
+    /// not. Of several such cuts, it returns the one in the middle. If `next` is the bin of missing
+    /// values, it returns the largest number.
     pub(super) fn bound_between(&self, last: u8, next: u8) -> f64 {
         let (last, next) = (usize::from(last), usize::from(next));
         if next == self.missing_bin() {
@@ -80,7 +81,7 @@ impl BinnedColumn {
     }
 }
 
-/// The known values, ascending.
+/// Counts the rows of each known value, ascending.
 fn count_values(values: &[f64]) -> Vec<ValueCount> {
     let mut known: Vec<f64> = values
         .iter()
@@ -97,8 +98,9 @@ fn count_values(values: &[f64]) -> Vec<ValueCount> {
     .collect()
 }
 
-/// Cuts between `values`. Each has a bin of its own if there are few. Else bins have about as many
-/// rows, and a frequent value has one of its own, so that it takes nothing from the others.
+/// Chooses the cuts between `values`. Few values have a bin each. Otherwise, bins have about the
+/// same number of rows. A frequent value has its own bin, so that the other bins stay of equal
+/// size.
 fn choose_cuts(values: &[ValueCount]) -> Vec<f64> {
     let mut cuts = Vec::new();
     let mut rows_left: usize = values.iter().map(|next| next.rows).sum();
@@ -106,6 +108,8 @@ fn choose_cuts(values: &[ValueCount]) -> Vec<f64> {
     let mut rows_in_bin = 0;
     for pair in values.windows(2) {
         rows_in_bin += pair[0].rows;
+        // A bin ends once it has its share of the remaining rows, or before a value that fills a
+        // bin alone.
         let share = rows_left.div_ceil(bins_left);
         let is_full = rows_in_bin >= share || pair[1].rows >= share;
         if is_full || values.len() <= MAX_VALUE_BINS {
@@ -118,7 +122,7 @@ fn choose_cuts(values: &[ValueCount]) -> Vec<f64> {
     cuts
 }
 
-/// The number midway, or where rounding allows none, the upper one.
+/// Returns the number midway, or `upper` if rounding makes that equal to `lower`.
 fn cut_between(lower: f64, upper: f64) -> f64 {
     let middle = f64::midpoint(lower, upper);
     if middle > lower { middle } else { upper }
@@ -139,13 +143,13 @@ mod tests {
     }
 
     #[test]
-    fn neighbours_among_numbers_are_told_apart() {
+    fn adjacent_floats_are_in_different_bins() {
         let values = [1.0, 1.0_f64.next_up(), f64::MAX.next_down(), f64::MAX];
         assert_eq!(BinnedColumn::new(&values).row_bins, [0, 1, 2, 3]);
     }
 
     #[test]
-    fn many_values_are_in_bins_of_as_many_rows() {
+    fn many_values_are_in_bins_of_equal_size() {
         let values: Vec<f64> = (0..10_000).map(f64::from).collect();
         let column = BinnedColumn::new(&values);
         assert_eq!(column.missing_bin(), MAX_VALUE_BINS);
@@ -157,18 +161,18 @@ mod tests {
     }
 
     #[test]
-    fn a_frequent_value_leaves_the_other_bins_to_the_others() {
+    fn frequent_value_has_its_own_bin() {
         let mut values = vec![500.5; 9_000];
         values.extend((0..1_000).map(f64::from));
         let column = BinnedColumn::new(&values);
         let own = column.row_bins[0];
-        let of_own = column.row_bins.iter().filter(|bin| **bin == own).count();
-        assert_eq!(of_own, 9_000);
+        let own_bin_count = column.row_bins.iter().filter(|bin| **bin == own).count();
+        assert_eq!(own_bin_count, 9_000);
         assert!(column.missing_bin() > 230, "{}", column.missing_bin());
     }
 
     #[test]
-    fn a_column_without_values_has_only_the_bin_of_missing_ones() {
+    fn column_without_values_has_only_the_missing_bin() {
         assert_eq!(BinnedColumn::new(&[f64::NAN; 3]).row_bins, [1, 1, 1]);
     }
 }

@@ -1,4 +1,4 @@
-//! Binned columns, and rows with the derivatives of their loss → one decision tree.
+//! Grows one decision tree from binned columns and rows with the derivatives of their loss.
 
 use std::ops::Range;
 
@@ -10,51 +10,51 @@ use super::histogram::{ColumnHistogram, FilledBin, GradientSum, NodeHistogram, S
 use super::split::{ColumnSplit, SplitRule, SplitSearch};
 use super::tree::{DecisionTree, SplitQuestion};
 
-/// What a tree looks like.
+/// Settings for growing a tree.
 #[derive(Debug, Clone, Copy)]
 pub(in crate) struct GrowSettings {
-    /// How many questions a row is asked at most.
+    /// Maximum number of splits between the root and a leaf.
     pub(in crate) max_depth: usize,
-    /// What makes a split good.
+    /// Rule that rates splits and leaves.
     pub(in crate) rule: SplitRule,
-    /// What leaves are multiplied with.
+    /// Factor of the leaf values.
     pub(in crate) learning_rate: f64,
 }
 
-/// The columns that a split chooses from.
+/// Columns that a split chooses from.
 #[derive(Debug)]
 pub(in crate) enum SplitColumns<'a> {
-    /// Those at these places, at every node.
+    /// The columns at these indices, at every node.
     Fixed(&'a [usize]),
-    /// Some of all columns, drawn anew for every node.
+    /// Some of all columns, drawn again for every node.
     Drawn(&'a mut DrawnColumns),
 }
 
-/// Where a drawn column is split.
+/// Boundary at which a drawn column is split.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate) enum SplitPlace {
-    /// Where that gains most.
+pub(in crate) enum SplitPosition {
+    /// Boundary with the largest gain.
     Best,
-    /// Between two bins that are drawn, too.
+    /// Random boundary between two bins.
     Drawn,
 }
 
-/// Draws columns for one node after another.
+/// Random choice of columns for one node after another.
 #[derive(Debug)]
 pub(in crate) struct DrawnColumns {
     count: usize,
-    place: SplitPlace,
-    /// All places, in an order that draws change.
+    place: SplitPosition,
+    /// Indices of all columns, in an order that draws change.
     places: Vec<usize>,
     generator: ChaCha8Rng,
 }
 
 impl DrawnColumns {
-    /// Draws `count` of `f` columns for every node, and more where all of these have one value
-    /// each, as scikit-learn does.
+    /// Draws `count` of `f` columns for every node. If each of these has only one value, it draws
+    /// more, as scikit-learn does.
     pub(in crate) fn new(
         count: usize,
-        place: SplitPlace,
+        place: SplitPosition,
         f: usize,
         generator: ChaCha8Rng,
     ) -> DrawnColumns {
@@ -66,14 +66,15 @@ impl DrawnColumns {
         }
     }
 
-    /// The place of a column that was not drawn yet, where `drawn` were.
+    /// Draws a column that was not drawn yet, and returns its index. `drawn` columns were drawn
+    /// before.
     fn draw(&mut self, drawn: usize) -> usize {
         let other = self.generator.random_range(drawn..self.places.len());
         self.places.swap(drawn, other);
         self.places[drawn]
     }
 
-    /// The split of a column whose bins with rows are `filled`.
+    /// Splits a column. `filled` are the bins that have rows.
     fn split(
         &mut self,
         search: &SplitSearch<'_>,
@@ -81,8 +82,8 @@ impl DrawnColumns {
         missing_bin: usize,
     ) -> Option<ColumnSplit> {
         match self.place {
-            SplitPlace::Best => search.best_split(filled, missing_bin),
-            SplitPlace::Drawn => {
+            SplitPosition::Best => search.best_split(filled, missing_bin),
+            SplitPosition::Drawn => {
                 let draw_last = |bins| self.generator.random_range(bins);
                 search.drawn_split(filled, missing_bin, draw_last)
             }
@@ -90,12 +91,12 @@ impl DrawnColumns {
     }
 }
 
-/// A tree, and what made it.
+/// A tree, and the gains of its splits.
 #[derive(Debug)]
 pub(in crate) struct GrownTree {
-    /// The tree.
+    /// Decision tree.
     pub(in crate) tree: DecisionTree,
-    /// What the splits at each column gained, `[f]`.
+    /// Total gain of the splits at each column, `[f]`.
     pub(in crate) gains: Vec<f64>,
 }
 
@@ -122,7 +123,7 @@ pub(in crate) fn grow_tree(
     while let Some(node) = pending.pop() {
         match grower.find_split(&node) {
             Some(split) => pending.extend(grower.split_node(node, &split)),
-            None => grower.end_at(&node),
+            None => grower.make_leaf(&node),
         }
     }
     GrownTree {
@@ -131,34 +132,36 @@ pub(in crate) fn grow_tree(
     }
 }
 
-/// A node whose split is still to be found.
+/// A node that may still be split.
 struct PendingNode {
-    /// Its place in the tree.
+    /// Index of the node in the tree.
     place: usize,
-    /// How many questions lead to it.
+    /// Number of splits that lead to the node.
     depth: usize,
-    /// Where its rows stand.
+    /// Range of the node's rows in [`TreeGrower::rows`].
     rows: Range<usize>,
-    /// The sum of its rows.
+    /// Sum of the derivatives of its rows.
     sum: GradientSum,
-    /// Over fixed columns, unless the node has so few rows that sums over these cost less.
+    /// Sums over fixed columns. `None` for drawn columns, and for a node with so few rows that
+    /// summing them for each column costs less.
     histogram: Option<NodeHistogram>,
 }
 
-/// The best split of a node.
+/// Best split of a node.
 struct NodeSplit {
     column: usize,
     split: ColumnSplit,
 }
 
+/// State of a tree that grows.
 struct TreeGrower<'a> {
     settings: &'a GrowSettings,
     /// All columns, `[f]`.
     columns: &'a [BinnedColumn],
     choice: SplitColumns<'a>,
-    /// Node by node. The rows of a node keep the order of the table.
+    /// Rows, node by node. The rows of a node keep the order of the table.
     rows: Vec<SampledRow>,
-    /// As long as `rows`, for [`TreeGrower::part_rows`].
+    /// Buffer as long as `rows`, for [`TreeGrower::part_rows`].
     set_aside: Vec<SampledRow>,
     histogram: ColumnHistogram,
     filled: Vec<FilledBin>,
@@ -167,7 +170,7 @@ struct TreeGrower<'a> {
 }
 
 impl TreeGrower<'_> {
-    /// The node of all rows.
+    /// Returns the root node, which has all rows.
     fn root(&self) -> PendingNode {
         let rows = 0..self.rows.len();
         let histogram = if self.is_worth_summing(&rows, 0) {
@@ -184,12 +187,13 @@ impl TreeGrower<'_> {
         }
     }
 
-    /// Whether sums for every bin of every column cost a node less than those of its rows alone.
+    /// Returns true if sums for every bin of every column cost a node less than sums of its rows
+    /// alone.
     fn is_worth_summing(&self, rows: &Range<usize>, depth: usize) -> bool {
         rows.len() >= MAX_BINS && depth < self.settings.max_depth
     }
 
-    /// The histogram of some rows over fixed columns; none over others.
+    /// Returns the histogram of `rows` over fixed columns, or `None` if columns are drawn.
     fn sum_rows(&self, rows: &Range<usize>) -> Option<NodeHistogram> {
         match &self.choice {
             SplitColumns::Fixed(places) => {
@@ -200,14 +204,14 @@ impl TreeGrower<'_> {
         }
     }
 
-    /// Makes a node a leaf.
-    fn end_at(&mut self, node: &PendingNode) {
+    /// Turns a node into a leaf.
+    fn make_leaf(&mut self, node: &PendingNode) {
         let value = self.settings.rule.leaf_value(node.sum);
         self.tree
             .set_leaf(node.place, self.settings.learning_rate * value);
     }
 
-    /// The best split of a node; none if it must be a leaf.
+    /// Finds the best split of a node; returns `None` if the node must be a leaf.
     fn find_split(&mut self, node: &PendingNode) -> Option<NodeSplit> {
         let rule = &self.settings.rule;
         let rows = &self.rows[node.rows.clone()];
@@ -227,7 +231,7 @@ impl TreeGrower<'_> {
                         None => self.histogram.list_filled(binned, rows, &mut self.filled),
                     }
                     let split = search.best_split(&self.filled, binned.missing_bin());
-                    keep_better(&mut best, column, split);
+                    keep_best_split(&mut best, column, split);
                 }
                 best
             }
@@ -235,6 +239,7 @@ impl TreeGrower<'_> {
                 let mut best = None;
                 let mut has_choice = false;
                 for at in 0..self.columns.len() {
+                    // As in scikit-learn, draw more columns while each has only one value.
                     if at >= drawn.count && has_choice {
                         break;
                     }
@@ -243,18 +248,18 @@ impl TreeGrower<'_> {
                     self.histogram.list_filled(binned, rows, &mut self.filled);
                     has_choice |= self.filled.len() > 1;
                     let split = drawn.split(&search, &self.filled, binned.missing_bin());
-                    keep_better(&mut best, column, split);
+                    keep_best_split(&mut best, column, split);
                 }
                 best
             }
         }
     }
 
-    /// Splits a node in two. The smaller one comes last, so that it is grown first: no more
-    /// histograms wait than a number of rows can be halved.
+    /// Splits a node in two. The smaller child comes last, so that it is grown first. The number of
+    /// waiting histograms is then at most the number of times that the rows can be halved.
     fn split_node(&mut self, node: PendingNode, found: &NodeSplit) -> [PendingNode; 2] {
         let NodeSplit { column, split } = found;
-        // Rounding can make the gain of a split that gains nothing slightly negative.
+        // Rounding can make the gain of a useless split slightly negative.
         self.gains[*column] += split.gain.max(0.0);
         let question = SplitQuestion {
             column: *column,
@@ -288,8 +293,8 @@ impl TreeGrower<'_> {
         children
     }
 
-    /// Makes the histograms of two children from that of their node: only the rows of the smaller
-    /// one are summed, and the larger one has what they leave.
+    /// Computes the histograms of two children from the histogram of their node. It sums only the
+    /// rows of the smaller child, and subtracts them for the larger one.
     fn sum_children(&self, mut histogram: NodeHistogram, children: &mut [PendingNode; 2]) {
         let [larger, smaller] = children;
         if !self.is_worth_summing(&larger.rows, larger.depth) {
@@ -302,7 +307,7 @@ impl TreeGrower<'_> {
         }
     }
 
-    /// Puts the rows of a node that go first before the others, and returns how many they are.
+    /// Moves the rows of a node that go first before the others; returns their number.
     fn part_rows(&mut self, rows: Range<usize>, found: &NodeSplit) -> usize {
         let NodeSplit { column, split } = found;
         let binned = &self.columns[*column];
@@ -310,7 +315,7 @@ impl TreeGrower<'_> {
         let rows = &mut self.rows[rows];
         let set_aside = &mut self.set_aside[..rows.len()];
 
-        // No branch on the way of a row, which nothing could predict.
+        // The loop has no branch that depends on a row, because the processor could not predict it.
         let mut first = 0;
         for at in 0..rows.len() {
             let row = rows[at];
@@ -331,8 +336,8 @@ impl TreeGrower<'_> {
     }
 }
 
-/// Puts a split at a column in place of the best one so far, if it gains more.
-fn keep_better(best: &mut Option<NodeSplit>, column: usize, split: Option<ColumnSplit>) {
+/// Replaces the best split so far by a split at a column, if it gains more.
+fn keep_best_split(best: &mut Option<NodeSplit>, column: usize, split: Option<ColumnSplit>) {
     let Some(split) = split else {
         return;
     };
@@ -356,14 +361,15 @@ mod tests {
         hessian: 1.0,
     };
 
-    /// Rows with squared loss.
+    /// Random rows with squared loss.
     struct RandomRows {
         x: ColumnMatrix,
         truth: Vec<f64>,
     }
 
     impl RandomRows {
-        /// Rows of three columns of whole numbers up to 40, the second one with missing values.
+        /// Creates rows of three columns of whole numbers up to 40. The second column has missing
+        /// values.
         fn new(n: usize) -> RandomRows {
             let mut generator = poolcast_base::seed::generator(1, "grown rows", &[]);
             let mut values: Vec<f64> = (0..3 * n)
@@ -394,7 +400,7 @@ mod tests {
             grow_tree(settings, &bin_columns(&self.x), choice, self.sampled())
         }
 
-        /// What the tree says of each row.
+        /// Returns the prediction of the tree for each row.
         fn scores(&self, tree: &DecisionTree) -> Vec<f64> {
             let value = |row: usize| move |column: usize| self.x.column(column)[row];
             (0..self.x.n)
@@ -402,13 +408,13 @@ mod tests {
                 .collect()
         }
 
-        /// The sum of squares around `scores`.
+        /// Returns the sum of squares around `scores`.
         fn squares_left(&self, scores: &[f64]) -> f64 {
             let pairs = self.truth.iter().zip(scores);
             pairs.map(|(truth, score)| (truth - score).powi(2)).sum()
         }
 
-        /// The sum of squares around the means of two sides.
+        /// Returns the sum of squares around the means of the two sides.
         fn squares_of_sides(&self, goes_first: impl Fn(usize) -> bool) -> f64 {
             let mut sums = [0.0; 2];
             let mut counts = [0.0; 2];
@@ -445,14 +451,14 @@ mod tests {
     fn draw_one() -> DrawnColumns {
         DrawnColumns::new(
             1,
-            SplitPlace::Best,
+            SplitPosition::Best,
             3,
             poolcast_base::seed::generator(1, "drawn columns", &[]),
         )
     }
 
     #[test]
-    fn no_other_question_explains_more() {
+    fn best_split_minimises_the_squares() {
         for n in [100, 700] {
             let rows = RandomRows::new(n);
             let grown = rows.grow(&settings(1, 0.0), ALL_COLUMNS);
@@ -504,7 +510,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tree_without_limits_knows_every_row() {
+    fn unlimited_tree_fits_every_row() {
         let mut rows = RandomRows::new(2_000);
         for row in 0..2_000 {
             rows.x.values[row] = (row % 50) as f64;
@@ -518,7 +524,7 @@ mod tests {
     }
 
     #[test]
-    fn one_column_is_drawn_from_those_that_vary() {
+    fn constant_columns_are_redrawn() {
         let mut rows = RandomRows::new(50);
         rows.x.values[..100].fill(1.0);
         let grown = rows.grow(&settings(1, 0.0), SplitColumns::Drawn(&mut draw_one()));

@@ -1,26 +1,27 @@
-//! The rows of a node → sums of their gradients for each bin of a column.
+//! Histograms: sums of the gradients of a node's rows, for each bin of a column.
 //!
-//! Gradients are whole multiples of a unit, so sums are exact: no order of additions changes them,
-//! and the histogram of a node less that of one child is that of the other.
+//! Gradients are whole multiples of a unit, so sums are exact and do not depend on the order of
+//! additions. The histogram of a node minus the histogram of one child is exactly the other
+//! child's.
 
 use rayon::prelude::*;
 
 use super::bins::{BinnedColumn, MAX_BINS};
 
-/// A histogram of fewer additions is made on one thread.
+/// Minimum number of additions to make a histogram on several threads.
 const PARALLEL_ADDITIONS: usize = 1 << 16;
 
-/// What the derivatives of the rows of a tree are multiples of.
+/// Units of the derivatives of a tree's rows.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(in crate) struct DerivativeUnits {
-    /// Of the first derivative.
+    /// Unit of the first derivative.
     pub(in crate) gradient: f64,
-    /// Of the second.
+    /// Unit of the second derivative.
     pub(in crate) hessian: f64,
 }
 
 impl DerivativeUnits {
-    /// One unit for both.
+    /// Creates one unit for both derivatives.
     pub(in crate) fn same(unit: f64) -> DerivativeUnits {
         DerivativeUnits {
             gradient: unit,
@@ -29,18 +30,19 @@ impl DerivativeUnits {
     }
 }
 
-/// One row of a tree's sample, with the derivatives of its loss in units.
+/// A row of a tree's sample, with the derivatives of its loss in units.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(in crate) struct SampledRow {
-    /// Its place in the table.
+    /// Index of the row in the table.
     row: u32,
     gradient: i32,
-    /// One at least.
+    /// At least 1.
     hessian: i32,
 }
 
 impl SampledRow {
-    /// A row with the first and the second derivative of its loss, rounded to multiples of `units`.
+    /// Creates a row, and rounds the first and the second derivative of its loss to multiples of
+    /// `units`.
     #[inline]
     pub(in crate) fn new(
         row: usize,
@@ -51,25 +53,25 @@ impl SampledRow {
         SampledRow {
             row: row as u32,
             gradient: (gradient / units.gradient).round() as i32,
-            // A row that is certain still weighs something.
+            // A row that is predicted with certainty must still have a weight.
             hessian: ((hessian / units.hessian).round() as i32).max(1),
         }
     }
 
-    /// Its bin in a column.
+    /// Returns the bin of the row in a column.
     #[inline]
     pub(super) fn bin(self, row_bins: &[u8]) -> u8 {
         row_bins[self.row as usize]
     }
 
-    /// Whether both rows alone would have the same leaf.
+    /// Returns true if both rows alone would give the same leaf value.
     pub(super) fn agrees_with(self, other: SampledRow) -> bool {
         i64::from(self.gradient) * i64::from(other.hessian)
             == i64::from(other.gradient) * i64::from(self.hessian)
     }
 }
 
-/// The sums of the derivatives of some rows, in units.
+/// Sums of the derivatives of some rows, in units.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(super) struct GradientSum {
     pub(super) gradient: i64,
@@ -77,7 +79,7 @@ pub(super) struct GradientSum {
 }
 
 impl GradientSum {
-    /// The sum of `rows`.
+    /// Sums the derivatives of `rows`.
     pub(super) fn of_rows(rows: &[SampledRow]) -> GradientSum {
         let mut sum = GradientSum::default();
         for row in rows {
@@ -108,44 +110,44 @@ impl GradientSum {
         }
     }
 
-    /// Whether it is the sum of no rows: every row has a hessian.
+    /// Returns true if it is the sum of no rows. Every row has a hessian above 0.
     #[inline]
     fn is_empty(self) -> bool {
         self.hessian == 0
     }
 }
 
-/// A bin that has rows of a node.
+/// A bin with rows of a node, and their sum.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct FilledBin {
     pub(super) bin: u8,
     pub(super) sum: GradientSum,
 }
 
-/// The sums of a node for every bin of some columns.
+/// Sums of a node for every bin of some columns.
 #[derive(Debug, PartialEq)]
 pub(super) struct NodeHistogram {
-    /// `[columns][bins]`.
+    /// Sums, `[columns][bins]`.
     sums: Vec<Vec<GradientSum>>,
 }
 
 impl NodeHistogram {
-    /// The histogram of `rows` over the columns at `places`.
+    /// Sums `rows` for every bin of the columns at the indices `places`.
     pub(super) fn new(
         columns: &[BinnedColumn],
         places: &[usize],
         rows: &[SampledRow],
     ) -> NodeHistogram {
-        let sum_place = |place: &usize| sum_column(&columns[*place], rows);
+        let sum_indexed_column = |place: &usize| sum_column(&columns[*place], rows);
         let sums = if rows.len() * places.len() < PARALLEL_ADDITIONS {
-            places.iter().map(sum_place).collect()
+            places.iter().map(sum_indexed_column).collect()
         } else {
-            places.par_iter().map(sum_place).collect()
+            places.par_iter().map(sum_indexed_column).collect()
         };
         NodeHistogram { sums }
     }
 
-    /// Takes away the rows of `other`, a child of this node. What is left is the other child.
+    /// Subtracts the rows of `other`, a child of this node. The other child remains.
     pub(super) fn subtract(&mut self, other: &NodeHistogram) {
         for (of_column, others) in self.sums.iter_mut().zip(&other.sums) {
             for (sum, other) in of_column.iter_mut().zip(others) {
@@ -154,8 +156,8 @@ impl NodeHistogram {
         }
     }
 
-    /// Puts the bins that have rows into `filled`, ascending. `at` counts the columns that the
-    /// histogram was made of.
+    /// Lists the bins that have rows in `filled`, ascending. `at` is an index into the columns that
+    /// the histogram was made of.
     pub(super) fn list_filled(&self, at: usize, filled: &mut Vec<FilledBin>) {
         filled.clear();
         for (bin, sum) in self.sums[at].iter().enumerate() {
@@ -169,9 +171,9 @@ impl NodeHistogram {
     }
 }
 
-/// The sums of `rows` for each bin of a column.
+/// Sums `rows` for each bin of a column.
 fn sum_column(column: &BinnedColumn, rows: &[SampledRow]) -> Vec<GradientSum> {
-    // Of constant length, so that no bin needs a check.
+    // The length is constant, so that no bin needs a bounds check.
     let mut sums = [GradientSum::default(); MAX_BINS];
     let row_bins = column.row_bins();
     for row in rows {
@@ -180,23 +182,23 @@ fn sum_column(column: &BinnedColumn, rows: &[SampledRow]) -> Vec<GradientSum> {
     sums[..=column.missing_bin()].to_vec()
 }
 
-/// The sums of one column, used again for column after column and node after node. It costs a node
-/// of few rows no more than these rows.
+/// Sums of one column, reused for all columns and nodes. For a node of few rows, the cost only
+/// depends on these rows.
 #[derive(Debug)]
 pub(super) struct ColumnHistogram {
-    /// All empty between two uses.
+    /// All zero between two uses.
     sums: Box<[GradientSum; MAX_BINS]>,
 }
 
 impl ColumnHistogram {
-    /// An empty one.
+    /// Creates an empty histogram.
     pub(super) fn new() -> ColumnHistogram {
         ColumnHistogram {
             sums: Box::new([GradientSum::default(); MAX_BINS]),
         }
     }
 
-    /// Puts the bins of a column that have some of `rows` into `filled`, ascending.
+    /// Lists the bins of a column that have some of `rows` in `filled`, ascending.
     pub(super) fn list_filled(
         &mut self,
         column: &BinnedColumn,
@@ -205,6 +207,7 @@ impl ColumnHistogram {
     ) {
         let row_bins = column.row_bins();
         let mut touched = [0_u64; MAX_BINS / 64];
+        // Few rows touch few bins, so remember them instead of visiting all bins afterwards.
         if rows.len() < MAX_BINS {
             for row in rows {
                 let bin = row.bin(row_bins);
@@ -229,7 +232,7 @@ impl ColumnHistogram {
                         sum,
                     });
                 }
-                // Without its lowest bit.
+                // Clear the lowest bit.
                 bits &= bits - 1;
             }
         }
@@ -243,7 +246,7 @@ mod tests {
     use crate::trees::bins::bin_columns;
     use rand::Rng as _;
 
-    /// Two columns, of many values and of few, some missing; and a row for each.
+    /// Returns two columns, of many values and of few, some missing, and a row for each index.
     fn random_rows(n: usize) -> (Vec<BinnedColumn>, Vec<SampledRow>) {
         let mut generator = poolcast_base::seed::generator(1, "histogram rows", &[]);
         let mut values: Vec<f64> = (0..n).map(|_| generator.random_range(-1.0..1.0)).collect();
@@ -269,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn a_node_less_one_child_is_the_other() {
+    fn node_minus_one_child_is_the_other_child() {
         let (columns, rows) = random_rows(1_000);
         let of = |rows: &[SampledRow]| NodeHistogram::new(&columns, &[0, 1], rows);
         let mut node = of(&rows);
@@ -293,15 +296,15 @@ mod tests {
     }
 
     #[test]
-    fn threads_change_nothing() {
+    fn histograms_do_not_depend_on_thread_count() {
         let (columns, rows) = random_rows(PARALLEL_ADDITIONS);
-        let of_threads = |threads: usize| {
+        let build_with_threads = |threads: usize| {
             let pool = rayon::ThreadPoolBuilder::new()
                 .num_threads(threads)
                 .build()
                 .expect("a pool");
             pool.install(|| NodeHistogram::new(&columns, &[0, 1], &rows))
         };
-        assert_eq!(of_threads(1), of_threads(3));
+        assert_eq!(build_with_threads(1), build_with_threads(3));
     }
 }

@@ -1,26 +1,26 @@
-//! The bins of a column that have rows of a node → the best place to split them.
+//! Search for the best split of a node at a column, over the bins that have rows of the node.
 //!
-//! Scores, leaves and penalties are those of Chen and Guestrin, "XGBoost: a scalable tree boosting
+//! Scores, leaves and penalties follow Chen and Guestrin, "XGBoost: a scalable tree boosting
 //! system", KDD 2016, with xgboost's L1 penalty. Without penalties, and with squared loss, a score
-//! is what a mean explains of the sum of squares. For rows of two classes that is half of Gini's
-//! impurity.
+//! is the part of the sum of squares that the mean explains. For rows of two classes, that is half
+//! of Gini's impurity.
 
 use std::ops::Range;
 
 use super::histogram::{DerivativeUnits, FilledBin, GradientSum};
 
-/// What makes a split good, and a leaf's value.
+/// Rule that rates splits and sets the values of leaves.
 #[derive(Debug, Clone, Copy)]
 pub(in crate) struct SplitRule {
-    /// The weight of the L2 penalty on leaves.
+    /// Weight of the L2 penalty on leaves.
     pub(in crate) reg_lambda: f64,
-    /// The weight of the L1 penalty on leaves.
+    /// Weight of the L1 penalty on leaves.
     pub(in crate) reg_alpha: f64,
-    /// A split must gain more.
+    /// Exclusive lower limit of a split's gain.
     pub(in crate) min_gain: f64,
-    /// The least sum of second derivatives on either side.
+    /// Minimum sum of second derivatives on each side.
     pub(in crate) min_child_weight: f64,
-    /// What the derivatives of rows are multiples of.
+    /// Units of the derivatives of the rows.
     pub(in crate) units: DerivativeUnits,
 }
 
@@ -29,25 +29,25 @@ impl SplitRule {
         sum.hessian as f64 * self.units.hessian
     }
 
-    /// The sum of gradients, drawn towards 0 by the L1 penalty.
+    /// Returns the sum of gradients, shrunk towards 0 by the L1 penalty.
     fn shrunk_gradient(&self, sum: GradientSum) -> f64 {
         let gradient = sum.gradient as f64 * self.units.gradient;
         gradient.signum() * (gradient.abs() - self.reg_alpha).max(0.0)
     }
 
-    /// Twice what the best leaf takes from the loss of its rows.
+    /// Returns twice the reduction of the rows' loss by the best leaf.
     #[inline]
     fn score(&self, sum: GradientSum) -> f64 {
         let gradient = self.shrunk_gradient(sum);
         gradient * gradient / (self.weight(sum) + self.reg_lambda)
     }
 
-    /// The value of the best leaf.
+    /// Returns the value of the best leaf.
     pub(super) fn leaf_value(&self, sum: GradientSum) -> f64 {
         -self.shrunk_gradient(sum) / (self.weight(sum) + self.reg_lambda)
     }
 
-    /// Whether a split of the rows could leave enough on both sides.
+    /// Returns true if a split of the rows could leave enough weight on both sides.
     pub(super) fn could_split(&self, sum: GradientSum) -> bool {
         self.weight(sum) >= 2.0 * self.min_child_weight
     }
@@ -57,39 +57,39 @@ impl SplitRule {
     }
 }
 
-/// The bins on both sides of a split, between which no row of the node is.
+/// Bins on both sides of a split. The bins between them have no row of the node.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct SplitBins {
-    /// Rows of this bin and of those below go first.
+    /// Rows of this bin and of lower bins go first.
     pub(super) last: u8,
-    /// The bin of the next rows: that of missing values where all known ones go first.
+    /// Bin of the next rows: the bin of missing values if all known values go first.
     pub(super) next: u8,
 }
 
 /// A split of a node at one column.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct ColumnSplit {
-    /// By how much the scores of both sides exceed that of the node.
+    /// Sum of the scores of both sides, minus the score of the node.
     pub(super) gain: f64,
-    /// The bins on both sides of it.
+    /// Bins on both sides of the split.
     pub(super) bins: SplitBins,
-    /// Whether rows that miss the column go first, too.
+    /// True if rows with a missing value go first, too.
     pub(super) missing_first: bool,
-    /// The sum of the rows that go first.
+    /// Sum of the rows that go first.
     pub(super) first: GradientSum,
 }
 
-/// A search for the best split of one node, at one column after another.
+/// Search for the best split of one node, at one column after another.
 #[derive(Debug)]
 pub(super) struct SplitSearch<'a> {
     rule: &'a SplitRule,
-    /// The sum of all rows of the node.
+    /// Sum of all rows of the node.
     total: GradientSum,
     node_score: f64,
 }
 
 impl<'a> SplitSearch<'a> {
-    /// A search among the rows whose sum is `total`.
+    /// Creates a search among the rows whose sum is `total`.
     pub(super) fn new(rule: &'a SplitRule, total: GradientSum) -> SplitSearch<'a> {
         SplitSearch {
             rule,
@@ -98,41 +98,42 @@ impl<'a> SplitSearch<'a> {
         }
     }
 
-    /// The best split at a column whose bins with rows are `filled`; none if no split is worth it.
-    /// Rows without a value go to the side where they gain more, or where no row of the node misses
-    /// one, to the heavier side.
+    /// Returns the best split at a column, or `None` if no split gains enough. `filled` are the
+    /// bins with rows. Rows with a missing value go to the side where they gain more. If no row of
+    /// the node has a missing value, missing values go to the heavier side.
     pub(super) fn best_split(
         &self,
         filled: &[FilledBin],
         missing_bin: usize,
     ) -> Option<ColumnSplit> {
-        let (known, missing) = part_missing(filled, missing_bin);
+        let (known, missing) = split_missing(filled, missing_bin);
 
         let mut best = None;
         let mut below = GradientSum::default();
         for (at, next) in known.iter().enumerate() {
             below = below.plus(next.sum);
-            // Above the last bin of known values are only missing ones.
+            // Above the last bin of known values, there are only missing values.
             let bins = SplitBins {
                 last: next.bin,
                 next: known.get(at + 1).map_or(missing_bin as u8, |next| next.bin),
             };
-            self.offer_both_ways(&mut best, bins, below, missing);
+            self.offer_with_missing(&mut best, bins, below, missing);
         }
         best
     }
 
-    /// A split at a column between two bins that are drawn: known values up to bin `last` go first.
-    /// `draw_last` chooses it, from the first bin that has known values of the node to the one
-    /// before the last. Rows without a value go as in [`SplitSearch::best_split`].
+    /// Returns a split at a random boundary of a column: known values up to bin `last` go first.
+    /// `draw_last` draws `last`. Its range begins at the first bin with known values of the node,
+    /// and ends before the last such bin. Missing values go as in [`SplitSearch::best_split`].
     pub(super) fn drawn_split(
         &self,
         filled: &[FilledBin],
         missing_bin: usize,
         draw_last: impl FnOnce(Range<u8>) -> u8,
     ) -> Option<ColumnSplit> {
-        let (known, missing) = part_missing(filled, missing_bin);
+        let (known, missing) = split_missing(filled, missing_bin);
         let (lowest, highest) = (known.first()?.bin, known.last()?.bin);
+        // If all known values are in one bin, a split can only separate them from missing values.
         let last = match missing {
             _ if lowest < highest => draw_last(lowest..highest),
             Some(_) => highest,
@@ -148,14 +149,13 @@ impl<'a> SplitSearch<'a> {
             next: known.get(first).map_or(missing_bin as u8, |next| next.bin),
         };
         let mut best = None;
-        self.offer_both_ways(&mut best, bins, below, missing);
+        self.offer_with_missing(&mut best, bins, below, missing);
         best
     }
 
-    /// Offers a split whose known values `below` go first, with the rows without a value on either
-    /// side.
+    /// Offers a split whose known values `below` go first, with the missing values on either side.
     #[inline]
-    fn offer_both_ways(
+    fn offer_with_missing(
         &self,
         best: &mut Option<ColumnSplit>,
         bins: SplitBins,
@@ -165,18 +165,18 @@ impl<'a> SplitSearch<'a> {
         match missing {
             None => {
                 let is_heavier = 2 * below.hessian >= self.total.hessian;
-                self.offer(best, bins, below, is_heavier);
+                self.keep_if_better(best, bins, below, is_heavier);
             }
             Some(missing) => {
-                self.offer(best, bins, below, false);
-                self.offer(best, bins, below.plus(missing), true);
+                self.keep_if_better(best, bins, below, false);
+                self.keep_if_better(best, bins, below.plus(missing), true);
             }
         }
     }
 
-    /// Puts a split in place of the best one so far, if it is better and both sides have enough.
+    /// Replaces the best split so far, if this one gains more and both sides have enough weight.
     #[inline]
-    fn offer(
+    fn keep_if_better(
         &self,
         best: &mut Option<ColumnSplit>,
         bins: SplitBins,
@@ -200,8 +200,9 @@ impl<'a> SplitSearch<'a> {
     }
 }
 
-/// The bins of known values, and the sum of the rows without one, if there are any.
-fn part_missing(filled: &[FilledBin], missing_bin: usize) -> (&[FilledBin], Option<GradientSum>) {
+/// Returns the bins of known values, and the sum of the rows with a missing value, if there are
+/// any.
+fn split_missing(filled: &[FilledBin], missing_bin: usize) -> (&[FilledBin], Option<GradientSum>) {
     match filled.split_last() {
         Some((last, known)) if usize::from(last.bin) == missing_bin => (known, Some(last.sum)),
         _ => (filled, None),
@@ -223,7 +224,7 @@ mod tests {
         },
     };
 
-    /// Bins with the sums of gradients and of hessians.
+    /// Returns bins with these sums of gradients and of hessians.
     fn filled(bins: &[(u8, i64, i64)]) -> Vec<FilledBin> {
         let to_bin = |&(bin, gradient, hessian): &(u8, i64, i64)| FilledBin {
             bin,
@@ -232,7 +233,8 @@ mod tests {
         bins.iter().map(to_bin).collect()
     }
 
-    /// The best split of a node that has just these bins, at a column of nine bins of values.
+    /// Returns the best split of a node that has just these bins, at a column of nine bins of
+    /// values.
     fn split(rule: SplitRule, bins: &[(u8, i64, i64)]) -> Option<ColumnSplit> {
         let filled = filled(bins);
         let total = filled
@@ -242,8 +244,8 @@ mod tests {
     }
 
     #[test]
-    fn a_gain_is_what_two_means_explain_more_than_one() {
-        // Four rows of class 0 in bin 1, two of class 1 in bin 6: 2 * 2 / 2 less 2 * 2 / 6.
+    fn gain_is_the_excess_of_two_means_over_one() {
+        // Bin 1 has four rows of class 0, bin 6 two of class 1: 2 * 2 / 2 minus 2 * 2 / 6.
         let found = split(NO_PENALTY, &[(1, 0, 4), (6, -2, 2)]).expect("a split");
         assert!((found.gain - (2.0 - 4.0 / 6.0)).abs() < 1e-12, "{found:?}");
         assert_eq!(found.bins, SplitBins { last: 1, next: 6 });
@@ -255,14 +257,14 @@ mod tests {
     }
 
     #[test]
-    fn penalties_are_those_of_xgboost() {
+    fn penalties_match_xgboost() {
         let bins = [(0, 6, 4), (1, -6, 4)];
         let rule = SplitRule {
             reg_lambda: 1.0,
             reg_alpha: 2.0,
             ..NO_PENALTY
         };
-        // Both sides: (6 - 2)² / (4 + 1), and the whole has no gradient.
+        // Each side scores (6 - 2)² / (4 + 1), and the whole node has no gradient.
         let found = split(rule, &bins).expect("a split");
         assert!((found.gain - 2.0 * 16.0 / 5.0).abs() < 1e-12, "{found:?}");
         assert!((rule.leaf_value(found.first) + 4.0 / 5.0).abs() < 1e-12);
@@ -289,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn both_sides_have_enough() {
+    fn both_sides_reach_the_minimum_weight() {
         let heavy = SplitRule {
             min_child_weight: 3.0,
             ..NO_PENALTY
@@ -307,7 +309,7 @@ mod tests {
             (found.bins.last, found.missing_first)
         };
         assert_eq!([way(-2), way(0)], [(0, true), (0, false)]);
-        // They alone differ.
+        // Only the missing values differ.
         let found = split(NO_PENALTY, &[(0, 0, 3), (1, 0, 3), (9, -2, 2)]);
         assert_eq!(
             found.map(|found| (found.bins.last, found.missing_first)),
@@ -316,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn a_drawn_split_is_at_the_place_that_is_drawn() {
+    fn drawn_split_is_at_the_drawn_bin() {
         let bins = filled(&[(2, -2, 3), (5, 0, 3), (8, 0, 3)]);
         let total = bins
             .iter()
@@ -329,18 +331,18 @@ mod tests {
             };
             search.drawn_split(&bins, 9, draw_last).expect("a split")
         };
-        // Bins that nobody is in are between the same rows.
+        // Boundaries at empty bins separate the same rows.
         for (last, lower) in [(2, 2), (4, 2), (5, 5), (7, 5)] {
             assert_eq!(at(last).bins.last, lower);
         }
         assert_eq!(at(2).first, bins[0].sum);
         assert_eq!(at(5).first, bins[0].sum.plus(bins[1].sum));
-        // What is drawn need not be the best.
+        // A drawn split need not be the best one.
         assert!(at(5).gain < at(2).gain);
     }
 
     #[test]
-    fn a_drawn_split_of_one_value_parts_what_is_missing() {
+    fn drawn_split_of_one_value_separates_missing_values() {
         let nothing_to_draw = |_: Range<u8>| unreachable!("there is one bin");
         let of = |bins: &[(u8, i64, i64)]| {
             let bins = filled(bins);

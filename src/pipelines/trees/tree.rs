@@ -1,40 +1,41 @@
-//! A decision tree that scores rows and goes into a file.
+//! A decision tree that scores rows, in the form that is stored in files.
 
 use anyhow::{Result, ensure};
 use serde::{Deserialize, Serialize};
 
 use poolcast_base::output::counted;
 
-/// Stands for the column of a leaf.
+/// Marker of a leaf, in place of a column.
 const LEAF: u32 = u32::MAX;
 
-/// What a split asks of a row.
+/// Question that a split asks about a row.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct SplitQuestion {
-    /// The place of the column.
+    /// Index of the column.
     pub(super) column: usize,
-    /// A row goes first if its value is below.
+    /// Threshold. Rows with a lower value go first.
     pub(super) below: f64,
-    /// Whether rows that miss the column go first.
+    /// True if rows with a missing value go first.
     pub(super) missing_first: bool,
 }
 
-/// A tree whose nodes stand after their parents, the two children of one beside each other. All
-/// columns are `[nodes]`.
+/// A tree. Its nodes come after their parents, and the two children of a node are adjacent. All
+/// vectors are `[nodes]`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(in crate) struct DecisionTree {
-    /// The column that a split looks at, or [`LEAF`].
+    /// Column of a split, or [`LEAF`].
     features: Vec<u32>,
-    /// What a split compares with, or a leaf's value.
+    /// Threshold of a split, or value of a leaf.
     values: Vec<f64>,
-    /// The first child of a split, where the rows go that are below. The second child comes next.
+    /// First child of a split, which rows below the threshold go to. The second child is the next
+    /// node.
     children: Vec<u32>,
-    /// 1 where rows that miss the column go first.
+    /// 1 if rows with a missing value go first.
     missing: Vec<u8>,
 }
 
 impl DecisionTree {
-    /// A tree of one leaf, which is at place 0.
+    /// Creates a tree of one leaf, which has index 0.
     pub(super) fn new() -> DecisionTree {
         let mut tree = DecisionTree::default();
         tree.push_leaf();
@@ -48,13 +49,13 @@ impl DecisionTree {
         self.missing.push(0);
     }
 
-    /// Gives a leaf its value.
+    /// Sets the value of a leaf.
     pub(super) fn set_leaf(&mut self, place: usize, value: f64) {
         self.values[place] = value;
     }
 
-    /// Makes a leaf a split with two leaves, and returns the place of the first. The other is next
-    /// to it.
+    /// Turns a leaf into a split with two leaves; returns the index of the first. The second one
+    /// follows it.
     pub(super) fn split(&mut self, place: usize, question: SplitQuestion) -> usize {
         let first = self.features.len();
         self.push_leaf();
@@ -66,12 +67,12 @@ impl DecisionTree {
         first
     }
 
-    /// How many nodes there are, leaves included.
+    /// Number of nodes, leaves included.
     pub(in crate) fn node_count(&self) -> usize {
         self.features.len()
     }
 
-    /// Gives every leaf the value that `value_of` makes of its place and of its value.
+    /// Sets every leaf to the value that `value_of` computes from its index and its value.
     pub(in crate) fn change_leaves(&mut self, value_of: impl Fn(usize, f64) -> f64) {
         for place in 0..self.features.len() {
             if self.features[place] == LEAF {
@@ -80,13 +81,15 @@ impl DecisionTree {
         }
     }
 
-    /// The value of the leaf that a row comes to, whose value in each column is `value_in`.
+    /// Returns the value of the leaf that a row reaches. `value_in` returns the row's value in a
+    /// column.
     #[inline]
     pub(in crate) fn score_row(&self, value_in: impl Fn(usize) -> f64) -> f64 {
         self.values[self.leaf_of_row(value_in)]
     }
 
-    /// The place of the leaf that a row comes to, whose value in each column is `value_in`.
+    /// Returns the index of the leaf that a row reaches. `value_in` returns the row's value in a
+    /// column.
     #[inline]
     pub(in crate) fn leaf_of_row(&self, value_in: impl Fn(usize) -> f64) -> usize {
         let mut at = 0;
@@ -102,7 +105,7 @@ impl DecisionTree {
         at
     }
 
-    /// Refuses a tree that could lead outside itself, or outside a row of `f` columns. Every step
+    /// Rejects a tree that could lead outside itself, or outside a row of `f` columns. Every step
     /// leads to a later node, so a walk always ends.
     pub(in crate) fn check(&self, f: usize) -> Result<()> {
         let n = self.features.len();
@@ -148,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_come_to_their_leaves() {
+    fn rows_reach_their_leaves() {
         let scores = [
             [0.5, 9.0],
             [f64::NAN, 9.0],
@@ -161,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn trees_that_lead_astray_are_refused() {
+    fn trees_that_lead_outside_are_rejected() {
         tree().check(2).expect("sound");
         assert!(tree().check(1).is_err());
         assert!(DecisionTree::default().check(1).is_err());

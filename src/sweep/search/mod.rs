@@ -1,5 +1,5 @@
-//! A search space and what is known of earlier trials → the point that a trial tries, and which
-//! trials are pruned.
+//! Search for hyper-parameters: samplers choose the point of each trial, and pruners decide which
+//! trials continue.
 
 mod observed_trial;
 pub mod pruners;

@@ -1,12 +1,12 @@
-//! What a sampler knows of another trial.
+//! An earlier trial, as a sampler sees it.
 
 use super::space::SearchPoint;
 
-/// What is known of a trial.
+/// An earlier trial: its point and its value.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ObservedTrial {
-    /// The point that it tries, or tried.
+    /// Point of the search space that the trial tries.
     pub point: SearchPoint,
-    /// The value that it reached; `None` while the trial runs, and where it failed.
+    /// Value that the trial reached; `None` while it runs, and if it failed.
     pub value: Option<f64>,
 }

@@ -1,5 +1,4 @@
-//! A search space, a method, a trial's number and what came of others → the point that the trial
-//! tries.
+//! Chooses the point of a trial by the method of the search.
 
 use anyhow::Result;
 
@@ -8,25 +7,25 @@ use super::samplers::{grid, random, sobol, tpe};
 use super::space::{SearchPoint, SearchSpace};
 use poolcast_config::{Goal, Method};
 
-/// How the trials of a search draw their points.
+/// Sampler for the points of a search's trials.
 #[derive(Debug, Clone, Copy)]
 pub struct Sampler<'a> {
-    /// What is drawn from.
+    /// Search space.
     pub space: &'a SearchSpace,
-    /// How it is drawn.
+    /// Method to draw points.
     pub method: Method,
-    /// Whether large or small values of earlier trials are the better ones.
+    /// Goal: large or small values are better.
     pub goal: Goal,
-    /// The root seed.
+    /// Root seed.
     pub seed: u64,
 }
 
 impl Sampler<'_> {
-    /// The point that trial `trial`, counted from 1, tries. Only the method `bayes` learns from
+    /// Returns the point of trial `trial`, counted from 1. Only the method `bayes` learns from
     /// `history`.
     ///
     /// # Errors
-    /// Fails for a grid that cannot be made, and beyond the last point of one.
+    /// Fails for a grid that cannot be made, and for a trial beyond the last point of a grid.
     pub fn suggest(&self, trial: usize, history: &[ObservedTrial]) -> Result<SearchPoint> {
         let Sampler {
             space,
@@ -63,7 +62,7 @@ mod tests {
     }
 
     #[test]
-    fn trials_differ_and_repeat() {
+    fn points_differ_by_trial_and_repeat_by_seed() {
         let rate = json!({"rate": {"min": 0.0, "max": 1.0}, "layers": {"values": [1, 2]}});
         for method in [Method::Random, Method::Sobol, Method::Bayes] {
             let first = points(&rate, method, 1, 20);

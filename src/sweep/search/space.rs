@@ -1,4 +1,4 @@
-//! A configuration → its search space, in W&B's words; and quantiles → a point of the space.
+//! The search space of a configuration, in W&B's terms, and its points.
 
 use std::collections::BTreeMap;
 
@@ -6,18 +6,18 @@ use serde_json::Value;
 
 use poolcast_config::{Config, Distribution, TrialSource};
 
-/// What a sweep draws from: each parameter's name and distribution, in W&B's order: by name.
+/// Search space of a sweep: the name and the distribution of each parameter, by name as in W&B.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SearchSpace {
     parameters: Vec<(String, Distribution)>,
 }
 
-/// A point of a search space: the value of each parameter. A parameter within another has a dotted
-/// name.
+/// Point of a search space: the value of each parameter. A nested parameter has a dotted name.
 pub type SearchPoint = BTreeMap<String, Value>;
 
 impl SearchSpace {
-    /// The space of `config`: what it draws for samples and for networks, or for models of waits.
+    /// Creates the space of `config`: the parameters that it draws for samples and networks, or for
+    /// models of waits.
     pub fn from_config(config: &Config) -> SearchSpace {
         if config.trial_source() == TrialSource::WaitSamples {
             let drawn = config.provision.model.drawn().into_iter();
@@ -34,19 +34,19 @@ impl SearchSpace {
         SearchSpace::new(parameters)
     }
 
-    /// The space of these parameters.
+    /// Creates the space of these parameters.
     pub fn new(parameters: BTreeMap<String, Distribution>) -> SearchSpace {
         SearchSpace {
             parameters: parameters.into_iter().collect(),
         }
     }
 
-    /// The parameters, in order.
+    /// The parameters, sorted by name.
     pub fn parameters(&self) -> &[(String, Distribution)] {
         &self.parameters
     }
 
-    /// The point at `quantiles`, one quantile in 0..1 a parameter.
+    /// Returns the point at `quantiles`, one quantile in 0..1 per parameter.
     pub fn point_at(&self, quantiles: &[f64]) -> SearchPoint {
         let parameters = self.parameters.iter().zip(quantiles);
         parameters
@@ -54,7 +54,8 @@ impl SearchSpace {
             .collect()
     }
 
-    /// The quantiles of `point`, one a parameter; `None` for a point of another space.
+    /// Returns the quantiles of `point`, one per parameter, or `None` if the point is from another
+    /// space.
     pub fn quantiles(&self, point: &SearchPoint) -> Option<Vec<f64>> {
         self.parameters
             .iter()
@@ -63,7 +64,7 @@ impl SearchSpace {
     }
 }
 
-/// The space of W&B's `parameters`, of which one may hold others: `{optimizer: {parameters: {rate:
+/// Creates the space of W&B's `parameters`, which may be nested: `{optimizer: {parameters: {rate:
 /// {min: 0.0, max: 1.0}}}}` has `optimizer.rate`.
 #[cfg(test)]
 pub(super) fn space_of(parameters: &Value) -> SearchSpace {
@@ -96,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn no_two_sections_have_a_parameter_of_the_same_name() {
+    fn parameter_names_are_unique_across_sections() {
         let samples = SampleParameters::NAMES;
         let both = samples.iter().chain(NetworkParameters::NAMES);
         let distinct: std::collections::BTreeSet<_> = both.clone().collect();
@@ -104,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn a_trial_is_its_point() {
+    fn trial_has_the_values_of_its_point() {
         let config = config(&[
             (
                 "preprocessing.parameters.context",

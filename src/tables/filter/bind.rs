@@ -1,4 +1,4 @@
-//! The tree of a filter and a table → what it says of each row.
+//! Binds the tree of a filter to the columns of a table, and evaluates it for each row.
 
 use std::cmp::Ordering;
 
@@ -8,7 +8,7 @@ use super::parse::{ComparisonOperator, FilterNode, FilterOperand};
 use poolcast_base::error::hinted;
 use crate::metadata::{MetadataColumn, MetadataTable};
 
-/// A filter whose columns are found and whose comparisons are of like with like.
+/// A filter bound to columns. It only compares values of the same kind.
 pub(super) enum BoundFilter<'a> {
     Or(Vec<BoundFilter<'a>>),
     And(Vec<BoundFilter<'a>>),
@@ -19,7 +19,7 @@ pub(super) enum BoundFilter<'a> {
     Is(BoundOperand<'a>),
 }
 
-/// What is compared: a value, or a column's in the row.
+/// Operand of a comparison: a value, or the value of a column in the row.
 #[derive(Clone, Copy)]
 pub(super) enum BoundOperand<'a> {
     Column(&'a MetadataColumn),
@@ -33,7 +33,7 @@ pub(super) enum OperandValue<'a> {
     Bool(bool),
 }
 
-/// What an operand is one of.
+/// Kind of an operand.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum OperandKind {
     Number,
@@ -42,7 +42,7 @@ enum OperandKind {
 }
 
 impl OperandKind {
-    /// For a message.
+    /// Returns the kind in words, for a message.
     fn describe(self) -> &'static str {
         match self {
             OperandKind::Number => "a number",
@@ -52,10 +52,10 @@ impl OperandKind {
     }
 }
 
-/// Finds the columns of the filter `node` in `metadata`.
+/// Binds the filter `node` to the columns of `metadata`.
 ///
 /// # Errors
-/// Fails for a column that is not there, and where values of different kinds are compared.
+/// Fails if a column does not exist, or if values of different kinds are compared.
 pub(super) fn bind_filter<'a>(
     node: &'a FilterNode,
     metadata: &'a MetadataTable,
@@ -83,7 +83,7 @@ fn bind_all<'a>(
         .collect()
 }
 
-/// An operand by itself must be true or false.
+/// Binds an operand without a comparison, which must be true or false.
 fn bind_truth<'a>(
     operand: &'a FilterOperand,
     metadata: &'a MetadataTable,
@@ -112,6 +112,7 @@ fn bind_comparison<'a>(
     let bound_right = bind_operand(right, metadata)?;
     check_same_kind((left, bound_left), (right, bound_right))?;
 
+    // Truth values have no order, so only `==` and `!=` can compare them.
     let is_equality = matches!(
         operator,
         ComparisonOperator::Equal | ComparisonOperator::Unequal
@@ -152,7 +153,7 @@ fn bind_operand<'a>(
     })
 }
 
-/// Fails where two operands, each as it is written and as it is bound, cannot be compared.
+/// Fails if two operands cannot be compared. Each operand is given as written and as bound.
 fn check_same_kind(
     (left, bound_left): (&FilterOperand, BoundOperand<'_>),
     (right, bound_right): (&FilterOperand, BoundOperand<'_>),
@@ -170,7 +171,7 @@ fn check_same_kind(
     Ok(())
 }
 
-/// For a message.
+/// Returns an operand as written, for a message.
 fn describe_operand(operand: &FilterOperand) -> String {
     match operand {
         FilterOperand::Column(name) => format!("`{name}`"),
@@ -192,8 +193,8 @@ impl<'a> BoundOperand<'a> {
         }
     }
 
-    /// Whether nothing is known of it: a column without any value is of every kind. Such a column
-    /// was read as one of numbers.
+    /// Returns true for a column without any value, which can be compared with every kind. Such a
+    /// column was read as numbers.
     fn is_empty(self) -> bool {
         match self {
             BoundOperand::Column(MetadataColumn::Numbers(values)) => {
@@ -203,7 +204,7 @@ impl<'a> BoundOperand<'a> {
         }
     }
 
-    /// The value in `row`; `None` where it is missing.
+    /// Returns the value in `row`, or `None` if it is missing.
     fn value_at(self, row: usize) -> Option<OperandValue<'a>> {
         match self {
             BoundOperand::Value(value) => Some(value),
@@ -222,11 +223,11 @@ impl<'a> BoundOperand<'a> {
 }
 
 impl BoundFilter<'_> {
-    /// Whether it is true in `row`; `None` where that is unknown.
+    /// Returns the truth value in `row`, or `None` if it is unknown.
     pub(super) fn truth_at(&self, row: usize) -> Option<bool> {
         match self {
             BoundFilter::Or(parts) => any_true(parts.iter().map(|part| part.truth_at(row))),
-            // All are true unless one is false.
+            // `and` is true unless a part is false.
             BoundFilter::And(parts) => {
                 let is_false = parts.iter().map(|part| Some(!part.truth_at(row)?));
                 any_true(is_false).map(|value| !value)
@@ -266,7 +267,7 @@ impl ComparisonOperator {
     }
 }
 
-/// True if one is, else unknown if one is, else false.
+/// Returns true if a value is true; otherwise unknown if a value is unknown; otherwise false.
 fn any_true(values: impl Iterator<Item = Option<bool>>) -> Option<bool> {
     let mut is_unknown = false;
     for value in values {

@@ -1,8 +1,7 @@
-//! A filter such as `cohort in ['USA', 'China'] and age >= 18 and not antibiotics` → the rows of a
-//! table that it selects.
+//! Filters of table rows, such as `cohort in ['USA', 'China'] and age >= 18 and not antibiotics`.
 //!
-//! Logic has three values, as in SQL: whatever is compared with a missing value is unknown, `not`
-//! unknown is unknown, and a row is selected only where the whole is true. `is missing` and
+//! Logic has three values, as in SQL. A comparison with a missing value is unknown, and `not`
+//! unknown is unknown. A filter selects a row only if the whole filter is true. `is missing` and
 //! `is not missing` are never unknown.
 
 mod bind;
@@ -21,20 +20,21 @@ pub struct RowFilter {
 }
 
 impl RowFilter {
-    /// Reads `text`.
+    /// Parses `text`.
     ///
     /// # Errors
-    /// Says at which character it cannot go on, and what may stand there.
+    /// Fails at the first character that does not fit; the message has its number and the expected
+    /// tokens.
     pub fn parse(text: &str) -> Result<RowFilter> {
         let root = parse::parse_filter(text).with_context(|| format!("cannot read `{text}`"))?;
         Ok(RowFilter { root })
     }
 
-    /// The rows of `metadata` for which it is true, ascending.
+    /// Returns the rows of `metadata` for which the filter is true, ascending.
     ///
     /// # Errors
-    /// Fails for a column that is not there, and names the nearest, and where a number is compared
-    /// with a text.
+    /// Fails if a column does not exist; the message has the nearest name. Fails if a number is
+    /// compared with a text.
     pub fn select(&self, metadata: &MetadataTable) -> Result<Vec<usize>> {
         let bound = bind::bind_filter(&self.root, metadata)?;
         Ok((0..metadata.index.len())
@@ -135,7 +135,8 @@ e,'quoted',65,TRUE,2019-12-31,5
         assert!(refusal(&("not ".repeat(100_000) + "true")).contains("nested deeper"));
     }
 
-    /// An expression and what it means for a row whose `age` may be missing.
+    /// Generates an expression, and its truth value for each row of the table. `age` may be
+    /// missing.
     fn any_expression() -> impl Strategy<Value = (String, Vec<Option<bool>>)> {
         let ages = [Some(17.0), Some(18.0), Some(40.0), None, Some(65.0)];
         let leaf = (15..70i32, 0..7usize).prop_map(move |(bound, at)| {

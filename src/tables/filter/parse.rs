@@ -1,15 +1,15 @@
-//! The tokens of a filter → the tree of what it asks, by recursive descent: `or` binds less than
-//! `and`, `and` less than `not`, `not` less than a comparison.
+//! Parser of filters: tokens → tree, by recursive descent. `or` binds less than `and`, `and` less
+//! than `not`, `not` less than a comparison.
 
 use anyhow::{Result, bail, ensure};
 
 use super::tokens::{FilterToken, PlacedToken, split_tokens};
 
-/// How deep parentheses and `not` may be nested. Each level is a call of a function by itself, and
-/// the stack must not overflow.
+/// Maximum depth of nested parentheses and `not`. Each level is a recursive call, and the stack
+/// must not overflow.
 const MAX_DEPTH: usize = 100;
 
-/// A part of a filter.
+/// A node in the tree of a filter.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum FilterNode {
     Or(Vec<FilterNode>),
@@ -18,11 +18,11 @@ pub(super) enum FilterNode {
     Compare(FilterOperand, ComparisonOperator, FilterOperand),
     In(FilterOperand, Vec<FilterOperand>),
     IsMissing(FilterOperand),
-    /// A truth value by itself.
+    /// A truth value without a comparison.
     Is(FilterOperand),
 }
 
-/// What is compared.
+/// Operand of a comparison.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum FilterOperand {
     Column(String),
@@ -47,10 +47,11 @@ struct FilterParser {
     depth: usize,
 }
 
-/// Reads a whole filter.
+/// Parses a whole filter.
 ///
 /// # Errors
-/// Says at which character it cannot go on, and what may stand there.
+/// Fails at the first character that does not fit; the message has its number and the expected
+/// tokens.
 pub(super) fn parse_filter(text: &str) -> Result<FilterNode> {
     let mut parser = FilterParser {
         tokens: split_tokens(text)?,
@@ -69,14 +70,14 @@ impl FilterParser {
         &self.tokens[self.next].token
     }
 
-    /// The next token; after the end there is the end again.
+    /// Takes the next token. At the end, it returns the end again.
     fn take(&mut self) -> FilterToken {
         let token = self.peek().clone();
         self.next = (self.next + 1).min(self.tokens.len() - 1);
         token
     }
 
-    /// Takes the next token where it is `wanted`; says whether it was.
+    /// Takes the next token if it is `wanted`; returns true if it was.
     fn take_if(&mut self, wanted: &FilterToken) -> bool {
         let is_wanted = self.peek() == wanted;
         if is_wanted {
@@ -193,7 +194,7 @@ impl FilterParser {
     fn parse_value(&mut self) -> Result<FilterOperand> {
         match self.parse_operand()? {
             FilterOperand::Column(_) => {
-                // The message names the token that was taken.
+                // Step back, so that the message names the token that was taken.
                 self.next -= 1;
                 self.fail_expecting("a number, a text between quotes, `true` or `false`")
             }
@@ -226,7 +227,7 @@ fn negate(node: FilterNode) -> FilterNode {
     FilterNode::Not(Box::new(node))
 }
 
-/// One part as it is, several joined.
+/// Returns a single part as it is, and joins several.
 fn join_parts(mut parts: Vec<FilterNode>, join: fn(Vec<FilterNode>) -> FilterNode) -> FilterNode {
     if parts.len() == 1 {
         parts.remove(0)

@@ -1,15 +1,15 @@
-//! The text of a filter → its words and signs, each with its place.
+//! Tokenizer of filters: splits a text into words, values and signs, each with its position.
 
 use anyhow::{Result, bail};
 
 use poolcast_base::error::hinted;
 
-/// A word or a sign.
+/// A token: a word, a value, a sign or the end.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum FilterToken {
     /// A name, or one of `and`, `or`, `not`, `in`, `is`, `true`, `false`, `missing`.
     Word(String),
-    /// A name within backticks.
+    /// A name between backticks.
     Name(String),
     Number(f64),
     Text(String),
@@ -17,7 +17,8 @@ pub(super) enum FilterToken {
     End,
 }
 
-/// All signs. Those of two characters come first, or their first character alone would be found.
+/// All signs. Signs of two characters come first, as otherwise their first character would match
+/// alone.
 const SIGNS: [&str; 11] = ["==", "!=", "<=", ">=", "<", ">", "(", ")", "[", "]", ","];
 
 impl std::fmt::Display for FilterToken {
@@ -32,14 +33,14 @@ impl std::fmt::Display for FilterToken {
     }
 }
 
-/// A token and where it stands.
+/// A token and its position.
 pub(super) struct PlacedToken {
-    /// The number of the character that it begins at, from 1.
+    /// Number of the token's first character, counted from 1.
     pub(super) at: usize,
     pub(super) token: FilterToken,
 }
 
-/// The tokens of `text`; the last one is the end.
+/// Splits `text` into tokens. The last one is the end.
 pub(super) fn split_tokens(text: &str) -> Result<Vec<PlacedToken>> {
     let mut tokens = Vec::new();
     let mut rest = text;
@@ -60,8 +61,8 @@ pub(super) fn split_tokens(text: &str) -> Result<Vec<PlacedToken>> {
     }
 }
 
-/// The token that `rest` begins with, and how many bytes it has; `at` is the number of its first
-/// character.
+/// Returns the token that `rest` begins with, and its length in bytes. `first` is its first
+/// character, and `at` is the number of this character.
 fn next_token(rest: &str, first: char, at: usize) -> Result<(FilterToken, usize)> {
     if let Some(sign) = SIGNS.into_iter().find(|sign| rest.starts_with(sign)) {
         return Ok((FilterToken::Sign(sign), sign.len()));
@@ -78,7 +79,7 @@ fn next_token(rest: &str, first: char, at: usize) -> Result<(FilterToken, usize)
     }
 }
 
-/// What stands between quotes, or the name between backticks.
+/// Returns the text between quotes, or the name between backticks, and its length in bytes.
 fn quoted_token(rest: &str, quote: char, at: usize) -> Result<(FilterToken, usize)> {
     let Some(len) = rest[1..].find(quote) else {
         bail!("character {at}: the text after {quote} has no end")
@@ -93,7 +94,7 @@ fn quoted_token(rest: &str, quote: char, at: usize) -> Result<(FilterToken, usiz
 }
 
 fn number_token(rest: &str, at: usize) -> Result<(FilterToken, usize)> {
-    // A sign belongs to the number where it comes first or begins an exponent.
+    // A sign belongs to the number if it comes first or begins an exponent.
     let mut last = ' ';
     let is_end = |c: char| {
         let is_sign = matches!(c, '-' | '+') && matches!(last, ' ' | 'e' | 'E');

@@ -1,34 +1,34 @@
-//! The values of trials at each rung so far → which trials go on to the next: asynchronous
-//! successive halving (Li et al. 2020). A trial at a rung is an item of work of its own: train to
-//! the rung's epochs, from the rung before.
+//! Asynchronous successive halving (Li et al. 2020): decides from the values at each rung which
+//! trials continue at the next rung. A trial at a rung is a work item of its own: training from the
+//! previous rung to the rung's epochs.
 
 use std::collections::BTreeSet;
 
 use poolcast_config::Goal;
 
-/// What can be worked on by itself: one trial up to one rung.
+/// A work item: one trial up to one rung.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct RungItem {
-    /// The trial, counted from 1.
+    /// Number of the trial, counted from 1.
     pub trial: usize,
-    /// The rung, counted from 0.
+    /// Index of the rung, counted from 0.
     pub rung: usize,
 }
 
-/// An item that is done.
+/// Result of a finished work item.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct RungResult {
-    /// Which.
+    /// Finished work item.
     pub item: RungItem,
-    /// The trial's best value within the epochs of the rung; `None` where it failed.
+    /// Best value of the trial within the epochs of the rung; `None` if it failed.
     pub value: Option<f64>,
 }
 
-/// The items to work on next. At each of `rungs` rungs but the last, the best part in `eta` of the
-/// trials that are `done` with the rung goes on to the next one, unless that item is among `begun`.
-/// Equals are ordered by trial.
+/// Returns the items to work on next. At each of `rungs` rungs but the last, the best `1 / eta` of
+/// the trials that are `done` with the rung continue at the next one, unless that item is in
+/// `begun`. Equal values keep the order of `done`.
 ///
-/// A promotion is never taken back: a trial stays promoted when later results are better.
+/// A promotion is final: a trial stays promoted when later results are better.
 pub fn promoted_items(
     rungs: usize,
     eta: f64,
@@ -41,7 +41,7 @@ pub fn promoted_items(
     for rung in 0..rungs.saturating_sub(1) {
         let results: Vec<&RungResult> = done.iter().filter(|one| one.item.rung == rung).collect();
 
-        // A trial that failed is never promoted, but it counts among those of which a part goes on.
+        // A failed trial is never promoted, but it counts as one of the results.
         let mut ranked: Vec<(f64, usize)> = results
             .iter()
             .filter_map(|one| Some((one.value?, one.item.trial)))
@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn the_best_part_goes_on() {
+    fn best_share_is_promoted() {
         let promoted_items = |done: &[RungResult], begun: &[RungItem]| -> Vec<(usize, usize)> {
             let items = promoted_items(
                 3,
@@ -115,8 +115,8 @@ mod tests {
     }
 
     proptest! {
-        /// In whatever order results arrive, the trials that are best in the end at the first rung
-        /// are promoted, and none that failed.
+        /// For any order of the results, the trials that are best at the first rung in the end are
+        /// promoted, and failed trials are not.
         #[test]
         fn the_best_are_promoted_in_any_order(values in prop::collection::vec(0..1000u32, 1..40), by in any::<prop::sample::Index>()) {
             let turn = by.index(values.len());

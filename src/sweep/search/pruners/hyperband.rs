@@ -1,19 +1,18 @@
-//! The values of all trials so far → which of those that train hyperband stops, as W&B's engine
-//! decides.
+//! Hyperband, as W&B's engine decides: stops running trials whose values are behind the others.
 
 use poolcast_config::{Goal, Hyperband};
 
-/// The values of a trial, one an epoch in which the watched metric is defined.
+/// Values of a trial, one per epoch in which the watched metric is defined.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Trajectory {
-    /// Whether it trains still.
+    /// True while the trial trains.
     pub is_running: bool,
-    /// Its values in order.
+    /// Values in the order of the epochs.
     pub values: Vec<f64>,
 }
 
-/// The places in `trials` of those to stop: those whose value is worse than the best part in `eta`
-/// of all values at the highest band that they have reached.
+/// Returns the indices in `trials` of the trials to stop. A running trial stops if its value at the
+/// highest band that it has reached is worse than the best `1 / eta` of all values there.
 pub fn stopped_trials(hyperband: &Hyperband, goal: Goal, trials: &[Trajectory]) -> Vec<usize> {
     let losses: Vec<Vec<f64>> = trials
         .iter()
@@ -35,7 +34,8 @@ pub fn stopped_trials(hyperband: &Hyperband, goal: Goal, trials: &[Trajectory]) 
     places.map(|(place, _)| place).collect()
 }
 
-/// The loss by which a trial is judged at `band`: the one there, or else the least so far.
+/// Returns the loss that decides for a trial at `band`: the loss there if the rule is strict,
+/// otherwise the smallest loss so far.
 fn loss_at_band(hyperband: &Hyperband, losses: &[f64], band: usize) -> f64 {
     if hyperband.strict {
         losses[band - 1]
@@ -44,8 +44,8 @@ fn loss_at_band(hyperband: &Hyperband, losses: &[f64], band: usize) -> f64 {
     }
 }
 
-/// The largest loss with which a trial goes on beyond `band`; infinite where no trial has reached
-/// it.
+/// Returns the largest loss with which a trial continues beyond `band`, or infinity if no trial has
+/// reached it.
 fn loss_threshold(hyperband: &Hyperband, losses: &[Vec<f64>], band: usize) -> f64 {
     let mut there: Vec<f64> = losses
         .iter()
@@ -62,7 +62,8 @@ mod tests {
     use poolcast_config::EarlyTerminate;
     use serde_json::Value;
 
-    /// A case of W&B's engine: the rule, the names of the trials, the trials, and the case.
+    /// Returns the cases of W&B's engine: the rule, the names of the trials, the trials, and the
+    /// case.
     fn cases() -> Vec<(Hyperband, Vec<String>, Vec<Trajectory>, Value)> {
         let vectors = include_str!("../../../../tests/data/wandb/sweeps_vectors.json");
         let vectors: Value = serde_json::from_str(vectors).expect("JSON");
@@ -100,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn decisions_are_those_of_wandb() {
+    fn decisions_match_wandb() {
         assert_eq!(cases().len(), 4);
         for (hyperband, names, trials, case) in cases() {
             let rule = &case["early_terminate"];
@@ -131,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn to_maximize_is_to_minimize_the_negative() {
+    fn maximizing_equals_minimizing_the_negative() {
         for (hyperband, _, mut trials, _) in cases() {
             let least = stopped_trials(&hyperband, Goal::Minimize, &trials);
             trials

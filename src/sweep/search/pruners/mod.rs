@@ -1,4 +1,4 @@
-//! The values of trials after some of their epochs → which of them go on.
+//! Pruners: decide from the values after some epochs which trials continue.
 
 pub mod asha;
 pub mod hyperband;

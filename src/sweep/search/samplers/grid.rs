@@ -5,7 +5,7 @@ use anyhow::{Result, ensure};
 use poolcast_base::error::hinted;
 use crate::search::space::{SearchPoint, SearchSpace};
 
-/// How many points a grid over `space` has.
+/// Returns the number of points of a grid over `space`.
 ///
 /// # Errors
 /// Fails for a space without parameters, and for a distribution whose values cannot be counted.
@@ -32,8 +32,8 @@ pub fn point_count(space: &SearchSpace) -> Result<u64> {
     Ok(points)
 }
 
-/// The point of trial `trial`, counted from 1. The last parameter by name varies fastest, as in
-/// W&B's grids.
+/// Returns the point of trial `trial`, counted from 1. The last parameter by name varies fastest,
+/// as in W&B's grids.
 pub(in crate::search) fn point(space: &SearchSpace, trial: usize) -> Result<SearchPoint> {
     let points = point_count(space)?;
     let mut rest = trial.saturating_sub(1) as u64;
@@ -44,6 +44,8 @@ pub(in crate::search) fn point(space: &SearchSpace, trial: usize) -> Result<Sear
     );
 
     let mut point = SearchPoint::new();
+    // The number of the trial, in digits: each parameter is a digit, and the last one is the
+    // lowest.
     for (name, distribution) in space.parameters().iter().rev() {
         let values = distribution.grid_len().unwrap_or(1);
         point.insert(name.clone(), distribution.grid_value(rest % values));
@@ -59,7 +61,7 @@ mod tests {
     use serde_json::Value;
 
     #[test]
-    fn a_grid_has_the_order_of_wandb() {
+    fn grid_order_matches_wandb() {
         let vectors = include_str!("../../../../tests/data/wandb/sweeps_vectors.json");
         let vectors: Value = serde_json::from_str(vectors).expect("JSON");
         let parameters = &vectors["grid"]["config"]["parameters"];

@@ -1,4 +1,4 @@
-//! One file for each method that a trial's point is drawn by.
+//! Sampling methods, one per file.
 
 pub(super) mod grid;
 pub(super) mod random;

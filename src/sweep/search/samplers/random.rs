@@ -1,11 +1,11 @@
-//! The random sampler: each trial on its own.
+//! The random sampler: draws each trial independently.
 
 use rand::Rng as _;
 
 use crate::search::space::SearchSpace;
 
-/// The quantiles that trial `trial` draws, one a parameter. Each parameter has a generator of its
-/// own, so that adding one changes no other.
+/// Draws the quantiles of trial `trial`, one per parameter. Each parameter has its own generator,
+/// so adding a parameter does not change the others.
 pub(in crate::search) fn quantiles(space: &SearchSpace, seed: u64, trial: usize) -> Vec<f64> {
     let mut quantiles = Vec::with_capacity(space.parameters().len());
 

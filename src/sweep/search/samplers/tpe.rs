@@ -1,11 +1,12 @@
-//! What came of the trials so far → the point that is most likely to be better: a tree-structured
-//! Parzen estimator over all parameters at once.
+//! Tree-structured Parzen estimator: earlier trials → the most promising point, over all parameters
+//! at once.
 //!
-//! Trials are divided into the best and the others, and a density is put over each: the mean of one
-//! kernel a trial and of one that is flat. Of some points drawn from the density of the best, that
-//! is tried which is the likelier among the best the less it is so among the others (Bergstra et
-//! al. 2011; sizes and widths as in Watanabe 2023). Everything happens on the quantiles of the
-//! parameters, so that a logarithmic or quantised one needs nothing of its own.
+//! The trials are divided into the best and the others, with a density for each group: the mean of
+//! one kernel per trial and of a flat kernel. Candidates are drawn from the density of the best
+//! trials. The sampler picks the candidate with the highest ratio of this density to the density of
+//! the others (Bergstra et al. 2011; group sizes and widths as in Watanabe 2023). All densities are
+//! over the quantiles of the parameters, so logarithmic or quantised parameters need no special
+//! treatment.
 
 use rand::Rng;
 use statrs::function::erf::{erfc, erfc_inv};
@@ -15,17 +16,17 @@ use poolcast_config::Goal;
 use crate::search::observed_trial::ObservedTrial;
 use crate::search::space::{SearchPoint, SearchSpace};
 
-/// Trials that are drawn at random before anything is learned from them.
+/// Minimum number of finished trials to learn from. Before that, points are random.
 const STARTUP_TRIALS: usize = 10;
 
-/// Points of which the most promising one is tried.
-const CANDIDATES: usize = 24;
+/// Candidates per trial. The most promising one is tried.
+const CANDIDATES_PER_TRIAL: usize = 24;
 
-/// The most trials that count as the best.
-const MOST_BEST: usize = 25;
+/// Maximum number of trials that count as the best.
+const MAX_BEST_TRIALS: usize = 25;
 
-/// The point that trial `trial` tries, given the trials in `history`. A trial that still runs, or
-/// that failed, counts as a bad one: so trials that are suggested at once differ.
+/// Returns the point of trial `trial`, given the trials in `history`. A trial that still runs or
+/// that failed counts as a bad one, so trials that are suggested at the same time differ.
 pub(in crate::search) fn point(
     space: &SearchSpace,
     goal: Goal,
@@ -42,14 +43,15 @@ pub(in crate::search) fn point(
         return space.point_at(&random::quantiles(space, seed, trial));
     }
 
+    // Trials without a value have an infinite loss and sort last, so they are never among the best.
     known.sort_by(|(a, _), (b, _)| a.total_cmp(b));
-    let best_count = finished.div_ceil(10).min(MOST_BEST);
+    let best_count = finished.div_ceil(10).min(MAX_BEST_TRIALS);
     let ordered: Vec<Vec<f64>> = known.into_iter().map(|(_, quantiles)| quantiles).collect();
     let best = ParzenEstimator::new(space, &ordered[..best_count]);
     let others = ParzenEstimator::new(space, &ordered[best_count..]);
 
     let mut generator = poolcast_base::seed::generator(seed, "bayes", &[trial as i64]);
-    let candidates: Vec<SearchPoint> = (0..CANDIDATES)
+    let candidates: Vec<SearchPoint> = (0..CANDIDATES_PER_TRIAL)
         .map(|_| space.point_at(&best.draw_quantiles(&mut generator)))
         .collect();
 
@@ -69,7 +71,7 @@ pub(in crate::search) fn point(
         )
 }
 
-/// The value to make small; infinite where there is none.
+/// Returns the loss to minimise; infinite if there is no value.
 fn trial_loss(observed: &ObservedTrial, goal: Goal) -> f64 {
     observed
         .value
@@ -77,17 +79,17 @@ fn trial_loss(observed: &ObservedTrial, goal: Goal) -> f64 {
         .map_or(f64::INFINITY, |value| goal.loss(value))
 }
 
-/// A density over the quantiles: the mean of a kernel around each of some points and of a flat one.
+/// A density over the quantiles: the mean of a kernel around each centre and of a flat kernel.
 struct ParzenEstimator<'a> {
     centres: &'a [Vec<f64>],
     kernels: Vec<ParameterKernel>,
 }
 
-/// What a kernel is like along one parameter.
+/// Kernel along one parameter.
 enum ParameterKernel {
-    /// A normal distribution of this width, cut off at 0 and 1.
+    /// Normal distribution of this width, truncated at 0 and 1.
     Scale(f64),
-    /// The centre's own category, and each of so many with the rest of the chance.
+    /// The centre's own category with the probability `own`, otherwise any of `count` categories.
     Categories { count: usize, own: f64 },
 }
 
@@ -99,7 +101,7 @@ impl ParzenEstimator<'_> {
         let width = (0.2 * n.max(1.0).powf(-1.0 / (d + 4.0))).max(least);
         let kernel = |categories: Option<usize>| match categories {
             None => ParameterKernel::Scale(width),
-            // One flat observation is divided among as many kernels as there are.
+            // One flat observation is shared among all kernels.
             Some(count) => ParameterKernel::Categories {
                 count,
                 own: 1.0 / (1.0 + 1.0 / (n + 1.0)),
@@ -116,6 +118,7 @@ impl ParzenEstimator<'_> {
     }
 
     fn draw_quantiles(&self, generator: &mut impl Rng) -> Vec<f64> {
+        // The flat kernel counts as one more centre, which has no quantiles.
         let centre = self
             .centres
             .get(generator.random_range(0..=self.centres.len()));
@@ -144,11 +147,12 @@ impl ParzenEstimator<'_> {
 }
 
 impl ParameterKernel {
-    /// Where a kernel around `centre` has `share` of itself below; a category is drawn.
+    /// Returns the quantile below which a kernel around `centre` has the share `share`. For
+    /// categories, it draws one.
     fn draw_quantile(&self, centre: f64, share: f64, generator: &mut impl Rng) -> f64 {
         match self {
             ParameterKernel::Scale(width) => {
-                let (low, high) = shares_outside(centre, *width);
+                let (low, high) = shares_below_bounds(centre, *width);
                 normal_quantile(low + share * (high - low))
                     .mul_add(*width, centre)
                     .clamp(0.0, 1.0)
@@ -163,11 +167,11 @@ impl ParameterKernel {
         }
     }
 
-    /// The density of a kernel around `centre` at `quantile`, where 1 is flat.
+    /// Returns the density of a kernel around `centre` at `quantile`. A flat kernel has density 1.
     fn density(&self, centre: f64, quantile: f64) -> f64 {
         match self {
             ParameterKernel::Scale(width) => {
-                let (low, high) = shares_outside(centre, *width);
+                let (low, high) = shares_below_bounds(centre, *width);
                 let off = (quantile - centre) / width;
                 (-off * off / 2.0).exp()
                     / (width * (2.0 * std::f64::consts::PI).sqrt() * (high - low))
@@ -180,8 +184,8 @@ impl ParameterKernel {
     }
 }
 
-/// The shares of a normal distribution below 0 and below 1.
-fn shares_outside(centre: f64, width: f64) -> (f64, f64) {
+/// Returns the shares of a normal distribution below 0 and below 1.
+fn shares_below_bounds(centre: f64, width: f64) -> (f64, f64) {
     let below = |bound: f64| erfc((centre - bound) / (width * std::f64::consts::SQRT_2)) / 2.0;
     (below(0.0), below(1.0))
 }
@@ -201,8 +205,9 @@ mod tests {
     const SEEDS: u64 = 20;
     const TRIALS: usize = 100;
 
-    /// The best values of a hundred trials, made `at_once`, one a seed, ascending.
-    fn bests(
+    /// Returns the best value of a hundred trials for each seed, ascending. `at_once` trials are
+    /// suggested before their values are known.
+    fn best_values(
         space: &SearchSpace,
         method: Method,
         at_once: usize,
@@ -231,16 +236,16 @@ mod tests {
                 .filter_map(|one| one.value)
                 .fold(f64::NEG_INFINITY, f64::max)
         };
-        let mut bests: Vec<f64> = (0..SEEDS).map(|seed| -best(seed)).collect();
-        bests.sort_by(f64::total_cmp);
-        bests
+        let mut best_values: Vec<f64> = (0..SEEDS).map(|seed| -best(seed)).collect();
+        best_values.sort_by(f64::total_cmp);
+        best_values
     }
 
     fn median(sorted: &[f64]) -> f64 {
         sorted[sorted.len() / 2]
     }
 
-    /// The function of Hartmann in six dimensions; its least value is -3.322.
+    /// Hartmann's function in six dimensions, whose minimum is -3.322.
     fn hartmann(point: &SearchPoint) -> f64 {
         const ALPHA: [f64; 4] = [1.0, 1.2, 3.0, 3.2];
         const A: [[f64; 6]; 4] = [
@@ -266,8 +271,8 @@ mod tests {
         -(0..4).map(term).sum::<f64>()
     }
 
-    /// A category that decides which rate is the best, and a number of layers; its least value is
-    /// 0.
+    /// A function of a category, which decides the best rate, a rate and a number of layers. Its
+    /// minimum is 0.
     fn mixed(point: &SearchPoint) -> f64 {
         let number = |name: &str| point[name].as_f64().expect("a number");
         let (cost, rate) = match point["kind"].as_str() {
@@ -280,10 +285,11 @@ mod tests {
         cost + (number("rate").log10() - rate).powi(2) + ((number("layers") - 7.0) / 4.0).powi(2)
     }
 
-    /// By a wide margin, and also where four are suggested at once. Measured, by random, Sobol,
-    /// this and this in fours: -1.96, -2.09, -2.97, -2.96 and 0.132, 0.229, 0.001, 0.001.
+    /// Bayes wins by a wide margin, even if four trials are suggested at once. Measured medians,
+    /// for random, Sobol, Bayes and Bayes in fours: -1.96, -2.09, -2.97, -2.96 (Hartmann) and
+    /// 0.132, 0.229, 0.001, 0.001 (mixed).
     #[test]
-    fn it_is_better_than_random() {
+    fn bayes_is_better_than_random_and_sobol() {
         let unit = json!({"min": 0.0, "max": 1.0});
         let six =
             space_of(&json!({"a": unit, "b": unit, "c": unit, "d": unit, "e": unit, "f": unit}));
@@ -299,7 +305,7 @@ mod tests {
                 (Method::Bayes, 1),
                 (Method::Bayes, 4),
             ];
-            runs.map(|(method, at_once)| median(&bests(space, method, at_once, value)))
+            runs.map(|(method, at_once)| median(&best_values(space, method, at_once, value)))
         };
         let (hartmann, mixed) = (medians(&six, hartmann), medians(&mixture, mixed));
         for at in [2, 3] {
@@ -315,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_known_of_another_space_is_left_out() {
+    fn trials_of_other_spaces_and_failed_trials_are_ignored() {
         let space = space_of(&json!({"a": {"values": [1, 2]}}));
         let other = ObservedTrial {
             point: SearchPoint::from([("b".to_owned(), json!(1))]),
