@@ -1,60 +1,65 @@
-//! Holds the line of ARCHITECTURE.md: a module imports only modules above it in `src/lib.rs`, no
-//! two files import each other, directly or by way of others, and no verb imports another verb.
+//! Checks the imports within each crate: modules import only modules above them, no two files import
+//! each other, directly or by way of others, and no verb imports another verb.
+//!
+//! Cargo itself forbids that two crates depend on each other.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
+use source_checks::{repository, rust_files};
 use syn::visit::{self, Visit};
 use syn::{Attribute, ItemMod, ItemUse, UseTree, Visibility};
 
-/// The path of a module or an item within the crate, without the word `crate`.
+/// The path of a module or an item within its crate, without the word `crate`.
 type Name = Vec<String>;
 
-/// A source file as the compiler sees it, tests left out.
+/// Folders of `src` whose `lib.rs` lists modules in the order in which they may import each other.
+const ORDERED_CRATES: [&str; 2] = ["base", "holds"];
+
+/// The folders of `src` that are modules of the program.
+const PROGRAM_FOLDERS: [&str; 2] = ["cli", "cmd"];
+
+/// A source file as the compiler sees it, without tests.
 struct SourceFile {
-    /// Its path within `src`.
+    /// Path within the crate's folder.
     path: String,
     module: Name,
-    /// What its code names, as paths from the top of the crate.
+    /// Names used by the code, as paths from the top of the crate.
     named: Vec<Name>,
-    /// What others may import from it though it stands elsewhere: by its name here.
+    /// Items of other files that this file re-exports, by their name here.
     reexports: BTreeMap<String, Name>,
+    /// Every identifier that the code mentions outside of its imports.
+    mentioned: BTreeSet<String>,
 }
 
-fn source_dir() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("src")
+/// The files of one crate.
+struct SourceCrate {
+    name: String,
+    files: Vec<SourceFile>,
 }
 
-fn source_paths(dir: &Path) -> Vec<PathBuf> {
-    let mut paths = Vec::new();
-    for entry in fs_err::read_dir(dir).expect("listed") {
-        let path = entry.expect("an entry").path();
-        if path.is_dir() {
-            paths.extend(source_paths(&path));
-        } else if path.extension().is_some_and(|extension| extension == "rs") {
-            paths.push(path);
-        }
-    }
-    paths.sort();
-    paths
-}
-
-/// `config/mod.rs` and `config.rs` are the module `config`, `config/sweep.rs` is `config::sweep`.
+/// `config/mod.rs` and `config.rs` are the module `config`, `config/sweep.rs` is `config::sweep`, and
+/// `lib.rs` is the top of the crate.
 fn module_of(path: &str) -> Name {
     let stem = path.strip_suffix(".rs").expect("a Rust file");
     let stem = stem.strip_suffix("/mod").unwrap_or(stem);
+    if stem == "lib" {
+        return Name::new();
+    }
     stem.split('/').map(str::to_owned).collect()
 }
 
-/// Collects what a file names.
+/// Collects the names that a file uses.
 struct NameCollector<'a> {
     file: &'a mut SourceFile,
-    /// The module at this place: that of the file, or one within it.
+    /// All modules of the crate.
+    modules: &'a BTreeSet<Name>,
+    /// The current module: the file's own, or one within the file.
     module: Name,
 }
 
 impl NameCollector<'_> {
-    /// `segments` from the top of the crate; `None` for what is of another crate.
+    /// `segments` as a path from the top of the crate; `None` for a name of another crate.
     fn absolute(&self, segments: &[String]) -> Option<Name> {
         let mut base = self.module.clone();
         let mut rest = segments;
@@ -70,9 +75,13 @@ impl NameCollector<'_> {
                     rest = &rest[1..];
                 }
             }
-            // A module's own children are named without a prefix.
-            child if source_exists(&base, child) => {}
-            _ => return None,
+            // A module names its own children without a prefix.
+            child => {
+                let module = [&base[..], &[child.to_owned()]].concat();
+                if !self.modules.contains(&module) {
+                    return None;
+                }
+            }
         }
         base.extend_from_slice(rest);
         Some(base)
@@ -113,12 +122,6 @@ impl NameCollector<'_> {
     }
 }
 
-/// Whether `child` is a file of the module `parent`.
-fn source_exists(parent: &[String], child: &str) -> bool {
-    let dir = parent.iter().fold(source_dir(), |dir, part| dir.join(part));
-    dir.join(format!("{child}.rs")).exists() || dir.join(child).join("mod.rs").exists()
-}
-
 fn is_test(attributes: &[Attribute]) -> bool {
     attributes.iter().any(|attribute| {
         attribute.path().is_ident("cfg")
@@ -150,12 +153,11 @@ impl<'ast> Visit<'ast> for NameCollector<'_> {
     }
 
     fn visit_item_use(&mut self, item: &'ast ItemUse) {
-        // What the face of a folder hands on is imported by whoever takes it from there.
         let is_reexport = !matches!(item.vis, Visibility::Inherited);
         self.add_use(&[], &item.tree, is_reexport);
     }
 
-    // `pub(in crate::cmd)` says who may see, not what is used.
+    // `pub(in crate::cmd)` limits who may see an item. It uses nothing.
     fn visit_visibility(&mut self, _visibility: &'ast Visibility) {}
 
     fn visit_path(&mut self, path: &'ast syn::Path) {
@@ -164,6 +166,7 @@ impl<'ast> Visit<'ast> for NameCollector<'_> {
             .iter()
             .map(|segment| segment.ident.to_string())
             .collect();
+        self.file.mentioned.insert(segments[0].clone());
         if segments.len() > 1 {
             self.file.named.extend(self.absolute(&segments));
         }
@@ -171,100 +174,97 @@ impl<'ast> Visit<'ast> for NameCollector<'_> {
     }
 }
 
-fn read_sources() -> Vec<SourceFile> {
-    let dir = source_dir();
+/// Reads the files `paths` of the crate in `dir`.
+fn read_crate(name: &str, dir: &Path, paths: &[PathBuf]) -> SourceCrate {
+    let relative = |path: &PathBuf| {
+        let inside = path.strip_prefix(dir).expect("a path in the crate");
+        inside.to_string_lossy().into_owned()
+    };
+    let modules: BTreeSet<Name> = paths.iter().map(|path| module_of(&relative(path))).collect();
     let mut files = Vec::new();
-    for path in source_paths(&dir) {
-        let text = fs_err::read_to_string(&path).expect("read");
-        let inside = path.strip_prefix(&dir).expect("inside").to_string_lossy();
-        if ["lib.rs", "main.rs"].contains(&&*inside) {
-            continue;
-        }
-        let module = module_of(&inside);
+    for path in paths {
+        let text = fs_err::read_to_string(path).expect("a readable file");
+        let path = relative(path);
+        let module = module_of(&path);
         let mut file = SourceFile {
-            path: inside.clone().into_owned(),
+            path,
             module: module.clone(),
             named: Vec::new(),
             reexports: BTreeMap::new(),
+            mentioned: BTreeSet::new(),
         };
         let syntax = syn::parse_file(&text).expect("Rust");
         let mut collector = NameCollector {
             file: &mut file,
+            modules: &modules,
             module,
         };
         collector.visit_file(&syntax);
+
+        // A re-export that the file itself uses is an import, too.
+        let used = |name: &&String| file.mentioned.contains(*name);
+        let imports: Vec<String> = file.reexports.keys().filter(used).cloned().collect();
+        for name in imports {
+            file.named.push(file.reexports[&name].clone());
+        }
         files.push(file);
     }
-    files
-}
-
-/// The file in which `name` is defined, whatever faces of folders hand it on.
-fn defining_file(files: &[SourceFile], name: &[String]) -> Option<usize> {
-    let file = (1..=name.len())
-        .rev()
-        .find_map(|n| files.iter().position(|file| file.module == name[..n]))?;
-    let rest = &name[files[file].module.len()..];
-    let Some(target) = rest
-        .first()
-        .and_then(|name| files[file].reexports.get(name))
-    else {
-        return Some(file);
-    };
-    if target == name {
-        return Some(file);
+    SourceCrate {
+        name: name.to_owned(),
+        files,
     }
-    defining_file(files, target)
 }
 
-/// Which file imports which, by their places in `files`.
-fn import_edges(files: &[SourceFile]) -> BTreeSet<(usize, usize)> {
-    let mut edges = BTreeSet::new();
-    for (importing, file) in files.iter().enumerate() {
-        for name in &file.named {
-            let imported = defining_file(files, name);
-            edges.extend(
-                imported
-                    .filter(|&imported| imported != importing)
-                    .map(|imported| (importing, imported)),
-            );
+/// The crates of the workspace: each folder of `src`, and the program, which has the rest.
+fn read_crates() -> Vec<SourceCrate> {
+    let src = repository().join("src");
+    let mut crates = Vec::new();
+    for entry in fs_err::read_dir(&src).expect("a readable directory") {
+        let dir = entry.expect("a readable entry").path();
+        if dir.join("lib.rs").exists() {
+            let name = dir.file_name().expect("a name").to_string_lossy().into_owned();
+            crates.push(read_crate(&name, &dir, &rust_files(&dir)));
         }
     }
-    edges
+    let mut program = vec![src.join("lib.rs")];
+    for folder in PROGRAM_FOLDERS {
+        program.extend(rust_files(&src.join(folder)));
+    }
+    crates.push(read_crate("poolcast", &src, &program));
+    crates.sort_by(|a, b| a.name.cmp(&b.name));
+    crates
 }
 
-/// The modules in the order of `src/lib.rs`.
-fn module_order() -> Vec<String> {
-    let lib = fs_err::read_to_string(source_dir().join("lib.rs")).expect("read");
-    let declared = lib
-        .lines()
-        .filter_map(|line| line.strip_suffix(';'))
-        .filter_map(|line| line.strip_prefix("pub mod ").or(line.strip_prefix("mod ")));
-    declared.map(str::to_owned).collect()
-}
+impl SourceCrate {
+    /// The file that defines `name`, through all re-exports.
+    fn defining_file(&self, name: &[String]) -> Option<usize> {
+        let file_of = |module: &[String]| self.files.iter().position(|file| file.module == module);
+        let file = (0..=name.len()).rev().find_map(|n| file_of(&name[..n]))?;
+        let rest = &name[self.files[file].module.len()..];
+        match rest.first().and_then(|name| self.files[file].reexports.get(name)) {
+            Some(target) if target != name => self.defining_file(target),
+            _ => Some(file),
+        }
+    }
 
-#[test]
-fn modules_import_only_upwards() {
-    let files = read_sources();
-    let order = module_order();
-    let rank = |file: &SourceFile| {
-        let rank = order.iter().position(|module| *module == file.module[0]);
-        rank.unwrap_or_else(|| panic!("`{}` has no place in src/lib.rs", file.path))
-    };
-
-    let edges = import_edges(&files);
-    assert!(edges.len() > 300, "only {} imports are seen", edges.len());
-    for (importing, imported) in edges {
-        let (importing, imported) = (&files[importing], &files[imported]);
-        assert!(
-            rank(importing) >= rank(imported),
-            "`{}` imports `{}`, which does not stand above it in src/lib.rs",
-            importing.path,
-            imported.path
-        );
+    /// Pairs of an importing and an imported file, by index.
+    fn import_edges(&self) -> BTreeSet<(usize, usize)> {
+        let mut edges = BTreeSet::new();
+        for (importing, file) in self.files.iter().enumerate() {
+            for name in &file.named {
+                let imported = self.defining_file(name);
+                edges.extend(
+                    imported
+                        .filter(|&imported| imported != importing)
+                        .map(|imported| (importing, imported)),
+                );
+            }
+        }
+        edges
     }
 }
 
-/// Whether `to` is reached from `from` by imports.
+/// Returns true if imports lead from the file `from` to the file `to`.
 fn reaches(edges: &BTreeSet<(usize, usize)>, from: usize, to: usize) -> bool {
     let mut reached = BTreeSet::from([from]);
     let mut waiting = vec![from];
@@ -280,18 +280,62 @@ fn reaches(edges: &BTreeSet<(usize, usize)>, from: usize, to: usize) -> bool {
 
 #[test]
 fn no_files_import_each_other() {
-    let files = read_sources();
-    let edges = import_edges(&files);
-    let in_circles = edges.iter().filter(|edge| reaches(&edges, edge.1, edge.0));
-    let named: Vec<String> = in_circles
-        .map(|&(from, to)| format!("{} -> {}", files[from].path, files[to].path))
-        .collect();
-    assert!(named.is_empty(), "in a circle:\n{}", named.join("\n"));
+    let crates = read_crates();
+    assert!(crates.len() > 10, "only {} crates were found", crates.len());
+    let mut edge_count = 0;
+    for source_crate in crates {
+        let edges = source_crate.import_edges();
+        edge_count += edges.len();
+        let path = |file: usize| &source_crate.files[file].path;
+        let in_circles = edges.iter().filter(|edge| reaches(&edges, edge.1, edge.0));
+        let named: Vec<String> = in_circles
+            .map(|&(from, to)| format!("{} -> {}", path(from), path(to)))
+            .collect();
+        let name = &source_crate.name;
+        assert!(named.is_empty(), "in a circle in {name}:\n{}", named.join("\n"));
+    }
+    assert!(edge_count > 1000, "only {edge_count} imports were found");
 }
 
-/// The verbs of `src/cmd/mod.rs`: each is a public module there, and a file or a folder.
+/// The modules that `lib.rs` of the crate in `folder` declares, in its order.
+fn module_order(folder: &str) -> Vec<String> {
+    let path = repository().join("src").join(folder).join("lib.rs");
+    let lib = fs_err::read_to_string(path).expect("a readable file");
+    let declared = lib
+        .lines()
+        .filter_map(|line| line.strip_suffix(';'))
+        .filter_map(|line| line.strip_prefix("pub mod ").or(line.strip_prefix("mod ")));
+    declared.map(str::to_owned).collect()
+}
+
+#[test]
+fn modules_import_only_modules_above_them() {
+    for source_crate in read_crates() {
+        if !ORDERED_CRATES.contains(&&*source_crate.name) {
+            continue;
+        }
+        let order = module_order(&source_crate.name);
+        let rank = |file: &SourceFile| order.iter().position(|module| *module == file.module[0]);
+        for (importing, imported) in source_crate.import_edges() {
+            let (importing, imported) = (&source_crate.files[importing], &source_crate.files[imported]);
+            if importing.module.is_empty() {
+                continue;
+            }
+            assert!(
+                rank(importing) >= rank(imported),
+                "`{}` imports `{}`, which is not above it in lib.rs of {}",
+                importing.path,
+                imported.path,
+                source_crate.name
+            );
+        }
+    }
+}
+
+/// The verbs of `src/cmd/mod.rs`. Each is a public module there, and a file or a folder.
 fn verb_names() -> Vec<String> {
-    let text = fs_err::read_to_string(source_dir().join("cmd/mod.rs")).expect("read");
+    let path = repository().join("src/cmd/mod.rs");
+    let text = fs_err::read_to_string(path).expect("a readable file");
     let public = text
         .lines()
         .filter_map(|line| line.strip_prefix("pub mod ")?.strip_suffix(';'));
@@ -300,32 +344,33 @@ fn verb_names() -> Vec<String> {
 
 #[test]
 fn no_verb_imports_another() {
-    let files = read_sources();
+    let program = read_crates().into_iter().find(|found| found.name == "poolcast");
+    let program = program.expect("the program");
     let verbs = verb_names();
-    assert!(verbs.len() > 10, "only {} verbs are seen", verbs.len());
+    assert!(verbs.len() > 10, "only {} verbs were found", verbs.len());
     let verb_of = |file: &SourceFile| {
         let name = file.module.get(1).filter(|_| file.module[0] == "cmd")?;
         verbs.iter().find(|verb| *verb == name).cloned()
     };
 
-    for (importing, imported) in import_edges(&files) {
-        let (importing, imported) = (&files[importing], &files[imported]);
+    for (importing, imported) in program.import_edges() {
+        let (importing, imported) = (&program.files[importing], &program.files[imported]);
         let (Some(verb), Some(other)) = (verb_of(importing), verb_of(imported)) else {
             continue;
         };
         assert_eq!(
             verb, other,
-            "`{}` imports `{}`, which is another verb's",
+            "`{}` imports `{}`, which belongs to another verb",
             importing.path, imported.path
         );
     }
 }
 
-/// What people are told to type when something is wrong is typed in haste.
+/// Users paste commands from error messages in haste.
 #[test]
-fn nothing_that_destroys_is_told_to_be_typed() {
-    for path in source_paths(&source_dir()) {
-        let text = fs_err::read_to_string(&path).expect("read");
+fn no_message_suggests_a_command_that_destroys() {
+    for path in rust_files(&repository().join("src")) {
+        let text = fs_err::read_to_string(&path).expect("a readable file");
         for (line, number) in text.lines().zip(1..) {
             if line.trim_start().starts_with("//") {
                 continue;
