@@ -1,24 +1,27 @@
-//! Execution points and when each is out of order → how many runs meet such a one, at any moment and
-//! in the closed form.
+//! The share of the pool that is faulty: its value at any time, and its expected value in closed
+//! form.
 
 use super::outages::{OutageLaw, OutageTimes};
 
-/// An execution point spoils runs for hours, once in months.
-pub(super) const BAD_HOST: OutageLaw = OutageLaw::hours(2000.0, 4.0);
-/// Runs fail there at once, so it takes so many times as many as others do.
-const EXTRA_RUNS: f64 = 4.0;
-/// So many runs on it fail.
-pub(super) const BAD_HOST_FAILS: f64 = 0.9;
+/// Outages of an execution point: a few hours long, and months apart.
+pub(super) const BAD_HOST_OUTAGES: OutageLaw = OutageLaw::hours(2000.0, 4.0);
+/// Number of runs that a faulty host takes, relative to a good one. It takes more because runs fail
+/// there at once.
+const BAD_HOST_RUN_RATIO: f64 = 4.0;
+/// Share of runs on a faulty host that fail.
+pub(super) const BAD_HOST_FAILURE_RATE: f64 = 0.9;
 
-/// The share of the pool that is out of order, over time.
+/// The share of the pool that is faulty, over time.
 #[derive(Debug)]
 pub(super) struct BadHosts {
-    /// From when on, epoch ms, which share of all runs would be drawn to hosts that are down.
+    /// Times in epoch ms at which the share changes, with the new share. The share is the fraction
+    /// of all runs that a random draw would place on faulty hosts.
     shares: Vec<(i64, f64)>,
 }
 
 impl BadHosts {
-    /// The share over time of hosts with these outages; each has its part of all runs.
+    /// Computes the share over time. `hosts` has the outages of each host, with the host's fraction
+    /// of all runs.
     pub(super) fn new<'a>(hosts: impl Iterator<Item = (f64, &'a OutageTimes)>) -> BadHosts {
         let mut changes = Vec::new();
         for (part, times) in hosts {
@@ -38,7 +41,7 @@ impl BadHosts {
         BadHosts { shares }
     }
 
-    /// The share at `time_ms`.
+    /// Returns the share at `time_ms`.
     pub(super) fn share(&self, time_ms: i64) -> f64 {
         let after = self
             .shares
@@ -49,16 +52,17 @@ impl BadHosts {
     }
 }
 
-/// The mean share `later_ms` after a moment at which it was `share`.
-pub(super) fn later_share(share: f64, later_ms: i64) -> f64 {
-    share * BAD_HOST.down_probability(true, later_ms)
-        + (1.0 - share) * BAD_HOST.down_probability(false, later_ms)
+/// Returns the mean share `later_ms` after a time at which the share was `share`.
+pub(super) fn expected_share_after(share: f64, later_ms: i64) -> f64 {
+    share * BAD_HOST_OUTAGES.down_probability(true, later_ms)
+        + (1.0 - share) * BAD_HOST_OUTAGES.down_probability(false, later_ms)
 }
 
-/// The chance that a bad host spoils a run while this share is bad. It is linear in the share, and
-/// so its mean is that of the mean share; shares at which it would reach 1 do not come about.
-pub(super) fn spoiling_chance(share: f64) -> f64 {
-    (EXTRA_RUNS * share * BAD_HOST_FAILS).min(1.0)
+/// Returns the probability that a faulty host makes a run fail, given the faulty share of the pool.
+/// It is linear in the share, so its mean is the value at the mean share. The limit of 1 is never
+/// reached in practice.
+pub(super) fn bad_host_failure_probability(share: f64) -> f64 {
+    (BAD_HOST_RUN_RATIO * share * BAD_HOST_FAILURE_RATE).min(1.0)
 }
 
 #[cfg(test)]
@@ -69,11 +73,11 @@ mod tests {
     const HOUR_MS: i64 = 3_600_000;
 
     #[test]
-    fn the_share_is_that_of_the_hosts_that_are_down() {
+    fn share_equals_the_share_of_hosts_that_are_down() {
         let mut rng = generator(1, "hosts", &[]);
         let until_ms = 2_000_000 * HOUR_MS;
         let times: Vec<OutageTimes> = (0..4)
-            .map(|_| OutageTimes::draw(BAD_HOST, 0, until_ms, &mut rng))
+            .map(|_| OutageTimes::draw(BAD_HOST_OUTAGES, 0, until_ms, &mut rng))
             .collect();
         let hosts = BadHosts::new(times.iter().map(|times| (0.25, times)));
         let down = |time_ms| times.iter().filter(|times| times.is_down(time_ms)).count();
@@ -87,7 +91,7 @@ mod tests {
                 sum += hosts.share((hour + 4) * HOUR_MS);
             }
         }
-        let (mean, expected) = (sum / f64::from(met), later_share(0.25, 4 * HOUR_MS));
+        let (mean, expected) = (sum / f64::from(met), expected_share_after(0.25, 4 * HOUR_MS));
         assert!(
             (mean - expected).abs() < 0.01,
             "{mean} instead of {expected} after {met} hours"

@@ -1,4 +1,4 @@
-//! A user's habit and a cluster → the name of its batch, as people and DAGMan give them.
+//! Chooses batch names for clusters, as users and DAGMan would.
 
 use rand::Rng as _;
 use rand_chacha::ChaCha8Rng;
@@ -15,26 +15,26 @@ const CAMPAIGNS: [&str; 10] = [
     "test",
     "calibration",
 ];
-/// What the nodes of a DAG do.
+/// Stages that the nodes of a DAG are named after.
 pub(super) const NODE_STAGES: [&str; 4] = ["prep", "fit", "merge", "plot"];
 
-/// How a user calls batches.
+/// A user's habit of naming batches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum BatchNaming {
-    /// Not at all.
+    /// Gives batches no names.
     Nothing,
-    /// Many clusters have one of these two names, whatever their faults are.
+    /// Uses one of two names for many clusters, regardless of their faults.
     Campaigns([&'static str; 2]),
-    /// DAGMan submits, and names batches after the file of the DAG and its own job.
+    /// Submits through DAGMan, which names batches after the DAG file and its own job.
     Dags,
 }
 
-/// The node of a DAG that a cluster is.
+/// The position of a cluster in a DAG.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct DagPlace {
-    /// The cluster of DAGMan's own job.
+pub(super) struct DagPosition {
+    /// Cluster id of DAGMan's own job.
     pub(super) dagman_cluster: u32,
-    /// The number of the node.
+    /// Index of the node in the DAG.
     pub(super) node: u32,
 }
 
@@ -49,8 +49,8 @@ impl BatchNaming {
         }
     }
 
-    /// The name of the batch of a cluster.
-    pub(super) fn batch_name(&self, dag: Option<DagPlace>, rng: &mut ChaCha8Rng) -> Option<String> {
+    /// Returns the batch name of a cluster; `None` if it has none.
+    pub(super) fn batch_name(&self, dag: Option<DagPosition>, rng: &mut ChaCha8Rng) -> Option<String> {
         match (self, dag) {
             (BatchNaming::Campaigns(names), _) => {
                 let is_first = rng.random::<f64>() < 0.7;
@@ -62,8 +62,8 @@ impl BatchNaming {
     }
 }
 
-impl DagPlace {
-    /// What DAGMan calls the batch of its nodes.
+impl DagPosition {
+    /// The batch name that DAGMan gives to its nodes.
     fn batch_name(&self) -> String {
         format!(
             "wf{:02}.dag+{}",

@@ -1,44 +1,44 @@
-//! Why a job is held: what only the truth knows.
+//! The true causes of holds, which only the simulation knows.
 
-/// Why a job is held: what the truth knows, and the code often does not tell.
+/// The true cause of a hold. The truth file has it, but the hold code often does not reveal it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HoldCause {
     /// The user held it.
     Person,
-    /// Its input is missing on the access point, until somebody puts it there.
+    /// The input file is missing on the access point until a person supplies it.
     MissingInput,
-    /// The address of its input is wrong, until somebody corrects it.
+    /// The URL of the input is wrong until a person corrects it.
     WrongUrl,
-    /// The origin of its input is down.
+    /// The origin of the input is down.
     InputOutage,
-    /// The transfer of its input failed without a lasting reason.
+    /// The transfer of the input failed once, without a permanent cause.
     InputGlitch,
-    /// Its executable is missing, until somebody puts it there.
+    /// The executable is missing until a person supplies it.
     MissingExecutable,
-    /// The site could not start it.
+    /// The site could not start the job.
     Site,
-    /// It used more memory than it asked for.
+    /// The job used more memory than it requested.
     Memory,
-    /// It ran longer than allowed.
+    /// The job ran longer than allowed.
     Duration,
-    /// The user's policy holds failing exits.
+    /// The user's policy turns failing exits into holds.
     Policy,
-    /// It never writes the output it declares, until somebody corrects that.
+    /// The job never writes the declared output, until a person corrects the program.
     MissingOutput,
-    /// This run did not write its output.
+    /// The job did not write its output in this run.
     LostOutput,
-    /// The origin of its output is down.
+    /// The origin of the output is down.
     OutputOutage,
-    /// The transfer of its output failed without a lasting reason.
+    /// The transfer of the output failed once, without a permanent cause.
     OutputGlitch,
-    /// The file system of the access point that its input is on is not mounted.
+    /// The input is on a file system of the access point that is not mounted.
     MountOutage,
-    /// The execution point spoils runs.
+    /// The execution point is faulty and makes runs fail.
     BadHost,
 }
 
 impl HoldCause {
-    /// All causes; a truth file holds their places in this list.
+    /// All causes. A truth file stores the index of each cause in this list.
     pub const ALL: [HoldCause; 16] = [
         HoldCause::Person,
         HoldCause::MissingInput,
@@ -58,7 +58,7 @@ impl HoldCause {
         HoldCause::BadHost,
     ];
 
-    /// Its name in truth files.
+    /// The cause's name in truth files, such as `missing-input`.
     pub fn name(self) -> String {
         let pieces = format!("{self:?}");
         let dashed = pieces.chars().enumerate().flat_map(|(at, letter)| {

@@ -1,28 +1,28 @@
-//! A hold and where it happened → the words that HTCondor and its transfer plugins have for it.
+//! Formats hold reasons with the wording of HTCondor and its transfer plugins.
 
 use super::hold_cause::HoldCause;
-use super::pool::{DataPlace, HostFault, PoolHost, PoolSite, SCHEDD, SimulatedPool};
+use super::pool::{SharedData, HostFault, PoolHost, PoolSite, SCHEDD, SimulatedPool};
 use super::pool_user::PoolUser;
 use super::submissions::JobCluster;
 use htcondor_eventlog::HoldCode;
 
-/// What a hold reason names.
-pub(super) struct HoldPlace<'a> {
+/// The circumstances of a hold that its reason mentions.
+pub(super) struct HoldContext<'a> {
     pub(super) pool: &'a SimulatedPool,
     pub(super) user: &'a PoolUser,
     pub(super) cluster: &'a JobCluster,
     pub(super) site: &'a PoolSite,
     pub(super) host: &'a PoolHost,
-    /// `slot1_N@host`.
+    /// Name of the slot, as `slot1_N@host`.
     pub(super) slot: &'a str,
     pub(super) proc: u32,
     pub(super) request_memory_mb: u32,
-    /// Chooses between words that mean the same.
+    /// A random number that selects between equivalent wordings.
     pub(super) variant: u32,
 }
 
-impl HoldPlace<'_> {
-    /// The hold reason code and subcode.
+impl HoldContext<'_> {
+    /// Returns the hold reason code and subcode.
     pub(super) fn code(&self, cause: HoldCause) -> HoldCode {
         match cause {
             HoldCause::Person => (1, 0),
@@ -48,7 +48,7 @@ impl HoldPlace<'_> {
         }
     }
 
-    /// The hold reason.
+    /// Formats the hold reason.
     pub(super) fn reason(&self, cause: HoldCause) -> String {
         let (slot, name) = (self.slot, &self.user.name);
         let directory = &self.cluster.directory;
@@ -125,7 +125,8 @@ impl HoldPlace<'_> {
         format!("/var/lib/condor/execute/dir_{number}/scratch")
     }
 
-    /// The plugin names the address, and the cache that it asked.
+    /// Formats an error of the transfer plugin. It names the URL, and the cache that the plugin
+    /// contacted.
     fn plugin_error(&self, direction: &str, error: (u32, &str)) -> String {
         let place = if direction == "input" {
             self.user.input
@@ -150,7 +151,8 @@ impl HoldPlace<'_> {
         (1, error)
     }
 
-    /// What the client says while an origin is down depends on which of its servers answers.
+    /// Picks an error message for an origin that is down. The message depends on the server that
+    /// answers.
     fn outage(&self) -> (u32, &'static str) {
         match self.variant % 3 {
             0 => (
@@ -177,7 +179,7 @@ impl HoldPlace<'_> {
     }
 }
 
-/// The name of a shared place of data; `otherwise` for who uses none.
-fn shared_name<'a>(places: &'a [DataPlace], place: Option<usize>, otherwise: &'a str) -> &'a str {
+/// Returns the name of a shared data source, or `otherwise` for a user without one.
+fn shared_name<'a>(places: &'a [SharedData], place: Option<usize>, otherwise: &'a str) -> &'a str {
     place.map_or(otherwise, |place| places[place].name)
 }

@@ -1,41 +1,43 @@
-//! A hold with what is known of it only here.
+//! A simulated hold with its true cause and probabilities.
 
 use super::hold_cause::HoldCause;
 use htcondor_eventlog::HoldCode;
 
-/// A hold cycle as a truth file has it.
+/// The truth about one hold, as stored in a truth file.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct HoldTruth {
     /// The job's cluster.
     pub cluster: i32,
     /// The job's proc.
     pub proc: i32,
-    /// How often the job was held before.
+    /// Number of earlier holds of the job.
     pub earlier_holds: u32,
-    /// The second of the hold, epoch ms.
+    /// Time of the hold, epoch ms, rounded down to a second.
     pub hold_time_ms: i64,
-    /// The second of the release, epoch ms; -1 if the log has none.
+    /// Time of the release, epoch ms, rounded down to a second; -1 if the log has none.
     pub release_time_ms: i64,
-    /// Whether the log shows its release.
+    /// True if the log has the release of the hold.
     pub is_released: bool,
-    /// The probability that the job next ends well, given everything just before its release, the
-    /// slot of its next run not known. `None` if it was not released, or the file does not tell.
+    /// Probability that the next run succeeds, given everything just before the release except the
+    /// slot of that run. `None` if the job was not released, or if the file lacks the value.
     pub p_release: Option<f64>,
-    /// The same for somebody who does not see whether what held the job was mended before this
-    /// release, which no log shows, but knows how often its owner does.
+    /// Like `p_release`, but for an observer who cannot see whether a person fixed the cause before
+    /// this release. No log shows that, but the observer knows how often the owner fixes such a
+    /// cause.
     pub p_release_unseen_repair: Option<f64>,
-    /// The same given everything at the hold, the release and its delay being random; of a job that
-    /// was never released, what a release would have had.
+    /// Probability that the next run succeeds, given everything at the time of the hold. The repair
+    /// and the delay of the release are random. For a job that was never released, the probability
+    /// that a release would have had.
     pub p_hold: f64,
-    /// Why it was held, if the file tells in words that this program knows.
+    /// The cause of the hold, if the file names a cause that this program knows.
     pub cause: Option<HoldCause>,
 }
 
-/// A hold cycle while the pool runs.
+/// A hold while the simulation runs.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct SimulatedHold {
     pub(super) truth: HoldTruth,
     pub(super) code: HoldCode,
-    /// Whether the job next ended well, where the log tells.
+    /// True if the next run succeeded, false if not; `None` if the log does not show it.
     pub(super) label: Option<bool>,
 }

@@ -1,4 +1,4 @@
-//! A job of a cluster → its life: timed events, and the truth about its holds.
+//! Simulates one job of a cluster: its timed events, and the truth about its holds.
 
 use std::sync::Arc;
 
@@ -11,26 +11,27 @@ use super::outages::draw_exponential;
 use super::pool::SimulatedPool;
 use super::pool_user::PoolUser;
 use super::release_habit::{MAX_AUTOMATIC_RELEASES, ReleaseChoice, ReleaseWay};
-use super::run_chances::{DataDown, JobCondition, RunOutcome, repair_chance, success_at_hold};
+use super::run_chances::{DataOutages, JobCondition, RunOutcome, repair_chance, success_at_hold};
 use super::submissions::JobCluster;
 use super::traces::{JobTraces, PoolSlot, TimedEvent, TracedEvent};
 
-/// Jobs wait so long for a slot, on average.
+/// Mean wait for the first slot, in ms.
 const FIRST_WAIT_MS: f64 = 40.0 * 60_000.0;
-/// Released jobs were matched before, and wait less.
+/// Mean wait of a released job for a slot, in ms. It is shorter because the job was matched before.
 pub(super) const LATER_WAIT_MS: f64 = 6.0 * 60_000.0;
-/// The chance that a released job is removed before it starts.
-const REMOVED_IDLE: f64 = 0.01;
-/// The chance that nobody cares for a held job any more.
-const FORGOTTEN: f64 = 0.04;
-/// The chance that a job that its owner does not believe in is removed.
-const GIVEN_UP_BY_HAND: f64 = 0.5;
-/// DAGMan itself starts so soon after its submission; it outlasts the log.
+/// Probability that a released job is removed before it starts.
+const IDLE_REMOVAL_PROBABILITY: f64 = 0.01;
+/// Probability that the owner forgets a held job.
+const FORGOTTEN_PROBABILITY: f64 = 0.04;
+/// Probability of removal for a job in whose success its owner does not believe at all.
+const MAX_GIVE_UP_PROBABILITY: f64 = 0.5;
+/// Delay between the submission and the start of DAGMan itself, in ms. DAGMan runs past the end of
+/// the log.
 const DAGMAN_START_MS: i64 = 900;
-/// After so many holds a job is removed.
+/// Number of holds after which a job is removed.
 const MAX_HOLDS: u32 = 12;
 
-/// A job while it lives.
+/// A job during its simulation.
 pub(super) struct SimulatedJob<'a> {
     pub(super) pool: &'a SimulatedPool,
     pub(super) user: &'a PoolUser,
@@ -41,17 +42,17 @@ pub(super) struct SimulatedJob<'a> {
     pub(super) now_ms: i64,
     pub(super) order: u32,
     pub(super) state: JobCondition,
-    /// When what decides about the next run was looked at.
+    /// Time for which the outages in `state` were looked up, epoch ms.
     pub(super) checked_ms: i64,
     pub(super) request_memory_mb: u32,
     pub(super) runs: bool,
-    /// The slot of the run that ended last.
+    /// Slot of the run that ended last.
     pub(super) last_slot: Option<PoolSlot>,
     pub(super) total_user_s: u32,
 }
 
 impl<'a> SimulatedJob<'a> {
-    /// Lives the life of job `proc` of `cluster`.
+    /// Simulates job `proc` of `cluster` from its submission to its end, or to the end of the log.
     pub(super) fn simulate(
         pool: &'a SimulatedPool,
         cluster: &'a Arc<JobCluster>,
@@ -66,7 +67,7 @@ impl<'a> SimulatedJob<'a> {
             fault,
             memory: cluster.memory,
             reads_mount: cluster.reads_mount,
-            down: DataDown::default(),
+            down: DataOutages::default(),
             bad_share: 0.0,
             holds: 0,
         };
@@ -96,14 +97,15 @@ impl<'a> SimulatedJob<'a> {
             job.push(TracedEvent::DagmanStarted);
             return;
         }
-        if let Some(cause) = job.run_first() {
+        if let Some(cause) = job.simulate_until_first_hold() {
             job.traces.held_jobs += u64::from(job.now_ms < pool.end_ms);
-            job.follow_holds(cause);
+            job.simulate_holds(cause);
         }
     }
 
-    /// From the submission to the first hold, if there is one.
-    fn run_first(&mut self) -> Option<HoldCause> {
+    /// Simulates the job up to its first hold. Returns the cause of that hold, or `None` if the job
+    /// ends without one.
+    fn simulate_until_first_hold(&mut self) -> Option<HoldCause> {
         self.now_ms += 2000 + draw_exponential(self.rng, FIRST_WAIT_MS) as i64;
         if let Some(removed_ms) = self
             .cluster
@@ -111,15 +113,16 @@ impl<'a> SimulatedJob<'a> {
             .filter(|removed_ms| *removed_ms < self.now_ms)
         {
             self.now_ms = removed_ms.max(self.cluster.submit_ms + 1000 + i64::from(self.proc));
-            self.removed_by_person();
+            self.remove_by_person();
             return None;
         }
 
         self.check_condition(self.now_ms, self.now_ms);
         let starts_well = self.state.fault.is_none() && !self.state.down.input;
-        let mut run = self.evicted_once(starts_well);
+        let mut run = self.plan_run_with_eviction(starts_well);
         let back_ms = self.now_ms + run.input_ms + run.execute_ms;
-        // Until its first release nothing is planted: a run meets what is really down.
+        // Before the first release no probability is recorded, so the run may meet the actual
+        // outages.
         self.check_condition(self.now_ms, back_ms);
 
         let outcome = self.state.draw_outcome(self.pool, self.user, self.rng);
@@ -136,20 +139,20 @@ impl<'a> SimulatedJob<'a> {
         {
             Some(removed_ms) if run.reaches_execution(outcome) => {
                 self.run_until(&run, removed_ms - self.now_ms - run.input_ms);
-                self.removed_by_person();
+                self.remove_by_person();
                 None
             }
             _ => self.run(&run, outcome),
         }
     }
 
-    /// Looks at what is down when input is fetched, and when output is sent.
+    /// Looks up the outages at the times when input is fetched and when output is sent.
     fn check_condition(&mut self, input_ms: i64, output_ms: i64) {
         let origin = |place: Option<usize>, time_ms| {
             place.is_some_and(|place| self.pool.origins[place].outages.is_down(time_ms))
         };
         let mount = self.user.mount.filter(|_| self.state.reads_mount);
-        self.state.down = DataDown {
+        self.state.down = DataOutages {
             input: origin(self.user.input, input_ms),
             output: origin(self.user.output, output_ms),
             mount: mount.is_some_and(|place| self.pool.mounts[place].outages.is_down(input_ms)),
@@ -158,8 +161,8 @@ impl<'a> SimulatedJob<'a> {
         self.checked_ms = input_ms;
     }
 
-    /// Held for `cause`, released, run again, and so on.
-    fn follow_holds(&mut self, first: HoldCause) {
+    /// Simulates all holds, releases and further runs of the job, from the first hold on.
+    fn simulate_holds(&mut self, first: HoldCause) {
         let mut cause = first;
         while self.now_ms < self.pool.end_ms {
             let Some(at) = self.release(cause) else {
@@ -167,9 +170,9 @@ impl<'a> SimulatedJob<'a> {
             };
 
             let outcome = self.state.draw_outcome(self.pool, self.user, self.rng);
-            if self.rng.random::<f64>() < REMOVED_IDLE {
+            if self.rng.random::<f64>() < IDLE_REMOVAL_PROBABILITY {
                 self.now_ms += 1000 + draw_exponential(self.rng, LATER_WAIT_MS) as i64;
-                self.removed_by_person();
+                self.remove_by_person();
                 return;
             }
 
@@ -186,8 +189,8 @@ impl<'a> SimulatedJob<'a> {
         }
     }
 
-    /// What follows a hold until the release, with the truth about both; the cycle's place, if the
-    /// job is released.
+    /// Simulates a hold up to its release, and records the truth about both. Returns the index of
+    /// the hold in `traces.cycles`; `None` if the job is not released.
     fn release(&mut self, cause: HoldCause) -> Option<usize> {
         let hold_ms = self.now_ms;
         let code = self.traces.last_code;
@@ -196,6 +199,7 @@ impl<'a> SimulatedJob<'a> {
         let grown = self.with_grown_request(cause);
         let p_hold = success_at_hold(&grown, cause, way, hold_ms, self.pool, self.user);
 
+        // Logs have whole seconds.
         let second = |time_ms: i64| time_ms.div_euclid(1000) * 1000;
         let truth = HoldTruth {
             cluster: self.cluster.id.cast_signed(),
@@ -223,9 +227,10 @@ impl<'a> SimulatedJob<'a> {
             return None;
         }
 
-        let mended = repair_chance(self.user, way, cause);
+        // The repair is random, and the log does not show it.
+        let repair_probability = repair_chance(self.user, way, cause);
         self.state = grown;
-        if self.rng.random::<f64>() < mended {
+        if self.rng.random::<f64>() < repair_probability {
             self.state = self.state.after_repair(cause);
         }
         let needed_mb = f64::from(self.cluster.request_memory_mb) * self.cluster.memory;
@@ -239,12 +244,12 @@ impl<'a> SimulatedJob<'a> {
         truth.release_time_ms = second(self.now_ms);
         truth.is_released = true;
         truth.p_release = Some(self.state.success_probability(self.pool, self.user));
-        truth.p_release_unseen_repair = Some(mended * after_repair + (1.0 - mended) * as_is);
+        truth.p_release_unseen_repair = Some(repair_probability * after_repair + (1.0 - repair_probability) * as_is);
         self.push(TracedEvent::Released(self.release_reason(way)));
         Some(at)
     }
 
-    /// The probability of success in `state`, with what is out of order now.
+    /// Returns the probability of success in `state`, with the present outages.
     fn success_now(&self, state: JobCondition) -> f64 {
         let state = JobCondition {
             down: self.state.down,
@@ -254,8 +259,8 @@ impl<'a> SimulatedJob<'a> {
         state.success_probability(self.pool, self.user)
     }
 
-    /// The state that the job will be released in if nobody mends anything: some memory requests
-    /// grow by themselves.
+    /// Returns the condition in which the job is released without a repair. For some users, the
+    /// memory request grows automatically.
     fn with_grown_request(&self, cause: HoldCause) -> JobCondition {
         let grows = self.user.grows && cause == HoldCause::Memory;
         JobCondition {
@@ -280,7 +285,7 @@ impl<'a> SimulatedJob<'a> {
         }
     }
 
-    /// Whether the job is released when its time has come; if not, it may be removed.
+    /// Returns true if the job is released at its due time. If not, the owner may have removed it.
     fn is_released(&mut self, cause: HoldCause, way: ReleaseWay, p_hold: f64) -> bool {
         if way == ReleaseWay::Automatic {
             return true;
@@ -291,27 +296,27 @@ impl<'a> SimulatedJob<'a> {
             HoldCause::Duration => 0.7,
             HoldCause::Person => 0.05,
             _ if self.state.holds > MAX_AUTOMATIC_RELEASES => 0.5,
-            // Who chooses removes nothing that is worth a release.
+            // A user who releases by belief does not remove jobs that are worth a release.
             _ if matches!(self.user.release.choice, ReleaseChoice::Believed(_)) => {
-                GIVEN_UP_BY_HAND * (1.0 - belief)
+                MAX_GIVE_UP_PROBABILITY * (1.0 - belief)
             }
             _ => self.user.removes_held,
         };
         if self.rng.random::<f64>() < removes {
-            self.removed_by_person();
+            self.remove_by_person();
             return false;
         }
-        self.rng.random::<f64>() < belief * (1.0 - FORGOTTEN)
+        self.rng.random::<f64>() < belief * (1.0 - FORGOTTEN_PROBABILITY)
     }
 
-    fn removed_by_person(&mut self) {
-        self.aborted(Arc::from(format!(
+    fn remove_by_person(&mut self) {
+        self.abort_job(Arc::from(format!(
             "via condor_rm (by user {})",
             self.user.name
         )));
     }
 
-    pub(super) fn aborted(&mut self, reason: Arc<str>) {
+    pub(super) fn abort_job(&mut self, reason: Arc<str>) {
         self.runs = false;
         self.traces.removed_jobs += u64::from(self.now_ms < self.pool.end_ms);
         self.push(TracedEvent::Aborted(reason));

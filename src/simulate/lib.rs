@@ -1,13 +1,15 @@
-//! A seed and a size → a global event log of a pool whose truth is known, and that truth.
+//! Simulates a pool, and writes its global event log and the truth about its holds. The same seed
+//! and settings give the same log.
 //!
-//! Users with habits submit clusters; origins of data fail for all their users at once. A job's
-//! life is drawn when its cluster is submitted. After each release the probability of success
-//! follows from what is hidden then; the outcome is drawn from it, and the events that lead there
-//! are written: so the probabilities are exact.
+//! Users with habits submit clusters. Data origins fail for all of their users at once. A job's
+//! whole life is drawn when its cluster is submitted. After each release, the hidden condition of
+//! the job determines the probability of success. The outcome is drawn with this probability, and
+//! then the events that lead to the outcome are written. The recorded probabilities are therefore
+//! exact.
 //!
-//! Time is cut into slices. The clusters submitted in a slice live in parallel, each with a
-//! generator of its own; their later events wait for their slices. Then the slice's events are
-//! sorted, written as text in parallel, and appended.
+//! Time is divided into slices. The clusters submitted in one slice are simulated in parallel, each
+//! with its own random generator. Their later events are kept until the slices of these events. The
+//! events of each slice are sorted, formatted in parallel, and appended to the log.
 
 mod bad_hosts;
 mod batch_names;
@@ -53,16 +55,19 @@ pub use settings::SimulationSettings;
 pub use summary::{CodeCount, SimulationSummary};
 pub use truth_file::{TRUTH, find_hold, p_hold, p_release, read_truth};
 
-/// A slice holds about so many submissions, and spans at most so long.
-const SLICE_JOBS: i64 = 2000;
-const LONGEST_SLICE_MS: i64 = DAY_MS / 4;
-const SHORTEST_SLICE_MS: i64 = 10_000;
-/// What one thread works on at a time.
+/// Approximate number of submissions per slice.
+const JOBS_PER_SLICE: i64 = 2000;
+/// Maximum duration of a slice, in ms.
+const MAX_SLICE_MS: i64 = DAY_MS / 4;
+/// Minimum duration of a slice, in ms.
+const MIN_SLICE_MS: i64 = 10_000;
+/// Clusters per parallel simulation task.
 const CLUSTERS_PER_TASK: usize = 16;
+/// Events per parallel formatting task.
 const EVENTS_PER_PIECE: usize = 512;
 
-/// The summary of the simulation in `log` and `truth`, if `settings` made it and nothing in it has
-/// changed since.
+/// Returns the summary of the simulation in `log` and `truth`. Returns `None` unless `settings`
+/// made these files and the events are unchanged.
 pub fn finished_summary(
     settings: &SimulationSettings,
     log: &Path,
@@ -74,10 +79,12 @@ pub fn finished_summary(
     is_same.then_some(origin.summary)
 }
 
-/// Writes the log and its truth; `progress` is told the number of jobs as they are submitted.
+/// Writes the log and its truth. Calls `progress` with the number of jobs submitted since the
+/// previous call.
 ///
 /// # Errors
-/// Fails when files cannot be written, or would be replaced without `overwrite`, or are not ours.
+/// Fails if a file cannot be written. Also fails if a file of that name exists, unless `overwrite`
+/// is true and it is from a simulation.
 pub fn simulate(
     settings: &SimulationSettings,
     log: &Path,
@@ -101,7 +108,8 @@ pub fn simulate(
         summary,
     };
 
-    // The truth first: a log that stands alone is taken for somebody's, and never replaced.
+    // Commit the truth first. A log without a truth counts as a user's own log, and is never
+    // replaced.
     truth_file
         .file()
         .write_all(&truth_file::encode(&cycles, &origin)?)?;
@@ -110,8 +118,7 @@ pub fn simulate(
     Ok(origin.summary)
 }
 
-/// Makes sure that nothing but an earlier simulation is replaced, and removes its rotated
-/// generations.
+/// Ensures that only an earlier simulation is replaced, and removes its rotated generations.
 fn remove_earlier(log: &Path, truth: &Path, overwrite: bool) -> Result<()> {
     ensure!(
         log != truth,
@@ -159,8 +166,8 @@ fn remove_earlier(log: &Path, truth: &Path, overwrite: bool) -> Result<()> {
     Ok(())
 }
 
-/// Lets the pool live; hands its log on in pieces, in order, and returns what was counted and the
-/// hold cycles.
+/// Simulates the pool, and passes the log to `write` in ordered pieces. Returns the counts and the
+/// holds.
 fn simulate_pool(
     settings: &SimulationSettings,
     mut write: impl FnMut(&[TextPiece]) -> Result<()> + Send,
@@ -178,6 +185,7 @@ fn simulate_pool(
         let submitted = submissions.submitted_until(slices.end_of(number), &pool);
         let jobs_before = summary.jobs;
 
+        // Write the previous slice while the next one is simulated.
         let (written, next) = rayon::join(
             || write(&ready),
             || {
@@ -209,7 +217,7 @@ fn simulate_pool(
     Ok((summary, cycles))
 }
 
-/// Lets the jobs of some clusters live.
+/// Simulates the jobs of some clusters.
 fn live(
     submitted: &[ClusterSubmission],
     seed: u64,
@@ -225,7 +233,7 @@ fn live(
     traces
 }
 
-/// The text of one slice's events.
+/// Formats the events of one slice.
 fn text(events: Vec<Vec<TimedEvent>>, pool: &SimulatedPool) -> Vec<TextPiece> {
     let mut events: Vec<TimedEvent> = events.into_iter().flatten().collect();
     events.par_sort_unstable_by_key(TimedEvent::key);
@@ -237,8 +245,8 @@ fn text(events: Vec<Vec<TimedEvent>>, pool: &SimulatedPool) -> Vec<TextPiece> {
 
 fn time_slices(settings: &SimulationSettings) -> TimeSlices {
     let span_ms = i64::from(settings.days) * DAY_MS;
-    let slice_ms = span_ms / (settings.jobs.cast_signed() / SLICE_JOBS).max(1);
-    let slice_ms = slice_ms.clamp(SHORTEST_SLICE_MS, LONGEST_SLICE_MS);
+    let slice_ms = span_ms / (settings.jobs.cast_signed() / JOBS_PER_SLICE).max(1);
+    let slice_ms = slice_ms.clamp(MIN_SLICE_MS, MAX_SLICE_MS);
     TimeSlices {
         start_ms: settings.start_ms,
         end_ms: settings.start_ms + span_ms,
@@ -265,8 +273,8 @@ mod tests {
         (summary.count(&cycles), cycles)
     }
 
-    /// Holds with what was predicted and what came, where the log tells; those at its end are known
-    /// only if it came fast.
+    /// Selects the holds with a known outcome, each with its probability by `p` and with its
+    /// outcome. Drops the last five days, because only quick outcomes are known there.
     fn known(
         cycles: &[SimulatedHold],
         days: u32,
@@ -287,9 +295,9 @@ mod tests {
             .collect()
     }
 
-    /// The deviation of what came from what was predicted, in standard errors, for each tenth of
-    /// probability. Holds of one cause on one day may share their fate, such as the end of an
-    /// outage, and so enter as one.
+    /// Computes the deviation of the outcomes from the probabilities, in standard errors, for each
+    /// tenth of probability. Holds with one cause on one day count as one, because they may share
+    /// their fate, such as the end of an outage.
     fn z_scores(known: &[(HoldTruth, f64, f64)]) -> Vec<f64> {
         let tenth = |low: usize| {
             let within = known
@@ -317,8 +325,8 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_is_as_probable_as_planted() {
-        // Over more than a year there are many outages, and few holds that share the end of one.
+    fn outcome_rates_match_the_recorded_probabilities() {
+        // Over more than a year there are many outages, so few holds share the end of the same one.
         let days = 400;
         let (_, cycles) = cycles(1, 20_000, days);
         for (name, p, tolerance) in [
@@ -363,7 +371,7 @@ mod tests {
     }
 
     #[test]
-    fn every_hold_has_a_chance_whether_it_is_released_or_not() {
+    fn every_hold_has_a_probability_even_without_a_release() {
         let (_, cycles) = cycles(3, 20_000, 14);
         let mut never_released = 0;
         for cycle in &cycles {
@@ -379,7 +387,7 @@ mod tests {
     }
 
     #[test]
-    fn there_is_something_to_learn_that_codes_do_not_tell() {
+    fn true_probabilities_beat_rates_by_code() {
         let (summary, cycles) = cycles(1, 20_000, 14);
         let (best, by_code) = (
             summary.best_roc_auc.expect("both labels"),
@@ -409,7 +417,7 @@ mod tests {
     }
 
     #[test]
-    fn truth_files_come_back() {
+    fn truth_files_round_trip() {
         let (_, cycles) = cycles(2, 2000, 7);
         let dir = tempfile::tempdir().expect("a directory");
         let path = dir.path().join("truth");

@@ -1,10 +1,9 @@
-//! A seed → when each thing that many jobs share is out of order: two-state Markov chains, and their
-//! closed form.
+//! Outages of shared resources, as two-state Markov chains with a closed form.
 
 use rand::Rng as _;
 use rand_chacha::ChaCha8Rng;
 
-/// How long something works and then does not, on average.
+/// The random process of outages: the mean durations of the up and down states of a resource.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct OutageLaw {
     up_mean_ms: f64,
@@ -19,7 +18,7 @@ impl OutageLaw {
         }
     }
 
-    /// The chance of being down `later_ms` after a moment of being down or not.
+    /// Returns the probability of being down `later_ms` after a time with state `is_down`.
     pub(super) fn down_probability(&self, is_down: bool, later_ms: i64) -> f64 {
         let share = self.down_mean_ms / (self.up_mean_ms + self.down_mean_ms);
         let rate = 1.0 / self.up_mean_ms + 1.0 / self.down_mean_ms;
@@ -28,15 +27,15 @@ impl OutageLaw {
     }
 }
 
-/// When something is down.
+/// The outages of one resource.
 #[derive(Debug)]
 pub(super) struct OutageTimes {
-    /// When it changes state, epoch ms: down, up, down ...
+    /// Times of the state changes, epoch ms: down, up, down, and so on.
     switches_ms: Vec<i64>,
 }
 
 impl OutageTimes {
-    /// Of something that is up at `from_ms`, followed until `to_ms`.
+    /// Draws the outages of a resource that is up at `from_ms`, up to `to_ms`.
     pub(super) fn draw(
         law: OutageLaw,
         from_ms: i64,
@@ -57,7 +56,7 @@ impl OutageTimes {
         OutageTimes { switches_ms }
     }
 
-    /// Whether it is down at `time_ms`.
+    /// Returns true if the resource is down at `time_ms`.
     pub(super) fn is_down(&self, time_ms: i64) -> bool {
         self.switches_ms
             .partition_point(|switch_ms| *switch_ms <= time_ms)
@@ -65,13 +64,13 @@ impl OutageTimes {
             == 1
     }
 
-    /// When it changes state, epoch ms; it goes down first.
+    /// Times of the state changes, epoch ms. The first change is to down.
     pub(super) fn switches_ms(&self) -> &[i64] {
         &self.switches_ms
     }
 }
 
-/// A draw from the exponential distribution with this mean.
+/// Draws from the exponential distribution with mean `mean`.
 pub(super) fn draw_exponential(rng: &mut ChaCha8Rng, mean: f64) -> f64 {
     -mean * (1.0 - rng.random::<f64>()).ln()
 }
@@ -82,7 +81,7 @@ mod tests {
     use poolcast_base::seed::generator;
 
     #[test]
-    fn the_closed_form_is_that_of_the_chain() {
+    fn closed_form_agrees_with_the_simulated_chain() {
         const HOUR_MS: i64 = 3_600_000;
         let hours = 2_000_000;
         let law = OutageLaw::hours(84.0, 3.0);

@@ -1,4 +1,4 @@
-//! The rank of a user → their habits.
+//! Draws the habits of one user of the pool.
 
 use rand::Rng as _;
 use rand_chacha::ChaCha8Rng;
@@ -11,7 +11,7 @@ const NAMES: [&str; 16] = [
     "ada", "bela", "chen", "dara", "emil", "fatou", "goro", "hanna", "ines", "jonas", "kavya",
     "lena", "mira", "noor", "omar", "priya",
 ];
-/// Names of files, some of them with a slip of the pen.
+/// File names, some of them misspelled.
 const FILES: [&str; 12] = [
     "deck.inp",
     "site.dat",
@@ -26,56 +26,59 @@ const FILES: [&str; 12] = [
     "gird.nc",
     "seed.txt",
 ];
-/// A user's files have so many names.
-pub(super) const FILES_OF_USER: usize = 3;
+/// File names per user.
+pub(super) const FILES_PER_USER: usize = 3;
 
-/// Somebody who submits jobs, and how; all of it holds as long as the pool does.
+/// A user who submits jobs. The habits of a user do not change during the simulation.
 #[derive(Debug)]
 pub(super) struct PoolUser {
     pub(super) name: String,
-    /// How batches are called.
+    /// Habit of naming batches.
     pub(super) naming: BatchNaming,
-    /// The names of the files that jobs read.
-    pub(super) files: [&'static str; FILES_OF_USER],
-    /// The chance that a cluster carries a permanent fault.
+    /// Names of the files that jobs read.
+    pub(super) files: [&'static str; FILES_PER_USER],
+    /// Probability that a cluster has a permanent fault.
     pub(super) faults: f64,
-    /// The chance that a run ends with a failing exit.
+    /// Probability that a run exits with a failure.
     pub(super) fails: f64,
-    /// The chance that a run fails to write its output.
+    /// Probability that a run fails to write its output.
     pub(super) loses_output: f64,
-    /// How held jobs are released.
+    /// Habit of releasing held jobs.
     pub(super) release: ReleaseHabit,
-    /// The chance that a held job is removed, where a person decides.
+    /// Probability that the user removes a held job, where a person decides.
     pub(super) removes_held: f64,
-    /// What a person mends before releasing a job.
+    /// Habit of fixing faults before a release.
     pub(super) repair: RepairHabit,
-    /// Whether the memory request grows after a hold for memory.
+    /// True if the memory request grows after a hold for memory.
     pub(super) grows: bool,
-    /// The chance that a cluster's memory request is too small for some of its runs.
+    /// Probability that a cluster's memory request is too small for some of its runs.
     pub(super) tight_memory: f64,
-    /// The chance that the user holds a run.
+    /// Probability that the user holds a job during a run.
     pub(super) holds: f64,
-    /// The subcode of the user's `on_exit_hold`: failing exits become holds.
+    /// Subcode of the user's `on_exit_hold`, which turns failing exits into holds; `None` without
+    /// one.
     pub(super) exit_hold: Option<i32>,
-    /// Whether `periodic_remove` ends jobs that were held often.
+    /// True if the user's `periodic_remove` removes jobs that were held often.
     pub(super) gives_up: bool,
-    /// The origin of the input; the access point if none.
+    /// Index of the origin of the input; `None` if the access point supplies it.
     pub(super) input: Option<usize>,
-    /// The origin that output goes to, another one than that of the input; the access point if
-    /// none.
+    /// Index of the origin that output goes to, which differs from `input`; `None` if output goes
+    /// to the access point.
     pub(super) output: Option<usize>,
-    /// The file system of the access point that some clusters read from, if any does.
+    /// Index of the file system on the access point that some clusters read from; `None` if they
+    /// read from no such file system.
     pub(super) mount: Option<usize>,
-    /// The median run, in seconds.
+    /// Median run time, s.
     pub(super) run_s: f64,
     pub(super) request_memory_mb: u32,
 }
 
 impl PoolUser {
-    /// The user of this rank, in a pool of so many origins and shared file systems.
+    /// Draws the user with index `rank`. `origins` and `mounts` are the numbers of origins and
+    /// shared file systems in the pool.
     pub(super) fn new(rank: u64, origins: usize, mounts: usize, rng: &mut ChaCha8Rng) -> PoolUser {
         let chance = |rng: &mut ChaCha8Rng, p: f64| rng.random::<f64>() < p;
-        // Most people rarely make mistakes, few often.
+        // Most users rarely make mistakes, and a few often do.
         let rare = |rng: &mut ChaCha8Rng, most: f64| most * rng.random::<f64>().powi(4);
         let one_of = |rng: &mut ChaCha8Rng, p: f64, count: usize| {
             chance(rng, p).then(|| rng.random_range(0..count))

@@ -1,5 +1,4 @@
-//! A user and a hold → who decides about it, and how long a release takes: as draws, and as a known
-//! distribution.
+//! A user's habit of releasing held jobs: the release policy, and the distribution of the delay.
 
 use rand::Rng as _;
 use rand_chacha::ChaCha8Rng;
@@ -7,45 +6,48 @@ use rand_chacha::ChaCha8Rng;
 use super::settings::DAY_MS;
 
 const MINUTE_MS: i64 = 60_000;
-/// The slowest release by hand takes so many times as long as the fastest, office hours aside.
-const HAND_SPREAD: f64 = 10.0;
-/// The working day, in hours UTC.
+/// Ratio of the slowest to the fastest delay of a release by hand, before the shift to working
+/// hours.
+const HAND_DELAY_RATIO: f64 = 10.0;
+/// Working hours, UTC.
 const OFFICE_FROM_H: i64 = 13;
 const OFFICE_TO_H: i64 = 24;
-/// `PeriodicRelease` stops here: its rule is `NumHolds <= 4`.
+/// `NumHolds` up to which `PeriodicRelease` releases a job. Its rule is `NumHolds <= 4`.
 pub(super) const MAX_AUTOMATIC_RELEASES: u32 = 4;
 
-/// Belief in a job turns into a release within so much of probability.
+/// Scale of the logistic function that turns a probability of success into a probability of
+/// release.
 const BELIEF_SPREAD: f64 = 0.08;
 
-/// How a user releases held jobs.
+/// A user's habit of releasing held jobs.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ReleaseHabit {
-    /// Which of them, by hand.
+    /// Selection of the jobs that the user releases by hand.
     pub(super) choice: ReleaseChoice,
-    /// `PeriodicRelease` waits so long, if there is one.
+    /// Wait of `PeriodicRelease`, s; `None` if the user has no such expression.
     pub(super) automatic_s: Option<u32>,
-    /// By hand it takes at most so long, office hours aside.
+    /// Maximum delay of a release by hand, s, before the shift to working hours.
     pub(super) slowest_s: f64,
 }
 
-/// Which held jobs a user releases by hand.
+/// A user's selection of held jobs to release by hand.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum ReleaseChoice {
-    /// All that are not removed or forgotten.
+    /// All jobs that are not removed or forgotten.
     All,
-    /// Those that the user, who knows why a job is held, believes to succeed at least so probably.
+    /// Jobs whose probability of success reaches this threshold. The user knows the causes of
+    /// holds, and judges this probability well.
     Believed(f64),
-    /// None but those that the user held.
+    /// No jobs, except those that the user held.
     Never,
 }
 
-/// What becomes of a held job next.
+/// The next decision on a held job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ReleaseWay {
-    /// `PeriodicRelease` frees it.
+    /// `PeriodicRelease` releases the job.
     Automatic,
-    /// Its owner decides.
+    /// The job's owner decides.
     ByHand,
 }
 
@@ -65,8 +67,8 @@ impl ReleaseHabit {
         }
     }
 
-    /// How probably the user takes a job for worth a release by hand, where success after one has the
-    /// probability `p_hold`.
+    /// Returns the probability that the user considers a job worth a release by hand. `p_hold` is
+    /// the probability of success after a release.
     pub(super) fn belief(&self, p_hold: f64, is_own_hold: bool) -> f64 {
         match self.choice {
             _ if is_own_hold => 1.0,
@@ -78,19 +80,20 @@ impl ReleaseHabit {
         }
     }
 
-    /// Who decides about a job at its hold number `holds`, for hold reason code `code`.
+    /// Returns the kind of decision on a job that is held for the `holds`th time, with the hold
+    /// reason code `code`.
     pub(super) fn release_way(&self, holds: u32, code: i32) -> ReleaseWay {
-        let frees = self.automatic_s.is_some()
+        let is_automatic = self.automatic_s.is_some()
             && holds <= MAX_AUTOMATIC_RELEASES
             && ![1, 46, 47].contains(&code);
-        if frees {
+        if is_automatic {
             ReleaseWay::Automatic
         } else {
             ReleaseWay::ByHand
         }
     }
 
-    /// The `quantile` of the time between a hold and its release, in ms.
+    /// Returns the `quantile` of the delay between a hold and its release, ms.
     pub(super) fn delay_ms(&self, way: ReleaseWay, hold_ms: i64, quantile: f64) -> i64 {
         match (way, self.automatic_s) {
             // Periodic expressions are evaluated every few minutes.
@@ -98,7 +101,7 @@ impl ReleaseHabit {
                 i64::from(after_s) * 1000 + (quantile * 300_000.0) as i64
             }
             _ => {
-                let waited_s = self.slowest_s * HAND_SPREAD.powf(quantile - 1.0);
+                let waited_s = self.slowest_s * HAND_DELAY_RATIO.powf(quantile - 1.0);
                 let release_ms = hold_ms + (waited_s * 1000.0) as i64;
                 in_office_hours(release_ms, quantile) - hold_ms
             }
@@ -106,7 +109,8 @@ impl ReleaseHabit {
     }
 }
 
-/// `time_ms`, or the begin of the next working day, when it is done within two hours.
+/// Moves `time_ms` to the first two hours of the next working day, unless it is in working hours.
+/// `quantile` selects the time within these two hours.
 fn in_office_hours(time_ms: i64, quantile: f64) -> i64 {
     let is_weekend = |day: i64| (day + 3).rem_euclid(7) >= 5;
     let (mut day, hour) = (
@@ -130,7 +134,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nobody_releases_by_hand_at_night() {
+    fn releases_by_hand_happen_in_working_hours() {
         let by_hand = ReleaseHabit {
             choice: ReleaseChoice::All,
             automatic_s: None,
@@ -170,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn who_releases_only_the_believed_tells_them_apart() {
+    fn belief_depends_on_choice_and_probability() {
         let habit = |choice| ReleaseHabit {
             choice,
             automatic_s: None,

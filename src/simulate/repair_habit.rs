@@ -1,37 +1,38 @@
-//! A user and a fault → how often the user mends it before a release.
+//! A user's habit of fixing faults before a release.
 
 use rand::Rng as _;
 use rand_chacha::ChaCha8Rng;
 
 use super::hold_cause::HoldCause;
 
-/// How often a user mends what before a release by hand.
+/// Probabilities that a user fixes kinds of faults before a release by hand.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct RepairHabit {
-    /// Files that are not there.
+    /// Missing files.
     files: f64,
-    /// Addresses that are wrong.
+    /// Wrong URLs.
     addresses: f64,
-    /// Programs that do not write what they declare.
+    /// Programs that do not write the declared output.
     programs: f64,
-    /// Requests for too little memory.
+    /// Memory requests that are too low.
     memory: f64,
 }
 
 impl RepairHabit {
-    /// Most people mend either nearly everything or nearly nothing; each has a fault or two that
-    /// they treat otherwise.
+    /// Draws a habit. Most users fix either nearly every or nearly no fault, with one or two
+    /// exceptions.
     pub(super) fn new(rng: &mut ChaCha8Rng) -> RepairHabit {
-        let mends = rng.random::<f64>() < 0.5;
+        let is_diligent = rng.random::<f64>() < 0.5;
         RepairHabit {
-            files: share_mended(mends, rng),
-            addresses: share_mended(mends, rng),
-            programs: share_mended(mends, rng),
-            memory: share_mended(mends, rng),
+            files: draw_repair_share(is_diligent, rng),
+            addresses: draw_repair_share(is_diligent, rng),
+            programs: draw_repair_share(is_diligent, rng),
+            memory: draw_repair_share(is_diligent, rng),
         }
     }
 
-    /// The chance that the user mends what `cause` was; nobody mends what passes by itself.
+    /// Returns the probability that the user fixes `cause` before a release. Transient causes are
+    /// never fixed.
     pub(super) fn chance(&self, cause: HoldCause) -> f64 {
         match cause {
             HoldCause::MissingInput | HoldCause::MissingExecutable => self.files,
@@ -43,9 +44,9 @@ impl RepairHabit {
     }
 }
 
-fn share_mended(mends: bool, rng: &mut ChaCha8Rng) -> f64 {
+fn draw_repair_share(is_diligent: bool, rng: &mut ChaCha8Rng) -> f64 {
     let as_usual = rng.random::<f64>() < 0.75;
-    if mends == as_usual {
+    if is_diligent == as_usual {
         rng.random_range(0.75..1.0)
     } else {
         rng.random_range(0.0..0.15)

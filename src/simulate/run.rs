@@ -1,22 +1,22 @@
-//! A job and how its next run ends → the events of that run.
+//! Simulates one run of a job with a given outcome, and records its events.
 
 use std::sync::Arc;
 
 use rand::Rng as _;
 
-use super::bad_hosts::BAD_HOST_FAILS;
+use super::bad_hosts::BAD_HOST_FAILURE_RATE;
 use super::hold_cause::HoldCause;
-use super::hold_reason::HoldPlace;
+use super::hold_reason::HoldContext;
 use super::job::{LATER_WAIT_MS, SimulatedJob};
 use super::outages::draw_exponential;
 use super::run_chances::RunOutcome;
 use super::traces::{PoolSlot, TracedEvent};
 use htcondor_eventlog::{HoldCode, JobExit, ResourceUsage};
 
-/// Memory is reported so long after the start, in seconds.
-const REPORTS_S: [i64; 3] = [20, 600, 3600];
+/// Times after the start at which memory usage is reported, s.
+const MEMORY_REPORT_TIMES_S: [i64; 3] = [20, 600, 3600];
 
-/// A run that is about to begin: where, and how long its parts take.
+/// A planned run: its slot, and the durations of its phases.
 pub(super) struct PlannedRun {
     pub(super) slot: PoolSlot,
     pub(super) input_ms: i64,
@@ -25,11 +25,11 @@ pub(super) struct PlannedRun {
 }
 
 impl SimulatedJob<'_> {
-    /// Prepares a run, perhaps after one that is evicted.
-    pub(super) fn evicted_once(&mut self, may_evict: bool) -> PlannedRun {
+    /// Plans the next run. If `may_evict`, an earlier run may be started and evicted first.
+    pub(super) fn plan_run_with_eviction(&mut self, may_evict: bool) -> PlannedRun {
         let run = self.next_run(None);
         if !may_evict
-            || self.rng.random::<f64>() >= self.pool.sites[usize::from(run.slot.site)].evicts
+            || self.rng.random::<f64>() >= self.pool.sites[usize::from(run.slot.site)].eviction_probability
         {
             return run;
         }
@@ -46,7 +46,7 @@ impl SimulatedJob<'_> {
         self.next_run(None)
     }
 
-    /// Draws where the next run takes place, and how long its parts take.
+    /// Draws the slot of the next run and the durations of its phases.
     pub(super) fn next_run(&mut self, outcome: Option<RunOutcome>) -> PlannedRun {
         let slot = self.draw_slot(outcome);
         let rng = &mut *self.rng;
@@ -59,12 +59,12 @@ impl SimulatedJob<'_> {
         }
     }
 
-    /// A slot where a run can have this outcome.
+    /// Draws a slot on which a run can have this outcome.
     pub(super) fn draw_slot(&mut self, outcome: Option<RunOutcome>) -> PoolSlot {
         let (site, host) = match outcome {
             Some(RunOutcome::Held(HoldCause::BadHost)) => self.draw_bad_host(),
             Some(RunOutcome::Held(HoldCause::Site)) => {
-                let site = self.pool.any_faulty_site(self.rng);
+                let site = self.pool.draw_faulty_site(self.rng);
                 let hosts = self.pool.sites[site].hosts.len();
                 (site, self.rng.random_range(0..hosts))
             }
@@ -77,20 +77,21 @@ impl SimulatedJob<'_> {
         }
     }
 
-    /// A site and host, hardly ever one that spoils runs now.
+    /// Draws a site and a host. Mostly avoids hosts that are faulty now, because runs there mostly
+    /// fail.
     fn draw_host(&mut self) -> (usize, usize) {
         loop {
             let site = self.rng.random_range(0..self.pool.sites.len());
             let hosts = &self.pool.sites[site].hosts;
             let host = self.rng.random_range(0..hosts.len());
-            let spoils = hosts[host].outages.is_down(self.checked_ms);
-            if !spoils || self.rng.random::<f64>() >= BAD_HOST_FAILS {
+            let is_faulty = hosts[host].outages.is_down(self.checked_ms);
+            if !is_faulty || self.rng.random::<f64>() >= BAD_HOST_FAILURE_RATE {
                 return (site, host);
             }
         }
     }
 
-    /// A site and host that spoil runs now.
+    /// Draws a site and a host that is faulty now.
     fn draw_bad_host(&mut self) -> (usize, usize) {
         let bad = self.pool.bad_hosts_at(self.checked_ms);
         let parts: f64 = bad.iter().map(|(_, _, part)| part).sum();
@@ -104,7 +105,7 @@ impl SimulatedJob<'_> {
         bad.last().map_or((0, 0), |(site, host, _)| (*site, *host))
     }
 
-    /// Follows a run to its end; returns why the job is held, if it is.
+    /// Simulates a run to its end. Returns the cause if the job is held.
     pub(super) fn run(&mut self, run: &PlannedRun, outcome: RunOutcome) -> Option<HoldCause> {
         if !run.reaches_execution(outcome) {
             return self.fail_to_start(run, outcome);
@@ -128,7 +129,7 @@ impl SimulatedJob<'_> {
         if stops_early {
             match cause {
                 Some(cause) => self.hold(cause, run, execute_ms, cause == HoldCause::Memory),
-                None => self.aborted(Arc::from(
+                None => self.abort_job(Arc::from(
                     "The system macro SYSTEM_PERIODIC_REMOVE expression 'NumJobStarts > 30 || NumHolds > 2 && GivesUp' evaluated to TRUE",
                 )),
             }
@@ -155,7 +156,7 @@ impl SimulatedJob<'_> {
         Some(cause)
     }
 
-    /// Transfers the input and executes for so long.
+    /// Transfers the input, and executes for `execute_ms`.
     pub(super) fn run_until(&mut self, run: &PlannedRun, execute_ms: i64) {
         self.runs = true;
         self.push(TracedEvent::InputStarted(run.slot));
@@ -165,7 +166,7 @@ impl SimulatedJob<'_> {
         self.push(TracedEvent::Executing(run.slot));
         let begin_ms = self.now_ms;
         let peak_mb = self.peak_mb();
-        for (report, after_s) in REPORTS_S
+        for (report, after_s) in MEMORY_REPORT_TIMES_S
             .into_iter()
             .enumerate()
             .filter(|(_, after_s)| after_s * 1000 < execute_ms)
@@ -196,13 +197,13 @@ impl SimulatedJob<'_> {
         self.push(TracedEvent::Terminated(usage, exit));
     }
 
-    /// Goes on hold, out of a run: 021 where the starter met an error, 004 and 012 with the same
-    /// code.
-    fn hold(&mut self, cause: HoldCause, run: &PlannedRun, execute_ms: i64, starter_says: bool) {
+    /// Puts the job on hold during a run. Writes event 021 if the starter met an error, and then
+    /// events 004 and 012 with the same code.
+    fn hold(&mut self, cause: HoldCause, run: &PlannedRun, execute_ms: i64, has_remote_error: bool) {
         let site = &self.pool.sites[usize::from(run.slot.site)];
         let host = &site.hosts[usize::from(run.slot.host)];
         let slot = format!("slot1_{}@{}", run.slot.number, host.name);
-        let place = HoldPlace {
+        let place = HoldContext {
             pool: self.pool,
             user: self.user,
             cluster: self.cluster,
@@ -215,7 +216,7 @@ impl SimulatedJob<'_> {
         };
         let (code, reason): (HoldCode, Arc<str>) =
             (place.code(cause), Arc::from(place.reason(cause)));
-        if starter_says {
+        if has_remote_error {
             let details = reason
                 .split_once("Details: ")
                 .map(|(_, details)| format!("Failed to transfer files: {details}"));
@@ -225,7 +226,7 @@ impl SimulatedJob<'_> {
                 details.map_or(reason.clone(), Arc::from),
             ));
         }
-        // Both are written within the second, by two daemons.
+        // Two daemons write these two events, within the same second.
         self.now_ms = if self.now_ms.rem_euclid(1000) > 950 {
             self.now_ms.div_euclid(1000) * 1000 + 1000
         } else {

@@ -1,34 +1,33 @@
-//! What is hidden about a job → the chances of each way its next run can end: the planted
-//! probabilities.
+//! The true probabilities of the outcomes of a job's next run, given its hidden condition.
 
 use rand::Rng as _;
 use rand_chacha::ChaCha8Rng;
 
-use super::bad_hosts::{later_share, spoiling_chance};
+use super::bad_hosts::{expected_share_after, bad_host_failure_probability};
 use super::hold_cause::HoldCause;
 use super::outages::OutageLaw;
-use super::pool::{MOUNT, ORIGIN, SimulatedPool};
+use super::pool::{MOUNT_OUTAGES, ORIGIN_OUTAGES, SimulatedPool};
 use super::pool_user::PoolUser;
 use super::release_habit::ReleaseWay;
 
-/// While an origin is down, so many transfers fail.
-const OUTAGE_FAILS: f64 = 0.85;
-/// While a shared file system is not mounted, so many jobs miss their input.
-const UNMOUNTED_FAILS: f64 = 0.97;
-/// Transfers of an origin that is up fail now and then.
-const TRANSFER_FAILS: f64 = 0.0015;
-/// Memory varies between runs by so much, evenly.
+/// Share of transfers that fail while an origin is down.
+const OUTAGE_FAILURE_RATE: f64 = 0.85;
+/// Share of jobs that miss their input while a shared file system is not mounted.
+const UNMOUNTED_FAILURE_RATE: f64 = 0.97;
+/// Share of transfers that fail while the origin is up.
+const TRANSFER_FAILURE_RATE: f64 = 0.0015;
+/// Maximum relative deviation of a run's memory from the mean; the deviation is uniform.
 const MEMORY_SPREAD: f64 = 0.1;
-/// A run beyond its allowed duration.
-const TOO_LONG: f64 = 0.0002;
-/// The access point removes a job.
-const REMOVED_BY_POLICY: f64 = 0.002;
-/// A user's `periodic_remove`, from the third hold on.
-const GIVEN_UP: f64 = 0.3;
-/// The release delay's distribution is averaged over so many quantiles.
+/// Probability that a run exceeds its allowed duration.
+const OVERRUN_PROBABILITY: f64 = 0.0002;
+/// Probability that the access point removes a job during a run.
+const POLICY_REMOVAL_PROBABILITY: f64 = 0.002;
+/// Probability that a user's `periodic_remove` removes a job during a run, from the third hold on.
+const PERIODIC_REMOVE_PROBABILITY: f64 = 0.3;
+/// Number of quantiles over which the distribution of the release delay is averaged.
 const QUANTILES: u32 = 32;
 
-/// How a run ends.
+/// The outcome of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum RunOutcome {
     Success,
@@ -37,43 +36,44 @@ pub(super) enum RunOutcome {
     Held(HoldCause),
 }
 
-/// Which of the places that a job's data are on are down: the origin of its input, that of its
-/// output, the shared file system that it reads from.
+/// The outages that affect a job: of the origin of its input, of the origin of its output, and of
+/// the shared file system that it reads from.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct DataDown {
+pub(super) struct DataOutages {
     pub(super) input: bool,
     pub(super) output: bool,
     pub(super) mount: bool,
 }
 
-/// What decides about a job's next run.
+/// The hidden condition of a job, which determines the probabilities of its next run.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct JobCondition {
-    /// A fault that holds every run.
+    /// A fault that makes every run fail with a hold.
     pub(super) fault: Option<HoldCause>,
-    /// The memory that the job needs on average, over what it asks for.
+    /// Mean memory need, relative to the request.
     pub(super) memory: f64,
-    /// Whether the job reads from its user's shared file system.
+    /// True if the job reads from its user's shared file system.
     pub(super) reads_mount: bool,
-    pub(super) down: DataDown,
-    /// The share of the pool that spoils runs.
+    pub(super) down: DataOutages,
+    /// Share of the pool that is faulty.
     pub(super) bad_share: f64,
-    /// How often the job was held so far.
+    /// Number of holds of the job so far.
     pub(super) holds: u32,
 }
 
-/// The chance that a transfer fails without a lasting reason, if there is one.
+/// Returns the probability that a transfer fails without a permanent cause; 0 if there is no
+/// origin.
 fn transfer_chance(origin: Option<usize>) -> f64 {
     if origin.is_some() {
-        TRANSFER_FAILS
+        TRANSFER_FAILURE_RATE
     } else {
         0.0
     }
 }
 
 impl JobCondition {
-    /// The chances of what can stop a run, each given that nothing before it did, in the order a
-    /// run meets them.
+    /// Lists the outcomes other than success in the order in which a run can meet them. Each has
+    /// its probability, given that no earlier one happened.
     fn stop_chances(&self, pool: &SimulatedPool, user: &PoolUser) -> [(RunOutcome, f64); 16] {
         let fault = |cause| {
             (
@@ -81,16 +81,16 @@ impl JobCondition {
                 f64::from(u8::from(self.fault == Some(cause))),
             )
         };
-        let outage = |is_down| if is_down { OUTAGE_FAILS } else { 0.0 };
+        let outage = |is_down| if is_down { OUTAGE_FAILURE_RATE } else { 0.0 };
         let unmounted = if self.down.mount {
-            UNMOUNTED_FAILS
+            UNMOUNTED_FAILURE_RATE
         } else {
             0.0
         };
         let given_up = if user.gives_up && self.holds >= 3 {
-            GIVEN_UP
+            PERIODIC_REMOVE_PROBABILITY
         } else {
-            REMOVED_BY_POLICY
+            POLICY_REMOVAL_PROBABILITY
         };
         let (lost, fails) = (user.loses_output, user.fails);
         let memory = (self.memory - 1.0 + MEMORY_SPREAD) / (2.0 * MEMORY_SPREAD);
@@ -104,7 +104,7 @@ impl JobCondition {
             (RunOutcome::Held(HoldCause::MountOutage), unmounted),
             (
                 RunOutcome::Held(HoldCause::BadHost),
-                spoiling_chance(self.bad_share),
+                bad_host_failure_probability(self.bad_share),
             ),
             fault(HoldCause::WrongUrl),
             (
@@ -134,9 +134,9 @@ impl JobCondition {
         ]
     }
 
-    /// The probability that the next run ends well.
+    /// Returns the probability that the next run succeeds.
     pub(super) fn success_probability(&self, pool: &SimulatedPool, user: &PoolUser) -> f64 {
-        (1.0 - self.too_long())
+        (1.0 - self.overrun_probability())
             * self
                 .stop_chances(pool, user)
                 .iter()
@@ -144,14 +144,14 @@ impl JobCondition {
                 .product::<f64>()
     }
 
-    /// Draws how the next run ends.
+    /// Draws the outcome of the next run.
     pub(super) fn draw_outcome(
         &self,
         pool: &SimulatedPool,
         user: &PoolUser,
         rng: &mut ChaCha8Rng,
     ) -> RunOutcome {
-        if rng.random::<f64>() < self.too_long() {
+        if rng.random::<f64>() < self.overrun_probability() {
             return RunOutcome::Held(HoldCause::Duration);
         }
         let chances = self.stop_chances(pool, user);
@@ -161,15 +161,15 @@ impl JobCondition {
         met.map_or(RunOutcome::Success, |(outcome, _)| outcome)
     }
 
-    fn too_long(&self) -> f64 {
+    fn overrun_probability(&self) -> f64 {
         if self.fault == Some(HoldCause::Duration) {
             0.95
         } else {
-            TOO_LONG
+            OVERRUN_PROBABILITY
         }
     }
 
-    /// The state after somebody mended what `cause` was.
+    /// Returns the condition after a person fixed `cause`.
     pub(super) fn after_repair(&self, cause: HoldCause) -> JobCondition {
         match cause {
             HoldCause::Memory => JobCondition {
@@ -185,7 +185,7 @@ impl JobCondition {
     }
 }
 
-/// The chance that a release in `way` comes with a repair of what `cause` was.
+/// Returns the probability that a release in `way` comes with a repair of `cause`.
 pub(super) fn repair_chance(user: &PoolUser, way: ReleaseWay, cause: HoldCause) -> f64 {
     if way == ReleaseWay::ByHand {
         user.repair.chance(cause)
@@ -194,10 +194,10 @@ pub(super) fn repair_chance(user: &PoolUser, way: ReleaseWay, cause: HoldCause) 
     }
 }
 
-/// The probability of success after a release whose moment and whose repair are not known yet,
-/// given the state at the hold: what is shared goes on as Markov chains, and the delay has the
-/// distribution of the user's habit. Whether a user releases the job at all depends on nothing that
-/// comes after the hold, so the same holds for jobs that are never released.
+/// Returns the probability of success after a release, given the condition at the hold, while the
+/// release time and the repair are still unknown. Shared resources continue as Markov chains, and
+/// the delay has the distribution of the user's habit. The decision to release depends only on
+/// facts up to the hold. The probability is therefore also valid for jobs that are never released.
 pub(super) fn success_at_hold(
     state: &JobCondition,
     cause: HoldCause,
@@ -211,16 +211,16 @@ pub(super) fn success_at_hold(
     for step in 0..QUANTILES {
         let quantile = (f64::from(step) + 0.5) / f64::from(QUANTILES);
         let delay_ms = user.release.delay_ms(way, hold_ms, quantile);
-        let bad_share = later_share(state.bad_share, delay_ms);
-        sum += (1.0 - spoiling_chance(bad_share)) * by_data.mean(state, delay_ms);
+        let bad_share = expected_share_after(state.bad_share, delay_ms);
+        sum += (1.0 - bad_host_failure_probability(bad_share)) * by_data.mean(state, delay_ms);
     }
     sum / f64::from(QUANTILES)
 }
 
-/// The probability of success, bad hosts aside, for every state of what holds a job's data.
+/// Probabilities of success for all combinations of data outages, without faulty hosts.
 struct DataChances {
-    /// What is down, and how probably the job then ends well.
-    cases: Vec<(DataDown, f64)>,
+    /// Possible combinations of outages, each with the probability of success.
+    cases: Vec<(DataOutages, f64)>,
     has_input: bool,
     has_output: bool,
 }
@@ -228,7 +228,7 @@ struct DataChances {
 impl DataChances {
     fn new(
         state: &JobCondition,
-        mended: f64,
+        repair_probability: f64,
         cause: HoldCause,
         pool: &SimulatedPool,
         user: &PoolUser,
@@ -237,7 +237,7 @@ impl DataChances {
         let has_output = user.output.is_some();
         let mut cases = Vec::with_capacity(8);
         for number in 0..8 {
-            let down = DataDown {
+            let down = DataOutages {
                 input: number & 1 != 0,
                 output: number & 2 != 0,
                 mount: number & 4 != 0,
@@ -256,7 +256,7 @@ impl DataChances {
             };
             let as_is = state.success_probability(pool, user);
             let after_repair = state.after_repair(cause).success_probability(pool, user);
-            cases.push((down, (1.0 - mended) * as_is + mended * after_repair));
+            cases.push((down, (1.0 - repair_probability) * as_is + repair_probability * after_repair));
         }
         DataChances {
             cases,
@@ -265,7 +265,7 @@ impl DataChances {
         }
     }
 
-    /// The mean over what may be down `delay_ms` after `state`.
+    /// Averages over the possible outages `delay_ms` after `state`.
     fn mean(&self, state: &JobCondition, delay_ms: i64) -> f64 {
         let later = |exists: bool, law: OutageLaw, is_down| {
             if exists {
@@ -274,9 +274,9 @@ impl DataChances {
                 0.0
             }
         };
-        let input = later(self.has_input, ORIGIN, state.down.input);
-        let output = later(self.has_output, ORIGIN, state.down.output);
-        let mount = later(state.reads_mount, MOUNT, state.down.mount);
+        let input = later(self.has_input, ORIGIN_OUTAGES, state.down.input);
+        let output = later(self.has_output, ORIGIN_OUTAGES, state.down.output);
+        let mount = later(state.reads_mount, MOUNT_OUTAGES, state.down.mount);
         let chance_of = |is_down, down: f64| if is_down { down } else { 1.0 - down };
 
         let mut sum = 0.0;

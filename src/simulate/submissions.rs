@@ -1,5 +1,4 @@
-//! A number of jobs and a span of time → clusters in the order of their submission, by day and
-//! week.
+//! Schedules submissions: draws clusters in order of submission, with daily and weekly cycles.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -7,57 +6,60 @@ use std::sync::Arc;
 use rand::Rng as _;
 use rand_chacha::ChaCha8Rng;
 
-use super::batch_names::{BatchNaming, DagPlace};
+use super::batch_names::{BatchNaming, DagPosition};
 use super::hold_cause::HoldCause;
 use super::outages::draw_exponential;
 use super::pool::SimulatedPool;
-use super::pool_user::{FILES_OF_USER, PoolUser};
+use super::pool_user::{FILES_PER_USER, PoolUser};
 use super::settings::{DAY_MS, SimulationSettings};
 use poolcast_base::seed::generator;
 
+/// One hour, in ms.
 const HOUR_MS: i64 = 3_600_000;
-/// The most jobs in a cluster.
+/// Maximum number of jobs in a cluster.
 const MAX_CLUSTER_JOBS: f64 = 500.0;
-/// The chance that a user removes a cluster before it is done.
-const REMOVED: f64 = 0.06;
+/// Probability that a user removes a cluster before it is done.
+const REMOVAL_PROBABILITY: f64 = 0.06;
 
-/// What the jobs of a cluster share.
+/// The properties that the jobs of a cluster share.
 #[derive(Debug)]
 pub(super) struct JobCluster {
     pub(super) id: u32,
     pub(super) user: usize,
-    /// When it is submitted, epoch ms.
+    /// Submission time, epoch ms.
     pub(super) submit_ms: i64,
     pub(super) size: u32,
-    /// What the user or DAGMan calls the batch, if anything.
+    /// Batch name by the user or DAGMan, if there is one.
     pub(super) batch: Option<String>,
-    /// The node of a DAG that the cluster is, and its name.
-    pub(super) dag: Option<(DagPlace, String)>,
-    /// Whether it is DAGMan's own job.
+    /// The node of a DAG that the cluster belongs to, and the name of that node.
+    pub(super) dag: Option<(DagPosition, String)>,
+    /// True if the cluster is DAGMan's own job.
     pub(super) is_dagman: bool,
-    /// What the user's directory for this work is called, on the access point and on origins. Clusters
-    /// share it.
+    /// Name of the user's directory for this work, on the access point and on origins. Several
+    /// clusters have the same one.
     pub(super) directory: String,
-    /// The name of a file that the jobs read; other clusters read the same.
+    /// Name of a file that the jobs read. Several clusters read the same one.
     pub(super) file: &'static str,
-    /// Whether that file is on the user's shared file system.
+    /// True if that file is on the user's shared file system.
     pub(super) reads_mount: bool,
-    /// What holds the jobs of this share until it is mended.
+    /// A fault that makes jobs fail with a hold until a person fixes it. It affects `faulty_share`
+    /// of the jobs.
     pub(super) fault: Option<HoldCause>,
     pub(super) faulty_share: f64,
-    /// The memory a job needs on average, over what it asks for.
+    /// Mean memory need of a job, relative to the request.
     pub(super) memory: f64,
-    /// The median run, in seconds.
+    /// Median run time, s.
     pub(super) run_s: f64,
     pub(super) request_cpus: u32,
     pub(super) request_memory_mb: u32,
     pub(super) request_disk_kb: u64,
-    /// When the user removes what was never held and is not done, epoch ms.
+    /// Time at which the user removes jobs that were never held and are not done, epoch ms.
     pub(super) removed_ms: Option<i64>,
 }
 
 impl JobCluster {
-    /// Draws what was not decided at submission; with the generator of its jobs.
+    /// Draws the properties that the submission lacks. Returns the cluster and the random generator
+    /// of its jobs.
     pub(super) fn new(
         submission: &ClusterSubmission,
         seed: u64,
@@ -68,9 +70,9 @@ impl JobCluster {
         let chance = |rng: &mut ChaCha8Rng, p: f64| rng.random::<f64>() < p;
         let is_tight = chance(&mut rng, user.tight_memory);
         let fault =
-            chance(&mut rng, user.faults).then(|| any_fault(user.input.is_some(), &mut rng));
-        let removed = chance(&mut rng, REMOVED);
-        let (directory, file) = work_of(user, &mut rng);
+            chance(&mut rng, user.faults).then(|| draw_fault(user.input.is_some(), &mut rng));
+        let removed = chance(&mut rng, REMOVAL_PROBABILITY);
+        let (directory, file) = draw_work(user, &mut rng);
         let batch = user.naming.batch_name(submission.dag, &mut rng);
 
         let cluster = JobCluster {
@@ -109,7 +111,7 @@ impl JobCluster {
     }
 }
 
-fn any_fault(has_origin: bool, rng: &mut ChaCha8Rng) -> HoldCause {
+fn draw_fault(has_origin: bool, rng: &mut ChaCha8Rng) -> HoldCause {
     match rng.random_range(0..100) {
         0..45 if has_origin => HoldCause::WrongUrl,
         0..62 => HoldCause::MissingInput,
@@ -119,41 +121,41 @@ fn any_fault(has_origin: bool, rng: &mut ChaCha8Rng) -> HoldCause {
     }
 }
 
-/// The directory and the file of a cluster: a user has a few of each.
-fn work_of(user: &PoolUser, rng: &mut ChaCha8Rng) -> (String, &'static str) {
-    let file = user.files[rng.random_range(0..FILES_OF_USER)];
+/// Draws the directory and the file of a cluster. Each user has only a few of both.
+fn draw_work(user: &PoolUser, rng: &mut ChaCha8Rng) -> (String, &'static str) {
+    let file = user.files[rng.random_range(0..FILES_PER_USER)];
     let directory = ["maps", "tiles", "scan"][rng.random_range(0..3)];
     (directory.to_owned(), file)
 }
 
-/// Who submits how much, and when.
+/// The submission of one cluster.
 pub(super) struct ClusterSubmission {
     id: u32,
     user: usize,
     submit_ms: i64,
     size: u32,
-    dag: Option<DagPlace>,
+    dag: Option<DagPosition>,
     is_dagman: bool,
 }
 
-/// A DAG that is submitting its nodes.
+/// A DAG whose nodes are being submitted.
 struct OpenDag {
     dagman_cluster: u32,
     next_node: u32,
     nodes: u32,
 }
 
-/// The stream of submissions.
+/// The schedule of all submissions.
 pub(super) struct SubmissionSchedule {
     jobs: u64,
     start_ms: i64,
     rng: ChaCha8Rng,
-    /// The share of jobs submitted by the end of each hour.
+    /// Cumulative share of jobs submitted by the end of each hour.
     shares: Vec<f64>,
     submitted: u64,
     next_id: u32,
     now_ms: i64,
-    /// By user.
+    /// Open DAGs by user.
     open_dags: BTreeMap<usize, OpenDag>,
 }
 
@@ -181,7 +183,7 @@ impl SubmissionSchedule {
         }
     }
 
-    /// What is submitted before `to_ms`, and was not yet handed out.
+    /// Returns the submissions before `to_ms` that were not returned before.
     pub(super) fn submitted_until(
         &mut self,
         to_ms: i64,
@@ -191,7 +193,8 @@ impl SubmissionSchedule {
         let mut found = Vec::new();
         while self.submitted < wanted.min(self.jobs) {
             let submit_ms = self.rng.random_range(self.now_ms..to_ms);
-            let user = pool.any_user(&mut self.rng);
+            let user = pool.draw_user(&mut self.rng);
+            // Cluster sizes have a Pareto distribution.
             let size = (1.0 - self.rng.random::<f64>())
                 .powf(-1.0 / 1.15)
                 .min(MAX_CLUSTER_JOBS) as u64;
@@ -208,6 +211,7 @@ impl SubmissionSchedule {
         }
 
         self.now_ms = to_ms;
+        // Assign ids in order of submission time, as a schedd does.
         found.sort_by_key(|submission| submission.submit_ms);
         let mut named = Vec::with_capacity(found.len());
         for mut submission in found {
@@ -221,8 +225,8 @@ impl SubmissionSchedule {
         named
     }
 
-    /// DAGMan's own job, where a user has no DAG that submits nodes; it is one of the jobs of
-    /// `submission`.
+    /// Opens a DAG if the user has none, and returns the submission of DAGMan's own job. That job
+    /// counts as one of the jobs of `submission`.
     fn begin_dag(&mut self, submission: &mut ClusterSubmission) -> Option<ClusterSubmission> {
         if self.open_dags.contains_key(&submission.user) || submission.size < 2 {
             return None;
@@ -244,10 +248,10 @@ impl SubmissionSchedule {
         })
     }
 
-    /// The next node of the DAG of `user`; none while there is no DAG.
-    fn next_node(&mut self, user: usize) -> Option<DagPlace> {
+    /// Returns the next node of the user's DAG; `None` if the user has no open DAG.
+    fn next_node(&mut self, user: usize) -> Option<DagPosition> {
         let open = self.open_dags.get_mut(&user)?;
-        let place = DagPlace {
+        let place = DagPosition {
             dagman_cluster: open.dagman_cluster,
             node: open.next_node,
         };
@@ -264,7 +268,7 @@ impl SubmissionSchedule {
         id
     }
 
-    /// The share of all jobs that are submitted before `time_ms`.
+    /// Returns the share of all jobs that are submitted before `time_ms`.
     fn share(&self, time_ms: i64) -> f64 {
         let hours = (time_ms - self.start_ms) as f64 / HOUR_MS as f64;
         let whole = (hours as usize).min(self.shares.len());
@@ -282,8 +286,8 @@ impl SubmissionSchedule {
     }
 }
 
-/// How much is submitted at `time_ms`: little at night (UTC is five hours ahead of most users) and
-/// at weekends.
+/// Returns the relative rate of submissions at `time_ms`. It is low at night (UTC is five hours
+/// ahead of most users) and on weekends.
 fn submission_rate(time_ms: i64) -> f64 {
     let hour = time_ms.rem_euclid(DAY_MS) as f64 / HOUR_MS as f64;
     let day = 1.0 - 0.6 * ((hour - 7.0) / 24.0 * std::f64::consts::TAU).cos();
@@ -296,7 +300,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn exactly_as_many_jobs_as_asked_for_in_time_order() {
+    fn submissions_have_the_requested_job_count_in_time_order() {
         let settings = SimulationSettings {
             seed: 3,
             jobs: 5000,

@@ -1,4 +1,4 @@
-//! Hold cycles and counts → what a simulation came to.
+//! Summarizes a simulation by counts and by the best possible scores.
 
 use std::collections::BTreeMap;
 
@@ -8,53 +8,53 @@ use super::hold_truth::SimulatedHold;
 use htcondor_eventlog::HoldCode;
 use poolcast_base::stats::Scores;
 
-/// What was simulated.
+/// The summary of a simulation.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct SimulationSummary {
-    /// Jobs submitted.
+    /// Number of submitted jobs.
     pub jobs: u64,
-    /// Records, headers left out.
+    /// Number of records, without file headers.
     pub records: u64,
-    /// Bytes of all generations.
+    /// Size of all generations, in bytes.
     pub bytes: u64,
-    /// Generations beside the live log.
+    /// Number of rotated generations, without the live log.
     pub rotated: usize,
-    /// Jobs held at least once.
+    /// Number of jobs held at least once.
     pub held_jobs: u64,
-    /// Jobs removed.
+    /// Number of removed jobs.
     pub removed_jobs: u64,
-    /// Holds.
+    /// Number of holds.
     pub holds: u64,
     /// Holds by code, the most frequent first.
     pub by_code: Vec<CodeCount>,
-    /// The ROC-AUC of the planted probabilities at the hold: no model can do better, but for luck.
+    /// ROC-AUC of the true probabilities at the hold. A model can exceed it only by chance.
     pub best_roc_auc: Option<f64>,
-    /// The same at the release.
+    /// ROC-AUC of the true probabilities at the release.
     #[serde(default)]
     pub best_release_roc_auc: Option<f64>,
-    /// The ROC-AUC of the success rates by hold code, of these very holds.
+    /// ROC-AUC of the success rates by hold code, computed on the same holds.
     pub by_code_roc_auc: Option<f64>,
 }
 
-/// What became of the holds of one code.
+/// Outcome counts of the holds with one code.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CodeCount {
     /// The hold reason code.
     pub hold_code: i32,
     /// The hold reason subcode.
     pub hold_subcode: i32,
-    /// Holds.
+    /// Number of holds.
     pub holds: u64,
-    /// Those released.
+    /// Number of released holds.
     pub released: u64,
-    /// Those released of which the log tells what happened next.
+    /// Number of released holds with an outcome in the log.
     pub known: u64,
-    /// Those of them that ended well.
+    /// Number of successes among `known`.
     pub succeeded: u64,
 }
 
 impl SimulationSummary {
-    /// Fills in what `cycles` tell.
+    /// Fills in the holds and scores from `cycles`.
     pub(super) fn count(mut self, cycles: &[SimulatedHold]) -> SimulationSummary {
         let mut by_code: BTreeMap<HoldCode, CodeCount> = BTreeMap::new();
         for cycle in cycles {

@@ -1,5 +1,5 @@
-//! What the lives of some clusters' jobs leave: events by time slice, hold cycles, counts; and
-//! events → their text.
+//! Collects the results of simulated jobs (events by time slice, holds and counts), and formats
+//! events as text.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ pub(super) struct PoolSlot {
     pub(super) number: u32,
 }
 
-/// What happens to a job.
+/// An event of a job, without its time.
 #[derive(Debug)]
 pub(super) enum TracedEvent {
     Submitted,
@@ -38,13 +38,13 @@ pub(super) enum TracedEvent {
     Aborted(Arc<str>),
 }
 
-/// An event of a job, before it is text.
+/// An event of a job with its time, before it is formatted.
 #[derive(Debug)]
 pub(super) struct TimedEvent {
     pub(super) time_ms: i64,
     pub(super) cluster: Arc<JobCluster>,
     pub(super) proc: u32,
-    /// Its place in the job's life.
+    /// Index of the event in the job's life.
     pub(super) order: u32,
     pub(super) request_memory_mb: u32,
     pub(super) holds: u32,
@@ -54,27 +54,27 @@ pub(super) struct TimedEvent {
 }
 
 impl TimedEvent {
-    /// What the log is sorted by; no two events have the same.
+    /// Sort key of the log. It is unique for each event.
     pub(super) fn key(&self) -> (i64, u32, u32, u32) {
         (self.time_ms, self.cluster.id, self.proc, self.order)
     }
 }
 
-/// What some jobs leave.
+/// Results of some simulated jobs.
 #[derive(Debug, Default)]
 pub(super) struct JobTraces {
-    /// Events by the number of the time slice.
+    /// Events by the index of their time slice.
     pub(super) events: BTreeMap<i64, Vec<TimedEvent>>,
     pub(super) cycles: Vec<SimulatedHold>,
     pub(super) jobs: u64,
     pub(super) held_jobs: u64,
     pub(super) removed_jobs: u64,
-    /// The code of the last hold.
+    /// Hold code of the last hold.
     pub(super) last_code: HoldCode,
     slices: TimeSlices,
 }
 
-/// How time is cut.
+/// The division of time into slices.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct TimeSlices {
     pub(super) start_ms: i64,
@@ -83,7 +83,7 @@ pub(super) struct TimeSlices {
 }
 
 impl TimeSlices {
-    /// Where slice `number` ends.
+    /// Returns the end of slice `number`, epoch ms.
     pub(super) fn end_of(&self, number: i64) -> i64 {
         (self.start_ms + (number + 1) * self.slice_ms).min(self.end_ms)
     }
@@ -101,7 +101,7 @@ impl JobTraces {
         }
     }
 
-    /// Keeps an event, unless the log has ended.
+    /// Stores an event, unless it is after the end of the log.
     pub(super) fn push(&mut self, event: TimedEvent) {
         let TimeSlices {
             start_ms,
@@ -117,15 +117,15 @@ impl JobTraces {
     }
 }
 
-/// Text of some events, in order.
+/// Text of consecutive events.
 #[derive(Debug, Default)]
 pub(super) struct TextPiece {
     pub(super) bytes: Vec<u8>,
-    /// Where each event with its 028 ends, and when it was.
+    /// End offset of each event, including its 028 record, and the event's time in epoch ms.
     pub(super) ends: Vec<(usize, i64)>,
 }
 
-/// Writes `events` as text.
+/// Formats `events` as text.
 pub(super) fn format_events(events: &[TimedEvent], pool: &SimulatedPool) -> TextPiece {
     const TYPICAL_BYTES: usize = 1024;
     let mut text = LogBuffer {

@@ -1,4 +1,4 @@
-//! Hold cycles with what is known of them only here ↔ a truth file.
+//! Encodes and decodes truth files, which have the true cause and probabilities of each hold.
 
 use std::path::Path;
 
@@ -10,32 +10,33 @@ use super::hold_truth::{HoldTruth, SimulatedHold};
 use super::summary::SimulationSummary;
 use poolcast_base::shard::{self, ArtefactFormat, Shard, ShardColumn, ShardElement};
 
-/// Truth files.
+/// Format of truth files.
 pub const TRUTH: ArtefactFormat = ArtefactFormat {
     name: "truth",
     version: 1,
     rebuild: "poolcast simulate",
 };
 
-/// What a simulation was made from, and what it came to.
+/// The inputs and the results of a simulation.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct SimulationOrigin {
-    /// The digest of everything that it was made from.
+    /// Digest of all inputs of the simulation.
     pub(super) key: String,
-    /// The checksum of all events of the log, without the headers of its files.
+    /// Checksum of all events in the log, without the file headers.
     pub(super) events_xxh3: String,
     pub(super) summary: SimulationSummary,
 }
 
+/// Metadata of a truth file.
 #[derive(Serialize, Deserialize)]
 struct TruthNotes {
     causes: Vec<String>,
-    /// Files of earlier builds do not tell.
+    /// Absent in files of earlier builds.
     #[serde(default)]
     origin: Option<SimulationOrigin>,
 }
 
-/// The bytes of a truth file over `cycles`, which are sorted.
+/// Encodes `cycles`, which must be sorted, as the bytes of a truth file.
 pub(super) fn encode(cycles: &[SimulatedHold], origin: &SimulationOrigin) -> Result<Vec<u8>> {
     fn column<T>(cycles: &[SimulatedHold], value: impl Fn(&HoldTruth) -> T) -> Vec<T> {
         cycles.iter().map(|cycle| value(&cycle.truth)).collect()
@@ -77,7 +78,8 @@ pub(super) fn encode(cycles: &[SimulatedHold], origin: &SimulationOrigin) -> Res
     )
 }
 
-/// The place of `cause` among all causes, and one that has no name where it is not known.
+/// Returns the index of `cause` in [`HoldCause::ALL`], or an index outside of the list if the cause
+/// is unknown.
 fn place_of(cause: Option<HoldCause>) -> u8 {
     let place = HoldCause::ALL
         .iter()
@@ -85,20 +87,22 @@ fn place_of(cause: Option<HoldCause>) -> u8 {
     place.map_or(u8::MAX, |place| place as u8)
 }
 
-/// What the truth file at `path` says of its simulation; `None` where there is no such file, or it
-/// does not tell.
+/// Reads the origin of the simulation from the truth file at `path`; `None` if the file is missing,
+/// is not a truth file or lacks the origin.
 pub(super) fn read_origin(path: &Path) -> Option<SimulationOrigin> {
     let shard = Shard::open(path, TRUTH).ok()?;
     shard.notes::<TruthNotes>().ok()?.origin
 }
 
-/// Reads the truth file at `path`; what comes is sorted by cluster, proc and earlier holds.
+/// Reads the truth file at `path`. The result is sorted by cluster, proc and number of earlier
+/// holds.
 ///
-/// The columns `released`, `p_release`, `p_release_unseen_repair` and `cause` may be missing, and any others are left alone: a
-/// truth worked out for a real log may know less, or more.
+/// The columns `released`, `p_release`, `p_release_unseen_repair` and `cause` may be missing, and
+/// unknown columns are ignored. A truth computed for a real log may have fewer or more columns.
 ///
 /// # Errors
-/// Fails when the file is no truth file, or lacks another column.
+/// Fails if the file is not a truth file, if it lacks another column, or if columns differ in
+/// length.
 pub fn read_truth(path: &Path) -> Result<Vec<HoldTruth>> {
     let shard = Shard::open(path, TRUTH)?;
     let cluster = shard.column::<i32>("cluster")?;
@@ -115,6 +119,7 @@ pub fn read_truth(path: &Path) -> Result<Vec<HoldTruth>> {
 
     let mut truth = Vec::with_capacity(cluster.len());
     for at in 0..cluster.len() {
+        // Without the column, the release time shows if there was a release.
         let is_released = released.map_or(release_time_ms[at] >= 0, |released| released[at] != 0);
         let at_release = |column: Option<&[f64]>| {
             let p = column.map(|column| column[at]);
@@ -139,7 +144,7 @@ pub fn read_truth(path: &Path) -> Result<Vec<HoldTruth>> {
     Ok(truth)
 }
 
-/// Column `name`, which has `rows` elements.
+/// Returns the column `name`, which must have `rows` elements.
 fn whole_column<'a, T: ShardElement>(shard: &'a Shard, name: &str, rows: usize) -> Result<&'a [T]> {
     let column = shard.column::<T>(name)?;
     ensure!(
@@ -150,7 +155,7 @@ fn whole_column<'a, T: ShardElement>(shard: &'a Shard, name: &str, rows: usize) 
     Ok(column)
 }
 
-/// The same, if there is such a column.
+/// Like [`whole_column`], but returns `None` if the column is missing.
 fn optional_column<'a, T: ShardElement>(
     shard: &'a Shard,
     name: &str,
@@ -163,7 +168,7 @@ fn optional_column<'a, T: ShardElement>(
     }
 }
 
-/// The causes of these names, those that this program knows.
+/// Looks up the causes by name; `None` for names that this program does not know.
 fn known_causes(names: &[String]) -> Vec<Option<HoldCause>> {
     let mut causes = Vec::new();
     for name in names {
@@ -177,19 +182,19 @@ fn hold_key(truth: &HoldTruth) -> ((i32, i32), u32) {
     ((truth.cluster, truth.proc), truth.earlier_holds)
 }
 
-/// What is known of one hold; `truth` is sorted as [`read_truth`] gives it.
+/// Finds the truth about one hold. `truth` must be sorted, as [`read_truth`] returns it.
 pub fn find_hold(truth: &[HoldTruth], job: (i32, i32), earlier_holds: u32) -> Option<&HoldTruth> {
     let place = truth.binary_search_by_key(&(job, earlier_holds), hold_key);
     Some(&truth[place.ok()?])
 }
 
-/// The probability of one hold when it was made.
+/// Returns the probability of success given everything at the time of the hold.
 pub fn p_hold(truth: &[HoldTruth], job: (i32, i32), earlier_holds: u32) -> Option<f64> {
     Some(find_hold(truth, job, earlier_holds)?.p_hold)
 }
 
-/// The probability of one hold just before its release; `None` also where the log has no release, or
-/// the truth does not tell.
+/// Returns the probability of success just before the release. Returns `None` also if the log has
+/// no release, or if the truth file lacks the value.
 pub fn p_release(truth: &[HoldTruth], job: (i32, i32), earlier_holds: u32) -> Option<f64> {
     find_hold(truth, job, earlier_holds)?.p_release
 }
@@ -199,7 +204,7 @@ mod tests {
     use super::*;
     use poolcast_base::files::write_atomic;
 
-    /// The truth of two holds, which has these columns beside those that all files have.
+    /// Reads back a truth file with two holds. It has the required columns and those in `more`.
     fn truth_with(more: &[(&str, ShardColumn<'_>)]) -> Vec<HoldTruth> {
         let mut columns = vec![
             ("cluster".to_owned(), ShardColumn::vector(&[7i32, 6])),
@@ -230,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn a_truth_that_knows_only_the_hold_still_serves_it() {
+    fn truth_files_without_optional_columns_are_read() {
         let truth = truth_with(&[]);
         assert_eq!(p_hold(&truth, (7, 0), 0), Some(0.25));
         assert_eq!(p_hold(&truth, (6, 1), 2), Some(0.75));
@@ -247,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn columns_and_causes_of_others_are_left_alone() {
+    fn unknown_columns_and_causes_are_ignored() {
         let truth = truth_with(&[
             ("p_release", ShardColumn::vector(&[f64::NAN, 0.5])),
             ("released", ShardColumn::vector(&[0u8, 1])),

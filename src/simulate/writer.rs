@@ -1,4 +1,4 @@
-//! Pieces of text → a global event log on disk, rotated as HTCondor rotates one.
+//! Writes pieces of text to a global event log on disk, with HTCondor's log rotation.
 
 use std::io::{BufRead as _, BufReader, Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
@@ -11,10 +11,10 @@ use htcondor_eventlog::{LogBuffer, LogHeader};
 use poolcast_base::files::{self, AtomicFile};
 use poolcast_base::manifest::Checksum;
 
-/// The line that ends every record, the header of a file included.
+/// The line that ends every record, including the header of a file.
 const RECORD_END: &[u8] = b"...\n";
 
-/// A log that is being written; nothing appears under its name before [`LogWriter::finish`].
+/// A log that is being written. Its files get their names only in [`LogWriter::finish`].
 pub(super) struct LogWriter {
     path: PathBuf,
     rotate_bytes: Option<u64>,
@@ -23,22 +23,22 @@ pub(super) struct LogWriter {
     rotated: Vec<AtomicFile>,
     size_bytes: u64,
     offset_bytes: u64,
-    /// Of all events, without the headers of the files: these are written anew once their files are
-    /// full.
+    /// Checksum of all events, without the file headers, because these are rewritten once their
+    /// files are full.
     checksum: Checksum,
-    /// When the log and its current file were created, epoch ms; `None` before the first event.
+    /// Creation times of the log and of its current file, epoch ms; `None` before the first event.
     created_ms: Option<(i64, i64)>,
 }
 
-/// The name of generation `number` of the log at `path`: 1 is the one rotated last.
+/// Returns the name of generation `number` of the log at `path`. Generation 1 is the latest.
 pub(super) fn generation(path: &Path, number: usize) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(format!(".{number}"));
     PathBuf::from(name)
 }
 
-/// The checksum of the events in the log at `path` and its `rotated` generations, as
-/// [`LogWriter::xxh3`] gives it.
+/// Computes the checksum of the events in the log at `path` and in its `rotated` generations, like
+/// [`LogWriter::xxh3`].
 pub(super) fn events_xxh3(path: &Path, rotated: usize) -> Result<String> {
     let generations = (1..=rotated).rev().map(|number| generation(path, number));
     let mut checksum = Checksum::default();
@@ -69,7 +69,8 @@ impl LogWriter {
         })
     }
 
-    /// Appends the pieces, and rotates before an event where the file has its size.
+    /// Appends `pieces`. Starts a new file before an event if the current file has reached its
+    /// maximum size.
     pub(super) fn write(&mut self, pieces: &[TextPiece]) -> Result<()> {
         pieces.iter().try_for_each(|piece| self.write_piece(piece))
     }
@@ -84,6 +85,7 @@ impl LogWriter {
         }
         self.checksum.update(&piece.bytes);
         let mut written = 0;
+        // Rotate between events only: an event must not be split over two files.
         if let Some(limit_bytes) = self.rotate_bytes {
             let mut before = 0;
             for &(end, time_ms) in &piece.ends {
@@ -124,14 +126,14 @@ impl LogWriter {
         text.bytes
     }
 
-    /// Writes the header of the full file anew, with its size and the time of its rotation, and
-    /// begins the next one.
+    /// Rewrites the header of the full file with its final size and the rotation time, and starts
+    /// the next file.
     fn rotate(&mut self, now_ms: i64) -> Result<()> {
         let header = self.header(now_ms, self.size_bytes);
         let file = self.current.file();
         file.seek(SeekFrom::Start(0))?;
         file.write_all(&header)?;
-        // A temporary name of its own for each.
+        // The distinct target names give distinct temporary names.
         let next = AtomicFile::new(&generation(&self.path, self.rotated.len() + 1))?;
         self.rotated
             .push(std::mem::replace(&mut self.current, next));
@@ -141,22 +143,22 @@ impl LogWriter {
         self.begin_file(now_ms)
     }
 
-    /// The bytes of all files so far.
+    /// Size of all files so far, in bytes.
     pub(super) fn bytes(&self) -> u64 {
         self.offset_bytes + self.size_bytes
     }
 
-    /// How many generations were rotated so far.
+    /// Number of generations rotated so far.
     pub(super) fn rotated(&self) -> usize {
         self.rotated.len()
     }
 
-    /// The checksum of all events so far.
+    /// Checksum of all events so far.
     pub(super) fn xxh3(&self) -> String {
         self.checksum.finish().1
     }
 
-    /// Gives all files their names.
+    /// Gives all files their final names.
     pub(super) fn finish(self) -> Result<()> {
         let count = self.rotated.len();
         for (at, file) in self.rotated.into_iter().enumerate() {

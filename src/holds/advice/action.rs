@@ -1,27 +1,27 @@
-//! What to do with a held job.
+//! The actions that advice can recommend for a held job, and how certain a recommendation is.
 
 use serde::{Deserialize, Serialize};
 
-/// What to do with a held job.
+/// An action for a held job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum HoldAction {
     /// Release it as it is.
     Release,
-    /// Release it later: a fault that passes made it fail.
+    /// Release it later, because a transient fault makes it fail now.
     Later,
     /// Fix its fault, then release it.
     Fix,
     /// Remove it.
     Remove,
-    /// Leave it held: somebody holds it on purpose, or it will be released by itself.
+    /// Leave it held: a person holds it on purpose, or HTCondor will release it automatically.
     Leave,
-    /// Nothing that would be honest to say.
+    /// No advice, because the evidence is too weak.
     None,
 }
 
 impl HoldAction {
-    /// All of them, in the order in which people are told how many jobs get each.
+    /// All actions, in the order in which summaries list their counts.
     pub const COUNTED: [HoldAction; 6] = [
         HoldAction::Release,
         HoldAction::Fix,
@@ -31,7 +31,7 @@ impl HoldAction {
         HoldAction::None,
     ];
 
-    /// The exit code of `advise` that stands for this action.
+    /// The exit code with which `advise` reports this action.
     pub fn exit_code(self) -> u8 {
         match self {
             HoldAction::Release => 0,
@@ -43,12 +43,12 @@ impl HoldAction {
     }
 }
 
-/// How sure an answer is.
+/// The certainty of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum AnswerFirmness {
-    /// Such answers were right as often as `advice.precision` asks for.
+    /// Earlier answers with such a probability reached the precision `advice.precision`.
     Firm,
-    /// They were right as often as `advice.probable_precision` asks for.
+    /// Earlier answers with such a probability reached the precision `advice.probable_precision`.
     Probable,
 }

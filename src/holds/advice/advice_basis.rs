@@ -1,4 +1,4 @@
-//! What advice rests on: the log, the model, and what is to be kept in mind about either.
+//! The basis of advice: facts about the log and the model, and caveats about both.
 
 use serde::Serialize;
 
@@ -7,58 +7,60 @@ use crate::events::EventStore;
 use poolcast_base::output;
 use crate::training::TrainedModel;
 
+/// One day, in ms.
 const DAY_MS: i64 = 86_400_000;
 
-/// A model is old if it knows nothing of the last part of the log, by this share of its span.
-const OLD_SHARE: i64 = 10;
+/// A model is old if it has not seen the last 1/`OLD_MODEL_DIVISOR` of the time range of the log.
+const OLD_MODEL_DIVISOR: i64 = 10;
 
-/// How well the model told success from failure on holds that came after its training.
+/// The model's ability to separate successes from failures, measured on holds after its training.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct ModelSkill {
-    /// ROC-AUC on the test side.
+    /// ROC-AUC on the test split.
     pub roc_auc: f64,
-    /// Its 95 % interval.
+    /// 95 % interval of the ROC-AUC.
     pub interval: (f64, f64),
 }
 
-/// Where a model comes from.
+/// The origin of a model: its evaluation and its training data.
 #[derive(Debug, Clone, Default)]
 pub struct ModelOrigin {
-    /// How good it is, if it was evaluated.
+    /// The model's skill, if it was evaluated.
     pub skill: Option<ModelSkill>,
-    /// The access points that it learned from; none if that is not known.
+    /// The access points whose jobs the model learned from; empty if they are unknown.
     pub access_points: Vec<String>,
 }
 
-/// What advice rests on.
+/// The facts and caveats that advice is based on.
 #[derive(Debug, Clone, Serialize)]
 pub struct AdviceBasis {
     /// The access points of the log.
     pub access_points: Vec<String>,
-    /// The first moment of the log, epoch ms.
+    /// Time of the first event in the log, epoch ms.
     pub log_begin_ms: i64,
-    /// The end of the log, epoch ms: what the advice knows.
+    /// Time of the last event in the log, epoch ms. The advice knows nothing later.
     pub log_end_ms: i64,
-    /// The moment of asking, epoch ms.
+    /// Prediction time, epoch ms.
     pub asked_ms: i64,
-    /// Holds in the log until then.
+    /// Holds in the log up to the prediction time.
     pub holds: usize,
-    /// The name of the model's architecture or pipeline.
+    /// Name of the model's architecture or pipeline.
     pub model: String,
-    /// The digest of what the model was made from.
+    /// Digest of the inputs that the model was made from.
     pub model_key: String,
-    /// The last training hold, epoch ms.
+    /// Time of the last training hold, epoch ms.
     pub trained_until_ms: i64,
-    /// Holds in the log since then.
+    /// Holds after the last training hold, up to the prediction time.
     pub holds_since: usize,
-    /// How good the model is; absent if it was never evaluated.
+    /// The model's skill; absent if the model was never evaluated.
     pub skill: Option<ModelSkill>,
-    /// What is to be kept in mind, in sentences.
+    /// Caveats about the log and the model, in sentences.
     pub caveats: Vec<String>,
 }
 
 impl AdviceBasis {
-    /// What advice on `store`, asked at its end or at `at_ms`, rests on with `model`.
+    /// Collects the basis of advice that `model` gives on `store`. The prediction time is `at_ms`,
+    /// or else the end of the log.
     pub fn new(
         store: &EventStore,
         model: &TrainedModel,
@@ -71,10 +73,10 @@ impl AdviceBasis {
         let (holds, holds_since) = count_holds(store, trained_until_ms, asked_ms);
 
         let mut caveats = Vec::new();
-        caveats.extend(other_access_point(&origin.access_points, &summary.aps));
+        caveats.extend(unknown_access_point_caveat(&origin.access_points, &summary.aps));
         let span_ms = summary.end_ms - summary.begin_ms;
         let unseen_ms = asked_ms - trained_until_ms;
-        if unseen_ms > span_ms / OLD_SHARE && holds_since > 0 {
+        if unseen_ms > span_ms / OLD_MODEL_DIVISOR && holds_since > 0 {
             caveats.push(format!(
                 "the model knows nothing of the last {} and their {}: `poolcast run` learns from them",
                 output::time_span(unseen_ms),
@@ -105,7 +107,7 @@ impl AdviceBasis {
         }
     }
 
-    /// That the log ended long before `now_ms`, if it did.
+    /// Returns a caveat if the log ended more than a day before `now_ms`.
     pub fn log_age_caveat(&self, now_ms: i64) -> Option<String> {
         let ago_ms = now_ms - self.log_end_ms;
         (ago_ms > DAY_MS).then(|| {
@@ -117,7 +119,7 @@ impl AdviceBasis {
     }
 }
 
-/// How many holds there are until `until_ms`, and how many of them after `since_ms`.
+/// Counts the holds up to `until_ms`, and those among them that are later than `since_ms`.
 fn count_holds(store: &EventStore, since_ms: i64, until_ms: i64) -> (usize, usize) {
     let (mut all, mut later) = (0, 0);
     for job in store.jobs().iter() {
@@ -132,8 +134,9 @@ fn count_holds(store: &EventStore, since_ms: i64, until_ms: i64) -> (usize, usiz
     (all, later)
 }
 
-/// That a model of `learned` is asked about jobs of others, if it is.
-fn other_access_point(learned: &[String], asked: &[String]) -> Option<String> {
+/// Returns a caveat if the log has an access point in `asked` from which the model did not learn.
+/// `learned` lists the access points of the training data; no caveat follows if it is empty.
+fn unknown_access_point_caveat(learned: &[String], asked: &[String]) -> Option<String> {
     let is_other = |ap: &&String| !learned.contains(ap);
     let other = asked
         .iter()

@@ -1,67 +1,67 @@
-//! Answers given earlier, and a log → what came of the jobs: how many answers were right.
+//! Compares earlier answers with a later log, and counts the correct ones.
 
 use std::collections::{BTreeMap, HashMap};
 
 use serde::Serialize;
 
 use super::action::{AnswerFirmness, HoldAction};
-use super::answer_ledger::{GivenAnswer, HoldOfJob};
+use super::answer_ledger::{GivenAnswer, HoldKey};
 use super::cause_groups::answer_rank;
 use poolcast_config::LabelKind;
 use crate::events::{EventStore, StoredJob};
 use crate::tensors::{HoldCycle, HoldOutcome, LeftOutReason, hold_cycles};
 
-/// What came of the holds that got one answer.
+/// Outcomes of the holds that got one kind of answer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct AnswerOutcomes {
-    /// The answer.
+    /// The action that was recommended.
     pub action: HoldAction,
-    /// How firm it was.
+    /// Certainty of the answer.
     pub firmness: Option<AnswerFirmness>,
-    /// How many holds got it, as the last answer to them.
+    /// Holds whose last answer was this one.
     pub given: usize,
-    /// Of these: those that the log does not tell of.
+    /// Holds among `given` that are missing from the log.
     pub not_in_log: usize,
-    /// Those that are held still.
+    /// Holds among `given` that still last when the log ends.
     pub still_held: usize,
-    /// Those that were released.
+    /// Holds among `given` that ended in a release.
     pub released: usize,
-    /// Those that were released, and of which is known what came then.
+    /// Holds among `given` that were released and have a known outcome.
     pub decided: usize,
-    /// Those of them that succeeded.
+    /// Successes among `decided`.
     pub succeeded: usize,
-    /// Those that came out as the answer said, of those that were decided: success after `release`, and
-    /// failure after `fix`, `remove` and `later`; absent for other answers.
+    /// Correct answers among `decided`. `release` is correct after a success; `fix`, `remove` and
+    /// `later` are correct after a failure. Absent for other actions.
     pub right: Option<usize>,
 }
 
-/// What came of all answers.
+/// Outcomes of all answers.
 #[derive(Debug, Clone, Serialize)]
 pub struct AnswerCheck {
-    /// The moment of the first answer, epoch ms; absent if there is none.
+    /// Prediction time of the first answer, epoch ms; absent if there are no answers.
     pub since_ms: Option<i64>,
-    /// The end of the log, epoch ms.
+    /// End of the log, epoch ms.
     pub log_end_ms: i64,
-    /// By answer.
+    /// Outcomes by kind of answer, in display order.
     pub answers: Vec<AnswerOutcomes>,
 }
 
-/// How answers given earlier turned out, in few numbers.
+/// Totals over all answers given earlier.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AnswerTally {
-    /// The moment of the first answer, epoch ms.
+    /// Prediction time of the first answer, epoch ms.
     pub since_ms: i64,
-    /// Answers of which is known whether they were right.
+    /// Answers that are known to be right or wrong.
     pub decided: usize,
-    /// Those of them that were.
+    /// Correct answers among `decided`.
     pub right: usize,
-    /// Answers to fix a job first or to wait, after which it succeeded: the log does not tell whether
-    /// somebody did so.
+    /// Answers `fix` and `later` after which the job succeeded. The log does not show whether
+    /// somebody followed the advice, so these answers are neither right nor wrong.
     pub heeded_or_wrong: usize,
 }
 
 impl AnswerCheck {
-    /// Its sums; `None` where no answer was shown to be right or wrong.
+    /// Adds up the rows; `None` if no answer is known to be right or wrong.
     pub fn tally(&self) -> Option<AnswerTally> {
         let mut tally = AnswerTally {
             since_ms: self.since_ms?,
@@ -73,19 +73,21 @@ impl AnswerCheck {
             let Some(right) = row.right else {
                 continue;
             };
+            // A success after `fix` or `later` may be due to the advice: it proves nothing.
             let is_to_change = matches!(row.action, HoldAction::Fix | HoldAction::Later);
-            let untold = if is_to_change { row.succeeded } else { 0 };
+            let ambiguous = if is_to_change { row.succeeded } else { 0 };
             tally.right += right;
-            tally.decided += row.decided - untold;
-            tally.heeded_or_wrong += untold;
+            tally.decided += row.decided - ambiguous;
+            tally.heeded_or_wrong += ambiguous;
         }
         (tally.decided > 0).then_some(tally)
     }
 }
 
-/// What came of `given` by the end of `store`. Of several answers to a hold the last one counts.
+/// Looks up the outcome of each answer in `given` by the end of `store`. If a hold got several
+/// answers, the last one counts.
 pub fn check_answers(given: &[GivenAnswer], store: &EventStore) -> AnswerCheck {
-    let mut last: HashMap<HoldOfJob, &GivenAnswer> = HashMap::new();
+    let mut last: HashMap<HoldKey, &GivenAnswer> = HashMap::new();
     for answer in given {
         last.insert(answer.hold(), answer);
     }
@@ -100,6 +102,7 @@ pub fn check_answers(given: &[GivenAnswer], store: &EventStore) -> AnswerCheck {
         row.given += 1;
         row.not_in_log += 1;
     }
+    // Every answer starts as `not_in_log`; `add` corrects this for each hold that the log has.
     for job in store.jobs().iter() {
         let ap = &store.summary.aps[job.ap as usize];
         for cycle in hold_cycles(job.history, LabelKind::Next, store.gaps(job.ap)) {
@@ -129,7 +132,7 @@ pub fn check_answers(given: &[GivenAnswer], store: &EventStore) -> AnswerCheck {
 
 impl AnswerOutcomes {
     fn none(answer: &GivenAnswer) -> AnswerOutcomes {
-        let is_told_apart = !matches!(answer.action, HoldAction::Leave | HoldAction::None);
+        let is_checkable = !matches!(answer.action, HoldAction::Leave | HoldAction::None);
         AnswerOutcomes {
             action: answer.action,
             firmness: answer.firmness,
@@ -139,11 +142,11 @@ impl AnswerOutcomes {
             released: 0,
             decided: 0,
             succeeded: 0,
-            right: is_told_apart.then_some(0),
+            right: is_checkable.then_some(0),
         }
     }
 
-    /// Adds a hold that got this answer.
+    /// Adds the outcome of a hold that got this answer.
     fn add(&mut self, job: &StoredJob<'_>, cycle: &HoldCycle) {
         self.not_in_log = self.not_in_log.saturating_sub(1);
         self.released += usize::from(cycle.is_released(&job.history));
@@ -195,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn what_may_have_been_mended_is_neither_right_nor_wrong() {
+    fn successes_after_fix_or_later_are_neither_right_nor_wrong() {
         let rows = vec![
             row(HoldAction::Release, 10, 8),
             row(HoldAction::Fix, 20, 5),
@@ -213,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_said_where_no_answer_is_decided() {
+    fn tally_is_none_without_decided_answers() {
         assert_eq!(tally(Vec::new()), None);
         assert_eq!(tally(vec![row(HoldAction::None, 5, 5)]), None);
         assert_eq!(tally(vec![row(HoldAction::Release, 0, 0)]), None);

@@ -1,5 +1,5 @@
-//! Answers that were given ⇄ a file beside the run, a line each: whose job it is and why it is held
-//! stands nowhere in it.
+//! Stores the given answers in a file beside the run, one JSON line per answer. The file has
+//! neither the owners of jobs nor their hold reasons.
 
 use std::collections::HashMap;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
@@ -13,44 +13,44 @@ use super::job_advice::JobAdvice;
 use poolcast_base::error::hinted;
 use poolcast_base::files;
 
-/// Its name in a directory.
+/// Name of the ledger in the run's directory.
 const LEDGER_FILE: &str = "answers.jsonl";
 
-/// The version of its lines.
+/// Version of the line format.
 const LEDGER_VERSION: u32 = 1;
 
-/// A longer line is none of ours.
+/// Maximum length of a line, in bytes. This program never writes a longer one.
 const MOST_LINE_BYTES: u64 = 1 << 16;
 
-/// An answer that was given.
+/// One answer that was given on one hold, as stored in a line of the ledger.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct GivenAnswer {
     version: u32,
-    /// The access point.
+    /// The job's access point.
     pub ap: String,
     /// The job's cluster.
     pub cluster: i32,
     /// The job's proc.
     pub proc: i32,
-    /// When it was submitted, epoch ms.
+    /// Submission time of the job, epoch ms.
     pub submitted_ms: i64,
-    /// When it was held, epoch ms.
+    /// Time of the hold, epoch ms.
     pub held_ms: i64,
-    /// What was said.
+    /// The recommended action.
     pub action: HoldAction,
-    /// How firmly.
+    /// Certainty of the recommendation.
     pub firmness: Option<AnswerFirmness>,
     /// The probability of success.
     pub probability: Option<f64>,
-    /// The moment that it was asked about, epoch ms.
+    /// Prediction time of the answer, epoch ms.
     pub asked_ms: i64,
 }
 
-/// One hold of one job.
-pub(super) type HoldOfJob = (String, i32, i32, i64, i64);
+/// Key of one hold of one job: access point, cluster, proc, submission time and hold time.
+pub(super) type HoldKey = (String, i32, i32, i64, i64);
 
 impl GivenAnswer {
-    fn of_advice(advice: &JobAdvice, asked_ms: i64) -> GivenAnswer {
+    fn from_advice(advice: &JobAdvice, asked_ms: i64) -> GivenAnswer {
         GivenAnswer {
             version: LEDGER_VERSION,
             ap: advice.ap.clone(),
@@ -65,7 +65,7 @@ impl GivenAnswer {
         }
     }
 
-    pub(super) fn hold(&self) -> HoldOfJob {
+    pub(super) fn hold(&self) -> HoldKey {
         (
             self.ap.clone(),
             self.cluster,
@@ -80,10 +80,11 @@ impl GivenAnswer {
     }
 }
 
-/// The answers in the directory of a run; lines may be unfinished, and do not count.
+/// Reads the answers stored in the directory of a run. Skips unfinished lines. Returns no answers
+/// if there is no file.
 ///
 /// # Errors
-/// Fails where the file cannot be read, or has lines of another version.
+/// Fails if the file cannot be read, or if a line has another version or is damaged.
 pub fn read_answers(dir: &Path) -> Result<Vec<GivenAnswer>> {
     let path = dir.join(LEDGER_FILE);
     if !path.exists() {
@@ -97,7 +98,7 @@ pub fn read_answers(dir: &Path) -> Result<Vec<GivenAnswer>> {
         .read_until(b'\n', &mut line)?
         > 0
     {
-        // What a killed call has left is no line of ours.
+        // A line without this ending is the rest of a write that was killed: skip it.
         if line.ends_with(b"}\n") {
             answers.push(read_line(&path, &line)?);
         }
@@ -125,20 +126,21 @@ fn read_line(path: &Path, line: &[u8]) -> Result<GivenAnswer> {
         .with_context(|| hinted(format!("`{}` has a damaged line", path.display()), anew))
 }
 
-/// Adds `advice`, asked about at `asked_ms`, to the answers in the directory of a run. An answer that
-/// was the last one to this hold is not added again. Returns the file.
+/// Appends `advice`, given for the prediction time `asked_ms`, to the answers in the directory of a
+/// run. Skips an answer that equals the last one stored for the same hold. Returns the path of the
+/// file.
 ///
 /// # Errors
-/// Fails where it cannot be read or written.
+/// Fails if the file cannot be read or written.
 pub fn record_answers(dir: &Path, advice: &[&JobAdvice], asked_ms: i64) -> Result<PathBuf> {
-    let mut last: HashMap<HoldOfJob, GivenAnswer> = HashMap::new();
+    let mut last: HashMap<HoldKey, GivenAnswer> = HashMap::new();
     for answer in read_answers(dir)? {
         last.insert(answer.hold(), answer);
     }
 
     let mut lines = Vec::new();
     for one in advice {
-        let answer = GivenAnswer::of_advice(one, asked_ms);
+        let answer = GivenAnswer::from_advice(one, asked_ms);
         let before = last.get(&answer.hold());
         if before.is_none_or(|before| !before.is_same_answer(&answer)) {
             serde_json::to_writer(&mut lines, &answer)?;
@@ -149,11 +151,11 @@ pub fn record_answers(dir: &Path, advice: &[&JobAdvice], asked_ms: i64) -> Resul
     let path = dir.join(LEDGER_FILE);
     if !lines.is_empty() {
         let mut file = files::open_to_append(&path)?;
-        // What a killed call has left ends here.
+        // If a killed write left an unfinished line, end that line first.
         if !ends_with_line_feed(&path)? {
             lines.insert(0, b'\n');
         }
-        // One write, so that lines of several calls do not mix.
+        // A single write keeps the lines of concurrent calls apart.
         file.write_all(&lines)?;
     }
     Ok(path)

@@ -1,5 +1,5 @@
-//! Advice on many jobs → one group a cause: jobs that are held for the same reason and get the same
-//! answer, with one command for all of them.
+//! Groups advice by cause: jobs that are held for the same reason and get the same answer. Each
+//! group gets one command for all of its jobs.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
@@ -12,58 +12,59 @@ use super::held_ids::{HeldId, constraint, id_list};
 use super::job_advice::JobAdvice;
 use super::remedy::{RaisedRequest, Remedy};
 
-/// Jobs that are held for one cause, and get one answer.
+/// Jobs that are held for one cause and get one answer.
 #[derive(Debug, Clone, Serialize)]
 pub struct CauseGroup<'a> {
-    /// A short name, the same whenever the cause and the answer are: for `--cause`.
+    /// Short name for `--cause`. It stays the same as long as the cause and the answer do.
     pub cause: String,
-    /// The access point.
+    /// The access point of the jobs.
     pub ap: &'a str,
-    /// What to do with all of them.
+    /// The action for all of the jobs.
     pub action: HoldAction,
-    /// How sure that is; absent where rules decide, and without advice.
+    /// Certainty of the action; absent where rules decide, and without advice.
     pub firmness: Option<AnswerFirmness>,
     /// The hold code.
     pub hold_code: i32,
     /// The hold subcode.
     pub hold_subcode: i32,
-    /// The cause in a few words: of the reason of the job that was held last, else of the code.
+    /// Short description of the cause, from the reason of the latest hold, or else from the hold
+    /// code.
     pub words: String,
-    /// Their ids.
+    /// The ids of the jobs.
     pub jobs: Vec<&'a str>,
-    /// Of how many clusters they are.
+    /// Clusters that the jobs belong to.
     pub clusters: usize,
-    /// Whose they are, as far as that is known.
+    /// Known owners of the jobs.
     pub owners: BTreeSet<&'a str>,
-    /// The lowest and the highest probability of success; absent where rules decide.
+    /// Lowest and highest probability of success; absent where rules decide.
     pub odds: Option<(f64, f64)>,
-    /// Since when the first of them is held, epoch ms.
+    /// Start of the earliest hold in the group, epoch ms.
     pub held_since_ms: i64,
-    /// Since when the last of them is.
+    /// Start of the latest hold in the group, epoch ms.
     pub held_last_ms: i64,
-    /// What to ask for: the most that any of them needs; others of the group need more than half
-    /// of it.
+    /// Request to set for all jobs: the highest that any of them needs. Each other job of the group
+    /// needs more than half of it.
     pub raise: Option<RaisedRequest>,
-    /// What to type now, for all of them.
+    /// Command to type now, for all jobs.
     pub command: Option<String>,
-    /// What to type once the fault is mended or has passed.
+    /// Command to type once the fault is fixed or has passed.
     pub then: Option<String>,
 }
 
-/// What the jobs of a group have in common, in the order in which groups are shown.
+/// The key by which jobs are grouped. Its order breaks ties between groups of equal rank and size.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 struct CauseKey {
     rank: u8,
     ap: String,
     hold_code: i32,
     hold_subcode: i32,
-    /// Without numbers.
+    /// The cause in words, with each number replaced by `#`.
     words: String,
-    /// The power of two that the raised request is below.
+    /// Binary logarithm of the raised request, rounded up; 0 without a request.
     raise_class: u32,
 }
 
-/// In which order answers are shown: what is to be done first comes first.
+/// Returns the display rank of an answer. The most urgent action has the lowest rank.
 pub fn answer_rank(action: HoldAction, firmness: Option<AnswerFirmness>) -> u8 {
     let step = match action {
         HoldAction::Release => 0,
@@ -76,8 +77,8 @@ pub fn answer_rank(action: HoldAction, firmness: Option<AnswerFirmness>) -> u8 {
     step + u8::from(firmness == Some(AnswerFirmness::Probable))
 }
 
-/// The groups of `chosen`, of all the advice there is: what is to be done first comes first, then
-/// what most jobs are held for. Commands touch no job of `all` that is not of their group.
+/// Groups the advice in `chosen`, sorted by urgency and then by descending number of jobs. `all` is
+/// the advice on all held jobs: no command affects a job in `all` outside its group.
 pub fn cause_groups<'a>(all: &[JobAdvice], chosen: &[&'a JobAdvice]) -> Vec<CauseGroup<'a>> {
     let mut by_cause: BTreeMap<CauseKey, Vec<&'a JobAdvice>> = BTreeMap::new();
     for advice in chosen {
@@ -86,6 +87,7 @@ pub fn cause_groups<'a>(all: &[JobAdvice], chosen: &[&'a JobAdvice]) -> Vec<Caus
 
     let access_points: BTreeSet<&str> = all.iter().map(|advice| advice.ap.as_str()).collect();
     let names_access_point = access_points.len() > 1;
+    // Job ids are unique only within an access point, so its commands only consider its own jobs.
     let held_by_ap: BTreeMap<&str, Vec<HeldId>> = access_points
         .iter()
         .map(|&ap| (ap, held_ids(all.iter().filter(|advice| advice.ap == ap))))
@@ -106,7 +108,7 @@ pub fn cause_groups<'a>(all: &[JobAdvice], chosen: &[&'a JobAdvice]) -> Vec<Caus
     groups
 }
 
-/// The name of the group that `advice` is in.
+/// Returns the name of the group that `advice` belongs to.
 pub fn cause_name(advice: &JobAdvice) -> String {
     name_of(&cause_key(advice))
 }
@@ -117,19 +119,19 @@ fn name_of(key: &CauseKey) -> String {
     format!("{:06x}", hash >> 40)
 }
 
-/// The cause of a hold in words: those of its reason, else those of its code.
+/// Describes the cause of a hold, by its reason if there is one, or else by its code.
 pub fn shown_cause(advice: &JobAdvice) -> String {
     match advice
         .reason
         .as_deref()
-        .filter(|_| !is_told_by_code(advice))
+        .filter(|_| !is_cause_given_by_code(advice))
     {
         Some(reason) if !reason.is_empty() => cause_words(reason),
         _ => code_words(advice),
     }
 }
 
-/// The code in few words.
+/// Describes the hold code in few words.
 fn code_words(advice: &JobAdvice) -> String {
     let words = match (advice.hold_code, advice.hold_subcode) {
         (21 | 34, 101) => "more CPUs than requested",
@@ -141,9 +143,9 @@ fn code_words(advice: &JobAdvice) -> String {
     words.to_owned()
 }
 
-/// Whether the code says all: who holds a job on purpose, or how much memory one used, makes no
-/// other cause.
-fn is_told_by_code(advice: &JobAdvice) -> bool {
+/// Returns true if the code alone identifies the cause. A different person who holds a job, or a
+/// different amount of memory used, does not make another cause.
+fn is_cause_given_by_code(advice: &JobAdvice) -> bool {
     let remedy = code_rule(advice.hold_code, advice.hold_subcode).map(|rule| rule.remedy);
     matches!(
         remedy,
@@ -225,17 +227,17 @@ fn group_of<'a>(
     }
 }
 
-/// Names the jobs of a group in commands.
+/// The jobs of one group, for building commands that name exactly these jobs.
 struct JobNames<'a> {
     held: &'a [HeldId],
     members: HashSet<HeldId>,
-    /// That of the group, where there are several.
+    /// The group's access point; `None` if the log has only one.
     access_point: Option<&'a str>,
 }
 
 impl JobNames<'_> {
-    /// What to type now, and what to type later, for a group with `first` that should ask for
-    /// `raise`.
+    /// Returns the command for now and the command for later. `first` is any job of the group, and
+    /// `raise` the request that its jobs should have.
     fn commands(
         &self,
         first: &JobAdvice,
@@ -255,8 +257,8 @@ impl JobNames<'_> {
         }
     }
 
-    /// `program` with what names the jobs; a cluster is named only where `may_name_clusters`, as
-    /// the program then looks at held jobs alone.
+    /// Builds a command that runs `program` on the jobs. Whole clusters are named only if
+    /// `may_name_clusters`, which is right for programs that only affect held jobs.
     fn command(&self, program: &str, may_name_clusters: bool) -> Option<String> {
         let program = self.with_access_point(program)?;
         let names = id_list(self.held, &self.members, may_name_clusters);
@@ -266,7 +268,8 @@ impl JobNames<'_> {
         })
     }
 
-    /// One command that edits all: it takes one name, or a constraint.
+    /// Builds one `condor_qedit` command for all jobs. The program takes a single id or a
+    /// constraint.
     fn edit(&self, raise: RaisedRequest) -> Option<String> {
         let program = self.with_access_point("condor_qedit")?;
         let names = id_list(self.held, &self.members, false);
@@ -284,7 +287,8 @@ impl JobNames<'_> {
         constraint(self.held, &self.members)
     }
 
-    /// `program`, asked of the access point; `None` where that has a name that no shell takes.
+    /// Returns `program` with the option that selects the access point; `None` if the name is
+    /// unsafe in a shell.
     fn with_access_point(&self, program: &str) -> Option<String> {
         let Some(ap) = self.access_point else {
             return Some(program.to_owned());

@@ -1,12 +1,13 @@
-//! A hold reason → the few words in it that tell its cause from others: the file or the host, and
-//! what is wrong with it.
+//! Shortens a hold reason to the words that identify its cause: the file or the host, and the
+//! error.
 
-/// The words of `reason`, which is one line.
+/// Returns the words of `reason` that identify the cause. `reason` must be a single line.
 pub(super) fn cause_words(reason: &str) -> String {
     if let Some(words) = transfer_client_words(reason) {
         return words;
     }
     let mut rest = reason;
+    // The innermost message names the cause; the ones around it only describe the transfer.
     for begin in ["Details: ", "first failure: "] {
         rest = rest.split_once(begin).map_or(rest, |(_, after)| after);
     }
@@ -29,13 +30,13 @@ pub(super) fn cause_words(reason: &str) -> String {
     rest.to_owned()
 }
 
-/// What stands between `before` and the next quotation mark.
+/// Returns the text between the prefix `before` and the next quotation mark.
 fn quoted_after<'a>(text: &'a str, before: &str) -> Option<&'a str> {
     let (quoted, _) = text.strip_prefix(before)?.split_once('\'')?;
     Some(quoted)
 }
 
-/// `Error from slot1_2@host: memory usage exceeded` without its first words.
+/// Removes the first words of `Error from slot1_2@host: memory usage exceeded`.
 fn after_execution_point(reason: &str) -> &str {
     match reason
         .strip_prefix("Error from ")
@@ -46,18 +47,19 @@ fn after_execution_point(reason: &str) -> &str {
     }
 }
 
-/// What the client of an origin says: the kind of its error, and the address.
+/// Shortens an error message of the Pelican transfer client to the kind of error and the address.
 fn transfer_client_words(reason: &str) -> Option<String> {
     let (before, after) = reason.split_once("URL file = ")?;
     let address = after.split([' ', ')']).next()?;
     let (kind, _) = before.split_once(" Error: ").and_then(|(begin, rest)| {
-        // The client names itself `Pelican Client Error` first.
+        // The message begins with `Pelican Client Error`, and the kind of error comes after it.
         let begin = rest.split_once(" Error: ").map_or(begin, |(kind, _)| kind);
         begin.rsplit_once(' ').map(|(_, kind)| (kind, ()))
     })?;
     let kind = kind.rsplit_once('.').map_or(kind, |(_, kind)| kind);
 
-    // A missing file is its own cause; else the origin is, which all its files share.
+    // For a missing file the file is the cause; for other errors the origin is, which has many
+    // files.
     let place = if kind == "FileNotFound" {
         address
     } else {
@@ -69,7 +71,7 @@ fn transfer_client_words(reason: &str) -> Option<String> {
     Some(format!("{kind}: {place}"))
 }
 
-/// `FILE is missing` of `reading from file FILE: (errno 2) No such file or directory`.
+/// Returns `FILE is missing` for `reading from file FILE: (errno 2) No such file or directory`.
 fn file_words(text: &str, before_file: &str, after_file: &str) -> Option<String> {
     let (_, rest) = text.split_once(before_file)?;
     let (file, rest) = rest.split_once(after_file)?;
@@ -81,7 +83,7 @@ fn file_words(text: &str, before_file: &str, after_file: &str) -> Option<String>
     })
 }
 
-/// A path without the sandbox, which is new for each run.
+/// Strips the sandbox directory from a path, because its name differs in each run.
 fn without_sandbox(path: &str) -> &str {
     match path
         .split_once("/execute/dir_")
@@ -92,8 +94,8 @@ fn without_sandbox(path: &str) -> &str {
     }
 }
 
-/// `words` in `most` characters, as far as that can be: paths lose their first names until they
-/// fit.
+/// Shortens `words` to at most `most` characters if possible: paths lose leading names until the
+/// text fits.
 pub fn fitting_cause(words: &str, most: usize) -> String {
     let fits = |text: &str| text.chars().count() <= most;
     if fits(words) {
@@ -113,7 +115,7 @@ pub fn fitting_cause(words: &str, most: usize) -> String {
     shown
 }
 
-/// The last `names` of a path, with dots for those before.
+/// Returns the last `names` components of a path, with `...` for the others.
 fn last_names(word: &str, names: usize) -> String {
     let parts: Vec<&str> = word.split('/').collect();
     let is_path = word.starts_with('/') || word.contains("://");
@@ -123,7 +125,7 @@ fn last_names(word: &str, names: usize) -> String {
     format!(".../{}", parts[parts.len() - names..].join("/"))
 }
 
-/// `words` with `#` for each number: what jobs of one cause have in common.
+/// Replaces each number in `words` with `#`, so that jobs with the same cause have equal words.
 pub(super) fn without_numbers(words: &str) -> String {
     let mut common = String::with_capacity(words.len());
     for c in words.chars() {
@@ -141,7 +143,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_file_and_the_error_stay() {
+    fn cause_words_keep_the_file_and_the_error() {
         let output = "Transfer output files failure at execution point slot1_2@localhost while sending files to access point localhost. \
             Details: 1 total failures: first failure: reading from file /var/lib/condor/execute/dir_53015/scratch/out.txt: \
             (errno 2) No such file or directory";
@@ -187,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn an_origin_is_a_cause_and_a_missing_file_another() {
+    fn origin_errors_and_missing_files_are_different_causes() {
         let reason = |error: &str| {
             format!(
                 "Transfer input files failure at execution point slot1@e using protocol osdf. Details: Pelican Client Error: Attempt #1: \
@@ -206,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_do_not_make_causes() {
+    fn causes_do_not_depend_on_numbers() {
         assert_eq!(without_numbers("out_012.dat: 3 of 4"), "out_#.dat: # of #");
     }
 }

@@ -1,31 +1,32 @@
-//! Hold codes: their meaning, and the answers that need no model. From HTCondor's table of hold
-//! reason codes and the hold templates of execution points.
+//! Hold codes: their meaning, and the answers that need no model. Sources: HTCondor's table of hold
+//! reason codes, and the hold templates of execution points.
 
 use super::action::HoldAction;
 use super::remedy::Remedy;
 
-/// A hold whose answer follows from its code.
+/// An answer that follows from a hold code alone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HoldRule {
-    /// What to do.
+    /// The recommended action.
     pub action: HoldAction,
-    /// Why, in a sentence that stands by itself.
+    /// The reason for the action, as a complete sentence.
     pub why: &'static str,
-    /// What mends it. The release that follows is not part of it.
+    /// The remedy for the fault, without the release that follows.
     pub remedy: Remedy,
-    /// Whether somebody releases it once the fault is mended or has passed; else it is released by
-    /// itself.
+    /// True if a person must release the job once the fault is fixed or has passed; false if
+    /// HTCondor releases it automatically.
     pub is_released_by_hand: bool,
 }
 
 impl HoldRule {
-    /// Whether it says that a release as things are would fail.
+    /// Returns true if the rule predicts that a release would fail under present conditions.
     pub(super) fn expects_failure(&self) -> bool {
         matches!(self.action, HoldAction::Fix | HoldAction::Later)
     }
 
-    /// Whether what became of like holds can speak against it. Not where the job is to ask for more:
-    /// that costs little, and most of those that succeeded had been given more before their release.
+    /// Returns true if the outcomes of similar holds can overrule the rule. They cannot if the
+    /// remedy is a higher request: raising it costs little, and most jobs that succeeded got a
+    /// higher request before their release.
     pub(super) fn can_be_outweighed(&self) -> bool {
         let asks_for_more = matches!(
             self.remedy,
@@ -35,7 +36,7 @@ impl HoldRule {
     }
 }
 
-/// The meaning of a hold code and subcode, for people.
+/// Describes a hold code and subcode for people.
 pub fn code_meaning(code: i32, subcode: i32) -> String {
     let text = match code {
         0 => "no reason given",
@@ -92,7 +93,7 @@ pub fn code_meaning(code: i32, subcode: i32) -> String {
     detail.map_or_else(|| text.to_owned(), |detail| format!("{text}: {detail}"))
 }
 
-/// Unix error numbers, and plug-in exit codes, which come shifted by eight bits.
+/// Describes a Unix error number, or a plug-in exit code, which HTCondor shifts left by eight bits.
 fn errno_meaning(number: i32) -> Option<&'static str> {
     Some(match number {
         2 => "no such file or directory",
@@ -134,7 +135,7 @@ const fn leave(why: &'static str, is_released_by_hand: bool) -> Option<HoldRule>
     })
 }
 
-/// The answer for codes whose outcome is not a matter of chance; `None` where a model has to judge.
+/// Returns the answer for codes whose outcome is certain; `None` where a model has to judge.
 pub fn code_rule(code: i32, subcode: i32) -> Option<HoldRule> {
     match code {
         6..=10 | 14 | 22 => path_rule(code, subcode),
@@ -143,7 +144,7 @@ pub fn code_rule(code: i32, subcode: i32) -> Option<HoldRule> {
     }
 }
 
-/// The answer where a file or a directory of the job could not be opened.
+/// Returns the answer for a file or directory of the job that could not be opened.
 fn path_rule(code: i32, subcode: i32) -> Option<HoldRule> {
     match (code, subcode) {
         (_, 122) => fix(
@@ -168,7 +169,7 @@ fn path_rule(code: i32, subcode: i32) -> Option<HoldRule> {
     }
 }
 
-/// The answer where a job used more than it requested.
+/// Returns the answer for a job that used more than it requested.
 fn resource_rule(subcode: i32) -> Option<HoldRule> {
     match subcode {
         102 => fix(
@@ -187,7 +188,8 @@ fn resource_rule(subcode: i32) -> Option<HoldRule> {
     }
 }
 
-/// The answer for all other codes: what people, policies and the job itself did.
+/// Returns the answer for all other codes, such as holds by people, by policies or by the job
+/// itself.
 fn policy_rule(code: i32, subcode: i32) -> Option<HoldRule> {
     match (code, subcode) {
         (1, _) => leave(
@@ -272,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn asking_for_more_is_right_whatever_became_of_others() {
+    fn raise_rules_cannot_be_outweighed() {
         let can_be_outweighed =
             |code, subcode| code_rule(code, subcode).map(|rule| rule.can_be_outweighed());
         assert_eq!(can_be_outweighed(34, 102), Some(false));
@@ -282,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn quotas_full_disks_and_time_outs_are_no_fault_of_a_path() {
+    fn quotas_full_disks_and_timeouts_have_their_own_reasons() {
         for code in [6, 7, 8, 9, 10, 14, 22] {
             let said = |subcode| {
                 code_rule(code, subcode)

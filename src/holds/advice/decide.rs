@@ -1,22 +1,23 @@
-//! The odds of a hold, what such odds were worth before, and like holds → an action.
+//! Decides the action for one hold from its probability of success, the thresholds of the model and
+//! the outcomes of similar holds.
 
 use super::action::{AnswerFirmness, HoldAction};
-use super::job_advice::{AdviceGround, LikeHoldKind, LikeHolds};
+use super::job_advice::{AdviceGround, SimilarHoldKind, SimilarHolds};
 use poolcast_config::AdviceConfig;
 use poolcast_base::output;
 use crate::training::{AnswerThreshold, AnswerThresholds, wilson_lower};
 
-/// The least like holds that show anything.
-pub(super) const LEAST_LIKE_HOLDS: usize = 20;
+/// Minimum number of similar holds whose outcomes count as evidence.
+pub(super) const MIN_SIMILAR_HOLDS: usize = 20;
 
-/// From this share of successes of like holds on, a rule that expects failure is not believed.
-const SHARE_AGAINST_RULE: f64 = 0.25;
+/// Share of successes among similar holds from which a rule that predicts failure is overruled.
+const MIN_SUCCESS_RATE_AGAINST_RULE: f64 = 0.25;
 
-/// From this share of successes of like holds on, odds that are bad now speak of a fault that
-/// passes.
-const SHARE_OF_PASSING_FAULT: f64 = 0.5;
+/// Share of successes among similar holds from which a low probability is attributed to a transient
+/// fault.
+const MIN_SUCCESS_RATE_OF_TRANSIENT_FAULT: f64 = 0.5;
 
-/// The thresholds that a model's answers have to pass.
+/// The probability thresholds for firm and for probable answers.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct DecisionThresholds {
     pub(super) firm: AnswerThresholds,
@@ -24,7 +25,7 @@ pub(super) struct DecisionThresholds {
 }
 
 impl DecisionThresholds {
-    /// Whether the model was shown to be right often enough for any answer.
+    /// Returns true if the model is precise enough for at least one kind of answer.
     fn has_any(&self) -> bool {
         let sides = [self.firm, self.probable];
         sides
@@ -33,38 +34,38 @@ impl DecisionThresholds {
     }
 }
 
-/// What is known of a hold when it is decided on.
+/// Evidence for the decision on one hold.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct HoldOdds {
+pub(super) struct HoldEvidence {
     /// The model's probability of success.
     pub(super) probability: f64,
-    /// What became of holds with the same code and subcode.
-    pub(super) like: Option<LikeHolds>,
-    /// How often the job was held for this reason.
+    /// Outcomes of similar holds, with the same reason or the same code and subcode.
+    pub(super) like: Option<SimilarHolds>,
+    /// Holds of the job with this code and subcode, this one included.
     pub(super) holds_for_this_reason: usize,
 }
 
-/// An action, and why.
+/// A decision on one hold, with its reasons and evidence.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct AdviceDecision {
     pub(super) action: HoldAction,
     pub(super) ground: AdviceGround,
     pub(super) firmness: Option<AnswerFirmness>,
-    /// What answers like this one were worth.
+    /// The precision of earlier answers at this threshold.
     pub(super) evidence: Option<AnswerThreshold>,
     pub(super) reasons: Vec<String>,
 }
 
-/// Whether what became of like holds speaks against a rule that expects failure.
-pub(super) fn speaks_against_rule(like: Option<LikeHolds>) -> bool {
-    like.is_some_and(|like| like.holds >= LEAST_LIKE_HOLDS && like.rate >= SHARE_AGAINST_RULE)
+/// Returns true if the outcomes of similar holds contradict a rule that predicts failure.
+pub(super) fn contradicts_rule(like: Option<SimilarHolds>) -> bool {
+    like.is_some_and(|like| like.holds >= MIN_SIMILAR_HOLDS && like.rate >= MIN_SUCCESS_RATE_AGAINST_RULE)
 }
 
-/// The action for a hold that no rule decides. Abstains where there is too little to go by.
-pub(super) fn decide_by_odds(
+/// Decides the action for a hold that no rule decides. Gives no advice if the evidence is too weak.
+pub(super) fn decide_by_probability(
     settings: &AdviceConfig,
     thresholds: &DecisionThresholds,
-    odds: HoldOdds,
+    odds: HoldEvidence,
 ) -> AdviceDecision {
     if let Some(cost) = settings.cost {
         let release_from = cost.wasted_run / (cost.wasted_run + cost.lost_success);
@@ -78,12 +79,13 @@ pub(super) fn decide_by_odds(
         (AnswerFirmness::Firm, thresholds.firm),
         (AnswerFirmness::Probable, thresholds.probable),
     ];
+    // Firm thresholds come first, so an answer gets the highest certainty that it can have.
     for (firmness, thresholds) in steps {
         let is_success = |from: &AnswerThreshold| odds.probability >= from.probability;
         let is_failure = |up_to: &AnswerThreshold| odds.probability <= up_to.probability;
         let success = thresholds.success.filter(is_success);
         let failure = thresholds.failure.filter(is_failure);
-        // Odds that pass both were never told apart.
+        // A probability that passes both thresholds does not separate success from failure.
         let (action, evidence) = match (success, failure) {
             (Some(success), None) => (HoldAction::Release, success),
             (None, Some(failure)) => (action_on_failure(settings, odds, firmness), failure),
@@ -94,20 +96,20 @@ pub(super) fn decide_by_odds(
             ground: AdviceGround::Model,
             firmness: Some(firmness),
             evidence: Some(evidence),
-            reasons: reasons_of(action, odds),
+            reasons: decision_reasons(action, odds),
         };
     }
     no_advice("the odds are too even to say: answers to holds like it were wrong too often")
 }
 
-/// Where it is known what a mistake costs, every hold gets an answer.
-fn decide_by_cost(settings: &AdviceConfig, release_from: f64, odds: HoldOdds) -> AdviceDecision {
+/// Decides by the costs of mistakes. With known costs, every hold gets an answer.
+fn decide_by_cost(settings: &AdviceConfig, release_from: f64, odds: HoldEvidence) -> AdviceDecision {
     let action = if odds.probability >= release_from {
         HoldAction::Release
     } else {
         action_on_failure(settings, odds, AnswerFirmness::Firm)
     };
-    let mut reasons = reasons_of(action, odds);
+    let mut reasons = decision_reasons(action, odds);
     reasons.push(format!(
         "by `advice.cost` a release pays from {:.0} % on",
         100.0 * release_from
@@ -121,10 +123,10 @@ fn decide_by_cost(settings: &AdviceConfig, release_from: f64, odds: HoldOdds) ->
     }
 }
 
-/// Where the model was not shown to be right often enough, the record of like holds answers.
-fn decide_by_record(settings: &AdviceConfig, odds: HoldOdds) -> AdviceDecision {
+/// Decides by the outcomes of similar holds, for a model whose precision is too low.
+fn decide_by_record(settings: &AdviceConfig, odds: HoldEvidence) -> AdviceDecision {
     let unproven = "the model's answers were not right often enough on later holds";
-    let Some(like) = odds.like.filter(|like| like.holds >= LEAST_LIKE_HOLDS) else {
+    let Some(like) = odds.like.filter(|like| like.holds >= MIN_SIMILAR_HOLDS) else {
         return no_advice(&format!(
             "{unproven}, and too few holds like this one are known"
         ));
@@ -138,7 +140,7 @@ fn decide_by_record(settings: &AdviceConfig, odds: HoldOdds) -> AdviceDecision {
     } else {
         return no_advice(&format!(
             "{unproven}, and of holds like it {}",
-            like_words(like)
+            similar_holds_words(like)
         ));
     };
     AdviceDecision {
@@ -147,7 +149,7 @@ fn decide_by_record(settings: &AdviceConfig, odds: HoldOdds) -> AdviceDecision {
         firmness: Some(AnswerFirmness::Probable),
         evidence: None,
         reasons: vec![
-            format!("of holds like it {}", like_words(like)),
+            format!("of holds like it {}", similar_holds_words(like)),
             unproven.to_owned(),
         ],
     }
@@ -163,11 +165,11 @@ fn no_advice(why: &str) -> AdviceDecision {
     }
 }
 
-/// What to do with a job that would fail if it were released now. Nobody gets back what was removed,
-/// so that has to be firm.
+/// Returns the action for a job that would fail if it were released now. A removal cannot be
+/// undone, so it needs a firm answer.
 fn action_on_failure(
     settings: &AdviceConfig,
-    odds: HoldOdds,
+    odds: HoldEvidence,
     firmness: AnswerFirmness,
 ) -> HoldAction {
     let is_firm = firmness == AnswerFirmness::Firm;
@@ -176,7 +178,7 @@ fn action_on_failure(
     }
     let passes = odds
         .like
-        .is_some_and(|like| like.holds >= LEAST_LIKE_HOLDS && like.rate >= SHARE_OF_PASSING_FAULT);
+        .is_some_and(|like| like.holds >= MIN_SIMILAR_HOLDS && like.rate >= MIN_SUCCESS_RATE_OF_TRANSIENT_FAULT);
     if passes {
         HoldAction::Later
     } else {
@@ -184,8 +186,8 @@ fn action_on_failure(
     }
 }
 
-/// Why, in numbers.
-fn reasons_of(action: HoldAction, odds: HoldOdds) -> Vec<String> {
+/// States the reasons for an action, with the probability and the outcomes of similar holds.
+fn decision_reasons(action: HoldAction, odds: HoldEvidence) -> Vec<String> {
     let percent = percent_words(odds.probability);
     let first = match action {
         HoldAction::Remove => format!(
@@ -199,12 +201,12 @@ fn reasons_of(action: HoldAction, odds: HoldOdds) -> Vec<String> {
     };
     let mut reasons = vec![first];
     if let Some(like) = odds.like {
-        reasons.push(like_words(like));
+        reasons.push(similar_holds_words(like));
     }
     reasons
 }
 
-/// A probability in words: nothing is certain.
+/// Formats a probability as a percentage, but never as 0 % or 100 %.
 pub(super) fn percent_words(probability: f64) -> String {
     match probability {
         p if p < 0.01 => "less than 1 %".to_owned(),
@@ -213,11 +215,11 @@ pub(super) fn percent_words(probability: f64) -> String {
     }
 }
 
-/// How many of some holds succeeded, in words.
-pub(super) fn like_words(like: LikeHolds) -> String {
+/// Formats the outcomes of similar holds.
+pub(super) fn similar_holds_words(like: SimilarHolds) -> String {
     let kind = match like.kind {
-        LikeHoldKind::Reason => "for this reason",
-        LikeHoldKind::Code => "with this code",
+        SimilarHoldKind::Reason => "for this reason",
+        SimilarHoldKind::Code => "with this code",
     };
     let mut words = format!(
         "of {} {kind} {} succeeded once released",
@@ -266,9 +268,9 @@ mod tests {
         }
     }
 
-    fn like(holds: usize, successes: usize) -> Option<LikeHolds> {
-        Some(LikeHolds {
-            kind: LikeHoldKind::Code,
+    fn like(holds: usize, successes: usize) -> Option<SimilarHolds> {
+        Some(SimilarHolds {
+            kind: SimilarHoldKind::Code,
             holds,
             successes,
             rate: successes as f64 / holds as f64,
@@ -276,16 +278,16 @@ mod tests {
         })
     }
 
-    fn odds(probability: f64) -> HoldOdds {
-        HoldOdds {
+    fn odds(probability: f64) -> HoldEvidence {
+        HoldEvidence {
             probability,
             like: like(100, 20),
             holds_for_this_reason: 1,
         }
     }
 
-    fn decide(odds: HoldOdds) -> (HoldAction, Option<AnswerFirmness>) {
-        let decision = decide_by_odds(&SETTINGS, &thresholds(), odds);
+    fn decide(odds: HoldEvidence) -> (HoldAction, Option<AnswerFirmness>) {
+        let decision = decide_by_probability(&SETTINGS, &thresholds(), odds);
         (decision.action, decision.firmness)
     }
 
@@ -300,14 +302,14 @@ mod tests {
     }
 
     #[test]
-    fn what_failed_often_is_removed_and_what_passes_waits() {
-        let often = HoldOdds {
+    fn repeated_failures_are_removed_and_transient_faults_wait() {
+        let often = HoldEvidence {
             holds_for_this_reason: 5,
             ..odds(0.05)
         };
         assert_eq!(decide(often).0, HoldAction::Remove);
-        // Of what is only probable nothing is removed.
-        let uncertain = HoldOdds {
+        // A probable answer never leads to a removal.
+        let uncertain = HoldEvidence {
             probability: 0.25,
             ..often
         };
@@ -315,7 +317,7 @@ mod tests {
             decide(uncertain),
             (HoldAction::Fix, Some(AnswerFirmness::Probable))
         );
-        let passing = HoldOdds {
+        let passing = HoldEvidence {
             like: like(100, 60),
             ..odds(0.05)
         };
@@ -323,11 +325,11 @@ mod tests {
     }
 
     #[test]
-    fn without_a_model_the_record_answers() {
+    fn similar_holds_decide_without_thresholds() {
         let none = DecisionThresholds::default();
         let by_record = |like| {
-            let odds = HoldOdds { like, ..odds(0.9) };
-            let decision = decide_by_odds(&SETTINGS, &none, odds);
+            let odds = HoldEvidence { like, ..odds(0.9) };
+            let decision = decide_by_probability(&SETTINGS, &none, odds);
             (decision.action, decision.ground)
         };
         assert_eq!(
@@ -350,7 +352,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_certain() {
+    fn percentages_are_never_0_or_100() {
         assert_eq!(
             [0.0, 0.012, 0.5, 1.0].map(percent_words),
             ["less than 1 %", "1 %", "50 %", "more than 99 %"]
@@ -358,7 +360,7 @@ mod tests {
     }
 
     #[test]
-    fn costs_decide_alone() {
+    fn costs_replace_thresholds() {
         let settings = AdviceConfig {
             cost: Some(AdviceCost {
                 wasted_run: 1.0,
@@ -367,7 +369,7 @@ mod tests {
             ..SETTINGS
         };
         let action = |probability| {
-            decide_by_odds(&settings, &DecisionThresholds::default(), odds(probability)).action
+            decide_by_probability(&settings, &DecisionThresholds::default(), odds(probability)).action
         };
         assert_eq!(
             (action(0.2), action(0.19)),
@@ -376,10 +378,10 @@ mod tests {
     }
 
     #[test]
-    fn a_record_of_successes_speaks_against_a_rule() {
-        assert!(speaks_against_rule(like(20, 5)));
-        assert!(!speaks_against_rule(like(19, 19)));
-        assert!(!speaks_against_rule(like(100, 24)));
-        assert!(!speaks_against_rule(None));
+    fn many_successes_contradict_a_rule() {
+        assert!(contradicts_rule(like(20, 5)));
+        assert!(!contradicts_rule(like(19, 19)));
+        assert!(!contradicts_rule(like(100, 24)));
+        assert!(!contradicts_rule(None));
     }
 }

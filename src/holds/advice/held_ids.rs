@@ -1,27 +1,28 @@
-//! Some of the held jobs → what names exactly these in a command: ids if they are few, else a
-//! constraint that no other held job fulfils.
+//! Names a subset of the held jobs in a command: by ids if they are few, or else by a constraint
+//! that no other held job matches.
 
 use std::collections::{BTreeMap, HashSet};
 
-/// A job that is held now.
+/// A job that is held now, with the attributes of its hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct HeldId {
     pub(super) cluster: i32,
     pub(super) proc: i32,
     pub(super) hold_code: i32,
     pub(super) hold_subcode: i32,
-    /// When it was held, epoch s.
+    /// Time of the hold, epoch s.
     pub(super) since_s: i64,
 }
 
-/// With more names than these a command has a constraint instead.
-const MOST_NAMES: usize = 6;
+/// Maximum number of ids in a command; for more, the command gets a constraint.
+const MAX_NAMES: usize = 6;
 
-/// The stamp of a hold in the log and that in the queue may differ by so much, s.
+/// Maximum difference between the timestamps of a hold in the log and in the queue, s.
 const CLOCK_SLACK_S: i64 = 2;
 
-/// `12.0 12.1 13` for `members`: whole clusters where all held jobs of them are members, if that may
-/// be said; `None` where these are many.
+/// Lists the ids of `members`, such as `12.0 12.1 13`. If `may_name_clusters`, a cluster with
+/// several held jobs is named as a whole if all of them are members. Returns `None` if the list is
+/// too long.
 pub(super) fn id_list(
     held: &[HeldId],
     members: &HashSet<HeldId>,
@@ -29,10 +30,10 @@ pub(super) fn id_list(
 ) -> Option<Vec<String>> {
     let mut clusters: BTreeMap<i32, (usize, Vec<i32>)> = BTreeMap::new();
     for job in held {
-        let (all, of_members) = clusters.entry(job.cluster).or_default();
+        let (all, member_procs) = clusters.entry(job.cluster).or_default();
         *all += 1;
         if members.contains(job) {
-            of_members.push(job.proc);
+            member_procs.push(job.proc);
         }
     }
 
@@ -44,15 +45,15 @@ pub(super) fn id_list(
         }
         procs.sort_unstable();
         names.extend(procs.iter().map(|proc| format!("{cluster}.{proc}")));
-        if names.len() > MOST_NAMES {
+        if names.len() > MAX_NAMES {
             return None;
         }
     }
     Some(names)
 }
 
-/// A ClassAd expression that is true for `members` and for no other of `held`, nor for what was
-/// held later. The members share their hold code and subcode.
+/// Builds a ClassAd expression that is true for `members`, but false for the rest of `held` and for
+/// later holds. All members must have the same hold code and subcode.
 pub(super) fn constraint(held: &[HeldId], members: &HashSet<HeldId>) -> String {
     let mut terms = vec!["JobStatus==5".to_owned()];
     let Some(first) = members.iter().next().copied() else {
@@ -61,7 +62,7 @@ pub(super) fn constraint(held: &[HeldId], members: &HashSet<HeldId>) -> String {
     if first.hold_code != 0 {
         terms.push(format!("HoldReasonCode=={}", first.hold_code));
     }
-    // The queue may lack a subcode that is 0.
+    // The queue may omit a subcode of 0.
     if first.hold_subcode != 0 {
         terms.push(format!("HoldReasonSubCode=={}", first.hold_subcode));
     }
@@ -69,14 +70,16 @@ pub(super) fn constraint(held: &[HeldId], members: &HashSet<HeldId>) -> String {
     let until_s = latest_s + CLOCK_SLACK_S;
     terms.push(format!("EnteredCurrentStatus<={until_s}"));
 
-    let may_fulfil = |job: &HeldId| {
+    // Only jobs that match the terms so far need to be excluded by id. Clocks may differ, so a job
+    // held shortly after `until_s` may match.
+    let may_match = |job: &HeldId| {
         (first.hold_code == 0 || job.hold_code == first.hold_code)
             && (first.hold_subcode == 0 || job.hold_subcode == first.hold_subcode)
             && job.since_s <= until_s + CLOCK_SLACK_S
     };
-    let mut rivals: Vec<HeldId> = held.iter().copied().filter(may_fulfil).collect();
-    rivals.sort_unstable_by_key(|job| (job.cluster, job.proc));
-    let ranges = member_ranges(&rivals, members);
+    let mut candidates: Vec<HeldId> = held.iter().copied().filter(may_match).collect();
+    candidates.sort_unstable_by_key(|job| (job.cluster, job.proc));
+    let ranges = member_ranges(&candidates, members);
     match &ranges[..] {
         [only] => terms.push(only.clone()),
         _ => terms.push(format!("({})", ranges.join(" || "))),
@@ -84,12 +87,13 @@ pub(super) fn constraint(held: &[HeldId], members: &HashSet<HeldId>) -> String {
     terms.join(" && ")
 }
 
-/// Expressions of which each is true for a run of members in `rivals`, which are sorted by id.
-fn member_ranges(rivals: &[HeldId], members: &HashSet<HeldId>) -> Vec<String> {
+/// Builds one expression for each run of consecutive members in `candidates`, which are sorted by
+/// id.
+fn member_ranges(candidates: &[HeldId], members: &HashSet<HeldId>) -> Vec<String> {
     let mut ranges = Vec::new();
     let mut at = 0;
-    while at < rivals.len() {
-        let run = rivals[at..]
+    while at < candidates.len() {
+        let run = candidates[at..]
             .iter()
             .take_while(|job| members.contains(job))
             .count();
@@ -97,16 +101,16 @@ fn member_ranges(rivals: &[HeldId], members: &HashSet<HeldId>) -> Vec<String> {
             at += 1;
             continue;
         }
-        add_run(rivals, at..at + run, &mut ranges);
+        add_run(candidates, at..at + run, &mut ranges);
         at += run;
     }
     ranges
 }
 
-/// Adds the expressions of the run `run` of `rivals`: the rest of a first cluster, whole clusters,
-/// the beginning of a last one.
-fn add_run(rivals: &[HeldId], run: std::ops::Range<usize>, ranges: &mut Vec<String>) {
-    let cluster_of = |at: usize| rivals[at].cluster;
+/// Adds the expressions for one run of members in `candidates`: the end of a first cluster, whole
+/// clusters, and the beginning of a last cluster.
+fn add_run(candidates: &[HeldId], run: std::ops::Range<usize>, ranges: &mut Vec<String>) {
+    let cluster_of = |at: usize| candidates[at].cluster;
     let mut whole: Option<(i32, i32)> = None;
     let mut at = run.start;
     while at < run.end {
@@ -115,10 +119,11 @@ fn add_run(rivals: &[HeldId], run: std::ops::Range<usize>, ranges: &mut Vec<Stri
             .find(|&next| cluster_of(next) != cluster)
             .unwrap_or(run.end);
         let begins_before = at > 0 && cluster_of(at - 1) == cluster;
-        let goes_on = end < rivals.len() && cluster_of(end) == cluster;
+        let goes_on = end < candidates.len() && cluster_of(end) == cluster;
+        // A cluster that also has other jobs needs a range of procs.
         if begins_before || goes_on {
             add_clusters(whole.take(), ranges);
-            ranges.push(proc_range(cluster, rivals[at].proc, rivals[end - 1].proc));
+            ranges.push(proc_range(cluster, candidates[at].proc, candidates[end - 1].proc));
         } else {
             let first = whole.map_or(cluster, |(first, _)| first);
             whole = Some((first, cluster));
@@ -164,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn clusters_are_named_only_where_all_their_held_jobs_are_meant() {
+    fn clusters_are_named_only_if_all_their_held_jobs_are_members() {
         let all = [
             held(12, 0),
             held(12, 1),
@@ -208,10 +213,10 @@ mod tests {
         );
     }
 
-    /// Whether `expression`, as [`constraint`] writes it, is true for `job`.
+    /// Evaluates `expression`, which [`constraint`] wrote, for `job`.
     fn is_true(expression: &str, job: HeldId) -> bool {
         let text = expression.replace(['(', ')'], "");
-        // The terms before the ranges hold for all of them.
+        // The terms before the ranges apply to every range.
         let (head, ranges) = match text.find("ClusterId") {
             Some(at) => text.split_at(at),
             None => (text.as_str(), ""),

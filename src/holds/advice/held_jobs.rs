@@ -1,4 +1,4 @@
-//! The jobs that are held at the moment of asking, and which of them advice is wanted on.
+//! Finds the jobs that are held at prediction time, and checks the selection of jobs to advise on.
 
 use anyhow::{Context as _, Result, ensure};
 
@@ -10,10 +10,10 @@ use crate::events::{EventStore, LogGap, StoredJob};
 use poolcast_base::output;
 use crate::tensors::{AskedHold, HoldOutcome, LeftOutReason, hold_cycles, known_until_ms};
 
-/// Which held jobs to advise on.
+/// A selection of held jobs to advise on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum JobSelection {
-    /// One job.
+    /// One job, by cluster and proc.
     Job(i32, i32),
     /// The held jobs of a cluster.
     Cluster(i32),
@@ -40,7 +40,7 @@ impl std::str::FromStr for JobSelection {
 }
 
 impl JobSelection {
-    /// Whether the job `cluster.proc` is one of these.
+    /// Returns true if the selection includes the job `cluster.proc`.
     pub fn has(self, cluster: i32, proc: i32) -> bool {
         match self {
             JobSelection::Job(of, number) => (cluster, proc) == (of, number),
@@ -49,18 +49,19 @@ impl JobSelection {
     }
 }
 
-/// A job that is held at the moment of asking.
+/// A job that is held at prediction time.
 pub(super) struct HeldJob<'a> {
-    /// With the events that are known then.
+    /// The job, with only the events up to the prediction time.
     pub(super) job: StoredJob<'a>,
-    /// The hold it is in.
+    /// The current hold of the job, as a sample for the model.
     pub(super) asked: AskedHold,
-    /// Whether the log tells that it is still held: no events are missing since.
+    /// True if the log proves that the job is still held, because no events are missing since the
+    /// hold.
     pub(super) is_known: bool,
 }
 
 impl HeldJob<'_> {
-    /// The code and the subcode of its hold.
+    /// Returns the code and the subcode of the hold.
     pub(super) fn reason(&self) -> (i32, i32) {
         (
             self.job.history.hold_code[self.asked.cycle.hold],
@@ -68,7 +69,7 @@ impl HeldJob<'_> {
         )
     }
 
-    /// How often it was held with this code and subcode, this hold included.
+    /// Counts the job's holds with this code and subcode, this one included.
     pub(super) fn holds_for_this_reason(&self) -> usize {
         let history = self.job.history;
         let of_hold = |at: usize| (history.hold_code[at], history.hold_subcode[at]);
@@ -78,8 +79,9 @@ impl HeldJob<'_> {
     }
 }
 
-/// The jobs of `store` that are held at `at_ms`, or when the log of their access point ends, by
-/// what is known then, and asked about as the samples with `window` are.
+/// Finds the jobs of `store` that are held at `at_ms`, or else at the end of their access point's
+/// log. Only events up to that time count. Each hold gets the prediction time that samples with
+/// `window` have.
 pub(super) fn held_jobs(
     store: &EventStore,
     window: WindowPlace,
@@ -99,6 +101,8 @@ pub(super) fn held_jobs(
             continue;
         };
         let is_last = cycle.hold + 1 == known;
+        // A hold followed by a gap may have ended in the gap, but it counts as held if it is the
+        // last event.
         let is_held = match cycle.outcome {
             HoldOutcome::LeftOut(LeftOutReason::StillHeld) => true,
             HoldOutcome::LeftOut(LeftOutReason::AcrossGap) => is_last,
@@ -117,10 +121,12 @@ pub(super) fn held_jobs(
     held
 }
 
-/// Checks that each of `selections` names a job of `advice`, which is all there is on `store`.
+/// Checks that each of `selections` matches a job in `advice`, which covers all held jobs of
+/// `store`.
 ///
 /// # Errors
-/// Fails for one that does not, and says what is known of it.
+/// Fails for a selection that matches no held job. The message reports what the log says about its
+/// jobs.
 pub fn check_selections(
     store: &EventStore,
     advice: &[JobAdvice],
@@ -138,7 +144,7 @@ pub fn check_selections(
     Ok(())
 }
 
-/// What is known of jobs that are not held: whether they are in the log, and how they ended.
+/// Explains why no selected job is held: whether the jobs are in the log, and how they ended.
 fn why_not_held(store: &EventStore, selection: JobSelection, at_ms: Option<i64>) -> HintedError {
     let jobs: Vec<StoredJob<'_>> = store
         .jobs()
@@ -168,7 +174,7 @@ fn why_not_held(store: &EventStore, selection: JobSelection, at_ms: Option<i64>)
     )
 }
 
-/// The moment of asking in words: the end of the log, unless another was named.
+/// Describes the prediction time in words: `at_ms`, or else the end of the log.
 pub fn asking_words(at_ms: Option<i64>) -> String {
     match at_ms {
         Some(at_ms) => format!("at {}", output::utc_time(at_ms)),
@@ -176,7 +182,7 @@ pub fn asking_words(at_ms: Option<i64>) -> String {
     }
 }
 
-/// Whether and how a job ended.
+/// Describes whether and how a job ended.
 fn last_state(job: &StoredJob<'_>) -> String {
     let history = job.history;
     let end =
@@ -198,7 +204,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ids_are_jobs_or_clusters() {
+    fn selections_are_job_ids_or_cluster_ids() {
         assert_eq!(
             "12.3".parse::<JobSelection>().expect("a job"),
             JobSelection::Job(12, 3)

@@ -1,4 +1,4 @@
-//! The advice on one job: what to do, why, and what is known of its hold.
+//! The advice on one job: the action, the reasons for it, and the facts about the hold.
 
 use serde::Serialize;
 
@@ -7,103 +7,104 @@ use super::queue_facts::QueueFacts;
 use super::remedy::RaisedRequest;
 use crate::training::AnswerThreshold;
 
-/// What an action rests on.
+/// The source of a recommendation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum AdviceGround {
-    /// The hold code.
+    /// A rule for the hold code.
     Rule,
-    /// What became of like holds, as the model was not shown to be good enough.
+    /// The outcomes of similar holds, because the model is not precise enough.
     Record,
     /// The model's probability.
     Model,
-    /// Nothing: no advice.
+    /// No source: there is no advice.
     Nothing,
 }
 
-/// What like holds have in common.
+/// The attribute that similar holds share.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum LikeHoldKind {
-    /// The hold reason, without what varies from job to job.
+pub enum SimilarHoldKind {
+    /// The hold reason, without the parts that differ between jobs.
     Reason,
     /// The hold code and subcode.
     Code,
 }
 
-/// Earlier holds like one, whose outcome was decided by the moment of asking.
+/// Outcomes of earlier holds that are similar to one hold, as known at prediction time.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct LikeHolds {
-    /// What they have in common.
-    pub kind: LikeHoldKind,
-    /// How many.
+pub struct SimilarHolds {
+    /// The attribute that the holds share.
+    pub kind: SimilarHoldKind,
+    /// Number of similar holds with a known outcome.
     pub holds: usize,
-    /// How many were followed by success.
+    /// Number of these holds after which the job succeeded.
     pub successes: usize,
-    /// The share of successes.
+    /// Share of successes.
     pub rate: f64,
-    /// How many of the last ten, or of all if there are fewer, were followed by success.
+    /// Successes among the last ten holds, or among all if there are fewer.
     pub last_10_successes: usize,
 }
 
 /// The advice on one job.
 #[derive(Debug, Clone, Serialize)]
 pub struct JobAdvice {
-    /// `cluster.proc`.
+    /// Job id, as `cluster.proc`.
     pub job: String,
-    /// The access point.
+    /// The job's access point.
     pub ap: String,
-    /// The first number of the id.
+    /// Cluster number of the job.
     #[serde(skip)]
     pub cluster: i32,
-    /// The second.
+    /// Proc number of the job.
     #[serde(skip)]
     pub proc: i32,
-    /// Whose it is, where the log or the queue says it.
+    /// The job's owner, if the log or the queue names one.
     pub owner: Option<String>,
-    /// What to do.
+    /// The recommended action.
     pub action: HoldAction,
-    /// What that rests on.
+    /// The source of the recommendation.
     pub ground: AdviceGround,
-    /// How sure it is; absent where a rule decides, and without advice.
+    /// Certainty of the action; absent where a rule decides, and without advice.
     pub firmness: Option<AnswerFirmness>,
-    /// What answers like it were worth on holds that came after what was learned.
+    /// Precision of such answers on holds after the training data.
     pub evidence: Option<AnswerThreshold>,
-    /// Why, in sentences.
+    /// The reasons for the action, in sentences.
     pub reasons: Vec<String>,
-    /// What to type now; nothing where there is no advice.
+    /// Command to type now; absent without advice, or if there is nothing to do now.
     pub command: Option<String>,
-    /// What the job should ask for, where it used more than it asked for.
+    /// Request that the job should have, if it used more than it requested.
     pub raise: Option<RaisedRequest>,
-    /// What to type once the fault is fixed or has passed, or the reason to hold it is gone.
+    /// Command to type once the fault is fixed or has passed, or once the reason for the hold is
+    /// gone.
     pub then: Option<String>,
     /// The hold code.
     pub hold_code: i32,
     /// The hold subcode.
     pub hold_subcode: i32,
-    /// What they mean.
+    /// Meaning of the hold code and subcode.
     pub meaning: String,
-    /// Why it is held, in the words of the log or the queue.
+    /// The hold reason, in the words of the log or the queue.
     pub reason: Option<String>,
-    /// Tells the words of this hold from those of others.
+    /// Hash of the hold event's text, which identifies the event among others of the job.
     #[serde(skip)]
     pub hold_text_hash: u32,
-    /// When it was submitted, epoch ms.
+    /// Submission time of the job, epoch ms.
     pub submitted_ms: i64,
-    /// Since when it is held, epoch ms.
+    /// Start of the hold, epoch ms.
     pub held_since_ms: i64,
-    /// For how long, up to the moment of asking, ms.
+    /// Duration of the hold up to the prediction time, ms.
     pub held_for_ms: i64,
-    /// Its holds so far, this one included.
+    /// Number of holds of the job so far, this one included.
     pub holds: u32,
-    /// Those with this code and subcode, this one included.
+    /// Number of holds with this code and subcode, this one included.
     pub holds_for_this_reason: usize,
-    /// Other jobs of its cluster that are held for the same reason now.
+    /// Number of other jobs in the cluster that are held now with this code and subcode.
     pub siblings_held: usize,
     /// The model's probability of success if released unchanged; absent where a rule decides.
     pub probability: Option<f64>,
-    /// What had become of such holds; absent where a rule decides, and if none was decided.
-    pub like_cases: Option<LikeHolds>,
-    /// What the queue says of it, if it was asked.
+    /// Outcomes of similar holds; absent where a rule decides, and if no outcome is known.
+    pub like_cases: Option<SimilarHolds>,
+    /// Facts from the queue; absent if the queue was not queried.
     pub queue: Option<QueueFacts>,
 }

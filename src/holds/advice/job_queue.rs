@@ -1,4 +1,5 @@
-//! What `condor_q -json` says of jobs → which are held now, and what the log does not say of them.
+//! Parses the output of `condor_q -json`, and corrects advice by the jobs that are held in the
+//! queue.
 
 use std::collections::HashMap;
 
@@ -14,20 +15,20 @@ use super::queue_facts::QueueFacts;
 use super::remedy::{Remedy, raised_memory};
 use poolcast_base::error::hinted;
 
-/// The attributes that are read of a job.
+/// The job attributes that this program requests from `condor_q`.
 pub const QUEUE_ATTRIBUTES: &str = "ClusterId,ProcId,JobStatus,GlobalJobId,Owner,QDate,EnteredCurrentStatus,HoldReasonCode,\
     HoldReasonSubCode,HoldReason,NumHolds,NumJobStarts,RequestMemory,MemoryUsage,PeriodicRelease";
 
-/// HTCondor's number for a job that is held.
+/// HTCondor's `JobStatus` of a held job.
 const HELD_STATUS: i64 = 5;
 
-/// A hold in the log and in the queue are one if their stamps differ by no more, s.
+/// Maximum difference between the timestamps of one hold in the log and in the queue, s.
 const CLOCK_SLACK_S: i64 = 5;
 
-/// No moment is later, epoch s: the year 2446.
-const LATEST_S: i64 = 15_000_000_000;
+/// Upper limit for timestamps, epoch s; it is in the year 2445.
+const MAX_TIME_S: i64 = 15_000_000_000;
 
-/// A job as the queue has it. What is of another type than expected is as good as missing.
+/// A job's attributes, as the queue reports them. A value of an unexpected type counts as missing.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 struct QueuedAd {
@@ -78,30 +79,30 @@ struct QueuedJob {
     facts: QueueFacts,
 }
 
-/// The jobs that a queue has.
+/// The held jobs in a queue.
 #[derive(Debug)]
 pub struct JobQueue {
     held: Vec<QueuedJob>,
-    /// The place in `held` of each job.
+    /// The index in `held` of each job, by cluster and proc.
     places: HashMap<(i32, i32), usize>,
 }
 
-/// How the log and the queue agree on who is held.
+/// The agreement between the log and the queue on the held jobs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct QueueAgreement {
     /// Jobs that are held in the queue.
     pub held: usize,
-    /// Those of them whose hold is not in the log.
+    /// Jobs that are held in the queue, but whose hold is not in the log.
     pub not_in_log: usize,
-    /// Jobs that are held in the log and not in the queue: they are left out.
+    /// Jobs that are held in the log but not in the queue. They get no advice.
     pub not_in_queue: usize,
 }
 
 impl JobQueue {
-    /// The jobs in `text`, as `condor_q -json` prints them: nothing at all where there is none.
+    /// Parses `text`, the output of `condor_q -json`. An empty text means an empty queue.
     ///
     /// # Errors
-    /// Fails for what is no such list.
+    /// Fails if `text` is not a JSON list of jobs.
     pub fn parse(text: &[u8]) -> Result<JobQueue> {
         let ads: Vec<QueuedAd> = if text.trim_ascii().is_empty() {
             Vec::new()
@@ -129,19 +130,20 @@ impl JobQueue {
         Ok(queue)
     }
 
-    /// How many jobs are held.
+    /// The number of held jobs.
     pub fn held_count(&self) -> usize {
         self.held.len()
     }
 
-    /// Whether it has the job as held.
+    /// Returns true if the job is held in the queue.
     pub(super) fn has_held(&self, cluster: i32, proc: i32) -> bool {
         self.places.contains_key(&(cluster, proc))
     }
 
-    /// Lets the queue decide which jobs are held: leaves out `advice` on others, adds what the log
-    /// does not tell, and advice by rule on jobs whose hold is not in the log, which is asked
-    /// about at `asked_ms`. `ap` is the access point where the queue does not name it.
+    /// Corrects `advice` by the queue, which has the final say on which jobs are held. Drops advice
+    /// on other jobs, and adds attributes that the log lacks. A job whose hold is not in the log
+    /// gets advice by rule, for the prediction time `asked_ms`. `ap` is the access point of jobs
+    /// for which the queue names none.
     pub fn correct(
         &self,
         advice: Vec<JobAdvice>,
@@ -158,7 +160,8 @@ impl JobQueue {
             };
             released += 1;
             let job = &self.held[place];
-            if job.is_hold_of(&one) {
+            // A job may be in another hold than the one in the log: then the advice is outdated.
+            if job.matches_hold_of(&one) {
                 is_known[place] = true;
                 job.add_to(&mut one);
                 all.push(one);
@@ -187,7 +190,7 @@ impl JobQueue {
 impl QueuedJob {
     fn of_ad(ad: &QueuedAd) -> QueuedJob {
         let number = |value: &Value| value.as_i64().unwrap_or(0);
-        let moment_s = |value: &Value| number(value).clamp(0, LATEST_S);
+        let moment_s = |value: &Value| number(value).clamp(0, MAX_TIME_S);
         let code = |value: &Value| i32::try_from(number(value)).unwrap_or(0);
         let words = |value: &Value| value.as_str().map(one_line);
         let access_point = ad.global_job_id.as_str().and_then(|id| id.split_once('#'));
@@ -212,15 +215,15 @@ impl QueuedJob {
         }
     }
 
-    /// Whether `advice` is on the hold that it is in now.
-    fn is_hold_of(&self, advice: &JobAdvice) -> bool {
+    /// Returns true if `advice` is about the hold that the job is in now.
+    fn matches_hold_of(&self, advice: &JobAdvice) -> bool {
         let since_s = advice.held_since_ms.div_euclid(1000);
-        let is_one_time = self.since_s == 0 || (self.since_s - since_s).abs() <= CLOCK_SLACK_S;
-        is_one_time
+        let is_same_time = self.since_s == 0 || (self.since_s - since_s).abs() <= CLOCK_SLACK_S;
+        is_same_time
             && (self.hold_code, self.hold_subcode) == (advice.hold_code, advice.hold_subcode)
     }
 
-    /// Adds what the log does not say.
+    /// Adds the facts that the log lacks to `advice`.
     fn add_to(&self, advice: &mut JobAdvice) {
         if self.owner.is_some() {
             advice.owner.clone_from(&self.owner);
@@ -231,7 +234,7 @@ impl QueuedJob {
         let remedy = code_rule(self.hold_code, self.hold_subcode).map(|rule| rule.remedy);
         let is_expression = self.facts.request_memory.is_some() && self.requested_mb.is_none();
         if remedy == Some(Remedy::RaiseMemory) && advice.ground == AdviceGround::Rule {
-            // What the job asks for now counts, and not what it was submitted with.
+            // The job's current request counts here, not the one at its submission.
             let used_mb = self.facts.memory_usage_mb.unwrap_or(0);
             let by_queue = self
                 .requested_mb
@@ -250,7 +253,7 @@ impl QueuedJob {
         advice.queue = Some(self.facts.clone());
     }
 
-    /// Advice where the log does not tell of the hold: by rule, if the code has one.
+    /// Advises on a hold that is not in the log: by rule if its code has a rule.
     fn advice(&self, ap: &str, asked_ms: i64) -> JobAdvice {
         let job = format!("{}.{}", self.cluster, self.proc);
         let release = format!("condor_release {job}");
@@ -293,7 +296,7 @@ impl QueuedJob {
     }
 }
 
-/// A value as it is written in an ad, on one line; `None` where there is none.
+/// Formats a value as the job's ClassAd has it, on one line; `None` if it is missing.
 fn expression(value: &Value) -> Option<String> {
     match value {
         Value::Null => None,
@@ -353,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn hostile_queues_are_refused_or_say_nothing() {
+    fn hostile_queues_are_rejected_or_harmless() {
         assert!(queue("").held.is_empty());
         assert!(queue("[]").held.is_empty());
         for text in [

@@ -1,4 +1,4 @@
-//! The judgement on each held job: by rule where the code decides, else by the model where it may.
+//! Judges each held job: by rule if the hold code decides, or else by the model.
 
 use std::collections::HashMap;
 
@@ -7,11 +7,11 @@ use anyhow::{Result, ensure};
 use super::action::HoldAction;
 use super::codes::{HoldRule, code_meaning, code_rule};
 use super::decide::{
-    AdviceDecision, DecisionThresholds, HoldOdds, LEAST_LIKE_HOLDS, decide_by_odds, like_words,
-    speaks_against_rule,
+    AdviceDecision, DecisionThresholds, HoldEvidence, MIN_SIMILAR_HOLDS, decide_by_probability, similar_holds_words,
+    contradicts_rule,
 };
 use super::held_jobs::{HeldJob, held_jobs};
-use super::job_advice::{AdviceGround, JobAdvice, LikeHoldKind, LikeHolds};
+use super::job_advice::{AdviceGround, JobAdvice, SimilarHoldKind, SimilarHolds};
 use super::job_queue::JobQueue;
 use super::remedy::RaisedRequest;
 use poolcast_config as config;
@@ -21,12 +21,13 @@ use poolcast_base::output;
 use crate::tensors::{AskedHold, HoldRecordKind, HoldRecords, OutcomeCounts, OutcomeRecord};
 use crate::training::{HoldModel, TrainedModel};
 
-/// Judges the held jobs of `store`: those that are held when the log ends, or at `at_ms` by what was
-/// known then. Where events are missing, `queue` tells which of them are still held.
+/// Judges the jobs of `store` that are held at `at_ms`, or else at the end of the log. Uses only
+/// events up to that time. Where events are missing from the log, `queue` decides which jobs are
+/// still held.
 ///
 /// # Errors
-/// Fails for a moment outside of the log, and for any but its end where the model sees what comes
-/// after.
+/// Fails if `at_ms` is outside the log. Also fails for any `at_ms` if the samples of the model
+/// include later events, or if the model's probabilities cannot be computed.
 pub fn advise(
     store: &EventStore,
     model: &TrainedModel,
@@ -36,7 +37,7 @@ pub fn advise(
 ) -> Result<Vec<JobAdvice>> {
     let window = model.tensors.window;
     if let Some(at_ms) = at_ms {
-        check_moment(store, window, at_ms)?;
+        check_prediction_time(store, window, at_ms)?;
     }
     let held = held_jobs(store, window, at_ms);
 
@@ -48,7 +49,7 @@ pub fn advise(
         thresholds: DecisionThresholds { firm, probable },
         model: HoldModel::new(store, model),
         queue,
-        held_alike: count_alike(&held),
+        held_by_reason: count_held_by_reason(&held),
         asked_ms: at_ms.unwrap_or(store.summary.end_ms),
     };
     let asked: Vec<AskedHold> = held.iter().map(|held| held.asked).collect();
@@ -61,15 +62,15 @@ pub fn advise(
     Ok(advice)
 }
 
-/// The access point, the cluster, and the code and subcode of a hold.
+/// Access point, cluster, and the code and subcode of a hold.
 type ClusterHoldReason = (u32, i32, (i32, i32));
 
 fn cluster_and_reason(held: &HeldJob<'_>) -> ClusterHoldReason {
     (held.job.ap, held.job.cluster, held.reason())
 }
 
-/// How many jobs of each cluster are held for each reason.
-fn count_alike(held: &[HeldJob<'_>]) -> HashMap<ClusterHoldReason, usize> {
+/// Counts the held jobs by cluster and reason.
+fn count_held_by_reason(held: &[HeldJob<'_>]) -> HashMap<ClusterHoldReason, usize> {
     let mut alike = HashMap::new();
     for held in held {
         *alike.entry(cluster_and_reason(held)).or_default() += 1;
@@ -77,20 +78,21 @@ fn count_alike(held: &[HeldJob<'_>]) -> HashMap<ClusterHoldReason, usize> {
     alike
 }
 
+/// Judges single jobs, with the data that all of them share.
 struct HoldJudge<'a> {
     store: &'a EventStore,
     settings: &'a config::AdviceConfig,
     queue: Option<&'a JobQueue>,
     thresholds: DecisionThresholds,
     model: HoldModel<'a>,
-    /// Held jobs of one cluster, by their reasons.
-    held_alike: HashMap<ClusterHoldReason, usize>,
-    /// When it is asked, epoch ms.
+    /// Number of held jobs, by cluster and reason.
+    held_by_reason: HashMap<ClusterHoldReason, usize>,
+    /// Prediction time, epoch ms.
     asked_ms: i64,
 }
 
-/// Refuses moments of which the log does not tell, and those whose future the model would see.
-fn check_moment(store: &EventStore, window: config::WindowPlace, at_ms: i64) -> Result<()> {
+/// Rejects times outside the log, and any time if the model's samples include later events.
+fn check_prediction_time(store: &EventStore, window: config::WindowPlace, at_ms: i64) -> Result<()> {
     let StoreSummary {
         begin_ms, end_ms, ..
     } = store.summary;
@@ -116,21 +118,21 @@ fn check_moment(store: &EventStore, window: config::WindowPlace, at_ms: i64) -> 
 }
 
 impl HoldJudge<'_> {
-    /// Judges one job, which the model gives this probability of success if it is released
-    /// unchanged, and puts beside it what is known of the job.
+    /// Judges one job, and adds the facts about it. `probability` is the model's probability of
+    /// success if the job is released unchanged.
     fn advise_on(&self, held: &HeldJob<'_>, probability: f64) -> JobAdvice {
         let (hold_code, hold_subcode) = held.reason();
         let history = held.job.history;
         let holds_for_this_reason = held.holds_for_this_reason();
-        let siblings_held = self.held_alike[&cluster_and_reason(held)] - 1;
+        let siblings_held = self.held_by_reason[&cluster_and_reason(held)] - 1;
 
-        let odds = HoldOdds {
+        let odds = HoldEvidence {
             probability,
-            like: like_holds(&self.model.facts(&held.asked).records),
+            like: similar_holds(&self.model.facts(&held.asked).records),
             holds_for_this_reason,
         };
         let judgement = self.judge(held, odds);
-        let is_by_odds = judgement.decision.ground != AdviceGround::Rule;
+        let is_by_probability = judgement.decision.ground != AdviceGround::Rule;
 
         let held_since_ms = history.time_ms[held.asked.cycle.hold];
         JobAdvice {
@@ -158,29 +160,31 @@ impl HoldJudge<'_> {
             holds: held.asked.cycle.earlier_holds + 1,
             holds_for_this_reason,
             siblings_held,
-            probability: is_by_odds.then_some(odds.probability),
-            like_cases: odds.like.filter(|_| is_by_odds),
+            probability: is_by_probability.then_some(odds.probability),
+            like_cases: odds.like.filter(|_| is_by_probability),
             queue: None,
         }
     }
 
-    /// By rule where the code has one that its record does not speak against, else by the odds.
-    fn judge(&self, held: &HeldJob<'_>, odds: HoldOdds) -> Judgement {
+    /// Judges by rule if the hold code has a rule that similar holds do not contradict, or else by
+    /// the evidence.
+    fn judge(&self, held: &HeldJob<'_>, odds: HoldEvidence) -> Judgement {
         let (hold_code, hold_subcode) = held.reason();
         let is_in_queue = |queue: &JobQueue| queue.has_held(held.job.cluster, held.job.proc);
+        // If events are missing, only the queue can confirm that the job is still held.
         if !held.is_known && !self.queue.is_some_and(is_in_queue) {
             return Judgement::unknown();
         }
         match code_rule(hold_code, hold_subcode) {
-            Some(rule) if !(rule.can_be_outweighed() && speaks_against_rule(odds.like)) => {
+            Some(rule) if !(rule.can_be_outweighed() && contradicts_rule(odds.like)) => {
                 Judgement::by_rule(&rule, held, odds.like)
             }
-            _ => Judgement::by_odds(decide_by_odds(self.settings, &self.thresholds, odds), held),
+            _ => Judgement::by_probability(decide_by_probability(self.settings, &self.thresholds, odds), held),
         }
     }
 }
 
-/// A decision, and what to type.
+/// A decision with the commands for it.
 struct Judgement {
     decision: AdviceDecision,
     command: Option<String>,
@@ -189,10 +193,10 @@ struct Judgement {
 }
 
 impl Judgement {
-    fn by_rule(rule: &HoldRule, held: &HeldJob<'_>, like: Option<LikeHolds>) -> Judgement {
+    fn by_rule(rule: &HoldRule, held: &HeldJob<'_>, like: Option<SimilarHolds>) -> Judgement {
         let mut reasons = vec![rule.why.to_owned()];
         if let Some(like) = like.filter(|_| rule.expects_failure()) {
-            reasons.push(like_words(like));
+            reasons.push(similar_holds_words(like));
         }
         let id = held.job.id();
         let release = format!("condor_release {id}");
@@ -211,7 +215,7 @@ impl Judgement {
         }
     }
 
-    fn by_odds(decision: AdviceDecision, held: &HeldJob<'_>) -> Judgement {
+    fn by_probability(decision: AdviceDecision, held: &HeldJob<'_>) -> Judgement {
         let id = held.job.id();
         let release = format!("condor_release {id}");
         let (command, then) = match decision.action {
@@ -229,7 +233,7 @@ impl Judgement {
         }
     }
 
-    /// Events are missing after the hold: the log does not tell whether the job is still held.
+    /// No advice: events are missing after the hold, so the job may not be held any more.
     fn unknown() -> Judgement {
         Judgement {
             decision: AdviceDecision {
@@ -249,22 +253,22 @@ impl Judgement {
     }
 }
 
-/// What had become of holds for the same reason; where few of them are known, of those with the same
-/// code and subcode.
-fn like_holds(records: &HoldRecords) -> Option<LikeHolds> {
+/// Returns the outcomes of holds for the same reason. If too few are known, uses all holds with the
+/// same code and subcode instead.
+fn similar_holds(records: &HoldRecords) -> Option<SimilarHolds> {
     let of_reason =
-        LikeHolds::of_record(LikeHoldKind::Reason, records.holds(HoldRecordKind::Reason));
-    let of_code = LikeHolds::of_record(LikeHoldKind::Code, records.holds(HoldRecordKind::Code));
-    let is_enough = of_reason.holds >= LEAST_LIKE_HOLDS || of_reason.holds == of_code.holds;
+        SimilarHolds::from_record(SimilarHoldKind::Reason, records.holds(HoldRecordKind::Reason));
+    let of_code = SimilarHolds::from_record(SimilarHoldKind::Code, records.holds(HoldRecordKind::Code));
+    let is_enough = of_reason.holds >= MIN_SIMILAR_HOLDS || of_reason.holds == of_code.holds;
     let like = if is_enough { of_reason } else { of_code };
     (like.holds > 0).then_some(like)
 }
 
-impl LikeHolds {
-    fn of_record(kind: LikeHoldKind, record: &OutcomeRecord) -> LikeHolds {
+impl SimilarHolds {
+    fn from_record(kind: SimilarHoldKind, record: &OutcomeRecord) -> SimilarHolds {
         let OutcomeCounts { successes, .. } = record.outcomes;
         let holds = record.outcomes.decided();
-        LikeHolds {
+        SimilarHolds {
             kind,
             holds: holds as usize,
             successes: successes as usize,
@@ -274,8 +278,8 @@ impl LikeHolds {
     }
 }
 
-/// The exit code for some advice: what all of it agrees on, else that of no advice; 0 where there is
-/// none, as nothing is held.
+/// Returns the exit code for `advice`: the code of its action if all actions agree, or else the
+/// code of no advice. Returns 0 if `advice` is empty, because no job is held.
 pub fn exit_code(advice: &[&JobAdvice]) -> u8 {
     let Some(first) = advice.first() else {
         return EXIT_DONE;

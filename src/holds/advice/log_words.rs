@@ -1,32 +1,33 @@
-//! What a log says in words: why jobs are held, and whose they are. No store keeps these; they stay
-//! in memory while the log is read, and are printed.
+//! Collects hold reasons and owners from a log. They stay in memory while the log is read and are
+//! then printed; no event store contains them.
 
 use std::collections::HashMap;
 
 use super::job_advice::JobAdvice;
 use htcondor_eventlog::{ABORTED, EventBatch, HELD, JobEvent, RELEASED, TERMINATED};
 
-/// A job: the number of its access point here, its cluster and its proc.
+/// A job: index of its access point in `access_points`, cluster and proc.
 type JobKey = (u32, i32, i32);
 
-/// The hold reasons of the jobs that are held, and the owners of all clusters.
+/// The hold reasons of the held jobs, and the owners of all clusters.
 #[derive(Debug, Default)]
 pub struct LogWords {
-    /// What is written later is not taken, epoch ms.
+    /// Cutoff, epoch ms: later events are ignored.
     until_ms: Option<i64>,
     access_points: Vec<String>,
-    /// Reasons whose events are still to come, by cluster, proc and the hash of their text.
-    coming: HashMap<(i32, i32, u32), ComingReason>,
+    /// Reasons that wait for their hold events, by cluster, proc and the hash of their text.
+    pending: HashMap<(i32, i32, u32), PendingReason>,
     held: HashMap<JobKey, HeldReason>,
     owner_names: Vec<String>,
-    /// The number of each name.
+    /// The index in `owner_names` of each name.
     owner_numbers: HashMap<String, u32>,
-    /// The owner of each cluster of an access point.
+    /// The index in `owner_names` of the owner, by access point and cluster.
     owners: HashMap<(u32, i32), u32>,
 }
 
+/// A hold reason that waits for its hold event.
 #[derive(Debug)]
-struct ComingReason {
+struct PendingReason {
     reason: String,
     is_used: bool,
 }
@@ -34,13 +35,13 @@ struct ComingReason {
 /// The reason of the hold that a job is in.
 #[derive(Debug)]
 struct HeldReason {
-    /// Tells which hold it is.
+    /// Hash of the reason's text, which identifies the hold.
     text_hash: u32,
     reason: String,
 }
 
 impl LogWords {
-    /// Words of what was written until `until_ms`, or of all.
+    /// Creates an empty collection that ignores events after `until_ms`, if there is a cutoff.
     pub fn until(until_ms: Option<i64>) -> LogWords {
         LogWords {
             until_ms,
@@ -48,16 +49,16 @@ impl LogWords {
         }
     }
 
-    /// Takes the next events of a log, which has to be read with its hold texts.
+    /// Adds the next events of a log. The log must be read with its hold texts.
     pub fn add(&mut self, batch: &EventBatch<'_>) {
         let ap = self.access_point_number(batch.ap);
         for text in batch.hold_texts {
-            let reason = ComingReason {
+            let reason = PendingReason {
                 reason: text.reason.clone(),
                 is_used: false,
             };
             let hold = (text.cluster, text.proc, text.text_hash);
-            self.coming.insert(hold, reason);
+            self.pending.insert(hold, reason);
         }
         for ad in batch.ads {
             if let Some(owner) = &ad.owner {
@@ -68,7 +69,7 @@ impl LogWords {
         for event in batch.events {
             self.add_event(ap, event);
         }
-        self.coming.retain(|_, reason| !reason.is_used);
+        self.pending.retain(|_, reason| !reason.is_used);
     }
 
     fn add_event(&mut self, ap: u32, event: &JobEvent) {
@@ -76,12 +77,13 @@ impl LogWords {
         let is_later = self.until_ms.is_some_and(|until| event.time_ms > until);
         match event.number {
             HELD => {
-                let coming = self.coming.get_mut(&(cluster, proc, event.text_hash));
-                if let Some(coming) = coming {
-                    coming.is_used = true;
+                let pending = self.pending.get_mut(&(cluster, proc, event.text_hash));
+                if let Some(pending) = pending {
+                    // Even a hold after the cutoff uses up its reason, which `add` then drops.
+                    pending.is_used = true;
                     let reason = HeldReason {
                         text_hash: event.text_hash,
-                        reason: coming.reason.clone(),
+                        reason: pending.reason.clone(),
                     };
                     if !is_later {
                         self.held.insert((ap, cluster, proc), reason);
@@ -95,8 +97,7 @@ impl LogWords {
         }
     }
 
-    /// Adds to each piece of advice the reason of its hold and its job's owner, as far as they are
-    /// known.
+    /// Sets the hold reason and the owner in each piece of advice, if they are known.
     pub fn add_to(&self, advice: &mut [JobAdvice]) {
         for one in advice {
             let Some(ap) = self.known_access_point(&one.ap) else {
@@ -133,8 +134,8 @@ impl LogWords {
     }
 }
 
-/// `text` with one blank in place of each row of blanks, line ends and bars, which stand for line
-/// ends in reasons.
+/// Replaces each sequence of blanks, line ends and bars in `text` with one blank. In hold reasons,
+/// a bar stands for a line end.
 pub(super) fn one_line(text: &str) -> String {
     let words: Vec<&str> = text
         .split(|c: char| c.is_whitespace() || c == '|')

@@ -1,4 +1,5 @@
-//! Held jobs, a model and rules → what to do with each, and why. Never acts; prints commands.
+//! Advice on held jobs: recommends an action for each, by a model and by rules, and gives the
+//! reasons. It prints commands, but never runs them.
 
 mod action;
 mod advice_basis;
@@ -26,7 +27,7 @@ pub use cause_groups::{CauseGroup, answer_rank, cause_groups, cause_name, shown_
 pub use cause_words::fitting_cause;
 pub use codes::{HoldRule, code_meaning, code_rule};
 pub use held_jobs::{JobSelection, asking_words, check_selections};
-pub use job_advice::{AdviceGround, JobAdvice, LikeHoldKind, LikeHolds};
+pub use job_advice::{AdviceGround, JobAdvice, SimilarHoldKind, SimilarHolds};
 pub use job_queue::{JobQueue, QUEUE_ATTRIBUTES, QueueAgreement};
 pub use judge::{advise, exit_code};
 pub use log_words::LogWords;

@@ -1,16 +1,16 @@
-//! What the queue says of a job beyond the log.
+//! The facts about a job that the queue has and the log lacks.
 
 use serde::Serialize;
 
-/// What the queue says of a job beyond the log.
+/// The facts about a job that the queue has and the log lacks.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct QueueFacts {
     /// `RequestMemory`: a number of MB, or an expression.
     pub request_memory: Option<String>,
-    /// `MemoryUsage`, MB, where it is a number.
+    /// `MemoryUsage`, MB; absent if it is not a number.
     pub memory_usage_mb: Option<u64>,
     /// `NumJobStarts`.
     pub job_starts: Option<u64>,
-    /// `PeriodicRelease`, where it is more than `false`.
+    /// `PeriodicRelease`; absent if it is `false`.
     pub periodic_release: Option<String>,
 }

@@ -1,26 +1,26 @@
-//! What mends a held job's fault, and the command for it: with numbers alone, as an expression may
-//! refer to itself, or lower what was asked for.
+//! Remedies for the faults of held jobs, and the commands for them. Commands set plain numbers: an
+//! expression may refer to itself, or lower the request.
 
 use serde::Serialize;
 
 use crate::events::StoredJob;
 
-/// What mends a fault.
+/// A remedy for a fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Remedy {
-    /// Somebody has to look at what the hold says.
+    /// A person has to look at the hold reason.
     Look,
-    /// More memory.
+    /// Request more memory.
     RaiseMemory,
-    /// More disk.
+    /// Request more disk.
     RaiseDisk,
-    /// More CPUs.
+    /// Request more CPUs.
     RaiseCpus,
-    /// Nothing is to be done now.
+    /// Nothing to do now.
     Nothing,
 }
 
-/// What a job was seen to use, over all its runs; 0 if unknown.
+/// Peak resource usage of a job over all its runs; 0 if unknown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 struct PeakUsage {
     memory_mb: u32,
@@ -40,17 +40,18 @@ impl PeakUsage {
     }
 }
 
-/// An attribute of a job, and the number to set it to.
+/// A job attribute, and the number to set it to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct RaisedRequest {
-    /// Such as `RequestMemory`.
+    /// Name of the attribute, such as `RequestMemory`.
     pub attribute: &'static str,
-    /// In the attribute's own unit.
+    /// The new value, in the attribute's own unit.
     pub number: u64,
 }
 
 impl Remedy {
-    /// What `job` should ask for instead, if that is the remedy and it is known what it asks for.
+    /// Returns the request that `job` should have. Returns `None` if the remedy is not a higher
+    /// request, or if the present request is unknown.
     pub(super) fn raised_request(self, job: &StoredJob<'_>) -> Option<RaisedRequest> {
         let request = job.request;
         let raised = match self {
@@ -62,7 +63,7 @@ impl Remedy {
             Remedy::RaiseDisk => {
                 let requested_kib = 1024 * u64::from(request.disk_mb);
                 let used_kib = PeakUsage::of_job(job).disk_kib;
-                half_more(requested_kib, used_kib.into())
+                raise_by_half(requested_kib, used_kib.into())
                     .map(|kib| ("RequestDisk", kib.next_multiple_of(1024)))
             }
             Remedy::RaiseCpus => {
@@ -73,8 +74,8 @@ impl Remedy {
         raised.map(|(attribute, number)| RaisedRequest { attribute, number })
     }
 
-    /// The command for the job `id`, which should ask for `raised`; `None` where nothing is to be
-    /// done.
+    /// Builds the command for the job `id`, which should have the request `raised`; `None` if there
+    /// is nothing to do.
     pub(super) fn command(self, id: &str, raised: Option<RaisedRequest>) -> Option<String> {
         match (self, raised) {
             (Remedy::Nothing, _) => None,
@@ -86,17 +87,18 @@ impl Remedy {
     }
 }
 
-/// The memory to ask for where so many MB were asked for, and used.
+/// Returns the memory request for a job that requested `requested_mb` and used `used_mb`; `None` if
+/// its request is unknown.
 pub(super) fn raised_memory(requested_mb: u64, used_mb: u64) -> Option<RaisedRequest> {
-    half_more(requested_mb, used_mb).map(|mb| RaisedRequest {
+    raise_by_half(requested_mb, used_mb).map(|mb| RaisedRequest {
         attribute: "RequestMemory",
         number: mb.next_multiple_of(128),
     })
 }
 
-/// Half as much again as was asked for or used, whichever is more; `None` where what was asked for
-/// is not known, as the number might then be less.
-fn half_more(requested: u64, used: u64) -> Option<u64> {
+/// Returns 1.5 times the larger of `requested` and `used`. Returns `None` if the request is unknown
+/// (0), because the result might be lower than the request.
+fn raise_by_half(requested: u64, used: u64) -> Option<u64> {
     (requested > 0).then(|| requested.max(used).saturating_mul(3) / 2)
 }
 
@@ -141,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_that_is_not_known_is_not_changed() {
+    fn unknown_requests_are_not_changed() {
         let unknown = ResourceRequest {
             cpus: u8::MAX,
             ..ResourceRequest::default()
@@ -153,9 +155,9 @@ mod tests {
     }
 
     #[test]
-    fn what_was_used_counts_where_it_is_more() {
-        assert_eq!(half_more(1000, 4000), Some(6000));
-        assert_eq!(half_more(1000, 10), Some(1500));
-        assert_eq!(half_more(0, 4000), None);
+    fn requests_are_raised_from_the_larger_of_request_and_usage() {
+        assert_eq!(raise_by_half(1000, 4000), Some(6000));
+        assert_eq!(raise_by_half(1000, 10), Some(1500));
+        assert_eq!(raise_by_half(0, 4000), None);
     }
 }

@@ -1,4 +1,4 @@
-//! Advice in plain words: the action first, then what is known, then what to type.
+//! Formats advice as text: first the action, then the facts, then the commands.
 
 use super::action::{AnswerFirmness, HoldAction};
 use super::decide::percent_words;
@@ -7,7 +7,8 @@ use super::job_advice::{AdviceGround, JobAdvice};
 use super::queue_facts::QueueFacts;
 use poolcast_base::{escape, output};
 
-/// The advice on one job, several lines; it was asked at the end of the log, or at `at_ms`.
+/// Formats the advice on one job in several lines. The prediction time is `at_ms`, or else the end
+/// of the log.
 pub fn advice_text(advice: &JobAdvice, at_ms: Option<i64>) -> String {
     let mut lines = vec![
         format!(
@@ -28,7 +29,7 @@ pub fn advice_text(advice: &JobAdvice, at_ms: Option<i64>) -> String {
         ),
         format!("  {}", hold_counts(advice)),
     ];
-    lines.extend(odds_lines(advice));
+    lines.extend(probability_lines(advice));
     if let Some(reason) = &advice.reason {
         lines.push(format!("  hold reason: {}", escape::value(reason)));
     }
@@ -46,7 +47,7 @@ pub fn advice_text(advice: &JobAdvice, at_ms: Option<i64>) -> String {
     lines.join("\n")
 }
 
-/// The answer in capitals: `PROBABLY REMOVE`.
+/// The answer in capitals, such as `PROBABLY REMOVE`.
 pub fn answer_words(action: HoldAction, firmness: Option<AnswerFirmness>) -> String {
     let words = match action {
         HoldAction::Release => "RELEASE AS IT IS",
@@ -93,7 +94,7 @@ fn hold_counts(advice: &JobAdvice) -> String {
     )
 }
 
-/// What the queue says of a job.
+/// Formats the facts from the queue; `None` if there are none.
 fn queue_line(facts: &QueueFacts) -> Option<String> {
     let mut parts = Vec::new();
     if let Some(request) = &facts.request_memory {
@@ -111,7 +112,7 @@ fn queue_line(facts: &QueueFacts) -> Option<String> {
     (!parts.is_empty()).then(|| format!("  queue: {}", parts.join(", ")))
 }
 
-fn odds_lines(advice: &JobAdvice) -> Vec<String> {
+fn probability_lines(advice: &JobAdvice) -> Vec<String> {
     let Some(probability) = advice
         .probability
         .filter(|_| advice.ground != AdviceGround::Rule)
@@ -136,7 +137,7 @@ fn odds_lines(advice: &JobAdvice) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::job_advice::{LikeHoldKind, LikeHolds};
+    use super::super::job_advice::{SimilarHoldKind, SimilarHolds};
     use super::*;
     use crate::training::AnswerThreshold;
 
@@ -174,8 +175,8 @@ mod tests {
             holds_for_this_reason: 1,
             siblings_held: 2,
             probability: Some(0.731),
-            like_cases: Some(LikeHolds {
-                kind: LikeHoldKind::Reason,
+            like_cases: Some(SimilarHolds {
+                kind: SimilarHoldKind::Reason,
                 holds: 40,
                 successes: 10,
                 rate: 0.25,

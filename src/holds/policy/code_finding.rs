@@ -1,5 +1,5 @@
-//! What releases after holds with one code came to → whether they are to be released by themselves,
-//! after how long, and how often.
+//! Learns from past releases whether HTCondor should release holds with one code automatically,
+//! after which wait, and up to which number of holds.
 
 use std::collections::HashSet;
 
@@ -10,77 +10,78 @@ use super::release_rule::{ReleaseRule, WAITS_S, nearest_wait_s};
 use crate::advice::{HoldAction, code_rule};
 use crate::training::wilson_lower;
 
-/// A job is released by itself after so many holds at most.
-const MOST_HOLDS: u32 = 5;
+/// Maximum `NumHolds` up to which a rule may release a job.
+const MAX_HOLDS_OF_RULE: u32 = 5;
 
-/// The least outcomes that show anything.
-const LEAST_OUTCOMES: usize = 20;
+/// Minimum number of outcomes that count as evidence.
+const MIN_OUTCOMES: usize = 20;
 
-/// The code of holds by `SYSTEM_PERIODIC_HOLD`.
+/// Hold code of `SYSTEM_PERIODIC_HOLD`.
 const ACCESS_POINT_POLICY: i32 = 26;
 
-/// What was learned of the holds of one code and subcode.
+/// The findings about the holds with one code and subcode.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct CodeFinding {
     /// `HoldReasonCode`.
     pub hold_code: i32,
     /// `HoldReasonSubCode`.
     pub hold_subcode: i32,
-    /// How many holds there were.
+    /// Number of holds.
     pub holds: usize,
-    /// What came of those that were released.
+    /// Outcomes of the holds that were released.
     pub released: ReleaseEvidence,
-    /// What follows from it.
+    /// The verdict that follows from the outcomes.
     pub verdict: CodeVerdict,
 }
 
-/// What came of some releases.
+/// Outcome counts of releases, with a 95 % interval.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
 pub struct ReleaseEvidence {
-    /// How many there were.
+    /// Number of releases with an outcome.
     pub outcomes: usize,
-    /// How many of them succeeded.
+    /// Number of successes among these outcomes.
     pub successes: usize,
-    /// Of how many clusters their jobs were.
+    /// Clusters that the jobs belong to.
     pub clusters: usize,
-    /// The lower end of the 95 % interval of the share of successes. Jobs of one cluster share
-    /// their fate, so that a cluster counts as one release (Wilson 1927, over clusters).
+    /// Lower end of the 95 % interval of the share of successes. Jobs of one cluster share their
+    /// fate, so a cluster counts as one release (Wilson 1927, over clusters).
     pub lower: f64,
-    /// The upper end.
+    /// Upper end of the interval.
     pub upper: f64,
 }
 
-/// Whether the holds of a code are to be released by themselves.
+/// The verdict on automatic releases of holds with one code.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case", tag = "by_itself")]
 pub enum CodeVerdict {
-    /// They are, by this rule.
+    /// HTCondor should release such holds by a rule.
     Yes {
-        /// The wait and the bound.
+        /// The wait and the maximum number of holds.
         rule: ReleaseRule,
-        /// What came of releases like those that it makes.
+        /// Outcomes of past releases that are like the releases by the rule.
         evidence: ReleaseEvidence,
     },
-    /// Somebody holds such jobs on purpose, or they are released when their files have arrived.
+    /// A person holds such jobs on purpose, or HTCondor releases them once their files have
+    /// arrived.
     OnPurpose,
-    /// Somebody has to mend something first; what came of the releases of those who did says
-    /// nothing of a release by itself.
+    /// A person must fix something first. The outcomes of releases after a fix are no evidence for
+    /// automatic releases.
     ToBeMended,
     /// Too few releases have an outcome.
     TooFew,
-    /// It was not shown that enough of them would succeed.
+    /// The outcomes do not prove that enough automatic releases would succeed.
     NotShown,
 }
 
 impl CodeFinding {
-    /// What follows from `holds`, which have this code and subcode, for a code of which as large a
-    /// share as `required_share` has to succeed.
+    /// Derives the verdict from `holds`, which all have the code and subcode `code`. Automatic
+    /// releases pay if at least `required_share` of them succeed.
     pub(super) fn new(code: (i32, i32), holds: &[PastHold], required_share: f64) -> CodeFinding {
         let (hold_code, hold_subcode) = code;
         let released = ReleaseEvidence::of(holds);
-        let verdict = verdict_without_odds(hold_code, hold_subcode)
+        let verdict = verdict_by_meaning(hold_code, hold_subcode)
             .or_else(|| learn_rule(code, holds, required_share))
-            .unwrap_or(if released.outcomes < LEAST_OUTCOMES {
+            .unwrap_or(if released.outcomes < MIN_OUTCOMES {
                 CodeVerdict::TooFew
             } else {
                 CodeVerdict::NotShown
@@ -95,49 +96,50 @@ impl CodeFinding {
     }
 }
 
-/// The verdict where what a code means decides it.
-fn verdict_without_odds(code: i32, subcode: i32) -> Option<CodeVerdict> {
+/// Returns the verdict for codes whose meaning decides it, regardless of the outcomes.
+fn verdict_by_meaning(code: i32, subcode: i32) -> Option<CodeVerdict> {
     if is_on_purpose(code, subcode) {
         return Some(CodeVerdict::OnPurpose);
     }
-    let has_to_be_mended =
+    let must_be_fixed =
         code_rule(code, subcode).is_some_and(|rule| rule.action == HoldAction::Fix);
-    has_to_be_mended.then_some(CodeVerdict::ToBeMended)
+    must_be_fixed.then_some(CodeVerdict::ToBeMended)
 }
 
-/// Whether holds with this code are somebody's will: a person's, the submit file's, or that of the
-/// access point's administrator.
+/// Returns true if holds with this code are intended: by a person, by the submit file, or by the
+/// administrator of the access point.
 pub(super) fn is_on_purpose(code: i32, subcode: i32) -> bool {
     let is_left = code_rule(code, subcode).is_some_and(|rule| rule.action == HoldAction::Leave);
     is_left || code == ACCESS_POINT_POLICY
 }
 
-/// The rule with the shortest wait from which on releases pay. Those after just this wait must not be
-/// shown to succeed less often than those after longer ones.
+/// Finds the rule with the shortest wait from which releases pay. Releases after just this wait
+/// must not be proven to succeed less often than releases after longer waits.
 fn learn_rule(code: (i32, i32), holds: &[PastHold], required_share: f64) -> Option<CodeVerdict> {
     for wait_s in WAITS_S {
-        let mut from_then = Vec::new();
-        let mut just_then = Vec::new();
+        let mut waited_at_least = Vec::new();
+        let mut waited_exactly = Vec::new();
         let mut longer = Vec::new();
         for hold in holds {
             let waited_s = hold.outcome.as_ref().map(nearest_wait_s);
             if waited_s >= Some(wait_s) {
-                from_then.push(*hold);
+                waited_at_least.push(*hold);
             }
             if waited_s == Some(wait_s) {
-                just_then.push(*hold);
+                waited_exactly.push(*hold);
             }
             if waited_s > Some(wait_s) {
                 longer.push(*hold);
             }
         }
 
-        let just_then = ReleaseEvidence::of(&just_then);
-        let is_shown_worse = just_then.upper < ReleaseEvidence::of(&longer).lower;
-        if just_then.outcomes == 0 || just_then.share() < required_share || is_shown_worse {
+        // A few early failures must not hide behind many late successes, so check this wait alone.
+        let waited_exactly = ReleaseEvidence::of(&waited_exactly);
+        let is_proven_worse = waited_exactly.upper < ReleaseEvidence::of(&longer).lower;
+        if waited_exactly.outcomes == 0 || waited_exactly.share() < required_share || is_proven_worse {
             continue;
         }
-        if let Some((most_holds, evidence)) = most_holds_that_pay(&from_then, required_share) {
+        if let Some((most_holds, evidence)) = max_paying_holds(&waited_at_least, required_share) {
             let rule = ReleaseRule {
                 hold_code: code.0,
                 hold_subcode: code.1,
@@ -150,11 +152,11 @@ fn learn_rule(code: (i32, i32), holds: &[PastHold], required_share: f64) -> Opti
     None
 }
 
-/// Up to which `NumHolds` releases like `holds` pay, and what came of those. Each further hold has to
-/// pay by itself, too.
-fn most_holds_that_pay(holds: &[PastHold], required_share: f64) -> Option<(u32, ReleaseEvidence)> {
+/// Finds the highest `NumHolds` up to which releases like `holds` pay, and counts the outcomes of
+/// these releases. The releases at each number of holds must pay on their own, too.
+fn max_paying_holds(holds: &[PastHold], required_share: f64) -> Option<(u32, ReleaseEvidence)> {
     let mut paying = None;
-    for most_holds in 1..=MOST_HOLDS {
+    for most_holds in 1..=MAX_HOLDS_OF_RULE {
         let mut up_to = Vec::new();
         let mut last = Vec::new();
         for hold in holds {
@@ -167,7 +169,7 @@ fn most_holds_that_pay(holds: &[PastHold], required_share: f64) -> Option<(u32, 
         }
         let evidence = ReleaseEvidence::of(&up_to);
         let of_last = ReleaseEvidence::of(&last);
-        let pays = of_last.outcomes >= LEAST_OUTCOMES
+        let pays = of_last.outcomes >= MIN_OUTCOMES
             && of_last.share() >= required_share
             && evidence.lower >= required_share;
         if !pays {
@@ -179,7 +181,7 @@ fn most_holds_that_pay(holds: &[PastHold], required_share: f64) -> Option<(u32, 
 }
 
 impl ReleaseEvidence {
-    /// Of those of `holds` whose release has an outcome.
+    /// Counts the releases in `holds` that have an outcome.
     pub(super) fn of(holds: &[PastHold]) -> ReleaseEvidence {
         let mut evidence = ReleaseEvidence::default();
         let mut clusters = HashSet::new();
@@ -197,7 +199,7 @@ impl ReleaseEvidence {
         evidence
     }
 
-    /// The share of successes; 0 of none.
+    /// Share of successes; 0 if there are no outcomes.
     pub fn share(&self) -> f64 {
         self.successes as f64 / self.outcomes.max(1) as f64
     }
@@ -208,8 +210,8 @@ mod tests {
     use super::super::past_hold::tests::{DAY_MS, past_hold};
     use super::*;
 
-    /// `count` holds of clusters of their own, each the job's `hold_number`th, released after
-    /// `held_for_s`; as large a `share` of them as possible succeeded.
+    /// Creates `count` holds, each in its own cluster and each the `hold_number`th of its job. They
+    /// are released after `held_for_s`, and `share` of them succeed, rounded up.
     fn holds(count: i32, hold_number: u32, held_for_s: i64, share: f64) -> Vec<PastHold> {
         let mut holds = Vec::new();
         for cluster in 0..count {
@@ -246,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn each_further_hold_has_to_pay() {
+    fn each_further_hold_must_pay() {
         let first = holds(100, 1, 400, 0.95);
         let paying = [first.clone(), holds(40, 2, 400, 0.9)].concat();
         assert_eq!(rule(&paying), Some((300, 2)));
@@ -264,11 +266,11 @@ mod tests {
         for hold_number in 1..9 {
             many.extend(holds(40, hold_number, 400, 1.0));
         }
-        assert_eq!(rule(&many), Some((300, MOST_HOLDS)));
+        assert_eq!(rule(&many), Some((300, MAX_HOLDS_OF_RULE)));
     }
 
     #[test]
-    fn what_does_not_pay_has_a_reason() {
+    fn verdicts_without_a_rule_name_the_reason() {
         let verdict = |code, holds: &[PastHold]| CodeFinding::new(code, holds, 0.75).verdict;
         let good = holds(100, 1, 400, 1.0);
         for code in [(1, 0), (15, 0), (16, 0), (26, 0)] {
@@ -277,7 +279,7 @@ mod tests {
         for code in [(13, 2), (34, 102), (6, 8), (4, 0)] {
             assert_eq!(verdict(code, &good), CodeVerdict::ToBeMended, "{code:?}");
         }
-        // A connection that timed out has a rule, too: later.
+        // The code of a connection timeout has a rule, too, but its action is `Later`.
         assert!(matches!(verdict((6, 110), &good), CodeVerdict::Yes { .. }));
         assert_eq!(verdict((12, 2), &good[..19]), CodeVerdict::TooFew);
         assert_eq!(
@@ -287,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn jobs_of_one_cluster_are_one_release() {
+    fn jobs_of_one_cluster_count_as_one_release() {
         let mut one_cluster = holds(500, 1, 400, 1.0);
         for hold in &mut one_cluster {
             hold.cluster = (0, 7);

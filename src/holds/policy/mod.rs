@@ -1,9 +1,9 @@
-//! A log → the hold codes whose jobs HTCondor is to release by itself, as a ClassAd expression, and
-//! what that would have come to.
+//! Finds the hold codes whose jobs HTCondor should release automatically, as a ClassAd expression,
+//! and estimates the effect of such a policy on later holds.
 //!
-//! `periodic_release` repeats an error as readily as it gets a job over a fault that passes. So a
-//! code is named only where releases after a hold with it were shown to pay, and each is bounded by
-//! a wait and by how often the job was held.
+//! `periodic_release` repeats permanent errors as readily as it retries after transient faults. A
+//! rule therefore names a code only if past releases after holds with it paid. Each rule has a
+//! minimum wait and a maximum number of holds.
 
 mod code_finding;
 mod past_hold;

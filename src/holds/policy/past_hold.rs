@@ -1,4 +1,4 @@
-//! The histories of all jobs → each hold, and what its release came to.
+//! Extracts each hold from the histories of all jobs, with the outcome of its release.
 
 use rayon::prelude::*;
 
@@ -7,37 +7,38 @@ use htcondor_eventlog::{ABORTED, EVICTED, EXECUTE, HELD, TERMINATED};
 use crate::events::{EventStore, JobHistory, StoredJob};
 use crate::tensors::{HoldCycle, HoldOutcome, hold_cycles};
 
-/// A hold of a job.
+/// One hold of a job.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct PastHold {
     /// `HoldReasonCode`.
     pub code: i32,
     /// `HoldReasonSubCode`.
     pub subcode: i32,
-    /// How often the job had been held, this hold included: `NumHolds`.
+    /// Number of holds of the job so far, this one included: `NumHolds`.
     pub hold_number: u32,
-    /// When it was held, epoch ms.
+    /// Time of the hold, epoch ms.
     pub held_at_ms: i64,
-    /// The access point and the cluster of the job.
+    /// Access point and cluster of the job.
     pub cluster: (u32, i32),
-    /// What its release came to; `None` where nobody released it, or the log does not tell.
+    /// Outcome of the release; `None` if the hold was not released or the log does not show the
+    /// outcome.
     pub outcome: Option<ReleaseOutcome>,
 }
 
-/// What the release of a hold came to.
+/// The outcome of the release of a hold.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ReleaseOutcome {
-    /// Whether the job next ended by itself with exit code 0.
+    /// True if the job next terminated on its own with exit code 0.
     pub is_success: bool,
-    /// How long the job was held.
+    /// Duration of the hold, ms.
     pub held_for_ms: i64,
-    /// When this was decided, epoch ms.
+    /// Time of the event that decided the outcome, epoch ms.
     pub decided_ms: i64,
-    /// For how long the job ran from the release until then.
+    /// Run time from the release until the deciding event, ms.
     pub run_ms: i64,
 }
 
-/// The holds of all jobs, in the order of the store.
+/// Lists the holds of all jobs, in the order of the store.
 pub fn past_holds(store: &EventStore) -> Vec<PastHold> {
     let jobs = store.jobs();
     (0..jobs.len())
@@ -75,7 +76,7 @@ fn release_outcome(history: &JobHistory<'_>, cycle: &HoldCycle) -> Option<Releas
     })
 }
 
-/// For how long the job ran from event `from` to event `to`.
+/// Adds up the run time of the job from event `from` to event `to`, in ms.
 fn run_time_ms(history: &JobHistory<'_>, from: usize, to: usize) -> i64 {
     let mut run_ms = 0;
     let mut started_ms = None;
@@ -97,11 +98,11 @@ fn run_time_ms(history: &JobHistory<'_>, from: usize, to: usize) -> i64 {
 pub(super) mod tests {
     use super::*;
 
-    /// A day.
+    /// One day, in ms.
     pub(in crate::policy) const DAY_MS: i64 = 86_400_000;
 
-    /// The first hold of a job; `released` says after how many seconds it was released, and whether
-    /// the run after that, an hour, succeeded.
+    /// Creates the first hold of a job. `released` has the seconds until the release, and true if
+    /// the run after it succeeded. That run takes one hour.
     pub(in crate::policy) fn past_hold(
         (code, subcode): (i32, i32),
         cluster: i32,

@@ -1,37 +1,37 @@
-//! Policies that say of each hold whether it is released by itself.
+//! Policies for automatic releases: each decides for a hold whether to release it.
 
 use super::past_hold::PastHold;
 use super::release_rule::ReleaseRule;
 
-/// Which holds are released by themselves.
+/// A policy for automatic releases.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ReleasePolicy {
-    /// None.
+    /// Releases no holds.
     Never,
-    /// Those of jobs that were held so often at most.
-    MostHolds(u32),
-    /// All.
+    /// Releases holds of jobs that have been held at most this many times.
+    MaxHolds(u32),
+    /// Releases all holds.
     Always,
-    /// Those that one of the rules names.
+    /// Releases holds that match one of the rules.
     Rules(Vec<ReleaseRule>),
 }
 
 impl ReleasePolicy {
-    /// Whether it releases `hold`, which is not one on purpose.
+    /// Returns true if the policy releases `hold`, which must not be intended.
     pub fn releases(&self, hold: &PastHold) -> bool {
         match self {
             ReleasePolicy::Never => false,
-            ReleasePolicy::MostHolds(most) => hold.hold_number <= *most,
+            ReleasePolicy::MaxHolds(most) => hold.hold_number <= *most,
             ReleasePolicy::Always => true,
             ReleasePolicy::Rules(rules) => rules.iter().any(|rule| rule.releases(hold)),
         }
     }
 
-    /// As tables name it.
+    /// The policy's name in tables.
     pub fn name(&self) -> String {
         match self {
             ReleasePolicy::Never => "never".to_owned(),
-            ReleasePolicy::MostHolds(most) => format!("NumHolds <= {most}"),
+            ReleasePolicy::MaxHolds(most) => format!("NumHolds <= {most}"),
             ReleasePolicy::Always => "always".to_owned(),
             ReleasePolicy::Rules(_) => "learned".to_owned(),
         }

@@ -1,28 +1,28 @@
-//! Which holds are released by themselves, as ClassAds say it.
+//! A rule for automatic releases, and its ClassAd expression.
 
 use serde::Serialize;
 
 use super::past_hold::{PastHold, ReleaseOutcome};
 
-/// The waits to choose from: 5 min, 30 min, 2 h, 6 h.
+/// The waits to choose from, s: 5 min, 30 min, 2 h, 6 h.
 pub(super) const WAITS_S: [u32; 4] = [300, 1800, 7200, 21_600];
 
-/// The holds of one code that are released by themselves.
+/// A rule that releases the holds of one code automatically.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct ReleaseRule {
     /// `HoldReasonCode`.
     pub hold_code: i32,
     /// `HoldReasonSubCode`.
     pub hold_subcode: i32,
-    /// How long a job is held before.
+    /// Minimum duration of the hold before the release, s.
     pub wait_s: u32,
-    /// A job that was held more often stays held.
+    /// Maximum `NumHolds`: a job with more holds stays held.
     pub most_holds: u32,
 }
 
 impl ReleaseRule {
-    /// Whether it releases `hold`. Where somebody else did before the wait was over, it has nothing
-    /// to do.
+    /// Returns true if the rule releases `hold`. It has no effect if another release came before
+    /// the wait was over.
     pub fn releases(&self, hold: &PastHold) -> bool {
         let is_held_then = hold
             .outcome
@@ -32,8 +32,8 @@ impl ReleaseRule {
             && is_held_then
     }
 
-    /// The rule in parentheses. `NumHolds` bounds it and not `NumJobStarts`, which stays as it is
-    /// where a job is held again before it starts.
+    /// The rule as a ClassAd expression in parentheses. It limits `NumHolds`, because
+    /// `NumJobStarts` does not grow when a job is held again before it starts.
     fn clause(&self) -> String {
         let ReleaseRule {
             hold_code,
@@ -48,15 +48,16 @@ impl ReleaseRule {
     }
 }
 
-/// The longest of the waits that the job was held for. What was released sooner than after the
-/// shortest counts there: a fault that passes had less time to pass.
+/// Returns the longest wait in [`WAITS_S`] that the hold lasted for, s. A shorter hold counts as
+/// the shortest wait, because a transient fault had even less time to pass.
 pub(super) fn nearest_wait_s(outcome: &ReleaseOutcome) -> u32 {
     let is_over = |wait_s: &u32| outcome.held_for_ms >= i64::from(*wait_s) * 1000;
     let longest = WAITS_S.into_iter().rev().find(is_over);
     longest.unwrap_or(WAITS_S[0])
 }
 
-/// The expression that is true for the jobs that `rules` release; `None` where there is no rule.
+/// Builds the expression that is true for the jobs that `rules` release; `None` if there are no
+/// rules.
 pub fn release_expression(rules: &[ReleaseRule]) -> Option<String> {
     let clauses: Vec<String> = rules.iter().map(ReleaseRule::clause).collect();
     (!clauses.is_empty()).then(|| clauses.join(" || "))

@@ -1,4 +1,4 @@
-//! The holds of a log → rules learned on the earlier ones, judged on the later ones.
+//! Learns release rules on the earlier holds of a log, and evaluates policies on the later holds.
 
 use std::collections::BTreeMap;
 
@@ -11,40 +11,41 @@ use super::release_rule::ReleaseRule;
 use super::replay::{LaterHolds, ReplayResampling, ReplayedPolicy, count_later_holds, replay};
 use poolcast_config::AdviceConfig;
 
-/// The part of the outcomes that is learned from, in order of time; the holds after it judge.
-const LEARNED_PART: (usize, usize) = (2, 3);
+/// Fraction of the outcomes that rules are learned from, as numerator and denominator. The outcomes
+/// are ordered by time; policies are evaluated on the later holds.
+const TRAINING_FRACTION: (usize, usize) = (2, 3);
 
-/// What is asked of a release by itself, and how intervals are found.
+/// Settings of a study of automatic releases.
 #[derive(Debug, Clone, Copy)]
 pub struct StudySettings {
-    /// As large a share of the releases after holds of a code has to succeed.
+    /// Minimum share of successes among the automatic releases of a code.
     pub required_share: f64,
-    /// Bootstrap resamples behind each interval.
+    /// Bootstrap resamples for each interval.
     pub resamples: usize,
-    /// What these are drawn by.
+    /// Seed of the resamples.
     pub seed: u64,
 }
 
-/// What was learned, and what it would have come to.
+/// The result of a study: the learned rules, and their estimated effect.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ReleaseStudy {
-    /// As large a share of releases has to succeed.
+    /// Minimum share of successes among automatic releases.
     pub required_share: f64,
-    /// Until when outcomes were learned from, epoch ms; `None` where there are too few to divide, and
-    /// all are learned from.
+    /// Cutoff of the outcomes that rules are learned from, epoch ms. `None` if there are too few
+    /// for a split: then rules are learned from all outcomes.
     pub learned_until_ms: Option<i64>,
-    /// What was learned of each code, those with the most outcomes first.
+    /// Findings for each code, sorted by descending number of outcomes.
     pub codes: Vec<CodeFinding>,
-    /// The rules that follow.
+    /// The learned rules.
     pub rules: Vec<ReleaseRule>,
-    /// The holds after that, which policies are judged by.
+    /// The holds after the cutoff, on which policies are evaluated.
     pub later: LaterHolds,
-    /// What policies would have come to; the learned one, if there is one, is the last.
+    /// Estimated effects of policies. The learned policy is the last one, if there are rules.
     pub replay: Vec<ReplayedPolicy>,
 }
 
-/// The share of successes from which on a release pays: by what mistakes cost, if that is given,
-/// else the precision of an answer that is given with "probably".
+/// Returns the minimum share of successes with which releases pay. It follows from the costs of
+/// mistakes if they are configured, or else it is the precision of probable answers.
 pub fn required_share(settings: &AdviceConfig) -> f64 {
     match settings.cost {
         Some(cost) => cost.wasted_run / (cost.wasted_run + cost.lost_success),
@@ -52,12 +53,13 @@ pub fn required_share(settings: &AdviceConfig) -> f64 {
     }
 }
 
-/// Learns from the earlier ones of `holds`, and judges on the later ones.
+/// Learns rules from the earlier part of `holds`, and evaluates policies on the later part.
 pub fn study_releases(holds: &[PastHold], settings: StudySettings) -> ReleaseStudy {
     study_until(holds, settings, learned_until_ms(holds))
 }
 
-/// The moment by which two thirds of the outcomes were decided; `None` for fewer than two.
+/// Returns the time by which two thirds of the outcomes were known, epoch ms; `None` for fewer than
+/// two outcomes.
 fn learned_until_ms(holds: &[PastHold]) -> Option<i64> {
     let mut decided_ms = Vec::new();
     for hold in holds {
@@ -65,7 +67,7 @@ fn learned_until_ms(holds: &[PastHold]) -> Option<i64> {
     }
     decided_ms.sort_unstable();
 
-    let (part, of) = LEARNED_PART;
+    let (part, of) = TRAINING_FRACTION;
     let last = (decided_ms.len() * part / of).checked_sub(1)?;
     Some(decided_ms[last])
 }
@@ -84,6 +86,7 @@ fn study_until(
         }
     }
 
+    // Intended holds are excluded: no automatic policy should release them.
     let mut later = Vec::new();
     for hold in holds {
         if hold.held_at_ms > until_ms && !is_on_purpose(hold.code, hold.subcode) {
@@ -92,8 +95,8 @@ fn study_until(
     }
     let mut policies = vec![
         ReleasePolicy::Never,
-        ReleasePolicy::MostHolds(2),
-        ReleasePolicy::MostHolds(4),
+        ReleasePolicy::MaxHolds(2),
+        ReleasePolicy::MaxHolds(4),
         ReleasePolicy::Always,
     ];
     if !rules.is_empty() {
@@ -117,11 +120,12 @@ fn study_until(
     }
 }
 
-/// What was known of each code at `until_ms`.
+/// Derives the findings for each code from the holds and outcomes known at `until_ms`.
 fn learn_codes(holds: &[PastHold], required_share: f64, until_ms: i64) -> Vec<CodeFinding> {
     let mut by_code: BTreeMap<(i32, i32), Vec<PastHold>> = BTreeMap::new();
     for hold in holds {
         if hold.held_at_ms <= until_ms {
+            // An outcome decided after the cutoff is not known yet.
             let outcome = hold
                 .outcome
                 .filter(|outcome| outcome.decided_ms <= until_ms);
@@ -151,8 +155,8 @@ mod tests {
         seed: 1,
     };
 
-    /// Ninety days: 12/256 succeeds once it was held for an hour and fails sooner, 13/512 fails,
-    /// and a person holds jobs.
+    /// Creates holds over ninety days. Holds with 12/256 succeed after an hour and fail if released
+    /// sooner; holds with 13/512 fail; a person makes the holds with code 1.
     fn planted_holds() -> Vec<PastHold> {
         let mut holds = Vec::new();
         for day in 0..90 {
@@ -166,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn the_code_that_pays_is_named_with_its_wait() {
+    fn paying_codes_get_a_rule_with_their_wait() {
         let study = study_releases(&planted_holds(), SETTINGS);
         let rule = ReleaseRule {
             hold_code: 12,
@@ -177,15 +181,15 @@ mod tests {
         assert_eq!(study.rules, [rule]);
         assert_eq!(study.learned_until_ms.map(|ms| ms / DAY_MS), Some(59));
 
-        let of_policy = |name: &str| {
+        let policy_named = |name: &str| {
             let mut all = study.replay.iter();
             all.find(|replayed| replayed.policy == name).expect(name)
         };
         assert_eq!(study.later.holds, 90, "without those on purpose");
-        assert_eq!(of_policy("always").failures.sum, 60);
-        assert_eq!(of_policy("learned").successes.share, Some(1.0));
-        assert_eq!(of_policy("learned").failures.share, Some(0.0));
-        assert_eq!(of_policy("never").successes.sum, 0);
+        assert_eq!(policy_named("always").failures.sum, 60);
+        assert_eq!(policy_named("learned").successes.share, Some(1.0));
+        assert_eq!(policy_named("learned").failures.share, Some(0.0));
+        assert_eq!(policy_named("never").successes.sum, 0);
     }
 
     #[test]
@@ -199,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn what_mistakes_cost_says_from_when_on_a_release_pays() {
+    fn required_share_follows_from_costs() {
         let config: poolcast_config::Config =
             poolcast_config::yaml::read(poolcast_config::DEFAULT).expect("sound");
         assert_eq!(required_share(&config.advice), 0.75);
@@ -216,11 +220,11 @@ mod tests {
 
     proptest! {
         #[test]
-        fn nothing_after_the_cut_changes_what_is_learned(
-            cut_day in 20_i64..70,
+        fn rules_do_not_depend_on_events_after_the_cutoff(
+            cutoff_day in 20_i64..70,
             changes in prop::collection::vec((0_usize..360, any::<bool>(), 0_i64..100_000), 0..300),
         ) {
-            let until_ms = cut_day * DAY_MS + 7_000_000;
+            let until_ms = cutoff_day * DAY_MS + 7_000_000;
             let planted = planted_holds();
             let mut changed = planted.clone();
             for (place, is_success, held_for_s) in changes {
@@ -233,10 +237,10 @@ mod tests {
                     hold.outcome = None;
                 }
             }
-            let of_planted = study_until(&planted, SETTINGS, Some(until_ms));
-            let of_changed = study_until(&changed, SETTINGS, Some(until_ms));
-            prop_assert_eq!(of_planted.rules, of_changed.rules);
-            prop_assert_eq!(of_planted.codes, of_changed.codes);
+            let planted_study = study_until(&planted, SETTINGS, Some(until_ms));
+            let changed_study = study_until(&changed, SETTINGS, Some(until_ms));
+            prop_assert_eq!(planted_study.rules, changed_study.rules);
+            prop_assert_eq!(planted_study.codes, changed_study.codes);
         }
     }
 }

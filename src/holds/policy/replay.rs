@@ -1,4 +1,4 @@
-//! Policies over later holds: what each would have released, and what came of that.
+//! Replays release policies over later holds, and counts the successes and failures of each policy.
 
 use rayon::prelude::*;
 use serde::Serialize;
@@ -7,60 +7,61 @@ use super::past_hold::PastHold;
 use super::release_policy::ReleasePolicy;
 use poolcast_base::stats::{SampleGroups, percentile_interval};
 
-/// The holds that policies are judged by: all those after what was learned, but those on purpose.
+/// Totals over the holds that policies are evaluated on: all holds after the cutoff, except
+/// intended ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct LaterHolds {
-    /// How many there are.
+    /// Number of holds.
     pub holds: usize,
-    /// How many of them were released and succeeded.
+    /// Number of these holds that were released and succeeded.
     pub successes: usize,
-    /// How many were released and failed.
+    /// Number of these holds that were released and failed.
     pub failures: usize,
-    /// For how long those ran that failed, ms.
+    /// Run time of the failures, ms.
     pub failed_run_ms: i64,
 }
 
-/// What a policy would have come to, if each of its releases had ended as the one by hand did.
+/// The estimated effect of a policy, if each of its releases had the outcome of the actual release.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ReplayedPolicy {
-    /// Its name.
+    /// Name of the policy.
     pub policy: String,
-    /// The successes among its releases.
+    /// Successes among the releases of the policy.
     pub successes: SumInterval,
-    /// The failed runs among them.
+    /// Failed runs among the releases of the policy.
     pub failures: SumInterval,
-    /// For how long these ran, ms.
+    /// Run time of these failed runs, ms.
     pub wasted_ms: SumInterval,
-    /// Its releases of holds that nobody released, so that nobody knows what they would have come
-    /// to.
+    /// Number of releases by the policy without a known outcome, mostly because the hold was never
+    /// released.
     pub unknown: usize,
 }
 
-/// A sum over holds, as a share of the same sum over all holds.
+/// A sum over the holds that a policy releases, and its share of the sum over all holds.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct SumInterval {
     /// The sum.
     pub sum: i64,
-    /// Its share; `None` where the sum over all is 0.
+    /// Share of the sum over all holds; `None` if that sum is 0.
     pub share: Option<f64>,
-    /// The 95 % interval of the share, by a bootstrap over clusters.
+    /// 95 % interval of the share, by a bootstrap over clusters.
     pub interval: Option<(f64, f64)>,
 }
 
-/// How many sums there are: of successes, failures and wasted time.
-const SUMS: usize = 3;
+/// Number of sums: successes, failures and wasted time.
+const SUM_COUNT: usize = 3;
 
-/// What some holds add up to: successes, failures, and how long these ran.
-type HoldSums = [i64; SUMS];
+/// Sums over some holds: successes, failures, and run time of the failures in ms.
+type HoldSums = [i64; SUM_COUNT];
 
-/// How intervals are found.
+/// The bootstrap's number of resamples and its seed.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ReplayResampling {
     pub(super) resamples: usize,
     pub(super) seed: u64,
 }
 
-/// What `holds` come to altogether.
+/// Adds up the totals over `holds`.
 pub(super) fn count_later_holds(holds: &[PastHold]) -> LaterHolds {
     let mut sums = HoldSums::default();
     for hold in holds {
@@ -75,12 +76,13 @@ pub(super) fn count_later_holds(holds: &[PastHold]) -> LaterHolds {
     }
 }
 
-/// What `policy` comes to on `holds`.
+/// Estimates the effect of `policy` on `holds`.
 pub(super) fn replay(
     policy: &ReleasePolicy,
     holds: &[PastHold],
     resampling: ReplayResampling,
 ) -> ReplayedPolicy {
+    // Jobs of one cluster share their fate, so the bootstrap draws whole clusters.
     let clusters: Vec<(u32, i32)> = holds.iter().map(|hold| hold.cluster).collect();
     let groups = SampleGroups::new(&clusters);
     let by_group: Vec<PolicySums> = (0..groups.len())
@@ -93,16 +95,16 @@ pub(super) fn replay(
         })
         .collect();
 
-    let whole = PolicySums::of_groups(&by_group, 0..by_group.len());
+    let whole = PolicySums::sum_of_groups(&by_group, 0..by_group.len());
     let drawn: Vec<PolicySums> = (0..resampling.resamples)
         .into_par_iter()
         .map(|resample| {
             let drawn = groups.draw_groups(resampling.seed, "policy", resample);
-            PolicySums::of_groups(&by_group, drawn)
+            PolicySums::sum_of_groups(&by_group, drawn)
         })
         .collect();
 
-    let of_sum = |sum: usize| SumInterval {
+    let sum_interval = |sum: usize| SumInterval {
         sum: whole.released[sum],
         share: whole.share(sum),
         interval: percentile_interval(
@@ -112,14 +114,14 @@ pub(super) fn replay(
     };
     ReplayedPolicy {
         policy: policy.name(),
-        successes: of_sum(0),
-        failures: of_sum(1),
-        wasted_ms: of_sum(2),
+        successes: sum_interval(0),
+        failures: sum_interval(1),
+        wasted_ms: sum_interval(2),
         unknown: whole.unknown,
     }
 }
 
-/// What a policy and what all releases come to on some holds.
+/// The sums over the holds that a policy releases, and over all holds.
 #[derive(Debug, Clone, Copy, Default)]
 struct PolicySums {
     released: HoldSums,
@@ -128,7 +130,7 @@ struct PolicySums {
 }
 
 impl PolicySums {
-    fn of_groups(by_group: &[PolicySums], groups: impl IntoIterator<Item = usize>) -> PolicySums {
+    fn sum_of_groups(by_group: &[PolicySums], groups: impl IntoIterator<Item = usize>) -> PolicySums {
         let mut sums = PolicySums::default();
         for group in groups {
             let other = by_group[group];
@@ -158,7 +160,7 @@ fn hold_sums(hold: &PastHold) -> HoldSums {
     match hold.outcome {
         Some(outcome) if outcome.is_success => [1, 0, 0],
         Some(outcome) => [0, 1, outcome.run_ms],
-        None => [0; SUMS],
+        None => [0; SUM_COUNT],
     }
 }
 
@@ -178,8 +180,8 @@ mod tests {
         seed: 1,
     };
 
-    /// 60 clusters with a success, a failure that ran for an hour, and a job that stayed held, which
-    /// was held three times.
+    /// Creates 60 clusters. Each has a success, a failure that ran for an hour, and a job that
+    /// stayed held after its third hold.
     fn later_holds() -> Vec<PastHold> {
         let mut holds = Vec::new();
         for cluster in 0..60 {
@@ -194,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn every_policy_is_charged_for_what_it_releases() {
+    fn policies_count_the_outcomes_of_their_releases() {
         let holds = later_holds();
         let sums = |policy| {
             let replayed = replay(&policy, &holds, RESAMPLING);
@@ -207,8 +209,8 @@ mod tests {
         };
         assert_eq!(sums(ReleasePolicy::Never), (0, 0, 0, 0));
         assert_eq!(sums(ReleasePolicy::Always), (60, 60, 60, 60));
-        assert_eq!(sums(ReleasePolicy::MostHolds(2)), (60, 60, 60, 0));
-        assert_eq!(sums(ReleasePolicy::MostHolds(4)), (60, 60, 60, 60));
+        assert_eq!(sums(ReleasePolicy::MaxHolds(2)), (60, 60, 60, 0));
+        assert_eq!(sums(ReleasePolicy::MaxHolds(4)), (60, 60, 60, 60));
         assert_eq!(
             count_later_holds(&holds),
             LaterHolds {
@@ -221,9 +223,9 @@ mod tests {
     }
 
     #[test]
-    fn intervals_hold_their_share_and_are_drawn_by_seed() {
+    fn intervals_contain_the_share_and_are_deterministic() {
         let mut holds = later_holds();
-        // In half of the clusters the success has another code.
+        // In half of the clusters, the success has a code that the rule does not name.
         for hold in &mut holds {
             let is_other = hold.cluster.1 % 2 == 0;
             if is_other && hold.outcome.is_some_and(|outcome| outcome.is_success) {
@@ -246,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_to_judge_by_has_no_share() {
+    fn shares_are_none_without_holds() {
         let replayed = replay(&ReleasePolicy::Always, &[], RESAMPLING);
         assert_eq!(
             (replayed.successes.share, replayed.successes.interval),
