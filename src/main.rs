@@ -1,5 +1,5 @@
-//! The `poolcast` program: parses arguments, calls the library, turns the outcome into an exit
-//! code.
+//! The `poolcast` program: parses the arguments, calls the library, and turns the result into an
+//! exit code.
 
 use std::process::ExitCode;
 
@@ -29,12 +29,12 @@ fn main() -> ExitCode {
     };
     ended(
         listen(&cli)
-            .and_then(|()| cmd::threads::settle(cli.threads))
+            .and_then(|()| cmd::threads::set_thread_count(cli.threads))
             .and_then(|threads| cmd::run(cli.verb, threads)),
     )
 }
 
-/// The exit code of what came of a call; says what went wrong.
+/// Turns the result of a call into an exit code; prints the error, if there is one.
 fn ended(code: Result<u8>) -> ExitCode {
     match code {
         Ok(code) => ExitCode::from(code),
@@ -46,8 +46,8 @@ fn ended(code: Result<u8>) -> ExitCode {
     }
 }
 
-/// Sends diagnostics to stderr, as far as the flags want them, else as far as `POOLCAST_LOG` says,
-/// else warnings and notes.
+/// Initializes diagnostics on stderr. Their level comes from the flags, otherwise from
+/// `POOLCAST_LOG`; the default is warnings and notes.
 fn listen(cli: &Cli) -> Result<()> {
     let filter = match cli.verbose {
         0 if cli.quiet => "error".into(),
@@ -85,7 +85,8 @@ fn print_usage(error: &clap::Error) -> Result<()> {
     }
 }
 
-/// Help and the version as clap prints them. Errors repeat what was typed, so that it is escaped.
+/// Prints help and the version like clap does. Errors repeat what the user typed, so they are
+/// escaped.
 fn usage(mut error: clap::Error) -> ExitCode {
     use ErrorKind::{DisplayHelp, DisplayHelpOnMissingArgumentOrSubcommand, DisplayVersion};
     if matches!(

@@ -10,39 +10,47 @@ use poolcast_base::moment::parse_moment_ms;
 /// Arguments of `advise`.
 #[derive(Debug, Args)]
 pub struct AdviseArgs {
-    /// The run directory of a model, or the directory of a sweep that has chosen its best [default: that of the directory you are in, or the `out` of a configuration file there]
+    /// Run directory of a model, or directory of a sweep that has chosen its best [default: the run
+    /// in the current directory, or the `out` of a configuration file there]
     pub run: Option<PathBuf>,
-    /// The held jobs: `123.0`, or `123` for a whole cluster [default: every held job]
+    /// Held jobs: `123.0`, or `123` for a whole cluster [default: every held job]
     #[arg(value_name = "JOB")]
     pub jobs: Vec<String>,
-    /// The event log to read, an archive that `collect` made, or `-` for standard input; give the option again for each further log [default: the logs that the model was made from]
+    /// Event log to read, an archive that `collect` made, or `-` for standard input; repeat the
+    /// option for further logs [default: the logs that the model was made from]
     #[arg(long = "log", value_name = "LOG")]
     pub logs: Vec<PathBuf>,
-    /// Let the queue decide who is held: a file with what `condor_q -allusers -json` prints, `-` for standard input, or `now` to ask the queue of this access point
+    /// Source of the queue, which then decides which jobs are held: a file with the output of
+    /// `condor_q -allusers -json`, `-` for standard input, or `now` to query the queue of this
+    /// access point
     #[arg(long, value_name = "FILE", conflicts_with = "at")]
     pub queue: Option<String>,
-    /// The moment of asking: advise on the jobs that were held then, with what was known then; such as 2026-11-21T02:20:00Z (UTC if no zone is named), or seconds since 1970 [default: the end of the log]
+    /// Prediction time: advise on the jobs held then, with the data known then; such as
+    /// 2026-11-21T02:20:00Z (UTC if no zone is named), or seconds since 1970 [default: the end of
+    /// the log]
     #[arg(long, value_name = "TIME", value_parser = moment_ms)]
     pub at: Option<i64>,
-    /// The year of the first event, for a log without a header whose time stamps have no year
+    /// Year of the first event, for a log without a header whose time stamps have no year
     #[arg(long, value_parser = clap::value_parser!(i16).range(1970..=2100))]
     pub year: Option<i16>,
-    /// Print a line a job instead of a line a cause
+    /// Print one line per job, not per cause
     #[arg(long = "jobs", group = "view")]
     pub lists_jobs: bool,
-    /// Print all that is known of each job
+    /// Print everything known about each job
     #[arg(long, group = "view")]
     pub long: bool,
-    /// Print only ids, a line each: those of jobs to release as they are, or those that other options choose
+    /// Print only ids, one per line: jobs to release as they are, or jobs that other options select
     #[arg(long, group = "view")]
     pub ids: bool,
     /// Print the advice as JSON
     #[arg(long, group = "view")]
     pub json: bool,
-    /// Say what came of the answers given earlier, by the log read now
+    /// Print the outcomes of earlier answers, according to the log read now
     #[arg(long, conflicts_with_all = ["lists_jobs", "long", "ids", "jobs", "queue", "at"])]
     pub check: bool,
-    /// For DAGMan, as the SCRIPT HOLD of a node: leave the advice on the held jobs of this node in the file NODE.advice here, and exit with 0 whatever fails; condor/held-node.sh is an example
+    /// Name of a node, for its SCRIPT HOLD in DAGMan: write the advice on the held jobs of this
+    /// node to the file NODE.advice here, and exit with 0 even after a failure; condor/held-node.sh
+    /// is an example
     #[arg(long, value_name = "NODE", conflicts_with_all = ["jobs", "queue", "at", "view", "check", "AdviceFilterArgs", "sort", "exit_code"])]
     pub dag: Option<String>,
     #[command(flatten)]
@@ -51,7 +59,7 @@ pub struct AdviseArgs {
         reason = "its own documentation would become that of the verb"
     )]
     pub filter: AdviceFilterArgs,
-    /// The order of jobs in --jobs, --long and --ids
+    /// Order of the jobs in --jobs, --long and --ids
     #[arg(
         long,
         value_enum,
@@ -59,18 +67,18 @@ pub struct AdviseArgs {
         hide_possible_values = false
     )]
     pub sort: JobOrder,
-    /// Say by the exit code what to do, also with several jobs
+    /// Encode the answer in the exit code, even for several jobs
     #[arg(long)]
     pub exit_code: bool,
-    /// The moment that it is now, for tests
+    /// Current time, for tests
     #[arg(long, value_name = "TIME", value_parser = moment_ms, hide = true)]
     pub now: Option<i64>,
 }
 
-/// Which held jobs are shown; each option leaves fewer.
+/// Filters of the held jobs to show; each option narrows the selection.
 #[derive(Debug, Args)]
 pub struct AdviceFilterArgs {
-    /// Only jobs of this owner; give the option again for each further one
+    /// Only jobs of this owner; repeat the option for further owners
     #[arg(long = "owner", value_name = "NAME")]
     pub owners: Vec<String>,
     /// Only jobs held with this code, or code and subcode: 13 or 13/2
@@ -82,21 +90,21 @@ pub struct AdviceFilterArgs {
     /// Only jobs with this answer
     #[arg(long = "action", value_enum, value_name = "ACTION")]
     pub actions: Vec<ActionFilter>,
-    /// Only jobs of these causes, by the names that the page has for them, commas between
+    /// Only jobs with these causes, by their names on the page, separated by commas
     #[arg(long = "cause", value_name = "NAME", value_delimiter = ',')]
     pub causes: Vec<String>,
 }
 
-/// A hold code, and a subcode if one is named.
+/// A hold code, with a subcode if one is named.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HoldCodeFilter {
-    /// The code.
+    /// Hold code.
     pub code: i32,
-    /// The subcode; any if it is not named.
+    /// Hold subcode; `None` matches any.
     pub subcode: Option<i32>,
 }
 
-/// What to do with a job, as the option names it.
+/// An answer of `advise`, as the option names it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 #[expect(missing_docs, reason = "the answers of `advise`")]
 pub enum ActionFilter {
@@ -109,7 +117,7 @@ pub enum ActionFilter {
 }
 
 impl ActionFilter {
-    /// The action that it chooses.
+    /// The action that the filter selects.
     pub fn action(self) -> HoldAction {
         match self {
             ActionFilter::Release => HoldAction::Release,
@@ -122,16 +130,16 @@ impl ActionFilter {
     }
 }
 
-/// An order of jobs.
+/// Order of jobs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum JobOrder {
-    /// What is to be done first comes first
+    /// By urgency: the first to act on comes first
     Action,
     /// By cluster and proc
     Id,
-    /// Those held longest come first
+    /// Longest held first
     Since,
-    /// Those likeliest to succeed come first
+    /// Most likely to succeed first
     Odds,
     /// By the name of the owner
     Owner,
@@ -154,7 +162,7 @@ fn hold_code(text: &str) -> Result<HoldCodeFilter, String> {
     })
 }
 
-/// A moment as epoch ms: seconds since 1970, or as [`parse_moment_ms`] reads it.
+/// Parses a time as epoch ms: seconds since 1970, or a text for [`parse_moment_ms`].
 pub(super) fn moment_ms(text: &str) -> Result<i64, String> {
     let moment_ms = match text.parse::<i64>() {
         Ok(seconds) => jiff::Timestamp::from_second(seconds)

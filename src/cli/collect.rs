@@ -7,10 +7,10 @@ use clap::Args;
 /// Arguments of `collect`.
 #[derive(Debug, Args)]
 pub struct CollectArgs {
-    /// The global event logs; their rotated generations are found beside them
+    /// Global event logs; their rotated generations are found beside them
     #[arg(required = true, value_name = "LOG")]
     pub logs: Vec<PathBuf>,
-    /// The archive: a directory for this purpose alone
+    /// Directory of the archive, used for nothing else
     #[arg(short, long, value_name = "ARCHIVE")]
     pub out: PathBuf,
     /// Print the contents of the archive as JSON

@@ -12,23 +12,24 @@ use poolcast_holds::tensors::SplitSide;
 /// Arguments of `evaluate`.
 #[derive(Debug, Args)]
 pub struct EvaluateArgs {
-    /// The run directory of a model, or the directory of a sweep that has chosen its best
+    /// Run directory of a model, or directory of a sweep that has chosen its best
     pub run: PathBuf,
-    /// The directory of tensors that `tensors` wrote
+    /// Directory of tensors that `tensors` wrote
     pub tensors: PathBuf,
-    /// The side of the tensors to score the model on
+    /// Split of the tensors to score the model on
     #[arg(long, value_enum, default_value = "test")]
     pub side: SplitSide,
-    /// The truth that `simulate` wrote; also scores the best prediction that is possible at the hold
+    /// Truth file that `simulate` wrote; also scores the best prediction that is possible at the
+    /// hold
     #[arg(long, value_name = "TRUTH")]
     pub truth: Option<PathBuf>,
-    /// The device to compute on: cpu, cuda, cuda:N, or auto for the first CUDA device if there is one
+    /// Device to compute on: cpu, cuda, cuda:N, or auto for the first CUDA device if there is one
     #[arg(long, value_name = "DEVICE", default_value_t = DeviceName::Cpu)]
     pub device: DeviceName,
-    /// What computes the network, whatever it was trained with
+    /// Engine that computes the network; it may differ from the engine of the training
     #[arg(long, value_enum, value_name = "ENGINE", default_value = "auto")]
     pub engine: EngineChoice,
-    /// The number of bootstrap resamples behind each interval [default: as the run was configured]
+    /// Number of bootstrap resamples for each interval [default: as the run was configured]
     #[arg(long, value_name = "N")]
     pub resamples: Option<usize>,
     /// Print the scores as JSON

@@ -1,4 +1,4 @@
-//! The arguments of `config`, `completions` and `man`, which say what the program can do.
+//! The arguments of `config`, `completions` and `man`, which describe the program itself.
 
 use std::path::PathBuf;
 
@@ -8,14 +8,14 @@ use clap_complete::Shell;
 /// Arguments of `config`.
 #[derive(Debug, Args)]
 pub struct ConfigArgs {
-    /// The configuration file to print with all defaults
+    /// Configuration file to print with all defaults
     pub file: Option<PathBuf>,
 }
 
 /// Arguments of `completions`.
 #[derive(Debug, Args)]
 pub struct CompletionsArgs {
-    /// The shell
+    /// Shell that reads the script
     #[arg(value_enum)]
     pub shell: Shell,
 }
@@ -23,7 +23,7 @@ pub struct CompletionsArgs {
 /// Arguments of `man`.
 #[derive(Debug, Args)]
 pub struct ManArgs {
-    /// The directory for the pages; pages of the same names are replaced
+    /// Directory for the pages; pages of the same names are replaced
     #[arg(short, long, value_name = "DIR")]
     pub out: PathBuf,
 }

@@ -1,4 +1,4 @@
-//! The command line: types only, a file for each verb. Their doc comments are the help text.
+//! The command line: only types, one file per verb. Their doc comments are the help text.
 
 mod advise;
 mod collect;
@@ -48,7 +48,8 @@ pub use tensors::TensorsArgs;
 pub use track::{ExportName, TrackArgs, TrackerName};
 pub use train::TrainArgs;
 
-/// What `--version` says; `-V` says the number alone. `build.rs` sets what Cargo does not.
+/// Text of `--version`; `-V` prints the number only. `build.rs` sets the variables that Cargo does
+/// not set.
 const VERSION: &str = concat!(
     env!("CARGO_PKG_VERSION"),
     "\ncommit: ",
@@ -63,13 +64,15 @@ const VERSION: &str = concat!(
 #[derive(Debug, Parser)]
 #[command(version, long_version = VERSION, bin_name = "poolcast", propagate_version = true, max_term_width = 100)]
 pub struct Cli {
-    /// Print progress in detail on stderr; -vv adds debugging messages [default: POOLCAST_LOG, else notes and warnings]
+    /// Print detailed progress on stderr; -vv adds debugging messages [default: POOLCAST_LOG, else
+    /// notes and warnings]
     #[arg(short, long, global = true, display_order = 901, action = ArgAction::Count, conflicts_with = "quiet")]
     pub verbose: u8,
     /// Print only errors on stderr, and no progress bars
     #[arg(short, long, global = true, display_order = 902)]
     pub quiet: bool,
-    /// The number of threads [default: RAYON_NUM_THREADS, else OMP_NUM_THREADS, else the cores of this slot or machine]
+    /// Number of threads [default: RAYON_NUM_THREADS, else OMP_NUM_THREADS, else the cores of this
+    /// slot or machine]
     #[arg(long, global = true, display_order = 900, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     pub threads: Option<u16>,
     /// The verb and its arguments.
@@ -77,21 +80,21 @@ pub struct Cli {
     pub verb: Verb,
 }
 
-/// The verbs, in the order the data flows.
+/// The verbs, in the order of the data flow.
 #[derive(Debug, Subcommand)]
 pub enum Verb {
     /// Run every stage on this machine, from event logs to advice on the jobs that are still held
     ///
-    /// The stages are parse, tensors, a sweep of trials, the evaluation of the best trial, and advice. Finished stages are kept, and an interrupted run goes on where it stopped.
+    /// The stages are parse, tensors, a sweep of trials, the evaluation of the best trial, and advice. Finished stages are kept, and an interrupted run continues where it stopped.
     ///
-    /// A log is enough: without a configuration file, run tries what config/quickstart.yaml tries, with time frames that fit the log. Call it again when the log has grown, and it learns from what is new and says what has changed.
+    /// A log is enough: without a configuration file, run uses the search of config/quickstart.yaml, with time frames that fit the log. Call it again when the log has grown: it learns from the new events and reports the changes.
     ///
     /// Example: poolcast run --log /var/log/condor/EventLog
     #[command(verbatim_doc_comment)]
     Run(RunArgs),
     /// Collect a live, rotating global event log into an archive that only grows
     ///
-    /// Each call adds the events that are new since the last call, even if the log was rotated in between. No event is stored twice, even if a call was killed. Events that were rotated away before a call are reported.
+    /// Each call adds the events that are new since the last call, even if the log was rotated in between. No event is stored twice, even after a killed call. Events that were rotated away before a call are reported.
     ///
     /// Example: poolcast collect /var/log/condor/EventLog -o archive
     #[command(verbatim_doc_comment)]
@@ -103,14 +106,14 @@ pub enum Verb {
     Parse(ParseArgs),
     /// Make train, validation and test tensors from event shards
     ///
-    /// An option that is not given takes its value from the configuration file, or else from the defaults that `poolcast config` prints.
+    /// Options that are not given take their values from the configuration file, or else from the defaults that `poolcast config` prints.
     ///
     /// Example: poolcast tensors events -o tensors --j 20 --m 20 --timeframe-len 60
     #[command(verbatim_doc_comment)]
     Tensors(TensorsArgs),
     /// Train a network on tensors
     ///
-    /// The run directory gets the model, its metrics, its history and its checkpoint. An option that is not given takes its value from the configuration file, or else from the defaults that `poolcast config` prints.
+    /// The run directory gets the model, its metrics, its history and its checkpoint. Options that are not given take their values from the configuration file, or else from the defaults that `poolcast config` prints.
     ///
     /// Exit codes: 0 trained; 85 stopped with a checkpoint, run the command again (with --self-checkpoint); 1 and 2 errors.
     ///
@@ -119,7 +122,7 @@ pub enum Verb {
     Train(TrainArgs),
     /// Search for the best hyper-parameters, with any number of workers that share a folder
     ///
-    /// A sweep needs no server: any host that sees the folder can work on its trials at any time. A manager or a worker may be killed and started again at any moment.
+    /// A sweep needs no server: any host that sees the folder can work on its trials at any time. Managers and workers may be killed and restarted at any time.
     ///
     /// Example: poolcast sweep init config/quickstart.yaml -o out/sweep
     #[command(verbatim_doc_comment)]
@@ -138,7 +141,7 @@ pub enum Verb {
     Evaluate(EvaluateArgs),
     /// Advise what to do with held jobs, and say why
     ///
-    /// Prints a page: a line for each cause that jobs are held for, and what to type for all its jobs.
+    /// Prints a page with one line per hold cause, and the commands for all jobs of that cause.
     ///
     /// Exit codes: 0 done; for one job, or with --exit-code: 0 release; 10 fix first; 20 remove; 30 wait; 40 no advice, or different advice for several jobs; 1 and 2 errors.
     ///
@@ -146,27 +149,27 @@ pub enum Verb {
     /// Example, as the SCRIPT HOLD of a node: poolcast advise held-jobs/out --dag NODE
     #[command(verbatim_doc_comment)]
     Advise(AdviseArgs),
-    /// Learn which held jobs HTCondor is to release by itself, as an expression for `periodic_release`
+    /// Learn which held jobs HTCondor should release automatically, as an expression for `periodic_release`
     ///
-    /// A hold code is named only if releases after holds with it have paid, with a wait and with the most holds of a job. What is learned on the earlier part of the log is judged on the later part, beside other policies.
+    /// The expression names a hold code only if releases after holds with it have paid, and adds a wait and a limit on the holds of a job. The policy is learned on the earlier part of the log and judged on the later part, beside other policies.
     ///
-    /// Exit codes: 0 done, whether any hold code pays or none; 1 and 2 errors.
+    /// Exit codes: 0 done, even if no hold code pays; 1 and 2 errors.
     ///
     /// Example: poolcast policy --log /var/log/condor/EventLog
     #[command(verbatim_doc_comment)]
     Policy(PolicyArgs),
-    /// Write one HTML page on a run, a sweep or a DAG: what to do with held jobs, the best model, every trial
+    /// Write one HTML page on a run, a sweep or a DAG: advice on held jobs, the best model, every trial
     ///
-    /// The page needs no network and no server: it opens from a file, and can be mailed. It has every number of its plots as a table. `poolcast run` leaves one as report.html.
+    /// The page needs no network and no server: it opens from a file, and can be mailed. It has every number of its plots as a table. `poolcast run` writes one as report.html.
     ///
     /// Example: poolcast report out/quickstart -o report.html
     #[command(verbatim_doc_comment)]
     Report(ReportArgs),
     /// Send a run, a sweep or a DAG to an experiment tracker, or write its files
     ///
-    /// Runs that go on, are over or were tidied can be sent, from any machine that sees the directory, as often as wanted: the server gets what it lacks, and nothing twice. The key is in WANDB_API_KEY or in netrc; WANDB_BASE_URL, WANDB_ENTITY and WANDB_PROJECT say where to. For MLflow they are those of its own client: MLFLOW_TRACKING_URI, MLFLOW_TRACKING_USERNAME with MLFLOW_TRACKING_PASSWORD or MLFLOW_TRACKING_TOKEN, and MLFLOW_EXPERIMENT_NAME.
+    /// Runs can be sent while they are running, when they have ended, and after a cleanup, from any machine that sees the directory, as often as you like: the server gets only what it lacks. The key is in WANDB_API_KEY or in netrc; WANDB_BASE_URL, WANDB_ENTITY and WANDB_PROJECT name the destination. For MLflow, the variables of its own client apply: MLFLOW_TRACKING_URI, MLFLOW_TRACKING_USERNAME with MLFLOW_TRACKING_PASSWORD or MLFLOW_TRACKING_TOKEN, and MLFLOW_EXPERIMENT_NAME.
     ///
-    /// Exit codes: 0 sent; 1 the server did not answer in time, run the command again; 2 it refuses, or other errors.
+    /// Exit codes: 0 sent; 1 the server did not answer in time, run the command again; 2 the server rejects the data, or other errors.
     ///
     /// Example: poolcast track out/quickstart --to wandb
     /// Example, without a network: poolcast track out/quickstart --export tensorboard -o out/events
@@ -176,7 +179,7 @@ pub enum Verb {
     ///
     /// A pipeline predicts the probability of each class for every row of a CSV or Parquet table. It finds its columns by name, and reads no target column.
     ///
-    /// A network predicts for every hold in a log, in events or in tensors the probability that the job succeeds if it is released unchanged.
+    /// A network predicts the probability that a job succeeds if it is released unchanged, for every hold in a log, in events or in tensors.
     ///
     /// Example: poolcast predict out/table new.csv --split A1 -o predictions.csv
     #[command(verbatim_doc_comment)]
@@ -188,7 +191,7 @@ pub enum Verb {
     Simulate(SimulateArgs),
     /// Learn from a Slurm cluster's accounting when to submit the next job of a chain
     ///
-    /// Under a limit of wall time, a long training is a chain of jobs. While one job runs, the next waits in the queue, and is to start when the first ends.
+    /// Under a wall time limit, a long training is a chain of jobs. While one job runs, the next waits in the queue, and should start when the first ends.
     ///
     /// Example: poolcast provision trace jobs.txt -o trace --tz America/Chicago
     #[command(verbatim_doc_comment)]
@@ -198,7 +201,7 @@ pub enum Verb {
     /// Example: poolcast config config/quickstart.yaml
     #[command(verbatim_doc_comment)]
     Config(ConfigArgs),
-    /// Print a script with which a shell completes the commands and options of `poolcast`
+    /// Print a shell script that completes the commands and options of `poolcast`
     ///
     /// Example: poolcast completions bash > ~/.local/share/bash-completion/completions/poolcast
     #[command(verbatim_doc_comment)]

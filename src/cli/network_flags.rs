@@ -1,11 +1,11 @@
-//! The flags of a network's hyper-parameters, as the table of hyper-parameters has them.
+//! The flags of a network's hyper-parameters, generated from the table of hyper-parameters.
 
 use clap::{Arg, ArgMatches, Args, Command, Error, FromArgMatches, value_parser};
 use serde_json::{Value, json};
 
 use poolcast_config::{HyperParameter, NetworkParameters, ParameterRange, TrialParameters as _};
 
-/// The hyper-parameters that were given, by name.
+/// Hyper-parameters that the user gave, by name.
 #[derive(Debug, Default)]
 pub struct NetworkFlags(pub Vec<(&'static str, Value)>);
 

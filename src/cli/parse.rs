@@ -7,16 +7,17 @@ use clap::Args;
 /// Arguments of `parse`.
 #[derive(Debug, Args)]
 pub struct ParseArgs {
-    /// The event logs: text, JSON or XML; plain or compressed with gzip, xz or zstd. Rotated generations beside a global event log are read, too
+    /// Event logs: text, JSON or XML; plain or compressed with gzip, xz or zstd. Rotated
+    /// generations beside a global event log are also read
     #[arg(required = true, value_name = "LOG")]
     pub logs: Vec<PathBuf>,
-    /// The directory of event shards to write
+    /// Directory of event shards to write
     #[arg(short, long, value_name = "DIR", required_unless_present = "dump")]
     pub out: Option<PathBuf>,
-    /// The name of the access point [default: the name in the log]
+    /// Name of the access point [default: the name in the log]
     #[arg(long)]
     pub ap: Option<String>,
-    /// The year of the first event, for a log without a header whose time stamps have no year
+    /// Year of the first event, for a log without a header whose time stamps have no year
     #[arg(long, value_parser = clap::value_parser!(i16).range(1970..=2100))]
     pub year: Option<i16>,
     /// Replace an earlier result
@@ -25,7 +26,8 @@ pub struct ParseArgs {
     /// Fail if a log is damaged, instead of counting the damage
     #[arg(long)]
     pub strict: bool,
-    /// Also print for each hold code how many holds were released, and how many of these jobs then succeeded
+    /// Also print the number of holds that were released for each hold code, and how many of these
+    /// jobs then succeeded
     #[arg(long, conflicts_with = "json")]
     pub stats: bool,
     /// Print each event as one line of JSON, and write no shards

@@ -7,15 +7,15 @@ use clap::Args;
 /// Arguments of `report`.
 #[derive(Debug, Args)]
 pub struct ReportArgs {
-    /// The directory of a run, a sweep or a DAG
+    /// Directory of a run, a sweep or a DAG
     pub dir: PathBuf,
-    /// The file for the page [default: report.html in the directory]
+    /// File for the page [default: report.html in the directory]
     #[arg(short, long, value_name = "FILE")]
     pub out: Option<PathBuf>,
-    /// Write the page anew while trials run; an open page loads itself again and keeps its place
+    /// Rewrite the page while trials run; an open page reloads itself and keeps its scroll position
     #[arg(long)]
     pub watch: bool,
-    /// Leave out names, paths, hosts, job ids, commands and words of logs
+    /// Omit names, paths, hosts, job ids, commands and texts of logs
     #[arg(long)]
     pub anonymous: bool,
     /// Print the report as JSON, and write no page

@@ -9,13 +9,15 @@ use super::shards::ShardArgs;
 /// Arguments of `run`.
 #[derive(Debug, Args)]
 pub struct RunArgs {
-    /// The configuration file [default: the search of config/quickstart.yaml, built in, with time frames that fit the log]
+    /// Configuration file [default: the search of config/quickstart.yaml, built in, with time
+    /// frames that fit the log]
     #[arg(required_unless_present = "logs")]
     pub config: Option<PathBuf>,
-    /// The event log to read, or an archive that `collect` writes, in place of those that the configuration names; give the option again for each further log
+    /// Event log to read, or an archive that `collect` writes, instead of the logs in the
+    /// configuration; repeat the option for further logs
     #[arg(long = "log", value_name = "LOG")]
     pub logs: Vec<PathBuf>,
-    /// The directory for all results [default: `out` in the configuration]
+    /// Directory for all results [default: `out` in the configuration]
     #[arg(short, long, value_name = "DIR")]
     pub out: Option<PathBuf>,
     /// Run every stage again, even if it is finished

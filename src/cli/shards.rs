@@ -1,11 +1,12 @@
-//! The arguments of all verbs that read shards.
+//! The arguments that all verbs share which read shards.
 
 use clap::Args;
 
-/// How the shards of events, tensors and tables are opened.
+/// Options for opening the shards of events, tensors and tables.
 #[derive(Debug, Args)]
 pub struct ShardArgs {
-    /// Skip the comparison of shards with the digests in their manifests, for which every shard is read once
+    /// Skip the check of shards against the digests in their manifests, which reads every shard
+    /// once
     #[arg(long)]
     pub no_verify: bool,
 }

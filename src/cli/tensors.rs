@@ -12,48 +12,49 @@ use poolcast_config::{
 /// Arguments of `tensors`.
 #[derive(Debug, Args)]
 pub struct TensorsArgs {
-    /// The directory of event shards that `parse` wrote
+    /// Directory of event shards that `parse` wrote
     pub events: PathBuf,
-    /// The directory of tensors to write
+    /// Directory of tensors to write
     #[arg(short, long, value_name = "DIR")]
     pub out: PathBuf,
-    /// The configuration file
+    /// Configuration file
     #[arg(short, long, value_name = "FILE")]
     pub config: Option<PathBuf>,
-    /// The number of jobs in a sample, the held one included
+    /// Number of jobs in a sample, including the held one
     #[arg(long)]
     pub j: Option<u32>,
-    /// The number of time frames in a sample
+    /// Number of time frames in a sample
     #[arg(long)]
     pub m: Option<u32>,
-    /// The length of a time frame, in seconds
+    /// Length of a time frame, in seconds
     #[arg(long, value_name = "SECONDS")]
     pub timeframe_len: Option<u32>,
-    /// Which time the frames cover
+    /// Time range that the frames cover
     #[arg(long, value_enum)]
     pub window: Option<WindowPlace>,
-    /// Which other jobs a sample shows beside the held one
+    /// Other jobs that a sample shows beside the held one
     #[arg(long, value_enum)]
     pub context: Option<ContextChoice>,
-    /// Which states of a job are told apart
+    /// Job states that a sample distinguishes
     #[arg(long, value_enum)]
     pub vocabulary: Option<Vocabulary>,
-    /// The events that count as states, such as 0,1,5,12,13,input-transfer,output-transfer [default: every event number]
+    /// Events that count as states, such as 0,1,5,12,13,input-transfer,output-transfer [default:
+    /// every event number]
     #[arg(long, value_name = "EVENTS", value_delimiter = ',')]
     pub states: Option<Vec<StateEvent>>,
-    /// The outcome that is predicted
+    /// Outcome to predict
     #[arg(long, value_enum)]
     pub label: Option<LabelKind>,
-    /// Which holds of a job become samples
+    /// Holds of a job that become samples
     #[arg(long, value_enum)]
     pub cycles: Option<HoldCycles>,
-    /// How samples are divided into train, validation and test
+    /// Method that divides the samples into train, validation and test
     #[arg(long, value_enum)]
     pub split: Option<SplitMethod>,
-    /// The seed of every random choice
+    /// Seed of every random choice
     #[arg(long)]
     pub seed: Option<u64>,
-    /// Also print what could leak from the train samples into the test samples
+    /// Also print possible leaks from the train samples into the test samples
     #[arg(long)]
     pub audit: bool,
     /// First unpack this tar file into the working directory; files that exist stay as they are

@@ -8,18 +8,19 @@ use clap::{ArgGroup, Args, ValueEnum};
 #[derive(Debug, Args)]
 #[command(group(ArgGroup::new("tracker").required(true).args(["to", "export"])))]
 pub struct TrackArgs {
-    /// The directory of a run, a sweep or a DAG
+    /// Directory of a run, a sweep or a DAG
     pub dir: PathBuf,
-    /// The trackers to send to
+    /// Trackers to send to
     #[arg(long, value_name = "TRACKER", value_delimiter = ',')]
     pub to: Vec<TrackerName>,
-    /// Send what comes about until all runs have ended
+    /// Keep sending new results until all runs have ended
     #[arg(long)]
     pub watch: bool,
-    /// Leave after so many seconds, whatever is left [default: once a server has not answered for a minute; never with --watch]
+    /// Time limit in seconds, after which the rest is not sent [default: once a server has not
+    /// answered for a minute; never with --watch]
     #[arg(long = "for", value_name = "SECONDS")]
     pub seconds: Option<u64>,
-    /// Print all that would leave this machine, and send nothing
+    /// Print everything that would leave this machine, and send nothing
     #[arg(long, conflicts_with_all = ["watch", "seconds", "json"])]
     pub dry_run: bool,
     /// Print what was sent as JSON
@@ -28,7 +29,7 @@ pub struct TrackArgs {
     /// Write the files of a tracker, without a network
     #[arg(long, value_name = "TRACKER", requires = "out", conflicts_with_all = ["to", "watch", "seconds", "dry_run", "json"])]
     pub export: Option<ExportName>,
-    /// The directory for them
+    /// Directory for the exported files
     #[arg(short, long, value_name = "OUT", requires = "export")]
     pub out: Option<PathBuf>,
 }

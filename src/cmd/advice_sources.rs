@@ -1,5 +1,5 @@
-//! What `advise` is asked with → the run, the jobs, the logs and the queue that are meant: where they
-//! are not named, those of the directory that it is called in.
+//! Finds the run, the jobs, the logs and the queue that the arguments of `advise` name. Unnamed
+//! ones come from the current directory.
 
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
@@ -15,44 +15,44 @@ use poolcast_base::{files, manifest};
 use poolcast_sweep::condor;
 use poolcast_sweep as sweep;
 
-/// The largest queue that is read.
-const MOST_QUEUE_BYTES: u64 = 1 << 30;
+/// Maximum size of a queue file that is read, in bytes.
+const MAX_QUEUE_BYTES: u64 = 1 << 30;
 
-/// So many configuration files of a directory are looked at.
-const MOST_CONFIGURATIONS: usize = 100;
+/// Maximum number of configuration files that are examined in a directory.
+const MAX_CONFIGURATIONS: usize = 100;
 
-/// What to do where no log is found.
+/// Advice for a user if no log is found.
 const LOG_HINT: &str =
     "name the log: --log LOG; `condor_config_val EVENT_LOG` names that of an access point";
 
-/// The artefacts that are a model.
+/// Formats of artefacts that are models.
 const MODEL_FORMATS: [&str; 3] = ["run", "fit", "ensemble"];
 
-/// What `advise` works with.
+/// The inputs of `advise`.
 pub(super) struct AdviceSources {
-    /// The directory that was named or found.
+    /// The directory that the user named, or that was found.
     pub(super) results: PathBuf,
-    /// The run in it.
+    /// The run in that directory.
     pub(super) run: PathBuf,
-    /// Its models.
+    /// The models of the run.
     pub(super) models: RunModels,
     /// The configuration of the run.
     pub(super) config: Config,
-    /// Its logs, or those that were named.
+    /// The logs that the user named, or else the logs of the run.
     pub(super) logs: Vec<PathBuf>,
-    /// The jobs that were named.
+    /// The jobs that the user named.
     pub(super) selections: Vec<JobSelection>,
 }
 
 impl AdviceSources {
-    /// What `args` mean.
+    /// Finds the inputs that `args` name.
     ///
     /// # Errors
-    /// Fails where there is no run or no log, and for what is no job.
+    /// Fails if there is no run or no log, or if a job cannot be parsed.
     pub(super) fn find(args: &AdviseArgs) -> Result<AdviceSources> {
         let mut jobs: Vec<&str> = args.jobs.iter().map(String::as_str).collect();
         let mut named = args.run.as_deref();
-        // A first argument that is a job's id, and no directory, is a job.
+        // A first argument that is a job id, and not an existing path, is a job.
         if let Some(text) = named.and_then(Path::to_str)
             && !Path::new(text).exists()
             && text.parse::<JobSelection>().is_ok()
@@ -71,7 +71,7 @@ impl AdviceSources {
         let models = RunModels::open(&run)?;
         let config = Config::read(&run)?;
         let logs = match &args.logs[..] {
-            [] => logs_of_config(&config, &results)?,
+            [] => configured_logs(&config, &results)?,
             named => named.to_vec(),
         };
         Ok(AdviceSources {
@@ -85,18 +85,19 @@ impl AdviceSources {
     }
 }
 
-/// The logs of the run of this directory, with its configuration.
+/// Finds the logs of the run in this directory, and the configuration of that run.
 ///
 /// # Errors
-/// Fails where there is no such run, and where it names no log that is there.
-pub(super) fn find_logs_of_run() -> Result<(Config, Vec<PathBuf>)> {
+/// Fails if there is no such run, or if none of its logs exists.
+pub(super) fn find_run_logs() -> Result<(Config, Vec<PathBuf>)> {
     let results = find_results().map_err(|error| hinted(error.to_string(), LOG_HINT))?;
     let config = Config::read(&sweep::resolve_run(&results)?)?;
-    let logs = logs_of_config(&config, &results)?;
+    let logs = configured_logs(&config, &results)?;
     Ok((config, logs))
 }
 
-/// The run of this directory: one that is here, or the `out` of a configuration file that is here.
+/// Finds the run of this directory: either the directory itself, or the `out` of one of its
+/// configuration files.
 fn find_results() -> Result<PathBuf> {
     if is_result(Path::new(".")) {
         return Ok(PathBuf::from("."));
@@ -104,7 +105,7 @@ fn find_results() -> Result<PathBuf> {
 
     let (mut found, mut looked): (Vec<PathBuf>, Vec<PathBuf>) = (Vec::new(), Vec::new());
     let default_out = PathBuf::from("out");
-    for out in outs_of_configurations()?.into_iter().chain([default_out]) {
+    for out in configured_outputs()?.into_iter().chain([default_out]) {
         if looked.contains(&out) {
             continue;
         }
@@ -139,16 +140,16 @@ fn find_results() -> Result<PathBuf> {
     }
 }
 
-/// Whether `dir` is a run, or a sweep that has chosen its best.
+/// Returns true if `dir` is a run, or a sweep that has chosen its best trial.
 fn is_result(dir: &Path) -> bool {
     let format = manifest::format_name(dir).ok().flatten();
     let is_model = format.is_some_and(|format| MODEL_FORMATS.contains(&format.as_str()));
     is_model || dir.join(sweep::BEST_FILE).is_file()
 }
 
-/// Where the configuration files of this directory leave their results, in the order of their
-/// names. Other files are passed over.
-fn outs_of_configurations() -> Result<Vec<PathBuf>> {
+/// The output directories of the configuration files in this directory, in the order of the file
+/// names. Files that are not valid configurations are skipped.
+fn configured_outputs() -> Result<Vec<PathBuf>> {
     let mut paths: Vec<PathBuf> = fs_err::read_dir(".")?
         .filter_map(|entry| Some(entry.ok()?.path()))
         .filter(|path| {
@@ -157,7 +158,7 @@ fn outs_of_configurations() -> Result<Vec<PathBuf>> {
         })
         .collect();
     paths.sort();
-    paths.truncate(MOST_CONFIGURATIONS);
+    paths.truncate(MAX_CONFIGURATIONS);
 
     let mut outs = Vec::new();
     for path in paths {
@@ -169,8 +170,8 @@ fn outs_of_configurations() -> Result<Vec<PathBuf>> {
     Ok(outs)
 }
 
-/// The logs that the model was made from.
-fn logs_of_config(config: &Config, results: &Path) -> Result<Vec<PathBuf>> {
+/// The logs that the model was made from. It is an error if one of them is missing.
+fn configured_logs(config: &Config, results: &Path) -> Result<Vec<PathBuf>> {
     ensure!(
         !config.logs.is_empty(),
         hinted(
@@ -197,20 +198,21 @@ fn logs_of_config(config: &Config, results: &Path) -> Result<Vec<PathBuf>> {
     Ok(config.logs.clone())
 }
 
-/// The queue that `named` means: a file, `-`, or `now` for that of this access point.
+/// Reads the queue that `named` refers to: a file, `-` for stdin, or `now` for the queue of this
+/// access point.
 ///
 /// # Errors
-/// Fails where it cannot be read, or asked.
+/// Fails if the file cannot be read or parsed, or if the query fails.
 pub(super) fn read_queue(named: &str) -> Result<JobQueue> {
     let text = match named {
         "now" => condor::held_jobs_in_queue(QUEUE_ATTRIBUTES, None)?,
         "-" => {
             let mut text = Vec::new();
             let stdin = std::io::stdin().lock();
-            stdin.take(MOST_QUEUE_BYTES).read_to_end(&mut text)?;
+            stdin.take(MAX_QUEUE_BYTES).read_to_end(&mut text)?;
             text
         }
-        path => files::read_regular(Path::new(path), MOST_QUEUE_BYTES)?,
+        path => files::read_regular(Path::new(path), MAX_QUEUE_BYTES)?,
     };
     JobQueue::parse(&text).with_context(|| format!("cannot use the queue `{named}`"))
 }

@@ -1,11 +1,11 @@
-//! `poolcast advise`: a model and a log → what to do with each held job.
+//! `poolcast advise`: turns a model and a log into advice on each held job.
 
 use std::path::Path;
 
 use anyhow::{Result, ensure};
 
 use super::advice_sources::{AdviceSources, read_queue};
-use super::asked_advice::{AdviceQuestion, AskedAdvice};
+use super::asked_advice::{AdviceQuery, ComputedAdvice};
 use super::logs::read_store;
 use super::text::advice::{AdviceView, action_word, long_text, shell_word};
 use super::text::{advice_jobs, advice_page, answer_check};
@@ -16,11 +16,11 @@ use poolcast_base::error::{EXIT_DONE, hinted};
 use poolcast_base::output::{self, PageLine};
 use poolcast_base::pager;
 
-/// Reads the logs, judges the held jobs, prints the advice; for one job the exit code says what it
-/// is.
+/// Reads the logs, judges the held jobs and prints the advice. For a single job, the exit code
+/// encodes its advice.
 pub fn run(args: &AdviseArgs) -> Result<u8> {
     if let Some(node) = &args.dag {
-        node_advice::leave_advice(args, node, args.now.unwrap_or_else(now_ms))?;
+        node_advice::write_node_advice(args, node, args.now.unwrap_or_else(now_ms))?;
         return Ok(EXIT_DONE);
     }
     let sources = AdviceSources::find(args)?;
@@ -36,13 +36,13 @@ pub fn run(args: &AdviseArgs) -> Result<u8> {
     );
     let queue = args.queue.as_deref().map(read_queue).transpose()?;
     let selections = &sources.selections;
-    let question = AdviceQuestion {
+    let question = AdviceQuery {
         year: args.year,
         at_ms: args.at,
         queue: queue.as_ref(),
         selections,
     };
-    let asked = AskedAdvice::of_sources(&sources, &question)?;
+    let asked = ComputedAdvice::from_sources(&sources, &question)?;
 
     let mut chosen: Vec<&JobAdvice> = asked
         .all
@@ -57,8 +57,8 @@ pub fn run(args: &AdviseArgs) -> Result<u8> {
         at_ms: args.at,
         now_ms: Some(args.now.unwrap_or_else(now_ms)),
         width: output::page_width(),
-        tells_ages: output::is_live(),
-        call: call_again(args),
+        shows_ages: output::is_live(),
+        call: repeat_command(args),
         queue: asked.agreement,
         earlier: asked.earlier,
     };
@@ -75,7 +75,7 @@ pub fn run(args: &AdviseArgs) -> Result<u8> {
     })
 }
 
-/// Says what came of the answers given earlier.
+/// Prints the outcomes of earlier answers.
 fn check(args: &AdviseArgs, sources: &AdviceSources) -> Result<u8> {
     let given = advice::read_answers(&sources.results)?;
     let store = read_store(&sources.logs, args.year, &sources.config, None)?;
@@ -102,7 +102,7 @@ fn print_view(args: &AdviseArgs, view: &AdviceView<'_>, is_one_job: bool) -> Res
     pager::show(&view_text(args, view, is_one_job))
 }
 
-/// What people read.
+/// The text output for people.
 fn view_text(args: &AdviseArgs, view: &AdviceView<'_>, is_one_job: bool) -> String {
     if args.lists_jobs {
         return output::shown_page(&advice_jobs::job_lines(view));
@@ -123,7 +123,7 @@ fn is_selected(selections: &[JobSelection], advice: &JobAdvice) -> bool {
     selections.is_empty() || selections.iter().any(has)
 }
 
-/// Whether the options choose `advice`.
+/// Returns true if the options select `advice`.
 fn passes(args: &AdviseArgs, names_jobs: bool, advice: &JobAdvice) -> bool {
     let AdviceFilterArgs {
         owners,
@@ -141,7 +141,7 @@ fn passes(args: &AdviseArgs, names_jobs: bool, advice: &JobAdvice) -> bool {
     };
     let is_action = |wanted: &crate::cli::ActionFilter| wanted.action() == advice.action;
 
-    // Ids are made to be released: without a choice, only what may be.
+    // `--ids` feeds `condor_release`, so without an explicit choice it lists only jobs to release.
     let is_chosen = !actions.is_empty() || !causes.is_empty() || names_jobs;
     let is_wanted = !args.ids || is_chosen || advice.action == advice::HoldAction::Release;
     is_wanted
@@ -170,9 +170,9 @@ fn is_stdin(log: &Path) -> bool {
     log.as_os_str() == "-"
 }
 
-/// The call that gives the same advice again; `None` where its input is gone or it asks of another
-/// moment.
-fn call_again(args: &AdviseArgs) -> Option<String> {
+/// The command that gives the same advice again; `None` if its input cannot be read again, or if it
+/// has an explicit prediction time.
+fn repeat_command(args: &AdviseArgs) -> Option<String> {
     let is_gone = args.queue.as_deref() == Some("-") || args.logs.iter().any(|log| is_stdin(log));
     if args.at.is_some() || is_gone {
         return None;
@@ -193,12 +193,12 @@ fn call_again(args: &AdviseArgs) -> Option<String> {
     if let Some(year) = args.year {
         call.push_str(&format!(" --year {year}"));
     }
-    call.push_str(&chosen_again(args));
+    call.push_str(&filter_options(args));
     Some(call)
 }
 
-/// The options that choose the same jobs again, but for their causes.
-fn chosen_again(args: &AdviseArgs) -> String {
+/// The options that select the same jobs again, except for their causes.
+fn filter_options(args: &AdviseArgs) -> String {
     let filter = &args.filter;
     let mut options = String::new();
     for owner in &filter.owners {

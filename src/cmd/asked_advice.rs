@@ -1,4 +1,4 @@
-//! A model, logs and a queue → the advice on all held jobs, and what it rests on.
+//! Computes the advice on all held jobs from a model, logs and a queue.
 
 use std::path::Path;
 
@@ -13,41 +13,41 @@ use poolcast_holds::advice::{
 use poolcast_holds::events::EventStore;
 use poolcast_base::output;
 
-/// How `advise` asks.
+/// A query to `advise`.
 #[derive(Debug, Default)]
-pub(super) struct AdviceQuestion<'a> {
-    /// The year of the first event, where the log does not name it.
+pub(super) struct AdviceQuery<'a> {
+    /// Year of the first event, for logs without years.
     pub(super) year: Option<i16>,
-    /// The moment of asking, epoch ms; the end of the log if it is absent.
+    /// Prediction time, epoch ms; the end of the log if `None`.
     pub(super) at_ms: Option<i64>,
-    /// What decides who is held.
+    /// The queue, which decides which jobs are held.
     pub(super) queue: Option<&'a JobQueue>,
-    /// The jobs that were named, which have to be held.
+    /// The jobs that the user named. Each of them must be held.
     pub(super) selections: &'a [JobSelection],
 }
 
 /// The advice on all held jobs.
-pub(super) struct AskedAdvice {
-    /// What it rests on.
+pub(super) struct ComputedAdvice {
+    /// The data and the model behind the advice.
     pub(super) basis: AdviceBasis,
-    /// The advice.
+    /// One entry per held job.
     pub(super) all: Vec<JobAdvice>,
-    /// How far the log and the queue agree, if the queue was asked.
+    /// Agreement between the log and the queue, if the queue was queried.
     pub(super) agreement: Option<QueueAgreement>,
-    /// How answers given earlier turned out, if any was decided.
+    /// Results of earlier answers, if the outcome of any is decided.
     pub(super) earlier: Option<AnswerTally>,
 }
 
-impl AskedAdvice {
-    /// Reads the logs, and judges the jobs that are held.
+impl ComputedAdvice {
+    /// Reads the logs and judges the held jobs.
     ///
     /// # Errors
-    /// Fails where a log cannot be read, and for what cannot be asked.
-    pub(super) fn of_sources(
+    /// Fails if a log cannot be read, or if a selected job cannot be judged.
+    pub(super) fn from_sources(
         sources: &AdviceSources,
-        question: &AdviceQuestion<'_>,
-    ) -> Result<AskedAdvice> {
-        let AdviceQuestion {
+        question: &AdviceQuery<'_>,
+    ) -> Result<ComputedAdvice> {
+        let AdviceQuery {
             year, at_ms, queue, ..
         } = *question;
         let config = &sources.config;
@@ -68,21 +68,22 @@ impl AskedAdvice {
             let (corrected, found) = queue.correct(all, ap, basis.asked_ms);
             (all, agreement) = (corrected, Some(found));
         }
-        // Of another moment it is not known what was said before.
+        // The ledger has answers for the end of the log only, so it says nothing about another
+        // time.
         let earlier = match at_ms {
             None => earlier_answers(&sources.results, &store),
             Some(_) => None,
         };
         advice::check_selections(&store, &all, question.selections, at_ms)?;
-        Ok(AskedAdvice {
+        Ok(ComputedAdvice {
             basis,
             all,
             agreement,
             earlier,
         })
     }
-    /// Keeps what was `said` beside the run. Where that cannot be, as in a run of somebody else, it is
-    /// not.
+    /// Records the answers in `said` next to the run. A failure, as in the run of another user,
+    /// only causes a note.
     pub(super) fn record(&self, sources: &AdviceSources, said: &[&JobAdvice]) {
         if let Err(error) = advice::record_answers(&sources.results, said, self.basis.asked_ms) {
             output::note(&format!(
@@ -92,8 +93,8 @@ impl AskedAdvice {
     }
 }
 
-/// How the answers that are kept in `results` turned out by the end of `store`. A ledger that cannot
-/// be read says nothing here: who adds to it says why.
+/// The results of the answers recorded in `results`, judged at the end of `store`. An unreadable
+/// ledger counts as empty here; recording further answers reports the error.
 pub(super) fn earlier_answers(results: &Path, store: &EventStore) -> Option<AnswerTally> {
     let given = advice::read_answers(results).ok()?;
     if given.is_empty() {

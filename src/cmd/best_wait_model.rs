@@ -1,4 +1,4 @@
-//! A directory that a user names → the model of waits in it: of `provision train`, or of the best
+//! Opens the wait model in a directory that a user names: one from `provision train`, or the best
 //! trial of a sweep.
 
 use std::path::Path;
@@ -12,16 +12,16 @@ use poolcast_base::manifest;
 use poolcast_provision::wait_model::WaitModel;
 use poolcast_sweep::{self as sweep, SWEEP, SweepFolder, TrialOutcomes, TrialRow};
 
-/// The best trial of `sweep`, which is over samples of waits.
-pub(super) fn best_row_of_waits(sweep: &SweepFolder) -> Result<TrialRow> {
+/// The best trial of `sweep`, a sweep over wait samples.
+pub(super) fn best_wait_row(sweep: &SweepFolder) -> Result<TrialRow> {
     let mut outcomes = TrialOutcomes::read(sweep)?;
     let best = sweep::best_outcome(&sweep.config.wandb.sweep.metric, &outcomes);
-    let best = best.with_context(|| choices::no_best(sweep))?;
+    let best = best.with_context(|| choices::no_best_error(sweep))?;
     let row = outcomes.row_of(best.trial)?;
     row.context("the best trial has a row")
 }
 
-/// Opens the model in `dir`, or that of the best trial of the sweep in `dir`.
+/// Opens the model in `dir`, or the model of the best trial of the sweep in `dir`.
 pub(super) fn open_wait_model(dir: &Path) -> Result<WaitModel> {
     if manifest::format_name(dir)?.as_deref() != Some(SWEEP.name) {
         return WaitModel::open(dir);
@@ -35,5 +35,5 @@ pub(super) fn open_wait_model(dir: &Path) -> Result<WaitModel> {
             "name a sweep with `provision.samples`, or what `poolcast provision train` has written"
         )
     );
-    WaitModel::open(&sweep::trial_dir(dir, best_row_of_waits(&sweep)?.trial))
+    WaitModel::open(&sweep::trial_dir(dir, best_wait_row(&sweep)?.trial))
 }

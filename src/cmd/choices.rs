@@ -1,4 +1,5 @@
-//! What a sweep of pipelines tries, and what was chosen: flags in, tables out.
+//! The choices of a sweep of pipelines: reads them from flags, and prints the chosen trials as
+//! tables.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,13 +21,13 @@ use poolcast_sweep::{
 };
 use poolcast_base::stats::Scores;
 
-/// The version of the JSON document with the best trials.
+/// Version of the JSON document with the best trials.
 pub(super) const BEST_SCHEMA_VERSION: u32 = 1;
 
-/// How many features are shown, the most important first.
-const FEATURES_SHOWN: usize = 10;
+/// Number of features shown, the most important first.
+const MAX_SHOWN_FEATURES: usize = 10;
 
-/// The configuration that `sweep init` is given, with what its flags choose.
+/// The configuration for `sweep init`, with the choices of its flags.
 pub(super) fn sweep_config(args: &SweepInitArgs) -> Result<Config> {
     let SweepChoiceArgs {
         pipeline_names,
@@ -51,8 +52,8 @@ pub(super) fn sweep_config(args: &SweepInitArgs) -> Result<Config> {
     Ok(config)
 }
 
-/// Refuses a choice that differs from that of the sweep in the folder. The choice is fixed once the
-/// folder is made, so that no finished trial is thrown away.
+/// Rejects choices that differ from the choices of the sweep in the folder. A folder keeps its
+/// choices for good, so that no finished trial is lost.
 pub(super) fn check_same_choices(sweep: &SweepFolder, asked: &SweepChoiceArgs) -> Result<()> {
     let data = &sweep.config.data;
     let pipelines: Vec<String> = sweep.config.pipelines.keys().cloned().collect();
@@ -89,14 +90,14 @@ pub(super) fn check_same_choices(sweep: &SweepFolder, asked: &SweepChoiceArgs) -
     Ok(())
 }
 
-/// Whether `asked` names all of `present` and nothing else, in any order, or nothing at all.
+/// Returns true if `asked` is empty, or names exactly the elements of `present` in any order.
 fn names_match(asked: &[String], present: &[String]) -> bool {
     let asked: BTreeSet<&String> = asked.iter().collect();
     let present: BTreeSet<&String> = present.iter().collect();
     asked.is_empty() || asked == present
 }
 
-/// Says which draws are no trials of their own.
+/// Prints which draws do not become trials, because they repeat others.
 pub(super) fn note_repeats(sweep: &SweepFolder) -> Result<()> {
     let trials = sweep.trials()?;
     let (of, but) = match sweep.config.trial_source() {
@@ -132,8 +133,8 @@ pub(super) fn note_repeats(sweep: &SweepFolder) -> Result<()> {
     Ok(())
 }
 
-/// The choices of a sweep: those that its end left, or before its end those among the trials that
-/// have ended so far.
+/// The choices of a sweep: the final ones if it has finished, otherwise a choice among the trials
+/// that have ended so far.
 pub(super) fn split_choices(
     sweep: &SweepFolder,
     outcomes: &mut TrialOutcomes,
@@ -144,12 +145,12 @@ pub(super) fn split_choices(
     } else {
         sweep::choose_pipelines(sweep, outcomes)?
     };
-    ensure!(!choices.is_empty(), no_best(sweep));
+    ensure!(!choices.is_empty(), no_best_error(sweep));
     Ok(choices)
 }
 
-/// A sweep without a best trial: it is too early, or all have failed.
-pub(super) fn no_best(sweep: &SweepFolder) -> HintedError {
+/// The error for a sweep without a best trial: either it is too early, or all trials have failed.
+pub(super) fn no_best_error(sweep: &SweepFolder) -> HintedError {
     let kind = if sweep.is_finished() {
         hinted
     } else {
@@ -169,13 +170,13 @@ struct ChosenTrial<'a> {
     row: TrialRow,
 }
 
-/// What `--json` prints of a sweep with pipelines.
+/// The document that `--json` prints for a sweep with pipelines.
 #[derive(Serialize)]
 struct ChosenTrials<'a> {
     choices: Vec<ChosenTrial<'a>>,
 }
 
-/// Prints the choices, and what each of the chosen is.
+/// Prints the choices and the details of each chosen trial.
 pub(super) fn print_choices(
     sweep: &SweepFolder,
     outcomes: &mut TrialOutcomes,
@@ -186,7 +187,7 @@ pub(super) fn print_choices(
         .iter_mut()
         .flat_map(|choice| &mut choice.importances)
     {
-        importances.features.truncate(FEATURES_SHOWN);
+        importances.features.truncate(MAX_SHOWN_FEATURES);
     }
 
     let mut chosen = Vec::new();
@@ -238,7 +239,7 @@ fn print_chosen(sweep: &SweepFolder, chosen: &ChosenTrial<'_>) -> Result<()> {
     output::print(&text::trials::refitted_line(&dir))
 }
 
-/// The scores on further splits, a line each.
+/// The scores on further splits, one line each.
 fn evaluation_rows(choice: &SplitChoice) -> String {
     let mut rows = Vec::new();
     for (name, score) in &choice.evaluation {
@@ -247,7 +248,7 @@ fn evaluation_rows(choice: &SplitChoice) -> String {
     output::aligned_table(&rows)
 }
 
-/// The features that matter most, a line each.
+/// The most important features, one line each.
 fn importance_rows(choice: &SplitChoice) -> String {
     let Some(importances) = choice
         .importances
@@ -281,13 +282,13 @@ fn importance_cell(value: Option<f64>) -> String {
     value.map_or("-".to_owned(), |value| format!("{value:.4}"))
 }
 
-/// What people call the score that a choice was made by.
+/// Display name of the score by which a choice was made.
 fn score_title(choice: &SplitChoice) -> String {
     let name = choice.metric.name.to_string();
     Scores::title(name.strip_prefix("validation_").unwrap_or(&name))
 }
 
-/// The choices as a table, with a line for each split.
+/// The choices as a table with one line per split.
 pub(super) fn choice_table(choices: &[SplitChoice]) -> String {
     let by = choices.first().map_or(String::new(), score_title);
     let head = [
@@ -316,7 +317,8 @@ pub(super) fn choice_table(choices: &[SplitChoice]) -> String {
         ]);
     }
 
-    // Classes have no such baseline, and the user's own tables no test side: columns without a value.
+    // Drop columns without a value: classification has no such baseline, and the user's own tables
+    // have no test split.
     let test = head.len() - 1;
     for (column, is_empty) in [
         (test, choices.iter().all(|choice| choice.test.is_none())),

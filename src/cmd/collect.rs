@@ -1,4 +1,4 @@
-//! `poolcast collect`: a live, rotating global event log → an archive that only grows.
+//! `poolcast collect`: copies a live, rotating global event log into an archive that only grows.
 
 use anyhow::Result;
 
@@ -8,10 +8,10 @@ use poolcast_base::escape;
 use htcondor_eventlog::{self as eventlog, LostEvents};
 use poolcast_base::output;
 
-/// The version of the JSON document.
+/// Version of the JSON document.
 const SCHEMA_VERSION: u32 = 1;
 
-/// Adds what is new, and says what was rotated away before.
+/// Archives the new events, and warns about events that were rotated away before.
 pub fn run(args: &CollectArgs) -> Result<u8> {
     let collected = eventlog::collect(&args.logs, &args.out)?;
     for lost in &collected.newly_lost {

@@ -1,4 +1,4 @@
-//! `poolcast dag`: a search space → a DAG of HTCondor jobs.
+//! `poolcast dag`: turns a search space into a DAG of HTCondor jobs.
 
 use std::path::Path;
 use std::time::Duration;
@@ -18,11 +18,11 @@ use poolcast_holds::tensors::TensorSettings;
 use poolcast_tracking::missing_under_dagman;
 use poolcast_base::{escape, manifest, output, salt};
 
-/// How long a trial may be measured.
-const MEASURED_FOR: Duration = Duration::from_secs(3);
+/// Maximum time to measure a trial.
+const MAX_MEASURED_TIME: Duration = Duration::from_secs(3);
 
-/// Where trials are measured, in a DAG's directory.
-const SCRATCH: &str = ".measured";
+/// Directory for measured trials, within the directory of a DAG.
+const MEASUREMENT_DIR: &str = ".measured";
 
 /// Writes the DAG, prints it, or submits it.
 pub fn run(args: &DagArgs) -> Result<u8> {
@@ -63,7 +63,7 @@ pub fn run(args: &DagArgs) -> Result<u8> {
     Ok(EXIT_DONE)
 }
 
-/// The configuration file with what the flags override.
+/// Loads the configuration file, with the overrides of the flags.
 fn dag_config(args: &DagArgs) -> Result<Config> {
     let given = flags([
         ("out", flag(&args.out)),
@@ -80,7 +80,7 @@ fn new_plan(config: &Config, measured: &TrialSeconds, args: &DagArgs) -> Result<
         .with_context(|| format!("cannot use `{}`", args.config.display()))
 }
 
-/// Says that jobs which parse logs do not have the user's salt.
+/// Warns that jobs which parse logs do not have the user's salt.
 fn note_salt(plan: &DagPlan) {
     let jobs_parse = matches!(plan.source, SampleSource::Logs(_));
     if jobs_parse && std::env::var_os(salt::SALT_VARIABLE).is_some() {
@@ -90,7 +90,7 @@ fn note_salt(plan: &DagPlan) {
     }
 }
 
-/// Says what the DAG's last script would need to tell trackers of it.
+/// Warns about settings that the last script of the DAG lacks to send results to trackers.
 fn note_tracking(plan: &DagPlan) {
     for missing in missing_under_dagman(&plan.config) {
         output::note(&format!(
@@ -109,7 +109,7 @@ fn submit_dag(config: &Config) -> Result<()> {
     Ok(())
 }
 
-/// How many trials and jobs there are.
+/// The number of trials, tensor sets and jobs.
 fn plan_counts(plan: &DagPlan) -> String {
     let tensors = match plan.source {
         SampleSource::Tables => String::new(),
@@ -126,8 +126,8 @@ fn plan_counts(plan: &DagPlan) -> String {
     )
 }
 
-/// Makes what the jobs' samples are made from: events of the logs that are here, or joined tables.
-/// Returns its digest; `None` where a job has to parse the logs.
+/// Makes the data behind the samples of the jobs: events of the logs that are here, or joined
+/// tables. Returns its digest; `None` if a job must parse the logs.
 fn prepare_inputs(plan: &DagPlan) -> Result<Option<String>> {
     let config = &plan.config;
     match (&plan.source, &config.dag.events) {
@@ -138,8 +138,8 @@ fn prepare_inputs(plan: &DagPlan) -> Result<Option<String>> {
     }
 }
 
-/// Takes the store of events in `from` over to `to`: as hard links where the file system allows
-/// them, as a store is never changed in place, and else as copies. Returns its digest.
+/// Copies the event store in `from` to `to`; returns its digest. Hard links are used where the file
+/// system allows them, because a store is never changed in place.
 fn link_events(from: &Path, to: &Path) -> Result<String> {
     EventStore::open(from).with_context(|| format!("cannot use `{}`", from.display()))?;
     let key = manifest::read::<serde_json::Value>(from, EVENTS_FORMAT)?.key;
@@ -160,10 +160,10 @@ fn link_events(from: &Path, to: &Path) -> Result<String> {
     Ok(key)
 }
 
-/// Measures a trial of each kind: how long it takes decides how many a job does.
+/// Measures one trial of each kind. Its duration determines the number of trials per job.
 fn measure_trials(plan: &DagPlan, source_key: String) -> Result<TrialSeconds> {
     let out = &plan.config.out;
-    let scratch = out.join(SCRATCH);
+    let scratch = out.join(MEASUREMENT_DIR);
     files::remove_all([scratch.clone()])?;
 
     let has_tables = plan.source == SampleSource::Tables;
@@ -181,12 +181,13 @@ fn measure_trials(plan: &DagPlan, source_key: String) -> Result<TrialSeconds> {
             let samples = TensorSettings::from_config(&written)?;
             make_tensors(&sweep, &events_dir(out), &[samples])?;
         }
-        match sweep::measure_trial(&sweep, trial, MEASURED_FOR, &scratch.join("run")) {
+        match sweep::measure_trial(&sweep, trial, MAX_MEASURED_TIME, &scratch.join("run")) {
             Ok(seconds) => {
                 output::note(&format!("trial {trial}, {fits}: about {seconds:.1} s here"));
                 measured.insert(fits, seconds);
             }
-            // The trial fails as a job, too, and says so there. The others need not wait for it.
+            // The trial fails as a job, too, and reports the error there. It must not stop the
+            // others.
             Err(error) => output::note(&format!(
                 "trial {trial}, {fits}, cannot be measured: {error:#}"
             )),
@@ -196,7 +197,7 @@ fn measure_trials(plan: &DagPlan, source_key: String) -> Result<TrialSeconds> {
     Ok(measured)
 }
 
-/// The DAG and what it refers to, but for the configurations of its trials.
+/// The DAG and its files, except for the configurations of its trials.
 fn dag_preview(plan: &DagPlan) -> Result<String> {
     let files = plan.files_by_path()?;
     let mut preview = String::new();

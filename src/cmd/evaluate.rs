@@ -1,4 +1,4 @@
-//! `poolcast evaluate`: a model and a split → scores beside baselines.
+//! `poolcast evaluate`: scores a model on a split, beside baselines.
 
 use std::path::Path;
 
@@ -16,10 +16,10 @@ use poolcast_base::output;
 use poolcast_simulate as simulate;
 use poolcast_sweep as sweep;
 
-/// The version of the JSON document.
+/// Version of the JSON document.
 const SCHEMA_VERSION: u32 = 1;
 
-/// Scores the model, keeps the scores beside it, prints them.
+/// Scores the model, writes the scores next to it and prints them.
 pub fn run(args: &EvaluateArgs) -> Result<u8> {
     let dir = sweep::resolve_run(&condor::results_directory(&args.run)?)?;
     let dataset = Dataset::open(&args.tensors)?;
@@ -43,8 +43,9 @@ pub fn run(args: &EvaluateArgs) -> Result<u8> {
     Ok(EXIT_DONE)
 }
 
-/// The chances that the truth file `truth` knows for the holds of one side, as they were when these
-/// are asked about: at the release if it tells those of all, else at the hold.
+/// The true success probabilities of the holds in one split, from the truth file `truth`. For
+/// windows at the release they are those at the release, if the file has them for all holds;
+/// otherwise they are those at the hold.
 fn planted_probabilities(truth: &Path, dataset: &Dataset, side: SplitSide) -> Result<Vec<f64>> {
     let known = simulate::read_truth(truth)?;
     let at_hold = chances(&known, dataset, side, simulate::p_hold)?.with_context(|| {
@@ -71,7 +72,7 @@ fn planted_probabilities(truth: &Path, dataset: &Dataset, side: SplitSide) -> Re
     }))
 }
 
-/// What `chance` says of each hold of one side; `None` where it does not know them all.
+/// Applies `chance` to each hold of one split; `None` if it has no value for some hold.
 fn chances(
     known: &[HoldTruth],
     dataset: &Dataset,

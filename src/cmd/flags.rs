@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use serde_json::Value;
 
-/// The flags that were given, by the key they override.
+/// The flags that were given, by the configuration key that each one overrides.
 pub(super) fn flags<const N: usize>(
     all: [(&'static str, Option<Value>); N],
 ) -> BTreeMap<&'static str, Value> {
@@ -14,7 +14,7 @@ pub(super) fn flags<const N: usize>(
         .collect()
 }
 
-/// A flag's value, for [`flags`].
+/// The value of a flag, for [`flags`].
 pub(super) fn flag(value: &Option<impl Serialize>) -> Option<Value> {
     value.as_ref().map(|value| serde_json::json!(value))
 }

@@ -1,5 +1,4 @@
-//! Event logs as arguments: which logs are meant, how they are read, and what their owners are
-//! hashed with.
+//! Event logs as arguments: finds the logs, reads them, and gets the salt that hashes their owners.
 
 use std::path::PathBuf;
 
@@ -13,7 +12,7 @@ use poolcast_holds::events::{EventStore, IngestStep, read_into_memory};
 use poolcast_base::output;
 use poolcast_base::salt::OwnerSalt;
 
-/// The logs to read: those that were named, and rotated generations of them.
+/// The logs to read: those that the user named, and their rotated generations.
 pub(super) fn find_logs(named: &[PathBuf]) -> Result<Vec<PathBuf>> {
     let all = eventlog::find_generations(named)?;
     for found in eventlog::found_beside(named, &all) {
@@ -22,8 +21,8 @@ pub(super) fn find_logs(named: &[PathBuf]) -> Result<Vec<PathBuf>> {
     Ok(all)
 }
 
-/// The events of the logs that `named` means, in memory, and their `words` if they are wanted.
-/// `year` and the configuration of the model that they are read for say what the logs do not.
+/// Reads the events of the logs in `named` into memory, and their `words` if requested. `year` and
+/// the configuration of the model supply facts that the logs lack.
 pub(super) fn read_store(
     named: &[PathBuf],
     year: Option<i16>,
@@ -47,7 +46,8 @@ pub(super) fn read_store(
     read_into_memory(&logs, &options, &bar.ingest_listener(&on_step), on_batch)
 }
 
-/// What the logs of a configuration say in words, which no store keeps: they are read again.
+/// Reads the texts in the logs of a configuration. No store keeps them, so the logs are read again;
+/// the result is empty if a log can be read only once.
 pub(super) fn read_words(config: &Config) -> Result<LogWords> {
     let mut words = LogWords::default();
     if config.logs.iter().any(|log| eventlog::is_read_once(log)) {
@@ -68,7 +68,7 @@ pub(super) fn read_words(config: &Config) -> Result<LogWords> {
     Ok(words)
 }
 
-/// How to read `logs`, with what is given of the access point and the year.
+/// The options for reading `logs`, with the access point and the year if they are given.
 pub(super) fn read_options(
     ap: Option<String>,
     year: Option<i16>,
@@ -82,7 +82,7 @@ pub(super) fn read_options(
     })
 }
 
-/// What owners, who never enter a store by name, are hashed with.
+/// The user's salt, which hashes owners. A store never contains the name of an owner.
 pub(super) fn user_salt() -> Result<OwnerSalt> {
     let salt = OwnerSalt::for_this_user()?;
     if let Some(note) = &salt.note {

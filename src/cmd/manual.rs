@@ -1,4 +1,5 @@
-//! `completions` and `man`: what the command line says of itself, for shells and for `man`.
+//! `completions` and `man`: generates shell completions and manual pages from the command line
+//! definition.
 
 use anyhow::Result;
 use clap::{Command, CommandFactory as _};
@@ -10,7 +11,7 @@ use poolcast_base::escape;
 use poolcast_base::files;
 use poolcast_base::output;
 
-/// Prints the script for the shell.
+/// Prints the completion script for the shell.
 pub(super) fn completions(args: &CompletionsArgs) -> Result<u8> {
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut Cli::command(), "poolcast", &mut script);
@@ -20,7 +21,7 @@ pub(super) fn completions(args: &CompletionsArgs) -> Result<u8> {
 
 /// Writes a page for the program, and one for each verb and step.
 pub(super) fn pages(args: &ManArgs) -> Result<u8> {
-    // The pages are those of a version, whatever commit and features the program has.
+    // The pages depend on the version only, not on the commit or the features of the build.
     let mut program = Cli::command()
         .long_version(None::<&str>)
         .disable_help_subcommand(true);
@@ -42,7 +43,7 @@ pub(super) fn pages(args: &ManArgs) -> Result<u8> {
     Ok(EXIT_DONE)
 }
 
-/// Adds the pages of `command` and of all below it, by their file names.
+/// Adds the pages of `command` and of all its subcommands, with their file names.
 fn render_page(command: &Command, pages: &mut Vec<(String, Vec<u8>)>) -> Result<()> {
     let page = Man::new(command.clone()).source(concat!("poolcast ", env!("CARGO_PKG_VERSION")));
     let mut text = Vec::new();

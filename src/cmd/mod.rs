@@ -1,5 +1,7 @@
-//! The verbs: arguments in, library calls, messages out. A file each, and none imports another's;
-//! what several of them need stands in the files without a verb's name.
+//! The verbs of the command line: each one turns arguments into library calls and messages.
+//!
+//! Each verb has its own file, and no verb imports another one. Code that several verbs share is in
+//! the files that are not named after a verb.
 
 // The verbs.
 pub mod advise;
@@ -19,7 +21,7 @@ pub mod tensors;
 pub mod track;
 pub mod train;
 
-// What they share.
+// Code that the verbs share.
 mod advice_sources;
 mod asked_advice;
 mod best_wait_model;
@@ -46,7 +48,7 @@ use poolcast_config::{Config, DEFAULT, yaml};
 use poolcast_base::error::EXIT_DONE;
 use poolcast_base::{files, manifest, output, pager};
 
-/// Does what `verb` says with `threads` threads; returns the exit code.
+/// Runs `verb` with `threads` threads; returns the exit code.
 pub fn run(verb: Verb, threads: usize) -> Result<u8> {
     files::apply_file_mode()?;
     if trusts_shards(&verb) {
@@ -75,7 +77,7 @@ pub fn run(verb: Verb, threads: usize) -> Result<u8> {
     }
 }
 
-/// Whether shards are taken for what their manifests say.
+/// Returns true if the verb skips the digests of shards and trusts their manifests.
 fn trusts_shards(verb: &Verb) -> bool {
     match verb {
         Verb::Run(args) => args.shards.no_verify,
@@ -92,8 +94,8 @@ fn trusts_shards(verb: &Verb) -> bool {
     }
 }
 
-/// Prints the defaults with their comments where nothing changes them, and else what the file and
-/// the environment make of them.
+/// Prints the configuration. Without a file and without overrides from the environment, these are
+/// the defaults with their comments; otherwise it is the merged configuration.
 fn print_config(args: &ConfigArgs) -> Result<u8> {
     let config = Config::load(args.file.as_deref(), &BTreeMap::new())?;
     let text = if args.file.is_none() && is_default(&config)? {

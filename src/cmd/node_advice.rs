@@ -1,9 +1,9 @@
-//! `advise --dag`: what DAGMan runs when a job of a node is held → a file with the advice on it.
+//! `advise --dag`: writes advice into a file when DAGMan reports that a job of a node is held.
 
 use anyhow::Result;
 
 use super::advice_sources::AdviceSources;
-use super::asked_advice::{AdviceQuestion, AskedAdvice};
+use super::asked_advice::{AdviceQuery, ComputedAdvice};
 use super::text::advice::{AdviceView, long_text};
 use super::text::advice_page;
 use poolcast_holds::advice::{JobAdvice, JobQueue, QUEUE_ATTRIBUTES, QueueAgreement, advice_text};
@@ -12,14 +12,14 @@ use poolcast_sweep::condor::DagmanNode;
 use poolcast_base::{error, escape, files, output};
 use poolcast_sweep::condor;
 
-/// Leaves the advice on the held jobs of the node `name` in a file here, in place of what was said
-/// before. What fails is said there, too: nothing of it is the node's fault.
+/// Writes the advice on the held jobs of the node `name` into a file here, replacing the earlier
+/// advice. Failures are written there, too, because the node must not fail for them.
 ///
 /// # Errors
-/// Fails where no DAGMan has called the program.
-pub(super) fn leave_advice(args: &AdviseArgs, name: &str, now_ms: i64) -> Result<()> {
+/// Fails if DAGMan has not called the program.
+pub(super) fn write_node_advice(args: &AdviseArgs, name: &str, now_ms: i64) -> Result<()> {
     let node = DagmanNode::of_script(name)?;
-    let text = match queue_of_node(&node) {
+    let text = match query_node_queue(&node) {
         Ok(queue) => text_on_queue(args, &node, &queue, now_ms),
         Err(failure) => format!(
             "{}: the queue does not answer\n\n{}",
@@ -36,8 +36,8 @@ pub(super) fn leave_advice(args: &AdviseArgs, name: &str, now_ms: i64) -> Result
     Ok(())
 }
 
-/// The jobs of the node that are held now, by one call of `condor_q`.
-fn queue_of_node(node: &DagmanNode) -> Result<JobQueue> {
+/// Reads the held jobs of the node with one call of `condor_q`.
+fn query_node_queue(node: &DagmanNode) -> Result<JobQueue> {
     let text = condor::held_jobs_in_queue(QUEUE_ATTRIBUTES, Some(node))?;
     JobQueue::parse(&text)
 }
@@ -48,7 +48,7 @@ fn title(node: &DagmanNode, now_ms: i64) -> String {
     format!("{time}, node {name} of DAGMan {}", node.dagman_cluster)
 }
 
-/// What is said of the jobs in `queue`: by the model if there is one, else by rules.
+/// The advice on the jobs in `queue`: from the model if there is one, otherwise from rules.
 fn text_on_queue(args: &AdviseArgs, node: &DagmanNode, queue: &JobQueue, now_ms: i64) -> String {
     let held = queue.held_count();
     if held == 0 {
@@ -78,15 +78,15 @@ fn text_by_rules(queue: &JobQueue, now_ms: i64) -> String {
     escape::lines(&blocks.join("\n")).into_owned()
 }
 
-/// One job in full, several as a page: as `advise` prints them.
+/// Renders one job in full, or several as a page, like `advise`.
 fn text_by_model(args: &AdviseArgs, queue: &JobQueue, now_ms: i64) -> Result<String> {
     let sources = AdviceSources::find(args)?;
-    let question = AdviceQuestion {
+    let question = AdviceQuery {
         year: args.year,
         queue: Some(queue),
-        ..AdviceQuestion::default()
+        ..AdviceQuery::default()
     };
-    let asked = AskedAdvice::of_sources(&sources, &question)?;
+    let asked = ComputedAdvice::from_sources(&sources, &question)?;
     let chosen: Vec<&JobAdvice> = asked.all.iter().collect();
     let is_one_job = chosen.len() == 1;
     let view = AdviceView {
@@ -96,9 +96,10 @@ fn text_by_model(args: &AdviseArgs, queue: &JobQueue, now_ms: i64) -> Result<Str
         at_ms: None,
         now_ms: Some(now_ms),
         width: output::page_width(),
-        tells_ages: false,
+        shows_ages: false,
         call: None,
-        // The jobs of other nodes are held, too.
+        // The log has held jobs of other nodes, too, so their absence from this queue means
+        // nothing.
         queue: asked.agreement.map(|agreement| QueueAgreement {
             not_in_queue: 0,
             ..agreement

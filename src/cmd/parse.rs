@@ -1,4 +1,4 @@
-//! `poolcast parse`: event logs → event shards.
+//! `poolcast parse`: turns event logs into event shards.
 
 use std::io::Write as _;
 use std::path::PathBuf;
@@ -14,10 +14,10 @@ use htcondor_eventlog::{self as eventlog, ReadOptions};
 use poolcast_holds::events::{EventStore, IngestStep, LogIngest, SourceLog, event_store_key};
 use poolcast_base::output;
 
-/// The version of the JSON document.
+/// Version of the JSON document.
 const SCHEMA_VERSION: u32 = 1;
 
-/// Reads the logs, writes the store, prints the counts.
+/// Reads the logs, writes the store and prints the counts.
 pub fn run(args: &ParseArgs) -> Result<u8> {
     let logs = find_logs(&args.logs)?;
     let options = read_options(args.ap.clone(), args.year, &logs)?;
@@ -40,7 +40,7 @@ pub fn run(args: &ParseArgs) -> Result<u8> {
     let on_step = |step: IngestStep<'_>| bar.show_ingest(step);
     let sources = ingest.read(&bar.ingest_listener(&on_step))?;
     if args.strict {
-        refuse_anomalies(&sources)?;
+        reject_damage(&sources)?;
     }
     let summary = ingest.write(&event_store_key(&sources, &options)?)?;
 
@@ -64,8 +64,8 @@ fn dump_events(logs: &[PathBuf], options: &ReadOptions) -> Result<u8> {
     Ok(EXIT_DONE)
 }
 
-/// `--strict`: damage is an error.
-fn refuse_anomalies(sources: &[SourceLog]) -> Result<()> {
+/// Fails on the first damage in a log, for `--strict`.
+fn reject_damage(sources: &[SourceLog]) -> Result<()> {
     for source in sources {
         let damage = source.places.iter().find(|place| place.anomaly.is_damage());
         if let Some(place) = damage {

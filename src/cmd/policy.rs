@@ -1,11 +1,11 @@
-//! `poolcast policy`: events, or event logs → which jobs HTCondor is to release by itself, and what
-//! that would have come to.
+//! `poolcast policy`: learns from events or event logs which held jobs HTCondor should release
+//! automatically, and replays that policy.
 
 use std::collections::BTreeMap;
 
 use anyhow::Result;
 
-use super::advice_sources::find_logs_of_run;
+use super::advice_sources::find_run_logs;
 use super::logs::read_store;
 use super::text;
 use crate::cli::PolicyArgs;
@@ -16,8 +16,8 @@ use poolcast_base::output;
 use poolcast_base::pager;
 use poolcast_holds::policy::{StudySettings, past_holds, required_share, study_releases};
 
-/// The events that `args` mean, and the configuration: where neither events nor logs are named, those
-/// of the configuration, or of the run of this directory.
+/// Reads the configuration and the events that `args` name. If they name neither events nor logs,
+/// the logs come from the configuration, or from the run in this directory.
 fn read_sources(args: &PolicyArgs) -> Result<(Config, EventStore)> {
     let config = Config::load(args.config.as_deref(), &BTreeMap::new())?;
     if let Some(events) = &args.events {
@@ -30,7 +30,7 @@ fn read_sources(args: &PolicyArgs) -> Result<(Config, EventStore)> {
         let logs = config.logs.clone();
         (config, logs)
     } else {
-        let (of_run, logs) = find_logs_of_run()?;
+        let (of_run, logs) = find_run_logs()?;
         let is_given = args.config.is_some();
         (if is_given { config } else { of_run }, logs)
     };
@@ -38,7 +38,7 @@ fn read_sources(args: &PolicyArgs) -> Result<(Config, EventStore)> {
     Ok((config, store))
 }
 
-/// Learns from the holds, and prints the expression and what it would have come to.
+/// Learns from the holds; prints the expression and the results of its replay.
 pub fn run(args: &PolicyArgs) -> Result<u8> {
     let (config, store) = read_sources(args)?;
 
@@ -56,7 +56,8 @@ pub fn run(args: &PolicyArgs) -> Result<u8> {
         )?;
         return Ok(EXIT_DONE);
     }
-    // What is pasted into a file must not be folded at the width of a terminal.
+    // The expressions must not be wrapped at the terminal width, because users paste them into
+    // files.
     let mut shown = output::shown_file(&text::policy::expressions(&study)).into_owned();
     shown.push_str(&output::shown_text(&text::policy::replay(&study)));
     shown.push_str(&output::shown_text(&text::policy::codes(&study)));

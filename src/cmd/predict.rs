@@ -1,5 +1,5 @@
-//! `poolcast predict`: a pipeline and the new rows of a table, or a model and the holds of a log →
-//! probabilities.
+//! `poolcast predict`: predicts probabilities for the new rows of a table with a pipeline, or for
+//! the holds of a log with a model.
 
 use std::path::{Path, PathBuf};
 
@@ -20,19 +20,19 @@ use poolcast_holds::training::{FIT, HoldPrediction, RunModels, predict_holds, pr
 use poolcast_base::{manifest, output};
 use poolcast_sweep::condor;
 
-/// What `--json` prints.
+/// The document that `--json` prints.
 #[derive(Serialize)]
 struct PrintedPredictions {
     rows: Vec<serde_json::Value>,
 }
 
-/// What stands for standard output.
+/// File name that stands for standard output.
 const STDOUT: &str = "-";
 
-/// The version of the JSON document.
+/// Version of the JSON document.
 const SCHEMA_VERSION: u32 = 1;
 
-/// Asks the model, and writes what it says.
+/// Computes the predictions, and writes or prints them.
 pub fn run(args: &PredictArgs) -> Result<u8> {
     let file = args.out.as_deref().filter(|out| *out != Path::new(STDOUT));
     if let Some(file) = file {
@@ -69,24 +69,25 @@ pub fn run(args: &PredictArgs) -> Result<u8> {
     Ok(EXIT_DONE)
 }
 
-/// The text with a replacement character for each one that a terminal could take for a command: the
-/// names of rows are whatever a table says.
+/// Replaces each character that a terminal could interpret as a command. Row names may contain any
+/// characters of the user's table.
 fn without_control_characters(text: &str) -> String {
     let is_command = |c: char| c.is_control() && c != '\n' || sets_direction(c);
     text.replace(is_command, "\u{fffd}")
 }
 
-/// Whether `c` changes the direction of the text after it.
+/// Returns true if `c` changes the direction of the text after it.
 fn sets_direction(c: char) -> bool {
     matches!(c, '\u{61c}' | '\u{200e}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
-/// The directory of the pipeline over tables that `dir` means: `dir` itself, or that of the best trial
-/// of a sweep over tables. `None` where `dir` means a model of held jobs.
+/// Finds the directory of the pipeline over tables: `dir` itself, or the best trial of the sweep
+/// over tables in `dir`. Returns `None` if `dir` is a model of held jobs.
 fn find_table_pipeline(dir: &Path, split: Option<&str>) -> Result<Option<PathBuf>> {
     let format = manifest::format_name(dir)?;
     if format.as_deref() == Some(FIT.name) {
-        // A pipeline of another version is refused here, with both versions in the message.
+        // This read rejects a pipeline of another format version, with both versions in the
+        // message.
         manifest::read::<serde_json::Value>(dir, FIT)?;
         let is_over_tables = Config::read(dir)?.data.is_given();
         return Ok(is_over_tables.then(|| dir.to_owned()));
@@ -104,7 +105,7 @@ fn find_table_pipeline(dir: &Path, split: Option<&str>) -> Result<Option<PathBuf
     Ok(Some(sweep::trial_dir(dir, chosen.trial)))
 }
 
-/// The choice for `split`, or the only one of a sweep in `dir`.
+/// The choice for `split`, or the only choice of the sweep in `dir`.
 fn choose_split<'a>(
     choices: &'a [SplitChoice],
     split: Option<&str>,
@@ -137,7 +138,7 @@ fn choose_split<'a>(
     })
 }
 
-/// What the pipeline in `dir` says of each row of a table.
+/// Predicts each row of a table with the pipeline in `dir`.
 fn predict_rows(dir: &Path, args: &PredictArgs) -> Result<OutputTable> {
     let config = Config::read(dir)?;
     let table = args.input.as_deref().with_context(|| {
@@ -175,7 +176,7 @@ fn predict_rows(dir: &Path, args: &PredictArgs) -> Result<OutputTable> {
     Ok(OutputTable { columns })
 }
 
-/// What the model that `dir` means says of each hold.
+/// Predicts each hold with the model in `dir`.
 fn predict_held_jobs(dir: &Path, args: &PredictArgs) -> Result<OutputTable> {
     ensure!(
         args.split.is_none(),
@@ -211,7 +212,7 @@ fn predict_held_jobs(dir: &Path, args: &PredictArgs) -> Result<OutputTable> {
     Ok(hold_table(&predictions))
 }
 
-/// The predictions as a table, with a row for each hold.
+/// The predictions as a table with one row per hold.
 fn hold_table(holds: &[HoldPrediction]) -> OutputTable {
     let mut columns = Vec::new();
     if holds.iter().any(|hold| hold.side.is_some()) {
@@ -253,7 +254,7 @@ fn text_cells(holds: &[HoldPrediction], cell: impl Fn(&HoldPrediction) -> String
     OutputCells::Texts(holds.iter().map(cell).collect())
 }
 
-/// Epoch milliseconds as `2026-11-21T02:26:06.000Z`.
+/// Formats epoch milliseconds like `2026-11-21T02:26:06.000Z`.
 fn utc_moment(ms: i64) -> String {
     match jiff::Timestamp::from_millisecond(ms) {
         Ok(time) => time.strftime("%Y-%m-%dT%H:%M:%S%.3fZ").to_string(),
@@ -266,7 +267,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_name_commands_a_terminal() {
+    fn control_characters_are_replaced() {
         assert_eq!(
             without_control_characters("run,p\na\u{1b}[2J\u{9b}\u{202e}b,1\n"),
             "run,p\na\u{fffd}[2J\u{fffd}\u{fffd}b,1\n"

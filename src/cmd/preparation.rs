@@ -1,4 +1,4 @@
-//! What is made before the trials of a sweep, with what people see of it.
+//! Prepares the inputs of a sweep's trials, with progress bars for people.
 
 use std::path::Path;
 
@@ -9,22 +9,22 @@ use poolcast_config::Config;
 use poolcast_sweep::{self as sweep, PrepareListener, PrepareStep, SweepFolder};
 use poolcast_holds::tensors::TensorSettings;
 
-/// As [`sweep::begin_sweep`].
+/// Like [`sweep::begin_sweep`], but shows the progress.
 pub(super) fn begin_sweep(config: &Config, place: &str, anew: bool) -> Result<SweepFolder> {
     with_bar(|listener| sweep::begin_sweep(config, place, anew, listener))
 }
 
-/// As [`sweep::prepare_tables`].
+/// Like [`sweep::prepare_tables`], but shows the progress.
 pub(super) fn prepare_tables(config: &Config) -> Result<String> {
     with_bar(|listener| sweep::prepare_tables(config, listener))
 }
 
-/// As [`sweep::prepare_events`].
+/// Like [`sweep::prepare_events`], but shows the progress.
 pub(super) fn prepare_events(config: &Config, anew: bool) -> Result<String> {
     with_bar(|listener| sweep::prepare_events(config, anew, listener))
 }
 
-/// As [`sweep::make_tensors`].
+/// Like [`sweep::make_tensors`], but shows the progress.
 pub(super) fn make_tensors(
     sweep: &SweepFolder,
     events: &Path,

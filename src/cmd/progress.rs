@@ -1,4 +1,4 @@
-//! What people see of a stage at work: a bar on a terminal, and notes.
+//! Shows people the progress of a stage: a bar on a terminal, and notes.
 
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -10,15 +10,15 @@ use poolcast_base::output;
 use poolcast_sweep::{PrepareListener, PrepareStep};
 use poolcast_holds::tensors::BuildProgress;
 
-/// Tensors of a sweep that take less than this are made without a word.
-const BYTES_TO_TELL: u64 = 1_000_000_000;
+/// Size in bytes from which the tensors of a sweep are announced. Smaller ones are made silently.
+const MIN_ANNOUNCED_BYTES: u64 = 1_000_000_000;
 
-/// Says that a log is read which was not named.
+/// The note that a log is read although the user did not name it.
 pub(super) fn rotated_note(log: &Path) -> String {
     format!("also reading the rotated generation `{}`", log.display())
 }
 
-/// The bar of the stage at work, if one is.
+/// The progress bar of the current stage, if there is one.
 #[derive(Debug, Clone, Default)]
 pub(super) struct StageBar {
     bar: Arc<Mutex<Option<ProgressBar>>>,
@@ -45,7 +45,7 @@ impl StageBar {
         }
     }
 
-    /// A listener that shows the bytes of logs, and tells `on_step` everything else.
+    /// A listener that advances the bar by the bytes read, and passes all other steps to `on_step`.
     pub(super) fn ingest_listener<'a>(
         &self,
         on_step: &'a (dyn Fn(IngestStep<'_>) + Sync),
@@ -56,7 +56,7 @@ impl StageBar {
         }
     }
 
-    /// As [`StageBar::ingest_listener`], of all that is made before the trials of a sweep.
+    /// Like [`StageBar::ingest_listener`], but for all preparations of a sweep's trials.
     pub(super) fn prepare_listener<'a>(
         &self,
         on_step: &'a (dyn Fn(PrepareStep<'_>) + Sync),
@@ -72,7 +72,7 @@ impl StageBar {
         Arc::new(move |bytes| bar.advance(bytes))
     }
 
-    /// Shows a step of the reading of logs.
+    /// Shows a step of reading logs.
     pub(super) fn show_ingest(&self, step: IngestStep<'_>) {
         match step {
             IngestStep::Begun { total_bytes } => self.begin(output::byte_bar(total_bytes, "parse")),
@@ -88,7 +88,7 @@ impl StageBar {
         }
     }
 
-    /// Shows a step of what is made before the trials of a sweep.
+    /// Shows a step of the preparations of a sweep's trials.
     pub(super) fn show_preparation(&self, step: PrepareStep<'_>) {
         match step {
             PrepareStep::TablesFound => output::note("tables: joined before"),
@@ -100,21 +100,21 @@ impl StageBar {
             PrepareStep::Ingest(step) => self.show_ingest(step),
             PrepareStep::TensorsBegun { holds } => self.begin_tensors(holds),
             PrepareStep::Tensors { dir, progress } => {
-                self.show_tensors(dir, progress, BYTES_TO_TELL);
+                self.show_tensors(dir, progress, MIN_ANNOUNCED_BYTES);
             }
             PrepareStep::TensorsEnded => self.end(),
         }
     }
 
-    /// Begins the bar of tensors, over the holds that they are made from.
+    /// Begins the bar of tensors, whose length is the number of holds.
     pub(super) fn begin_tensors(&self, holds: u64) {
         let bar = output::item_bar(0, "tensors");
         bar.set_length(holds);
         self.begin(bar);
     }
 
-    /// Shows how far the tensors in `dir` are; how many bytes they have, if these are
-    /// `bytes_to_tell` or more.
+    /// Shows the progress of the tensors in `dir`. Their size is announced if it is at least
+    /// `bytes_to_tell`.
     pub(super) fn show_tensors(&self, dir: &Path, progress: BuildProgress, bytes_to_tell: u64) {
         match progress {
             BuildProgress::Planned { bytes } if bytes >= bytes_to_tell => {

@@ -1,4 +1,4 @@
-//! `poolcast report`: a run, a sweep or a DAG → one HTML page, or the same as JSON.
+//! `poolcast report`: renders a run, a sweep or a DAG as one HTML page or as JSON.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -12,10 +12,10 @@ use poolcast_base::error::EXIT_DONE;
 use poolcast_report::{self as report, REPORT_FILE, ReportInputs};
 use poolcast_base::{escape, output};
 
-/// How often a page is written anew while trials run, in seconds.
-const REWRITE_S: u32 = 10;
+/// Interval between rewrites of a page while trials run, in seconds.
+const REWRITE_INTERVAL_S: u32 = 10;
 
-/// Writes the page, or prints the report.
+/// Writes the page, or prints the report as JSON.
 pub fn run(args: &ReportArgs) -> Result<u8> {
     if args.json {
         let inputs = ReportInputs::read(&args.dir, args.anonymous)?;
@@ -30,7 +30,7 @@ pub fn run(args: &ReportArgs) -> Result<u8> {
     loop {
         let mut inputs = ReportInputs::read(&args.dir, args.anonymous)?;
         let goes_on = args.watch && inputs.is_running() && !stop.load(Ordering::Relaxed);
-        inputs.reload_s = goes_on.then_some(REWRITE_S);
+        inputs.reload_s = goes_on.then_some(REWRITE_INTERVAL_S);
 
         let path = match &args.out {
             Some(out) => out.clone(),
@@ -44,11 +44,11 @@ pub fn run(args: &ReportArgs) -> Result<u8> {
         if !goes_on {
             return Ok(EXIT_DONE);
         }
-        wait_for(REWRITE_S, || stop.load(Ordering::Relaxed));
+        wait_for(REWRITE_INTERVAL_S, || stop.load(Ordering::Relaxed));
     }
 }
 
-/// Waits for so many seconds, or until `is_stopped`.
+/// Waits for `seconds`, or until `is_stopped` returns true.
 fn wait_for(seconds: u32, is_stopped: impl Fn() -> bool) {
     const STEP: Duration = Duration::from_millis(200);
     for _ in 0..5 * seconds {

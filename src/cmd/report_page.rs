@@ -1,4 +1,4 @@
-//! The advice on the held jobs of a finished sweep, and the page with it.
+//! Advice on the held jobs of a finished sweep, and the page that contains it.
 
 use std::path::Path;
 
@@ -12,14 +12,14 @@ use poolcast_sweep::{SweepFolder, TrialRow, events_dir};
 use poolcast_holds::training::RunModels;
 use poolcast_base::{files, output};
 
-/// The advice on the jobs that are held when the log ends; `None` where there is no model yet, and
-/// where the events of the log are not there.
+/// The advice on the jobs held at the end of the log; `None` if there is no model yet, or if the
+/// events of the log are missing.
 pub(super) fn held_jobs(inputs: &ReportInputs) -> Result<Option<HeldJobs>> {
     let events = events_dir(&inputs.dir);
     let (Some(run), true) = (inputs.best_run(), events.is_dir()) else {
         return Ok(None);
     };
-    // Of a DAG whose models were not fetched there is nothing to ask.
+    // A DAG whose models were not fetched has no model to open.
     let Ok(models) = RunModels::open(run) else {
         return Ok(None);
     };
@@ -50,9 +50,9 @@ pub(super) fn write_page(
     files::write_atomic(path, report::page(&report).as_bytes())
 }
 
-/// Leaves the page of a DAG's job in `out`, beside its results. A page that cannot be made is no reason for
-/// the job to fail.
-pub(super) fn leave_page_of_job(sweep: &SweepFolder, rows: &[TrialRow], out: &Path) {
+/// Writes the page of a DAG's job into `out`, beside its results. A failure only causes a note,
+/// because the job must not fail for it.
+pub(super) fn write_job_page(sweep: &SweepFolder, rows: &[TrialRow], out: &Path) {
     let left = ReportInputs::of_job(sweep, rows, out)
         .and_then(|inputs| write_page(&inputs, None, &out.join(REPORT_FILE)));
     if let Err(error) = left {

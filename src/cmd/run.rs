@@ -1,4 +1,4 @@
-//! `poolcast run`: the whole line on this machine, from the logs that a configuration names to
+//! `poolcast run`: runs all stages on this machine, from the logs that a configuration names to the
 //! advice.
 
 use std::path::{Path, PathBuf};
@@ -31,7 +31,7 @@ use poolcast_holds::training::{ModelEvaluation, RunModels, TrainedModel};
 use poolcast_base::{escape, files, manifest, output};
 use htcondor_eventlog as eventlog;
 
-/// What `report.json` says.
+/// Contents of `report.json`.
 #[derive(Serialize)]
 struct RunReport<'a> {
     events: &'a StoreSummary,
@@ -42,21 +42,20 @@ struct RunReport<'a> {
     advice: JsonDocument<AdviceDocument<'a>>,
 }
 
-/// What `--json` says.
+/// Document that `--json` prints.
 #[derive(Serialize)]
 struct PrintedReport<'a> {
     #[serde(flatten)]
     report: &'a RunReport<'a>,
-    /// What has changed since the run before, if there was one and the log is another since.
+    /// Changes since the previous run; `None` if there was none, or if the log has not changed.
     #[serde(skip_serializing_if = "Option::is_none")]
     changes: Option<RunChanges>,
 }
 
-/// The version of the JSON document.
+/// Version of the JSON document.
 const SCHEMA_VERSION: u32 = 1;
 
-/// Goes through every stage; what an earlier run finished is kept unless it was made from something
-/// else.
+/// Runs every stage. Results of an earlier run are kept, unless their inputs have changed.
 pub fn run(args: &RunArgs, threads: usize) -> Result<u8> {
     let (config, place) = run_config(args)?;
     check_logs(&config, &place)?;
@@ -75,7 +74,7 @@ pub fn run(args: &RunArgs, threads: usize) -> Result<u8> {
     Ok(EXIT_DONE)
 }
 
-/// Scores the best model and asks it about the held jobs; leaves and prints what came of it.
+/// Scores the best model and advises on the held jobs. Writes and prints the results.
 fn conclude(finished: &FinishedSweep, config: &Config, is_json: bool) -> Result<()> {
     let evaluation = trained_run::score(
         &finished.models.judged,
@@ -108,7 +107,7 @@ fn conclude(finished: &FinishedSweep, config: &Config, is_json: bool) -> Result<
         },
     };
     let changes = write_report(&config.out, &report)?;
-    let held = leave_page(config, &basis, &advice)?;
+    let held = write_run_page(config, &basis, &advice)?;
     if is_json {
         let report = &report;
         return output::print_json(SCHEMA_VERSION, &PrintedReport { report, changes });
@@ -121,15 +120,15 @@ fn conclude(finished: &FinishedSweep, config: &Config, is_json: bool) -> Result<
     output::print("\nAdvice on the jobs still held when the log ends\n")?;
     let earlier = earlier_answers(&config.out, &finished.store);
     let view = AdviceView {
-        call: call_again(config),
+        call: repeat_command(config),
         ..advice_view(&held.basis, &held.advice, earlier)
     };
     output::print_page(&text::advice_page::page(&view))
 }
 
-/// Leaves the page for people in the directory of the run; returns the advice with the words of the
-/// log.
-fn leave_page(config: &Config, basis: &AdviceBasis, advice: &[JobAdvice]) -> Result<HeldJobs> {
+/// Writes the page for people into the directory of the run; returns the advice with the texts of
+/// the log added.
+fn write_run_page(config: &Config, basis: &AdviceBasis, advice: &[JobAdvice]) -> Result<HeldJobs> {
     let mut held = HeldJobs {
         basis: basis.clone(),
         advice: advice.to_vec(),
@@ -140,8 +139,8 @@ fn leave_page(config: &Config, basis: &AdviceBasis, advice: &[JobAdvice]) -> Res
     Ok(held)
 }
 
-/// The call that gives the same advice again; `None` where a log cannot be read again.
-fn call_again(config: &Config) -> Option<String> {
+/// The command that gives the same advice again; `None` if a log can be read only once.
+fn repeat_command(config: &Config) -> Option<String> {
     if config.logs.iter().any(|log| eventlog::is_read_once(log)) {
         return None;
     }
@@ -149,7 +148,7 @@ fn call_again(config: &Config) -> Option<String> {
     Some(format!("poolcast advise {}", shell_word(out)))
 }
 
-/// What is said of all `advice`.
+/// The view of all `advice`.
 fn advice_view<'a>(
     basis: &'a AdviceBasis,
     advice: &'a [JobAdvice],
@@ -162,14 +161,15 @@ fn advice_view<'a>(
         at_ms: None,
         now_ms: None,
         width: output::page_width(),
-        tells_ages: false,
+        shows_ages: false,
         call: None,
         queue: None,
         earlier,
     }
 }
 
-/// Writes the report into `out`; returns what another log has changed since the one that was there.
+/// Writes the report into `out`; returns the changes since the previous report, if the log has
+/// changed.
 fn write_report(out: &Path, report: &RunReport<'_>) -> Result<Option<RunChanges>> {
     let path = out.join("report.json");
     let before = fs_err::read(&path).ok();
@@ -187,13 +187,14 @@ fn write_report(out: &Path, report: &RunReport<'_>) -> Result<Option<RunChanges>
         output::note("nothing has changed since the run before");
         return Ok(None);
     }
-    // What another build has written may be of another form.
+    // Another build may have written the previous report in another format.
     let before: serde_json::Value = serde_json::from_slice(&before).unwrap_or_default();
     let after: serde_json::Value = serde_json::from_slice(&after)?;
     Ok(RunChanges::between(&before, &after))
 }
 
-/// The configuration, with what the flags override, and where it is from.
+/// Loads the configuration with the overrides of the flags; returns it and its origin, for
+/// messages.
 fn run_config(args: &RunArgs) -> Result<(Config, String)> {
     let logs = (!args.logs.is_empty()).then_some(&args.logs);
     let given = flags([("out", flag(&args.out)), ("logs", flag(&logs))]);
@@ -209,7 +210,7 @@ fn run_config(args: &RunArgs) -> Result<(Config, String)> {
     }
 }
 
-/// Only logs have jobs to advise on.
+/// Rejects a configuration without logs, because only logs have jobs to advise on.
 fn check_logs(config: &Config, place: &str) -> Result<()> {
     let named = match config.trial_source() {
         TrialSource::Logs => return Ok(()),
@@ -223,7 +224,7 @@ fn check_logs(config: &Config, place: &str) -> Result<()> {
     .into())
 }
 
-/// A sweep whose trials have ended, with what it learned from and its best model.
+/// A sweep whose trials have ended, with its input data and its best model.
 struct FinishedSweep {
     rows: Vec<TrialRow>,
     best: BestModel,
@@ -231,9 +232,9 @@ struct FinishedSweep {
     store: EventStore,
     /// The samples of the best model.
     dataset: Dataset,
-    /// The best model, as it was judged and as it advises.
+    /// The best model, both as evaluated and as refitted for advice.
     models: RunModels,
-    /// The ROC-AUC of the best trial, where none is better than chance.
+    /// ROC-AUC of the best trial, if no trial is better than chance.
     chance: Option<ScoreEstimate>,
 }
 
@@ -241,12 +242,12 @@ impl FinishedSweep {
     fn open(sweep: &SweepFolder, config: &Config) -> Result<FinishedSweep> {
         let out = &config.out;
         let rows = sweep::trial_rows(sweep)?;
-        let best = sweep::choose_model(sweep, &rows).with_context(|| no_model(out))?;
+        let best = sweep::choose_model(sweep, &rows).with_context(|| no_model_error(out))?;
         let choices = if config.pipelines.is_empty() {
             Vec::new()
         } else {
             choices::split_choices(sweep, &mut TrialOutcomes::read(sweep)?)
-                .with_context(|| no_model(out))?
+                .with_context(|| no_model_error(out))?
         };
         let winner = rows
             .iter()
@@ -255,7 +256,7 @@ impl FinishedSweep {
 
         Ok(FinishedSweep {
             store: EventStore::open(&events_dir(out))?,
-            dataset: Dataset::open(&tensors_of_row(out, winner)?)?,
+            dataset: Dataset::open(&tensors_dir_of(out, winner)?)?,
             models: RunModels::open(&best.dir(out))?,
             chance: sweep::no_better_than_chance(sweep, &best)?,
             rows,
@@ -264,12 +265,12 @@ impl FinishedSweep {
         })
     }
 
-    /// The model that is asked about jobs that are held when the log ends.
+    /// The model that advises on jobs held at the end of the log.
     fn advisor(&self) -> &TrainedModel {
         self.models.at_moment(self.store.summary.end_ms)
     }
 
-    /// What came of every stage but the last.
+    /// Describes the results of every stage except the last.
     fn text(&self, evaluation: &ModelEvaluation, config: &Config) -> String {
         format!(
             "Events\n{}\nSamples of the best trial\n{}\n{}{}\n{}\n{}{}the model that advises has learned from {}\neverything is in {}\n",
@@ -285,7 +286,7 @@ impl FinishedSweep {
         )
     }
 
-    /// What the scores that follow are of.
+    /// Heading of the scores that follow: it names the scored model or ensemble.
     fn answering_text(&self, out: &Path) -> String {
         if self.best.ensemble.is_none() {
             return "The best trial on holds it has not seen".to_owned();
@@ -296,7 +297,7 @@ impl FinishedSweep {
             .to_owned()
     }
 
-    /// The trials of networks, a line each; nothing where there are only pipelines.
+    /// A table of the network trials, one line each; empty if there are only pipelines.
     fn networks_text(&self) -> String {
         let head = [
             "trial",
@@ -331,8 +332,8 @@ impl FinishedSweep {
         )
     }
 
-    /// The best of each pipeline beside the networks, and the choice among all; nothing where there
-    /// are only networks.
+    /// A table with the best trial of each pipeline and of the networks, and the choice among them;
+    /// empty if there are only networks.
     fn pipelines_text(&self) -> String {
         let [choice, ..] = &self.choices[..] else {
             return String::new();
@@ -355,8 +356,8 @@ impl FinishedSweep {
     }
 }
 
-/// None of the trials has a model that can be judged.
-fn no_model(out: &Path) -> HintedError {
+/// The error for a sweep in which no trial has a model that can be evaluated.
+fn no_model_error(out: &Path) -> HintedError {
     hinted(
         "no model could be learned: most often a log has too few releases whose outcome is known",
         format!(
@@ -366,8 +367,8 @@ fn no_model(out: &Path) -> HintedError {
     )
 }
 
-/// The tensors of the trial of `row`, of the sweep in `out`.
-fn tensors_of_row(out: &Path, row: &TrialRow) -> Result<PathBuf> {
+/// The tensor directory of the trial in `row`, within the sweep in `out`.
+fn tensors_dir_of(out: &Path, row: &TrialRow) -> Result<PathBuf> {
     let settings = TensorSettings::from_config(&row.config)?;
     Ok(sweep::tensors_dir(out, &settings))
 }

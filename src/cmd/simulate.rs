@@ -1,4 +1,5 @@
-//! `poolcast simulate`: a seed → a global event log of a pool whose truth is known.
+//! `poolcast simulate`: writes the global event log of a simulated pool, whose true probabilities
+//! are known.
 
 use anyhow::{Context as _, Result};
 
@@ -8,10 +9,10 @@ use poolcast_simulate::{self as simulate, SimulationSettings, SimulationSummary}
 use poolcast_base::{escape, output};
 use poolcast_holds::advice;
 
-/// The version of the JSON document.
+/// Version of the JSON document.
 const SCHEMA_VERSION: u32 = 1;
 
-/// Simulates, and prints what the log holds.
+/// Simulates the log, unless it exists already, and prints its contents.
 pub fn run(args: &SimulateArgs) -> Result<u8> {
     let start = args
         .start
@@ -50,7 +51,7 @@ pub fn run(args: &SimulateArgs) -> Result<u8> {
     Ok(EXIT_DONE)
 }
 
-/// Simulates, with a progress bar.
+/// Runs the simulation with a progress bar.
 fn simulate_log(args: &SimulateArgs, settings: &SimulationSettings) -> Result<SimulationSummary> {
     let bar = output::item_bar(args.jobs, "simulate");
     let summary = simulate::simulate(settings, &args.out, &args.truth, args.overwrite, |jobs| {
@@ -60,7 +61,7 @@ fn simulate_log(args: &SimulateArgs, settings: &SimulationSettings) -> Result<Si
     summary
 }
 
-/// What the log holds, on one line.
+/// The size of the log, on one line.
 fn log_line(
     args: &SimulateArgs,
     settings: &SimulationSettings,
@@ -77,7 +78,7 @@ fn log_line(
     )
 }
 
-/// What became of the jobs, and how well their holds can be told apart.
+/// A table of the outcomes of the jobs, with the best possible scores on their holds.
 fn outcome_table(summary: &SimulationSummary) -> String {
     let holds_per_job = summary.holds as f64 / summary.held_jobs.max(1) as f64;
     let rows = [
@@ -100,7 +101,7 @@ fn outcome_table(summary: &SimulationSummary) -> String {
     output::aligned_table(&rows.map(|(name, cell)| vec![name.to_owned(), cell]))
 }
 
-/// What became of the holds of each code.
+/// A table of the outcomes of the holds of each code.
 fn code_table(summary: &SimulationSummary) -> String {
     let head = ["  holds by code", "holds", "released", "then succeeded"];
     let mut rows = vec![head.map(str::to_owned).to_vec()];

@@ -1,4 +1,4 @@
-//! `poolcast tensors`: event shards → tensor shards.
+//! `poolcast tensors`: turns event shards into tensor shards.
 
 use std::path::Path;
 
@@ -17,10 +17,10 @@ use poolcast_holds::tensors::{
 };
 use poolcast_base::{archive, manifest, output};
 
-/// The version of the JSON document.
+/// Version of the JSON document.
 const SCHEMA_VERSION: u32 = 1;
 
-/// Opens the store, writes the tensors, prints the counts.
+/// Opens the store, writes the tensors and prints the counts.
 pub fn run(args: &TensorsArgs) -> Result<u8> {
     if let Some(file) = &args.unpack {
         archive::unpack(file, Path::new("."))?;
@@ -56,7 +56,7 @@ pub fn run(args: &TensorsArgs) -> Result<u8> {
     Ok(EXIT_DONE)
 }
 
-/// The configuration file with what the flags override.
+/// Loads the configuration file, with the overrides of the flags.
 fn tensors_config(args: &TensorsArgs) -> Result<Config> {
     Config::load(
         args.config.as_deref(),
@@ -82,7 +82,7 @@ fn tensors_config(args: &TensorsArgs) -> Result<Config> {
     )
 }
 
-/// The configuration, with frames that fit the log if it leaves that to it.
+/// The configuration, with frames that fit the log if it leaves their choice open.
 fn with_chosen_frames(config: &Config, store: &EventStore) -> Config {
     if !config.has_open_frames() {
         return config.clone();
@@ -92,7 +92,7 @@ fn with_chosen_frames(config: &Config, store: &EventStore) -> Config {
     config.with_frames(choice.timeframe_len_s)
 }
 
-/// What `--json` prints.
+/// The document that `--json` prints.
 #[derive(Serialize)]
 struct PrintedTensors {
     #[serde(flatten)]
@@ -101,7 +101,7 @@ struct PrintedTensors {
     audit: Option<LeakageAudit>,
 }
 
-/// Builds the tensors that `args` ask for, with a progress bar.
+/// Builds the tensors that `args` describe, with a progress bar.
 fn build_tensors(
     args: &TensorsArgs,
     store: &EventStore,

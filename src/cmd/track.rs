@@ -1,4 +1,5 @@
-//! `poolcast track`: what a run, a sweep or a DAG has left → an experiment tracker, or its files.
+//! `poolcast track`: sends the results of a run, a sweep or a DAG to an experiment tracker, or
+//! exports them as files.
 
 use std::path::Path;
 use std::time::Duration;
@@ -17,16 +18,16 @@ use poolcast_tracking::{
     preview_to_wandb, send_runs,
 };
 
-/// The version of the JSON document.
+/// Version of the JSON document.
 const SCHEMA_VERSION: u32 = 1;
 
-/// What is printed as JSON.
+/// The document that `--json` prints.
 #[derive(Serialize)]
 struct SentDocument {
     sent: Vec<SentSummary>,
 }
 
-/// Sends the runs, or writes files of them.
+/// Sends the runs, prints the requests, or exports files.
 pub fn run(args: &TrackArgs) -> Result<u8> {
     if let (Some(name), Some(out)) = (args.export, &args.out) {
         return export(&args.dir, name, out);
@@ -50,7 +51,7 @@ pub fn run(args: &TrackArgs) -> Result<u8> {
     }
     print_sent(args, sent)?;
 
-    // One of them decides what the program ends with, and the others are said.
+    // The last failure determines the exit code. The others are printed as notes.
     let Some(last) = failures.pop() else {
         return Ok(EXIT_DONE);
     };
@@ -73,7 +74,7 @@ fn print_sent(args: &TrackArgs, sent: Vec<SentSummary>) -> Result<()> {
     Ok(())
 }
 
-/// Writes files of the runs, and says of how many.
+/// Exports the runs as files, and prints their number.
 fn export(dir: &Path, name: ExportName, out: &Path) -> Result<u8> {
     let format = match name {
         ExportName::Wandb => ExportFormat::Wandb,
@@ -97,7 +98,7 @@ fn export(dir: &Path, name: ExportName, out: &Path) -> Result<u8> {
     Ok(EXIT_DONE)
 }
 
-/// The trackers that are named, each once.
+/// The trackers that the user named, without duplicates.
 fn trackers(args: &TrackArgs) -> Vec<Tracker> {
     let mut trackers = Vec::new();
     for name in &args.to {
@@ -112,7 +113,7 @@ fn trackers(args: &TrackArgs) -> Vec<Tracker> {
     trackers
 }
 
-/// Prints each request, one document a line.
+/// Prints each request as one line of JSON.
 fn print_requests(args: &TrackArgs) -> Result<u8> {
     let source = TrackedSource::open(&args.dir)?;
     let print = |request: &Value| output::print(&format!("{request}\n"));

@@ -1,4 +1,4 @@
-//! Sending to a tracker what comes about while a verb is at work, where the configuration wants it.
+//! Sends results to trackers while a verb runs, if the configuration enables them.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -8,12 +8,12 @@ use poolcast_config::{Config, Tracker};
 use poolcast_base::output;
 use poolcast_tracking::TrackingThread;
 
-/// Set in every job of HTCondor. Jobs need no key, and send nothing: what they leave is sent from
-/// where it comes together.
+/// A variable that HTCondor sets in every job. Jobs need no key and send nothing; the machine that
+/// collects their results sends them.
 const JOB_VARIABLE: &str = "_CONDOR_SCRATCH_DIR";
 
-/// Begins to send what comes about in `dir`, if `config` wants that and the environment lets it. Where
-/// points come from a tracker, and cannot come any more, `stop` is set.
+/// Starts sending the results in `dir`, if `config` enables a tracker and the environment allows
+/// it. If a tracker supplies the points of the sweep, the loss of that supply sets `stop`.
 pub(super) fn begin_tracking(
     config: &Config,
     dir: &Path,
@@ -38,7 +38,7 @@ pub(super) fn begin_tracking(
     (!trackers.is_empty()).then(|| TrackingThread::begin(dir, trackers, work_stop))
 }
 
-/// Sends what is left. What could not be sent is a note, and no failure.
+/// Sends the remaining results. Results that cannot be sent cause a note, not a failure.
 pub(super) fn end_tracking(thread: Option<TrackingThread>) {
     for note in thread.map_or(Vec::new(), TrackingThread::finish) {
         output::note(&note);

@@ -1,4 +1,4 @@
-//! `poolcast train`: tensor shards → a trained model.
+//! `poolcast train`: turns tensor shards into a trained model.
 
 use std::ops::ControlFlow;
 use std::sync::Mutex;
@@ -9,7 +9,7 @@ use anyhow::Result;
 use indicatif::ProgressBar;
 
 use super::flags::{flag, flags};
-use super::signals::{leave_at, stop_signal};
+use super::signals::{exit_time, stop_signal};
 use super::text::trials::epoch_line;
 use super::tracking::{begin_tracking, end_tracking};
 use crate::cli::TrainArgs;
@@ -23,16 +23,16 @@ use poolcast_holds::training::{
     TrainingStatus, TrainingUpdate, train_until,
 };
 
-/// The version of the JSON document.
+/// Version of the JSON document.
 const SCHEMA_VERSION: u32 = 1;
 
-/// Trains, and prints how it ended.
+/// Trains the model, and prints how the training ended.
 pub fn run(args: &TrainArgs) -> Result<u8> {
     let stop = stop_signal()?;
     let config = training_config(args)?;
     let device = args.device.open()?;
     let dataset = Dataset::open(&args.tensors)?;
-    let leave_at = args.self_checkpoint.map(leave_at).transpose()?;
+    let exit_time = args.self_checkpoint.map(exit_time).transpose()?;
     let mode = start_mode(args);
     let settings = TrainingSettings::from_config(&config)?;
     let key = settings.key(&dataset.key)?;
@@ -47,7 +47,7 @@ pub fn run(args: &TrainArgs) -> Result<u8> {
     let progress = TrainingProgress::new(&settings);
     let hear = |step: TrainingUpdate<'_>| {
         progress.show_progress(&step);
-        let is_time = leave_at.is_some_and(|leave_at| Instant::now() >= leave_at);
+        let is_time = exit_time.is_some_and(|exit_time| Instant::now() >= exit_time);
         if is_time || stop.load(Ordering::Relaxed) {
             ControlFlow::Break(())
         } else {
@@ -76,7 +76,7 @@ pub fn run(args: &TrainArgs) -> Result<u8> {
     Ok(EXIT_DONE)
 }
 
-/// The configuration file with what the flags override.
+/// Loads the configuration file, with the overrides of the flags.
 fn training_config(args: &TrainArgs) -> Result<Config> {
     let mut given = flags([
         ("training.parameters.model", flag(&args.model)),
@@ -101,7 +101,7 @@ fn training_config(args: &TrainArgs) -> Result<Config> {
     Config::load(args.config.as_deref(), &given)
 }
 
-/// What becomes of an earlier training in the directory.
+/// Chooses the treatment of an earlier training in the directory.
 fn start_mode(args: &TrainArgs) -> StartMode {
     let is_step = args.self_checkpoint.is_some() || args.until_epoch.is_some();
     if args.resume || is_step {
@@ -113,7 +113,7 @@ fn start_mode(args: &TrainArgs) -> StartMode {
     }
 }
 
-/// Says how to go on after a stop; returns the exit code.
+/// Prints how to continue after a stop; returns the exit code.
 fn stopped_message(how: &str, args: &TrainArgs) -> u8 {
     if args.self_checkpoint.is_some() {
         output::note(&format!(
@@ -127,23 +127,23 @@ fn stopped_message(how: &str, args: &TrainArgs) -> u8 {
     EXIT_RETRY
 }
 
-/// How far a training is, for people.
+/// Progress of a training, for people.
 struct TrainingProgress<'a> {
     settings: &'a TrainingSettings,
     bar: ProgressBar,
     last: Mutex<LastBatch>,
 }
 
-/// The batch that was gone through last.
+/// The most recent batch.
 #[derive(Debug, Clone, Copy, Default)]
 struct LastBatch {
-    /// Counted from 1.
+    /// Number of the epoch, from 1.
     epoch: usize,
-    /// Counted from 1.
+    /// Number of the batch, from 1.
     batch: usize,
-    /// How many an epoch has.
+    /// Batches per epoch.
     batches: usize,
-    /// The mean loss of the epoch so far.
+    /// Mean loss of the epoch so far.
     loss: f64,
 }
 
@@ -156,7 +156,7 @@ impl TrainingProgress<'_> {
         }
     }
 
-    /// One line, for those who see no bar.
+    /// The progress on one line, for output without a bar.
     fn text(&self) -> String {
         let LastBatch {
             epoch,
@@ -187,7 +187,7 @@ impl TrainingProgress<'_> {
         }
     }
 
-    /// On a terminal: how far the training is, if it does not stop early.
+    /// Advances the bar on a terminal. Its length assumes that the training does not stop early.
     fn show_batch(&self, batch: LastBatch) {
         if let Ok(mut last) = self.last.lock() {
             *last = batch;
@@ -210,7 +210,7 @@ impl TrainingProgress<'_> {
         self.bar.inc(1);
     }
 
-    /// On a terminal: how well the training does. Off it: one line an epoch.
+    /// Shows the score of an epoch: in the bar on a terminal, otherwise on a line of its own.
     fn show_epoch(&self, epoch: &Epoch) {
         if self.bar.is_hidden() {
             output::note(&epoch_line(epoch));

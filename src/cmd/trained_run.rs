@@ -1,4 +1,4 @@
-//! The directory of a run → its scores on tensors, what its model comes from.
+//! Scores the model in the directory of a run, and finds the origin of that model.
 
 use std::path::Path;
 
@@ -11,7 +11,7 @@ use poolcast_holds::training::{ModelEvaluation, TrainedModel, evaluate_run, eval
 use poolcast_base::{manifest, output};
 use poolcast_sweep as sweep;
 
-/// Scores `model`, which is in `dir`, on one side and writes the scores beside it.
+/// Scores `model`, which is in `dir`, on one split, and writes the scores next to it.
 pub(super) fn score(
     model: &TrainedModel,
     dir: &Path,
@@ -30,9 +30,9 @@ pub(super) fn score(
     Ok(evaluation)
 }
 
-/// Where the model of the run in `dir` comes from, which was found by way of `results`.
+/// The origin of the model of the run in `dir`, which was found through `results`.
 pub(super) fn model_origin(dir: &Path, results: &Path) -> ModelOrigin {
-    // A trial is two directories below its sweep, and an ensemble one.
+    // A trial is two directories below its sweep, an ensemble one directory.
     let above = dir.parent();
     let of_ensemble = above.filter(|above| sweep::ensemble_dir(above) == dir);
     let of_trial = above.and_then(Path::parent);

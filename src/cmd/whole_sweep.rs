@@ -1,4 +1,4 @@
-//! A sweep to its end in this process: managed and worked on, with a bar.
+//! Runs a sweep to its end in this process, as manager and workers, with a progress bar.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -11,7 +11,7 @@ use indicatif::ProgressBar;
 
 use super::preparation::make_tensors;
 use super::signals::stop_signal;
-use super::text::trials::{tell_epoch, trial_line};
+use super::text::trials::{log_epoch, trial_line};
 use super::tracking::{begin_tracking, end_tracking};
 use poolcast_base::error::EXIT_RETRY;
 use poolcast_base::output;
@@ -22,7 +22,7 @@ use poolcast_sweep::{
 use poolcast_holds::tensors::TensorSettings;
 use poolcast_holds::training::Epoch;
 
-/// Manages `sweep` and works on it in this process; whether all trials have ended.
+/// Manages `sweep` and works on it in this process; returns true if all trials have ended.
 pub(super) fn run_to_end(
     sweep: &SweepFolder,
     threads: usize,
@@ -51,7 +51,7 @@ pub(super) fn run_to_end(
     };
     let epoch = |trial: usize, epoch: &Epoch| {
         progress.epoch(trial, epoch.epoch);
-        tell_epoch(trial, epoch);
+        log_epoch(trial, epoch);
     };
     let ended = |row: &TrialRow| {
         progress.ended(row);
@@ -68,13 +68,13 @@ pub(super) fn run_to_end(
     let managed = managed?;
     let is_over = matches!(managed, ManagerOutcome::AllEnded(_));
     if !is_over {
-        not_over(&managed, sweep);
+        explain_unfinished(&managed, sweep);
     }
     Ok(is_over)
 }
 
-/// Fits the model of `sweep` that answers, whose trials have all ended, again on all that was decided by the
-/// log's end, and leaves that in `out`; whether it came to its end.
+/// Refits the model that answers on all outcomes decided by the end of the log, and writes it to
+/// `out`. All trials of `sweep` must have ended. Returns false if a signal stopped the fit.
 pub(super) fn refit_best(sweep: &SweepFolder, out: &Path) -> Result<bool> {
     let stop = stop_signal()?;
     let is_stopped = || stop.load(Ordering::Relaxed);
@@ -87,19 +87,19 @@ pub(super) fn refit_best(sweep: &SweepFolder, out: &Path) -> Result<bool> {
     fitted.map(|()| true)
 }
 
-/// How far the trials of a sweep are, counted in epochs; a trial of a pipeline counts as one epoch.
+/// Progress of the trials of a sweep, in epochs. The trial of a pipeline counts as one epoch.
 struct TrialProgress {
     bar: ProgressBar,
     trials: usize,
-    /// The epochs of a network.
+    /// Epochs of a network.
     epochs: usize,
     ended: AtomicUsize,
-    /// Of networks at work: the epochs that are counted.
+    /// Epochs counted so far, by trial of a network at work.
     counted: Mutex<BTreeMap<usize, usize>>,
 }
 
 impl TrialProgress {
-    /// Begins with the trials that have ended before.
+    /// Starts with the trials that have already ended.
     fn new(sweep: &SweepFolder) -> Result<TrialProgress> {
         let networks = sweep::network_trial_count(&sweep.config)?;
         let trials = sweep.plan.trials;
@@ -126,8 +126,8 @@ impl TrialProgress {
         })
     }
 
-    /// Counts the epochs that the network of `trial` has gone through, perhaps most of them before
-    /// this process began.
+    /// Counts the epochs that the network of `trial` has done. An earlier process may have done
+    /// most of them.
     fn epoch(&self, trial: usize, epochs: usize) {
         let Ok(mut counted) = self.counted.lock() else {
             return;
@@ -142,7 +142,7 @@ impl TrialProgress {
         if is_fit {
             self.bar.inc(1);
         } else if has_full_budget {
-            // The network stopped early or failed: the rest of its epochs will not come.
+            // The network stopped early or failed, so the bar skips its remaining epochs.
             self.epoch(row.trial, self.epochs);
         }
 
@@ -151,7 +151,7 @@ impl TrialProgress {
         }
     }
 
-    /// For those who see no bar.
+    /// The progress in words, for output without a bar.
     fn text(&self) -> String {
         let done = self.bar.position();
         let all = self.bar.length().unwrap_or(0);
@@ -172,7 +172,7 @@ impl TrialProgress {
     }
 }
 
-/// Says that nobody works on a sweep that is paused.
+/// Prints a note if the sweep is paused.
 pub(super) fn note_pause(queue: &Queue, sweep: &SweepFolder) {
     if queue.is_paused() || queue.hand_out() == HandOut::Paused {
         let place = sweep.dir.display();
@@ -182,8 +182,8 @@ pub(super) fn note_pause(queue: &Queue, sweep: &SweepFolder) {
     }
 }
 
-/// Says why a sweep has not ended; returns the exit code.
-pub(super) fn not_over(managed: &ManagerOutcome, sweep: &SweepFolder) -> u8 {
+/// Prints why a sweep has not ended; returns the exit code.
+pub(super) fn explain_unfinished(managed: &ManagerOutcome, sweep: &SweepFolder) -> u8 {
     let place = sweep.dir.display();
     match managed {
         ManagerOutcome::OtherManager(other) => {

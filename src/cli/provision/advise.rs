@@ -10,24 +10,29 @@ use crate::cli::advise::moment_ms;
 /// Arguments of `provision advise`.
 #[derive(Debug, Args)]
 pub struct ProvisionAdviseArgs {
-    /// The trace that `provision trace` wrote, from which it is known how long jobs run [default: what `sacct` says of the last 30 days]
+    /// Trace that `provision trace` wrote, the source of the run times of jobs [default: the
+    /// accounting of the last 30 days from `sacct`]
     pub trace: Option<PathBuf>,
-    /// The running job whose successor, one like it, is to be submitted: `4711`, or the element `4711_3` of an array
+    /// Running job whose successor, a job like it, is to be submitted: `4711`, or the element
+    /// `4711_3` of an array
     #[arg(long, value_name = "JOBID")]
     pub after: String,
-    /// A model that `provision train` has learned on the features of a moment, or a sweep of such models, of which the best decides [default: forecasts]
+    /// Model that `provision train` has learned on the features at prediction time, or a sweep of
+    /// such models, whose best one decides [default: forecasts]
     #[arg(long, value_name = "MODEL")]
     pub model: Option<PathBuf>,
-    /// What `squeue --all --states=all --json` has printed, or `-` for standard input; then no program of Slurm's is asked
+    /// File with the output of `squeue --all --states=all --json`, or `-` for standard input; no
+    /// program of Slurm is then queried
     #[arg(long, value_name = "FILE")]
     pub queue: Option<PathBuf>,
-    /// What `sinfo --all --json` has printed
+    /// File with the output of `sinfo --all --json`
     #[arg(long, value_name = "FILE", requires = "queue")]
     pub node_list: Option<PathBuf>,
-    /// The moment that the file of the queue is of, such as 2026-11-21T02:20:00Z (UTC if no zone is named), or seconds since 1970 [default: that of its last change]
+    /// Time of the queue in the file, such as 2026-11-21T02:20:00Z (UTC if no zone is named), or
+    /// seconds since 1970 [default: the time of its last change]
     #[arg(long, value_name = "TIME", value_parser = moment_ms, requires = "queue")]
     pub at: Option<i64>,
-    /// What it is decided by.
+    /// Settings of the decision.
     #[command(flatten)]
     pub decision: DecisionArgs,
     /// Print the advice as JSON

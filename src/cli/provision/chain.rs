@@ -9,30 +9,32 @@ use super::decision_args::DecisionArgs;
 /// Arguments of `provision chain`.
 #[derive(Debug, Args)]
 pub struct ProvisionChainArgs {
-    /// The script to submit; what it asks for stands in its `#SBATCH` lines
+    /// Script to submit; its `#SBATCH` lines contain its requests
     pub script: PathBuf,
-    /// What the script is called with
+    /// Arguments of the script
     #[arg(value_name = "ARG", last = true)]
     pub script_args: Vec<String>,
-    /// How many jobs the chain is to have
+    /// Number of jobs in the chain
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub links: u32,
-    /// The directory that holds what is known of the chain [default: the name of the script with `.chain`]
+    /// Directory with the state of the chain [default: the name of the script with `.chain`]
     #[arg(long, value_name = "DIR")]
     pub state: Option<PathBuf>,
-    /// The trace that `provision trace` wrote, from which it is known how long jobs run [default: what `sacct` says of the last 30 days]
+    /// Trace that `provision trace` wrote, the source of the run times of jobs [default: the
+    /// accounting of the last 30 days from `sacct`]
     #[arg(long, value_name = "TRACE")]
     pub trace: Option<PathBuf>,
-    /// How often it is decided whether to submit, seconds
+    /// Interval between submit decisions, in seconds
     #[arg(long, value_name = "S", default_value_t = 60, value_parser = clap::value_parser!(u32).range(1..=3600))]
     pub every: u32,
-    /// What it is decided by.
+    /// Settings of the decision.
     #[command(flatten)]
     pub decision: DecisionArgs,
-    /// Submit nothing: say what is known of the chain, what would be typed next, and whether Slurm would take it
+    /// Submit nothing: print the state of the chain, the next command, and whether Slurm would
+    /// accept it
     #[arg(long)]
     pub dry_run: bool,
-    /// Print what came of the links as JSON
+    /// Print the links and their results as JSON
     #[arg(long)]
     pub json: bool,
 }

@@ -9,30 +9,32 @@ use poolcast_config::SchedulerKind;
 /// Arguments of `provision replay`.
 #[derive(Debug, Args)]
 pub struct ProvisionReplayArgs {
-    /// The trace that `provision trace` wrote
+    /// Trace that `provision trace` wrote
     pub trace: PathBuf,
-    /// The configuration file; its keys under `provision` count
+    /// Configuration file; only its keys under `provision` count
     #[arg(short, long, value_name = "FILE")]
     pub config: Option<PathBuf>,
-    /// Which scheduler is simulated
+    /// Scheduler to simulate
     #[arg(long, value_enum)]
     pub scheduler: Option<SchedulerKind>,
-    /// How many nodes the cluster has [default: as the trace shows]
+    /// Number of nodes in the cluster [default: as the trace shows]
     #[arg(long, value_name = "N")]
     pub nodes: Option<u32>,
-    /// How many jobs of one user may run at once; 0 for any number [default: as the trace shows]
+    /// Maximum number of jobs that one user may run at once; 0 for any number [default: as the
+    /// trace shows]
     #[arg(long, value_name = "N")]
     pub max_jobs_per_user: Option<u32>,
-    /// Compare only jobs that were submitted from this date of the cluster's zone on, such as 2022-11-01
+    /// First submit date of the compared jobs, in the cluster's zone, such as 2022-11-01
     #[arg(long, value_name = "DATE")]
     pub since: Option<String>,
-    /// Write a line for each job that started: its id, its start, and 1 if it passed another job in the queue, else 0
+    /// Write a line for each job that started: its id, its start, and 1 if it passed another job in
+    /// the queue, else 0
     #[arg(long, value_name = "FILE")]
     pub starts: Option<PathBuf>,
-    /// The file slurm_config.json of the published scheduler [default: the published values]
+    /// File slurm_config.json of the published scheduler [default: the published values]
     #[arg(long, value_name = "FILE")]
     pub slurm_config: Option<PathBuf>,
-    /// The file backfill_config.json of the published scheduler [default: the published values]
+    /// File backfill_config.json of the published scheduler [default: the published values]
     #[arg(long, value_name = "FILE")]
     pub backfill_config: Option<PathBuf>,
     /// Print the comparison as JSON

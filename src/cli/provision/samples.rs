@@ -9,21 +9,21 @@ use super::window_args::WindowArgs;
 /// Arguments of `provision samples`.
 #[derive(Debug, Args)]
 pub struct ProvisionSamplesArgs {
-    /// The trace that `provision trace` wrote
+    /// Trace that `provision trace` wrote
     pub trace: PathBuf,
-    /// The directory to write
+    /// Directory to write
     #[arg(short, long, value_name = "SAMPLES")]
     pub out: PathBuf,
-    /// Which cluster is simulated, and which windows.
+    /// The simulated cluster and its windows.
     #[command(flatten)]
     pub windows: WindowArgs,
-    /// At how many moments of a window a successor is submitted
+    /// Number of times in a window at which a successor is submitted
     #[arg(long, value_name = "N")]
     pub num_probe: Option<u32>,
     /// Replace earlier samples
     #[arg(long)]
     pub overwrite: bool,
-    /// Print what they are as JSON
+    /// Print a summary of the samples as JSON
     #[arg(long)]
     pub json: bool,
 }

@@ -7,19 +7,21 @@ use clap::Args;
 /// Arguments of `provision trace`.
 #[derive(Debug, Args)]
 pub struct ProvisionTraceArgs {
-    /// The files, plain or compressed with gzip, xz or zstd. Exports may overlap: what the later one knows of a job counts
+    /// Files, plain or compressed with gzip, xz or zstd. Exports may overlap: for each run of a
+    /// job, the row that knows most counts
     #[arg(required = true, value_name = "FILE")]
     pub files: Vec<PathBuf>,
-    /// The directory to write
+    /// Directory to write
     #[arg(short, long, value_name = "TRACE")]
     pub out: PathBuf,
-    /// The zone of the cluster, such as America/Chicago; needed for stamps of local time
+    /// Zone of the cluster, such as America/Chicago; needed for stamps of local time
     #[arg(long, value_name = "ZONE")]
     pub tz: Option<String>,
-    /// How many processors a node has, for the Standard Workload Format [default: what its head says, else 1]
+    /// Number of processors per node, for the Standard Workload Format [default: the number in its
+    /// header, else 1]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub procs_per_node: Option<u32>,
-    /// Also print what the trace tells of the cluster: sizes, limits, run times and waits of its jobs
+    /// Also print statistics of the cluster: sizes, limits, run times and waits of its jobs
     #[arg(long)]
     pub stats: bool,
     /// Replace an earlier result

@@ -10,39 +10,42 @@ use poolcast_models::DeviceName;
 /// Arguments of `provision train`.
 #[derive(Debug, Args)]
 pub struct ProvisionTrainArgs {
-    /// The samples that `provision samples` wrote
+    /// Samples that `provision samples` wrote
     pub samples: PathBuf,
-    /// The directory of the model to write
+    /// Directory of the model to write
     #[arg(short, long, value_name = "MODEL")]
     pub out: PathBuf,
-    /// The configuration file; its keys under `provision.model` count, `provision.cost_ratio`, `epochs` and those of early stopping
+    /// Configuration file; only its keys under `provision.model`, `provision.cost_ratio`, `epochs`
+    /// and the keys of early stopping count
     #[arg(short, long, value_name = "FILE")]
     pub config: Option<PathBuf>,
-    /// The kind of model
+    /// Kind of model
     #[arg(long, value_enum, value_name = "KIND")]
     pub model: Option<WaitModelName>,
-    /// How large a network is
+    /// Size of a network
     #[arg(long, value_enum)]
     pub size: Option<WaitModelSize>,
-    /// What is learned
+    /// Target to learn
     #[arg(long, value_enum)]
     pub target: Option<WaitModelTarget>,
-    /// The model that `policy_gradient` stands on, or a sweep of such models, of which the best counts
+    /// Base model of `policy_gradient`, or a sweep of such models, whose best one counts
     #[arg(long, value_name = "MODEL")]
     pub base: Option<PathBuf>,
-    /// An hour without a running job costs as much as so many hours with two; a model of waits has an answer for each, others learn for the first
+    /// Cost of an hour of interruption, in hours of overlap; a wait model has an answer for each
+    /// value, other models learn for the first
     #[arg(long, value_name = "C", value_delimiter = ',')]
     pub cost_ratio: Option<Vec<f64>>,
-    /// The most epochs of a network
+    /// Maximum number of epochs of a network
     #[arg(long, value_name = "N")]
     pub epochs: Option<u32>,
-    /// The learning rate of a network
+    /// Learning rate of a network
     #[arg(long, value_name = "RATE")]
     pub learning_rate: Option<f64>,
-    /// The seed of every random choice
+    /// Seed of every random choice
     #[arg(long)]
     pub seed: Option<u64>,
-    /// The device that networks learn on: cpu, cuda, cuda:N, or auto for the first CUDA device if there is one
+    /// Device that networks learn on: cpu, cuda, cuda:N, or auto for the first CUDA device if there
+    /// is one
     #[arg(long, value_name = "DEVICE", default_value_t = DeviceName::Cpu)]
     pub device: DeviceName,
     /// Replace another model

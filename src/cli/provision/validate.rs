@@ -9,21 +9,22 @@ use super::window_args::WindowArgs;
 /// Arguments of `provision validate`.
 #[derive(Debug, Args)]
 pub struct ProvisionValidateArgs {
-    /// The trace that `provision trace` wrote
+    /// Trace that `provision trace` wrote
     pub trace: PathBuf,
-    /// The directory to write: summary.json, and a reward.log for each policy
+    /// Directory to write: summary.json, and a reward.log for each policy
     #[arg(short, long, value_name = "OUT")]
     pub out: PathBuf,
-    /// A model that `provision train` wrote, or a sweep of such models, of which the best counts: its policies are compared, too; may be given several times
+    /// Model that `provision train` wrote, or a sweep of such models, whose best one counts: its
+    /// policies are also compared; may be given several times
     #[arg(long, value_name = "MODEL")]
     pub model: Vec<PathBuf>,
-    /// Which cluster is simulated, and which windows.
+    /// The simulated cluster and its windows.
     #[command(flatten)]
     pub windows: WindowArgs,
-    /// An hour without a running job costs as much as so many hours with two; several are compared
+    /// Cost of an hour of interruption, in hours of overlap; several values are compared
     #[arg(long, value_name = "C", value_delimiter = ',')]
     pub cost_ratio: Option<Vec<f64>>,
-    /// How many times run times are drawn for a forecast
+    /// Number of times that run times are drawn for a forecast
     #[arg(long, value_name = "N")]
     pub draws: Option<u32>,
     /// Replace an earlier result

@@ -48,7 +48,7 @@ pub enum SweepStep {
     /// Example: poolcast sweep run out/sweep
     #[command(verbatim_doc_comment)]
     Run(SweepRunArgs),
-    /// Show how far the trials are; on a terminal, refresh until all have ended
+    /// Show progress; on a terminal, refresh until all trials end
     ///
     /// Example: poolcast sweep status out/sweep
     #[command(verbatim_doc_comment)]
@@ -80,7 +80,7 @@ pub enum SweepStep {
     /// Example: poolcast sweep evaluate out/sweep
     #[command(verbatim_doc_comment)]
     Evaluate(SweepEvaluateArgs),
-    /// Work on some trials as a job of a DAG does, in a directory that travels with the job
+    /// Work on some trials like a job of a DAG, in a directory that travels with the job
     ///
     /// A trial that has a row of results is not repeated, and a training continues from its last checkpoint.
     ///
@@ -89,14 +89,14 @@ pub enum SweepStep {
     /// Example: poolcast sweep trials out/dag 1-8,12 -o parts/mine
     #[command(verbatim_doc_comment)]
     Trials(SweepTrialsArgs),
-    /// Write the results of a sweep from the rows that the jobs of a DAG have left
+    /// Write the results of a sweep from the rows that the jobs of a DAG have written
     ///
     /// Example: poolcast sweep conclude out/dag -o best
     #[command(verbatim_doc_comment)]
     Conclude(SweepConcludeArgs),
     /// Tidy the folder of a sweep once all trials have ended
     ///
-    /// What a DAG has left is moved to one directory, which has the name of the sweep.
+    /// The results of a DAG are moved to one directory, which has the name of the sweep.
     ///
     /// Example: poolcast sweep cleanup out/sweep --keep 3
     #[command(verbatim_doc_comment)]

@@ -1,13 +1,13 @@
-//! The arguments of the steps that show what came of a sweep.
+//! The arguments of the steps that show the results of a sweep.
 
 use std::path::PathBuf;
 
 use clap::Args;
 
-/// Arguments of `sweep best`, and of others that show something of a sweep.
+/// Arguments of `sweep best`, and of other steps that show results of a sweep.
 #[derive(Debug, Args)]
 pub struct SweepShowArgs {
-    /// The folder that `sweep init` or `dag` made
+    /// Folder that `sweep init` or `dag` made
     pub dir: PathBuf,
     /// Print JSON
     #[arg(long)]
@@ -26,8 +26,8 @@ pub struct SweepStatusArgs {
     /// Print the status once and exit, even on a terminal
     #[arg(long)]
     pub once: bool,
-    /// Go on until all has ended, also where stdout is no terminal: with a line at each change, and one a
-    /// minute
+    /// Keep printing until all trials have ended, even if stdout is not a terminal: a line at each
+    /// change, and one per minute
     #[arg(long, conflicts_with_all = ["once", "json"])]
     pub watch: bool,
 }
@@ -52,9 +52,9 @@ pub struct SweepListArgs {
 /// Arguments of `sweep evaluate`.
 #[derive(Debug, Args)]
 pub struct SweepEvaluateArgs {
-    /// The folder of a finished sweep
+    /// Folder of a finished sweep
     pub dir: PathBuf,
-    /// The directory for the scores [default: the folder of the sweep]
+    /// Directory for the scores [default: the folder of the sweep]
     #[arg(short, long, value_name = "DIR")]
     pub out: Option<PathBuf>,
 }

@@ -1,4 +1,4 @@
-//! The arguments of the steps that the jobs of a DAG take.
+//! The arguments of the steps that the jobs of a DAG run.
 
 use std::path::PathBuf;
 
@@ -10,18 +10,19 @@ use poolcast_models::DeviceName;
 /// Arguments of `sweep trials`.
 #[derive(Debug, Args)]
 pub struct SweepTrialsArgs {
-    /// The directory of a DAG, or a copy of those of its files that these trials need
+    /// Directory of a DAG, or a copy of its files that these trials need
     pub dir: PathBuf,
-    /// The numbers of the trials, and ranges of numbers, such as 1-8,12
+    /// Numbers of the trials, and ranges of numbers, such as 1-8,12
     #[arg(value_name = "TRIALS", value_parser = trial_numbers)]
     pub trials: TrialNumbers,
-    /// The directory that travels with the job: rows of results, models and checkpoints
+    /// Directory that travels with the job: rows of results, models and checkpoints
     #[arg(short, long, value_name = "PART")]
     pub out: PathBuf,
-    /// The device to train on: cpu, cuda, cuda:N, or auto for the first CUDA device if there is one
+    /// Device to train on: cpu, cuda, cuda:N, or auto for the first CUDA device if there is one
     #[arg(long, value_name = "DEVICE", default_value_t = DeviceName::Cpu)]
     pub device: DeviceName,
-    /// Run as a job with `checkpoint_exit_code = 85`: on SIGTERM, and after this many minutes (60 if none are given), write a checkpoint and exit with 85
+    /// Run as a job with `checkpoint_exit_code = 85`: on SIGTERM, and after this many minutes (60
+    /// if none are given), write a checkpoint and exit with 85
     #[arg(long, value_name = "MINUTES", num_args = 0..=1, require_equals = true, default_missing_value = "60")]
     pub self_checkpoint: Option<f64>,
     /// Stop each training once it has this many epochs: one step of a chain of jobs
@@ -32,7 +33,7 @@ pub struct SweepTrialsArgs {
     pub unpack: Option<PathBuf>,
 }
 
-/// Numbers of trials, counted from 1.
+/// Trial numbers, counted from 1.
 #[derive(Debug, Clone)]
 pub struct TrialNumbers(pub Vec<usize>);
 
@@ -44,9 +45,10 @@ fn trial_numbers(text: &str) -> Result<TrialNumbers, String> {
 /// Arguments of `sweep conclude`.
 #[derive(Debug, Args)]
 pub struct SweepConcludeArgs {
-    /// The directory of a DAG, or a copy of its config.yaml, its rows, and the manifest of its events or its table
+    /// Directory of a DAG, or a copy of its config.yaml, its rows, and the manifest of its events
+    /// or its table
     pub dir: PathBuf,
-    /// The directory for the results [default: the directory of the DAG]
+    /// Directory for the results [default: the directory of the DAG]
     #[arg(short, long, value_name = "DIR")]
     pub out: Option<PathBuf>,
 }

@@ -9,12 +9,12 @@ use crate::cli::shards::ShardArgs;
 /// Arguments of `sweep init`.
 #[derive(Debug, Args)]
 pub struct SweepInitArgs {
-    /// The configuration file
+    /// Configuration file
     pub config: PathBuf,
-    /// The folder to make [default: `out` in the configuration]
+    /// Folder to make [default: `out` in the configuration]
     #[arg(short, long, value_name = "DIR")]
     pub out: Option<PathBuf>,
-    /// Replace an earlier sweep; its trials are kept where they would be the same
+    /// Replace an earlier sweep; unchanged trials are kept
     #[arg(long)]
     pub overwrite: bool,
     #[command(flatten)]
@@ -25,10 +25,11 @@ pub struct SweepInitArgs {
     pub choice: SweepChoiceArgs,
 }
 
-/// What a sweep of pipelines tries: fixed once its folder is made.
+/// Choices of a sweep of pipelines, fixed once its folder exists.
 #[derive(Debug, Args)]
 pub struct SweepChoiceArgs {
-    /// The pipelines to try, such as lasso,xgb; a pipeline without a search space in the configuration gets the default one
+    /// Pipelines to try, such as lasso,xgb; a pipeline without a search space in the configuration
+    /// gets the default one
     #[arg(
         long,
         value_name = "NAMES",
@@ -36,7 +37,7 @@ pub struct SweepChoiceArgs {
         help_heading = "Pipelines (docs/pipelines.md)"
     )]
     pub pipeline_names: Vec<String>,
-    /// The splits of tables to try, such as A1,B2 for train_A1, validate_A1, train_B2 and validate_B2
+    /// Splits of tables to try, such as A1,B2 for train_A1, validate_A1, train_B2 and validate_B2
     #[arg(
         long,
         value_name = "NAMES",
@@ -64,9 +65,10 @@ fn fold_count(text: &str) -> Result<usize, String> {
 /// Arguments of `sweep manage`.
 #[derive(Debug, Args)]
 pub struct SweepManageArgs {
-    /// The folder that `sweep init` made
+    /// Folder that `sweep init` made
     pub dir: PathBuf,
-    /// Keep the models of the K best trials, for pipelines those of each split; the other models are removed, and can be made again
+    /// Number of best trials whose models are kept, for pipelines per split; the other models are
+    /// removed, and can be made again
     #[arg(long, value_name = "K", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..))]
     pub keep: u32,
     #[command(flatten)]
@@ -86,9 +88,9 @@ pub struct SweepManageArgs {
 /// Arguments of `sweep work`.
 #[derive(Debug, Args)]
 pub struct SweepWorkArgs {
-    /// The folder that `sweep init` made
+    /// Folder that `sweep init` made
     pub dir: PathBuf,
-    /// The time limit of a trial, in seconds; a trial that takes longer has failed [default: no limit]
+    /// Time limit of a trial, in seconds; a trial that takes longer has failed [default: no limit]
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u32).range(1..))]
     pub trial_timeout: Option<u32>,
     #[command(flatten)]
@@ -108,7 +110,7 @@ pub struct SweepRunArgs {
         reason = "its own documentation would become that of the verb"
     )]
     pub manage: SweepManageArgs,
-    /// The time limit of a trial, in seconds; a trial that takes longer has failed [default: no limit]
+    /// Time limit of a trial, in seconds; a trial that takes longer has failed [default: no limit]
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u32).range(1..))]
     pub trial_timeout: Option<u32>,
 }
@@ -116,19 +118,19 @@ pub struct SweepRunArgs {
 /// Arguments of `sweep pause` and `sweep resume`.
 #[derive(Debug, Args)]
 pub struct SweepPauseArgs {
-    /// The folder that `sweep init` made
+    /// Folder that `sweep init` made
     pub dir: PathBuf,
 }
 
 /// Arguments of `sweep cleanup`.
 #[derive(Debug, Args)]
 pub struct SweepCleanupArgs {
-    /// The folder that `sweep init` or `dag` made
+    /// Folder that `sweep init` or `dag` made
     pub dir: PathBuf,
-    /// Keep only the models of the K best trials; the others can be trained again [default: all]
+    /// Number of best trials whose models are kept; the others can be trained again [default: all]
     #[arg(long, value_name = "K", value_parser = clap::value_parser!(u32).range(1..))]
     pub keep: Option<u32>,
-    /// Only print what would be moved in the directory of a DAG
+    /// Print the planned moves in the directory of a DAG, and move nothing
     #[arg(long, conflicts_with = "keep")]
     pub dry_run: bool,
 }

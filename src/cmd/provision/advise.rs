@@ -1,4 +1,4 @@
-//! `poolcast provision advise`: a live queue → whether the successor of a job is to be submitted.
+//! `poolcast provision advise`: advises from a live queue whether to submit the successor of a job.
 
 use anyhow::{Context as _, Result};
 use serde::Serialize;
@@ -18,13 +18,13 @@ use poolcast_provision::live::{
     ask_planned_start, ask_queue,
 };
 
-/// The version of the JSON document.
+/// Version of the JSON document.
 const SCHEMA_VERSION: u32 = 1;
 
-/// How long it is until somebody may ask again, seconds.
-const STEP_S: i64 = 60;
+/// Interval until the next possible query, in seconds.
+const QUERY_INTERVAL_S: i64 = 60;
 
-/// Reads or asks what there is, prints the advice; the exit code says what it is.
+/// Reads files or queries Slurm, and prints the advice. The exit code encodes the answer.
 pub(super) fn run(args: &ProvisionAdviseArgs) -> Result<u8> {
     let config = decision_config(&args.decision)?;
     let salt = user_salt()?;
@@ -38,7 +38,7 @@ pub(super) fn run(args: &ProvisionAdviseArgs) -> Result<u8> {
         ));
     }
 
-    let moment_s = asked_moment_s(args, &listing);
+    let moment_s = prediction_time_s(args, &listing);
     let view = cluster_view(
         moment_s,
         &listing,
@@ -47,7 +47,7 @@ pub(super) fn run(args: &ProvisionAdviseArgs) -> Result<u8> {
         &salt,
         &config.provision,
     );
-    let settings = advice_settings(&config, &past.zone, STEP_S)?;
+    let settings = advice_settings(&config, &past.zone, QUERY_INTERVAL_S)?;
     let job = find_job(&listing, &args.after)?;
     let model = args.model.as_deref().map(open_wait_model).transpose()?;
     let model = model.as_ref().map(|model| AskedModel {
@@ -64,8 +64,8 @@ pub(super) fn run(args: &ProvisionAdviseArgs) -> Result<u8> {
     Ok(advice.answer.exit_code())
 }
 
-/// The moment that is asked about, epoch seconds.
-fn asked_moment_s(args: &ProvisionAdviseArgs, listing: &QueueListing) -> i64 {
+/// Prediction time, in epoch seconds.
+fn prediction_time_s(args: &ProvisionAdviseArgs, listing: &QueueListing) -> i64 {
     match (args.at, &args.queue) {
         (Some(at_ms), _) => at_ms.div_euclid(1000),
         (None, Some(_)) => listing.last_event_s(),
@@ -107,8 +107,8 @@ fn find_job<'a>(listing: &'a QueueListing, name: &str) -> Result<&'a ListedJob> 
     })
 }
 
-/// When Slurm itself would start the successor of `job`; where it does not say, that is added to
-/// `missing`.
+/// The time at which Slurm itself would start the successor of `job`, in epoch seconds. If Slurm
+/// does not answer, `missing` gets an entry.
 fn planned_start_s(job: &ListedJob, missing: &mut Vec<String>) -> Option<i64> {
     match ask_planned_start(job) {
         Ok(start_s) => Some(start_s),
@@ -119,7 +119,7 @@ fn planned_start_s(job: &ListedJob, missing: &mut Vec<String>) -> Option<i64> {
     }
 }
 
-/// The jobs, and the nodes if these are known.
+/// The jobs, and the nodes if they are known.
 fn listings(
     args: &ProvisionAdviseArgs,
     missing: &mut Vec<String>,
@@ -140,7 +140,7 @@ fn listings(
     Ok((listing, nodes.transpose()?))
 }
 
-/// What `--json` prints.
+/// The document that `--json` prints.
 #[derive(Serialize)]
 struct PrintedAdvice<'a> {
     #[serde(flatten)]

@@ -1,4 +1,4 @@
-//! `poolcast provision chain`: a script → jobs of a live Slurm one after another.
+//! `poolcast provision chain`: submits a script to a live Slurm repeatedly, as a chain of jobs.
 
 use std::cell::Cell;
 use std::path::{Path, PathBuf};
@@ -22,16 +22,16 @@ use poolcast_provision::live::{
     ListedJob, NodeListing, QueueListing, advise_submission, test_script,
 };
 
-/// The version of the JSON document.
+/// Version of the JSON document.
 const SCHEMA_VERSION: u32 = 1;
 
-/// A script has no more bytes; Slurm's own limit is 4 MiB.
-const MOST_SCRIPT_BYTES: u64 = 1 << 22;
+/// Maximum size of a script, in bytes. It equals Slurm's own limit of 4 MiB.
+const MAX_SCRIPT_BYTES: u64 = 1 << 22;
 
-/// For so long another call may still be ending.
-const LOCK_PATIENCE: Duration = Duration::from_secs(10);
+/// Time to wait for another call that may be ending.
+const LOCK_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Runs the chain, prints what came of its links.
+/// Runs the chain, and prints the results of its links.
 pub(super) fn run(args: &ProvisionChainArgs) -> Result<u8> {
     let config = decision_config(&args.decision)?;
     check_script(&args.script)?;
@@ -88,9 +88,9 @@ pub(super) fn run(args: &ProvisionChainArgs) -> Result<u8> {
     }
 }
 
-/// Refuses what cannot be a link.
+/// Rejects a script that cannot be a link, because it asks for an array of jobs.
 fn check_script(script: &Path) -> Result<()> {
-    let text = files::read_artefact(script, MOST_SCRIPT_BYTES)?;
+    let text = files::read_artefact(script, MAX_SCRIPT_BYTES)?;
     for line in String::from_utf8_lossy(&text).lines() {
         let Some(options) = line.strip_prefix("#SBATCH") else {
             continue;
@@ -123,7 +123,7 @@ fn state_directory(args: &ProvisionChainArgs) -> Result<PathBuf> {
     Ok(PathBuf::from(name))
 }
 
-/// What `sbatch` is to submit.
+/// The script and its arguments, for `sbatch`.
 fn command(args: &ProvisionChainArgs) -> Result<Vec<String>> {
     let script = args.script.to_str().with_context(|| {
         format!(
@@ -131,7 +131,8 @@ fn command(args: &ProvisionChainArgs) -> Result<Vec<String>> {
             args.script.display()
         )
     })?;
-    // `sbatch` may look for a bare name elsewhere, too, and takes one with a dash for an option.
+    // `sbatch` may also search for a bare name in other directories, and would take a name that
+    // begins with a dash for an option.
     let is_bare = !script.contains('/');
     let script = if is_bare {
         format!("./{script}")
@@ -143,12 +144,12 @@ fn command(args: &ProvisionChainArgs) -> Result<Vec<String>> {
     Ok(command)
 }
 
-/// Keeps other calls, and what killed ones have left running, out of `dir`.
+/// Locks `dir` against other calls, and against processes that killed calls have left running.
 fn lock(dir: &Path) -> Result<fs_err::File> {
     let begin = Instant::now();
     loop {
         match files::lock_directory(dir) {
-            Err(_) if begin.elapsed() < LOCK_PATIENCE => {
+            Err(_) if begin.elapsed() < LOCK_TIMEOUT => {
                 std::thread::sleep(Duration::from_millis(100));
             }
             locked => return locked,
@@ -156,7 +157,7 @@ fn lock(dir: &Path) -> Result<fs_err::File> {
     }
 }
 
-/// Sleeps for `span`; returns whether to stop.
+/// Sleeps for `span`; returns true as soon as `stop` is set.
 fn pause(span: Duration, stop: &AtomicBool) -> bool {
     let end = Instant::now() + span;
     loop {
@@ -171,7 +172,7 @@ fn pause(span: Duration, stop: &AtomicBool) -> bool {
     }
 }
 
-/// Says what would be done.
+/// Prints the next action of the chain without doing it, and lets Slurm test the script.
 fn dry_run(args: &ProvisionChainArgs, plan: &ChainPlan, dir: &Path) -> Result<u8> {
     let state = ChainState::open(dir)?;
     let known = state.links.len() as u32;
@@ -233,7 +234,7 @@ fn printed_links<'a>(links: &'a [ChainLink], gaps_s: &[Option<i64>]) -> Vec<Prin
     printed
 }
 
-/// What `--json` prints.
+/// The document that `--json` prints.
 #[derive(Serialize)]
 struct PrintedChain<'a> {
     chain: &'a str,
@@ -245,6 +246,6 @@ struct PrintedChain<'a> {
 struct PrintedLink<'a> {
     #[serde(flatten)]
     link: &'a ChainLink,
-    /// By how much it started after the end of the one before, seconds.
+    /// Time from the end of the previous link to the start of this one, in seconds.
     gap_s: Option<i64>,
 }

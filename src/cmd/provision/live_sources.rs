@@ -1,4 +1,4 @@
-//! Where what is known of a live Slurm comes from: its programs, or files that they have printed.
+//! Collects the state of a live Slurm, from its programs or from files that contain their output.
 
 use std::io::Read as _;
 use std::path::Path;
@@ -15,26 +15,27 @@ use poolcast_provision::live::{
 use poolcast_provision::trace::{JobTrace, TraceZone, read_accounting};
 use poolcast_base::salt::{self, OwnerSalt};
 
-/// A file has no more bytes.
+/// Maximum size of a file, in bytes.
 const MOST_FILE_BYTES: u64 = 1 << 30;
 
-/// So many days of `sacct` are asked for.
+/// Days of accounting that are requested from `sacct`.
 const ACCOUNTING_DAYS: u32 = 30;
 
-/// A clock may differ by so much before it is said, seconds.
+/// Clock difference that is tolerated without a note, in seconds.
 const CLOCK_SLACK_S: i64 = 5;
 
-/// What had been before, and what is not known of it.
+/// The past runs of a cluster, and a list of missing information.
 pub(super) struct LivePast {
     pub(super) past: PastRuns,
-    /// The zone that people read moments in.
+    /// The zone in which times are shown to people.
     pub(super) zone: TraceZone,
-    /// What is missing, in words.
+    /// Missing information, in words.
     pub(super) missing: Vec<String>,
 }
 
 impl LivePast {
-    /// What the trace in `dir` tells; without one what `sacct` does, if it may be asked.
+    /// Reads the past runs from the trace in `dir`. Without a trace they come from `sacct`, if
+    /// Slurm may be queried.
     pub(super) fn find(dir: Option<&Path>, asks_slurm: bool, salt: &OwnerSalt) -> Result<LivePast> {
         if let Some(dir) = dir {
             return LivePast::of_trace(&JobTrace::open(dir)?, salt);
@@ -82,7 +83,7 @@ impl LivePast {
     }
 }
 
-/// What a file of `name` has, or standard input.
+/// Reads the file `name`, or standard input for `-`.
 pub(super) fn read_file(name: &Path) -> Result<Vec<u8>> {
     if name.as_os_str() != "-" {
         return Ok(files::read_artefact(name, MOST_FILE_BYTES)?);
@@ -93,7 +94,7 @@ pub(super) fn read_file(name: &Path) -> Result<Vec<u8>> {
     Ok(text)
 }
 
-/// The nodes that `sinfo` lists now; where it cannot be asked, that is added to `missing`.
+/// The nodes that `sinfo` lists now. If it cannot be queried, `missing` gets an entry.
 pub(super) fn ask_node_listing(missing: &mut Vec<String>) -> Result<Option<NodeListing>> {
     match ask_nodes() {
         Ok(text) => Ok(Some(NodeListing::parse(&text)?)),
@@ -104,12 +105,12 @@ pub(super) fn ask_node_listing(missing: &mut Vec<String>) -> Result<Option<NodeL
     }
 }
 
-/// The moment that it is, by the clock of this machine or by what `listing` says has happened; if
-/// `tells`, it is said where these differ.
-pub(super) fn now_s(listing: &QueueListing, tells: bool) -> i64 {
+/// The current time in epoch seconds: the later of this machine's clock and the last event in
+/// `listing`. If `notes_lag` is true, a clock that is behind Slurm's causes a note.
+pub(super) fn now_s(listing: &QueueListing, notes_lag: bool) -> i64 {
     let clock_s = jiff::Timestamp::now().as_second();
     let last_s = listing.last_event_s();
-    if tells && last_s > clock_s + CLOCK_SLACK_S {
+    if notes_lag && last_s > clock_s + CLOCK_SLACK_S {
         output::note(&format!(
             "the clock of this machine is {} behind Slurm's, which counts",
             output::time_span((last_s - clock_s) * 1000)
@@ -118,7 +119,7 @@ pub(super) fn now_s(listing: &QueueListing, tells: bool) -> i64 {
     clock_s.max(last_s)
 }
 
-/// What is seen at `now_s` of `listing` and `nodes`.
+/// The view of the cluster at `now_s`, from `listing` and `nodes`.
 pub(super) fn cluster_view<'a>(
     now_s: i64,
     listing: &'a QueueListing,
@@ -155,7 +156,7 @@ pub(super) fn cluster_view<'a>(
     }
 }
 
-/// How it is decided each `step_s` seconds, as the configuration has it.
+/// The settings of the configuration, for decisions every `step_s` seconds.
 pub(super) fn advice_settings(
     config: &Config,
     zone: &TraceZone,

@@ -1,4 +1,4 @@
-//! The steps of `poolcast provision`: a file each.
+//! The steps of `poolcast provision`, one file each.
 
 mod advise;
 mod chain;
@@ -16,7 +16,7 @@ use anyhow::Result;
 
 use crate::cli::ProvisionStep;
 
-/// Does `step`.
+/// Runs `step`.
 pub fn run(step: &ProvisionStep) -> Result<u8> {
     match step {
         ProvisionStep::Trace(args) => trace::run(args),

@@ -1,4 +1,4 @@
-//! `poolcast provision replay`: a trace → simulated starts beside logged ones.
+//! `poolcast provision replay`: simulates a trace, and compares simulated starts with logged ones.
 
 use std::io::{BufWriter, Write as _};
 use std::path::Path;
@@ -6,7 +6,7 @@ use std::path::Path;
 use anyhow::{Result, bail};
 use serde::Serialize;
 
-use super::slurm_keys::{moment_of_key, slurm_replay};
+use super::slurm_keys::{parse_key_time, slurm_replay};
 use crate::cli::ProvisionReplayArgs;
 use crate::cmd::flags::{flag, flags};
 use crate::cmd::text;
@@ -20,10 +20,10 @@ use poolcast_provision::replay::{
 };
 use poolcast_provision::trace::{JobTrace, TraceZone};
 
-/// The version of the JSON document.
+/// Version of the JSON document.
 const SCHEMA_VERSION: u32 = 1;
 
-/// Simulates the trace, prints the comparison.
+/// Simulates the trace, and prints the comparison.
 pub(super) fn run(args: &ProvisionReplayArgs) -> Result<u8> {
     let config = Config::load(
         args.config.as_deref(),
@@ -40,7 +40,7 @@ pub(super) fn run(args: &ProvisionReplayArgs) -> Result<u8> {
     let replayed = match provision.scheduler {
         SchedulerKind::Published => simulate_published(args, &provision, &trace)?,
         SchedulerKind::Slurm => {
-            refuse_published_files(args)?;
+            reject_published_files(args)?;
             replay_slurm(&trace, &slurm_replay(&provision, &trace.zone)?)?
         }
     };
@@ -62,11 +62,11 @@ pub(super) fn run(args: &ProvisionReplayArgs) -> Result<u8> {
 fn since_s(args: &ProvisionReplayArgs, zone: &TraceZone) -> Result<i64> {
     match &args.since {
         None => Ok(i64::MIN),
-        Some(since) => moment_of_key("--since", since, zone),
+        Some(since) => parse_key_time("--since", since, zone),
     }
 }
 
-fn refuse_published_files(args: &ProvisionReplayArgs) -> Result<()> {
+fn reject_published_files(args: &ProvisionReplayArgs) -> Result<()> {
     for (given, name) in [
         (&args.slurm_config, "--slurm-config"),
         (&args.backfill_config, "--backfill-config"),
@@ -101,10 +101,11 @@ fn simulate_published(
     replay_published(trace, &files, nodes.unwrap_or(PUBLISHED_NODES))
 }
 
-/// How many nodes the published scheduler has where its files say none.
+/// Number of nodes of the published scheduler, if its files name none.
 const PUBLISHED_NODES: u32 = 88;
 
-/// Writes `ID<TAB>2023-03-01T00:00:00<TAB>0` for each job that started, by when they were submitted.
+/// Writes `ID<TAB>2023-03-01T00:00:00<TAB>0` for each job that started, in the order of submission.
+/// The last column is 1 for a backfilled job.
 fn write_starts(path: &Path, trace: &JobTrace, replayed: &ReplayedTrace) -> Result<()> {
     let mut file = AtomicFile::new(path)?;
     let mut lines = BufWriter::new(file.file());
@@ -121,7 +122,7 @@ fn write_starts(path: &Path, trace: &JobTrace, replayed: &ReplayedTrace) -> Resu
     file.commit(path)
 }
 
-/// What `--json` prints.
+/// The document that `--json` prints.
 #[derive(Serialize)]
 struct PrintedReplay<'a> {
     scheduler: SchedulerKind,

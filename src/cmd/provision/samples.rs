@@ -1,4 +1,4 @@
-//! `poolcast provision samples`: a trace → what models of waits learn from.
+//! `poolcast provision samples`: turns a trace into training samples for wait models.
 
 use anyhow::Result;
 
@@ -14,10 +14,10 @@ use poolcast_provision::trace::{JobTrace, TRACE_FORMAT};
 use poolcast_provision::window::WindowPlan;
 use poolcast_base::{manifest, output};
 
-/// The version of the JSON document.
+/// Version of the JSON document.
 const SCHEMA_VERSION: u32 = 1;
 
-/// Simulates the windows, says what the samples are like.
+/// Simulates the windows, and prints a summary of the samples.
 pub(super) fn run(args: &ProvisionSamplesArgs) -> Result<u8> {
     let config = windows_config(
         &args.windows,

@@ -1,4 +1,4 @@
-//! Flags that steps of `poolcast provision` share → the configuration.
+//! Loads the configuration with the flags that several steps of `poolcast provision` share.
 
 use anyhow::Result;
 use serde_json::Value;
@@ -7,7 +7,7 @@ use crate::cli::{DecisionArgs, WindowArgs};
 use crate::cmd::flags::{flag, flags};
 use poolcast_config::Config;
 
-/// The configuration of simulated windows, with what the flags and `more` override.
+/// The configuration of simulated windows, with the overrides of the flags and of `more`.
 pub(super) fn windows_config<const N: usize>(
     args: &WindowArgs,
     more: [(&'static str, Option<Value>); N],
@@ -29,7 +29,7 @@ pub(super) fn windows_config<const N: usize>(
     Config::load(args.config.as_deref(), &given)
 }
 
-/// The configuration of decisions on a live Slurm, with what the flags override.
+/// The configuration of decisions on a live Slurm, with the overrides of the flags.
 pub(super) fn decision_config(args: &DecisionArgs) -> Result<Config> {
     let given = flags([
         ("provision.nodes", flag(&args.nodes)),

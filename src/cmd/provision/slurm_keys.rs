@@ -1,4 +1,4 @@
-//! The keys that say how a Slurm cluster is set and what windows of it are like, in the units of the
+//! Converts the configuration of a Slurm cluster and of simulated windows into the units of the
 //! simulation.
 
 use anyhow::{Context as _, Result};
@@ -9,8 +9,8 @@ use poolcast_provision::replay::{DatedNodes, SlurmReplay};
 use poolcast_provision::trace::TraceZone;
 use poolcast_provision::window::WindowPlan;
 
-/// The moment that the option or key `name` gives as `text`, epoch seconds.
-pub(super) fn moment_of_key(name: &str, text: &str, zone: &TraceZone) -> Result<i64> {
+/// Parses `text`, the value of the option or key `name`, as epoch seconds.
+pub(super) fn parse_key_time(name: &str, text: &str, zone: &TraceZone) -> Result<i64> {
     zone.moment_s(text).with_context(|| {
         hinted(
             format!("`{name} {text}` is no date"),
@@ -19,7 +19,7 @@ pub(super) fn moment_of_key(name: &str, text: &str, zone: &TraceZone) -> Result<
     })
 }
 
-/// What the configuration says, in seconds.
+/// The settings of the simulated Slurm, with times in seconds.
 pub(super) fn slurm_replay(provision: &ProvisionConfig, zone: &TraceZone) -> Result<SlurmReplay> {
     let mut nodes = Vec::new();
     match &provision.nodes {
@@ -54,11 +54,11 @@ pub(super) fn slurm_replay(provision: &ProvisionConfig, zone: &TraceZone) -> Res
     })
 }
 
-/// The windows that the configuration says, in seconds.
+/// The plan of the windows, with times in seconds.
 pub(super) fn window_plan(provision: &ProvisionConfig, zone: &TraceZone) -> Result<WindowPlan> {
     let moment_s = |name: &str, date: &Option<String>| {
         let date = date.as_deref();
-        date.map(|date| moment_of_key(name, date, zone)).transpose()
+        date.map(|date| parse_key_time(name, date, zone)).transpose()
     };
     let length = provision.job_length.unwrap_or(provision.job_limit);
     Ok(WindowPlan {

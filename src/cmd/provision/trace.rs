@@ -1,4 +1,4 @@
-//! `poolcast provision trace`: exports of a cluster's accounting → a trace.
+//! `poolcast provision trace`: turns exports of a cluster's accounting into a trace.
 
 use anyhow::Result;
 use serde::Serialize;
@@ -14,10 +14,10 @@ use poolcast_provision::trace::{
 use poolcast_base::salt::{self, OwnerSalt};
 use poolcast_base::{manifest, output};
 
-/// The version of the JSON document.
+/// Version of the JSON document.
 const SCHEMA_VERSION: u32 = 1;
 
-/// Reads the files, writes the trace, prints the counts.
+/// Reads the files, writes the trace and prints the counts.
 pub(super) fn run(args: &ProvisionTraceArgs) -> Result<u8> {
     make(args)?;
     let trace = JobTrace::open(&args.out)?;
@@ -51,7 +51,7 @@ fn make(args: &ProvisionTraceArgs) -> Result<()> {
     write(args, &read, &trace_key(&read, &options)?, &salt)
 }
 
-/// Writes the trace, unless it is there already.
+/// Writes the trace, unless it exists already.
 fn write(args: &ProvisionTraceArgs, read: &ReadTrace, key: &str, salt: &OwnerSalt) -> Result<()> {
     let is_done = manifest::finished_key(&args.out, TRACE_FORMAT).as_deref() == Some(key);
     if is_done && !args.overwrite {
@@ -64,7 +64,7 @@ fn write(args: &ProvisionTraceArgs, read: &ReadTrace, key: &str, salt: &OwnerSal
     write_trace(&read.jobs, &summary, key, &args.out, args.overwrite)
 }
 
-/// What `--json` prints.
+/// The document that `--json` prints.
 #[derive(Serialize)]
 struct PrintedTrace<'a> {
     #[serde(flatten)]

@@ -1,4 +1,4 @@
-//! `poolcast provision train`: samples → a model of waits, or of decisions.
+//! `poolcast provision train`: turns samples into a model of waits or of submit decisions.
 
 use std::ops::ControlFlow;
 use std::sync::Mutex;
@@ -23,10 +23,10 @@ use poolcast_provision::wait_model::{
 };
 use poolcast_models::optim::TrainingStopped;
 
-/// The version of the JSON document.
+/// Version of the JSON document.
 const SCHEMA_VERSION: u32 = 1;
 
-/// Trains, prints what came of it.
+/// Trains the model, and prints the results.
 pub(super) fn run(args: &ProvisionTrainArgs) -> Result<u8> {
     let stop = stop_signal()?;
     let config = training_config(args)?;
@@ -77,12 +77,12 @@ pub(super) fn run(args: &ProvisionTrainArgs) -> Result<u8> {
     Ok(EXIT_DONE)
 }
 
-/// Whether a training ended as it was asked to.
+/// Returns true if the training ended because the user stopped it.
 fn is_stopped(error: &Error) -> bool {
     error.is::<TrainingStopped>() || error.is::<FitStopped>()
 }
 
-/// The configuration with what the flags override.
+/// Loads the configuration, with the overrides of the flags.
 fn training_config(args: &ProvisionTrainArgs) -> Result<Config> {
     Config::load(
         args.config.as_deref(),
@@ -98,7 +98,7 @@ fn training_config(args: &ProvisionTrainArgs) -> Result<Config> {
     )
 }
 
-/// Shows how far the training is: on a terminal by a bar, elsewhere by a line an epoch.
+/// Shows the progress of the training: a bar on a terminal, otherwise one line per epoch.
 fn show(update: &LearningUpdate<'_>, bar: &ProgressBar, far: &Mutex<String>) {
     match update {
         LearningUpdate::Batch {
@@ -125,7 +125,7 @@ fn show(update: &LearningUpdate<'_>, bar: &ProgressBar, far: &Mutex<String>) {
     }
 }
 
-/// Shows which part of a mixture learns.
+/// Shows which part of a mixture is being trained.
 fn show_stage(stage: &str, bar: &ProgressBar) {
     bar.set_prefix(stage.to_owned());
     if bar.is_hidden() {

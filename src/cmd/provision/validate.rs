@@ -1,4 +1,4 @@
-//! `poolcast provision validate`: a trace → policies of submission on the same windows.
+//! `poolcast provision validate`: compares submit policies on the same windows of a trace.
 
 use std::sync::Arc;
 
@@ -20,10 +20,10 @@ use poolcast_provision::validation::{
 use poolcast_provision::wait_model::WaitModel;
 use poolcast_base::{manifest, output};
 
-/// The version of the JSON document.
+/// Version of the JSON document.
 const SCHEMA_VERSION: u32 = 1;
 
-/// Simulates the windows, prints the table.
+/// Simulates the windows, and prints the table of the policies.
 pub(super) fn run(args: &ProvisionValidateArgs) -> Result<u8> {
     let more = [
         ("provision.cost_ratio", flag(&args.cost_ratio)),

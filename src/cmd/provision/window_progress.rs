@@ -1,11 +1,12 @@
-//! How far a simulation of windows is, on stderr.
+//! Shows the progress of a simulation of windows on stderr.
 
 use anyhow::Result;
 
 use poolcast_base::output;
 
-/// What `simulate` returns. It is given what it has to call with the number of all windows, and once for
-/// each that is done. `done` is what has been done to these then, such as "compared".
+/// Runs `simulate` with a progress bar, and returns its result. `simulate` gets a callback, which
+/// it calls with the number of all windows first, and with `None` for each finished window. `done`
+/// names the work on a window, such as "compared".
 pub(super) fn with_window_progress<T>(
     done: &str,
     simulate: impl FnOnce(&(dyn Fn(Option<usize>) + Sync)) -> Result<T>,

@@ -1,5 +1,5 @@
-//! The steps of `sweep` in the directory of a DAG: how far it is, its best trial, its tidy
-//! directory.
+//! The steps of `sweep` for the directory of a DAG: shows its status and its best trial, and tidies
+//! the directory.
 
 use std::path::Path;
 
@@ -17,10 +17,10 @@ use poolcast_sweep::{self as sweep, SweepFolder};
 use poolcast_tracking::tracker_states;
 use poolcast_base::{escape, output};
 
-/// The version of the JSON document of a DAG's status.
+/// Version of the JSON document of a DAG's status.
 const STATUS_SCHEMA_VERSION: u32 = 1;
 
-/// Shows how far the DAG is whose results are in `dir`.
+/// Shows the status of the DAG whose results are in `dir`.
 pub(super) fn show_status(args: &SweepStatusArgs, dir: &Path) -> Result<u8> {
     if args.show.json {
         let status = TrackedStatus {
@@ -31,7 +31,7 @@ pub(super) fn show_status(args: &SweepStatusArgs, dir: &Path) -> Result<u8> {
         return Ok(EXIT_DONE);
     }
     status_watch::show(args, |columns| {
-        // It may be tidied in between.
+        // Somebody may tidy the DAG between two reads, which changes the directory.
         let dir = condor::results_directory(&args.show.dir)?;
         let status = DagStatus::read(&args.show.dir, &dir)?;
         let mut page = dag_page(&status, &held_nodes(&dir, &status), columns);
@@ -57,7 +57,7 @@ pub(super) fn show_best(args: &SweepShowArgs, dir: &Path) -> Result<u8> {
     }
 
     let best = sweep::choose_model(&sweep, &rows).map_err(|error| {
-        // Where all trials have ended, it says why none is the best.
+        // Once all trials have ended, the error itself explains why there is no best trial.
         let hint = "`poolcast sweep status DIR` shows how far it is";
         let context = || {
             too_early(
@@ -82,7 +82,7 @@ pub(super) fn show_best(args: &SweepShowArgs, dir: &Path) -> Result<u8> {
     Ok(EXIT_DONE)
 }
 
-/// Moves what a finished DAG left to one directory.
+/// Moves the files of a finished DAG into one directory.
 pub(super) fn clean_up(args: &SweepCleanupArgs) -> Result<u8> {
     let tidy = condor::plan_cleanup(&args.dir)?;
     if let Some(directory) = &tidy.removes {

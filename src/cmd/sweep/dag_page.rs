@@ -1,4 +1,4 @@
-//! How far a DAG is → what people see of it.
+//! Renders the status of a DAG as a page for people.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use poolcast_base::live_screen::ScreenLine;
 use poolcast_base::output::{LineColour, PageLine};
 use poolcast_base::{escape, output};
 
-/// The page on `status`, for a window of so many `columns`.
+/// Renders `status` for a window that is `columns` wide.
 pub(super) fn dag_page(status: &DagStatus, held: &[HeldNode], columns: usize) -> StatusPage {
     let mut head = Vec::new();
     let mut plain = |text: &str| {
@@ -58,7 +58,7 @@ pub(super) fn dag_page(status: &DagStatus, held: &[HeldNode], columns: usize) ->
 
 const NOT_BEGUN: &str = "DAGMan has not begun\n";
 
-/// All but what is held, for those who read it once.
+/// The whole status except the held nodes, for output that is printed once.
 fn status_text(status: &DagStatus) -> String {
     let mut text = match &status.nodes {
         None => NOT_BEGUN.to_owned(),
@@ -71,7 +71,7 @@ fn status_text(status: &DagStatus) -> String {
     text + &pace_text(status)
 }
 
-/// What is counted, in a line.
+/// The state in one line: the counts and the best trial.
 fn state_line(status: &DagStatus, held: &[HeldNode]) -> String {
     let mut text = match &status.nodes {
         None => "DAGMan has not begun".to_owned(),
@@ -141,10 +141,11 @@ fn pace_text(status: &DagStatus) -> String {
     )
 }
 
-/// DAGMan writes its status twice a minute; after so long it is not at work.
-const SILENT_S: u64 = 300;
+/// Silence after which DAGMan counts as not running, in seconds. It writes its status twice a
+/// minute.
+const MAX_SILENCE_S: u64 = 300;
 
-/// What DAGMan says of the DAG as a whole.
+/// Describes the state of the DAG as a whole, as DAGMan reports it.
 fn state_text(nodes: &DagProgress, silent_s: Option<u64>) -> String {
     let mut text = match (nodes.is_done, nodes.has_failed) {
         (true, _) => "the DAG is done\n".to_owned(),
@@ -157,7 +158,7 @@ fn state_text(nodes: &DagProgress, silent_s: Option<u64>) -> String {
     };
     if let Some(silent_s) = silent_s {
         text += &format!("as of {} ago\n", output::time_span(1000 * silent_s as i64));
-        if silent_s >= SILENT_S {
+        if silent_s >= MAX_SILENCE_S {
             text += "DAGMan is silent: `condor_q -nobatch` shows whether it is in the queue. If it is not, submit the DAG again; if\n\
                      it is, `condor_rm` its job first: it goes on from its rescue file\n";
         }
@@ -169,7 +170,7 @@ fn state_text(nodes: &DagProgress, silent_s: Option<u64>) -> String {
     text
 }
 
-/// How many nodes of each step are done, at work, waiting and failed.
+/// A table of the nodes of each step: done, at work, waiting and failed.
 fn step_table(steps: &BTreeMap<String, NodeCounts>) -> String {
     let head = ["", "done", "at work", "waiting", "failed"];
     let mut rows = vec![head.map(str::to_owned).to_vec()];
@@ -189,7 +190,7 @@ fn node_count(counts: &NodeCounts) -> usize {
     counts.done + counts.at_work + counts.waiting + counts.failed + counts.futile
 }
 
-/// A bar for each step, with how many of its nodes are done.
+/// A progress bar for each step, with the number of nodes done.
 fn step_bars(steps: &BTreeMap<String, NodeCounts>, columns: usize) -> Vec<ScreenLine> {
     let longest = steps.keys().map(|step| step.chars().count()).max();
     let name_width = longest.unwrap_or(0).min(16);
@@ -217,7 +218,7 @@ fn step_bars(steps: &BTreeMap<String, NodeCounts>, columns: usize) -> Vec<Screen
     lines
 }
 
-/// Why jobs of nodes are held, and what to do.
+/// Lists the held nodes, with the reason and the advice for each.
 fn held_text(held: &[HeldNode]) -> String {
     let mut text = String::new();
     for HeldNode { node, code } in held {
@@ -227,15 +228,15 @@ fn held_text(held: &[HeldNode]) -> String {
             Some((code, subcode)) => format!(
                 "  {node} is held: {code}/{subcode} {}\n    {}\n",
                 advice::code_meaning(*code, *subcode),
-                what_to_do(*code, *subcode)
+                code_advice(*code, *subcode)
             ),
         };
     }
     text
 }
 
-/// What to do with a job that is held with this code: what follows from the code alone.
-fn what_to_do(code: i32, subcode: i32) -> String {
+/// Advice for a job held with this code, derived from the code alone.
+fn code_advice(code: i32, subcode: i32) -> String {
     let Some(rule) = advice::code_rule(code, subcode) else {
         return "`condor_q -hold` says more; `condor_release` once the cause is gone".to_owned();
     };

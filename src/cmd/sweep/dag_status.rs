@@ -1,4 +1,4 @@
-//! The directory of a DAG → how far it is.
+//! Reads the status of a DAG from its directory.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -11,45 +11,45 @@ use poolcast_config::{Config, MetricName};
 use htcondor_eventlog::{self as eventlog, HELD, ReadOptions};
 use poolcast_sweep::{self as sweep, BestTrial, SweepTrials, TrialRow};
 
-/// How far a DAG is.
+/// Status of a DAG.
 #[derive(Serialize)]
 pub(super) struct DagStatus {
-    /// What DAGMan says; absent before it has begun.
+    /// The status that DAGMan reports; `None` before DAGMan has begun.
     pub(super) nodes: Option<DagProgress>,
-    /// For how many seconds nothing was heard of DAGMan.
+    /// Time since DAGMan last wrote, in seconds.
     pub(super) silent_s: Option<u64>,
-    /// Why nodes have failed, as their jobs said.
+    /// Failure reasons by node, as the jobs reported them.
     pub(super) failures: BTreeMap<String, String>,
-    /// How many trials there are.
+    /// Number of trials.
     pub(super) trials: usize,
     /// Trials with a model.
     pub(super) done: usize,
-    /// Trials that have failed for good, and why.
+    /// Trials that have failed for good, with their errors.
     pub(super) failed: Vec<FailedTrial>,
-    /// The best so far.
+    /// Best trial so far.
     pub(super) best: Option<BestTrial>,
-    /// How fast trials end; absent where nothing is at work.
+    /// Rate at which trials end; empty if nothing is at work.
     #[serde(flatten)]
     pub(super) pace: TrialPace,
-    /// What the best trial is chosen by.
+    /// Metric by which the best trial is chosen.
     #[serde(skip)]
     pub(super) metric: MetricName,
 }
 
-/// How fast trials end.
+/// Rate at which trials end.
 #[derive(Default, Serialize)]
 pub(super) struct TrialPace {
-    /// Trials an hour, from the begin of the first to the end of the last.
+    /// Trials per hour, from the start of the first to the end of the last.
     pub(super) rate_per_hour: Option<f64>,
-    /// How long the rest takes at that rate with a probability of nine in ten: the least and the longest.
+    /// Remaining time at that rate in seconds, as a 90 % interval: shortest and longest.
     pub(super) remaining_range_s: Option<(f64, f64)>,
 }
 
-/// A node with a job on hold.
+/// A node with a held job.
 pub(super) struct HeldNode {
-    /// Its name.
+    /// Name of the node.
     pub(super) node: String,
-    /// The hold code and subcode of its job, where its log says them.
+    /// Hold code and subcode of its job, if the log has them.
     pub(super) code: Option<(i32, i32)>,
 }
 
@@ -61,10 +61,11 @@ pub(super) struct FailedTrial {
 }
 
 impl DagStatus {
-    /// That of the DAG which was submitted in `submitted`, and whose results are in `dir`.
+    /// Reads the status of the DAG that was submitted in `submitted` and has its results in `dir`.
     pub(super) fn read(submitted: &Path, dir: &Path) -> Result<DagStatus> {
         let config = Config::read(dir)?;
-        // What DAGMan writes until its end stays where the DAG was submitted.
+        // DAGMan writes its files in the directory of submission, and they stay there until it
+        // ends.
         let nodes = DagProgress::read(submitted)?
             .map_or_else(|| DagProgress::read(dir), |nodes| Ok(Some(nodes)))?;
         let nodes = nodes
@@ -107,7 +108,8 @@ impl DagStatus {
 }
 
 impl TrialPace {
-    /// The pace of the trials of `rows`, where `rest` are still to end.
+    /// The pace of the trials in `rows`, which have ended; `rest` is the number of the other
+    /// trials.
     fn of_rows(rows: &[TrialRow], rest: usize) -> TrialPace {
         let mut spans = Vec::new();
         for row in rows {
@@ -116,12 +118,12 @@ impl TrialPace {
                 spans.push((began_s, began_s + row.seconds));
             }
         }
-        TrialPace::of_spans(&spans, rest)
+        TrialPace::from_time_ranges(&spans, rest)
     }
 
-    /// The pace of trials that began and ended at these moments, in seconds. Their number is about as
-    /// that of a Poisson process.
-    fn of_spans(spans: &[(f64, f64)], rest: usize) -> TrialPace {
+    /// The pace of trials with these start and end times, in seconds. The interval treats the
+    /// number of trials as a Poisson count.
+    fn from_time_ranges(spans: &[(f64, f64)], rest: usize) -> TrialPace {
         let first_s = spans
             .iter()
             .map(|span| span.0)
@@ -147,7 +149,8 @@ impl TrialPace {
     }
 }
 
-/// The nodes whose jobs are held, with what their logs in `dir` say of it; `condor_q -hold` says more.
+/// The nodes with held jobs, and the hold codes from their logs in `dir`. `condor_q -hold` says
+/// more.
 pub(super) fn held_nodes(dir: &Path, status: &DagStatus) -> Vec<HeldNode> {
     let mut held = Vec::new();
     for node in status.nodes.iter().flat_map(|nodes| &nodes.held_nodes) {
@@ -160,7 +163,7 @@ pub(super) fn held_nodes(dir: &Path, status: &DagStatus) -> Vec<HeldNode> {
     held
 }
 
-/// The hold code and subcode with which a job was held last.
+/// Hold code and subcode of the last hold in `log`.
 fn last_hold(log: &Path) -> Result<Option<(i32, i32)>> {
     let mut last = None;
     eventlog::read(log, &ReadOptions::default(), |_| {}, &mut |batch| {
@@ -180,14 +183,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_pace_is_known_from_three_trials_on() {
+    fn pace_needs_three_trials() {
         let spans = [(0.0, 60.0), (10.0, 100.0), (60.0, 360.0)];
-        let pace = TrialPace::of_spans(&spans, 3);
+        let pace = TrialPace::from_time_ranges(&spans, 3);
         assert_eq!(pace.rate_per_hour, Some(30.0));
         let (low, high) = pace.remaining_range_s.expect("a range");
         assert!(low < 360.0 && high > 360.0 && low >= 0.0, "{low} to {high}");
         for (spans, rest) in [(&spans[..2], 3), (&spans[..], 0), (&[(5.0, 5.0); 3][..], 3)] {
-            assert!(TrialPace::of_spans(spans, rest).rate_per_hour.is_none());
+            assert!(TrialPace::from_time_ranges(spans, rest).rate_per_hour.is_none());
         }
     }
 }

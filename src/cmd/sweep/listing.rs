@@ -1,4 +1,4 @@
-//! `poolcast sweep list`: every trial of a sweep, the best first.
+//! `poolcast sweep list`: lists every trial of a sweep, the best first.
 
 use std::collections::BTreeMap;
 
@@ -15,28 +15,28 @@ use poolcast_base::stats::Scores;
 use poolcast_holds::training::{TargetScores};
 use poolcast_base::{escape, output};
 
-/// The version of the JSON document.
+/// Version of the JSON document.
 const SCHEMA_VERSION: u32 = 1;
 
-/// What stands in a cell of the table for what a trial does not have.
+/// Text of a table cell for a value that the trial does not have.
 const MISSING: &str = "-";
 
-/// A trial of the list.
+/// One trial of the list.
 #[derive(Serialize)]
 struct ListedTrial {
-    /// Counted from 1; of trials with a value alone.
+    /// Rank, counted from 1; only for trials with a value.
     rank: Option<usize>,
     trial: usize,
-    /// How it ended, or `running`.
+    /// The way the trial ended, or `running`.
     state: String,
     seconds: Option<f64>,
-    /// The most epochs it has had or may have.
+    /// Epoch budget: the maximum that the trial had or may have.
     budget: usize,
-    /// The epochs it has gone through, of networks.
+    /// Epochs done, for networks.
     epochs: Option<usize>,
-    /// What the sweep chooses by.
+    /// Value of the metric that the sweep optimizes.
     value: Option<f64>,
-    /// On the validation samples, or means over folds.
+    /// Scores on the validation samples, or means over folds.
     metrics: BTreeMap<String, f64>,
     pipeline: Option<String>,
     split: Option<String>,
@@ -68,13 +68,13 @@ pub(super) fn list(args: &SweepListArgs) -> Result<u8> {
         list.add(ListedTrial::ended_trial(rank, &outcomes.row(*at)?))?;
     }
     for running in running.values().take(most.saturating_sub(ranked.len())) {
-        list.add(ListedTrial::running_trial(running))?;
+        list.add(ListedTrial::from_running(running))?;
     }
     list.end(status.ready)?;
     Ok(EXIT_DONE)
 }
 
-/// Puts the better trial first. Of equals the earlier one is better, as in the choice of the best.
+/// Orders the better trial first. The earlier trial wins a tie, as in the choice of the best trial.
 fn compare_outcomes(
     goal: poolcast_config::Goal,
     a: &TrialOutcome,
@@ -120,7 +120,7 @@ impl ListedTrial {
         }
     }
 
-    fn running_trial(running: &RunningTrial) -> ListedTrial {
+    fn from_running(running: &RunningTrial) -> ListedTrial {
         ListedTrial {
             rank: None,
             trial: running.trial,
@@ -163,7 +163,7 @@ impl ListedTrial {
         cells
     }
 
-    /// The hyper-parameters as `name=value`, blanks between them.
+    /// The hyper-parameters as `name=value`, separated by blanks.
     fn parameters_text(&self) -> String {
         let mut parameters = Vec::new();
         for (name, value) in &self.parameters {
@@ -201,11 +201,11 @@ impl ListedTrial {
     }
 }
 
-/// The names of the scores that the trials of a sweep have.
+/// Names of the scores that the trials of a sweep have.
 struct ListedScores {
-    /// Those that the table has beside what the sweep chooses by.
+    /// Scores that the table shows beside the metric of the sweep.
     shown: Vec<&'static str>,
-    /// All of them.
+    /// All scores.
     all: Vec<&'static str>,
 }
 
@@ -231,7 +231,8 @@ impl ListedScores {
     }
 }
 
-/// The list on its way to stdout: a table is laid out as a whole, and the others go line by line.
+/// The list while it is written to stdout. A table is laid out as a whole; JSON and CSV are written
+/// line by line.
 enum TrialListing {
     Table {
         rows: Vec<Vec<String>>,
@@ -245,8 +246,8 @@ enum TrialListing {
     },
 }
 
-/// Leaves out the columns of which no trial has anything.
-fn leave_out_missing(rows: &mut [Vec<String>]) {
+/// Drops the columns that are empty for every trial.
+fn drop_empty_columns(rows: &mut [Vec<String>]) {
     let [head, listed @ ..] = &*rows else {
         return;
     };
@@ -259,9 +260,10 @@ fn leave_out_missing(rows: &mut [Vec<String>]) {
     }
 }
 
-/// Fills the cells of the last column up to one width. A table aligns its columns to the right, as
-/// numbers are, but the hyper-parameters there are words and read better from the left.
-fn align_parameters(rows: &mut [Vec<String>]) {
+/// Pads the cells of the last column to the same width. The table aligns its columns to the right,
+/// which suits numbers. The hyper-parameters in the last column are words, and read better when
+/// aligned to the left.
+fn pad_last_column(rows: &mut [Vec<String>]) {
     let width = rows
         .iter()
         .filter_map(|row| row.last())
@@ -329,8 +331,8 @@ impl TrialListing {
     fn end(self, ready: usize) -> Result<()> {
         match self {
             TrialListing::Table { mut rows, .. } => {
-                leave_out_missing(&mut rows);
-                align_parameters(&mut rows);
+                drop_empty_columns(&mut rows);
+                pad_last_column(&mut rows);
                 output::print(&output::aligned_table(&rows))?;
                 if ready > 0 {
                     output::note(&match ready {

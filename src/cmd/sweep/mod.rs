@@ -1,5 +1,5 @@
-//! `poolcast sweep`: a search space → trials by workers that share a folder, their results, the
-//! best one.
+//! `poolcast sweep`: turns a search space into trials for workers that share a folder, and reports
+//! the results and the best trial.
 
 mod dag_folder;
 mod dag_page;
@@ -20,13 +20,13 @@ use anyhow::{Context as _, Result, ensure};
 
 use self::sweep_page::sweep_page;
 use self::tracker_lines::{TrackedStatus, add_trackers};
-use super::best_wait_model::best_row_of_waits;
+use super::best_wait_model::best_wait_row;
 use super::preparation::{begin_sweep, make_tensors};
-use super::report_page::leave_page_of_job;
+use super::report_page::write_job_page;
 use super::signals::stop_signal;
-use super::text::trials::{tell_epoch, trial_line};
+use super::text::trials::{log_epoch, trial_line};
 use super::tracking::{begin_tracking, end_tracking};
-use super::whole_sweep::{not_over, note_pause, refit_best, run_to_end};
+use super::whole_sweep::{explain_unfinished, note_pause, refit_best, run_to_end};
 use super::{choices, text};
 use crate::cli::{
     SweepCleanupArgs, SweepEvaluateArgs, SweepInitArgs, SweepManageArgs, SweepShowArgs,
@@ -41,10 +41,10 @@ use poolcast_holds::tensors::TensorSettings;
 use poolcast_tracking::tracker_states;
 use poolcast_base::{escape, manifest, output};
 
-/// The version of the JSON document of a sweep's status.
+/// Version of the JSON document of a sweep's status.
 const STATUS_SCHEMA_VERSION: u32 = 1;
 
-/// Does one step.
+/// Runs one step of a sweep.
 pub fn run(step: &SweepStep, threads: usize) -> Result<u8> {
     match step {
         SweepStep::Init(args) => init_sweep(args),
@@ -111,7 +111,7 @@ fn manage_sweep(args: &SweepManageArgs) -> Result<u8> {
     end_tracking(tracking);
     match managed? {
         ManagerOutcome::AllEnded(_) => end_sweep(&sweep),
-        managed => Ok(not_over(&managed, &sweep)),
+        managed => Ok(explain_unfinished(&managed, &sweep)),
     }
 }
 
@@ -139,7 +139,7 @@ fn work_on_sweep(args: &SweepWorkArgs) -> Result<u8> {
     Ok(EXIT_DONE)
 }
 
-/// Works on the sweep, and says on stderr how far this worker is.
+/// Works on the sweep, and reports the progress of this worker on stderr.
 fn work_with_notes(
     args: &SweepWorkArgs,
     sweep: &SweepFolder,
@@ -151,7 +151,7 @@ fn work_with_notes(
     let ended = |row: &TrialRow| {
         let text = trial_line(row, sweep);
         count.fetch_add(1, Ordering::Relaxed);
-        // Thousands of fits may end in a second, so that a note for each would be too many.
+        // Thousands of fits may end within a second, so fits go to the log instead of stderr.
         if row.fit.is_some() {
             tracing::info!("{text}")
         } else {
@@ -172,18 +172,18 @@ fn work_with_notes(
 
     let limit = trial_limit(args.trial_timeout);
     output::with_progress_notes(progress_note, || {
-        sweep::work_trials(sweep, queue, limit, 1, stop, tell_epoch, ended)
+        sweep::work_trials(sweep, queue, limit, 1, stop, log_epoch, ended)
     })
 }
 
-/// Opens the sweep in the folder, which must be the one that the flags ask for.
+/// Opens the sweep in the folder. It is an error if its choices differ from those in the flags.
 fn open_sweep(args: &SweepManageArgs) -> Result<SweepFolder> {
     let sweep = SweepFolder::open(&args.dir)?;
     choices::check_same_choices(&sweep, &args.choice)?;
     Ok(sweep)
 }
 
-/// How long a trial may take; without a limit where none is given.
+/// Time limit of a trial; `Duration::MAX` if `seconds` is `None`.
 fn trial_limit(seconds: Option<u32>) -> Duration {
     seconds.map_or(Duration::MAX, |seconds| Duration::from_secs(seconds.into()))
 }
@@ -220,7 +220,7 @@ fn resume_sweep(dir: &Path) -> Result<u8> {
     Ok(EXIT_DONE)
 }
 
-/// The queue of the sweep in `dir`, whose trials have not all ended.
+/// Opens the queue of the sweep in `dir`. It is an error if all trials have ended.
 fn open_queue(dir: &Path) -> Result<Queue> {
     ensure!(
         !is_dag(dir),
@@ -237,7 +237,7 @@ fn open_queue(dir: &Path) -> Result<Queue> {
     })
 }
 
-/// What is left to do once all trials of `sweep` have ended.
+/// Refits the best model and prints the summary, once all trials of `sweep` have ended.
 fn end_sweep(sweep: &SweepFolder) -> Result<u8> {
     if !refit_best(sweep, &sweep.dir)? {
         return Ok(EXIT_RETRY);
@@ -253,7 +253,7 @@ fn print_summary(sweep: &SweepFolder) -> Result<u8> {
         escape::path(&sweep.dir.join(sweep::ROWS_FILE))
     ))?;
     if sweep.config.trial_source() == TrialSource::WaitSamples {
-        best_row_of_waits(sweep)?;
+        best_wait_row(sweep)?;
         return Ok(EXIT_DONE);
     }
     if sweep.config.pipelines.is_empty() {
@@ -291,11 +291,11 @@ fn show_best(args: &SweepShowArgs, dir: &Path) -> Result<u8> {
     }
 
     if sweep.config.trial_source() == TrialSource::WaitSamples {
-        return show_best_of_waits(&sweep, args.json);
+        return show_best_wait_model(&sweep, args.json);
     }
 
     let rows = sweep::trial_rows(&sweep)?;
-    let best = sweep::choose_model(&sweep, &rows).with_context(|| choices::no_best(&sweep))?;
+    let best = sweep::choose_model(&sweep, &rows).with_context(|| choices::no_best_error(&sweep))?;
     let row = rows
         .iter()
         .find(|row| row.trial == best.trial)
@@ -312,8 +312,8 @@ fn show_best(args: &SweepShowArgs, dir: &Path) -> Result<u8> {
     Ok(EXIT_DONE)
 }
 
-fn show_best_of_waits(sweep: &SweepFolder, as_json: bool) -> Result<u8> {
-    let row = best_row_of_waits(sweep)?;
+fn show_best_wait_model(sweep: &SweepFolder, as_json: bool) -> Result<u8> {
+    let row = best_wait_row(sweep)?;
     if as_json {
         output::print_json(choices::BEST_SCHEMA_VERSION, &row)?;
         return Ok(EXIT_DONE);
@@ -376,7 +376,7 @@ fn evaluate_sweep(args: &SweepEvaluateArgs) -> Result<u8> {
     let rows = sweep::trial_rows(&sweep)?;
     let judged = sweep::evaluate_choices(&sweep, &rows, out)?;
     if args.out.is_some() {
-        leave_page_of_job(&sweep, &rows, out);
+        write_job_page(&sweep, &rows, out);
     }
     if let Some((_, evaluation)) = &judged.network {
         output::print(&text::evaluation::summary(evaluation))?;

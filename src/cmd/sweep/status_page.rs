@@ -1,36 +1,37 @@
-//! What a status says → the lines of a window of any size, or one line where there is none.
+//! Lays out a status for a window of any size, or as one line if there is no window.
 
 use poolcast_base::live_screen::ScreenLine;
 use poolcast_base::output::{LineColour, PageLine};
 
-/// The characters of a bar: those of colours tell parts apart, too, but not everywhere.
+/// Characters of a bar. Colours also separate its parts, but not every output has colours.
 const DONE_MARK: char = '#';
 const AT_WORK_MARK: char = '=';
 const WAITING_MARK: char = '.';
 const FAILED_MARK: char = 'x';
 
-/// The steps of a spark line, from the lowest up.
+/// Levels of a spark line, lowest first.
 const SPARK_STEPS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 const ASCII_SPARK_STEPS: [char; 8] = ['_', '.', '-', '~', '=', '+', '*', '#'];
 
-/// A status as it is shown.
+/// A rendered status.
 pub(super) struct StatusPage {
-    /// All of it, for those who read it once.
+    /// The whole status, for output that is printed once.
     pub(super) text: String,
-    /// The state in a line, which changes only with what is counted.
+    /// The state in one line. It changes only when a count changes.
     pub(super) state: String,
-    /// What is said behind the state: how long the rest takes.
+    /// Remaining time, printed after the state.
     pub(super) remaining: String,
-    /// Whether nothing more will change.
+    /// True if nothing more will change.
     pub(super) is_over: bool,
-    /// The first lines of a window.
+    /// First lines of a window.
     pub(super) head: Vec<ScreenLine>,
-    /// The lines below these, as far as there is room.
+    /// Lines below the head, shown if there is room.
     pub(super) rows: Vec<ScreenLine>,
 }
 
 impl StatusPage {
-    /// The lines for a window of so many `lines`; the last says how many have no room.
+    /// The lines for a window with `lines` lines. If some do not fit, the last line has their
+    /// number.
     pub(super) fn screen(&self, lines: usize) -> Vec<ScreenLine> {
         let mut screen = self.head.clone();
         let room = lines.saturating_sub(screen.len());
@@ -47,7 +48,7 @@ impl StatusPage {
     }
 }
 
-/// How many are in each state.
+/// Number of items in each state.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct StateCounts {
     pub(super) done: usize,
@@ -56,8 +57,8 @@ pub(super) struct StateCounts {
     pub(super) failed: usize,
 }
 
-/// A bar over all of `counts` that is `width` characters wide, in brackets. What there is of has one
-/// character at least.
+/// A bar over all of `counts` in brackets, `width` characters wide. Each state that occurs gets at
+/// least one character.
 pub(super) fn bar(counts: StateCounts, width: usize) -> ScreenLine {
     let parts = [
         (counts.done, DONE_MARK, LineColour::Green),
@@ -75,7 +76,7 @@ pub(super) fn bar(counts: StateCounts, width: usize) -> ScreenLine {
         shares.push(share.max(usize::from(count > 0)));
     }
 
-    // What rounding has taken or given is the largest part's.
+    // The largest part absorbs the rounding error.
     let sum: usize = shares.iter().sum();
     if let Some(largest) = (0..shares.len()).max_by_key(|at| shares[*at]) {
         shares[largest] = (shares[largest] + room).saturating_sub(sum);
@@ -90,7 +91,7 @@ pub(super) fn bar(counts: StateCounts, width: usize) -> ScreenLine {
     line
 }
 
-/// The course of `values` in at most `width` characters; what is no number is a blank.
+/// Draws `values` in at most `width` characters. A value that is not finite becomes a blank.
 pub(super) fn spark_line(values: &[f64], width: usize, is_utf8: bool) -> String {
     let steps = if is_utf8 {
         SPARK_STEPS
@@ -104,7 +105,7 @@ pub(super) fn spark_line(values: &[f64], width: usize, is_utf8: bool) -> String 
 
     let mut line = String::new();
     for at in 0..shown {
-        // The last value stands at the end.
+        // The last character always shows the last value.
         let value = values[(at + 1) * values.len() / shown - 1];
         let share = (value - low) / (high - low);
         line.push(if !value.is_finite() {
@@ -162,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_room_is_counted() {
+    fn lines_that_do_not_fit_are_counted() {
         let line = |text: &str| vec![PageLine::plain(text)];
         let page = StatusPage {
             text: String::new(),

@@ -1,4 +1,4 @@
-//! A status that is read again and again → a terminal, or lines elsewhere, until all is over.
+//! Watches a status until everything is over: draws it on a terminal, and prints lines elsewhere.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -12,18 +12,19 @@ use poolcast_base::error::EXIT_DONE;
 use poolcast_base::live_screen::{LOOK_EVERY, LiveScreen};
 use poolcast_base::output;
 
-/// How often a status is read, at most; of a large sweep the reading takes no more than a part of the
-/// time.
-const READ_EVERY: Duration = Duration::from_secs(2);
-const READING_SHARE: u32 = 20;
+/// Minimum interval between two reads of a status.
+const MIN_READ_INTERVAL: Duration = Duration::from_secs(2);
+/// Minimum pause after a read, as a multiple of the time that the read took. It bounds the load
+/// that watching a large sweep causes.
+const PAUSE_PER_READ: u32 = 20;
 
-/// How often a line says that nothing has changed.
+/// Interval between lines while nothing changes.
 const SAY_EVERY: Duration = Duration::from_secs(60);
 
-/// Columns where there is no window.
+/// Line width if there is no window.
 const COLUMNS: usize = 80;
 
-/// Shows what `read` says, given the columns of the window, once or until all is over.
+/// Shows the status once, or until everything is over. `read` gets the width of the window.
 pub(super) fn show(
     args: &SweepStatusArgs,
     read: impl Fn(usize) -> Result<StatusPage>,
@@ -32,7 +33,7 @@ pub(super) fn show(
     let page = if !args.once && output::can_draw() {
         draw_to_end(&read, &stop)?
     } else if args.watch {
-        say_to_end(&read, &stop)?
+        print_to_end(&read, &stop)?
     } else {
         read(COLUMNS)?
     };
@@ -40,7 +41,7 @@ pub(super) fn show(
     Ok(EXIT_DONE)
 }
 
-/// Draws on the terminal until all is over; the last page is left to be printed.
+/// Draws on the terminal until everything is over. Returns the last page, which the caller prints.
 fn draw_to_end(
     read: &impl Fn(usize) -> Result<StatusPage>,
     stop: &AtomicBool,
@@ -67,35 +68,35 @@ fn draw_to_end(
     }
 }
 
-/// Says the state in a line at each change, and once a minute.
-fn say_to_end(
+/// Prints the state in one line at each change, and otherwise once a minute.
+fn print_to_end(
     read: &impl Fn(usize) -> Result<StatusPage>,
     stop: &AtomicBool,
 ) -> Result<StatusPage> {
     let mut said = String::new();
-    let mut said_at = Instant::now();
+    let mut printed_at = Instant::now();
     loop {
         let (page, next_read) = read_once(read, COLUMNS)?;
         if page.is_over || stop.load(Ordering::Relaxed) {
             return Ok(page);
         }
-        if page.state != said || said_at.elapsed() >= SAY_EVERY {
+        if page.state != said || printed_at.elapsed() >= SAY_EVERY {
             output::print(&format!("{}{}\n", page.state, page.remaining))?;
             said = page.state;
-            said_at = Instant::now();
+            printed_at = Instant::now();
         }
         wait(next_read, stop, || false);
     }
 }
 
-/// Reads, and says when to read again.
+/// Reads the status; also returns the time of the next read.
 fn read_once(
     read: &impl Fn(usize) -> Result<StatusPage>,
     columns: usize,
 ) -> Result<(StatusPage, Instant)> {
     let began = Instant::now();
     let page = read(columns)?;
-    let pause = READ_EVERY.max(began.elapsed() * READING_SHARE);
+    let pause = MIN_READ_INTERVAL.max(began.elapsed() * PAUSE_PER_READ);
     Ok((page, Instant::now() + pause))
 }
 
@@ -103,7 +104,7 @@ fn window_size() -> (usize, usize) {
     output::terminal_size().unwrap_or((COLUMNS, 24))
 }
 
-/// Waits until `until`, or until a signal or `is_changed`, which it returns.
+/// Waits until `until` or a signal. Returns true as soon as `is_changed` does.
 fn wait(until: Instant, stop: &AtomicBool, is_changed: impl Fn() -> bool) -> bool {
     while Instant::now() < until && !stop.load(Ordering::Relaxed) {
         if is_changed() {

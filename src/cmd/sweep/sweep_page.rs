@@ -1,4 +1,4 @@
-//! The status of a sweep by workers → what people see of it.
+//! Renders the status of a sweep by workers as a page for people.
 
 use super::status_page::{StateCounts, StatusPage, bar, spark_line};
 use poolcast_base::live_screen::ScreenLine;
@@ -6,11 +6,11 @@ use poolcast_base::output::{self, LineColour, PageLine};
 use poolcast_queue::HandOut;
 use poolcast_sweep::{RunningTrial, SweepStatus};
 
-/// Characters of a spark line, at most and at least.
-const SPARK_WIDTH: usize = 40;
-const LEAST_SPARK_WIDTH: usize = 8;
+/// Maximum and minimum width of a spark line, in characters.
+const MAX_SPARK_WIDTH: usize = 40;
+const MIN_SPARK_WIDTH: usize = 8;
 
-/// The page on `status`, for a window of so many `columns`.
+/// Renders `status` for a window that is `columns` wide.
 pub(super) fn sweep_page(status: &SweepStatus, columns: usize) -> StatusPage {
     let counts = state_counts(status);
     let mut head = vec![count_line(status.trials, counts), bar(counts, columns)];
@@ -66,7 +66,7 @@ fn count_line(trials: usize, counts: StateCounts) -> ScreenLine {
     ]
 }
 
-/// How many trials are in which state.
+/// The number of trials in each state, in one line.
 fn counts_text(status: &SweepStatus) -> String {
     let counts = state_counts(status);
     format!(
@@ -79,7 +79,7 @@ fn counts_text(status: &SweepStatus) -> String {
     )
 }
 
-/// The same and the best trial, in a line.
+/// The counts and the best trial, in one line.
 fn state_text(status: &SweepStatus) -> String {
     let mut text = counts_text(status);
     if let Some(best) = best_line(status) {
@@ -102,7 +102,7 @@ fn rate_line(status: &SweepStatus) -> Option<String> {
     Some(format!("{rate} an hour, {}", remaining_text(status)?))
 }
 
-/// How long the rest takes, as a range where one is known.
+/// The remaining time, as a range if one is known.
 fn remaining_text(status: &SweepStatus) -> Option<String> {
     let span = |seconds: f64| output::time_span((1000.0 * seconds) as i64);
     let about = span(status.remaining_s?);
@@ -123,7 +123,7 @@ fn manager_line(status: &SweepStatus) -> Option<String> {
     ))
 }
 
-/// Why no trial is taken, a line for each reason.
+/// The reasons why no trial is started, one line each.
 fn held_back_lines(status: &SweepStatus) -> Vec<String> {
     let mut lines = Vec::new();
     if status.is_paused {
@@ -148,7 +148,7 @@ fn held_back_lines(status: &SweepStatus) -> Vec<String> {
     lines
 }
 
-/// All of it, for those who read it once.
+/// The whole status, for output that is printed once.
 fn status_text(status: &SweepStatus) -> String {
     let mut text = counts_text(status) + "\n";
     for line in held_back_lines(status) {
@@ -174,7 +174,7 @@ const RUNNING_COLUMNS: [&str; 7] = [
     "worker",
 ];
 
-/// The trials at work, a line each; nothing where there is none.
+/// A table of the running trials, one line each; empty if there are none.
 fn running_table(running: &[RunningTrial]) -> String {
     if running.is_empty() {
         return String::new();
@@ -184,7 +184,8 @@ fn running_table(running: &[RunningTrial]) -> String {
     output::aligned_table(&rows)
 }
 
-/// The same for a window of so many `columns`, with the losses as spark lines before the worker.
+/// The running trials for a window that is `columns` wide, with the losses as spark lines before
+/// the worker.
 fn running_lines(running: &[RunningTrial], columns: usize) -> Vec<ScreenLine> {
     if running.is_empty() {
         return Vec::new();
@@ -195,10 +196,10 @@ fn running_lines(running: &[RunningTrial], columns: usize) -> Vec<ScreenLine> {
     let widths: Vec<usize> = (0..6).map(|column| width_of(column).unwrap_or(0)).collect();
     let used: usize = widths.iter().map(|width| width + 2).sum();
     let worker_width = width_of(6).unwrap_or(0) + 2;
-    // The name of the worker is what a narrow window can do without.
-    let has_workers = used + LEAST_SPARK_WIDTH + worker_width <= columns;
+    // A narrow window drops the names of the workers first.
+    let has_workers = used + MIN_SPARK_WIDTH + worker_width <= columns;
     let room = columns.saturating_sub(used + if has_workers { worker_width } else { 0 });
-    let spark_width = room.clamp(LEAST_SPARK_WIDTH, SPARK_WIDTH);
+    let spark_width = room.clamp(MIN_SPARK_WIDTH, MAX_SPARK_WIDTH);
 
     let mut lines = Vec::new();
     let is_utf8 = output::is_utf8();

@@ -1,4 +1,4 @@
-//! How senders get on with their servers → what a status shows of it.
+//! Adds the state of the senders to tracking servers to the status of a sweep.
 
 use serde::Serialize;
 
@@ -8,16 +8,16 @@ use poolcast_base::escape;
 use poolcast_base::output::{self, LineColour, PageLine};
 use poolcast_tracking::TrackerState;
 
-/// A status as JSON, with what trackers were sent.
+/// A status as JSON, with the state of the trackers.
 #[derive(Serialize)]
 pub(super) struct TrackedStatus<S> {
     #[serde(flatten)]
     pub(super) status: S,
-    /// How the sender to each tracker gets on; none where nothing was sent.
+    /// State of the sender to each tracker; empty if nothing was sent.
     pub(super) trackers: Vec<TrackerState>,
 }
 
-/// Shows on `page` how senders get on.
+/// Adds a line about each sender to `page`.
 pub(super) fn add_trackers(page: &mut StatusPage, states: &[TrackerState], columns: usize) {
     for state in states {
         let line = tracker_line(state);
@@ -27,7 +27,7 @@ pub(super) fn add_trackers(page: &mut StatusPage, states: &[TrackerState], colum
             colour = LineColour::Yellow;
             page.state += &format!("; {} does not answer", name(state));
         }
-        // What runs stands below an empty line.
+        // The running trials follow an empty line, so the tracker lines go before it.
         let at = page
             .head
             .iter()

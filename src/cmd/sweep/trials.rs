@@ -1,5 +1,5 @@
-//! `poolcast sweep trials` and `sweep conclude`: what the jobs of a DAG do with its trials, and
-//! with what came of them.
+//! `poolcast sweep trials` and `sweep conclude`: the steps that jobs of a DAG run, to do trials and
+//! to collect their results.
 
 use std::cell::Cell;
 use std::path::Path;
@@ -8,18 +8,18 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result};
 
 use crate::cli::{SweepConcludeArgs, SweepTrialsArgs};
-use crate::cmd::report_page::leave_page_of_job;
-use crate::cmd::signals::{leave_at, stop_signal};
-use crate::cmd::text::trials::{tell_epoch, trial_line};
+use crate::cmd::report_page::write_job_page;
+use crate::cmd::signals::{exit_time, stop_signal};
+use crate::cmd::text::trials::{log_epoch, trial_line};
 use poolcast_base::error::{EXIT_CHECKPOINTED, EXIT_DONE, EXIT_RETRY};
 use poolcast_sweep::{self as sweep, PartEnd, SweepPart, TrialRow};
 use poolcast_base::{archive, output};
 use poolcast_sweep::condor;
 
-/// How often a job says how far it is.
+/// Interval between progress notes of a job.
 const SAY_EVERY: Duration = Duration::from_secs(60);
 
-/// Does the trials; where it is told to leave, it says so by its exit code.
+/// Runs the trials. If it must stop early, the exit code says so.
 pub(super) fn run(args: &SweepTrialsArgs) -> Result<u8> {
     let stop = stop_signal()?;
     if let Some(file) = &args.unpack {
@@ -37,29 +37,29 @@ pub(super) fn run(args: &SweepTrialsArgs) -> Result<u8> {
         device: &args.device.open()?,
         until_epoch: until_epoch.unwrap_or(usize::MAX),
         stop: &stop,
-        leave: args.self_checkpoint.map(leave_at).transpose()?,
+        leave: args.self_checkpoint.map(exit_time).transpose()?,
     };
 
     let trials = &args.trials.0;
     let all = trials.len();
     let count = Cell::new(sweep::part_rows(&args.out)?.len());
-    let said_at = Cell::new(None::<Instant>);
+    let printed_at = Cell::new(None::<Instant>);
     let hear = |row: &TrialRow| {
         count.set(count.get() + 1);
-        if said_at.get().is_none_or(|at| at.elapsed() > SAY_EVERY) || count.get() == all {
+        if printed_at.get().is_none_or(|at| at.elapsed() > SAY_EVERY) || count.get() == all {
             output::note(&format!(
                 "{} of {all}: {}",
                 count.get(),
                 trial_line(row, &sweep)
             ));
-            said_at.set(Some(Instant::now()));
+            printed_at.set(Some(Instant::now()));
         }
     };
 
     for (trial, epochs) in sweep::part_at_work(&args.out) {
         output::note(&format!("trial {trial}: going on after epoch {epochs}"));
     }
-    match part.run(trials, tell_epoch, hear)? {
+    match part.run(trials, log_epoch, hear)? {
         PartEnd::Over => Ok(EXIT_DONE),
         PartEnd::Left => {
             output::note(&format!(
@@ -75,13 +75,13 @@ pub(super) fn run(args: &SweepTrialsArgs) -> Result<u8> {
     }
 }
 
-/// Leaves the results of all trials.
+/// Writes the results of all trials.
 pub(super) fn conclude(args: &SweepConcludeArgs) -> Result<u8> {
     let sweep = condor::open_sweep(&args.dir)?;
     let rows = condor::read_all_rows(&sweep)?;
     let out = args.out.as_deref().unwrap_or(&args.dir);
     sweep::conclude_parts(&sweep, &rows, out)?;
-    leave_page_of_job(&sweep, &rows, out);
+    write_job_page(&sweep, &rows, out);
     output::print(&format!("{}\n", output::counted(rows.len(), "trial")))?;
     Ok(EXIT_DONE)
 }

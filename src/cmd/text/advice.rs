@@ -1,4 +1,4 @@
-//! What advice says to programs, and what all views of it for people begin with.
+//! The JSON document of advice, and the lines that all text views of advice share.
 
 use std::collections::BTreeMap;
 
@@ -10,45 +10,45 @@ use poolcast_holds::advice::{
 };
 use poolcast_base::output::{self, LineColour, PageLine};
 
-/// The version of the JSON document.
+/// Version of the JSON document.
 pub(in crate::cmd) const SCHEMA_VERSION: u32 = 2;
 
-/// Advice as one JSON document: docs/json.md.
+/// Advice as one JSON document, described in docs/json.md.
 #[derive(Debug, Serialize)]
 pub(in crate::cmd) struct AdviceDocument<'a> {
     #[serde(flatten)]
     basis: &'a AdviceBasis,
-    /// How many jobs are held.
+    /// Number of held jobs.
     held: usize,
-    /// How far the log and the queue agree, if the queue was asked.
+    /// Agreement between the log and the queue, if the queue was queried.
     queue: Option<QueueAgreement>,
-    /// How many of the jobs below get each answer.
+    /// Number of jobs below, by answer.
     counts: BTreeMap<String, usize>,
     groups: Vec<CauseGroup<'a>>,
     advice: Vec<&'a JobAdvice>,
 }
 
-/// What a view shows, and how.
+/// The content of a view of advice, and the settings of its layout.
 pub(in crate::cmd) struct AdviceView<'a> {
-    /// What the advice rests on.
+    /// The data and the model behind the advice.
     pub(in crate::cmd) basis: &'a AdviceBasis,
-    /// The advice on all held jobs.
+    /// Advice on all held jobs.
     pub(in crate::cmd) all: &'a [JobAdvice],
-    /// The advice to show, in its order.
+    /// Advice to show, in display order.
     pub(in crate::cmd) chosen: Vec<&'a JobAdvice>,
-    /// The moment of asking, if it is not the end of the log.
+    /// Prediction time in epoch ms, if it is not the end of the log.
     pub(in crate::cmd) at_ms: Option<i64>,
-    /// The moment that it is now, where ages are told, epoch ms.
+    /// Current time in epoch ms, for views that show ages.
     pub(in crate::cmd) now_ms: Option<i64>,
-    /// The characters of a line.
+    /// Line width in characters.
     pub(in crate::cmd) width: usize,
-    /// Whether moments are told as ages.
-    pub(in crate::cmd) tells_ages: bool,
-    /// The call that gives the same advice again, to which options are added.
+    /// True if times are shown as ages.
+    pub(in crate::cmd) shows_ages: bool,
+    /// The command that gives the same advice again, to which options are appended.
     pub(in crate::cmd) call: Option<String>,
-    /// How far the log and the queue agree, if the queue was asked.
+    /// Agreement between the log and the queue, if the queue was queried.
     pub(in crate::cmd) queue: Option<QueueAgreement>,
-    /// How answers given earlier turned out, if any was decided.
+    /// Results of earlier answers, if the outcome of any is decided.
     pub(in crate::cmd) earlier: Option<AnswerTally>,
 }
 
@@ -71,20 +71,20 @@ impl<'a> AdviceView<'a> {
         }
     }
 
-    /// The ids, a line each.
+    /// The job ids, one per line.
     pub(in crate::cmd) fn ids(&self) -> String {
         let lines = self.chosen.iter().map(|advice| format!("{}\n", advice.job));
         lines.collect()
     }
 
-    /// What is said once at the top: how many jobs get which answer, and what that rests on.
+    /// The lines at the top: the number of jobs per answer, then the basis of the advice.
     pub(in crate::cmd) fn head(&self) -> Vec<PageLine> {
         let mut lines = self.wrapped(LineColour::Plain, &self.counts_line());
         lines.extend(self.basis_lines());
         lines
     }
 
-    /// What the advice rests on, and what is to be kept in mind.
+    /// The basis of the advice: log, model, earlier answers and queue, followed by the caveats.
     pub(in crate::cmd) fn basis_lines(&self) -> Vec<PageLine> {
         let mut lines = self.wrapped(LineColour::Dim, &self.log_line());
         lines.extend(self.wrapped(LineColour::Dim, &self.model_line()));
@@ -151,7 +151,7 @@ impl<'a> AdviceView<'a> {
             ..
         } = self.basis;
         let mut ended = format!("{} UTC", minute(*log_end_ms));
-        if let Some(now_ms) = self.now_ms.filter(|_| self.tells_ages) {
+        if let Some(now_ms) = self.now_ms.filter(|_| self.shows_ages) {
             ended = format!("{ended} ({} ago)", output::time_span(now_ms - log_end_ms));
         }
         format!(
@@ -184,10 +184,11 @@ impl<'a> AdviceView<'a> {
         )
     }
 
-    /// A moment in a column: an age on a terminal, else the time of a day, or the day.
+    /// A time for a table column: an age on a terminal, otherwise the time of day, or the date if
+    /// it is a day or more before the prediction time.
     pub(in crate::cmd) fn short_moment(&self, ms: i64) -> String {
         const DAY_MS: i64 = 86_400_000;
-        if let Some(now_ms) = self.now_ms.filter(|_| self.tells_ages) {
+        if let Some(now_ms) = self.now_ms.filter(|_| self.shows_ages) {
             let s = (now_ms - ms).max(0) / 1000;
             return match s {
                 0..60 => format!("{s} s"),
@@ -208,13 +209,13 @@ impl<'a> AdviceView<'a> {
         )
     }
 
-    /// What the column of [`AdviceView::short_moment`] is called.
-    pub(in crate::cmd) fn moment_head(&self) -> &'static str {
-        if self.tells_ages { "for" } else { "since" }
+    /// Heading of the column that [`AdviceView::short_moment`] fills.
+    pub(in crate::cmd) fn moment_heading(&self) -> &'static str {
+        if self.shows_ages { "for" } else { "since" }
     }
 }
 
-/// How answers given earlier turned out.
+/// Describes the results of earlier answers.
 fn tally_words(tally: AnswerTally) -> String {
     let number = |n: usize| output::with_commas(n as u64);
     let mut words = format!(
@@ -232,7 +233,7 @@ fn tally_words(tally: AnswerTally) -> String {
     words
 }
 
-/// How far the log and the queue agree.
+/// Describes the agreement between the log and the queue.
 fn queue_words(queue: QueueAgreement) -> String {
     let QueueAgreement {
         held,
@@ -255,7 +256,7 @@ fn queue_words(queue: QueueAgreement) -> String {
     words
 }
 
-/// A moment without its seconds.
+/// A time in UTC, to the minute.
 fn minute(ms: i64) -> String {
     match jiff::Timestamp::from_millisecond(ms) {
         Ok(time) => time.strftime("%Y-%m-%d %H:%M").to_string(),
@@ -263,7 +264,7 @@ fn minute(ms: i64) -> String {
     }
 }
 
-/// `text` as a shell takes it for one word.
+/// Quotes `text` if a shell would not read it as one word.
 pub(in crate::cmd) fn shell_word(text: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-+:@%,=".contains(c);
     if !text.is_empty() && text.chars().all(is_plain) {
@@ -272,7 +273,7 @@ pub(in crate::cmd) fn shell_word(text: &str) -> String {
     format!("'{}'", text.replace('\'', r"'\''"))
 }
 
-/// An action in one word, as JSON has it.
+/// An action as one word, as in the JSON document.
 pub(in crate::cmd) fn action_word(action: HoldAction) -> &'static str {
     match action {
         HoldAction::Release => "release",
@@ -305,9 +306,9 @@ pub(in crate::cmd) fn action_colour(action: HoldAction) -> LineColour {
     }
 }
 
-/// The odds of some jobs, or `-`.
+/// The probability range of some jobs in percent, or `-`.
 pub(in crate::cmd) fn odds_words(odds: Option<(f64, f64)>) -> String {
-    // Nothing is certain.
+    // No probability is shown as certain.
     let percent = |odds: f64| ((100.0 * odds).round() as u32).clamp(1, 99);
     match odds.map(|(low, high)| (percent(low), percent(high))) {
         Some((low, high)) if low == high => format!("{low}%"),
@@ -316,8 +317,8 @@ pub(in crate::cmd) fn odds_words(odds: Option<(f64, f64)>) -> String {
     }
 }
 
-/// Owners in so many characters: the first, and how many more.
-pub(in crate::cmd) fn owner_words<'a>(
+/// Lists owners in at most `most` characters: the first name, then the number of others.
+pub(in crate::cmd) fn owner_cell<'a>(
     owners: impl ExactSizeIterator<Item = &'a str>,
     most: usize,
 ) -> String {
@@ -338,7 +339,7 @@ pub(in crate::cmd) fn owner_words<'a>(
     }
 }
 
-/// All that is known of each job, as stdout is to have it.
+/// Everything known about each job, escaped and coloured for stdout.
 pub(in crate::cmd) fn long_text(view: &AdviceView<'_>) -> String {
     let mut blocks = Vec::new();
     for one in &view.chosen {

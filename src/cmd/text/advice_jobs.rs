@@ -1,6 +1,6 @@
-//! A line a job.
+//! The job list of advice: one line per job.
 
-use super::advice::{AdviceView, action_colour, action_word, odds_words, owner_words};
+use super::advice::{AdviceView, action_colour, action_word, odds_words, owner_cell};
 use poolcast_holds::advice::{AnswerFirmness, JobAdvice, fitting_cause, shown_cause};
 use poolcast_base::output::{self, LineColour, PageLine};
 
@@ -11,14 +11,14 @@ const MOMENT_WIDTH: usize = 6;
 const HOLDS_WIDTH: usize = 5;
 const OWNER_WIDTH: usize = 9;
 
-/// The jobs of `view`, a line each.
+/// The jobs of `view`, one line each, below the head.
 pub(in crate::cmd) fn job_lines(view: &AdviceView<'_>) -> Vec<PageLine> {
     let mut lines = view.head();
     if view.chosen.is_empty() {
         return lines;
     }
 
-    let columns = JobListColumns::of_view(view);
+    let columns = JobListColumns::from_view(view);
     lines.push(PageLine::plain(""));
     lines.push(PageLine::of(LineColour::Dim, columns.names(view)));
     for advice in &view.chosen {
@@ -33,14 +33,14 @@ pub(in crate::cmd) fn job_lines(view: &AdviceView<'_>) -> Vec<PageLine> {
     lines
 }
 
-/// The widths of the columns that depend on the view.
+/// Widths of the columns that depend on the view, in characters.
 struct JobListColumns {
     id: usize,
     cause: usize,
 }
 
 impl JobListColumns {
-    fn of_view(view: &AdviceView<'_>) -> JobListColumns {
+    fn from_view(view: &AdviceView<'_>) -> JobListColumns {
         let ids = view.chosen.iter().map(|advice| advice.job.len());
         let id = ids.max().unwrap_or(0).max(3);
         let others = [
@@ -51,7 +51,7 @@ impl JobListColumns {
             ODDS_WIDTH,
             MOMENT_WIDTH,
         ];
-        // Two blanks follow the id, and one stands before each of the six columns after the answer.
+        // Two blanks follow the id. One blank precedes each of the six columns after the answer.
         let taken = id + 2 + others.iter().sum::<usize>() + others.len();
         JobListColumns {
             id,
@@ -82,7 +82,7 @@ impl JobListColumns {
             "owner",
             "holds",
             "odds",
-            view.moment_head(),
+            view.moment_heading(),
         ])
     }
 
@@ -94,7 +94,7 @@ impl JobListColumns {
             &answer_word(advice),
             &code,
             &output::cut(&cause, self.cause),
-            &owner_words(advice.owner.as_deref().into_iter(), OWNER_WIDTH),
+            &owner_cell(advice.owner.as_deref().into_iter(), OWNER_WIDTH),
             &advice.holds.to_string(),
             &odds_words(advice.probability.map(|odds| (odds, odds))),
             &view.short_moment(advice.held_since_ms),
@@ -102,7 +102,7 @@ impl JobListColumns {
     }
 }
 
-/// `release`, or `release?` where it is only probable.
+/// The answer in one word: `release`, or `release?` if it is only probable.
 fn answer_word(advice: &JobAdvice) -> String {
     let word = action_word(advice.action);
     match advice.firmness {

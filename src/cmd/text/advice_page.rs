@@ -1,28 +1,28 @@
-//! The page: a line a cause, and below it what to type for all its jobs.
+//! The page of advice: one line per cause, followed by the commands for all its jobs.
 
-use super::advice::{AdviceView, action_colour, action_word, odds_words, owner_words};
+use super::advice::{AdviceView, action_colour, action_word, odds_words, owner_cell};
 use poolcast_holds::advice::{
     AnswerFirmness, CauseGroup, HoldAction, answer_words, cause_groups, fitting_cause,
 };
 use poolcast_base::output::{self, LineColour, PageLine};
 
-/// So many lines a page has, and more with many jobs.
+/// Maximum number of lines on a page: normally, and with many jobs.
 const PAGE_LINES: usize = 40;
 const LONG_PAGE_LINES: usize = 60;
 
-/// From so many held jobs on a page is long.
+/// Number of held jobs above which a page may be long.
 const MANY_JOBS: usize = 600;
 
-/// A command that takes more lines is replaced by a call that names its cause.
-const MOST_COMMAND_LINES: usize = 3;
+/// Maximum lines of a command. A longer one is replaced by a call that names its cause.
+const MAX_COMMAND_LINES: usize = 3;
 
 const CODE_WIDTH: usize = 7;
 const JOBS_WIDTH: usize = 5;
 const ODDS_WIDTH: usize = 6;
 const MOMENT_WIDTH: usize = 6;
 
-/// A line that is wider has room for longer names of owners.
-const WIDE: usize = 100;
+/// Line width from which the owner column is wider, in characters.
+const WIDE_LINE: usize = 100;
 
 /// The page of `view`.
 pub(in crate::cmd) fn page(view: &AdviceView<'_>) -> Vec<PageLine> {
@@ -31,7 +31,7 @@ pub(in crate::cmd) fn page(view: &AdviceView<'_>) -> Vec<PageLine> {
         return lines;
     }
     let groups = cause_groups(view.all, &view.chosen);
-    let columns = PageColumns::of_width(view.width);
+    let columns = PageColumns::from_width(view.width);
     let blocks: Vec<Vec<PageLine>> = groups
         .iter()
         .map(|group| group_lines(view, &columns, group))
@@ -42,7 +42,7 @@ pub(in crate::cmd) fn page(view: &AdviceView<'_>) -> Vec<PageLine> {
     } else {
         PAGE_LINES
     };
-    // The line of names, and a blank one.
+    // The heading of the columns and a blank line take two lines.
     let room = most.saturating_sub(lines.len() + 2);
     let shown = shown_groups(view, &groups, &blocks, room);
 
@@ -56,12 +56,12 @@ pub(in crate::cmd) fn page(view: &AdviceView<'_>) -> Vec<PageLine> {
         for index in range.clone().filter(|&index| shown[index]) {
             lines.extend_from_slice(&blocks[index]);
         }
-        lines.extend(left_out_line(view, alike, &shown[range]));
+        lines.extend(hidden_groups_line(view, alike, &shown[range]));
     }
     lines
 }
 
-/// What a group is told to do, and whether that is only probable.
+/// The action of a group, and whether it is only probable.
 fn answer_of(group: &CauseGroup<'_>) -> (HoldAction, bool) {
     (
         group.action,
@@ -69,15 +69,15 @@ fn answer_of(group: &CauseGroup<'_>) -> (HoldAction, bool) {
     )
 }
 
-/// The columns of a line.
+/// Widths of the columns that depend on the width of the page, in characters.
 struct PageColumns {
     cause: usize,
     owner: usize,
 }
 
 impl PageColumns {
-    fn of_width(width: usize) -> PageColumns {
-        let owner = if width >= WIDE { 18 } else { 9 };
+    fn from_width(width: usize) -> PageColumns {
+        let owner = if width >= WIDE_LINE { 18 } else { 9 };
         let others = 2
             + CODE_WIDTH
             + 1
@@ -113,7 +113,7 @@ impl PageColumns {
             "clus.",
             "owner",
             "odds",
-            view.moment_head(),
+            view.moment_heading(),
         ])
     }
 }
@@ -129,7 +129,7 @@ fn group_lines(
         &output::cut(&fitting_cause(&group.words, columns.cause), columns.cause),
         &output::with_commas(group.jobs.len() as u64),
         &output::with_commas(group.clusters as u64),
-        &owner_words(group.owners.iter().copied(), columns.owner),
+        &owner_cell(group.owners.iter().copied(), columns.owner),
         &odds_words(group.odds),
         &view.short_moment(group.held_since_ms),
     ];
@@ -142,7 +142,7 @@ fn group_lines(
     lines
 }
 
-/// The commands of a group, each with the words before it.
+/// The commands of a group, each with the words that introduce it.
 fn group_commands<'a>(group: &'a CauseGroup<'_>) -> Vec<(&'static str, &'a str)> {
     let now = group.command.as_deref();
     let then = group.then.as_deref();
@@ -168,14 +168,14 @@ fn group_commands<'a>(group: &'a CauseGroup<'_>) -> Vec<(&'static str, &'a str)>
     }
 }
 
-/// `command`, or where it is too long one that asks for the ids of the cause.
+/// Returns `command`, or, if it is too long, a command that queries the ids of the cause.
 fn fitting_command(view: &AdviceView<'_>, group: &CauseGroup<'_>, command: &str) -> String {
     let lines = (command.len() + 16).div_ceil(view.width);
     let (Some(call), Some((program, rest))) = (&view.call, command.split_once(" -constraint '"))
     else {
         return command.to_owned();
     };
-    if lines <= MOST_COMMAND_LINES {
+    if lines <= MAX_COMMAND_LINES {
         return command.to_owned();
     }
     let after = rest.rsplit_once('\'').map_or("", |(_, after)| after);
@@ -187,7 +187,7 @@ fn fitting_command(view: &AdviceView<'_>, group: &CauseGroup<'_>, command: &str)
     format!("{call} --cause {} --ids | xargs {each}", group.cause)
 }
 
-/// What the groups `alike` are told to do.
+/// The heading of the groups `alike`: their answer and the number of jobs.
 fn heading_line(alike: &[CauseGroup<'_>]) -> PageLine {
     let jobs: usize = alike.iter().map(|group| group.jobs.len()).sum();
     let words = answer_words(alike[0].action, alike[0].firmness);
@@ -195,7 +195,8 @@ fn heading_line(alike: &[CauseGroup<'_>]) -> PageLine {
     PageLine::of(action_colour(alike[0].action), text)
 }
 
-/// Which groups fit in `room` lines: of each answer the largest, then those of most jobs.
+/// Selects the groups that fit in `room` lines: first the largest of each answer, then the groups
+/// with the most jobs. The result is true for each selected group.
 fn shown_groups(
     view: &AdviceView<'_>,
     groups: &[CauseGroup<'_>],
@@ -213,15 +214,15 @@ fn shown_groups(
             .map(|line| line.text.chars().count().div_ceil(view.width).max(1));
         rows.push(of_lines.sum::<usize>());
     }
-    // Each answer has a line of its own.
+    // The heading of each answer takes one line.
     let answers = (0..groups.len()).filter(|&at| is_first(at)).count();
     let mut left = room.saturating_sub(answers);
     if rows.iter().sum::<usize>() <= left {
         return vec![true; groups.len()];
     }
 
-    // And what is left out of it has some.
-    left = left.saturating_sub(MOST_COMMAND_LINES * answers);
+    // Reserve lines for the note of each answer on the causes that are not shown.
+    left = left.saturating_sub(MAX_COMMAND_LINES * answers);
     let mut shown = vec![false; groups.len()];
     for at in order {
         if rows[at] <= left {
@@ -232,8 +233,8 @@ fn shown_groups(
     shown
 }
 
-/// What of the groups `alike` is not shown, and how to ask for it.
-fn left_out_line(
+/// The note on the groups in `alike` that are not shown, with the options that show them.
+fn hidden_groups_line(
     view: &AdviceView<'_>,
     alike: &[CauseGroup<'_>],
     shown: &[bool],
@@ -258,7 +259,7 @@ fn left_out_line(
         .as_deref()
         .map_or(String::new(), |call| format!("{call} "));
     let exact = format!("{count}: {call}--cause {}", causes.join(","));
-    let text = if exact.chars().count() <= MOST_COMMAND_LINES * view.width {
+    let text = if exact.chars().count() <= MAX_COMMAND_LINES * view.width {
         exact
     } else {
         let action = action_word(alike[0].action);

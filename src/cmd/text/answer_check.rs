@@ -1,13 +1,13 @@
-//! What came of answers, to people and to programs.
+//! The check of earlier answers against the outcomes of their jobs, as a table for people.
 
 use super::advice::action_word;
 use poolcast_holds::advice::{AnswerCheck, AnswerFirmness, AnswerOutcomes};
 use poolcast_base::output;
 
-/// The version of the JSON document.
+/// Version of the JSON document.
 pub(in crate::cmd) const SCHEMA_VERSION: u32 = 1;
 
-/// A line an answer.
+/// A table with one line per answer.
 pub(in crate::cmd) fn summary(check: &AnswerCheck) -> String {
     let Some(since_ms) = check.since_ms else {
         return "no answer was given yet: `poolcast advise` gives and keeps them\n".to_owned();

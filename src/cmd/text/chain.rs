@@ -1,11 +1,11 @@
-//! What is said of a chain.
+//! The notes on a job chain and the table of its links, for people.
 
 use poolcast_base::output;
 use poolcast_provision::chain::{ChainLink, ChainNote, LinkEvent};
 use poolcast_provision::live::SubmissionAdvice;
 use poolcast_provision::trace::TraceZone;
 
-/// A line for people who watch.
+/// Describes an event of the chain in one line.
 pub(in crate::cmd) fn note(note: &ChainNote<'_>) -> String {
     match note {
         ChainNote::Away(said) => format!("Slurm does not answer, and is asked again: {said}"),
@@ -77,13 +77,14 @@ fn gap_words(gap_s: i64) -> String {
     }
 }
 
-/// The moment, to the second, as a clock on the wall shows it.
+/// A time in the zone of the cluster, to the second.
 fn wall_second(moment_s: i64, zone: &TraceZone) -> String {
     let wall = jiff::Timestamp::from_second(zone.wall_s(moment_s)).unwrap_or_default();
     wall.strftime("%Y-%m-%d %H:%M:%S").to_string()
 }
 
-/// A table of the links. `gaps_s` is by how much each started after the end of the one before.
+/// A table of the links. `gaps_s` has the time from the end of the previous link to the start of
+/// each, in seconds.
 pub(in crate::cmd) fn links(
     links: &[ChainLink],
     gaps_s: &[Option<i64>],

@@ -1,4 +1,4 @@
-//! Two reports of `poolcast run` into one directory → what a log that has grown has changed.
+//! Compares two reports of `poolcast run` in one directory, before and after the log has grown.
 
 use std::collections::BTreeMap;
 
@@ -7,25 +7,25 @@ use serde_json::Value;
 
 use poolcast_base::output;
 
-/// So many jobs with another answer are named.
+/// Maximum number of jobs with a changed answer that are listed.
 const MOST_NAMED: usize = 10;
 
-/// What has changed since the run before.
+/// Changes since the previous run.
 #[derive(Debug, PartialEq, Serialize)]
 pub(in crate::cmd) struct RunChanges {
-    /// The last event that the run before knew, epoch ms.
+    /// Last event of the log in the previous run, epoch ms.
     earlier_log_end_ms: i64,
-    /// The holds that it did not know; fewer than 0 if the log is another one.
+    /// Holds that the previous run did not have; negative if it read another log.
     new_holds: i64,
     earlier_best: BestScore,
     best: BestScore,
-    /// How many jobs were held then and still are.
+    /// Number of jobs that were held in the previous run and still are.
     still_held: usize,
-    /// Those of them that get another answer.
+    /// Jobs among them whose answer has changed.
     other_answers: Vec<OtherAnswer>,
 }
 
-/// A best model, and how it does on later holds.
+/// A best model and its score on later holds.
 #[derive(Debug, PartialEq, Serialize)]
 struct BestScore {
     trial: u64,
@@ -42,8 +42,8 @@ struct OtherAnswer {
 }
 
 impl RunChanges {
-    /// Between the reports of two runs; `None` where both are of the same logs, and where that before
-    /// is of another form, as an earlier build wrote it.
+    /// Compares the reports of two runs. Returns `None` if both have read the same logs, or if the
+    /// previous report has another format, which an earlier build may have written.
     pub(in crate::cmd) fn between(before: &Value, after: &Value) -> Option<RunChanges> {
         if before["events"]["sources"] == after["events"]["sources"] {
             return None;
@@ -79,7 +79,7 @@ impl RunChanges {
         })
     }
 
-    /// In words, several lines.
+    /// Describes the changes in several lines of text.
     pub(in crate::cmd) fn text(&self) -> String {
         let mut text = format!(
             "Since the run before, whose log ended {}\n  {}\n  best before: {}\n  best now: {}\n",
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn a_report_of_another_form_says_nothing() {
+    fn reports_of_other_formats_are_not_compared() {
         let after = report(2, 1, &[("1.0", "fix")]);
         for before in [
             json!({"other": []}),

@@ -1,9 +1,9 @@
-//! What a simulated cluster left out, or had too much of.
+//! Warnings about a simulated cluster: jobs that it skipped, and nodes that it lacks.
 
 use poolcast_base::output;
 
-/// Jobs that ran at the beginning on more nodes than there are, and jobs that no cluster was large
-/// enough for.
+/// Warns about nodes missing for the jobs that ran at the beginning, and about jobs that were too
+/// large for the cluster at all times.
 pub(super) fn cluster_warnings(excess_nodes: u32, too_large: usize) -> String {
     let mut text = String::new();
     if excess_nodes > 0 {
@@ -21,8 +21,8 @@ pub(super) fn cluster_warnings(excess_nodes: u32, too_large: usize) -> String {
     text
 }
 
-/// Windows in which a chained job never starts.
-pub(super) fn windows_left_out(never_started: usize) -> String {
+/// The number of windows dropped because the chained job never starts in them.
+pub(super) fn dropped_windows_note(never_started: usize) -> String {
     if never_started == 0 {
         return String::new();
     }

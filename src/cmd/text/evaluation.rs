@@ -1,11 +1,11 @@
-//! What an evaluation says to people.
+//! Renders the evaluation of a model for people.
 
-use super::tensors::success_among;
+use super::tensors::success_cells;
 use poolcast_base::output;
 use poolcast_base::stats::Scores;
 use poolcast_holds::training::{ModelEvaluation, ScoreInterval};
 
-/// The scores beside those of baselines.
+/// Describes the samples, compares the scores with baselines, and shows the calibration.
 pub(in crate::cmd) fn summary(evaluation: &ModelEvaluation) -> String {
     let rate = |successes: usize, samples: usize| 100.0 * successes as f64 / samples.max(1) as f64;
     let mut text = format!(
@@ -22,7 +22,7 @@ pub(in crate::cmd) fn summary(evaluation: &ModelEvaluation) -> String {
     let mut left_out = Vec::new();
     for (reason, of_reason) in &evaluation.left_out {
         let count = output::with_commas(of_reason.cycles as u64);
-        let share = success_among(of_reason).join(" ");
+        let share = success_cells(of_reason).join(" ");
         left_out.push(if share.is_empty() {
             format!("{count} {}", reason.name())
         } else {
@@ -48,7 +48,7 @@ pub(in crate::cmd) fn summary(evaluation: &ModelEvaluation) -> String {
     text
 }
 
-/// A line for each score, a column for each method.
+/// A table with one line per score and one column per method.
 fn score_table(evaluation: &ModelEvaluation) -> String {
     let mut head = vec![String::new()];
     head.extend(evaluation.methods.iter().map(|method| method.name.clone()));
@@ -64,7 +64,7 @@ fn score_table(evaluation: &ModelEvaluation) -> String {
     output::aligned_table(&rows)
 }
 
-/// What the temperature changed, on one line.
+/// The effect of the temperature on the scores, in one line.
 fn calibration_text(evaluation: &ModelEvaluation) -> String {
     let before = &evaluation.uncalibrated;
     format!(

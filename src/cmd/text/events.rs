@@ -1,4 +1,4 @@
-//! What a store of events says to people.
+//! Renders the summary of an event store for people.
 
 use poolcast_holds::advice;
 use poolcast_base::escape;
@@ -7,10 +7,10 @@ use poolcast_holds::events::{EventStore, StoreSummary};
 use poolcast_base::output;
 use poolcast_holds::tensors::hold_counts;
 
-/// How many places of each kind of damage are shown.
-const PLACES_SHOWN: usize = 3;
+/// Maximum number of places shown per kind of damage.
+const MAX_SHOWN_PLACES: usize = 3;
 
-/// The counts.
+/// The counts of records and anomalies, the mixed logs, and the gaps.
 pub(in crate::cmd) fn summary(summary: &StoreSummary) -> String {
     let mut text = event_head(summary);
     text.push_str(&events_by_number(summary));
@@ -30,12 +30,12 @@ pub(in crate::cmd) fn summary(summary: &StoreSummary) -> String {
         ));
     }
 
-    text.push_str(&several_hosts(summary));
+    text.push_str(&mixed_host_lines(summary));
     text.push_str(&gap_lines(summary));
     text
 }
 
-/// Which logs there are, of which access points, and from when to when.
+/// The logs, their access points and their time range.
 fn event_head(summary: &StoreSummary) -> String {
     let names: Vec<&str> = summary
         .sources
@@ -64,10 +64,10 @@ fn events_by_number(summary: &StoreSummary) -> String {
     output::aligned_table(&rows)
 }
 
-/// Where the first of one kind of damage are.
+/// The places of the first few anomalies of one kind.
 fn anomaly_places(summary: &StoreSummary, anomaly: Anomaly) -> String {
     let mut text = String::new();
-    let mut left = PLACES_SHOWN;
+    let mut left = MAX_SHOWN_PLACES;
     for source in &summary.sources {
         let places = source.places.iter();
         for place in places.filter(|place| place.anomaly == anomaly).take(left) {
@@ -83,8 +83,8 @@ fn anomaly_places(summary: &StoreSummary, anomaly: Anomaly) -> String {
     text
 }
 
-/// The logs whose jobs are of several hosts, which cannot be told apart.
-fn several_hosts(summary: &StoreSummary) -> String {
+/// The logs with jobs of several hosts, which cannot be distinguished.
+fn mixed_host_lines(summary: &StoreSummary) -> String {
     let mut text = String::new();
     for source in &summary.sources {
         if source.hosts.is_empty() {
@@ -114,7 +114,7 @@ fn gap_lines(summary: &StoreSummary) -> String {
     text
 }
 
-/// Holds by code for people.
+/// A table of the holds by code, with the most frequent reason of each.
 pub(in crate::cmd) fn holds_by_code(store: &EventStore) -> String {
     let head = [
         "  holds by code",

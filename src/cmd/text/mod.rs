@@ -1,4 +1,4 @@
-//! What artefacts say to people.
+//! The text output of the verbs: renders artefacts for people.
 
 pub(super) mod advice;
 pub(super) mod advice_jobs;

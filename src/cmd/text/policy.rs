@@ -1,4 +1,4 @@
-//! What a learned release policy says to people, and to programs.
+//! Renders a learned release policy, as text for people and as a JSON document.
 
 use serde::Serialize;
 
@@ -10,26 +10,26 @@ use poolcast_holds::policy::{
     SumInterval, release_expression,
 };
 
-/// The version of the JSON document.
+/// Version of the JSON document.
 pub(in crate::cmd) const SCHEMA_VERSION: u32 = 1;
 
-/// So many codes have a line; JSON has all of them.
+/// Maximum number of codes in the table. The JSON document has all codes.
 const MOST_CODES: usize = 12;
 
 /// A policy as one JSON document.
 #[derive(Debug, Serialize)]
 pub(in crate::cmd) struct PolicyDocument<'a> {
-    /// The first event, epoch ms.
+    /// First event, epoch ms.
     log_begin_ms: i64,
-    /// The last event, epoch ms.
+    /// Last event, epoch ms.
     log_end_ms: i64,
-    /// For `periodic_release` and `SYSTEM_PERIODIC_RELEASE`; null where no code pays.
+    /// Expression for `periodic_release` and `SYSTEM_PERIODIC_RELEASE`; null if no code pays.
     expression: Option<String>,
     #[serde(flatten)]
     study: &'a ReleaseStudy,
 }
 
-/// The JSON document of `study`, which is of the jobs of `store`.
+/// The JSON document of `study`, whose jobs are in `store`.
 pub(in crate::cmd) fn document<'a>(
     store: &EventStore,
     study: &'a ReleaseStudy,
@@ -42,10 +42,10 @@ pub(in crate::cmd) fn document<'a>(
     }
 }
 
-/// The expression, ready to paste; or why there is none.
+/// The expression, ready to paste; or the reason why there is none.
 pub(in crate::cmd) fn expressions(study: &ReleaseStudy) -> String {
     let Some(expression) = release_expression(&study.rules) else {
-        return format!("no periodic_release: {}\n", why_none(study));
+        return format!("no periodic_release: {}\n", no_expression_reason(study));
     };
 
     let mut text = String::new();
@@ -64,8 +64,8 @@ pub(in crate::cmd) fn expressions(study: &ReleaseStudy) -> String {
     text
 }
 
-/// Why no code is named.
-fn why_none(study: &ReleaseStudy) -> String {
+/// The reason why no code qualifies.
+fn no_expression_reason(study: &ReleaseStudy) -> String {
     let outcomes: usize = study.codes.iter().map(|code| code.released.outcomes).sum();
     if outcomes == 0 {
         return "no release in the log has an outcome to learn from".to_owned();
@@ -77,7 +77,7 @@ fn why_none(study: &ReleaseStudy) -> String {
     )
 }
 
-/// What a rule says, and what it rests on, as comments.
+/// A rule and its evidence, as comment lines.
 fn rule_comment(rule: &ReleaseRule, evidence: &ReleaseEvidence) -> String {
     format!(
         "# hold code {}/{}, {}:\n# {} of {} releases succeeded ({}, at least {}); after {}, NumHolds up to {}\n",
@@ -93,8 +93,8 @@ fn rule_comment(rule: &ReleaseRule, evidence: &ReleaseEvidence) -> String {
     )
 }
 
-/// The expression over several lines of less than 80 characters, as submit files and configurations
-/// continue them.
+/// Splits the expression into lines of less than 80 characters, with the continuation marks of
+/// submit files and configurations.
 fn continued_lines(expression: &str) -> String {
     let clauses = expression.replace(" || ", " || \\\n  ");
     format!(
@@ -115,7 +115,7 @@ fn percent(share: f64) -> String {
     format!("{:.0} %", 100.0 * share)
 }
 
-/// What policies would have come to on the later holds.
+/// The results of the policies on the later holds.
 pub(in crate::cmd) fn replay(study: &ReleaseStudy) -> String {
     let later = study.later;
     let outcomes = later.successes + later.failures;
@@ -158,7 +158,8 @@ fn replay_row(replayed: &ReplayedPolicy) -> Vec<String> {
     ]
 }
 
-/// A sum, its share and the interval of that, where these say more than the sum.
+/// A sum, its share, and the interval of the share. A share of zero and an empty interval are
+/// omitted.
 fn sum_cell(sum: String, of: &SumInterval) -> String {
     match (of.share, of.interval) {
         (None | Some(0.0), _) => sum,
@@ -172,7 +173,7 @@ fn sum_cell(sum: String, of: &SumInterval) -> String {
     }
 }
 
-/// What the replay does not know.
+/// The limits of the replay, and the result of the learned policy.
 fn replay_note(study: &ReleaseStudy) -> String {
     let later = study.later;
     let known = later.successes + later.failures;
@@ -186,7 +187,7 @@ fn replay_note(study: &ReleaseStudy) -> String {
     note
 }
 
-/// How the learned policy did on later holds; nothing where there is none.
+/// The result of the learned policy on later holds; empty if there is no policy.
 fn learned_note(study: &ReleaseStudy) -> String {
     let Some(learned) = study.replay.last().filter(|_| !study.rules.is_empty()) else {
         return String::new();
@@ -217,7 +218,7 @@ fn learned_note(study: &ReleaseStudy) -> String {
     )
 }
 
-/// What was learned of each code.
+/// A table of the codes, with the evidence and the verdict for each.
 pub(in crate::cmd) fn codes(study: &ReleaseStudy) -> String {
     let outcomes: usize = study.codes.iter().map(|code| code.released.outcomes).sum();
     if outcomes == 0 {

@@ -1,11 +1,11 @@
-//! What the replay of a trace says to people.
+//! Renders the replay of a trace for people.
 
 use super::cluster_warnings::cluster_warnings;
 use poolcast_base::output;
 use poolcast_provision::replay::{ComparedJobs, ReplayComparison, ReplayedTrace};
 use poolcast_provision::trace::JobTrace;
 
-/// What was simulated, and what the trace had to show for it.
+/// The settings of the simulation, and the counts of its jobs.
 pub(in crate::cmd) fn settings(trace: &JobTrace, replayed: &ReplayedTrace) -> String {
     let mut steps = Vec::new();
     for step in &replayed.nodes {
@@ -36,7 +36,7 @@ pub(in crate::cmd) fn settings(trace: &JobTrace, replayed: &ReplayedTrace) -> St
     text
 }
 
-/// Simulated waits beside logged ones.
+/// A table of the simulated waits beside the logged ones.
 pub(in crate::cmd) fn comparison(comparison: &ReplayComparison) -> String {
     let head = [
         "waits, hours",

@@ -1,12 +1,12 @@
-//! What samples of waits say to people.
+//! Renders the summary of wait samples for people.
 
-use super::cluster_warnings::{cluster_warnings, windows_left_out};
+use super::cluster_warnings::{cluster_warnings, dropped_windows_note};
 use super::submission::wall_time;
 use poolcast_base::output;
 use poolcast_provision::samples::{ProbeWaits, SamplesDescription, SamplesSummary};
 use poolcast_provision::trace::TraceZone;
 
-/// The whole of it.
+/// The whole summary: the windows, then the waits.
 pub(in crate::cmd) fn summary(summary: &SamplesSummary, zone: &TraceZone) -> String {
     let mut text = windows(&summary.description, zone);
     let head = ["predecessor ends in, hours", "wait, hours", "p50", "p90"];
@@ -39,7 +39,7 @@ fn windows(samples: &SamplesDescription, zone: &TraceZone) -> String {
         output::counted(samples.feature_names.len(), "feature"),
         wall_time(samples.known_until_s, zone),
     ));
-    text.push_str(&windows_left_out(samples.never_started));
+    text.push_str(&dropped_windows_note(samples.never_started));
     text.push_str(&cluster_warnings(samples.excess_nodes, samples.too_large));
     text
 }

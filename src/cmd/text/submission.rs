@@ -1,4 +1,4 @@
-//! What is said of the moment at which a successor is submitted.
+//! Renders the advice on the time to submit a successor job.
 
 use poolcast_base::output;
 use poolcast_provision::live::{
@@ -7,7 +7,8 @@ use poolcast_provision::live::{
 };
 use poolcast_provision::trace::TraceZone;
 
-/// The whole advice. `planned_start_s` is when Slurm itself would start the successor, epoch seconds.
+/// The whole advice. `planned_start_s` is the time at which Slurm itself would start the successor,
+/// in epoch seconds.
 pub(in crate::cmd) fn advice(
     advice: &SubmissionAdvice,
     planned_start_s: Option<i64>,
@@ -40,7 +41,7 @@ pub(in crate::cmd) fn advice(
     text
 }
 
-/// What the model says by which it is decided.
+/// The prediction of the model that decided the answer.
 fn learned(model: &ModelAdvice) -> String {
     let said = match model.wait_s {
         Some(wait_s) => format!("expects a wait of {}", output::time_span(wait_s * 1000)),
@@ -50,14 +51,14 @@ fn learned(model: &ModelAdvice) -> String {
     format!("the model {} {said}; the answer goes by it\n", model.name)
 }
 
-/// What a clock on the wall shows, and how far away that is.
+/// Formats times as wall-clock times, with their distance from now.
 struct WallClock<'a> {
     now_s: i64,
     zone: &'a TraceZone,
 }
 
 impl WallClock<'_> {
-    /// `at 2026-11-23 04:50 (in 30 min 0 s)`.
+    /// Formats a time like `at 2026-11-23 04:50 (in 30 min 0 s)`.
     fn at(&self, moment_s: i64) -> String {
         let away = output::time_span((moment_s - self.now_s).abs() * 1000);
         let wall = wall_time(moment_s, self.zone);
@@ -69,7 +70,7 @@ impl WallClock<'_> {
     }
 }
 
-/// The moment as a clock on the wall shows it.
+/// A time in the zone of the cluster, to the minute.
 pub(in crate::cmd) fn wall_time(moment_s: i64, zone: &TraceZone) -> String {
     let wall = jiff::Timestamp::from_second(zone.wall_s(moment_s)).unwrap_or_default();
     wall.strftime("%Y-%m-%d %H:%M").to_string()

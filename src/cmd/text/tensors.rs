@@ -1,9 +1,9 @@
-//! What tensors, and the audit of their sides, say to people.
+//! Renders the summary of tensors, and the audit of their splits, for people.
 
 use poolcast_base::output;
 use poolcast_holds::tensors::{self, BaseRateShift, LeakageAudit, LeftOutCycles, SplitSide, TensorSummary};
 
-/// The counts.
+/// The counts of samples and dropped cycles, with warnings on shifts of the success rate.
 pub(in crate::cmd) fn summary(summary: &TensorSummary) -> String {
     let settings = &summary.settings;
     let mut text = format!(
@@ -30,7 +30,7 @@ pub(in crate::cmd) fn summary(summary: &TensorSummary) -> String {
             format!("  left out: {}", reason.name()),
             output::with_commas(left_out.cycles as u64),
         ];
-        row.extend(success_among(left_out));
+        row.extend(success_cells(left_out));
         rows.push(row);
     }
     text.push_str(&output::aligned_table(&rows));
@@ -40,9 +40,9 @@ pub(in crate::cmd) fn summary(summary: &TensorSummary) -> String {
     text
 }
 
-/// The share of successes among cycles that are left out, and among how many if not all have an
-/// outcome; nothing where none has.
-pub(super) fn success_among(left_out: &LeftOutCycles) -> Vec<String> {
+/// The share of successes among dropped cycles, and the number of labelled cycles if not all have
+/// an outcome. Empty if no cycle has an outcome.
+pub(super) fn success_cells(left_out: &LeftOutCycles) -> Vec<String> {
     let LeftOutCycles {
         cycles,
         labelled,
@@ -59,7 +59,7 @@ pub(super) fn success_among(left_out: &LeftOutCycles) -> Vec<String> {
     cells
 }
 
-/// That success is more frequent on one side than on another.
+/// A warning that the success rate differs between two splits.
 fn shift_line(shift: &BaseRateShift) -> String {
     let (low, high) = shift.difference;
     let (change, least, most) = if low > 0.0 {
@@ -77,12 +77,12 @@ fn shift_line(shift: &BaseRateShift) -> String {
     )
 }
 
-/// The audit.
+/// The audit: leaks between the splits, then success by hold code.
 pub(in crate::cmd) fn audit(audit: &LeakageAudit) -> String {
     shared_table(audit) + &success_table(audit)
 }
 
-/// What two sides share.
+/// A table of the overlaps between each pair of splits.
 fn shared_table(audit: &LeakageAudit) -> String {
     let head = [
         "leaks between the sides",
@@ -108,7 +108,7 @@ fn shared_table(audit: &LeakageAudit) -> String {
     output::aligned_table(&rows)
 }
 
-/// How many holds of each code end well on each side.
+/// A table of the successful holds of each code in each split.
 fn success_table(audit: &LeakageAudit) -> String {
     let head = ["success by hold code", "train", "validate", "test"];
     let mut rows = vec![head.map(str::to_owned).to_vec()];

@@ -1,4 +1,4 @@
-//! What the trace of a cluster says to people.
+//! Renders the summary and the statistics of a cluster's trace for people.
 
 use poolcast_base::escape;
 use poolcast_base::output;
@@ -6,7 +6,7 @@ use poolcast_provision::trace::{
     JobFate, MonthlyWaits, NamedQuantiles, TraceSource, TraceStatistics, TraceSummary,
 };
 
-/// The counts.
+/// The counts of the sources and their jobs.
 pub(in crate::cmd) fn summary(summary: &TraceSummary) -> String {
     let mut text = String::new();
     for source in &summary.sources {
@@ -83,7 +83,7 @@ fn source_lines(source: &TraceSource) -> String {
     text
 }
 
-/// What the trace tells of the cluster.
+/// The load, run times and waits of the cluster, according to the trace.
 pub(in crate::cmd) fn statistics(statistics: &TraceStatistics) -> String {
     let arrivals = &statistics.arrivals_per_day;
     let cancelled = &statistics.cancelled;

@@ -1,4 +1,4 @@
-//! What the trials of a sweep, and the epochs of a training, say to people: a line each.
+//! One-line descriptions of the trials of a sweep and of the epochs of a training.
 
 use std::path::Path;
 
@@ -21,12 +21,12 @@ pub(in crate::cmd) fn epoch_line(epoch: &Epoch) -> String {
     )
 }
 
-/// Says of an epoch of a trial what diagnostics show.
-pub(in crate::cmd) fn tell_epoch(trial: usize, epoch: &Epoch) {
+/// Logs the epoch of a trial as a diagnostic.
+pub(in crate::cmd) fn log_epoch(trial: usize, epoch: &Epoch) {
     tracing::info!("trial {trial}: {}", epoch_line(epoch));
 }
 
-/// One line on a trial that has ended.
+/// A trial that has ended, on one line.
 pub(in crate::cmd) fn trial_line(row: &TrialRow, sweep: &SweepFolder) -> String {
     let what = match (&row.error, row.value) {
         (Some(error), _) => format!("{}: {}", row.ended, escape::value(error)),
@@ -41,8 +41,8 @@ pub(in crate::cmd) fn trial_line(row: &TrialRow, sweep: &SweepFolder) -> String 
     format!("trial {}: {what}, {:.1} s{how}", row.trial, row.seconds)
 }
 
-/// Where the model of the run in `dir` is that was fitted again, and what it learned from; nothing
-/// where there is none.
+/// The location of the refitted model of the run in `dir`, and its training data; empty if there is
+/// none.
 pub(in crate::cmd) fn refitted_line(dir: &Path) -> String {
     let Ok(Some(refitted)) = RunModels::open(dir).map(|models| models.refitted) else {
         return String::new();
@@ -54,8 +54,8 @@ pub(in crate::cmd) fn refitted_line(dir: &Path) -> String {
     )
 }
 
-/// Which trials of the sweep in `dir` answer together, and where their model is; nothing where the best
-/// trial answers alone.
+/// The trials of the sweep in `dir` that form the ensemble, and the location of its model; empty if
+/// the best trial answers alone.
 pub(in crate::cmd) fn ensemble_text(best: &BestModel, dir: &Path) -> String {
     let Some(ensemble) = &best.ensemble else {
         return String::new();
@@ -75,8 +75,8 @@ pub(in crate::cmd) fn ensemble_text(best: &BestModel, dir: &Path) -> String {
     text
 }
 
-/// What to do where no trial is better than chance, of whose best this is the ROC-AUC on later holds;
-/// nothing where one is.
+/// Advice if no trial is better than chance; empty otherwise. `of_best` is the ROC-AUC of the best
+/// trial on later holds, in the first case.
 pub(in crate::cmd) fn chance_text(of_best: Option<ScoreEstimate>) -> String {
     let Some(ScoreEstimate { value, low, high }) = of_best else {
         return String::new();
@@ -86,7 +86,7 @@ pub(in crate::cmd) fn chance_text(of_best: Option<ScoreEstimate>) -> String {
     )
 }
 
-/// What `model` learned from, in words.
+/// The training data of `model`, in words.
 pub(in crate::cmd) fn learned_words(model: &TrainedModel) -> String {
     format!(
         "{} decided by {}",

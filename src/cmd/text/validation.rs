@@ -1,6 +1,6 @@
-//! What a validation of policies says to people.
+//! Renders the validation of submit policies for people.
 
-use super::cluster_warnings::windows_left_out;
+use super::cluster_warnings::dropped_windows_note;
 use super::submission::wall_time;
 use poolcast_base::output;
 use poolcast_provision::gap_scores::GapScores;
@@ -9,7 +9,7 @@ use poolcast_provision::validation::{
     DrawnInterval, ForecastScores, LearnedScores, PolicyScores, RealWaits, ValidationSummary,
 };
 
-/// The whole of it.
+/// The whole validation: windows, policies, gaps by load and month, and real waits.
 pub(in crate::cmd) fn summary(summary: &ValidationSummary, zone: &TraceZone) -> String {
     let mut text = windows(summary, zone);
     text.push_str(&policies(&summary.policies));
@@ -47,7 +47,7 @@ fn windows(summary: &ValidationSummary, zone: &TraceZone) -> String {
     if windows.cold_start {
         text.push_str("each window begins with an empty cluster\n");
     }
-    text.push_str(&windows_left_out(windows.never_started));
+    text.push_str(&dropped_windows_note(windows.never_started));
     text
 }
 
@@ -82,7 +82,7 @@ fn policies(policies: &[PolicyScores]) -> String {
     format!("\n{}", output::aligned_table(&rows))
 }
 
-/// The learned policies that do not beat what they stand on.
+/// A line for each learned policy that does not beat its base policy.
 fn learned(learned: &[LearnedScores]) -> String {
     let mut text = String::new();
     for scores in learned {
@@ -111,7 +111,7 @@ fn interval(drawn: Option<DrawnInterval>, show: impl Fn(f64) -> String) -> [Stri
     }
 }
 
-/// The gap of each policy on parts of the windows.
+/// A table of the gap of each policy, by groups of windows.
 fn parts(
     policies: &[PolicyScores],
     name: &str,

@@ -1,4 +1,4 @@
-//! What a training of a model of waits says to people.
+//! Renders the training of a wait model for people.
 
 use super::validation::percent;
 use poolcast_base::output;
@@ -6,7 +6,7 @@ use poolcast_provision::wait_model::{
     ComparedCost, HeldBackPolicy, HeldBackScores, LearningEpoch, WaitModelSummary,
 };
 
-/// One line for those who see no bar.
+/// One epoch on one line, for output without a progress bar.
 pub(in crate::cmd) fn epoch_line(epoch: &LearningEpoch) -> String {
     let best = if epoch.is_best {
         ", the best so far"
@@ -19,7 +19,7 @@ pub(in crate::cmd) fn epoch_line(epoch: &LearningEpoch) -> String {
     )
 }
 
-/// What came of it.
+/// The result of the training: the windows, the best epoch and the held-back scores.
 pub(in crate::cmd) fn summary(summary: &WaitModelSummary) -> String {
     let mut text = format!(
         "{} learned from {}; held back: the last {}, with {} between left out\n",
@@ -48,11 +48,11 @@ pub(in crate::cmd) fn summary(summary: &WaitModelSummary) -> String {
             ));
         }
     }
-    text.push_str(&losers(&summary.held_back.policies));
+    text.push_str(&weak_policy_lines(&summary.held_back.policies));
     text
 }
 
-/// What a model came to on the windows that were held back.
+/// The scores of a model on the held-back windows.
 pub(in crate::cmd) fn held_back(scores: &HeldBackScores) -> String {
     quantiles(scores) + &policies(&scores.policies)
 }
@@ -112,8 +112,8 @@ fn policies(policies: &[HeldBackPolicy]) -> String {
     format!("\n{}", output::aligned_table(&rows))
 }
 
-/// A line for each policy that is not better than what it stands on.
-fn losers(policies: &[HeldBackPolicy]) -> String {
+/// A line for each policy that does not beat its base policy.
+fn weak_policy_lines(policies: &[HeldBackPolicy]) -> String {
     let mut lines = String::new();
     for policy in policies {
         let Some(ComparedCost {
