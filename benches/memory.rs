@@ -1,18 +1,19 @@
-//! What a machine gives to a plain loop over memory, on as many threads as RAYON_NUM_THREADS says, in
-//! GB a second of wall time.
+//! Measures the memory throughput of a plain copy loop, on as many threads as RAYON_NUM_THREADS
+//! says, in GB per second of wall time.
 //!
-//! `cargo bench --bench memory` prints one line: each thread copies 64 MB of its own again and again.
-//! How many times one thread's rate two have is the most that two threads of anything that is bound by
-//! memory can have.
+//! `cargo bench --bench memory` prints one line. Each thread copies within 64 MB of its own again
+//! and again. The rate of two threads, divided by the rate of one, is the largest speed-up that a
+//! second thread can give to any code that is bound by memory.
 
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use poolcast_base::output;
 
-/// More than the near caches of a core hold.
+/// Memory per thread, in bytes: more than the near caches of a core hold.
 const BYTES: usize = 64 << 20;
 
+/// Duration of the measurement.
 const LENGTH: Duration = Duration::from_secs(3);
 
 /// Copies from one half of `memory` to the other until the time is over. Returns the bytes copied.
@@ -29,7 +30,7 @@ fn copy_until(memory: &mut [u8], end: Instant) -> u64 {
 
 fn main() -> Result<()> {
     let threads = rayon::current_num_threads();
-    // Memory is touched for the first time before the clock runs.
+    // The program touches its memory for the first time before the clock runs.
     let mut memory: Vec<Vec<u8>> = (0..threads).map(|_| vec![1; BYTES]).collect();
     let start = Instant::now();
     let end = start + LENGTH;

@@ -1,7 +1,8 @@
-//! How fast a log becomes events, and a store, in GB of log per second of processor time.
+//! Measures how fast a log becomes events, and a store, in GB of log per second of processor time.
 //!
-//! `cargo bench --bench parse -- LOG [SECONDS]` prints one line a stage. Processor time and not
-//! wall time, as machines are shared; `ci/bench/parse` runs it beside HTCondor's own reader.
+//! `cargo bench --bench parse -- LOG [SECONDS]` prints one line per stage. Processor time matters
+//! more than wall time, because machines are shared. `ci/bench/parse` runs the benchmark beside
+//! HTCondor's own reader.
 
 mod processor;
 
@@ -19,17 +20,18 @@ use processor::processor_s;
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// So much of a log is scanned in memory: the page cache needs the rest of it for the log itself.
-const MOST_IN_MEMORY_BYTES: u64 = 2 << 30;
+/// Maximum size of the part of a log that is scanned in memory. The page cache needs the rest of
+/// the memory for the log itself.
+const MAX_IN_MEMORY_BYTES: u64 = 2 << 30;
 
-/// Repeats `stage` for `seconds`, and prints how much of the log it did a second.
+/// Repeats `stage` for `seconds`, and prints the GB of log per second.
 fn measure(
     name: &str,
     bytes: u64,
     seconds: f64,
     mut stage: impl FnMut() -> Result<()>,
 ) -> Result<()> {
-    // The first time, files come into the page cache, and memory from the system.
+    // The first round fills the page cache, and gets memory from the system.
     stage()?;
 
     let start = Instant::now();
@@ -51,7 +53,7 @@ fn measure(
     output::print(&format!("{name}: {rates}\n"))
 }
 
-/// Reads a log; returns the number of its events, and its size when it is not compressed.
+/// Reads a log. Returns the number of its events, and its uncompressed size in bytes.
 fn read_events(log: &Path) -> Result<(u64, u64)> {
     let mut events = 0;
     let read = eventlog::read(log, &ReadOptions::default(), |_| {}, &mut |batch| {
@@ -71,8 +73,8 @@ fn write_store(log: &Path, dir: &Path) -> Result<()> {
     builder.write_store(staging, "bench").map(drop)
 }
 
-/// Opens a store of 1,000 shards, all copies of the first shard in `dir`, and prints how long that
-/// takes.
+/// Opens a store of 1,000 shards, all copies of the first shard in `dir`, and prints the time that
+/// this takes.
 fn open_many(dir: &Path) -> Result<()> {
     let path = dir.join("manifest.json");
     let mut manifest: serde_json::Value = serde_json::from_slice(&fs_err::read(&path)?)?;
@@ -121,7 +123,7 @@ fn main() -> Result<()> {
     let dir = tempfile::tempdir()?;
     let mut text = Vec::new();
     fs_err::File::open(&log)?
-        .take(MOST_IN_MEMORY_BYTES)
+        .take(MAX_IN_MEMORY_BYTES)
         .read_to_end(&mut text)?;
     measure("scan in memory", text.len() as u64, seconds, || {
         std::hint::black_box(eventlog::scan(&text));

@@ -1,11 +1,11 @@
-//! Fits the pipelines that `ci/proof/pipelines_peer.py make DIR` asks for, and leaves beside its
-//! tables what it learnt.
+//! Fits the pipelines that `ci/proof/pipelines_peer.py make DIR` requests, and writes the results
+//! beside its tables.
 //!
 //! `cargo bench --bench pipelines -- DIR` reads `cases.json`, a list of `{table, pipeline,
-//! parameters, rows, loss}`, and the tables `TABLE-train.csv` and `TABLE-test.csv`: numbers without
-//! a header, the class or the number to predict last. For case 3 it writes `3/pipeline.json`, and
-//! `3/scores.json` with the predictions of the test rows, probabilities `[n, classes]` or numbers
-//! `[n]`, and the processor time of the fit.
+//! parameters, rows, loss}`, and the tables `TABLE-train.csv` and `TABLE-test.csv`. These have
+//! numbers without a header, with the class or the number to predict last. For case 3 it writes
+//! `3/pipeline.json` and `3/scores.json`. The scores are the predictions of the test rows, as
+//! probabilities `[n, classes]` or numbers `[n]`, and the processor time of the fit.
 
 mod processor;
 
@@ -26,9 +26,9 @@ struct PeerCase {
     table: String,
     pipeline: String,
     parameters: HyperParameters,
-    /// The first of the training rows that are fitted on.
+    /// Number of training rows to fit on, from the first.
     rows: usize,
-    /// That of numbers; none of classes.
+    /// Loss for numbers; `None` for classes.
     loss: Option<NumberLoss>,
 }
 
@@ -39,7 +39,7 @@ struct CaseScores {
 }
 
 fn main() -> Result<()> {
-    // Cargo gives a benchmark `--bench`, too.
+    // Cargo also passes `--bench` to a benchmark.
     let arguments = std::env::args()
         .skip(1)
         .find(|argument| argument != "--bench");
@@ -74,7 +74,7 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-/// Numbers without a header, the class or the number to predict last.
+/// Reads numbers without a header, with the class or the number to predict last.
 fn read_table(path: &Path, loss: Option<NumberLoss>) -> Result<FeatureTable> {
     let text = fs_err::read_to_string(path)?;
     let mut rows: Vec<Vec<f64>> = Vec::new();
@@ -97,7 +97,8 @@ fn read_table(path: &Path, loss: Option<NumberLoss>) -> Result<FeatureTable> {
     })
 }
 
-/// The last column of a table: numbers to predict where they have a loss, else classes.
+/// Converts the last column of a table: to numbers to predict if there is a loss, otherwise to
+/// classes.
 fn row_targets(y: Vec<f64>, loss: Option<NumberLoss>) -> RowTargets {
     if let Some(loss) = loss {
         return RowTargets::Numbers(RowNumbers { y, loss });

@@ -1,9 +1,9 @@
-//! How fast a mapped event store becomes tensors, in samples per second of processor time and of
-//! wall time.
+//! Measures how fast a mapped event store becomes tensors, in samples per second of processor time
+//! and of wall time.
 //!
 //! `cargo bench --bench tensors -- EVENTS [J M TIMEFRAME_LEN]...` prints a line for each size and
-//! way to choose context jobs, the median of some rounds; `ci/bench/tensors` runs it beside a
-//! builder in Python that follows the published one.
+//! each way to choose context jobs, with the median of several rounds. `ci/bench/tensors` runs the
+//! benchmark beside a builder in Python that follows the published one.
 
 mod processor;
 
@@ -21,16 +21,16 @@ use processor::processor_s;
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// How often each is measured. The first round of a program pays for memory that it touches for the
+/// Rounds per measurement. The first round of a program pays for memory that it touches for the
 /// first time.
 const ROUNDS: usize = 5;
 
-/// What one build of the tensors took.
+/// Cost of one build of the tensors.
 struct BuildRound {
     wall_s: f64,
     processor_s: f64,
     samples: usize,
-    /// On disk.
+    /// Size on disk.
     bytes: u64,
 }
 

@@ -1,9 +1,10 @@
-//! How fast a model trains and scores, in samples per second of processor time, and what memory
-//! that takes.
+//! Measures how fast a model trains and scores, in samples per second of processor time, and the
+//! peak memory.
 //!
-//! `cargo bench --bench train -- SIZE EPOCHS [MODEL|FILE]` prints one line for each of both, for
-//! the size S, M or L, and for an LSTM unless MODEL is another; FILE gets the samples, as
-//! `ci/bench/train` hands them to PyTorch: codes `[n, m, j]`, then labels `[n]`, a byte each.
+//! `cargo bench --bench train -- SIZE EPOCHS [MODEL|FILE]` prints one line for scoring and one for
+//! training. SIZE is S, M or L. The model is an LSTM unless MODEL names another. With FILE, the
+//! program only writes the samples to it, as `ci/bench/train` passes them to PyTorch: codes `[n, m,
+//! j]`, then labels `[n]`, a byte each.
 
 mod processor;
 
@@ -19,18 +20,19 @@ use rand::Rng as _;
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// Of a hundred cells these are drawn anew in each frame; in real logs it is 2 to 24.
-const CHANGES: f64 = 0.2;
-/// Most jobs are in one of few states.
-const POPULAR: std::ops::Range<u8> = 0..9;
-const RARE: f64 = 0.08;
+/// Fraction of cells that are drawn again in each frame. In real logs it is 0.02 to 0.24.
+const CHANGED_FRACTION: f64 = 0.2;
+/// Codes of common states. Most jobs are in one of these.
+const COMMON_STATES: std::ops::Range<u8> = 0..9;
+/// Fraction of draws that use all states, not only the common ones.
+const RARE_FRACTION: f64 = 0.08;
 const ADAM: AdamSettings = AdamSettings {
     learning_rate: 1e-3,
     weight_decay: 0.0,
     clip_grad_norm: 0.0,
 };
 
-/// A size: its shape, how many samples, and how many of them a step learns from.
+/// A benchmark size: the shape of the model, the number of samples, and the batch size.
 struct Size {
     shape: ModelShape,
     n: usize,
@@ -67,16 +69,16 @@ impl Size {
         })
     }
 
-    /// Codes `[n, m, j]` of jobs that keep their state for some frames.
+    /// Draws codes `[n, m, j]` of jobs that keep their state for some frames.
     fn codes(&self) -> Vec<u8> {
         let ModelShape { e, m, j, .. } = self.shape;
         let mut generator = seed::generator(1, "bench", &[]);
         let mut codes = vec![0; self.n * m * j];
         for cell in 0..codes.len() {
             let is_first = cell % (m * j) < j;
-            codes[cell] = match is_first || generator.random_bool(CHANGES) {
-                true if generator.random_bool(RARE) => generator.random_range(0..e as u8),
-                true => generator.random_range(POPULAR),
+            codes[cell] = match is_first || generator.random_bool(CHANGED_FRACTION) {
+                true if generator.random_bool(RARE_FRACTION) => generator.random_range(0..e as u8),
+                true => generator.random_range(COMMON_STATES),
                 false => codes[cell - j],
             };
         }
@@ -84,7 +86,8 @@ impl Size {
     }
 }
 
-/// Prints how many samples a second the fastest of `epochs` passes made.
+/// Prints the samples per second of the fastest of `epochs` passes, the result of the last pass,
+/// and the peak memory.
 fn measure(
     what: &str,
     samples: usize,
@@ -94,7 +97,7 @@ fn measure(
     let (mut best, mut result) = (f64::INFINITY, 0.0);
     for _ in 0..epochs {
         let start = processor_s();
-        // In the pool, as in training: nothing is handed over from thread to thread.
+        // The pass runs in the pool, as in training, so that no work moves between threads.
         result = rayon::scope(|_| pass())?;
         best = best.min(processor_s() - start);
     }
@@ -105,7 +108,7 @@ fn measure(
     ))
 }
 
-/// The most memory this process ever had, in MB.
+/// Returns the peak memory of this process, in MB.
 fn peak_mb() -> Result<f64> {
     let status = fs_err::read_to_string("/proc/self/status")?;
     let line = status

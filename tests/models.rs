@@ -1,4 +1,4 @@
-//! Models do what the same ones in PyTorch do: `tests/data/models/make.py` made the cases.
+//! Tests of models against the same models in PyTorch. `tests/data/models/make.py` made the cases.
 
 use std::path::PathBuf;
 
@@ -11,7 +11,7 @@ use safetensors::SafeTensors;
 use safetensors::tensor::Metadata;
 
 const BATCH: usize = 4;
-/// The weights of samples that all count once.
+/// Weights of samples that all count once.
 const ONCE: [f32; 64] = [1.0; 64];
 const ADAM: AdamSettings = AdamSettings {
     learning_rate: 1e-2,
@@ -19,7 +19,7 @@ const ADAM: AdamSettings = AdamSettings {
     clip_grad_norm: 0.0,
 };
 
-/// A case in memory: its tensors, and the model it is about.
+/// A case in memory: its tensors and its model.
 struct Case {
     architecture: &'static dyn Architecture,
     bytes: Vec<u64>,
@@ -32,7 +32,7 @@ impl Case {
         let path = PathBuf::from(env!("CARGO_MANIFEST_DIR"))
             .join(format!("../../tests/data/models/{name}.safetensors"));
         let file = fs_err::read(path).expect("read");
-        // Words keep the numbers aligned.
+        // A vector of words keeps the numbers aligned.
         let mut bytes = vec![0u64; file.len().div_ceil(8)];
         bytemuck::cast_slice_mut(&mut bytes)[..file.len()].copy_from_slice(&file);
         let (_, metadata) = SafeTensors::read_metadata(&file).expect("a header");
@@ -58,7 +58,7 @@ impl Case {
         Ok(bytemuck::cast_slice(self.tensor(name)?))
     }
 
-    /// The model as it is used on a CPU, and in candle's operations.
+    /// Returns the model with the operations of candle, and the model as used on a CPU.
     fn models(&self) -> [Model; 2] {
         let weight = |name: &str| self.numbers(&format!("weight/{name}"));
         let model = Model::with_weights(self.architecture, self.shape, weight).expect("a model");
@@ -81,7 +81,7 @@ impl Case {
         }
     }
 
-    /// Samples `BATCH` at a time, with their targets.
+    /// Divides the samples into batches of `BATCH`, with their targets.
     fn batches(&self) -> Vec<(SampleBatch<'_>, Targets<'_>)> {
         let ModelShape { m, j, s, .. } = self.shape;
         let (codes, statics) = (
@@ -162,7 +162,7 @@ fn cases() -> impl Iterator<Item = Case> {
 }
 
 #[test]
-fn logits_and_gradients_are_those_of_pytorch() {
+fn logits_and_gradients_match_pytorch() {
     for case in cases() {
         for model in case.models() {
             case.assert_near(
@@ -187,7 +187,7 @@ fn logits_and_gradients_are_those_of_pytorch() {
 }
 
 #[test]
-fn an_epoch_ends_where_that_of_pytorch_ends() {
+fn loss_after_one_epoch_matches_pytorch() {
     for case in cases() {
         for mut model in case.models() {
             let (mut adam, mut gradient) =

@@ -7,7 +7,7 @@ use poolcast_pipelines::PIPELINE_NAMES;
 use poolcast_sweep::SweepTrials;
 use serde_json::{Value, json};
 
-/// The published trainer's configuration, of one split and these pipelines.
+/// Returns the published trainer's configuration with one split and these pipelines.
 fn published_config(names: &[&str]) -> Config {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../config/published-pipelines.yaml");
     let flags = [("data.split_names", json!(["A1"]))].into();
@@ -24,7 +24,7 @@ fn published_config(names: &[&str]) -> Config {
 }
 
 #[test]
-fn the_published_grids_have_49640_points_a_split() {
+fn published_grids_have_49640_points_per_split() {
     let counts = [
         ("lasso", 2280),
         ("ridge", 2280),
@@ -34,7 +34,7 @@ fn the_published_grids_have_49640_points_a_split() {
         ("rf", 1470),
         ("nn", 24_192),
     ];
-    // All that the published trainer knew; it had no `et`.
+    // The published trainer had all these pipelines except `et`.
     let published: Vec<&str> = (PIPELINE_NAMES.into_iter())
         .filter(|name| *name != "et")
         .collect();
@@ -47,9 +47,10 @@ fn the_published_grids_have_49640_points_a_split() {
     assert_eq!(counts.iter().map(|(_, count)| count).sum::<usize>(), 49_640);
 }
 
-/// Written as one space, in which what one choice alone needs multiplies all others.
+/// The grid is written as one space here. The values that only one selection uses then multiply all
+/// other points, and most points are repeats.
 #[test]
-fn the_published_lasso_as_one_product_has_as_many_distinct_points() {
+fn published_lasso_grid_as_one_space_has_the_same_distinct_points() {
     let mut config = published_config(&["lasso"]);
     let spaces = config.pipelines["lasso"].all();
     let mut merged: serde_json::Map<String, Value> = serde_json::Map::new();

@@ -1,10 +1,11 @@
-//! The sweep's queue under fire: real processes that are killed, stopped past their leases and
-//! woken, and a full disk; then every trial must have exactly one result. Without arguments a small
-//! proof, as `cargo test` runs it. Trials come in chunks: some alone, as networks do, most of them
-//! in a row, as fits do.
+//! Fault injection for the sweep's queue: real processes are killed, or stopped past their leases
+//! and woken, and the disk fills up. Afterwards every trial must have exactly one result. Without
+//! arguments, as under `cargo test`, the program runs a small proof. Trials come in chunks: some
+//! chunks have one trial, as for networks, but most have several, as for short fits.
 //!
-//! `ci/proof/queue` and `ci/bench/queue` call this program with more. Trials here are a number and
-//! a short sleep: it is the queue that is tried, through the library, and no verb of poolcast.
+//! `ci/proof/queue` and `ci/bench/queue` call this program with more trials. A trial here is a
+//! number and a short sleep, because the program tests the queue, through the library and without
+//! any verb of poolcast.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -20,21 +21,21 @@ use rand::rngs::SmallRng;
 use rand::{Rng as _, SeedableRng as _};
 use serde::{Deserialize, Serialize};
 
-/// Short leases, so that many are lost in little time.
+/// Settings with short leases, so that workers lose many of them in little time.
 const SHORT: QueueSettings = QueueSettings {
     heartbeat_s: 0.2,
     lease_s: 3.0,
     tries: 20,
 };
 
-/// Every trial whose number is a multiple of it kills its worker, but where speed is measured.
+/// A trial kills its worker if its number is a multiple of this, except in the benchmark.
 const POISON: usize = 997;
 
 const LIMIT: Duration = Duration::from_secs(3600);
 
 #[derive(Debug, Serialize, Deserialize)]
 struct Answer {
-    /// What the item's trial squared is.
+    /// The item's trial number, squared.
     square: usize,
     padding: String,
 }
@@ -62,7 +63,8 @@ fn main() -> ExitCode {
             fill_disk(Path::new(dir), number(items), number(workers))
         }
         ["bench", dir, items, workers] => bench(Path::new(dir), number(items), number(workers)),
-        // As `cargo test` calls it: with a filter of names, or with options.
+        // `cargo test` passes options or a filter of names. This program runs only if the filter
+        // matches.
         _ if words
             .iter()
             .any(|word| !word.starts_with('-') && !"queue".contains(word)) => {}
@@ -90,7 +92,7 @@ fn worker(dir: &Path, sleep_us: usize) {
             std::thread::sleep(sleep);
             let trial = attempt.entry.next_item().trial;
             if sleep_us > 0 && trial.is_multiple_of(POISON) {
-                // As a trial that needs more memory than there is.
+                // This simulates a trial that needs more memory than there is.
                 std::process::abort();
             }
             Ok(AttemptOutcome::Done(Answer {
@@ -101,7 +103,7 @@ fn worker(dir: &Path, sleep_us: usize) {
         |_, _| (),
     );
     let tally = outcome.unwrap_or_else(|error| panic!("a worker failed: {error:#}"));
-    // The driver reads how often a worker came too late.
+    // The driver reads from this file how often the worker was too late.
     fs_err::write(
         dir.join(format!("tally-{}", std::process::id())),
         format!("{} {}", tally.acknowledged, tally.late),
@@ -109,7 +111,7 @@ fn worker(dir: &Path, sleep_us: usize) {
     .expect("written");
 }
 
-/// Whether all items have ended.
+/// Runs a manager. Returns true if all items have ended.
 fn manager(dir: &Path, items: usize) -> bool {
     let Ok(queue) = Queue::open(dir) else {
         return false;
@@ -129,7 +131,7 @@ fn all(items: usize) -> Vec<WorkItem> {
         .collect()
 }
 
-/// A tenth of the trials alone, the others in chunks of 1 to 64.
+/// Divides the trials into chunks: a tenth of the trials alone, the others in chunks of 1 to 64.
 fn chunks(items: usize) -> Vec<TrialChunk> {
     let mut random = SmallRng::seed_from_u64(3);
     let (mut chunks, mut next) = (Vec::new(), 1);
@@ -151,7 +153,7 @@ fn chunks(items: usize) -> Vec<TrialChunk> {
     chunks
 }
 
-/// The trials that kill their workers.
+/// Counts the trials that kill their workers.
 fn poisonous(items: usize) -> usize {
     items / POISON
 }
@@ -173,11 +175,11 @@ fn signal(child: &Child, name: &str) {
     assert!(sent.success());
 }
 
-/// Processes of one role, kept at a number.
+/// A constant number of processes of one role.
 struct Crew {
     args: Vec<String>,
     children: Vec<Child>,
-    /// Those that are stopped, and since when.
+    /// Stopped processes, and when they were stopped.
     stopped: Vec<(Child, Instant)>,
 }
 
@@ -221,7 +223,7 @@ impl Crew {
         }
     }
 
-    /// Wakes those that have slept for `least`: they are part of the crew again.
+    /// Wakes the processes that were stopped for at least `least`, and adds them to the crew again.
     fn wake(&mut self, least: Duration) {
         let (awake, asleep) = std::mem::take(&mut self.stopped)
             .into_iter()
@@ -242,22 +244,22 @@ impl Crew {
     }
 }
 
-/// Works through `items` items with `workers` workers, for `seconds` of them under fire, and checks
-/// the results.
+/// Runs `items` items on `workers` workers, injects faults for `seconds` seconds, and checks the
+/// results.
 fn prove(dir: &Path, items: usize, workers: usize, seconds: u64, talk: bool) {
     let dir = dir.join("queue");
     let queue = Queue::create(&dir, SHORT).expect("made");
     let mut random = SmallRng::seed_from_u64(7);
     let (place, count) = (dir.to_str().expect("a plain name"), items.to_string());
-    // Slow enough to last while there is fire, and spread over the workers.
+    // The sleep per trial makes all workers together last as long as the fault injection.
     let sleep_us = (seconds * 1_000_000 * workers as u64 / items as u64).to_string();
     let mut managers = Crew::new(&["manage", place, &count], 2);
     let mut crew = Crew::new(&["work", place, &sleep_us], workers);
     let began = Instant::now();
     let past_lease = Duration::from_secs_f64(SHORT.lease_s + 2.0);
     let (mut kills, mut stops, mut manager_kills) = (0, 0, 0);
-    // What has ended, as seen on the way, and who has ended it of a chunk that is over: it must
-    // stay so.
+    // The trials of each chunk that have ended, as seen so far, and the worker that ended a whole
+    // chunk. None of this may change later.
     let mut ends: HashMap<WorkItem, (usize, u64, Option<String>)> = HashMap::new();
     while began.elapsed() < Duration::from_secs(seconds) && !is_over(&queue) {
         match random.random_range(0..10) {
@@ -283,7 +285,7 @@ fn prove(dir: &Path, items: usize, workers: usize, seconds: u64, talk: bool) {
         std::thread::sleep(Duration::from_millis(random.random_range(20..200)));
     }
     let under_fire = ItemStateCounts::of_entries(queue.chunk_entries().expect("listed").iter());
-    // Those still asleep sleep past their leases, so that they lose them.
+    // Stopped processes stay stopped until they have lost their leases.
     while crew
         .stopped
         .iter()
@@ -332,7 +334,7 @@ fn is_over(queue: &Queue) -> bool {
         .is_some_and(|sealed| counts.ended() == sealed)
 }
 
-/// What was acknowledged is never changed.
+/// Records the ended trials of all chunks, and asserts that no earlier record has changed.
 fn remember(queue: &Queue, ends: &mut HashMap<WorkItem, (usize, u64, Option<String>)>) {
     for entry in queue.chunk_entries().expect("listed") {
         let worker = entry
@@ -353,8 +355,8 @@ fn remember(queue: &Queue, ends: &mut HashMap<WorkItem, (usize, u64, Option<Stri
     }
 }
 
-/// Every trial but those that kill their workers has one result, that of the attempt that was
-/// acknowledged; returns how many results were of later attempts than the first.
+/// Asserts that every trial has one result, except the trials that kill their workers. Returns the
+/// number of results from later attempts than the first.
 fn check(dir: &Path, queue: &Queue, items: usize, poisonous: usize) -> usize {
     let entries = queue.chunk_entries().expect("listed");
     let mut found: Vec<WorkItem> = entries
@@ -388,7 +390,7 @@ fn check(dir: &Path, queue: &Queue, items: usize, poisonous: usize) -> usize {
     retried(dir)
 }
 
-/// How many lines of the journals are of later attempts than the first.
+/// Counts the journal lines from later attempts than the first.
 fn retried(dir: &Path) -> usize {
     let journals = fs_err::read_dir(dir.join("results"))
         .expect("listed")
@@ -402,7 +404,7 @@ fn retried(dir: &Path) -> usize {
     .sum()
 }
 
-/// What the workers that ended by themselves said: acknowledged, late.
+/// Reads the counts of the workers that were not killed: acknowledged results and late results.
 fn tallies(dir: &Path) -> Vec<(usize, usize)> {
     let files = fs_err::read_dir(dir)
         .expect("listed")
@@ -420,7 +422,7 @@ fn tallies(dir: &Path) -> Vec<(usize, usize)> {
     .collect()
 }
 
-/// Works on a small file system (`dir`) that is full for a while.
+/// Runs workers on the small file system `dir` while it is full for a time, and checks the results.
 fn fill_disk(dir: &Path, items: usize, workers: usize) {
     let place = dir.join("queue");
     let queue = Queue::create(&place, SHORT).expect("made");
@@ -463,7 +465,7 @@ fn wait(mut until: impl FnMut() -> bool) {
     }
 }
 
-/// Measures claims and acknowledgements a second, between a tenth and nine tenths of the items.
+/// Measures claims and acknowledgements per second, between a tenth and nine tenths of the items.
 fn bench(dir: &Path, items: usize, workers: usize) {
     let place = dir.join(format!("queue-{workers}"));
     let queue = Queue::create(&place, QueueSettings::default()).expect("made");
@@ -486,7 +488,7 @@ fn bench(dir: &Path, items: usize, workers: usize) {
     ));
 }
 
-/// Waits until so many are done; returns how many there are, and when.
+/// Waits until `items` items are done. Returns the number of done items, and the time.
 fn reached(queue: &Queue, items: usize) -> (usize, Instant) {
     loop {
         let found = (done(queue), Instant::now());

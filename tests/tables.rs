@@ -1,4 +1,4 @@
-//! The bundled tables, as CSV and as Parquet.
+//! Tests of the bundled tables, as CSV and as Parquet.
 
 use std::path::Path;
 
@@ -6,7 +6,7 @@ use poolcast_config::Config;
 use poolcast_tables::JoinedTable;
 use serde_json::{Value, json};
 
-/// The samples of `config/table.yaml` with the files of this kind.
+/// Reads the samples of `config/table.yaml` from the files of this kind.
 fn read_bundled(kind: &str, changes: &[(&'static str, Value)]) -> anyhow::Result<JoinedTable> {
     let root = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
     let file = |name: &str| json!(root.join(format!("tests/data/table/{name}.{kind}")));
@@ -19,7 +19,7 @@ fn read_bundled(kind: &str, changes: &[(&'static str, Value)]) -> anyhow::Result
 }
 
 #[test]
-fn parquet_says_what_csv_says() {
+fn parquet_and_csv_give_the_same_samples() {
     let (csv, parquet) = (
         read_bundled("csv", &[]).expect("read"),
         read_bundled("parquet", &[]).expect("read"),
@@ -54,7 +54,7 @@ fn parquet_says_what_csv_says() {
 }
 
 #[test]
-fn several_classes_are_told_apart() {
+fn targets_may_have_several_classes() {
     let changes = [
         ("data.target", json!("severity")),
         ("data.split_names", json!(["B2"])),
@@ -82,7 +82,7 @@ fn a_broken_parquet_file_is_an_error() {
         let error = format!("{:#}", read(&whole[..len]).expect_err("refused"));
         assert!(error.contains("cannot use the table"), "{error}");
     }
-    // Whatever a bit says, there is an answer.
+    // Whichever bits are flipped, the reader must not panic.
     for at in (0..whole.len()).step_by(37) {
         let mut bytes = whole.clone();
         bytes[at] ^= 0x41;

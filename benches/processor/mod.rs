@@ -1,8 +1,8 @@
-//! The processor time that benchmarks measure by.
+//! Processor time, which the benchmarks measure.
 
 use rustix::time::{ClockId, clock_gettime};
 
-/// User and system time of this process so far, seconds.
+/// Returns the user and system time of this process so far, in s.
 pub(crate) fn processor_s() -> f64 {
     let time = clock_gettime(ClockId::ProcessCPUTime);
     time.tv_sec as f64 + time.tv_nsec as f64 / 1e9

@@ -1,4 +1,4 @@
-//! `poolcast advise`: held jobs of the bundled log, and job ids that get none.
+//! Tests of `poolcast advise`: held jobs of the bundled log, and job ids that get no advice.
 
 use std::io::Read as _;
 
@@ -55,7 +55,7 @@ fn the_moment_of_asking_can_be_named() {
 }
 
 #[test]
-fn nothing_after_the_moment_of_asking_has_influence() {
+fn advice_ignores_events_after_the_prediction_time() {
     let place = Place::with_run();
     let mut log = String::new();
     let file = fs_err::File::open(place.path("EventLog.xz")).expect("opened");
@@ -85,7 +85,7 @@ fn nothing_after_the_moment_of_asking_has_influence() {
 }
 
 #[test]
-fn all_held_jobs_are_those_of_the_queue() {
+fn advised_jobs_are_the_held_jobs_of_the_queue() {
     let place = Place::with_run();
     let outcome = place.run("advise run --log EventLog.xz --json --sort id");
     assert_eq!(outcome.code, Some(0), "several were asked for");
@@ -149,7 +149,7 @@ fn the_model_answers_where_no_rule_does() {
 }
 
 #[test]
-fn a_cluster_at_once() {
+fn cluster_id_selects_all_its_held_jobs() {
     let place = Place::with_run();
     let text = place
         .run("advise run --log EventLog.xz 1185 --long --sort id")
@@ -164,7 +164,7 @@ fn a_cluster_at_once() {
 }
 
 #[test]
-fn costs_decide_and_what_was_never_right_often_enough_is_not_said() {
+fn costs_choose_the_action_and_low_precision_gives_no_advice() {
     let place = Place::with_run();
     let action = |settings: &str| {
         place.copy("run", settings);
@@ -191,7 +191,7 @@ fn costs_decide_and_what_was_never_right_often_enough_is_not_said() {
             &format!("{settings}/config.yaml"),
             format!("{before}advice: {advice}\n{}\n", after.join("\n")),
         );
-        // How good the model is has no part in this test.
+        // This test does not depend on the quality of the model.
         fs_err::remove_file(place.path(settings).join("evaluation-test.json")).expect("removed");
         let outcome = place.run(&format!("advise {settings} --log EventLog.xz 1185.0"));
         let first = outcome.stdout.lines().next().unwrap_or_default().to_owned();
@@ -335,8 +335,7 @@ fn nobody_is_held() {
     ");
 }
 
-/// What the program printed, without the scores of the model, which are not the same on all
-/// processors.
+/// Returns the printed text without the scores of the model, which differ between processors.
 fn without_scores(outcome: &crate::place::Outcome) -> String {
     let mut text = String::new();
     for line in outcome.to_string().lines() {
@@ -353,7 +352,7 @@ fn without_scores(outcome: &crate::place::Outcome) -> String {
     text
 }
 
-/// A log of a job with these records, each a number and a second.
+/// Returns a log of one job with `records`, each an event number and a second.
 fn log_of(records: &[(u16, u32)]) -> String {
     let text = |&(number, second): &(u16, u32)| {
         let body = match number {
@@ -368,7 +367,7 @@ fn log_of(records: &[(u16, u32)]) -> String {
 }
 
 #[test]
-fn what_happens_in_one_second_keeps_its_order() {
+fn events_of_one_second_keep_their_order() {
     let place = Place::with_run();
     let said = |records: &[(u16, u32)]| {
         place.write("EventLog", log_of(records));
@@ -406,12 +405,12 @@ fn a_quota_is_no_path() {
 }
 
 #[test]
-fn a_pipe_is_advised_on() {
+fn piped_log_gets_the_same_advice_as_a_file() {
     let place = Place::with_run();
     place.write("EventLog", log_of(&[(0, 0), (12, 5)]));
     let log = fs_err::File::open(place.path("EventLog")).expect("opened");
     let mut command = place.command("advise run --log - 1.0");
-    // What was read before is not read again, as of a pipe.
+    // The program must not read its standard input twice, as it may be a pipe.
     let outcome = crate::place::Outcome::of(
         command
             .stdin(log.into_file())
@@ -424,7 +423,7 @@ fn a_pipe_is_advised_on() {
     );
 }
 
-/// What the program prints on a page of `columns`, with numbers of the model left out.
+/// Returns the output of a call with `COLUMNS` set to `columns`.
 fn view(place: &Place, columns: usize, args: &str) -> String {
     let mut command = place.command(&format!("advise run --log EventLog.xz {args}"));
     let output = command.env("COLUMNS", columns.to_string()).output();
@@ -455,7 +454,7 @@ fn views_fit_their_width() {
 }
 
 #[test]
-fn ids_are_those_of_jobs_to_release_or_those_chosen() {
+fn ids_lists_jobs_to_release_or_the_selected_jobs() {
     let place = Place::with_run();
     let ids = |args: &str| place.stdout(&format!("advise run --log EventLog.xz --ids {args}"));
     assert_eq!(ids(""), "", "no job is to be released");
@@ -475,7 +474,7 @@ fn ids_are_those_of_jobs_to_release_or_those_chosen() {
 }
 
 #[test]
-fn a_cause_has_a_name_that_stays() {
+fn cause_name_selects_the_jobs_of_its_group() {
     let place = Place::with_run();
     let document = place.json("advise run --log EventLog.xz --json");
     let groups = document["groups"].as_array().expect("a list");
@@ -500,7 +499,7 @@ fn a_cause_has_a_name_that_stays() {
 }
 
 #[test]
-fn what_a_model_cannot_know_is_said() {
+fn advice_notes_a_gap_and_another_access_point() {
     let place = Place::with_run();
     let submitted = |sequence: u32, ap: &str, minute: u32| {
         format!(

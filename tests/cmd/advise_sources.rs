@@ -1,10 +1,10 @@
-//! Where `advise` finds what it is not told: the queue, the run, the logs.
+//! Tests of the inputs that `advise` finds automatically: the queue, the run and the logs.
 
 use std::os::unix::fs::PermissionsExt as _;
 
 use crate::place::{Outcome, Place, queue};
 
-/// The queue of the bundled log, without some attributes that no test needs.
+/// Returns the queue of the bundled log as JSON, with `change` applied to each job.
 fn queue_text(change: impl Fn(&mut serde_json::Value)) -> String {
     let mut jobs = queue();
     jobs.iter_mut().for_each(change);
@@ -20,7 +20,7 @@ fn without_scores(text: &str) -> String {
 }
 
 #[test]
-fn the_queue_says_whose_jobs_are_and_what_they_ask_for() {
+fn queue_supplies_owners_and_requests_of_jobs() {
     let place = Place::with_run();
     place.write("queue.json", queue_text(|_| {}));
     let document = place.json("advise run --log EventLog.xz --queue queue.json --json --sort id");
@@ -46,9 +46,9 @@ fn the_queue_says_whose_jobs_are_and_what_they_ask_for() {
 }
 
 #[test]
-fn the_queue_decides_who_is_held() {
+fn queue_decides_which_jobs_are_held() {
     let place = Place::with_run();
-    // One was released, one was held again for something else, and one is not in the log.
+    // One job was released, one was held again for another reason, and one is not in the log.
     let text = queue_text(|job| match job["ClusterId"].as_i64() {
         Some(1086) => job["JobStatus"] = 2.into(),
         Some(1141) => {
@@ -87,7 +87,7 @@ fn the_queue_decides_who_is_held() {
 }
 
 #[test]
-fn the_queue_of_now_is_asked_once() {
+fn current_queue_is_queried_once() {
     let place = Place::with_run();
     let missing = place.run("advise run --log EventLog.xz --queue now");
     assert_eq!(missing.code, Some(2), "{missing}");
@@ -119,7 +119,7 @@ fn the_queue_of_now_is_asked_once() {
     );
 }
 
-/// Makes the run in `place` name the bundled log.
+/// Adds the bundled log to the configuration of `run`.
 fn name_log(place: &Place, run: &str) {
     let path = place.path(&format!("{run}/config.yaml"));
     let text = fs_err::read_to_string(&path).expect("read");
@@ -144,7 +144,8 @@ fn the_run_and_the_logs_of_a_directory_are_found() {
     let one = place.run("advise 1161.0");
     assert_eq!(one.code, Some(10), "{one}");
 
-    // The `out` of a configuration file counts, too, and of several runs none is chosen.
+    // `advise` also finds the `out` of a configuration file, and does not choose between several
+    // runs.
     place.copy("run", "elsewhere");
     name_log(&place, "elsewhere");
     place.write("pool.yaml", "logs: [EventLog.xz]\nout: elsewhere\n");
@@ -168,7 +169,7 @@ fn the_run_and_the_logs_of_a_directory_are_found() {
 }
 
 #[test]
-fn an_archive_is_a_log() {
+fn archive_is_accepted_as_a_log() {
     let place = Place::with_run();
     let header = "008 (-01.-01.-01) 11/21 01:50:00 Global JobLog: ctime=1795225800 id=0.1 sequence=1 size=0 events=0 offset=0 \
                   event_off=0 max_rotation=1 creator_name=<localhost>";

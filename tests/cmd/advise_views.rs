@@ -1,4 +1,4 @@
-//! The views of `poolcast advise` as people see them: on terminals of two widths, with ages and
+//! Tests of the output of `poolcast advise` for people: on terminals of two widths, with ages and
 //! colours, with and without a queue, and with three hundred held jobs.
 
 use std::fmt::Write as _;
@@ -8,7 +8,8 @@ use crate::place::{Outcome, Place, queue};
 use crate::run::SMALL;
 use crate::terminal::run_on_terminal;
 
-/// What differs between processors, or builds: odds and scores, and the digest of the model.
+/// Filters for text that differs between processors or builds: probabilities, scores, and the
+/// digest of the model.
 const FILTERS: [(&str, &str); 5] = [
     (r"[0-9a-f]{64}", "DIGEST"),
     (r" *(\d+-)?\d+%", " ##%"),
@@ -17,21 +18,22 @@ const FILTERS: [(&str, &str); 5] = [
     (r"unchanged: \d+ %", "unchanged: ## %"),
 ];
 
-/// What a terminal of `columns` shows; `\e` stands for the character before a colour.
+/// Returns the output on a terminal of `columns`, where `\e` stands for the escape character before
+/// a colour.
 fn on_terminal(place: &Place, columns: u16, args: &str) -> String {
     let call = format!("advise run {args}");
     let outcome = run_on_terminal(place, &call, (columns, 40), &[("PAGER", "cat")]);
     outcome.to_string().replace('\u{1b}', "\\e")
 }
 
-/// What a pipe gets, with `COLUMNS` as a shell may say it.
+/// Returns the output to a pipe, with `COLUMNS` set as a shell may set it.
 fn in_pipe(place: &Place, columns: u16, args: &str) -> String {
     let mut command = place.command(&format!("advise run {args}"));
     command.env("COLUMNS", columns.to_string());
     Outcome::of(command.output().expect("the program starts")).to_string()
 }
 
-/// A place with the bundled log and its queue.
+/// A test directory with the bundled log and its queue.
 fn place_with_queue() -> Place {
     let place = Place::with_run();
     let text = serde_json::to_string(&queue()).expect("JSON");
@@ -85,7 +87,7 @@ fn programs_and_pipes_get_the_same_at_any_width() {
 }
 
 #[test]
-fn colours_are_as_the_environment_wants_them() {
+fn colours_follow_the_environment() {
     let place = Place::with_run();
     let is_coloured = |variables: &[(&str, &str)]| {
         let mut command = place.command("advise run --log EventLog.xz --jobs");
@@ -104,9 +106,9 @@ fn colours_are_as_the_environment_wants_them() {
     assert!(!shown.stdout.contains('\u{1b}'), "{shown}");
 }
 
-/// The log of three hundred jobs, of clusters from `first` on, that are held for many reasons: a
-/// hundred for one file, each third cluster of them; fifty that used too much memory; and files of
-/// which few jobs miss each.
+/// Returns a log of three hundred held jobs, of clusters from `first` on, with many hold reasons.
+/// Every third cluster, a hundred jobs in all, misses the same file. Fifty jobs used too much
+/// memory. Each of the other missing files concerns few jobs.
 fn crowded_log(first: u32) -> String {
     let mut log = String::new();
     for number in 0..300_u32 {
@@ -140,7 +142,7 @@ fn crowded_log(first: u32) -> String {
 }
 
 #[test]
-fn three_hundred_jobs_fit_on_a_page_which_names_what_it_leaves_out() {
+fn three_hundred_jobs_fit_on_a_page_that_counts_omitted_jobs() {
     let place = Place::with_run();
     place.write("EventLog", crowded_log(100));
     insta::with_settings!({filters => FILTERS}, {
@@ -153,13 +155,13 @@ fn three_hundred_jobs_fit_on_a_page_which_names_what_it_leaves_out() {
     });
 
     let page = place.stdout("advise run --log EventLog");
-    let call = what_is_left_out_is_asked_for(&place, &page);
+    let call = run_command_for_omitted_causes(&place, &page);
     assert!(place.stdout(&call).contains("of 300 held jobs"));
 }
 
-/// Types what `page` says of the causes that it leaves out, which gives just the jobs that it does
-/// not show. Returns what was typed.
-fn what_is_left_out_is_asked_for(place: &Place, page: &str) -> String {
+/// Runs the command that `page` shows for the causes that it leaves out, and asserts that the
+/// command selects the jobs that the page does not show. Returns the command.
+fn run_command_for_omitted_causes(place: &Place, page: &str) -> String {
     let left_out = page.lines().find_map(|line| {
         let (count, call) = line.strip_prefix("  and ")?.split_once(": poolcast ")?;
         Some((count.split_once(" of ")?.1, call))
@@ -172,7 +174,7 @@ fn what_is_left_out_is_asked_for(place: &Place, page: &str) -> String {
 }
 
 #[test]
-fn a_run_names_what_its_page_leaves_out() {
+fn run_prints_a_command_for_omitted_causes() {
     let place = Place::with_log();
     let mut log = String::new();
     let file = fs_err::File::open(place.path("EventLog.xz")).expect("opened");
@@ -189,12 +191,12 @@ fn a_run_names_what_its_page_leaves_out() {
     place.write("small.yaml", small);
 
     let printed = place.stdout("run small.yaml");
-    let call = what_is_left_out_is_asked_for(&place, &printed);
+    let call = run_command_for_omitted_causes(&place, &printed);
     assert!(call.starts_with("advise out --cause "), "{call}");
 }
 
 #[test]
-fn a_command_that_is_too_long_asks_for_ids_and_what_cannot_be_asked_again_is_whole() {
+fn long_command_calls_poolcast_for_ids_unless_the_log_was_piped() {
     let place = Place::with_run();
     place.write("EventLog", crowded_log(100));
     let page = place.stdout("advise run --log EventLog --action fix --code 13");
@@ -209,7 +211,8 @@ fn a_command_that_is_too_long_asks_for_ids_and_what_cannot_be_asked_again_is_who
     assert!(call.contains("--code 13") && call.contains("--action fix"));
     assert_eq!(place.stdout(call).lines().count(), 100, "{call}");
 
-    // The log was standard input: nobody can read it again. In a pipe a command is one line.
+    // A log from standard input cannot be read again, so the page shows the whole command. In a
+    // pipe, a command is one line.
     let log = fs_err::File::open(place.path("EventLog")).expect("opened");
     let mut command = place.command("advise run --log -");
     let outcome = Outcome::of(command.stdin(log.into_file()).output().expect("it starts"));

@@ -1,10 +1,10 @@
-//! `poolcast advise --check`: what came of answers given earlier.
+//! Tests of `poolcast advise --check`: the outcomes of earlier answers.
 
 use std::io::Read as _;
 
 use crate::place::Place;
 
-/// A run of its own, and the bundled log up to 02:15.
+/// A test directory with a run of its own, and the bundled log up to 02:15.
 fn place() -> Place {
     let place = Place::with_log();
     place.copy("run", "mine");
@@ -65,7 +65,7 @@ fn answers_are_held_against_what_came_of_the_jobs() {
     );
     assert_eq!(check["since_ms"], given["asked_ms"]);
 
-    // The page says it in a line.
+    // The page summarizes the check in one line.
     let page = place.stdout("advise mine --log EventLog.xz");
     let head = page.split("\n\n").next().expect("a head");
     let filters = [

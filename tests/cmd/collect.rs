@@ -1,11 +1,11 @@
-//! `poolcast collect`: a log that is written and rotated meanwhile, the archive, and what `parse`
-//! makes of it.
+//! Tests of `poolcast collect`: a log that is written and rotated between calls, the archive, and
+//! how `parse` reads the archive.
 
 use crate::place::Place;
 
-/// Generation `sequence` of a global event log, which begins at byte `offset`, with `events` in it.
-/// As on an access point whose schedd has no name of its own, the header does not say whose log it
-/// is.
+/// Returns generation `sequence` of a global event log, which begins at byte `offset`, with the
+/// records `events`. Its header does not name the access point, as if the schedd had no name of its
+/// own.
 pub(crate) fn generation(sequence: u32, offset: usize, events: &str) -> String {
     let ctime = 1_795_222_800 + 600 * sequence;
     let text = format!(
@@ -29,7 +29,7 @@ const ENDED: &str =
 fn an_archive_is_the_log_across_rotations() {
     let place = Place::new();
     let first = generation(1, 0, &format!("{SUBMIT}{HELD}"));
-    // A record is being written.
+    // The last record is only partly written.
     place.write("EventLog", format!("{first}{}", &RELEASED[..30]));
     insta::assert_snapshot!(place.run("collect EventLog -o archive"), @"
     exit 0
@@ -84,8 +84,8 @@ fn what_was_rotated_away_is_missed_and_a_gap() {
     let first = generation(1, 0, &format!("{SUBMIT}{HELD}"));
     place.write("EventLog", &first);
     place.stdout("collect EventLog -o archive");
-    // The release came to the first generation's end, which nobody saw; then the third was rotated
-    // away, too.
+    // The release was written to the end of the first generation and never collected. Later the
+    // third generation is rotated away, too.
     let offset = first.len() + RELEASED.len();
     place.write("EventLog", generation(2, offset, ENDED));
     insta::assert_snapshot!(place.run("collect EventLog -o archive"), @"
@@ -168,7 +168,7 @@ fn a_log_that_was_cut_is_not_taken_for_collected() {
     );
 }
 
-/// HTCondor gives the full log another name, and then makes the new one.
+/// HTCondor first renames the full log, and then creates the new log.
 #[test]
 fn the_instant_of_rotation_is_worth_a_retry() {
     let place = Place::new();
@@ -209,7 +209,7 @@ fn a_store_whose_log_has_rotated_says_how_to_go_on() {
     let first = generation(1, 0, &format!("{SUBMIT}{HELD}"));
     place.write("EventLog", &first);
     place.stdout("parse EventLog -o events");
-    // HTCondor writes the header of a full log anew.
+    // HTCondor rewrites the header of a full log.
     place.write(
         "EventLog.old",
         format!("{first}{RELEASED}").replace("size=0 events=0", "size=9 events=3"),

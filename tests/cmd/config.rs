@@ -1,9 +1,9 @@
-//! `poolcast config`, and what every verb says of a configuration it cannot use.
+//! Tests of `poolcast config`, and of the errors for unusable configurations.
 
 use crate::place::Place;
 
 #[test]
-fn the_defaults_are_printed_as_they_are_documented() {
+fn printed_defaults_match_the_documented_file() {
     assert_eq!(
         Place::new().stdout("config"),
         include_str!("../../config/default.yaml")
@@ -126,7 +126,7 @@ fn what_cannot_be_used_is_named() {
     ");
 }
 
-/// As it was published, but for its key and whose it is.
+/// The published configuration, without its key and its owner.
 const PUBLISHED: &str = "
 runs: 100
 epochs: 20
@@ -165,7 +165,7 @@ training:
 ";
 
 #[test]
-fn the_published_file_loads() {
+fn published_configuration_loads() {
     let place = Place::new();
     place.write("p.yaml", PUBLISHED);
     let loaded = place
@@ -181,7 +181,7 @@ fn the_published_file_loads() {
     );
     let loaded = String::from_utf8(loaded.stdout).expect("text");
 
-    // The bundled file is the same but for whose it is.
+    // The bundled file differs only in the names of the owner, the project and the sweep.
     let bundled = include_str!("../../config/sweep.yaml").replace("name: sweep", "name: a name");
     place.write(
         "b.yaml",
@@ -205,7 +205,7 @@ fn the_published_file_loads() {
 }
 
 #[test]
-fn metrics_have_other_names_too() {
+fn metric_aliases_are_accepted() {
     let place = Place::new();
     for (name, known) in [
         ("validate_loss", "validation_loss"),

@@ -1,5 +1,5 @@
-//! `poolcast dag`: the DAG of a sweep, what is refused before anything is submitted, and its nodes
-//! run one by one.
+//! Tests of `poolcast dag`: the DAG that it writes, the input that it rejects before submission,
+//! and the nodes of the DAG, which run here one by one.
 
 use std::collections::BTreeMap;
 
@@ -11,20 +11,21 @@ use crate::wandb_server::WandbServer;
 
 const IMAGE: &str = "osdf:///ospool/ap40/data/me/poolcast-1.sif";
 
-/// A place with a small sweep in `small.yaml`, whose configuration goes on with `more`. Its log is
-/// parsed already, and a job does two trials.
+/// A test directory with a small sweep in `small.yaml`, whose `dag` key ends with `more`. Its log
+/// is already parsed, and each job trains two trials.
 fn place(more: &str) -> Place {
     let place = Place::with_run();
     place.write("small.yaml", small(SMALL, more));
     place
 }
 
-/// The configuration `sweep` as a DAG that begins with events.
+/// Appends to the configuration `sweep` a `dag` key that starts from parsed events and ends with
+/// `more`.
 pub(crate) fn small(sweep: &str, more: &str) -> String {
     format!("{sweep}dag: {{image: {IMAGE}, events: events, trials_per_job: 2{more}}}\n")
 }
 
-/// A file of a DAG, without the directory of this test.
+/// Reads a file of the DAG in `out`, with `/home/me/` in place of the test directory.
 fn file(place: &Place, name: &str) -> String {
     let text = fs_err::read_to_string(place.path("out").join(name)).expect("read");
     text.replace(&*place.path("").to_string_lossy(), "/home/me/")
@@ -49,7 +50,7 @@ fn the_dag_of_a_sweep() {
         "{shown}"
     );
     assert!(!place.path("elsewhere").exists());
-    // Again, and nothing changes; another sweep is not mixed with it.
+    // A second call changes nothing. Another sweep in the same directory is rejected.
     let before = place.files("out");
     place.stdout("dag small.yaml");
     assert!(place.files("out") == before);
@@ -63,10 +64,10 @@ fn the_dag_of_a_sweep() {
 }
 
 #[test]
-fn a_log_that_is_here_is_parsed_here_and_does_not_travel() {
+fn local_log_is_parsed_before_submission_and_not_transferred() {
     let place = Place::with_log();
     place.write("small.yaml", format!("{SMALL}dag: {{image: {IMAGE}}}\n"));
-    // How long a trial takes is measured once.
+    // Only the first call measures the duration of a trial.
     let first = place.run("dag small.yaml");
     assert!(
         first.code == Some(0) && first.stderr.contains("trial 1, network: about "),
@@ -139,7 +140,7 @@ fn jobs_on_hold_and_failures_are_named_with_the_reason() {
     ]
     .concat();
     place.write("out/pipeline.status", format!("{dag}{nodes}"));
-    // The access point's disk was full when the job's output came.
+    // The disk of the access point was full when the job's output arrived.
     let submitted =
         "000 (2.0.0) 2026-11-22 01:00:14 Job submitted from host: <10.0.0.1:9618>\n...\n";
     let held = "012 (2.0.0) 2026-11-22 01:00:19 Job was held.\n\tNo space left on device\n\tCode 12 Subcode 28\n...\n";
@@ -165,9 +166,9 @@ fn jobs_on_hold_and_failures_are_named_with_the_reason() {
         `condor_q -hold` says more; `condor_release` once the cause is gone
     ");
     place.stdout("report out");
-    let page = left_page(&place, "out");
+    let page = read_page(&place, "out");
     assert!(page.contains("report on the DAG poolcast") && page.contains("No trial has ended yet"));
-    // DAGMan was not heard of for long.
+    // DAGMan has not updated its status file for a long time.
     let dag = dag
         .replace(
             "  DagStatus",
@@ -191,7 +192,7 @@ fn jobs_on_hold_and_failures_are_named_with_the_reason() {
 }
 
 #[test]
-fn one_job_an_epoch_as_published() {
+fn per_epoch_dag_has_one_job_per_epoch() {
     let place = place("");
     place.write(
         "small.yaml",
@@ -232,7 +233,7 @@ fn submit_files_hold_what_the_site_and_the_configuration_add() {
 }
 
 #[test]
-fn sites_are_known_by_name() {
+fn known_sites_are_selected_by_name() {
     let place = place("");
     for (name, command) in [
         ("ospool", "+JobDurationCategory"),
@@ -242,7 +243,7 @@ fn sites_are_known_by_name() {
         let shown = place.stdout(&format!("dag small.yaml --site {name} --dry-run"));
         assert!(shown.contains(&format!("\n{command} ")), "{name}: {shown}");
     }
-    // A path is one, whatever it is called.
+    // `./ospool` is the path of a site file, although a known site has that name.
     place.write("ospool", "+Mine = true\n");
     assert!(
         place
@@ -411,7 +412,7 @@ fn away_from_an_access_point_nothing_is_submitted() {
     ");
 }
 
-/// What every trial came to, by file.
+/// Returns the models, metrics and predictions of all trials in `dir`, by file name.
 fn trials(place: &Place, dir: &str) -> BTreeMap<String, Vec<u8>> {
     let kept = [
         "model.safetensors",
@@ -427,7 +428,8 @@ fn trials(place: &Place, dir: &str) -> BTreeMap<String, Vec<u8>> {
         .collect()
 }
 
-/// The rows of a sweep, but for what says when trials were made and by whom.
+/// Returns the result rows of a sweep, without the keys that depend on times, workers, attempts or
+/// paths.
 fn rows(place: &Place, dir: &str) -> Vec<serde_json::Value> {
     let text = fs_err::read_to_string(place.path(dir).join("results.jsonl")).expect("read");
     let timeless = |line: &str| {
@@ -448,14 +450,14 @@ fn rows(place: &Place, dir: &str) -> Vec<serde_json::Value> {
     text.lines().map(timeless).collect()
 }
 
-/// The page in the directory `dir`.
-fn left_page(place: &Place, dir: &str) -> String {
+/// Reads the report page in the directory `dir`.
+fn read_page(place: &Place, dir: &str) -> String {
     fs_err::read_to_string(place.path(&format!("{dir}/report.html"))).expect("a page")
 }
 
 #[test]
-fn nodes_give_the_bytes_of_a_run_on_one_machine() {
-    // A training leaves for its checkpoint at once, and comes again.
+fn dag_nodes_produce_the_same_bytes_as_a_local_run() {
+    // Each training exits with a checkpoint almost at once, and is then resumed.
     let place = place(", submit: {trials: {minutes: 0.001}}");
     place.stdout("dag small.yaml -o dag");
     assert!(
@@ -486,10 +488,10 @@ fn nodes_give_the_bytes_of_a_run_on_one_machine() {
             .stdout("sweep status dag")
             .contains("3 trials: 3 done, 0 failed, 0 to come\nbest: trial ")
     );
-    // The page that the jobs left, and the one that is made here of the tidied directory.
-    for page in [left_page(&place, "dag/poolcast"), {
+    // The first page is from the jobs. The second is made here, from the directory after cleanup.
+    for page in [read_page(&place, "dag/poolcast"), {
         place.stdout("report dag");
-        left_page(&place, "dag/poolcast")
+        read_page(&place, "dag/poolcast")
     }] {
         for figure in ["roc", "values", "by-code"] {
             let figure = format!("<figure id=\"{figure}\"");
@@ -497,7 +499,8 @@ fn nodes_give_the_bytes_of_a_run_on_one_machine() {
         }
         assert!(!page.contains("-o chosen"), "a directory of a job is named");
     }
-    // A best trial chosen again is the same, and a DAG's directory stands for it.
+    // `sweep best` chooses the same trial again, and `advise` accepts the directory of the DAG as
+    // that trial.
     assert_eq!(
         place.stdout("sweep best dag").into_bytes(),
         place.files("dag/poolcast")["bestmodel.info"]
@@ -510,7 +513,7 @@ fn nodes_give_the_bytes_of_a_run_on_one_machine() {
 }
 
 #[test]
-fn no_job_gets_more_than_it_needs() {
+fn jobs_receive_only_the_inputs_they_need() {
     let place = place(", cleanup: false");
     place.stdout("dag small.yaml");
     let given = nodes::run_and_list(&place, "out").1;
@@ -555,8 +558,8 @@ fn no_job_gets_more_than_it_needs() {
     );
 }
 
-/// A place with a small sweep whose jobs fetch what they share from the directory `origin`, and the
-/// rest as in [`place`].
+/// Like [`place`], but the jobs fetch their shared inputs from the directory `origin`, through
+/// `address`.
 fn sharing_place(address: &str, more: &str) -> Place {
     let place = Place::with_run();
     fs_err::create_dir(place.path("origin")).expect("made");
@@ -574,7 +577,7 @@ fn shared_inputs(place: &Place, address: &str) -> String {
     )
 }
 
-/// The directory in `origin` that the DAG in `out` has its archives in.
+/// Returns the name of the directory in `origin` that has the archives of the DAG in `out`.
 fn shared_directory(place: &Place, out: &str) -> String {
     let location =
         fs_err::read_to_string(place.path(out).join("condor/shared_inputs")).expect("read");
@@ -583,7 +586,7 @@ fn shared_directory(place: &Place, out: &str) -> String {
 }
 
 #[test]
-fn inputs_that_jobs_share_are_fetched_from_an_address() {
+fn shared_inputs_are_fetched_from_their_address() {
     let place = sharing_place("osdf:///ospool/ap40/data/me/", "");
     place.stdout("dag small.yaml");
     let name = shared_directory(&place, "out");
@@ -596,7 +599,7 @@ fn inputs_that_jobs_share_are_fetched_from_an_address() {
         "/home/me/origin/poolcast-TOKEN\n"
     );
     assert!(place.files("origin").is_empty(), "jobs come first");
-    // Again, and nothing changes; another DAG has another directory.
+    // A second call changes nothing. Another DAG gets another directory.
     let before = place.files("out");
     place.stdout("dag small.yaml");
     assert!(place.files("out") == before);
@@ -666,12 +669,12 @@ fn a_place_that_jobs_cannot_fetch_from_is_refused() {
 }
 
 #[test]
-fn jobs_that_fetch_what_they_share_give_the_same_bytes() {
-    // A training leaves for its checkpoint at once, and begins again where its inputs are unpacked
-    // already.
+fn dag_with_shared_inputs_produces_the_same_bytes_as_a_local_run() {
+    // Each training exits with a checkpoint almost at once, and is then resumed in a directory
+    // where its inputs are already unpacked.
     let place = sharing_place("file://ORIGIN", ", submit: {trials: {minutes: 0.001}}");
     place.stdout("dag small.yaml -o dag");
-    // One packing was interrupted.
+    // An earlier packing was interrupted.
     let shared = place.path("origin").join(shared_directory(&place, "dag"));
     fs_err::create_dir(&shared).expect("made");
     fs_err::write(shared.join("events.tar.new"), "half").expect("written");
@@ -709,7 +712,7 @@ fn jobs_that_fetch_what_they_share_give_the_same_bytes() {
 }
 
 #[test]
-fn a_table_that_jobs_share_is_fetched_too_and_stays_until_it_is_tidied() {
+fn shared_table_is_fetched_and_kept_until_cleanup() {
     let place = crate::pipelines::place(&[], "");
     fs_err::create_dir(place.path("origin")).expect("made");
     let table = fs_err::read_to_string(place.path("table.yaml")).expect("read");
@@ -719,7 +722,7 @@ fn a_table_that_jobs_share_is_fetched_too_and_stays_until_it_is_tidied() {
         format!("{table}dag: {{image: {IMAGE}, trials_per_job: 20, cleanup: false{shared}}}\n"),
     );
     place.stdout("dag dag.yaml -o dag");
-    // Twice, as after a rescue: what is packed already is the same.
+    // The second run, as after a rescue, accepts the archives that the first has packed.
     nodes::run(&place, "dag");
     let (code, given) = nodes::run_and_list(&place, "dag");
     assert_eq!(code, 0);
@@ -748,7 +751,7 @@ fn a_table_that_jobs_share_is_fetched_too_and_stays_until_it_is_tidied() {
 }
 
 #[test]
-fn what_cannot_be_packed_fails_and_says_why() {
+fn sharing_fails_with_a_reason_if_the_archive_differs() {
     let place = sharing_place("file://ORIGIN", "");
     place.write("small.yaml", one(&shared_inputs(&place, "file://ORIGIN")));
     place.stdout("dag small.yaml");
@@ -766,7 +769,7 @@ fn what_cannot_be_packed_fails_and_says_why() {
 }
 
 #[test]
-fn pipelines_over_tables_are_packed_and_give_the_rows_of_sweep_run() {
+fn pipelines_over_tables_give_the_same_rows_in_a_dag() {
     let place = crate::pipelines::place(&[], "");
     let table = fs_err::read_to_string(place.path("table.yaml")).expect("read");
     place.write(
@@ -790,7 +793,7 @@ fn pipelines_over_tables_are_packed_and_give_the_rows_of_sweep_run() {
         place.stdout("sweep best dag").lines().next(),
         place.stdout("sweep best sweep").lines().next()
     );
-    // Once all is done only the models of the best stay.
+    // After the DAG is done, cleanup keeps only the models of the best trials.
     place.write(
         "dag/pipeline.status",
         "[\n  Type = \"DagStatus\";\n  DagStatus = 5; /* \"STATUS_DONE\" */\n]\n",
@@ -803,7 +806,7 @@ fn pipelines_over_tables_are_packed_and_give_the_rows_of_sweep_run() {
 }
 
 #[test]
-fn pipelines_beside_the_network_are_trials_of_a_dag_too() {
+fn dag_runs_pipelines_beside_the_network_like_a_local_run() {
     let place = place("");
     let both = SMALL.replace("runs: 3", "runs: 2")
         + "pipelines: {lasso: {runs: 2, parameters: {C: {min: 0.1, max: 1.0}}}}\n";
@@ -826,7 +829,7 @@ fn pipelines_beside_the_network_are_trials_of_a_dag_too() {
 }
 
 #[test]
-fn another_attempt_does_only_what_is_missing() {
+fn retried_job_trains_only_the_missing_trials() {
     let place = place(", cleanup: false");
     place.stdout("dag small.yaml");
     assert_eq!(nodes::run(&place, "out"), 0);
@@ -857,14 +860,14 @@ fn another_attempt_does_only_what_is_missing() {
     assert_eq!(trained(&place), ["1", "2", "3"]);
     let rows = file_rows(&place);
     assert_eq!(trained(&place), [""; 0], "all have a row");
-    // An attempt died of trial 1, before anything was done.
+    // An earlier attempt died in trial 1 and wrote no row.
     place.write("mine/rows.jsonl", "");
     place.write("mine/begun.json", "[1]");
     assert_eq!(trained(&place), ["2", "3", "1"]);
     assert_eq!(file_rows(&place), rows);
 }
 
-/// The trials of the part `mine`, and their values.
+/// Returns the trial numbers and metrics of the rows in the part `mine`.
 fn file_rows(place: &Place) -> Vec<(u64, serde_json::Value)> {
     let text = fs_err::read_to_string(place.path("mine/rows.jsonl")).expect("read");
     let row = |line: &str| {
@@ -877,8 +880,8 @@ fn file_rows(place: &Place) -> Vec<(u64, serde_json::Value)> {
     text.lines().map(row).collect()
 }
 
-/// Tidies the rest of the directory `dag`, whose nodes are done; the last of them has begun with
-/// it.
+/// Cleans up the rest of the directory `dag`, whose nodes are done. The last node has already begun
+/// the cleanup.
 fn tidied(place: &Place) {
     insta::assert_snapshot!(place.run("sweep cleanup dag"), @"
     exit 2
@@ -926,7 +929,7 @@ fn tidied(place: &Place) {
 
     hint: give this one another `wandb.sweep.name`, or name another directory
     ");
-    // With another sweep's results beside them a name is needed.
+    // With the results of a second sweep beside the first, the user must name one.
     fs_err::create_dir_all(place.path("dag/second/condor")).expect("made");
     place.write("dag/second/condor/node.sh", "x");
     place.write("dag/second/config.yaml", "x");
@@ -938,7 +941,7 @@ fn tidied(place: &Place) {
     ");
 }
 
-/// One trial of one epoch.
+/// Returns a configuration with one trial of one epoch.
 fn one(more: &str) -> String {
     small(
         &SMALL
@@ -983,7 +986,7 @@ fn a_dag_that_is_to_be_left_as_it_is() {
         "everything is in out/poolcast\n"
     );
     assert!(!place.path("out/parts").exists());
-    // What is left is a sweep's directory.
+    // The result is the directory of a sweep.
     assert_eq!(place.stdout("sweep cleanup out/poolcast --keep 1"), "");
     assert!(
         place
@@ -1003,7 +1006,7 @@ fn the_last_script_tells_trackers_and_never_fails_for_them() {
         server.base_url, mlflow.base_url
     );
     place.write("small.yaml", one("") + &trackers);
-    // DAGMan will not hand the script this key.
+    // DAGMan does not pass this key to the script.
     let mut command = place.command("dag small.yaml");
     command
         .env("WANDB_API_KEY", "canary")
@@ -1025,7 +1028,7 @@ fn the_last_script_tells_trackers_and_never_fails_for_them() {
             .replace(mlflow.base_url.trim_start_matches("http://"), "MLFLOW")
     };
 
-    // Without a key for one of them, the other is told.
+    // Without a key for W&B, the script sends only to MLflow.
     assert_eq!(nodes::run(&place, "out"), 0);
     insta::assert_snapshot!(report(&place), @"
     tracking: 1 run with 1 epoch and 2 files sent to http://MLFLOW, poolcast: 1 ended, 0 running
@@ -1055,7 +1058,7 @@ fn the_last_script_tells_trackers_and_never_fails_for_them() {
 }
 
 #[test]
-fn nothing_is_replaced_by_what_a_dag_leaves() {
+fn finished_dag_replaces_no_existing_files() {
     let place = place("");
     place.write("small.yaml", one(""));
     place.stdout("dag small.yaml");
@@ -1073,8 +1076,8 @@ fn nothing_is_replaced_by_what_a_dag_leaves() {
 #[test]
 fn a_trial_that_fails_is_recorded_and_the_best_of_the_others_is_chosen() {
     let place = place("");
-    // At this rate weights either jump about or, with that decay, grow ten thousandfold a step; two
-    // trials share a job.
+    // At this learning rate the weights jump about. With the weight decay as well, they grow ten
+    // thousandfold per step. Two trials share a job.
     let rates = SMALL.replace(
         "{distribution: uniform, min: 0.001, max: 0.02}",
         "10, weight_decay: {values: [1000, 0]}",
@@ -1090,7 +1093,7 @@ fn a_trial_that_fails_is_recorded_and_the_best_of_the_others_is_chosen() {
         place.stdout("dag small.yaml"),
         "4 trials on 2 sets of tensors in 2 jobs: out/pipeline.dag\n"
     );
-    // Two trials need these.
+    // Two trials need these tensors.
     place.write("out/tensors/j3-m4-t10-uniform-events.yaml", "epoch: 3\n");
     assert_eq!(nodes::run(&place, "out"), 0);
     insta::assert_snapshot!(file(&place, "pipeline.report").split("trial = ").next().expect("a head"), @"
@@ -1127,7 +1130,7 @@ fn a_dag_without_a_trial_that_works_has_failed() {
     trials-0001 failed: tensors-j5-m4-t10-uniform-events: exit code 2: `tensors/j5-m4-t10-uniform-events.yaml` has an unknown key `epoch`
     logs/best.err:error: of 1 trial none finished; trial 1: tensors-j5-m4-t10-uniform-events: exit code 2: `tensors/j5-m4-t10-uniform-events.yaml` has an unknown key `epoch`
     ");
-    // There is a page all the same.
+    // `report` writes a page even without any model.
     place.stdout("report out -o page.html");
     let page = fs_err::read_to_string(place.path("page.html")).expect("read");
     for part in ["held", "best", "evaluation", "sweep", "data", "provenance"] {
@@ -1144,7 +1147,7 @@ fn a_dag_without_a_trial_that_works_has_failed() {
 }
 
 #[test]
-fn a_dag_that_failed_before_its_trials_says_why_and_is_over() {
+fn dag_that_failed_before_its_trials_reports_why_and_ends_watchers() {
     let place = place("");
     place.stdout("dag small.yaml");
     let node = "[\n  Type = \"NodeStatus\";\n  Node = \"parse\";\n  NodeStatus = 6;\n]\n";
@@ -1155,9 +1158,9 @@ fn a_dag_that_failed_before_its_trials_says_why_and_is_over() {
         "error: cannot parse `<img src=x>\u{202e}`\n",
     );
 
-    // All that waits for its trials ends.
+    // Every command that waits for the trials ends.
     place.stdout("report out --watch");
-    let page = left_page(&place, "out");
+    let page = read_page(&place, "out");
     assert!(page.contains("The DAG has ended, and none of its trials has"));
     assert!(page.contains("Jobs of the DAG that failed"));
     assert!(
@@ -1187,12 +1190,13 @@ fn a_dag_that_failed_before_its_trials_says_why_and_is_over() {
 }
 
 #[test]
-fn a_chain_of_epochs_ends_where_a_whole_training_does() {
+fn per_epoch_jobs_give_the_same_model_as_one_training() {
     let place = place("");
     let sweep = SMALL
         .replace("runs: 3", "runs: 1\nearlystop_threshold: 1")
         .replace("epochs: 3", "epochs: 5");
-    // What learns nothing stops after its second epoch.
+    // At a learning rate of 0 nothing improves, so early stopping ends the training after two
+    // epochs.
     let sweep = sweep.replace("{distribution: uniform, min: 0.001, max: 0.02}", "0");
     place.write("small.yaml", small(&sweep, ", per_epoch: true"));
     place.stdout("dag small.yaml -o dag");
@@ -1211,7 +1215,7 @@ fn a_chain_of_epochs_ends_where_a_whole_training_does() {
 }
 
 #[test]
-fn what_is_no_trials_fault_stays_a_failure() {
+fn node_script_records_final_failures_and_rejects_unexpected_files() {
     let place = place("");
     place.stdout("dag small.yaml");
     let script = |words: &[&str]| {
@@ -1250,7 +1254,7 @@ fn what_is_no_trials_fault_stays_a_failure() {
         "it was never submitted"
     );
     let record = |text: &str| (Some(0), Some(format!("trials-0001: {text}\n")));
-    // What the job has done before it died is kept.
+    // The results that the job finished before it died are kept.
     fs_err::create_dir_all(place.path("out/parts/trials-0001/trials/trial-0001")).expect("made");
     place.write("out/parts/trials-0001/trials/trial-0001/metrics.json", "{}");
     place.write("out/parts/trials-0001/rows.jsonl", "");
@@ -1273,7 +1277,7 @@ fn what_is_no_trials_fault_stays_a_failure() {
         "it will never work"
     );
     assert_eq!(ended("0", "1"), (Some(0), None), "it works after all");
-    // A job leaves results, and nothing that a script would run.
+    // The output of a job may have results, but no scripts or control files.
     for name in [
         "condor/node.sh",
         "config.yaml",
@@ -1293,7 +1297,8 @@ fn what_is_no_trials_fault_stays_a_failure() {
         fs_err::remove_dir_all(place.path("out/best")).expect("removed");
     }
     assert!(!place.path("out/best.json").exists());
-    // A job names what its evaluation needs, and is believed no more than that.
+    // A job lists the files that its evaluation needs. Names that lead elsewhere or need quotes are
+    // rejected.
     for name in [
         "../secret",
         "/etc/passwd",

@@ -1,15 +1,16 @@
-//! Artefacts that were changed: every verb that opens one refuses it by name, whatever was done to
-//! which of its files.
+//! Tests of changed artefacts: every verb that opens one rejects the changed file by name, whatever
+//! the change.
 
 use std::path::Path;
 use std::process::Command;
 
 use crate::place::{Outcome, Place};
 
-/// What a verb that reads an artefact is called with; `IN` stands for the artefact.
+/// The kind of an artefact, and the arguments of a verb that reads it. `IN` stands for the
+/// artefact.
 type Reader = (&'static str, &'static str);
 
-/// The verbs that open events, and those that open tensors.
+/// The verbs that open events or tensors.
 const READERS: [Reader; 3] = [
     ("events", "tensors IN -o out"),
     ("tensors", "train IN -o out --epochs 1"),
@@ -26,7 +27,7 @@ fn shards(dir: &Path) -> Vec<String> {
         .collect()
 }
 
-/// Where the elements of tensor `name` stand in the bytes of a shard.
+/// Returns the byte range of tensor `name` in a shard.
 fn place_of(bytes: &[u8], name: &str) -> std::ops::Range<usize> {
     let (length, rest) = bytes.split_at(8);
     let length = u64::from_le_bytes(length.try_into().expect("eight bytes")) as usize;
@@ -40,7 +41,7 @@ fn place_of(bytes: &[u8], name: &str) -> std::ops::Range<usize> {
     offset(0)..offset(1)
 }
 
-/// The names of the tensors in the bytes of a shard.
+/// Returns the names of the tensors in a shard.
 fn tensors(bytes: &[u8]) -> Vec<String> {
     let length = u64::from_le_bytes(bytes[..8].try_into().expect("eight bytes")) as usize;
     let header: serde_json::Value =
@@ -52,6 +53,7 @@ fn tensors(bytes: &[u8]) -> Vec<String> {
         .collect()
 }
 
+/// Asserts that the call failed with an error that names `path`.
 fn refused(outcome: &Outcome, path: &str) {
     assert_eq!(outcome.code, Some(2), "{path}\n{outcome}");
     assert!(
@@ -61,7 +63,7 @@ fn refused(outcome: &Outcome, path: &str) {
 }
 
 #[test]
-fn one_flipped_byte_in_any_shard_is_seen_by_every_verb() {
+fn flipped_byte_in_any_shard_is_rejected_by_every_verb() {
     let place = Place::with_run();
     for (kind, args) in READERS {
         place.copy(kind, "IN");
@@ -82,7 +84,7 @@ fn one_flipped_byte_in_any_shard_is_seen_by_every_verb() {
 }
 
 #[test]
-fn a_sweep_refuses_changed_events_and_tables() {
+fn sweep_rejects_changed_events_and_tables() {
     let place = Place::with_log();
     place.write("small.yaml", "logs: [EventLog.xz]\nruns: 1\nepochs: 1\n");
     place.stdout("sweep init small.yaml -o sweep");
@@ -107,7 +109,7 @@ fn a_sweep_refuses_changed_events_and_tables() {
 }
 
 #[test]
-fn the_impatient_are_not_made_to_wait() {
+fn no_verify_skips_the_digest_check() {
     let place = Place::with_run();
     place.copy("tensors", "changed");
     let shard = place.path("changed/train-00000.safetensors");
@@ -123,7 +125,7 @@ fn the_impatient_are_not_made_to_wait() {
 }
 
 #[test]
-fn what_is_no_regular_file_never_hangs() {
+fn special_files_in_artefacts_are_rejected_without_hanging() {
     let place = Place::with_run();
     for (kind, args) in READERS {
         place.copy(kind, "IN");
@@ -172,7 +174,7 @@ fn what_is_no_regular_file_never_hangs() {
     }
 }
 
-/// A small artefact for columns of any bytes: with many jobs each call would take long.
+/// A test directory with small artefacts, for tests that make many calls.
 fn small() -> Place {
     let place = Place::new();
     place.stdout("simulate -o log --truth truth --jobs 150 --days 7");
@@ -183,9 +185,9 @@ fn small() -> Place {
 }
 
 #[test]
-fn no_column_of_any_bytes_makes_a_panic() {
+fn corrupt_columns_cause_no_panic() {
     let place = small();
-    // Of each artefact one shard, by the verb that reads it.
+    // One shard of each artefact, with a verb that reads it.
     let readers = [
         (
             "events/events",
@@ -223,7 +225,7 @@ fn no_column_of_any_bytes_makes_a_panic() {
 }
 
 #[test]
-fn a_job_without_events_is_refused() {
+fn job_without_events_is_rejected() {
     let place = small();
     let path = place.path("events/events-00000.safetensors");
     let mut bytes = fs_err::read(&path).expect("read");

@@ -1,4 +1,5 @@
-//! The documentation's commands do what the documentation says.
+//! Tests of the documentation: its commands, output, configurations, code and links match the
+//! program and the repository.
 
 use std::io::Read as _;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
@@ -15,7 +16,7 @@ fn read(name: &str) -> String {
     fs_err::read_to_string(root().join(name)).expect("read")
 }
 
-/// The fenced blocks of `text` in the language `language`.
+/// Returns the fenced blocks of `text` in the language `language`.
 fn blocks<'a>(text: &'a str, language: &str) -> Vec<&'a str> {
     let fence = format!("```{language}\n");
     text.split(&fence)
@@ -24,7 +25,7 @@ fn blocks<'a>(text: &'a str, language: &str) -> Vec<&'a str> {
         .collect()
 }
 
-/// A place that looks like the top of the repository.
+/// A test directory laid out like the top of the repository.
 fn repository() -> Place {
     let place = Place::new();
     for name in ["tests", "config"] {
@@ -33,8 +34,8 @@ fn repository() -> Place {
     place
 }
 
-/// Whether `found` is `shown`, in which a line `...` stands for any lines and `...` at a line's end
-/// for any rest.
+/// Returns true if `found` matches `shown`, where a line `...` stands for any lines, and `...` at
+/// the end of a line for any rest.
 fn is_shown(found: &[&str], shown: &[&str]) -> bool {
     match shown {
         [] => found.is_empty(),
@@ -49,7 +50,7 @@ fn is_shown(found: &[&str], shown: &[&str]) -> bool {
 }
 
 #[test]
-fn the_session_in_docs_is_true() {
+fn documented_sessions_print_what_is_shown() {
     let sessions = [
         ("docs/stages.md", 7),
         ("docs/simulation.md", 2),
@@ -67,7 +68,7 @@ fn the_session_in_docs_is_true() {
 }
 
 #[test]
-fn the_configurations_in_docs_load() {
+fn documented_configurations_load() {
     let place = Place::new();
     let documents = [
         "docs/sweeps.md",
@@ -88,7 +89,7 @@ fn the_configurations_in_docs_load() {
     }
 }
 
-/// Types the commands of `sessions` and compares what they print.
+/// Runs the commands of `sessions` and compares their output.
 fn follow(place: &Place, sessions: &[&str]) {
     for session in sessions {
         let (command, shown) = session.split_once('\n').expect("a command and its output");
@@ -105,7 +106,7 @@ fn follow(place: &Place, sessions: &[&str]) {
 }
 
 #[test]
-fn the_commands_of_the_readme_are_those_of_ci() {
+fn readme_commands_are_run_by_ci() {
     let readme = read("README.md");
     let commands: Vec<&str> = blocks(&readme, "sh")
         .into_iter()
@@ -133,7 +134,7 @@ fn the_commands_of_the_readme_are_those_of_ci() {
 }
 
 #[test]
-fn the_script_for_dags_is_the_one_shown() {
+fn documented_dag_script_matches_its_file() {
     let (page, script) = (read("docs/held-jobs.md"), read("condor/held-node.sh"));
     let lines = blocks(&page, "shell")[0];
     assert!(script.ends_with(&format!("set -u\n{lines}")), "{script}");
@@ -143,7 +144,7 @@ fn the_script_for_dags_is_the_one_shown() {
     assert!(script.contains(&line.replace("tester", "me")));
 }
 
-/// The calls of shells in a unit of systemd, with `%h` as the shell has it.
+/// Returns the shell commands in a systemd unit, with `$HOME` in place of `%h`.
 fn unit_commands(unit: &str) -> Vec<String> {
     let mut commands = Vec::new();
     for line in unit.lines() {
@@ -155,8 +156,8 @@ fn unit_commands(unit: &str) -> Vec<String> {
     commands
 }
 
-/// A home with the program, the first half of the bundled log, and a `condor_config_val` that names
-/// it.
+/// A home directory with the program, the first half of the bundled log, and a `condor_config_val`
+/// that names the log.
 fn home() -> Place {
     let place = Place::with_log();
     let mut log = String::new();
@@ -178,7 +179,7 @@ fn home() -> Place {
     place
 }
 
-/// Types `command` in a shell, with searches that are small.
+/// Runs `command` in a shell, with settings for small searches.
 fn type_command(home: &Place, command: &str) -> Outcome {
     let path = format!("{}:/usr/bin:/bin", home.path(".local/bin").display());
     let mut shell = Command::new("/bin/sh");
@@ -200,7 +201,7 @@ fn type_command(home: &Place, command: &str) -> Outcome {
 }
 
 #[test]
-fn what_the_page_for_held_jobs_types_works() {
+fn commands_of_the_held_jobs_page_succeed() {
     let page = read("docs/held-jobs.md");
     let mut commands: Vec<String> = Vec::new();
     for block in blocks(&page, "sh") {
@@ -235,9 +236,9 @@ fn what_the_page_for_held_jobs_types_works() {
     assert!(learned.contains("Advice on the "), "{learned}");
 }
 
-/// What is typed with Podman is what CI types, and the image has the program's version.
+/// CI runs the documented Podman commands, and the image has the version of the program.
 #[test]
-fn the_commands_for_containers_are_those_of_ci() {
+fn documented_container_commands_are_run_by_ci() {
     let version = env!("CARGO_PKG_VERSION");
     let script = read("ci/image/podman")
         .replace("$name", "poolcast")
@@ -266,11 +267,11 @@ fn the_commands_for_containers_are_those_of_ci() {
 }
 
 #[test]
-fn the_readme_shows_what_the_quickstart_prints() {
+fn readme_matches_the_output_of_the_quickstart() {
     let readme = read("README.md");
     let shown = blocks(&readme, "text")[0];
     let printed = repository().stdout("run config/quickstart.yaml");
-    // What the model says differs in its last digits between processors.
+    // Scores of the model differ in their last digits between processors.
     let without_scores = |line: &str| {
         let scores = [
             "unchanged: ",
@@ -304,7 +305,7 @@ fn the_readme_shows_what_the_quickstart_prints() {
     }
 }
 
-/// The number that follows `begin` where a line begins so.
+/// Returns the number after `begin` in the first line that starts with `begin`.
 fn first_number(text: &str, begin: &str) -> f64 {
     let mut rests = text.lines().filter_map(|line| line.strip_prefix(begin));
     let rest = rests.next().expect("such a line");
@@ -312,7 +313,7 @@ fn first_number(text: &str, begin: &str) -> f64 {
     number.parse().expect("a number")
 }
 
-/// The pieces of Rust and YAML in a document, each with the file that was named before it.
+/// Returns the Rust and YAML blocks of a document, each with the file that is named before it.
 fn shown_code(document: &str) -> Vec<(&str, &str)> {
     let mut shown = Vec::new();
     for (at, fence) in document.match_indices("```") {
@@ -332,7 +333,7 @@ fn shown_code(document: &str) -> Vec<(&str, &str)> {
 }
 
 #[test]
-fn a_new_model_is_what_its_document_shows() {
+fn new_model_document_matches_the_sources() {
     let document = read("docs/new-model.md");
     let shown = shown_code(&document);
     assert_eq!(shown.len(), 4);
@@ -347,7 +348,7 @@ fn a_new_model_is_what_its_document_shows() {
 }
 
 #[test]
-fn what_contributors_are_shown_stands_in_the_sources() {
+fn code_in_contributing_matches_the_sources() {
     let document = read("CONTRIBUTING.md");
     let shown = shown_code(&document);
     assert_eq!(shown.len(), 6);
@@ -356,7 +357,7 @@ fn what_contributors_are_shown_stands_in_the_sources() {
     }
 }
 
-/// All documents, by their paths from the top of the repository.
+/// Returns the paths of all documents, from the top of the repository.
 fn documents() -> Vec<String> {
     let mut documents = [
         "README.md",

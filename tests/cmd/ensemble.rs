@@ -1,11 +1,11 @@
-//! `poolcast run` where the best of each kind of model answer together.
+//! Tests of `poolcast run` where the best trials of each kind of model form an ensemble.
 
 use std::collections::BTreeMap;
 
 use crate::place::{Outcome, Place};
 
-/// Four kinds of model on one set of samples, of which one takes no static features. Together they are
-/// better than the best alone.
+/// Configuration of four kinds of model on one set of samples. One of the kinds uses no static
+/// features. The ensemble is better than the best trial.
 pub(crate) const FOUR_KINDS: &str = "
 logs: [EventLog.xz]
 out: out
@@ -31,12 +31,12 @@ fn place() -> (Place, Outcome) {
     (place, outcome)
 }
 
-/// What stands in the file `name`.
+/// Reads the file `name`.
 fn text(place: &Place, name: &str) -> String {
     fs_err::read_to_string(place.path(name)).expect("read")
 }
 
-/// The values of `bestmodel.info`.
+/// Reads the values of `bestmodel.info`.
 fn info(place: &Place) -> BTreeMap<String, String> {
     let lines = text(place, "out/bestmodel.info");
     let pairs = lines.lines().filter_map(|line| line.split_once(" = "));
@@ -46,7 +46,7 @@ fn info(place: &Place) -> BTreeMap<String, String> {
 }
 
 #[test]
-fn the_best_of_each_kind_answer_together_where_they_are_better() {
+fn ensemble_advises_where_it_is_better_than_the_best_trial() {
     let (place, first) = place();
     assert!(
         first
@@ -64,7 +64,8 @@ fn the_best_of_each_kind_answer_together_where_they_are_better() {
     assert_eq!(info["model"], "ensemble/manifest.json");
     assert_eq!(info["refitted_model"], "ensemble/refit/manifest.json");
 
-    // Its scores are of the model that did not learn from the test side, in whatever way it is asked.
+    // `evaluate` scores the ensemble that did not learn from the test split, also when it is called
+    // on `out`.
     let tensors = fs_err::read_dir(place.path("out/tensors")).expect("listed");
     let tensors: Vec<_> = tensors.map(|dir| dir.expect("listed").path()).collect();
     let evaluation = place.json(&format!("evaluate out {} --json", tensors[0].display()));
@@ -74,7 +75,7 @@ fn the_best_of_each_kind_answer_together_where_they_are_better() {
     let area = scores.iter().find(|score| score["name"] == "roc_auc");
     assert_eq!(area.expect("an area")["value"], value("test_roc_auc"));
 
-    // The one that was fitted again on all of them answers of what is held now.
+    // The ensemble that was refitted on all holds advises on the jobs that are held now.
     let manifest: serde_json::Value =
         serde_json::from_str(&text(&place, "out/ensemble/refit/manifest.json")).expect("JSON");
     let advice = place.run("advise out --log EventLog.xz --json");
@@ -87,7 +88,7 @@ fn the_best_of_each_kind_answer_together_where_they_are_better() {
     let page = text(&place, "out/report.html");
     assert!(page.contains("The best trials of 4 kinds answer together"));
 
-    // A tracker's best run is a trial, and has the model of that trial.
+    // The best run of a tracker is a trial, and has the model of that trial.
     let sent = place.stdout("track out --to wandb --dry-run");
     assert!(sent.contains("pipeline.json"), "{sent}");
 
@@ -99,7 +100,7 @@ fn the_best_of_each_kind_answer_together_where_they_are_better() {
 }
 
 #[test]
-fn what_answers_together_stays_and_comes_to_the_same_bytes() {
+fn ensemble_survives_cleanup_and_is_rebuilt_to_the_same_bytes() {
     let (place, _) = place();
     let timeless = || {
         let mut files = place.files("out");
@@ -118,7 +119,7 @@ fn what_answers_together_stays_and_comes_to_the_same_bytes() {
         );
     }
 
-    // A refit that was killed is made whole.
+    // A later run completes a refit that was killed.
     for gone in [
         "ensemble/refit/manifest.json",
         "ensemble/refit/trial-0004/manifest.json",

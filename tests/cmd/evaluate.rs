@@ -1,4 +1,4 @@
-//! `poolcast evaluate`: the table, and models that do not fit.
+//! Tests of `poolcast evaluate`: the table of scores, and models that do not fit.
 
 use std::collections::BTreeMap;
 
@@ -30,7 +30,7 @@ fn the_table_names_what_it_scores() {
 }
 
 #[test]
-fn baselines_are_what_they_say() {
+fn baselines_have_the_expected_scores() {
     let place = Place::with_run();
     place.copy("run", "mine");
     let json = place.json("evaluate mine tensors --side validate --resamples 50 --json");
@@ -163,7 +163,8 @@ fn what_validation_chose_is_what_scores() {
         "no wrong removal at that price\n{calibration}"
     );
     let mut watched = trained["best"]["validation"].clone();
-    // Training takes the F-measure at its best threshold, and there is none before calibration.
+    // Training takes the F-measure at its best threshold. Before calibration there is no such
+    // threshold.
     watched["f_measure"] = evaluated["uncalibrated"]["f_measure"].clone();
     assert_eq!(evaluated["uncalibrated"], watched);
     let metrics = place.path("mine/metrics.json");
@@ -181,7 +182,7 @@ fn what_validation_chose_is_what_scores() {
     ");
 }
 
-/// A run is of the engine that trained it, and either engine can score it.
+/// A run belongs to the engine that trained it, but either engine can score it.
 #[test]
 fn candle_trains_and_scores_to_nearly_the_same_numbers() {
     let place = Place::with_run();

@@ -1,8 +1,8 @@
-//! `--help` of every verb, and what a call that cannot be understood gets.
+//! Tests of `--help` of every verb, and of the errors for invalid calls.
 
 use crate::place::{Outcome, Place};
 
-/// The verbs that `--help` names.
+/// Returns the verbs that `--help` lists.
 fn verbs(place: &Place) -> Vec<String> {
     let help = place.stdout("--help");
     let listed = help
@@ -85,7 +85,7 @@ fn unknown_words_are_usage_errors() {
 }
 
 #[test]
-fn a_closed_pipe_is_no_error() {
+fn closed_pipe_is_no_error() {
     let place = Place::new();
     let mut command = place.command("config");
     let mut child = command
@@ -97,7 +97,7 @@ fn a_closed_pipe_is_no_error() {
 }
 
 #[test]
-fn the_version_says_what_the_program_is_built_of() {
+fn version_lists_commit_target_and_features() {
     let place = Place::new();
     let number = format!("poolcast {}\n", env!("CARGO_PKG_VERSION"));
     assert_eq!(place.stdout("-V"), number);
@@ -120,7 +120,7 @@ fn the_version_says_what_the_program_is_built_of() {
     );
 }
 
-/// Bash itself asks the script.
+/// Bash itself runs the completion script.
 #[test]
 fn bash_completes_verbs_steps_and_options() {
     let place = Place::new();
@@ -188,7 +188,7 @@ fn every_verb_has_a_manual_page() {
 fn quiet_leaves_errors_only() {
     let place = Place::with_log();
     place.stdout("parse EventLog.xz -o events");
-    // Nothing is new, which is a note; and there is no such file, which is an error.
+    // The log has nothing new, which is a note. A missing log is an error.
     for (flag, variable, is_said) in [
         ("", "", true),
         ("-q", "", false),

@@ -1,4 +1,5 @@
-//! What others put into folders that are shared, and into what is read.
+//! Tests with hostile input: foreign files in shared folders, and control characters in names and
+//! texts.
 
 use std::os::unix::fs::symlink;
 use std::process::{Command, Stdio};
@@ -18,7 +19,7 @@ fn make_pipe(place: &Place, name: &str) {
 }
 
 #[test]
-fn what_does_not_belong_into_a_queue_stops_nobody() {
+fn foreign_files_in_a_queue_are_skipped() {
     let place = Place::with_log();
     place.write("small.yaml", SMALL);
     place.stdout("sweep init small.yaml -o sweep");
@@ -39,7 +40,8 @@ fn what_does_not_belong_into_a_queue_stops_nobody() {
     manager.kill().expect("killed");
     manager.wait().expect("it ended");
 
-    // Results: a pipe, an endless device, a terabyte. Workers: a pipe. A pipe for the log.
+    // The results include a pipe, an endless device and a sparse file of a terabyte. A worker file
+    // and the log are pipes.
     make_pipe(&place, "sweep/queue/results/pipe.jsonl");
     symlink("/dev/zero", place.path("sweep/queue/results/zero.jsonl")).expect("linked");
     fs_err::File::create(place.path("sweep/queue/results/hole.jsonl"))
@@ -50,8 +52,9 @@ fn what_does_not_belong_into_a_queue_stops_nobody() {
     fs_err::remove_file(place.path("sweep/status.log")).expect("removed");
     make_pipe(&place, "sweep/status.log");
 
-    // Items: of no trial, of too many epochs, one that a ghost says is done, one in a pipe, and
-    // directories that are none.
+    // The items include trials that do not exist, a trial with too many epochs, a trial that an
+    // unknown worker has marked as done, and a pipe. Two entries look like segments, but are a file
+    // and a link.
     let items = place.path("sweep/queue/items");
     let mut segments = fs_err::read_dir(&items)
         .expect("listed")
@@ -102,11 +105,11 @@ fn what_does_not_belong_into_a_queue_stops_nobody() {
     }
 }
 
-/// A title for the window, a colour by one byte, text that runs backwards, nothing to see, and a
-/// line of its own.
+/// A text that sets the window title, sets a colour by one byte, runs backwards, has invisible
+/// characters, and forges a line.
 const HOSTILE: &str = "h\u{1b}]0;t\u{7}\u{9b}31m\u{202e}\u{200b}\u{e0041}\r\nfake: line";
 
-/// A place whose names and texts are hostile, wherever it can have some.
+/// A test directory with hostile names and texts wherever it can have some.
 fn hostile_place() -> Place {
     let place = Place::with_run();
     symlink(
@@ -116,7 +119,7 @@ fn hostile_place() -> Place {
     .expect("linked");
     let escaped = serde_json::to_string(HOSTILE).expect("JSON");
 
-    // A log of an access point and of a reason.
+    // A log with a hostile access point and a hostile hold reason.
     let name = HOSTILE.split('\r').next().expect("a part");
     let log = format!(
         "008 (-1.-1.-1) 2026-01-01 00:00:00 Global JobLog: ctime=1767225600 id={name}.1.1767225600.1 sequence=1 size=0 \
@@ -126,7 +129,7 @@ fn hostile_place() -> Place {
     );
     place.write("ap.log", log);
 
-    // Configurations: a sweep, pipelines over tables, and some that are refused.
+    // Configurations of a sweep and of pipelines over tables, and invalid configurations.
     place.write(
         "sweep.yaml",
         SMALL.replace(
@@ -162,7 +165,7 @@ fn hostile_place() -> Place {
     place.write("column.yaml", tables("A", &format!("`{HOSTILE}` == 1")));
     place.write("filter.yaml", tables("A", &format!("class == '{HOSTILE}'")));
 
-    // Artefacts of others, and a program that is called.
+    // Foreign artefacts, and a hostile `condor_submit_dag`.
     fs_err::create_dir(place.path("foreign")).expect("made");
     place.write(
         "foreign/manifest.json",
@@ -182,7 +185,7 @@ fn hostile_place() -> Place {
 }
 
 #[test]
-fn no_verb_sends_what_is_hidden_to_a_terminal() {
+fn no_verb_prints_hidden_characters() {
     let place = hostile_place();
     let h = HOSTILE;
     let (hxz, option) = (format!("{h}.xz"), format!("--{h}"));

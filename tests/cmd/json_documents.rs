@@ -1,5 +1,5 @@
-//! docs/json.md says which keys the JSON documents of all verbs have, and of which types: all of
-//! them and no others.
+//! Checks docs/json.md against the JSON documents of all verbs. Every printed key must be
+//! documented with its type, and every documented key must be printed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
@@ -14,8 +14,8 @@ use crate::policy::planted_log;
 use crate::run::SMALL;
 use crate::{dag, nodes, pipelines, pipelines_of_numbers, provision, provision_live, sweep, track};
 
-/// A row of a table: a key by its path, and its type. `groups[].cause` is a key of each of `groups`,
-/// `counts.*` a value of the map `counts`.
+/// A row of a table in docs/json.md: the path of a key, and its type. `groups[].cause` is a key of
+/// each of `groups`, and `counts.*` a value of the map `counts`.
 struct DocumentedKey {
     path: String,
     kind: String,
@@ -47,14 +47,14 @@ static TABLES: LazyLock<BTreeMap<String, Vec<DocumentedKey>>> = LazyLock::new(||
     tables
 });
 
-/// The name of a heading in a link.
+/// Returns the anchor of a heading, as links use it.
 fn anchor(heading: &str) -> String {
     let kept = |c: &char| c.is_ascii_alphanumeric() || *c == '-' || *c == ' ';
     let text: String = heading.chars().filter(kept).collect();
     text.to_lowercase().replace(' ', "-")
 }
 
-/// The heading that the link `kind` leads to.
+/// Returns the heading that the link `kind` refers to.
 fn linked_heading(kind: &str) -> &'static str {
     let wanted = kind
         .split("](#")
@@ -66,10 +66,10 @@ fn linked_heading(kind: &str) -> &'static str {
     found.unwrap_or_else(|| panic!("docs/json.md has no type `{kind}`"))
 }
 
-/// Documented keys that were printed, as heading and path.
+/// Documented keys that were printed, as pairs of heading and path.
 pub(crate) type PrintedKeys = BTreeSet<(String, String)>;
 
-/// What was found of a document: its keys, and what is not as documented.
+/// Result of the check of one document: its documented keys, and its differences from docs/json.md.
 #[derive(Default)]
 struct Findings {
     printed: PrintedKeys,
@@ -77,7 +77,7 @@ struct Findings {
 }
 
 impl Findings {
-    /// Whether `value` at `path` of the table under `heading` is a `kind`.
+    /// Returns true if `value`, at `path` of the table under `heading`, is of type `kind`.
     fn fits(&mut self, value: &Value, kind: &str, heading: &str, path: &str) -> bool {
         if let Some(rest) = kind.strip_prefix("null or ") {
             return value.is_null() || self.fits(value, rest, heading, path);
@@ -106,23 +106,23 @@ impl Findings {
             "number" => value.is_number(),
             "string" => value.is_string(),
             "object" => {
-                self.look_into(value, heading, path);
+                self.check_object(value, heading, path);
                 value.is_object()
             }
             link => {
-                self.look_into(value, linked_heading(link), "");
+                self.check_object(value, linked_heading(link), "");
                 value.is_object()
             }
         }
     }
 
-    /// Looks at the keys of an object that stands at `path` of the table under `heading`.
-    fn look_into(&mut self, value: &Value, heading: &str, path: &str) {
+    /// Checks the keys of an object, at `path` of the table under `heading`.
+    fn check_object(&mut self, value: &Value, heading: &str, path: &str) {
         let Some(object) = value.as_object() else {
             return;
         };
         for (key, value) in object {
-            if !self.look_at(key, value, heading, path) {
+            if !self.check_key(key, value, heading, path) {
                 self.problems
                     .push(format!("`{heading}` has no `{}`", joined(path, key)));
             }
@@ -136,8 +136,8 @@ impl Findings {
         }
     }
 
-    /// Looks at a key of an object; whether it is documented.
-    fn look_at(&mut self, key: &str, value: &Value, heading: &str, path: &str) -> bool {
+    /// Checks one key of an object. Returns true if the key is documented.
+    fn check_key(&mut self, key: &str, value: &Value, heading: &str, path: &str) -> bool {
         let mut known = known_keys(heading, path).into_iter();
         let Some(KnownKey { heading, row, .. }) = known.find(|known| known.name == key) else {
             return false;
@@ -162,15 +162,15 @@ impl Findings {
 
 /// A key that an object may have.
 struct KnownKey {
-    /// The heading of its table.
+    /// Heading of the table that documents the key.
     heading: &'static str,
     row: &'static DocumentedKey,
     name: &'static str,
     is_optional: bool,
 }
 
-/// The documented keys of an object at `path` of the table under `heading`, with those that `...`
-/// stands for.
+/// Returns the documented keys of an object, at `path` of the table under `heading`, including
+/// those that `...` stands for.
 fn known_keys(heading: &str, path: &str) -> Vec<KnownKey> {
     let Some((heading, rows)) = TABLES.get_key_value(heading) else {
         panic!("docs/json.md has no table under `{heading}`");
@@ -194,7 +194,7 @@ fn known_keys(heading: &str, path: &str) -> Vec<KnownKey> {
                 heading,
                 row,
                 name,
-                // What is part of another document has no version of its own.
+                // A document within another document has no version of its own.
                 is_optional: is_optional || name == "schema_version",
             });
         }
@@ -210,8 +210,8 @@ fn joined(path: &str, key: &str) -> String {
     }
 }
 
-/// The beginning of the headings for what `poolcast` prints if it is called with `args`.
-fn heading_begin(args: &str) -> String {
+/// Returns the beginning of the headings for the output of `poolcast` with `args`.
+fn heading_prefix(args: &str) -> String {
     let words: Vec<&str> = args.split_ascii_whitespace().collect();
     let verb_words = if ["sweep", "provision"].contains(&words[0]) {
         2
@@ -225,14 +225,14 @@ fn heading_begin(args: &str) -> String {
     begin + " --json`"
 }
 
-/// The keys of `document` that say something, by heading and path; the document is what `poolcast`
-/// prints with `args`, and must be as one of its tables says.
+/// Checks `document`, as printed by `poolcast` with `args`, against the table that fits best.
+/// Returns its documented keys, by heading and path.
 pub(crate) fn printed_keys(args: &str, document: &Value) -> PrintedKeys {
-    let begin = heading_begin(args);
+    let begin = heading_prefix(args);
     let mut best: Option<Findings> = None;
     for heading in TABLES.keys().filter(|heading| heading.starts_with(&begin)) {
         let mut findings = Findings::default();
-        findings.look_into(document, heading, "");
+        findings.check_object(document, heading, "");
         if document["schema_version"].is_null() {
             findings.problems.push("there is no version".to_owned());
         }
@@ -253,7 +253,7 @@ pub(crate) fn printed_keys(args: &str, document: &Value) -> PrintedKeys {
     best.printed
 }
 
-/// The printed keys of the documents that these calls in `place` print.
+/// Runs `calls` in `place`, and returns the keys of the documents that they print.
 fn print_all(place: &Place, calls: &[&str]) -> PrintedKeys {
     let mut printed = PrintedKeys::new();
     for call in calls {
@@ -262,7 +262,7 @@ fn print_all(place: &Place, calls: &[&str]) -> PrintedKeys {
     printed
 }
 
-/// Of logs: with a gap and damage, and one of several hosts.
+/// Returns the keys for logs: a log with a gap and damage, and a log of several hosts.
 fn log_documents() -> PrintedKeys {
     let place = Place::new();
     let held =
@@ -289,7 +289,7 @@ fn log_documents() -> PrintedKeys {
     )
 }
 
-/// Of what is made from a log, and of advice.
+/// Returns the keys for artefacts that are made from a log, and for advice.
 fn model_documents() -> PrintedKeys {
     let place = Place::with_run();
     place.copy("run", "mine");
@@ -312,15 +312,15 @@ fn model_documents() -> PrintedKeys {
     )
 }
 
-/// Of a run whose kinds of model answer together.
+/// Returns the keys for a run whose kinds of model form an ensemble.
 fn ensemble_documents() -> PrintedKeys {
     let place = Place::with_log();
     place.write("kinds.yaml", FOUR_KINDS);
     print_all(&place, &["run kinds.yaml --json"])
 }
 
-/// Of a run with networks, one of which fails, and pipelines; of a later one, after which a job gets
-/// another answer.
+/// Returns the keys for a run with pipelines and networks, where one network fails, and for a later
+/// run that changes the answer for a job.
 fn run_documents() -> PrintedKeys {
     let place = Place::with_run();
     let wild = SMALL.replace(
@@ -359,7 +359,7 @@ fn run_documents() -> PrintedKeys {
     printed
 }
 
-/// Of a sweep over tables.
+/// Returns the keys for sweeps over tables.
 fn table_documents() -> PrintedKeys {
     let more =
         "    evaluate_Spain: \"cohort == 'Spain' and severity is not missing\"\n    validate_A1:";
@@ -389,11 +389,11 @@ fn table_documents() -> PrintedKeys {
     printed
 }
 
-/// What a sender leaves whose server is silent.
+/// State file of a sender whose server does not answer.
 const SILENT_TRACKER: &str = r#"{"format_version": 1, "tracker": "wandb", "server": "api.wandb.ai", "ended": 1, "running": 1,
     "answered": "2026-11-23T04:00:00Z", "silent_since": "2026-11-23T04:05:00Z", "why": "no route"}"#;
 
-/// Of a sweep that a manager and a worker are at.
+/// Returns the keys for a sweep with a running manager and worker.
 fn running_documents() -> PrintedKeys {
     let place = Place::with_log();
     place.write(
@@ -416,7 +416,7 @@ fn running_documents() -> PrintedKeys {
     printed_keys("sweep status sweep --json", &status)
 }
 
-/// Of a DAG with a trial that fails.
+/// Returns the keys for a DAG with a failed trial.
 fn dag_documents() -> PrintedKeys {
     let place = Place::with_run();
     let one = SMALL
@@ -442,7 +442,7 @@ fn dag_documents() -> PrintedKeys {
     )
 }
 
-/// Of simulated logs and policies.
+/// Returns the keys for policies and for simulated logs.
 fn policy_documents() -> PrintedKeys {
     let place = Place::new();
     place.write("planted", planted_log());
@@ -455,7 +455,7 @@ fn policy_documents() -> PrintedKeys {
     )
 }
 
-/// Of a real cluster, and of an export that is broken.
+/// Returns the keys for the trace of a real cluster, and for a broken export.
 fn provision_documents() -> PrintedKeys {
     let place = provision::place_with_jobs();
     place.write(
@@ -469,13 +469,13 @@ fn provision_documents() -> PrintedKeys {
             "provision trace broken -o broken-trace --json",
             "provision replay trace --json",
             "provision samples trace -o samples --start-time 2023-02-28 --end-time 2023-03-01 --json",
-            // Windows so far apart count as blocks of their own.
+            // Windows this far apart count as separate blocks.
             "provision validate trace -o validation --start-time 2023-02-28 --end-time 2023-03-04 --interval 90 --draws 5 --json",
         ],
     )
 }
 
-/// Of models of waits.
+/// Returns the keys for models of queue waits.
 fn wait_model_documents() -> PrintedKeys {
     let place = provision::place_with_models();
     let validate = provision::VALIDATE_MODELS;
@@ -494,7 +494,7 @@ fn wait_model_documents() -> PrintedKeys {
     )
 }
 
-/// Of a queue whose files are given, and of a chain.
+/// Returns the keys for a queue that is given as files, and for a chain.
 fn live_documents() -> PrintedKeys {
     let mut printed = provision_live::submission_documents();
     printed.extend(provision_live::chain_documents());
@@ -540,7 +540,7 @@ fn every_documented_key_is_printed() {
     );
 }
 
-/// The calls of all commands with `--json`.
+/// Collects the calls of all commands that have the flag `--json`.
 fn calls_with_json(command: &clap::Command, call: &str, calls: &mut BTreeSet<String>) {
     if command.get_arguments().any(|arg| arg.get_id() == "json") {
         calls.insert(format!("{call} --json"));

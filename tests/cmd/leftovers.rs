@@ -1,4 +1,4 @@
-//! Several calls in one place, and what killed ones leave there.
+//! Tests of several calls on one directory, and of the leftovers of killed calls.
 
 use std::path::Path;
 use std::time::Duration;
@@ -7,7 +7,7 @@ use poolcast_base::files::{StagedDirectory, lock_directory};
 
 use crate::place::{Outcome, Place};
 
-/// The names of what is being written in `dir`.
+/// Returns the names of temporary entries in `dir`.
 fn temporary(dir: &Path) -> Vec<String> {
     let names = fs_err::read_dir(dir)
         .expect("listed")
@@ -19,10 +19,10 @@ fn temporary(dir: &Path) -> Vec<String> {
 }
 
 #[test]
-fn what_a_killed_call_left_is_removed_by_the_next_one() {
+fn next_call_removes_leftovers_of_a_killed_call() {
     let place = Place::with_run();
     fs_err::create_dir(place.path("work")).expect("made");
-    // Large enough to be at it when it is killed.
+    // The tensors are large enough that the call is still writing when it is killed.
     let mut child = place
         .command("tensors events -o work/large --j 1500 --m 1500")
         .spawn()
@@ -47,7 +47,7 @@ fn what_a_killed_call_left_is_removed_by_the_next_one() {
 }
 
 #[test]
-fn who_comes_second_says_so() {
+fn second_call_on_a_busy_directory_fails() {
     let place = Place::with_run();
     let staging = StagedDirectory::new(&place.path("out"), false).expect("staged");
     let busy = format!(
@@ -84,7 +84,7 @@ fn who_comes_second_says_so() {
 }
 
 #[test]
-fn of_two_calls_into_one_new_folder_one_wins() {
+fn one_of_two_calls_on_a_new_folder_wins() {
     let place = Place::with_run();
     place.write("small.yaml", "logs: [EventLog.xz]\nruns: 1\nepochs: 1\n");
     for args in [
@@ -104,7 +104,7 @@ fn of_two_calls_into_one_new_folder_one_wins() {
             .iter()
             .filter(|outcome| outcome.code == Some(0))
             .count();
-        // One that begins once the other is done finds the same there, which is no reason to fail.
+        // A call that begins after the other is done finds the same result there, and succeeds.
         assert!(won >= 1, "{args}\n{}\n{}", outcomes[0], outcomes[1]);
         let is_written =
             |outcome: &&Outcome| outcome.code == Some(0) && outcome.stderr.contains("writing ");

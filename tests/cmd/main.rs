@@ -1,4 +1,4 @@
-//! Every verb as a user types it: the real program, its exit code, stdout and stderr.
+//! Tests of every verb as a user types it: the real program, its exit code, stdout and stderr.
 
 mod place;
 

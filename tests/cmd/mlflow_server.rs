@@ -1,4 +1,4 @@
-//! A server that takes what an MLflow tracking server takes of a sender, and keeps it.
+//! A fake MLflow tracking server. It accepts and stores the requests of a sender.
 
 use std::collections::BTreeMap;
 use std::net::{TcpListener, TcpStream};
@@ -8,22 +8,22 @@ use serde_json::{Value, json};
 
 use crate::wandb_server::{Request, read_request, write_answer};
 
-/// Where its interface begins.
+/// Path prefix of the interface.
 const API: &str = "/api/2.0/mlflow/";
 
-/// Where the addresses of files begin.
+/// Path prefix of uploaded files.
 const ARTIFACTS: &str = "/api/2.0/mlflow-artifacts/artifacts/7/";
 
-/// A run as the server knows it.
+/// A run as stored by the server.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct ServedMlflowRun {
     pub(crate) name: String,
     pub(crate) status: String,
     pub(crate) tags: BTreeMap<String, String>,
     pub(crate) params: BTreeMap<String, String>,
-    /// What was measured: a name, the step and the value.
+    /// Measured values: the name, the step and the value.
     pub(crate) metrics: Vec<(String, u64, Value)>,
-    /// The files that were sent with it.
+    /// Uploaded files, by name.
     pub(crate) files: BTreeMap<String, String>,
 }
 
@@ -34,7 +34,7 @@ struct MlflowState {
     requests: Vec<Request>,
 }
 
-/// The server; it ends with the test's process.
+/// The running server. It ends with the process of the test.
 pub(crate) struct MlflowServer {
     pub(crate) base_url: String,
     state: Arc<Mutex<MlflowState>>,

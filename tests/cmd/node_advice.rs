@@ -1,10 +1,10 @@
-//! `poolcast advise --dag`: what DAGMan runs when the job of a node is held.
+//! Tests of `poolcast advise --dag`, which DAGMan runs when the job of a node is held.
 
 use std::os::unix::fs::PermissionsExt as _;
 
 use crate::place::{Outcome, Place, queue};
 
-/// What `condor_q` of HTCondor 25.14.1 printed of the held job of a node.
+/// Output of `condor_q` of HTCondor 25.14.1 for the held job of a node.
 const NODE_QUEUE: &str = r#"[
 {
   "ClusterId": 15,
@@ -24,7 +24,7 @@ const NODE_QUEUE: &str = r#"[
 ]
 "#;
 
-/// A `condor_q` that prints `queue`, and notes what it was asked.
+/// Writes a `condor_q` that prints `queue` and records its arguments.
 fn put_condor_q(place: &Place, queue: &str) {
     place.write("queue.json", queue);
     let here = place.path("");
@@ -45,7 +45,8 @@ fn call_as_script(place: &Place, args: &str) -> Outcome {
     Outcome::of(command.output().expect("it starts"))
 }
 
-/// What is left in `file` by a call that has to succeed in silence.
+/// Calls the program, which must succeed without output, and returns the advice that it writes to
+/// `file`.
 fn advice_of(place: &Place, args: &str, file: &str) -> String {
     let outcome = call_as_script(place, args);
     assert_eq!(outcome.code, Some(0), "{outcome}");
@@ -53,7 +54,7 @@ fn advice_of(place: &Place, args: &str, file: &str) -> String {
     fs_err::read_to_string(place.path(file)).expect("advice")
 }
 
-/// The jobs of the bundled log that `is_wanted` by their clusters.
+/// Returns the queue of the bundled log, limited to clusters where `is_wanted` is true.
 fn queue_of(is_wanted: impl Fn(i64) -> bool) -> String {
     let jobs: Vec<_> = queue()
         .into_iter()
@@ -63,7 +64,7 @@ fn queue_of(is_wanted: impl Fn(i64) -> bool) -> String {
 }
 
 #[test]
-fn a_held_node_gets_the_advice_on_its_job() {
+fn held_node_gets_advice_on_its_job() {
     let place = Place::with_log();
     place.copy("run", "mine");
     put_condor_q(&place, &queue_of(|cluster| cluster == 1161));
@@ -85,7 +86,7 @@ fn a_held_node_gets_the_advice_on_its_job() {
     let ledger = fs_err::read_to_string(place.path("mine/answers.jsonl")).expect("kept");
     assert!(ledger.contains("\"cluster\":1161"), "{ledger}");
 
-    // Several jobs of a node are a page, and it takes the place of what was said before.
+    // Advice on several jobs of a node is a page, and replaces the earlier advice.
     put_condor_q(&place, &queue_of(|cluster| cluster != 1161));
     let said = advice_of(
         &place,

@@ -1,6 +1,5 @@
-//! The nodes of a DAG, run one by one on this machine: what DAGMan and HTCondor make of
-//! `pipeline.dag` and its submit files, as far as these use it. `ci/proof/end-to-end` runs them on
-//! a pool.
+//! Runs the nodes of a DAG one by one on this machine. It imitates DAGMan and HTCondor where
+//! `pipeline.dag` and its submit files use them. `ci/proof/end-to-end` runs the nodes on a pool.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -16,17 +15,19 @@ struct Node {
     submit_file: String,
     macros: Words,
     is_noop: bool,
+    /// Command of the PRE script.
     before: Option<Vec<String>>,
+    /// Command of the POST script.
     after: Option<Vec<String>>,
 }
 
-/// Runs the DAG in `dir`; the exit code of its FINAL node. Nodes stand in the file after those they
-/// depend on.
+/// Runs the DAG in `dir`, and returns the exit code of its FINAL node. In the file, each node
+/// follows the nodes that it depends on.
 pub(crate) fn run(place: &Place, dir: &str) -> i32 {
     run_and_list(place, dir).0
 }
 
-/// The same, and the files that the last job of each node was given.
+/// Like [`run`], but also returns the files that the last job of each node received.
 pub(crate) fn run_and_list(place: &Place, dir: &str) -> (i32, BTreeMap<String, Vec<String>>) {
     let dir = place.path(dir);
     let text = fs_err::read_to_string(dir.join("pipeline.dag")).expect("read");
@@ -95,7 +96,7 @@ fn macros(line: &str) -> Words {
 }
 
 fn script(dir: &Path, words: &[String]) -> i32 {
-    // Of the environment, DAGMan hands scripts little more than this.
+    // DAGMan passes little more than this environment to scripts.
     let status = Command::new(&words[0])
         .args(&words[1..])
         .current_dir(dir)
@@ -108,7 +109,8 @@ fn script(dir: &Path, words: &[String]) -> i32 {
 }
 
 impl Node {
-    /// Whether it succeeded, as DAGMan sees it.
+    /// Runs the node with its scripts and retries. Returns true if the node succeeds as DAGMan sees
+    /// it.
     fn run(&self, place: &Place, dir: &Path, given: &mut BTreeMap<String, Vec<String>>) -> bool {
         for retry in 0..=2 {
             match self
@@ -144,8 +146,8 @@ impl Node {
         false
     }
 
-    /// The exit code of its job, which works in a directory that holds nothing but what was
-    /// transferred.
+    /// Runs the job of the node in a directory that holds only the transferred files. Returns its
+    /// exit code.
     fn job(&self, place: &Place, dir: &Path, given: &mut BTreeMap<String, Vec<String>>) -> i32 {
         let commands = self.commands(dir);
         let list = |name: &str| -> Vec<String> {
@@ -158,7 +160,8 @@ impl Node {
         };
         let sandbox = tempfile::tempdir().expect("a directory");
         for input in list("transfer_input_files") {
-            // What is named from the root on, or by an address, comes to the top of the directory.
+            // HTCondor puts an input with an absolute path or an address at the top of the
+            // directory.
             let path = input.strip_prefix("file://").unwrap_or(&input);
             let name = if path.starts_with('/') {
                 path.rsplit('/').next().expect("a name")
@@ -196,7 +199,7 @@ impl Node {
         outcome.code.expect("it was not killed")
     }
 
-    /// The submit commands of its job, with all macros replaced.
+    /// Returns the submit commands of the job, with all macros replaced.
     fn commands(&self, dir: &Path) -> Words {
         let text = fs_err::read_to_string(dir.join(&self.submit_file)).expect("read");
         let mut commands = self.macros.clone();
@@ -211,7 +214,7 @@ impl Node {
     }
 }
 
-/// `text` with its macros, `$(name)` or `$(name:default)`, replaced.
+/// Replaces the macros in `text`, which are `$(name)` or `$(name:default)`.
 fn expanded(text: &str, commands: &Words) -> String {
     let Some((before, rest)) = text.split_once("$(") else {
         return text.to_owned();

@@ -1,13 +1,13 @@
-//! What is longer than the terminal is shown in a pager.
+//! Tests of the pager, which shows output that is longer than the terminal.
 
 use crate::place::Place;
 use crate::terminal::run_on_terminal;
 
-/// A pager that leaves what it is given in `paged`, and its environment in `environment`.
+/// A pager that writes its input to `paged`, and its environment to `environment`.
 const KEEPING: &str = "cat >paged; env >environment";
 
 #[test]
-fn what_is_longer_than_the_terminal_is_paged() {
+fn output_longer_than_the_terminal_is_paged() {
     let place = Place::with_run();
     let page = "advise run --log EventLog.xz";
     let keeping = [("PAGER", KEEPING), ("WANDB_API_KEY", "secret")];
@@ -31,7 +31,7 @@ fn what_is_longer_than_the_terminal_is_paged() {
     run_on_terminal(&place, page, (80, 10), &usual);
     assert!(read("environment").contains("LESS=S\n"), "what users want");
 
-    // A pipe has no pager, whatever is printed, and programs read no pages.
+    // Output to a pipe is never paged, and neither is output for programs.
     fs_err::remove_file(place.path("paged")).expect("removed");
     let mut command = place.command(page);
     let piped = command.env("PAGER", KEEPING).output().expect("it starts");
@@ -43,7 +43,7 @@ fn what_is_longer_than_the_terminal_is_paged() {
 }
 
 #[test]
-fn a_pager_is_chosen_and_can_be_left_out() {
+fn pager_can_be_chosen_or_disabled() {
     let place = Place::with_run();
     let page = "advise run --log EventLog.xz --jobs";
     let shown = |variables: &[(&str, &str)]| run_on_terminal(&place, page, (80, 5), variables);
@@ -59,7 +59,7 @@ fn a_pager_is_chosen_and_can_be_left_out() {
     let ours = [("POOLCAST_PAGER", "sed s/held/HELD/"), ("PAGER", "cat")];
     assert!(shown(&ours).stdout.contains("8 HELD jobs"));
 
-    // One that is missing, or ends before it has read all, is no error.
+    // A pager that is missing, or that ends before it has read everything, is no error.
     let missing = shown(&[("PAGER", "no-such-pager -R")]);
     assert_eq!(
         (missing.code, missing.stdout),
@@ -70,7 +70,7 @@ fn a_pager_is_chosen_and_can_be_left_out() {
         (quits.code, &*quits.stdout, &*quits.stderr),
         (Some(0), "", "")
     );
-    // The exit code is still that of the advice.
+    // The exit code is still the one of the advice.
     let asked = run_on_terminal(
         &place,
         "advise run --log EventLog.xz 1161.0",

@@ -1,11 +1,11 @@
-//! `poolcast parse`: real and damaged logs.
+//! Tests of `poolcast parse` on real and damaged logs.
 
 use std::io::{Read as _, Write as _};
 use std::process::Stdio;
 
 use crate::place::{Outcome, Place, queue};
 
-/// Ten records of two jobs and the header of a global event log, as HTCondor writes them.
+/// The header of a global event log and seven records of two jobs, as HTCondor writes them.
 const SMALL: &str = "\
 008 (-01.-01.-01) 11/21 01:49:47 Global JobLog: ctime=1795225787 id=0.1.2.3 sequence=1 size=0 events=0 offset=0 event_off=0 max_rotation=1 creator_name=<schedd@ap.example>
 ...
@@ -53,7 +53,7 @@ fn the_bundled_log() {
 }
 
 #[test]
-fn every_job_of_history_and_queue_is_there_once() {
+fn each_job_of_history_and_queue_is_parsed_once() {
     let place = Place::with_log();
     let gel = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/gel");
     let history = liblzma::read::XzDecoder::new(
@@ -68,7 +68,7 @@ fn every_job_of_history_and_queue_is_there_once() {
 }
 
 #[test]
-fn compression_is_told_by_content_and_nothing_depends_on_it() {
+fn compression_is_detected_by_content_and_does_not_change_shards() {
     let place = Place::new();
     place.write("plain.xz", SMALL);
     let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
@@ -99,7 +99,7 @@ fn compression_is_told_by_content_and_nothing_depends_on_it() {
 }
 
 #[test]
-fn threads_change_no_byte() {
+fn parsed_events_do_not_depend_on_thread_count() {
     let place = Place::with_log();
     let files = |threads: u32| {
         place.stdout(&format!(
@@ -126,7 +126,7 @@ fn a_small_log_and_its_year() {
       012 JOB_HELD        1
       013 JOB_RELEASED    1
     ");
-    // Without its header the log does not say which year it is, and the clock is not asked.
+    // Without its header, the log does not contain the year. The clock is not used instead.
     let (_, headless) = SMALL.split_once("...\n").expect("a header");
     place.write("user.log", headless);
     insta::assert_snapshot!(place.run("parse user.log -o no-year"), @"
@@ -285,8 +285,8 @@ fn what_is_no_log_is_named() {
     ");
 }
 
-/// Root may read everything but this: reading a process's memory at address 0 is an input/output
-/// error.
+/// Reading a process's memory at address 0 is an input/output error even for root, who may read
+/// everything else.
 #[test]
 fn a_failing_disk_is_worth_a_retry() {
     let place = Place::new();
@@ -332,8 +332,8 @@ fn an_earlier_result_stays_until_a_new_one_is_whole() {
     assert_eq!(place.files("mine").len(), 1);
 }
 
-/// Generation `sequence` of a global event log, created at minute `minute` past 01:00, with
-/// `events` in it.
+/// Returns generation `sequence` of a global event log, created `minute` minutes past 01:00, with
+/// the records `events`.
 fn generation(sequence: u32, minute: u32, events: &str) -> String {
     let ctime = 1_795_222_800 + 60 * minute;
     format!(
@@ -350,7 +350,8 @@ fn rotated_generations_are_found_ordered_and_joined() {
     let released = "013 (1.0.0) 11/21 01:21:00 Job was released.\n...\n";
     let ended = "005 (1.0.0) 11/21 01:31:00 Job terminated.\n\t(1) Normal termination (return value 0)\n...\n";
     place.write("EventLog.2", generation(1, 10, &format!("{submit}{held}")));
-    // The release is in both: a writer that had not noticed the rotation.
+    // The hold and the release are each in two generations, as if a writer had not noticed the
+    // rotation.
     place.write(
         "EventLog.1",
         generation(2, 20, &format!("{held}{released}")),
@@ -428,14 +429,14 @@ fn a_dump_has_a_line_an_event() {
 }
 
 #[test]
-fn a_log_that_has_grown_is_read_on_to_the_same_bytes() {
+fn grown_log_is_resumed_to_the_same_bytes_as_a_full_parse() {
     let place = Place::with_log();
     let mut text = Vec::new();
     let log = fs_err::File::open(place.path("EventLog.xz")).expect("opened");
     liblzma::read::XzDecoder::new(log)
         .read_to_end(&mut text)
         .expect("read");
-    // The first two stops are within a record.
+    // The first two lengths end within a record.
     for end in [1_000_003, 20_000_001, text.len(), text.len()] {
         place.write("EventLog", &text[..end]);
         let outcome = place.run("parse EventLog -o events");
@@ -496,7 +497,7 @@ fn no_free_text_enters_the_store() {
     }
 }
 
-/// `SMALL`, forged by job 1.
+/// Returns [`SMALL`] with a header that job 1 has forged.
 fn forged() -> String {
     let text = "Global JobLog: ctime=1600000000 id=0 sequence=9 size=0 creator_name=<evil>";
     SMALL.replacen(
@@ -507,7 +508,7 @@ fn forged() -> String {
 }
 
 #[test]
-fn a_job_forges_no_header() {
+fn header_forged_by_a_job_is_ignored() {
     let place = Place::new();
     place.write("EventLog", forged());
     let text = place.stdout("parse EventLog -o events --strict");
@@ -616,7 +617,7 @@ fn years_that_cannot_be_are_refused() {
     );
 }
 
-/// The program with `args`, which reads `input` on its standard input.
+/// Runs the program with `args` and passes `input` on its standard input.
 fn piped(place: &Place, args: &str, input: &[u8]) -> Outcome {
     let mut command = place.command(args);
     command
@@ -651,7 +652,7 @@ fn pipes_are_read_like_files() {
         assert_eq!(outcome.code, Some(0), "{log}: {outcome}");
         assert!(shards("file") == shards("piped"), "{log}");
     }
-    // More than a pipe holds, and compressed.
+    // A compressed log that is larger than the buffer of a pipe.
     let log = fs_err::read(place.path("EventLog.xz")).expect("read");
     place.stdout("parse EventLog.xz -o whole");
     let outcome = piped(&place, "parse - -o piped --overwrite", &log);
@@ -704,7 +705,7 @@ fn damage_in_a_pipe_has_its_place() {
 }
 
 #[test]
-fn an_empty_archive_is_an_empty_log() {
+fn compressed_empty_log_is_reported_as_empty() {
     let place = Place::new();
     let gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
     place.write("log.gz", gzip.finish().expect("ended"));
@@ -725,7 +726,7 @@ fn an_empty_archive_is_an_empty_log() {
 }
 
 #[test]
-fn a_reader_that_goes_away_is_no_error_and_a_full_disk_is_one() {
+fn closed_pipe_is_no_error_but_a_full_disk_is() {
     let place = Place::with_log();
     let mut command = place.command("parse EventLog.xz --dump");
     let mut child = command

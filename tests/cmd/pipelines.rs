@@ -1,5 +1,5 @@
-//! `poolcast sweep` with classical pipelines: tables of the user's own, folds, splits, honest
-//! choices.
+//! Tests of `poolcast sweep` with classical pipelines: the user's own tables, folds, splits, and
+//! unbiased scores of the chosen trial.
 
 use std::collections::BTreeMap;
 use std::os::unix::fs::symlink;
@@ -10,8 +10,8 @@ use serde_json::Value;
 use crate::place::Place;
 use crate::run::SMALL;
 
-/// A place that looks like the top of the repository, with the sweep of `config/table.yaml`,
-/// changed, in `sweep`.
+/// A test directory laid out like the top of the repository, with the sweep of `config/table.yaml`
+/// in `sweep`. Each pair in `changes` replaces its first text with its second.
 pub(crate) fn place(changes: &[(&str, &str)], flags: &str) -> Place {
     let place = Place::new();
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
@@ -33,7 +33,7 @@ fn rows(place: &Place, name: &str) -> Vec<Value> {
         .collect()
 }
 
-/// The models and predictions of a sweep.
+/// Returns the models and predictions of a sweep, by file name.
 fn made(place: &Place, name: &str) -> BTreeMap<String, Vec<u8>> {
     let files = place.files(&format!("{name}/trials")).into_iter();
     files
@@ -44,7 +44,7 @@ fn made(place: &Place, name: &str) -> BTreeMap<String, Vec<u8>> {
 }
 
 #[test]
-fn a_trial_is_made_again_from_its_row_alone() {
+fn pipeline_trial_is_reproduced_from_its_row() {
     let place = place(&[], "");
     let printed = place.stdout("sweep run sweep --threads 2 --keep 2");
     assert!(
@@ -86,7 +86,7 @@ fn a_trial_is_made_again_from_its_row_alone() {
         names("pipeline"),
         [["enet"; 4].to_vec(), vec!["lasso"; 6]].concat().repeat(2)
     );
-    // The best of B2, from its row.
+    // The best trial of B2 is trained again from its row.
     let best = place.json("sweep best sweep --json")["choices"][1]["trial"]
         .as_u64()
         .expect("a trial");
@@ -124,7 +124,7 @@ fn a_trial_is_made_again_from_its_row_alone() {
         without(&rows(&place, "again")[0]),
         without(&found[best as usize - 1])
     );
-    // It is over, and stays so: nothing is thrown away.
+    // No command changes a finished sweep or deletes its files.
     let before = place.files("sweep");
     for step in [
         "init table.yaml -o",
@@ -145,7 +145,7 @@ fn a_trial_is_made_again_from_its_row_alone() {
 }
 
 #[test]
-fn the_best_of_each_split_is_told_with_what_it_is_worth() {
+fn best_of_each_split_is_reported_with_intervals() {
     let place = place(&[], "--split-names B2 --pipeline-names lasso --cv 3");
     let printed = place.stdout("sweep run sweep");
     assert!(
@@ -180,7 +180,7 @@ fn the_best_of_each_split_is_told_with_what_it_is_worth() {
 }
 
 #[test]
-fn folds_by_group_and_time_and_several_classes() {
+fn folds_can_be_by_group_or_by_time() {
     for (folds, count, target) in [
         ("leave-one-group-out", 2, "condition"),
         ("time", 5, "severity"),
@@ -209,7 +209,7 @@ fn folds_by_group_and_time_and_several_classes() {
 }
 
 #[test]
-fn a_flag_that_is_no_number_of_folds_is_refused() {
+fn invalid_number_of_folds_is_rejected() {
     let place = place(&[], "");
     for no in ["False", "false", "0", "1", "True"] {
         let refused = place.run(&format!("sweep init table.yaml -o other --cv {no}"));
@@ -236,7 +236,7 @@ fn a_flag_that_is_no_number_of_folds_is_refused() {
 }
 
 #[test]
-fn a_folder_with_another_choice_is_refused_and_kept() {
+fn sweep_with_other_choices_is_rejected_and_left_untouched() {
     let place = place(&[], "--split-names A1 --pipeline-names lasso --cv 3");
     place.stdout("sweep run sweep --pipeline-names lasso --split-names A1 --cv 3 --validate");
     let before = place.files("sweep");
@@ -276,7 +276,7 @@ fn a_folder_with_another_choice_is_refused_and_kept() {
 }
 
 #[test]
-fn sides_that_overlap_are_refused() {
+fn overlapping_rows_or_groups_of_a_split_are_rejected() {
     let place = place(&[], "");
     let text = fs_err::read_to_string(place.path("table.yaml")).expect("read");
     let refused = |changes: &[(&str, &str)]| {
@@ -301,7 +301,7 @@ fn sides_that_overlap_are_refused() {
         rows.contains("`train_A1` and `validate_A1` share the row `r000`, "),
         "{rows}"
     );
-    // The second sample of a patient on the other side.
+    // The second sample of a patient moves to the validation rows.
     let groups = refused(&[
         (
             "\"cohort not in ['Spain', 'Japan']\"",
@@ -319,7 +319,7 @@ fn sides_that_overlap_are_refused() {
 }
 
 #[test]
-fn a_time_limit_ends_the_trial_and_not_the_worker() {
+fn time_limit_ends_the_trial_but_not_the_worker() {
     let slow = "  rf:\n    parameters: {n_estimators: 100000}\n";
     let place = place(
         &[("  enet:", &format!("{slow}  enet:"))],
@@ -349,7 +349,7 @@ fn a_time_limit_ends_the_trial_and_not_the_worker() {
 }
 
 #[test]
-fn what_pipelines_need_is_said() {
+fn missing_logs_or_tables_are_reported() {
     let place = place(&[], "");
     let refused = |text: &str| {
         place.write("bad.yaml", text);
@@ -370,7 +370,7 @@ fn what_pipelines_need_is_said() {
 }
 
 #[test]
-fn pipelines_stand_beside_the_network_on_the_same_samples() {
+fn pipelines_and_networks_are_compared_on_the_same_samples() {
     let place = Place::with_log();
     let pipelines = "pipelines: {lasso: {runs: 2, parameters: {C: {min: 0.1, max: 1.0}}}}\n";
     place.write(
@@ -414,7 +414,7 @@ fn pipelines_stand_beside_the_network_on_the_same_samples() {
 }
 
 #[test]
-fn alternatives_add_up_and_repeats_are_left_out() {
+fn alternative_spaces_are_joined_and_repeats_are_dropped() {
     let svc = "  svc:\n    - {method: grid, parameters: {kernel: linear, C: {values: [0.1, 1]}}}\n    - {method: grid, \
                parameters: {kernel: {values: [rbf, linear]}, gamma: {values: [0.01, 0.1]}}}\n";
     let changes = [
@@ -451,7 +451,7 @@ fn alternatives_add_up_and_repeats_are_left_out() {
 }
 
 #[test]
-fn what_matters_is_named_by_the_columns_of_the_table() {
+fn reported_importances_name_the_columns_of_the_table() {
     let changes = [
         (
             "  enet:",
@@ -535,7 +535,7 @@ fn what_matters_is_named_by_the_columns_of_the_table() {
 }
 
 #[test]
-fn a_table_without_splits_is_judged_by_folds() {
+fn table_without_splits_is_scored_by_folds() {
     let text =
         fs_err::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("config/table.yaml"))
             .expect("read");

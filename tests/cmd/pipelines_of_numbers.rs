@@ -1,4 +1,4 @@
-//! `poolcast sweep` over tables whose target is a number.
+//! Tests of `poolcast sweep` over tables whose target is a number.
 
 use serde_json::Value;
 
@@ -32,8 +32,8 @@ pipelines:
 evaluation: {resamples: 100}
 ";
 
-/// A place with tables of 180 rows, of which the column `size` decides about `hours`, and the
-/// configuration `CONFIG`, changed.
+/// A test directory with tables of 180 rows, where the column `size` largely determines `hours`,
+/// and with [`CONFIG`]. Each pair in `changes` replaces its first text with its second.
 pub(crate) fn place(changes: &[(&str, &str)]) -> Place {
     let place = Place::new();
     let mut features = "run,size,other\n".to_owned();
@@ -78,7 +78,7 @@ fn number(value: &Value) -> f64 {
 }
 
 #[test]
-fn numbers_are_swept_chosen_and_predicted() {
+fn number_targets_are_swept_chosen_and_predicted() {
     let place = swept(&[]);
     let best = place.json("sweep best sweep --json");
     let choice = &best["choices"][0];
@@ -96,7 +96,7 @@ fn numbers_are_swept_chosen_and_predicted() {
     let mse = number(&fit["validation"]["loss"]);
     assert!((mse.sqrt() - number(&fit["validation"]["rmse"])).abs() < 1e-9);
 
-    // The best is far better than one number for all, with intervals around both.
+    // The best trial is far better than one number for all rows, and both scores have intervals.
     let [model, baseline] = ["validation", "baseline"].map(|of| &choice[of]);
     assert!(
         number(&model["high"]) < number(&baseline["low"]),
@@ -135,7 +135,7 @@ fn numbers_are_swept_chosen_and_predicted() {
 }
 
 #[test]
-fn a_quantile_is_above_its_share_of_numbers() {
+fn predicted_quantile_is_above_its_share_of_numbers() {
     let place = swept(&[(
         "  task: regression\n",
         "  task: regression\n  quantile: 0.9\n",
@@ -151,7 +151,8 @@ fn a_quantile_is_above_its_share_of_numbers() {
     let share = below.count() as f64 / 180.0;
     assert!((0.8..=0.99).contains(&share), "{share}");
 
-    // Their loss is the pinball loss: that of one number is not its squared error.
+    // The loss is the pinball loss, so the value of the baseline is not its squared error, which is
+    // larger.
     let best = place.json("sweep best sweep --json");
     assert!(
         number(&best["choices"][0]["baseline"]["value"]) < 2.0,
@@ -160,7 +161,7 @@ fn a_quantile_is_above_its_share_of_numbers() {
 }
 
 #[test]
-fn a_report_leaves_out_what_numbers_do_not_have() {
+fn report_on_numbers_has_no_class_scores() {
     let place = swept(&[]);
     place.stdout("report sweep -o report.html");
     let page = text(&place, "report.html");

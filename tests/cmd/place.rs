@@ -1,4 +1,4 @@
-//! A directory to work in and the real program in it; the artefacts that most tests start from.
+//! Test directories where the real program runs, and the artefacts that most tests start from.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -12,10 +12,10 @@ use tempfile::TempDir;
 
 use crate::json_documents;
 
-/// The bundled log.
+/// Path of the bundled log, from the top of the repository.
 pub(crate) const LOG: &str = "tests/data/gel/EventLog.xz";
 
-/// A printed document as a file has it, which has its version in a manifest.
+/// Returns a printed document as its file stores it: without a version, which the manifest has.
 pub(crate) fn without_version(document: &serde_json::Value) -> serde_json::Value {
     let mut document = document.clone();
     let version = document
@@ -25,7 +25,8 @@ pub(crate) fn without_version(document: &serde_json::Value) -> serde_json::Value
     document
 }
 
-/// A fresh directory; the program runs in it, so that no message holds a path of this machine.
+/// A fresh test directory. The program runs in it, so that messages contain no path of this
+/// machine.
 pub(crate) struct Place {
     dir: TempDir,
 }
@@ -37,7 +38,7 @@ impl Place {
         }
     }
 
-    /// A place where the bundled log stands as `EventLog.xz`.
+    /// A test directory with the bundled log as `EventLog.xz`.
     pub(crate) fn with_log() -> Place {
         let place = Place::new();
         symlink(
@@ -48,8 +49,8 @@ impl Place {
         place
     }
 
-    /// A place with the bundled log and what [`SHARED`] made of it: `events` and `tensors`, not to be
-    /// changed, and a `run` of its own, to which answers are added.
+    /// A test directory with the bundled log and the artefacts of [`SHARED`]: `events` and
+    /// `tensors`, which tests must not change, and a `run` of its own, to which answers are added.
     pub(crate) fn with_run() -> Place {
         let place = Place::with_log();
         for name in ["events", "tensors"] {
@@ -67,7 +68,7 @@ impl Place {
         fs_err::write(self.path(name), bytes).expect("written");
     }
 
-    /// Copies one of the shared directories here as `to`, to be changed.
+    /// Copies the shared directory `from` to `to`, so that a test can change it.
     pub(crate) fn copy(&self, from: &str, to: &str) {
         fs_err::create_dir(self.path(to)).expect("made");
         for (name, bytes) in files(&SHARED.join(from)) {
@@ -75,10 +76,11 @@ impl Place {
         }
     }
 
-    /// The program with `args`, divided at blanks, in an environment of its own.
+    /// Returns a command that runs the program with `args`, split at blanks, in a clean
+    /// environment.
     pub(crate) fn command(&self, args: &str) -> Command {
         let mut command = command(self.dir.path(), args);
-        // It is always an hour after the bundled log's end.
+        // The current time is always one hour after the end of the bundled log.
         if args.split(' ').next() == Some("advise") {
             command.args(["--now", "2026-11-21T03:26:17Z"]);
         }
@@ -89,21 +91,22 @@ impl Place {
         Outcome::of(self.command(args).output().expect("the program starts"))
     }
 
-    /// What the program prints on stdout, when it must succeed.
+    /// Runs the program, which must succeed, and returns its stdout.
     pub(crate) fn stdout(&self, args: &str) -> String {
         let outcome = self.run(args);
         assert_eq!(outcome.code, Some(0), "poolcast {args}\n{outcome}");
         outcome.stdout
     }
 
-    /// The JSON document that the program prints, which must be as docs/json.md says.
+    /// Runs the program, and returns the JSON document that it prints, after a check against
+    /// docs/json.md.
     pub(crate) fn json(&self, args: &str) -> serde_json::Value {
         let document = serde_json::from_str(&self.stdout(args)).expect("JSON");
         json_documents::printed_keys(args, &document);
         document
     }
 
-    /// Every file under `name` with its bytes.
+    /// Returns every file under `name` with its bytes.
     pub(crate) fn files(&self, name: &str) -> BTreeMap<String, Vec<u8>> {
         files(&self.path(name))
     }
@@ -111,7 +114,7 @@ impl Place {
 
 fn command(dir: &Path, args: &str) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_poolcast"));
-    // A zone with daylight saving time: nothing printed or stored may depend on it.
+    // This zone has daylight saving time. Nothing printed or stored may depend on it.
     command
         .args(args.split_ascii_whitespace())
         .current_dir(dir)
@@ -122,10 +125,10 @@ fn command(dir: &Path, args: &str) -> Command {
     command
 }
 
-/// When the epochs of a training were: this differs each time.
+/// File with the times of the epochs of a training, which differ each time.
 const TIMES_FILE: &str = "times.jsonl";
 
-/// Every file below `dir` with its bytes, but for those that say when something was.
+/// Returns every file below `dir` with its bytes, except files of times.
 pub(crate) fn files(dir: &Path) -> BTreeMap<String, Vec<u8>> {
     let mut found = BTreeMap::new();
     for entry in fs_err::read_dir(dir)
@@ -149,8 +152,8 @@ pub(crate) fn files(dir: &Path) -> BTreeMap<String, Vec<u8>> {
     found
 }
 
-/// Whether a file or directory of this name lies anywhere below `dir`, where a program may be at
-/// work: what goes away while it is looked at is passed over.
+/// Returns true if a file or directory of this name exists anywhere below `dir`. A program may be
+/// at work there, so entries that disappear meanwhile are skipped.
 pub(crate) fn has_file(dir: &Path, name: &str) -> bool {
     let Ok(entries) = fs_err::read_dir(dir) else {
         return false;
@@ -160,13 +163,14 @@ pub(crate) fn has_file(dir: &Path, name: &str) -> bool {
         .any(|entry| entry.file_name() == name || has_file(&entry.path(), name))
 }
 
-/// What `condor_q -json` says of the jobs that had not ended when the bundled log did.
+/// Returns the output of `condor_q -json` for the jobs that had not ended at the end of the bundled
+/// log.
 pub(crate) fn queue() -> Vec<serde_json::Value> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/gel/condor_q.json");
     serde_json::from_slice(&fs_err::read(path).expect("read")).expect("JSON")
 }
 
-/// What one call of the program came to.
+/// Result of one call of the program.
 pub(crate) struct Outcome {
     pub(crate) code: Option<i32>,
     pub(crate) stdout: String,
@@ -193,7 +197,7 @@ impl fmt::Display for Outcome {
     }
 }
 
-/// A file with a salt to hash owners with.
+/// A file with the salt for hashes of owners.
 static SALT: LazyLock<PathBuf> = LazyLock::new(|| {
     use fs_err::os::unix::fs::OpenOptionsExt as _;
     let path =
@@ -210,8 +214,8 @@ static SALT: LazyLock<PathBuf> = LazyLock::new(|| {
     path
 });
 
-/// The bundled log, parsed, its tensors, and a small model trained on them: made once for all tests
-/// of a process.
+/// Directory with the parsed bundled log, its tensors, and a small model trained on them. It is
+/// made once for all tests of a process.
 static SHARED: LazyLock<PathBuf> = LazyLock::new(|| {
     let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join("cmd");
     if dir.exists() {
@@ -219,8 +223,8 @@ static SHARED: LazyLock<PathBuf> = LazyLock::new(|| {
     }
     fs_err::create_dir_all(&dir).expect("made");
     let log = Path::new(env!("CARGO_MANIFEST_DIR")).join(LOG);
-    // Of three epochs the one with the least loss says the same of many jobs, which is what tests of
-    // advice go by.
+    // The best of three epochs by loss gives many jobs the same answer. Tests of advice rely on
+    // that.
     let watched = "earlystop_metric: {name: validation_loss, goal: minimize}\n";
     fs_err::write(dir.join("train.yaml"), watched).expect("written");
     for args in [

@@ -1,12 +1,13 @@
-//! `poolcast policy`: logs in which releases pay, or do not.
+//! Tests of `poolcast policy` on logs where releases pay, and on logs where they do not.
 
 use std::fmt::Write as _;
 
 use crate::place::Place;
 
-/// The log of ninety days. Each day one job is held with 12/256 and succeeds once it was held for
-/// 40 minutes, one is held with 12/256 and fails where it is released at once, one is held with
-/// 13/512 and fails, one by its owner; and some stay held.
+/// Returns a log of ninety days. Each day, one job is held with 12/256 for 40 minutes, and then
+/// succeeds. Another is held with 12/256, released after 30 s, and fails. A third is held with
+/// 13/512, and fails. A fourth is held by its owner. Every tenth day, another job is held and stays
+/// held.
 pub(crate) fn planted_log() -> String {
     let mut records: Vec<(i64, String)> = Vec::new();
     let mut add_job = |cluster: i32, begin_s: i64, code: &str, held_for_s: i64, exit_code: i32| {
@@ -82,7 +83,7 @@ fn where_nothing_pays_there_is_no_expression() {
     let place = Place::with_log();
     insta::assert_snapshot!(place.run("policy --log EventLog.xz"));
 
-    // A lost success that is dear makes releases pay.
+    // If a lost success is expensive, releases pay.
     place.write(
         "cost.yaml",
         "advice: {cost: {wasted_run: 1, lost_success: 4}}",
@@ -109,7 +110,7 @@ fn a_log_without_releases_and_none_at_all() {
         serde_json::Value::Null
     );
 
-    // One outcome is too few to divide: all is learned from, up to no moment.
+    // One outcome is too few for a split, so all outcomes are learned from, and there is no cutoff.
     let more = "013 (1.0.0) 2026-11-21 01:51:20 Job was released.\n\tvia condor_release\n...\n\
                 005 (1.0.0) 2026-11-21 01:52:20 Job terminated.\n\t(1) Normal termination (return value 0)\n...\n";
     let log = fs_err::read_to_string(place.path("EventLog")).expect("read");
@@ -139,7 +140,7 @@ fn the_logs_of_a_configuration_or_of_a_run_are_found() {
     place.write("pool.yaml", "logs: [EventLog.xz]\nout: elsewhere\n");
     assert_eq!(place.stdout("policy --config pool.yaml"), named);
 
-    // The costs of the run count, where no configuration is named.
+    // The costs of the run apply if no configuration is named.
     place.copy("run", "elsewhere");
     let path = place.path("elsewhere/config.yaml");
     let config = fs_err::read_to_string(&path).expect("read");
@@ -156,7 +157,7 @@ fn the_logs_of_a_configuration_or_of_a_run_are_found() {
 }
 
 #[test]
-fn the_document_shows_what_is_printed() {
+fn policy_document_matches_the_output() {
     let place = Place::new();
     place.write("EventLog", planted_log());
     let printed = place.stdout("policy --log EventLog");

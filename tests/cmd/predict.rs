@@ -1,4 +1,4 @@
-//! `poolcast predict`: a fitted pipeline and new rows, a network and the holds of a log.
+//! Tests of `poolcast predict`: a fitted pipeline on new rows, and a network on the holds of a log.
 
 use std::collections::BTreeMap;
 use std::os::unix::fs::symlink;
@@ -12,7 +12,7 @@ use crate::place::Place;
 
 const FEATURES: &str = "tests/data/table/features.csv";
 
-/// A place with a sweep over the bundled tables that is done, and `new.csv`: its features.
+/// A test directory with a finished sweep over the bundled tables, and their features in `new.csv`.
 fn place(splits: &str) -> Place {
     let place = Place::new();
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
@@ -27,7 +27,7 @@ fn place(splits: &str) -> Place {
     place
 }
 
-/// A CSV table: its head and its rows.
+/// Splits a CSV table into its header and its rows.
 fn cells(text: &str) -> (Vec<String>, Vec<Vec<String>>) {
     let line = |line: &str| line.split(',').map(str::to_owned).collect::<Vec<String>>();
     let mut lines = text.lines().map(line);
@@ -42,7 +42,7 @@ fn table(head: &[String], rows: &[Vec<String>]) -> String {
 }
 
 #[test]
-fn rows_get_what_the_fit_said_of_them() {
+fn predictions_match_those_of_the_fit() {
     let place = place("A1");
     let printed = place.stdout("predict sweep new.csv");
     let (head, rows) = cells(&printed);
@@ -88,7 +88,7 @@ fn rows_get_what_the_fit_said_of_them() {
         "a trial is a model, too"
     );
 
-    // By name, wherever a column stands; the class is not known, and no row is.
+    // Columns are matched by name, in any order. The table has no classes.
     let (mut head, mut rows) = cells(&fs_err::read_to_string(place.path("new.csv")).expect("read"));
     std::iter::once(&mut head)
         .chain(&mut rows)
@@ -103,7 +103,7 @@ fn rows_get_what_the_fit_said_of_them() {
 }
 
 #[test]
-fn csv_parquet_and_json_say_the_same() {
+fn csv_parquet_and_json_predictions_agree() {
     let place = place("A1");
     let printed = place.stdout("predict sweep new.csv");
     let rows = printed.lines().count() - 1;
@@ -128,7 +128,7 @@ fn csv_parquet_and_json_say_the_same() {
             .expect("read")
             .starts_with(b"PAR1")
     );
-    // What was predicted is a table of numbers, too: it is read as one.
+    // Predictions are a table of numbers, too. `predict` reads it, and rejects its columns.
     let refused = place.run("predict sweep p.parquet");
     assert!(
         refused.code == Some(2)
@@ -149,7 +149,7 @@ fn csv_parquet_and_json_say_the_same() {
 }
 
 #[test]
-fn what_cannot_be_predicted_is_said() {
+fn invalid_prediction_requests_are_rejected() {
     let place = place("A1,B2");
     let refused = |args: &str, words: &[&str]| {
         let refused = place.run(args);
@@ -257,7 +257,7 @@ fn a_network_predicts_every_hold() {
         assert!((here - there).abs() < 1e-6, "{row}: {there}");
     }
 
-    // What advice says of a held job is what is said of its last hold.
+    // Advice on a held job has the probability that is predicted for its last hold.
     let advice = place.run("advise run --log EventLog.xz --json").stdout;
     let advice: Value = serde_json::from_str(&advice).expect("JSON");
     let advised = advice["advice"]

@@ -1,4 +1,4 @@
-//! What stays with its user: modes of files, and the salt that owners are hashed with.
+//! Tests of privacy: file modes, and the salt for hashes of owners.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
@@ -6,7 +6,8 @@ use std::process::Command;
 
 use crate::place::{Outcome, Place};
 
-/// A log of three jobs of two owners, of which one is held for the other's reason.
+/// Returns a log of nine jobs of two owners. Each job is held and released. Every third job is then
+/// held again, and the others terminate.
 fn log() -> String {
     let ad = |job: i32, owner: &str| {
         format!(
@@ -41,7 +42,7 @@ fn log() -> String {
     log
 }
 
-/// The program as it is for a user whose home is `home` in `place`, with a umask that lets
+/// Runs the program for a user whose home directory is `home` in `place`, with a umask that lets
 /// everybody read.
 fn at_home(place: &Place, home: &str, file_mode: &str, args: &str) -> Outcome {
     let program = env!("CARGO_BIN_EXE_poolcast");
@@ -65,7 +66,7 @@ fn mode(path: &Path) -> u32 {
         & 0o777
 }
 
-/// The modes of directories, and of files, in and below `dir`.
+/// Collects the modes of directories and of files, in and below `dir`.
 fn modes(dir: &Path, directories: &mut Vec<u32>, files: &mut Vec<u32>) {
     directories.push(mode(dir));
     for entry in fs_err::read_dir(dir)
@@ -121,7 +122,7 @@ fn files_are_for_their_user_alone_unless_asked_otherwise() {
 }
 
 #[test]
-fn a_salt_is_made_once_and_kept() {
+fn salt_is_created_once_and_reused() {
     let place = Place::new();
     place.write("log", log());
     let first = at_home(&place, "home", "", "parse log -o one --json");
@@ -154,7 +155,7 @@ fn a_salt_is_made_once_and_kept() {
                 .any(|bytes| contains(bytes, secret))
     );
 
-    // A file that everybody can read is no secret.
+    // The program warns about a salt that everybody can read.
     fs_err::set_permissions(&salt, std::fs::Permissions::from_mode(0o644)).expect("set");
     let third = at_home(&place, "home", "", "parse log -o three");
     assert!(
@@ -164,10 +165,9 @@ fn a_salt_is_made_once_and_kept() {
     assert!(place.files("one") == place.files("three"));
 }
 
-/// All that samples and models hold follows from which jobs have one owner, and not from what it is
-/// hashed to.
+/// Samples and models depend on which jobs have the same owner, but not on the hash of the owner.
 #[test]
-fn nothing_learned_depends_on_the_salt() {
+fn samples_and_models_do_not_depend_on_the_salt() {
     let place = Place::new();
     place.write("log", log());
     let make = |name: &str| {
@@ -233,10 +233,10 @@ fn a_store_is_not_read_on_with_another_salt() {
 }
 
 #[test]
-fn where_no_salt_can_be_kept_one_serves_a_store_alone() {
+fn unwritable_home_gives_each_store_its_own_salt() {
     let place = Place::new();
     place.write("log", log());
-    // A home that is a file can hold nothing, whoever asks.
+    // A home that is a file can hold nothing, even for root.
     place.write("home", "");
     let outcome = at_home(&place, "home", "", "parse log -o events");
     assert_eq!(outcome.code, Some(0), "{outcome}");
@@ -246,7 +246,7 @@ fn where_no_salt_can_be_kept_one_serves_a_store_alone() {
         "{outcome}"
     );
 
-    // A file that was asked for must be there to keep.
+    // If the user names a salt file, the program must be able to create it.
     let mut command = place.command("parse log -o other");
     command
         .env_remove("POOLCAST_OWNER_SALT")

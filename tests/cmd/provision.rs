@@ -1,11 +1,11 @@
-//! `poolcast provision`: exports of a real cluster's accounting, and broken ones.
+//! Tests of `poolcast provision` on exports of a real cluster's accounting, and on broken exports.
 
 use std::os::unix::fs::symlink;
 use std::path::Path;
 
 use crate::place::{Place, files};
 
-/// A place with ten days of a real cluster as `jobs.txt.xz`.
+/// A test directory with ten days of a real cluster as `jobs.txt.xz`.
 pub(crate) fn place_with_jobs() -> Place {
     let place = Place::new();
     let jobs = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/provision/jobs.txt.xz");
@@ -32,7 +32,7 @@ fn a_trace_tells_of_its_cluster() {
 }
 
 #[test]
-fn the_same_files_leave_the_same_bytes() {
+fn trace_of_the_same_export_has_the_same_bytes() {
     let place = place_with_jobs();
     place.stdout(TRACE);
     let first = files(&place.path("trace"));
@@ -41,7 +41,7 @@ fn the_same_files_leave_the_same_bytes() {
 }
 
 #[test]
-fn no_name_is_stored() {
+fn trace_contains_no_names() {
     let place = Place::new();
     let head = "JobID|JobName|User|Submit|Start|End|TimelimitRaw|NNodes\n";
     let row = "1|hidden-name|hidden-user|1000|1010|1020|60|1\n";
@@ -102,7 +102,7 @@ fn what_is_left_out_is_said() {
 }
 
 #[test]
-fn another_trace_is_not_replaced_unasked() {
+fn existing_trace_is_replaced_only_with_overwrite() {
     let place = place_with_jobs();
     place.stdout(TRACE);
     let other = place.run("provision trace jobs.txt.xz -o trace --tz UTC");
@@ -134,7 +134,7 @@ fn a_trace_is_simulated_beside_what_was_logged() {
 }
 
 #[test]
-fn starts_are_written_whatever_the_threads() {
+fn written_starts_do_not_depend_on_thread_count() {
     let place = place_with_jobs();
     place.stdout(TRACE);
     place.stdout("provision replay trace --starts starts");
@@ -194,7 +194,7 @@ fn what_cannot_be_simulated_says_so() {
     );
 }
 
-/// One window, and few draws.
+/// Call that validates policies on one window. `small.yaml` sets few draws.
 const VALIDATE: &str = "provision validate trace -c small.yaml --start-time 2023-03-02 --end-time 2023-03-03 --interval 24";
 
 #[test]
@@ -205,7 +205,7 @@ fn policies_are_compared_on_the_same_windows() {
         "small.yaml",
         "provision: {decision_interval: 480, num_probe: 2, draws: 5}",
     );
-    // On a busy machine it would say how far it is.
+    // `-q` hides the progress, which appears only on a busy machine.
     insta::assert_snapshot!(place.run(&format!("-q {VALIDATE} -o validation")));
     let written = files(&place.path("validation"));
     assert_eq!(written.len(), 10, "{:?}", written.keys());
@@ -226,7 +226,7 @@ fn policies_are_compared_on_the_same_windows() {
 }
 
 #[test]
-fn windows_may_begin_with_an_empty_cluster() {
+fn cold_start_begins_with_an_empty_cluster() {
     let place = place_with_jobs();
     place.stdout(TRACE);
     place.write(
@@ -249,10 +249,10 @@ fn windows_may_begin_with_an_empty_cluster() {
     assert!(cold_h < warm_h, "{cold_h} {warm_h}");
 }
 
-/// Jobs of eight hours, so that ten days have windows that are apart.
+/// Configuration with jobs of eight hours, so that ten days have disjoint windows.
 const SHORT: &str = "provision: {workload_len: 1, warmup_len: 0, job_limit: 480, decision_interval: 120, interval: 2, num_probe: 3, draws: 5}";
 
-/// A place with a trace, and samples of its first days.
+/// A test directory with a trace, and samples of its first days.
 pub(crate) fn place_with_samples() -> Place {
     let place = place_with_jobs();
     place.stdout(TRACE);
@@ -261,7 +261,7 @@ pub(crate) fn place_with_samples() -> Place {
     place
 }
 
-/// The same with models that have learned from them.
+/// Like [`place_with_samples`], with models that have learned from the samples.
 pub(crate) fn place_with_models() -> Place {
     let place = place_with_samples();
     for (name, options) in [
@@ -275,11 +275,11 @@ pub(crate) fn place_with_models() -> Place {
     place
 }
 
-/// Three windows of later days.
+/// Call that validates models on three windows of later days.
 pub(crate) const VALIDATE_MODELS: &str = "provision validate trace -c short.yaml --start-time 2023-03-06 --end-time 2023-03-06T12:00 --interval 4";
 
 #[test]
-fn models_are_compared_on_windows_that_they_know_nothing_of() {
+fn models_are_compared_on_unseen_windows() {
     let place = place_with_models();
     let validate = format!("{VALIDATE_MODELS} --model trees --model lstm");
     let document = place.json(&format!("{validate} -o validation --json"));
@@ -349,7 +349,7 @@ fn models_that_do_not_fit_are_refused() {
     assert!(!place.path("validation").exists());
 }
 
-/// Two windows.
+/// Call that draws samples from two windows.
 const SAMPLES: &str =
     "provision samples trace --start-time 2023-03-02 --end-time 2023-03-03 --interval 12";
 
@@ -363,7 +363,7 @@ fn samples_are_the_same_whatever_the_threads() {
     place.stdout(&format!("--threads 1 {SAMPLES} -o single"));
     assert_eq!(files(&place.path("single")), written);
 
-    // How policies are compared is nothing to samples.
+    // A repeated call finds the existing samples.
     let again = place.run(&format!("{SAMPLES} -o samples"));
     assert!(
         again
@@ -415,7 +415,7 @@ fn what_cannot_be_sampled_says_so() {
     insta::assert_snapshot!(refusal(never), @"error: in no window both chained jobs start");
     assert!(!place.path("samples").exists());
 
-    // More runs at the beginning than there are nodes for.
+    // At the beginning, more jobs run than the nodes can hold.
     place.write(
         "few.yaml",
         "provision: {nodes: {2023-01-01: 40, 2023-03-01: 76}}",

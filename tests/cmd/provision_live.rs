@@ -1,5 +1,5 @@
-//! `poolcast provision advise` and `chain`: files that Slurm's programs have printed, and programs of
-//! a Slurm that only these tests ask.
+//! Tests of `poolcast provision advise` and `chain`, with recorded output of Slurm's programs, and
+//! with fake Slurm programs.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use serde_json::json;
 use crate::json_documents::{self, PrintedKeys};
 use crate::place::{Outcome, Place};
 
-/// The moment at which the files below were printed.
+/// Time at which the files below were printed, in s since 1970.
 const NOW_S: i64 = 1_700_000_000;
 
 /// A job of the partition `all`.
@@ -63,7 +63,7 @@ impl Job {
     }
 }
 
-/// As `squeue --json` of 22.05 prints them.
+/// Formats jobs as `squeue --json` of Slurm 22.05 prints them.
 fn queue(jobs: &[Job]) -> String {
     let mut rows = Vec::new();
     for job in jobs {
@@ -80,7 +80,8 @@ fn queue(jobs: &[Job]) -> String {
 const NODES: &str = r#"{"nodes": [{"name": "n1", "state": "allocated", "partitions": ["all"]}, {"name": "n2", "state": "allocated", "partitions": ["all"]},
     {"name": "n3", "state": "down", "partitions": ["all"]}]}"#;
 
-/// Two nodes: job 7 has one of them for another three hours, job 6 the other one; two jobs wait.
+/// A test directory with a queue on two nodes. Job 7 has one node for another three hours, job 6
+/// has the other, and two jobs wait.
 fn place_with_queue() -> Place {
     let place = Place::new();
     let jobs = [
@@ -96,7 +97,7 @@ fn place_with_queue() -> Place {
     ];
     place.write("queue.json", queue(&jobs));
     place.write("nodes.json", NODES);
-    // Jobs of up to half an hour ran for ten minutes, longer ones for half an hour.
+    // Jobs with a limit of up to half an hour ran for ten minutes, the others for half an hour.
     let mut trace = "JobID|User|Submit|Start|End|TimelimitRaw|NNodes\n".to_owned();
     for number in 0..30 {
         let start_s = NOW_S - 90_000 + number * 2000;
@@ -127,7 +128,7 @@ fn the_moment_to_submit_is_told_from_files() {
         later["queue"],
         json!({"running": 2, "waiting": 2, "dependent": 1, "held": 1, "later": 1})
     );
-    // Job 6 runs for 30 of 40 minutes, job 8 for 10 of 20, and job 9 for 30 of 40.
+    // Job 6 is expected to run for 30 of 40 minutes, job 8 for 10 of 20, and job 9 for 30 of 40.
     assert_eq!(later["expected"]["wait_s"], 1200 + 600 + 1800);
     assert_eq!(later["expected"]["wait_by_limits_s"], 1800 + 1200 + 2400);
     assert_eq!(later["nodes"], 2);
@@ -139,7 +140,7 @@ fn the_moment_to_submit_is_told_from_files() {
     assert!(given.stdout.contains("3 nodes can be used"), "{given}");
 }
 
-/// A place with models of jobs of eight hours, and a queue in which job 7 is one.
+/// A test directory with models of eight-hour jobs, and a queue in which job 7 is such a job.
 fn place_with_models_and_queue() -> Place {
     let place = crate::provision::place_with_models();
     let jobs = [
@@ -153,7 +154,7 @@ fn place_with_models_and_queue() -> Place {
 }
 
 #[test]
-fn a_model_may_decide() {
+fn model_decides_if_it_fits_the_job() {
     let place = place_with_models_and_queue();
     let advise = |args: &str| place.run(&format!("provision advise trace {args} {FILES}"));
     let asked = |model: &str| {
@@ -193,7 +194,7 @@ fn a_model_may_decide() {
     }
 }
 
-/// What `advise --json` prints with each answer.
+/// Returns the keys that `advise --json` prints, over all kinds of answers.
 pub(crate) fn submission_documents() -> PrintedKeys {
     let place = place_with_queue();
     let mut printed = PrintedKeys::new();
@@ -209,7 +210,7 @@ pub(crate) fn submission_documents() -> PrintedKeys {
     printed
 }
 
-/// What `chain --json` prints.
+/// Returns the keys that `chain --json` prints.
 pub(crate) fn chain_documents() -> PrintedKeys {
     let args = "provision chain job.sh --links 2 --every 1 --json";
     let document = serde_json::from_str(&FakeSlurm::new().run(args).stdout).expect("JSON");
@@ -276,7 +277,7 @@ fn what_cannot_be_advised_on_says_so() {
     ");
 }
 
-/// A place whose programs of Slurm are those of tests/data/provision/slurm.
+/// A test directory whose Slurm programs are the fakes in tests/data/provision/slurm.
 struct FakeSlurm {
     place: Place,
 }
@@ -311,18 +312,18 @@ impl FakeSlurm {
         self.place.path("slurm").join(name)
     }
 
-    /// Lets something go wrong, as `sbatch` there reads it.
+    /// Makes the fake programs fail once, in the way that `fault` names.
     fn will(&self, fault: &str) {
         fs_err::write(self.path(fault), "").expect("written");
     }
 
-    /// How link `number` ends, and after how many seconds.
+    /// Sets how the job of link `number` ends, and after how many seconds.
     fn plan(&self, number: u32, outcome: &str, seconds: u32) {
         let path = self.path("plan").join(number.to_string());
         fs_err::write(path, format!("{outcome} {seconds}")).expect("written");
     }
 
-    /// The jobs that were released, by their links: their numbers, and those of their predecessors.
+    /// Returns the released jobs by link, each with its number and the number of its predecessor.
     fn released(&self) -> BTreeMap<String, Vec<(String, String)>> {
         let mut released: BTreeMap<String, Vec<(String, String)>> = BTreeMap::new();
         for entry in fs_err::read_dir(self.path("jobs")).expect("listed") {
@@ -341,7 +342,8 @@ impl FakeSlurm {
         released
     }
 
-    /// Whether of each of `links` links exactly one job ran, and each knew the one before it.
+    /// Asserts that exactly one job ran for each of `links` links, and that each job knew its
+    /// predecessor.
     fn assert_each_ran_once(&self, links: usize) {
         let released = self.released();
         assert_eq!(released.len(), links, "{released:?}");
@@ -355,7 +357,7 @@ impl FakeSlurm {
 }
 
 #[test]
-fn a_chain_submits_link_after_link() {
+fn chain_submits_each_link_once_in_order() {
     let slurm = FakeSlurm::new();
     let outcome = slurm.run("provision chain job.sh --links 3 --every 1 --json");
     assert_eq!(outcome.code, Some(0), "{outcome}");
@@ -368,13 +370,13 @@ fn a_chain_submits_link_after_link() {
     let again = slurm.chain(3);
     assert_eq!(again.code, Some(0), "{again}");
     slurm.assert_each_ran_once(3);
-    // Then there are to be more.
+    // The same chain can be extended by a link.
     assert_eq!(slurm.chain(4).code, Some(0));
     slurm.assert_each_ran_once(4);
 }
 
 #[test]
-fn killed_at_a_submission_it_never_runs_a_link_twice() {
+fn chain_killed_at_a_submission_runs_no_link_twice() {
     for fault in ["kill-before", "kill-after"] {
         let slurm = FakeSlurm::new();
         slurm.will(fault);
@@ -388,7 +390,7 @@ fn killed_at_a_submission_it_never_runs_a_link_twice() {
 }
 
 #[test]
-fn an_answer_that_is_lost_is_no_second_run() {
+fn lost_answer_of_sbatch_causes_no_second_run() {
     let slurm = FakeSlurm::new();
     slurm.will("lost");
     let outcome = slurm.chain(1);
@@ -397,9 +399,9 @@ fn an_answer_that_is_lost_is_no_second_run() {
     slurm.assert_each_ran_once(1);
 }
 
-/// A submission comes through after it was made again.
+/// The first submission takes effect only after the chain has repeated it.
 #[test]
-fn a_submission_that_comes_late_is_cancelled() {
+fn late_submission_is_cancelled() {
     let slurm = FakeSlurm::new();
     slurm.will("late");
     slurm.plan(1, "COMPLETED", 6);
@@ -427,7 +429,7 @@ fn wait_for(is_so: impl Fn() -> bool) {
 }
 
 #[test]
-fn a_link_that_fails_stops_the_chain_until_it_is_typed_again() {
+fn failed_link_stops_the_chain_until_the_next_call() {
     for outcome in ["FAILED", "CANCELLED"] {
         let slurm = FakeSlurm::new();
         slurm.plan(1, outcome, 1);
@@ -444,7 +446,7 @@ fn a_link_that_fails_stops_the_chain_until_it_is_typed_again() {
 }
 
 #[test]
-fn a_link_that_is_requeued_is_waited_for() {
+fn chain_waits_for_a_requeued_link() {
     let slurm = FakeSlurm::new();
     slurm.plan(1, "REQUEUE", 3);
     let outcome = slurm.chain(2);
@@ -476,7 +478,7 @@ fn a_refused_first_link_ends_the_call_and_a_later_one_is_tried_again() {
 }
 
 #[test]
-fn a_controller_that_is_away_is_waited_for() {
+fn chain_waits_for_an_unreachable_controller() {
     let slurm = FakeSlurm::new();
     slurm.will("away");
     let child = slurm
@@ -501,7 +503,7 @@ fn a_controller_that_is_away_is_waited_for() {
 }
 
 #[test]
-fn a_chain_that_is_told_to_stop_goes_on_later() {
+fn interrupted_chain_resumes_at_the_next_call() {
     let slurm = FakeSlurm::new();
     slurm.plan(1, "COMPLETED", 5);
     let child = slurm
@@ -520,7 +522,7 @@ fn a_chain_that_is_told_to_stop_goes_on_later() {
 }
 
 #[test]
-fn one_chain_at_a_time_has_a_directory() {
+fn second_chain_in_a_directory_is_rejected() {
     let slurm = FakeSlurm::new();
     slurm.plan(1, "COMPLETED", 20);
     let mut child = slurm
@@ -569,7 +571,7 @@ fn what_would_be_done_is_said() {
 }
 
 #[test]
-fn a_live_slurm_is_asked() {
+fn advise_queries_a_live_slurm() {
     let slurm = FakeSlurm::new();
     let now_s = jiff::Timestamp::now().as_second();
     let job = format!("comment=\"\"\nlink=1\nsubmitted={now_s}\nreleased={now_s}\n");
@@ -606,7 +608,7 @@ fn a_live_slurm_is_asked() {
 }
 
 #[test]
-fn what_is_printed_is_as_documented() {
+fn printed_json_has_the_documented_keys() {
     submission_documents();
     chain_documents();
 }

@@ -1,4 +1,5 @@
-//! `poolcast sweep` over samples of waits: the same models as `provision train`, by any number of workers.
+//! Tests of `poolcast sweep` over samples of queue waits: any number of workers gives the same
+//! models as `provision train`.
 
 use serde_json::Value;
 
@@ -6,7 +7,7 @@ use crate::place::{Place, files, has_file};
 use crate::provision::{VALIDATE_MODELS, place_with_samples};
 use crate::sweep::{start, wait};
 
-/// Four trials over `samples`.
+/// Configuration of four trials of trees over `samples`.
 const WAITS: &str = "runs: 4
 epochs: 3
 wandb: {sweep: {name: waits, metric: {name: held_back_pinball, goal: minimize}}}
@@ -19,7 +20,7 @@ provision:
       xgb.learning_rate: {distribution: log_uniform_values, min: 0.02, max: 0.3}
 ";
 
-/// Trials of networks, and of what decides by itself.
+/// Configuration of four trials of networks, and of models that decide directly.
 const NETWORKS: &str = "runs: 4
 epochs: 3
 wandb: {sweep: {name: waits, metric: {name: held_back_cost, goal: minimize}}}
@@ -32,14 +33,15 @@ provision:
     parameters: {nn.max_iter: 5}
 ";
 
-/// A place with samples of windows of short jobs, and `waits.yaml`.
+/// A test directory with samples of windows of short jobs, and with `search` in `waits.yaml`.
 fn place_with(search: &str) -> Place {
     let place = place_with_samples();
     place.write("waits.yaml", search);
     place
 }
 
-/// The rows of the sweep in `dir`, but for who did them and when.
+/// Returns the result rows in `dir`, without the keys that depend on times, workers, attempts or
+/// paths.
 fn rows(place: &Place, dir: &str) -> Vec<Value> {
     let path = place.path(dir).join("results.jsonl");
     let text = fs_err::read_to_string(path).expect("read");
@@ -55,7 +57,7 @@ fn rows(place: &Place, dir: &str) -> Vec<Value> {
 }
 
 #[test]
-fn a_sweep_finds_the_best_model_of_waits() {
+fn sweep_finds_the_best_wait_model() {
     let place = place_with(WAITS);
     assert_eq!(
         place.stdout("sweep init waits.yaml -o sweep"),
@@ -112,7 +114,7 @@ fn a_sweep_finds_the_best_model_of_waits() {
     );
     place.stdout("report sweep");
 
-    // The row alone makes the model again, without a sweep.
+    // The configuration in the row suffices to train the model again, without a sweep.
     place.write("row.yaml", best["config"].to_string());
     place.stdout("-q --threads 1 provision train samples -o again -c row.yaml");
     assert_eq!(place.files("again"), place.files(&trial));
@@ -148,13 +150,13 @@ fn a_sweep_finds_the_best_model_of_waits() {
 }
 
 #[test]
-fn workers_that_are_killed_change_nothing() {
+fn killed_workers_do_not_change_wait_models() {
     let place = place_with(NETWORKS);
     place.stdout("sweep init waits.yaml -o whole");
     place.stdout("sweep run whole --threads 1");
 
     place.stdout("sweep init waits.yaml -o sweep");
-    // The samples are in the sweep, wherever they came from.
+    // The sweep has its own copy of the samples.
     fs_err::remove_dir_all(place.path("samples")).expect("removed");
     let mut manager = start(&place, "sweep manage sweep");
     let is_begun = || {
@@ -178,7 +180,7 @@ fn workers_that_are_killed_change_nothing() {
 }
 
 #[test]
-fn searches_draw_what_they_draw_elsewhere() {
+fn grid_and_bayes_search_wait_models() {
     let place = place_with("");
     let metric = "metric: {name: held_back_pinball, goal: minimize}";
     let search = |method: &str, model: &str| {
@@ -193,7 +195,7 @@ fn searches_draw_what_they_draw_elsewhere() {
         place.stdout(&format!("sweep run {method}"));
         (begun, rows(&place, method))
     };
-    // What is drawn for boosted trees tells forests not apart.
+    // The learning rate has no effect on forests, so the three forests of this grid are one trial.
     let (begun, grid) = search(
         "grid",
         "{name: {values: [xgb, rf]}, parameters: {n_estimators: 5, learning_rate: {values: [0.1, 0.2, 0.3]}}}",
@@ -214,7 +216,7 @@ fn searches_draw_what_they_draw_elsewhere() {
 }
 
 #[test]
-fn a_trial_that_cannot_be_fails_alone() {
+fn invalid_wait_model_fails_alone() {
     let trees = "n_estimators: {values: [3, 4]}";
     let search = WAITS.replace("n_estimators: {min: 5, max: 20}", trees);
     let place = place_with(&search);

@@ -1,4 +1,5 @@
-//! `poolcast provision train`: models of waits from samples of a real cluster's queue.
+//! Tests of `poolcast provision train`: models of queue waits, from samples of a real cluster's
+//! queue.
 
 use std::io::{BufRead as _, BufReader};
 use std::process::Stdio;
@@ -6,7 +7,8 @@ use std::process::Stdio;
 use crate::place::Place;
 use crate::provision::place_with_jobs;
 
-/// A place with `samples` of windows of short jobs, so that ten days have windows that are apart.
+/// A test directory with `samples` of windows of short jobs, so that ten days have disjoint
+/// windows.
 fn place_with_samples() -> Place {
     let place = place_with_jobs();
     place.stdout("provision trace jobs.txt.xz -o trace --tz America/Chicago");
@@ -49,7 +51,7 @@ fn a_model_learns_from_samples() {
 }
 
 #[test]
-fn a_killed_training_goes_on_to_the_same_bytes() {
+fn killed_wait_training_resumes_to_the_same_bytes() {
     let place = place_with_samples();
     let settings = "--model lstm --epochs 4";
     place.stdout(&format!("-q provision train samples -o whole {settings}"));

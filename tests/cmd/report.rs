@@ -1,4 +1,4 @@
-//! `poolcast report`: one page on a run or a sweep, and the same as JSON.
+//! Tests of `poolcast report`: the page on a run or a sweep, and the same content as JSON.
 
 use std::sync::LazyLock;
 use std::time::Duration;
@@ -7,7 +7,7 @@ use crate::pipelines;
 use crate::place::Place;
 use crate::run::SMALL;
 
-/// A place where `small.yaml` was run to its end in `out`.
+/// A test directory with a finished run of `small.yaml` in `out`.
 static FINISHED: LazyLock<Place> = LazyLock::new(|| {
     let place = Place::with_log();
     place.write("small.yaml", SMALL);
@@ -15,13 +15,13 @@ static FINISHED: LazyLock<Place> = LazyLock::new(|| {
     place
 });
 
-/// What stands in a file of `place`.
+/// Reads a file of `place`.
 fn text(place: &Place, name: &str) -> String {
     fs_err::read_to_string(place.path(name)).expect("read")
 }
 
 #[test]
-fn a_run_leaves_a_page_that_needs_nothing_else() {
+fn run_writes_a_self_contained_page() {
     let page = text(&FINISHED, "out/report.html");
     for part in ["held", "best", "evaluation", "sweep", "data", "provenance"] {
         assert!(
@@ -47,7 +47,7 @@ fn a_run_leaves_a_page_that_needs_nothing_else() {
 }
 
 #[test]
-fn the_same_input_makes_the_same_page_wherever_it_is_made() {
+fn page_does_not_depend_on_the_environment() {
     for (name, variables) in [
         ("a.html", [("TZ", "Asia/Tokyo"), ("LC_ALL", "de_DE.UTF-8")]),
         ("b.html", [("TZ", "UTC"), ("RAYON_NUM_THREADS", "3")]),
@@ -60,7 +60,7 @@ fn the_same_input_makes_the_same_page_wherever_it_is_made() {
 }
 
 #[test]
-fn the_page_and_the_json_document_have_the_same_rows() {
+fn page_and_json_document_have_the_same_rows() {
     let report = FINISHED.json("report out --json");
     let page = text(&FINISHED, "out/report.html");
     let mut rows = 0;
@@ -77,13 +77,13 @@ fn the_page_and_the_json_document_have_the_same_rows() {
         }
     }
     assert_eq!(page.matches("<table").count(), tables);
-    // Each table has a row of names, too.
+    // Each table has a header row, too.
     assert_eq!(page.matches("<tr>").count(), rows + tables);
 }
 
-/// The scores of the curves are those that `evaluate` has.
+/// The page shows the curve and the scores of the same evaluation.
 #[test]
-fn the_area_below_the_curve_is_that_of_the_scores() {
+fn area_under_the_drawn_curve_matches_the_score() {
     let report = FINISHED.json("report out --json");
     let parts = report["parts"].as_array().expect("parts");
     let blocks = parts
@@ -112,12 +112,12 @@ fn the_area_below_the_curve_is_that_of_the_scores() {
     };
     let rows = scores["rows"].as_array().expect("rows");
     let scored = number(&rows.iter().find(is_area).expect("a row")[1]);
-    // A curve of many points is drawn with fewer.
+    // A curve of many points is drawn with fewer points, so the area is inexact.
     assert!((area - scored).abs() < 0.01, "{area} beside {scored}");
 }
 
 #[test]
-fn an_anonymous_page_names_nobody() {
+fn anonymous_page_contains_no_names() {
     FINISHED.stdout("report out --anonymous -o nobody.html");
     let page = text(&FINISHED, "nobody.html");
     for word in [
@@ -135,7 +135,7 @@ fn an_anonymous_page_names_nobody() {
 }
 
 #[test]
-fn a_single_run_has_a_page_that_says_what_is_missing() {
+fn page_of_a_single_run_names_the_missing_steps() {
     let place = Place::with_run();
     place.stdout("report run -o run.html");
     let page = text(&place, "run.html");
@@ -157,9 +157,9 @@ fn what_is_no_result_is_refused() {
     ");
 }
 
-/// A name or an error from outside is shown, and is no markup.
+/// The page shows names and errors from outside as text, never as markup.
 #[test]
-fn hostile_names_and_errors_are_only_shown() {
+fn hostile_names_and_errors_are_escaped() {
     let place = Place::with_log();
     let sweep = r#"wandb: {sweep: {name: "</title></script><script>alert(1)</script>\u202e"}}"#;
     place.write("hostile.yaml", format!("{SMALL}{sweep}\n"));
@@ -190,7 +190,7 @@ fn hostile_names_and_errors_are_only_shown() {
 }
 
 #[test]
-fn a_watched_page_is_read_anew_until_all_is_over() {
+fn watched_page_reloads_until_the_sweep_ends() {
     let place = Place::with_log();
     place.write("small.yaml", SMALL);
     place.stdout("sweep init small.yaml");
@@ -213,8 +213,8 @@ fn a_watched_page_is_read_anew_until_all_is_over() {
     assert!(text(&place, "out/report.html").contains("<body>"));
 }
 
-/// A finished sweep in `sweep` with the configuration of the one that was run, and of `count` rows: each
-/// is a copy of its first one, as `edit` changes it.
+/// Makes a finished sweep in `sweep`, with the configuration of [`FINISHED`] and `count` rows. Each
+/// row is a copy of the first row there, changed by `edit`.
 fn sweep_of(count: usize, edit: impl Fn(usize, &mut serde_json::Value)) -> Place {
     let place = Place::new();
     fs_err::create_dir(place.path("sweep")).expect("made");
@@ -238,14 +238,14 @@ fn sweep_of(count: usize, edit: impl Fn(usize, &mut serde_json::Value)) -> Place
     place
 }
 
-/// The page of such a sweep.
+/// Writes the report on `sweep` and returns the page.
 fn page_of(place: &Place) -> String {
     place.stdout("report sweep");
     text(place, "sweep/report.html")
 }
 
 #[test]
-fn what_matters_is_told_from_twenty_trials_on() {
+fn parameter_importance_is_shown_from_twenty_trials_on() {
     let edit = |trial: usize, row: &mut serde_json::Value| {
         let size = [4, 8, 16][trial % 3];
         row["parameters"]["hidden_size"] = size.into();
@@ -283,7 +283,7 @@ fn what_matters_is_told_from_twenty_trials_on() {
 }
 
 #[test]
-fn a_rung_names_the_trials_that_it_stopped() {
+fn rungs_list_the_trials_that_they_stopped() {
     let place = sweep_of(9, |trial, row| {
         let is_stopped = trial % 3 == 0;
         row["metrics"]["epochs"] = if is_stopped { 1 } else { 3 }.into();
@@ -312,7 +312,7 @@ fn a_rung_names_the_trials_that_it_stopped() {
 }
 
 #[test]
-fn sweeps_of_any_kind_have_a_sound_page() {
+fn sweeps_with_extreme_rows_have_a_valid_page() {
     type Edit = fn(usize, &mut serde_json::Value);
     let fails: Edit = |_, row| {
         row["ended"] = "error".into();
@@ -368,7 +368,7 @@ fn sweeps_of_any_kind_have_a_sound_page() {
 }
 
 #[test]
-fn a_sweep_over_tables_with_folds_and_classes_has_a_sound_page() {
+fn sweep_over_tables_with_folds_and_classes_has_a_valid_page() {
     let changes = [
         ("target: condition", "target: severity"),
         ("cv: 5", "cv: 3\n  folds: time"),
@@ -393,7 +393,7 @@ fn a_sweep_over_tables_with_folds_and_classes_has_a_sound_page() {
 }
 
 #[test]
-fn a_history_that_is_cut_costs_its_curve_alone() {
+fn truncated_history_only_loses_its_curve() {
     let place = sweep_of(2, |_, _| {});
     let history = text(&FINISHED, "out/trials/trial-0001/history.jsonl");
     for trial in ["trial-0001", "trial-0002"] {
@@ -417,7 +417,8 @@ fn a_history_that_is_cut_costs_its_curve_alone() {
     );
 }
 
-/// A log of sixty jobs that all end well, each held and released before that if `are_held`.
+/// Returns a log of sixty jobs that all succeed. If `are_held`, each job is first held and
+/// released.
 fn log_of_one_class(are_held: bool) -> String {
     let mut events = Vec::new();
     for job in 1..=60 {
@@ -454,7 +455,7 @@ fn log_of_one_class(are_held: bool) -> String {
 }
 
 #[test]
-fn a_log_of_one_class_or_without_holds_has_a_sound_page() {
+fn log_with_one_class_or_without_holds_has_a_valid_page() {
     let place = Place::new();
     for (name, are_held, code) in [("one", true, 0), ("none", false, 2)] {
         place.write("job.log", log_of_one_class(are_held));

@@ -1,4 +1,4 @@
-//! `poolcast run`: the whole line on the bundled log, small.
+//! Tests of `poolcast run`: all stages on the bundled log, with small models.
 
 use std::collections::BTreeMap;
 use std::io::Read as _;
@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use crate::place::{Outcome, Place};
 
+/// Configuration of a small sweep of networks on the bundled log.
 pub(crate) const SMALL: &str = "
 logs: [EventLog.xz]
 out: out
@@ -17,7 +18,7 @@ training: {parameters: {model: {values: [lstm, gru, mlp]}, hidden_size: {values:
 evaluation: {resamples: 50}
 ";
 
-/// What is in the directory `name`, but for what says when trials were made and by whom.
+/// Returns the files in the directory `name`, without those that depend on times and workers.
 fn timeless(place: &Place, name: &str) -> BTreeMap<String, Vec<u8>> {
     let mut files = place.files(name);
     files
@@ -32,7 +33,7 @@ fn place() -> Place {
 }
 
 #[test]
-fn everything_is_left_and_a_second_run_changes_nothing() {
+fn run_writes_all_results_and_a_second_run_changes_nothing() {
     let place = place();
     let first = place.run("run small.yaml");
     assert_eq!(first.code, Some(0), "{first}");
@@ -98,7 +99,7 @@ fn everything_is_left_and_a_second_run_changes_nothing() {
 }
 
 #[test]
-fn the_best_trial_is_fitted_again_on_all_and_advises() {
+fn best_trial_is_refitted_on_all_holds_and_advises() {
     let place = place();
     let report = place.json("run small.yaml --json");
     let best = report["best"]["trial"].as_u64().expect("a trial");
@@ -115,7 +116,8 @@ fn the_best_trial_is_fitted_again_on_all_and_advises() {
     let earlier = "advise out --log EventLog.xz --at 2026-11-21T02:20:00Z --json";
     assert!(place.run(earlier).stdout.contains(&key(&trial)));
 
-    // Of every hold whose outcome it knows, the model answers that has not learned from it.
+    // The refitted model answers only for holds that are later than all outcomes it has learned
+    // from. For earlier holds, the model from before the refit answers.
     let answers = || -> Vec<String> {
         let printed = place.stdout("predict out out/events");
         printed.lines().map(str::to_owned).collect()
@@ -171,7 +173,7 @@ fn the_best_trial_is_fitted_again_on_all_and_advises() {
 }
 
 #[test]
-fn a_killed_run_goes_on_to_the_same_bytes() {
+fn killed_run_resumes_to_the_same_bytes() {
     let place = place();
     place.stdout("run small.yaml -o whole");
     let mut child = place
@@ -198,7 +200,7 @@ fn a_killed_run_goes_on_to_the_same_bytes() {
     child.kill().expect("killed");
     child.wait().expect("it ended");
     place.stdout("run small.yaml -o killed");
-    // Both say where they are.
+    // Both files name their directory.
     let says_place = |name: &String| name.ends_with("config.yaml") || name == "report.html";
     let files = |name: &str| {
         let files = timeless(&place, name).into_iter();
@@ -218,15 +220,16 @@ fn another_seed_makes_other_trials() {
     let first = place.json("run small.yaml --json");
     place.write("small.yaml", format!("{SMALL}seed: 2\n"));
     let second = place.json("run small.yaml --json");
-    let losses = |report: &serde_json::Value| of_trials(report, "last");
+    let losses = |report: &serde_json::Value| trial_values(report, "last");
     assert_ne!(losses(&first), losses(&second));
     assert_eq!(first["events"], second["events"]);
 }
 
 #[test]
-fn a_trial_whose_loss_is_no_number_is_left_out() {
+fn trial_with_a_non_finite_loss_is_not_chosen() {
     let place = place();
-    // At this rate weights either jump about or, with that decay, grow ten thousandfold a step.
+    // At this learning rate the weights jump about. With the weight decay as well, they grow ten
+    // thousandfold per step.
     let rate = "learning_rate: {distribution: uniform, min: 0.001, max: 0.02}";
     place.write(
         "wild.yaml",
@@ -262,9 +265,9 @@ fn a_trial_whose_loss_is_no_number_is_left_out() {
     );
 }
 
-/// The small sweep with these keys of `wandb.sweep`, and these lines.
+/// Returns the small sweep with `keys` in `wandb.sweep`, and with `lines` added.
 fn sweep(keys: &str, lines: &str) -> String {
-    // So little is learned that F-measures are equal.
+    // The models learn so little that their F-measures are equal.
     let metric = "metric: {name: validation_loss, goal: minimize}";
     format!(
         "{}wandb: {{sweep: {{{keys}, {metric}}}}}\n{lines}",
@@ -272,8 +275,8 @@ fn sweep(keys: &str, lines: &str) -> String {
     )
 }
 
-/// The `key` of each trial.
-fn of_trials(report: &serde_json::Value, key: &str) -> Vec<serde_json::Value> {
+/// Returns the value of `key` for each trial.
+fn trial_values(report: &serde_json::Value, key: &str) -> Vec<serde_json::Value> {
     report["best"]["trials"]
         .as_array()
         .expect("trials")
@@ -283,7 +286,7 @@ fn of_trials(report: &serde_json::Value, key: &str) -> Vec<serde_json::Value> {
 }
 
 #[test]
-fn a_grid_is_made_whole() {
+fn grid_search_tries_every_point_up_to_the_cap() {
     let place = place();
     let rate = "learning_rate: {distribution: uniform, min: 0.001, max: 0.02}";
     let grid = sweep("method: grid", "runs: 1\nepochs: 1\n").replace(rate, "learning_rate: 0.01");
@@ -316,13 +319,13 @@ fn a_grid_is_made_whole() {
         grid.replace("method: grid", "method: grid, run_cap: 3"),
     );
     assert_eq!(
-        of_trials(&place.json("run grid.yaml -o capped --json"), "trial").len(),
+        trial_values(&place.json("run grid.yaml -o capped --json"), "trial").len(),
         3
     );
 }
 
 #[test]
-fn sweeps_that_learn_are_the_same_with_any_number_of_threads_and_again() {
+fn adaptive_sweeps_do_not_depend_on_thread_count() {
     let place = place();
     place.write(
         "bayes.yaml",
@@ -360,7 +363,7 @@ fn sweeps_that_learn_are_the_same_with_any_number_of_threads_and_again() {
             files("one") == files("two"),
             "{name}: a second run changes something"
         );
-        let statuses = of_trials(&one, "status");
+        let statuses = trial_values(&one, "status");
         let whole = statuses
             .iter()
             .filter(|status| *status == "finished")
@@ -369,7 +372,7 @@ fn sweeps_that_learn_are_the_same_with_any_number_of_threads_and_again() {
             "bayes" => assert_eq!(whole, 14, "{statuses:?}"),
             _ => assert!((1..statuses.len()).contains(&whole), "{statuses:?}"),
         }
-        for (status, trained) in statuses.iter().zip(of_trials(&one, "epochs")) {
+        for (status, trained) in statuses.iter().zip(trial_values(&one, "epochs")) {
             assert_eq!(
                 status == "finished",
                 trained == epochs,
@@ -381,7 +384,7 @@ fn sweeps_that_learn_are_the_same_with_any_number_of_threads_and_again() {
             );
         }
         if name == "asha" {
-            let mut trained: Vec<u64> = of_trials(&one, "epochs")
+            let mut trained: Vec<u64> = trial_values(&one, "epochs")
                 .iter()
                 .filter_map(serde_json::Value::as_u64)
                 .collect();
@@ -519,7 +522,7 @@ fn a_log_is_enough() {
         );
     }
 
-    // A trial of any kind can be asked, not the best alone.
+    // `predict` accepts trials of every kind, not only the best trial.
     for trial in ["out/trials/trial-0001", "out/trials/trial-0002"] {
         let asked = format!("predict {trial} --log EventLog.xz --json");
         let rows = place.json(&asked)["rows"].take();
@@ -549,7 +552,7 @@ fn a_log_is_enough() {
 }
 
 #[test]
-fn a_log_that_has_grown_is_learned_from_and_what_changed_is_said() {
+fn run_on_a_grown_log_reports_changes_since_the_previous_run() {
     let place = place();
     let mut log = String::new();
     let file = fs_err::File::open(place.path("EventLog.xz")).expect("opened");
@@ -617,7 +620,7 @@ fn the_length_of_frames_is_a_number_once_a_sweep_begins() {
     let tensors = place.run("tensors events -o tensors --config auto.yaml --j 3");
     assert!(tensors.stderr.contains(said), "{tensors}");
 
-    // Where nobody has read the log, the length cannot be told.
+    // `dag` does not read the log, so it cannot choose the length.
     insta::assert_snapshot!(place.run("dag auto.yaml -o dag --image image.sif --dry-run"), @r#"
     exit 2
     error: cannot use `auto.yaml`

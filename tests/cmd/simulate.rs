@@ -1,4 +1,5 @@
-//! `poolcast simulate`: a log that every reader takes, and the same one each time.
+//! Tests of `poolcast simulate`: every verb can read the simulated log, and the log is
+//! deterministic.
 
 use std::collections::BTreeSet;
 
@@ -30,7 +31,7 @@ fn the_same_seed_gives_the_same_bytes_on_any_number_of_threads() {
 }
 
 #[test]
-fn parse_finds_every_job_and_every_hold_that_the_truth_knows() {
+fn parse_finds_every_job_and_hold_of_the_truth() {
     let place = Place::new();
     let summary =
         place.json("simulate -o EventLog --truth truth --jobs 1000 --start 2024-02-26 --json");
@@ -56,7 +57,7 @@ fn parse_finds_every_job_and_every_hold_that_the_truth_knows() {
     }
 }
 
-/// Every event of a log, without its place in it.
+/// Returns every event of a log except headers, without its line and its offset.
 fn dumped(place: &Place, log: &str) -> Vec<Value> {
     let text = place.stdout(&format!("parse {log} --dump"));
     let event = |line| {
@@ -83,7 +84,7 @@ fn key(event: Value) -> (i64, i64, String) {
 }
 
 #[test]
-fn a_rotated_log_is_read_back_as_the_whole_one() {
+fn rotated_log_has_the_same_events_as_a_single_file() {
     let place = Place::new();
     simulated(&place, "whole", "");
     place.stdout(&format!(
@@ -136,7 +137,7 @@ fn nothing_else_is_replaced() {
 }
 
 #[test]
-fn what_the_same_call_made_is_found_again() {
+fn repeated_call_finds_the_existing_simulation() {
     let place = Place::new();
     let call = format!("simulate -o EventLog --truth truth {SMALL} --rotate-bytes 500000");
     let printed = place.stdout(&call);
@@ -159,7 +160,7 @@ fn what_the_same_call_made_is_found_again() {
         "what is found says the same as what is made"
     );
 
-    // Whoever has added to the log owns what is in it now.
+    // A log to which another program has added text is not replaced.
     let log = place.path("EventLog");
     let text = fs_err::read_to_string(&log).expect("read");
     fs_err::write(&log, text + "another's\n").expect("written");
@@ -171,7 +172,7 @@ fn what_the_same_call_made_is_found_again() {
 }
 
 #[test]
-fn a_model_stands_beside_the_best_possible() {
+fn evaluation_includes_the_best_possible_scores() {
     let place = Place::new();
     place.stdout("simulate -o log --truth truth --jobs 12000 --seed 1");
     place.stdout("parse log -o events");
@@ -196,7 +197,8 @@ fn a_model_stands_beside_the_best_possible() {
     let best = roc_auc(&scores, "best possible");
     assert!(best > roc_auc(&scores, "rate by hold code"));
 
-    // At the hold, even who knows everything does not know what passes until the release.
+    // Samples of the time of the hold lack the events until the release, so even the best possible
+    // score is lower.
     place.stdout(
         "tensors events -o at-hold --j 2 --m 3 --timeframe-len 3600 --vocabulary hold-codes --window hold",
     );
@@ -219,7 +221,7 @@ fn a_model_stands_beside_the_best_possible() {
 }
 
 #[test]
-fn what_else_is_known_of_a_job_enters_scores_and_advice() {
+fn static_features_improve_scores_and_enter_advice() {
     let place = Place::new();
     place.stdout("simulate -o log --truth truth --jobs 20000 --seed 1");
     place.stdout("parse log -o events");

@@ -1,4 +1,5 @@
-//! `poolcast sweep`: the same trials by any number of workers, whoever is killed.
+//! Tests of `poolcast sweep`: any number of workers gives the same trials, even if workers or
+//! managers are killed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::{Child, Stdio};
@@ -9,7 +10,7 @@ use serde_json::Value;
 use crate::place::{Place, has_file};
 use crate::run::SMALL;
 
-/// A place with a sweep of `trials` small trials in `sweep`.
+/// A test directory with a sweep of `trials` small trials in `sweep`.
 fn place(trials: usize) -> Place {
     let place = Place::with_log();
     place.write(
@@ -52,7 +53,7 @@ fn rows(place: &Place) -> Vec<Value> {
         .collect()
 }
 
-/// What the trials came to, but for what says when and by whom.
+/// Returns the result rows without the keys that depend on times, workers or attempts.
 fn timeless(place: &Place) -> Vec<Value> {
     let mut rows = rows(place);
     for row in &mut rows {
@@ -74,7 +75,7 @@ fn models(place: &Place) -> BTreeMap<String, Vec<u8>> {
 }
 
 #[test]
-fn a_sweep_leaves_rows_from_which_trials_are_made_again() {
+fn sweep_writes_rows_that_reproduce_its_trials() {
     let place = place(3);
     let status = place.json("sweep status sweep --json");
     assert_eq!(
@@ -130,7 +131,7 @@ fn a_sweep_leaves_rows_from_which_trials_are_made_again() {
             && log.ends_with(" over: 3 done, 0 failed, 0 quarantined\n"),
         "{log}"
     );
-    // From the row alone.
+    // The configuration in a row suffices to train the same model.
     let row = &found[1];
     place.write("row.yaml", row["config"].to_string());
     let parameters = &row["parameters"];
@@ -142,7 +143,7 @@ fn a_sweep_leaves_rows_from_which_trials_are_made_again() {
     assert!(
         place.files("again")["model.safetensors"] == models(&place)["trial-0002/model.safetensors"]
     );
-    // It is over, and stays so.
+    // No command changes a finished sweep.
     let before = place.files("sweep");
     for step in ["run", "manage", "work", "status", "cleanup"] {
         assert_eq!(
@@ -161,7 +162,7 @@ fn a_sweep_leaves_rows_from_which_trials_are_made_again() {
 }
 
 #[test]
-fn a_sweep_draws_which_events_are_states() {
+fn sweep_can_draw_the_set_of_states() {
     let place = Place::with_log();
     let states = "m: 4, states: {values: [null, [0, 1, 12, 13, input-transfer, output-transfer]]},";
     place.write(
@@ -190,7 +191,7 @@ fn a_sweep_draws_which_events_are_states() {
 }
 
 #[test]
-fn the_models_of_the_best_are_kept() {
+fn only_the_models_of_the_best_trials_are_kept() {
     let place = place(3);
     place.stdout("sweep run sweep --keep 2");
     assert_eq!(models(&place).len(), 3, "the best was fitted again");
@@ -206,7 +207,7 @@ fn the_models_of_the_best_are_kept() {
 }
 
 #[test]
-fn all_trials_are_listed_the_best_first() {
+fn trials_are_listed_from_best_to_worst() {
     let place = place(3);
     assert!(
         place
@@ -269,7 +270,7 @@ fn all_trials_are_listed_the_best_first() {
         "sweep/config.yaml",
     ] {
         let text = fs_err::read_to_string(place.path(name)).expect("read");
-        // Ratios need not be whole.
+        // Cost ratios are not whole numbers, so `.0` is correct there.
         let text = text.replace("  cost_ratio:\n  - 1.0\n  - 3.0\n", "");
         for number in ["j", "m", "hidden_size", "batch_size"] {
             let whole = text.contains(&format!("\"{number}\":")) || !name.ends_with("jsonl");
@@ -287,7 +288,7 @@ fn all_trials_are_listed_the_best_first() {
 }
 
 #[test]
-fn a_paused_sweep_waits_and_goes_on() {
+fn paused_sweep_waits_and_resumes() {
     let place = Place::with_log();
     place.write(
         "long.yaml",
@@ -325,7 +326,7 @@ fn a_paused_sweep_waits_and_goes_on() {
     wait(|| running() == (1, false));
     let begun = || has_file(&place.path("sweep/queue/running"), "checkpoint.safetensors");
     wait(begun);
-    // In the middle of a training: it leaves a checkpoint, and nothing counts as lost.
+    // A pause during a training makes it write a checkpoint, and nothing counts as lost.
     place.stdout("sweep pause sweep");
     wait(|| running() == (0, true));
     assert!(
@@ -334,7 +335,7 @@ fn a_paused_sweep_waits_and_goes_on() {
     );
     place.stdout("sweep resume sweep");
     wait(|| running() == (1, false));
-    // Told to stop, and begun again: never two copies of a trial's files.
+    // A run that is stopped and started again never has two copies of the files of a trial.
     for _ in 0..2 {
         let sent = std::process::Command::new("kill")
             .args(["-s", "INT", &run.id().to_string()])
@@ -369,8 +370,8 @@ fn a_paused_sweep_waits_and_goes_on() {
     );
 }
 
-/// A place with 2,100 fits of one pipeline on a small table in `sweep`.
-fn many_fits() -> Place {
+/// A test directory with a sweep of 2,100 fits of one pipeline on a small table, in `sweep`.
+fn place_with_many_fits() -> Place {
     let place = Place::new();
     let rows = (0..24).map(|row| {
         let (class, wave) = (row % 2, f64::from(row * row % 7));
@@ -405,7 +406,8 @@ fn many_fits() -> Place {
     place
 }
 
-/// The most entries of a directory under `dir`, and how many of them there are.
+/// Returns the largest number of entries of a directory at or below `dir`, and the number of these
+/// directories.
 fn entries(dir: &std::path::Path) -> (usize, usize) {
     let paths = fs_err::read_dir(dir)
         .expect("listed")
@@ -421,10 +423,10 @@ fn entries(dir: &std::path::Path) -> (usize, usize) {
 }
 
 #[test]
-fn short_fits_come_in_chunks_and_few_leave_files() {
-    let whole = many_fits();
+fn short_fits_are_chunked_and_only_the_best_keep_files() {
+    let whole = place_with_many_fits();
     whole.stdout("sweep run sweep --threads 1 --keep 3");
-    let place = many_fits();
+    let place = place_with_many_fits();
     let mut manager = start(&place, "sweep manage sweep --keep 3");
     let mut workers: Vec<Child> = (0..2)
         .map(|_| start(&place, "sweep work sweep --threads 1"))
@@ -448,8 +450,8 @@ fn short_fits_come_in_chunks_and_few_leave_files() {
             0
         }
     };
-    // Of each of the four workers the three best, the directories above them, and what has no
-    // successor yet.
+    // Counted are the directories of the three best trials of each of the four workers, their
+    // parents, and trials that no better one has replaced yet.
     let under_way = (entries(&place.path("sweep")).0, trials());
     assert!(
         under_way.0 <= 1000 && under_way.1 < 100,
@@ -519,7 +521,7 @@ fn killed_managers_and_workers_change_nothing() {
     wait(|| is_begun(&place) || worker.try_wait().expect("asked").is_some());
     worker.kill().expect("killed");
     worker.wait().expect("it ended");
-    // The first worker finds the lease of the dead one; without a manager, too.
+    // The first worker finds the lease of the dead worker, even without a manager.
     let outcomes: Vec<Child> = (0..2)
         .map(|_| start(&place, "sweep work sweep --threads 1"))
         .collect();
@@ -543,7 +545,7 @@ fn killed_managers_and_workers_change_nothing() {
 }
 
 #[test]
-fn a_second_manager_leaves_and_a_stopped_worker_gives_back() {
+fn second_manager_exits_and_stopped_worker_returns_its_trial() {
     let place = Place::with_log();
     place.write(
         "long.yaml",
@@ -593,7 +595,7 @@ fn a_second_manager_leaves_and_a_stopped_worker_gives_back() {
 }
 
 #[test]
-fn a_trial_that_cannot_be_fails_alone_and_once() {
+fn invalid_trial_fails_alone_and_is_not_retried() {
     let place = place(3);
     let path = place.path("sweep/config.yaml");
     let config = fs_err::read_to_string(&path).expect("read");
@@ -689,9 +691,9 @@ fn what_is_no_sweep_is_named() {
 }
 
 #[test]
-fn a_folder_that_cannot_be_written_is_named() {
+fn unwritable_folder_is_reported_by_name() {
     let place = place(1);
-    // As on a file system that is mounted for reading only; permissions alone do not stop root.
+    // This fails as on a read-only file system. Permissions alone do not stop root.
     fs_err::remove_dir(place.path("sweep/queue/workers")).expect("removed");
     place.write("sweep/queue/workers", "");
     let refused = place.run("sweep work sweep");
@@ -700,7 +702,7 @@ fn a_folder_that_cannot_be_written_is_named() {
 }
 
 #[test]
-fn workers_make_the_trials_that_learn_from_others_as_one_machine_does() {
+fn adaptive_sweeps_do_not_depend_on_the_number_of_workers() {
     let place = Place::with_log();
     for (keys, runs) in [
         ("method: bayes", 6),
@@ -767,7 +769,7 @@ fn workers_make_the_trials_that_learn_from_others_as_one_machine_does() {
 }
 
 #[test]
-fn a_run_ends_what_workers_began() {
+fn run_finishes_a_sweep_that_workers_began() {
     let place = place(3);
     let mut worker = start(&place, "sweep run sweep --threads 1");
     wait(|| {

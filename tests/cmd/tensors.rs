@@ -1,4 +1,4 @@
-//! `poolcast tensors`: samples of the bundled log, and event shards that cannot be used.
+//! Tests of `poolcast tensors`: samples of the bundled log, and unusable event shards.
 
 use crate::place::Place;
 
@@ -46,7 +46,7 @@ fn the_bundled_log() {
 }
 
 #[test]
-fn threads_change_no_byte_and_the_seed_does() {
+fn tensors_depend_on_the_seed_but_not_on_thread_count() {
     let place = Place::with_run();
     let files = |name: &str, flags: &str| {
         place.stdout(&format!(
@@ -288,7 +288,7 @@ fn an_audit_shows_what_a_random_split_leaks() {
 }
 
 #[test]
-fn contexts_and_vocabularies_are_choices() {
+fn contexts_and_vocabularies_change_the_samples() {
     let place = Place::with_run();
     let shards = |name: &str, flags: &str| {
         place.stdout(&format!(

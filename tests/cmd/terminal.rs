@@ -1,4 +1,4 @@
-//! A terminal of the tests' own, which `script` of util-linux makes, with the program on it.
+//! A pseudo-terminal for tests. `script` of util-linux makes it and runs the program on it.
 
 use std::io::Read as _;
 use std::process::{Command, Stdio};
@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use crate::place::{Outcome, Place};
 
 /// Runs the program in `place` with `args` on a terminal of `columns` and `lines`, and with
-/// `variables` in its environment. Its stdout is what the terminal got.
+/// `variables` in its environment. The returned stdout is what the terminal received.
 pub(crate) fn run_on_terminal(
     place: &Place,
     args: &str,
@@ -41,7 +41,7 @@ pub(crate) fn run_on_terminal(
         .spawn()
         .expect("`script` starts");
 
-    // At the end of its input it would send a key.
+    // The input stays open, because `script` would send a key at its end.
     let input = child.stdin.take();
     let mut shown = Vec::new();
     let mut screen = child.stdout.take().expect("a pipe");

@@ -1,7 +1,8 @@
-//! How many threads a call uses.
+//! Tests of the number of threads that a call uses.
 
 use crate::place::Place;
 
+/// Returns the number of threads that the program reports in its log.
 fn threads(flag: &str, environment: &[(&str, &str)]) -> String {
     let place = Place::new();
     let mut command = place.command(&format!("{flag} config"));
@@ -21,7 +22,7 @@ fn threads(flag: &str, environment: &[(&str, &str)]) -> String {
 }
 
 #[test]
-fn the_flag_wins_then_rayon_then_omp() {
+fn thread_flag_wins_over_rayon_and_omp_variables() {
     let (rayon, omp) = (("RAYON_NUM_THREADS", "3"), ("OMP_NUM_THREADS", "5"));
     assert_eq!(threads("--threads 2", &[rayon, omp]), "2");
     assert_eq!(threads("", &[rayon, omp]), "3");

@@ -1,4 +1,5 @@
-//! `poolcast track`: what a run or a sweep has left, on a server; the key is nowhere but in a header.
+//! Tests of `poolcast track`, which sends a run or a sweep to a server. The key appears nowhere but
+//! in a header.
 
 use std::collections::BTreeSet;
 use std::os::unix::fs::PermissionsExt as _;
@@ -16,9 +17,11 @@ use crate::wandb_server::{Fault, ServedRun, WandbServer};
 
 const KEY: &str = "canary0123456789canary0123456789canary01";
 
-/// The key as the header has it.
+/// Base64 of `canary`. [`KEY`] has that word at three offsets, so its Base64 form in the header
+/// contains this text.
 const ENCODED_KEY: &str = "Y2FuYXJ5";
 
+/// Returns a command that sends to `server` with [`KEY`], and logs everything.
 fn tracked(place: &Place, server: &WandbServer, args: &str) -> Command {
     let mut command = place.command(args);
     command
@@ -29,6 +32,7 @@ fn tracked(place: &Place, server: &WandbServer, args: &str) -> Command {
     command
 }
 
+/// Runs the command of [`tracked`], and asserts that it does not print the key.
 fn run_tracked(place: &Place, server: &WandbServer, args: &str) -> Outcome {
     let outcome = Outcome::of(tracked(place, server, args).output().expect("it starts"));
     for text in [&outcome.stdout, &outcome.stderr] {
@@ -40,7 +44,7 @@ fn run_tracked(place: &Place, server: &WandbServer, args: &str) -> Outcome {
     outcome
 }
 
-/// A sweep of two networks and a pipeline that is over.
+/// A test directory with a finished sweep of two networks and a pipeline.
 fn place_with_sweep() -> Place {
     let place = Place::with_log();
     let small = SMALL.replace("runs: 3", "runs: 2")
@@ -51,7 +55,7 @@ fn place_with_sweep() -> Place {
     place
 }
 
-/// Asserts that no file below `dir` has the key.
+/// Asserts that no file below `dir` contains the key.
 fn assert_no_key_below(dir: &Path) {
     for entry in fs_err::read_dir(dir).expect("listed") {
         let path = entry.expect("an entry").path();
@@ -69,7 +73,7 @@ fn assert_no_key_below(dir: &Path) {
 }
 
 #[test]
-fn a_sweep_is_sent_once_however_often_it_is_sent() {
+fn sweep_sent_repeatedly_is_stored_once() {
     let place = place_with_sweep();
     let server = WandbServer::begin();
     let first = run_tracked(&place, &server, "track sweep --to wandb");
@@ -151,7 +155,7 @@ fn a_sweep_is_sent_once_however_often_it_is_sent() {
     assert_no_key_below(&place.path("sweep"));
 }
 
-/// Asserts that the best run has its model and a page that names nobody, and no other run has.
+/// Asserts that only the best run has files: its model, and a page that names nobody.
 fn assert_has_files_of_best(place: &Place, server: &WandbServer) {
     let best = fs_err::read_to_string(place.path("sweep/best.json")).expect("read");
     let best: Value = serde_json::from_str(&best).expect("JSON");
@@ -178,7 +182,7 @@ fn assert_has_files_of_best(place: &Place, server: &WandbServer) {
 }
 
 #[test]
-fn all_that_would_be_sent_is_shown_without_a_key_and_without_a_server() {
+fn dry_run_shows_all_requests_without_key_or_server() {
     let place = place_with_sweep();
     let printed = place.stdout("track sweep --to wandb --dry-run");
     let requests: Vec<Value> = printed
@@ -219,7 +223,7 @@ fn all_that_would_be_sent_is_shown_without_a_key_and_without_a_server() {
 }
 
 #[test]
-fn a_training_is_sent_while_it_goes_on_and_no_server_is_no_failure() {
+fn training_is_sent_live_and_succeeds_without_a_server() {
     let place = Place::with_run();
     let server = WandbServer::begin();
     place.write("enabled.yaml", "wandb: {enable: true, project: held}\n");
@@ -254,7 +258,7 @@ fn a_training_is_sent_while_it_goes_on_and_no_server_is_no_failure() {
 }
 
 #[test]
-fn a_sweep_is_sent_while_it_goes_on() {
+fn running_sweep_is_sent_live() {
     let place = Place::with_log();
     place.write(
         "small.yaml",
@@ -278,7 +282,7 @@ fn a_sweep_is_sent_while_it_goes_on() {
 }
 
 #[test]
-fn mlflow_is_told_of_a_sweep_beside_wandb_and_once() {
+fn sweep_is_sent_to_mlflow_once_even_if_wandb_is_down() {
     let place = Place::with_log();
     let wandb = WandbServer::begin();
     let mlflow = MlflowServer::begin();
@@ -322,14 +326,14 @@ fn mlflow_is_told_of_a_sweep_beside_wandb_and_once() {
     }
     assert_no_key_below(&place.path("sweep"));
 
-    // Its notes say that all is there.
+    // The notes of the sweep show that everything was sent.
     let before = mlflow.requests().len();
     let mut command = tracked(&place, &wandb, "track sweep --to mlflow");
     command.env("NETRC", "netrc");
     let again = Outcome::of(command.output().expect("it starts"));
     assert_eq!(again.code, Some(0), "{again}");
     assert!(again.stdout.ends_with("3 ended, 0 running\n"), "{again}");
-    // The experiment and the best run are looked for, and two files are sent.
+    // Two requests look up the experiment and the best run, and two requests send files.
     assert_eq!(mlflow.requests().len() - before, 4);
     let with_files = mlflow
         .runs()
@@ -349,7 +353,7 @@ fn mlflow_is_told_of_a_sweep_beside_wandb_and_once() {
 }
 
 #[test]
-fn files_of_trackers_are_written_without_a_network() {
+fn tracker_files_are_exported_without_a_network() {
     let place = Place::with_run();
     for name in ["wandb", "tensorboard"] {
         let printed = place.stdout(&format!("track run --export {name} -o files/{name}"));
@@ -397,7 +401,7 @@ fn what_cannot_be_sent_is_said() {
 }
 
 #[test]
-fn a_second_sender_says_so_and_leaves() {
+fn second_sender_exits_with_an_error() {
     let place = Place::with_run();
     let server = WandbServer::begin();
     let first = fs_err::File::create(place.path("run/tracking.lock")).expect("made");
@@ -415,7 +419,7 @@ fn a_second_sender_says_so_and_leaves() {
 }
 
 #[test]
-fn of_a_history_that_is_cut_the_row_is_sent() {
+fn truncated_history_is_replaced_by_the_result_row() {
     let place = place_with_sweep();
     let name = "sweep/trials/trial-0001/history.jsonl";
     let history = fs_err::read_to_string(place.path(name)).expect("read");
@@ -434,7 +438,7 @@ fn of_a_history_that_is_cut_the_row_is_sent() {
 }
 
 #[test]
-fn a_best_model_of_another_version_is_a_note_and_the_runs_are_sent() {
+fn runs_are_sent_even_if_the_best_model_has_another_version() {
     let place = place_with_sweep();
     let best = fs_err::read_to_string(place.path("sweep/best.json")).expect("read");
     let best: Value = serde_json::from_str(&best).expect("JSON");
@@ -456,7 +460,7 @@ fn a_best_model_of_another_version_is_a_note_and_the_runs_are_sent() {
 }
 
 #[test]
-fn a_key_of_netrc_counts_for_its_host_and_a_loose_mode_is_warned_of() {
+fn netrc_key_is_used_for_its_host_and_a_loose_mode_is_reported() {
     let place = Place::with_run();
     let server = WandbServer::begin();
     let host = server.base_url.trim_start_matches("http://");
@@ -489,7 +493,7 @@ fn a_key_of_netrc_counts_for_its_host_and_a_loose_mode_is_warned_of() {
     assert!(!loose.stderr.contains("canary"));
 }
 
-/// Of a run.
+/// Returns the keys that `track --json` prints for a run.
 pub(crate) fn track_documents() -> PrintedKeys {
     let place = Place::with_run();
     let server = WandbServer::begin();
@@ -500,7 +504,7 @@ pub(crate) fn track_documents() -> PrintedKeys {
 }
 
 #[test]
-fn the_programs_of_htcondor_find_no_key_in_their_environment() {
+fn htcondor_programs_get_no_key_in_their_environment() {
     let place = Place::with_log();
     place.write("small.yaml", SMALL);
     fs_err::create_dir(place.path("bin")).expect("made");

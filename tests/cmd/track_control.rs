@@ -1,4 +1,5 @@
-//! What people press on W&B's pages, and what comes of it on a machine whose workers have no network.
+//! Tests of control from W&B's pages: stops, pauses and points take effect on a machine whose
+//! workers have no network.
 
 use std::process::{Child, Stdio};
 
@@ -10,7 +11,7 @@ use crate::sweep::{start, wait};
 use crate::wandb_server::ServedState;
 use crate::wandb_server::WandbServer;
 
-/// Sends once, and hears what was pressed.
+/// Sends the sweep once, and applies the requests of users from the pages.
 fn track(place: &Place, server: &WandbServer) {
     let mut command = place.command("track sweep --to wandb");
     command
@@ -21,7 +22,7 @@ fn track(place: &Place, server: &WandbServer) {
     assert_eq!(outcome.code, Some(0), "{outcome}");
 }
 
-/// How many trials are at work, ready and done.
+/// Returns the numbers of running, ready and done trials.
 fn counts(place: &Place) -> (usize, u64, u64) {
     let status = place.json("sweep status sweep --json");
     let running = status["running"].as_array().map_or(0, Vec::len);
@@ -29,7 +30,7 @@ fn counts(place: &Place) -> (usize, u64, u64) {
     (running, count("ready"), count("done"))
 }
 
-/// Waits until the one trial at work is known to the server, and returns the id of its run.
+/// Waits until the server knows the one running trial, and returns the id of its run.
 fn run_at_work(place: &Place, server: &WandbServer) -> String {
     let mut found = None;
     wait(|| {
@@ -43,7 +44,7 @@ fn run_at_work(place: &Place, server: &WandbServer) -> String {
 }
 
 #[test]
-fn a_stop_ends_a_trial_and_a_paused_sweep_hands_nothing_out() {
+fn stop_ends_one_trial_and_a_paused_sweep_starts_none() {
     let place = Place::with_log();
     let long = SMALL
         .replace("runs: 3", "runs: 4")
@@ -58,7 +59,7 @@ fn a_stop_ends_a_trial_and_a_paused_sweep_hands_nothing_out() {
     track(&place, &server);
     wait(|| counts(&place).2 == 1);
 
-    // The trial at work goes on while the sweep is paused, and is the last.
+    // A pause lets the running trial go on, but no other trial begins.
     let second = run_at_work(&place, &server);
     server.set_sweep_state("PAUSED");
     server.stop(&second);
@@ -69,7 +70,7 @@ fn a_stop_ends_a_trial_and_a_paused_sweep_hands_nothing_out() {
     let shown = place.stdout("sweep status sweep --once");
     assert!(shown.contains("\npaused on its page: "), "{shown}");
 
-    // What is said here counts, also if the page says the same as before.
+    // A local `sweep resume` takes effect although the page still says the same.
     place.stdout("sweep resume sweep");
     let third = run_at_work(&place, &server);
     assert_ne!(third, second);
@@ -101,7 +102,8 @@ fn a_stop_ends_a_trial_and_a_paused_sweep_hands_nothing_out() {
     );
 }
 
-/// A configuration without a space of its own, as `wandb` names who gives the points.
+/// Returns a configuration without a search space. `wandb` names the sweep on a server that gives
+/// the points.
 pub(crate) fn given_sweep(wandb: &str) -> String {
     SMALL
         .replace("runs: 3", &format!("runs: 9\n{wandb}"))
@@ -111,7 +113,7 @@ pub(crate) fn given_sweep(wandb: &str) -> String {
         .replace("{distribution: uniform, min: 0.001, max: 0.02}", "0.01")
 }
 
-/// A manager that reaches the server.
+/// Starts a manager that can reach the server.
 fn start_manager(place: &Place, server: &WandbServer) -> Child {
     place
         .command("sweep manage sweep")
@@ -124,8 +126,8 @@ fn start_manager(place: &Place, server: &WandbServer) -> Child {
         .expect("it starts")
 }
 
-/// What a server has after it has given its points to two workers without a network, and whether the
-/// manager is killed in the middle.
+/// Returns the state of a server after it has given its points to two workers without a network. If
+/// `is_killed`, the manager is killed in the middle and started again.
 fn state_after_given_points(is_killed: bool) -> ServedState {
     let place = Place::with_log();
     place.write(
@@ -171,7 +173,7 @@ fn state_after_given_points(is_killed: bool) -> ServedState {
 }
 
 #[test]
-fn a_dag_takes_no_points_from_a_server() {
+fn dag_rejects_points_from_a_server() {
     let place = Place::with_log();
     place.write(
         "given.yaml",
@@ -184,7 +186,7 @@ fn a_dag_takes_no_points_from_a_server() {
 }
 
 #[test]
-fn points_of_a_sweep_on_the_server_are_tried_by_workers_without_a_network() {
+fn workers_without_a_network_try_the_points_of_a_server() {
     let state = state_after_given_points(false);
     assert!(state.sweeps.is_empty(), "it was there");
     let names: Vec<&str> = state.runs.keys().map(String::as_str).collect();

@@ -1,4 +1,4 @@
-//! The commands of docs/tracking.md, typed one after another beside servers that are there.
+//! Runs the commands of docs/tracking.md one after another, against fake servers.
 
 use std::os::unix::fs::symlink;
 use std::path::Path;
@@ -13,7 +13,7 @@ use crate::track_control::given_sweep;
 use crate::wandb_server::WandbServer;
 
 #[test]
-fn the_commands_for_trackers_do_what_is_said_of_them() {
+fn documented_tracker_commands_succeed() {
     let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/tracking.md");
     let docs = fs_err::read_to_string(docs).expect("read");
     let mut typed = docs.lines().filter_map(|line| line.strip_prefix("    "));

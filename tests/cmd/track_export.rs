@@ -1,4 +1,5 @@
-//! `poolcast track --export`: the files of trackers; and what MLflow would get.
+//! Tests of `poolcast track --export`, which writes files of trackers, and of the requests to
+//! MLflow.
 
 use std::sync::LazyLock;
 
@@ -7,7 +8,7 @@ use serde_json::Value;
 use crate::place::Place;
 use crate::run::SMALL;
 
-/// A place where `small.yaml` was run to its end in `out`.
+/// A test directory with a finished run of `small.yaml` in `out`.
 static FINISHED: LazyLock<Place> = LazyLock::new(|| {
     let place = Place::with_log();
     place.write("small.yaml", SMALL);
@@ -16,7 +17,7 @@ static FINISHED: LazyLock<Place> = LazyLock::new(|| {
 });
 
 #[test]
-fn the_files_of_wandb_are_named_as_its_own_and_have_the_same_bytes_again() {
+fn wandb_files_have_its_naming_scheme_and_are_deterministic() {
     let told = FINISHED.stdout("track out --export wandb -o offline");
     assert_eq!(
         told,
@@ -42,7 +43,7 @@ fn the_files_of_wandb_are_named_as_its_own_and_have_the_same_bytes_again() {
 }
 
 #[test]
-fn the_files_of_tensorboard_are_a_directory_a_run() {
+fn tensorboard_files_have_one_directory_per_run() {
     let told = FINISHED.stdout("track out --export tensorboard -o events");
     assert_eq!(
         told,
@@ -57,7 +58,7 @@ fn the_files_of_tensorboard_are_a_directory_a_run() {
 }
 
 #[test]
-fn no_file_has_a_path_or_a_host_in_it() {
+fn exported_files_contain_no_path_or_host_name() {
     FINISHED.stdout("track out --export wandb -o private/wandb");
     FINISHED.stdout("track out --export tensorboard -o private/tensorboard");
     let here = FINISHED.path("").to_string_lossy().into_owned();
@@ -67,7 +68,7 @@ fn no_file_has_a_path_or_a_host_in_it() {
         for word in [here.trim_end_matches('/'), "EventLog"] {
             assert!(!text.contains(word), "{word} is in {name}");
         }
-        // A short name of a host may stand in any bytes.
+        // A short host name may occur in the bytes by chance.
         if host.trim().len() > 5 {
             assert!(!text.contains(host.trim()), "the host is in {name}");
         }
@@ -75,7 +76,7 @@ fn no_file_has_a_path_or_a_host_in_it() {
 }
 
 #[test]
-fn mlflow_gets_each_run_by_requests_that_can_be_looked_at() {
+fn mlflow_dry_run_shows_the_requests_of_each_run() {
     let mut command = FINISHED.command("track out --to mlflow --dry-run");
     command.env("MLFLOW_TRACKING_URI", "http://127.0.0.1:9/");
     command.env("MLFLOW_TRACKING_TOKEN", "canary-token");
@@ -90,7 +91,7 @@ fn mlflow_gets_each_run_by_requests_that_can_be_looked_at() {
     for line in text.lines() {
         let request: Value = serde_json::from_str(line).expect("JSON");
         let url = request["url"].as_str().expect("an address");
-        // The report and the model of the best run go by way of the server's files.
+        // The report and the model of the best run are uploaded as files.
         let is_known = ["mlflow/", "mlflow-artifacts/artifacts/"]
             .iter()
             .any(|place| url.starts_with(&format!("http://127.0.0.1:9/api/2.0/{place}")));
@@ -101,7 +102,7 @@ fn mlflow_gets_each_run_by_requests_that_can_be_looked_at() {
 }
 
 #[test]
-fn what_cannot_be_done_is_told_with_what_to_do() {
+fn failing_exports_name_the_missing_option() {
     for (args, told) in [
         ("track out --export wandb", "--out"),
         ("track out", "--to"),

@@ -1,4 +1,4 @@
-//! `poolcast train`: the same seed gives the same bytes, also after `kill -9`.
+//! Tests of `poolcast train`: the same seed gives byte-identical files, even after `kill -9`.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead as _, BufReader};
@@ -8,7 +8,8 @@ use std::time::Duration;
 use crate::place::{Outcome, Place, without_version};
 
 const SETTINGS: &str = "--hidden-size 8 --epochs 4 --learning-rate 0.01";
-/// 40 epochs of 55 batches: far more than there are before a signal, however late it comes.
+/// Settings for 40 epochs of 219 batches: far more than a training finishes before a signal
+/// arrives.
 const MANY_BATCHES: &str = "--hidden-size 8 --epochs 40 --earlystop-threshold 40 --batch-size 16";
 
 #[test]
@@ -34,9 +35,9 @@ fn the_same_seed_gives_the_same_bytes() {
     );
 }
 
-/// Large enough that products are cut up for threads.
+/// Uses models large enough that matrix products are divided among threads.
 #[test]
-fn threads_do_not_show_in_any_model() {
+fn models_do_not_depend_on_thread_count() {
     let place = Place::with_run();
     for model in ["lstm", "gru", "mlp", "lstm+static"] {
         let train = |threads: usize| {
@@ -138,7 +139,7 @@ fn what_this_program_cannot_train_on_is_named() {
     }
 }
 
-/// The files in `name`, but for those that a kill left half-written.
+/// Returns the files in `name`, without those that a kill left half-written.
 fn sound(place: &Place, name: &str) -> std::collections::BTreeMap<String, Vec<u8>> {
     place
         .files(name)
@@ -163,8 +164,8 @@ fn kill_after(place: &Place, name: &str, epochs: usize, settings: &str) {
         "it was too fast to be killed"
     );
 
-    // Whether the kill falls into a write is chance, and the next call would say so. leftovers.rs
-    // shows what it does then.
+    // The kill may interrupt a write. The next call would then report the leftover. leftovers.rs
+    // tests that case.
     for entry in fs_err::read_dir(place.path(name)).expect("listed") {
         let entry = entry.expect("an entry");
         if entry.file_name().to_string_lossy().starts_with('.') {
@@ -193,8 +194,8 @@ fn a_killed_training_resumes_to_the_same_bytes() {
     }
 }
 
-/// A training that writes a checkpoint after each batch, and works on a batch after the first so
-/// many checkpoints.
+/// Starts a training with `args`, and waits until it has written `checkpoints` checkpoints. With an
+/// interval of 0 minutes, it writes a checkpoint after each batch.
 fn begun(place: &Place, args: &str, name: &str, checkpoints: usize) -> Child {
     let mut command = place.command(&format!("train tensors -o {name} {MANY_BATCHES} {args}"));
     let mut child = command
@@ -218,7 +219,7 @@ fn begun(place: &Place, args: &str, name: &str, checkpoints: usize) -> Child {
     child
 }
 
-/// How many epochs a training has ended.
+/// Counts the epochs that a training has reported.
 fn epochs_done(outcome: &Outcome) -> usize {
     outcome
         .stderr
@@ -227,7 +228,7 @@ fn epochs_done(outcome: &Outcome) -> usize {
         .count()
 }
 
-/// Sends a signal, waits for the end.
+/// Sends a signal and waits for the process to end.
 fn signal(child: Child, name: &str) -> Outcome {
     let killed = std::process::Command::new("kill")
         .args(["-s", name, &child.id().to_string()])
@@ -236,7 +237,8 @@ fn signal(child: Child, name: &str) -> Outcome {
     Outcome::of(child.wait_with_output().expect("it ended"))
 }
 
-/// What a run holds, but for what a kill left behind and for how often checkpoints were written.
+/// Returns the files of a run, without leftovers of a kill, and without the configuration, which
+/// has the checkpoint interval.
 fn result(place: &Place, name: &str) -> BTreeMap<String, Vec<u8>> {
     let counts = |name: &String| !name.starts_with('.') && name != "config.yaml";
     place
@@ -247,7 +249,7 @@ fn result(place: &Place, name: &str) -> BTreeMap<String, Vec<u8>> {
 }
 
 #[test]
-fn a_signal_in_an_epoch_costs_nothing() {
+fn training_stopped_within_an_epoch_resumes_to_the_same_bytes() {
     let place = Place::with_run();
     place.stdout(&format!("train tensors -o whole {MANY_BATCHES}"));
     let whole = result(&place, "whole");
@@ -275,7 +277,8 @@ fn a_signal_in_an_epoch_costs_nothing() {
             !place.path(&dir).join("manifest.json").exists(),
             "it had not finished"
         );
-        // Elsewhere, as on another machine: what is known is what lies in the directory.
+        // The training resumes in another directory, as on another machine. It knows only the files
+        // there.
         let moved = format!("moved-{checkpoints}");
         fs_err::rename(place.path(&dir), place.path(&moved)).expect("moved");
         let flags = if code == 85 {
@@ -331,7 +334,7 @@ fn a_stop_says_how_to_go_on() {
 }
 
 #[test]
-fn a_job_leaves_again_and_again_and_ends_the_same() {
+fn job_that_exits_after_each_batch_ends_with_the_same_bytes() {
     let place = Place::with_run();
     let settings = "--batch-size 256 --epochs 2 --hidden-size 4";
     place.stdout(&format!("train tensors -o whole {settings}"));
@@ -480,7 +483,7 @@ fn what_cannot_be_trained_is_named() {
     assert!(!place.path("out").exists());
 }
 
-/// Where tensor `name` lies in the shard `bytes`.
+/// Returns the byte range of tensor `name` in the shard `bytes`.
 fn tensor_at(bytes: &[u8], name: &str) -> std::ops::Range<usize> {
     let header = u64::from_le_bytes(bytes[..8].try_into().expect("eight bytes")) as usize;
     let header_json: serde_json::Value =
@@ -549,7 +552,7 @@ fn checkpoints_of_another_version_are_refused_by_name() {
 }
 
 #[test]
-fn weights_and_gains_change_what_they_should() {
+fn positive_weight_raises_recall_and_min_delta_stops_early() {
     let place = Place::with_run();
     let recall = |flags: &str| {
         let name = flags.replace([' ', '-', '.'], "");

@@ -1,5 +1,5 @@
-//! A server that takes what W&B takes of a sender, and keeps it as W&B would; with faults where a test
-//! wants them.
+//! A fake W&B server. It accepts and stores the requests of a sender like W&B does, and injects
+//! faults where a test wants them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
@@ -9,25 +9,25 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde_json::{Value, json};
 
-/// Where the addresses begin to which files are sent.
+/// Path prefix of the addresses for file uploads.
 const STORAGE: &str = "/storage/";
 
-/// What goes wrong with one request.
+/// A fault to inject into one request.
 #[derive(Debug, Clone)]
 pub(crate) enum Fault {
-    /// The connection is closed before the request has any effect.
+    /// The server closes the connection before the request has any effect.
     Reset,
-    /// The request has its effect, and the connection is closed without an answer.
+    /// The request has its effect, but the server closes the connection without an answer.
     LostAnswer,
-    /// The request has its effect, and the answer breaks off.
+    /// The request has its effect, but the answer breaks off.
     HalfAnswer,
-    /// Something else answers, and the request has no effect.
+    /// Another server answers, and the request has no effect.
     Html,
-    /// A status with headers and a body, without effect.
+    /// The server answers with this status, headers and body, and the request has no effect.
     Status(u16, &'static [(&'static str, &'static str)], &'static str),
 }
 
-/// A request as it came.
+/// A request as received.
 #[derive(Debug, Clone)]
 pub(crate) struct Request {
     pub(crate) path: String,
@@ -36,7 +36,7 @@ pub(crate) struct Request {
     pub(crate) body: Value,
 }
 
-/// A run as the server knows it.
+/// A run as stored by the server.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct ServedRun {
     pub(crate) display_name: Value,
@@ -48,15 +48,15 @@ pub(crate) struct ServedRun {
     pub(crate) system: BTreeMap<u64, String>,
     pub(crate) summary: Option<String>,
     pub(crate) exit_code: Option<i64>,
-    /// The files that were sent with it, once it is said that they are there.
+    /// Uploaded files, by name.
     pub(crate) files: BTreeMap<String, String>,
 }
 
-/// All that the server knows.
+/// The runs and sweeps that the server stores.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct ServedState {
     pub(crate) runs: BTreeMap<String, ServedRun>,
-    /// The configurations of sweeps by their ids.
+    /// Configurations of sweeps, by id.
     pub(crate) sweeps: BTreeMap<String, Value>,
 }
 
@@ -67,22 +67,22 @@ struct Shared {
     faults: BTreeMap<usize, Fault>,
     deleted: BTreeSet<String>,
     added_lines: u64,
-    /// The runs on whose pages somebody has pressed Stop.
+    /// Runs whose pages show that a user pressed Stop.
     stopped: BTreeSet<String>,
     sweep_state: &'static str,
     sweep_metric: &'static str,
-    /// The points that are not handed out yet, as the server writes them.
+    /// Points that are not handed out yet, in the format of the server.
     points: Vec<Value>,
-    /// Runs that were handed out and that nobody has begun.
+    /// Runs that were handed out, but that no worker has begun.
     pending: BTreeMap<String, Value>,
     agents: usize,
 }
 
-/// The server; it ends with the test's process.
+/// The running server. It ends with the process of the test.
 pub(crate) struct WandbServer {
     pub(crate) base_url: String,
     shared: Arc<Mutex<Shared>>,
-    /// While this is set, nobody gets an answer.
+    /// While this is true, the server answers no request.
     pub(crate) is_down: Arc<AtomicBool>,
 }
 
@@ -102,7 +102,7 @@ impl WandbServer {
                     continue;
                 }
                 let shared = Arc::clone(&shared);
-                // A client may leave in the middle of a request.
+                // A client may disconnect in the middle of a request.
                 std::thread::spawn(move || serve(stream, &shared));
             }
         });
@@ -117,37 +117,37 @@ impl WandbServer {
         self.shared().requests.clone()
     }
 
-    /// The request of this number, counted from 0, meets `fault`.
+    /// Injects `fault` into the request with this number, counted from 0.
     pub(crate) fn add_fault(&self, request: usize, fault: Fault) {
         self.shared().faults.insert(request, fault);
     }
 
-    /// Somebody has deleted the run of this id.
+    /// Makes the server treat the run with this id as deleted by a user.
     pub(crate) fn delete(&self, run_id: &str) {
         self.shared().deleted.insert(run_id.to_owned());
     }
 
-    /// Somebody has pressed Stop on the page of the run of this id.
+    /// Makes the server treat the run with this id as stopped by a user.
     pub(crate) fn stop(&self, run_id: &str) {
         self.shared().stopped.insert(run_id.to_owned());
     }
 
-    /// The server gives these points to agents, and then tells them to leave.
+    /// Makes the server hand out these points to agents, and then make the agents exit.
     pub(crate) fn give_points(&self, points: Vec<Value>) {
         self.shared().points = points;
     }
 
-    /// Every sweep is in this state.
+    /// Sets the state of every sweep.
     pub(crate) fn set_sweep_state(&self, state: &'static str) {
         self.shared().sweep_state = state;
     }
 
-    /// Every sweep judges runs by this metric.
+    /// Sets the metric by which every sweep judges runs.
     pub(crate) fn set_sweep_metric(&self, metric: &'static str) {
         self.shared().sweep_metric = metric;
     }
 
-    /// The server says that it has so many more lines of each run than it has.
+    /// Makes the server report `added` more lines of each run than it has.
     pub(crate) fn lie_about_lines(&self, added: u64) {
         self.shared().added_lines = added;
     }
@@ -190,7 +190,7 @@ fn serve(stream: TcpStream, shared: &Mutex<Shared>) {
     }
 }
 
-/// The request on `stream`, if it is a whole one.
+/// Reads the request on `stream`. Returns `None` if it is incomplete.
 pub(crate) fn read_request(stream: &TcpStream) -> Option<Request> {
     let mut reader = BufReader::new(stream);
     let mut first = String::new();
@@ -220,7 +220,7 @@ pub(crate) fn read_request(stream: &TcpStream) -> Option<Request> {
     })
 }
 
-/// Writes an answer whose head says that its body has `length` bytes.
+/// Writes an answer whose header declares a body of `length` bytes.
 pub(crate) fn write_answer(
     mut stream: &TcpStream,
     status: u16,
@@ -297,7 +297,7 @@ impl Shared {
         json!({"data": {"createAgent": {"agent": {"id": format!("QWdlbnQ6{}==", self.agents)}}}})
     }
 
-    /// An agent without a run is given the next point.
+    /// Answers the heartbeat of an agent. An agent without a run gets the next point.
     fn hear_agent(&mut self, variables: &Value) -> Value {
         let mut commands = Vec::new();
         if variables["runState"] == "{}" {

@@ -1,6 +1,6 @@
-//! Classical pipelines beside scikit-learn's and xgboost's on the same rows
-//! (`tests/data/pipelines`), and what holds for each of them: the same seed gives the same bytes,
-//! and a file gives back what was written.
+//! Tests of the classical pipelines. Their results are compared with scikit-learn's and xgboost's
+//! on the same rows (`tests/data/pipelines`). For each pipeline, the same seed gives byte-identical
+//! files, and a written file restores the pipeline.
 
 mod numbers;
 
@@ -35,9 +35,9 @@ struct PeerCase {
     pipeline: String,
     parameters: HyperParameters,
     auc: f64,
-    /// Over as many the AUC is the mean.
+    /// Number of seeds over which `auc` is the mean.
     seeds: u64,
-    /// The standard error of that mean.
+    /// Standard error of the mean `auc`.
     auc_error: f64,
     coefficients: Option<Vec<Vec<f64>>>,
     intercepts: Option<Vec<f64>>,
@@ -51,7 +51,7 @@ fn peer_results() -> PeerResults {
         .expect("as make.py writes it")
 }
 
-/// The training rows and the others.
+/// Returns the training rows and the test rows.
 fn train_and_test(rows: &PeerRows) -> (FeatureTable, FeatureTable) {
     let names = |n: usize| (0..n).map(|at| at.to_string()).collect::<Vec<_>>();
     let class_count = *rows.y.iter().max().expect("rows") as usize + 1;
@@ -74,7 +74,7 @@ fn fit_case(case: &PeerCase, table: &FeatureTable, seed: u64) -> FittedPipeline 
     fit_pipeline(&case.pipeline, &case.parameters, rows, seed, &|| false).expect("fitted")
 }
 
-/// The pipeline with these hyper-parameters on a hundred rows.
+/// Fits the pipeline with these hyper-parameters on 100 rows.
 fn fit_small(pipeline: &str, parameters: Value) -> FittedPipeline {
     let (table, _) = train_and_test(&peer_results().tables["two"]);
     let table = table.select_rows(&(0..100).collect::<Vec<_>>());
@@ -89,7 +89,7 @@ fn fit_small(pipeline: &str, parameters: Value) -> FittedPipeline {
     .expect("fitted")
 }
 
-/// Hyper-parameters under which each pipeline is quickly fitted.
+/// Hyper-parameters with which each pipeline is fitted quickly.
 fn quick_parameters(pipeline: &str) -> Value {
     match pipeline {
         "xgb" | "rf" | "et" => json!({"n_estimators": 8}),
@@ -98,10 +98,10 @@ fn quick_parameters(pipeline: &str) -> Value {
     }
 }
 
-/// Hyper-parameters under which every step of a fit sees all rows, and draws none.
+/// Hyper-parameters with which every step of a fit sees all rows and draws none at random.
 fn whole_parameters(pipeline: &str) -> Value {
     match pipeline {
-        // Large leaves, so that no two columns divide them alike.
+        // Large leaves, so that no two columns tie for a split.
         "xgb" => json!({
             "n_estimators": 12, "subsample": 1.0, "colsample_bytree": 1.0, "max_depth": 2, "min_child_weight": 4.0
         }),
@@ -113,10 +113,10 @@ fn whole_parameters(pipeline: &str) -> Value {
     }
 }
 
-/// scikit-learn's and xgboost's meaning of a weight. The machines' sigmoids and the forests draw by rows,
-/// so that no fit on other rows is the same.
+/// A weight means the same as in scikit-learn and xgboost. `svc`, `rf` and `et` are skipped: the
+/// sigmoids of `svc` and the forests draw random rows, so their fits depend on the number of rows.
 #[test]
-fn a_row_that_counts_twice_is_as_two_rows() {
+fn weight_of_two_is_equivalent_to_a_repeated_row() {
     let (table, test) = train_and_test(&peer_results().tables["two"]);
     let rows: Vec<usize> = (0..120).collect();
     let mut twice = rows.clone();
@@ -157,7 +157,7 @@ fn a_row_that_counts_twice_is_as_two_rows() {
 }
 
 #[test]
-fn weights_are_one_a_row() {
+fn weights_of_one_have_no_effect_and_wrong_counts_are_rejected() {
     let (table, _) = train_and_test(&peer_results().tables["two"]);
     for pipeline in PIPELINE_NAMES {
         let parameters = serde_json::from_value(quick_parameters(pipeline)).expect("an object");
@@ -189,7 +189,7 @@ fn weights_are_one_a_row() {
     }
 }
 
-/// The file of a pipeline.
+/// Writes the pipeline and returns its file as JSON.
 fn written_document(fitted: &FittedPipeline) -> Value {
     let dir = tempfile::tempdir().expect("a directory");
     fitted.write(dir.path()).expect("written");
@@ -216,8 +216,8 @@ fn as_numbers(value: &Value) -> Vec<f64> {
         .collect()
 }
 
-/// The chance that a row of class `class` is given a larger probability of it than another row,
-/// ties counting half.
+/// Returns the probability that a row of class `class` gets a larger probability of that class than
+/// another row. Ties count half.
 fn one_class_auc(class: u32, probabilities: &[f64], classes: usize, y: &[u32]) -> f64 {
     let of = |own: bool| {
         let rows = y
@@ -243,8 +243,8 @@ fn one_class_auc(class: u32, probabilities: &[f64], classes: usize, y: &[u32]) -
     own.iter().map(|a| wins(*a)).sum::<f64>() / (own.len() * others.len()) as f64
 }
 
-/// As scikit-learn takes it: of two classes that of the second, of more the mean of each against
-/// the rest.
+/// Computes the ROC-AUC like scikit-learn: for two classes the AUC of the second class, for more
+/// classes the mean AUC of each class against the rest.
 fn auc(probabilities: &[f64], classes: usize, y: &[u32]) -> f64 {
     let of = |class| one_class_auc(class, probabilities, classes, y);
     if classes == 2 {
@@ -267,7 +267,8 @@ fn logistic_regressions_have_the_coefficients_of_scikit_learn() {
         let (train, test) = train_and_test(&expected.tables[&case.table]);
         let fitted = fit_case(case, &train, 1);
         let model = &written_document(&fitted)["body"]["target"]["classes"]["model"]["logistic"];
-        // The sign of a component is nobody's, and so is that of its coefficient.
+        // The sign of a component is arbitrary, and so is the sign of its coefficient. Cases with
+        // components have no expected coefficients.
         if let Some(coefficients) = &case.coefficients {
             assert_close(
                 &what,
@@ -292,7 +293,7 @@ fn logistic_regressions_have_the_coefficients_of_scikit_learn() {
 }
 
 #[test]
-fn what_splits_gain_is_what_it_is_to_xgboost_and_scikit_learn() {
+fn split_gain_importances_match_xgboost_and_scikit_learn() {
     let expected = peer_results();
     let mut compared = 0;
     for case in &expected.cases {
@@ -315,9 +316,10 @@ fn what_splits_gain_is_what_it_is_to_xgboost_and_scikit_learn() {
     assert_eq!(compared, 6);
 }
 
-/// Components of all columns are the columns turned, to which an L2 penalty is blind.
+/// Ten components of ten columns are a rotation of the columns, and an L2 penalty does not change
+/// under rotation.
 #[test]
-fn coefficients_of_components_are_said_of_the_columns() {
+fn coefficients_of_components_are_mapped_to_columns() {
     let of = |parameters: Value| {
         fit_small("ridge", parameters)
             .importances()
@@ -345,7 +347,7 @@ fn coefficients_of_components_are_said_of_the_columns() {
 }
 
 #[test]
-fn importances_are_those_of_the_columns_of_the_table() {
+fn importances_refer_to_the_columns_of_the_table() {
     let of = |pipeline: &str, parameters: Value| {
         let fitted = fit_small(pipeline, parameters);
         (fitted.importances(), fitted.used_features())
@@ -380,7 +382,7 @@ fn importances_are_those_of_the_columns_of_the_table() {
 }
 
 #[test]
-fn every_pipeline_tells_classes_apart_as_well_as_its_peer() {
+fn every_pipeline_reaches_the_auc_of_its_peer() {
     let expected = peer_results();
     for case in &expected.cases {
         let (train, test) = train_and_test(&expected.tables[&case.table]);
@@ -398,8 +400,8 @@ fn every_pipeline_tells_classes_apart_as_well_as_its_peer() {
     }
 }
 
-/// For each hyper-parameter, a value that is not the default, and what must be chosen for it to
-/// matter.
+/// Returns for each hyper-parameter its name, a value other than the default, and the other
+/// parameters that it needs to have an effect.
 fn parameter_changes() -> Vec<(&'static str, Value, Value)> {
     vec![
         ("scaler", json!("minmax"), json!({})),
@@ -463,7 +465,7 @@ fn parameter_changes() -> Vec<(&'static str, Value, Value)> {
     ]
 }
 
-/// One object of both, the later winning.
+/// Merges two objects. Values of `more` win.
 fn merged(base: &Value, more: &Value) -> Value {
     let mut all = base.as_object().expect("an object").clone();
     all.extend(more.as_object().expect("an object").clone());
@@ -482,7 +484,7 @@ fn every_hyper_parameter_has_an_effect() {
                 .into_iter()
                 .find(|(known, ..)| *known == name);
             let change = match (pipeline, name) {
-                // The same machine in less time: src/pipelines/solvers/smo.rs.
+                // Shrinking gives the same machine in less time: src/pipelines/solvers/smo.rs.
                 ("svc", "shrinking") => continue,
                 ("nn", "learning_rate") => Some(("", json!("invscaling"), json!({}))),
                 _ => change,
@@ -522,7 +524,7 @@ fn the_same_seed_gives_the_same_bytes_on_any_number_of_threads() {
 }
 
 #[test]
-fn a_file_gives_back_what_was_written() {
+fn written_file_restores_the_pipeline() {
     let (_, test) = train_and_test(&peer_results().tables["two"]);
     for pipeline in PIPELINE_NAMES {
         let fitted = fit_small(pipeline, quick_parameters(pipeline));
@@ -542,7 +544,7 @@ fn a_file_gives_back_what_was_written() {
 }
 
 #[test]
-fn files_that_are_not_sound_are_refused() {
+fn invalid_pipeline_files_are_rejected() {
     let refusal = |change: fn(&mut Value)| {
         let mut document = written_document(&fit_small("xgb", quick_parameters("xgb")));
         change(&mut document);
@@ -581,7 +583,7 @@ fn files_that_are_not_sound_are_refused() {
 }
 
 #[test]
-fn a_wish_to_stop_is_heard() {
+fn fit_stops_on_request() {
     let (table, _) = train_and_test(&peer_results().tables["two"]);
     for pipeline in PIPELINE_NAMES {
         let asked = AtomicUsize::new(0);
@@ -594,7 +596,7 @@ fn a_wish_to_stop_is_heard() {
 }
 
 #[test]
-fn a_clipped_pipeline_sees_the_end_of_what_it_learned_from() {
+fn clipped_pipeline_limits_values_to_the_training_range() {
     let (table, _) = train_and_test(&peer_results().tables["two"]);
     let n = table.row_count();
     let mut ends = table.clone();
@@ -628,9 +630,9 @@ fn a_clipped_pipeline_sees_the_end_of_what_it_learned_from() {
 }
 
 #[test]
-fn what_is_missing_is_no_obstacle() {
+fn pipelines_accept_missing_values() {
     let (mut table, mut test) = train_and_test(&peer_results().tables["two"]);
-    // Every fifth number of the first feature, and the whole second feature.
+    // Missing are every fifth number of the first feature, and the whole second feature.
     let n = table.row_count();
     table.x[..n]
         .iter_mut()
@@ -689,7 +691,7 @@ fn a_class_without_rows_has_probability_zero() {
 }
 
 #[test]
-fn tables_that_teach_nothing_are_refused() {
+fn untrainable_tables_are_rejected() {
     let (table, test) = train_and_test(&peer_results().tables["two"]);
     let refusal = |change: &dyn Fn(&mut FeatureTable)| {
         let mut table = table.clone();
@@ -757,7 +759,7 @@ struct SearchSpace {
 }
 
 #[test]
-fn the_search_spaces_hold_what_the_pipelines_take() {
+fn bundled_search_spaces_have_valid_values() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../config/pipelines.yaml");
     let spaces: SpacesFile =
         poolcast_config::yaml::read(&fs_err::read_to_string(path).expect("read"))

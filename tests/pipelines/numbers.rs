@@ -1,4 +1,4 @@
-//! Pipelines that predict numbers, beside scikit-learn's and xgboost's on the same rows.
+//! Tests of pipelines that predict numbers, against scikit-learn's and xgboost's on the same rows.
 
 use std::path::Path;
 
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use super::{assert_close, quick_parameters, written_document};
 
-/// The pipelines that know numbers.
+/// Pipelines that can predict numbers.
 const NAMES: [&str; 4] = ["xgb", "rf", "et", "nn"];
 const MEDIAN: NumberLoss = NumberLoss::Pinball { quantile: 0.5 };
 
@@ -31,13 +31,13 @@ struct PeerCase {
     parameters: HyperParameters,
     quantile: Option<f64>,
     is_weighted: bool,
-    /// The mean squared error or the pinball loss on the rows that were not learned from.
+    /// Mean squared error or pinball loss on the test rows.
     loss: f64,
-    /// Over as many it is the mean.
+    /// Number of seeds over which `loss` is the mean.
     seeds: u64,
-    /// The standard error of that mean.
+    /// Standard error of the mean `loss`.
     loss_error: f64,
-    /// Of the rows that were learned from.
+    /// Predictions for the training rows.
     predictions: Option<Vec<f64>>,
 }
 
@@ -56,7 +56,7 @@ fn peer_numbers() -> PeerNumbers {
         .expect("as make_numbers.py writes it")
 }
 
-/// The training rows and the others.
+/// Returns the training rows and the test rows.
 fn train_and_test(peer: &PeerNumbers, loss: NumberLoss) -> [FeatureTable; 2] {
     let table = FeatureTable {
         features: (0..peer.x.len()).map(|at| at.to_string()).collect(),
@@ -99,7 +99,7 @@ fn fit(pipeline: &str, parameters: &Value, table: &FeatureTable) -> FittedPipeli
 }
 
 #[test]
-fn every_pipeline_predicts_numbers_as_well_as_its_peer() {
+fn every_pipeline_reaches_the_loss_of_its_peer() {
     let peer = peer_numbers();
     for case in &peer.cases {
         let [train, test] = train_and_test(&peer, case.loss());
@@ -118,7 +118,7 @@ fn every_pipeline_predicts_numbers_as_well_as_its_peer() {
             let predicted = fitted.predict(&test).expect("predicted");
             ours += mean_loss(case.loss(), numbers_of(&test), &predicted) / case.seeds as f64;
 
-            // Without a draw the trees are the same, but for the single precision of xgboost.
+            // Without random draws the trees are equal, except for the single precision of xgboost.
             if let Some(theirs) = &case.predictions {
                 assert_close(
                     &what,
@@ -137,7 +137,8 @@ fn every_pipeline_predicts_numbers_as_well_as_its_peer() {
     }
 }
 
-/// The number is a wave of the first feature, with noise that grows with the second.
+/// Returns a table whose number is a wave of the first feature, with noise that grows with the
+/// second.
 fn wavy_table(n: usize, loss: NumberLoss) -> FeatureTable {
     let mut generator = poolcast_base::seed::generator(3, "wavy table", &[]);
     let mut column = || {
@@ -196,7 +197,7 @@ fn quantiles_have_their_share_of_rows_below() {
 }
 
 #[test]
-fn numbers_may_be_of_any_size() {
+fn predictions_scale_with_the_numbers() {
     let of = |factor: f64, pipeline: &str, loss: NumberLoss| {
         let mut table = wavy_table(211, loss);
         table.targets = RowTargets::Numbers(RowNumbers {
@@ -214,8 +215,8 @@ fn numbers_may_be_of_any_size() {
     };
     for pipeline in NAMES {
         for loss in [NumberLoss::Squared, MEDIAN] {
-            // A factor of two has no rounding. xgboost takes no gain below 1e-6, so small squares
-            // end its trees earlier.
+            // A power of two causes no rounding. The factor is above 1, because xgboost takes no
+            // gain below 1e-6, so small squares would end its trees earlier.
             let what = format!("{pipeline} {loss:?}");
             let plain = of(1.0, pipeline, loss);
             assert_close(&what, &of(1_048_576.0, pipeline, loss), &plain, 1e-6);
@@ -224,7 +225,7 @@ fn numbers_may_be_of_any_size() {
 }
 
 #[test]
-fn the_same_seed_gives_the_same_bytes_on_any_number_of_threads_and_a_file_gives_them_back() {
+fn number_pipelines_are_deterministic_and_restored_from_files() {
     for pipeline in NAMES {
         for loss in [NumberLoss::Squared, MEDIAN] {
             let mut parameters = quick_parameters(pipeline);
@@ -252,7 +253,7 @@ fn the_same_seed_gives_the_same_bytes_on_any_number_of_threads_and_a_file_gives_
 }
 
 #[test]
-fn what_is_missing_is_no_obstacle_to_numbers() {
+fn number_pipelines_accept_missing_values() {
     for pipeline in NAMES {
         for loss in [NumberLoss::Squared, MEDIAN] {
             let mut table = wavy_table(211, loss);
@@ -294,8 +295,8 @@ fn selections_keep_the_feature_that_decides() {
 }
 
 #[test]
-fn one_number_for_all_rows_is_learned() {
-    // A network needs more epochs than these to forget how it began.
+fn constant_number_is_predicted_exactly() {
+    // A network needs more epochs than these to forget its initial weights.
     for pipeline in ["xgb", "rf", "et"] {
         for loss in [NumberLoss::Squared, MEDIAN] {
             let mut table = wavy_table(50, loss);
@@ -311,7 +312,7 @@ fn one_number_for_all_rows_is_learned() {
 }
 
 #[test]
-fn what_teaches_no_numbers_is_refused() {
+fn untrainable_number_tables_are_rejected() {
     let refusal = |pipeline: &str, parameters: Value, change: &dyn Fn(&mut FeatureTable)| {
         let mut table = wavy_table(50, NumberLoss::Squared);
         change(&mut table);
@@ -336,7 +337,7 @@ fn what_teaches_no_numbers_is_refused() {
 }
 
 #[test]
-fn files_of_forests_that_are_not_sound_are_refused() {
+fn invalid_forest_files_are_rejected() {
     let table = wavy_table(50, MEDIAN);
     let fitted = fit("rf", &quick_parameters("rf"), &table);
     let refusal = |change: &dyn Fn(&mut Value)| {

@@ -1,7 +1,7 @@
-//! The modules of poolcast that read what others wrote, without the rest: with a sanitizer, candle
-//! alone takes longer to build than all of these to be fuzzed.
+//! The modules of poolcast that read foreign files, without the rest. With a sanitizer, building
+//! candle alone takes longer than fuzzing all of these modules.
 
-#![deny(unsafe_code)] // as in poolcast, whose one exception in `shard` stands here too
+#![deny(unsafe_code)] // as in poolcast; its one exception, in `shard`, applies here too
 
 #[path = "../../../src/escape.rs"]
 pub mod escape;

@@ -1,5 +1,5 @@
-//! Any bytes, read as an event log: there are events and anomalies, or an error, but never a panic;
-//! and the ways to read a log agree on what is in it.
+//! Reads any bytes as an event log. The result must be events and anomalies, or an error, but never
+//! a panic. All ways to read a log must agree on its content.
 
 #![no_main]
 
@@ -13,7 +13,7 @@ use poolcast_fuzz::manifest::Checksum;
 use tempfile::NamedTempFile;
 
 thread_local! {
-    /// The log that is read, in memory where the system has such a place.
+    /// The file of the log, in memory if the system has `/dev/shm`.
     static FILE: RefCell<NamedTempFile> = RefCell::new(new_file());
 }
 
@@ -32,8 +32,7 @@ fuzz_target!(init: one_thread(), |text: &[u8]| {
     });
 });
 
-/// Runs the reader on the thread that calls it: otherwise the threads of a pool would be woken for
-/// every input.
+/// Runs the reader on the calling thread. Otherwise every input would wake the threads of a pool.
 fn one_thread() {
     let pool = rayon::ThreadPoolBuilder::new()
         .num_threads(1)
@@ -51,7 +50,7 @@ fn new_file() -> NamedTempFile {
     file.expect("a temporary file")
 }
 
-/// Makes `text` all that is in `file`.
+/// Replaces the content of `file` with `text`.
 fn write<'a>(file: &'a mut NamedTempFile, text: &[u8]) -> &'a Path {
     let handle = file.as_file_mut();
     handle
@@ -62,9 +61,9 @@ fn write<'a>(file: &'a mut NamedTempFile, text: &[u8]) -> &'a Path {
     file.path()
 }
 
-/// Reads the log at `path`, in which a scan found so many events.
+/// Reads the log at `path` in several ways, and compares them. A scan found `scanned` events in it.
 fn check(path: &Path, scanned: usize) {
-    // With a year every event has its place in time, so none is left out.
+    // With a year, every event has a time, so no event is dropped.
     let options = ReadOptions {
         year: Some(2024),
         ..ReadOptions::default()
@@ -85,7 +84,7 @@ fn check(path: &Path, scanned: usize) {
         "lines and records"
     );
     assert_eq!(events as u64, records_of_jobs(&log), "events and records");
-    // A log that was compressed is not what was scanned.
+    // For a compressed log, the scan saw other bytes than the reader.
     assert!(
         events == scanned || log.bytes != log.file_bytes,
         "{events} events read, {scanned} scanned"

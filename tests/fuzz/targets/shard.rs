@@ -1,11 +1,12 @@
-//! Any bytes, opened as a shard: its tensors can be read, or there is an error, but never a panic.
+//! Opens any bytes as a shard. Its tensors must be readable, or there must be an error, but never a
+//! panic.
 
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
 use poolcast_fuzz::shard::{ArtefactFormat, Shard, ShardElement};
 
-/// That of the seeds.
+/// Format of the seeds.
 const FORMAT: ArtefactFormat = ArtefactFormat {
     name: "fuzz",
     version: 1,
@@ -40,8 +41,8 @@ fuzz_target!(|bytes: &[u8]| {
     }
 });
 
-/// Whether tensor `name` can be read as elements of this type; then there are as many as its shape
-/// says.
+/// Returns true if tensor `name` can be read as elements of this type. Asserts that their number
+/// then matches the shape.
 fn reads<T: ShardElement>(shard: &Shard, name: &str, elements: usize) -> bool {
     let column = shard.column::<T>(name);
     column.is_ok_and(|column| {
