@@ -12,9 +12,9 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use anyhow::{Context as _, Result};
+use poolcast_base::output;
 use poolcast_config::{Config, ContextChoice};
 use poolcast_holds::events::EventStore;
-use poolcast_base::output;
 use poolcast_holds::tensors::{TensorSettings, build};
 use processor::processor_s;
 

@@ -11,9 +11,9 @@ mod processor;
 use std::path::Path;
 
 use anyhow::{Context as _, Result, bail};
-use poolcast_models::{Gradient, Model, ModelShape, SampleBatch, Targets, find_architecture};
-use poolcast_models::optim::{Adam, AdamSettings};
 use poolcast_base::{files, output, seed};
+use poolcast_models::optim::{Adam, AdamSettings};
+use poolcast_models::{Gradient, Model, ModelShape, SampleBatch, Targets, find_architecture};
 use processor::processor_s;
 use rand::Rng as _;
 

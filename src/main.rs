@@ -7,8 +7,8 @@ use anyhow::{Context as _, Result};
 use clap::Parser as _;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use poolcast::cli::Cli;
-use poolcast_base::{error, escape, output, pager, program};
 use poolcast::cmd;
+use poolcast_base::{error, escape, output, pager, program};
 use tracing_subscriber::EnvFilter;
 
 #[global_allocator]

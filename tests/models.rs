@@ -3,10 +3,10 @@
 use std::path::PathBuf;
 
 use anyhow::{Context as _, Result};
+use poolcast_models::optim::{Adam, AdamSettings};
 use poolcast_models::{
     Architecture, Device, Gradient, Model, ModelShape, SampleBatch, Targets, find_architecture,
 };
-use poolcast_models::optim::{Adam, AdamSettings};
 use safetensors::SafeTensors;
 use safetensors::tensor::Metadata;
 

@@ -69,7 +69,8 @@ fn targets_may_have_several_classes() {
 
 #[test]
 fn a_broken_parquet_file_is_an_error() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/data/table/metadata.parquet");
+    let path =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/data/table/metadata.parquet");
     let whole = fs_err::read(path).expect("read");
     let dir = tempfile::tempdir().expect("a directory");
     let broken = dir.path().join("broken.parquet");

@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
-use poolcast_holds::advice::HoldAction;
 use poolcast_base::moment::parse_moment_ms;
+use poolcast_holds::advice::HoldAction;
 
 /// Arguments of `advise`.
 #[derive(Debug, Args)]

@@ -6,8 +6,8 @@ use clap::Args;
 
 use super::shards::ShardArgs;
 use poolcast_config::EngineChoice;
-use poolcast_models::DeviceName;
 use poolcast_holds::tensors::SplitSide;
+use poolcast_models::DeviceName;
 
 /// Arguments of `evaluate`.
 #[derive(Debug, Args)]

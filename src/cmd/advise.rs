@@ -10,11 +10,11 @@ use super::logs::read_store;
 use super::text::advice::{AdviceView, action_word, long_text, shell_word};
 use super::text::{advice_jobs, advice_page, answer_check};
 use super::{node_advice, text};
-use poolcast_holds::advice::{self, JobAdvice, JobSelection, answer_rank, cause_name};
 use crate::cli::{AdviceFilterArgs, AdviseArgs, JobOrder};
 use poolcast_base::error::{EXIT_DONE, hinted};
 use poolcast_base::output::{self, PageLine};
 use poolcast_base::pager;
+use poolcast_holds::advice::{self, JobAdvice, JobSelection, answer_rank, cause_name};
 
 /// Reads the logs, judges the held jobs and prints the advice. For a single job, the exit code
 /// encodes its advice.

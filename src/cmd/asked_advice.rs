@@ -7,11 +7,11 @@ use anyhow::Result;
 use super::advice_sources::AdviceSources;
 use super::logs::read_store;
 use super::trained_run;
+use poolcast_base::output;
 use poolcast_holds::advice::{
     self, AdviceBasis, AnswerTally, JobAdvice, JobQueue, JobSelection, LogWords, QueueAgreement,
 };
 use poolcast_holds::events::EventStore;
-use poolcast_base::output;
 
 /// A query to `advise`.
 #[derive(Debug, Default)]

@@ -6,9 +6,9 @@ use std::path::Path;
 use anyhow::{Context as _, Result, ensure};
 
 use super::choices;
-use poolcast_config::TrialSource;
 use poolcast_base::error::hinted;
 use poolcast_base::manifest;
+use poolcast_config::TrialSource;
 use poolcast_provision::wait_model::WaitModel;
 use poolcast_sweep::{self as sweep, SWEEP, SweepFolder, TrialOutcomes, TrialRow};
 

@@ -10,16 +10,16 @@ use serde_json::json;
 use super::flags::{flag, flags};
 use super::text;
 use crate::cli::{SweepChoiceArgs, SweepInitArgs};
-use poolcast_config::{Config, TrialSource};
 use poolcast_base::error::{HintedError, hinted, too_early};
 use poolcast_base::escape;
 use poolcast_base::manifest;
 use poolcast_base::output;
+use poolcast_base::stats::Scores;
+use poolcast_config::{Config, TrialSource};
 use poolcast_pipelines::ImportanceMeasure;
 use poolcast_sweep::{
     self as sweep, SELECTION_FILE, ScoreEstimate, SplitChoice, SweepFolder, TrialOutcomes, TrialRow,
 };
-use poolcast_base::stats::Scores;
 
 /// Version of the JSON document with the best trials.
 pub(super) const BEST_SCHEMA_VERSION: u32 = 1;

@@ -3,9 +3,9 @@
 use anyhow::Result;
 
 use crate::cli::CollectArgs;
+use htcondor_eventlog::{self as eventlog, LostEvents};
 use poolcast_base::error::EXIT_DONE;
 use poolcast_base::escape;
-use htcondor_eventlog::{self as eventlog, LostEvents};
 use poolcast_base::output;
 
 /// Version of the JSON document.

@@ -8,15 +8,15 @@ use anyhow::{Context as _, Result};
 use super::flags::{flag, flags};
 use super::preparation::{make_tensors, prepare_events, prepare_tables};
 use crate::cli::DagArgs;
-use poolcast_sweep::condor::{self, DAG_FILE, DagPlan, SampleSource, TrialSeconds};
-use poolcast_config::Config;
 use poolcast_base::error::EXIT_DONE;
-use poolcast_holds::events::{EVENTS_FORMAT, EventStore};
 use poolcast_base::files::{self, LockedDirectory, StagedDirectory};
-use poolcast_sweep::{self as sweep, SweepFolder, events_dir};
-use poolcast_holds::tensors::TensorSettings;
-use poolcast_tracking::missing_under_dagman;
 use poolcast_base::{escape, manifest, output, salt};
+use poolcast_config::Config;
+use poolcast_holds::events::{EVENTS_FORMAT, EventStore};
+use poolcast_holds::tensors::TensorSettings;
+use poolcast_sweep::condor::{self, DAG_FILE, DagPlan, SampleSource, TrialSeconds};
+use poolcast_sweep::{self as sweep, SweepFolder, events_dir};
+use poolcast_tracking::missing_under_dagman;
 
 /// Maximum time to measure a trial.
 const MAX_MEASURED_TIME: Duration = Duration::from_secs(3);

@@ -44,9 +44,9 @@ use std::collections::BTreeMap;
 use anyhow::Result;
 
 use crate::cli::{ConfigArgs, SweepStep, Verb};
-use poolcast_config::{Config, DEFAULT, yaml};
 use poolcast_base::error::EXIT_DONE;
 use poolcast_base::{files, manifest, output, pager};
+use poolcast_config::{Config, DEFAULT, yaml};
 
 /// Runs `verb` with `threads` threads; returns the exit code.
 pub fn run(verb: Verb, threads: usize) -> Result<u8> {

@@ -6,11 +6,11 @@ use super::advice_sources::AdviceSources;
 use super::asked_advice::{AdviceQuery, ComputedAdvice};
 use super::text::advice::{AdviceView, long_text};
 use super::text::advice_page;
-use poolcast_holds::advice::{JobAdvice, JobQueue, QUEUE_ATTRIBUTES, QueueAgreement, advice_text};
 use crate::cli::AdviseArgs;
-use poolcast_sweep::condor::DagmanNode;
 use poolcast_base::{error, escape, files, output};
+use poolcast_holds::advice::{JobAdvice, JobQueue, QUEUE_ATTRIBUTES, QueueAgreement, advice_text};
 use poolcast_sweep::condor;
+use poolcast_sweep::condor::DagmanNode;
 
 /// Writes the advice on the held jobs of the node `name` into a file here, replacing the earlier
 /// advice. Failures are written there, too, because the node must not fail for them.

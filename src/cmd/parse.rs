@@ -9,10 +9,10 @@ use super::logs::{find_logs, read_options, user_salt};
 use super::progress::StageBar;
 use super::text;
 use crate::cli::ParseArgs;
-use poolcast_base::error::{EXIT_DONE, hinted};
 use htcondor_eventlog::{self as eventlog, ReadOptions};
-use poolcast_holds::events::{EventStore, IngestStep, LogIngest, SourceLog, event_store_key};
+use poolcast_base::error::{EXIT_DONE, hinted};
 use poolcast_base::output;
+use poolcast_holds::events::{EventStore, IngestStep, LogIngest, SourceLog, event_store_key};
 
 /// Version of the JSON document.
 const SCHEMA_VERSION: u32 = 1;

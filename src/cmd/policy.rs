@@ -9,11 +9,11 @@ use super::advice_sources::find_run_logs;
 use super::logs::read_store;
 use super::text;
 use crate::cli::PolicyArgs;
-use poolcast_config::Config;
 use poolcast_base::error::EXIT_DONE;
-use poolcast_holds::events::EventStore;
 use poolcast_base::output;
 use poolcast_base::pager;
+use poolcast_config::Config;
+use poolcast_holds::events::EventStore;
 use poolcast_holds::policy::{StudySettings, past_holds, required_share, study_releases};
 
 /// Reads the configuration and the events that `args` name. If they name neither events nor logs,

@@ -6,8 +6,8 @@ use anyhow::Result;
 
 use super::progress::StageBar;
 use poolcast_config::Config;
-use poolcast_sweep::{self as sweep, PrepareListener, PrepareStep, SweepFolder};
 use poolcast_holds::tensors::TensorSettings;
+use poolcast_sweep::{self as sweep, PrepareListener, PrepareStep, SweepFolder};
 
 /// Like [`sweep::begin_sweep`], but shows the progress.
 pub(super) fn begin_sweep(config: &Config, place: &str, anew: bool) -> Result<SweepFolder> {

@@ -5,10 +5,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use indicatif::ProgressBar;
 
-use poolcast_holds::events::{IngestListener, IngestStep};
 use poolcast_base::output;
-use poolcast_sweep::{PrepareListener, PrepareStep};
+use poolcast_holds::events::{IngestListener, IngestStep};
 use poolcast_holds::tensors::BuildProgress;
+use poolcast_sweep::{PrepareListener, PrepareStep};
 
 /// Size in bytes from which the tensors of a sweep are announced. Smaller ones are made silently.
 const MIN_ANNOUNCED_BYTES: u64 = 1_000_000_000;

@@ -5,12 +5,12 @@ use std::path::Path;
 use anyhow::Result;
 
 use super::{logs, trained_run};
+use poolcast_base::{files, output};
 use poolcast_holds::advice::{self, AdviceBasis};
 use poolcast_holds::events::EventStore;
+use poolcast_holds::training::RunModels;
 use poolcast_report::{self as report, HeldJobs, REPORT_FILE, ReportInputs};
 use poolcast_sweep::{SweepFolder, TrialRow, events_dir};
-use poolcast_holds::training::RunModels;
-use poolcast_base::{files, output};
 
 /// The advice on the jobs held at the end of the log; `None` if there is no model yet, or if the
 /// events of the log are missing.

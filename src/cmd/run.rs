@@ -15,21 +15,21 @@ use super::text::advice::{AdviceDocument, AdviceView, shell_word};
 use super::text::changes::RunChanges;
 use super::whole_sweep::{refit_best, run_to_end};
 use super::{choices, logs, text, trained_run};
-use poolcast_holds::advice::{self, AdviceBasis, AnswerTally, JobAdvice};
 use crate::cli::RunArgs;
-use poolcast_config::{Config, TrialSource};
+use htcondor_eventlog as eventlog;
 use poolcast_base::error::{EXIT_DONE, EXIT_RETRY, HintedError, hinted};
-use poolcast_holds::events::{EventStore, StoreSummary};
 use poolcast_base::output::JsonDocument;
+use poolcast_base::{escape, files, manifest, output};
+use poolcast_config::{Config, TrialSource};
+use poolcast_holds::advice::{self, AdviceBasis, AnswerTally, JobAdvice};
+use poolcast_holds::events::{EventStore, StoreSummary};
+use poolcast_holds::tensors::{Dataset, SplitSide, TensorSettings};
+use poolcast_holds::training::{ModelEvaluation, RunModels, TrainedModel};
 use poolcast_report::{HeldJobs, REPORT_FILE, ReportInputs};
 use poolcast_sweep::{
     self as sweep, BestModel, ScoreEstimate, SplitChoice, SweepFolder, TrialConfig, TrialModel,
     TrialOutcomes, TrialRow, events_dir,
 };
-use poolcast_holds::tensors::{Dataset, SplitSide, TensorSettings};
-use poolcast_holds::training::{ModelEvaluation, RunModels, TrainedModel};
-use poolcast_base::{escape, files, manifest, output};
-use htcondor_eventlog as eventlog;
 
 /// Contents of `report.json`.
 #[derive(Serialize)]

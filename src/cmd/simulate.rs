@@ -5,9 +5,9 @@ use anyhow::{Context as _, Result};
 
 use crate::cli::SimulateArgs;
 use poolcast_base::error::EXIT_DONE;
-use poolcast_simulate::{self as simulate, SimulationSettings, SimulationSummary};
 use poolcast_base::{escape, output};
 use poolcast_holds::advice;
+use poolcast_simulate::{self as simulate, SimulationSettings, SimulationSummary};
 
 /// Version of the JSON document.
 const SCHEMA_VERSION: u32 = 1;

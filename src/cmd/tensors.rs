@@ -9,13 +9,13 @@ use super::flags::{flag, flags};
 use super::progress::StageBar;
 use super::text;
 use crate::cli::TensorsArgs;
-use poolcast_config::Config;
 use poolcast_base::error::EXIT_DONE;
+use poolcast_base::{archive, manifest, output};
+use poolcast_config::Config;
 use poolcast_holds::events::{EVENTS_FORMAT, EventStore};
 use poolcast_holds::tensors::{
     self, Dataset, FrameChoice, LeakageAudit, TENSORS_FORMAT, TensorSettings, TensorSummary,
 };
-use poolcast_base::{archive, manifest, output};
 
 /// Version of the JSON document.
 const SCHEMA_VERSION: u32 = 1;

@@ -10,9 +10,9 @@ use serde_json::Value;
 
 use super::signals::stop_signal;
 use crate::cli::{ExportName, TrackArgs, TrackerName};
-use poolcast_config::Tracker;
 use poolcast_base::error::EXIT_DONE;
 use poolcast_base::output::{self, counted};
+use poolcast_config::Tracker;
 use poolcast_tracking::{
     ExportFormat, SendTime, SentSummary, TrackedSource, export_runs, preview_to_mlflow,
     preview_to_wandb, send_runs,

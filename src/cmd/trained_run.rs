@@ -4,11 +4,11 @@ use std::path::Path;
 
 use anyhow::Result;
 
+use poolcast_base::{manifest, output};
 use poolcast_holds::advice::{ModelOrigin, ModelSkill};
 use poolcast_holds::events::{EVENTS_FORMAT, StoreSummary};
 use poolcast_holds::tensors::{Dataset, SplitSide};
 use poolcast_holds::training::{ModelEvaluation, TrainedModel, evaluate_run, evaluation_path};
-use poolcast_base::{manifest, output};
 use poolcast_sweep as sweep;
 
 /// Scores `model`, which is in `dir`, on one split, and writes the scores next to it.

@@ -15,12 +15,12 @@ use super::text::trials::{log_epoch, trial_line};
 use super::tracking::{begin_tracking, end_tracking};
 use poolcast_base::error::EXIT_RETRY;
 use poolcast_base::output;
+use poolcast_holds::tensors::TensorSettings;
+use poolcast_holds::training::Epoch;
 use poolcast_queue::{HandOut, ManagerOutcome, Queue};
 use poolcast_sweep::{
     self as sweep, LocalWorkers, SweepFolder, TrialOutcome, TrialOutcomes, TrialRow, events_dir,
 };
-use poolcast_holds::tensors::TensorSettings;
-use poolcast_holds::training::Epoch;
 
 /// Manages `sweep` and works on it in this process; returns true if all trials have ended.
 pub(super) fn run_to_end(

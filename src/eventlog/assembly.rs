@@ -7,7 +7,7 @@ use std::sync::Arc;
 use anyhow::{Result, bail, ensure};
 
 use super::anomaly::{Anomaly, AnomalyPlace, first_places};
-use super::anomaly_positions::{find_event_positions, find_lines, count_line_feeds};
+use super::anomaly_positions::{count_line_feeds, find_event_positions, find_lines};
 use super::blocks::RecordBlock;
 use super::calendar::{Calendar, ClockStep, resolve_backward, utc_offset_between};
 use super::event::JobEvent;

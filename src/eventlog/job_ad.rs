@@ -192,7 +192,12 @@ fn attribute_values(text: &[u8]) -> [Option<&[u8]>; AD_ATTRIBUTES.len()] {
 
 /// Builds the request from numbers that `number_of` returns by their index in [`AD_ATTRIBUTES`].
 fn resource_request(number_of: impl Fn(usize) -> Option<i64>) -> ResourceRequest {
-    let number = |at| number_of(FIRST_REQUEST + at).unwrap_or(0).max(0).cast_unsigned();
+    let number = |at| {
+        number_of(FIRST_REQUEST + at)
+            .unwrap_or(0)
+            .max(0)
+            .cast_unsigned()
+    };
     let small = |n| u8::try_from(n).unwrap_or(u8::MAX);
     let large = |n| u32::try_from(n).unwrap_or(u32::MAX);
     ResourceRequest {

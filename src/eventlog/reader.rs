@@ -618,9 +618,13 @@ mod tests {
             year: Some(2023),
             ..ReadOptions::default()
         };
-        let first = read_text(format!("{forged_by_job}{submit}{held}"), &given, BLOCK_SIZES)
-            .expect("read")
-            .0;
+        let first = read_text(
+            format!("{forged_by_job}{submit}{held}"),
+            &given,
+            BLOCK_SIZES,
+        )
+        .expect("read")
+        .0;
         assert_eq!(
             (first.events[0].0.as_str(), &first.times()[0][..4]),
             ("unknown", "2023"),

@@ -195,7 +195,10 @@ mod tests {
                 error.to_string().contains("damaged or cut short"),
                 "{error}"
             );
-            assert_eq!(poolcast_base::error::exit_code(&error), poolcast_base::error::EXIT_NEVER);
+            assert_eq!(
+                poolcast_base::error::exit_code(&error),
+                poolcast_base::error::EXIT_NEVER
+            );
         }
     }
 

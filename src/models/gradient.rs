@@ -75,10 +75,10 @@ mod tests {
     use rand::Rng as _;
 
     use super::*;
+    use crate::EMPTY_CELL;
     use crate::architectures::lstm::LSTM;
     use crate::labelled_chunk::TRAINED_ROWS;
     use crate::{ARCHITECTURES, ModelShape};
-    use crate::EMPTY_CELL;
 
     /// Samples of a shape. Codes stay the same for a while, and one frame of each sample is empty.
     struct RandomSamples {

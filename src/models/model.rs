@@ -8,8 +8,8 @@ use candle_core::Device;
 use super::candle_graph::CandleGraph;
 use super::engine::FusedLstm;
 use super::{AlignedFloats, Architecture, ModelShape, ParameterSpec, SampleBatch};
-use poolcast_config::EngineChoice;
 use poolcast_base::error::hinted;
+use poolcast_config::EngineChoice;
 
 /// A model for inference and training.
 #[derive(Debug)]
@@ -275,9 +275,9 @@ fn checked_parts<'a>(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::EMPTY_CELL;
     use crate::labelled_chunk::SCORED_ROWS;
     use crate::{ARCHITECTURES, find_architecture};
-    use crate::EMPTY_CELL;
 
     const SHAPE: ModelShape = ModelShape {
         e: 49,

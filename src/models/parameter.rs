@@ -72,7 +72,8 @@ impl ParameterSpec {
         if self.bound == 0.0 {
             return vec![self.centre; self.len()];
         }
-        let mut generator = poolcast_base::seed::generator(seed, &format!("weights {}", self.name), &[]);
+        let mut generator =
+            poolcast_base::seed::generator(seed, &format!("weights {}", self.name), &[]);
         let range = self.centre - self.bound..self.centre + self.bound;
         (0..self.len())
             .map(|_| generator.random_range(range.clone()))

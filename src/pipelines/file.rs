@@ -50,7 +50,10 @@ impl FittedPipeline {
             format_version: PIPELINE_FORMAT.version,
             body: self,
         };
-        poolcast_base::files::write_atomic(&dir.join(PIPELINE_FILE), &serde_json::to_vec(&document)?)
+        poolcast_base::files::write_atomic(
+            &dir.join(PIPELINE_FILE),
+            &serde_json::to_vec(&document)?,
+        )
     }
 
     /// Reads the pipeline in `dir`.

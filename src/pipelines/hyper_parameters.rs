@@ -7,8 +7,8 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::pipeline_kind::{PIPELINE_NAMES, PipelineKind};
-use poolcast_config::{HyperParameter, nearest, quote_words};
 use poolcast_base::error::hinted;
+use poolcast_config::{HyperParameter, nearest, quote_words};
 
 /// Hyper-parameters by name, as a sweep draws them.
 pub type HyperParameters = BTreeMap<String, Value>;

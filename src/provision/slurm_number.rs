@@ -10,7 +10,7 @@ use serde::Deserialize;
     untagged,
     expecting = "a number, null, or an object with `set`, `infinite` and `number`"
 )]
-pub(in crate) enum SlurmNumber {
+pub(crate) enum SlurmNumber {
     Plain(i64),
     Wrapped {
         set: bool,
@@ -23,7 +23,7 @@ pub(in crate) enum SlurmNumber {
 
 impl SlurmNumber {
     /// Returns the number, or `None` if it is missing or unlimited.
-    pub(in crate) fn known(&self) -> Option<i64> {
+    pub(crate) fn known(&self) -> Option<i64> {
         match *self {
             SlurmNumber::Plain(number) => Some(number),
             SlurmNumber::Wrapped {
@@ -36,13 +36,13 @@ impl SlurmNumber {
     }
 
     /// Returns the number if it is above 0, for fields in which 0 means missing.
-    pub(in crate) fn positive(&self) -> Option<i64> {
+    pub(crate) fn positive(&self) -> Option<i64> {
         self.known().filter(|number| *number > 0)
     }
 
     /// Returns a limit in minutes. `None` means no limit, for which Slurm also writes the largest
     /// 32-bit numbers.
-    pub(in crate) fn minutes(&self) -> Option<i64> {
+    pub(crate) fn minutes(&self) -> Option<i64> {
         self.known()
             .filter(|minutes| *minutes < i64::from(u32::MAX - 1))
     }
@@ -51,14 +51,14 @@ impl SlurmNumber {
 /// One word (older Slurm versions) or several words (newer versions).
 #[derive(Debug, Deserialize)]
 #[serde(untagged, expecting = "a word, or a list of words")]
-pub(in crate) enum SlurmWords {
+pub(crate) enum SlurmWords {
     One(String),
     Several(Vec<String>),
 }
 
 impl SlurmWords {
     /// Returns all words.
-    pub(in crate) fn all(&self) -> &[String] {
+    pub(crate) fn all(&self) -> &[String] {
         match self {
             SlurmWords::One(word) => std::slice::from_ref(word),
             SlurmWords::Several(words) => words,

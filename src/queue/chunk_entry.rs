@@ -253,8 +253,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    use poolcast_base::process::Process;
     use crate::item::MAX_CHUNK_TRIALS;
+    use poolcast_base::process::Process;
 
     fn any_chunk_entry() -> impl Strategy<Value = ChunkEntry> {
         let chunks = (

@@ -73,7 +73,10 @@ impl Queue {
             return Ok(false);
         }
         let is_lifted = false;
-        manifest::write_json(&self.path(HAND_OUT_FILE), &HandOutRequest { asked, is_lifted })?;
+        manifest::write_json(
+            &self.path(HAND_OUT_FILE),
+            &HandOutRequest { asked, is_lifted },
+        )?;
         Ok(true)
     }
 

@@ -300,7 +300,9 @@ impl<'a> QueueWorker<'a> {
             }
             // A panic counts like the death of a worker, because the trial may also kill the next
             // worker.
-            ChunkEnd::Panicked => self.retry_change(|| lease.revoke(self.queue.settings.tries).map(drop)),
+            ChunkEnd::Panicked => {
+                self.retry_change(|| lease.revoke(self.queue.settings.tries).map(drop))
+            }
         }
     }
 

@@ -4,11 +4,11 @@
 use super::document::{MissingInput, ReportBlock, ReportCell, ReportPart, ReportTable};
 use super::inputs::{ReportInputs, ReportedKind};
 use super::words;
-use poolcast_config::TrialSource;
 use poolcast_base::output;
-use poolcast_sweep::{ScoreEstimate, SplitChoice};
 use poolcast_base::stats::Scores;
+use poolcast_config::TrialSource;
 use poolcast_holds::training::{MethodScores, ModelEvaluation, ScoreInterval};
+use poolcast_sweep::{ScoreEstimate, SplitChoice};
 
 /// Makes the part.
 pub(super) fn best_part(inputs: &ReportInputs) -> ReportPart {
@@ -230,7 +230,8 @@ fn choice_table(inputs: &ReportInputs) -> ReportTable {
 /// The title of an estimate, and how to get it from a choice.
 type NamedEstimate = (&'static str, fn(&SplitChoice) -> Option<ScoreEstimate>);
 
-const WITHOUT_SELECTION_BIAS: NamedEstimate = ("without the luck of the choice", |choice| choice.corrected);
+const WITHOUT_SELECTION_BIAS: NamedEstimate =
+    ("without the luck of the choice", |choice| choice.corrected);
 const ON_HELD_OUT_ROWS: NamedEstimate = ("on the rows held out", |choice| choice.validation);
 const CONSTANT_BASELINE: NamedEstimate = ("there with one number for all rows", |choice| {
     choice.baseline

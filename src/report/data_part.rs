@@ -8,11 +8,11 @@ use super::hold_history::{PastHoldTime, ReleaseShare, frequent_codes, past_hold_
 use super::inputs::ReportInputs;
 use super::plot::{LegendKind, Plot, PlotAxis, PlotMark};
 use super::scale::Scale;
+use poolcast_base::output;
 use poolcast_holds::advice::code_meaning;
 use poolcast_holds::events::EventStore;
 use poolcast_holds::tensors::{Dataset, SplitSide, TensorSummary, audit};
 use poolcast_holds::training::TrainedModel;
-use poolcast_base::output;
 use poolcast_sweep as sweep;
 
 /// Number of bins of the time axis.
@@ -202,7 +202,10 @@ fn code_figure(holds: &[PastHoldTime]) -> Figure {
         PlotAxis::new("share of releases that succeeded", Scale::share()),
         PlotAxis::new("hold code", Scale::Words(names)),
     );
-    plot.marks.push(PlotMark::Pieces { style_id: 0, pieces });
+    plot.marks.push(PlotMark::Pieces {
+        style_id: 0,
+        pieces,
+    });
     plot.dots(0, "succeeded", dots);
     plot.legend(0, LegendKind::Line, "95 % interval, by cluster");
     Figure {

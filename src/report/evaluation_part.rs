@@ -295,7 +295,11 @@ fn reliability_figure(samples: &ScoredSamples) -> Figure {
         "what was said came true",
         vec![(0.0, 0.0), (1.0, 1.0)],
     );
-    plot.line(UNCALIBRATED_STYLE, "before calibration", filled_bins(&bins.raw));
+    plot.line(
+        UNCALIBRATED_STYLE,
+        "before calibration",
+        filled_bins(&bins.raw),
+    );
     plot.marks.push(PlotMark::Pieces {
         style_id: MODEL_STYLE,
         pieces,
@@ -305,7 +309,11 @@ fn reliability_figure(samples: &ScoredSamples) -> Figure {
         style_id: MODEL_STYLE,
         points: calibrated.clone(),
     });
-    plot.line(MODEL_STYLE, "after calibration, with 95 % intervals", calibrated);
+    plot.line(
+        MODEL_STYLE,
+        "after calibration, with 95 % intervals",
+        calibrated,
+    );
     Figure {
         id: "reliability".to_owned(),
         title: "Are odds of 70 % right in 70 of 100 cases?".to_owned(),
@@ -334,10 +342,17 @@ fn coverage_figure(samples: &ScoredSamples) -> Figure {
         ),
     );
     plot.band(MODEL_STYLE, "95 % interval", band);
-    plot.line(MODEL_STYLE, "the model, its surest answers first", points.clone());
+    plot.line(
+        MODEL_STYLE,
+        "the model, its surest answers first",
+        points.clone(),
+    );
     let mut see = "The surest answers are given first: towards the right more holds get one, and more of them are wrong.".to_owned();
     let [firm, probable] = &samples.limits;
-    for (style_id, name, limits) in [(MARKED_POINT_STYLE, "firm", firm), (BASELINE_STYLE, "probable", probable)] {
+    for (style_id, name, limits) in [
+        (MARKED_POINT_STYLE, "firm", firm),
+        (BASELINE_STYLE, "probable", probable),
+    ] {
         if let Some((coverage, risk)) = limited_answers(samples, limits) {
             plot.dots(
                 style_id,
@@ -514,7 +529,11 @@ fn code_figure(samples: &ScoredSamples) -> Figure {
     });
     plot.dots(MODEL_STYLE, "succeeded", dots(|one| one.1));
     plot.legend(MODEL_STYLE, LegendKind::Line, "95 % interval");
-    plot.dots(MARKED_POINT_STYLE, "mean odds that were said", dots(|one| one.0));
+    plot.dots(
+        MARKED_POINT_STYLE,
+        "mean odds that were said",
+        dots(|one| one.0),
+    );
     Figure {
         id: "by-code".to_owned(),
         title: "By hold code".to_owned(),

@@ -7,10 +7,10 @@ use super::held_jobs::HeldJobs;
 use super::inputs::ReportInputs;
 use super::page::MAX_OPEN_CAUSES;
 use super::words;
+use poolcast_base::output;
 use poolcast_holds::advice::{
     AnswerFirmness, CauseGroup, HoldAction, JobAdvice, cause_groups, code_meaning,
 };
-use poolcast_base::output;
 
 /// Maximum number of named jobs per cause. Commands name all jobs.
 const MAX_NAMED_JOBS: usize = 5;

@@ -9,15 +9,15 @@ use serde::de::DeserializeOwned;
 use super::held_jobs::HeldJobs;
 use super::reported_trial::ReportedTrial;
 use super::words;
-use poolcast_sweep::condor::{self, DagProgress};
-use poolcast_config::{self as config, Config, Metric, PredictionTask, TrialSource};
 use poolcast_base::error::hinted;
+use poolcast_base::{files, manifest, output};
+use poolcast_config::{self as config, Config, Metric, PredictionTask, TrialSource};
+use poolcast_holds::tensors::SplitSide;
+use poolcast_holds::training::{ModelEvaluation, evaluation_path};
+use poolcast_sweep::condor::{self, DagProgress};
 use poolcast_sweep::{
     self as sweep, BestModel, SplitChoice, SweepFolder, TrialOutcomes, TrialResult, TrialRow,
 };
-use poolcast_holds::tensors::SplitSide;
-use poolcast_holds::training::{ModelEvaluation, evaluation_path};
-use poolcast_base::{files, manifest, output};
 
 /// Size limit of a JSON document of scores or choices, in bytes.
 const MAX_JSON_BYTES: u64 = 64 << 20;

@@ -10,8 +10,8 @@ use super::reported_trial::ReportedTrial;
 use super::scale::Scale;
 use super::words;
 use poolcast_config::MetricName;
-use poolcast_sweep as sweep;
 use poolcast_holds::training::{Epoch, read_history};
+use poolcast_sweep as sweep;
 
 /// Number of best trials with their own curve.
 const BEST_TRIALS: usize = 10;

@@ -10,8 +10,8 @@ use super::reported_trial::ReportedTrial;
 use super::scale::Scale;
 use super::words;
 use poolcast_config::{Config, Distribution, Parameter};
-use poolcast_sweep::search::SearchSpace;
 use poolcast_sweep::plain_value;
+use poolcast_sweep::search::SearchSpace;
 
 /// Maximum number of listed values that are shown as words. More words share "others"; more numbers
 /// get a numeric scale.

@@ -7,10 +7,10 @@ use anyhow::Result;
 use super::document::{ReportBlock, ReportCell, ReportPart, ReportTable};
 use super::inputs::{ReportInputs, ReportedKind};
 use super::words;
+use poolcast_base::{manifest, output, program};
 use poolcast_config::yaml;
 use poolcast_holds::events::{EVENTS_FORMAT, StoreSummary};
 use poolcast_holds::training::TrainedModel;
-use poolcast_base::{manifest, output, program};
 use poolcast_sweep as sweep;
 
 /// Makes the part.

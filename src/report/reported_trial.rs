@@ -7,8 +7,8 @@ use serde_json::Value;
 
 use super::words;
 use poolcast_config::MetricName;
-use poolcast_sweep::{TrialEnd, TrialRow};
 use poolcast_holds::training::TrainingStatus;
+use poolcast_sweep::{TrialEnd, TrialRow};
 
 /// Maximum number of epochs of a trial that are shown.
 const MAX_EPOCHS: usize = 2000;

@@ -5,8 +5,8 @@ use super::inputs::ReportInputs;
 use super::plot::{LegendKind, Plot, PlotAxis, PlotMark};
 use super::reported_trial::ReportedTrial;
 use super::scale::Scale;
-use poolcast_config::EarlyTerminate;
 use poolcast_base::output;
+use poolcast_config::EarlyTerminate;
 
 /// Maximum number of trials that are named per rung.
 const MOST_NAMED: usize = 30;

@@ -6,11 +6,9 @@ use poolcast_base::stats::{SampleGroups, percentile_interval};
 use rayon::prelude::*;
 
 use super::inputs::{ReportInputs, ReportedKind};
-use poolcast_sweep as sweep;
 use poolcast_holds::tensors::{Dataset, SplitSide};
-use poolcast_holds::training::{
-    AnswerThresholds, TrainedModel, predict_side, uncalibrated_side,
-};
+use poolcast_holds::training::{AnswerThresholds, TrainedModel, predict_side, uncalibrated_side};
+use poolcast_sweep as sweep;
 
 /// Maximum number of bootstrap resamples. More would not change the plots visibly.
 const MAX_RESAMPLES: usize = 300;

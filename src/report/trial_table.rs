@@ -110,7 +110,10 @@ fn varied_parameters(trials: &[ReportedTrial]) -> Vec<&str> {
         }
     }
     let varied = values.into_iter().filter(|(_, seen)| seen.len() > 1);
-    varied.map(|(name, _)| name).take(MAX_PARAMETER_COLUMNS).collect()
+    varied
+        .map(|(name, _)| name)
+        .take(MAX_PARAMETER_COLUMNS)
+        .collect()
 }
 
 fn parameter_cell(value: Option<&Value>) -> ReportCell {

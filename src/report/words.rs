@@ -1,9 +1,9 @@
 //! Prepares text from logs and configurations for display. It is shortened, and invisible
 //! characters and those that change the text direction are escaped.
 
-use poolcast_config::{Goal, MetricName};
 use poolcast_base::escape;
 use poolcast_base::output;
+use poolcast_config::{Goal, MetricName};
 
 /// Maximum length of one value, in characters.
 const MAX_VALUE_CHARACTERS: usize = 300;

@@ -91,7 +91,10 @@ mod tests {
                 sum += hosts.share((hour + 4) * HOUR_MS);
             }
         }
-        let (mean, expected) = (sum / f64::from(met), expected_share_after(0.25, 4 * HOUR_MS));
+        let (mean, expected) = (
+            sum / f64::from(met),
+            expected_share_after(0.25, 4 * HOUR_MS),
+        );
         assert!(
             (mean - expected).abs() < 0.01,
             "{mean} instead of {expected} after {met} hours"

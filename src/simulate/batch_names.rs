@@ -50,7 +50,11 @@ impl BatchNaming {
     }
 
     /// Returns the batch name of a cluster; `None` if it has none.
-    pub(super) fn batch_name(&self, dag: Option<DagPosition>, rng: &mut ChaCha8Rng) -> Option<String> {
+    pub(super) fn batch_name(
+        &self,
+        dag: Option<DagPosition>,
+        rng: &mut ChaCha8Rng,
+    ) -> Option<String> {
         match (self, dag) {
             (BatchNaming::Campaigns(names), _) => {
                 let is_first = rng.random::<f64>() < 0.7;

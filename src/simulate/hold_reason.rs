@@ -1,7 +1,7 @@
 //! Formats hold reasons with the wording of HTCondor and its transfer plugins.
 
 use super::hold_cause::HoldCause;
-use super::pool::{SharedData, HostFault, PoolHost, PoolSite, SCHEDD, SimulatedPool};
+use super::pool::{HostFault, PoolHost, PoolSite, SCHEDD, SharedData, SimulatedPool};
 use super::pool_user::PoolUser;
 use super::submissions::JobCluster;
 use htcondor_eventlog::HoldCode;

@@ -244,7 +244,8 @@ impl<'a> SimulatedJob<'a> {
         truth.release_time_ms = second(self.now_ms);
         truth.is_released = true;
         truth.p_release = Some(self.state.success_probability(self.pool, self.user));
-        truth.p_release_unseen_repair = Some(repair_probability * after_repair + (1.0 - repair_probability) * as_is);
+        truth.p_release_unseen_repair =
+            Some(repair_probability * after_repair + (1.0 - repair_probability) * as_is);
         self.push(TracedEvent::Released(self.release_reason(way)));
         Some(at)
     }

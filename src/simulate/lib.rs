@@ -38,11 +38,11 @@ use std::path::Path;
 use anyhow::{Result, ensure};
 use rayon::prelude::*;
 
-use poolcast_base::error::hinted;
-use poolcast_base::files::AtomicFile;
 use hold_truth::SimulatedHold;
 use job::SimulatedJob;
 use pool::SimulatedPool;
+use poolcast_base::error::hinted;
+use poolcast_base::files::AtomicFile;
 use settings::DAY_MS;
 use submissions::{ClusterSubmission, JobCluster, SubmissionSchedule};
 use traces::{JobTraces, TextPiece, TimeSlices, TimedEvent};

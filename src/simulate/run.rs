@@ -29,7 +29,8 @@ impl SimulatedJob<'_> {
     pub(super) fn plan_run_with_eviction(&mut self, may_evict: bool) -> PlannedRun {
         let run = self.next_run(None);
         if !may_evict
-            || self.rng.random::<f64>() >= self.pool.sites[usize::from(run.slot.site)].eviction_probability
+            || self.rng.random::<f64>()
+                >= self.pool.sites[usize::from(run.slot.site)].eviction_probability
         {
             return run;
         }
@@ -199,7 +200,13 @@ impl SimulatedJob<'_> {
 
     /// Puts the job on hold during a run. Writes event 021 if the starter met an error, and then
     /// events 004 and 012 with the same code.
-    fn hold(&mut self, cause: HoldCause, run: &PlannedRun, execute_ms: i64, has_remote_error: bool) {
+    fn hold(
+        &mut self,
+        cause: HoldCause,
+        run: &PlannedRun,
+        execute_ms: i64,
+        has_remote_error: bool,
+    ) {
         let site = &self.pool.sites[usize::from(run.slot.site)];
         let host = &site.hosts[usize::from(run.slot.host)];
         let slot = format!("slot1_{}@{}", run.slot.number, host.name);

@@ -3,7 +3,7 @@
 use rand::Rng as _;
 use rand_chacha::ChaCha8Rng;
 
-use super::bad_hosts::{expected_share_after, bad_host_failure_probability};
+use super::bad_hosts::{bad_host_failure_probability, expected_share_after};
 use super::hold_cause::HoldCause;
 use super::outages::OutageLaw;
 use super::pool::{MOUNT_OUTAGES, ORIGIN_OUTAGES, SimulatedPool};
@@ -256,7 +256,10 @@ impl DataChances {
             };
             let as_is = state.success_probability(pool, user);
             let after_repair = state.after_repair(cause).success_probability(pool, user);
-            cases.push((down, (1.0 - repair_probability) * as_is + repair_probability * after_repair));
+            cases.push((
+                down,
+                (1.0 - repair_probability) * as_is + repair_probability * after_repair,
+            ));
         }
         DataChances {
             cases,

@@ -37,6 +37,11 @@ impl SimulationSettings {
     /// Returns a digest of all inputs of a simulation. It includes the version of the rules,
     /// because other rules give another log.
     pub(super) fn key(&self) -> Result<String> {
-        manifest::key(&(TRUTH.version, RULES_VERSION, env!("CARGO_PKG_VERSION"), self))
+        manifest::key(&(
+            TRUTH.version,
+            RULES_VERSION,
+            env!("CARGO_PKG_VERSION"),
+            self,
+        ))
     }
 }

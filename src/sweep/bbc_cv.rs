@@ -12,10 +12,10 @@
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
-use poolcast_config::{Metric, MetricName, Threshold};
-use poolcast_tables::RowTargets;
 use poolcast_base::stats::{SampleGroups, f_measure, percentile_interval};
+use poolcast_config::{Metric, MetricName, Threshold};
 use poolcast_holds::training::{choose_threshold, target_score};
+use poolcast_tables::RowTargets;
 
 /// The true targets of predicted rows.
 #[derive(Debug, Clone, Copy)]

@@ -10,9 +10,9 @@ use serde::{Deserialize, Serialize};
 use super::ensemble_choice::EnsembleChoice;
 use super::paths::{BEST_FILE, ensemble_dir, trial_dir};
 use super::trial_row::TrialRow;
-use poolcast_config::{Goal, Metric, MetricName};
 use poolcast_base::error::hinted;
 use poolcast_base::manifest;
+use poolcast_config::{Goal, Metric, MetricName};
 use poolcast_holds::training::{Epoch, FitScores, TrainingMetrics};
 
 /// The metric that decides if the sweep's metric is not defined for any trial. For example, the

@@ -11,10 +11,10 @@ use super::folder::SweepFolder;
 use super::outcome::{TrialOutcome, TrialOutcomes};
 use super::paths::{BEST_FILE, INFO_FILE, trial_dir};
 use super::trial_row::{TrialRow, hyper_parameters, plain_value};
+use poolcast_base::{escape, files, manifest, output};
 use poolcast_config::Config;
 use poolcast_holds::tensors::SplitSide;
 use poolcast_holds::training::{ModelEvaluation, RunModels, evaluation_path, refit_dir};
-use poolcast_base::{escape, files, manifest, output};
 use poolcast_pipelines as pipelines;
 
 /// Writes `best`, of the sweep in `dir`, to `out`, for programs and for people.

@@ -9,8 +9,8 @@ use super::best_model::BestModel;
 use super::folder::SweepFolder;
 use super::paths::{PREDICTIONS_FILE, trial_dir};
 use poolcast_config::{Config, Goal, Metric, MetricName};
-use poolcast_tables::{RowClasses, RowTargets};
 use poolcast_holds::training::RollingPredictions;
+use poolcast_tables::{RowClasses, RowTargets};
 
 /// The ROC-AUC of random guesses.
 const CHANCE_ROC_AUC: f64 = 0.5;

@@ -18,9 +18,9 @@ use super::pipeline_fit::{FitTables, TrialPredictions};
 use super::trial_data;
 use super::trial_row::TrialRow;
 use poolcast_config::{Metric, Threshold};
+use poolcast_holds::training::choose_threshold;
 use poolcast_pipelines::{FittedPipeline, best_constant};
 use poolcast_tables::{FeatureTable, RowTargets};
-use poolcast_holds::training::choose_threshold;
 
 /// The best trial of a split, with its estimated scores.
 #[derive(Debug, Clone, Serialize, Deserialize)]

@@ -22,11 +22,11 @@ use super::paths::{
 use super::results::choose_model;
 use super::trial_data::trial_dataset_side;
 use super::trial_row::{TrialEnd, TrialRow, whole_budget};
+use poolcast_base::{files, manifest};
 use poolcast_config::Config;
-use poolcast_queue::{ChunkEntry, WorkItem};
 use poolcast_holds::tensors::SplitSide;
 use poolcast_holds::training::{ModelEvaluation, TrainedModel, evaluate_run, evaluation_path};
-use poolcast_base::{files, manifest};
+use poolcast_queue::{ChunkEntry, WorkItem};
 
 /// The row of `trial`, which `config` describes, for a trial that has no row from any part.
 pub fn lost_row(config: &Config, trial: usize, error: &str) -> TrialRow {

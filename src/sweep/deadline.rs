@@ -8,10 +8,10 @@ use anyhow::Result;
 
 use super::trial_row::{TrialEnd, TrialRow};
 use poolcast_base::error::{EXIT_RETRY, exit_code};
-use poolcast_pipelines::FitStopped;
-use poolcast_queue::{AttemptOutcome, TrialAttempt};
 use poolcast_holds::training::TrainError;
 use poolcast_models::optim::{NonFiniteLoss, TrainingStopped};
+use poolcast_pipelines::FitStopped;
+use poolcast_queue::{AttemptOutcome, TrialAttempt};
 
 /// The reason why an attempt at a trial ended without a result.
 #[derive(Debug)]

@@ -11,8 +11,8 @@ use super::folder::SweepFolder;
 use super::outcome::TrialOutcomes;
 use super::paths::{PREDICTIONS_FILE, trial_dir};
 use super::pipeline_fit::pooled_scores;
-use poolcast_config::Metric;
 use poolcast_base::manifest;
+use poolcast_config::Metric;
 use poolcast_holds::training::{TrainedModel, pooled_predictions, read_as_member};
 
 /// The trials of an ensemble.

@@ -8,8 +8,8 @@ use super::outcome::network_rows;
 use super::rounds;
 use super::trial_row::TrialRow;
 use poolcast_config::TrialSource;
-use poolcast_queue::{ChunkEntry, Queue, WorkItem};
 use poolcast_holds::tensors::TensorSettings;
+use poolcast_queue::{ChunkEntry, Queue, WorkItem};
 
 /// The default priority of items.
 const DEFAULT_PRIORITY: u8 = 100;
@@ -68,7 +68,11 @@ fn add_given(
     let budget = sweep.config.epochs;
     for trial in added + 1..=known {
         // One call per trial, so that a repeated call adds nothing twice.
-        queue.add_chunks(trial - 1, DEFAULT_PRIORITY, &[WorkItem { trial, budget }.into()])?;
+        queue.add_chunks(
+            trial - 1,
+            DEFAULT_PRIORITY,
+            &[WorkItem { trial, budget }.into()],
+        )?;
     }
     if given.is_complete || known == sweep.plan.trials {
         queue.seal(known)?;

@@ -14,11 +14,11 @@ use super::paths::{
 use super::rounds;
 use super::trial_row::TrialRow;
 use super::trials::SweepTrials;
-use poolcast_config::{Config, TrialSource};
 use poolcast_base::error::hinted;
-use poolcast_queue::{Queue, QueueSettings, WorkItem};
 use poolcast_base::shard::ArtefactFormat;
 use poolcast_base::{files, manifest};
+use poolcast_config::{Config, TrialSource};
+use poolcast_queue::{Queue, QueueSettings, WorkItem};
 
 /// The format of sweep folders.
 pub const SWEEP: ArtefactFormat = ArtefactFormat {

@@ -10,9 +10,9 @@ use super::folder::SweepFolder;
 use super::manager::manage_trials;
 use super::trial_row::TrialRow;
 use super::worker::work_trials;
-use poolcast_queue::{ManagerOutcome, Queue};
 use poolcast_holds::tensors::TensorSettings;
 use poolcast_holds::training::Epoch;
+use poolcast_queue::{ManagerOutcome, Queue};
 
 /// The settings of [`run_locally`].
 #[derive(Debug, Clone, Copy)]

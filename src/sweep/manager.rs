@@ -16,8 +16,8 @@ use super::results::write_results;
 use super::trial_row::TrialEnd;
 use poolcast_base::files;
 use poolcast_base::output::counted;
-use poolcast_queue::{ItemStateCounts, ManagerEvent, ManagerOutcome, Queue, run_manager};
 use poolcast_holds::tensors::TensorSettings;
+use poolcast_queue::{ItemStateCounts, ManagerEvent, ManagerOutcome, Queue, run_manager};
 
 /// Interval between reports of the number of ended trials.
 const REPORT_INTERVAL: Duration = Duration::from_secs(60);

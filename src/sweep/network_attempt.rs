@@ -12,15 +12,15 @@ use super::paths::trial_dir;
 use super::rounds;
 use super::trial_config::TrialConfig;
 use super::trial_row::TrialRow;
-use poolcast_models::Device;
-use poolcast_queue::{Queue, TrialAttempt};
+use poolcast_base::{files, manifest};
 use poolcast_holds::tensors::Dataset;
 use poolcast_holds::training::{
     self, Epoch, RUN_FORMAT, RunPlace, StartMode, TrainError, TrainingMetrics, TrainingRun,
     TrainingSettings, TrainingStatus, TrainingUpdate, read_history, train_beside_others,
     train_until,
 };
-use poolcast_base::{files, manifest};
+use poolcast_models::Device;
+use poolcast_queue::{Queue, TrialAttempt};
 
 /// Returns the number of finished epochs of the training in `dir`.
 pub(super) fn trained_epochs(dir: &Path) -> usize {

@@ -5,10 +5,10 @@ use std::collections::HashMap;
 
 use anyhow::{Result, ensure};
 
-use poolcast_config::{Config, MOST_TRIALS, Method, TrialSource};
-use poolcast_base::error::hinted;
-use poolcast_provision::wait_model::effective_parameters;
 use crate::search::{ObservedTrial, Sampler, SearchPoint, SearchSpace, grid_point_count};
+use poolcast_base::error::hinted;
+use poolcast_config::{Config, MOST_TRIALS, Method, TrialSource};
+use poolcast_provision::wait_model::effective_parameters;
 
 /// The draws of the network, or of wait models, that are trials. Equal draws are one trial.
 #[derive(Debug)]
@@ -168,7 +168,9 @@ mod tests {
             ]))
         };
         let refusal = |parameter: Value| {
-            poolcast_base::error::render(&grid(parameter, Value::Null).expect_err("must be refused"))
+            poolcast_base::error::render(
+                &grid(parameter, Value::Null).expect_err("must be refused"),
+            )
         };
         assert!(refusal(json!(4)).contains("a grid needs a parameter to search"));
         assert!(refusal(json!({"min": 0.5, "max": 2})).contains("cannot search `batch_size`"));

@@ -18,9 +18,9 @@ use super::paths::ROWS_FILE;
 use super::rounds;
 use super::trial_row::{TrialEnd, TrialRow};
 use poolcast_config::MetricName;
+use poolcast_holds::training::TrainingMetrics;
 use poolcast_provision::wait_model::WaitModelScores;
 use poolcast_queue::{ChunkEntry, JournalPlace, Queue, ResultReader, StoredResult, WorkItem};
-use poolcast_holds::training::TrainingMetrics;
 
 /// The short form of a trial's result.
 #[derive(Debug, Clone)]

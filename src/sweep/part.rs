@@ -24,14 +24,14 @@ use super::pipeline_fit::{FitTables, PipelineTask};
 use super::trial_config::{TrialConfig, TrialModel};
 use super::trial_data::SharedData;
 use super::trial_row::{TrialEnd, TrialRow, whole_budget};
-use poolcast_models::Device;
-use poolcast_queue::{AttemptOutcome, ChunkEntry, WorkItem};
+use poolcast_base::{files, manifest};
 use poolcast_holds::tensors::Dataset;
 use poolcast_holds::training::{
     self, Epoch, RunPlace, StartMode, TrainingSettings, TrainingStatus, TrainingUpdate,
     read_history, train_until,
 };
-use poolcast_base::{files, manifest};
+use poolcast_models::Device;
+use poolcast_queue::{AttemptOutcome, ChunkEntry, WorkItem};
 
 /// The file of a part's rows, in the part's directory: one JSON document per line.
 pub const PART_ROWS_FILE: &str = "rows.jsonl";

@@ -5,9 +5,9 @@ use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use poolcast_config::Metric;
+use poolcast_holds::training::target_score;
 use poolcast_pipelines::{ColumnImportances, FittedPipeline, ImportanceMeasure};
 use poolcast_tables::FeatureTable;
-use poolcast_holds::training::target_score;
 
 /// Number of times that the values of a feature are permuted.
 const PERMUTATIONS_PER_FEATURE: usize = 5;

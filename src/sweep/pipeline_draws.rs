@@ -7,10 +7,12 @@ use anyhow::{Context as _, Result, ensure};
 use rayon::prelude::*;
 use twox_hash::XxHash3_128;
 
-use poolcast_config::{Config, Goal, MOST_TRIALS, Method, Parameter, PipelineSpace, PredictionTask};
-use poolcast_base::error::hinted;
-use poolcast_pipelines::{check_for_numbers, effective_hyper_parameters};
 use crate::search::{Sampler, SearchPoint, SearchSpace, grid_point_count};
+use poolcast_base::error::hinted;
+use poolcast_config::{
+    Config, Goal, MOST_TRIALS, Method, Parameter, PipelineSpace, PredictionTask,
+};
+use poolcast_pipelines::{check_for_numbers, effective_hyper_parameters};
 
 /// The trials of one pipeline. They are the same on each split, so that splits can be compared.
 #[derive(Debug)]

@@ -9,25 +9,25 @@ use anyhow::{Context as _, Result, ensure};
 use rand::Rng as _;
 
 use super::paths::PREDICTIONS_FILE;
-use poolcast_config::{Config, CrossValidation, Threshold};
 use poolcast_base::manifest::Checksum;
-use poolcast_pipelines::{
-    FittedPipeline, HyperParameters, LearnedRows, ValuesBeyond, effective_hyper_parameters,
-    fit_pipeline,
-};
 use poolcast_base::shard::{self, Shard, ShardColumn};
-use poolcast_tables::{
-    CrossValidationFold, FeatureTable, JoinedTable, RowTargets, SplitRows, cross_validation_folds,
-};
+use poolcast_base::stats::logit;
+use poolcast_base::{files, manifest};
+use poolcast_config::{Config, CrossValidation, Threshold};
 use poolcast_holds::tensors::TensorSettings;
 use poolcast_holds::training::{
     Calibration, ClassScores, FIT, FitScores, FitSummary, LearnedHolds, RollingPrediction,
     RollingPredictions, SampleFit, SuccessRates, TargetScores, TimeCut, check_predictions,
     cluster_weights, pipeline_sha256,
 };
-use poolcast_base::{files, manifest};
-use poolcast_base::stats::logit;
 use poolcast_pipelines as pipelines;
+use poolcast_pipelines::{
+    FittedPipeline, HyperParameters, LearnedRows, ValuesBeyond, effective_hyper_parameters,
+    fit_pipeline,
+};
+use poolcast_tables::{
+    CrossValidationFold, FeatureTable, JoinedTable, RowTargets, SplitRows, cross_validation_folds,
+};
 
 /// The rows that a pipeline learns from, and the rows that it is validated on.
 #[derive(Debug)]

@@ -12,20 +12,20 @@ use super::network_draws::network_trial_count;
 use super::paths::{events_dir, table_dir, tensors_dir, wait_samples_dir};
 use super::trial_config::TrialConfig;
 use super::trials::SweepTrials;
-use poolcast_config::{Config, TrialSource};
-use poolcast_base::error::hinted;
 use htcondor_eventlog::{self as eventlog, ReadOptions};
+use poolcast_base::error::hinted;
+use poolcast_base::files::LockedDirectory;
+use poolcast_base::manifest;
+use poolcast_base::salt::OwnerSalt;
+use poolcast_config::{Config, TrialSource};
 use poolcast_holds::events::{
     EVENTS_FORMAT, EventStore, IngestListener, IngestStep, LogIngest, event_store_key,
     identify_logs,
 };
-use poolcast_base::files::LockedDirectory;
-use poolcast_base::manifest;
+use poolcast_holds::tensors::{self, BuildProgress, FrameChoice, TENSORS_FORMAT, TensorSettings};
 use poolcast_provision::samples::{SAMPLES_FORMAT, WaitSamples, copy_samples};
 use poolcast_provision::wait_model::{check_learnable, check_model_search};
-use poolcast_base::salt::OwnerSalt;
 use poolcast_tables::{JoinedTable, TABLE, joined_table_key};
-use poolcast_holds::tensors::{self, BuildProgress, FrameChoice, TENSORS_FORMAT, TensorSettings};
 
 /// A step in the preparation of a sweep.
 #[derive(Debug, Clone, Copy)]

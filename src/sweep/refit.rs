@@ -16,17 +16,17 @@ use super::pipeline_fit::{PipelineFit, PipelineTask};
 use super::results::best_of_outcomes;
 use super::trial_config::{TrialConfig, TrialModel};
 use super::trial_data::trial_dataset;
+use poolcast_base::{files, manifest};
 use poolcast_config::Threshold;
-use poolcast_models::Device;
-use poolcast_holds::training::sample_features;
-use poolcast_tables::FeatureTable;
 use poolcast_holds::tensors::{Dataset, SplitSide};
+use poolcast_holds::training::sample_features;
 use poolcast_holds::training::{
     Calibration, ENSEMBLE, EnsembleMember, FIT, FitScores, FitSummary, LearnedHolds, NewEnsemble,
     RollingPredictions, SampleFit, SuccessRates, TrainedModel, TrainingUpdate, copy_training,
     later_predictions, member_dir, pooled_predictions, refit_dir, refit_key, refit_network,
 };
-use poolcast_base::{files, manifest};
+use poolcast_models::Device;
+use poolcast_tables::FeatureTable;
 
 /// Refits the model of `sweep` that answers (the best trial or the ensemble) on the splits train,
 /// validate and test, so that it can advise on later holds. All trials must have ended. The

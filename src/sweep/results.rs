@@ -21,12 +21,12 @@ use super::paths::{
 };
 use super::trial_files::publish_attempt;
 use super::trial_row::TrialRow;
-use poolcast_config::TrialSource;
 use poolcast_base::error::hinted;
 use poolcast_base::files::AtomicFile;
-use poolcast_queue::{ChunkEntry, ChunkState, ItemStateCounts, Queue};
 use poolcast_base::{files, manifest};
+use poolcast_config::TrialSource;
 use poolcast_holds::training;
+use poolcast_queue::{ChunkEntry, ChunkState, ItemStateCounts, Queue};
 
 /// Default number of best trials whose models are kept.
 pub const DEFAULT_KEEP: usize = 1000;

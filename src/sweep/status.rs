@@ -10,8 +10,8 @@ use super::folder::SweepFolder;
 use super::outcome::{TrialOutcome, TrialOutcomes};
 use super::trial_row::TrialEnd;
 use poolcast_config::Metric;
-use poolcast_queue::{ChunkEntry, ChunkState, HandOut, Queue};
 use poolcast_holds::training::read_history;
+use poolcast_queue::{ChunkEntry, ChunkState, HandOut, Queue};
 
 /// The progress of a sweep.
 #[derive(Debug, Serialize)]

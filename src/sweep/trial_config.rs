@@ -4,9 +4,9 @@ use anyhow::{Context as _, Result};
 
 use super::pipeline_fit::PipelineTask;
 use poolcast_config::{Config, TrialSource, WaitModelConfig};
-use poolcast_provision::wait_model::{WaitModelSettings, effective_parameters};
 use poolcast_holds::tensors::TensorSettings;
 use poolcast_holds::training::TrainingSettings;
+use poolcast_provision::wait_model::{WaitModelSettings, effective_parameters};
 
 /// A trial: plain values, all of them in range.
 #[derive(Debug, Clone)]

@@ -13,17 +13,17 @@ use super::paths::{PREDICTIONS_FILE, table_dir, tensors_dir, trial_dir, wait_sam
 use super::pipeline_fit::{FitTables, LogSamples, TrialPredictions};
 use super::trial_config::TrialConfig;
 use super::trial_row::TrialRow;
-use poolcast_config::TrainingConfig;
 use poolcast_base::error::hinted;
 use poolcast_base::manifest;
-use poolcast_provision::samples::WaitSamples;
-use poolcast_holds::training::sample_features;
-use poolcast_tables::{FeatureTable, JoinedTable, TABLE};
+use poolcast_config::TrainingConfig;
 use poolcast_holds::tensors::{Dataset, SplitSide, TensorSettings};
+use poolcast_holds::training::sample_features;
 use poolcast_holds::training::{
     LEARNED_SIDES, LearnedHolds, RollingPredictions, SuccessRates, TrainedModel, learned_sides,
     time_cuts, uncalibrated_side,
 };
+use poolcast_provision::samples::WaitSamples;
+use poolcast_tables::{FeatureTable, JoinedTable, TABLE};
 
 /// The data of the last trial of each kind, kept for later trials that share it.
 #[derive(Default)]

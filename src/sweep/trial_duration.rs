@@ -11,9 +11,9 @@ use super::folder::SweepFolder;
 use super::pipeline_fit::PipelineTask;
 use super::trial_config::{TrialConfig, TrialModel};
 use super::trial_data;
+use poolcast_holds::training::{RunPlace, StartMode, TrainError, TrainingUpdate, train};
 use poolcast_models::Device;
 use poolcast_pipelines as pipelines;
-use poolcast_holds::training::{RunPlace, StartMode, TrainError, TrainingUpdate, train};
 
 /// Estimates how many seconds `trial` of `sweep`, counted from 1, takes on this machine. A training
 /// is extrapolated from its first batches, without early stopping. A fit that takes longer than

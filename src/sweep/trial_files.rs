@@ -13,12 +13,12 @@ use super::paths::{publish_lock_file, trial_dir};
 use super::pipeline_fit;
 use super::rounds;
 use super::trial_row::TrialRow;
+use poolcast_base::{files, manifest};
 use poolcast_config::TrialSource;
+use poolcast_holds::training;
+use poolcast_holds::training::{FIT, FitScores, RUN_FORMAT, TrainingStatus};
 use poolcast_provision::wait_model::WAIT_MODEL_FORMAT;
 use poolcast_queue::{ChunkEntry, Queue};
-use poolcast_holds::training::{FIT, FitScores, RUN_FORMAT, TrainingStatus};
-use poolcast_base::{files, manifest};
-use poolcast_holds::training;
 
 /// Moves the directory of an acknowledged attempt to the trial's name. Replaces the files of an
 /// earlier sweep there.
@@ -52,7 +52,12 @@ pub(super) fn publish_attempt(
 /// A worker calls this once its result counts. The manager calls it for workers that were killed in
 /// between. If both call it at the same time, one of them does the work, and the other finds it
 /// done.
-fn replace_directory(from: &Path, to: &Path, lock: &Path, is_anothers: impl Fn() -> bool) -> Result<()> {
+fn replace_directory(
+    from: &Path,
+    to: &Path,
+    lock: &Path,
+    is_anothers: impl Fn() -> bool,
+) -> Result<()> {
     if !to.exists() {
         return rename_unless_done(from, to);
     }
@@ -242,7 +247,9 @@ mod tests {
             }
             std::thread::scope(|scope| {
                 for _ in 0..3 {
-                    scope.spawn(|| replace_directory(&from, &to, &lock, || false).expect("published"));
+                    scope.spawn(|| {
+                        replace_directory(&from, &to, &lock, || false).expect("published")
+                    });
                 }
             });
             assert!(!from.exists() && !to.join("old").exists());

@@ -9,9 +9,9 @@ use serde_json::{Value, json};
 
 use super::trial_config::TrialConfig;
 use poolcast_config::{Config, MetricName, Parameter, TrialSource, whole};
+use poolcast_holds::training::{Epoch, FitScores, TargetScores, TrainingMetrics, TrainingStatus};
 use poolcast_provision::wait_model::WaitModelScores;
 use poolcast_queue::{ChunkEntry, WorkItem};
-use poolcast_holds::training::{Epoch, FitScores, TargetScores, TrainingMetrics, TrainingStatus};
 
 /// The way in which a trial ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]

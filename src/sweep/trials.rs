@@ -8,10 +8,10 @@ use rand::seq::SliceRandom as _;
 
 use super::network_draws::{NetworkDraws, RepeatedDraw, draw_network_point};
 use super::pipeline_draws::{PipelineDraw, PipelineDraws};
-use poolcast_config::{Config, MOST_TRIALS, Method, Parameter, PipelineSpace, TrialOrder};
-use poolcast_base::error::hinted;
-use poolcast_queue::{MAX_CHUNK_TRIALS, TrialChunk, WorkItem};
 use crate::search::{ObservedTrial, SearchPoint};
+use poolcast_base::error::hinted;
+use poolcast_config::{Config, MOST_TRIALS, Method, Parameter, PipelineSpace, TrialOrder};
+use poolcast_queue::{MAX_CHUNK_TRIALS, TrialChunk, WorkItem};
 
 /// Minimum number of chunks for the trials of pipelines, if there are at least as many trials. As
 /// many workers can then work at the same time.
@@ -184,8 +184,8 @@ impl SweepTrials {
     /// that a worker keeps the same rows.
     pub(super) fn pipeline_chunks(&self) -> Vec<TrialChunk> {
         let mut next = self.networks.count + 1;
-        let size =
-            (self.count.saturating_sub(self.networks.count) / MIN_PIPELINE_CHUNKS).clamp(1, MAX_CHUNK_TRIALS);
+        let size = (self.count.saturating_sub(self.networks.count) / MIN_PIPELINE_CHUNKS)
+            .clamp(1, MAX_CHUNK_TRIALS);
         let mut chunks = Vec::new();
         for draws in self.splits.iter().flat_map(|_| &self.pipelines) {
             // `run_cap` may cut off the last trials.
@@ -211,7 +211,8 @@ impl SweepTrials {
         match self.config.trial_order {
             TrialOrder::Shuffled => {
                 // Any finished subset is then a sample of all trials.
-                let mut generator = poolcast_base::seed::generator(self.config.seed, "trial order", &[]);
+                let mut generator =
+                    poolcast_base::seed::generator(self.config.seed, "trial order", &[]);
                 chunks.shuffle(&mut generator);
                 chunks
             }
@@ -276,8 +277,8 @@ struct ChunkKind {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::search::SearchSpace;
     use crate::pipeline_fit::PipelineTask;
+    use crate::search::SearchSpace;
     use crate::trial_row::hyper_parameters;
     use serde_json::{Value, json};
 
@@ -419,9 +420,10 @@ mod tests {
             "parameters": {"kernel": "rbf", "C": {"values": [1, 2]}, "gamma": {"values": [0.1, 0.2]}},
         });
         let drawn_rbf = json!({"runs": 2, "parameters": {"C": {"min": 1.0, "max": 2.0}}});
-        let trials =
-            SweepTrials::from_config(&config_of_pipelines(json!({"svc": [linear, rbf, drawn_rbf]})))
-                .expect("counted");
+        let trials = SweepTrials::from_config(&config_of_pipelines(
+            json!({"svc": [linear, rbf, drawn_rbf]}),
+        ))
+        .expect("counted");
         let points = drawn(&trials);
         let of = |kernel: &str, c: i32| json!({"kernel": kernel, "C": c});
         assert_eq!(
@@ -440,7 +442,8 @@ mod tests {
         assert_eq!((points.len(), trials.repeats()), (9, 0));
         // A later space in the list does not change the draws of earlier ones.
         let longer = json!({"svc": [linear, rbf, drawn_rbf, drawn_rbf]});
-        let longer = drawn(&SweepTrials::from_config(&config_of_pipelines(longer)).expect("counted"));
+        let longer =
+            drawn(&SweepTrials::from_config(&config_of_pipelines(longer)).expect("counted"));
         assert_eq!(longer[..9], points[..]);
         assert_ne!(
             longer[9]["C"], points[7]["C"],

@@ -6,8 +6,8 @@ use anyhow::Result;
 
 use super::folder::SweepFolder;
 use poolcast_config::Config;
-use poolcast_queue::ChunkState;
 use poolcast_holds::training::checkpoint_key;
+use poolcast_queue::ChunkState;
 
 /// A running training.
 #[derive(Debug)]

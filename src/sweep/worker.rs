@@ -19,8 +19,8 @@ use super::trial_files::TrialFiles;
 use super::trial_row::{TrialEnd, TrialRow};
 use super::wait_model_attempt::WaitModelAttempt;
 use poolcast_base::manifest;
-use poolcast_queue::{AttemptOutcome, ChunkEntry, Queue, TrialAttempt, WorkerTally, run_worker};
 use poolcast_holds::training::{Epoch, RUN_FORMAT};
+use poolcast_queue::{AttemptOutcome, ChunkEntry, Queue, TrialAttempt, WorkerTally, run_worker};
 
 /// Runs trials of `sweep` until no trial is left or `stop` is set. A trial that takes longer than
 /// `limit` fails. `workers` is the number of workers in this process, including this one. Calls

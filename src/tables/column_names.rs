@@ -4,8 +4,8 @@ use std::collections::HashSet;
 
 use anyhow::{Result, bail};
 
-use poolcast_config::nearest;
 use poolcast_base::error::hinted;
+use poolcast_config::nearest;
 
 /// Maximum number of columns that a message lists.
 const MAX_LISTED_NAMES: usize = 20;

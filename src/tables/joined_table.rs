@@ -12,8 +12,8 @@ use super::numeric_table::NumericTable;
 use super::row_labels::{LabelColumns, NamedRows};
 use super::split_check::SplitCheck;
 use super::split_rows::{SplitRows, select_splits};
-use poolcast_config::DataConfig;
 use poolcast_base::error::hinted;
+use poolcast_config::DataConfig;
 
 /// Rows that the splits select, joined by name, and the rows of each split.
 #[derive(Debug, Clone, PartialEq)]
@@ -327,7 +327,8 @@ r5,well,p5,2020-01-06,W
     #[test]
     fn what_cannot_be_joined_is_named() {
         let refusal = |replacements: &[(&str, &str)]| {
-            let text = poolcast_base::error::render(&read(replacements).expect_err("must be refused"));
+            let text =
+                poolcast_base::error::render(&read(replacements).expect_err("must be refused"));
             // The directory has a different name in each run.
             let words = text
                 .split('`')

@@ -14,7 +14,10 @@ pub(super) fn list_names<'a>(names: impl ExactSizeIterator<Item = &'a str>) -> S
         .collect();
     let mut text = quoted.join(", ");
     if count > MAX_LISTED_NAMES {
-        text.push_str(&format!(" and {}", counted(count - MAX_LISTED_NAMES, "other")));
+        text.push_str(&format!(
+            " and {}",
+            counted(count - MAX_LISTED_NAMES, "other")
+        ));
     }
     text
 }

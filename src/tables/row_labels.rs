@@ -7,9 +7,9 @@ use anyhow::{Context as _, Result, bail, ensure};
 use super::metadata::{MetadataColumn, MetadataTable};
 use super::name_list::list_names;
 use super::row_targets::{NumberLoss, RowClasses, RowNumbers, RowTargets};
-use poolcast_config::DataConfig;
 use poolcast_base::error::hinted;
 use poolcast_base::moment::parse_moment_ms;
+use poolcast_config::DataConfig;
 
 /// Maximum number of classes of a target.
 const MAX_CLASSES: usize = 1000;

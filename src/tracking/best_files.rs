@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 use super::source::TrackedSource;
 use super::tracked_run::TrackedRun;
 use poolcast_base::manifest;
-use poolcast_report::{REPORT_FILE, ReportInputs, page, report};
 use poolcast_holds::training::TrainedModel;
+use poolcast_report::{REPORT_FILE, ReportInputs, page, report};
 
 /// Size limit of a model that is sent, in bytes.
 const MAX_MODEL_BYTES: u64 = 64 << 20;
@@ -87,7 +87,8 @@ impl TrackedSource {
             return Ok(None);
         };
         let page = page(&report(&inputs, None)?);
-        let model_bytes = poolcast_base::files::read_artefact(&run_dir.join(model.file), MAX_MODEL_BYTES)?;
+        let model_bytes =
+            poolcast_base::files::read_artefact(&run_dir.join(model.file), MAX_MODEL_BYTES)?;
         let files = vec![
             BestFile {
                 name: REPORT_FILE,

@@ -7,8 +7,8 @@ use super::http_sender::SendError;
 use super::tracked_trial::metric_names;
 use super::wandb_client::{WandbClient, unusable};
 use super::wandb_requests::sweep_config;
-use poolcast_config::yaml;
 use poolcast_base::output::cut;
+use poolcast_config::yaml;
 
 /// Maximum length of a metric's name in a message, in characters.
 const MAX_NAME_CHARACTERS: usize = 100;
@@ -71,7 +71,10 @@ mod tests {
             "",
             "no: [YAML",
         ] {
-            assert!(check_configured_metric("swp1", written).is_ok(), "{written}");
+            assert!(
+                check_configured_metric("swp1", written).is_ok(),
+                "{written}"
+            );
         }
         let refused = check_configured_metric("swp1", "metric: {name: \"val_loss\\e[31m\"}");
         let refused = refused.expect_err("no run has it").to_string();

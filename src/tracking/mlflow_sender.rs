@@ -18,8 +18,8 @@ use super::sent_summary::SentSummary;
 use super::source::TrackedSource;
 use super::tracked_run::{TrackedOutcome, TrackedRun};
 use super::wandb_settings::variable;
-use poolcast_config::Tracker;
 use poolcast_base::escape;
+use poolcast_config::Tracker;
 
 /// Placeholder for ids that only the server knows.
 const SERVER_ID_PLACEHOLDER: &str = "-";
@@ -255,7 +255,9 @@ pub fn preview_to_mlflow(
 fn new_server_answer(path: &str) -> Value {
     match path {
         "experiments/create" => json!({ "experiment_id": SERVER_ID_PLACEHOLDER }),
-        "runs/create" => json!({ "run": {"info": {"run_id": SERVER_ID_PLACEHOLDER, "status": "RUNNING"}} }),
+        "runs/create" => {
+            json!({ "run": {"info": {"run_id": SERVER_ID_PLACEHOLDER, "status": "RUNNING"}} })
+        }
         _ => json!({}),
     }
 }

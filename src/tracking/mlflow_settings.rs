@@ -4,9 +4,9 @@ use anyhow::{Context as _, Result};
 
 use super::server_address::{host_of, missing_tls_warning, without_port};
 use super::tracker_key::{TrackerKey, loose_mode_warning, netrc_login, netrc_path};
-use poolcast_config::Config;
 use poolcast_base::error::hinted;
 use poolcast_base::escape;
+use poolcast_config::Config;
 
 /// Destination of the runs.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -13,8 +13,8 @@ use super::sender_clock::SenderClock;
 use super::sent_summary::SentSummary;
 use super::source::TrackedSource;
 use super::wandb_sender::WandbSender;
-use poolcast_config::Tracker;
 use poolcast_base::error::{hinted, too_early};
+use poolcast_config::Tracker;
 
 /// Sends the runs of a directory to one tracker.
 pub(super) enum RunSender {

@@ -113,7 +113,10 @@ fn send_to(
             break;
         }
         let http = sender.http();
-        if http.wait_until(http.now() + source.pass_interval()).is_err() {
+        if http
+            .wait_until(http.now() + source.pass_interval())
+            .is_err()
+        {
             break;
         }
         // The DAG may have been tidied into another directory.

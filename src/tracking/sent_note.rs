@@ -8,8 +8,8 @@ use anyhow::Result;
 use serde::{Deserialize, Serialize};
 
 use super::sent_summary::SentSummary;
-use poolcast_config::Tracker;
 use poolcast_base::{files, manifest};
+use poolcast_config::Tracker;
 
 /// Version of the file format.
 const VERSION: u32 = 2;

@@ -10,14 +10,18 @@ use serde_json::Value;
 
 use super::sweep_space::sweep_space;
 use super::tracked_run::{TrackedOutcome, TrackedRun, run_id};
-use super::tracked_trial::{score_summary, run_from_trial_at_work, run_from_row, run_from_training};
-use poolcast_sweep::condor::{self, DagProgress};
-use poolcast_config::{Config, EarlyTerminate};
+use super::tracked_trial::{
+    run_from_row, run_from_training, run_from_trial_at_work, score_summary,
+};
 use poolcast_base::manifest;
+use poolcast_config::{Config, EarlyTerminate};
+use poolcast_holds::training::{FIT, FitSummary, RUN_FORMAT, checkpoint_key};
 use poolcast_queue::Queue;
 use poolcast_report::{ReportedKind, kind_of};
-use poolcast_sweep::{self as sweep, GivenPoints, SweepFolder, TrialOutcomes, TrialRow, trials_at_work};
-use poolcast_holds::training::{FIT, FitSummary, RUN_FORMAT, checkpoint_key};
+use poolcast_sweep::condor::{self, DagProgress};
+use poolcast_sweep::{
+    self as sweep, GivenPoints, SweepFolder, TrialOutcomes, TrialRow, trials_at_work,
+};
 
 /// Interval between two passes over a directory whose runs go on.
 const LOOK_EVERY: Duration = Duration::from_secs(15);

@@ -6,10 +6,10 @@ use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
-use poolcast_config::Tracker;
 use poolcast_base::moment::parse_moment_ms;
 use poolcast_base::output::cut;
 use poolcast_base::{files, manifest};
+use poolcast_config::Tracker;
 
 /// Version of the file format.
 const VERSION: u32 = 1;

@@ -204,7 +204,11 @@ impl WandbAgents {
     }
 
     /// Adopts the runs that were handed out in lost answers.
-    fn recover_lost_points(&mut self, given: &mut GivenPoints, client: &mut WandbClient) -> Result<()> {
+    fn recover_lost_points(
+        &mut self,
+        given: &mut GivenPoints,
+        client: &mut WandbClient,
+    ) -> Result<()> {
         if given.agents.iter().all(|agent| !agent.is_asking) {
             self.doubt = None;
             return Ok(());

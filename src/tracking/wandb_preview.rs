@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::source::TrackedSource;
 use super::wandb_requests::{
-    create_run_files, uploaded_message, stream_part, stream_path, upsert_run, upsert_sweep,
+    create_run_files, stream_part, stream_path, uploaded_message, upsert_run, upsert_sweep,
 };
 use super::wandb_settings::{WandbSettings, variable};
 

@@ -26,8 +26,8 @@ use super::wandb_files::upload_files;
 use super::wandb_requests::{stream_part, sweep_state, upsert_run};
 use super::wandb_settings::{WandbSettings, variable};
 use super::wandb_sweep::find_or_create_sweep;
-use poolcast_config::Tracker;
 use poolcast_base::escape;
+use poolcast_config::Tracker;
 
 /// Interval between heartbeats of a run without new epochs. W&B regards a run as dead after five
 /// minutes without one.
@@ -138,11 +138,9 @@ impl WandbSender {
         };
         let mut agents = match (self.agents.take(), &self.sweep) {
             (Some(agents), _) => agents,
-            (None, Some(sweep)) => WandbAgents::new(
-                source.dir().to_owned(),
-                sweep.clone(),
-                source.max_trials()?,
-            ),
+            (None, Some(sweep)) => {
+                WandbAgents::new(source.dir().to_owned(), sweep.clone(), source.max_trials()?)
+            }
             (None, None) => return Ok(()),
         };
         let mut ended = BTreeSet::new();
@@ -165,7 +163,10 @@ impl WandbSender {
             return Ok(());
         };
         let question = sweep_state(self.client.place(), &sweep);
-        let answer = self.client.query_if_supported(&question)?.unwrap_or_default();
+        let answer = self
+            .client
+            .query_if_supported(&question)?
+            .unwrap_or_default();
         let state = answer["data"]["project"]["sweep"]["state"].as_str();
         let failed = self.control.pass_on_state(now, state);
         failed

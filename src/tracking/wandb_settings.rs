@@ -5,9 +5,9 @@ use anyhow::{Context as _, Result, ensure};
 use super::server_address::{host_of, missing_tls_warning};
 use super::tracker_key::{TrackerKey, loose_mode_warning, netrc_login, netrc_path};
 use super::wandb_requests::WandbProject;
-use poolcast_config::Config;
 use poolcast_base::error::hinted;
 use poolcast_base::escape;
+use poolcast_config::Config;
 
 /// URL of W&B, unless `WANDB_BASE_URL` names another server.
 const DEFAULT_BASE_URL: &str = "https://api.wandb.ai";

@@ -46,7 +46,8 @@ struct PeerCase {
 }
 
 fn peer_results() -> PeerResults {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/data/pipelines/expected.json");
+    let path =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/data/pipelines/expected.json");
     serde_json::from_str(&fs_err::read_to_string(path).expect("read"))
         .expect("as make.py writes it")
 }

@@ -51,7 +51,8 @@ impl PeerCase {
 }
 
 fn peer_numbers() -> PeerNumbers {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/data/pipelines/numbers.json");
+    let path =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/data/pipelines/numbers.json");
     serde_json::from_str(&fs_err::read_to_string(path).expect("read"))
         .expect("as make_numbers.py writes it")
 }

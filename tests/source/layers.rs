@@ -180,7 +180,10 @@ fn read_crate(name: &str, dir: &Path, paths: &[PathBuf]) -> SourceCrate {
         let inside = path.strip_prefix(dir).expect("a path in the crate");
         inside.to_string_lossy().into_owned()
     };
-    let modules: BTreeSet<Name> = paths.iter().map(|path| module_of(&relative(path))).collect();
+    let modules: BTreeSet<Name> = paths
+        .iter()
+        .map(|path| module_of(&relative(path)))
+        .collect();
     let mut files = Vec::new();
     for path in paths {
         let text = fs_err::read_to_string(path).expect("a readable file");
@@ -222,7 +225,11 @@ fn read_crates() -> Vec<SourceCrate> {
     for entry in fs_err::read_dir(&src).expect("a readable directory") {
         let dir = entry.expect("a readable entry").path();
         if dir.join("lib.rs").exists() {
-            let name = dir.file_name().expect("a name").to_string_lossy().into_owned();
+            let name = dir
+                .file_name()
+                .expect("a name")
+                .to_string_lossy()
+                .into_owned();
             crates.push(read_crate(&name, &dir, &rust_files(&dir)));
         }
     }
@@ -241,7 +248,10 @@ impl SourceCrate {
         let file_of = |module: &[String]| self.files.iter().position(|file| file.module == module);
         let file = (0..=name.len()).rev().find_map(|n| file_of(&name[..n]))?;
         let rest = &name[self.files[file].module.len()..];
-        match rest.first().and_then(|name| self.files[file].reexports.get(name)) {
+        match rest
+            .first()
+            .and_then(|name| self.files[file].reexports.get(name))
+        {
             Some(target) if target != name => self.defining_file(target),
             _ => Some(file),
         }
@@ -292,7 +302,11 @@ fn no_files_import_each_other() {
             .map(|&(from, to)| format!("{} -> {}", path(from), path(to)))
             .collect();
         let name = &source_crate.name;
-        assert!(named.is_empty(), "in a circle in {name}:\n{}", named.join("\n"));
+        assert!(
+            named.is_empty(),
+            "in a circle in {name}:\n{}",
+            named.join("\n")
+        );
     }
     assert!(edge_count > 1000, "only {edge_count} imports were found");
 }
@@ -317,7 +331,10 @@ fn modules_import_only_modules_above_them() {
         let order = module_order(&source_crate.name);
         let rank = |file: &SourceFile| order.iter().position(|module| *module == file.module[0]);
         for (importing, imported) in source_crate.import_edges() {
-            let (importing, imported) = (&source_crate.files[importing], &source_crate.files[imported]);
+            let (importing, imported) = (
+                &source_crate.files[importing],
+                &source_crate.files[imported],
+            );
             if importing.module.is_empty() {
                 continue;
             }
@@ -344,7 +361,9 @@ fn verb_names() -> Vec<String> {
 
 #[test]
 fn no_verb_imports_another() {
-    let program = read_crates().into_iter().find(|found| found.name == "poolcast");
+    let program = read_crates()
+        .into_iter()
+        .find(|found| found.name == "poolcast");
     let program = program.expect("the program");
     let verbs = verb_names();
     assert!(verbs.len() > 10, "only {} verbs were found", verbs.len());

@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use poolcast_sweep::condor;
 use poolcast_models::DeviceName;
+use poolcast_sweep::condor;
 
 /// Arguments of `sweep trials`.
 #[derive(Debug, Args)]

@@ -17,7 +17,9 @@ use crate::cmd::text;
 use poolcast_base::error::{EXIT_CHECKPOINTED, EXIT_DONE, EXIT_NEVER, hinted};
 use poolcast_base::files;
 use poolcast_base::output;
-use poolcast_provision::chain::{ChainCaller, ChainEnd, ChainLink, ChainPlan, ChainState, run_chain};
+use poolcast_provision::chain::{
+    ChainCaller, ChainEnd, ChainLink, ChainPlan, ChainState, run_chain,
+};
 use poolcast_provision::live::{
     ListedJob, NodeListing, QueueListing, advise_submission, test_script,
 };

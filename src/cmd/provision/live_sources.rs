@@ -6,14 +6,14 @@ use std::path::Path;
 use anyhow::{Context as _, Result};
 
 use super::slurm_keys::slurm_replay;
-use poolcast_config::{Config, NodeCount, ProvisionConfig};
 use poolcast_base::files;
 use poolcast_base::output;
+use poolcast_base::salt::{self, OwnerSalt};
+use poolcast_config::{Config, NodeCount, ProvisionConfig};
 use poolcast_provision::live::{
     AdviceSettings, ClusterView, NodeListing, PastRuns, QueueListing, ask_accounting, ask_nodes,
 };
 use poolcast_provision::trace::{JobTrace, TraceZone, read_accounting};
-use poolcast_base::salt::{self, OwnerSalt};
 
 /// Maximum size of a file, in bytes.
 const MOST_FILE_BYTES: u64 = 1 << 30;

@@ -9,10 +9,10 @@ use crate::cli::ProvisionSamplesArgs;
 use crate::cmd::flags::flag;
 use crate::cmd::text;
 use poolcast_base::error::EXIT_DONE;
+use poolcast_base::{manifest, output};
 use poolcast_provision::samples::{SAMPLES_FORMAT, WaitSamples, write_samples};
 use poolcast_provision::trace::{JobTrace, TRACE_FORMAT};
 use poolcast_provision::window::WindowPlan;
-use poolcast_base::{manifest, output};
 
 /// Version of the JSON document.
 const SCHEMA_VERSION: u32 = 1;

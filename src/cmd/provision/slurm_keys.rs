@@ -3,8 +3,8 @@
 
 use anyhow::{Context as _, Result};
 
-use poolcast_config::{NodeCount, ProvisionConfig};
 use poolcast_base::error::hinted;
+use poolcast_config::{NodeCount, ProvisionConfig};
 use poolcast_provision::replay::{DatedNodes, SlurmReplay};
 use poolcast_provision::trace::TraceZone;
 use poolcast_provision::window::WindowPlan;
@@ -58,7 +58,8 @@ pub(super) fn slurm_replay(provision: &ProvisionConfig, zone: &TraceZone) -> Res
 pub(super) fn window_plan(provision: &ProvisionConfig, zone: &TraceZone) -> Result<WindowPlan> {
     let moment_s = |name: &str, date: &Option<String>| {
         let date = date.as_deref();
-        date.map(|date| parse_key_time(name, date, zone)).transpose()
+        date.map(|date| parse_key_time(name, date, zone))
+            .transpose()
     };
     let length = provision.job_length.unwrap_or(provision.job_limit);
     Ok(WindowPlan {

@@ -7,12 +7,12 @@ use crate::cli::ProvisionTraceArgs;
 use crate::cmd::logs::user_salt;
 use crate::cmd::text;
 use poolcast_base::error::EXIT_DONE;
+use poolcast_base::salt::{self, OwnerSalt};
+use poolcast_base::{manifest, output};
 use poolcast_provision::trace::{
     JobTrace, ReadTrace, TRACE_FORMAT, TraceOptions, TraceStatistics, TraceSummary, TraceZone,
     read_trace, trace_key, trace_statistics, write_trace,
 };
-use poolcast_base::salt::{self, OwnerSalt};
-use poolcast_base::{manifest, output};
 
 /// Version of the JSON document.
 const SCHEMA_VERSION: u32 = 1;

@@ -13,15 +13,15 @@ use crate::cmd::best_wait_model::open_wait_model;
 use crate::cmd::flags::{flag, flags};
 use crate::cmd::signals::stop_signal;
 use crate::cmd::text;
-use poolcast_config::Config;
 use poolcast_base::error::{EXIT_CHECKPOINTED, EXIT_DONE};
 use poolcast_base::output;
+use poolcast_config::Config;
+use poolcast_models::optim::TrainingStopped;
 use poolcast_pipelines::FitStopped;
 use poolcast_provision::samples::WaitSamples;
 use poolcast_provision::wait_model::{
     LearningUpdate, WaitModelSettings, WaitTrainingTask, train_wait_model,
 };
-use poolcast_models::optim::TrainingStopped;
 
 /// Version of the JSON document.
 const SCHEMA_VERSION: u32 = 1;

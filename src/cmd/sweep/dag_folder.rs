@@ -11,11 +11,11 @@ use super::status_watch;
 use super::tracker_lines::{TrackedStatus, add_trackers};
 use crate::cli::{SweepCleanupArgs, SweepShowArgs, SweepStatusArgs};
 use crate::cmd::choices;
-use poolcast_sweep::condor;
 use poolcast_base::error::{EXIT_DONE, too_early};
+use poolcast_base::{escape, output};
+use poolcast_sweep::condor;
 use poolcast_sweep::{self as sweep, SweepFolder};
 use poolcast_tracking::tracker_states;
-use poolcast_base::{escape, output};
 
 /// Version of the JSON document of a DAG's status.
 const STATUS_SCHEMA_VERSION: u32 = 1;

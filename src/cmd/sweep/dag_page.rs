@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 
 use super::dag_status::{DagStatus, FailedTrial, HeldNode};
 use super::status_page::{StateCounts, StatusPage, bar};
-use poolcast_holds::advice::{self, HoldAction};
-use poolcast_sweep::condor::{DagProgress, NodeCounts};
 use poolcast_base::live_screen::ScreenLine;
 use poolcast_base::output::{LineColour, PageLine};
 use poolcast_base::{escape, output};
+use poolcast_holds::advice::{self, HoldAction};
+use poolcast_sweep::condor::{DagProgress, NodeCounts};
 
 /// Renders `status` for a window that is `columns` wide.
 pub(super) fn dag_page(status: &DagStatus, held: &[HeldNode], columns: usize) -> StatusPage {

@@ -6,9 +6,9 @@ use std::path::Path;
 use anyhow::Result;
 use serde::Serialize;
 
-use poolcast_sweep::condor::{self, DagProgress};
-use poolcast_config::{Config, MetricName};
 use htcondor_eventlog::{self as eventlog, HELD, ReadOptions};
+use poolcast_config::{Config, MetricName};
+use poolcast_sweep::condor::{self, DagProgress};
 use poolcast_sweep::{self as sweep, BestTrial, SweepTrials, TrialRow};
 
 /// Status of a DAG.
@@ -190,7 +190,11 @@ mod tests {
         let (low, high) = pace.remaining_range_s.expect("a range");
         assert!(low < 360.0 && high > 360.0 && low >= 0.0, "{low} to {high}");
         for (spans, rest) in [(&spans[..2], 3), (&spans[..], 0), (&[(5.0, 5.0); 3][..], 3)] {
-            assert!(TrialPace::from_time_ranges(spans, rest).rate_per_hour.is_none());
+            assert!(
+                TrialPace::from_time_ranges(spans, rest)
+                    .rate_per_hour
+                    .is_none()
+            );
         }
     }
 }

@@ -7,13 +7,15 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::cli::SweepListArgs;
-use poolcast_sweep::condor::results_directory;
-use poolcast_config::{Config, MetricName, PredictionTask, TrialSource};
 use poolcast_base::error::EXIT_DONE;
-use poolcast_sweep::{self as sweep, RunningTrial, SweepFolder, TrialOutcome, TrialOutcomes, TrialRow};
 use poolcast_base::stats::Scores;
-use poolcast_holds::training::{TargetScores};
 use poolcast_base::{escape, output};
+use poolcast_config::{Config, MetricName, PredictionTask, TrialSource};
+use poolcast_holds::training::TargetScores;
+use poolcast_sweep::condor::results_directory;
+use poolcast_sweep::{
+    self as sweep, RunningTrial, SweepFolder, TrialOutcome, TrialOutcomes, TrialRow,
+};
 
 /// Version of the JSON document.
 const SCHEMA_VERSION: u32 = 1;

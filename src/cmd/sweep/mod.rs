@@ -32,14 +32,14 @@ use crate::cli::{
     SweepCleanupArgs, SweepEvaluateArgs, SweepInitArgs, SweepManageArgs, SweepShowArgs,
     SweepStatusArgs, SweepStep, SweepWorkArgs,
 };
-use poolcast_sweep::condor::{self, is_dag, results_directory};
-use poolcast_config::TrialSource;
 use poolcast_base::error::{EXIT_DONE, EXIT_RETRY, hinted, too_early};
-use poolcast_queue::{ManagerOutcome, Queue, WorkerTally};
-use poolcast_sweep::{self as sweep, SweepFolder, TrialOutcomes, TrialRow, events_dir};
-use poolcast_holds::tensors::TensorSettings;
-use poolcast_tracking::tracker_states;
 use poolcast_base::{escape, manifest, output};
+use poolcast_config::TrialSource;
+use poolcast_holds::tensors::TensorSettings;
+use poolcast_queue::{ManagerOutcome, Queue, WorkerTally};
+use poolcast_sweep::condor::{self, is_dag, results_directory};
+use poolcast_sweep::{self as sweep, SweepFolder, TrialOutcomes, TrialRow, events_dir};
+use poolcast_tracking::tracker_states;
 
 /// Version of the JSON document of a sweep's status.
 const STATUS_SCHEMA_VERSION: u32 = 1;
@@ -295,7 +295,8 @@ fn show_best(args: &SweepShowArgs, dir: &Path) -> Result<u8> {
     }
 
     let rows = sweep::trial_rows(&sweep)?;
-    let best = sweep::choose_model(&sweep, &rows).with_context(|| choices::no_best_error(&sweep))?;
+    let best =
+        sweep::choose_model(&sweep, &rows).with_context(|| choices::no_best_error(&sweep))?;
     let row = rows
         .iter()
         .find(|row| row.trial == best.trial)

@@ -12,9 +12,9 @@ use crate::cmd::report_page::write_job_page;
 use crate::cmd::signals::{exit_time, stop_signal};
 use crate::cmd::text::trials::{log_epoch, trial_line};
 use poolcast_base::error::{EXIT_CHECKPOINTED, EXIT_DONE, EXIT_RETRY};
-use poolcast_sweep::{self as sweep, PartEnd, SweepPart, TrialRow};
 use poolcast_base::{archive, output};
 use poolcast_sweep::condor;
+use poolcast_sweep::{self as sweep, PartEnd, SweepPart, TrialRow};
 
 /// Interval between progress notes of a job.
 const SAY_EVERY: Duration = Duration::from_secs(60);

@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
+use poolcast_base::output::{self, LineColour, PageLine};
 use poolcast_holds::advice::{
     self, AdviceBasis, AnswerTally, CauseGroup, HoldAction, JobAdvice, QueueAgreement,
     asking_words, cause_groups,
 };
-use poolcast_base::output::{self, LineColour, PageLine};
 
 /// Version of the JSON document.
 pub(in crate::cmd) const SCHEMA_VERSION: u32 = 2;

@@ -1,10 +1,10 @@
 //! The page of advice: one line per cause, followed by the commands for all its jobs.
 
 use super::advice::{AdviceView, action_colour, action_word, odds_words, owner_cell};
+use poolcast_base::output::{self, LineColour, PageLine};
 use poolcast_holds::advice::{
     AnswerFirmness, CauseGroup, HoldAction, answer_words, cause_groups, fitting_cause,
 };
-use poolcast_base::output::{self, LineColour, PageLine};
 
 /// Maximum number of lines on a page: normally, and with many jobs.
 const PAGE_LINES: usize = 40;

@@ -1,8 +1,8 @@
 //! The check of earlier answers against the outcomes of their jobs, as a table for people.
 
 use super::advice::action_word;
-use poolcast_holds::advice::{AnswerCheck, AnswerFirmness, AnswerOutcomes};
 use poolcast_base::output;
+use poolcast_holds::advice::{AnswerCheck, AnswerFirmness, AnswerOutcomes};
 
 /// Version of the JSON document.
 pub(in crate::cmd) const SCHEMA_VERSION: u32 = 1;

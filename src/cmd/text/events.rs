@@ -1,10 +1,10 @@
 //! Renders the summary of an event store for people.
 
-use poolcast_holds::advice;
-use poolcast_base::escape;
 use htcondor_eventlog::{Anomaly, event_name};
-use poolcast_holds::events::{EventStore, StoreSummary};
+use poolcast_base::escape;
 use poolcast_base::output;
+use poolcast_holds::advice;
+use poolcast_holds::events::{EventStore, StoreSummary};
 use poolcast_holds::tensors::hold_counts;
 
 /// Maximum number of places shown per kind of damage.

@@ -2,9 +2,9 @@
 
 use serde::Serialize;
 
+use poolcast_base::output;
 use poolcast_holds::advice::code_meaning;
 use poolcast_holds::events::EventStore;
-use poolcast_base::output;
 use poolcast_holds::policy::{
     CodeFinding, CodeVerdict, ReleaseEvidence, ReleaseRule, ReleaseStudy, ReplayedPolicy,
     SumInterval, release_expression,

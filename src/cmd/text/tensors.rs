@@ -1,7 +1,9 @@
 //! Renders the summary of tensors, and the audit of their splits, for people.
 
 use poolcast_base::output;
-use poolcast_holds::tensors::{self, BaseRateShift, LeakageAudit, LeftOutCycles, SplitSide, TensorSummary};
+use poolcast_holds::tensors::{
+    self, BaseRateShift, LeakageAudit, LeftOutCycles, SplitSide, TensorSummary,
+};
 
 /// The counts of samples and dropped cycles, with warnings on shifts of the success rate.
 pub(in crate::cmd) fn summary(summary: &TensorSummary) -> String {

@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use poolcast_sweep::{BestModel, ScoreEstimate, SweepFolder, TrialRow};
-use poolcast_holds::training::{Epoch, RunModels, TrainedModel, refit_dir};
 use poolcast_base::{escape, output};
+use poolcast_holds::training::{Epoch, RunModels, TrainedModel, refit_dir};
+use poolcast_sweep::{BestModel, ScoreEstimate, SweepFolder, TrialRow};
 
 /// One epoch on one line.
 pub(in crate::cmd) fn epoch_line(epoch: &Epoch) -> String {

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, Result, ensure};
 use serde::{Deserialize, Serialize};
 
-use poolcast_base::error::hinted;
 use crate::global_header::GlobalHeader;
+use poolcast_base::error::hinted;
 use poolcast_base::files;
 use poolcast_base::manifest;
 use poolcast_base::shard::ArtefactFormat;
@@ -64,7 +64,7 @@ pub struct LogArchive {
 ///
 /// # Errors
 /// Fails if the directory is not an archive.
-pub(in crate) fn archived_logs(dir: &Path) -> Result<Vec<PathBuf>> {
+pub(crate) fn archived_logs(dir: &Path) -> Result<Vec<PathBuf>> {
     let archive = manifest::read::<LogArchive>(dir, ARCHIVE)?.body;
     let mut logs = Vec::new();
     for generation in &archive.generations {

@@ -7,9 +7,9 @@ use anyhow::{Context as _, Result, anyhow};
 
 use super::archive::ArchivedGeneration;
 use super::whole_records::whole_end;
-use poolcast_base::error::hinted;
 use crate::generations::{HEAD_BYTES, parse_first_header, sibling_paths};
 use crate::source::FIND_LOG_HINT;
+use poolcast_base::error::hinted;
 use poolcast_base::files;
 
 /// An open file of the log. It stays the same file if it is renamed.

@@ -321,7 +321,8 @@ mod tests {
         let refusal = |log: &str, dir: &str| {
             let error = collect(&[path(log)], &path(dir)).expect_err("refused");
             (
-                poolcast_base::error::render(&error).replace(&*place.path().to_string_lossy(), "PLACE"),
+                poolcast_base::error::render(&error)
+                    .replace(&*place.path().to_string_lossy(), "PLACE"),
                 poolcast_base::error::exit_code(&error),
             )
         };

@@ -11,9 +11,7 @@ use crate::blocks::{BLOCK_SIZES, BlockReader};
 use crate::calendar::{Calendar, utc_offset_between};
 use crate::dates::{DAY_MS, format_date_time};
 use crate::event::{parse_ending, parse_hold};
-use crate::event_number::{
-    AD_INFORMATION, HELD, NODE_TERMINATED, TERMINATED, event_name,
-};
+use crate::event_number::{AD_INFORMATION, HELD, NODE_TERMINATED, TERMINATED, event_name};
 use crate::global_header::{GenerationMark, parse_global_header};
 use crate::job_ad::parse_ad_stamp;
 use crate::log::ReadOptions;

@@ -298,7 +298,10 @@ mod tests {
             }),
             ..TEST_JOB
         };
-        let plain = JobDescription { batch: None, ..TEST_JOB };
+        let plain = JobDescription {
+            batch: None,
+            ..TEST_JOB
+        };
         insta::assert_snapshot!(submitted(&node) + &submitted(&plain));
     }
 

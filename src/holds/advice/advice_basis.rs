@@ -2,10 +2,10 @@
 
 use serde::Serialize;
 
-use htcondor_eventlog::HELD;
 use crate::events::EventStore;
-use poolcast_base::output;
 use crate::training::TrainedModel;
+use htcondor_eventlog::HELD;
+use poolcast_base::output;
 
 /// One day, in ms.
 const DAY_MS: i64 = 86_400_000;
@@ -73,7 +73,10 @@ impl AdviceBasis {
         let (holds, holds_since) = count_holds(store, trained_until_ms, asked_ms);
 
         let mut caveats = Vec::new();
-        caveats.extend(unknown_access_point_caveat(&origin.access_points, &summary.aps));
+        caveats.extend(unknown_access_point_caveat(
+            &origin.access_points,
+            &summary.aps,
+        ));
         let span_ms = summary.end_ms - summary.begin_ms;
         let unseen_ms = asked_ms - trained_until_ms;
         if unseen_ms > span_ms / OLD_MODEL_DIVISOR && holds_since > 0 {

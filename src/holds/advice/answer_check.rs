@@ -7,9 +7,9 @@ use serde::Serialize;
 use super::action::{AnswerFirmness, HoldAction};
 use super::answer_ledger::{GivenAnswer, HoldKey};
 use super::cause_groups::answer_rank;
-use poolcast_config::LabelKind;
 use crate::events::{EventStore, StoredJob};
 use crate::tensors::{HoldCycle, HoldOutcome, LeftOutReason, hold_cycles};
+use poolcast_config::LabelKind;
 
 /// Outcomes of the holds that got one kind of answer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]

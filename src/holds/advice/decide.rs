@@ -3,9 +3,9 @@
 
 use super::action::{AnswerFirmness, HoldAction};
 use super::job_advice::{AdviceGround, SimilarHoldKind, SimilarHolds};
-use poolcast_config::AdviceConfig;
-use poolcast_base::output;
 use crate::training::{AnswerThreshold, AnswerThresholds, wilson_lower};
+use poolcast_base::output;
+use poolcast_config::AdviceConfig;
 
 /// Minimum number of similar holds whose outcomes count as evidence.
 pub(super) const MIN_SIMILAR_HOLDS: usize = 20;
@@ -58,7 +58,9 @@ pub(super) struct AdviceDecision {
 
 /// Returns true if the outcomes of similar holds contradict a rule that predicts failure.
 pub(super) fn contradicts_rule(like: Option<SimilarHolds>) -> bool {
-    like.is_some_and(|like| like.holds >= MIN_SIMILAR_HOLDS && like.rate >= MIN_SUCCESS_RATE_AGAINST_RULE)
+    like.is_some_and(|like| {
+        like.holds >= MIN_SIMILAR_HOLDS && like.rate >= MIN_SUCCESS_RATE_AGAINST_RULE
+    })
 }
 
 /// Decides the action for a hold that no rule decides. Gives no advice if the evidence is too weak.
@@ -103,7 +105,11 @@ pub(super) fn decide_by_probability(
 }
 
 /// Decides by the costs of mistakes. With known costs, every hold gets an answer.
-fn decide_by_cost(settings: &AdviceConfig, release_from: f64, odds: HoldEvidence) -> AdviceDecision {
+fn decide_by_cost(
+    settings: &AdviceConfig,
+    release_from: f64,
+    odds: HoldEvidence,
+) -> AdviceDecision {
     let action = if odds.probability >= release_from {
         HoldAction::Release
     } else {
@@ -176,9 +182,9 @@ fn action_on_failure(
     if is_firm && odds.holds_for_this_reason >= settings.remove_from_holds {
         return HoldAction::Remove;
     }
-    let passes = odds
-        .like
-        .is_some_and(|like| like.holds >= MIN_SIMILAR_HOLDS && like.rate >= MIN_SUCCESS_RATE_OF_TRANSIENT_FAULT);
+    let passes = odds.like.is_some_and(|like| {
+        like.holds >= MIN_SIMILAR_HOLDS && like.rate >= MIN_SUCCESS_RATE_OF_TRANSIENT_FAULT
+    });
     if passes {
         HoldAction::Later
     } else {
@@ -369,7 +375,8 @@ mod tests {
             ..SETTINGS
         };
         let action = |probability| {
-            decide_by_probability(&settings, &DecisionThresholds::default(), odds(probability)).action
+            decide_by_probability(&settings, &DecisionThresholds::default(), odds(probability))
+                .action
         };
         assert_eq!(
             (action(0.2), action(0.19)),

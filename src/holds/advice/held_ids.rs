@@ -123,7 +123,11 @@ fn add_run(candidates: &[HeldId], run: std::ops::Range<usize>, ranges: &mut Vec<
         // A cluster that also has other jobs needs a range of procs.
         if begins_before || goes_on {
             add_clusters(whole.take(), ranges);
-            ranges.push(proc_range(cluster, candidates[at].proc, candidates[end - 1].proc));
+            ranges.push(proc_range(
+                cluster,
+                candidates[at].proc,
+                candidates[end - 1].proc,
+            ));
         } else {
             let first = whole.map_or(cluster, |(first, _)| first);
             whole = Some((first, cluster));

@@ -3,12 +3,12 @@
 use anyhow::{Context as _, Result, ensure};
 
 use super::job_advice::JobAdvice;
-use poolcast_config::{LabelKind, WindowPlace};
-use poolcast_base::error::{HintedError, hinted};
-use htcondor_eventlog::{ABORTED, HELD, TERMINATED};
 use crate::events::{EventStore, LogGap, StoredJob};
-use poolcast_base::output;
 use crate::tensors::{AskedHold, HoldOutcome, LeftOutReason, hold_cycles, known_until_ms};
+use htcondor_eventlog::{ABORTED, HELD, TERMINATED};
+use poolcast_base::error::{HintedError, hinted};
+use poolcast_base::output;
+use poolcast_config::{LabelKind, WindowPlace};
 
 /// A selection of held jobs to advise on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -7,19 +7,19 @@ use anyhow::{Result, ensure};
 use super::action::HoldAction;
 use super::codes::{HoldRule, code_meaning, code_rule};
 use super::decide::{
-    AdviceDecision, DecisionThresholds, HoldEvidence, MIN_SIMILAR_HOLDS, decide_by_probability, similar_holds_words,
-    contradicts_rule,
+    AdviceDecision, DecisionThresholds, HoldEvidence, MIN_SIMILAR_HOLDS, contradicts_rule,
+    decide_by_probability, similar_holds_words,
 };
 use super::held_jobs::{HeldJob, held_jobs};
 use super::job_advice::{AdviceGround, JobAdvice, SimilarHoldKind, SimilarHolds};
 use super::job_queue::JobQueue;
 use super::remedy::RaisedRequest;
-use poolcast_config as config;
-use poolcast_base::error::{EXIT_DONE, hinted};
 use crate::events::{EventStore, StoreSummary};
-use poolcast_base::output;
 use crate::tensors::{AskedHold, HoldRecordKind, HoldRecords, OutcomeCounts, OutcomeRecord};
 use crate::training::{HoldModel, TrainedModel};
+use poolcast_base::error::{EXIT_DONE, hinted};
+use poolcast_base::output;
+use poolcast_config as config;
 
 /// Judges the jobs of `store` that are held at `at_ms`, or else at the end of the log. Uses only
 /// events up to that time. Where events are missing from the log, `queue` decides which jobs are
@@ -92,7 +92,11 @@ struct HoldJudge<'a> {
 }
 
 /// Rejects times outside the log, and any time if the model's samples include later events.
-fn check_prediction_time(store: &EventStore, window: config::WindowPlace, at_ms: i64) -> Result<()> {
+fn check_prediction_time(
+    store: &EventStore,
+    window: config::WindowPlace,
+    at_ms: i64,
+) -> Result<()> {
     let StoreSummary {
         begin_ms, end_ms, ..
     } = store.summary;
@@ -179,7 +183,10 @@ impl HoldJudge<'_> {
             Some(rule) if !(rule.can_be_outweighed() && contradicts_rule(odds.like)) => {
                 Judgement::by_rule(&rule, held, odds.like)
             }
-            _ => Judgement::by_probability(decide_by_probability(self.settings, &self.thresholds, odds), held),
+            _ => Judgement::by_probability(
+                decide_by_probability(self.settings, &self.thresholds, odds),
+                held,
+            ),
         }
     }
 }
@@ -256,9 +263,12 @@ impl Judgement {
 /// Returns the outcomes of holds for the same reason. If too few are known, uses all holds with the
 /// same code and subcode instead.
 fn similar_holds(records: &HoldRecords) -> Option<SimilarHolds> {
-    let of_reason =
-        SimilarHolds::from_record(SimilarHoldKind::Reason, records.holds(HoldRecordKind::Reason));
-    let of_code = SimilarHolds::from_record(SimilarHoldKind::Code, records.holds(HoldRecordKind::Code));
+    let of_reason = SimilarHolds::from_record(
+        SimilarHoldKind::Reason,
+        records.holds(HoldRecordKind::Reason),
+    );
+    let of_code =
+        SimilarHolds::from_record(SimilarHoldKind::Code, records.holds(HoldRecordKind::Code));
     let is_enough = of_reason.holds >= MIN_SIMILAR_HOLDS || of_reason.holds == of_code.holds;
     let like = if is_enough { of_reason } else { of_code };
     (like.holds > 0).then_some(like)

@@ -105,8 +105,8 @@ fn raise_by_half(requested: u64, used: u64) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use htcondor_eventlog::{JobEvent, ResourceRequest};
     use crate::events;
+    use htcondor_eventlog::{JobEvent, ResourceRequest};
 
     fn command(remedy: Remedy, request: ResourceRequest) -> Option<String> {
         let submission = JobEvent {

@@ -2,11 +2,11 @@
 
 use anyhow::{Result, ensure};
 
-use poolcast_base::column_table;
 use htcondor_eventlog::{
     EXECUTE, EventFacts, ExecutionPlace, HELD, HoldFacts, RunUsage, SUBMIT, SubmissionNames,
     ends_run,
 };
+use poolcast_base::column_table;
 use poolcast_base::shard::{Shard, ShardColumn};
 
 /// Column value of an unknown number.

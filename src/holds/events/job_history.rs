@@ -2,11 +2,11 @@
 
 use super::fact_tables::FactRows;
 use super::job_row::EventRow;
-use poolcast_base::column_table;
 use htcondor_eventlog::{
     EventFacts, ExecutionPlace, HoldFacts, IMAGE_SIZE, JobEvent, ResourceRequest, RunUsage,
     SubmissionNames,
 };
+use poolcast_base::column_table;
 
 column_table! {
     /// Events to write, sorted by job and time.

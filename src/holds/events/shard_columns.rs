@@ -7,8 +7,8 @@ use super::fact_tables::{FactColumns, FactRows};
 use super::format::{EVENTS_FORMAT, TIMESTAMPS_MS};
 use super::job_history::{EventColumns, JobHistory, StoredJob};
 use super::job_row::{AdRow, EventRow, JobId};
-use poolcast_base::column_table;
 use htcondor_eventlog::{ResourceRequest, SUBMIT, SubmissionNames};
+use poolcast_base::column_table;
 use poolcast_base::shard::{Shard, ShardColumn, ShardLayout};
 
 /// Events per shard. A shard is closed after the job that fills it, so histories are never split.

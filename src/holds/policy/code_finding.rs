@@ -101,8 +101,7 @@ fn verdict_by_meaning(code: i32, subcode: i32) -> Option<CodeVerdict> {
     if is_on_purpose(code, subcode) {
         return Some(CodeVerdict::OnPurpose);
     }
-    let must_be_fixed =
-        code_rule(code, subcode).is_some_and(|rule| rule.action == HoldAction::Fix);
+    let must_be_fixed = code_rule(code, subcode).is_some_and(|rule| rule.action == HoldAction::Fix);
     must_be_fixed.then_some(CodeVerdict::ToBeMended)
 }
 
@@ -136,7 +135,10 @@ fn learn_rule(code: (i32, i32), holds: &[PastHold], required_share: f64) -> Opti
         // A few early failures must not hide behind many late successes, so check this wait alone.
         let waited_exactly = ReleaseEvidence::of(&waited_exactly);
         let is_proven_worse = waited_exactly.upper < ReleaseEvidence::of(&longer).lower;
-        if waited_exactly.outcomes == 0 || waited_exactly.share() < required_share || is_proven_worse {
+        if waited_exactly.outcomes == 0
+            || waited_exactly.share() < required_share
+            || is_proven_worse
+        {
             continue;
         }
         if let Some((most_holds, evidence)) = max_paying_holds(&waited_at_least, required_share) {

@@ -2,10 +2,10 @@
 
 use rayon::prelude::*;
 
-use poolcast_config::LabelKind;
-use htcondor_eventlog::{ABORTED, EVICTED, EXECUTE, HELD, TERMINATED};
 use crate::events::{EventStore, JobHistory, StoredJob};
 use crate::tensors::{HoldCycle, HoldOutcome, hold_cycles};
+use htcondor_eventlog::{ABORTED, EVICTED, EXECUTE, HELD, TERMINATED};
+use poolcast_config::LabelKind;
 
 /// One hold of a job.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -130,7 +130,10 @@ struct PolicySums {
 }
 
 impl PolicySums {
-    fn sum_of_groups(by_group: &[PolicySums], groups: impl IntoIterator<Item = usize>) -> PolicySums {
+    fn sum_of_groups(
+        by_group: &[PolicySums],
+        groups: impl IntoIterator<Item = usize>,
+    ) -> PolicySums {
         let mut sums = PolicySums::default();
         for group in groups {
             let other = by_group[group];

@@ -18,8 +18,8 @@ use super::shard_writer::{SampleSources, ShardWriter};
 use super::split::{SplitMember, assign_splits};
 use super::split_side::SplitSide;
 use super::tensor_summary::{ListedTensorShard, SideSummary, TensorSummary};
-use poolcast_base::error::hinted;
 use crate::events::EventStore;
+use poolcast_base::error::hinted;
 use poolcast_base::files::{self, StagedDirectory};
 use poolcast_base::manifest;
 
@@ -192,11 +192,11 @@ mod tests {
     use super::super::asked_hold::AskedHold;
     use super::super::hold_cycles::hold_cycles;
     use super::super::known_facts::KnownFacts;
-    use poolcast_models::EMPTY_CELL;
     use super::super::static_features::tests::facts_of;
     use super::*;
-    use poolcast_config::{Config, ContextChoice, LabelKind, Vocabulary, WindowPlace};
     use htcondor_eventlog::JobEvent;
+    use poolcast_config::{Config, ContextChoice, LabelKind, Vocabulary, WindowPlace};
+    use poolcast_models::EMPTY_CELL;
     use proptest::prelude::*;
 
     fn settings() -> TensorSettings {

@@ -23,8 +23,8 @@ pub(super) fn cuts_between_clusters(jobs: &StoredJobs<'_>, at_once: usize) -> Ve
 #[cfg(test)]
 mod tests {
     use super::*;
-    use htcondor_eventlog::JobEvent;
     use crate::events::store_of;
+    use htcondor_eventlog::JobEvent;
 
     #[test]
     fn cuts_do_not_divide_clusters() {

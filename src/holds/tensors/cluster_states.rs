@@ -5,8 +5,8 @@ use std::ops::Range;
 use rayon::prelude::*;
 
 use super::cluster_parts::cuts_between_clusters;
-use htcondor_eventlog::{ABORTED, EXECUTE, HELD, RELEASED, SUBMIT, TERMINATED};
 use crate::events::{EventStore, JobHistory, StoredJob, StoredJobs};
+use htcondor_eventlog::{ABORTED, EXECUTE, HELD, RELEASED, SUBMIT, TERMINATED};
 
 /// Events after which a job is idle again. Numbers 4, 7 and 24 are evicted, shadow exception and
 /// reconnect failed.
@@ -240,8 +240,8 @@ impl ClusterPart {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use htcondor_eventlog::JobEvent;
     use crate::events::store_of;
+    use htcondor_eventlog::JobEvent;
 
     /// The states equal a count over all changes, for any number of changes.
     #[test]

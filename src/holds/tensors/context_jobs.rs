@@ -7,8 +7,8 @@ use rand::Rng;
 use super::frames::SampleWindow;
 use super::life_spans::LifeSpans;
 use super::recent_activity::RecentActivity;
-use poolcast_config as config;
 use crate::events::{StoredJob, StoredJobs};
+use poolcast_config as config;
 
 /// The method of choosing context jobs, with the index that it needs.
 #[derive(Debug)]
@@ -97,8 +97,8 @@ pub(super) fn context_generator(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use htcondor_eventlog::JobEvent;
     use crate::events::{EventStore, store_of};
+    use htcondor_eventlog::JobEvent;
     use proptest::prelude::*;
 
     fn store(events: &[(i32, i64, u16)]) -> EventStore {

@@ -2,9 +2,9 @@
 
 use rayon::prelude::*;
 
-use poolcast_config::LabelKind;
 use crate::events::{EventStore, StoredJob};
 use poolcast_base::output;
+use poolcast_config::LabelKind;
 
 use super::hold_cycles::hold_cycles;
 

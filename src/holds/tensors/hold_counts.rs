@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::hold_cycles::{HoldOutcome, LeftOutReason, hold_cycles};
-use poolcast_config::LabelKind;
 use crate::events::EventStore;
+use poolcast_config::LabelKind;
 
 /// Holds of one code and subcode, and their outcomes.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

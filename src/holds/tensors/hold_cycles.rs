@@ -2,9 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use poolcast_config as config;
-use htcondor_eventlog::{ABORTED, HELD, RELEASED, RemovedBy, TERMINATED};
 use crate::events::{JobHistory, LogGap};
+use htcondor_eventlog::{ABORTED, HELD, RELEASED, RemovedBy, TERMINATED};
+use poolcast_config as config;
 
 /// One hold of a job, and its outcome.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -14,9 +14,9 @@ use super::last_run::execution_place_before;
 use super::next_run::next_run_outcome;
 use super::outcome_record::{DatedOutcome, OutcomeRecord};
 use super::recent_events::RecentCounts;
-use poolcast_config::LabelKind;
-use htcondor_eventlog::{EXECUTE, ExecutionPlace, HELD, SubmissionNames, TERMINATED};
 use crate::events::{EventStore, LogGap, StoredJob, StoredJobs};
+use htcondor_eventlog::{EXECUTE, ExecutionPlace, HELD, SubmissionNames, TERMINATED};
+use poolcast_config::LabelKind;
 
 /// Jobs per parallel task.
 const ITEMS_PER_TASK: usize = 4096;

@@ -8,8 +8,8 @@ use super::asked_hold::AskedHold;
 use super::hold_cycles::{HoldCycle, HoldOutcome, LeftOutReason, hold_cycles};
 use super::settings::TensorSettings;
 use super::tensor_summary::LeftOutCycles;
-use poolcast_config::{HoldCycles, WindowPlace};
 use crate::events::{EventStore, StoredJob};
+use poolcast_config::{HoldCycles, WindowPlace};
 
 /// A labelled cycle that becomes a sample. All of them are in memory at once.
 #[derive(Debug, Clone, Copy)]

@@ -1,7 +1,7 @@
 //! The last run of a job before a hold.
 
-use htcondor_eventlog::{EXECUTE, ExecutionPlace, HELD, RELEASED, RunUsage, SUBMIT};
 use crate::events::{JobHistory, StoredJob};
+use htcondor_eventlog::{EXECUTE, ExecutionPlace, HELD, RELEASED, RunUsage, SUBMIT};
 
 /// The last run before a hold. Values that no event reports are `None`. If the job did not begin to
 /// execute since the previous hold, all values of the run are `None`.

@@ -9,8 +9,8 @@ use rand::seq::SliceRandom as _;
 use rayon::prelude::*;
 
 use super::frames::SampleWindow;
-use htcondor_eventlog::{ABORTED, EXECUTE, HELD, RELEASED, TERMINATED};
 use crate::events::{JobHistory, StoredJobs};
+use htcondor_eventlog::{ABORTED, EXECUTE, HELD, RELEASED, TERMINATED};
 
 /// Minimum number of changes between two checkpoints. A list for fewer changes costs more than it
 /// saves.
@@ -95,12 +95,13 @@ impl LifeSpans {
     pub(super) fn of_all_jobs(jobs: &StoredJobs<'_>) -> LifeSpans {
         // Nearly all jobs have one span, so this capacity is enough.
         let room = || Vec::with_capacity(ITEMS_PER_TASK + ITEMS_PER_TASK / 8);
-        let parts = (0..jobs.len())
-            .into_par_iter()
-            .fold_chunks(ITEMS_PER_TASK, room, |mut spans, job| {
-                add_spans(&mut spans, job as u32, jobs.history(job));
-                spans
-            });
+        let parts =
+            (0..jobs.len())
+                .into_par_iter()
+                .fold_chunks(ITEMS_PER_TASK, room, |mut spans, job| {
+                    add_spans(&mut spans, job as u32, jobs.history(job));
+                    spans
+                });
         LifeSpans::new(parts.collect::<Vec<_>>().concat())
     }
 

@@ -7,8 +7,8 @@
 use super::hold_cycles::HoldCycle;
 use super::last_run::last_start;
 use super::outcome_record::DatedOutcome;
-use htcondor_eventlog::{ABORTED, EVICTED, EXECUTE, HELD, TERMINATED};
 use crate::events::JobHistory;
+use htcondor_eventlog::{ABORTED, EVICTED, EXECUTE, HELD, TERMINATED};
 
 /// Margin, in ms, beyond 1.2 times the run before the hold. A run that lasts longer got past the
 /// point of the hold. Time stamps are whole seconds, and run times vary.
@@ -58,10 +58,10 @@ pub(super) fn next_run_outcome(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use poolcast_config::LabelKind;
-    use htcondor_eventlog::{JobEvent, RELEASED, SUBMIT};
     use crate::events::store_of;
     use crate::tensors::hold_cycles;
+    use htcondor_eventlog::{JobEvent, RELEASED, SUBMIT};
+    use poolcast_config::LabelKind;
 
     /// Returns the outcome of the run after the first hold of a job with these events, as its time
     /// in seconds and its success.

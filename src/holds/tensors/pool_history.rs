@@ -6,8 +6,8 @@ use super::hold_records::{PredictionRecords, RecordHistory};
 use super::known_facts::KnownFacts;
 use super::last_run::{LastRun, seconds_between};
 use super::recent_events::count_in_windows;
-use htcondor_eventlog::SUBMIT;
 use crate::events::{EventStore, StoredJob};
+use htcondor_eventlog::SUBMIT;
 
 /// The events of all jobs of a store, indexed by time. Its memory grows with the holds, the jobs,
 /// and the state changes of clusters that have a hold.
@@ -95,9 +95,9 @@ mod tests {
     use super::super::hold_cycles::hold_cycles;
     use super::super::static_features::tests::facts_of;
     use super::*;
-    use poolcast_config::{LabelKind, WindowPlace};
-    use htcondor_eventlog::{EXECUTE, HELD, JobEvent, RELEASED, TERMINATED};
     use crate::events::store_of;
+    use htcondor_eventlog::{EXECUTE, HELD, JobEvent, RELEASED, TERMINATED};
+    use poolcast_config::{LabelKind, WindowPlace};
 
     /// The jobs belong to two clusters, are held for one of two reasons, and some of them are
     /// released in the same second.

@@ -77,7 +77,10 @@ mod tests {
         for n in 0..40 {
             let items: Vec<usize> = (0..n).collect();
             for until in 0..=n {
-                assert_eq!(partition_point_from_end(&items, |&item| item < until), until);
+                assert_eq!(
+                    partition_point_from_end(&items, |&item| item < until),
+                    until
+                );
             }
         }
     }

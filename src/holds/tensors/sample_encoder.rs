@@ -6,8 +6,8 @@ use super::frames::Frames;
 use super::recent_activity::RecentActivity;
 use super::settings::TensorSettings;
 use super::state_codes::StateEncoder;
-use poolcast_config::WindowPlace;
 use crate::events::{EventStore, JobHistory, StoredJob, StoredJobs};
+use poolcast_config::WindowPlace;
 
 /// Samples per batch. The histories of their jobs fit the private cache of a core.
 const SAMPLES_PER_BATCH: usize = 16;

@@ -5,13 +5,13 @@ use serde::{Deserialize, Serialize};
 
 use super::format::TENSORS_FORMAT;
 use super::static_features::static_feature_count;
+use poolcast_base::error::hinted;
+use poolcast_base::manifest;
 use poolcast_config::parameters::MOST_JOBS_OR_FRAMES;
 use poolcast_config::{
     Config, ContextChoice, FeatureGroup, HoldCycles, LabelKind, SampleParameters, SplitClusters,
     SplitMethod, StateEvents, Vocabulary, WindowPlace,
 };
-use poolcast_base::error::hinted;
-use poolcast_base::manifest;
 
 /// Maximum number of cells per sample, 16 MiB. The published search space needs less than a
 /// thousandth of this.

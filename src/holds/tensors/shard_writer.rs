@@ -15,10 +15,10 @@ use super::recent_activity::RecentActivity;
 use super::sample_encoder::SampleEncoder;
 use super::sample_shard::{SampleRow, SampleShape, ShardSamples};
 use super::split_side::SplitSide;
-use poolcast_models::EMPTY_CELL;
 use super::tensor_summary::ListedTensorShard;
-use poolcast_config::FeatureGroup;
 use crate::events::StoredJobs;
+use poolcast_config::FeatureGroup;
+use poolcast_models::EMPTY_CELL;
 
 /// Maximum number of samples per parallel task.
 const ITEMS_PER_TASK: usize = 1 << 8;

@@ -127,7 +127,11 @@ fn by_group(
         *sizes.entry(group(member, index)).or_default() += 1;
     }
     let mut order: Vec<(u64, usize)> = sizes.into_iter().collect();
-    order.shuffle(&mut poolcast_base::seed::generator(settings.seed, "split", &[]));
+    order.shuffle(&mut poolcast_base::seed::generator(
+        settings.seed,
+        "split",
+        &[],
+    ));
 
     let total = members.len() as f64;
     let mut dealt = 0;

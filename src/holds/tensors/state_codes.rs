@@ -3,10 +3,10 @@
 
 use super::frames::Frames;
 use super::settings::TensorSettings;
+use crate::events::JobHistory;
+use htcondor_eventlog::{FILE_TRANSFER, HELD};
 use poolcast_config::{StateEvent, Vocabulary};
 use poolcast_models::EMPTY_CELL;
-use htcondor_eventlog::{FILE_TRANSFER, HELD};
-use crate::events::JobHistory;
 
 /// Marker of an event that changes no state.
 const IGNORED: u8 = 254;

@@ -329,9 +329,9 @@ pub(super) mod tests {
     use super::super::hold_cycles::hold_cycles;
     use super::super::pool_history::PoolHistory;
     use super::*;
-    use poolcast_config::{LabelKind, WindowPlace};
-    use htcondor_eventlog::{EventFacts, ExecutionPlace, HoldFacts, JobEvent};
     use crate::events::store_of;
+    use htcondor_eventlog::{EventFacts, ExecutionPlace, HoldFacts, JobEvent};
+    use poolcast_config::{LabelKind, WindowPlace};
 
     /// Event facts with `hash` as the reason of event 012, or as the machine of event 001.
     pub(in crate::tensors) fn facts_of(number: u16, hash: u32) -> EventFacts {

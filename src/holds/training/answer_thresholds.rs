@@ -150,8 +150,8 @@ mod tests {
     use rand::Rng as _;
 
     use super::super::rolling_predictions::RollingPrediction;
-    use poolcast_base::stats::{Scores, logit};
     use super::*;
+    use poolcast_base::stats::{Scores, logit};
 
     const PLAIN: Calibration = Calibration {
         temperature: 1.0,

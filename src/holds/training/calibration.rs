@@ -282,8 +282,14 @@ mod tests {
             let overconfident: Vec<f32> = logits.iter().map(|x| factor * x).collect();
             let found = fit_temperature(&overconfident, &labels) / f64::from(factor);
             assert!((found - 1.0).abs() < 0.05, "{found}");
-            let fitted = Calibration::fit(&predictions_of_one_cut(&overconfident, &labels), Threshold::At(0.5));
-            let raw: Vec<f64> = overconfident.iter().map(|&x| sigmoid(f64::from(x))).collect();
+            let fitted = Calibration::fit(
+                &predictions_of_one_cut(&overconfident, &labels),
+                Threshold::At(0.5),
+            );
+            let raw: Vec<f64> = overconfident
+                .iter()
+                .map(|&x| sigmoid(f64::from(x)))
+                .collect();
             let (before, after) = (Scores::compute(&raw, &labels, 0.5), fitted.validation);
             assert!(after.ece.expect("defined") < 0.02, "{after:?}");
             assert!(
@@ -316,11 +322,13 @@ mod tests {
         }
         assert_eq!(fit_temperature(&[], &[]), 1.0);
         assert!(
-            (fit_temperature(&[1.0, -1.0], &[true, false]) * MAX_INVERSE_TEMPERATURE - 1.0).abs() < 1e-9,
+            (fit_temperature(&[1.0, -1.0], &[true, false]) * MAX_INVERSE_TEMPERATURE - 1.0).abs()
+                < 1e-9,
             "all right"
         );
         assert!(
-            (fit_temperature(&[1.0, -1.0], &[false, true]) * MIN_INVERSE_TEMPERATURE - 1.0).abs() < 1e-9,
+            (fit_temperature(&[1.0, -1.0], &[false, true]) * MIN_INVERSE_TEMPERATURE - 1.0).abs()
+                < 1e-9,
             "all wrong"
         );
         assert!(fit_temperature(&[f32::MAX, f32::MIN, 0.0], &[true, true, false]).is_finite());

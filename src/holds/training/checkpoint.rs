@@ -9,17 +9,17 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, ensure};
 use serde::{Deserialize, Serialize};
 
-use poolcast_models::optim::Adam;
 use super::cut_choice::CutChoice;
 use super::epoch::{Epoch, write_history};
 use super::progress::{TrainError, TrainingUpdate};
-use poolcast_models::optim::TrainingStopped;
 use super::run_dir::{CHECKPOINT_FILE, CHECKPOINT_FORMAT, TIMES_FILE};
 use super::state::{ModelState, TrainingState};
 use poolcast_base::error::hinted;
 use poolcast_base::files;
-use poolcast_models::Model;
 use poolcast_base::shard::{self, Shard, ShardColumn};
+use poolcast_models::Model;
+use poolcast_models::optim::Adam;
+use poolcast_models::optim::TrainingStopped;
 
 /// Contents of a checkpoint apart from its vectors.
 #[derive(Serialize, Deserialize)]

@@ -45,8 +45,7 @@ impl ClassScores {
 
     /// The score that a sweep chooses by. `None` if it is not finite.
     pub fn watched(&self, name: MetricName) -> Option<f64> {
-        name
-            .value_in(&self.scores, self.loss)
+        name.value_in(&self.scores, self.loss)
             .filter(|value| value.is_finite())
     }
 
@@ -94,7 +93,11 @@ fn mean_log_loss(probabilities: &[f64], y: &[u32], classes: usize) -> f64 {
     let losses = probabilities
         .chunks_exact(classes)
         .zip(y)
-        .map(|(row, class)| -row[*class as usize].clamp(MIN_PROBABILITY, 1.0 - MIN_PROBABILITY).ln());
+        .map(|(row, class)| {
+            -row[*class as usize]
+                .clamp(MIN_PROBABILITY, 1.0 - MIN_PROBABILITY)
+                .ln()
+        });
     losses.sum::<f64>() / y.len() as f64
 }
 

@@ -95,8 +95,8 @@ fn epochs_without_gain(
 
 #[cfg(test)]
 mod tests {
-    use poolcast_base::stats::Scores;
     use super::*;
+    use poolcast_base::stats::Scores;
 
     #[test]
     fn gains_are_counted_against_the_last_one() {

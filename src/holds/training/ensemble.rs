@@ -11,8 +11,8 @@ use super::pipeline_run::SampleFit;
 use super::rolling_predictions::RollingPredictions;
 use super::run_dir::ENSEMBLE;
 use super::trained_model::{TrainedModel, mean_of_columns};
-use poolcast_config::Config;
 use poolcast_base::manifest;
+use poolcast_config::Config;
 
 /// The mean predictions of `models` for holds that came after everything they learned from. `None`
 /// if the models did not predict the same holds.

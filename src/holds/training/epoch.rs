@@ -8,9 +8,9 @@ use serde::{Deserialize, Serialize};
 use super::calibration::best_f_measure;
 use super::rolling_predictions::RollingPredictions;
 use super::run_dir::HISTORY_FILE;
+use poolcast_base::manifest;
 use poolcast_base::stats::{Scores, mean_cross_entropy};
 use poolcast_config::MetricName;
-use poolcast_base::manifest;
 
 /// One epoch of a training's history.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

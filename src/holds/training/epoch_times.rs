@@ -40,7 +40,8 @@ pub struct EpochTimes {
 /// Reads the known times of the training in `dir`. A truncated line and everything after it are
 /// ignored.
 pub fn read_epoch_times(dir: &Path) -> Vec<EpochTimes> {
-    let text = poolcast_base::files::read_regular(&dir.join(TIMES_FILE), MOST_BYTES).unwrap_or_default();
+    let text =
+        poolcast_base::files::read_regular(&dir.join(TIMES_FILE), MOST_BYTES).unwrap_or_default();
     let mut known = Vec::new();
     for line in text.split(|byte| *byte == b'\n') {
         let Ok(times) = serde_json::from_slice(line) else {

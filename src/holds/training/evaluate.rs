@@ -6,12 +6,12 @@ use anyhow::{Result, ensure};
 use serde::{Deserialize, Serialize};
 
 use super::baselines::SuccessRates;
+use super::trained_model::TrainedModel;
+use crate::tensors::{Dataset, LeftOutCycles, LeftOutReason, SplitSide, TensorSettings};
+use poolcast_base::error::hinted;
 use poolcast_base::stats::{LabelledPredictions, Resampling, SampleGroups, score_intervals};
 use poolcast_base::stats::{Scores, sigmoid};
-use super::trained_model::TrainedModel;
 use poolcast_config::SplitMethod;
-use poolcast_base::error::hinted;
-use crate::tensors::{Dataset, LeftOutCycles, LeftOutReason, SplitSide, TensorSettings};
 
 /// A score and its 95 % interval.
 #[derive(Debug, Clone, Serialize, Deserialize)]

@@ -7,12 +7,12 @@ use rayon::prelude::*;
 use super::evaluate::predict_side;
 use super::run_models::RunModels;
 use super::trained_model::{EncodedHolds, TrainedModel};
-use poolcast_config::LabelKind;
 use crate::events::EventStore;
 use crate::tensors::{
     AskedHold, Dataset, KnownFacts, PoolHistory, SampleEncoder, SplitSide, hold_cycles,
     known_until_ms,
 };
+use poolcast_config::LabelKind;
 
 /// Holds per parallel task.
 const HOLDS_PER_TASK: usize = 256;

@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 use super::calibration::Calibration;
 use super::epoch::{Epoch, PooledScores};
 use super::run_dir::METRICS_FILE;
-use poolcast_config::{Metric, MetricName};
 use poolcast_base::manifest;
+use poolcast_config::{Metric, MetricName};
 
 /// The end status of a training.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

@@ -12,11 +12,11 @@ use super::calibration::Calibration;
 use super::learned_holds::LearnedHolds;
 use super::run_dir::FIT;
 use super::target_scores::TargetScores;
-use poolcast_config::MetricName;
-use poolcast_base::error::hinted;
-use poolcast_pipelines::{FittedPipeline, PIPELINE_FILE};
 use crate::tensors::TensorSettings;
+use poolcast_base::error::hinted;
 use poolcast_base::{files, manifest};
+use poolcast_config::MetricName;
+use poolcast_pipelines::{FittedPipeline, PIPELINE_FILE};
 
 /// Scores of a fit.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -20,10 +20,10 @@ use super::settings::TrainingSettings;
 use super::time_cuts::TimeCut;
 use super::train::{RepeatedTraining, RunPlace, StartMode, TrainingTask};
 use super::trained_model::TrainedModel;
-use poolcast_config::Config;
-use poolcast_base::manifest;
-use poolcast_models::Device;
 use crate::tensors::{Dataset, SplitSide};
+use poolcast_base::manifest;
+use poolcast_config::Config;
+use poolcast_models::Device;
 
 /// The digest of everything that determines the result of a refit of `judged` on all splits of its
 /// tensors.

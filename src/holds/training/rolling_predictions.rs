@@ -6,9 +6,9 @@ use std::path::Path;
 use anyhow::{Result, ensure};
 
 use super::run_dir::{PREDICTIONS_FILE, PREDICTIONS_FORMAT, check_predictions};
-use poolcast_base::stats::sigmoid;
 use poolcast_base::manifest;
 use poolcast_base::shard::{self, Shard, ShardColumn};
+use poolcast_base::stats::sigmoid;
 
 /// Logits of the models of several time cuts, pooled `[p]`.
 #[derive(Debug, Clone, PartialEq, Default)]

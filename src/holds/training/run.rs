@@ -17,11 +17,11 @@ use super::samples::static_feature_count;
 use super::settings::TrainingSettings;
 use super::state::{ModelState, TrainingState};
 use super::static_range::StaticRange;
-use poolcast_base::error::hinted;
-use poolcast_models::{Model, ModelShape};
-use poolcast_base::shard::{self, Shard, ShardColumn};
 use crate::tensors::{self, Dataset};
+use poolcast_base::error::hinted;
+use poolcast_base::shard::{self, Shard, ShardColumn};
 use poolcast_base::{files, manifest};
+use poolcast_models::{Model, ModelShape};
 
 /// Metadata in the model's file.
 #[derive(PartialEq, Serialize, Deserialize)]

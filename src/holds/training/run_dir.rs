@@ -5,11 +5,11 @@ use std::path::{Path, PathBuf};
 use anyhow::{Result, ensure};
 use serde::Deserialize;
 
-use poolcast_base::error::hinted;
-use poolcast_pipelines::PIPELINE_FILE;
-use poolcast_base::shard::ArtefactFormat;
 use crate::tensors::SplitSide;
+use poolcast_base::error::hinted;
+use poolcast_base::shard::ArtefactFormat;
 use poolcast_base::{files, manifest};
+use poolcast_pipelines::PIPELINE_FILE;
 
 /// Format of finished trainings.
 pub const RUN_FORMAT: ArtefactFormat = ArtefactFormat {

@@ -3,8 +3,8 @@
 
 use anyhow::Result;
 
-use poolcast_config::FeatureGroup;
 use crate::tensors::{Dataset, SplitSide, TensorSettings, static_names};
+use poolcast_config::FeatureGroup;
 use poolcast_models::EMPTY_CELL;
 use poolcast_tables::{FeatureTable, RowClasses, RowTargets};
 
@@ -131,8 +131,8 @@ mod tests {
     use std::collections::{BTreeMap, BTreeSet};
 
     use super::*;
-    use poolcast_config::Config;
     use crate::{events, tensors};
+    use poolcast_config::Config;
 
     #[test]
     fn states_are_counted_in_all_frames_and_in_the_last() {

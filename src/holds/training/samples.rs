@@ -4,8 +4,8 @@ use anyhow::Result;
 
 use super::cluster_weights::cluster_weights;
 use super::static_range::StaticRange;
-use poolcast_models::{Architecture, ModelShape, SampleBatch};
 use crate::tensors::{Dataset, SplitSide, TensorSettings};
+use poolcast_models::{Architecture, ModelShape, SampleBatch};
 
 /// Samples of some splits, one split after another, for models of one shape.
 pub(super) struct SplitSamples<'a> {

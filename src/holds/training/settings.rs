@@ -4,8 +4,8 @@ use anyhow::Result;
 use serde::{Deserialize, Serialize};
 
 use super::run_dir::RUN_FORMAT;
-use poolcast_config::{Config, EngineChoice, Metric, NetworkParameters, Threshold};
 use poolcast_base::manifest;
+use poolcast_config::{Config, EngineChoice, Metric, NetworkParameters, Threshold};
 use poolcast_models::{Architecture, find_architecture};
 
 /// All settings that determine the result of a training, apart from its tensors.

@@ -9,11 +9,11 @@ use serde_json::json;
 use super::progress::TrainingUpdate;
 use super::settings::TrainingSettings;
 use super::train::{RunPlace, StartMode, train};
-use poolcast_config::Config;
-use poolcast_models::Device;
-use crate::tensors::{Dataset, TensorSettings};
 use crate::events;
 use crate::tensors;
+use crate::tensors::{Dataset, TensorSettings};
+use poolcast_config::Config;
+use poolcast_models::Device;
 
 fn config(model: &str) -> Config {
     let keys = BTreeMap::from([

@@ -1,11 +1,11 @@
 //! The state of a training between two batches.
 
-use poolcast_models::optim::Adam;
 use super::cut_choice::CutChoice;
 use super::epoch::Epoch;
 use super::rolling_predictions::RollingPredictions;
 use poolcast_config::Metric;
 use poolcast_models::Model;
+use poolcast_models::optim::Adam;
 
 /// A model in training, with its optimiser.
 #[derive(Debug)]

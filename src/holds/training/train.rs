@@ -7,7 +7,6 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, ensure};
 use rand::seq::SliceRandom as _;
 
-use poolcast_models::optim::AdamSettings;
 use super::checkpoint::{CheckpointWriter, ProgressListener, read_checkpoint};
 use super::cut_choice::chosen_predictions;
 use super::early_stopping;
@@ -16,7 +15,6 @@ use super::epoch_times::EpochClock;
 use super::learned_holds::LearnedHolds;
 use super::metrics::{TrainingMetrics, TrainingStatus};
 use super::progress::{TrainError, TrainingUpdate};
-use poolcast_models::optim::NonFiniteLoss;
 use super::rolling_predictions::{RollingPrediction, RollingPredictions};
 use super::run::{FinishedTraining, TrainingRun};
 use super::run_dir::{CHECKPOINT_FILE, RUN_FORMAT, remove_training, reopen_training};
@@ -26,11 +24,13 @@ use super::settings::TrainingSettings;
 use super::state::TrainingState;
 use super::static_range::StaticRange;
 use super::time_cuts::{LEARNED_SIDES, TimeCut, learned_sides, time_cuts};
-use poolcast_config::Config;
+use crate::tensors::{Dataset, SplitSide};
 use poolcast_base::error::hinted;
 use poolcast_base::manifest;
+use poolcast_config::Config;
+use poolcast_models::optim::AdamSettings;
+use poolcast_models::optim::NonFiniteLoss;
 use poolcast_models::{Architecture, Device, Gradient, Model, ModelShape, Targets};
-use crate::tensors::{Dataset, SplitSide};
 
 /// Treatment of a run directory in which an earlier training left files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -487,10 +487,10 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::training::read_epoch_times;
-    use crate::training::run_dir::TIMES_FILE;
     use crate::events;
     use crate::tensors;
+    use crate::training::read_epoch_times;
+    use crate::training::run_dir::TIMES_FILE;
 
     fn dataset(dir: &Path) -> Dataset {
         let store = events::store_of_held_jobs(|job| i64::from(job % 7));

@@ -14,18 +14,18 @@ use super::pipeline_run::PipelineRun;
 use super::rolling_predictions::RollingPredictions;
 use super::run::TrainingRun;
 use super::run_dir::{ENSEMBLE, FIT, MODEL_FILE};
+use super::sample_features::{hold_features, sample_features};
 use super::samples::SplitSamples;
 use super::score::score_samples;
-use poolcast_base::stats::logit;
 use super::static_range::StaticRange;
-use poolcast_config::EngineChoice;
+use crate::tensors::{Dataset, SplitSide, TensorSettings};
 use poolcast_base::error::hinted;
+use poolcast_base::stats::logit;
+use poolcast_base::{files, manifest};
+use poolcast_config::EngineChoice;
 use poolcast_models::{Device, Model, SampleBatch};
 use poolcast_pipelines::{FittedPipeline, PIPELINE_FILE};
-use super::sample_features::{hold_features, sample_features};
 use poolcast_tables::FeatureTable;
-use crate::tensors::{Dataset, SplitSide, TensorSettings};
-use poolcast_base::{files, manifest};
 
 /// Maximum odds, for or against success, with which a member votes in an ensemble. The limit keeps
 /// one member from outvoting all others.

@@ -6,7 +6,7 @@ use candle_nn::ops::sigmoid;
 use super::recurrent::Recurrent;
 
 /// An LSTM that reads only the frames.
-pub(in crate) const LSTM: Recurrent = Recurrent {
+pub(crate) const LSTM: Recurrent = Recurrent {
     name: "lstm",
     about: "An LSTM over the frames",
     module: "lstm",

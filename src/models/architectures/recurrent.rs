@@ -10,27 +10,27 @@ use crate::{Architecture, ModelInput, ModelShape, ParameterSpec, Weights};
 
 /// Layers of one of PyTorch's recurrent modules, computed batch by batch, and an `nn.Linear`.
 #[derive(Debug)]
-pub(in crate) struct Recurrent {
-    pub(in crate) name: &'static str,
-    pub(in crate) about: &'static str,
+pub(crate) struct Recurrent {
+    pub(crate) name: &'static str,
+    pub(crate) about: &'static str,
     /// Prefix of PyTorch's parameter names.
-    pub(in crate) module: &'static str,
-    pub(in crate) takes_statics: bool,
-    pub(in crate) is_fused: bool,
+    pub(crate) module: &'static str,
+    pub(crate) takes_statics: bool,
+    pub(crate) is_fused: bool,
     /// Gates per unit, `g`.
-    pub(in crate) gates: usize,
+    pub(crate) gates: usize,
     /// States per layer. The first is the input of the layer above.
-    pub(in crate) states: usize,
+    pub(crate) states: usize,
     /// One step of PyTorch's cell. `inputs` and `hidden` `[b, g*h]` are the contributions of the
     /// frame's inputs and of the previous state to the gates, each with its bias. `states` are the
     /// states before the frame. Returns the states `[b, h]` after it.
-    pub(in crate) step:
+    pub(crate) step:
         fn(inputs: &Tensor, hidden: &Tensor, states: &[Tensor]) -> candle_core::Result<Vec<Tensor>>,
 }
 
 /// A parameter of PyTorch's module (in layer `l`), or of the `nn.Linear` after it.
 #[derive(Debug, Clone, Copy)]
-pub(in crate) enum RecurrentParameter {
+pub(crate) enum RecurrentParameter {
     /// Bias of the linear layer, `[1]`.
     LinearBias,
     /// Weights of the linear layer, `[1, h + s]`: for the last state, then for the static features.
@@ -47,10 +47,7 @@ pub(in crate) enum RecurrentParameter {
 
 impl Recurrent {
     /// All parameters, sorted by their names in PyTorch.
-    pub(in crate) fn sorted_parameters(
-        &self,
-        shape: &ModelShape,
-    ) -> Vec<RecurrentParameter> {
+    pub(crate) fn sorted_parameters(&self, shape: &ModelShape) -> Vec<RecurrentParameter> {
         use RecurrentParameter::*;
 
         let mut all = vec![LinearBias, LinearWeight];

@@ -5,8 +5,8 @@
 //! the previous frame, plus and minus a few rows. Sums restart every [`FRAMES_TO_RESUM`] frames, so
 //! that rounding errors cannot pile up, and wherever a restart takes fewer rows.
 
-use crate::{ModelShape, SampleBatch};
 use crate::EMPTY_CELL;
+use crate::{ModelShape, SampleBatch};
 
 /// Frames after which a sum restarts.
 pub(super) const FRAMES_TO_RESUM: usize = 32;

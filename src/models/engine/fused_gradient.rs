@@ -14,7 +14,7 @@ use crate::{ModelShape, SampleBatch, Targets};
 
 /// Working memory of a gradient, reused from batch to batch.
 #[derive(Debug, Default)]
-pub(in crate) struct FusedGradient {
+pub(crate) struct FusedGradient {
     /// Shape of the model that the memory fits.
     shape: Option<ModelShape>,
     transposed: TransposedWeights,
@@ -31,7 +31,7 @@ struct ChunkWorkspace {
 impl FusedGradient {
     /// Adds the gradient of the mean loss of `batch` against `targets` to `gradient`. Returns the
     /// sum of the losses.
-    pub(in crate) fn add_gradient(
+    pub(crate) fn add_gradient(
         &mut self,
         lstm: &FusedLstm,
         flat: &[f32],

@@ -11,14 +11,14 @@ use crate::labelled_chunk::SCORED_ROWS;
 use crate::{ModelShape, SampleBatch};
 
 /// An LSTM without its parameters.
-pub(in crate) struct FusedLstm {
+pub(crate) struct FusedLstm {
     pub(super) layout: FlatLayout,
     /// Workspaces that are not in use. Allocating one takes as long as scoring some samples.
     idle: Mutex<Vec<ChunkActivations>>,
 }
 
 impl FusedLstm {
-    pub(in crate) fn new(shape: ModelShape) -> FusedLstm {
+    pub(crate) fn new(shape: ModelShape) -> FusedLstm {
         FusedLstm {
             layout: FlatLayout::new(shape),
             idle: Mutex::default(),
@@ -26,20 +26,17 @@ impl FusedLstm {
     }
 
     /// The length of the flat vector of parameters.
-    pub(in crate) fn flat_len(&self) -> usize {
+    pub(crate) fn flat_len(&self) -> usize {
         self.layout.len
     }
 
     /// Indices in the flat vector of a parameter's elements, in row-major order of the parameter.
-    pub(in crate) fn element_positions(
-        &self,
-        parameter: usize,
-    ) -> impl Iterator<Item = usize> {
+    pub(crate) fn element_positions(&self, parameter: usize) -> impl Iterator<Item = usize> {
         self.layout.element_positions(parameter)
     }
 
     /// Computes the logits of the samples of `batch` with the parameters `flat`.
-    pub(in crate) fn logits(&self, flat: &[f32], batch: &SampleBatch<'_>) -> Vec<f32> {
+    pub(crate) fn logits(&self, flat: &[f32], batch: &SampleBatch<'_>) -> Vec<f32> {
         let chunks = batch.split_into_chunks(&self.layout.shape, SCORED_ROWS);
         let logits = chunks.par_iter().map(|chunk| {
             let idle = self.lock_idle().pop();

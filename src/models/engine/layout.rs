@@ -139,9 +139,11 @@ impl FlatLayout {
             _ => 0..0,
         };
 
-        head_positions
-            .chain(static_positions)
-            .chain(gate_matrix.into_iter().flat_map(GateMatrix::element_positions))
+        head_positions.chain(static_positions).chain(
+            gate_matrix
+                .into_iter()
+                .flat_map(GateMatrix::element_positions),
+        )
     }
 }
 

@@ -5,9 +5,9 @@
 use pulp::{Simd, WithSimd};
 use rayon::prelude::*;
 
-use poolcast_config::NetworkParameters;
 use crate::AlignedFloats;
 use crate::simd::{multiply_add, run_wide_kernel};
+use poolcast_config::NetworkParameters;
 
 const BETA1: f64 = 0.9;
 const BETA2: f64 = 0.999;
@@ -99,7 +99,10 @@ impl AdamSettings {
             return 1.0;
         }
         // The pieces and their order are fixed, so the sum does not depend on the thread count.
-        let squares: Vec<f64> = gradient.par_chunks(PARAMETERS_PER_TASK).map(sum_of_squares).collect();
+        let squares: Vec<f64> = gradient
+            .par_chunks(PARAMETERS_PER_TASK)
+            .map(sum_of_squares)
+            .collect();
         let norm = squares.iter().sum::<f64>().sqrt();
         (self.clip_grad_norm / (norm + 1e-6)).min(1.0) as f32
     }

@@ -3,7 +3,7 @@
 use anyhow::Result;
 use candle_core::Tensor;
 
-use super::design::{ConvolutionWidths, KERNELS, KERNEL_REDUCTION, SeriesDesign};
+use super::design::{ConvolutionWidths, KERNEL_REDUCTION, KERNELS, SeriesDesign};
 use super::dropout::DropoutMasks;
 use super::layers::{leaky_relu, linear_parameters};
 use crate::{ParameterSpec, Weights};

@@ -4,7 +4,6 @@ use anyhow::{Result, ensure};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
-use poolcast_base::output::counted;
 use crate::classifier::Classifier;
 use crate::importances::ColumnImportances;
 use crate::regressor::Regressor;
@@ -13,13 +12,14 @@ use crate::solvers::logits::{sigmoid, softmax_in_place};
 use crate::solvers::matrix::{ColumnMatrix, add_scaled};
 use crate::trees::grow::GrownTree;
 use crate::trees::tree::DecisionTree;
+use poolcast_base::output::counted;
 
 /// Rows per parallel scoring task.
 const ROWS_PER_TASK: usize = 1024;
 
 /// Boosted trees with `o` outputs: one for numbers and for two classes, otherwise one per class.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(in crate) struct BoostedTrees {
+pub(crate) struct BoostedTrees {
     /// Scores before the first tree, `[o]`: xgboost's `base_score`. For classes they are logits.
     base: Vec<f64>,
     /// Trees by round, and by output within a round.

@@ -10,7 +10,7 @@ use crate::trees::histogram::DerivativeUnits;
 
 /// Fits the rounds in turn, each on the gradient that the previous rounds leave. NaN marks a
 /// missing value.
-pub(in crate) fn fit_classes(
+pub(crate) fn fit_classes(
     settings: &BoostingSettings,
     training: TrainingSet<'_>,
     run: FitRun<'_>,

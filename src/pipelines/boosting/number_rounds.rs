@@ -20,7 +20,7 @@ use poolcast_tables::NumberLoss;
 
 /// Fits the rounds in turn, each on the gradient that the previous rounds leave. NaN marks a
 /// missing value.
-pub(in crate) fn fit_numbers(
+pub(crate) fn fit_numbers(
     settings: &BoostingSettings,
     training: NumberTrainingSet<'_>,
     run: FitRun<'_>,
@@ -50,7 +50,7 @@ pub(in crate) fn fit_numbers(
 }
 
 /// Returns the constant prediction with the smallest loss.
-pub(in crate) fn base_number(labels: NumberLabels<'_>) -> f64 {
+pub(crate) fn base_number(labels: NumberLabels<'_>) -> f64 {
     match labels.loss {
         NumberLoss::Squared => labels.mean(),
         NumberLoss::Pinball { quantile } => {

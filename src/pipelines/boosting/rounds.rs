@@ -16,7 +16,7 @@ const MIN_GAIN: f64 = 1e-6;
 
 /// Hyper-parameters of the pipeline `xgb`.
 #[derive(Debug, Clone, Deserialize)]
-pub(in crate) struct BoostingSettings {
+pub(crate) struct BoostingSettings {
     pub(super) n_estimators: usize,
     max_depth: Option<usize>,
     pub(super) learning_rate: f64,

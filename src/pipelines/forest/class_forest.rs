@@ -7,7 +7,6 @@ use anyhow::{Result, ensure};
 use serde::{Deserialize, Serialize};
 
 use super::grown_forest::{ForestKind, ForestRows, ForestSettings, grow_forest, shares_of_sum};
-use poolcast_base::output::counted;
 use crate::classifier::{Classifier, FitRun, TrainingSet};
 use crate::importances::ColumnImportances;
 use crate::solvers::labels::{output_classes, output_count};
@@ -15,6 +14,7 @@ use crate::solvers::matrix::{ColumnMatrix, add_scaled};
 use crate::trees::bins::bin_columns;
 use crate::trees::histogram::DerivativeUnits;
 use crate::trees::tree::DecisionTree;
+use poolcast_base::output::counted;
 
 /// Unit of derivatives, relative to the largest weight of a row. A row that is drawn 2,048 times
 /// would not fit, but the draws stay far below that.
@@ -22,7 +22,7 @@ const WEIGHT_UNIT: f64 = 1.0 / (1 << 20) as f64;
 
 /// A classification forest for each of `o` outputs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(in crate) struct ClassForest {
+pub(crate) struct ClassForest {
     /// Trees of each output, `[o][trees]`.
     forests: Vec<Vec<DecisionTree>>,
     /// Sum over the trees of each column's share of the split gain, `[f]`.
@@ -31,7 +31,7 @@ pub(in crate) struct ClassForest {
 
 impl ClassForest {
     /// Fits a forest for each output.
-    pub(in crate) fn fit(
+    pub(crate) fn fit(
         kind: ForestKind,
         settings: ForestSettings,
         training: TrainingSet<'_>,
@@ -93,7 +93,7 @@ fn mean_vote(trees: &[DecisionTree], row: &[f64]) -> f64 {
 
 /// Returns the importance of each column, `[f]`, in a random forest of `trees` trees with
 /// scikit-learn's defaults: its `feature_importances_`, which sum to one.
-pub(in crate) fn forest_importances(
+pub(crate) fn forest_importances(
     trees: usize,
     training: TrainingSet<'_>,
     run: FitRun<'_>,

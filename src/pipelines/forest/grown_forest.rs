@@ -19,7 +19,7 @@ use crate::trees::split::SplitRule;
 
 /// Method that makes the trees of a forest differ.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate) enum ForestKind {
+pub(crate) enum ForestKind {
     /// Random forest.
     Random,
     /// Extremely randomised trees.
@@ -28,7 +28,7 @@ pub(in crate) enum ForestKind {
 
 /// Hyper-parameters of the pipelines `rf` and `et`.
 #[derive(Debug, Clone, Copy, Deserialize)]
-pub(in crate) struct ForestSettings {
+pub(crate) struct ForestSettings {
     pub(super) n_estimators: usize,
     pub(super) max_depth: Option<usize>,
     pub(super) min_samples_leaf: usize,

@@ -9,7 +9,6 @@ use serde::{Deserialize, Serialize};
 
 use super::grown_forest::{ForestKind, ForestRows, ForestSettings, grow_forest, shares_of_sum};
 use super::quantile_leaves::QuantileLeaves;
-use poolcast_base::output::counted;
 use crate::classifier::FitRun;
 use crate::importances::ColumnImportances;
 use crate::regressor::{NumberTrainingSet, Regressor};
@@ -19,6 +18,7 @@ use crate::trees::bins::bin_columns;
 use crate::trees::grow::GrownTree;
 use crate::trees::histogram::DerivativeUnits;
 use crate::trees::tree::DecisionTree;
+use poolcast_base::output::counted;
 use poolcast_tables::NumberLoss;
 
 /// Unit of derivatives, relative to the largest derivative of a row. A row that is drawn 32 times
@@ -27,7 +27,7 @@ const DERIVATIVE_UNIT: f64 = 1.0 / (1 << 26) as f64;
 
 /// A forest that predicts a number.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(in crate) struct NumberForest {
+pub(crate) struct NumberForest {
     trees: Vec<DecisionTree>,
     /// Sum over the trees of each column's share of the split gain, `[f]`.
     gains: Vec<f64>,
@@ -37,7 +37,7 @@ pub(in crate) struct NumberForest {
 
 impl NumberForest {
     /// Fits the trees. To predict a quantile, it also keeps the rows in their leaves.
-    pub(in crate) fn fit(
+    pub(crate) fn fit(
         kind: ForestKind,
         settings: ForestSettings,
         training: NumberTrainingSet<'_>,
@@ -115,7 +115,7 @@ fn derivative_units(labels: NumberLabels<'_>, centred: &[f64]) -> DerivativeUnit
 }
 
 /// Like [`super::forest_importances`], but for numbers.
-pub(in crate) fn number_forest_importances(
+pub(crate) fn number_forest_importances(
     trees: usize,
     training: NumberTrainingSet<'_>,
     run: FitRun<'_>,

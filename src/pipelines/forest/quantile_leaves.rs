@@ -9,10 +9,10 @@ use anyhow::{Result, ensure};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
-use poolcast_base::output::counted;
 use crate::solvers::labels::NumberLabels;
 use crate::solvers::matrix::ColumnMatrix;
 use crate::trees::tree::DecisionTree;
+use poolcast_base::output::counted;
 
 /// Tolerance for a sum of shares that rounding made too small.
 const ROUNDING: f64 = 1e-12;

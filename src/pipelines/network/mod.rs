@@ -216,7 +216,8 @@ fn train_epoch(
     let n = rows.count();
     // Each epoch has its own generator, so its order does not depend on earlier epochs.
     let mut order: Vec<usize> = (0..n).collect();
-    let mut generator = poolcast_base::seed::generator(run.seed, "network batches", &[epoch as i64]);
+    let mut generator =
+        poolcast_base::seed::generator(run.seed, "network batches", &[epoch as i64]);
     order.shuffle(&mut generator);
 
     // The last batch may be smaller, so each loss is weighted by its rows.

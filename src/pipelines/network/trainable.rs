@@ -97,7 +97,8 @@ impl TrainableNetwork {
             // scikit-learn draws weights and biases within this bound (Glorot and Bengio, AISTATS
             // 2010).
             let bound = (activation.glorot_factor() / (inputs + outputs) as f32).sqrt();
-            let mut generator = poolcast_base::seed::generator(seed, "network weights", &[at as i64]);
+            let mut generator =
+                poolcast_base::seed::generator(seed, "network weights", &[at as i64]);
             let mut draw = |count: usize| -> Vec<f32> {
                 (0..count)
                     .map(|_| generator.random_range(-bound..bound))

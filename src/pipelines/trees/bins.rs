@@ -6,14 +6,14 @@ use crate::solvers::matrix::ColumnMatrix;
 
 /// Maximum number of bins of a column, including the bin of missing values. A bin number is one
 /// byte.
-pub(in crate) const MAX_BINS: usize = 256;
+pub(crate) const MAX_BINS: usize = 256;
 
 /// Maximum number of bins of known values.
 const MAX_VALUE_BINS: usize = MAX_BINS - 1;
 
 /// A column in bins. The last bin is for missing values.
 #[derive(Debug, Clone, PartialEq)]
-pub(in crate) struct BinnedColumn {
+pub(crate) struct BinnedColumn {
     /// Boundaries between bins, ascending. Bin `b` has the values that are at least `cuts[b - 1]`
     /// and below `cuts[b]`.
     cuts: Vec<f64>,
@@ -29,7 +29,7 @@ struct ValueCount {
 }
 
 /// Bins the columns of `x`, `[f]`.
-pub(in crate) fn bin_columns(x: &ColumnMatrix) -> Vec<BinnedColumn> {
+pub(crate) fn bin_columns(x: &ColumnMatrix) -> Vec<BinnedColumn> {
     (0..x.f)
         .into_par_iter()
         .map(|place| BinnedColumn::new(x.column(place)))

@@ -12,18 +12,18 @@ use super::tree::{DecisionTree, SplitQuestion};
 
 /// Settings for growing a tree.
 #[derive(Debug, Clone, Copy)]
-pub(in crate) struct GrowSettings {
+pub(crate) struct GrowSettings {
     /// Maximum number of splits between the root and a leaf.
-    pub(in crate) max_depth: usize,
+    pub(crate) max_depth: usize,
     /// Rule that rates splits and leaves.
-    pub(in crate) rule: SplitRule,
+    pub(crate) rule: SplitRule,
     /// Factor of the leaf values.
-    pub(in crate) learning_rate: f64,
+    pub(crate) learning_rate: f64,
 }
 
 /// Columns that a split chooses from.
 #[derive(Debug)]
-pub(in crate) enum SplitColumns<'a> {
+pub(crate) enum SplitColumns<'a> {
     /// The columns at these indices, at every node.
     Fixed(&'a [usize]),
     /// Some of all columns, drawn again for every node.
@@ -32,7 +32,7 @@ pub(in crate) enum SplitColumns<'a> {
 
 /// Boundary at which a drawn column is split.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate) enum SplitPosition {
+pub(crate) enum SplitPosition {
     /// Boundary with the largest gain.
     Best,
     /// Random boundary between two bins.
@@ -41,7 +41,7 @@ pub(in crate) enum SplitPosition {
 
 /// Random choice of columns for one node after another.
 #[derive(Debug)]
-pub(in crate) struct DrawnColumns {
+pub(crate) struct DrawnColumns {
     count: usize,
     place: SplitPosition,
     /// Indices of all columns, in an order that draws change.
@@ -52,7 +52,7 @@ pub(in crate) struct DrawnColumns {
 impl DrawnColumns {
     /// Draws `count` of `f` columns for every node. If each of these has only one value, it draws
     /// more, as scikit-learn does.
-    pub(in crate) fn new(
+    pub(crate) fn new(
         count: usize,
         place: SplitPosition,
         f: usize,
@@ -93,16 +93,16 @@ impl DrawnColumns {
 
 /// A tree, and the gains of its splits.
 #[derive(Debug)]
-pub(in crate) struct GrownTree {
+pub(crate) struct GrownTree {
     /// Decision tree.
-    pub(in crate) tree: DecisionTree,
+    pub(crate) tree: DecisionTree,
     /// Total gain of the splits at each column, `[f]`.
-    pub(in crate) gains: Vec<f64>,
+    pub(crate) gains: Vec<f64>,
 }
 
 /// Grows a tree on `rows`, whose bins are in `columns` `[f]`. A level of the tree takes time linear
 /// in the number of rows.
-pub(in crate) fn grow_tree(
+pub(crate) fn grow_tree(
     settings: &GrowSettings,
     columns: &[BinnedColumn],
     choice: SplitColumns<'_>,

@@ -13,16 +13,16 @@ const PARALLEL_ADDITIONS: usize = 1 << 16;
 
 /// Units of the derivatives of a tree's rows.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(in crate) struct DerivativeUnits {
+pub(crate) struct DerivativeUnits {
     /// Unit of the first derivative.
-    pub(in crate) gradient: f64,
+    pub(crate) gradient: f64,
     /// Unit of the second derivative.
-    pub(in crate) hessian: f64,
+    pub(crate) hessian: f64,
 }
 
 impl DerivativeUnits {
     /// Creates one unit for both derivatives.
-    pub(in crate) fn same(unit: f64) -> DerivativeUnits {
+    pub(crate) fn same(unit: f64) -> DerivativeUnits {
         DerivativeUnits {
             gradient: unit,
             hessian: unit,
@@ -32,7 +32,7 @@ impl DerivativeUnits {
 
 /// A row of a tree's sample, with the derivatives of its loss in units.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub(in crate) struct SampledRow {
+pub(crate) struct SampledRow {
     /// Index of the row in the table.
     row: u32,
     gradient: i32,
@@ -44,7 +44,7 @@ impl SampledRow {
     /// Creates a row, and rounds the first and the second derivative of its loss to multiples of
     /// `units`.
     #[inline]
-    pub(in crate) fn new(
+    pub(crate) fn new(
         row: usize,
         gradient: f64,
         hessian: f64,

@@ -11,17 +11,17 @@ use super::histogram::{DerivativeUnits, FilledBin, GradientSum};
 
 /// Rule that rates splits and sets the values of leaves.
 #[derive(Debug, Clone, Copy)]
-pub(in crate) struct SplitRule {
+pub(crate) struct SplitRule {
     /// Weight of the L2 penalty on leaves.
-    pub(in crate) reg_lambda: f64,
+    pub(crate) reg_lambda: f64,
     /// Weight of the L1 penalty on leaves.
-    pub(in crate) reg_alpha: f64,
+    pub(crate) reg_alpha: f64,
     /// Exclusive lower limit of a split's gain.
-    pub(in crate) min_gain: f64,
+    pub(crate) min_gain: f64,
     /// Minimum sum of second derivatives on each side.
-    pub(in crate) min_child_weight: f64,
+    pub(crate) min_child_weight: f64,
     /// Units of the derivatives of the rows.
-    pub(in crate) units: DerivativeUnits,
+    pub(crate) units: DerivativeUnits,
 }
 
 impl SplitRule {

@@ -22,7 +22,7 @@ pub(super) struct SplitQuestion {
 /// A tree. Its nodes come after their parents, and the two children of a node are adjacent. All
 /// vectors are `[nodes]`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub(in crate) struct DecisionTree {
+pub(crate) struct DecisionTree {
     /// Column of a split, or [`LEAF`].
     features: Vec<u32>,
     /// Threshold of a split, or value of a leaf.
@@ -68,12 +68,12 @@ impl DecisionTree {
     }
 
     /// Number of nodes, leaves included.
-    pub(in crate) fn node_count(&self) -> usize {
+    pub(crate) fn node_count(&self) -> usize {
         self.features.len()
     }
 
     /// Sets every leaf to the value that `value_of` computes from its index and its value.
-    pub(in crate) fn change_leaves(&mut self, value_of: impl Fn(usize, f64) -> f64) {
+    pub(crate) fn change_leaves(&mut self, value_of: impl Fn(usize, f64) -> f64) {
         for place in 0..self.features.len() {
             if self.features[place] == LEAF {
                 self.values[place] = value_of(place, self.values[place]);
@@ -84,14 +84,14 @@ impl DecisionTree {
     /// Returns the value of the leaf that a row reaches. `value_in` returns the row's value in a
     /// column.
     #[inline]
-    pub(in crate) fn score_row(&self, value_in: impl Fn(usize) -> f64) -> f64 {
+    pub(crate) fn score_row(&self, value_in: impl Fn(usize) -> f64) -> f64 {
         self.values[self.leaf_of_row(value_in)]
     }
 
     /// Returns the index of the leaf that a row reaches. `value_in` returns the row's value in a
     /// column.
     #[inline]
-    pub(in crate) fn leaf_of_row(&self, value_in: impl Fn(usize) -> f64) -> usize {
+    pub(crate) fn leaf_of_row(&self, value_in: impl Fn(usize) -> f64) -> usize {
         let mut at = 0;
         while self.features[at] != LEAF {
             let value = value_in(self.features[at] as usize);
@@ -107,7 +107,7 @@ impl DecisionTree {
 
     /// Rejects a tree that could lead outside itself, or outside a row of `f` columns. Every step
     /// leads to a later node, so a walk always ends.
-    pub(in crate) fn check(&self, f: usize) -> Result<()> {
+    pub(crate) fn check(&self, f: usize) -> Result<()> {
         let n = self.features.len();
         let lengths = [self.values.len(), self.children.len(), self.missing.len()];
         ensure!(

@@ -11,12 +11,12 @@ use std::time::Duration;
 use anyhow::Result;
 
 use super::chain_state::{ChainLink, ChainState, LinkEvent};
-use poolcast_base::error::hinted;
 use crate::live::{
     ListedJob, NodeListing, QueueListing, QueueState, SlurmFault, SubmissionAdvice,
     SubmissionAnswer, SubmissionAttempt, ask_ended_job, ask_nodes, ask_queue, cancel_job,
     release_job, submit_job,
 };
+use poolcast_base::error::hinted;
 
 /// Name of the environment variable that holds the job id of the predecessor.
 pub const PREDECESSOR_VARIABLE: &str = "POOLCAST_PREDECESSOR";

@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, Result, ensure};
 use serde::{Deserialize, Serialize};
 
+use crate::live::{JobOutcome, ListedJob, QueueListing, QueueState};
 use poolcast_base::error::hinted;
 use poolcast_base::files;
-use crate::live::{JobOutcome, ListedJob, QueueListing, QueueState};
 use poolcast_base::salt::random_text;
 
 /// The file name in the chain's directory.

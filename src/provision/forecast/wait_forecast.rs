@@ -6,9 +6,7 @@ use rand_chacha::ChaCha8Rng;
 
 use super::queue_moment::{QueueMoment, SeenRun, SeenWait};
 use super::run_history::RunHistory;
-use crate::scheduler::{
-    CapacityStep, NEVER, QueueJob, SchedulerSettings, SimulatedCluster,
-};
+use crate::scheduler::{CapacityStep, NEVER, QueueJob, SchedulerSettings, SimulatedCluster};
 use poolcast_base::seed;
 
 /// Forecaster of waits.

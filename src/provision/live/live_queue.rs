@@ -11,9 +11,9 @@ use super::node_listing::NodeListing;
 use super::past_runs::{PastRun, PastRuns};
 use super::queue_listing::QueueListing;
 use super::slurm_state::QueueState;
-use poolcast_base::error::hinted;
 use crate::forecast::{EndedRun, QueueMoment, SeenRun, SeenWait};
 use crate::trace::hash_user;
+use poolcast_base::error::hinted;
 use poolcast_base::salt::OwnerSalt;
 
 /// Minimum time limit, in seconds, that is assumed for jobs without a known limit. The longest

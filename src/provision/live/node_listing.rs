@@ -7,8 +7,8 @@ use anyhow::{Context as _, Result, bail};
 use serde::Deserialize;
 
 use super::host_list::expand_hosts;
-use poolcast_base::error::hinted;
 use crate::slurm_number::SlurmWords;
+use poolcast_base::error::hinted;
 
 /// The argument of `sinfo --Node --format`. It prints one row per node and partition.
 pub(super) const SINFO_COLUMNS: &str = "%N|%T|%R";

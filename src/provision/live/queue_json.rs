@@ -6,9 +6,9 @@ use serde::Deserialize;
 
 use super::listed_job::{ListedJob, ParsedJobs, checked_time_s};
 use super::slurm_state::{JobOutcome, QueueState, read_state};
-use poolcast_base::error::hinted;
 use crate::slurm_number::{SlurmNumber, SlurmWords};
 use crate::trace::elements_of_array;
+use poolcast_base::error::hinted;
 
 #[derive(Deserialize)]
 struct QueueDocument {

@@ -4,8 +4,8 @@ use anyhow::{Context as _, Result, ensure};
 
 use super::listed_job::{ListedJob, ParsedJobs, checked_time_s};
 use super::slurm_state::{QueueState, read_state};
-use poolcast_base::error::hinted;
 use crate::trace::{TimeLimit, elements_of_array, parse_time_limit};
+use poolcast_base::error::hinted;
 
 /// The argument of `squeue --format`. The comment is last because it may contain a `|`.
 pub(super) const SQUEUE_COLUMNS: &str = "%A|%F|%K|%T|%r|%u|%P|%a|%q|%D|%l|%V|%S|%e|%Q|%N|%k";

@@ -8,8 +8,8 @@ use super::live_queue::{ClusterView, LiveQueue, QueueCounts};
 use super::model_advice::{AskedModel, ModelAdvice};
 use super::slurm_state::{JobOutcome, QueueState};
 use crate::forecast::{RunHistory, SeenWait, WaitForecast, WaitSpan};
-use poolcast_base::stats::{cost_quantile, mean, quantile};
 use crate::replay::SlurmReplay;
+use poolcast_base::stats::{cost_quantile, mean, quantile};
 
 /// Maximum wait in forecasts, in seconds. Longer waits are cut to it.
 const MAX_FORECAST_WAIT_S: i64 = 30 * 86_400;

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::f64::consts::TAU;
 
 use crate::forecast::{QueueMoment, SeenRun, SeenWait};
-use poolcast_base::stats::{mean, quantile};
 use crate::submission::{StartedWait, WaitRecord};
+use poolcast_base::stats::{mean, quantile};
 
 /// Maximum wait by time limits, in seconds. Longer waits are cut to this.
 pub const MOST_WAIT_BY_LIMITS_S: i64 = 14 * 86_400;

@@ -1,8 +1,8 @@
 //! Snapshots of a queue, the published input of models: statistics of the queue every ten minutes
 //! of the last day.
 
-use poolcast_base::stats::quantile;
 use crate::scheduler::SimulatedCluster;
+use poolcast_base::stats::quantile;
 
 /// Interval between snapshots, in seconds.
 pub(super) const SNAPSHOT_STEP_S: i64 = 600;

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use super::replayed_trace::ReplayedTrace;
-use poolcast_base::stats::{mean, quantile};
 use crate::trace::{JobTrace, month_of};
+use poolcast_base::stats::{mean, quantile};
 
 const HOUR_S: f64 = 3600.0;
 

@@ -12,6 +12,6 @@ pub use comparison::{ComparedJobs, ReplayComparison, compare_starts};
 pub use published_files::{BackfillFile, PublishedFiles, SlurmFile};
 pub use published_replay::replay_published;
 pub use replayed_trace::{DatedNodes, ReplayedTrace, SimulatedClock};
-pub(in crate) use replayed_trace::{longest_limit_s, number_users};
+pub(crate) use replayed_trace::{longest_limit_s, number_users};
 pub use slurm_replay::replay_slurm;
 pub use slurm_world::{SlurmReplay, SlurmWorld};

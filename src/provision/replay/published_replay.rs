@@ -7,9 +7,7 @@ use anyhow::{Result, ensure};
 
 use super::published_files::PublishedFiles;
 use super::replayed_trace::{DatedNodes, ReplayedTrace, SimulatedClock, longest_limit_s};
-use crate::scheduler::{
-    CapacityStep, NEVER, QueueJob, SchedulerSettings, SimulatedCluster,
-};
+use crate::scheduler::{CapacityStep, NEVER, QueueJob, SchedulerSettings, SimulatedCluster};
 use crate::trace::{JobTrace, TraceJob};
 
 /// Length of a tick of its clock, in seconds.
@@ -130,15 +128,16 @@ mod tests {
     use std::path::Path;
 
     use super::*;
-    use poolcast_base::manifest;
     use crate::trace::{JobNumber, TraceOptions, TraceSummary, TraceZone, read_trace};
+    use poolcast_base::manifest;
     use poolcast_base::salt::OwnerSalt;
 
     const NODES: u32 = 76;
 
     /// Ten days of a real cluster.
     fn real_trace() -> JobTrace {
-        let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/data/provision/jobs.txt.xz");
+        let file =
+            Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/data/provision/jobs.txt.xz");
         let options = TraceOptions {
             zone: Some(TraceZone::named("America/Chicago").expect("a zone")),
             procs_per_node: None,

@@ -123,7 +123,7 @@ impl ReplayedTrace {
 
 /// Returns the assumed time limit of jobs without one, in seconds. It is the longest limit of any
 /// job, or run time of a job without a limit, and at least a minute.
-pub(in crate) fn longest_limit_s(jobs: &[TraceJob]) -> i64 {
+pub(crate) fn longest_limit_s(jobs: &[TraceJob]) -> i64 {
     let mut longest_s = 60;
     for job in jobs {
         let most_s = job.limit_s.get().or(job.run_s.get());
@@ -134,7 +134,7 @@ pub(in crate) fn longest_limit_s(jobs: &[TraceJob]) -> i64 {
 
 /// Numbers users from 0, in the order of their first job. Returns the number of each job's user,
 /// and the number of users.
-pub(in crate) fn number_users(jobs: &[TraceJob]) -> (Vec<u32>, usize) {
+pub(crate) fn number_users(jobs: &[TraceJob]) -> (Vec<u32>, usize) {
     let mut known = std::collections::HashMap::new();
     let mut numbers = Vec::with_capacity(jobs.len());
     for job in jobs {

@@ -29,9 +29,7 @@ pub fn replay_slurm(trace: &JobTrace, replay: &SlurmReplay) -> Result<ReplayedTr
 mod tests {
     use super::super::replayed_trace::DatedNodes;
     use super::*;
-    use crate::trace::{
-        JobFate, JobNumber, OptionalSeconds, TraceJob, TraceSummary, TraceZone,
-    };
+    use crate::trace::{JobFate, JobNumber, OptionalSeconds, TraceJob, TraceSummary, TraceZone};
 
     fn settings(nodes: &[(i64, u32)]) -> SlurmReplay {
         let dated = |(from_s, nodes): &(i64, u32)| DatedNodes {

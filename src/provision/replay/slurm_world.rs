@@ -9,9 +9,7 @@ use serde::Serialize;
 
 use super::found_capacity::found_capacity;
 use super::replayed_trace::{DatedNodes, longest_limit_s, number_users};
-use crate::scheduler::{
-    CapacityStep, NEVER, QueueJob, SchedulerSettings, SimulatedCluster,
-};
+use crate::scheduler::{CapacityStep, NEVER, QueueJob, SchedulerSettings, SimulatedCluster};
 use crate::trace::{JobFate, JobTrace, TraceJob, busiest_users};
 
 /// Settings of a cluster's scheduler. Durations are in seconds.
@@ -190,7 +188,7 @@ impl SlurmReplay {
     }
 
     /// Returns the scheduler settings for a simulation that begins at `begin_s`.
-    pub(in crate) fn scheduler_settings(
+    pub(crate) fn scheduler_settings(
         &self,
         begin_s: i64,
         capacity: Vec<CapacityStep>,

@@ -71,9 +71,7 @@ mod tests {
     use crate::model_inputs::{SNAPSHOT_COLUMNS, feature_names, join_snapshots};
     use crate::scheduler::CapacityStep;
     use crate::window::WindowOpener;
-    use crate::window::busy_world::{
-        HOUR_S, busy_plan, busy_world, with_another_future,
-    };
+    use crate::window::busy_world::{HOUR_S, busy_plan, busy_world, with_another_future};
 
     fn plan(cold_start: bool) -> WindowPlan {
         WindowPlan {

@@ -6,10 +6,10 @@ use anyhow::{Context as _, Result, ensure};
 use serde::{Deserialize, Serialize};
 
 use super::wait_samples::{SamplesDescription, WaitSamples, WindowSamples};
+use crate::model_inputs::{CHAIN_COLUMNS, QUEUE_COLUMNS, SNAPSHOTS};
 use poolcast_base::error::hinted;
 use poolcast_base::files::{AtomicFile, StagedDirectory};
 use poolcast_base::manifest::{self, Checksum};
-use crate::model_inputs::{CHAIN_COLUMNS, QUEUE_COLUMNS, SNAPSHOTS};
 use poolcast_base::shard::{ArtefactFormat, Shard, ShardColumn, ShardLayout};
 
 /// Format of a samples directory.

@@ -191,7 +191,7 @@ impl<'a> SimulatedCluster<'a> {
 
     /// Returns the start of the listed job `number`, if this cluster still knows it.
     #[cfg(test)]
-    pub(in crate) fn started_at(&self, number: u32) -> Option<i64> {
+    pub(crate) fn started_at(&self, number: u32) -> Option<i64> {
         let place = (number as usize).checked_sub(self.first_run)?;
         self.runs.get(place)?.start
     }

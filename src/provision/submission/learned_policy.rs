@@ -5,9 +5,9 @@ use std::sync::Arc;
 use anyhow::{Result, ensure};
 
 use super::policies::{AskedMoment, SubmissionChoice, SubmissionPolicy};
-use poolcast_base::error::hinted;
 use crate::model_inputs::feature_names;
 use crate::wait_model::{ModelAnswer, WaitModel};
+use poolcast_base::error::hinted;
 
 /// Submits once the wait that a model predicts is as long as the predecessor's remaining time. With
 /// a model that decides, submits once the model decides to.

@@ -3,12 +3,10 @@
 use std::cell::OnceCell;
 
 use super::wait_record::WaitRecord;
-use crate::forecast::{
-    EndedRun, QueueMoment, RunHistory, SeenWait, WaitForecast, WaitSpan,
-};
+use crate::forecast::{EndedRun, QueueMoment, RunHistory, SeenWait, WaitForecast, WaitSpan};
 use crate::model_inputs::{KnownMoment, MOST_WAIT_BY_LIMITS_S};
-use poolcast_base::stats::{cost_quantile, quantile};
 use crate::wait_model::{ModelAnswer, WaitModel};
+use poolcast_base::stats::{cost_quantile, quantile};
 
 /// Input of a policy's decision. Durations are in seconds.
 pub struct AskedMoment<'a> {

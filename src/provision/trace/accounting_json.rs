@@ -12,8 +12,8 @@ use super::local_time::StampReadings;
 use super::row_collector::{RowCollector, UserHashes};
 use super::row_fault::RowFault;
 use super::trace_job::{JobNumber, TraceJob};
-use poolcast_base::error::hinted;
 use crate::slurm_number::{SlurmNumber, SlurmWords};
+use poolcast_base::error::hinted;
 
 /// The document that `sacct --json` writes.
 #[derive(Deserialize)]

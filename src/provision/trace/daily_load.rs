@@ -13,22 +13,18 @@ const PEAK_S: i64 = 3600;
 
 /// The load of one day.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(in crate) struct DailyLoad {
+pub(crate) struct DailyLoad {
     /// The day of local time, in days since 1970-01-01.
-    pub(in crate) day: i64,
+    pub(crate) day: i64,
     /// The largest number of nodes that was reached or exceeded for an hour of the day in total.
-    pub(in crate) peak_nodes: u32,
+    pub(crate) peak_nodes: u32,
     /// The average number of busy nodes over the whole day.
-    pub(in crate) mean_nodes: f64,
+    pub(crate) mean_nodes: f64,
 }
 
 /// Computes the load of each day from the first start to the last end. Jobs that still run are
 /// taken to end at `trace_end_s`.
-pub(in crate) fn daily_loads(
-    jobs: &[TraceJob],
-    zone: &TraceZone,
-    trace_end_s: i64,
-) -> Vec<DailyLoad> {
+pub(crate) fn daily_loads(jobs: &[TraceJob], zone: &TraceZone, trace_end_s: i64) -> Vec<DailyLoad> {
     let mut changes: Vec<(i64, i64)> = Vec::with_capacity(2 * jobs.len());
     for job in jobs {
         let Some(start_s) = job.start_s.get() else {

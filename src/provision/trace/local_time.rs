@@ -310,7 +310,10 @@ mod tests {
             );
         }
         let error = parse_stamp("2022-11-01T00:00:00", None).expect_err("no zone");
-        assert!(poolcast_base::error::render(&error).contains("--tz"), "{error:?}");
+        assert!(
+            poolcast_base::error::render(&error).contains("--tz"),
+            "{error:?}"
+        );
         assert!(TraceZone::named("Mars/Olympus").is_err());
     }
 

@@ -21,20 +21,20 @@ mod trace_store;
 mod user_load;
 mod workload_format;
 
-pub(in crate) use array_elements::elements_of_array;
-pub(in crate) use daily_load::{DailyLoad, daily_loads};
-pub(in crate) use duration::{TimeLimit, parse_time_limit};
+pub(crate) use array_elements::elements_of_array;
+pub(crate) use daily_load::{DailyLoad, daily_loads};
+pub(crate) use duration::{TimeLimit, parse_time_limit};
 pub use local_time::TraceZone;
-pub(in crate) use row_collector::hash_user;
+pub(crate) use row_collector::hash_user;
 pub use row_fault::{RejectedRows, RowFault};
 pub use source_file::{SourceForm, TraceSource};
 pub use trace_job::{JobFate, JobNumber, JobPart, OptionalSeconds, TraceJob};
 pub use trace_reader::{ReadTrace, TraceOptions, read_accounting, read_trace, trace_key};
-pub(in crate) use trace_statistics::month_of;
+pub(crate) use trace_statistics::month_of;
 pub use trace_statistics::{
     ArrivalsPerDay, CancelledWaits, LimitShare, MonthlyWaits, NamedQuantiles, NodeShare,
     TraceStatistics, trace_statistics,
 };
 pub use trace_store::{JobTrace, TRACE_FORMAT, TraceSummary, write_trace};
 pub use user_load::BusiestUsers;
-pub(in crate) use user_load::busiest_users;
+pub(crate) use user_load::busiest_users;

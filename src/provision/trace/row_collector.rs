@@ -33,7 +33,7 @@ impl UserHashes {
 }
 
 /// Returns the salted hash of the user `name`. The result is 0 for an unknown user and only then.
-pub(in crate) fn hash_user(salt: &str, name: &str) -> u64 {
+pub(crate) fn hash_user(salt: &str, name: &str) -> u64 {
     if name.is_empty() {
         return 0;
     }

@@ -335,7 +335,7 @@ fn monthly_waits(trace: &JobTrace, long_limit_s: i64) -> Vec<MonthlyWaits> {
 }
 
 /// Formats the month of a wall-clock time, given in seconds, as `2023-03`.
-pub(in crate) fn month_of(wall_s: i64) -> String {
+pub(crate) fn month_of(wall_s: i64) -> String {
     match jiff::Timestamp::from_second(wall_s) {
         Ok(moment) => moment.strftime("%Y-%m").to_string(),
         Err(_) => "unknown".to_owned(),

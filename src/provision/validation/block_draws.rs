@@ -4,8 +4,8 @@
 use rand::Rng as _;
 use serde::{Deserialize, Serialize};
 
-use poolcast_base::stats::quantile;
 use poolcast_base::seed;
+use poolcast_base::stats::quantile;
 
 const DRAWS: usize = 2000;
 

@@ -8,14 +8,12 @@ use anyhow::{Result, ensure};
 use serde::{Deserialize, Serialize};
 
 use super::gap_scores::PolicyScores;
-use poolcast_base::error::hinted;
-use poolcast_base::output::counted;
-use crate::submission::{
-    LearnedPolicy, SubmissionPolicy as _, check_features, model_name,
-};
+use crate::submission::{LearnedPolicy, SubmissionPolicy as _, check_features, model_name};
 use crate::trace::TraceZone;
 use crate::wait_model::WaitModel;
 use crate::window::WindowPlan;
+use poolcast_base::error::hinted;
+use poolcast_base::output::counted;
 
 /// Mean cost of a learned policy and of its base policy per window, in hours of overlap.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -8,9 +8,9 @@ use serde::{Deserialize, Serialize};
 
 use super::trace_sweep::TraceSweep;
 use crate::forecast::{QueueMoment, RunHistory, SeenWait, WaitForecast, WaitSpan};
-use poolcast_base::stats::{mean, quantile};
 use crate::submission::StartedWait;
 use crate::trace::{JobTrace, TraceJob, month_of};
+use poolcast_base::stats::{mean, quantile};
 
 /// Quantiles at which forecasts are scored.
 const QUANTILES: [f64; 3] = [0.5, 0.75, 0.9];

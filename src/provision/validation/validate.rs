@@ -13,9 +13,7 @@ use super::real_waits::{RealWaitPlan, RealWaitScores, real_waits};
 use super::reward_log::reward_log;
 use super::window_outcome::{WindowOutcome, WindowSimulation};
 use crate::forecast::WaitForecast;
-use crate::replay::{
-    DatedNodes, SlurmReplay, SlurmWorld, longest_limit_s, number_users,
-};
+use crate::replay::{DatedNodes, SlurmReplay, SlurmWorld, longest_limit_s, number_users};
 use crate::submission::{
     AverageAtStart, AverageNow, ForecastQuantile, HistoryQuantile, LearnedPolicy, LimitPlan,
     Reactive, SubmissionPolicy,

@@ -129,9 +129,7 @@ mod tests {
         AverageAtStart, AverageNow, ForecastQuantile, HistoryQuantile, LimitPlan, Reactive,
     };
     use crate::window::WindowOpener;
-    use crate::window::busy_world::{
-        HOUR_S, busy_plan, busy_world, with_another_future,
-    };
+    use crate::window::busy_world::{HOUR_S, busy_plan, busy_world, with_another_future};
 
     fn policies() -> Vec<Box<dyn SubmissionPolicy>> {
         vec![

@@ -14,12 +14,12 @@ use super::learning_state::LearningEpoch;
 use super::network_training::{LearningSettings, LearningStep, LearningTask, LearningWatch, learn};
 use super::scaled_network::{NetworkScales, ScaledNetwork};
 use super::submission_replay::{gap_cost_h, gap_h, replayed_gaps_h};
+use crate::samples::WaitSamples;
+use poolcast_base::stats::mean;
 use poolcast_models::Device;
 use poolcast_models::series::{
     BatchGradient, FrozenNetwork, NetworkSize, SeriesDesign, SeriesKind, SeriesNetwork,
 };
-use poolcast_base::stats::mean;
-use crate::samples::WaitSamples;
 
 /// Training steps between two updates of the target network.
 const REFRESH_STEPS: u64 = 100;

@@ -4,9 +4,9 @@ use std::ops::Range;
 
 use anyhow::{Result, ensure};
 
+use crate::samples::WaitSamples;
 use poolcast_base::error::hinted;
 use poolcast_base::output::counted;
-use crate::samples::WaitSamples;
 
 /// One in this many windows is held back for the evaluation: the last ones.
 const HELD_BACK_DIVISOR: usize = 5;

@@ -9,8 +9,8 @@ use super::learned_model::ModelAnswer;
 use super::submission_replay::{best_gaps_h, gap_cost_h, needed_wait_s, replayed_gaps_h};
 use super::wait_losses::pinball;
 use crate::gap_scores::GapScores;
-use poolcast_base::stats::{cost_quantile, mean, quantile};
 use crate::samples::WaitSamples;
+use poolcast_base::stats::{cost_quantile, mean, quantile};
 
 /// Accuracy of one predicted quantile of the wait over all rows, in hours.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -118,8 +118,8 @@ mod tests {
     use rand::Rng as _;
 
     use super::*;
-    use poolcast_base::stats::cost_quantile;
     use crate::wait_model::wait_losses::WaitLoss;
+    use poolcast_base::stats::cost_quantile;
 
     fn waits_h(outputs_h: &[f64], cost_ratios: &[f64]) -> Vec<f64> {
         let ModelAnswer::Waits { waits_s } = waits(outputs_h, cost_ratios) else {

@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use poolcast_models::series::SeriesNetwork;
 use poolcast_models::optim::Adam;
+use poolcast_models::series::SeriesNetwork;
 
 /// Result of one epoch.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

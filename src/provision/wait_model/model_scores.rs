@@ -4,8 +4,8 @@ use serde::{Deserialize, Serialize};
 
 use super::held_back_scores::HeldBackScores;
 use super::wait_model_store::WaitModelSummary;
-use poolcast_config::MetricName;
 use poolcast_base::stats::mean;
+use poolcast_config::MetricName;
 
 /// Scores of a model on the held-back windows.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -6,8 +6,8 @@ use std::collections::BTreeSet;
 use anyhow::{Result, ensure};
 
 use super::model_settings::{FEATURE_KINDS, has_parameter};
-use poolcast_config::{WaitModelConfig, WaitModelName, nearest, quote_words};
 use poolcast_base::error::hinted;
+use poolcast_config::{WaitModelConfig, WaitModelName, nearest, quote_words};
 use poolcast_pipelines::hyper_parameter_names;
 
 /// Rejects a search space in which a hyper-parameter belongs to no model kind that is tried. Also
@@ -94,7 +94,8 @@ mod tests {
 
     #[test]
     fn hyper_parameters_of_untried_kinds_are_rejected() {
-        let refusal = |model: &str| poolcast_base::error::render(&check(model).expect_err("refused"));
+        let refusal =
+            |model: &str| poolcast_base::error::render(&check(model).expect_err("refused"));
         let both = r#"{"name": {"values": ["xgb", "rf"]}, "parameters": {"NAME": 0.5}}"#;
         for known in [
             "max_features",

@@ -11,8 +11,8 @@ use serde::Serialize;
 
 use super::learning_state::{LearningEpoch, LearningState};
 use super::training_checkpoint::{read_checkpoint, write_checkpoint};
-use poolcast_models::series::{BatchGradient, FrozenNetwork, SeriesNetwork};
 use poolcast_models::optim::{AdamSettings, NonFiniteLoss, TrainingStopped};
+use poolcast_models::series::{BatchGradient, FrozenNetwork, SeriesNetwork};
 
 /// Settings for training a network.
 #[derive(Debug, Clone, PartialEq, Serialize)]

@@ -12,8 +12,8 @@ use serde::{Deserialize, Serialize};
 use super::learning_state::LearningEpoch;
 use super::network_training::LearningUpdate;
 use super::submission_replay::gap_cost_h;
-use poolcast_models::AlignedFloats;
 use poolcast_base::stats::mean;
+use poolcast_models::AlignedFloats;
 use poolcast_models::optim::{Adam, AdamSettings, TrainingStopped};
 
 /// Number of epochs, with one training step each. It exceeds the published 60, because epochs are

@@ -3,8 +3,8 @@
 use anyhow::{Error, Result, bail, ensure};
 
 use super::episodes::EpisodeSplit;
-use poolcast_base::error::hinted;
 use crate::samples::{SAMPLES_FORMAT, WaitSamples};
+use poolcast_base::error::hinted;
 
 /// Rejects samples that no model can learn from.
 ///

@@ -7,9 +7,9 @@ use serde::{Deserialize, Serialize};
 
 use super::column_scales::ColumnScales;
 use poolcast_base::manifest;
+use poolcast_base::shard::{ArtefactFormat, ShardColumn, ShardLayout};
 use poolcast_models::Device;
 use poolcast_models::series::{FrozenNetwork, SeriesDesign, SeriesNetwork};
-use poolcast_base::shard::{ArtefactFormat, ShardColumn, ShardLayout};
 
 /// Name of the network's file in a model directory.
 pub(super) const NETWORK_FILE: &str = "network.safetensors";

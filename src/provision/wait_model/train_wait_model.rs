@@ -24,14 +24,14 @@ use super::wait_model_store::{
     DirectoryState, WAIT_MODEL_FORMAT, WaitModel, WaitModelDescription, WaitModelSummary,
     prepare_directory, read_summary, write_model,
 };
-use poolcast_config::{WaitModelName, WaitModelSize, WaitModelTarget};
+use crate::samples::WaitSamples;
 use poolcast_base::error::hinted;
 use poolcast_base::files::LockedDirectory;
 use poolcast_base::manifest;
+use poolcast_base::stats::cost_quantile;
+use poolcast_config::{WaitModelName, WaitModelSize, WaitModelTarget};
 use poolcast_models::Device;
 use poolcast_models::series::{NetworkSize, SeriesKind};
-use poolcast_base::stats::cost_quantile;
-use crate::samples::WaitSamples;
 
 /// Input of a training.
 pub struct WaitTrainingTask<'a> {
@@ -340,10 +340,10 @@ mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
 
     use super::*;
-    use poolcast_config::WaitModelParameters;
     use crate::wait_model::ModelAnswer;
     use crate::wait_model::sample_checks::queue_samples;
     use crate::wait_model::training_checkpoint::checkpoint_paths;
+    use poolcast_config::WaitModelParameters;
     use poolcast_models::optim::TrainingStopped;
 
     fn settings(name: WaitModelName) -> WaitModelSettings {

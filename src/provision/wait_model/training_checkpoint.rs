@@ -7,10 +7,10 @@ use serde::{Deserialize, Serialize};
 
 use super::learning_state::{LearningEpoch, LearningState};
 use poolcast_base::error::hinted;
-use poolcast_models::AlignedFloats;
-use poolcast_models::series::{MOST_EXPERTS, SeriesNetwork};
 use poolcast_base::shard::{self, ArtefactFormat, Shard, ShardColumn};
+use poolcast_models::AlignedFloats;
 use poolcast_models::optim::Adam;
+use poolcast_models::series::{MOST_EXPERTS, SeriesNetwork};
 
 /// Returns the path of the checkpoint of an unfinished training of the model in `dir`.
 pub(super) fn checkpoint_path(dir: &Path) -> PathBuf {

@@ -16,14 +16,14 @@ use super::network_training::{LearningSettings, LearningStep, LearningTask, Lear
 use super::scaled_network::{NetworkScales, ScaledNetwork};
 use super::submission_replay::gap_h;
 use super::wait_losses::WaitLoss;
+use crate::model_inputs::{SNAPSHOT_COLUMNS, SNAPSHOTS};
+use crate::samples::WaitSamples;
+use poolcast_base::stats::mean;
 use poolcast_config::{WaitModelName, WaitModelTarget};
 use poolcast_models::Device;
 use poolcast_models::series::{
     BatchGradient, DropoutSeed, FrozenNetwork, NetworkSize, SeriesDesign, SeriesKind, SeriesNetwork,
 };
-use crate::model_inputs::{SNAPSHOT_COLUMNS, SNAPSHOTS};
-use poolcast_base::stats::mean;
-use crate::samples::WaitSamples;
 use poolcast_tables::NumberLoss;
 
 /// Known inputs at a decision time.
@@ -109,7 +109,9 @@ impl WaitEstimator {
         };
         if self.target == WaitModelTarget::Wait {
             let left_h = inputs.left_h();
-            predicted_h.iter_mut().for_each(|predicted_h| *predicted_h -= left_h);
+            predicted_h
+                .iter_mut()
+                .for_each(|predicted_h| *predicted_h -= left_h);
         }
         Ok(predicted_h)
     }

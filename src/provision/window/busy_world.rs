@@ -6,10 +6,10 @@ use super::window_plan::WindowPlan;
 use crate::replay::SlurmWorld;
 use crate::scheduler::{CapacityStep, NEVER, QueueJob, SchedulerSettings};
 
-pub(in crate) const HOUR_S: i64 = 3600;
+pub(crate) const HOUR_S: i64 = 3600;
 
 /// Returns a window plan for the busy cluster.
-pub(in crate) fn busy_plan() -> WindowPlan {
+pub(crate) fn busy_plan() -> WindowPlan {
     WindowPlan {
         from_s: None,
         until_s: None,
@@ -28,7 +28,7 @@ pub(in crate) fn busy_plan() -> WindowPlan {
 }
 
 /// Creates two days of jobs on the busy cluster.
-pub(in crate) fn busy_world(seed: u64) -> SlurmWorld {
+pub(crate) fn busy_world(seed: u64) -> SlurmWorld {
     let mut random = poolcast_base::seed::generator(seed, "worlds", &[]);
     let mut jobs = Vec::new();
     for _ in 0..160 {
@@ -64,7 +64,7 @@ pub(in crate) fn busy_world(seed: u64) -> SlurmWorld {
 /// Returns `world` with another future from `now_s` on. Other jobs arrive, running jobs run much
 /// longer, and pending cancellations change. All nodes leave except those for one chained job.
 /// `started_at` returns the start of a job if it had started by then.
-pub(in crate) fn with_another_future(
+pub(crate) fn with_another_future(
     world: &SlurmWorld,
     now_s: i64,
     started_at: impl Fn(u32) -> Option<i64>,

@@ -2,12 +2,12 @@
 //! at a sequence of decision times.
 
 #[cfg(test)]
-pub(in crate) mod busy_world;
+pub(crate) mod busy_world;
 mod observed_cluster;
 mod open_window;
 mod running_window;
 mod window_plan;
 
-pub(in crate) use open_window::{OpenWindow, WindowOpener};
-pub(in crate) use running_window::{RunningWindow, SuccessorStart};
+pub(crate) use open_window::{OpenWindow, WindowOpener};
+pub(crate) use running_window::{RunningWindow, SuccessorStart};
 pub use window_plan::WindowPlan;

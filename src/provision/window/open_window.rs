@@ -7,15 +7,15 @@ use super::window_plan::WindowPlan;
 use crate::replay::SlurmWorld;
 
 /// A window just before its predecessor is submitted.
-pub(in crate) struct OpenWindow<'a> {
-    pub(in crate) begin_s: i64,
+pub(crate) struct OpenWindow<'a> {
+    pub(crate) begin_s: i64,
     pub(super) observed: ObservedCluster<'a>,
     /// Range of the opener's ended jobs that had ended in this window.
     pub(super) ended: Range<usize>,
 }
 
 /// Simulates a trace from window to window.
-pub(in crate) struct WindowOpener<'a> {
+pub(crate) struct WindowOpener<'a> {
     world: &'a SlurmWorld,
     plan: &'a WindowPlan,
     takes_snapshots: bool,
@@ -28,7 +28,7 @@ pub(in crate) struct WindowOpener<'a> {
 impl<'a> WindowOpener<'a> {
     /// Creates an opener before the first window of `plan`. With `takes_snapshots`, the windows
     /// have snapshots of their queue.
-    pub(in crate) fn new(
+    pub(crate) fn new(
         world: &'a SlurmWorld,
         plan: &'a WindowPlan,
         takes_snapshots: bool,
@@ -45,7 +45,7 @@ impl<'a> WindowOpener<'a> {
     }
 
     /// Opens the window that begins at `begin_s`, which must be later than all previous ones.
-    pub(in crate) fn open(&mut self, begin_s: i64) -> OpenWindow<'a> {
+    pub(crate) fn open(&mut self, begin_s: i64) -> OpenWindow<'a> {
         let submit_s = begin_s + self.plan.warmup_s;
         let close_s = begin_s + self.plan.workload_s;
         if self.plan.cold_start {
@@ -78,7 +78,7 @@ impl<'a> WindowOpener<'a> {
     }
 
     /// Returns the numbers of the jobs whose end was seen, in that order.
-    pub(in crate) fn ended(&self) -> &[u32] {
+    pub(crate) fn ended(&self) -> &[u32] {
         if self.plan.cold_start {
             return &self.ended_in_cold;
         }

@@ -4,16 +4,14 @@ use super::observed_cluster::ObservedCluster;
 use super::open_window::OpenWindow;
 use super::window_plan::WindowPlan;
 use crate::forecast::{EndedRun, QueueMoment, SeenWait};
-use crate::model_inputs::{
-    CHAIN_COLUMNS, SnapshotSeries, chain_columns, join_snapshots,
-};
+use crate::model_inputs::{CHAIN_COLUMNS, SnapshotSeries, chain_columns, join_snapshots};
 use crate::replay::SlurmWorld;
 use crate::scheduler::{NEVER, QueueJob, SimulatedCluster};
 use crate::submission::{StartedWait, WaitRecord};
 
 /// Outcome of a successor's submission.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(in crate) struct SuccessorStart {
+pub(crate) struct SuccessorStart {
     /// Time of the submission.
     pub submit_s: i64,
     /// Expected gap between the predecessor's end and the successor's start, in hours. `None` if
@@ -30,7 +28,7 @@ pub(in crate) struct SuccessorStart {
 
 /// A window at a point in time that moves forward. The predecessor's start and end are known in
 /// advance, for choosing decision times. Observations do not contain them before they happen.
-pub(in crate) struct RunningWindow<'a> {
+pub(crate) struct RunningWindow<'a> {
     world: &'a SlurmWorld,
     plan: &'a WindowPlan,
     /// Jobs that had ended before the predecessor was submitted.
@@ -40,17 +38,17 @@ pub(in crate) struct RunningWindow<'a> {
     observed: ObservedCluster<'a>,
     now_s: i64,
     /// Submission of the predecessor.
-    pub(in crate) submit_s: i64,
+    pub(crate) submit_s: i64,
     /// Start of the predecessor.
-    pub(in crate) start_s: i64,
+    pub(crate) start_s: i64,
     /// End of the predecessor.
-    pub(in crate) end_s: i64,
+    pub(crate) end_s: i64,
 }
 
 impl<'a> RunningWindow<'a> {
     /// Submits the predecessor of `window`. `ended` are the jobs whose end the window's opener has
     /// seen. Returns `None` if the predecessor never starts.
-    pub(in crate) fn new(
+    pub(crate) fn new(
         window: OpenWindow<'a>,
         world: &'a SlurmWorld,
         ended: &'a [u32],
@@ -77,7 +75,7 @@ impl<'a> RunningWindow<'a> {
     }
 
     /// Simulates all events before `now_s`, which must not be earlier than in the previous call.
-    pub(in crate) fn advance(&mut self, now_s: i64) {
+    pub(crate) fn advance(&mut self, now_s: i64) {
         let starts_now = self.now_s <= self.start_s && self.start_s < now_s;
         if starts_now {
             // Record the predecessor's wait after the waits of jobs that started before it.
@@ -93,12 +91,12 @@ impl<'a> RunningWindow<'a> {
     }
 
     /// Returns the current time.
-    pub(in crate) fn now_s(&self) -> i64 {
+    pub(crate) fn now_s(&self) -> i64 {
         self.now_s
     }
 
     /// Returns the queue. The predecessor's end is known once it runs.
-    pub(in crate) fn queue(&self) -> QueueMoment {
+    pub(crate) fn queue(&self) -> QueueMoment {
         let mut queue = QueueMoment::from_cluster(&self.observed.cluster, self.now_s);
         for run in &mut queue.running {
             if run.user == self.world.users as u32 {
@@ -110,17 +108,17 @@ impl<'a> RunningWindow<'a> {
 
     /// Returns the start of the job `number`, if the simulation has reached it.
     #[cfg(test)]
-    pub(in crate) fn started_at(&self, number: u32) -> Option<i64> {
+    pub(crate) fn started_at(&self, number: u32) -> Option<i64> {
         self.observed.cluster.started_at(number)
     }
 
     /// Returns the waits of jobs that have started.
-    pub(in crate) fn record(&self) -> &WaitRecord {
+    pub(crate) fn record(&self) -> &WaitRecord {
         &self.observed.record
     }
 
     /// Returns a successor that is submitted now.
-    pub(in crate) fn successor(&self) -> SeenWait {
+    pub(crate) fn successor(&self) -> SeenWait {
         SeenWait {
             since_s: self.now_s,
             limit_s: self.plan.limit_s,
@@ -130,7 +128,7 @@ impl<'a> RunningWindow<'a> {
     }
 
     /// Returns the last runs that have ended, the oldest first.
-    pub(in crate) fn ended_runs(&self) -> Vec<EndedRun> {
+    pub(crate) fn ended_runs(&self) -> Vec<EndedRun> {
         // Runs from before the branch are in the opener's list, later ones in the cluster's own.
         let since = self.observed.cluster.ended();
         let before = self.plan.history_runs.saturating_sub(since.len());
@@ -149,14 +147,14 @@ impl<'a> RunningWindow<'a> {
 
     /// Returns the queue's snapshots since a day before the predecessor's submission, `[t, 34]`.
     /// Empty if no snapshots are taken.
-    pub(in crate) fn snapshots(&self) -> &[f32] {
+    pub(crate) fn snapshots(&self) -> &[f32] {
         let snapshots = self.observed.snapshots.as_ref();
         snapshots.map_or(&[], SnapshotSeries::all)
     }
 
     /// Returns the snapshots of the last day as models read them, `[144, 42]`. Empty if no
     /// snapshots are taken.
-    pub(in crate) fn model_snapshots(&self) -> Vec<f32> {
+    pub(crate) fn model_snapshots(&self) -> Vec<f32> {
         if self.observed.snapshots.is_none() {
             return Vec::new();
         }
@@ -164,14 +162,14 @@ impl<'a> RunningWindow<'a> {
     }
 
     /// Returns the snapshot columns of the chained jobs.
-    pub(in crate) fn chain(&self) -> [f32; CHAIN_COLUMNS] {
+    pub(crate) fn chain(&self) -> [f32; CHAIN_COLUMNS] {
         let waited_s = self.start_s.min(self.now_s) - self.submit_s;
         let elapsed_s = (self.now_s - self.start_s).max(0);
         chain_columns(self.plan.limit_s, self.plan.nodes, waited_s, elapsed_s)
     }
 
     /// Returns the times of the probes, in order.
-    pub(in crate) fn probe_moments_s(&self) -> Vec<i64> {
+    pub(crate) fn probe_moments_s(&self) -> Vec<i64> {
         let first_s = self.submit_s + 60;
         let gaps = self.plan.probes.max(2) as i64 - 1;
         let span_s = (self.end_s - first_s).max(0);
@@ -181,13 +179,13 @@ impl<'a> RunningWindow<'a> {
     }
 
     /// Returns the outcome of a submission now.
-    pub(in crate) fn submit_now(&self) -> Option<SuccessorStart> {
+    pub(crate) fn submit_now(&self) -> Option<SuccessorStart> {
         self.submit(&self.observed.cluster, self.now_s)
     }
 
     /// Returns the outcome of a submission at `submit_s`, which must not be before the
     /// predecessor's submission.
-    pub(in crate) fn submit_at(&self, submit_s: i64) -> Option<SuccessorStart> {
+    pub(crate) fn submit_at(&self, submit_s: i64) -> Option<SuccessorStart> {
         self.submit(&self.before, submit_s)
     }
 

@@ -3,10 +3,10 @@
 use anyhow::{Result, ensure};
 use serde::Serialize;
 
-use poolcast_base::error::hinted;
-use poolcast_base::stats::cost_quantile;
 use crate::replay::SlurmWorld;
 use crate::trace::JobTrace;
+use poolcast_base::error::hinted;
+use poolcast_base::stats::cost_quantile;
 
 /// Default lead, in seconds, from the beginning of the simulation to the first window. It is cut to
 /// half of the time to the last window.
@@ -49,7 +49,7 @@ pub struct WindowPlan {
 
 impl WindowPlan {
     /// Returns the quantiles of the wait that policies need.
-    pub(in crate) fn quantiles(&self) -> Vec<f64> {
+    pub(crate) fn quantiles(&self) -> Vec<f64> {
         let ratios = self.cost_ratios.iter();
         ratios.map(|ratio| cost_quantile(*ratio)).collect()
     }
@@ -58,11 +58,7 @@ impl WindowPlan {
     ///
     /// # Errors
     /// Fails if no window fits, or if the cluster never has enough nodes.
-    pub(in crate) fn begins(
-        &self,
-        trace: &JobTrace,
-        world: &SlurmWorld,
-    ) -> Result<Vec<i64>> {
+    pub(crate) fn begins(&self, trace: &JobTrace, world: &SlurmWorld) -> Result<Vec<i64>> {
         self.check_size(world)?;
         let begin_s = world.settings.begin;
         let last_submit_s = trace.jobs.last().map_or(0, |job| job.submit_s);

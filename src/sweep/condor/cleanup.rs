@@ -14,9 +14,9 @@ use super::layout::{
 };
 use super::nodes::DagProgress;
 use super::shared;
-use poolcast_config::{self as config, Config};
 use poolcast_base::error::hinted;
 use poolcast_base::files;
+use poolcast_config::{self as config, Config};
 
 /// The plan of a cleanup: paths to move, and a directory to remove.
 #[derive(Debug)]

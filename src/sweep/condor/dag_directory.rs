@@ -8,10 +8,10 @@ use anyhow::{Context as _, Result, ensure};
 use super::layout::{DAG_FILE, PARTS_FILE, TRACKING_FILE, TrialDivision, is_dag};
 use super::plan::DagPlan;
 use super::{dag, submit};
-use poolcast_config::{self as config, Tracker};
-use poolcast_base::error::hinted;
 use crate::SweepTrials;
+use poolcast_base::error::hinted;
 use poolcast_base::{files, manifest};
+use poolcast_config::{self as config, Tracker};
 
 impl DagPlan {
     /// All files of the DAG, by path in its directory.

@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 use super::parts::TrialSeconds;
 use super::syntax::check_node_name;
 use poolcast_base::error::hinted;
-use poolcast_config as config;
 use poolcast_base::manifest;
+use poolcast_config as config;
 
 /// The DAG's file in its directory.
 pub const DAG_FILE: &str = "pipeline.dag";

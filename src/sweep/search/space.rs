@@ -89,7 +89,9 @@ pub(super) fn space_of(parameters: &Value) -> SearchSpace {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use poolcast_config::{ContextChoice, NetworkParameters, SampleParameters, TrialParameters as _};
+    use poolcast_config::{
+        ContextChoice, NetworkParameters, SampleParameters, TrialParameters as _,
+    };
     use serde_json::json;
 
     fn config(changes: &[(&'static str, Value)]) -> Config {

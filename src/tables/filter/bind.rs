@@ -5,8 +5,8 @@ use std::cmp::Ordering;
 use anyhow::{Result, bail};
 
 use super::parse::{ComparisonOperator, FilterNode, FilterOperand};
-use poolcast_base::error::hinted;
 use crate::metadata::{MetadataColumn, MetadataTable};
+use poolcast_base::error::hinted;
 
 /// A filter bound to columns. It only compares values of the same kind.
 pub(super) enum BoundFilter<'a> {

@@ -2,8 +2,8 @@
 
 use anyhow::{Result, ensure};
 
-use poolcast_base::error::hinted;
 use crate::search::space::{SearchPoint, SearchSpace};
+use poolcast_base::error::hinted;
 
 /// Returns the number of points of a grid over `space`.
 ///

@@ -12,9 +12,9 @@ use rand::Rng;
 use statrs::function::erf::{erfc, erfc_inv};
 
 use super::random;
-use poolcast_config::Goal;
 use crate::search::observed_trial::ObservedTrial;
 use crate::search::space::{SearchPoint, SearchSpace};
+use poolcast_config::Goal;
 
 /// Minimum number of finished trials to learn from. Before that, points are random.
 const STARTUP_TRIALS: usize = 10;
@@ -197,9 +197,9 @@ fn normal_quantile(share: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use poolcast_config::Method;
     use crate::search::Sampler;
     use crate::search::space::space_of;
+    use poolcast_config::Method;
     use serde_json::{Value, json};
 
     const SEEDS: u64 = 20;
