@@ -1,12 +1,13 @@
-//! Tells the program what `--version` says: the commit, the target and the features that it is
-//! built of.
+//! Sets the build facts that `--version` prints: the commit, the target and the features of the
+//! build.
 #![allow(clippy::print_stdout, reason = "Cargo reads it")]
 
 use std::env;
 use std::path::Path;
 use std::process::Command;
 
-/// What decides how the program behaves. A commit does not name it where one of these is changed.
+/// Paths of the sources that determine the program's behaviour. A commit with changes in one of
+/// these is reported as modified.
 const SOURCES: [&str; 6] = [
     "build.rs",
     "Cargo.toml",
@@ -28,10 +29,10 @@ fn variable(name: &str) -> String {
     env::var(name).unwrap_or_default()
 }
 
-/// The commit: `BUILD_COMMIT` where there is no repository, such as in a container, else what git
-/// says.
+/// Returns the commit: `BUILD_COMMIT` if it is set (for builds without a repository, such as in a
+/// container), else the commit that git reports.
 ///
-/// A development build does not ask git, or every commit would build the program anew.
+/// A development build does not ask git, because every commit would then rebuild the program.
 fn commit() -> String {
     let given = variable("BUILD_COMMIT");
     if !given.is_empty() {
@@ -43,8 +44,9 @@ fn commit() -> String {
     committed().unwrap_or_else(|| "unknown (built outside a git repository)".to_owned())
 }
 
-/// What git says of the sources. A tarball of them may lie in the repository of something else,
-/// whose commit is not theirs.
+/// Returns the commit of the sources, marked if they are modified; `None` outside a repository. A
+/// source tarball may be unpacked in the repository of another project. Its commit is not the
+/// commit of the sources, so the top directory is compared first.
 fn committed() -> Option<String> {
     let top = git(&["rev-parse", "--show-toplevel"])?;
     let here = Path::new(&variable("CARGO_MANIFEST_DIR"))
@@ -66,14 +68,14 @@ fn committed() -> Option<String> {
     })
 }
 
-/// What a git command prints; nothing where it fails.
+/// Runs a git command and returns its trimmed output; `None` if it fails.
 fn git(args: &[&str]) -> Option<String> {
     let output = Command::new("git").args(args).output().ok()?;
     let text = String::from_utf8(output.stdout).ok()?;
     output.status.success().then(|| text.trim().to_owned())
 }
 
-/// The features, and whether the C library is in the program.
+/// Lists the optional features of the build, and `static` if the C library is linked statically.
 fn features() -> String {
     let cuda = env::var_os("CARGO_FEATURE_CUDA").map(|_| "cuda");
     let linked_statically = variable("CARGO_CFG_TARGET_FEATURE")

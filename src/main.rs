@@ -1,5 +1,4 @@
-//! The `poolcast` program: parses the arguments, calls the library, and turns the result into an
-//! exit code.
+//! The `poolcast` program: parses the arguments, calls the library, and returns the exit code.
 
 use std::process::ExitCode;
 
@@ -25,17 +24,18 @@ fn main() -> ExitCode {
     program::set_commit(env!("BUILD_COMMIT"));
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
-        Err(error) => return usage(error),
+        Err(error) => return exit_code_of_usage(error),
     };
-    ended(
-        listen(&cli)
+    exit_code_of(
+        init_logging(&cli)
             .and_then(|()| cmd::threads::set_thread_count(cli.threads))
             .and_then(|threads| cmd::run(cli.verb, threads)),
     )
 }
 
-/// Turns the result of a call into an exit code; prints the error, if there is one.
-fn ended(code: Result<u8>) -> ExitCode {
+/// Returns the exit code for the result of a call, and prints the error if it failed. A closed
+/// output pipe counts as success.
+fn exit_code_of(code: Result<u8>) -> ExitCode {
     match code {
         Ok(code) => ExitCode::from(code),
         Err(error) if error::is_broken_pipe(&error) => ExitCode::from(error::EXIT_DONE),
@@ -46,12 +46,12 @@ fn ended(code: Result<u8>) -> ExitCode {
     }
 }
 
-/// Initializes diagnostics on stderr. Their level comes from the flags, otherwise from
-/// `POOLCAST_LOG`; the default is warnings and notes.
-fn listen(cli: &Cli) -> Result<()> {
+/// Initializes logging to stderr. The level comes from the flags, else from `POOLCAST_LOG`, else it
+/// is `warn`.
+fn init_logging(cli: &Cli) -> Result<()> {
     let filter = match cli.verbose {
         0 if cli.quiet => "error".into(),
-        0 => filter_of_environment()?,
+        0 => filter_from_env()?,
         1 => "warn,poolcast=info".into(),
         _ => "warn,poolcast=debug".into(),
     };
@@ -64,7 +64,7 @@ fn listen(cli: &Cli) -> Result<()> {
     Ok(())
 }
 
-fn filter_of_environment() -> Result<EnvFilter> {
+fn filter_from_env() -> Result<EnvFilter> {
     let text = std::env::var("POOLCAST_LOG").unwrap_or_else(|_| "warn".to_owned());
     EnvFilter::try_new(&text).context(error::hinted(
         format!("cannot use POOLCAST_LOG=`{text}`"),
@@ -72,7 +72,7 @@ fn filter_of_environment() -> Result<EnvFilter> {
     ))
 }
 
-/// Prints help or the version. Help that is longer than the terminal is shown in a pager.
+/// Prints help or the version. Help that does not fit on the terminal is shown in a pager.
 fn print_usage(error: &clap::Error) -> Result<()> {
     if error.kind() != ErrorKind::DisplayHelp || !output::is_live() {
         return Ok(error.print()?);
@@ -85,19 +85,20 @@ fn print_usage(error: &clap::Error) -> Result<()> {
     }
 }
 
-/// Prints help and the version like clap does. Errors repeat what the user typed, so they are
-/// escaped.
-fn usage(mut error: clap::Error) -> ExitCode {
+/// Handles an error from the argument parser and returns the exit code. Help and the version are
+/// printed as clap renders them. Other errors repeat the user's input, so it is escaped.
+fn exit_code_of_usage(mut error: clap::Error) -> ExitCode {
     use ErrorKind::{DisplayHelp, DisplayHelpOnMissingArgumentOrSubcommand, DisplayVersion};
     if matches!(
         error.kind(),
         DisplayHelp | DisplayHelpOnMissingArgumentOrSubcommand | DisplayVersion
     ) {
         if let Err(full) = print_usage(&error) {
-            return ended(Err(full.context("cannot write to standard output")));
+            return exit_code_of(Err(full.context("cannot write to standard output")));
         }
         return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(error::EXIT_NEVER));
     }
+    // Escape every part of the context, because it may repeat arguments as the user typed them.
     let typed: Vec<(ContextKind, ContextValue)> = error
         .context()
         .map(|(kind, value)| (kind, value.clone()))
@@ -129,6 +130,7 @@ fn usage(mut error: clap::Error) -> ExitCode {
         }
     }
     let mut text = error.render().to_string();
+    // The message of a value parser is not part of the context, so escape it in the rendered text.
     if let Some(cause) = std::error::Error::source(&error).map(ToString::to_string) {
         text = text.replace(&cause, &escape::value(&cause));
     }

@@ -1,8 +1,8 @@
-//! A tar file that a job was given → its files, where the program runs.
+//! Unpacks the tar file that a job got as input, in the directory in which the program runs.
 //!
-//! The file comes from outside, so nothing in it is believed: it may hold regular files and
-//! directories under short relative paths, and nothing else. Its files take no more space than it
-//! has itself.
+//! The file comes from outside, so it is not trusted. It may contain only regular files and
+//! directories under short relative paths. Its unpacked files take no more space than the archive
+//! itself.
 
 use std::fs::File;
 use std::io::{Read, Seek as _};
@@ -14,17 +14,18 @@ use tar::{Archive, Entry};
 use crate::error::hinted;
 use crate::files::{self, StagedDirectory};
 
-/// A path in an archive has no more components than this. What a job shares has four at most.
+/// Maximum number of components of a path in an archive. The paths that jobs share have at most
+/// four.
 const MOST_COMPONENTS: usize = 16;
 
-/// Unpacks the tar file `archive` into the directory `into`. A file that is there already stays as
-/// it is, so that a job that begins again in the same directory finds its files.
+/// Unpacks the tar file `archive` into the directory `into`. An existing file is not replaced, so a
+/// job that restarts in the same directory keeps its files.
 ///
-/// Each directory takes its name only when all of its files are there.
+/// Each directory gets its final name only when all of its files are written.
 ///
 /// # Errors
-/// Fails for an archive that is cut short, or that holds a link, a device, or a path that leads out
-/// of `into`. Then nothing is left of it.
+/// Fails if the archive is truncated, or contains a link, a device, or a path that leads out of
+/// `into`. Then no file of the archive is left behind.
 pub fn unpack(archive: &Path, into: &Path) -> Result<()> {
     unpack_file(archive, into).with_context(|| {
         hinted(
@@ -37,39 +38,40 @@ pub fn unpack(archive: &Path, into: &Path) -> Result<()> {
 fn unpack_file(archive: &Path, into: &Path) -> Result<()> {
     let mut file = files::open_artefact(archive, u64::MAX)?.into_file();
     let contents = check(&file, into)?;
-    if contents.are_all_there {
+    if contents.is_already_unpacked {
         return Ok(());
     }
     files::check_space(into, contents.bytes)?;
 
-    // It is never committed: what is in it goes to several places, and the rest vanishes with it.
+    // The staging directory is never committed: its entries move to several places in `into`, and
+    // the rest is removed when it is dropped.
     let name = archive.file_name().unwrap_or_default().to_string_lossy();
     let staging = StagedDirectory::new(&into.join(format!("{name}.unpacked")), false)?;
     file.rewind()?;
     extract(&file, staging.path())?;
-    take_names(staging.path(), into)
+    move_missing_entries(staging.path(), into)
 }
 
-/// What an archive holds.
+/// Size of an archive's files, and whether they are already unpacked.
 struct Contents {
-    /// The size of its files.
+    /// Total size of the files, in bytes.
     bytes: u64,
-    /// Whether each of its files and directories stands where it is to be unpacked.
-    are_all_there: bool,
+    /// True if each file and directory already exists in the target directory.
+    is_already_unpacked: bool,
 }
 
-/// Checks every entry of the archive `file` before anything is written.
+/// Checks every entry of the archive `file`. Nothing is written before this check succeeds.
 fn check(file: &File, into: &Path) -> Result<Contents> {
     let file_bytes = file.metadata()?.len();
     let mut contents = Contents {
         bytes: 0,
-        are_all_there: true,
+        is_already_unpacked: true,
     };
     let mut archive = Archive::new(file);
     for entry in archive.entries_with_seek()? {
         let entry = entry?;
-        let path = plain_path(&entry)?;
-        // The data of entries do not overlap, so all of them together are no larger than the
+        let path = checked_entry_path(&entry)?;
+        // The data ranges of entries do not overlap, so together the files are no larger than the
         // archive.
         let end = entry.raw_file_position().checked_add(entry.size());
         ensure!(
@@ -78,7 +80,7 @@ fn check(file: &File, into: &Path) -> Result<Contents> {
             path.display()
         );
         contents.bytes += entry.size();
-        contents.are_all_there &= is_there(&into.join(path));
+        contents.is_already_unpacked &= is_there(&into.join(path));
     }
     Ok(contents)
 }
@@ -88,7 +90,7 @@ fn extract(file: &File, into: &Path) -> Result<()> {
     let mut archive = Archive::new(file);
     for entry in archive.entries()? {
         let mut entry = entry?;
-        let path = into.join(plain_path(&entry)?);
+        let path = into.join(checked_entry_path(&entry)?);
         if entry.header().entry_type().is_dir() {
             fs_err::create_dir_all(&path)?;
             continue;
@@ -107,8 +109,9 @@ fn extract(file: &File, into: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The path of a regular file or a directory, which leads down and nowhere else.
-fn plain_path(entry: &Entry<'_, impl Read>) -> Result<PathBuf> {
+/// Returns the path of an entry. Rejects entries other than regular files and directories. Rejects
+/// paths that are absolute, begin with `./`, contain `..`, or have too many components.
+fn checked_entry_path(entry: &Entry<'_, impl Read>) -> Result<PathBuf> {
     let named = entry.path()?;
     let kind = entry.header().entry_type();
     ensure!(
@@ -132,26 +135,27 @@ fn plain_path(entry: &Entry<'_, impl Read>) -> Result<PathBuf> {
     Ok(path)
 }
 
-/// Moves what is in `from` to `to`, but for what is there already.
-fn take_names(from: &Path, to: &Path) -> Result<()> {
+/// Moves the entries of `from` to `to`, except those that already exist there. Directories are
+/// merged.
+fn move_missing_entries(from: &Path, to: &Path) -> Result<()> {
     for entry in fs_err::read_dir(from)? {
         let entry = entry?;
         let target = to.join(entry.file_name());
         if !is_there(&target) {
             fs_err::rename(entry.path(), target)?;
         } else if entry.file_type()?.is_dir() && is_directory(&target) {
-            take_names(&entry.path(), &target)?;
+            move_missing_entries(&entry.path(), &target)?;
         }
     }
     Ok(())
 }
 
-/// Whether anything has this name, also a link that leads nowhere.
+/// Returns true if `path` exists, also as a dangling link.
 fn is_there(path: &Path) -> bool {
     fs_err::symlink_metadata(path).is_ok()
 }
 
-/// Whether `path` is a directory, and no link to one.
+/// Returns true if `path` is a directory, and not a link to one.
 fn is_directory(path: &Path) -> bool {
     fs_err::symlink_metadata(path).is_ok_and(|found| found.is_dir())
 }
@@ -163,7 +167,7 @@ mod tests {
 
     use super::*;
 
-    /// A member of an archive, as somebody who means harm would write it.
+    /// A member of an archive that an attacker may have written.
     #[derive(Debug, Clone)]
     struct Member {
         path: &'static str,
@@ -190,7 +194,8 @@ mod tests {
         }
     }
 
-    /// The bytes of an archive; names are written as they are, unlike `Builder` does of itself.
+    /// Returns the bytes of an archive. Names are written unchecked, unlike those that `Builder`
+    /// writes by default.
     fn packed(members: &[Member]) -> Vec<u8> {
         let mut builder = Builder::new(Vec::new());
         for member in members {
@@ -209,7 +214,7 @@ mod tests {
         builder.into_inner().expect("packed")
     }
 
-    /// A directory with an archive in it, and an empty directory to unpack it in.
+    /// A directory with an archive, and an empty directory to unpack it into.
     struct Sandbox {
         directory: tempfile::TempDir,
     }
@@ -239,7 +244,7 @@ mod tests {
             fs_err::read_to_string(self.inside().join(path)).expect("read")
         }
 
-        /// What stands below a directory: paths, and the sizes of files.
+        /// Lists all paths below the directory, with their metadata.
         fn listed(&self) -> Vec<(PathBuf, std::fs::Metadata)> {
             let mut found = Vec::new();
             let mut left = vec![self.directory.path().to_owned()];
@@ -258,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn files_of_an_archive_stand_where_it_says_and_those_that_were_there_stay() {
+    fn unpacking_creates_missing_files_and_keeps_existing_ones() {
         let directory = link("events/", EntryType::Directory, "");
         let members = [
             directory,
@@ -284,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn an_archive_that_holds_anything_else_is_refused_whole() {
+    fn hostile_archives_are_rejected_without_leftovers() {
         let hostile = [
             file("../x", "x"),
             file("a/../../x", "x"),
@@ -315,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn no_link_that_is_there_is_followed() {
+    fn existing_links_are_not_followed() {
         let sandbox = Sandbox::new(&packed(&[file("events/x", "x")]));
         let elsewhere = sandbox.directory.path().join("elsewhere");
         fs_err::create_dir(&elsewhere).expect("made");
@@ -361,10 +366,10 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever an archive holds, unpacking it ends, touches nothing else, makes no links, and
-        /// writes no more than it has.
+        /// Unpacking an arbitrary archive terminates, changes nothing outside the target, creates
+        /// no links, and writes no more bytes than the archive has.
         #[test]
-        fn no_archive_does_harm(
+        fn unpacking_changes_nothing_outside_the_target(
             members in prop::collection::vec(any_member(), 0..6),
             changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..4),
         ) {

@@ -1,9 +1,9 @@
-//! Tables in shards: the name of a column, its type and how a row says it stand in one place, for
-//! writing, reading and checking.
+//! Tables in shards: a macro that defines each column's name, type and value once, for writing,
+//! reading and checking.
 
-/// Defines a table of columns of equal length: a struct of vectors, which is filled from rows and
-/// written to a shard, and a struct of slices, which is found in a mapped shard. A column has the
-/// name of its field.
+/// Defines a table of columns of equal length, as two structs. The struct of vectors is filled from
+/// rows and written to a shard. The struct of slices reads the columns of a mapped shard. A column
+/// has the name of its field.
 ///
 /// ```text
 /// column_table! {
@@ -37,22 +37,22 @@ macro_rules! column_table {
 
         #[allow(dead_code, reason = "not every table needs each of these")]
         impl $Vectors {
-            /// Columns without rows, with room for so many.
+            /// Creates columns without rows, with capacity for `rows` rows.
             $vectors_vis fn with_capacity(rows: usize) -> Self {
                 $Vectors { $( $column: Vec::with_capacity(rows), )+ }
             }
 
-            /// Forgets all rows, but keeps the memory.
+            /// Removes all rows, but keeps the allocated memory.
             $vectors_vis fn clear(&mut self) {
                 $( self.$column.clear(); )+
             }
 
-            /// Adds `rows`, one column after another.
+            /// Appends `rows`, one column after another.
             $vectors_vis fn extend(&mut self, rows: &[$Row]) {
                 $( self.$column.extend(rows.iter().map(|$row: &$Row| $value)); )+
             }
 
-            /// The columns with their names, to be laid out in a shard.
+            /// Returns the columns with their names, for the layout of a shard.
             $vectors_vis fn named(&self) -> Vec<(String, $crate::shard::ShardColumn<'_>)> {
                 vec![$(
                     (
@@ -74,17 +74,17 @@ macro_rules! column_table {
             /// Finds the columns in `shard`.
             ///
             /// # Errors
-            /// Fails when a column is missing or of another type.
+            /// Fails if a column is missing or of another type.
             pub(super) fn from_shard(shard: &'a $crate::shard::Shard) -> anyhow::Result<Self> {
                 Ok($Slices { $( $column: shard.column(stringify!($column))?, )+ })
             }
 
-            /// Whether every column has so many rows.
+            /// Returns true if every column has `rows` rows.
             pub(super) fn have_length(&self, rows: usize) -> bool {
                 $( self.$column.len() == rows )&&+
             }
 
-            /// The rows in `range`.
+            /// Returns the rows in `range`.
             #[inline]
             $slices_vis fn slice(&self, range: std::ops::Range<usize>) -> Self {
                 $Slices { $( $column: &self.$column[range.clone()], )+ }

@@ -1,20 +1,22 @@
-//! Errors at the edge: exit codes, hints, and how a chain of causes is printed.
+//! Errors as users see them: exit codes, hints, and the text of a chain of causes.
 
 use std::io::ErrorKind;
 
 use crate::escape;
 
-/// Done.
+/// Success.
 pub const EXIT_DONE: u8 = 0;
-/// Failed, worth a retry: I/O, a lost node.
+/// Failure that a retry may solve: I/O, a lost node, a step that others have not finished yet.
 pub const EXIT_RETRY: u8 = 1;
-/// Will never work: usage, bad data, wrong version. DAGMan's `UNLESS-EXIT` takes this one value.
+/// Permanent failure: wrong usage, bad data, wrong version. DAGMan's `UNLESS-EXIT`, which accepts a
+/// single value, is set to this one.
 pub const EXIT_NEVER: u8 = 2;
 
-/// Checkpointed: run me again, as HTCondor does where the job's `checkpoint_exit_code` is this.
+/// Checkpoint written, restart the job. HTCondor restarts it if its `checkpoint_exit_code` is this
+/// value.
 pub const EXIT_CHECKPOINTED: u8 = 85;
 
-/// An error that knows what the user can type next.
+/// An error with a hint: a next step for the user.
 #[derive(Debug, thiserror::Error)]
 #[error("{message}")]
 pub struct HintedError {
@@ -23,9 +25,9 @@ pub struct HintedError {
     is_early: bool,
 }
 
-/// An error with a hint: `hint` is a command or an option to type.
+/// Creates an error with a hint; `hint` is a command or an option to type.
 ///
-/// It serves as a root error and, through [`anyhow::Error::context`], on top of a cause.
+/// The error can be a root error or, through [`anyhow::Error::context`], the context of a cause.
 pub fn hinted(message: impl Into<String>, hint: impl Into<String>) -> HintedError {
     HintedError {
         message: message.into(),
@@ -34,7 +36,8 @@ pub fn hinted(message: impl Into<String>, hint: impl Into<String>) -> HintedErro
     }
 }
 
-/// As [`hinted`], where the same call will succeed once others have done their work.
+/// Like [`hinted`], but for an error that a retry solves once other processes have finished their
+/// work.
 pub fn too_early(message: impl Into<String>, hint: impl Into<String>) -> HintedError {
     HintedError {
         is_early: true,
@@ -42,8 +45,8 @@ pub fn too_early(message: impl Into<String>, hint: impl Into<String>) -> HintedE
     }
 }
 
-/// The exit code for `error`: [`EXIT_RETRY`] where an operating system error in its chain can pass,
-/// or it is too early, else [`EXIT_NEVER`].
+/// Returns the exit code for `error`: [`EXIT_RETRY`] if its chain has an operating system error
+/// that may be temporary, or it was made by [`too_early`]; else [`EXIT_NEVER`].
 pub fn exit_code(error: &anyhow::Error) -> u8 {
     if error
         .downcast_ref::<HintedError>()
@@ -76,7 +79,8 @@ fn is_permanent(kind: ErrorKind) -> bool {
     )
 }
 
-/// Whether `error` only says that the reader of our output went away (`poolcast ... | head`).
+/// Returns true if `error` only means that the reader of the output has closed it (`poolcast ... |
+/// head`).
 pub fn is_broken_pipe(error: &anyhow::Error) -> bool {
     error
         .chain()
@@ -84,20 +88,20 @@ pub fn is_broken_pipe(error: &anyhow::Error) -> bool {
         .any(|io| io.kind() == ErrorKind::BrokenPipe)
 }
 
-/// The text a user sees: the error, its causes below, the hint after a blank line. Each is one
-/// line, whatever names and values it holds.
+/// Formats an error for the user: the message, its causes below, and the hint after a blank line.
+/// Each takes one line, because names and values in it are escaped.
 pub fn render(error: &anyhow::Error) -> String {
     let mut text = format!("error: {}\n", escape::value(&error.to_string()));
     let mut last = error.to_string();
     for cause in error.chain().skip(1).map(ToString::to_string) {
-        // Wrapped operating system errors repeat themselves as their own source.
+        // Wrapped operating system errors repeat their own text as their source.
         if !last.contains(&cause) {
             text.push_str(&format!("  caused by: {}\n", escape::value(&cause)));
         }
         last = cause;
     }
-    // The hint of the root cause is the most specific; those of contexts are found by the second
-    // way alone.
+    // The hint of the root cause is the most specific. The hint of a context is found only by a
+    // downcast of the whole error.
     let root = error.root_cause().downcast_ref::<HintedError>();
     if let Some(hinted) = root.or(error.downcast_ref::<HintedError>()) {
         text.push_str(&format!("\nhint: {}\n", escape::value(&hinted.hint)));
@@ -122,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn passing_faults_are_worth_a_retry() {
+    fn transient_errors_exit_with_retry() {
         let full =
             anyhow::Error::from(std::io::Error::from(ErrorKind::StorageFull)).context("writing");
         let missing = anyhow::Error::from(std::io::Error::from(ErrorKind::NotFound));

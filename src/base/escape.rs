@@ -1,10 +1,10 @@
-//! Text from outside → text that a terminal only shows: no character in it is a command, changes
-//! the direction of what follows, or cannot be seen.
+//! Makes untrusted text safe for a terminal: escapes control characters, invisible characters, and
+//! characters that change the text direction.
 
 use std::borrow::Cow;
 
-/// Whether a terminal takes `c` for more than something to show: controls, and what Unicode calls
-/// format characters or lets a terminal ignore.
+/// Returns true if a terminal may interpret or hide `c` instead of showing it. These are control
+/// characters, Unicode's format characters, and characters that Unicode lets a terminal ignore.
 pub fn is_hidden(c: char) -> bool {
     c.is_control()
         || matches!(c,
@@ -16,17 +16,17 @@ pub fn is_hidden(c: char) -> bool {
             | '\u{e0000}'..='\u{e0fff}')
 }
 
-/// One value on one line: what is hidden in it is shown as `\u{1b}`, a new line as `\n`.
+/// Escapes a value for one line: a hidden character becomes `\u{1b}`, a line break `\n`.
 pub fn value(text: &str) -> Cow<'_, str> {
     shown(text, |_| false)
 }
 
-/// [`value`] of a path.
+/// Escapes a path, like [`value`].
 pub fn path(path: &std::path::Path) -> String {
     value(&path.to_string_lossy()).into_owned()
 }
 
-/// Several lines: new lines and tabs stay, and what else is hidden is shown.
+/// Escapes text of several lines: line breaks and tabs stay, other hidden characters are escaped.
 pub fn lines(text: &str) -> Cow<'_, str> {
     shown(text, |c| c == '\n' || c == '\t')
 }
@@ -47,9 +47,9 @@ fn shown(text: &str, stays: impl Fn(char) -> bool) -> Cow<'_, str> {
     Cow::Owned(all)
 }
 
-/// A JSON document, what is hidden in its texts as JSON writes it: `\u202e`.
+/// Escapes hidden characters in the strings of a JSON document, in JSON's own form: `\u202e`.
 pub fn json(text: &str) -> Cow<'_, str> {
-    // Outside of texts JSON has no such character but blanks.
+    // Outside strings, JSON has no hidden characters except whitespace, which is left as it is.
     let is_shown = |c: char| is_hidden(c) && !matches!(c, '\n' | '\r' | '\t');
     if !text.contains(is_shown) {
         return Cow::Borrowed(text);
@@ -76,7 +76,7 @@ mod tests {
     const HOSTILE: &str = "a\u{1b}]0;x\u{7}\u{9b}31m\u{202e}\u{200b}\u{feff}\u{e0041}\r\nb\t\u{7f}";
 
     #[test]
-    fn what_is_hidden_is_shown() {
+    fn hidden_characters_are_escaped() {
         assert_eq!(
             value(HOSTILE),
             r"a\u{1b}]0;x\u{7}\u{9b}31m\u{202e}\u{200b}\u{feff}\u{e0041}\r\nb\t\u{7f}"
@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn json_says_the_same() {
+    fn escaped_json_parses_to_the_same_text() {
         let text = serde_json::to_string(HOSTILE).expect("JSON");
         let escaped = json(&text);
         assert!(!escaped.contains(is_hidden), "{escaped}");
@@ -101,7 +101,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn nothing_hidden_is_left(text in any::<String>()) {
+        fn no_hidden_character_remains(text in any::<String>()) {
             prop_assert!(!value(&text).contains(is_hidden));
             prop_assert!(!lines(&text).contains(|c| is_hidden(c) && c != '\n' && c != '\t'));
             let written = serde_json::to_string(&text).expect("JSON");

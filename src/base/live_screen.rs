@@ -1,5 +1,5 @@
-//! Lines → a terminal, on which each frame takes the place of the one before. What has not changed is
-//! not written again, and at the end the terminal is as it was.
+//! A full-screen terminal display that redraws a frame of lines in place. An unchanged frame is not
+//! written again. The terminal is restored at the end.
 
 use std::time::Duration;
 
@@ -7,31 +7,33 @@ use anyhow::Result;
 
 use crate::output::{self, PageLine};
 
-/// A line of a screen: pieces of text, each in its colour.
+/// A line of a screen: pieces of text, each with its colour.
 pub type ScreenLine = Vec<PageLine>;
 
-/// How often a screen looks whether its window has another size.
+/// Interval between checks of the window size.
 pub const LOOK_EVERY: Duration = Duration::from_millis(100);
 
-/// The other screen of a terminal, which it has for programs that draw; the cursor is hidden.
+/// Escape codes that switch to the terminal's alternate screen, hide the cursor and clear the
+/// screen.
 const BEGIN: &str = "\x1b[?1049h\x1b[?25l\x1b[2J";
 const END: &str = "\x1b[?25h\x1b[?1049l";
 
-/// Terminals that know these show a frame at once; the others ignore them.
+/// Escape codes for synchronized output, which show a frame at once. Terminals without it ignore
+/// them.
 const FRAME_BEGIN: &str = "\x1b[?2026h\x1b[H";
 const FRAME_END: &str = "\x1b[J\x1b[?2026l";
 
-/// A terminal that is drawn on; once this is dropped, it is as it was.
+/// A terminal in full-screen mode. Dropping this restores the terminal.
 #[derive(Debug)]
 pub struct LiveScreen {
     shown: String,
 }
 
 impl LiveScreen {
-    /// Takes the terminal that stdout is.
+    /// Switches the terminal on stdout to full-screen mode.
     ///
     /// # Errors
-    /// Fails where nothing can be written.
+    /// Fails if stdout cannot be written.
     pub fn begin() -> Result<LiveScreen> {
         output::write(BEGIN)?;
         Ok(LiveScreen {
@@ -39,10 +41,10 @@ impl LiveScreen {
         })
     }
 
-    /// Shows `lines`, as far as a window of so many columns and lines has room.
+    /// Shows the part of `lines` that fits into a window of `columns` and `rows`.
     ///
     /// # Errors
-    /// Fails where nothing can be written.
+    /// Fails if stdout cannot be written.
     pub fn draw(&mut self, lines: &[ScreenLine], (columns, rows): (usize, usize)) -> Result<()> {
         let frame = frame_text(lines, columns, rows, output::has_colours());
         if frame != self.shown {
@@ -52,7 +54,8 @@ impl LiveScreen {
         Ok(())
     }
 
-    /// Draws the next frame whole, as a window of another size does not show what it did.
+    /// Forgets the last frame, so that the next one is drawn even if it is equal. Needed after the
+    /// window size has changed, because the window no longer shows that frame.
     pub fn forget(&mut self) {
         self.shown.clear();
     }
@@ -72,6 +75,7 @@ fn frame_text(lines: &[ScreenLine], columns: usize, rows: usize, has_colours: bo
         }
         let mut room = columns;
         for piece in line {
+            // `cut` needs room for its dots, so in a narrower window the piece is shortened again.
             let shown = output::cut(&piece.text, room.max(3));
             let shown: String = shown.chars().take(room).collect();
             room -= shown.chars().count();
@@ -89,7 +93,7 @@ mod tests {
     use crate::output::LineColour;
 
     #[test]
-    fn a_frame_fits_its_window_and_commands_in_it_are_text() {
+    fn frames_are_clipped_and_control_sequences_escaped() {
         let lines = vec![
             vec![
                 PageLine::of(LineColour::Green, "go"),

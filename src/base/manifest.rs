@@ -1,5 +1,5 @@
-//! Manifests: the file that commits a directory of artefacts, written last, with what it was made
-//! from.
+//! Manifests of artefact directories. A directory's manifest is written last, which commits the
+//! directory. It records the inputs that the artefact was made from.
 
 use std::collections::HashSet;
 use std::io::{BufRead as _, BufReader, Read};
@@ -16,28 +16,28 @@ use crate::error::hinted;
 use crate::files;
 use crate::shard::{ArtefactFormat, FileIdentity, Shard};
 
-/// The manifest's file name in every directory of artefacts.
+/// File name of the manifest in every artefact directory.
 pub const FILE: &str = "manifest.json";
 
-/// The largest JSON document that is read, and the longest line of several.
+/// Maximum size of a JSON document, or of a line of JSON lines, in bytes.
 const MOST_BYTES: u64 = 1 << 30;
 
-/// What every manifest begins with; `body` follows on the same level.
+/// A manifest: the keys that all manifests share. The keys of `body` are on the same level.
 #[derive(Debug, Clone, Serialize)]
 pub struct Manifest<T> {
-    /// The kind of artefact, as in [`ArtefactFormat::name`].
+    /// Kind of artefact, as in [`ArtefactFormat::name`].
     pub format: String,
-    /// The version of that kind.
+    /// Version of the format of this kind.
     pub format_version: u32,
-    /// The digest of everything the artefact was made from: inputs and settings. Equal keys mean
+    /// Digest of everything that the artefact was made from: inputs and settings. Equal keys mean
     /// equal artefacts.
     pub key: String,
-    /// What this kind of artefact has to say.
+    /// Keys specific to this kind of artefact.
     #[serde(flatten)]
     pub body: T,
 }
 
-/// Writes the manifest of `dir`, which makes the directory's other files count.
+/// Writes the manifest of `dir`, which commits the other files of the directory.
 pub fn write(dir: &Path, format: ArtefactFormat, key: &str, body: &impl Serialize) -> Result<()> {
     let manifest = Manifest {
         format: format.name.to_owned(),
@@ -61,7 +61,7 @@ pub fn read_json<T: DeserializeOwned>(path: &Path) -> Result<T> {
     serde_json::from_slice(&text).with_context(|| format!("cannot read `{}`", path.display()))
 }
 
-/// Writes `values` to `path` as one JSON document a line.
+/// Writes `values` to `path` as JSON lines: one document per line.
 pub fn write_json_lines(path: &Path, values: &[impl Serialize]) -> Result<()> {
     let mut text = Vec::new();
     for value in values {
@@ -71,7 +71,7 @@ pub fn write_json_lines(path: &Path, values: &[impl Serialize]) -> Result<()> {
     files::write_atomic(path, &text)
 }
 
-/// Reads one JSON document a line.
+/// Reads JSON lines: one document per line.
 pub fn read_json_lines<T: DeserializeOwned>(path: &Path) -> Result<Vec<T>> {
     let mut file = BufReader::new(files::open_regular(path, u64::MAX)?);
     let (mut values, mut line) = (Vec::new(), Vec::new());
@@ -98,8 +98,8 @@ pub fn read_json_lines<T: DeserializeOwned>(path: &Path) -> Result<Vec<T>> {
 /// Reads the manifest of `dir`.
 ///
 /// # Errors
-/// Fails when there is none, or when it is of another kind or version: the message names both
-/// versions and the command that makes the artefact anew.
+/// Fails if it is missing, or of another kind or version. Then the message names both kinds or both
+/// versions, and the command that makes the artefact again.
 pub fn read<T: DeserializeOwned>(dir: &Path, format: ArtefactFormat) -> Result<Manifest<T>> {
     let path = dir.join(FILE);
     let make = || format!("make it with `{}`", format.rebuild);
@@ -142,7 +142,7 @@ pub fn read<T: DeserializeOwned>(dir: &Path, format: ArtefactFormat) -> Result<M
             make()
         )
     );
-    // From the whole document: what serde flattens loses keys that are numbers.
+    // From the whole document, because serde's `flatten` loses keys that are numbers.
     let body = T::deserialize(document).with_context(broken)?;
     Ok(Manifest {
         format: found.format,
@@ -159,11 +159,11 @@ struct ManifestHead {
     key: String,
 }
 
-/// The path of a file that the manifest of `dir` lists.
+/// Returns the path of a file that the manifest of `dir` lists.
 ///
 /// # Errors
-/// Fails for what is no plain name, or begins with two dots: manifests come from elsewhere, too,
-/// and name no file outside.
+/// Fails if `file` is not a plain file name, or begins with two dots. Manifests may come from
+/// elsewhere, so they must not name files outside the directory.
 pub fn listed_path(dir: &Path, file: &str) -> Result<PathBuf> {
     let inside =
         Path::new(file).file_name().is_some_and(|name| name == file) && !file.starts_with("..");
@@ -175,29 +175,29 @@ pub fn listed_path(dir: &Path, file: &str) -> Result<PathBuf> {
     Ok(dir.join(file))
 }
 
-static SKIPS_DIGESTS: AtomicBool = AtomicBool::new(false);
+static SKIP_VERIFICATION: AtomicBool = AtomicBool::new(false);
 
-/// From now on this process takes shards for what their manifests list without reading them.
+/// Disables checksum verification in this process: from now on [`open_shard`] trusts the manifests.
 pub fn skip_digests() {
-    SKIPS_DIGESTS.store(true, Ordering::Relaxed);
+    SKIP_VERIFICATION.store(true, Ordering::Relaxed);
 }
 
-/// Opens the shard `file` that the manifest of `dir` lists with the [`Checksum`] `xxh3`, and
-/// compares them, at the speed of memory. A file that this process has compared before is not read
-/// again, unless it was changed since.
+/// Opens the shard `file` that the manifest of `dir` lists, and verifies that its [`Checksum`] is
+/// `xxh3`. This runs at the speed of memory. A file that this process has verified before is not
+/// read again, unless it was changed since.
 ///
 /// # Errors
-/// Fails as [`listed_path`] and [`Shard::open`] do, and where the file is not the one that the
-/// manifest speaks of.
+/// Fails like [`listed_path`] and [`Shard::open`], and if the checksum differs from the manifest's.
 pub fn open_shard(dir: &Path, file: &str, xxh3: &str, format: ArtefactFormat) -> Result<Shard> {
-    static COMPARED: Mutex<Option<HashSet<(FileIdentity, String)>>> = Mutex::new(None);
+    static VERIFIED: Mutex<Option<HashSet<(FileIdentity, String)>>> = Mutex::new(None);
     let shard = Shard::open(&listed_path(dir, file)?, format)?;
-    let known = || COMPARED.lock().unwrap_or_else(PoisonError::into_inner);
+    // A poisoned lock is harmless here: the set is valid after each insertion.
+    let known = || VERIFIED.lock().unwrap_or_else(PoisonError::into_inner);
     let place = shard.identity.map(|identity| (identity, xxh3.to_owned()));
     let is_known = place
         .as_ref()
         .is_some_and(|place| known().as_ref().is_some_and(|known| known.contains(place)));
-    if is_known || SKIPS_DIGESTS.load(Ordering::Relaxed) {
+    if is_known || SKIP_VERIFICATION.load(Ordering::Relaxed) {
         return Ok(shard);
     }
 
@@ -215,18 +215,19 @@ pub fn open_shard(dir: &Path, file: &str, xxh3: &str, format: ArtefactFormat) ->
     Ok(shard)
 }
 
-/// The key of the artefact in `dir`, if a finished one of this kind and version is there.
+/// Returns the key of the artefact in `dir`; `None` unless a finished artefact of this kind and
+/// version is there.
 pub fn finished_key(dir: &Path, format: ArtefactFormat) -> Option<String> {
     read::<serde_json::Value>(dir, format)
         .ok()
         .map(|manifest| manifest.key)
 }
 
-/// The format that the manifest in `dir` names, of whatever version; `None` where there is no
+/// Returns the format that the manifest in `dir` names, in any version; `None` if there is no
 /// manifest.
 ///
 /// # Errors
-/// Fails when it cannot be read.
+/// Fails if the manifest cannot be read.
 pub fn format_name(dir: &Path) -> Result<Option<String>> {
     let path = dir.join(FILE);
     if !path.is_file() {
@@ -236,18 +237,18 @@ pub fn format_name(dir: &Path) -> Result<Option<String>> {
     Ok(found["format"].as_str().map(str::to_owned))
 }
 
-/// The key over everything that an artefact is made from.
+/// Returns the key of an artefact: a digest of everything that it is made from.
 pub fn key(inputs: &impl Serialize) -> Result<String> {
     Ok(sha256(&serde_json::to_vec(inputs)?))
 }
 
-/// SHA-256 in hexadecimal.
+/// Returns the SHA-256 of `bytes`, in hexadecimal.
 pub fn sha256(bytes: &[u8]) -> String {
     hexadecimal(&Sha256::digest(bytes))
 }
 
-/// The size of what it was given, and its XXH3 (128 bits): tells large files apart at the speed of
-/// memory, but proves nothing against forgery.
+/// A running size and XXH3 (128 bits) of a stream of bytes. It distinguishes large files at the
+/// speed of memory, but does not protect against forgery.
 #[derive(Clone, Default)]
 pub struct Checksum {
     hasher: XxHash3_128,
@@ -265,13 +266,13 @@ impl std::fmt::Debug for Checksum {
 }
 
 impl Checksum {
-    /// Takes the next bytes.
+    /// Adds the next bytes.
     pub fn update(&mut self, bytes: &[u8]) {
         self.hasher.write(bytes);
         self.bytes += bytes.len() as u64;
     }
 
-    /// Takes all that `file` holds, read in blocks.
+    /// Adds the whole content of `file`, read in blocks.
     pub fn read(&mut self, mut file: impl Read) -> Result<()> {
         let mut block = vec![0; 1 << 20];
         loop {
@@ -282,19 +283,19 @@ impl Checksum {
         }
     }
 
-    /// How many bytes it was given.
+    /// Bytes added so far.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// The [`Checksum`] of `parts`, one after another, in hexadecimal.
+    /// Returns the [`Checksum`] of the concatenation of `parts`, in hexadecimal.
     pub fn of<'a>(parts: impl Iterator<Item = &'a [u8]>) -> String {
         let mut checksum = Checksum::default();
         parts.for_each(|part| checksum.update(part));
         checksum.finish().1
     }
 
-    /// The size, and the checksum in hexadecimal.
+    /// Returns the size in bytes, and the checksum in hexadecimal.
     pub fn finish(&self) -> (u64, String) {
         (self.bytes, format!("{:032x}", self.hasher.finish_128()))
     }
@@ -304,10 +305,11 @@ fn hexadecimal(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// How much is read at once. It still is in a core's own cache when the checksum takes it.
+/// Maximum bytes per read. A block of this size is still in the core's own cache when it is added
+/// to the checksum.
 const READ_BYTES: usize = 1 << 17;
 
-/// A file whose bytes are summed and counted as they are read.
+/// A reader that updates a [`Checksum`] and reports progress as its bytes are read.
 pub struct ChecksummedReader<R, F> {
     inner: R,
     progress: F,
@@ -315,8 +317,8 @@ pub struct ChecksummedReader<R, F> {
 }
 
 impl<R: Read, F: Fn(u64)> ChecksummedReader<R, F> {
-    /// Reads from `inner`; `progress` hears of every read, in bytes, and `checksum` takes all that
-    /// is read.
+    /// Wraps `inner`. Each read calls `progress` with the number of bytes read, and adds these
+    /// bytes to `checksum`.
     pub fn new(inner: R, progress: F, checksum: Arc<Mutex<Checksum>>) -> ChecksummedReader<R, F> {
         ChecksummedReader {
             inner,
@@ -351,7 +353,7 @@ mod tests {
     };
 
     #[test]
-    fn manifests_are_read_back_and_old_ones_refused() {
+    fn manifests_round_trip_and_other_versions_are_rejected() {
         let dir = tempfile::tempdir().expect("a directory");
         assert!(read::<serde_json::Value>(dir.path(), FORMAT).is_err());
         #[derive(Debug, PartialEq, Serialize, Deserialize)]
@@ -379,7 +381,7 @@ mod tests {
     }
 
     #[test]
-    fn a_shard_is_compared_once_and_again_when_it_changes() {
+    fn shards_are_verified_once_and_again_after_a_change() {
         let dir = tempfile::tempdir().expect("a directory");
         let path = dir.path().join("a.safetensors");
         let bytes = crate::shard::encode(

@@ -1,6 +1,6 @@
-//! Text → a moment.
+//! Parses a date or a time into epoch milliseconds.
 
-/// The epoch milliseconds of a moment of ISO 8601, or of a date: in UTC where it names no zone.
+/// Parses a time in ISO 8601, or a date, into epoch milliseconds. Without a time zone, it is UTC.
 pub fn parse_moment_ms(text: &str) -> Option<i64> {
     let moment = match text.parse::<jiff::Timestamp>() {
         Ok(moment) => moment,
@@ -17,7 +17,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn zones_count_where_they_are_named() {
+    fn times_without_a_zone_are_utc() {
         let expected = [
             ("1970-01-01T00:00:01.5Z", Some(1_500)),
             ("1970-01-01T01:00:00+01:00", Some(0)),

@@ -1,6 +1,5 @@
-//! What people see: data on stdout; notes, progress and diagnostics on stderr. All that leaves the
-//! program leaves here, and what a terminal would take for a command is shown instead
-//! ([`crate::escape`]).
+//! All output of the program: data on stdout; notes, progress and diagnostics on stderr. Control
+//! sequences in the output are escaped ([`crate::escape`]).
 
 use std::borrow::Cow;
 use std::io::{IsTerminal as _, Write as _};
@@ -14,67 +13,67 @@ use serde::Serialize;
 use crate::escape;
 use tracing::level_filters::LevelFilter;
 
-/// Writes `text`, several lines for people, to stdout; on a terminal long lines are folded at its
-/// width, in a pipe never. A closed pipe comes back as an error that
-/// [`crate::error::is_broken_pipe`] knows.
+/// Writes `text`, several lines for people, to stdout. On a terminal, long lines are folded at its
+/// width; in a pipe, they are not. If the pipe is closed, the error is one that
+/// [`crate::error::is_broken_pipe`] recognizes.
 pub fn print(text: &str) -> Result<()> {
     write(&shown_text(text))
 }
 
-/// What [`print()`] writes.
+/// Returns the text that [`print()`] writes: folded and escaped.
 pub fn shown_text(text: &str) -> String {
     let folded = width().map(|width| fold(text, width));
     escape::lines(folded.as_deref().unwrap_or(text)).into_owned()
 }
 
-/// Writes the text of a file to stdout, its lines as they are.
+/// Writes the text of a file to stdout, without folding its lines.
 pub fn print_file(text: &str) -> Result<()> {
     write(&shown_file(text))
 }
 
-/// What [`print_file`] writes.
+/// Returns the text that [`print_file`] writes: escaped.
 pub fn shown_file(text: &str) -> Cow<'_, str> {
     escape::lines(text)
 }
 
-/// Writes to stdout what is as a terminal may have it.
+/// Writes `text` to stdout unchanged. The caller must have escaped it for a terminal.
 pub fn write(text: &str) -> Result<()> {
     let mut stdout = std::io::stdout().lock();
     stdout.write_all(text.as_bytes())?;
     Ok(stdout.flush()?)
 }
 
-/// What a line of a page is about: its colour on a terminal.
+/// The colour of a line of a page on a terminal. It shows what the line is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LineColour {
-    /// As other text.
+    /// Default colour, for other text.
     Plain,
-    /// What may go on.
+    /// A job that may continue.
     Green,
-    /// What has to wait.
+    /// Something that has to wait.
     Yellow,
-    /// What is wrong.
+    /// An error or a problem.
     Red,
-    /// What is said beside.
+    /// Secondary information.
     Dim,
 }
 
 /// A line of a page.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PageLine {
-    /// Its text, which may come from outside.
+    /// Text, possibly untrusted: it is escaped when the line is shown.
     pub text: String,
-    /// Its colour.
+    /// Colour on a terminal.
     pub colour: LineColour,
 }
 
 impl PageLine {
-    /// A line without colour.
+    /// Creates a line without colour.
     pub fn plain(text: impl Into<String>) -> PageLine {
         PageLine::of(LineColour::Plain, text)
     }
 
-    /// A line in `colour`.
+    /// Creates a line in `colour`.
     pub fn of(colour: LineColour, text: impl Into<String>) -> PageLine {
         PageLine {
             text: text.into(),
@@ -83,17 +82,17 @@ impl PageLine {
     }
 }
 
-/// Writes lines to stdout as they are, in colours where [`has_colours`] says so.
+/// Writes lines to stdout without folding them, in colours if [`has_colours`] is true.
 pub fn print_page(lines: &[PageLine]) -> Result<()> {
     write(&shown_page(lines))
 }
 
-/// What [`print_page`] writes.
+/// Returns the text that [`print_page`] writes.
 pub fn shown_page(lines: &[PageLine]) -> String {
     page_text(lines, has_colours())
 }
 
-/// The lines of a page as a file has them, without colours.
+/// Returns the lines of a page without colours, for a file.
 pub fn plain_page(lines: &[PageLine]) -> String {
     page_text(lines, false)
 }
@@ -108,7 +107,8 @@ fn page_text(lines: &[PageLine], has_colours: bool) -> String {
     text
 }
 
-/// `text`, which is as a terminal may have it, in `colour` where there are colours.
+/// Returns `text` in `colour`, or unchanged if `has_colours` is false. The caller must have escaped
+/// it for a terminal.
 pub fn coloured(text: &str, colour: LineColour, has_colours: bool) -> String {
     let style = if has_colours {
         colour.style()
@@ -119,7 +119,7 @@ pub fn coloured(text: &str, colour: LineColour, has_colours: bool) -> String {
 }
 
 impl LineColour {
-    /// The basic colours, which terminals with a light and with a dark ground show well.
+    /// Uses the basic colours only, which are readable on a light and on a dark background.
     fn style(self) -> anstyle::Style {
         use anstyle::AnsiColor;
         match self {
@@ -132,8 +132,8 @@ impl LineColour {
     }
 }
 
-/// Whether text has colours: on a terminal that has them, and everywhere with `CLICOLOR_FORCE`, but
-/// never with `NO_COLOR` (<https://bixense.com/clicolors>).
+/// Returns true if text has colours: on a terminal that supports them, and always with
+/// `CLICOLOR_FORCE`, but never with `NO_COLOR` (<https://bixense.com/clicolors>).
 pub fn has_colours() -> bool {
     let is_set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
     let is = |name, value: &str| std::env::var_os(name).is_some_and(|found| found == value);
@@ -146,22 +146,23 @@ pub fn has_colours() -> bool {
     is_live() && !is("CLICOLOR", "0") && !is("TERM", "dumb")
 }
 
-/// How wide a page is where nothing says it.
+/// Default width of a page, in characters.
 const PAGE_WIDTH: usize = 80;
 
-/// How many characters a line of a page has: `COLUMNS` says so, else the terminal, else 80.
+/// Returns the width of a page, in characters: from `COLUMNS`, else from the terminal, else 80; at
+/// least 60 and at most 400.
 pub fn page_width() -> usize {
-    let said = said_columns();
+    let said = columns_from_env();
     said.or_else(width).unwrap_or(PAGE_WIDTH).clamp(60, 400)
 }
 
-/// What `COLUMNS` says.
-fn said_columns() -> Option<usize> {
+/// Reads `COLUMNS`; `None` if it is not a number.
+fn columns_from_env() -> Option<usize> {
     std::env::var("COLUMNS").ok()?.parse().ok()
 }
 
-/// The beginning of `text` that `most` characters can show, as a terminal may have it; dots stand for
-/// the rest.
+/// Escapes `text` for a terminal and shortens it to `most` characters; `...` replaces a removed
+/// end.
 pub fn cut(text: &str, most: usize) -> String {
     let text = escape::value(text);
     if text.chars().count() <= most {
@@ -171,17 +172,17 @@ pub fn cut(text: &str, most: usize) -> String {
     format!("{begin}...")
 }
 
-/// What programs read, with the version of its keys: docs/json.md.
+/// A JSON document for other programs, with the version of its keys (see docs/json.md).
 #[derive(Debug, Serialize)]
 pub struct JsonDocument<T> {
-    /// Raised when a key changes its meaning or goes away.
+    /// Version of the keys. It is raised when a key changes its meaning or is removed.
     pub schema_version: u32,
     /// The other keys.
     #[serde(flatten)]
     pub body: T,
 }
 
-/// Writes `body` to stdout as one JSON document, whose keys are those of `schema_version`.
+/// Writes `body` to stdout as one JSON document with the keys of version `schema_version`.
 pub fn print_json(schema_version: u32, body: &impl Serialize) -> Result<()> {
     let document = JsonDocument {
         schema_version,
@@ -192,17 +193,17 @@ pub fn print_json(schema_version: u32, body: &impl Serialize) -> Result<()> {
     write(&escape::json(&text))
 }
 
-/// Whether stdout is a terminal.
+/// Returns true if stdout is a terminal.
 pub fn is_live() -> bool {
     std::io::stdout().is_terminal()
 }
 
-/// Whether stdout is a terminal on which text can be shown in place of what was there.
+/// Returns true if stdout is a terminal on which text can be redrawn in place.
 pub fn can_draw() -> bool {
     is_live() && std::env::var_os("TERM").is_none_or(|term| term != "dumb")
 }
 
-/// Whether the locale says that a terminal shows more than ASCII.
+/// Returns true if the locale uses UTF-8, so that a terminal shows more than ASCII.
 pub fn is_utf8() -> bool {
     let set = ["LC_ALL", "LC_CTYPE", "LANG"]
         .into_iter()
@@ -214,20 +215,20 @@ pub fn is_utf8() -> bool {
     })
 }
 
-/// The columns and lines of the terminal that stdout is; `None` in a pipe.
+/// Returns the columns and lines of the terminal on stdout; `None` in a pipe.
 pub fn terminal_size() -> Option<(usize, usize)> {
     let (columns, lines) = terminal_size::terminal_size().filter(|_| is_live())?;
     Some((usize::from(columns.0.max(1)), usize::from(lines.0)))
 }
 
-/// How many characters a line of the terminal has; `COLUMNS` says so, else the terminal itself.
-/// `None` in a pipe.
+/// Returns the width at which text is folded, in characters: from `COLUMNS`, else from the
+/// terminal. `None` in a pipe, or below 20.
 fn width() -> Option<usize> {
     if !is_live() {
         return None;
     }
     let asked = || terminal_size().map(|(columns, _)| columns);
-    said_columns().or_else(asked).filter(|width| *width >= 20)
+    columns_from_env().or_else(asked).filter(|width| *width >= 20)
 }
 
 /// Writes one line to stderr, unless only errors are wanted there.
@@ -237,7 +238,7 @@ pub fn note(text: &str) {
     }
 }
 
-/// Says that `dir` holds `what` already, such as "these tensors", so that it is not made again.
+/// Notes that `dir` already holds `what`, such as "these tensors", so it is not made again.
 pub fn note_nothing_new(dir: &Path, what: &str) {
     note(&format!(
         "nothing new: `{}` holds {what} already",
@@ -245,18 +246,18 @@ pub fn note_nothing_new(dir: &Path, what: &str) {
     ));
 }
 
-/// Writes an error, in lines, to stderr, whatever is wanted there. A closed stderr is no reason to
-/// stop.
+/// Writes an error of one or more lines to stderr, even in quiet mode. A failed write, such as to a
+/// closed stderr, is ignored.
 pub fn error(text: &str) {
     let _ = writeln!(std::io::stderr().lock(), "{}", escape::lines(text));
 }
 
-/// Whether warnings are not shown either: with `-q`, or where `POOLCAST_LOG` says so.
+/// Returns true if warnings are hidden, too: with `-q`, or if `POOLCAST_LOG` says so.
 fn is_quiet() -> bool {
     LevelFilter::current() < LevelFilter::WARN
 }
 
-/// Where diagnostics go: to stderr, each write as one line.
+/// The writer for log messages: writes each message to stderr as one line.
 #[derive(Debug, Clone, Copy)]
 pub struct DiagnosticsWriter;
 
@@ -271,8 +272,8 @@ impl std::io::Write for DiagnosticsWriter {
     }
 }
 
-/// Folds the lines of `text` at blanks; what follows a break stands further in. Commands to type
-/// stay whole.
+/// Folds the lines of `text` at spaces and indents the continuation lines. Lines with commands to
+/// type are not folded.
 fn fold(text: &str, width: usize) -> String {
     let mut folded = String::new();
     for line in text.lines() {
@@ -289,8 +290,8 @@ fn fold(text: &str, width: usize) -> String {
     folded
 }
 
-/// `line` in lines of at most `width` characters, folded at blanks; all but the first stand further
-/// in.
+/// Folds `line` at spaces into lines of at most `width` characters. All lines after the first are
+/// indented further.
 pub fn wrapped(line: &str, width: usize) -> Vec<String> {
     let mut folded = String::new();
     fold_line(line, width, &mut folded);
@@ -317,11 +318,11 @@ fn fold_line(line: &str, width: usize, folded: &mut String) {
     }
 }
 
-/// How often long work says how far it is where nobody sees a bar.
+/// Interval between progress notes if stderr is not a terminal, where nobody sees a progress bar.
 const SAY_EVERY: Duration = Duration::from_secs(60);
 
-/// Does `work`, and where stderr is no terminal writes once a minute the line that `far` gives: how
-/// far the work is.
+/// Runs `work`. If stderr is not a terminal, `far` is called once a minute, and the progress line
+/// that it returns is written as a note.
 pub fn with_progress_notes<T>(far: impl Fn() -> String + Send, work: impl FnOnce() -> T) -> T {
     if std::io::stderr().is_terminal() {
         work()
@@ -344,8 +345,9 @@ fn with_notes_every<T>(every: Duration, tell: impl Fn() + Send, work: impl FnOnc
     })
 }
 
-/// A bar over `total` bytes, drawn on stderr when that is a terminal, notes are wanted and the work
-/// outlasts a moment; without a total, as of a pipe, a count.
+/// Creates a progress bar over `total` bytes. It is drawn on stderr if that is a terminal and notes
+/// are wanted, and is refreshed twice a second. If `total` is 0, as for a pipe, it shows only the
+/// bytes so far.
 pub fn byte_bar(total: u64, what: &str) -> ProgressBar {
     if total == 0 {
         return bar(total, what, "{msg} {bytes} {bytes_per_sec}");
@@ -357,13 +359,13 @@ pub fn byte_bar(total: u64, what: &str) -> ProgressBar {
     )
 }
 
-/// A bar over `total` items, like [`byte_bar`].
+/// Creates a progress bar over `total` items, like [`byte_bar`].
 pub fn item_bar(total: u64, what: &str) -> ProgressBar {
     bar(total, what, "{msg} [{bar:30}] {pos}/{len} {eta}")
 }
 
-/// A bar over steps whose number is not yet known: what its message and prefix say, and the time
-/// that remains.
+/// Creates a progress bar for steps whose number is not known yet. It shows its message, its prefix
+/// and the remaining time.
 pub fn fraction_bar() -> ProgressBar {
     bar(1, "", "{msg}  {prefix} [{bar:30}] {eta}")
 }
@@ -382,9 +384,9 @@ fn bar(total: u64, what: &str, template: &str) -> ProgressBar {
     bar
 }
 
-/// Lays rows out in columns: the first column left-aligned, the others right-aligned, two blanks
-/// between. On a terminal a table that is too wide is shown in parts one below the other, each with
-/// the first column.
+/// Aligns rows in columns: the first column to the left, the others to the right, two spaces apart.
+/// On a terminal, a table that is too wide is split into blocks of columns, one below the other.
+/// Each block repeats the first column.
 pub fn aligned_table(rows: &[Vec<String>]) -> String {
     table_of_width(rows, width())
 }
@@ -404,7 +406,7 @@ fn table_of_width(rows: &[Vec<String>], width: Option<usize>) -> String {
     };
     let widths: Vec<usize> = (0..columns).map(width_of).collect();
 
-    // The columns of each part but the first one.
+    // The columns of each block, without the first column, which every block repeats.
     let mut parts: Vec<Vec<usize>> = vec![Vec::new()];
     let mut used = widths.first().copied().unwrap_or(0);
     for c in 1..columns {
@@ -436,7 +438,7 @@ fn table_of_width(rows: &[Vec<String>], width: Option<usize>) -> String {
     text
 }
 
-/// `1234567` as `1,234,567`.
+/// Formats a number with thousands separators: `1234567` as `1,234,567`.
 pub fn with_commas(n: u64) -> String {
     let digits = n.to_string();
     let mut text = String::new();
@@ -449,7 +451,7 @@ pub fn with_commas(n: u64) -> String {
     text
 }
 
-/// `1 trial`, `2 trials`: so many of `what`, the word for one.
+/// Formats a count with its noun: `1 trial`, `2 trials`. `what` is the singular.
 pub fn counted(n: usize, what: &str) -> String {
     format!(
         "{} {what}{}",
@@ -458,7 +460,7 @@ pub fn counted(n: usize, what: &str) -> String {
     )
 }
 
-/// A time in epoch milliseconds as `2026-11-21 02:26:06 UTC`.
+/// Formats a time in epoch milliseconds as `2026-11-21 02:26:06 UTC`.
 pub fn utc_time(ms: i64) -> String {
     match jiff::Timestamp::from_millisecond(ms) {
         Ok(time) => time.strftime("%Y-%m-%d %H:%M:%S UTC").to_string(),
@@ -466,7 +468,7 @@ pub fn utc_time(ms: i64) -> String {
     }
 }
 
-/// A span in milliseconds in its two largest units: `2 d 3 h`, `4 min 10 s`.
+/// Formats a duration in milliseconds in its two largest units: `2 d 3 h`, `4 min 10 s`.
 pub fn time_span(ms: i64) -> String {
     let s = ms.max(0) / 1000;
     match s {
@@ -482,7 +484,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_and_times_read_well() {
+    fn numbers_and_times_are_formatted() {
         assert_eq!(with_commas(0), "0");
         assert_eq!(with_commas(999), "999");
         assert_eq!(with_commas(1_234_567), "1,234,567");
@@ -497,7 +499,7 @@ mod tests {
     }
 
     #[test]
-    fn text_folds_at_blanks_and_commands_stay_whole() {
+    fn text_folds_at_spaces_except_in_commands() {
         let text = "12.0: RELEASE\n  why: it is long and says much\n  run: condor_release 12.0 and more\nunbreakable-word x\n";
         let folded = "12.0: RELEASE\n  why: it is long\n    and says much\n  run: condor_release 12.0 and more\nunbreakable-word\n  x\n";
         assert_eq!(fold(text, 17), folded);
@@ -505,7 +507,7 @@ mod tests {
     }
 
     #[test]
-    fn wide_tables_are_shown_in_parts_and_no_cell_forges_a_row() {
+    fn wide_tables_are_split_and_cells_escaped() {
         let row = |cells: [&str; 4]| cells.map(str::to_owned).to_vec();
         let rows = [
             row(["", "one", "two", "three"]),
@@ -519,7 +521,7 @@ mod tests {
     }
 
     #[test]
-    fn long_work_is_told_of_until_it_ends() {
+    fn progress_notes_stop_when_the_work_ends() {
         let told = std::sync::atomic::AtomicUsize::new(0);
         let count = || told.load(std::sync::atomic::Ordering::Relaxed);
         let tell = || {
@@ -542,7 +544,7 @@ mod tests {
     }
 
     #[test]
-    fn colours_are_those_of_lines_and_never_of_their_text() {
+    fn page_lines_are_coloured_and_their_text_escaped() {
         let lines = [
             PageLine::of(LineColour::Green, "go\u{1b}[31m"),
             PageLine::plain("on"),
@@ -559,7 +561,7 @@ mod tests {
     }
 
     #[test]
-    fn tables_align() {
+    fn first_table_column_is_left_aligned() {
         let rows = [
             vec!["a".into(), "10".into()],
             vec!["long".into(), "5".into()],

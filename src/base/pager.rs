@@ -1,4 +1,4 @@
-//! Text that is longer than the terminal → a pager: the one that `POOLCAST_PAGER` or `PAGER` names,
+//! Shows text that does not fit on the terminal in a pager: the one in `POOLCAST_PAGER` or `PAGER`,
 //! else `less`.
 
 use std::ffi::OsStr;
@@ -13,24 +13,24 @@ use signal_hook::consts::SIGINT;
 use crate::output;
 use crate::program::SECRET_WORDS;
 
-/// The exit codes of a shell that cannot start a program, or does not find it.
+/// Exit codes of a shell that cannot start a program (126), or does not find it (127).
 const SHELL_FAILURES: [i32; 2] = [126, 127];
 
-/// Shows `text`, which is as a terminal may have it, on stdout: in a pager where that is a terminal
-/// with too few lines. Without a pager it is written as it is.
+/// Shows `text` on stdout, in a pager if stdout is a terminal with too few lines. If there is no
+/// pager, the text is written directly. The caller must have escaped it for a terminal.
 pub fn show(text: &str) -> Result<()> {
     let is_long =
         output::terminal_size().is_some_and(|(columns, lines)| shown_lines(text, columns) >= lines);
     if is_long
         && let Some(pager) = pager_command()
-        && is_shown_by(pager, text)
+        && run_pager(pager, text)
     {
         return Ok(());
     }
     output::write(text)
 }
 
-/// How many lines of a terminal `text` takes, in which colours take no place.
+/// Counts the lines that `text` takes on a terminal. Colour codes have no width.
 fn shown_lines(text: &str, columns: usize) -> usize {
     let mut lines = 0;
     for line in text.lines() {
@@ -49,7 +49,8 @@ fn shown_lines(text: &str, columns: usize) -> usize {
     lines
 }
 
-/// The pager; `None` where none is wanted, or the terminal can do no more than print.
+/// Returns the command of the pager; `None` if the user wants none, or the terminal cannot do more
+/// than print.
 fn pager_command() -> Option<Command> {
     let term = std::env::var_os("TERM")?;
     if term == "dumb" {
@@ -61,7 +62,7 @@ fn pager_command() -> Option<Command> {
         .find_map(std::env::var_os);
     let mut pager = match named {
         Some(name) if name.is_empty() || name == "cat" => return None,
-        // It may have options, as `less -S`.
+        // The value may have options, such as `less -S`, so a shell splits it.
         Some(name) => {
             let mut shell = Command::new("sh");
             shell.arg("-c").arg(name);
@@ -75,7 +76,8 @@ fn pager_command() -> Option<Command> {
             pager.env_remove(name);
         }
     }
-    // As git sets them: end where all fits, show colours, leave the text on the terminal.
+    // The same defaults as git's: quit if the text fits, show colours, leave the text on the
+    // terminal.
     for (name, usual) in [("LESS", "FRX"), ("LV", "-c")] {
         if std::env::var_os(name).is_none() {
             pager.env(name, usual);
@@ -84,17 +86,18 @@ fn pager_command() -> Option<Command> {
     Some(pager)
 }
 
-/// Whether the environment variable `name` is not for other programs: one with a secret, or one of
-/// ours, such as the salt of owners.
+/// Returns true if the environment variable `name` must not be passed to other programs: it may
+/// hold a secret, or it is one of poolcast's own, such as the salt of owners.
 fn has_secret(name: &OsStr) -> bool {
     let name = name.to_string_lossy().to_lowercase();
     name.starts_with("poolcast_") || SECRET_WORDS.iter().any(|word| name.contains(word))
 }
 
-/// Gives `text` to `pager` and waits until that has ended. False if it could not be started; it may
-/// end before it has read all.
-fn is_shown_by(mut pager: Command, text: &str) -> bool {
-    // Ctrl-C is for the pager: whoever dies of it would leave two programs at one terminal.
+/// Runs `pager` with `text` as its input and waits until it ends. Returns false if it could not be
+/// started. A pager that ends before it has read all of its input is not an error.
+fn run_pager(mut pager: Command, text: &str) -> bool {
+    // Ctrl-C is meant for the pager. If this process died of it, the pager and the shell would both
+    // read from the terminal.
     let _ = signal_hook::flag::register(SIGINT, Arc::new(AtomicBool::new(false)));
     let Ok(mut pager) = pager.stdin(Stdio::piped()).spawn() else {
         return false;
@@ -111,7 +114,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_are_counted_as_a_terminal_shows_them() {
+    fn line_count_includes_wrapped_lines_and_ignores_colours() {
         assert_eq!(shown_lines("", 10), 0);
         assert_eq!(shown_lines("a\n\nb\n", 10), 3);
         assert_eq!(shown_lines("0123456789\n0123456789a\n", 10), 3);
@@ -122,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn secrets_are_known_by_their_names() {
+    fn secret_variables_are_recognized_by_name() {
         for name in [
             "POOLCAST_OWNER_SALT",
             "WANDB_API_KEY",

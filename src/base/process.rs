@@ -1,38 +1,38 @@
-//! A process ⇄ what identifies it on its host, so that the dead are known at once where that can be
-//! known.
+//! The identity of a process: recorded in files, so that the end of a process on the same host can
+//! be detected at once.
 
 use rustix::io::Errno;
 use rustix::process::{Pid, test_kill_process};
 use serde::{Deserialize, Serialize};
 
-/// A process. Two of equal identity are one, on whatever host and in whatever container.
+/// A process. Equal values mean the same process, on all hosts and in all containers.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Process {
-    /// The name of its host.
+    /// Host name.
     pub host: String,
-    /// Of this start of the host.
+    /// Identifier of the host's current boot, from the kernel.
     boot_id: String,
-    /// The namespace in which the number counts.
+    /// PID namespace in which `pid` is valid.
     pid_namespace: String,
-    /// Its number.
+    /// Process id.
     pub pid: u32,
-    /// When it began, in the kernel's ticks.
+    /// Start time, in the kernel's ticks since boot.
     start: String,
 }
 
-/// What this host knows of a process.
+/// State of a process, as this host knows it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ProcessStatus {
-    /// It runs.
+    /// The process runs.
     Running,
-    /// It is no more.
+    /// The process has ended.
     Gone,
-    /// It is stopped, or of another host.
+    /// The process is stopped, is on another host, or cannot be inspected.
     Unknown,
 }
 
 impl Process {
-    /// This process.
+    /// Returns the identity of this process.
     pub fn current() -> Process {
         let read = |path: &str| {
             fs_err::read_to_string(path).map_or(String::new(), |text| text.trim().to_owned())
@@ -48,7 +48,7 @@ impl Process {
         }
     }
 
-    /// A name for a worker in this process, unlike any other's: `node7-4711-9f3c2a1b`.
+    /// Returns a unique name for a worker in this process: `node7-4711-9f3c2a1b`.
     pub fn worker_name(&self) -> String {
         use std::hash::{BuildHasher as _, Hasher as _};
         let host = self.host.split('.').next().unwrap_or("");
@@ -57,15 +57,15 @@ impl Process {
             .filter(|c| c.is_ascii_alphanumeric() || *c == '-')
             .take(40)
             .collect();
-        // The standard library's keys are the system's random numbers.
+        // The standard library seeds its hash keys with random numbers from the system.
         let nonce = std::hash::RandomState::new().build_hasher().finish() as u32;
         format!("{host}-{}-{nonce:08x}", self.pid)
     }
 
-    /// What identifies it, as a part of a file's name: `4711-8273645-4026531836-9f3c2a1b...` for
-    /// its number, its start, the namespace of its number and this start of its host. No two
-    /// processes have one, so that a number used again, or another host on a shared file system, is
-    /// never mistaken for it.
+    /// Returns the identity as a part of a file name: `4711-8273645-4026531836-9f3c2a1b...` for the
+    /// process id, the start time, the PID namespace and the boot id. It is unique. A reused
+    /// process id, or a process of another host on a shared file system, is never mistaken for this
+    /// process.
     pub fn file_name_part(&self) -> String {
         let namespace: String = self
             .pid_namespace
@@ -80,8 +80,9 @@ impl Process {
         format!("{}-{}-{namespace}-{boot_id}", self.pid, self.start)
     }
 
-    /// The process of which [`Process::file_name_part`] is `part`, but for the name of its host.
-    pub fn of_file_name_part(part: &str) -> Option<Process> {
+    /// Parses a part of a file name that [`Process::file_name_part`] made. The host name is not in
+    /// it and stays empty. Returns `None` if `part` has another form.
+    pub fn from_file_name_part(part: &str) -> Option<Process> {
         let fields: Vec<&str> = part.split('-').collect();
         let [pid, start, namespace, boot_id] = fields[..] else {
             return None;
@@ -104,15 +105,18 @@ impl Process {
         })
     }
 
-    /// What has become of it, seen from this process's host.
+    /// Returns the state of this process, as seen from the process `current`. It is known only if
+    /// both have the same boot and PID namespace.
     pub fn status_seen_from(&self, current: &Process) -> ProcessStatus {
         let here = !self.boot_id.is_empty()
             && !self.pid_namespace.is_empty()
             && (&self.boot_id, &self.pid_namespace) == (&current.boot_id, &current.pid_namespace);
         match (here, status(self.pid)) {
             (false, _) => ProcessStatus::Unknown,
-            (true, None) if is_free(self.pid) => ProcessStatus::Gone,
+            (true, None) if is_pid_unused(self.pid) => ProcessStatus::Gone,
             (true, None) => ProcessStatus::Unknown,
+            // Another start time means that the id was reused. A zombie (Z) or dead (X) process has
+            // ended, too.
             (true, Some((state, start))) if start != self.start || "ZX".contains(state) => {
                 ProcessStatus::Gone
             }
@@ -122,17 +126,18 @@ impl Process {
     }
 }
 
-/// Whether no process has the number `pid`. `/proc` alone does not tell: it may hide the processes
-/// of other users.
-fn is_free(pid: u32) -> bool {
+/// Returns true if no process has the id `pid`. Checking `/proc` is not enough, because it may hide
+/// the processes of other users.
+fn is_pid_unused(pid: u32) -> bool {
     let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
     pid.is_none_or(|pid| test_kill_process(pid) == Err(Errno::SRCH))
 }
 
-/// The state letter and the start of the process `pid`.
+/// Returns the state letter and the start time of the process `pid`, from `/proc/PID/stat`.
 fn status(pid: u32) -> Option<(char, String)> {
     let text = fs_err::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // The second field is the program's name in parentheses, and may hold any character.
+    // The second field is the program's name in parentheses. It may contain any character, so the
+    // fields are counted from the last parenthesis.
     let mut fields = text.rsplit_once(") ")?.1.split_ascii_whitespace();
     let state = fields.next()?.chars().next()?;
     Some((state, fields.nth(18)?.to_owned()))
@@ -143,7 +148,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_living_and_the_dead_are_told_apart() {
+    fn ended_processes_are_detected_on_their_host() {
         let current = Process::current();
         assert_eq!(current.status_seen_from(&current), ProcessStatus::Running);
         let mut child = std::process::Command::new("sleep")
@@ -188,10 +193,10 @@ mod tests {
     }
 
     #[test]
-    fn file_names_identify_processes() {
+    fn processes_round_trip_through_file_names() {
         let current = Process::current();
         let part = current.file_name_part();
-        let found = Process::of_file_name_part(&part).expect("it is one");
+        let found = Process::from_file_name_part(&part).expect("it is one");
         assert_eq!(
             Process {
                 host: current.host.clone(),
@@ -207,7 +212,7 @@ mod tests {
             &format!("{part}0"),
             &format!("-{part}"),
         ] {
-            assert_eq!(Process::of_file_name_part(other), None, "{other}");
+            assert_eq!(Process::from_file_name_part(other), None, "{other}");
         }
     }
 }

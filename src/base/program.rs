@@ -1,5 +1,6 @@
-//! The commit of this program, and other programs, which are started without the keys of trackers: what HTCondor's programs find in
-//! their environment may enter a job's ad, which all users of a pool can read.
+//! The commit of this program, and other programs, which start without the API keys of trackers in their
+//! environment. HTCondor's programs may copy their environment to a job's ad, which all users of a pool
+//! can read.
 
 use std::process::Command;
 use std::sync::OnceLock;
@@ -17,14 +18,14 @@ pub fn commit() -> &'static str {
     COMMIT.get().copied().unwrap_or("unknown")
 }
 
-/// The environment variables that hold keys of trackers.
+/// Environment variables that hold API keys of trackers.
 pub const TRACKER_KEYS: [&str; 3] = [
     "WANDB_API_KEY",
     "MLFLOW_TRACKING_PASSWORD",
     "MLFLOW_TRACKING_TOKEN",
 ];
 
-/// A call of `program` without those.
+/// Returns a command that runs `program` without [`TRACKER_KEYS`] in its environment.
 pub fn command_without_keys(program: &str) -> Command {
     let mut command = Command::new(program);
     for name in TRACKER_KEYS {

@@ -1,5 +1,5 @@
-//! The salt that owners are hashed with: a secret of one user, in a file of its own, so that nobody
-//! who gets a store can tell owners by hashing names.
+//! The salt for hashing owner names: a secret per user, in its own file. Without it, nobody who
+//! gets a store can find the owners by hashing candidate names.
 
 use std::ffi::OsString;
 use std::io::{ErrorKind, Write as _};
@@ -13,26 +13,27 @@ use crate::files;
 use crate::manifest;
 use crate::temporary;
 
-/// The salt itself. A secret, which is never printed.
+/// Environment variable with the salt itself. It is a secret and is never printed.
 pub const SALT_VARIABLE: &str = "POOLCAST_OWNER_SALT";
 
-/// Where the salt is kept instead of the user's configuration directory.
+/// Environment variable with the path of the salt file. The default is in the user's configuration
+/// directory.
 pub const SALT_FILE_VARIABLE: &str = "POOLCAST_OWNER_SALT_FILE";
 
-/// As many random bytes make a salt.
+/// Random bytes in a new salt.
 const SALT_BYTES: usize = 32;
 
-/// A shorter salt in a file is no salt, but a mistake.
+/// Minimum length of a salt that is read from a file, in bytes.
 const LEAST_CHARACTERS: usize = 16;
 
-/// A larger file is none of a salt.
+/// Maximum size of a salt file, in bytes.
 const MOST_FILE_BYTES: u64 = 4096;
 
-/// What owners are hashed with.
+/// The salt that owner names are hashed with.
 #[derive(Clone)]
 pub struct OwnerSalt {
     text: String,
-    /// What there is to say of where it comes from, on stderr.
+    /// Note or warning about the origin of the salt, to print on stderr.
     pub note: Option<String>,
 }
 
@@ -43,22 +44,22 @@ impl std::fmt::Debug for OwnerSalt {
 }
 
 impl OwnerSalt {
-    /// The salt of this user: what [`SALT_VARIABLE`] says, else what the salt's file holds, which
-    /// is made with a random salt if it is missing. Where no file can be kept, a salt for one store
-    /// alone.
+    /// Returns the salt of this user: from [`SALT_VARIABLE`], else from the salt file. A missing
+    /// file is created with a random salt. If no file can be kept in the configuration directory,
+    /// the salt is random and valid for one store only.
     ///
     /// # Errors
-    /// Fails for a file that holds no salt, and where [`SALT_FILE_VARIABLE`] names one that can be
-    /// neither read nor made.
+    /// Fails if the file holds no valid salt, or if the file in [`SALT_FILE_VARIABLE`] can be
+    /// neither read nor created.
     pub fn for_this_user() -> Result<OwnerSalt> {
-        if let Some(text) = set_variable(SALT_VARIABLE) {
+        if let Some(text) = nonempty_variable(SALT_VARIABLE) {
             return Ok(OwnerSalt {
                 text: text.to_string_lossy().into_owned(),
                 note: None,
             });
         }
-        if let Some(path) = set_variable(SALT_FILE_VARIABLE) {
-            let kept = keep_in_file(Path::new(&path));
+        if let Some(path) = nonempty_variable(SALT_FILE_VARIABLE) {
+            let kept = read_or_create_salt(Path::new(&path));
             return kept.with_context(|| {
                 format!(
                     "cannot keep the salt of owners in `{}`",
@@ -68,18 +69,18 @@ impl OwnerSalt {
         }
 
         let Some(configuration) = configuration_directory() else {
-            return OwnerSalt::for_one_store("there is no home directory");
+            return OwnerSalt::for_single_store("there is no home directory");
         };
-        match keep_in_file(&configuration.join("poolcast").join("owner-salt")) {
-            // The places where jobs run have often a home that nobody can write to.
+        match read_or_create_salt(&configuration.join("poolcast").join("owner-salt")) {
+            // On machines that run jobs, the home directory is often not writable.
             Err(error) if error.chain().any(|cause| cause.is::<std::io::Error>()) => {
-                OwnerSalt::for_one_store(&format!("{error:#}"))
+                OwnerSalt::for_single_store(&format!("{error:#}"))
             }
             kept => kept,
         }
     }
 
-    /// A random salt that is forgotten with the process.
+    /// Creates a random salt that is not stored anywhere.
     pub fn random() -> Result<OwnerSalt> {
         Ok(OwnerSalt {
             text: random_text::<SALT_BYTES>()?,
@@ -87,7 +88,7 @@ impl OwnerSalt {
         })
     }
 
-    fn for_one_store(why: &str) -> Result<OwnerSalt> {
+    fn for_single_store(why: &str) -> Result<OwnerSalt> {
         let note = format!(
             "note: owners are hashed with a salt for this store alone, as none can be kept ({why}): \
              a log that grows cannot be read on; `{SALT_FILE_VARIABLE}` names a file to keep one in"
@@ -98,13 +99,13 @@ impl OwnerSalt {
         })
     }
 
-    /// The salt itself, to hash with.
+    /// The salt itself, as input for [`hash_name`].
     pub fn text(&self) -> &str {
         &self.text
     }
 }
 
-/// A hash of `name` that nobody without `salt` can tell the name by.
+/// Hashes `name`. Nobody can find the name from the hash without `salt`.
 pub fn hash_name(salt: &str, name: &[u8]) -> u64 {
     let digest = Sha256::new()
         .chain_update(salt)
@@ -114,10 +115,10 @@ pub fn hash_name(salt: &str, name: &[u8]) -> u64 {
     u64::from_le_bytes(digest[..8].try_into().expect("eight bytes"))
 }
 
-/// `BYTES` random bytes as hexadecimal digits.
+/// Returns `BYTES` random bytes as hexadecimal digits.
 ///
 /// # Errors
-/// Fails where the operating system has none.
+/// Fails if the operating system gives no random numbers.
 pub fn random_text<const BYTES: usize>() -> Result<String> {
     let mut bytes = [0; BYTES];
     let mut filled = 0;
@@ -130,31 +131,31 @@ pub fn random_text<const BYTES: usize>() -> Result<String> {
     Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
-/// An environment variable that is neither unset nor empty.
-fn set_variable(name: &str) -> Option<OsString> {
+/// Reads an environment variable; `None` if it is unset or empty.
+fn nonempty_variable(name: &str) -> Option<OsString> {
     std::env::var_os(name).filter(|value| !value.is_empty())
 }
 
-/// Where this user's configuration is kept. A path that is not absolute says nothing, as the XDG
-/// base directories have it.
+/// Returns the user's configuration directory. A path that is not absolute is ignored, as the XDG
+/// base directory specification demands.
 fn configuration_directory() -> Option<PathBuf> {
     let absolute_path = |name| {
-        set_variable(name)
+        nonempty_variable(name)
             .map(PathBuf::from)
             .filter(|path| path.is_absolute())
     };
     absolute_path("XDG_CONFIG_HOME").or_else(|| Some(absolute_path("HOME")?.join(".config")))
 }
 
-/// Tells salts apart, and gives none away.
+/// Returns a digest that distinguishes salts without revealing them.
 pub fn digest(salt: &str) -> String {
     manifest::sha256(format!("salt of owners\0{salt}").as_bytes())
 }
 
-/// The salt in the file `path`, which is made if it is missing.
-fn keep_in_file(path: &Path) -> Result<OwnerSalt> {
+/// Returns the salt in the file `path`, which is created if it is missing.
+fn read_or_create_salt(path: &Path) -> Result<OwnerSalt> {
     match read_file(path) {
-        Err(error) if is_not_found(&error) => make_file(path),
+        Err(error) if is_not_found(&error) => create_salt_file(path),
         found => found,
     }
 }
@@ -194,9 +195,9 @@ fn read_file(path: &Path) -> Result<OwnerSalt> {
     })
 }
 
-/// Makes the file: it appears whole, and of several calls that make it at once all get the salt of
-/// the first.
-fn make_file(path: &Path) -> Result<OwnerSalt> {
+/// Creates the salt file atomically. If several calls create it at once, all of them get the salt
+/// of the first.
+fn create_salt_file(path: &Path) -> Result<OwnerSalt> {
     use fs_err::os::unix::fs::OpenOptionsExt as _;
 
     fs_err::create_dir_all(temporary::directory_of(path))?;
@@ -212,7 +213,7 @@ fn make_file(path: &Path) -> Result<OwnerSalt> {
         Ok(file.sync_all()?)
     });
 
-    // Unlike a rename, a link never takes the place of what is there.
+    // Unlike a rename, a hard link never replaces an existing file.
     let linked = written.and_then(|()| match fs_err::hard_link(&beside, path) {
         Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(false),
         linked => Ok(linked.map(|()| true)?),
@@ -237,12 +238,12 @@ mod tests {
     use std::os::unix::fs::PermissionsExt as _;
 
     #[test]
-    fn calls_at_once_agree_on_one_salt() {
+    fn concurrent_calls_agree_on_one_salt() {
         let dir = tempfile::tempdir().expect("a directory");
         let path = dir.path().join("poolcast").join("owner-salt");
         let salts: Vec<OwnerSalt> = std::thread::scope(|scope| {
             let threads: Vec<_> = (0..8)
-                .map(|_| scope.spawn(|| keep_in_file(&path).expect("kept")))
+                .map(|_| scope.spawn(|| read_or_create_salt(&path).expect("kept")))
                 .collect();
             threads
                 .into_iter()
@@ -274,12 +275,12 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_salt_is_named_and_kept() {
+    fn invalid_salt_file_is_reported_and_left_untouched() {
         let dir = tempfile::tempdir().expect("a directory");
         let path = dir.path().join("owner-salt");
         fs_err::write(&path, "short\n").expect("written");
         assert!(
-            keep_in_file(&path)
+            read_or_create_salt(&path)
                 .expect_err("no salt")
                 .to_string()
                 .contains("holds no salt")
@@ -287,7 +288,7 @@ mod tests {
         assert_eq!(fs_err::read(&path).expect("read"), b"short\n");
         fs_err::write(&path, "a salt of somebody's own\n").expect("written");
         fs_err::set_permissions(&path, std::fs::Permissions::from_mode(0o644)).expect("set");
-        let open = keep_in_file(&path).expect("kept");
+        let open = read_or_create_salt(&path).expect("kept");
         assert!(
             open.note
                 .expect("a warning")
@@ -296,11 +297,11 @@ mod tests {
         assert_eq!(open.text, "a salt of somebody's own");
         fs_err::remove_file(&path).expect("removed");
         fs_err::create_dir(&path).expect("made");
-        assert!(keep_in_file(&path).is_err());
+        assert!(read_or_create_salt(&path).is_err());
     }
 
     #[test]
-    fn nothing_gives_a_salt_away() {
+    fn debug_and_digest_do_not_reveal_the_salt() {
         let salt = OwnerSalt {
             text: "s3cret-s3cret-s3cret".to_owned(),
             note: None,

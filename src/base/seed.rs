@@ -1,15 +1,15 @@
-//! Randomness: one root seed; every random choice draws from a generator of its own, derived by
-//! name.
+//! Random number generators: every random choice has its own generator, derived by name from one
+//! root seed.
 
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng as _;
 use sha2::{Digest as _, Sha256};
 
-/// The generator for the choice called `name` among those with the same `parts`, for instance a
-/// sample's job and hold.
+/// Returns the generator for the choice called `name`. `parts` distinguish generators of the same
+/// name, for instance a sample's job and hold.
 ///
-/// Its stream depends on nothing else: not on threads, order or time. ChaCha's stream is fixed for
-/// ever.
+/// The stream depends on these arguments only, not on threads, order or time. ChaCha's stream never
+/// changes between versions.
 pub fn generator(seed: u64, name: &str, parts: &[i64]) -> ChaCha8Rng {
     let mut digest = Sha256::new()
         .chain_update(seed.to_le_bytes())
@@ -27,7 +27,7 @@ mod tests {
     use rand::Rng as _;
 
     #[test]
-    fn names_and_parts_separate_streams() {
+    fn streams_differ_by_seed_name_and_parts() {
         let draw = |seed, name, parts: &[i64]| generator(seed, name, parts).random::<u64>();
         assert_eq!(draw(1, "a", &[2]), draw(1, "a", &[2]));
         let all = [

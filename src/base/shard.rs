@@ -1,8 +1,8 @@
-//! Shards: immutable safetensors files with one metadata key, written whole and mapped.
+//! Shards: immutable safetensors files with one metadata key, written atomically and memory-mapped.
 //!
-//! A shard's header carries the key `poolcast`, a JSON object with the shard's format, its version
-//! and the writer's notes. One key only: safetensors keeps metadata in a hash map, and with several
-//! keys the bytes would not repeat.
+//! The header of a shard has the key `poolcast`: a JSON object with the shard's format, its version
+//! and the writer's notes. There is only one key, because safetensors keeps metadata in a hash map.
+//! With several keys, the bytes would differ from run to run.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
@@ -22,14 +22,14 @@ compile_error!("shards are little-endian and are read in place");
 
 const KEY: &str = "poolcast";
 
-/// The name and version of a kind of shard, and the command that makes it.
+/// The name and version of a kind of artefact, and the command that makes it.
 #[derive(Debug, Clone, Copy)]
 pub struct ArtefactFormat {
-    /// The name in the header, for instance `events`.
+    /// Name in the header, for instance `events`.
     pub name: &'static str,
-    /// The version this program writes, and the only one it reads.
+    /// Version that this program writes, and the only one that it reads.
     pub version: u32,
-    /// What to type to make such a shard anew.
+    /// Command that makes such an artefact again, for hints.
     pub rebuild: &'static str,
 }
 
@@ -40,9 +40,9 @@ struct ShardHeader<T> {
     notes: T,
 }
 
-/// An element of a tensor in a shard.
+/// An element type of the tensors in shards.
 pub trait ShardElement: bytemuck::Pod {
-    /// Its name in the header.
+    /// Type name in the header.
     const DTYPE: Dtype;
 }
 
@@ -51,7 +51,7 @@ macro_rules! elements {
 }
 elements!(u8 => U8, u16 => U16, u32 => U32, i32 => I32, i64 => I64, u64 => U64, f32 => F32, f64 => F64);
 
-/// One tensor to be written: borrowed elements and their shape.
+/// One tensor to write: borrowed elements and their shape.
 #[derive(Debug, Clone)]
 pub struct ShardColumn<'a> {
     dtype: Dtype,
@@ -60,7 +60,7 @@ pub struct ShardColumn<'a> {
 }
 
 impl<'a> ShardColumn<'a> {
-    /// A tensor of `shape` over `data` in row-major order.
+    /// Creates a tensor of `shape` from `data` in row-major order.
     pub fn new<T: ShardElement>(data: &'a [T], shape: &[usize]) -> ShardColumn<'a> {
         debug_assert_eq!(data.len(), shape.iter().product::<usize>());
         ShardColumn {
@@ -70,7 +70,7 @@ impl<'a> ShardColumn<'a> {
         }
     }
 
-    /// A vector.
+    /// Creates a one-dimensional tensor.
     pub fn vector<T: ShardElement>(data: &'a [T]) -> ShardColumn<'a> {
         ShardColumn::new(data, &[data.len()])
     }
@@ -91,7 +91,7 @@ impl View for ShardColumn<'_> {
     }
 }
 
-/// A column of which a header tells, without its elements.
+/// A column that has a type and a shape but no elements, for serializing the header alone.
 struct DescribedColumn<'a>(&'a ShardColumn<'a>);
 
 impl View for DescribedColumn<'_> {
@@ -109,8 +109,8 @@ impl View for DescribedColumn<'_> {
     }
 }
 
-/// A shard to be written: its header, and its columns in the order in which they follow. Large ones
-/// are never copied.
+/// A shard to write: its header, and its columns in file order. The elements of the columns are
+/// borrowed, not copied.
 #[derive(Debug)]
 pub struct ShardLayout<'a> {
     header: Vec<u8>,
@@ -118,13 +118,13 @@ pub struct ShardLayout<'a> {
 }
 
 impl<'a> ShardLayout<'a> {
-    /// Lays out a shard: the same input gives the same bytes.
+    /// Lays out a shard. Equal input gives byte-identical shards.
     pub fn new(
         format: ArtefactFormat,
         notes: &impl Serialize,
         mut columns: Vec<(String, ShardColumn<'a>)>,
     ) -> Result<ShardLayout<'a>> {
-        // The order that safetensors puts them in.
+        // The order in which safetensors writes tensors: by type, largest first, then by name.
         columns
             .sort_by(|(a, left), (b, right)| right.dtype.cmp(&left.dtype).then_with(|| a.cmp(b)));
         let header = ShardHeader {
@@ -140,23 +140,23 @@ impl<'a> ShardLayout<'a> {
         Ok(ShardLayout { header, columns })
     }
 
-    /// The bytes of the shard, in parts that follow each other.
+    /// Returns the bytes of the shard as consecutive parts.
     pub fn parts(&self) -> impl Iterator<Item = &[u8]> {
         std::iter::once(&self.header[..]).chain(self.columns.iter().map(|(_, column)| column.bytes))
     }
 
-    /// The bytes of the shard.
+    /// Returns the bytes of the shard, copied into one buffer.
     pub fn bytes(&self) -> Vec<u8> {
         self.parts().collect::<Vec<_>>().concat()
     }
 
-    /// Writes the shard: under a temporary name first, then renamed.
+    /// Writes the shard to a temporary file, fsyncs it and renames it to `path`.
     pub fn write(&self, path: &Path) -> Result<()> {
         files::write_atomic_parts(path, self.parts())
     }
 }
 
-/// The bytes of a shard: the same input gives the same bytes.
+/// Returns the bytes of a shard. Equal input gives byte-identical shards.
 pub fn encode(
     format: ArtefactFormat,
     notes: &impl Serialize,
@@ -165,7 +165,7 @@ pub fn encode(
     Ok(ShardLayout::new(format, notes, columns)?.bytes())
 }
 
-/// Writes a shard: under a temporary name first, then renamed.
+/// Writes a shard to a temporary file, fsyncs it and renames it to `path`.
 pub fn write(
     path: &Path,
     format: ArtefactFormat,
@@ -175,27 +175,27 @@ pub fn write(
     ShardLayout::new(format, notes, columns)?.write(path)
 }
 
-/// A shard open for reading; its tensors are slices of the mapped file.
+/// A shard that is open for reading. Its tensors are slices of the mapped file.
 #[derive(Debug)]
 pub struct Shard {
     path: PathBuf,
     bytes: ShardBytes,
-    /// Which file it is and how it was; `None` in memory.
+    /// Identity of the file when it was opened; `None` for a shard in memory.
     pub(crate) identity: Option<FileIdentity>,
     data_start: usize,
     tensors: BTreeMap<String, TensorInfo>,
     notes: serde_json::Value,
 }
 
-/// What tells a file from all others, and from what it was before a change: its device, its number,
-/// its size, and when it was changed, in seconds and nanoseconds.
+/// The identity of a file and its content: device, inode, size in bytes, and change time in seconds
+/// and nanoseconds. A changed file has another identity.
 pub(crate) type FileIdentity = (u64, u64, u64, i64, i64);
 
 #[derive(Debug)]
 enum ShardBytes {
     Mapped(Mmap),
-    /// Shards that never touched a disk, such as the events behind one piece of advice. 8-byte
-    /// words keep alignment.
+    /// A shard that was never on disk, such as the events behind one piece of advice. The buffer
+    /// consists of 8-byte words, so that all element types are aligned.
     Owned(Vec<u64>, usize),
 }
 
@@ -209,11 +209,11 @@ impl ShardBytes {
 }
 
 impl Shard {
-    /// Maps the shard at `path` and checks its header, its version and that its tensors fill it
-    /// exactly.
+    /// Maps the shard at `path` and checks its header, its version, and that its tensors fill the
+    /// file exactly.
     ///
     /// # Errors
-    /// Fails when the file is no shard of this format, or one of a version this program does not
+    /// Fails if the file is not a shard of this format, or has a version that this program does not
     /// read.
     pub fn open(path: &Path, format: ArtefactFormat) -> Result<Shard> {
         let checked = map(path).and_then(|(bytes, identity)| {
@@ -231,7 +231,7 @@ impl Shard {
         })
     }
 
-    /// A shard in memory, from the bytes that [`encode`] made.
+    /// Opens a shard in memory, from the bytes that [`encode`] returned.
     pub fn from_bytes(bytes: &[u8], format: ArtefactFormat) -> Result<Shard> {
         let mut words = vec![0u64; bytes.len().div_ceil(8)];
         bytemuck::cast_slice_mut(&mut words)[..bytes.len()].copy_from_slice(bytes);
@@ -274,17 +274,17 @@ impl Shard {
         })
     }
 
-    /// Where it is.
+    /// Path of the file, or `memory`.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The whole file.
+    /// Bytes of the whole file.
     pub fn bytes(&self) -> &[u8] {
         self.bytes.get()
     }
 
-    /// What the writer noted in the header.
+    /// Reads the writer's notes from the header.
     pub fn notes<T: DeserializeOwned>(&self) -> Result<T> {
         let notes = T::deserialize(&self.notes);
         notes.with_context(|| {
@@ -295,17 +295,17 @@ impl Shard {
         })
     }
 
-    /// The names of the tensors, sorted.
+    /// Names of the tensors, sorted.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.tensors.keys().map(String::as_str)
     }
 
-    /// The shape of tensor `name`.
+    /// Returns the shape of tensor `name`.
     pub fn shape(&self, name: &str) -> Result<&[usize]> {
         Ok(&self.info(name)?.shape)
     }
 
-    /// The elements of tensor `name` in row-major order, in place.
+    /// Returns the elements of tensor `name` in row-major order, without copying them.
     pub fn column<T: ShardElement>(&self, name: &str) -> Result<&[T]> {
         let info = self.info(name)?;
         let place = || format!("tensor `{name}` of `{}`", self.path.display());
@@ -350,9 +350,9 @@ fn map(path: &Path) -> Result<(Mmap, FileIdentity)> {
         found.ctime(),
         found.ctime_nsec(),
     );
-    // SAFETY: shards are immutable: written under another name, synced and renamed, never changed
-    // in place. Somebody who truncates one by hand while it is mapped makes the next read fault
-    // (SIGBUS), as with any mapped file.
+    // SAFETY: shards are immutable: they are written under another name, fsynced and renamed, and
+    // never changed in place. If somebody truncates a file by hand while it is mapped, the next
+    // read faults (SIGBUS), as with any mapped file.
     let mapped = unsafe { Mmap::map(file.file()) }
         .with_context(|| format!("cannot map `{}`", path.display()))?;
     Ok((mapped, identity))
@@ -378,7 +378,7 @@ mod tests {
     }
 
     #[test]
-    fn columns_come_back_and_bytes_repeat() {
+    fn columns_round_trip_and_encoding_is_deterministic() {
         let dir = tempfile::tempdir().expect("a directory");
         let path = dir.path().join("s.safetensors");
         files::write_atomic(&path, &sample()).expect("written");
@@ -391,7 +391,7 @@ mod tests {
     }
 
     #[test]
-    fn a_layout_is_what_safetensors_writes() {
+    fn layout_is_byte_identical_to_safetensors() {
         let (bytes, words, floats) = ([1u8, 2, 3], [4u64], [0.5f32, 7.0]);
         let columns = || {
             let column = |name: &str, column| (name.to_owned(), column);
@@ -410,7 +410,7 @@ mod tests {
     }
 
     #[test]
-    fn foreign_cut_and_old_files_are_refused_by_name() {
+    fn foreign_truncated_and_old_files_are_rejected() {
         let refused = |bytes: &[u8], format| {
             let dir = tempfile::tempdir().expect("a directory");
             let path = dir.path().join("s.safetensors");

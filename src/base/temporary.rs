@@ -1,10 +1,10 @@
-//! What is written beside its final name: names that nobody else uses, and the removal of what
-//! killed calls left behind.
+//! Temporary files and directories beside their final name: unique names, and the removal of
+//! leftovers of killed processes.
 //!
-//! A temporary file or directory is called `.NAME.OWNER.NUMBER.tmp`: NAME is the final name, OWNER
+//! A temporary file or directory is called `.NAME.OWNER.NUMBER.tmp`. NAME is the final name. OWNER
 //! identifies the process that writes it, on all hosts and for all time
-//! ([`Process::file_name_part`]), and NUMBER counts within that process. What an artefact's
-//! directory is called while its successor takes its name is `.NAME.OWNER.NUMBER.old`.
+//! ([`Process::file_name_part`]). NUMBER is a counter within that process. While an artefact
+//! directory is being replaced, the old one is called `.NAME.OWNER.NUMBER.old`.
 
 use std::collections::BTreeSet;
 use std::io::{Error, ErrorKind};
@@ -15,15 +15,15 @@ use std::sync::{LazyLock, Mutex, PoisonError};
 use crate::output;
 use crate::process::{Process, ProcessStatus};
 
-/// So many names in a row that somebody else has taken are no accident.
-const MOST_TRIES: usize = 100;
+/// Attempts to find an unused temporary name. More collisions in a row are no accident.
+const MAX_NAME_ATTEMPTS: usize = 100;
 
-/// So many directories are remembered as looked at.
-const MOST_KNOWN_DIRECTORIES: usize = 1 << 14;
+/// Maximum number of directories that are remembered as checked for leftovers.
+const MAX_CHECKED_DIRECTORIES: usize = 1 << 14;
 
 static CURRENT: LazyLock<Process> = LazyLock::new(Process::current);
 
-/// What a temporary name says.
+/// The parts of a temporary name.
 #[derive(Debug)]
 struct TemporaryName<'a> {
     final_name: &'a str,
@@ -42,7 +42,7 @@ impl TemporaryName<'_> {
         let (rest, number) = rest.rsplit_once('.')?;
         number.parse::<u64>().ok()?;
         let (final_name, owner) = rest.rsplit_once('.')?;
-        let owner = Process::of_file_name_part(owner)?;
+        let owner = Process::from_file_name_part(owner)?;
         (!final_name.is_empty()).then_some(TemporaryName {
             final_name,
             owner,
@@ -51,9 +51,9 @@ impl TemporaryName<'_> {
     }
 }
 
-/// Makes something beside `target` under a temporary name. `make` must fail with
-/// [`ErrorKind::AlreadyExists`] where that name is taken, also by a link: then another name is
-/// tried, and what stands there is left alone.
+/// Creates a file or directory beside `target` under a temporary name. `make` must fail with
+/// [`ErrorKind::AlreadyExists`] if the name is taken, also by a link. Then another name is tried,
+/// and the existing entry is left untouched.
 pub fn make_beside<T>(
     target: &Path,
     suffix: &str,
@@ -64,7 +64,7 @@ pub fn make_beside<T>(
         target.file_name().unwrap_or_default().to_string_lossy(),
         CURRENT.file_name_part(),
     );
-    for _ in 0..MOST_TRIES {
+    for _ in 0..MAX_NAME_ATTEMPTS {
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let path = target.with_file_name(format!(".{name}.{owner}.{number}.{suffix}"));
         match make(&path) {
@@ -79,8 +79,8 @@ pub fn make_beside<T>(
     Err(Error::new(ErrorKind::AlreadyExists, message))
 }
 
-/// The number of a process of this host, other than this one, that is writing a directory that is
-/// to be called `target`.
+/// Returns the id of another process of this host that is writing a directory with the final name
+/// `target`, if there is one.
 pub fn other_writer(target: &Path) -> Option<u32> {
     let name = target.file_name()?.to_string_lossy();
     let names = file_names(directory_of(target));
@@ -96,14 +96,15 @@ pub fn other_writer(target: &Path) -> Option<u32> {
         .map(|owner| owner.pid)
 }
 
-/// Removes what killed calls have left in the directory `dir`: what has exactly a name of ours, of
-/// a process of this host that is no more. Each directory is looked at once by a process. Nothing
-/// is followed through a link.
+/// Removes the leftovers of killed processes from the directory `dir`: entries that have exactly
+/// the form of a temporary name, and whose process ran on this host and has ended. A process checks
+/// each directory once. Links are not followed.
 pub fn remove_leftovers(dir: &Path) {
     static KNOWN: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
     {
         let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
-        if known.len() >= MOST_KNOWN_DIRECTORIES {
+        // Bound the memory: after this, directories are checked again.
+        if known.len() >= MAX_CHECKED_DIRECTORIES {
             known.clear();
         }
         if !known.insert(dir.to_owned()) {
@@ -118,7 +119,7 @@ pub fn remove_leftovers(dir: &Path) {
         if found.owner.status_seen_from(&CURRENT) != ProcessStatus::Gone {
             continue;
         }
-        // Another call may be faster, and what another user left is not ours to remove.
+        // Another call may have removed it first, and leftovers of another user cannot be removed.
         match remove_leftover(dir, &name, &found) {
             Ok(true) => output::note(&format!(
                 "removed `{}`, which a killed call left",
@@ -130,12 +131,12 @@ pub fn remove_leftovers(dir: &Path) {
     }
 }
 
-/// Whether there was anything to remove.
+/// Removes or restores one leftover; returns true if it was removed.
 fn remove_leftover(dir: &Path, name: &str, found: &TemporaryName<'_>) -> std::io::Result<bool> {
     let path = dir.join(name);
     let kind = fs_err::symlink_metadata(&path)?.file_type();
 
-    // Killed between two renames: what was to be replaced is all there is.
+    // The process was killed between two renames: the old directory is the only one, so restore it.
     let target = dir.join(found.final_name);
     if found.is_old && fs_err::symlink_metadata(&target).is_err() {
         fs_err::rename(&path, &target)?;
@@ -143,7 +144,8 @@ fn remove_leftover(dir: &Path, name: &str, found: &TemporaryName<'_>) -> std::io
     }
 
     if kind.is_dir() {
-        // The standard library follows no link here, also where one is put in the way meanwhile.
+        // The standard library does not follow links here, even if one replaces the directory
+        // meanwhile.
         fs_err::remove_dir_all(&path)?;
     } else if kind.is_file() {
         fs_err::remove_file(&path)?;
@@ -158,7 +160,7 @@ fn file_names(dir: &Path) -> Vec<String> {
         .collect()
 }
 
-/// The directory that `path` stands in.
+/// Returns the directory that contains `path`.
 pub fn directory_of(path: &Path) -> &Path {
     path.parent()
         .filter(|parent| !parent.as_os_str().is_empty())
@@ -170,7 +172,7 @@ mod tests {
     use super::*;
     use std::os::unix::fs::symlink;
 
-    /// The name part of a process that is no more, on this host.
+    /// Returns the file name part of a process of this host that has ended.
     fn gone() -> String {
         let mut child = std::process::Command::new("true")
             .spawn()
@@ -183,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_the_dead_left_is_removed() {
+    fn only_leftovers_of_ended_processes_are_removed() {
         let dir = tempfile::tempdir().expect("a directory");
         let at = |name: &str| dir.path().join(name);
         let (gone, alive) = (gone(), CURRENT.file_name_part());
@@ -220,14 +222,14 @@ mod tests {
         assert_eq!(found, expected);
         assert_eq!(fs_err::read(at("precious")).expect("read"), b"x");
 
-        // The same directory is not looked at again.
+        // The same process does not check a directory again.
         fs_err::write(at(&file), "half").expect("written");
         remove_leftovers(dir.path());
         assert!(at(&file).exists());
     }
 
     #[test]
-    fn a_name_that_is_taken_is_left_alone() {
+    fn taken_temporary_names_are_skipped() {
         let dir = tempfile::tempdir().expect("a directory");
         let victim = dir.path().join("victim");
         fs_err::write(&victim, "precious").expect("written");
@@ -235,7 +237,7 @@ mod tests {
         let (path, _) = make_beside(&dir.path().join("a"), "tmp", |path| {
             tries.set(tries.get() + 1);
             if tries.get() < 3 {
-                // Whoever guesses the name is there first.
+                // An attacker who guesses the name creates a link first.
                 symlink(&victim, path)?;
             }
             fs_err::OpenOptions::new()

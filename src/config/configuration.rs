@@ -1,4 +1,5 @@
-//! The whole configuration: defaults, a file, the environment and flags → one checked [`Config`].
+//! Loads the whole configuration: merges the defaults, a file, the environment and flags into one
+//! checked [`Config`].
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -21,22 +22,22 @@ use super::pipelines::{MOST_TRIALS, PipelineSpaces, TrialOrder};
 use super::preprocessing::PreprocessingConfig;
 use super::provision::ProvisionConfig;
 use super::range::check_range;
-use super::secrets::{PREFIX, refuse_secrets_of_environment};
+use super::secrets::{PREFIX, reject_environment_secrets};
 use super::sweep::SweepConfig;
 use super::training::TrainingConfig;
 use super::yaml;
 use poolcast_base::error::hinted;
 
-/// What a search tries where no configuration says so: as on the bundled log.
+/// Search space without a configuration file: the one for the bundled log.
 const QUICKSTART: &str = include_str!("../../config/quickstart.yaml");
 
-/// What the search of the quickstart has for the bundled log alone, and others have instead.
-const NOT_QUICKSTART: &str = "{logs: [], out: out, wandb: {sweep: {name: poolcast}}, preprocessing: {parameters: {timeframe_len: auto}}}";
+/// Keys of the quickstart that fit the bundled log only, with the values for other logs.
+const QUICKSTART_OVERRIDES: &str = "{logs: [], out: out, wandb: {sweep: {name: poolcast}}, preprocessing: {parameters: {timeframe_len: auto}}}";
 
-/// The search spaces of the pipelines, for those that a configuration only names.
+/// Search spaces of the pipelines, for configurations that only name a pipeline.
 const PIPELINES: &str = include_str!("../../config/pipelines.yaml");
 
-/// The file name of the resolved configuration beside an artefact.
+/// File name of the resolved configuration beside an artefact.
 pub const FILE: &str = "config.yaml";
 
 /// The whole configuration. `config/default.yaml` explains every key.
@@ -103,14 +104,14 @@ pub struct MlflowConfig {
 }
 
 impl WandbConfig {
-    /// What W&B calls the sweep that the runs belong to, where that is known from the beginning.
+    /// Returns W&B's id of the sweep that the runs belong to, if it is known before the first run.
     pub fn known_sweep(&self) -> Option<&str> {
         let given = self.sweep.given().map(|given| given.sweep);
         given.or(self.sweep_id.as_deref())
     }
 }
 
-/// An id of W&B's, where `None` is Python's word for none.
+/// Reads an id of W&B; `None`, Python's word for no value, means no id.
 fn id<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
     Ok(Option::<String>::deserialize(deserializer)?.filter(|id| id != "None"))
 }
@@ -132,7 +133,7 @@ pub struct AdviceConfig {
     pub remove_from_holds: usize,
 }
 
-/// What mistakes cost, each in the same unit.
+/// Costs of mistakes, all in the same unit.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[expect(missing_docs, reason = "config/default.yaml documents each key")]
@@ -141,19 +142,19 @@ pub struct AdviceCost {
     pub lost_success: f64,
 }
 
-/// What the trials of a sweep learn from.
+/// Kind of data that the trials of a sweep learn from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TrialSource {
-    /// Logs: `logs`.
+    /// Event logs: `logs`.
     Logs,
-    /// Tables of the user's own: `data`.
+    /// Tables of the user: `data`.
     Tables,
-    /// What `provision samples` wrote: `provision.samples`.
+    /// Output of `provision samples`: `provision.samples`.
     WaitSamples,
 }
 
 impl Config {
-    /// What the trials of its sweep learn from.
+    /// Kind of data that the trials of the sweep learn from.
     pub fn trial_source(&self) -> TrialSource {
         if self.provision.samples.is_some() {
             TrialSource::WaitSamples
@@ -164,11 +165,12 @@ impl Config {
         }
     }
 
-    /// Defaults, then `file`, then the environment, then `flags` (paths of keys and their values).
+    /// Loads the configuration from its layers: the defaults, then `file`, then the environment,
+    /// then `flags` (paths of keys and their values). A later layer overrides an earlier one.
     ///
     /// # Errors
-    /// An unknown key is an error that names the nearest known one; so are a value of the wrong
-    /// type or out of range, and a key that would hold a secret.
+    /// Fails for an unknown key, and names the nearest known one. Also fails for a value of the
+    /// wrong type or out of range, and for a key that would hold a secret.
     pub fn load(file: Option<&Path>, flags: &BTreeMap<&str, serde_json::Value>) -> Result<Config> {
         let Some(file) = file else {
             return Config::from_layers(&[], "the configuration", flags);
@@ -178,18 +180,18 @@ impl Config {
         Config::from_layers(&[dict], &place, flags)
     }
 
-    /// As [`Config::load`], with the search of the quickstart in place of a file, and time frames
-    /// whose length the log tells.
+    /// Like [`Config::load`], but with the search space of the quickstart in place of a file. The
+    /// length of time frames is derived from the log.
     ///
     /// # Errors
-    /// As [`Config::load`].
+    /// Fails like [`Config::load`].
     pub fn load_built_in(flags: &BTreeMap<&str, serde_json::Value>) -> Result<Config> {
-        let layers = [read_dict(QUICKSTART)?, read_dict(NOT_QUICKSTART)?];
+        let layers = [read_dict(QUICKSTART)?, read_dict(QUICKSTART_OVERRIDES)?];
         Config::from_layers(&layers, "the built-in configuration", flags)
     }
 
-    /// Defaults, then `layers`, then the environment, then `flags`; `place` is where the layers are
-    /// from.
+    /// Merges the defaults, then `layers`, then the environment, then `flags`. `place` names the
+    /// origin of the layers in messages.
     fn from_layers(
         layers: &[Dict],
         place: &str,
@@ -199,8 +201,8 @@ impl Config {
         for layer in layers {
             figment = figment.merge(Serialized::defaults(layer));
         }
-        refuse_secrets_of_environment()?;
-        // These say how the program behaves, and are no keys.
+        reject_environment_secrets()?;
+        // These variables control the program's behaviour and are not configuration keys.
         let others = ["log", "pager", "owner_salt", "owner_salt_file", "file_mode"];
         figment = figment.merge(Env::prefixed(PREFIX).ignore(&others).split("__"));
         for (key, value) in flags {
@@ -213,11 +215,11 @@ impl Config {
         Ok(config)
     }
 
-    /// Keeps of the pipelines those called `names`; what has no search space in the configuration
-    /// gets that of `config/pipelines.yaml`.
+    /// Keeps only the pipelines called `names`. A pipeline without a search space in this
+    /// configuration gets the one in `config/pipelines.yaml`.
     ///
     /// # Errors
-    /// Fails for a name that is no pipeline, and names the nearest.
+    /// Fails for an unknown pipeline, and names the nearest known one.
     pub fn choose_pipelines(&mut self, names: &[String]) -> Result<()> {
         #[derive(Deserialize)]
         struct Spaces {
@@ -243,8 +245,8 @@ impl Config {
         Ok(())
     }
 
-    /// The same, with the values of `point` in place of the distributions of samples and networks, or
-    /// of models of waits.
+    /// Returns the configuration of one trial. The values of `point` replace the distributions of
+    /// samples and networks, or the distributions of wait models.
     pub fn with_point(&self, point: &BTreeMap<String, serde_json::Value>) -> Config {
         let mut config = self.clone();
         if self.trial_source() == TrialSource::WaitSamples {
@@ -256,7 +258,8 @@ impl Config {
         config
     }
 
-    /// The same with `values` of hyper-parameters of networks and of their samples, by name.
+    /// Returns the configuration with the given `values` of hyper-parameters of networks and their
+    /// samples, by name.
     pub fn with_values(&self, values: &BTreeMap<String, serde_json::Value>) -> Config {
         let mut config = self.clone();
         config.preprocessing.parameters = config.preprocessing.parameters.with_values(values);
@@ -264,17 +267,18 @@ impl Config {
         config
     }
 
-    /// Whether networks or their samples have a hyper-parameter `name`.
+    /// Returns true if networks or their samples have a hyper-parameter `name`.
     pub fn has_hyper_parameter(name: &str) -> bool {
         SampleParameters::NAMES.contains(&name) || NetworkParameters::NAMES.contains(&name)
     }
 
-    /// Whether the log is to tell how long time frames are.
+    /// Returns true if the length of time frames is still to be derived from the log.
     pub fn has_open_frames(&self) -> bool {
         self.preprocessing.parameters.is_open(TIMEFRAME_LEN)
     }
 
-    /// The same, with frames of `timeframe_len_s` if the log is to tell how long they are.
+    /// Returns the configuration with time frames of `timeframe_len_s` seconds, if the length is
+    /// still to be derived from the log. Otherwise nothing changes.
     pub fn with_frames(&self, timeframe_len_s: u32) -> Config {
         let mut config = self.clone();
         let parameters = config.preprocessing.parameters;
@@ -283,7 +287,8 @@ impl Config {
         config
     }
 
-    /// The same, with frames as in `begun`, whose length is known, if the log is to tell it.
+    /// Like [`Config::with_frames`], but with the length from `begun`, a configuration in which it
+    /// is already known.
     pub fn with_frames_of(&self, begun: &Config) -> Config {
         let mut config = self.clone();
         for (name, parameter) in begun.preprocessing.parameters.all() {
@@ -339,7 +344,7 @@ impl Config {
         self.dag.check()
     }
 
-    /// Refuses what has no meaning beside samples of waits.
+    /// Rejects keys that have no meaning together with `provision.samples`.
     fn check_wait_samples(&self) -> Result<()> {
         if self.provision.samples.is_none() {
             return Ok(());
@@ -374,7 +379,7 @@ impl Config {
         self.provision.model.check_metric(&self.wandb.sweep.metric)
     }
 
-    /// Refuses a search space of its own beside a sweep on W&B that gives the points.
+    /// Rejects a search space in this configuration if a sweep on W&B provides the points.
     fn check_given_sweep(&self) -> Result<()> {
         if self.wandb.sweep.id.is_none() {
             return Ok(());
@@ -405,8 +410,10 @@ impl Config {
         Ok(())
     }
 
-    /// How many trials there are, how long each is, and how often it is looked at.
+    /// Checks the number and length of trials, early stopping, and the number of bootstrap
+    /// resamples.
     fn check_lengths(&self) -> Result<()> {
+        // With pipelines, a sweep may have no trials of the network.
         let least = if self.pipelines.is_empty() { 1.0 } else { 0.0 };
         check_range("runs", self.runs as f64, least..=MOST_TRIALS as f64)?;
         check_range("epochs", self.epochs as f64, 1.0..=1_000_000.0)?;
@@ -460,7 +467,7 @@ mod tests {
     }
 
     #[test]
-    fn a_space_beside_a_sweep_that_gives_the_points_is_refused() {
+    fn search_space_beside_a_wandb_sweep_is_rejected() {
         let given = "{wandb: {sweep: {id: team/held/abcd1234}}, pipelines: {}";
         let config = load(&format!("{given}}}")).expect("loads");
         assert_eq!(config.wandb.known_sweep(), Some("abcd1234"));
@@ -486,7 +493,7 @@ mod tests {
     }
 
     #[test]
-    fn the_published_sweep_file_loads() {
+    fn published_sweep_file_loads() {
         let text = include_str!("../../config/sweep.yaml");
         let config = load(text).expect("loads");
         let mut drawn = config.training.parameters.drawn();
@@ -504,11 +511,11 @@ mod tests {
         assert!(refusal(&text.replace("enable: false", "api_key: abc")).contains("WANDB_API_KEY"));
     }
 
-    /// Each is refused where W&B's schema refuses it, and taken where that takes it. Nested
-    /// parameters are those of a space, a configuration always has parameters, and the method
-    /// `custom` asks for a program of W&B's.
+    /// Each file must be rejected exactly if W&B's schema rejects it. Three of the vectors are not
+    /// tested, because they differ here: nested parameters belong to a search space, a
+    /// configuration always has parameters, and the method `custom` needs a program of W&B.
     #[test]
-    fn verdicts_are_those_of_the_schema() {
+    fn sweep_files_are_rejected_as_by_wandb_schema() {
         use serde_json::{Value, json};
         let vectors: Value =
             serde_json::from_str(include_str!("../../tests/data/wandb/sweeps_vectors.json"))
@@ -577,7 +584,7 @@ mod tests {
     }
 
     #[test]
-    fn unknown_keys_name_the_nearest() {
+    fn unknown_keys_suggest_the_nearest_key() {
         let text = refusal("preprocessing:\n  parameters:\n    timeframe_length: 5\n");
         assert!(
             text.contains("preprocessing.parameters.timeframe_length"),
@@ -587,7 +594,7 @@ mod tests {
     }
 
     #[test]
-    fn values_out_of_range_repeat_what_was_given() {
+    fn range_errors_repeat_the_given_value() {
         assert!(refusal("epochs: 0").contains("between 1 and 1000000, got 0"));
         assert!(refusal("epochs: many").contains("epochs"));
         assert!(refusal("preprocessing: {fractions: [0.5, 0.1, 0.1]}").contains("sum to 1"));
@@ -628,7 +635,7 @@ mod tests {
             .collect()
     }
 
-    /// No hyper-parameter is without a default, none has two, and each is a field of its name.
+    /// Each hyper-parameter must have exactly one default and be a field of its name.
     #[test]
     fn each_hyper_parameter_has_a_default_and_a_field() {
         let config = Config::load(None, &BTreeMap::new()).expect("loads");
@@ -642,7 +649,7 @@ mod tests {
     }
 
     #[test]
-    fn flags_win() {
+    fn flags_override_defaults() {
         let flags = BTreeMap::from([
             ("preprocessing.parameters.j", serde_json::json!(7)),
             ("seed", serde_json::json!(9)),

@@ -1,4 +1,4 @@
-//! `dag` as it is written → what HTCondor jobs ask for, and how DAGMan runs a sweep.
+//! The section `dag`: requirements of HTCondor jobs, and settings for running a sweep with DAGMan.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -36,7 +36,7 @@ impl DagConfig {
     }
 }
 
-/// Where jobs fetch what many of them use.
+/// The location of inputs that many jobs fetch.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[expect(missing_docs, reason = "config/default.yaml documents each key")]
@@ -45,7 +45,7 @@ pub struct SharedInputs {
     pub address: Option<String>,
 }
 
-/// Submit commands by step.
+/// Submit commands for each step.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[expect(missing_docs, reason = "config/default.yaml documents each key")]
@@ -57,7 +57,7 @@ pub struct SubmitConfig {
     pub evaluate: SubmitCommands,
 }
 
-/// Submit commands with their values: `request_memory: 4GB`.
+/// Submit commands and their values: `request_memory: 4GB`.
 pub type SubmitCommands = BTreeMap<String, SubmitCommand>;
 
 /// The value of a submit command.

@@ -1,4 +1,5 @@
-//! `data` as it is written → tables of the user's own, and how trials on them are judged.
+//! The section `data`: tables of the user, and the splits and folds by which trials on them are
+//! scored.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -31,7 +32,7 @@ pub struct DataConfig {
     pub validate: bool,
 }
 
-/// What is predicted of a row.
+/// Kind of value that is predicted for a row.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum PredictionTask {
@@ -42,40 +43,40 @@ pub enum PredictionTask {
     Regression,
 }
 
-/// The one split of tables for which none is named: all rows.
+/// Name of the only split of tables without named splits: all rows.
 pub const WHOLE: &str = "all";
 
-/// What the name of a split begins with on which models are scored besides.
+/// Name prefix of additional splits, on which models are scored after training.
 pub const EVALUATE: &str = "evaluate_";
 
-/// How rows are divided for cross-validation.
+/// How rows are divided into folds for cross-validation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Folds {
-    /// The classes in equal shares; whole groups, where there are any.
+    /// Each fold has an equal share of each class. Groups, if there are any, stay whole.
     Stratified,
-    /// Each group once.
+    /// Each group is one fold.
     LeaveOneGroupOut,
-    /// Learned from the past, tested on what followed.
+    /// Each fold is tested on rows that are later than its training rows.
     Time,
 }
 
-/// A cross-validation.
+/// Settings of a cross-validation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CrossValidation {
-    /// How many folds; one for each group where groups are left out.
+    /// Number of folds. [`Folds::LeaveOneGroupOut`] has one fold per group instead.
     pub k: usize,
-    /// Which rows go into each.
+    /// Rule by which rows are assigned to folds.
     pub folds: Folds,
 }
 
 impl DataConfig {
-    /// Whether there are tables.
+    /// Returns true if the configuration names tables.
     pub fn is_given(&self) -> bool {
         self.features.is_some()
     }
 
-    /// The cross-validation, if one is asked for.
+    /// Returns the settings of the cross-validation; `None` if the user wants none.
     pub fn cross_validation(&self) -> Option<CrossValidation> {
         self.cv.map(|k| CrossValidation {
             k,
@@ -114,7 +115,7 @@ impl DataConfig {
             ("metadata", self.metadata.is_some()),
             ("index", self.index.is_some()),
             ("target", self.target.is_some()),
-            // Without any, all rows are one split, which folds divide.
+            // Without splits, all rows are one split, which cross-validation divides into folds.
             (
                 "splits",
                 !self.splits.is_empty() || self.is_given() && self.cv.is_some() && !self.validate,
@@ -157,11 +158,12 @@ impl DataConfig {
         self.chosen().map(drop)
     }
 
-    /// The names of the splits that are tried. `A1` is a split of that name, or `train_A1` and
-    /// `validate_A1` together.
+    /// Returns the names of the splits to try. `A1` is a split of that name, or the pair `train_A1`
+    /// and `validate_A1`.
     ///
     /// # Errors
-    /// Fails for a name that is no split, or with `validate` not both, and names the nearest.
+    /// Fails for a name that is not a split, and names the nearest one. With `validate`, both
+    /// splits of the pair must exist.
     pub fn chosen(&self) -> Result<Vec<String>> {
         let pair = |name: &str| [format!("train_{name}"), format!("validate_{name}")];
         let is_there = |name: &str| {
@@ -174,6 +176,8 @@ impl DataConfig {
         {
             return Ok(vec![WHOLE.to_owned()]);
         }
+        // Names that a user may choose: candidates for the hint, and the default if `split_names`
+        // is empty.
         let known: Vec<String> = self
             .learned_from()
             .into_iter()
@@ -203,7 +207,8 @@ impl DataConfig {
         Ok(self.split_names.clone())
     }
 
-    /// The names of all splits that something can learn from, each once, by alphabet.
+    /// Returns the names of all splits that models can be trained on: each once, in alphabetical
+    /// order.
     fn learned_from(&self) -> Vec<String> {
         let names = self
             .splits
@@ -213,10 +218,12 @@ impl DataConfig {
         names.collect::<BTreeSet<String>>().into_iter().collect()
     }
 
-    /// The further splits that models of `split` are scored on: `NAME` for `evaluate_NAME`. One
-    /// that is called after a split, as `evaluate_A1` or `evaluate_A1_Spain`, is that split's
-    /// alone; any other is everyone's.
+    /// Returns the additional splits on which models of `split` are scored: `NAME` for
+    /// `evaluate_NAME`. A split that is named after another, such as `evaluate_A1` or
+    /// `evaluate_A1_Spain`, is used for models of `A1` only. All others are used for the models of
+    /// every split.
     pub fn evaluated(&self, split: &str) -> Vec<&str> {
+        // `A1_Spain` belongs to `A1`, but `A12` does not.
         let is_of = |name: &str, split: &str| {
             name.strip_prefix(split)
                 .is_some_and(|rest| rest.is_empty() || rest.starts_with('_'))

@@ -1,4 +1,4 @@
-//! Every key with its default.
+//! The default configuration: every key with its default.
 
-/// The defaults, commented; every key there is.
+/// Default configuration in YAML. It contains every key, with comments.
 pub const DEFAULT: &str = include_str!("../../config/default.yaml");

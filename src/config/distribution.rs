@@ -1,4 +1,4 @@
-//! A distribution in W&B's words → the value at each quantile, the quantile of each value, and the
+//! A distribution of W&B's sweeps: its quantile function, the inverse of that function, and the
 //! values of a grid.
 
 use std::collections::BTreeSet;
@@ -9,28 +9,28 @@ use serde_json::{Map, Value};
 use super::distribution_form::{DistributionForm, RealDistribution};
 use super::distribution_schema::read_distribution;
 
-/// What a sweep draws a parameter from, as W&B's sweeps define it: any of their distributions, by
-/// their names.
+/// The distribution that a sweep draws a parameter from. All distributions of W&B's sweeps exist,
+/// under W&B's names.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "Map<String, Value>", into = "Map<String, Value>")]
 pub struct Distribution {
     written: Map<String, Value>,
     form: DistributionForm,
-    /// Of listed values the places of those that a grid takes: each value once.
+    /// Indices of distinct listed values: the values that a grid uses.
     distinct: Vec<usize>,
 }
 
-/// The first and the last quantile that is drawn: at 0 and 1 some distributions have no value.
-const DRAWN: [f64; 2] = [1e-12, 1.0 - 1e-12];
+/// The lowest and the highest quantile that is drawn. At 0 and 1, some distributions have no value.
+const UNIT_BOUNDS: [f64; 2] = [1e-12, 1.0 - 1e-12];
 
 impl Distribution {
-    /// The value below which a share `unit` of the distribution lies, as W&B's engine computes it.
+    /// Returns the value at the quantile `unit`, computed as W&B's engine does.
     fn quantile(&self, unit: f64) -> Value {
         match &self.form {
             DistributionForm::Values {
                 values,
                 shares: None,
-            } => values[place_of_quantile(unit, values.len() as f64) as usize].clone(),
+            } => values[bin_of_quantile(unit, values.len() as f64) as usize].clone(),
             DistributionForm::Values {
                 values,
                 shares: Some(shares),
@@ -39,7 +39,7 @@ impl Distribution {
                 values[at.unwrap_or(values.len() - 1)].clone()
             }
             DistributionForm::IntUniform { min, max } => min
-                .saturating_add(place_of_quantile(unit, (max - min) as f64 + 1.0) as i64)
+                .saturating_add(bin_of_quantile(unit, (max - min) as f64 + 1.0) as i64)
                 .into(),
             DistributionForm::Real { base, exp, q } => {
                 let real = if *exp {
@@ -54,11 +54,11 @@ impl Distribution {
         }
     }
 
-    /// What a trial gets at `unit`, which is in 0..1: the quantile. Where W&B would round a
+    /// Returns the value for a trial at the quantile `unit`, from 0 to 1. If W&B would round a
     /// logarithmic distribution down to 0, which is outside of it (a batch of no samples), this is
-    /// the least positive multiple of `q`.
+    /// the smallest positive multiple of `q`.
     pub fn draw(&self, unit: f64) -> Value {
-        let value = self.quantile(unit.clamp(DRAWN[0], DRAWN[1]));
+        let value = self.quantile(unit.clamp(UNIT_BOUNDS[0], UNIT_BOUNDS[1]));
         match self.form {
             DistributionForm::Real {
                 exp: true,
@@ -69,7 +69,8 @@ impl Distribution {
         }
     }
 
-    /// The middle of the quantiles at which `value` is drawn; `None` for what is never drawn.
+    /// Returns the middle of the range of quantiles at which `value` is drawn; `None` if it is
+    /// never drawn.
     pub fn unit(&self, value: &Value) -> Option<f64> {
         match &self.form {
             DistributionForm::Values { values, shares } => {
@@ -88,14 +89,15 @@ impl Distribution {
             }
             DistributionForm::Real { base, exp, q } => {
                 let share = |value: f64| base.share(if *exp { value.max(0.0).ln() } else { value });
+                // A rounded value stands for all values within half of `q`.
                 let (value, half) = (value.as_f64()?, q.map_or(0.0, |q| q.size / 2.0));
                 Some((share(value - half) + share(value + half)) / 2.0)
             }
         }
     }
 
-    /// How many values there are without order or distance; `None` where values are numbers on a
-    /// scale.
+    /// Returns the number of values of a categorical distribution, which have no order or distance;
+    /// `None` for numbers on a scale.
     pub fn categories(&self) -> Option<usize> {
         match &self.form {
             DistributionForm::Values { values, .. } => Some(values.len()),
@@ -103,12 +105,13 @@ impl Distribution {
         }
     }
 
-    /// Whether its values are spread evenly by their logarithm, or normally.
+    /// Returns true if the logarithm of its values has a uniform or a normal distribution.
     pub fn is_logarithmic(&self) -> bool {
         matches!(self.form, DistributionForm::Real { exp: true, .. })
     }
 
-    /// How many values a grid takes; `None` where it cannot.
+    /// Returns the number of values in a grid; `None` if a grid over the distribution is not
+    /// possible.
     pub fn grid_len(&self) -> Option<u64> {
         match &self.form {
             DistributionForm::Values { shares: None, .. } => Some(self.distinct.len() as u64),
@@ -122,8 +125,9 @@ impl Distribution {
         }
     }
 
-    /// The value of a grid at `at`, which is below its length. A quantised one counts from `min`
-    /// on, `max` excluded.
+    /// Returns the grid value at the index `at`, which must be less than
+    /// [`Distribution::grid_len`]. A quantized distribution counts from `min` in steps of `q` and
+    /// excludes `max`.
     pub fn grid_value(&self, at: u64) -> Value {
         match &self.form {
             DistributionForm::Values { values, .. } => values[self.distinct[at as usize]].clone(),
@@ -144,7 +148,7 @@ impl Distribution {
         }
     }
 
-    /// The values of which each kind that can be drawn has one: all of those listed, else a number.
+    /// Returns at least one example of each type of value: all listed values, else the median.
     pub(super) fn examples(&self) -> Vec<Value> {
         match &self.form {
             DistributionForm::Values { values, .. } => values.clone(),
@@ -153,8 +157,8 @@ impl Distribution {
     }
 }
 
-/// The place of each value once: 3.0 is 3.
-fn distinct_places(values: &[Value]) -> Vec<usize> {
+/// Returns the index of the first occurrence of each value. 3.0 equals 3.
+fn distinct_indices(values: &[Value]) -> Vec<usize> {
     let mut known = BTreeSet::new();
     let name = |value: &Value| {
         value
@@ -166,8 +170,9 @@ fn distinct_places(values: &[Value]) -> Vec<usize> {
         .collect()
 }
 
-/// Which of `count` equal parts the quantile `unit` falls into, a bound into the part below it.
-fn place_of_quantile(unit: f64, count: f64) -> f64 {
+/// Divides 0 to 1 into `count` bins of equal width, and returns the index of the bin that contains
+/// the quantile `unit`. A bin edge belongs to the bin below it.
+fn bin_of_quantile(unit: f64, count: f64) -> f64 {
     let part = (unit * count).ceil().clamp(1.0, count);
     if part > 1.0 && (part - 1.0) / count >= unit {
         part - 2.0
@@ -176,7 +181,7 @@ fn place_of_quantile(unit: f64, count: f64) -> f64 {
     }
 }
 
-/// Equal, as W&B compares: 3.0 is 3.
+/// Returns true if the values are equal in W&B's comparison: 3.0 equals 3.
 fn is_same(a: &Value, b: &Value) -> bool {
     a == b || a.as_f64().is_some_and(|a| Some(a) == b.as_f64())
 }
@@ -193,7 +198,7 @@ impl TryFrom<Map<String, Value>> for Distribution {
     fn try_from(written: Map<String, Value>) -> Result<Distribution, String> {
         let form = read_distribution(&written)?;
         let distinct = if let DistributionForm::Values { values, .. } = &form {
-            distinct_places(values)
+            distinct_indices(values)
         } else {
             Vec::new()
         };
@@ -202,11 +207,12 @@ impl TryFrom<Map<String, Value>> for Distribution {
             form,
             distinct,
         };
+        // Extreme parameters can overflow to infinity, which JSON cannot represent.
         let is_number = |unit| {
             !matches!(&distribution.form, DistributionForm::Real { .. })
                 || distribution.quantile(unit).is_number()
         };
-        match DRAWN.into_iter().all(is_number) {
+        match UNIT_BOUNDS.into_iter().all(is_number) {
             true => Ok(distribution),
             false => Err("its values are too large to be numbers".to_owned()),
         }
@@ -219,7 +225,7 @@ mod tests {
     use proptest::prelude::*;
     use serde_json::json;
 
-    /// What W&B's own engine answers.
+    /// Reference results, computed by W&B's own engine.
     fn vectors() -> Value {
         serde_json::from_str(include_str!("../../tests/data/wandb/sweeps_vectors.json"))
             .expect("JSON")
@@ -229,9 +235,9 @@ mod tests {
         Distribution::try_from(written.as_object().expect("an object").clone())
     }
 
-    /// The distribution `written`; where it is refused as deprecated, the one that the message
-    /// names instead.
-    fn read_as_told(written: &Value) -> Distribution {
+    /// Reads the distribution `written`. If it is rejected as deprecated, reads the alternative in
+    /// the message.
+    fn read_or_alternative(written: &Value) -> Distribution {
         read(written).unwrap_or_else(|refusal| {
             let instead = refusal
                 .split("write `")
@@ -250,15 +256,15 @@ mod tests {
     }
 
     #[test]
-    fn quantiles_are_those_of_wandb() {
+    fn quantiles_match_wandb() {
         let vectors = vectors();
         let units: Vec<f64> = serde_json::from_value(vectors["x"].clone()).expect("numbers");
         let cases = vectors["ppf"].as_object().expect("cases");
         assert_eq!(cases.len(), 19);
         for (name, case) in cases {
-            let distribution = read_as_told(&case["config"]);
-            // The ends are not: there W&B gives values outside of the distribution, and none is
-            // ever drawn.
+            let distribution = read_or_alternative(&case["config"]);
+            // Skip both ends: there, W&B gives values outside of the distribution, and this program
+            // draws none.
             for (at, unit) in units
                 .iter()
                 .enumerate()
@@ -278,9 +284,9 @@ mod tests {
     }
 
     #[test]
-    fn the_quantile_of_a_value_is_where_it_is_drawn() {
+    fn unit_is_the_inverse_of_quantile() {
         for (name, case) in vectors()["ppf"].as_object().expect("cases") {
-            let distribution = read_as_told(&case["config"]);
+            let distribution = read_or_alternative(&case["config"]);
             for unit in [0.05, 0.3, 0.55, 0.8, 0.97] {
                 let value = distribution.quantile(unit);
                 let middle = distribution.unit(&value).expect("it is drawn");
@@ -302,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn a_batch_of_no_samples_is_never_drawn() {
+    fn quantized_log_distributions_never_draw_zero() {
         let sizes =
             read(&json!({"distribution": "q_log_uniform_values", "q": 8, "min": 1, "max": 256}))
                 .expect("read");
@@ -316,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn every_value_is_a_number() {
+    fn distributions_that_overflow_are_rejected() {
         assert!(
             read(&json!({"distribution": "log_normal", "mu": 1e9}))
                 .expect_err("refused")
@@ -325,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn grids_hold_each_value_once() {
+    fn grids_contain_each_value_once() {
         let values = |written: Value| {
             let distribution = read(&written).expect("read");
             distribution.grid_len().map(|len| {
@@ -356,8 +362,8 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever is written, it is refused, or drawn from without a panic, to the same values
-        /// after a copy.
+        /// Any input is either rejected or can be drawn from without a panic, and yields the same
+        /// values after a round trip through JSON.
         #[test]
         fn nothing_panics(at in 0..super::super::distribution_schema::KNOWN.len(), numbers in prop::array::uniform4(any::<f64>()), unit in 0.0..=1.0f64) {
             let (name, keys) = super::super::distribution_schema::KNOWN[at];

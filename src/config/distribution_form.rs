@@ -1,20 +1,21 @@
-//! The three forms that all distributions come down to, with the quantiles of the real ones.
+//! The three forms that represent all distributions, with the quantile functions of the continuous
+//! ones.
 
 use serde_json::Value;
 use statrs::function::{beta, erf};
 
-/// The three forms that the distributions come down to.
+/// The form of a distribution.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum DistributionForm {
-    /// One of some values, each with the share of what is drawn up to it.
+    /// One of several values. `shares`, if any, are the cumulative probabilities of the values.
     Values {
         values: Vec<Value>,
         shares: Option<Vec<f64>>,
     },
-    /// A whole number, both ends included.
+    /// An integer from `min` to `max`, both included.
     IntUniform { min: i64, max: i64 },
-    /// A real number from `base`, of which the exponential is taken and which is rounded to a
-    /// multiple of `q`, if so.
+    /// A real number from `base`. If `exp` is true, its exponential is taken. If there is a `q`,
+    /// the result is rounded to a multiple of it.
     Real {
         base: RealDistribution,
         exp: bool,
@@ -29,7 +30,7 @@ pub(super) enum RealDistribution {
     Beta { a: f64, b: f64 },
 }
 
-/// What values are multiples of; the multiples of a whole number are whole numbers.
+/// The unit of rounding. Multiples of a whole number are whole numbers.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Quantum {
     pub(super) size: f64,
@@ -58,7 +59,7 @@ impl RealDistribution {
         }
     }
 
-    /// The share of the distribution that lies below `value`.
+    /// Returns the cumulative probability of `value`, from 0 to 1.
     pub(super) fn share(self, value: f64) -> f64 {
         match self {
             RealDistribution::Uniform { min, max } => ((value - min) / (max - min)).clamp(0.0, 1.0),

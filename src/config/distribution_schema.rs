@@ -1,11 +1,11 @@
-//! What is written of a distribution → its form, or why W&B's schema does not take it.
+//! Parses a distribution into its form, and rejects what W&B's schema rejects.
 
 use serde_json::{Map, Value};
 
 use super::distribution_form::{DistributionForm, Quantum, RealDistribution};
 use super::nearest::nearest;
 
-/// The distributions with the keys that each takes.
+/// Known distributions, with the keys that each accepts.
 pub(super) const KNOWN: [(&str, &[&str]); 15] = [
     ("constant", &["value"]),
     ("categorical", &["values"]),
@@ -24,23 +24,25 @@ pub(super) const KNOWN: [(&str, &[&str]); 15] = [
     ("q_beta", &["a", "b", "q"]),
 ];
 
-/// Names that W&B no longer takes, of distributions whose bounds are exponents.
+/// Names of distributions that W&B no longer accepts. Their bounds are exponents.
 const DEPRECATED: [&str; 3] = ["log_uniform", "q_log_uniform", "inv_log_uniform"];
 
-/// The form of what is written, which is refused where W&B's schema refuses it.
+/// Parses the form of a distribution. Fails if W&B's schema rejects it.
 pub(super) fn read_distribution(written: &Map<String, Value>) -> Result<DistributionForm, String> {
     Keys::from_written(written)?.distribution_form()
 }
 
-/// What is written of one distribution.
+/// The keys of one distribution, as the user wrote them.
 struct Keys<'a> {
     name: &'a str,
     written: &'a Map<String, Value>,
 }
 
 impl<'a> Keys<'a> {
+    /// Finds the distribution that the keys describe.
+    ///
     /// # Errors
-    /// Fails for an unknown distribution and for a key that this one does not take.
+    /// Fails for an unknown distribution, and for a key that the distribution does not accept.
     fn from_written(written: &'a Map<String, Value>) -> Result<Keys<'a>, String> {
         let name = match written.get("distribution") {
             None => guess_distribution(written),
@@ -80,10 +82,10 @@ impl<'a> Keys<'a> {
                 values: self.list_at("values")?,
                 shares: None,
             }),
-            "categorical_w_probabilities" => self.weighted_values(),
-            "int_uniform" => self.whole_range(),
+            "categorical_w_probabilities" => self.categorical_with_probabilities(),
+            "int_uniform" => self.integer_range(),
             name => match name.strip_prefix("q_") {
-                Some(name) => self.real_form(name, Some(self.quantum()?)),
+                Some(name) => self.real_form(name, Some(self.rounding_unit()?)),
                 None => self.real_form(name, None),
             },
         }
@@ -103,7 +105,7 @@ impl<'a> Keys<'a> {
         Ok(DistributionForm::Real { base, exp, q })
     }
 
-    fn weighted_values(&self) -> Result<DistributionForm, String> {
+    fn categorical_with_probabilities(&self) -> Result<DistributionForm, String> {
         let values = self.list_at("values")?;
         let given = self.list_at("probabilities")?;
         let chances: Vec<f64> = given
@@ -136,8 +138,9 @@ impl<'a> Keys<'a> {
         }
     }
 
-    fn whole_range(&self) -> Result<DistributionForm, String> {
+    fn integer_range(&self) -> Result<DistributionForm, String> {
         let (min, max) = self.bounds()?;
+        // Larger integers are not exact in double precision.
         let whole = |key: &str| {
             self.written
                 .get(key)
@@ -190,7 +193,7 @@ impl<'a> Keys<'a> {
         }
     }
 
-    fn quantum(&self) -> Result<Quantum, String> {
+    fn rounding_unit(&self) -> Result<Quantum, String> {
         let size = self.number_at("q", Some(1.0))?;
         let is_whole = self
             .written
@@ -243,7 +246,8 @@ impl<'a> Keys<'a> {
     }
 }
 
-/// Which distribution is meant where none is named: that of the first schema of W&B's that fits.
+/// Returns the name of the intended distribution if the user names none: the first one in W&B's
+/// schema that fits.
 fn guess_distribution(written: &Map<String, Value>) -> &'static str {
     let is_whole = |key: &str| {
         written
@@ -278,7 +282,7 @@ fn unknown_distribution(name: &str, written: &Map<String, Value>) -> String {
     )
 }
 
-/// What to write instead: the same distribution, its bounds as values.
+/// Returns an error that names the replacement: the same distribution with its bounds as values.
 fn deprecated_distribution(name: &str, written: &Map<String, Value>) -> String {
     let bound = |key: &str| written.get(key).and_then(Value::as_f64).unwrap_or_default();
     let (min, max) = match name.starts_with("inv") {

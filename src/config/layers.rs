@@ -1,4 +1,4 @@
-//! A file of the user's own → what it says, or why it cannot be used.
+//! Reads a user's configuration file, and explains errors in it.
 
 use std::path::Path;
 
@@ -7,15 +7,16 @@ use figment::error::Kind;
 use figment::value::{Dict, Value};
 
 use super::nearest::nearest;
-use super::secrets::{refused_secret, secret};
+use super::secrets::{rejected_secret, secret};
 use super::yaml;
 use poolcast_base::error::hinted;
 
-/// The text of a configuration, as far as one is read.
+/// Reads the text of a configuration file, up to one byte beyond the maximum size of a YAML
+/// document. The YAML reader rejects longer files.
 pub(super) fn read_file(file: &Path) -> Result<String> {
     use std::io::Read as _;
     let mut text = String::new();
-    // A pipe is taken, too.
+    // The file may also be a pipe.
     let opened = fs_err::File::open(file);
     opened
         .and_then(|opened| opened.take(yaml::MOST_BYTES + 1).read_to_string(&mut text))
@@ -26,18 +27,20 @@ pub(super) fn read_file(file: &Path) -> Result<String> {
     Ok(text)
 }
 
-/// What a configuration says; an empty one says nothing.
+/// Parses the text of a configuration into its keys; an empty text has none. Rejects keys that
+/// would hold a secret.
 pub(super) fn read_dict(text: &str) -> Result<Dict> {
     let dict = yaml::read::<Option<Dict>>(text)?.unwrap_or_default();
     if let Some(key) = secret(&dict, "") {
-        return Err(refused_secret(&format!("`{key}`"), "remove it").into());
+        return Err(rejected_secret(&format!("`{key}`"), "remove it").into());
     }
-    refuse_older_form(&dict)?;
+    reject_older_form(&dict)?;
     Ok(dict)
 }
 
-/// The first published files had values beside the search space, for when W&B is off.
-fn refuse_older_form(dict: &Dict) -> Result<()> {
+/// Rejects the form of the first published files, which had values beside the search space for runs
+/// without W&B.
+fn reject_older_form(dict: &Dict) -> Result<()> {
     const OLDER: &str = "parameters_default";
     let sections = ["preprocessing", "training"];
     let found = |section: &&str| {
@@ -60,7 +63,7 @@ fn refuse_older_form(dict: &Dict) -> Result<()> {
     ))
 }
 
-/// Keys of other forms of the file, and what to write.
+/// Keys from other forms of the configuration file, with a hint for each.
 const OTHER_KEYS: [(&str, &str); 4] = [
     (
         "wandb.sweep_preprocessing_runs",

@@ -1,5 +1,5 @@
-//! Configuration: layers of YAML and environment → one checked [`Config`], saved beside every
-//! artefact.
+//! Configuration: merges layers of YAML, the environment and flags into one checked [`Config`],
+//! which is saved beside every artefact.
 
 mod configuration;
 mod dag;

@@ -1,5 +1,4 @@
-//! The metric by which a training is watched or a trial is chosen, and which of two values is
-//! better.
+//! Metrics for early stopping and for choosing the best trial, and the comparison of their values.
 
 use anyhow::{Result, ensure};
 use serde::{Deserialize, Serialize};
@@ -8,7 +7,7 @@ use super::data::PredictionTask;
 use poolcast_base::error::hinted;
 use poolcast_base::stats::Scores;
 
-/// A value that a training is watched by, or a trial chosen by.
+/// The metric that early stopping watches, or by which the best trial is chosen.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[expect(missing_docs, reason = "config/default.yaml documents each key")]
@@ -18,12 +17,12 @@ pub struct Metric {
 }
 
 impl Metric {
-    /// Refuses the metric at `key` where it is none of `task`, and where of numbers the worst trial
-    /// would be the best.
+    /// Rejects the metric at `key` if it does not apply to `task`. For a regression, also rejects a
+    /// goal that would choose the worst trial.
     pub(super) fn check(&self, key: &str, task: PredictionTask) -> Result<()> {
         let name = self.name;
         ensure!(
-            !name.is_of_waits(),
+            !name.is_wait_metric(),
             hinted(
                 format!("`{key}.name` is {name}, which models of waits have alone"),
                 "name samples of waits in `provision.samples`, or choose another metric"
@@ -70,12 +69,12 @@ impl Metric {
         Ok(())
     }
 
-    /// Refuses the metric at `key` where models of waits do not have it, and where the worst trial
-    /// would be the best.
-    pub(super) fn check_of_waits(&self, key: &str) -> Result<()> {
+    /// Rejects the metric at `key` if wait models do not have it, or if its goal would choose the
+    /// worst trial.
+    pub(super) fn check_wait_metric(&self, key: &str) -> Result<()> {
         let name = self.name;
         ensure!(
-            name.is_of_waits(),
+            name.is_wait_metric(),
             hinted(
                 format!("`{key}.name` is {name}, which models of waits do not have"),
                 format!("write `{key}: {{name: held_back_pinball, goal: minimize}}`")
@@ -92,8 +91,8 @@ impl Metric {
     }
 }
 
-/// The metrics of the validation split, and of models of waits those of the windows that are held back;
-/// other names that files have for them are read, too.
+/// The metrics on the validation split, and for wait models the metrics on the held-back windows.
+/// Aliases are names that other programs use in their files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[expect(missing_docs, reason = "named as in config/default.yaml")]
@@ -148,8 +147,8 @@ pub enum MetricName {
 }
 
 impl MetricName {
-    /// Whether models of waits have it, and no others.
-    pub fn is_of_waits(self) -> bool {
+    /// Returns true if only wait models have this metric.
+    pub fn is_wait_metric(self) -> bool {
         matches!(self, MetricName::HeldBackPinball | MetricName::HeldBackCost)
     }
 
@@ -171,8 +170,8 @@ impl MetricName {
         }
     }
 
-    /// Of what predictions it is a metric; `None` for the loss, which all have, and for those of models of
-    /// waits.
+    /// Returns the task that the metric belongs to; `None` for the loss, which all tasks have, and
+    /// for the metrics of wait models.
     pub(super) fn task(self) -> Option<PredictionTask> {
         match self {
             MetricName::ValidationLoss | MetricName::HeldBackPinball | MetricName::HeldBackCost => {
@@ -189,9 +188,9 @@ impl MetricName {
         }
     }
 
-    /// What decides between trials of equal value, of which less is better: the validation loss.
-    /// F-measures are equal where all samples get one answer, whatever the probabilities say, so that
-    /// the area under the curve decides between those.
+    /// Returns the value that decides between trials with equal metrics; less is better. It is the
+    /// validation loss. For the F-measure it is the negated area under the ROC curve, because
+    /// F-measures are equal if all samples get the same answer, whatever their probabilities are.
     pub fn tie_breaker(self, loss: Option<f64>, roc_auc: Option<f64>) -> f64 {
         let less_is_better = match self {
             MetricName::ValidationFMeasure => roc_auc.map(|area| -area),
@@ -207,7 +206,7 @@ impl std::fmt::Display for MetricName {
     }
 }
 
-/// Whether less or more is better.
+/// The direction in which a metric improves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[expect(missing_docs, reason = "the words say it")]
@@ -217,7 +216,7 @@ pub enum Goal {
 }
 
 impl Goal {
-    /// A value as something of which less is better.
+    /// Converts a value of the metric so that less is better.
     pub fn loss(self, value: f64) -> f64 {
         match self {
             Goal::Minimize => value,
@@ -225,7 +224,7 @@ impl Goal {
         }
     }
 
-    /// The item with the best value, the first of equals.
+    /// Returns the item with the best value; the first of several with equal values.
     pub fn best<T>(self, items: impl Iterator<Item = T>, value: impl Fn(&T) -> f64) -> Option<T> {
         items.reduce(|best, next| {
             if self.is_better(value(&next), value(&best)) {
@@ -236,20 +235,20 @@ impl Goal {
         })
     }
 
-    /// The order of two trials by their values, the better one first; of equals the one whose
-    /// [`MetricName::tie_breaker`] is less.
+    /// Compares two trials by (value, tie breaker); the better trial is less. If the values are
+    /// equal, the trial with the smaller [`MetricName::tie_breaker`] is better.
     pub fn order(self, a: (f64, f64), b: (f64, f64)) -> std::cmp::Ordering {
         self.loss(a.0)
             .total_cmp(&self.loss(b.0))
             .then(a.1.total_cmp(&b.1))
     }
 
-    /// Whether `a` is better than `b`.
+    /// Returns true if `a` is better than `b`.
     fn is_better(self, a: f64, b: f64) -> bool {
         self.is_gain(a, b, 0.0)
     }
 
-    /// Whether `a` is better than `b` by more than `min_delta`.
+    /// Returns true if `a` is better than `b` by more than `min_delta`.
     pub fn is_gain(self, a: f64, b: f64, min_delta: f64) -> bool {
         self.loss(a) < self.loss(b) - min_delta
     }

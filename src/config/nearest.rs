@@ -1,7 +1,7 @@
-//! The known name that an unknown one is likely to mean.
+//! Finds the known name that a misspelt name probably means.
 
-/// The one of `known` that `name` is likely to mean: but for a few letters, or their case, the same
-/// word.
+/// Returns the name in `known` that `name` probably means: the nearest one by edit distance,
+/// ignoring case. Returns `None` if more than a third of the letters differ.
 pub fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let name = name.to_lowercase();
     let distance = |known: &str| strsim::damerau_levenshtein(&known.to_lowercase(), &name);

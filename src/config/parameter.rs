@@ -1,4 +1,4 @@
-//! A hyper-parameter as it is written → a value, or what a sweep draws it from.
+//! A hyper-parameter in a configuration: a value, or a distribution that a sweep draws it from.
 
 use anyhow::Result;
 use serde::de::Error as _;
@@ -8,21 +8,20 @@ use serde_json::Value;
 use super::distribution::Distribution;
 use poolcast_base::error::hinted;
 
-/// A hyper-parameter of a search: a number or a word; or what a sweep draws it from.
+/// A hyper-parameter of a search: a constant value or a distribution.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Parameter {
-    /// The same for every trial.
+    /// The same value for every trial.
     Constant(Value),
-    /// What to draw from.
+    /// The distribution that the value of a trial is drawn from.
     Drawn(Distribution),
 }
 
 impl Parameter {
-    /// Reads what is `written` of a hyper-parameter, whose values are of the kind that `check_kind`
-    /// accepts.
+    /// Reads a hyper-parameter from `written`. `check_kind` checks the type of its values.
     ///
     /// # Errors
-    /// Fails for a value of another kind, also where a distribution has one, and for what is no
+    /// Fails if a value, or an example of the distribution, has the wrong type, and for an invalid
     /// distribution.
     pub(super) fn from_written(
         written: Value,
@@ -42,10 +41,11 @@ impl Parameter {
         Ok(Parameter::Drawn(distribution))
     }
 
-    /// Its one value.
+    /// Returns the constant value.
     ///
     /// # Errors
-    /// Fails for a distribution, which only a sweep draws from; `name` is the key.
+    /// Fails for a distribution, because only a sweep draws from it. `name` is the key, for the
+    /// message.
     pub fn constant(&self, name: &str) -> Result<&Value> {
         match self {
             Parameter::Constant(value) => Ok(value),
@@ -67,7 +67,8 @@ impl Serialize for Parameter {
     }
 }
 
-/// One of a pipeline, whose values are of any kind as long as its pipeline is not known.
+/// For a hyper-parameter of a pipeline. Values of any type are accepted, because the pipeline is
+/// not known here.
 impl<'de> Deserialize<'de> for Parameter {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Parameter, D::Error> {
         let written = Value::deserialize(deserializer)?;
@@ -75,9 +76,9 @@ impl<'de> Deserialize<'de> for Parameter {
     }
 }
 
-/// A whole number whole, as people write it: `64`, not `64.0`.
+/// Converts a whole number that is stored as a float to an integer: `64`, not `64.0`.
 pub fn whole(value: Value) -> Value {
-    // Those that double precision tells apart.
+    // 2^53: up to here, double precision represents every integer.
     const MOST: f64 = 9_007_199_254_740_992.0;
     match value
         .as_f64()

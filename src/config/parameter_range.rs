@@ -1,20 +1,21 @@
-//! What a hyper-parameter can be: its kind and its range.
+//! The type and range of a hyper-parameter, and the check of its values.
 
 use std::ops::RangeInclusive;
 
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-/// What a hyper-parameter can be.
+/// The type and range of a hyper-parameter.
 #[derive(Debug, Clone, Copy)]
 pub enum ParameterRange {
-    /// A number, ends included.
+    /// A number, both bounds included.
     Real(f64, f64),
-    /// A whole number, ends included.
+    /// An integer, both bounds included.
     Whole(u32, u32),
-    /// A whole number, ends included; or `auto` until the log tells which. A trial has the number.
+    /// An integer, both bounds included, or `auto` until it is derived from the log. A trial has
+    /// the integer.
     WholeOrAuto(u32, u32),
-    /// A whole number, or null for no limit; 0, where it is allowed, is null.
+    /// An integer, or null for no limit. If 0 is in the range, it means null.
     Limit(u32, u32),
     /// True or false.
     Flag,
@@ -22,26 +23,26 @@ pub enum ParameterRange {
     Word(&'static [&'static str]),
     /// One of a few words, or a number.
     WordOr(&'static [&'static str], f64, f64),
-    /// A list of whole numbers, or one number for a list of one.
+    /// A list of integers. A single integer is a list of one.
     Sizes(u32, u32),
-    /// What a type of its own accepts, such as the words of an enum.
+    /// A value that some other type can be deserialized from, such as the words of an enum.
     Typed(fn(&Value) -> Result<(), serde_json::Error>),
 }
 
-/// The word for a value that is chosen by the log, before any trial is made.
+/// The word for a value that is derived from the log before any trial is created.
 pub(super) const AUTO: &str = "auto";
 
-/// Refuses a value that a `T` cannot be read from.
+/// Rejects a value that cannot be deserialized as `T`.
 ///
 /// # Errors
-/// Says what a `T` is.
+/// The error describes the expected form of a `T`.
 pub(super) fn check_as<T: DeserializeOwned>(value: &Value) -> Result<(), serde_json::Error> {
     T::deserialize(value).map(drop)
 }
 
 impl ParameterRange {
-    /// The value, if it is in range. Whole numbers become such: a distribution may give 100 as
-    /// 100.0.
+    /// Returns the value if it is in range, in its normal form. Whole numbers become integers,
+    /// because a distribution may give 100 as 100.0.
     pub fn accept(self, value: &Value) -> Option<Value> {
         match self {
             ParameterRange::Real(least, most) => accept_real(value, least, most),
@@ -59,7 +60,7 @@ impl ParameterRange {
         }
     }
 
-    /// Between what its numbers lie, ends included, if it has only numbers.
+    /// Returns the bounds, both included, if all values are numbers; else `None`.
     pub(super) fn bounds(self) -> Option<RangeInclusive<f64>> {
         match self {
             ParameterRange::Real(least, most) => Some(least..=most),
@@ -70,22 +71,22 @@ impl ParameterRange {
         }
     }
 
-    /// Whether `value` is still to be chosen by the log.
+    /// Returns true if `value` is still to be derived from the log.
     pub(super) fn is_open(self, value: &Value) -> bool {
         matches!(self, ParameterRange::WholeOrAuto(..)) && value == AUTO
     }
 
-    /// Refuses a value of another kind, wherever it lies.
+    /// Rejects a value of the wrong type. For plain numbers, the range is not checked.
     ///
     /// # Errors
-    /// Says what was expected.
+    /// The error describes the expected type.
     pub(super) fn check_kind(self, value: &Value) -> Result<(), String> {
         match self {
             _ if self.is_open(value) => Ok(()),
             ParameterRange::Real(..)
             | ParameterRange::Whole(..)
             | ParameterRange::WholeOrAuto(..) => {
-                // A user's word for it.
+                // Use a word that users know.
                 check_as::<f64>(value).map_err(|error| {
                     error
                         .to_string()
@@ -100,7 +101,7 @@ impl ParameterRange {
         }
     }
 
-    /// The range in words, for a message.
+    /// Describes the range in words, for a message.
     pub fn describe(self) -> String {
         match self {
             ParameterRange::Real(least, most) => format!("a number from {least} to {most}"),
@@ -171,7 +172,7 @@ fn accept_sizes(value: &Value, least: u32, most: u32) -> Option<Value> {
         .then_some(Value::Array(sizes))
 }
 
-/// Words for a message, each quoted.
+/// Quotes words for a message and joins them with commas.
 pub fn quote_words(words: &[&str]) -> String {
     let quoted: Vec<String> = words.iter().map(|word| format!("`{word}`")).collect();
     quoted.join(", ")

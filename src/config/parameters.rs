@@ -1,10 +1,12 @@
-//! The hyper-parameters: of samples, of networks and of every pipeline, in one table each, with
-//! their kinds, ranges and defaults; and what a trial has of the first two, as plain fields.
+//! The hyper-parameters of samples, networks and pipelines. Each group has one table, with types,
+//! ranges and defaults. For samples and networks there are also structs with the values of one
+//! trial.
 //!
-//! Where one has an effect is where it is listed. Each default stands in one place. Those of samples
-//! and of networks are in `config/default.yaml`, which is the first layer of every configuration and
-//! names all of its keys; a pipeline's hyper-parameters are no keys there, so theirs stand here. The
-//! names, meanings and defaults of pipelines are scikit-learn's and xgboost's.
+//! A hyper-parameter is in the table of the group that it affects. Each default is defined once.
+//! The defaults of samples and networks are in `config/default.yaml`, which is the first layer of
+//! every configuration and names all of its keys. The hyper-parameters of pipelines are not keys in
+//! that file, so their defaults are here. Names, meanings and defaults follow scikit-learn and
+//! xgboost.
 
 use anyhow::{Result, bail};
 use serde::de::DeserializeOwned;
@@ -16,43 +18,43 @@ use super::range::check_range;
 use super::sample_words::{ContextChoice, Vocabulary};
 use super::states::StateEvents;
 
-/// A choice without which a hyper-parameter has no effect.
+/// A condition on another hyper-parameter, without which a hyper-parameter has no effect.
 #[derive(Debug, Clone, Copy)]
 pub struct NeededChoice {
-    /// The hyper-parameter that must be chosen.
+    /// Name of the other hyper-parameter.
     pub name: &'static str,
-    /// What it must be.
+    /// Value that it must have.
     pub word: &'static str,
 }
 
-/// The flag of a verb that sets a hyper-parameter.
+/// A command-line flag that sets a hyper-parameter.
 #[derive(Debug, Clone, Copy)]
 pub struct ParameterFlag {
-    /// Its name, without the dashes before it.
+    /// Name, without the leading dashes.
     pub name: &'static str,
-    /// What its value is called in the help.
+    /// Placeholder of the value in the help.
     pub value_name: &'static str,
-    /// What it does, as the help says it.
+    /// Description in the help.
     pub about: &'static str,
 }
 
-/// One hyper-parameter.
+/// One hyper-parameter: its name, its values, its default and its flag.
 #[derive(Debug, Clone, Copy)]
 pub struct HyperParameter {
-    /// Its name in a configuration.
+    /// Name in a configuration.
     pub name: &'static str,
-    /// What it can be.
+    /// Type and range of its values.
     pub range: ParameterRange,
-    /// Its default, in JSON; `None` where that stands in `config/default.yaml`.
+    /// Default, in JSON; `None` if the default is in `config/default.yaml`.
     pub default: Option<&'static str>,
-    /// The choice without which it has no effect.
+    /// Condition without which it has no effect.
     pub needs: Option<NeededChoice>,
-    /// The flag of `poolcast train` that sets it.
+    /// Flag of `poolcast train` that sets it.
     pub flag: Option<ParameterFlag>,
 }
 
 impl HyperParameter {
-    /// One whose default stands in `config/default.yaml`.
+    /// Creates a hyper-parameter whose default is in `config/default.yaml`.
     const fn new(name: &'static str, range: ParameterRange) -> HyperParameter {
         HyperParameter {
             name,
@@ -87,7 +89,7 @@ impl HyperParameter {
         self
     }
 
-    /// `value` as a trial has it.
+    /// Returns `value` in the form that a trial uses.
     ///
     /// # Errors
     /// Fails for a value out of range.
@@ -108,22 +110,22 @@ impl HyperParameter {
     }
 }
 
-/// Hyper-parameters of one trial: plain numbers and words, each in the field of its name.
+/// Hyper-parameters of one trial: plain values, each in a field of the same name.
 pub trait TrialParameters: DeserializeOwned {
-    /// Their kinds and ranges, in the order in which they are written.
+    /// Definitions of the hyper-parameters, in the order in which they are written.
     const TABLE: &'static [HyperParameter];
 
-    /// Their names, in the same order.
+    /// Names of the hyper-parameters, in the same order.
     const NAMES: &'static [&'static str];
 }
 
-/// The most jobs of a sample, and the most frames.
+/// Maximum number of jobs in a sample, and maximum number of frames.
 pub const MOST_JOBS_OR_FRAMES: u32 = 10_000;
 
-/// Seconds per time frame.
+/// Name of the hyper-parameter for the length of a time frame, in seconds.
 pub(super) const TIMEFRAME_LEN: &str = "timeframe_len";
 
-/// The hyper-parameters of samples, in the section `preprocessing`.
+/// Hyper-parameters of samples, in the section `preprocessing`.
 const SAMPLES: &[HyperParameter] = &[
     HyperParameter::new("j", ParameterRange::Whole(1, MOST_JOBS_OR_FRAMES)),
     HyperParameter::new("m", ParameterRange::Whole(1, MOST_JOBS_OR_FRAMES)),
@@ -133,27 +135,27 @@ const SAMPLES: &[HyperParameter] = &[
     HyperParameter::new("states", ParameterRange::Typed(check_as::<StateEvents>)),
 ];
 
-/// What the samples of a trial are.
+/// Hyper-parameters of the samples of one trial.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SampleParameters {
     /// Jobs in a sample, the held one included.
     pub j: usize,
-    /// Frames in a sample.
+    /// Time frames in a sample.
     pub m: usize,
-    /// Seconds per frame.
+    /// Length of a time frame, in seconds.
     #[serde(rename = "timeframe_len")]
     pub timeframe_len_s: u32,
-    /// Which other jobs stand beside the held one.
+    /// Rule for choosing the other jobs in a sample.
     pub context: ContextChoice,
-    /// The states of a job.
+    /// Kind of states of a job: event numbers only, or also hold codes.
     pub vocabulary: Vocabulary,
-    /// The events that are states.
+    /// Events that count as states.
     pub states: StateEvents,
 }
 
-/// The hyper-parameters of networks, in the section `training`.
+/// Hyper-parameters of networks, in the section `training`.
 const NETWORK: &[HyperParameter] = &[
-    // Which models there are is known further down the line, where they are.
+    // A later module defines the known models and checks the name.
     HyperParameter::new("model", ParameterRange::Typed(check_as::<String>)),
     HyperParameter::new("lstm_layers", ParameterRange::Whole(1, 16)).flag(
         "lstm-layers",
@@ -192,24 +194,24 @@ const NETWORK: &[HyperParameter] = &[
     ),
 ];
 
-/// The network of a trial, and how it learns.
+/// Hyper-parameters of the network of one trial and of its training.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct NetworkParameters {
-    /// The name of the architecture that is trained.
+    /// Name of the architecture.
     pub model: String,
-    /// Layers.
+    /// Number of layers.
     pub lstm_layers: usize,
     /// Width of each layer.
     pub hidden_size: usize,
-    /// Adam's learning rate.
+    /// Learning rate of Adam.
     pub learning_rate: f64,
-    /// The share of the learning rate by which every weight shrinks at each step.
+    /// Fraction of the learning rate by which each weight shrinks at each step.
     pub weight_decay: f64,
-    /// The largest norm of a gradient; 0 is no limit.
+    /// Maximum norm of the gradient; 0 means no limit.
     pub clip_grad_norm: f64,
-    /// Samples a step.
+    /// Samples per optimizer step.
     pub batch_size: usize,
-    /// What a success counts in the loss, where a failure counts 1.
+    /// Weight of a success in the loss, relative to a failure.
     pub pos_weight: f64,
 }
 
@@ -233,7 +235,7 @@ const fn parameter_names<const N: usize>(table: &[HyperParameter]) -> [&'static 
     names
 }
 
-/// The hyper-parameters of the feature selection, which every pipeline has.
+/// Hyper-parameters of the feature selection, which every pipeline has.
 pub const SELECTION: &[HyperParameter] = &[
     HyperParameter::new(
         "selection",
@@ -263,7 +265,7 @@ pub const SELECTION: &[HyperParameter] = &[
         .only_with("selection", "svd"),
 ];
 
-/// Every pipeline has a scaler but those of trees, which ask only for the order of values.
+/// The scaler. All pipelines have one, except trees, which depend only on the order of values.
 const SCALER: HyperParameter = HyperParameter::new(
     "scaler",
     ParameterRange::Word(&["none", "standard", "minmax"]),
@@ -271,17 +273,17 @@ const SCALER: HyperParameter = HyperParameter::new(
 .or("\"standard\"");
 const C: HyperParameter = HyperParameter::new("C", ParameterRange::Real(1e-6, 1e6)).or("1");
 
-/// The hyper-parameters of `lasso` alone.
+/// Hyper-parameters of `lasso` only.
 pub const LASSO: &[HyperParameter] = &[SCALER, C];
-/// The hyper-parameters of `ridge` alone.
+/// Hyper-parameters of `ridge` only.
 pub const RIDGE: &[HyperParameter] = &[SCALER, C];
-/// The hyper-parameters of `enet` alone.
+/// Hyper-parameters of `enet` only.
 pub const ELASTIC_NET: &[HyperParameter] = &[
     SCALER,
     C,
     HyperParameter::new("l1_ratio", ParameterRange::Real(0.0, 1.0)).or("0.5"),
 ];
-/// The hyper-parameters of `svc` alone.
+/// Hyper-parameters of `svc` only.
 pub const SUPPORT_VECTORS: &[HyperParameter] = &[
     SCALER,
     C,
@@ -291,7 +293,7 @@ pub const SUPPORT_VECTORS: &[HyperParameter] = &[
         .only_with("kernel", "rbf"),
     HyperParameter::new("shrinking", ParameterRange::Flag).or("true"),
 ];
-/// The hyper-parameters of `xgb` alone.
+/// Hyper-parameters of `xgb` only.
 pub const BOOSTED_TREES: &[HyperParameter] = &[
     HyperParameter::new("n_estimators", ParameterRange::Whole(1, 100_000)).or("100"),
     HyperParameter::new("max_depth", ParameterRange::Limit(0, 64)).or("6"),
@@ -303,7 +305,7 @@ pub const BOOSTED_TREES: &[HyperParameter] = &[
     HyperParameter::new("subsample", ParameterRange::Real(0.01, 1.0)).or("1"),
     HyperParameter::new("colsample_bytree", ParameterRange::Real(0.01, 1.0)).or("1"),
 ];
-/// The hyper-parameters of `rf` and `et` alone.
+/// Hyper-parameters of `rf` and `et` only.
 pub const FOREST: &[HyperParameter] = &[
     HyperParameter::new("n_estimators", ParameterRange::Whole(1, 100_000)).or("100"),
     HyperParameter::new("max_depth", ParameterRange::Limit(1, 1000)).or("null"),
@@ -314,7 +316,7 @@ pub const FOREST: &[HyperParameter] = &[
     )
     .or("\"sqrt\""),
 ];
-/// The hyper-parameters of `nn` alone.
+/// Hyper-parameters of `nn` only.
 pub const PERCEPTRON: &[HyperParameter] = &[
     SCALER,
     HyperParameter::new("hidden_layer_sizes", ParameterRange::Sizes(1, 10_000)).or("[100]"),

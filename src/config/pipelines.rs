@@ -1,4 +1,4 @@
-//! `pipelines` as it is written → the search spaces of each classical pipeline.
+//! The section `pipelines`: the search spaces of the classical pipelines.
 
 use std::collections::BTreeMap;
 
@@ -11,20 +11,20 @@ use super::range::check_range;
 use super::{Method, Parameter};
 use poolcast_base::error::hinted;
 
-/// The most that a sweep tries.
+/// Maximum number of trials in a sweep.
 pub const MOST_TRIALS: u64 = 1_000_000;
 
 /// One search space of a classical pipeline.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PipelineSpace {
-    /// How its trials are drawn: `grid`, `random` or `sobol`.
+    /// Method by which trials are drawn: `grid`, `random` or `sobol`.
     #[serde(default = "default_method")]
     pub method: Method,
-    /// How many; a grid is made whole.
+    /// Number of trials; a grid ignores it and tries all combinations.
     #[serde(default = "default_runs")]
     pub runs: usize,
-    /// Its hyper-parameters.
+    /// Hyper-parameters by name: values or distributions.
     #[serde(default)]
     pub parameters: BTreeMap<String, Parameter>,
 }
@@ -37,14 +37,14 @@ fn default_runs() -> usize {
     1
 }
 
-/// The search spaces of a classical pipeline, of which it tries all: written as one space, or as a
-/// list of them where a choice has hyper-parameters of its own, so that alternatives are a sum and
-/// no product.
+/// The search spaces of a classical pipeline; a sweep tries all of them. A configuration has one
+/// space or a list of spaces. With a list, each alternative has only its own hyper-parameters, so
+/// the numbers of trials are added, not multiplied.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PipelineSpaces(Vec<PipelineSpace>);
 
 impl PipelineSpaces {
-    /// The spaces, in order; at least one.
+    /// The search spaces, in order; at least one.
     pub fn all(&self) -> &[PipelineSpace] {
         &self.0
     }
@@ -65,7 +65,7 @@ impl Serialize for PipelineSpaces {
     }
 }
 
-/// By hand, so that a message names the key within the space.
+/// Implemented by hand, so that an error names the key within the space.
 impl<'de> Deserialize<'de> for PipelineSpaces {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<PipelineSpaces, D::Error> {
         struct OneOrMore;
@@ -97,14 +97,15 @@ impl<'de> Deserialize<'de> for PipelineSpaces {
     }
 }
 
-/// In which order trials are begun.
+/// The order in which trials start.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum TrialOrder {
-    /// By the seed, over pipelines and splits.
+    /// Shuffled by the seed, over all pipelines and splits.
     #[default]
     Shuffled,
-    /// Split by split, and within one a trial of each pipeline in turn, as published.
+    /// One split after another, and within a split one trial of each pipeline in turn, as
+    /// published.
     Interleaved,
 }
 

@@ -1,4 +1,4 @@
-//! The section `preprocessing`: what a sample is, how it is labelled, and how samples are divided.
+//! The section `preprocessing`: the content of samples, their labels, and their splits.
 
 use anyhow::{Result, ensure};
 use serde::{Deserialize, Serialize};

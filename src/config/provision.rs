@@ -1,4 +1,4 @@
-//! `provision` as it is written → how a Slurm cluster is simulated.
+//! The section `provision`: the simulated Slurm cluster, its scheduler, and the chained jobs on it.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -23,7 +23,7 @@ pub struct ProvisionConfig {
     pub bf_resolution: u32,
     pub bf_window: u32,
     pub bf_max_job_test: usize,
-    /// Configurations that were written before there was this key have none.
+    /// Missing in configurations that were written before this key existed.
     #[serde(default)]
     pub turnaround: u32,
     pub priority_weight_age: u32,
@@ -50,18 +50,18 @@ pub struct ProvisionConfig {
     pub model: WaitModelConfig,
 }
 
-/// What an hour without a running job costs, in hours with two.
+/// Cost of an hour of interruption, in hours of overlap.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 #[expect(missing_docs, reason = "the names say it")]
 pub enum CostRatio {
     Number(f64),
-    /// Several, to be compared.
+    /// Several ratios, to be compared.
     List(Vec<f64>),
 }
 
 impl CostRatio {
-    /// All of them.
+    /// All ratios.
     pub fn list(&self) -> Vec<f64> {
         match self {
             CostRatio::Number(ratio) => vec![*ratio],
@@ -70,7 +70,7 @@ impl CostRatio {
     }
 }
 
-/// Which scheduler is simulated.
+/// The simulated scheduler.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub enum SchedulerKind {
@@ -80,19 +80,19 @@ pub enum SchedulerKind {
     Published,
 }
 
-/// How many nodes a cluster has.
+/// Number of nodes of a cluster.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 #[expect(missing_docs, reason = "the names say it")]
 pub enum NodeCount {
     Number(u32),
-    /// By the date of local time, or the date and time, from which on it has so many.
+    /// Number of nodes from each date, or date and time, on, in local time.
     Dated(BTreeMap<String, u32>),
 }
 
 impl Default for ProvisionConfig {
-    /// As config/default.yaml has it: for configurations that were written before there were such
-    /// keys.
+    /// The defaults in config/default.yaml, for configurations that were written before these keys
+    /// existed.
     fn default() -> ProvisionConfig {
         #[derive(Deserialize)]
         struct ProvisionKeys {
@@ -129,7 +129,7 @@ impl ProvisionConfig {
         }
     }
 
-    /// The keys of `provision validate`.
+    /// Checks the keys of `provision validate`.
     fn check_windows(&self) -> Result<()> {
         let length = self.job_length.unwrap_or(self.job_limit);
         for (name, value, range) in [

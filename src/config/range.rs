@@ -1,10 +1,10 @@
-//! A number of the configuration must be within its range.
+//! Checks that a number in the configuration is in its range.
 
 use anyhow::{Result, ensure};
 
 use poolcast_base::error::hinted;
 
-/// Refuses a number outside `range`; `name` is the key.
+/// Rejects a number outside `range`; `name` is the key, for the message.
 pub(super) fn check_range(
     name: &str,
     value: f64,

@@ -1,9 +1,9 @@
-//! The words of the section `preprocessing`: what a sample shows, how it is labelled, and how samples
-//! are divided.
+//! The words of the section `preprocessing`: enums for the content of samples, their labels, and
+//! their splits.
 
 use serde::{Deserialize, Serialize};
 
-/// Where a sample's frames stand.
+/// The time range that a sample's frames cover.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub enum WindowPlace {
@@ -15,7 +15,7 @@ pub enum WindowPlace {
     Life,
 }
 
-/// Which other jobs a sample shows, of those that exist in its window.
+/// The rule by which other jobs in the window are chosen for a sample.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
 #[serde(rename_all = "kebab-case")]
 pub enum ContextChoice {
@@ -27,7 +27,7 @@ pub enum ContextChoice {
     SameOwnerFirst,
 }
 
-/// The states of a job that a sample tells apart.
+/// The kind of states of a job that a sample distinguishes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
 #[serde(rename_all = "kebab-case")]
 pub enum Vocabulary {
@@ -37,7 +37,7 @@ pub enum Vocabulary {
     HoldCodes,
 }
 
-/// What a sample is labelled with.
+/// The label of a sample.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub enum LabelKind {
@@ -47,7 +47,7 @@ pub enum LabelKind {
     Final,
 }
 
-/// What is known of a hold beside the frames: a group of static features.
+/// A group of static features: facts about a hold that are given beside the frames.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, clap::ValueEnum,
 )]
@@ -55,37 +55,38 @@ pub enum LabelKind {
 pub enum FeatureGroup {
     /// The hold itself: its code, the kind of its subcode, earlier holds, times.
     Hold,
-    /// What the job asked for when it was submitted.
+    /// CPUs, GPUs, memory and disk that the job requested at submission.
     Request,
-    /// What became of holds for the same reason.
+    /// Outcomes of earlier holds for the same reason.
     RecordReason,
-    /// Of those of the same cluster.
+    /// Outcomes of earlier holds of the same cluster.
     RecordCluster,
-    /// Of those of the same owner and batch.
+    /// Outcomes of earlier holds of the same owner and batch.
     RecordBatch,
-    /// Of those of the same owner with the same code and subcode.
+    /// Outcomes of earlier holds of the same owner with the same code and subcode.
     RecordOwner,
-    /// Of those with the same code and subcode.
+    /// Outcomes of earlier holds with the same code and subcode.
     RecordCode,
-    /// Of all.
+    /// Outcomes of all earlier holds.
     RecordPool,
-    /// Of those whose last run was on the same machine.
+    /// Outcomes of earlier holds whose last run was on the same machine.
     RecordHost,
-    /// And in the same slot of it.
+    /// Outcomes of earlier holds whose last run was in the same slot of the same machine.
     RecordSlot,
-    /// How jobs ended that had not been held: of the cluster, the batch, the machine and the pool.
+    /// Outcomes of jobs that were not held before they ended: of the cluster, the batch, the
+    /// machine and the pool.
     FirstRuns,
-    /// Whether the runs after the releases of like holds got past the point of the hold.
+    /// Share of runs after the release of similar holds that got past the point of the hold.
     NextRuns,
-    /// How many jobs of the cluster are in each state.
+    /// Shares of the cluster's jobs in each state, and the number of its jobs.
     ClusterState,
-    /// What was held, released and submitted in the last frames.
+    /// Holds, releases and submissions in the last frames.
     RecentEvents,
     /// The run that ended with the hold.
     LastRun,
 }
 
-/// Which holds of a job become samples.
+/// The holds of a job that become samples.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
 #[serde(rename_all = "lowercase")]
 #[expect(missing_docs, reason = "the words say it")]
@@ -94,7 +95,7 @@ pub enum HoldCycles {
     First,
 }
 
-/// How samples are divided into train, validate and test.
+/// The rule by which samples are split into train, validation and test.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub enum SplitMethod {
@@ -106,19 +107,19 @@ pub enum SplitMethod {
     Random,
 }
 
-/// Whether a cluster may have samples on two sides of a split by time.
+/// The treatment of clusters with samples in several splits, for splits by time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum SplitClusters {
-    /// It may, as it may where the model is used.
+    /// The samples stay in their splits: a model in use may see earlier samples of a cluster, too.
     #[default]
     Keep,
-    /// What it has on earlier sides than its latest is left out. That depends on the outcome: a job
-    /// that fails is held again, later.
+    /// Only the samples in the cluster's latest split are kept; those in earlier splits are
+    /// dropped. This selects by the outcome, because a job that fails is held again later.
     Separate,
 }
 
-/// Shows words as they are written in a file.
+/// Implements `Display` with the words that a configuration file uses.
 macro_rules! shown_as_written {
     ($($name:ty),+) => {$(
         impl std::fmt::Display for $name {

@@ -1,5 +1,5 @@
-//! The hyper-parameters of samples or of networks as they are written → what a search draws, and
-//! those of one trial.
+//! The hyper-parameters of samples or networks in a configuration: constants and distributions,
+//! from which the values of a trial are drawn.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -15,22 +15,22 @@ use super::distribution::Distribution;
 use super::parameter::Parameter;
 use super::parameters::{HyperParameter, TrialParameters};
 
-/// The hyper-parameters of a search, from which those of a trial are drawn, `P`: each is one value,
-/// or a distribution.
+/// The hyper-parameters of a search: each is a constant or a distribution. `P` is the type of the
+/// values of one trial.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SearchParameters<P> {
-    /// In the order of the table.
+    /// Hyper-parameters, in the order of [`TrialParameters::TABLE`].
     parameters: Vec<Parameter>,
     of_trial: PhantomData<P>,
 }
 
 impl<P: TrialParameters> SearchParameters<P> {
-    /// Each as it is written, with its name.
+    /// Iterates over all hyper-parameters, with their names.
     pub fn all(&self) -> impl Iterator<Item = (&'static str, &Parameter)> {
         P::NAMES.iter().copied().zip(&self.parameters)
     }
 
-    /// Those that a sweep draws.
+    /// Iterates over the hyper-parameters that a sweep draws, with their names.
     pub fn drawn(&self) -> impl Iterator<Item = (&'static str, &Distribution)> {
         self.all().filter_map(|(name, parameter)| match parameter {
             Parameter::Constant(_) => None,
@@ -38,7 +38,7 @@ impl<P: TrialParameters> SearchParameters<P> {
         })
     }
 
-    /// The same, with the values of `point` in place of distributions.
+    /// Replaces distributions with the values of `point`.
     pub fn with_point(mut self, point: &BTreeMap<String, Value>) -> SearchParameters<P> {
         for (name, parameter) in P::NAMES.iter().zip(&mut self.parameters) {
             if let Parameter::Drawn(_) = parameter
@@ -50,7 +50,7 @@ impl<P: TrialParameters> SearchParameters<P> {
         self
     }
 
-    /// The same, with `values` in place of what is written.
+    /// Replaces constants and distributions with `values`.
     pub(super) fn with_values(mut self, values: &BTreeMap<String, Value>) -> SearchParameters<P> {
         for (name, parameter) in P::NAMES.iter().zip(&mut self.parameters) {
             if let Some(value) = values.get(*name) {
@@ -60,13 +60,13 @@ impl<P: TrialParameters> SearchParameters<P> {
         self
     }
 
-    /// Whether `name` is still to be chosen by the log.
+    /// Returns true if `name` is still to be derived from the log.
     pub(super) fn is_open(&self, name: &str) -> bool {
         let mut all = P::TABLE.iter().zip(&self.parameters);
         all.any(|(known, parameter)| known.name == name && known.is_open(parameter))
     }
 
-    /// The same, with `value` for `name` if that is still to be chosen.
+    /// Sets `name` to `value` if it is still to be derived from the log.
     pub(super) fn with_chosen(mut self, name: &str, value: &Value) -> SearchParameters<P> {
         for (known, parameter) in P::TABLE.iter().zip(&mut self.parameters) {
             if known.name == name && known.is_open(parameter) {
@@ -76,10 +76,10 @@ impl<P: TrialParameters> SearchParameters<P> {
         self
     }
 
-    /// The plain numbers and words of one trial, which leaves nothing to draw.
+    /// Returns the plain values of one trial. There must be nothing left to draw.
     ///
     /// # Errors
-    /// Fails for a distribution, which only a sweep draws from, and for a value out of range.
+    /// Fails for a distribution, because only a sweep draws from it, and for a value out of range.
     pub fn trial(&self) -> Result<P> {
         let mut values = Vec::new();
         for (range, parameter) in P::TABLE.iter().zip(&self.parameters) {
@@ -91,7 +91,7 @@ impl<P: TrialParameters> SearchParameters<P> {
         read.context("the hyper-parameters are not those of the table")
     }
 
-    /// Refuses constants out of range, but for those still to be chosen.
+    /// Rejects constants out of range, except those that are still to be derived from the log.
     pub(super) fn check(&self) -> Result<()> {
         for (range, parameter) in P::TABLE.iter().zip(&self.parameters) {
             if let Parameter::Constant(value) = parameter
@@ -134,6 +134,7 @@ impl<'de, P: TrialParameters> Visitor<'de> for ParametersVisitor<P> {
             found.insert(known.name, map.next_value_seed(known)?);
         }
 
+        // Bring the parameters into the order of the table.
         let mut parameters = Vec::new();
         for &name in P::NAMES {
             let parameter = found.remove(name);
@@ -147,7 +148,8 @@ impl<'de, P: TrialParameters> Visitor<'de> for ParametersVisitor<P> {
 }
 
 impl HyperParameter {
-    /// Whether `parameter`, which is of this kind, is still to be chosen by the log.
+    /// Returns true if `parameter`, a value of this hyper-parameter, is still to be derived from
+    /// the log.
     fn is_open(&self, parameter: &Parameter) -> bool {
         matches!(parameter, Parameter::Constant(value) if self.range.is_open(value))
     }

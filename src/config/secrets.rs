@@ -1,5 +1,5 @@
-//! Keys that would hold a secret are refused: configurations are copied beside artefacts, and
-//! travel with jobs.
+//! Rejects configuration keys that would hold a secret, because configurations are copied beside
+//! artefacts and sent with jobs.
 
 use anyhow::Result;
 use figment::value::Dict;
@@ -7,14 +7,14 @@ use figment::value::Dict;
 use poolcast_base::error::{HintedError, hinted};
 use poolcast_base::program::SECRET_WORDS;
 
-/// The beginning of the names of environment variables that are keys.
+/// Prefix of environment variables that set configuration keys.
 pub(super) const PREFIX: &str = "POOLCAST_";
 
-/// The path of a key that holds a secret. Configurations travel with jobs.
+/// Returns the path of the first key that would hold a secret; `above` is the prefix of the path.
 pub(super) fn secret(dict: &Dict, above: &str) -> Option<String> {
     dict.iter().find_map(|(key, value)| {
         let path = format!("{above}{key}");
-        // The names below are the user's own.
+        // The keys in this section are names that the user chose for splits.
         if path == "data.splits" {
             return None;
         }
@@ -39,7 +39,7 @@ fn is_secret(key: &str) -> bool {
     })
 }
 
-pub(super) fn refused_secret(what: &str, remedy: &str) -> HintedError {
+pub(super) fn rejected_secret(what: &str, remedy: &str) -> HintedError {
     hinted(
         format!(
             "{what} holds a secret; configurations are copied beside artefacts and travel with jobs"
@@ -48,13 +48,13 @@ pub(super) fn refused_secret(what: &str, remedy: &str) -> HintedError {
     )
 }
 
-pub(super) fn refuse_secrets_of_environment() -> Result<()> {
+pub(super) fn reject_environment_secrets() -> Result<()> {
     for (name, _) in std::env::vars_os() {
         let Some(key) = name.to_str().and_then(|name| name.strip_prefix(PREFIX)) else {
             continue;
         };
         if key.split("__").any(is_secret) {
-            return Err(refused_secret(
+            return Err(rejected_secret(
                 &format!("the environment variable `{PREFIX}{key}`"),
                 "unset it",
             )

@@ -1,4 +1,4 @@
-//! Which events are states of a job, as it is written → each event's place among the states.
+//! The setting `states`: the events that count as states of a job.
 
 use std::fmt;
 use std::str::FromStr;
@@ -12,11 +12,11 @@ use poolcast_base::error::hinted;
 /// An event that is a state of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StateEvent {
-    /// The event of this number.
+    /// The event with this number.
     Number(u16),
-    /// Event 040, as far as it tells of a job's input files.
+    /// Event 040, if it is about a job's input files.
     InputTransfer,
-    /// Event 040, as far as it tells of a job's output files.
+    /// Event 040, if it is about a job's output files.
     OutputTransfer,
 }
 
@@ -64,7 +64,7 @@ impl Serialize for StateEvent {
 impl<'de> Deserialize<'de> for StateEvent {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<StateEvent, D::Error> {
         let value = serde_json::Value::deserialize(deserializer)?;
-        // Flags and the environment give whole numbers, a distribution may give 12.0.
+        // Flags and the environment give integers, but a distribution may give 12.0.
         let number = value
             .as_f64()
             .filter(|number| number.fract() == 0.0 && (0.0..=65_535.0).contains(number));
@@ -76,16 +76,16 @@ impl<'de> Deserialize<'de> for StateEvent {
     }
 }
 
-/// The events that are states; none listed: each number is one.
+/// The events that count as states; `None` means that every event number is a state.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct StateEvents(pub Option<Vec<StateEvent>>);
 
-/// The most states that are listed.
+/// Maximum number of listed states.
 const MOST: usize = 150;
 
 impl StateEvents {
-    /// Refuses a list that says nothing, says something twice, or names what `ignored` leaves out.
+    /// Rejects a list that is empty, repeats an event, or contains an event in `ignored`.
     pub fn check(&self, ignored: &[u16]) -> Result<()> {
         let Some(listed) = &self.0 else { return Ok(()) };
         let hint = "list event numbers, as in `states: [0, 1, 4, 5, 9, 12, 13, input-transfer, output-transfer]`";
@@ -145,7 +145,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn states_are_read_as_they_are_written() {
+    fn states_round_trip_through_json() {
         let states: StateEvents =
             serde_json::from_str("[0, 12.0, \"input-transfer\", \"13\"]").expect("read");
         let listed = [
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn lists_that_contradict_themselves_are_refused() {
+    fn contradictory_state_lists_are_rejected() {
         let refused = |text: &str| {
             let states: StateEvents = serde_json::from_str(text).expect("read");
             states.check(&[28]).expect_err(text).to_string()

@@ -1,4 +1,4 @@
-//! `wandb.sweep` as it is written → how a sweep draws its trials, and which of them it stops early.
+//! The section `wandb.sweep`: how a sweep draws its trials, and which trials it stops early.
 
 use anyhow::{Result, ensure};
 use serde::{Deserialize, Serialize};
@@ -20,58 +20,61 @@ pub struct SweepConfig {
     pub early_terminate: Option<EarlyTerminate>,
 }
 
-/// How a sweep draws its trials.
+/// The method by which a sweep draws its trials.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Method {
-    /// Every combination of values, the last parameter by name varying fastest.
+    /// Every combination of values; the last parameter by name varies fastest.
     Grid,
-    /// Each trial independently, from the seed.
+    /// Each trial is drawn independently, from the seed.
     Random,
-    /// Scrambled Sobol points: as random, but spread more evenly.
+    /// Scrambled Sobol points: random, but spread more evenly.
     Sobol,
-    /// Where the trials before make a gain likely.
+    /// Bayesian optimization: points at which an improvement over previous trials is likely.
     Bayes,
 }
 
-/// Which trials do not train to their end.
+/// The rule by which trials stop before their last epoch.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "lowercase")]
 pub enum EarlyTerminate {
-    /// Those that are behind others at a band of epochs, as W&B's hyperband.
+    /// Stops trials that are worse than others at a band of epochs, like W&B's hyperband.
     Hyperband(Hyperband),
-    /// Those that are not among the best of a rung: a trial goes on only once it is promoted.
+    /// Pauses every trial at each rung, and continues only those that are promoted: the best of the
+    /// rung.
     Asha(Asha),
 }
 
-/// W&B's hyperband: either `min_iter`, or `max_iter` with `s`.
+/// Settings of W&B's hyperband: either `min_iter`, or `max_iter` with `s`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Hyperband {
-    /// The first band, in epochs; each further one is `eta` times as many.
+    /// First band, in epochs. Each further band is `eta` times the previous one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub min_iter: Option<usize>,
-    /// Epochs from which `s` bands are counted back: a part in `eta` of the band after it.
+    /// Maximum epochs, from which the `s` bands are counted back: each band is `1 / eta` of the
+    /// next one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_iter: Option<usize>,
-    /// How many bands there are below `max_iter`.
+    /// Number of bands below `max_iter`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub s: Option<usize>,
-    /// At each band the best part in `eta` goes on.
+    /// At each band, the best `1 / eta` of the trials continue.
     #[serde(default = "default_eta")]
     pub eta: f64,
-    /// Whether a trial is judged by its value at the band, and not by its best so far.
+    /// If true, a trial is judged by its value at the band, not by its best value so far.
     #[serde(default = "default_strict")]
     pub strict: bool,
 }
 
-/// Asynchronous successive halving.
+/// Settings of asynchronous successive halving.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Asha {
-    /// The epochs of the first rung; each further one has `eta` times as many, the last one all.
+    /// Epochs of the first rung. Each further rung has `eta` times as many, and the last one has
+    /// all.
     pub min_iter: usize,
-    /// Of each rung the best part in `eta` is promoted.
+    /// The best `1 / eta` of the trials of a rung are promoted.
     #[serde(default = "default_eta")]
     pub eta: f64,
 }
@@ -84,19 +87,20 @@ fn default_strict() -> bool {
     true
 }
 
-/// A sweep on W&B that gives the points of one here.
+/// A sweep on W&B that provides the points of this sweep.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct GivenSweep<'a> {
-    /// The user or the team.
+    /// W&B's name of the user or team.
     pub entity: &'a str,
-    /// The project.
+    /// W&B's name of the project.
     pub project: &'a str,
-    /// What W&B calls the sweep.
+    /// W&B's id of the sweep.
     pub sweep: &'a str,
 }
 
 impl SweepConfig {
-    /// The sweep on W&B that gives the points, if one does.
+    /// Returns the sweep on W&B that provides the points; `None` if there is none, or its id is
+    /// malformed.
     pub fn given(&self) -> Option<GivenSweep<'_>> {
         let mut parts = self.id.as_deref()?.split('/');
         let given = GivenSweep {
@@ -107,7 +111,7 @@ impl SweepConfig {
         parts.next().is_none().then_some(given)
     }
 
-    /// Whether `id` is the name of a sweep on W&B, if there is one.
+    /// Checks that `id`, if it is set, can name a sweep on W&B, and that no conflicting key is set.
     fn check_id(&self) -> Result<()> {
         let Some(id) = &self.id else {
             return Ok(());
@@ -141,7 +145,7 @@ impl SweepConfig {
         Ok(())
     }
 
-    /// Refuses what W&B's schema refuses; a trial has at most `epochs`.
+    /// Rejects what W&B's schema rejects. `epochs` is the maximum number of epochs of a trial.
     pub(super) fn check(&self, epochs: usize) -> Result<()> {
         self.check_id()?;
         if let Some(run_cap) = self.run_cap {
@@ -176,7 +180,7 @@ impl Hyperband {
         Ok(())
     }
 
-    /// The epochs after which trials are judged, ascending, the first hundred of them.
+    /// Returns the epochs after which trials are judged, ascending; at most 101.
     pub fn bands(&self) -> Vec<usize> {
         let eta = self.eta;
         let mut bands: Vec<f64> = match (self.max_iter.zip(self.s), self.min_iter) {
@@ -187,6 +191,7 @@ impl Hyperband {
             (None, Some(min_iter)) => rung_steps(min_iter, |last| last * eta).collect(),
             (None, None) => Vec::new(),
         };
+        // Counting back from `max_iter` can give less than one epoch.
         bands.retain(|band| *band >= 1.0);
         bands.sort_by(f64::total_cmp);
         bands.into_iter().map(|band| band as usize).collect()
@@ -194,19 +199,20 @@ impl Hyperband {
 }
 
 impl Asha {
-    /// The epochs of each rung, ascending; the last one has `epochs`.
+    /// Returns the epochs of each rung, ascending; the last rung has all `epochs`.
     pub fn rungs(&self, epochs: usize) -> Vec<usize> {
         let mut rungs: Vec<usize> = rung_steps(self.min_iter, |last| last * self.eta)
             .map(|rung| rung as usize)
             .take_while(|rung| *rung < epochs)
             .collect();
+        // Rounded down to whole epochs, neighbouring steps may be equal.
         rungs.push(epochs);
         rungs.dedup();
         rungs
     }
 }
 
-/// `first`, and what a hundred times follows from the last one.
+/// Yields `first` and 100 further values; `next` computes each from the previous one.
 fn rung_steps(first: usize, next: impl Fn(f64) -> f64) -> impl Iterator<Item = f64> {
     std::iter::successors(Some(first as f64), move |last| Some(next(*last))).take(101)
 }

@@ -1,4 +1,5 @@
-//! The rule by which success is predicted, as it is written → a value.
+//! The setting `training.threshold`: the rule by which a probability becomes a prediction of
+//! success.
 
 use anyhow::{Result, ensure};
 use serde::de::Error as _;
@@ -8,21 +9,21 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use super::range::check_range;
 use poolcast_base::error::hinted;
 
-/// From which probability on success is predicted: a number, or what is best on the validation
-/// samples.
+/// The probability from which on success is predicted: a fixed number, or the best threshold on the
+/// validation samples by some criterion.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Threshold {
-    /// From this probability on.
+    /// A fixed probability.
     At(f64),
-    /// Where the most predictions are right.
+    /// The threshold with the highest accuracy.
     Accuracy,
-    /// Where the F-measure is highest.
+    /// The threshold with the highest F-measure.
     FMeasure,
-    /// Where wrong predictions cost least.
+    /// The threshold with the lowest total cost of wrong predictions.
     Cost {
-        /// What it costs to release a job that then fails.
+        /// Cost of releasing a job that then fails.
         wrong_release: f64,
-        /// What it costs to remove a job that would have succeeded.
+        /// Cost of removing a job that would have succeeded.
         wrong_removal: f64,
     },
 }
@@ -83,7 +84,7 @@ impl<'de> Deserialize<'de> for Threshold {
 }
 
 impl Threshold {
-    /// Refuses what is no probability, and costs that say nothing.
+    /// Rejects a number that is not a probability, and costs that are both 0.
     pub(super) fn check(&self) -> Result<()> {
         match *self {
             Threshold::At(probability) => check_range("training.threshold", probability, 0.0..=1.0),
@@ -120,7 +121,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rules_are_read_as_they_are_written() {
+    fn thresholds_round_trip_through_json() {
         for text in [
             "0.25",
             "\"accuracy\"",

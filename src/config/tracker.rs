@@ -1,4 +1,4 @@
-//! The experiment trackers, and which of them a configuration wants to be told of its runs.
+//! The experiment trackers, and which of them a configuration enables.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use anyhow::{Result, ensure};
 use super::configuration::Config;
 use poolcast_base::error::hinted;
 
-/// An experiment tracker that runs are sent to.
+/// An experiment tracker to which runs are sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Tracker {
     /// Weights & Biases.
@@ -17,7 +17,7 @@ pub enum Tracker {
 }
 
 impl Tracker {
-    /// Its word on the command line.
+    /// Name on the command line.
     pub fn word(self) -> &'static str {
         match self {
             Tracker::Wandb => "wandb",
@@ -36,10 +36,10 @@ impl fmt::Display for Tracker {
 }
 
 impl Config {
-    /// The trackers that are to be told of the runs while they go on.
+    /// Returns the trackers to which runs are sent while they are in progress.
     pub fn enabled_trackers(&self) -> Vec<Tracker> {
         let all = [
-            // Points that come from W&B are sent back to it.
+            // If W&B provides the points, the results must be sent back to it.
             (
                 self.wandb.enable || self.wandb.sweep.id.is_some(),
                 Tracker::Wandb,
@@ -50,7 +50,7 @@ impl Config {
         enabled.map(|(_, tracker)| tracker).collect()
     }
 
-    /// Refuses addresses of trackers with a user or a password in them.
+    /// Rejects addresses of trackers that contain a user name or a password.
     pub(super) fn check_tracker_addresses(&self) -> Result<()> {
         let addresses = [
             ("wandb.base_url", &self.wandb.base_url),
@@ -79,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_trackers_that_are_enabled_are_told() {
+    fn enabled_trackers_are_listed() {
         let of = |flags: &[(&'static str, serde_json::Value)]| {
             let flags = BTreeMap::from_iter(flags.iter().cloned());
             let config = Config::load(None, &flags).expect("a configuration");
@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_with_a_password_is_refused_and_not_repeated() {
+    fn addresses_with_passwords_are_rejected_and_not_repeated() {
         for key in ["wandb.base_url", "mlflow.tracking_uri"] {
             let flags = BTreeMap::from([(key, json!("https://me:canary@example.org"))]);
             let error = format!("{:#}", Config::load(None, &flags).expect_err(key));

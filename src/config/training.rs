@@ -1,4 +1,4 @@
-//! The section `training`: the hyper-parameters of a network, and how it is trained.
+//! The section `training`: the hyper-parameters of a network, and settings of its training.
 
 use anyhow::Result;
 use serde::{Deserialize, Serialize};
@@ -8,7 +8,7 @@ use super::range::check_range;
 use super::search_parameters::SearchParameters;
 use super::threshold::Threshold;
 
-/// What computes a network.
+/// The engine that computes a network.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub enum EngineChoice {

@@ -1,4 +1,5 @@
-//! `provision.model` as it is written → what a sweep draws, and what one training learns.
+//! The section `provision.model`: the parameters of wait models, as constants or distributions, and
+//! the values of one training.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -17,11 +18,11 @@ use super::range::check_range;
 use super::yaml;
 use poolcast_base::error::hinted;
 
-/// What the hyper-parameters of a pipeline begin with among the parameters of a search.
+/// Name prefix of a pipeline's hyper-parameters among the parameters of a search.
 const PARAMETERS: &str = "parameters";
 
-/// What `provision train` and the trials of a sweep over samples learn: each key is a value, or what a
-/// sweep draws it from.
+/// The model that `provision train` and the trials of a sweep over wait samples train. Each key is
+/// a constant, or a distribution for a sweep.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[expect(missing_docs, reason = "config/default.yaml documents each key")]
@@ -31,7 +32,7 @@ pub struct WaitModelConfig {
     pub target: Parameter,
     pub learning_rate: Parameter,
     pub batch_size: Parameter,
-    /// Configurations that were written before there was this key have none.
+    /// Missing in configurations that were written before this key existed.
     #[serde(default = "none")]
     pub epochs: Parameter,
     pub parameters: BTreeMap<String, Parameter>,
@@ -41,27 +42,27 @@ fn none() -> Parameter {
     Parameter::Constant(Value::Null)
 }
 
-/// What one training learns: plain numbers and words, all of them in range.
+/// The parameters of one training: plain values, all in range.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct WaitModelParameters {
-    /// The kind of model.
+    /// Kind of model.
     pub name: WaitModelName,
-    /// How large its network is.
+    /// Size of the network.
     pub size: WaitModelSize,
-    /// What it says.
+    /// Quantity that the model predicts.
     pub target: WaitModelTarget,
-    /// That of a network; `None` for the usual one of its size.
+    /// Learning rate of a network; `None` for the default of its size.
     pub learning_rate: Option<f64>,
-    /// Samples of a network's step.
+    /// Samples per optimizer step of a network.
     pub batch_size: usize,
-    /// The most epochs of a network; `None` for as many as the key `epochs` says.
+    /// Maximum number of epochs of a network; `None` for the value of the top-level key `epochs`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub epochs: Option<usize>,
-    /// The hyper-parameters of a pipeline.
+    /// Hyper-parameters of a pipeline, by name.
     pub parameters: BTreeMap<String, Value>,
 }
 
-/// The kinds of models of waits.
+/// The kinds of wait models.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
 #[serde(rename_all = "snake_case")]
 #[clap(rename_all = "snake_case")]
@@ -102,7 +103,7 @@ impl fmt::Display for WaitModelName {
     }
 }
 
-/// How large the network of a model of waits is.
+/// The size of the network of a wait model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub enum WaitModelSize {
@@ -112,7 +113,7 @@ pub enum WaitModelSize {
     Published,
 }
 
-/// What a model of waits learns.
+/// The quantity that a wait model predicts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub enum WaitModelTarget {
@@ -123,8 +124,8 @@ pub enum WaitModelTarget {
 }
 
 impl Default for WaitModelConfig {
-    /// As config/default.yaml has it: for configurations that were written before there were such
-    /// keys.
+    /// The defaults in config/default.yaml, for configurations that were written before these keys
+    /// existed.
     fn default() -> WaitModelConfig {
         #[derive(Deserialize)]
         struct Defaults {
@@ -140,7 +141,7 @@ impl Default for WaitModelConfig {
 }
 
 impl Default for WaitModelParameters {
-    /// As config/default.yaml has it.
+    /// The defaults in config/default.yaml.
     fn default() -> WaitModelParameters {
         let plain = WaitModelConfig::default().trial();
         plain.expect("the defaults are plain and sound")
@@ -166,8 +167,8 @@ impl From<&WaitModelParameters> for WaitModelConfig {
 }
 
 impl WaitModelConfig {
-    /// Each key as it is written, by its name; that of a pipeline's hyper-parameter is dotted, as in
-    /// `parameters.max_depth`.
+    /// Returns all parameters with their names. The name of a pipeline's hyper-parameter is dotted,
+    /// as in `parameters.max_depth`.
     pub fn all(&self) -> Vec<(String, &Parameter)> {
         let keys = [
             ("name", &self.name),
@@ -183,7 +184,7 @@ impl WaitModelConfig {
         keys.into_iter().chain(dotted).collect()
     }
 
-    /// Those that a sweep draws.
+    /// Returns the parameters that a sweep draws, with their names.
     pub fn drawn(&self) -> Vec<(String, &Distribution)> {
         let mut drawn = Vec::new();
         for (name, parameter) in self.all() {
@@ -194,7 +195,7 @@ impl WaitModelConfig {
         drawn
     }
 
-    /// The same, with the values of `point` in place of distributions.
+    /// Returns a copy in which the values of `point` replace distributions.
     pub fn with_point(&self, point: &BTreeMap<String, Value>) -> WaitModelConfig {
         let mut chosen = self.clone();
         let keys = [
@@ -214,19 +215,19 @@ impl WaitModelConfig {
         chosen
     }
 
-    /// The kinds of models that are tried, in the order in which they are written.
+    /// Returns the kinds of models to try, in the order in which they are written.
     ///
     /// # Errors
-    /// Fails for what is no kind.
+    /// Fails for an unknown kind.
     pub fn kinds(&self) -> Result<Vec<WaitModelName>> {
         let names = written_values(&self.name);
         names.iter().map(|name| word("name", name)).collect()
     }
 
-    /// What one training learns, which leaves nothing to draw.
+    /// Returns the parameters of one training. There must be nothing left to draw.
     ///
     /// # Errors
-    /// Fails for a distribution, which only a sweep draws from, and for a value out of range.
+    /// Fails for a distribution, because only a sweep draws from it, and for a value out of range.
     pub fn trial(&self) -> Result<WaitModelParameters> {
         let mut parameters = BTreeMap::new();
         for (name, parameter) in &self.parameters {
@@ -244,7 +245,7 @@ impl WaitModelConfig {
         })
     }
 
-    /// Refuses values of another kind or out of range, also where they are among those that are drawn.
+    /// Rejects values of the wrong type or out of range, also among the examples of distributions.
     pub(super) fn check(&self) -> Result<()> {
         self.kinds()?;
         for size in written_values(&self.size) {
@@ -265,9 +266,9 @@ impl WaitModelConfig {
         Ok(())
     }
 
-    /// Refuses a `metric` by which the models that are tried could not be compared.
+    /// Rejects a `metric` that cannot compare all of the models to try.
     pub(super) fn check_metric(&self, metric: &Metric) -> Result<()> {
-        metric.check_of_waits("wandb.sweep.metric")?;
+        metric.check_wait_metric("wandb.sweep.metric")?;
         let mut says_waits = true;
         for target in written_values(&self.target) {
             says_waits &= word::<WaitModelTarget>("target", &target)? == WaitModelTarget::Wait;
@@ -297,7 +298,7 @@ fn choose_value(parameter: &mut Parameter, value: Option<&Value>) {
     }
 }
 
-/// The value of `parameter`, or an example of each kind of values that is drawn.
+/// Returns the constant value, or at least one example of each type of value that can be drawn.
 fn written_values(parameter: &Parameter) -> Vec<Value> {
     match parameter {
         Parameter::Constant(value) => vec![value.clone()],
@@ -323,7 +324,7 @@ fn constant<'a>(name: &str, parameter: &'a Parameter) -> Result<&'a Value> {
     }
 }
 
-/// The word `value` of the key `name`.
+/// Reads the word `value` of the key `name`.
 fn word<T: DeserializeOwned + clap::ValueEnum>(name: &str, value: &Value) -> Result<T> {
     let read: Result<T, _> = serde_json::from_value(value.clone());
     read.ok().with_context(|| {

@@ -1,5 +1,5 @@
-//! YAML ⇄ values. What is read may be anybody's: its size, depth and aliases are bounded, and no
-//! key stands twice.
+//! Reads and writes YAML. Input may be untrusted, so its size, depth and aliases are bounded, and
+//! duplicate keys are rejected.
 
 use anyhow::{Result, anyhow, ensure};
 use serde::Serialize;
@@ -9,26 +9,26 @@ use serde_saphyr::{Budget, Error, MessageFormatter as _, UserMessageFormatter};
 use poolcast_base::error::hinted;
 use poolcast_base::escape;
 
-/// The largest YAML document that is read.
+/// Maximum size of a YAML document, in bytes.
 pub const MOST_BYTES: u64 = 4 << 20;
 
-/// Collections within collections.
-const MOST_DEPTH: usize = 32;
+/// Maximum depth of nested collections.
+const MAX_YAML_DEPTH: usize = 32;
 
-/// Collections and scalars, those that aliases repeat included.
+/// Maximum number of collections and scalars, including those that aliases repeat.
 const MOST_NODES: usize = 100_000;
 
-/// Reads one document; an empty one is null.
+/// Reads one document; an empty document is null.
 ///
 /// # Errors
-/// Says in which line what cannot be read, and which key stands twice.
+/// The error gives the line and column of the problem, and names a duplicate key.
 pub fn read<T: DeserializeOwned>(text: &str) -> Result<T> {
     ensure!(
         text.len() as u64 <= MOST_BYTES,
         "it is larger than {MOST_BYTES} bytes"
     );
     let mut budget = Budget::default();
-    (budget.max_depth, budget.max_nodes) = (MOST_DEPTH, MOST_NODES);
+    (budget.max_depth, budget.max_nodes) = (MAX_YAML_DEPTH, MOST_NODES);
     (budget.max_aliases, budget.max_anchors) = (1000, 1000);
     let options = serde_saphyr::options! {
         budget: Some(budget),
@@ -66,14 +66,15 @@ fn explain_error(error: &Error) -> anyhow::Error {
     }
 }
 
-/// Writes one document, which [`read`] reads.
+/// Writes one document that [`read`] can read.
 pub fn write(value: &impl Serialize) -> Result<String> {
     let options = serde_saphyr::ser_options! { prefer_block_scalars: false };
     let text = serde_saphyr::to_string_with_options(value, options)?;
     if !text.contains(|c| escape::is_hidden(c) && c != '\n') {
         return Ok(text);
     }
-    // YAML writers leave some characters that cannot be seen as they are; JSON is YAML, too.
+    // YAML writers leave some hidden characters unescaped. JSON escapes them, and JSON is valid
+    // YAML.
     Ok(escape::json(&serde_json::to_string_pretty(value)?).into_owned() + "\n")
 }
 
@@ -88,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn scalars_are_those_of_yaml_1_2() {
+    fn scalars_follow_yaml_1_2() {
         let text = "{a: True, b: None, c: 1.0e-3, d: ~, e: 010, f: yes, g: 1_000, h: 'x', i: , j: -3, k: 2026-01-01, l: on}";
         let read: Value = read(text).expect("read");
         let wanted = json!({"a": true, "b": "None", "c": 0.001, "d": null, "e": "010", "f": "yes", "g": "1_000", "h": "x",
@@ -97,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn no_key_stands_twice() {
+    fn duplicate_keys_are_rejected() {
         let refused = refusal("a: 1\nb:\n  c: 2\n  'c': 3\n");
         assert_eq!(
             refused,
@@ -107,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn what_would_take_for_ever_is_refused() {
+    fn yaml_bombs_are_rejected() {
         let bomb = (1..30).fold("a0: &a0 [x, x]\n".to_owned(), |text, n| {
             format!("{text}a{n}: &a{n} [*a{0}, *a{0}, *a{0}]\n", n - 1)
         });
@@ -130,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read_and_hides_nothing() {
+    fn written_yaml_round_trips_without_hidden_characters() {
         let long = "cohort in ['USA', 'China'] and age >= 18 and not antibiotics ".repeat(5);
         let value = json!({"a": null, "b": 0.003, "c": [1, {"d": "true"}], "e": {}, "f": "x: y\nz", "long": long, "g": 1e-7});
         assert_eq!(

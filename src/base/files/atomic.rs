@@ -1,4 +1,4 @@
-//! Files that survive: whole or absent, never half.
+//! Atomic file writes: after a crash, a file is complete or absent.
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -8,17 +8,17 @@ use anyhow::Result;
 use super::directory::sync_directory;
 use crate::temporary::{directory_of, make_beside, remove_leftovers};
 
-/// Writes `bytes` to `path` so that a reader, a crash or a power loss sees the old file or the new
-/// one whole.
+/// Writes `bytes` to `path` atomically: after a crash or a power loss, and for every reader, the
+/// file has either the old content or the new one.
 ///
-/// The bytes go to a temporary file beside the target, are synced, and take the target's name by
-/// rename; then the directory is synced. The mode is what the umask leaves of 0666: see
-/// [`super::apply_file_mode`].
+/// The bytes are written to a temporary file beside the target. That file is fsynced and renamed to
+/// the target, and then the directory is fsynced. The mode is 0666 without the bits of the umask:
+/// see [`super::apply_file_mode`].
 pub fn write_atomic(path: &Path, bytes: &[u8]) -> Result<()> {
     write_atomic_parts(path, std::iter::once(bytes))
 }
 
-/// As [`write_atomic`], of `parts` one after another.
+/// Like [`write_atomic`], but for the concatenation of `parts`.
 pub fn write_atomic_parts<'a>(
     path: &Path,
     mut parts: impl Iterator<Item = &'a [u8]>,
@@ -31,14 +31,14 @@ pub fn write_atomic_parts<'a>(
         .and_then(|()| file.sync_all());
     drop(file);
     if let Err(error) = written.and_then(|()| fs_err::rename(&temporary, path)) {
-        // The failure to report is the write's, not that of tidying up after it.
+        // The error of the write is reported, not one of this clean-up.
         let _ = fs_err::remove_file(&temporary);
         return Err(error.into());
     }
     sync_directory(parent)
 }
 
-/// Opens a new file to write into; nothing that is there is opened, and no link followed.
+/// Creates a new file for writing. Fails if `path` exists, also as a link.
 pub fn create_new(path: &Path) -> std::io::Result<fs_err::File> {
     fs_err::OpenOptions::new()
         .write(true)
@@ -46,8 +46,8 @@ pub fn create_new(path: &Path) -> std::io::Result<fs_err::File> {
         .open(path)
 }
 
-/// A file that is written piece by piece beside its target, and takes the target's name once it is
-/// whole. Dropped without a commit, it vanishes.
+/// A file that is written in several steps under a temporary name beside its target, and renamed
+/// once it is complete. Dropped without a commit, it is removed.
 #[derive(Debug)]
 pub struct AtomicFile {
     temporary: PathBuf,
@@ -56,7 +56,7 @@ pub struct AtomicFile {
 }
 
 impl AtomicFile {
-    /// Begins a file beside `path`, whose directory is made if it is missing.
+    /// Creates the temporary file beside `path`, and the directory of `path` if it is missing.
     pub fn new(path: &Path) -> Result<AtomicFile> {
         fs_err::create_dir_all(directory_of(path))?;
         remove_leftovers(directory_of(path));
@@ -73,7 +73,8 @@ impl AtomicFile {
         &mut self.file
     }
 
-    /// Gives the file its final name, in the directory it was begun in.
+    /// Fsyncs the file and renames it to `target`, which must be in the directory given to
+    /// [`AtomicFile::new`].
     pub fn commit(mut self, target: &Path) -> Result<()> {
         self.file.sync_all()?;
         fs_err::rename(&self.temporary, target)?;
@@ -95,13 +96,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_failed_write_leaves_the_old_file() {
+    fn failed_write_keeps_the_old_file() {
         let dir = tempfile::tempdir().expect("a directory");
         let path = dir.path().join("a");
         write_atomic(&path, b"old").expect("written");
         let missing = dir.path().join("missing").join("a");
         assert!(write_atomic(&missing, b"new").is_err());
-        // A directory cannot be replaced by a file.
+        // A file cannot replace a directory.
         fs_err::create_dir(dir.path().join("b")).expect("made");
         assert!(write_atomic(&dir.path().join("b"), b"new").is_err());
         assert_eq!(fs_err::read(&path).expect("readable"), b"old");

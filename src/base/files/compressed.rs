@@ -1,22 +1,23 @@
-//! A stream of bytes as it was before it was compressed: with gzip, xz, zstd or not at all, told
-//! apart by content and not by name.
+//! Decompresses streams of gzip, xz or zstd. The format is detected by content, not by name; other
+//! streams are passed through.
 
 use std::io::{Cursor, ErrorKind, Read, Result};
 
-/// What a stream holds.
+/// A stream after decompression.
 pub struct PlainStream {
-    /// Its bytes as they were before they were compressed.
+    /// Decompressed bytes.
     pub reader: Box<dyn Read + Send>,
-    /// Whether they were.
+    /// True if the stream was compressed.
     pub is_compressed: bool,
 }
 
-/// Decompresses `stream`, if it is compressed; `None` where it is empty.
+/// Decompresses `stream` if it is compressed; returns `None` if it is empty.
 ///
 /// # Errors
-/// Fails as reading from `stream` does.
+/// Fails if reading from `stream` fails.
 pub fn decompress(mut stream: impl Read + Send + 'static) -> Result<Option<PlainStream>> {
-    // The first bytes tell the format, and are read again by its decoder.
+    // The first bytes identify the format. The decoder needs them too, so they are chained in
+    // front.
     let mut magic = [0; 6];
     let filled = fill_buffer(&mut stream, &mut magic)?;
     if filled == 0 {

@@ -1,4 +1,4 @@
-//! What is done with directories: whether something fits there, removal, names that last.
+//! Directories: checking free space, removing, and fsyncing.
 
 use std::io::{Error, ErrorKind};
 use std::path::{Path, PathBuf};
@@ -8,10 +8,11 @@ use rustix::fs::statvfs;
 
 use crate::error::hinted;
 
-/// Checks that `bytes` more fit where the directory `dir` is, or is to be made.
+/// Checks that `bytes` more fit on the file system of the directory `dir`, which need not exist
+/// yet.
 ///
 /// # Errors
-/// Fails, as something that passes, where they do not.
+/// Fails with a retryable error ([`ErrorKind::StorageFull`]) if they do not fit.
 pub fn check_space(dir: &Path, bytes: u64) -> Result<()> {
     let parents = dir.ancestors().map(|parent| {
         if parent.as_os_str().is_empty() {
@@ -43,7 +44,7 @@ pub fn check_space(dir: &Path, bytes: u64) -> Result<()> {
     )))
 }
 
-/// Removes those of `paths` that are there: files, and directories with all that is in them.
+/// Removes the existing ones of `paths`: files, and directories with all of their content.
 pub fn remove_all(paths: impl IntoIterator<Item = PathBuf>) -> Result<()> {
     for path in paths {
         match fs_err::symlink_metadata(&path) {
@@ -55,7 +56,7 @@ pub fn remove_all(paths: impl IntoIterator<Item = PathBuf>) -> Result<()> {
     Ok(())
 }
 
-/// Makes the names in a directory last through a power loss.
+/// Fsyncs a directory, so that its entries survive a power loss.
 pub fn sync_directory(path: &Path) -> Result<()> {
     fs_err::File::open(path)?
         .sync_all()
@@ -67,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_does_not_fit_is_refused() {
+    fn insufficient_space_is_a_retryable_error() {
         let dir = tempfile::tempdir().expect("a directory");
         let target = dir.path().join("not").join("yet");
         check_space(&target, 1).expect("it fits");

@@ -1,4 +1,4 @@
-//! Who may read what the program writes.
+//! The access mode of new files: private to the user, or shared as the umask says.
 
 use anyhow::{Result, bail};
 use rustix::fs::Mode;
@@ -6,16 +6,16 @@ use rustix::process::umask;
 
 use crate::error::hinted;
 
-/// Who may read what the program writes: `private`, the default, for its user alone, or `shared`,
-/// as the umask says.
+/// Environment variable for the access mode of new files: `private`, the default, for the user
+/// alone, or `shared`, which leaves the mode to the umask.
 pub const MODE_VARIABLE: &str = "POOLCAST_FILE_MODE";
 
-/// Sees to it that files and directories of this process are made for its user alone, with modes
-/// 0600 and 0700, unless [`MODE_VARIABLE`] says otherwise. To be called before there is a second
-/// thread: the umask is that of the process.
+/// Makes new files and directories of this process private to its user (modes 0600 and 0700),
+/// unless [`MODE_VARIABLE`] says otherwise. The umask belongs to the process, so call this before a
+/// second thread starts.
 ///
 /// # Errors
-/// Fails for a word that means nothing here.
+/// Fails if the variable has an unknown value.
 pub fn apply_file_mode() -> Result<()> {
     let wanted = std::env::var_os(MODE_VARIABLE).unwrap_or_default();
     match wanted.to_str() {

@@ -1,4 +1,4 @@
-//! Directories that one process at a time writes to.
+//! Locks on directories, so that only one process writes to a directory at a time.
 
 use std::fs::TryLockError;
 use std::io::{Error, ErrorKind};
@@ -8,11 +8,11 @@ use anyhow::Result;
 
 use crate::error::hinted;
 
-/// Keeps other calls from writing into the directory `dir` until what it returns is dropped. Where
-/// the file system has no locks, as NFS has none for directories, nothing is locked.
+/// Locks the directory `dir` against other calls of this program until the returned file is
+/// dropped. If the file system has no locks, nothing is locked (NFS has none for directories).
 ///
 /// # Errors
-/// Fails, as something that passes, when another process has the lock.
+/// Fails with a retryable error ([`ErrorKind::ResourceBusy`]) if another process holds the lock.
 pub fn lock_directory(dir: &Path) -> Result<fs_err::File> {
     let directory = fs_err::File::open(dir)?;
     match directory.file().try_lock() {
@@ -32,8 +32,8 @@ pub fn lock_directory(dir: &Path) -> Result<fs_err::File> {
     }
 }
 
-/// A directory that no other call writes to while this is there. If nothing was written, the
-/// directory is removed.
+/// A directory that is locked against other calls until this is dropped. If it is empty then, it is
+/// removed.
 #[derive(Debug)]
 pub struct LockedDirectory {
     path: PathBuf,
@@ -41,10 +41,10 @@ pub struct LockedDirectory {
 }
 
 impl LockedDirectory {
-    /// Makes the directory `path` where it is missing, and locks it.
+    /// Creates the directory `path` if it is missing, and locks it.
     ///
     /// # Errors
-    /// Fails as [`lock_directory`] does.
+    /// Fails like [`lock_directory`].
     pub fn new(path: &Path) -> Result<LockedDirectory> {
         fs_err::create_dir_all(path)?;
         Ok(LockedDirectory {
@@ -56,7 +56,7 @@ impl LockedDirectory {
 
 impl Drop for LockedDirectory {
     fn drop(&mut self) {
-        // Fails where the directory holds anything.
+        // This fails if the directory is not empty, which is intended.
         let _ = fs_err::remove_dir(&self.path);
     }
 }
@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_locked_directory_is_left_alone() {
+    fn locking_a_locked_directory_is_a_retryable_error() {
         let dir = tempfile::tempdir().expect("a directory");
         let lock = lock_directory(dir.path()).expect("locked");
         let error = lock_directory(dir.path()).expect_err("locked already");

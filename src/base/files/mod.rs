@@ -1,5 +1,5 @@
-//! Files that survive: whole or absent, never half. One way to write a file, one way to replace a
-//! directory.
+//! Safe file access: atomic writes of files and directories, locks, and checked reads of untrusted
+//! files.
 
 mod atomic;
 mod compressed;

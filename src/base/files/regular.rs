@@ -1,13 +1,13 @@
-//! Regular files of bounded size, opened so that nothing else in their place can stop or fool the
-//! reader.
+//! Opens untrusted files safely: only regular files of bounded size, so that no link, pipe or
+//! device can block or mislead the reader.
 
 use std::io::{Error, ErrorKind, Read as _};
 use std::path::Path;
 
 use rustix::fs::OFlags;
 
-/// Opens what another may have put there: a regular file of at most `most_bytes` bytes, and neither
-/// a link, a pipe, a device nor a directory. Opening never waits.
+/// Opens a file that another user may have created. It must be a regular file of at most
+/// `most_bytes` bytes, not a link, a pipe, a device or a directory. Opening never blocks.
 ///
 /// # Errors
 /// Fails with [`ErrorKind::InvalidData`] for anything else.
@@ -15,10 +15,10 @@ pub fn open_regular(path: &Path, most_bytes: u64) -> std::io::Result<fs_err::Fil
     open_checked(path, most_bytes, false)
 }
 
-/// As [`open_regular`], but through links, too: users keep artefacts where they want them.
+/// Like [`open_regular`], but follows links, because users may keep artefacts elsewhere.
 ///
 /// # Errors
-/// Those of [`open_regular`].
+/// Fails like [`open_regular`].
 pub fn open_artefact(path: &Path, most_bytes: u64) -> std::io::Result<fs_err::File> {
     open_checked(path, most_bytes, true)
 }
@@ -42,8 +42,8 @@ fn open_checked(
         ))),
         _ => Ok(()),
     };
-    // A device is not even opened, as that can have effects. What is missing is said when it is
-    // opened.
+    // Opening a device can have effects, so the type is checked first. A missing file is reported
+    // by the call that opens it.
     let found = if follows_links {
         fs_err::metadata(path)
     } else {
@@ -51,7 +51,7 @@ fn open_checked(
     };
     found.map_or(Ok(()), check)?;
 
-    // What is opened may be another file than what was looked at.
+    // The file may have been replaced since the check, so the opened file is checked again below.
     let links = if follows_links {
         OFlags::empty()
     } else {
@@ -68,18 +68,18 @@ fn open_checked(
     Ok(file)
 }
 
-/// Reads what [`open_regular`] opens.
+/// Reads a file that [`open_regular`] accepts.
 ///
 /// # Errors
-/// Those of [`open_regular`]; a file that grows beyond `most_bytes` meanwhile is refused, too.
+/// Fails like [`open_regular`], and if the file grows beyond `most_bytes` meanwhile.
 pub fn read_regular(path: &Path, most_bytes: u64) -> std::io::Result<Vec<u8>> {
     read_bounded(path, open_regular(path, most_bytes)?, most_bytes)
 }
 
-/// Reads what [`open_artefact`] opens.
+/// Reads a file that [`open_artefact`] accepts.
 ///
 /// # Errors
-/// Those of [`read_regular`].
+/// Fails like [`read_regular`].
 pub fn read_artefact(path: &Path, most_bytes: u64) -> std::io::Result<Vec<u8>> {
     read_bounded(path, open_artefact(path, most_bytes)?, most_bytes)
 }
@@ -97,7 +97,7 @@ fn read_bounded(path: &Path, file: fs_err::File, most_bytes: u64) -> std::io::Re
     Ok(bytes)
 }
 
-/// Opens a file to add to it, which is made if it is missing. A link is not followed.
+/// Opens a file for appending, and creates it if it is missing. Links are not followed.
 pub fn open_to_append(path: &Path) -> std::io::Result<fs_err::File> {
     use fs_err::os::unix::fs::OpenOptionsExt as _;
     let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_regular_file_is_refused_at_once() {
+    fn non_regular_files_are_rejected_without_blocking() {
         let dir = tempfile::tempdir().expect("a directory");
         let at = |name: &str| dir.path().join(name);
         fs_err::write(at("file"), "abc").expect("written");

@@ -1,4 +1,5 @@
-//! A directory that is written under a temporary name and takes the place of an earlier one whole.
+//! Atomic replacement of directories: a directory is written under a temporary name and then
+//! renamed.
 
 use std::io::{Error, ErrorKind};
 use std::path::{Path, PathBuf};
@@ -11,14 +12,14 @@ use super::directory::{remove_all, sync_directory};
 use crate::error::hinted;
 use crate::temporary::{directory_of, make_beside, other_writer, remove_leftovers};
 
-/// A new directory under a temporary name that takes its final name only when
-/// [`StagedDirectory::commit`] is called. Dropped without a commit, it vanishes, and what stood at
-/// the final name is untouched.
+/// A new directory under a temporary name. [`StagedDirectory::commit`] renames it to its final
+/// name. Dropped without a commit, it is removed, and an existing directory at the final name stays
+/// untouched.
 #[derive(Debug)]
 pub struct StagedDirectory {
     temporary: PathBuf,
     target: PathBuf,
-    /// Whether something stood at the final name when this began.
+    /// True if a directory with entries existed at the final name when this was created.
     replaces: bool,
     committed: bool,
 }
@@ -27,9 +28,9 @@ impl StagedDirectory {
     /// Prepares to write the directory `target`.
     ///
     /// # Errors
-    /// Fails when `target` exists and `replace` is false, or when it is not a directory with a
-    /// `manifest.json`: nothing but our own artefacts is ever replaced. Fails, as something that
-    /// passes, when another process of this host is writing `target`.
+    /// Fails if `target` has entries and `replace` is false, or if it is not a directory with a
+    /// `manifest.json`: only artefacts of this program are ever replaced. Fails with a retryable
+    /// error if another process of this host is writing `target`.
     pub fn new(target: &Path, replace: bool) -> Result<StagedDirectory> {
         let (replaces, place) = (is_occupied(target)?, target.display());
         if replaces {
@@ -72,17 +73,18 @@ impl StagedDirectory {
         &self.temporary
     }
 
-    /// Gives the directory its final name; an earlier one is removed once the new one stands.
+    /// Renames the directory to its final name. A replaced directory is removed afterwards.
     ///
     /// # Errors
-    /// Fails when nothing stood there when this began, and now something does: of several calls
-    /// that write one new directory the first counts.
+    /// Fails if the final name was free when this was created and is taken now: of several calls
+    /// that write the same new directory, the first one wins.
     pub fn commit(mut self) -> Result<()> {
+        // Fsync before the rename: after a crash, no entry may be missing under the final name.
         sync_directory(&self.temporary)?;
         let replaced = if self.replaces {
-            self.exchange()?
+            self.exchange_directories()?
         } else {
-            self.take_new_name().map(|()| None)?
+            self.rename_to_target().map(|()| None)?
         };
         self.committed = true;
         if let Some(old) = replaced {
@@ -91,8 +93,8 @@ impl StagedDirectory {
         sync_directory(directory_of(&self.target))
     }
 
-    fn take_new_name(&self) -> Result<()> {
-        // An empty directory is replaced, any other stays.
+    fn rename_to_target(&self) -> Result<()> {
+        // A rename replaces an empty directory, but no other one.
         match fs_err::rename(&self.temporary, &self.target) {
             Err(error)
                 if matches!(
@@ -112,8 +114,9 @@ impl StagedDirectory {
         }
     }
 
-    /// Puts the new directory in the place of the old one; returns where the old one is then.
-    fn exchange(&self) -> Result<Option<PathBuf>> {
+    /// Exchanges the new directory with the old one; returns the new path of the old one. Returns
+    /// `None` if the old one has disappeared meanwhile.
+    fn exchange_directories(&self) -> Result<Option<PathBuf>> {
         match renameat_with(
             CWD,
             &self.temporary,
@@ -122,8 +125,8 @@ impl StagedDirectory {
             RenameFlags::EXCHANGE,
         ) {
             Ok(()) => Ok(Some(self.temporary.clone())),
-            Err(Errno::NOENT) => self.take_new_name().map(|()| None),
-            // Not every file system can, NFS for one.
+            Err(Errno::NOENT) => self.rename_to_target().map(|()| None),
+            // Some file systems, such as NFS, cannot exchange two names, so rename twice.
             Err(_) => {
                 let (old, ()) = make_beside(&self.target, "old", |path| {
                     fs_err::rename(&self.target, path)
@@ -162,7 +165,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn staging_replaces_only_what_is_ours() {
+    fn staging_replaces_only_directories_with_a_manifest() {
         let dir = tempfile::tempdir().expect("a directory");
         let target = dir.path().join("out");
         drop(StagedDirectory::new(&target, false).expect("staged"));
@@ -194,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn of_two_calls_into_one_new_directory_the_first_counts() {
+    fn first_of_two_commits_to_a_new_directory_wins() {
         let dir = tempfile::tempdir().expect("a directory");
         let target = dir.path().join("out");
         let [first, second] = ["first", "second"].map(|name| {
