@@ -228,7 +228,9 @@ fn width() -> Option<usize> {
         return None;
     }
     let asked = || terminal_size().map(|(columns, _)| columns);
-    columns_from_env().or_else(asked).filter(|width| *width >= 20)
+    columns_from_env()
+        .or_else(asked)
+        .filter(|width| *width >= 20)
 }
 
 /// Writes one line to stderr, unless only errors are wanted there.
