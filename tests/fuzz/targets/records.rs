@@ -8,8 +8,8 @@ use std::io::{Seek as _, Write as _};
 use std::path::Path;
 
 use libfuzzer_sys::fuzz_target;
-use poolcast_fuzz::eventlog::{self, AD_INFORMATION, GENERIC, LogSummary, ReadOptions};
-use poolcast_fuzz::manifest::Checksum;
+use htcondor_eventlog::{self as eventlog, AD_INFORMATION, GENERIC, LogSummary, ReadOptions};
+use poolcast_base::manifest::Checksum;
 use tempfile::NamedTempFile;
 
 thread_local! {

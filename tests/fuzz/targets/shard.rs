@@ -4,7 +4,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use poolcast_fuzz::shard::{ArtefactFormat, Shard, ShardElement};
+use poolcast_base::shard::{ArtefactFormat, Shard, ShardElement};
 
 /// Format of the seeds.
 const FORMAT: ArtefactFormat = ArtefactFormat {
