@@ -1,11 +1,11 @@
 #!/bin/sh
-# What DAGMan runs when the job of a node is held: it leaves advice on the job in NODE.advice, in the directory of the node.
-# In a DAG whose nodes have one job each:
+# Writes advice on a held DAG node to NODE.advice, in the directory of the node. DAGMan runs this script when it holds the node's job.
+# Use it in a DAG whose nodes have one job each:
 #
 #   SCRIPT HOLD ALL_NODES /home/me/held-jobs/held-node.sh $JOB
 #
-# The advice is made in the background, as DAGMan dies if a node is held again while the script of its last hold runs. Nodes
-# that are held together get theirs one after another.
+# The script makes the advice in the background, because DAGMan crashes if it holds a node again while the node's script runs.
+# Nodes that are held at the same time get their advice one after another.
 set -u
 learned=$HOME/held-jobs/out
 log=$(condor_config_val EVENT_LOG)

@@ -1,13 +1,13 @@
 #!/bin/sh
-# What DAGMan runs on the access point before and after the jobs of a DAG, in the DAG's directory.
-# A sweep is not to fail with one of its jobs. DAGMan's own words for that, WEAK PARENT and TOLERANCE, need HTCondor 25.13
-# and 25.14; scripts do it everywhere: what fails for good leaves a record, a file that says why, its node succeeds, and
-# what depends on it is skipped. What is no trial's fault, such as a job that cannot be submitted, stays a failure.
+# Scripts that DAGMan runs on the access point before and after the jobs of a DAG, in the DAG's directory.
+# A sweep must not fail with one of its jobs. DAGMan's own features for this, WEAK PARENT and TOLERANCE, need HTCondor 25.13
+# and 25.14; scripts work in every version. A final failure leaves a record, a file with the reason. Its node succeeds, and
+# DAGMan skips the nodes that depend on it. A failure outside of a trial, such as a rejected submission, stays a failure.
 set -u
 export LC_ALL=C
 skip=10 # PRE_SKIP
 
-# Takes what the job of a part has left to where a sweep keeps it: its rows, and the trials that have ended.
+# Moves the results of a part's job into the sweep: its rows, and the completed trials.
 gather() {
     part=$1
     if [ -e "$part/rows.jsonl" ]; then
@@ -21,8 +21,8 @@ gather() {
     done
 }
 
-# Packs the directory $1 into the one that condor/shared_inputs names, where jobs fetch it; says in $2 why it cannot. The same
-# files give the same archive, so it may be packed again, and caches, which never look twice at a name, are right for ever.
+# Packs the directory $1 into the directory in condor/shared_inputs, from which jobs fetch it; appends an error to the file $2.
+# The archive is deterministic, so a repeated call is harmless, and caches, which never check a name twice, stay valid.
 share() {
     shared=$(cat condor/shared_inputs) || return 1
     archive=$shared/$(printf %s "$1" | tr / -).tar
@@ -47,12 +47,12 @@ share() {
     fi
 }
 
-# NAME ENTRY...: moves what was left to a directory of the sweep's name. What DAGMan writes until its own end, pipeline.*,
-# stays, for `poolcast sweep cleanup`. Nothing is replaced; what cannot be moved is no failure of the sweep.
+# NAME ENTRY...: moves the results to a directory with the sweep's name. DAGMan writes pipeline.* until it ends, so these files
+# stay, for `poolcast sweep cleanup`. Nothing is overwritten; a failed move is not a failure of the sweep.
 tidy() {
     name=$1
     shift
-    # All went well, and no job fetches anything more.
+    # The DAG has succeeded, and no job fetches the archives any more.
     if [ -e condor/shared_inputs ]; then
         shared=$(cat condor/shared_inputs)
         rm -f "$shared"/*.tar "$shared"/*.tar.new
@@ -65,7 +65,7 @@ tidy() {
         fi
     done
     mkdir -p "$name" || return
-    # What jobs took along; what they left of it is in rows/ and trials/ by now.
+    # Inputs of the jobs. Their results are in rows/ and trials/ now.
     rm -rf parts
     for entry; do
         [ -e "$entry" ] || continue
@@ -74,8 +74,8 @@ tidy() {
     done
 }
 
-# Sends what came of the sweep to the trackers that condor/tracking names, by the program that it names, and says what was
-# sent. DAGMan hands on HOME and PATH: the key is that of ~/.netrc. Whatever becomes of it, the DAG has ended as it has.
+# Sends the results of the sweep to the trackers in condor/tracking, with the program in that file, and prints a summary.
+# DAGMan passes HOME and PATH on, so the API key is the one in ~/.netrc. The outcome of the DAG does not depend on it.
 track() {
     program=${1%
 *} trackers=${1#*
@@ -91,19 +91,19 @@ track() {
 }
 
 case $1 in
-begin) # NEEDED.failed OWN.failed: skips where what is needed has failed
+begin) # NEEDED.failed OWN.failed: skips the node if a required node has failed
     if [ -e "$2" ]; then
         [ -e "$3" ] || cp "$2" "$3"
         exit $skip
     fi
     ;;
-epoch) # OWN.failed ROWS: skips where the trial has failed, or its training was over before this epoch
+epoch) # OWN.failed ROWS: skips the node if the trial has failed, or its training ended before this epoch
     if [ -e "$2" ] || [ -s "$3" ]; then
         exit $skip
     fi
     ;;
-ended) # OWN.failed ERRORS NODE RETURN RETRY MAX_RETRIES [LEFT]: records a failure that another attempt would not help.
-    # LEFT is what the job left: the directory of a part, or of tensors that are to be shared.
+ended) # OWN.failed ERRORS NODE RETURN RETRY MAX_RETRIES [LEFT]: records a failure that a retry would not fix.
+    # LEFT is the output of the job: the directory of a part, or of tensors to share.
     own=$2 errors=$3 node=$4 return=$5 left=${8:-}
     case $left in parts/*) gather "$left" || exit 1 ;; esac
     if [ "$return" -eq 0 ]; then
@@ -111,9 +111,9 @@ ended) # OWN.failed ERRORS NODE RETURN RETRY MAX_RETRIES [LEFT]: records a failu
         rm -f "$own"
         exit 0
     fi
-    # -1002: removed, as DAGMan does with a job that is held too often. Else it was not even submitted.
+    # -1002: the job was removed, as DAGMan does with a job that is held too often. Other codes below -1000: not even submitted.
     if [ "$return" -le -1000 ] && [ "$return" -ne -1002 ]; then exit 1; fi
-    # 2 will never work, the rest may.
+    # Exit code 2 is permanent. Other failures may succeed after a retry.
     if [ "$return" -ne 2 ] && [ "$6" -lt "$7" ]; then exit 1; fi
     case $return in
     -1002) how='removed from the queue' ;;
@@ -123,16 +123,16 @@ ended) # OWN.failed ERRORS NODE RETURN RETRY MAX_RETRIES [LEFT]: records a failu
     why=$(grep '^error: ' "$errors" 2>/dev/null | tail -n 1)
     printf '%s: %s%s\n' "$node" "$how" "${why:+: ${why#error: }}" >"$own.new" && mv "$own.new" "$own"
     ;;
-share) # DIR ERRORS: packs what was made before the first job
+share) # DIR ERRORS: packs the inputs that exist before the first job
     rm -f "$3"
     share "$2" "$3" || exit 1
     ;;
-take) # RETURN DIR: takes what a job has left in DIR to its place
+take) # RETURN DIR: moves the output of a job from DIR to its destination
     if [ "$2" -ne 0 ]; then
         [ "$2" -eq 2 ] && exit 2
         exit 1
     fi
-    # A job left it, and jobs run elsewhere: nothing but results is taken.
+    # A job on another machine made these files, so the script accepts only known results.
     other=$(cd "$3" && find . ! -type d ! \( -type f \( -path './trials/*' -o -path './ensemble/*' -o -path ./best.json \
         -o -path ./bestmodel.info -o -path ./selection.json -o -path ./results.csv -o -path ./results.jsonl \
         -o -path ./chosen.files -o -path ./manifest.json -o -path ./report.html \) \)) || exit 1
@@ -142,8 +142,8 @@ take) # RETURN DIR: takes what a job has left in DIR to its place
     fi
     cp -R "$3/." . && rm -rf "$3" chosen
     ;;
-chosen) # links what chosen.files names into chosen/: all that the evaluation of the best trials needs
-    # A job wrote the names, and jobs run elsewhere: nothing but results is taken.
+chosen) # links the files in chosen.files into chosen/: all inputs of the evaluation of the best trials
+    # A job on another machine wrote the names, so the script accepts only safe relative paths.
     if grep -q -e '\.\.' -e '[^A-Za-z0-9_./*-]' -e '^[/.-]' chosen.files; then
         echo 'error: chosen.files names what is no result' >&2
         exit 1
@@ -154,13 +154,13 @@ chosen) # links what chosen.files names into chosen/: all that the evaluation of
             [ ! -f "$file" ] || printf '%s\n' "$file"
         done
     done <chosen.files | sort -u >chosen.list
-    # A copy, where the file system has no links.
+    # Copies the files if the file system has no hard links.
     xargs cp -l --parents -t chosen <chosen.list 2>/dev/null || {
         rm -rf chosen && mkdir chosen && xargs cp --parents -t chosen <chosen.list || exit 1
     }
     rm chosen.list
     ;;
-report) # DAG_STATUS FAILED_COUNT [NAME ENTRY...]: says how it all went; its exit code is that of the DAG
+report) # DAG_STATUS FAILED_COUNT [NAME ENTRY...]: writes the summary; exits with the status of the DAG
     status=$2 failed=$3 name=${4:-}
     {
         echo "DAG status $status, $failed nodes failed"
