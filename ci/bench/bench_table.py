@@ -1,4 +1,4 @@
-"""The rates of a stage, as a table of Markdown, and beside those that were recorded before.
+"""Formats the rates of a stage as a Markdown table, and compares them with the recorded rates.
 
 >>> row = {"what": "S, training", "rate": 120000.0, "unit": "samples per CPU-s", "peers": {"plain": 6000.0}}
 >>> before = {"what": "S, training", "rate": 90000.0, "unit": "samples per CPU-s", "peers": {"plain": 3000.0}}
@@ -16,12 +16,12 @@
 ('0.0046', '1.34', '20', '1,234')
 """
 
-# A ratio that has lost more than this share of what was recorded is marked.
+# Maximum loss of a ratio, as a share of the recorded one, before it is marked.
 MOST_LOST = 0.25
 
 
 def number(value):
-    """With as many digits as a rate on a shared machine is worth."""
+    """Formats a number with the digits that are significant on a shared machine."""
     if value >= 100:
         return f"{value:,.0f}"
     if value >= 10:
@@ -30,12 +30,12 @@ def number(value):
 
 
 def ratios(row):
-    """How many times each peer's rate ours is."""
+    """Returns the ratio of our rate to each peer's rate."""
     return {name: row["rate"] / peer for name, peer in row["peers"].items() if peer}
 
 
 def is_lost(row, before, peer):
-    """Whether the ratio to `peer` is below the recorded one by more than a quarter."""
+    """Returns true if the ratio to `peer` is more than a quarter below the recorded one."""
     recorded = ratios(before).get(peer) if before else None
     return recorded is not None and ratios(row)[peer] < (1 - MOST_LOST) * recorded
 
@@ -48,7 +48,7 @@ def peer_cell(row, before, peer):
 
 
 def rows_table(rows, recorded):
-    """Rows of one stage; ratios that were better in the rows `recorded` are marked."""
+    """Formats the rows of one stage; marks ratios that were better in the `recorded` rows."""
     peers = list(dict.fromkeys(name for row in rows for name in row["peers"]))
     before = {row["what"]: row for row in recorded}
     lines = ["| | unit | " + " | ".join(["poolcast", *peers]) + " |"]
@@ -61,7 +61,7 @@ def rows_table(rows, recorded):
 
 
 def stage_section(stage, recorded=None):
-    """The table of a stage below what it was measured on; `recorded` is the stage as it was before."""
+    """Formats a stage: a line about the machine, then the table. `recorded` is the recorded stage."""
     head = (
         f"{stage['date']}, {stage['processor']}, {stage['cores']} cores, load {stage['load']}, build {stage['build']}: "
         f"`{stage['command']}`"
@@ -70,7 +70,7 @@ def stage_section(stage, recorded=None):
 
 
 def lost_rows(stage, recorded):
-    """What of a stage is marked."""
+    """Returns the names of the marked cells of a stage."""
     before = {row["what"]: row for row in recorded["rows"]} if recorded else {}
     return [
         f"{row['what']}, beside {peer}"

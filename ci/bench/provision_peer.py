@@ -1,9 +1,9 @@
-"""The published simulator's algorithm, minute by minute, to compare its speed with.
+"""Runs the published simulator's algorithm, minute by minute, as the peer of a speed comparison.
 
     provision_peer.py LOG JOBS NODES STARTS
 
-Simulates the first JOBS jobs of a published log on NODES nodes, writes `JobID<TAB>start` to STARTS, and prints how many jobs
-it does in a second of processor time; reading is not counted.
+Simulates the first JOBS jobs of a published log on NODES nodes, writes `JobID<TAB>start` to STARTS, and prints the number of
+jobs per CPU second, without reading.
 """
 
 import lzma

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A published log, again and again, as `sacct` prints it with stamps of the epoch.
+"""Prints a published log several times, in the format of `sacct` with epoch time stamps.
 
     provision_repeat.py LOG REPEATS
 """

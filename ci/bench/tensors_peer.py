@@ -1,11 +1,11 @@
-"""A builder of tensors as the published pipeline has it: for every held job a one-hot array of j jobs and m frames.
+"""Builds tensors like the published pipeline: for every held job, a one-hot array of j jobs and m frames.
 
     python3 ci/bench/tensors_peer.py DUMP J M TIMEFRAME_LEN
 
-DUMP is what `poolcast parse LOG --dump` prints. Other jobs are picked at random until one has events in the window; every
-frame of every job looks through all of the job's events. The published mistakes (only the time of day is compared, frames
-backwards, a search without end where too few jobs are left) are left out, and each stamp is parsed only once. Runs for ten
-seconds, and prints samples per second of processor time.
+DUMP is the output of `poolcast parse LOG --dump`. Other jobs are drawn at random until one has events in the window. Every
+frame of every job searches all of the job's events. The published mistakes are corrected: comparison by time of day only,
+frames in reverse order, and an endless search if too few jobs are left. Each time stamp is parsed once. Runs for ten
+seconds, and prints samples per CPU second.
 """
 
 import json
@@ -19,7 +19,7 @@ SECONDS = 10
 
 
 def histories(dump):
-    """Jobs -> their events as (time, number)."""
+    """Returns the events of each job as (time, number)."""
     jobs = {}
     for line in dump:
         event = json.loads(line)
@@ -31,7 +31,7 @@ def histories(dump):
 
 
 def row(events, start, m, length):
-    """The last event of each frame, or that of the frame before."""
+    """Returns the last event of each frame, or the previous frame's if a frame has none."""
     states, state = [], None
     for frame in range(m):
         low, high = start + frame * length, start + (frame + 1) * length
@@ -42,7 +42,7 @@ def row(events, start, m, length):
 
 
 def sample(jobs, names, primary, hold, j, m, length):
-    """One-hot `[j][m][STATES]` of a held job and j - 1 others."""
+    """Returns the one-hot array `[j][m][STATES]` of a held job and j - 1 others."""
     start = hold - m * length
     chosen = [primary]
     for _ in range(50 * j):

@@ -1,4 +1,4 @@
-"""Sends by poolcast and by `wandb sync`, and trains beside a hanging server: tracking_peer.py PROGRAM PLACE, see ci/bench/tracking."""
+"""Compares poolcast's sender with `wandb sync`, and trains beside a hanging server: tracking_peer.py PROGRAM PLACE, see ci/bench/tracking."""
 import filecmp
 import glob
 import json
@@ -27,7 +27,7 @@ def check(is_right, message):
 
 
 def measured(command, environment):
-    """Runs a command: wall time and processor seconds, with those of its children, and its peak memory in bytes."""
+    """Runs a command; returns wall time and CPU seconds, including its children, and peak memory in bytes."""
     began = time.monotonic()
     process = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     _, status, used = os.wait4(process.pid, 0)
@@ -36,7 +36,7 @@ def measured(command, environment):
 
 
 def sent(name, command):
-    """What a sender costs, and how many requests it makes."""
+    """Runs a sender; returns its requests per run, CPU seconds and peak memory."""
     port_file = f"{PLACE}/{name}.port"
     server = subprocess.Popen([sys.executable, "ci/proof/wandb_server.py", port_file])
     try:
@@ -78,7 +78,7 @@ def train(name, more, address):
 
 
 def hang(listener):
-    """Takes connections, and never answers."""
+    """Accepts connections, and never answers."""
     kept = []
     while True:
         kept.append(listener.accept())
@@ -90,13 +90,13 @@ def compare_trainings():
     address = f"http://127.0.0.1:{listener.getsockname()[1]}"
     lengths = {"alone": LENGTH, "beside": LENGTH + "wandb: {enable: true}\n"}
     used = {name: [] for name in lengths}
-    # Each of a pair is the first of it in turn: a processor that has just worked is slower or faster than one that has rested.
+    # The order within a pair alternates, because a CPU that has just worked differs in speed from a rested one.
     for pair in range(TRAININGS):
         for name in sorted(lengths, reverse=pair % 2 == 1):
             used[name].append(train(name, lengths[name], address))
     for name in ("model.safetensors", "metrics.json", "history.jsonl"):
         check(filecmp.cmp(f"{PLACE}/alone/{name}", f"{PLACE}/beside/{name}", shallow=False), f"another {name}")
-    # One pair differs by a tenth by itself on a shared machine.
+    # A single pair may differ by a tenth on a shared machine.
     ratio = statistics.median(beside / alone for alone, beside in zip(used["alone"], used["beside"]))
     seconds = statistics.median(used["alone"])
     print(f"training beside a server that hangs: {ratio:.3f} of the processor time alone ({seconds:.2f} s), the same bytes")

@@ -1,11 +1,11 @@
-"""The LSTM in PyTorch, to train and score beside ours on the same samples.
+"""Trains and scores the LSTM in PyTorch on the same samples as poolcast.
 
     python3 ci/bench/train_peer.py plain|bag SIZE EPOCHS FILE
 
-`plain` is what people write: dense one-hot samples in f32, nn.LSTM, BCEWithLogitsLoss, Adam. `bag` is the best that PyTorch
-has for such codes: an embedding bag in place of the first layer's inputs, whose sums enter that layer through an identity,
-and the fused Adam. FILE is what `cargo bench --bench train -- SIZE 1 FILE` writes. Prints, like that benchmark, samples a
-second of processor time in the fastest of EPOCHS passes, a result, and the most memory so far in MB.
+`plain` is the usual code: dense one-hot samples in f32, nn.LSTM, BCEWithLogitsLoss, Adam. `bag` is the fastest way in PyTorch
+for such codes: an embedding bag instead of the first layer's inputs, whose sums enter that layer through an identity, and
+the fused Adam. FILE is written by `cargo bench --bench train -- SIZE 1 FILE`. Prints, like that benchmark, samples per
+CPU second in the fastest of EPOCHS passes, a result, and the peak memory so far in MB.
 """
 
 import resource
