@@ -1,8 +1,8 @@
-"""Scores that ci/proof/features left -> a table: test ROC-AUC with all groups, and what each is worth.
+"""Prints a table of ci/proof/features' scores: test ROC-AUC with all groups, and the value of each group.
 
     features.py DIR LABEL MODELS SEEDS GROUPS
 
-DIR holds one LABEL-MODEL-SEED-WITHOUT.json for each training, as `poolcast sweep best --json` prints it.
+DIR holds one LABEL-MODEL-SEED-WITHOUT.json per training, as printed by `poolcast sweep best --json`.
 """
 
 import json
@@ -14,7 +14,7 @@ directory, models, seeds, groups = pathlib.Path(directory), models.split(), seed
 
 
 def score(model, without):
-    """The mean over seeds of the test side's ROC-AUC."""
+    """Returns the ROC-AUC on the test split, averaged over the seeds."""
     values = []
     for seed in seeds:
         best = json.loads((directory / f"{label}-{model}-{seed}-{without}.json").read_text())

@@ -1,25 +1,25 @@
-"""Checks poolcast's event and tensor shards against HTCondor's own word on the bundled log.
+"""Checks poolcast's event and tensor shards on the bundled log against HTCondor's own data.
 
-Two sources are believed: the official parser (htcondor2.JobEventLog) for every event, and condor_history with
-condor_q, saved beside the log, for how each job ended. All else is derived here from docs alone: hold cycles and
-their labels, what is left out and why, and the state of any job at any frame. Nothing is shared with poolcast.
+The oracle trusts two sources: the official parser (htcondor2.JobEventLog) for every event, and condor_history with
+condor_q, saved beside the log, for the final state of each job. It derives everything else from the docs alone: hold
+cycles and their labels, exclusions and their reasons, and the state of any job at any frame. It shares no code with poolcast.
 
-Checked once for OUT/events, against the manifest there:
-  events      records of each event number
-  doubles     how many records say what another said
-  jobs        how many there are, and that parser and history know the same ones
-  anomalies   none, the log being whole
-  history     the oracle's own reading: times, starts, holds and ends as condor_history has them
+Checked once for OUT/events, against its manifest:
+  events      records per event number
+  doubles     duplicate records
+  jobs        the number of jobs; parser and history must know the same ones
+  anomalies   none, because the log is undamaged
+  history     the oracle's own reading: times, starts, holds and ends must match condor_history
 and for each directory under OUT/tensors:
-  settings    that the samples were made by the rules known here
+  settings    the samples were made by rules known to the oracle
   shards      dtypes, shapes and the manifest's counts
-  cycles      every hold cycle is a sample or left out, for the derived reason
-  labels      each sample's label, times of hold, of asking and of the outcome, code, subcode and earlier holds
+  cycles      every hold cycle is a sample, or is left out for the derived reason
+  labels      each sample's label, hold time, prediction time, outcome time, code, subcode and earlier holds
   endings     labels against condor_history, without the log
-  splits      each labelled hold is on the side of its moment of asking, or left out as decided too late for it
+  splits      each labelled hold is in the split of its prediction time, or left out because its outcome came too late
   primary     column 0 of every sample, each frame
-  context     every other column is some other job of the window, and no job is there twice
-  draw        jobs that had ended are drawn as often as chance has it, so none are preferred for their age
+  context     every other column is another job of the window, and no job occurs twice
+  draw        ended jobs are drawn with the expected frequency, so age gives no preference
 
 Not checked: the order of samples.
 """
@@ -57,14 +57,14 @@ TENSORS = {
 }  # fmt: skip
 SPARE_CODE, NO_EVENT = 48, 255
 
-# a person's own holds say nothing of the job's health: user request, submitted on hold, spooling
+# holds by the owner say nothing about the job's health: user request, submitted on hold, spooling
 EXCLUDED_CODES = {1, 15, 16}
 EXCLUDED, TOO_LATE = "hold code excluded", "decided too late"
 LABELS = {"success": 1, "held again": 0, "failed": 0, "aborted by policy": 0}
 
 
 class Disagreement(Exception):
-    """Two sources differ; the message gives the count and the first case."""
+    """An error: two sources differ; the message has the count and the first case."""
 
 
 class Event(NamedTuple):
@@ -72,7 +72,7 @@ class Event(NamedTuple):
     time_ms: int
     code: int
     subcode: int
-    exit_code: int | None  # none unless terminated normally
+    exit_code: int | None  # none unless the job terminated normally
     reason: str
 
 
@@ -80,7 +80,7 @@ class Cycle(NamedTuple):
     cluster: int
     proc: int
     earlier_holds: int
-    position: int  # of the hold among the job's events
+    position: int  # index of the hold among the job's events
     hold_time_ms: int
     asked_time_ms: int | None  # none unless a release ended the hold
     outcome_time_ms: int | None  # none unless the outcome is known
@@ -115,10 +115,10 @@ class Sample(NamedTuple):
 
 
 def read_log():
-    """Returns how many records each event number has, how many say what another said, and each job's events in order.
+    """Returns the records per event number, the number of duplicates, and each job's events in order.
 
-    Job ad information and the log's own header are counted, but are no event of a job. HTCondor delivers events at
-    least once: of records that are equal to the letter, stamp included, only the first is an event.
+    Job ad information and the log's own header are counted, but are not events of a job. HTCondor delivers events at
+    least once: among identical records, including the time stamp, only the first is an event.
     """
     counts, jobs, said, doubles = Counter(), defaultdict(list), set(), 0
     with tempfile.TemporaryDirectory() as scratch:
@@ -140,7 +140,7 @@ def read_log():
 
 
 def creation_year(header):
-    """Legacy stamps have no year and the parser fills in today's; the header says when the log was begun."""
+    """Returns the year in the log's header: legacy time stamps have no year, and the parser assumes today's."""
     ctime = header["Info"].split("ctime=")[1].split()[0]
     return datetime.fromtimestamp(int(ctime), timezone.utc).year
 
@@ -169,7 +169,7 @@ def read_history():
 
 
 def hold_cycles(jobs):
-    """Returns every cycle of every job by its key."""
+    """Returns every cycle of every job, by key."""
     cycles = (cycle for job, events in jobs.items() for cycle in job_cycles(job, events))
     return {cycle.key: cycle for cycle in cycles}
 
@@ -179,14 +179,14 @@ def job_cycles(job, events):
     for earlier, position in enumerate(holds):
         hold = events[position]
         later = [event for event in events[position + 1 :] if event.number in DECISIVE]
-        # the exclusion comes first: such a hold is left out for its code, however it went on
+        # the exclusion comes first: such a hold is left out for its code, whatever its outcome
         outcome = EXCLUDED if hold.code in EXCLUDED_CODES else outcome_of(later)
         times = hold.time_ms, asked_time(later), outcome_time(later)
         yield Cycle(*job, earlier, position, *times, hold.code, hold.subcode, outcome)
 
 
 def asked_time(later):
-    """Just before the second of the release; of what is written in that second the order says nothing."""
+    """Returns the last millisecond before the second of the release: the order of events within that second is unknown."""
     return later[0].time_ms - 1 if later and later[0].number == RELEASED else None
 
 
@@ -195,7 +195,7 @@ def outcome_time(later):
 
 
 def outcome_of(later):
-    """Says how a hold went on, from the job's decisive events after it."""
+    """Returns the outcome of a hold, from the job's decisive events after it."""
     if not later:
         return "still held"
     if later[0].number == ABORTED:
@@ -212,7 +212,7 @@ def outcome_of_release(later):
         return "held again"
     if later[0].number == TERMINATED:
         return "success" if later[0].exit_code == 0 else "failed"
-    # condor_rm is a person's choice; what an expression removed, a policy removed
+    # condor_rm is a user's choice; an expression is a policy's
     if later[0].reason.startswith("via condor_rm"):
         return "removed after release"
     return "aborted by policy" if "evaluated to TRUE" in later[0].reason else "ended otherwise"
@@ -222,9 +222,9 @@ def outcome_of_release(later):
 
 
 class Timeline:
-    """The states of all jobs as one sorted array, so that a whole window is looked up at once."""
+    """The states of all jobs as one sorted array, for lookups of a whole window at once."""
 
-    JOB_SPAN = 1 << 42  # more milliseconds than any time stamp has
+    JOB_SPAN = 1 << 42  # larger than any time stamp in milliseconds
 
     def __init__(self, jobs):
         self.row = {job: row for row, job in enumerate(jobs)}
@@ -232,11 +232,11 @@ class Timeline:
         self.ended = np.array([end_time(events) for events in jobs.values()])
         self.keys = np.array([r * self.JOB_SPAN + e.time_ms for r, es in enumerate(jobs.values()) for e in es])
         self.codes = np.array([state(e) for es in jobs.values() for e in es], np.uint8)
-        # the last event in the log and the latest one are the same only while no job's time runs back
+        # the last event in the log is the latest one only if time never runs backwards within a job
         require(bool(np.all(np.diff(self.keys) >= 0)), "time runs back within a job")
 
     def others(self, cycle, frames_ms):
-        """Returns the rows of the other jobs, submitted by the last frame and not ended before the first."""
+        """Returns the rows of the other jobs that were submitted by the last frame and did not end before the first."""
         rows = np.flatnonzero((self.submitted <= frames_ms[-1]) & (self.ended >= frames_ms[0]))
         return rows[rows != self.row[cycle.cluster, cycle.proc]]
 
@@ -248,7 +248,7 @@ class Timeline:
 
 
 def end_time(events):
-    """A job may be held and run again after it terminated, so only its last end counts."""
+    """Returns the last end of a job: it may be held and run again after it terminated."""
     ends = [event.time_ms for event in events if event.number in (TERMINATED, ABORTED)]
     return ends[-1] if ends else Timeline.JOB_SPAN
 
@@ -258,7 +258,7 @@ def state(event):
 
 
 def frames(cycle, manifest):
-    """Returns the m frame times of a cycle's window, in milliseconds; the last is the moment of asking."""
+    """Returns the m frame times of a cycle's window, in milliseconds; the last is the prediction time."""
     step_ms = round(manifest["timeframe_len"] * 1000)
     return cycle.asked_time_ms - np.arange(manifest["m"] - 1, -1, -1) * step_ms
 
@@ -270,7 +270,7 @@ def primary_column(events, frames_ms):
     return [NO_EVENT if last < 0 else state(events[last]) for last in lasts]
 
 
-# checks: each returns what to print, or raises a disagreement
+# checks: each returns the text to print, or raises a disagreement
 
 
 def require(true, message):
@@ -320,7 +320,7 @@ def check_history(jobs, history):
 
 
 def ad_faults(events, ad):
-    """Yields what a job's last ad contradicts in its events."""
+    """Yields the contradictions between a job's last ad and its events."""
     last = [event for event in events if event.number in DECISIVE][-1]
     if events[0].number != SUBMIT or not near(events[0], ad["QDate"]):
         yield "not submitted at QDate"
@@ -335,14 +335,14 @@ def ad_faults(events, ad):
     if last.number == HELD and (last.code, last.subcode) != (ad["HoldReasonCode"], ad["HoldReasonSubCode"]):
         yield "code differs from HoldReasonCode"
     holds = [event.code for event in events if event.number == HELD]
-    # of a queued job the hold it is in counts, not the one before; submitting on hold writes no held event
+    # for a queued job, the current hold counts; submission on hold writes no held event
     ad_code = ad["HoldReasonCode"] if last.number == HELD else ad.get("LastHoldReasonCode")
     if holds[-1:] != [code for code in [ad_code] if code not in (None, 15)]:
         yield f"last hold codes {holds[-1:]}, the ad says {ad_code}"
 
 
 def near(event, seconds):
-    """The scheduler's clock is read for the ad and for the event apart, so they may be a second off."""
+    """Returns true if the times differ by at most a second: the schedd reads its clock twice, for the ad and for the event."""
     return abs(event.time_ms // 1000 - seconds) <= 1
 
 
@@ -353,7 +353,7 @@ def check_settings(manifest):
 
 
 def read_samples(directory):
-    """Returns the samples of all splits in the shards' order."""
+    """Returns the samples of all splits, in shard order."""
     shards = [(split, path) for split in SPLITS for path in sorted(directory.glob(f"{split}-*.safetensors"))]
     return [sample for split, path in shards for sample in shard_samples(split, path)]
 
@@ -364,7 +364,7 @@ def shard_samples(split, path):
         require(name in tensors, f"{path.name} lacks {name}")
         require(tensors[name].dtype == dtype, f"{path.name}: {name} is {tensors[name].dtype}")
         require(len(tensors[name]) == len(tensors["codes"]), f"{path.name}: {name} has {len(tensors[name])} rows")
-    # tolist makes plain integers, whose differences cannot wrap round
+    # tolist makes Python integers, whose differences cannot overflow
     columns = [tensors[name].tolist() for name in TENSORS if name != "codes"]
     return [Sample(split, *values, codes) for *values, codes in zip(*columns, tensors["codes"])]
 
@@ -400,7 +400,7 @@ def check_cycles(samples, manifest, cycles):
 
 
 def unsampled(samples, cycles):
-    """Returns the cycles that have a label but are in no shard: only a late outcome can be the cause."""
+    """Returns the labelled cycles that are not in any shard: only a late outcome can be the cause."""
     sampled = {sample.key for sample in samples}
     return [cycle for cycle in cycles.values() if cycle.outcome in LABELS and cycle.key not in sampled]
 
@@ -424,7 +424,7 @@ def sample_fault(sample, cycles):
 
 
 def check_endings(samples, history):
-    """A success needs a job that completed with 0; and its last hold decides, where the ad counts as many holds."""
+    """Checks labels: a success needs a job that completed with 0, and the last hold decides if the ad counts as many holds."""
     faults, decided = [], 0
     for sample in samples:
         ad = history[sample.cluster, sample.proc]
@@ -446,13 +446,13 @@ def check_splits(samples, manifest, cycles):
 
 
 def split_begins(fractions, cycles):
-    """Returns when the validate and the test split begin: the earliest moments with so many before them."""
+    """Returns the starts of the validate and test splits: the earliest times with the required shares before them."""
     asked = sorted(cycle.asked_time_ms for cycle in cycles.values() if cycle.outcome in LABELS)
     return [asked[int(share * len(asked) + 0.5)] for share in (fractions[0], fractions[0] + fractions[1])]
 
 
 def split_of(cycle, begins):
-    """Returns the split of a labelled hold; none if its outcome was decided when the next one had begun."""
+    """Returns the split of a labelled hold; `None` if its outcome came after the start of the next split."""
     index = bisect_right(begins, cycle.asked_time_ms)
     too_late = index < len(begins) and cycle.outcome_time_ms >= begins[index]
     return None if too_late else SPLITS[index]
@@ -475,7 +475,7 @@ def check_context(samples, manifest, timeline, cycles):
 
 
 def context_fault(sample, manifest, timeline, cycle):
-    """Jobs are told apart by their states alone: a column may be there as often as jobs have just those states."""
+    """Returns the fault of a context. States identify jobs: a column may occur once per job with its states."""
     window = frames(cycle, manifest)
     rows = timeline.others(cycle, window)
     jobs = Counter(map(np.ndarray.tobytes, timeline.states(rows, window)))
@@ -488,7 +488,7 @@ def context_fault(sample, manifest, timeline, cycle):
 
 
 def check_draw(samples, manifest, timeline, cycles):
-    """A draw without replacement is hypergeometric; five standard deviations off is no chance."""
+    """Checks draws without replacement, which are hypergeometric: a deviation of five standard deviations is a fault."""
     drawn = expected = variance = 0
     for sample in samples:
         window = frames(cycles[sample.key], manifest)
@@ -502,15 +502,15 @@ def check_draw(samples, manifest, timeline, cycles):
     return text
 
 
-# running them
+# running the checks
 
 
-# a file or key that is not there, or is unreadable, is a finding too, and must not hide those of later checks
+# a missing or unreadable file or key is a finding too, and must not hide the findings of later checks
 FINDINGS = (Disagreement, LookupError, OSError, SafetensorError, TypeError, ValueError)
 
 
 class Report:
-    """Prints a line for each check and counts them."""
+    """Prints a line per check, and counts the results."""
 
     def __init__(self):
         self.passed = self.failed = 0
@@ -526,7 +526,7 @@ class Report:
 
 
 def describe(error):
-    """A disagreement says enough; of other errors the bare text, such as a key's name, says too little."""
+    """Returns the text of an error: other errors than disagreements need their type, because a key's name alone is unclear."""
     return str(error) if isinstance(error, Disagreement) else f"{type(error).__name__}: {error}"
 
 

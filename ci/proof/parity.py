@@ -2,14 +2,14 @@
 
     parity.py POOLCAST [LOG ...]
 
-Without logs it takes the bundled one and small ones of its own.
+Without logs, it uses the bundled log and small built-in logs.
 
-On the bundled log and on sound small logs both must say the same. On damaged logs the official reader loses events, and
-sometimes gives wrong ones: each such case is listed with its reason and with what a log that is read rightly gives; a
-case in which the two agree after all is a failure too, so that the list stays true.
+On the bundled log and on sound small logs, both must agree. On damaged logs, the official reader loses events, and
+sometimes returns wrong ones. Each such case is listed with its reason and the correct result. A listed case in which
+both agree is a failure too, so that the list stays true.
 
-Compared are event number, ids, time, hold code and subcode, return value and signal. The official reader takes the
-year of the day it runs for stamps without one: there only month, day and time are compared.
+The comparison covers event number, ids, time, hold code and subcode, return value and signal. For time stamps without
+a year, the official reader assumes the current year, so only month, day and time are compared.
 """
 
 import json
@@ -42,7 +42,7 @@ def at(stamp):
     return RELEASED.replace("2024-01-02 03:07:05", stamp)
 
 
-# both say the same
+# logs on which both readers agree
 SOUND = {
     "plain": SUBMIT + EXECUTE + HELD + RELEASED + EXITED,
     "signal": SUBMIT + KILLED,
@@ -66,7 +66,7 @@ SOUND = {
     "unknown number": SUBMIT + "099 (123.000.000) 2024-01-02 03:04:05 Something new\n\tx\n...\n" + EXECUTE,
 }  # fmt: skip
 
-# what a right reading gives, and why the official reader's differs
+# the correct result, and the reason why the official reader's differs
 DAMAGED = {
     "blank line between": (SUBMIT + "\n" + HELD, [0, 12], "stops at it as at an end"),
     "junk between": (SUBMIT + "one\ntwo\n" + HELD, [0, 12], "stops at each line as at an end"),
@@ -87,7 +87,7 @@ DAMAGED = {
 
 
 def official(path):
-    """Returns the events that the official reader gives, until it says that the log has ended."""
+    """Returns the events of the official reader, up to its end of the log."""
     log, events = htcondor2.JobEventLog(str(path)), []
     while True:
         try:
@@ -117,12 +117,12 @@ def ours(poolcast, path):
 
 
 def without_zone(time):
-    """Milliseconds are written only where there are any; all that is compared is in UTC."""
+    """Returns a time without zone and zero milliseconds: all compared times are in UTC."""
     return time.removesuffix("Z").removesuffix(".000")
 
 
 def same(left, right):
-    """Whether two events agree; a year is compared only where both have one."""
+    """Returns true if two events agree; compares the year only if both have one."""
     years = len(left[4]) == len(right[4])
     return left[:4] == right[:4] and left[5:] == right[5:] and (left[4] == right[4] if years else left[4][-14:] == right[4][-14:])
 
@@ -132,7 +132,7 @@ def agree(left, right):
 
 
 def check_small(poolcast, directory):
-    """Yields a line for each small log, and whether it is as expected."""
+    """Yields a line per small log, and whether its result is as expected."""
     for name, text in SOUND.items():
         found, expected = read_both(poolcast, directory, text)
         yield f"{name}: both give {len(found)} events", agree(found, expected), (found, expected)
@@ -155,12 +155,12 @@ def check_bundled(poolcast, directory):
 
 
 def check_log(poolcast, path):
-    # the official reader reads one file, and ours would read the rotated ones beside it, too
+    # the official reader reads one file, but ours would also read the rotated ones beside it
     with tempfile.TemporaryDirectory() as directory:
         alone = Path(directory) / "log"
         alone.symlink_to(path.resolve())
         found, expected = ours(poolcast, alone), official(alone)
-    # the official reader's year is today's
+    # the official reader assumes the current year
     found = [(*event[:4], event[4][5:], *event[5:]) for event in found]
     expected = [(*event[:4], event[4][5:], *event[5:]) for event in expected]
     differing = [pair for pair in zip(found, expected) if pair[0] != pair[1]]

@@ -1,6 +1,6 @@
-"""The other side of ci/proof/pipelines: makes the tables and cases, then fits the same and compares.
+"""The peer of ci/proof/pipelines: makes the tables and cases, then fits the same models and compares.
 
-    pipelines_peer.py make DIR      DIR/cases.json, and a table for training and one for testing of each kind
+    pipelines_peer.py make DIR      writes DIR/cases.json, and a training and a test table of each kind
     pipelines_peer.py compare DIR   after `cargo bench --bench pipelines -- DIR`
 """
 
@@ -29,13 +29,13 @@ from xgboost import XGBClassifier, XGBRegressor
 warnings.filterwarnings("ignore")
 AUC_APART = 0.01
 COEFFICIENT_APART = 5e-5
-# Of the mean squared error or the pinball loss, by how much ours may be larger.
+# Maximum excess of our mean squared error or pinball loss, as a share of the peer's.
 LOSS_APART = 0.02
 
-# Name, training rows, test rows, classes. Of an even number of classes an L1 penalty alone leaves coefficients undecided: it
-# does not change while all those of a feature move together between the middle two.
+# Name, training rows, test rows, classes. With an even number of classes, an L1 penalty alone does not determine the
+# coefficients: it is constant while all coefficients of a feature move together between the middle two.
 TABLES = [("two", 20_000, 10_000, 2), ("three", 6_000, 4_000, 3)]
-# Pipeline, hyper-parameters, and the rows that its kernel's square can bear.
+# Pipeline, hyper-parameters, and the rows that a kernel matrix of their square allows.
 CASES = [
     ("lasso", {"C": 0.1}, 20_000),
     ("lasso", {"C": 0.003}, 20_000),
@@ -55,7 +55,7 @@ CASES = [
     ("nn", {"hidden_layer_sizes": [50], "max_iter": 20, "solver": "sgd", "learning_rate": "adaptive", "learning_rate_init": 0.1}, 20_000),
 ]
 
-# Numbers to predict: pipeline, hyper-parameters, the quantile or none, and the rows that the peer can bear.
+# Cases of regression: pipeline, hyper-parameters, the quantile or none, and the rows that the peer allows.
 NUMBER_CASES = [
     ("xgb", {"n_estimators": 200, "max_depth": 6, "learning_rate": 0.1}, None, 20_000),
     ("xgb", {"n_estimators": 200, "max_depth": 4, "learning_rate": 0.1, "min_child_weight": 20}, 0.9, 20_000),
@@ -68,7 +68,7 @@ NUMBER_CASES = [
 
 
 def numbers(rng, n):
-    """Correlated columns, and a number with a long tail that is wider where one column is large."""
+    """Returns correlated columns, and a long-tailed number whose spread is larger where one column is large."""
     z = rng.normal(size=(n, 40)) @ (np.eye(40) + 0.1 * rng.normal(size=(40, 40)))
     spread = np.where(z[:, 4] > 0, 0.5, 0.1)
     y = 10 * np.exp(0.4 * z[:, 0] - 0.3 * z[:, 1] + 0.2 * z[:, 2] * z[:, 3] + spread * rng.normal(size=n))
@@ -77,7 +77,7 @@ def numbers(rng, n):
 
 def make(directory):
     for seed, (name, train, test, classes) in enumerate(TABLES):
-        # Correlated columns, but none that is a sum of others: among those no solver's coefficients would be the only ones.
+        # No column is a sum of others: otherwise the coefficients would not be unique.
         x, y = make_classification(
             train + test, n_features=60, n_informative=25, n_redundant=0, n_classes=classes, n_clusters_per_class=8 // classes,
             weights=[0.7] if classes == 2 else None, flip_y=0.1, class_sep=0.7, random_state=seed,
@@ -115,7 +115,7 @@ def model(pipeline, p):
     if pipeline == "svc":
         return make_pipeline(StandardScaler(), SVC(**p, probability=True, random_state=1))
     if pipeline == "xgb":
-        # To xgboost None is its default, and 0 no limit.
+        # xgboost reads None as its default, and 0 as no limit.
         return XGBClassifier(**{**p, "max_depth": p["max_depth"] or 0}, n_jobs=1, random_state=1)
     if pipeline == "rf":
         return RandomForestClassifier(**p, random_state=1)
@@ -137,7 +137,7 @@ def number_model(pipeline, p, quantile):
 
 
 def forest_quantiles(forest, x, y, x_new, quantile):
-    """Quantile regression forests (Meinshausen 2006), of all training rows in the leaves of scikit-learn's trees."""
+    """Predicts with a quantile regression forest (Meinshausen 2006) over all training rows in scikit-learn's leaves."""
     order = np.argsort(y, kind="stable")
     known, asked = forest.apply(x[order]), forest.apply(x_new)
     found = []
@@ -149,7 +149,7 @@ def forest_quantiles(forest, x, y, x_new, quantile):
 
 
 def compare_numbers(directory, number, case):
-    """A line of the table, whether our loss is much larger, and the processor seconds of both."""
+    """Returns a line of the table, whether our loss is much larger, and the CPU seconds of both."""
     quantile = None if case["loss"] == "squared" else case["loss"]["pinball"]["quantile"]
     (x, y), (x_test, y_test) = (read_numbers(directory / f"{case['table']}-{side}.csv") for side in ("train", "test"))
     x, y = x[: case["rows"]], y[: case["rows"]]
@@ -169,7 +169,7 @@ def compare_numbers(directory, number, case):
 
 
 def scores(y, p):
-    """The AUC, of more than two classes the mean of each against the rest, and the Brier score of all classes."""
+    """Returns the AUC (one against the rest, averaged, for more than two classes) and the Brier score."""
     auc = roc_auc_score(y, p[:, 1] if p.shape[1] == 2 else p, multi_class="ovr")
     brier = ((p - np.eye(p.shape[1])[y]) ** 2).sum(axis=1).mean()
     return auc, brier / 2 if p.shape[1] == 2 else brier
@@ -186,7 +186,7 @@ def read(path):
 
 
 def compare_classes(directory, number, case):
-    """A line of the table, whether the AUC or a coefficient is too far off, and the processor seconds of both."""
+    """Returns a line of the table, whether the AUC or a coefficient differs too much, and the CPU seconds of both."""
     x, y = (part[: case["rows"]] for part in read(directory / f"{case['table']}-train.csv"))
     x_test, y_test = read(directory / f"{case['table']}-test.csv")
     begun = time.process_time()
@@ -207,7 +207,7 @@ def compare_classes(directory, number, case):
 
 
 def note(what, ours_s, theirs_s):
-    """Tells ci/bench/all how many such fits a processor second is enough for."""
+    """Passes the fits per CPU second to ci/bench/all."""
     row = [what, str(1 / max(ours_s, 0.01)), "fits per CPU-s", "scikit-learn, xgboost", str(1 / max(theirs_s, 0.01))]
     subprocess.run([pathlib.Path(__file__).parents[1] / "bench/row", *row], check=True)
 

@@ -1,4 +1,4 @@
-"""Runs a program, and prints how many processor seconds it took, as user and in the kernel.
+"""Runs a program, and prints its CPU seconds, user and system.
 
     processor_seconds.py PROGRAM ARGUMENT...
 """

@@ -1,9 +1,9 @@
-"""What ci/proof/provision has to show.
+"""Measures and checks the jobs of ci/proof/provision.
 
-provision.py turnaround                   how many seconds a node takes from one job to the next, by the jobs `turn`
-provision.py chains DIRECTORY NUMBER...   of both chains in a busy queue, over the runs of these numbers
-provision.py kills DIRECTORY KILLS        of a chain that was killed so often
-provision.py replay DIRECTORY             of all jobs, simulated
+provision.py turnaround                   prints the seconds that a node needs between two jobs, from the jobs `turn`
+provision.py chains DIRECTORY NUMBER...   compares both chains in a busy queue, over the runs with these numbers
+provision.py kills DIRECTORY KILLS        checks a chain that was killed KILLS times
+provision.py replay DIRECTORY             checks the simulation of all jobs
 """
 
 import json
@@ -14,7 +14,7 @@ import sys
 
 
 def gaps(name):
-    """By how many seconds each job of this name, or each job of the chain, started after the end of the one before."""
+    """Returns the seconds from each job's predecessor's end to its start, for the jobs with this name or of the chain."""
     columns = "--format=JobID,JobName,Start,End"
     command = ["sacct", "-a", "-X", "-n", "-P", "-S", "now-1hour", columns]
     environment = {**os.environ, "SLURM_TIME_FORMAT": "%s"}
@@ -58,7 +58,7 @@ def check_replay(directory):
     simulated, logged = replay["simulated_mean_h"] * 3600, replay["logged_mean_h"] * 3600
     half = replay["error_p50_h"] * 3600
     print(f"{replay['jobs']} jobs: simulated mean wait {simulated:.1f} s, logged {logged:.1f} s; half of the starts within {half:.0f} s")
-    # Whole seconds of a turnaround are a tenth of such short waits.
+    # One second of a turnaround is a tenth of such short waits.
     assert abs(simulated - logged) <= 0.2 * logged
     assert half <= 10
 

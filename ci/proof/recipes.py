@@ -1,8 +1,8 @@
-"""Scores that ci/proof/recipes left -> the tables of docs/evaluation.md.
+"""Prints the tables of docs/evaluation.md from the scores of ci/proof/recipes.
 
-    truth.py DIR...
+    recipes.py DIR...
 
-Each DIR holds one NAME.json for each way to predict, as `poolcast evaluate --json` prints it.
+Each DIR holds one NAME.json per way to predict, as printed by `poolcast evaluate --json`.
 """
 
 import json
@@ -24,7 +24,7 @@ RECIPES = {
 
 
 def scores(directory, name):
-    """{method: {score: (value, interval)}} of one way to predict; the first method is also called model."""
+    """Returns {method: {score: (value, interval)}} of one way to predict; the first method is also named model."""
     evaluation = json.loads((directory / f"{name}.json").read_text())
     rows = {}
     for method in evaluation["methods"]:

@@ -1,4 +1,4 @@
-// Opens pages of `poolcast report` in Chromium as people do, and fails for what they could not read.
+// Opens pages of `poolcast report` in Chromium, and fails for anything that a user could not read.
 //   node report.mjs DIRECTORY_FOR_SCREENSHOTS PAGE...
 import { existsSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
@@ -18,14 +18,14 @@ const VIEWS = [
   { width: 375, height: 812, scheme: "dark" },
 ];
 const MOST_LOAD_MS = 1500;
-// A page with ten thousand trials may take longer.
+// Pages with ten thousand trials may take longer.
 const LARGE_PAGE_BYTES = 1000000;
-// axe takes minutes for ten thousand rows, and they are hundreds of sheets of paper: so many of a table are looked at, which
-// are like the others.
+// Maximum rows of a table to check: axe takes minutes for ten thousand rows, which fill hundreds of printed pages. The other rows
+// are similar.
 const MOST_ROWS = 1000;
 const faults = [];
 
-// In the page: what is cut, what overlaps, and what cannot be told from its background.
+// Runs in the page: finds clipped text, overlaps, and text without contrast to its background.
 function findFaults() {
   const found = [];
   const round = (box) => [box.left, box.top, box.right, box.bottom].map(Math.round).join(" ");
@@ -58,7 +58,7 @@ function findFaults() {
     for (const path of svg.querySelectorAll("path:not(.grid)")) {
       const style = getComputedStyle(path);
       const colour = style.fill === "none" ? style.stroke : style.fill;
-      // Bands and the many thin lines show where trials crowd; what is to be read stands above them.
+      // Bands and thin lines show the density of trials; the curves to read are drawn above them.
       const isBand = /^(b|thin)/.test(path.getAttribute("class"));
       if (!isBand && contrast(rgb(colour), background) < 3) found.push(`${name}: a ${path.getAttribute("class")} is faint`);
       if (/NaN|inf/i.test(path.getAttribute("d"))) found.push(`${name}: a path has no number`);
@@ -85,7 +85,7 @@ async function openPage(browser, file, view, hears) {
 
 const isLarge = (file) => statSync(file).size > LARGE_PAGE_BYTES;
 
-// Leaves so many rows of each table.
+// Removes all but MOST_ROWS rows of each table.
 async function cutTables(page) {
   await page.evaluate((most) => {
     for (const body of document.querySelectorAll("tbody")) [...body.rows].slice(most).forEach((row) => row.remove());
@@ -115,7 +115,7 @@ async function checkView(browser, file, view) {
   return { name, loadedMs, checked: axe.passes.length };
 }
 
-// A table is sorted with the keyboard alone, and back again.
+// Checks that the keyboard alone sorts a table, and sorts it back.
 async function checkKeyboard(browser, file) {
   const page = await openPage(browser, file, VIEWS[0], { requests: [], messages: [] });
   const button = await page.$("table.sortable th button");
@@ -135,7 +135,7 @@ async function checkKeyboard(browser, file) {
   await page.close();
 }
 
-// The tables of the page have the numbers of the JSON document, rounded.
+// Checks that the tables of the page have the rounded numbers of the JSON document.
 async function checkNumbers(browser, file) {
   const document = file.replace(/\.html$/, ".json");
   if (!existsSync(document)) return;
@@ -171,7 +171,7 @@ async function checkNumbers(browser, file) {
   console.log(`${basename(file)}: ${cells} cells are those of the document`);
 }
 
-// Without JavaScript and on paper all is there.
+// Checks that nothing is missing without JavaScript and in print.
 async function checkPlain(browser, file) {
   const page = await browser.newPage();
   await page.setJavaScriptEnabled(false);

@@ -1,8 +1,8 @@
-"""The curves of a report beside scikit-learn's on the same predictions.
+"""Compares the curves of a report with scikit-learn's on the same predictions.
 
     report_curves.py PROGRAM SWEEP
 
-Fails where a point of ROC or of precision and recall is not one of scikit-learn's curve, or an area differs.
+Fails if a point of the ROC or precision-recall curve is not on scikit-learn's curve, or if an area differs.
 """
 import glob
 import json
@@ -31,7 +31,7 @@ def column(path, name, dtype):
 
 
 def predictions(program, run, tensors):
-    """The odds of the run on the test side, without what was fitted later on all sides, and what came of the holds."""
+    """Returns the run's probabilities and the labels on the test split, without the final model fitted on all splits."""
     with tempfile.TemporaryDirectory() as place:
         alone = os.path.join(place, "run")
         shutil.copytree(run, alone, ignore=shutil.ignore_patterns("refit"))

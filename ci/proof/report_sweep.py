@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Writes what a large sweep leaves, without the training: rows and histories of many trials whose curves are drawn at random.
+"""Writes the files of a large sweep without training: rows and histories of many trials with random curves.
 
     report_sweep.py PROGRAM DIRECTORY TRIALS EPOCHS
 
-One trial is trained by PROGRAM. The rows of the others are copies of its row with other hyper-parameters, values and ends.
+PROGRAM trains one trial. The other rows are copies of its row with other hyper-parameters, values and ends.
 """
 import copy
 import json
@@ -63,7 +63,7 @@ def write_config(path, out, runs, epochs, early, parameters):
 
 
 def curve(draws, parameters, epochs):
-    """The loss after each epoch: it falls, is best at some learning rate, and rises again where the network is large."""
+    """Returns the loss after each epoch: it falls, is lowest at one learning rate, and rises again for large networks."""
     distance = abs(math.log10(parameters["learning_rate"]) + 2.3)
     floor = 0.35 + 0.08 * distance**2 + 0.02 * (parameters["model"] == "mlp") + draws.gauss(0, 0.01)
     speed = 0.02 * 10 ** (1 - distance)
@@ -81,7 +81,7 @@ def drawn_parameters(draws):
 
 
 def ended_row(template, trial, draws, epochs):
-    """The row of a trial, and its history."""
+    """Returns the row of a trial, and its history."""
     row = copy.copy(template)
     row["trial"], row["budget"] = trial, epochs
     row["parameters"] = {**template["parameters"], **drawn_parameters(draws)}

@@ -1,4 +1,4 @@
-"""The server of ci/proof/wandb_server.py as a process, for the checks of ci/proof/tracking."""
+"""Runs the server of ci/proof/wandb_server.py as a process, for the checks of ci/proof/tracking."""
 import json
 import os
 import subprocess
@@ -10,14 +10,14 @@ KEY = "canary" + "0" * 34
 
 
 def get_json(address, document=None):
-    """The answer at an address, to a document if there is one."""
+    """Returns the JSON answer at an address; posts the document, if any."""
     body = None if document is None else json.dumps(document).encode()
     with urllib.request.urlopen(urllib.request.Request(address, body)) as answer:
         return json.load(answer)
 
 
 class WandbServer:
-    """The server, while a block lasts; its files begin with `place`."""
+    """The server, for the length of a block; `place` is the prefix of its files."""
 
     def __init__(self, place):
         self.port_file = f"{place}.port"
@@ -38,7 +38,7 @@ class WandbServer:
         return get_json(f"{self.address}/state")
 
     def control(self, **wishes):
-        """What people press on the pages, and when the server is away."""
+        """Simulates buttons on the pages, and outages of the server."""
         get_json(f"{self.address}/control", wishes)
 
     def ask(self, query, **variables):

@@ -1,4 +1,4 @@
-"""Draws `poolcast sweep status` on emulated terminals, and fails for what nobody could read.
+"""Draws `poolcast sweep status` on emulated terminals, and fails if a screen is unreadable.
 
     status_screen.py PROGRAM
 """
@@ -35,7 +35,7 @@ DAG = '[\n  Type = "DagStatus";\n  DagStatus = 3;\n  JobProcsHeld = 1;\n  Timest
 
 
 class Window:
-    """A terminal with the status on it."""
+    """A terminal that shows the status."""
 
     def __init__(self, directory, lines, columns, **variables):
         self.screen = pyte.Screen(columns, lines)
@@ -71,7 +71,7 @@ class Window:
         return [line.rstrip() for line in self.screen.display]
 
     def end(self):
-        """Ctrl-C, as a key: the program leaves, and the terminal is as it was."""
+        """Presses Ctrl-C: the program must exit, and restore the terminal."""
         before = len(self.bytes)
         os.write(self.terminal, b"\x03")
         self.read(3)
@@ -85,7 +85,7 @@ class Window:
 
 
 def check_frames(window, columns):
-    """No frame clears the screen first, and none has a line that is longer than the window."""
+    """Checks that no frame clears the screen first, or has a line longer than the window."""
     shown = window.bytes.split(b"\x1b[?2026h")
     assert len(shown) > 1, window.bytes
     for frame in shown[1:]:
@@ -132,7 +132,7 @@ def start_sweep():
 
 
 def make_dag():
-    """The directory of a DAG that runs: one job of trials is held, and one node has failed."""
+    """Makes the directory of a running DAG with a held job of trials and a failed node."""
     directory = f"{HOME}/dag"
     with open(f"{HOME}/sweep.yaml", encoding="utf-8") as file:
         config = file.read().replace("runs: 1000", "runs: 30").replace(f"{HOME}/sweep", directory)
@@ -164,7 +164,7 @@ def check_dag(directory, lines, columns):
 
 
 def check_lines():
-    """Where there is no terminal, a line for each change."""
+    """Checks the output without a terminal: a line per change."""
     watching = subprocess.Popen([PROGRAM, "sweep", "status", f"{HOME}/sweep", "--watch"], stdout=subprocess.PIPE, text=True)
     first = watching.stdout.readline()
     assert first.startswith("1,000 trials: ") and "\x1b" not in first, first

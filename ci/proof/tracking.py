@@ -1,4 +1,4 @@
-"""Compares what trackers have of a sweep with what the sweep left: tracking.py PROGRAM PLACE, see ci/proof/tracking."""
+"""Compares the trackers' data of a sweep with the sweep's files: tracking.py PROGRAM PLACE, see ci/proof/tracking."""
 import glob
 import http.client
 import json
@@ -23,7 +23,7 @@ def check(is_right, message):
 
 
 def histories():
-    """What trials of networks have left, by the trial's name: an epoch is a dictionary of flat names."""
+    """Returns the histories of network trials, by trial name: an epoch is a dictionary with flat names."""
     found = {}
     for path in sorted(glob.glob(f"{SWEEP}/trials/trial-*/history.jsonl")):
         epochs = []
@@ -43,15 +43,15 @@ def numbers(line):
 
 
 def comparable(state):
-    """The runs on a server without what a client says of itself. An offline file knows no sweep of the server's."""
+    """Returns a server's runs without data about the client. An offline file has no sweep of the server."""
     runs = {}
     for run_id, run in state["runs"].items():
         run = {key: value for key, value in run.items() if key != "sweep"}
         run["config"] = {key: value for key, value in run["config"].items() if key != "_wandb"}
         run["summary"] = {key: value for key, value in run["summary"].items() if key != "_wandb"}
-        # A file has moments in whole nanoseconds, and the time since the beginning follows from them.
+        # A file has times in whole nanoseconds, from which the time since the start follows.
         run["system"] = {number: line | {"_runtime": None} for number, line in run["system"].items()}
-        # NaN is not equal to itself, and a number may have come as 1 or as 1.0.
+        # NaN is not equal to itself, and a number may be sent as 1 or as 1.0.
         runs[run_id] = json.loads(json.dumps(run, sort_keys=True), parse_int=float, parse_constant=str)
     return runs
 
@@ -114,7 +114,7 @@ def check_tensorboard():
 
 
 class Gate(ThreadingHTTPServer):
-    """Hands requests on to a server, and ends the sender instead of the answer to one of them."""
+    """A proxy that forwards requests to a server, and kills the sender instead of returning one of the answers."""
 
     def __init__(self, port):
         super().__init__(("127.0.0.1", 0), GateHandler)
@@ -126,7 +126,7 @@ class Gate(ThreadingHTTPServer):
         threading.Thread(target=self.serve_forever, daemon=True).start()
 
     def handle_error(self, *_):
-        # The sender was ended: nobody hears the answer.
+        # The sender was killed, so it cannot receive the answer.
         pass
 
 
@@ -141,7 +141,7 @@ class GateHandler(BaseHTTPRequestHandler):
         self.server.requests += 1
         self.server.keys.add(self.headers["Authorization"])
         way = http.client.HTTPConnection("127.0.0.1", self.server.to_port)
-        # A server names addresses for files by the name that it was asked by.
+        # A server builds file addresses from the host name in the request.
         kept = ("Content-Type", "Content-Encoding", "Host")
         way.request(self.command, self.path, body, {name: self.headers[name] for name in kept if self.headers[name]})
         answer = way.getresponse()
@@ -162,7 +162,7 @@ class GateHandler(BaseHTTPRequestHandler):
 
 
 def send(gate, tracker, environment, answers):
-    """Sends the sweep; the sender is killed after so many answers. Returns whether it came to its end."""
+    """Sends the sweep; the gate kills the sender after `answers` answers. Returns true if the sender finished."""
     gate.answers_left = answers
     command = [PROGRAM, "-q", "track", SWEEP, "--to", tracker]
     gate.sender = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL)
@@ -176,9 +176,9 @@ def send_to_mlflow(gate, experiment, answers=None, **key):
 
 
 def check_wandb_kills(whole):
-    """A sender of W&B's that is killed after each request in turn, and started again, leaves what an undisturbed one leaves."""
+    """Checks a W&B sender that is killed after each request in turn and restarted: the state must equal an undisturbed one."""
     for answers in range(whole["requests"]):
-        # The notes are of another server.
+        # The notes belong to another server.
         os.remove(f"{SWEEP}/tracked-wandb.json")
         with WandbServer(f"{PLACE}/killed-{answers}") as server:
             gate = Gate(int(server.address.rsplit(":", 1)[1]))
@@ -192,7 +192,7 @@ def check_wandb_kills(whole):
 
 
 def mlflow_runs(client, experiment):
-    """All that the server has of an experiment, without its own ids."""
+    """Returns everything that the server has about an experiment, without its own ids."""
     found = client.search_runs([client.get_experiment_by_name(experiment).experiment_id])
     runs = []
     for run in found:
@@ -218,7 +218,7 @@ def check_mlflow():
         wait_for_mlflow(port)
         compare_mlflow(port)
     finally:
-        # The server has processes of its own.
+        # The server has child processes.
         os.killpg(server.pid, 15)
         server.wait()
 
@@ -252,7 +252,7 @@ def compare_mlflow(port):
             check(points == [(step, values[name]) for step, values in epochs if name in values], f"{trial}, {name}")
 
     gate.keys.clear()
-    # The notes would say that all is there.
+    # Otherwise the notes would mark everything as sent.
     os.remove(f"{SWEEP}/tracked-mlflow.json")
     check(send_to_mlflow(gate, "whole", MLFLOW_TRACKING_TOKEN="canary"), "it ends ill")
     check(gate.keys == {"Bearer canary"}, gate.keys)

@@ -1,7 +1,7 @@
-"""Drives a sender while sweeps are at work: tracking_live.py PROGRAM PLACE, see ci/proof/tracking.
+"""Tests a sender while sweeps run: tracking_live.py PROGRAM PLACE, see ci/proof/tracking.
 
-What people press on W&B's pages comes to the trials, the points of a sweep on W&B come to workers without a key, and a minute without
-a server costs nothing but time.
+Buttons on W&B's pages must reach the trials, workers without a key must receive the points of a sweep on W&B, and a minute
+without a server must cost nothing but time.
 """
 import concurrent.futures
 import contextlib
@@ -34,7 +34,7 @@ def check(is_right, message):
 
 
 class Sweep:
-    """A sweep in a folder of its own, and what works on it while a block lasts."""
+    """A sweep in a separate folder, and its processes for the length of a block."""
 
     def __init__(self, name, **wishes):
         self.dir = f"{PLACE}/{name}"
@@ -51,14 +51,14 @@ class Sweep:
         return self.processes.__exit__(*error)
 
     def poolcast(self, *words, environment=None):
-        """What the program prints, once it has ended well."""
+        """Runs the program, which must succeed, and returns its output."""
         command = [PROGRAM, "-q", *words]
         told = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=LIMIT_S)
         check(told.returncode == 0, f"{' '.join(words)}: {told.stderr}")
         return told.stdout
 
     def begin(self, *words, environment=None):
-        """A process of the program, which is killed if it is there at the end of the block."""
+        """Starts a process of the program, which is killed at the end of the block if it still runs."""
         with open(f"{self.dir}.txt", "a") as log:
             process = subprocess.Popen([PROGRAM, "-q", *words], env=environment, stdout=log, stderr=log)
         self.processes.callback(process.wait)
@@ -86,7 +86,7 @@ def wait_until(is_true, what):
 
 
 def run_at_work(sweep, server, others=()):
-    """The id of the run of the trial at work, once the server knows it and has an epoch of it."""
+    """Returns the run id of the current trial, once the server has one of its epochs."""
     found = []
 
     def look():
@@ -100,7 +100,7 @@ def run_at_work(sweep, server, others=()):
 
 
 def check_control():
-    """Stop ends a trial with its best weights; a paused sweep hands nothing out, and goes on when it is resumed."""
+    """Checks that Stop ends a trial with its best weights, and that a paused sweep starts no trial until it is resumed."""
     began = time.monotonic()
     with Sweep("control", runs=4, epochs="100000\nearlystop_threshold: 100000") as sweep, WandbServer(sweep.dir) as server:
         work = sweep.begin("sweep", "run", sweep.dir, "--threads", "1")
@@ -141,7 +141,7 @@ CREATE_SWEEP = "mutation UpsertSweep { upsertSweep(input: {}) { sweep { name } }
 
 
 def check_points():
-    """The points of a sweep on W&B are tried by workers without a key; each becomes the run that W&B has named."""
+    """Checks that workers without a key try the points of a sweep on W&B, each as the run that W&B has named."""
     began = time.monotonic()
     grid = {"hidden_size": {"values": [3, 4, 5, 6]}, "learning_rate": {"value": 0.004}}
     space = {"method": "grid", "metric": {"name": "validation_roc_auc", "goal": "maximize"}, "parameters": grid}
@@ -165,7 +165,7 @@ def check_points():
 
 
 def check_outage(name, **outage):
-    """After a while in which nobody answers, the server has what one undisturbed sending leaves."""
+    """Checks that after an outage the server has the same state as without one."""
     began = time.monotonic()
     with Sweep(name) as sweep, WandbServer(sweep.dir) as server, WandbServer(f"{sweep.dir}-undisturbed") as undisturbed:
         server.control(outage=outage)
@@ -181,7 +181,7 @@ def check_outage(name, **outage):
 
     check(took_s >= outage["seconds"], f"the server was away for {took_s:.0f} s only")
     for kept in "runs", "sweeps":
-        # NaN is not equal to itself.
+        # NaN differs from itself.
         texts = [json.dumps(state[kept], sort_keys=True) for state in (left, expected)]
         check(texts[0] == texts[1], f"{kept} after the {name}: {texts[0]}\nundisturbed: {texts[1]}")
     check(len(left["runs"]) == 3, left["runs"].keys())
@@ -193,7 +193,7 @@ def check_away():
 
 
 def check_hanging():
-    # A try takes 30 s at most.
+    # An attempt takes at most 30 s.
     check_outage("hang", after=5, seconds=35, hangs=True)
 
 

@@ -1,11 +1,11 @@
-"""Logs with samples, truth and probabilities -> the table of the benchmark (docs/benchmark.md).
+"""Prints the table of the benchmark (docs/benchmark.md) from logs with samples, truth and probabilities.
 
     truth.py [--entry=NAME=DIR]... LOG_DIR...
     truth.py --self-test
 
-Each LOG_DIR has what `poolcast run` left in run/, its probabilities of all holds in poolcast.csv, and, where the truth is known,
-truth.safetensors. DIR has a file for each log, called as LOG_DIR with .csv. Beside each log's directory the holds that are asked about
-are left in test-holds.csv.
+Each LOG_DIR has the output of `poolcast run` in run/, its probabilities for all holds in poolcast.csv, and, if the truth is known,
+truth.safetensors. DIR has a file per log, named like LOG_DIR with .csv. The script writes the holds to predict to test-holds.csv
+in each log's directory.
 """
 
 import array
@@ -23,12 +23,12 @@ import sys
 CELL = {"U8": "B", "I32": "i", "U32": "I", "I64": "q", "F64": "d", "F32": "f", "U16": "H"}
 FIRM_NO, FIRM_YES = 0.1, 0.9
 RESAMPLES = 200
-# The places of chances in the rows of the truth.
+# Indices of the probabilities in the rows of the truth.
 AT_HOLD, AT_RELEASE, UNSEEN_REPAIR = 0, 1, 3
 
 
 def columns(path, names):
-    """The columns of a safetensors file that are there, by name."""
+    """Returns the existing columns of a safetensors file, by name."""
     data = pathlib.Path(path).read_bytes()
     (length,) = struct.unpack_from("<Q", data)
     header = json.loads(data[8 : 8 + length])
@@ -41,7 +41,7 @@ def columns(path, names):
 
 
 def read_samples(tensors, side):
-    """(cluster, proc, hold second, earlier holds, code, label) of the samples of one side."""
+    """Returns (cluster, proc, hold second, earlier holds, code, label) of the samples of one split."""
     manifest = json.loads((tensors / "manifest.json").read_text())
     names = ["cluster", "proc", "hold_time_ms", "earlier_holds", "hold_code", "hold_subcode", "label"]
     rows = []
@@ -53,7 +53,7 @@ def read_samples(tensors, side):
 
 
 def read_truth(path):
-    """{(cluster, proc, hold second): (p_hold, p_release or None, is released, p_release_unseen_repair or None)}"""
+    """Returns {(cluster, proc, hold second): (p_hold, p_release or None, is released, p_release_unseen_repair or None)}."""
     names = ["cluster", "proc", "earlier_holds", "hold_time_ms", "release_time_ms", "p_hold", "p_release", "p_release_unseen_repair", "released"]
     found = columns(path, names)
     truth = {}
@@ -66,13 +66,13 @@ def read_truth(path):
 
 
 def known_chance(found, name, at):
-    """What a column that may be missing says, if it is a number."""
+    """Returns the value of an optional column; `None` if it is missing or NaN."""
     value = found[name][at] if name in found else math.nan
     return None if math.isnan(value) else value
 
 
 def hold_second(text):
-    """Epoch seconds as such, or a moment in ISO 8601, UTC where it names no zone."""
+    """Parses epoch seconds, or an ISO 8601 time, in UTC if it has no zone."""
     if text.lstrip("-").replace(".", "", 1).isdigit():
         return int(float(text))
     moment = datetime.datetime.fromisoformat(text.replace("Z", "+00:00"))
@@ -82,7 +82,7 @@ def hold_second(text):
 
 
 def read_probabilities(path):
-    """{(cluster, proc, hold second): probability}; `poolcast predict` has `job` and `held_at`."""
+    """Returns {(cluster, proc, hold second): probability}; `poolcast predict` has `job` and `held_at`."""
     found = {}
     with open(path, newline="") as file:
         for line, row in enumerate(csv.DictReader(file), 2):
@@ -96,7 +96,7 @@ def read_probabilities(path):
 
 
 def roc_auc(pairs):
-    """The chance that a success has more than a failure; pairs of (score, label)."""
+    """Returns the probability that a success scores higher than a failure, for pairs of (score, label)."""
     ordered = sorted(pairs)
     successes = sum(label for _, label in ordered)
     failures = len(ordered) - successes
@@ -113,7 +113,7 @@ def roc_auc(pairs):
 
 
 def interval(holds, score):
-    """The middle 95 % of a score over whole clusters drawn again."""
+    """Returns the middle 95 % of a score over bootstrap resamples of whole clusters."""
     by_cluster = collections.defaultdict(list)
     for cluster, pair in holds:
         by_cluster[cluster].append(pair)
@@ -133,7 +133,7 @@ def brier(pairs):
 
 
 def calibration_error(pairs):
-    """The mean distance between probability and success over ten bins of equal width, weighted by their holds."""
+    """Returns the mean distance between probability and success rate over ten equal bins, weighted by their holds."""
     bins = collections.defaultdict(list)
     for p, label in pairs:
         bins[min(int(10 * p), 9)].append((p, label))
@@ -154,7 +154,7 @@ def firm_precision(pairs):
 
 
 def rates_by_code(known):
-    """{code: share of successes}, each code with one more hold of the mean rate; and that rate."""
+    """Returns {code: success rate}, smoothed with one hold at the mean rate; and that rate."""
     mean = sum(row[5] for row in known) / max(len(known), 1)
     sums = collections.defaultdict(lambda: [mean, 1])
     for row in known:
@@ -181,7 +181,7 @@ def line(*cells):
 
 
 def score_row(log, name, clusters, scores, labels, low, high):
-    """One line of the table; `low` and `high` are the areas of the rate by code and of the best possible."""
+    """Prints a line of the table; `low` and `high` are the AUCs of the rate by code and of the best possible predictor."""
     pairs = list(zip(scores, labels))
     auc = roc_auc(pairs)
     gap = (auc - low) / (high - low) if None not in (auc, low, high) and high > low else None
@@ -200,7 +200,7 @@ def score_row(log, name, clusters, scores, labels, low, high):
 
 
 class Log:
-    """The samples of a log, and what is known about them."""
+    """The samples of a log, and their truth."""
 
     def __init__(self, directory):
         self.directory = directory
@@ -214,7 +214,7 @@ class Log:
         self.truth = read_truth(path) if path.exists() else {}
 
     def tensors_of(self, trial):
-        """The tensors that the best trial learned from; their sides are those of all others."""
+        """Returns the tensors of the best trial; all tensors of a log have the same splits."""
         manifest = self.directory / f"run/trials/trial-{trial:04}/manifest.json"
         key = json.dumps(json.loads(manifest.read_text())) if manifest.exists() else ""
         all_tensors = sorted((self.directory / "run/tensors").iterdir())
@@ -227,12 +227,12 @@ class Log:
         return [(row[0], row[1], row[2]) for row in self.test]
 
     def best_possible(self, place):
-        """The planted probabilities of the test holds at a place of the truth's rows, if it knows them all."""
+        """Returns the planted probabilities of the test holds at an index of the truth's rows; `None` if one is unknown."""
         found = [self.truth.get(key, [None] * 4)[place] for key in self.keys()]
         return None if None in found else found
 
     def write_questions(self):
-        """What another predictor is asked about."""
+        """Writes the holds that other predictors must predict."""
         with open(self.directory / "test-holds.csv", "w", newline="") as file:
             sheet = csv.writer(file)
             sheet.writerow(["cluster", "proc", "hold_time"])
@@ -266,7 +266,7 @@ def score_log(log, predictors):
 
 
 def bias_rows(log, predictors):
-    """How far the odds are off for jobs that nobody released: after the first test hold, whatever became of it."""
+    """Prints the bias of the probabilities for released and never released jobs, after the first test hold."""
     begin = min((row[2] for row in log.test), default=0)
     for name, probabilities in predictors.items():
         for released, words in ((True, "released"), (False, "never released")):

@@ -1,8 +1,7 @@
-"""A server that takes what W&B's clients send and keeps it, for ci/proof/tracking: wandb_server.py PORT_FILE [PORT]
+"""A server that accepts and stores the data of W&B's clients, for ci/proof/tracking: wandb_server.py PORT_FILE [PORT]
 
-It says what it keeps at /state, and at /requests all that it was sent but for the keys. At /control it is told what people press on
-W&B's pages, and when it is away. Agents are given the points of their sweep's grid. What wandb.ai itself would refuse, it does not
-know.
+/state returns the stored data; /requests returns all requests, without the keys. /control accepts buttons of W&B's pages, and
+outages. Agents receive the points of their sweep's grid. The server does not reproduce the checks of wandb.ai itself.
 """
 import base64
 import itertools
@@ -21,22 +20,22 @@ runs = {}
 sweeps = {}
 requests = []
 said = []
-# The runs on whose pages somebody has pressed Stop.
+# Runs for which a user has pressed Stop.
 stopped = set()
-# The sweeps of agents, by the ids of these.
+# Sweeps of agents, by agent id.
 agents = {}
-# Runs that were handed out and that nobody has begun: their sweeps and configurations.
+# Runs that were assigned but not started: their sweeps and configurations.
 pending = {}
-# The server is away for "seconds" from the request of number "after" on; or it hangs for as long with that one.
+# The server is down for "seconds" from request number "after" on; or it hangs for that time with this request.
 outage = {"after": None, "seconds": 0, "hangs": False, "is_on": False}
 
 
 class Refusal(Exception):
-    """What is answered with the status 400."""
+    """An error that is answered with status 400."""
 
 
 def opaque(kind, name):
-    """An id as the server's own, which clients hand back as they got it."""
+    """Returns an opaque id of the server, which clients send back unchanged."""
     return base64.b64encode(f"{kind}:{name}".encode()).decode()
 
 
@@ -94,14 +93,14 @@ def create_agent(wish):
 
 
 def grid_points(config):
-    """The points of a sweep's grid, as agents are given them. The configuration is JSON, which is YAML."""
+    """Returns the points of a sweep's grid, in the format for agents. The configuration is JSON, a subset of YAML."""
     parameters = json.loads(config)["parameters"]
     lists = [parameter.get("values", [parameter.get("value")]) for parameter in parameters.values()]
     return [{name: {"value": value} for name, value in zip(parameters, point)} for point in itertools.product(*lists)]
 
 
 def hear_agent(wish):
-    """An agent without a run is given the next point, if its sweep is not paused."""
+    """Answers an agent's heartbeat: an agent without a run gets the next point, if its sweep is not paused."""
     name = agents[wish["id"]]
     sweep, commands = sweeps[name], []
     if json.loads(wish["runState"]) == {} and sweep["state"] != "PAUSED":
@@ -163,7 +162,7 @@ def take_stream(name, document):
 
 
 def take_control(wish):
-    """Does what a test wants: `stop` a run, give all sweeps a `sweep_state`, be away as `outage` says."""
+    """Executes a test's command: `stop` a run, set the `sweep_state` of all sweeps, or start an `outage`."""
     if "stop" in wish:
         stopped.add(wish["stop"])
     for sweep in sweeps.values():
@@ -174,7 +173,7 @@ def take_control(wish):
 
 class Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
-    # Head and body in one packet: the second would wait for the first one's receipt.
+    # Head and body in one packet: otherwise the body would wait for the acknowledgement of the head.
     wbufsize = -1
 
     def log_message(self, *_):
@@ -222,7 +221,7 @@ class Handler(BaseHTTPRequestHandler):
                 return self.reply({"errors": [{"message": str(refusal)}]}, 400)
 
     def silence_s(self):
-        """After how long the connection is closed without an answer, if it is."""
+        """Returns the seconds until the connection is closed without an answer; `None` to answer."""
         if self.path in ("/state", "/requests", "/control"):
             return None
         if outage["is_on"]:
@@ -248,7 +247,7 @@ class Handler(BaseHTTPRequestHandler):
 
 class Server(ThreadingHTTPServer):
     def handle_error(self, *_):
-        # A client that has got its answer may close as it likes.
+        # A client may close the connection after its answer.
         pass
 
 
@@ -260,5 +259,5 @@ while True:
         with open(sys.argv[1], "w") as file:
             print(port, file=file)
         server.serve_forever(poll_interval=0.05)
-    # Nobody listens: clients are refused.
+    # Nothing listens now, so connections are refused.
     time.sleep(outage["seconds"])

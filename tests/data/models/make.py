@@ -1,11 +1,11 @@
-"""Makes the fixtures of tests/models.rs: what PyTorch's nn.LSTM, nn.GRU and nn.Linear make of codes and static features.
+"""Makes the fixtures of tests/models.rs: the outputs of PyTorch's nn.LSTM, nn.GRU and nn.Linear for codes and static features.
 
     ci/bench/torch-venv && target/torch-venv/bin/python tests/data/models/make.py
 
-A case is a safetensors file, called after its model, with the weights (`weight/`), samples (`codes` [n, m, j], `statics` [n, s], `targets` [n]), the
-logits [n], the gradient of the mean cross-entropy of all samples (`gradient/`), and `loss` [2]: that mean before, and after
-an epoch of Adam over batches of four samples in their order. Everything is computed in f64, so that the only rounding is
-that of the program under test; its weights are the nearest f32.
+A case is a safetensors file, named after its model, with the weights (`weight/`), samples (`codes` [n, m, j], `statics` [n, s],
+`targets` [n]), the logits [n], the gradient of the mean cross-entropy of all samples (`gradient/`), and `loss` [2]: that mean
+before and after an epoch of Adam over batches of four samples in order. All computations use f64, so the program under test
+causes the only rounding. The weights are the nearest f32 values.
 """
 
 from pathlib import Path
@@ -34,7 +34,7 @@ CASES = {
 
 
 class Recurrent(nn.Module):
-    """One-hot codes through nn.LSTM or nn.GRU; the last state beside the static features through nn.Linear."""
+    """nn.LSTM or nn.GRU over one-hot codes; nn.Linear over the last state and the static features."""
 
     def __init__(self, kind, e, j, s, h, layers):
         super().__init__()
@@ -49,7 +49,7 @@ class Recurrent(nn.Module):
 
 
 class Mlp(nn.Module):
-    """The last frame's codes, the first job's one-hot and all jobs' on average, and the static features through layers."""
+    """Layers over the last frame's codes (one-hot of the first job, mean of all jobs) and the static features."""
 
     def __init__(self, e, s, h, layers):
         super().__init__()
@@ -72,7 +72,7 @@ def one_hot(codes, e):
 
 
 def samples(n, e, m, j, s):
-    """Codes that stay for some frames, with an empty frame and an empty job in each sample."""
+    """Returns codes that persist for some frames, with an empty frame and an empty job in each sample."""
     codes = torch.randint(0, e + 1, (n, m, j))
     stays = torch.rand(n, m, j) < 0.7
     for frame in range(1, m):
@@ -82,7 +82,7 @@ def samples(n, e, m, j, s):
         codes[torch.arange(n), torch.randint(0, m, (n,))] = EMPTY
     if j > 1:
         codes[torch.arange(n), :, torch.randint(0, j, (n,))] = EMPTY
-    # Fractions that f32 holds exactly.
+    # fractions that f32 represents exactly
     statics = torch.randint(-64, 65, (n, s)) / 64
     return codes.to(torch.uint8), statics.double(), (torch.arange(n) % 3 == 0).double()
 

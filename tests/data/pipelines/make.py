@@ -1,4 +1,4 @@
-"""Makes expected.json: small tables, and what scikit-learn and xgboost learn from them.
+"""Makes expected.json: small tables, and the models of scikit-learn and xgboost for them.
 
     ci/proof/pipelines-venv && target/pipelines-venv/bin/python tests/data/pipelines/make.py
 """
@@ -24,7 +24,7 @@ SCALERS = {"none": "passthrough", "standard": StandardScaler(), "minmax": MinMax
 
 
 def table(rng, n, classes):
-    """Ten features on scales of their own, correlated; three matter alone, two together."""
+    """Returns ten correlated features on different scales; three have main effects, two an interaction."""
     z = rng.normal(size=(n, 10)) @ (np.eye(10) + 0.3 * rng.normal(size=(10, 10)))
     ways = [z[:, 0] - z[:, 1] + z[:, 2], 1.5 * z[:, 3] * z[:, 4], z[:, 5] - z[:, 0], z[:, 6]]
     scores = np.stack([1.2 * way for way in ways[: max(classes, 2)]], axis=1)
@@ -45,7 +45,7 @@ def model(pipeline, p, seed):
             kernel=p["kernel"], C=p["C"], gamma=gamma, shrinking=shrinking, probability=True, random_state=seed
         )
     if pipeline == "xgb":
-        # To xgboost None is its default, and 0 no limit.
+        # xgboost reads None as its default, and 0 as no limit.
         depth = {"max_depth": p["max_depth"] or 0} if "max_depth" in p else {}
         return XGBClassifier(n_jobs=1, random_state=seed, **{**p, **depth})
     if pipeline == "rf":
@@ -56,7 +56,7 @@ def model(pipeline, p, seed):
 
 
 def importances(pipeline, fitted):
-    """What all splits at each feature gained, as shares."""
+    """Returns the total gain of each feature's splits, as shares."""
     if pipeline == "rf":
         return fitted.feature_importances_
     gained = fitted.get_booster().get_score(importance_type="total_gain")
@@ -65,7 +65,7 @@ def importances(pipeline, fitted):
 
 
 LOGISTIC = ("lasso", "ridge", "enet")
-# What learns by chance is compared by its mean over seeds.
+# Randomised models are compared by their mean over this many seeds.
 SEEDS = {"rf": 3, "et": 3, "nn": 8}
 SGD = {"solver": "sgd", "learning_rate_init": 0.1, "hidden_layer_sizes": [20], "alpha": 0.1, "batch_size": 32, "scaler": "standard"}
 SVD = {"selection": "svd", "scaler": "standard"}
@@ -122,10 +122,10 @@ def main():
             if pipeline in LOGISTIC:
                 case["probabilities"] = p[:20].tolist()
                 if selection == "passthrough":
-                    # A component's sign is nobody's, and so is that of its coefficient.
+                    # The sign of a component is arbitrary, so the sign of its coefficient is too.
                     case["coefficients"] = fitted[-1].coef_.tolist()
                     case["intercepts"] = fitted[-1].intercept_.tolist()
-            # Not of `et`: scikit-learn draws values, and we draw bins.
+            # `et` is left out: scikit-learn draws values, poolcast draws bins.
             if pipeline in ("xgb", "rf") and selection == "passthrough":
                 case["importances"] = importances(pipeline, fitted[-1]).tolist()
             document["cases"].append(case)

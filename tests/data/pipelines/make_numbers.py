@@ -1,4 +1,4 @@
-"""Makes numbers.json: a small table of numbers to predict, and what scikit-learn and xgboost learn from it.
+"""Makes numbers.json: a small regression table, and the models of scikit-learn and xgboost for it.
 
     ci/proof/pipelines-venv && target/pipelines-venv/bin/python tests/data/pipelines/make_numbers.py
 """
@@ -18,12 +18,12 @@ from xgboost import XGBRegressor
 warnings.filterwarnings("ignore")
 HERE = pathlib.Path(__file__).parent
 TRAIN = 200
-# What learns by chance is compared by its mean over seeds.
+# Randomised models are compared by their mean over this many seeds.
 SEEDS = 6
 
 
 def table(rng, n):
-    """Eight features on scales of their own; the number has a long tail, and one feature decides how wide it is."""
+    """Returns eight features on different scales, and a long-tailed number whose spread depends on one feature."""
     z = rng.normal(size=(n, 8)) @ (np.eye(8) + 0.2 * rng.normal(size=(8, 8)))
     spread = np.where(z[:, 4] > 0, 0.5, 0.1)
     y = 10 * np.exp(0.4 * z[:, 0] - 0.3 * z[:, 1] + 0.2 * z[:, 2] * z[:, 3] + spread * rng.normal(size=n))
@@ -36,7 +36,7 @@ def pinball(y, p, quantile):
 
 
 def forest_quantile(forest, x, y, x_new, quantile):
-    """A quantile regression forest over all training rows (Meinshausen 2006), from the leaves of scikit-learn's trees."""
+    """Predicts with a quantile regression forest over all training rows (Meinshausen 2006), in scikit-learn's leaves."""
     order = np.argsort(y, kind="stable")
     known, asked = forest.apply(x[order]), forest.apply(x_new)
     weights = np.zeros((len(asked), len(y)))
@@ -97,7 +97,7 @@ def main():
         if len(losses) > 1:
             case["loss_error"] = float(np.std(losses) / np.sqrt(len(losses) - 1))
         if pipeline == "xgb":
-            # On rows that it has seen, where it does not matter at which place between two values a split is.
+            # On the training rows, the position of a split between two values does not matter.
             case["predictions"] = [float(value) for value in model.predict(known)]
         document["cases"].append(case)
         print(pipeline, parameters, quantile, round(case["loss"], 4), [round(loss, 4) for loss in losses])

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Makes features.csv and metadata.csv, synthetic samples of patients in six cohorts; with --parquet also the same as Parquet.
+"""Makes features.csv and metadata.csv, synthetic samples of patients in six cohorts; --parquet also writes them as Parquet.
 
-Four of twelve abundances are shifted in ill patients, and all of them a little by cohort. Some patients are sampled twice.
-The rows of the two files stand in different orders: they are joined by the column `run`. One feature is missing here and
-there, and so is some of the metadata. Same seed, same bytes; Parquet needs pandas and pyarrow."""
+Four of twelve abundances are shifted in ill patients, and all of them a little by cohort. Some patients have two samples.
+The two files have their rows in different orders, and are joined by the column `run`. Some values of one feature are missing,
+and some of the metadata. The same seed gives the same bytes; Parquet needs pandas and pyarrow."""
 import csv
 import datetime
 import math
