@@ -2,7 +2,7 @@
 
     provision_peer.py LOG JOBS NODES STARTS
 
-Simulates the first JOBS jobs of a published log on NODES nodes, writes `JobID<TAB>start` to STARTS, and prints the number of
+Simulates the first JOBS jobs of a published log on NODES nodes, and writes `JobID<TAB>start` to STARTS. Prints the number of
 jobs per CPU second, without reading.
 """
 

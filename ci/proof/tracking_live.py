@@ -1,7 +1,7 @@
 """Tests a sender while sweeps run: tracking_live.py PROGRAM PLACE, see ci/proof/tracking.
 
-Buttons on W&B's pages must reach the trials, workers without a key must receive the points of a sweep on W&B, and a minute
-without a server must cost nothing but time.
+Buttons on W&B's pages must reach the trials. Workers without a key must receive the points of a sweep on W&B. A minute without
+a server must cost nothing but time.
 """
 import concurrent.futures
 import contextlib

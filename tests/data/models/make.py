@@ -2,7 +2,7 @@
 
     ci/bench/torch-venv && target/torch-venv/bin/python tests/data/models/make.py
 
-A case is a safetensors file, named after its model, with the weights (`weight/`), samples (`codes` [n, m, j], `statics` [n, s],
+A case is a safetensors file, named after its model. It has the weights (`weight/`), samples (`codes` [n, m, j], `statics` [n, s],
 `targets` [n]), the logits [n], the gradient of the mean cross-entropy of all samples (`gradient/`), and `loss` [2]: that mean
 before and after an epoch of Adam over batches of four samples in order. All computations use f64, so the program under test
 causes the only rounding. The weights are the nearest f32 values.
