@@ -1,0 +1,16 @@
+//! The runs, trials and sweeps that are sent or exported, read from the results on disk.
+
+mod best_files;
+#[cfg(test)]
+mod recorded_run;
+mod source;
+mod sweep_space;
+mod tracked_run;
+mod tracked_trial;
+
+pub(crate) use best_files::BestFiles;
+#[cfg(test)]
+pub(crate) use recorded_run::recorded_run;
+pub use source::TrackedSource;
+pub use tracked_run::{TrackedEpoch, TrackedOutcome, TrackedRun};
+pub(crate) use tracked_trial::metric_names;

@@ -1,0 +1,304 @@
+//! Builds a [`TrackedRun`] from the files of a trial or a training, or from a trial's row.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use serde_json::{Map, Value, json};
+
+use super::tracked_run::{TrackedEpoch, TrackedOutcome, TrackedRun, run_id};
+use poolcast_base::moment::parse_moment_ms;
+use poolcast_base::stats::Scores;
+use poolcast_config::{Config, MetricName};
+use poolcast_holds::training::{
+    Epoch, EpochTimes, TargetScores, TrainingMetrics, TrainingStatus, read_epoch_times,
+    read_history,
+};
+use poolcast_sweep::{TrialAtWork, TrialEnd, TrialRow, hyper_parameters, plain_value};
+
+/// Name prefix of metrics on samples that were not learned from. The metrics that a sweep can
+/// optimize have the same prefix.
+const VALIDATION: &str = "validation_";
+
+/// The `status` of a run that a user ended on its page.
+const ENDED_ON_REQUEST: &str = "ended on request";
+
+/// Builds the run of `row`, a trial of the sweep `sweep`. The trial's files are in `dir`, if they
+/// still exist.
+pub(super) fn run_from_row(sweep: &Config, row: &TrialRow, dir: &Path) -> TrackedRun {
+    let name = &sweep.wandb.sweep.name;
+    let config = run_config(&row.config, &row.parameters, Some(row.trial));
+    // A trial with unusable parameters has no key.
+    let key = row.key.clone();
+    let key = key.unwrap_or_else(|| Value::Object(config.clone()).to_string());
+    let began_s = parse_moment_ms(&row.began).map_or(0.0, |moment_ms| moment_ms as f64 / 1e3);
+
+    let mut epochs = trained_epochs(dir);
+    if epochs.is_empty() {
+        epochs = row_epochs(row, began_s);
+    }
+    let mut tags = vec![row.pipeline.clone()];
+    tags.extend(row.split.clone());
+    TrackedRun {
+        run_id: run_id(name, Some(row.trial), &key),
+        name: trial_name(row.trial),
+        group: Some(name.clone()),
+        tags,
+        config,
+        began_s: run_start_s(dir, &epochs, began_s),
+        summary: row_summary(row, &epochs),
+        epochs,
+        outcome: row_outcome(row),
+    }
+}
+
+/// Builds the run of a trial of the sweep `sweep` that has not ended.
+pub(super) fn run_from_trial_at_work(sweep: &Config, at_work: &TrialAtWork) -> TrackedRun {
+    let name = &sweep.wandb.sweep.name;
+    let parameters = hyper_parameters(&at_work.config);
+    let epochs = trained_epochs(&at_work.dir);
+    TrackedRun {
+        run_id: run_id(name, Some(at_work.trial), &at_work.key),
+        name: trial_name(at_work.trial),
+        group: Some(name.clone()),
+        tags: model_tag(&parameters),
+        config: run_config(&at_work.config, &parameters, Some(at_work.trial)),
+        began_s: run_start_s(&at_work.dir, &epochs, 0.0),
+        summary: last_values(&epochs),
+        epochs,
+        outcome: TrackedOutcome::Running,
+    }
+}
+
+/// Builds the run of the training in `dir`, whose digest is `key`.
+pub(super) fn run_from_training(config: &Config, key: &str, dir: &Path) -> TrackedRun {
+    let parameters = hyper_parameters(config);
+    let epochs = trained_epochs(dir);
+    let mut summary = last_values(&epochs);
+    let metrics = TrainingMetrics::read(dir).ok();
+    if let Some(metrics) = &metrics {
+        summary.extend(training_summary(metrics));
+    }
+    let model = model_tag(&parameters);
+    TrackedRun {
+        run_id: run_id(&config.wandb.sweep.name, None, key),
+        name: model.join(" "),
+        group: None,
+        tags: model,
+        config: run_config(config, &parameters, None),
+        began_s: run_start_s(dir, &epochs, 0.0),
+        epochs,
+        summary,
+        outcome: metrics.map_or(TrackedOutcome::Running, |metrics| {
+            training_outcome(&metrics)
+        }),
+    }
+}
+
+fn trial_name(trial: usize) -> String {
+    format!("trial-{trial:04}")
+}
+
+fn model_tag(parameters: &BTreeMap<String, Value>) -> Vec<String> {
+    parameters
+        .get("model")
+        .map(plain_value)
+        .into_iter()
+        .collect()
+}
+
+/// Returns the settings that determine the result of a run. Files and sites in the configuration
+/// are not among them.
+fn run_config(
+    config: &Config,
+    parameters: &BTreeMap<String, Value>,
+    trial: Option<usize>,
+) -> Map<String, Value> {
+    let mut all: Map<String, Value> = parameters.clone().into_iter().collect();
+    all.insert("seed".to_owned(), json!(config.seed));
+    if let Some(trial) = trial {
+        all.insert("trial".to_owned(), json!(trial));
+    }
+    if let Some(pipeline) = config.pipelines.keys().next() {
+        all.insert("pipeline".to_owned(), json!(pipeline));
+    }
+    if config.data.is_given() {
+        let split = config.data.split_names.first();
+        all.extend(split.map(|split| ("split".to_owned(), json!(split))));
+    }
+    all
+}
+
+/// Reads the epochs of the training in `dir`; empty without a training, or before its first
+/// complete line.
+fn trained_epochs(dir: &Path) -> Vec<TrackedEpoch> {
+    let history = read_history(dir).unwrap_or_default();
+    let times = read_epoch_times(dir);
+    let mut tracked: Vec<TrackedEpoch> = Vec::with_capacity(history.len());
+    for epoch in &history {
+        let of_epoch = times.iter().find(|times| times.epoch == epoch.epoch);
+        // Runs of versions before `times.jsonl` get the epoch's number in place of a time. Any
+        // value will do if it is the same each time.
+        let before = tracked.last().map_or(0.0, |epoch| epoch.ended_s);
+        tracked.push(TrackedEpoch {
+            step: epoch.epoch as u64,
+            ended_s: of_epoch.map_or(before + 1.0, |times| times.ended_s),
+            values: epoch_values(epoch),
+            system: of_epoch.map(system_values).unwrap_or_default(),
+        });
+    }
+    tracked
+}
+
+fn epoch_values(epoch: &Epoch) -> BTreeMap<String, f64> {
+    let mut values = BTreeMap::from([("train_loss".to_owned(), epoch.train_loss)]);
+    let scores = TargetScores::of_classes(epoch.validation_loss, epoch.validation);
+    add_scores(&mut values, &scores);
+    values
+}
+
+fn add_scores(values: &mut BTreeMap<String, f64>, scores: &TargetScores) {
+    values.extend(
+        scores
+            .loss()
+            .map(|loss| (format!("{VALIDATION}loss"), loss)),
+    );
+    for (name, value) in scores.named() {
+        values.extend(value.map(|value| (format!("{VALIDATION}{name}"), value)));
+    }
+}
+
+/// The names of the metrics that a network has after each epoch.
+pub(crate) fn metric_names() -> Vec<String> {
+    let mut names = vec!["train_loss".to_owned(), format!("{VALIDATION}loss")];
+    names.extend(Scores::NAMES.map(|name| format!("{VALIDATION}{name}")));
+    names
+}
+
+fn system_values(times: &EpochTimes) -> BTreeMap<String, f64> {
+    BTreeMap::from([
+        ("cpu_seconds".to_owned(), times.cpu_s),
+        (
+            "peak_memory_bytes".to_owned(),
+            times.peak_memory_bytes as f64,
+        ),
+        ("samples_per_second".to_owned(), times.samples_per_s),
+    ])
+}
+
+/// Returns the epochs that a row alone provides, for a trial whose files are gone. A network's
+/// epochs have the value of the sweep's metric, and the epoch of a fit has its scores.
+fn row_epochs(row: &TrialRow, began_s: f64) -> Vec<TrackedEpoch> {
+    // A fit has no values per epoch, but its scores are one step.
+    let steps = row.values.len().max(1);
+    let metric = row.config.wandb.sweep.metric.name;
+    let mut epochs = Vec::new();
+    for step in 1..=steps {
+        let mut values = BTreeMap::new();
+        match row.values.get(step - 1) {
+            Some(value) => values.extend(value.map(|value| (metric.to_string(), value))),
+            None => {
+                if let Some(scores) = row.scores() {
+                    add_scores(&mut values, &scores);
+                }
+            }
+        }
+        if !values.is_empty() {
+            epochs.push(TrackedEpoch {
+                step: step as u64,
+                ended_s: began_s + row.seconds * step as f64 / steps as f64,
+                values,
+                system: BTreeMap::new(),
+            });
+        }
+    }
+    epochs
+}
+
+/// Returns the start time of the run in `dir`; without recorded times `known_s`, or else the end of
+/// its first epoch. In seconds since 1970 in UTC; 0 if unknown.
+fn run_start_s(dir: &Path, epochs: &[TrackedEpoch], known_s: f64) -> f64 {
+    let timed = read_epoch_times(dir).first().map(|times| times.began_s);
+    let known = (known_s > 0.0).then_some(known_s);
+    let first = epochs.first().map(|epoch| epoch.ended_s);
+    timed.or(known).or(first).unwrap_or(0.0)
+}
+
+fn last_values(epochs: &[TrackedEpoch]) -> Map<String, Value> {
+    let last = epochs.last().map(|epoch| &epoch.values);
+    let named = last.into_iter().flatten();
+    named
+        .map(|(name, value)| (name.clone(), json!(value)))
+        .collect()
+}
+
+fn row_summary(row: &TrialRow, epochs: &[TrackedEpoch]) -> Map<String, Value> {
+    let mut summary = last_values(epochs);
+    if let Some(metrics) = &row.metrics {
+        summary.extend(training_summary(metrics));
+    }
+    if let Some(waits) = &row.waits {
+        for name in [MetricName::HeldBackPinball, MetricName::HeldBackCost] {
+            let value = waits.watched(name);
+            summary.extend(value.map(|value| (name.to_string(), json!(value))));
+        }
+    }
+    if let Some(scores) = row.fit.as_ref().and_then(|_| row.scores()) {
+        summary.extend(score_summary(&scores));
+    }
+    // Insert the sweep's metric last, because trackers rank runs by it.
+    let metric = row.config.wandb.sweep.metric.name.to_string();
+    summary.extend(row.value.map(|value| (metric, json!(value))));
+    summary.insert("ended".to_owned(), json!(row.ended));
+    if row.ended_on_request {
+        summary.insert("status".to_owned(), json!(ENDED_ON_REQUEST));
+    }
+    summary.insert("seconds".to_owned(), json!(row.seconds));
+    summary
+}
+
+/// Returns the results of a training's model, as the sweep scores it.
+fn training_summary(metrics: &TrainingMetrics) -> Map<String, Value> {
+    let mut summary = Map::new();
+    if let Some(judged) = &metrics.judged {
+        let scores = TargetScores::of_classes(judged.loss, judged.scores);
+        summary.extend(score_summary(&scores));
+    }
+    summary.insert("epochs".to_owned(), json!(metrics.epochs));
+    summary.insert("status".to_owned(), json!(metrics.status));
+    if let Some(best) = metrics.of_model() {
+        summary.insert("best_epoch".to_owned(), json!(best.epoch));
+    }
+    summary
+}
+
+/// Returns the scores of a model by metric name.
+pub(super) fn score_summary(scores: &TargetScores) -> Map<String, Value> {
+    let mut values = BTreeMap::new();
+    add_scores(&mut values, scores);
+    let named = values.into_iter();
+    named.map(|(name, value)| (name, json!(value))).collect()
+}
+
+fn row_outcome(row: &TrialRow) -> TrackedOutcome {
+    if row.ended_on_request {
+        return TrackedOutcome::EndedOnRequest;
+    }
+    match (row.ended, &row.metrics) {
+        (TrialEnd::Done, Some(metrics)) => training_outcome(metrics),
+        (TrialEnd::Done, None) => TrackedOutcome::Finished,
+        (TrialEnd::Quarantined, _) => TrackedOutcome::Quarantined,
+        (TrialEnd::NonFinite | TrialEnd::TimeLimit | TrialEnd::Invalid | TrialEnd::Error, _) => {
+            TrackedOutcome::Failed
+        }
+    }
+}
+
+fn training_outcome(metrics: &TrainingMetrics) -> TrackedOutcome {
+    match metrics.status {
+        TrainingStatus::Finished => TrackedOutcome::Finished,
+        TrainingStatus::StoppedEarly | TrainingStatus::TerminatedEarly => {
+            TrackedOutcome::StoppedEarly
+        }
+        TrainingStatus::NonFinite => TrackedOutcome::Failed,
+    }
+}

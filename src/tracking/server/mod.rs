@@ -1,0 +1,21 @@
+//! The connection to a tracker: its address and key, paced HTTP requests, the state in which the
+//! tracker is, and notes of what it already has.
+
+mod environment;
+mod http_sender;
+mod request_pace;
+mod sender_clock;
+mod sent_note;
+mod sent_summary;
+mod server_address;
+mod tracker_key;
+mod tracker_state;
+
+pub(crate) use environment::variable;
+pub(crate) use http_sender::{FileUpload, HttpSender, JsonRequest, SendError, SendLimits};
+pub(crate) use sender_clock::SenderClock;
+pub(crate) use sent_note::SentNote;
+pub use sent_summary::SentSummary;
+pub(crate) use server_address::{host_of, missing_tls_warning, without_port};
+pub(crate) use tracker_key::{TrackerKey, loose_mode_warning, netrc_login, netrc_path};
+pub use tracker_state::{TrackerState, tracker_states};
