@@ -16,7 +16,7 @@ use crate::files::{self, StagedDirectory};
 
 /// Maximum number of components of a path in an archive. The paths that jobs share have at most
 /// four.
-const MOST_COMPONENTS: usize = 16;
+const MAX_COMPONENTS: usize = 16;
 
 /// Unpacks the tar file `archive` into the directory `into`. An existing file is not replaced, so a
 /// job that restarts in the same directory keeps its files.
@@ -128,8 +128,8 @@ fn checked_entry_path(entry: &Entry<'_, impl Read>) -> Result<PathBuf> {
     }
     let components = path.components().count();
     ensure!(
-        (1..=MOST_COMPONENTS).contains(&components),
-        "`{}` in it has {components} components, and {MOST_COMPONENTS} are the most",
+        (1..=MAX_COMPONENTS).contains(&components),
+        "`{}` in it has {components} components, and {MAX_COMPONENTS} are the most",
         named.display()
     );
     Ok(path)

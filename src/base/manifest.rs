@@ -20,7 +20,7 @@ use crate::shard::{ArtefactFormat, FileIdentity, Shard};
 pub const FILE: &str = "manifest.json";
 
 /// Maximum size of a JSON document, or of a line of JSON lines, in bytes.
-const MOST_BYTES: u64 = 1 << 30;
+const MAX_BYTES: u64 = 1 << 30;
 
 /// A manifest: the keys that all manifests share. The keys of `body` are on the same level.
 #[derive(Debug, Clone, Serialize)]
@@ -57,7 +57,7 @@ pub fn write_json(path: &Path, value: &impl Serialize) -> Result<()> {
 
 /// Reads a JSON document.
 pub fn read_json<T: DeserializeOwned>(path: &Path) -> Result<T> {
-    let text = files::read_regular(path, MOST_BYTES)?;
+    let text = files::read_regular(path, MAX_BYTES)?;
     serde_json::from_slice(&text).with_context(|| format!("cannot read `{}`", path.display()))
 }
 
@@ -75,12 +75,7 @@ pub fn write_json_lines(path: &Path, values: &[impl Serialize]) -> Result<()> {
 pub fn read_json_lines<T: DeserializeOwned>(path: &Path) -> Result<Vec<T>> {
     let mut file = BufReader::new(files::open_regular(path, u64::MAX)?);
     let (mut values, mut line) = (Vec::new(), Vec::new());
-    while file
-        .by_ref()
-        .take(MOST_BYTES)
-        .read_until(b'\n', &mut line)?
-        > 0
-    {
+    while file.by_ref().take(MAX_BYTES).read_until(b'\n', &mut line)? > 0 {
         let place = || {
             format!(
                 "cannot read `{}`, line {}",

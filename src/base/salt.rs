@@ -24,10 +24,10 @@ pub const SALT_FILE_VARIABLE: &str = "POOLCAST_OWNER_SALT_FILE";
 const SALT_BYTES: usize = 32;
 
 /// Minimum length of a salt that is read from a file, in bytes.
-const LEAST_CHARACTERS: usize = 16;
+const MIN_CHARACTERS: usize = 16;
 
 /// Maximum size of a salt file, in bytes.
-const MOST_FILE_BYTES: u64 = 4096;
+const MAX_FILE_BYTES: u64 = 4096;
 
 /// The salt that owner names are hashed with.
 #[derive(Clone)]
@@ -170,13 +170,13 @@ fn is_not_found(error: &anyhow::Error) -> bool {
 fn read_file(path: &Path) -> Result<OwnerSalt> {
     use std::os::unix::fs::PermissionsExt as _;
 
-    let bytes = files::read_artefact(path, MOST_FILE_BYTES)?;
+    let bytes = files::read_artefact(path, MAX_FILE_BYTES)?;
     let text = String::from_utf8_lossy(&bytes).trim().to_owned();
     ensure!(
-        text.len() >= LEAST_CHARACTERS,
+        text.len() >= MIN_CHARACTERS,
         hinted(
             format!(
-                "`{}` holds no salt: it has fewer than {LEAST_CHARACTERS} characters",
+                "`{}` holds no salt: it has fewer than {MIN_CHARACTERS} characters",
                 path.display()
             ),
             "restore it; or remove it, and the next call makes a new one, which goes on with no store made before"

@@ -18,7 +18,7 @@ use super::metric::Metric;
 use super::nearest::nearest;
 use super::parameter::Parameter;
 use super::parameters::{NetworkParameters, SampleParameters, TIMEFRAME_LEN, TrialParameters as _};
-use super::pipelines::{MOST_TRIALS, PipelineSpaces, TrialOrder};
+use super::pipelines::{MAX_TRIALS, PipelineSpaces, TrialOrder};
 use super::preprocessing::PreprocessingConfig;
 use super::provision::ProvisionConfig;
 use super::range::check_range;
@@ -303,7 +303,7 @@ impl Config {
     /// Reads the resolved configuration beside an artefact.
     pub fn read(dir: &Path) -> Result<Config> {
         let path = dir.join(FILE);
-        let text = poolcast_base::files::read_regular(&path, yaml::MOST_BYTES)?;
+        let text = poolcast_base::files::read_regular(&path, yaml::MAX_BYTES)?;
         let config = std::str::from_utf8(&text)
             .map_err(Into::into)
             .and_then(yaml::read);
@@ -415,7 +415,7 @@ impl Config {
     fn check_lengths(&self) -> Result<()> {
         // With pipelines, a sweep may have no trials of the network.
         let least = if self.pipelines.is_empty() { 1.0 } else { 0.0 };
-        check_range("runs", self.runs as f64, least..=MOST_TRIALS as f64)?;
+        check_range("runs", self.runs as f64, least..=MAX_TRIALS as f64)?;
         check_range("epochs", self.epochs as f64, 1.0..=1_000_000.0)?;
         check_range(
             "earlystop_threshold",

@@ -19,7 +19,7 @@ pub(super) fn read_file(file: &Path) -> Result<String> {
     // The file may also be a pipe.
     let opened = fs_err::File::open(file);
     opened
-        .and_then(|opened| opened.take(yaml::MOST_BYTES + 1).read_to_string(&mut text))
+        .and_then(|opened| opened.take(yaml::MAX_BYTES + 1).read_to_string(&mut text))
         .context(hinted(
             format!("cannot read the configuration `{}`", file.display()),
             "`poolcast config > FILE` writes one to start from",

@@ -44,7 +44,7 @@ pub use parameter_range::{ParameterRange, quote_words};
 pub use parameters::{
     HyperParameter, NetworkParameters, ParameterFlag, SampleParameters, TrialParameters,
 };
-pub use pipelines::{MOST_TRIALS, PipelineSpace, PipelineSpaces, TrialOrder};
+pub use pipelines::{MAX_TRIALS, PipelineSpace, PipelineSpaces, TrialOrder};
 pub use preprocessing::PreprocessingConfig;
 pub use provision::{CostRatio, NodeCount, ProvisionConfig, SchedulerKind};
 pub use sample_words::{

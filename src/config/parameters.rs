@@ -120,15 +120,15 @@ pub trait TrialParameters: DeserializeOwned {
 }
 
 /// Maximum number of jobs in a sample, and maximum number of frames.
-pub const MOST_JOBS_OR_FRAMES: u32 = 10_000;
+pub const MAX_JOBS_OR_FRAMES: u32 = 10_000;
 
 /// Name of the hyper-parameter for the length of a time frame, in seconds.
 pub(super) const TIMEFRAME_LEN: &str = "timeframe_len";
 
 /// Hyper-parameters of samples, in the section `preprocessing`.
 const SAMPLES: &[HyperParameter] = &[
-    HyperParameter::new("j", ParameterRange::Whole(1, MOST_JOBS_OR_FRAMES)),
-    HyperParameter::new("m", ParameterRange::Whole(1, MOST_JOBS_OR_FRAMES)),
+    HyperParameter::new("j", ParameterRange::Whole(1, MAX_JOBS_OR_FRAMES)),
+    HyperParameter::new("m", ParameterRange::Whole(1, MAX_JOBS_OR_FRAMES)),
     HyperParameter::new(TIMEFRAME_LEN, ParameterRange::WholeOrAuto(1, 31_536_000)),
     HyperParameter::new("context", ParameterRange::Typed(check_as::<ContextChoice>)),
     HyperParameter::new("vocabulary", ParameterRange::Typed(check_as::<Vocabulary>)),

@@ -12,7 +12,7 @@ use super::{Method, Parameter};
 use poolcast_base::error::hinted;
 
 /// Maximum number of trials in a sweep.
-pub const MOST_TRIALS: u64 = 1_000_000;
+pub const MAX_TRIALS: u64 = 1_000_000;
 
 /// One search space of a classical pipeline.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -115,7 +115,7 @@ impl PipelineSpaces {
             check_range(
                 &format!("pipelines.{name}.runs"),
                 space.runs as f64,
-                1.0..=MOST_TRIALS as f64,
+                1.0..=MAX_TRIALS as f64,
             )?;
             ensure!(
                 space.method != Method::Bayes,

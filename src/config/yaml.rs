@@ -10,13 +10,13 @@ use poolcast_base::error::hinted;
 use poolcast_base::escape;
 
 /// Maximum size of a YAML document, in bytes.
-pub const MOST_BYTES: u64 = 4 << 20;
+pub const MAX_BYTES: u64 = 4 << 20;
 
 /// Maximum depth of nested collections.
 const MAX_YAML_DEPTH: usize = 32;
 
 /// Maximum number of collections and scalars, including those that aliases repeat.
-const MOST_NODES: usize = 100_000;
+const MAX_NODES: usize = 100_000;
 
 /// Reads one document; an empty document is null.
 ///
@@ -24,11 +24,11 @@ const MOST_NODES: usize = 100_000;
 /// The error gives the line and column of the problem, and names a duplicate key.
 pub fn read<T: DeserializeOwned>(text: &str) -> Result<T> {
     ensure!(
-        text.len() as u64 <= MOST_BYTES,
-        "it is larger than {MOST_BYTES} bytes"
+        text.len() as u64 <= MAX_BYTES,
+        "it is larger than {MAX_BYTES} bytes"
     );
     let mut budget = Budget::default();
-    (budget.max_depth, budget.max_nodes) = (MAX_YAML_DEPTH, MOST_NODES);
+    (budget.max_depth, budget.max_nodes) = (MAX_YAML_DEPTH, MAX_NODES);
     (budget.max_aliases, budget.max_anchors) = (1000, 1000);
     let options = serde_saphyr::options! {
         budget: Some(budget),

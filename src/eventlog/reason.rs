@@ -10,7 +10,7 @@ use super::event::JobEvent;
 
 /// Maximum number of templates. Those with the lowest hashes are kept, so that the result does not
 /// depend on the order of reading.
-const MOST_REASONS: usize = 4096;
+const MAX_REASONS: usize = 4096;
 
 /// Templates of hold reasons, by the hash that represents them in events.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -22,7 +22,7 @@ impl ReasonTemplates {
         if hash != 0 {
             self.0.entry(hash).or_insert_with(template);
         }
-        if self.0.len() > MOST_REASONS {
+        if self.0.len() > MAX_REASONS {
             self.0.pop_last();
         }
     }
@@ -38,7 +38,7 @@ impl ReasonTemplates {
             return true;
         }
         let last = self.0.last_key_value();
-        self.0.len() == MOST_REASONS && last.is_some_and(|(last, _)| hash > *last)
+        self.0.len() == MAX_REASONS && last.is_some_and(|(last, _)| hash > *last)
     }
 
     /// Adds the templates of `others`.
@@ -245,7 +245,7 @@ mod tests {
         let (mut up, mut down) = (ReasonTemplates::default(), ReasonTemplates::default());
         (1..5000).for_each(|n| up.add(n, String::new));
         (1..5000).rev().for_each(|n| down.add(n, String::new));
-        assert_eq!((up.0.len(), &up), (MOST_REASONS, &down));
+        assert_eq!((up.0.len(), &up), (MAX_REASONS, &down));
     }
 
     #[test]

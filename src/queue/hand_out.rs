@@ -19,7 +19,7 @@ const HAND_OUT_FILE: &str = "hand-out.json";
 const END_REQUESTS_DIR: &str = "end-requests";
 
 /// The largest size of the hand-out file, in bytes.
-const MOST_BYTES: u64 = 1024;
+const MAX_BYTES: u64 = 1024;
 
 /// The state of handing out trials to workers.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -98,7 +98,7 @@ impl Queue {
 
     fn read_hand_out_request(&self) -> HandOutRequest {
         let path = self.path(HAND_OUT_FILE);
-        let text = match read_regular(&path, MOST_BYTES) {
+        let text = match read_regular(&path, MAX_BYTES) {
             Ok(text) => text,
             Err(error) if error.kind() == ErrorKind::NotFound => return HandOutRequest::default(),
             Err(error) => {

@@ -20,7 +20,7 @@ const TIME_BINS: usize = 24;
 
 /// Number of codes with their own style over time, and maximum number of codes with a row.
 const STYLED_CODES: usize = 5;
-const MOST_CODES: usize = 12;
+const MAX_CODES: usize = 12;
 
 /// Makes the part.
 ///
@@ -166,7 +166,7 @@ fn holds_figure(holds: &[PastHoldTime], bins: &TimeBins) -> Figure {
 /// Plots the success of releases by hold code.
 fn code_figure(holds: &[PastHoldTime]) -> Figure {
     let mut codes = frequent_codes(holds);
-    codes.truncate(MOST_CODES);
+    codes.truncate(MAX_CODES);
     let columns = [
         ("hold code", 0),
         ("holds", 0),

@@ -23,7 +23,7 @@ const BAND_POINTS: usize = 41;
 /// Bins of predicted probability, bins of time, and maximum number of hold codes.
 const PROBABILITY_BINS: usize = 10;
 const TIME_BINS: usize = 12;
-const MOST_CODES: usize = 12;
+const MAX_CODES: usize = 12;
 
 /// Styles of the model, a baseline, uncalibrated probabilities, marked points and chance.
 const MODEL_STYLE: usize = 0;
@@ -472,7 +472,7 @@ fn code_groups(samples: &ScoredSamples) -> CodeGroups {
     codes.sort_by_key(|(code, count)| (std::cmp::Reverse(*count), *code));
     let shown: Vec<(i32, i32)> = codes
         .iter()
-        .take(MOST_CODES)
+        .take(MAX_CODES)
         .map(|(code, _)| *code)
         .collect();
     let others = codes.len() > shown.len();

@@ -8,7 +8,7 @@ use super::words;
 use poolcast_sweep::condor;
 
 /// Maximum number of reasons with their own row, per kind.
-const MOST_REASONS: usize = 10;
+const MAX_REASONS: usize = 10;
 
 /// Counts the trials without a model, by kind and error; `None` if all have one.
 pub(super) fn failed_trials(inputs: &ReportInputs) -> Option<ReportTable> {
@@ -80,7 +80,7 @@ impl FailureCounts {
         for (kind, reasons) in self.0 {
             let mut reasons: Vec<(Option<String>, FailureCount)> = reasons.into_iter().collect();
             reasons.sort_by_key(|(_, failure)| std::cmp::Reverse(failure.count));
-            let others = reasons.split_off(reasons.len().min(MOST_REASONS));
+            let others = reasons.split_off(reasons.len().min(MAX_REASONS));
             for (why, failure) in reasons {
                 table.push([
                     kind.clone().into(),
@@ -118,7 +118,7 @@ mod tests {
         let table = failures
             .into_table("What failed", ["kind", "trials"])
             .expect("a table");
-        assert_eq!(table.rows.len(), MOST_REASONS + 2);
+        assert_eq!(table.rows.len(), MAX_REASONS + 2);
         let most = [
             "failed: error".into(),
             15_usize.into(),
@@ -132,8 +132,8 @@ mod tests {
             ReportCell::Empty,
             "6 other reasons".into(),
         ];
-        assert_eq!(table.rows[MOST_REASONS], rest);
-        assert_eq!(table.rows[MOST_REASONS + 1][1], 1_usize.into());
+        assert_eq!(table.rows[MAX_REASONS], rest);
+        assert_eq!(table.rows[MAX_REASONS + 1][1], 1_usize.into());
         assert!(
             FailureCounts::default()
                 .into_table("What failed", ["kind", "trials"])

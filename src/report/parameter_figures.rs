@@ -13,7 +13,7 @@ use poolcast_base::output;
 use poolcast_pipelines::{RegressionImportances, regression_importances};
 
 /// Minimum number of trials for which importances are shown.
-const LEAST_TRIALS: usize = 20;
+const MIN_TRIALS: usize = 20;
 
 /// Maximum number of trials from which the forest learns.
 const MAX_FOREST_TRIALS: usize = 2000;
@@ -54,9 +54,9 @@ pub(super) fn parameter_blocks(inputs: &ReportInputs) -> Vec<ReportBlock> {
     }
 
     let mut blocks = Vec::new();
-    if compared.trials.len() < LEAST_TRIALS {
+    if compared.trials.len() < MIN_TRIALS {
         blocks.push(ReportBlock::paragraph(format!(
-            "Which hyper-parameters matter is told from {LEAST_TRIALS} trials with a value on; there are {}.",
+            "Which hyper-parameters matter is told from {MIN_TRIALS} trials with a value on; there are {}.",
             compared.trials.len()
         )));
     } else {

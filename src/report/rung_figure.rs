@@ -9,7 +9,7 @@ use poolcast_base::output;
 use poolcast_config::EarlyTerminate;
 
 /// Maximum number of trials that are named per rung.
-const MOST_NAMED: usize = 30;
+const MAX_NAMED: usize = 30;
 
 /// Styles of trials that went on and of trials that were stopped.
 const CONTINUED_STYLE: usize = 0;
@@ -127,7 +127,7 @@ fn is_left(trial: &ReportedTrial, epochs: usize) -> bool {
 fn named_trials(trials: &[usize]) -> String {
     let named: Vec<String> = trials
         .iter()
-        .take(MOST_NAMED)
+        .take(MAX_NAMED)
         .map(usize::to_string)
         .collect();
     let rest = trials.len() - named.len();

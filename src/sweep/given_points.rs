@@ -20,7 +20,7 @@ const VERSION: u32 = 1;
 pub(super) const POINTS_FILE: &str = "given-points.json";
 
 /// The largest file that is read, in bytes.
-const MOST_BYTES: u64 = 256 << 20;
+const MAX_BYTES: u64 = 256 << 20;
 
 /// The largest size of a run id or an agent id, in bytes.
 const MAX_ID_BYTES: usize = 256;
@@ -68,7 +68,7 @@ impl GivenPoints {
     /// Fails for a file that is damaged, or has another version.
     pub fn read(dir: &Path) -> Result<GivenPoints> {
         let path = dir.join(POINTS_FILE);
-        let text = match files::read_regular(&path, MOST_BYTES) {
+        let text = match files::read_regular(&path, MAX_BYTES) {
             Ok(text) => text,
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(GivenPoints::none()),
             Err(error) => return Err(error.into()),

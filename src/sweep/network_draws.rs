@@ -7,7 +7,7 @@ use anyhow::{Result, ensure};
 
 use crate::search::{ObservedTrial, Sampler, SearchPoint, SearchSpace, grid_point_count};
 use poolcast_base::error::hinted;
-use poolcast_config::{Config, MOST_TRIALS, Method, TrialSource};
+use poolcast_config::{Config, MAX_TRIALS, Method, TrialSource};
 use poolcast_provision::wait_model::effective_parameters;
 
 /// The draws of the network, or of wait models, that are trials. Equal draws are one trial.
@@ -122,9 +122,9 @@ fn draw_count(config: &Config) -> Result<usize> {
     let points = grid_point_count(&SearchSpace::from_config(config))?;
     let trials = points.min(cap as u64);
     ensure!(
-        trials <= MOST_TRIALS,
+        trials <= MAX_TRIALS,
         hinted(
-            format!("the grid has {points} points, and a sweep at most {MOST_TRIALS} trials"),
+            format!("the grid has {points} points, and a sweep at most {MAX_TRIALS} trials"),
             "draw fewer values, try some of them with `method: random`, or only the first with `run_cap`"
         )
     );

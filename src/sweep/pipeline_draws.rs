@@ -9,9 +9,7 @@ use twox_hash::XxHash3_128;
 
 use crate::search::{Sampler, SearchPoint, SearchSpace, grid_point_count};
 use poolcast_base::error::hinted;
-use poolcast_config::{
-    Config, Goal, MOST_TRIALS, Method, Parameter, PipelineSpace, PredictionTask,
-};
+use poolcast_config::{Config, Goal, MAX_TRIALS, Method, Parameter, PipelineSpace, PredictionTask};
 use poolcast_pipelines::{check_for_numbers, effective_hyper_parameters};
 
 /// The trials of one pipeline. They are the same on each split, so that splits can be compared.
@@ -71,7 +69,7 @@ impl PipelineDraws {
         let spaces: Vec<PipelineSubspace> =
             spaces.iter().enumerate().map(read).collect::<Result<_>>()?;
         let all: u64 = spaces.iter().map(|space| space.count).sum();
-        ensure!(all <= MOST_TRIALS, too_many_points_error(pipeline, all));
+        ensure!(all <= MAX_TRIALS, too_many_points_error(pipeline, all));
         let mut draws = PipelineDraws {
             pipeline: pipeline.to_owned(),
             seed: config.seed,
@@ -143,7 +141,7 @@ impl PipelineSubspace {
             Method::Grid => grid_point_count(&space)?,
             _ => written.runs as u64,
         };
-        ensure!(count <= MOST_TRIALS, too_many_points_error(pipeline, count));
+        ensure!(count <= MAX_TRIALS, too_many_points_error(pipeline, count));
         Ok(PipelineSubspace {
             written: written.clone(),
             prefix,
@@ -197,7 +195,7 @@ fn pipeline_space(config: &Config, prefix: &str, written: &PipelineSpace) -> Sea
 fn too_many_points_error(pipeline: &str, points: u64) -> poolcast_base::error::HintedError {
     hinted(
         format!(
-            "`pipelines.{pipeline}` has {points} points, and a sweep at most {MOST_TRIALS} trials"
+            "`pipelines.{pipeline}` has {points} points, and a sweep at most {MAX_TRIALS} trials"
         ),
         "give it a list of spaces, so that what one choice alone needs multiplies nothing else; or draw fewer values, or try \
          some of them with `method: random`",

@@ -10,7 +10,7 @@ use super::network_draws::{NetworkDraws, RepeatedDraw, draw_network_point};
 use super::pipeline_draws::{PipelineDraw, PipelineDraws};
 use crate::search::{ObservedTrial, SearchPoint};
 use poolcast_base::error::hinted;
-use poolcast_config::{Config, MOST_TRIALS, Method, Parameter, PipelineSpace, TrialOrder};
+use poolcast_config::{Config, MAX_TRIALS, Method, Parameter, PipelineSpace, TrialOrder};
 use poolcast_queue::{MAX_CHUNK_TRIALS, TrialChunk, WorkItem};
 
 /// Minimum number of chunks for the trials of pipelines, if there are at least as many trials. As
@@ -59,9 +59,9 @@ impl SweepTrials {
             )
         );
         ensure!(
-            count as u64 <= MOST_TRIALS,
+            count as u64 <= MAX_TRIALS,
             hinted(
-                format!("{count} trials are more than a sweep's {MOST_TRIALS}"),
+                format!("{count} trials are more than a sweep's {MAX_TRIALS}"),
                 "try fewer splits or pipelines, or draw fewer"
             )
         );

@@ -16,7 +16,7 @@ use poolcast_provision::live::{
 use poolcast_provision::trace::{JobTrace, TraceZone, read_accounting};
 
 /// Maximum size of a file, in bytes.
-const MOST_FILE_BYTES: u64 = 1 << 30;
+const MAX_FILE_BYTES: u64 = 1 << 30;
 
 /// Days of accounting that are requested from `sacct`.
 const ACCOUNTING_DAYS: u32 = 30;
@@ -86,11 +86,11 @@ impl LivePast {
 /// Reads the file `name`, or standard input for `-`.
 pub(super) fn read_file(name: &Path) -> Result<Vec<u8>> {
     if name.as_os_str() != "-" {
-        return Ok(files::read_artefact(name, MOST_FILE_BYTES)?);
+        return Ok(files::read_artefact(name, MAX_FILE_BYTES)?);
     }
     let mut text = Vec::new();
     let stdin = std::io::stdin().lock();
-    stdin.take(MOST_FILE_BYTES).read_to_end(&mut text)?;
+    stdin.take(MAX_FILE_BYTES).read_to_end(&mut text)?;
     Ok(text)
 }
 

@@ -8,7 +8,7 @@ use serde_json::Value;
 use poolcast_base::output;
 
 /// Maximum number of jobs with a changed answer that are listed.
-const MOST_NAMED: usize = 10;
+const MAX_NAMED: usize = 10;
 
 /// Changes since the previous run.
 #[derive(Debug, PartialEq, Serialize)]
@@ -93,13 +93,13 @@ impl RunChanges {
             output::counted(self.still_held, "job"),
             self.other_answers.len()
         ));
-        for other in self.other_answers.iter().take(MOST_NAMED) {
+        for other in self.other_answers.iter().take(MAX_NAMED) {
             text.push_str(&format!(
                 "    {}: {}, was {}\n",
                 other.job, other.is, other.was
             ));
         }
-        if self.other_answers.len() > MOST_NAMED {
+        if self.other_answers.len() > MAX_NAMED {
             text.push_str("    ...\n");
         }
         text

@@ -14,7 +14,7 @@ use poolcast_holds::policy::{
 pub(in crate::cmd) const SCHEMA_VERSION: u32 = 1;
 
 /// Maximum number of codes in the table. The JSON document has all codes.
-const MOST_CODES: usize = 12;
+const MAX_CODES: usize = 12;
 
 /// A policy as one JSON document.
 #[derive(Debug, Serialize)]
@@ -230,10 +230,10 @@ pub(in crate::cmd) fn codes(study: &ReleaseStudy) -> String {
             .map(str::to_owned)
             .to_vec(),
     ];
-    for finding in study.codes.iter().take(MOST_CODES) {
+    for finding in study.codes.iter().take(MAX_CODES) {
         table.push(code_row(finding));
     }
-    let left_out = study.codes.len().saturating_sub(MOST_CODES);
+    let left_out = study.codes.len().saturating_sub(MAX_CODES);
     let more = if left_out > 0 {
         format!(
             "and {} with fewer releases; --json has all\n",

@@ -20,7 +20,7 @@ const LEDGER_FILE: &str = "answers.jsonl";
 const LEDGER_VERSION: u32 = 1;
 
 /// Maximum length of a line, in bytes. This program never writes a longer one.
-const MOST_LINE_BYTES: u64 = 1 << 16;
+const MAX_LINE_BYTES: u64 = 1 << 16;
 
 /// One answer that was given on one hold, as stored in a line of the ledger.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -94,7 +94,7 @@ pub fn read_answers(dir: &Path) -> Result<Vec<GivenAnswer>> {
     let (mut answers, mut line) = (Vec::new(), Vec::new());
     while file
         .by_ref()
-        .take(MOST_LINE_BYTES)
+        .take(MAX_LINE_BYTES)
         .read_until(b'\n', &mut line)?
         > 0
     {

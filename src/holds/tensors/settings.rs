@@ -7,7 +7,7 @@ use super::format::TENSORS_FORMAT;
 use super::static_features::static_feature_count;
 use poolcast_base::error::hinted;
 use poolcast_base::manifest;
-use poolcast_config::parameters::MOST_JOBS_OR_FRAMES;
+use poolcast_config::parameters::MAX_JOBS_OR_FRAMES;
 use poolcast_config::{
     Config, ContextChoice, FeatureGroup, HoldCycles, LabelKind, SampleParameters, SplitClusters,
     SplitMethod, StateEvents, Vocabulary, WindowPlace,
@@ -111,10 +111,10 @@ impl TensorSettings {
             timeframe_len_s,
             ..
         } = *self;
-        let range = 1..=MOST_JOBS_OR_FRAMES as usize;
+        let range = 1..=MAX_JOBS_OR_FRAMES as usize;
         ensure!(
             range.contains(&j) && range.contains(&m) && timeframe_len_s > 0,
-            "`j` and `m` must be between 1 and {MOST_JOBS_OR_FRAMES}, and a frame has a second at least"
+            "`j` and `m` must be between 1 and {MAX_JOBS_OR_FRAMES}, and a frame has a second at least"
         );
         ensure!(
             j * m <= MAX_CELLS,

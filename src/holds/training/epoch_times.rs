@@ -41,7 +41,7 @@ pub struct EpochTimes {
 /// ignored.
 pub fn read_epoch_times(dir: &Path) -> Vec<EpochTimes> {
     let text =
-        poolcast_base::files::read_regular(&dir.join(TIMES_FILE), MOST_BYTES).unwrap_or_default();
+        poolcast_base::files::read_regular(&dir.join(TIMES_FILE), MAX_BYTES).unwrap_or_default();
     let mut known = Vec::new();
     for line in text.split(|byte| *byte == b'\n') {
         let Ok(times) = serde_json::from_slice(line) else {
@@ -53,7 +53,7 @@ pub fn read_epoch_times(dir: &Path) -> Vec<EpochTimes> {
 }
 
 /// Maximum size of a times file, in bytes.
-const MOST_BYTES: u64 = 1 << 30;
+const MAX_BYTES: u64 = 1 << 30;
 
 /// Measures and writes the epoch times of one training.
 pub(super) struct EpochClock {

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 const POOLED_FRAMES: usize = 6;
 
 /// Maximum number of transformers in a mixture.
-pub const MOST_EXPERTS: usize = 10;
+pub const MAX_EXPERTS: usize = 10;
 
 /// Frames and columns of each convolution kernel.
 pub(super) const KERNELS: [(usize, usize); 2] = [(4, 4), (8, 4)];
@@ -141,7 +141,7 @@ impl SeriesDesign {
     pub fn experts(&self) -> usize {
         match self.size {
             NetworkSize::Small => 4,
-            NetworkSize::Published => MOST_EXPERTS,
+            NetworkSize::Published => MAX_EXPERTS,
         }
     }
 

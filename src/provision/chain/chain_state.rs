@@ -20,7 +20,7 @@ const FORMAT: &str = "poolcast chain";
 const VERSION: u32 = 1;
 
 /// Maximum file size, in bytes.
-const MOST_BYTES: u64 = 1 << 26;
+const MAX_BYTES: u64 = 1 << 26;
 
 /// A job of a chain. Times are in epoch seconds.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -92,7 +92,7 @@ impl ChainState {
                 "name another directory with `--state DIR`",
             )
         };
-        let text = files::read_regular(&path, MOST_BYTES)?;
+        let text = files::read_regular(&path, MAX_BYTES)?;
         #[derive(Deserialize)]
         struct FormatOnly {
             format: String,

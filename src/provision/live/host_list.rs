@@ -1,7 +1,7 @@
 //! Parser of Slurm's node lists, such as `n[01-04,7],login`.
 
 /// Maximum number of nodes in a list.
-const MOST_NODES: usize = 1_000_000;
+const MAX_NODES: usize = 1_000_000;
 
 /// Expands `list` into node names. Returns `None` if it is invalid or too long.
 pub(super) fn expand_hosts(list: &str) -> Option<Vec<String>> {
@@ -38,7 +38,7 @@ fn expand_part(part: &str, hosts: &mut Vec<String>) -> Option<()> {
     let mut rest = part;
     while let Some((before, after)) = rest.split_once('[') {
         let (numbers, after) = after.split_once(']')?;
-        let room = MOST_NODES.checked_sub(hosts.len())? / names.len();
+        let room = MAX_NODES.checked_sub(hosts.len())? / names.len();
         let numbers = expand_numbers(numbers, room)?;
         let mut longer = Vec::with_capacity(names.len() * numbers.len());
         for name in &names {
@@ -52,7 +52,7 @@ fn expand_part(part: &str, hosts: &mut Vec<String>) -> Option<()> {
     for name in names {
         hosts.push(name + rest);
     }
-    (hosts.len() <= MOST_NODES).then_some(())
+    (hosts.len() <= MAX_NODES).then_some(())
 }
 
 /// Expands `01-04,7`, and keeps leading zeros. Returns `None` if there are more than `most`

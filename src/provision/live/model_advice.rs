@@ -7,7 +7,7 @@ use super::listed_job::ListedJob;
 use super::live_queue::{ClusterView, LiveQueue};
 use super::slurm_state::QueueState;
 use crate::forecast::SeenWait;
-use crate::model_inputs::{KnownMoment, MOST_WAIT_BY_LIMITS_S};
+use crate::model_inputs::{KnownMoment, MAX_WAIT_BY_LIMITS_S};
 use crate::submission::{StartedWait, WaitRecord, check_features, model_name};
 use crate::wait_model::{ModelAnswer, WaitModel};
 use poolcast_base::error::hinted;
@@ -91,7 +91,7 @@ impl AskedModel<'_> {
             record: &record,
             successor,
             wall_s: self.wall_s,
-            wait_by_limits_s: wait_by_limits_s.min(MOST_WAIT_BY_LIMITS_S),
+            wait_by_limits_s: wait_by_limits_s.min(MAX_WAIT_BY_LIMITS_S),
         };
         let name = model_name(self.model);
         match self.model.answer(&known.features(), &[], left_s) {

@@ -12,7 +12,7 @@ use super::slurm_state::{JobOutcome, QueueState, read_state};
 use poolcast_base::program::command_without_keys;
 
 /// Maximum size of a command's output, in bytes.
-const MOST_BYTES: u64 = 1 << 30;
+const MAX_BYTES: u64 = 1 << 30;
 
 /// Maximum size of a command's error output, in bytes.
 const MAX_STDERR_BYTES: u64 = 1 << 20;
@@ -323,7 +323,7 @@ fn run_with(command: &mut Command, stdin: Stdio) -> Result<ProgramAnswer, SlurmF
         why: error.to_string(),
     })?;
     // Read both pipes at the same time, so that the command never blocks on a full pipe.
-    let printed = read_on_thread(child.stdout.take(), MOST_BYTES);
+    let printed = read_on_thread(child.stdout.take(), MAX_BYTES);
     let said = read_on_thread(child.stderr.take(), MAX_STDERR_BYTES);
 
     let deadline = Instant::now() + PATIENCE;

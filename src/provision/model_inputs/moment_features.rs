@@ -8,7 +8,7 @@ use crate::submission::{StartedWait, WaitRecord};
 use poolcast_base::stats::{mean, quantile};
 
 /// Maximum wait by time limits, in seconds. Longer waits are cut to this.
-pub const MOST_WAIT_BY_LIMITS_S: i64 = 14 * 86_400;
+pub const MAX_WAIT_BY_LIMITS_S: i64 = 14 * 86_400;
 
 /// Features that count the nodes freed within a horizon: name and horizon in hours.
 const FREED_H: [(&str, f64); 6] = [
@@ -34,7 +34,7 @@ pub struct KnownMoment<'a> {
     /// Local wall-clock time of the cluster, in seconds, counted as if it were UTC.
     pub wall_s: i64,
     /// Wait of the successor if all jobs ran to their time limits, in seconds; at most
-    /// [`MOST_WAIT_BY_LIMITS_S`].
+    /// [`MAX_WAIT_BY_LIMITS_S`].
     pub wait_by_limits_s: i64,
 }
 

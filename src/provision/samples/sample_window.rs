@@ -2,7 +2,7 @@
 
 use super::wait_samples::{WaitSampleRow, WindowSamples};
 use crate::forecast::WaitForecast;
-use crate::model_inputs::{KnownMoment, MOST_WAIT_BY_LIMITS_S, QUEUE_COLUMNS};
+use crate::model_inputs::{KnownMoment, MAX_WAIT_BY_LIMITS_S, QUEUE_COLUMNS};
 use crate::replay::SlurmWorld;
 use crate::trace::TraceZone;
 use crate::window::{OpenWindow, RunningWindow, WindowPlan};
@@ -56,7 +56,7 @@ impl WindowSampling<'_> {
             wait_by_limits_s: self.forecast.wait_by_limits_s(
                 &queue,
                 &successor,
-                MOST_WAIT_BY_LIMITS_S,
+                MAX_WAIT_BY_LIMITS_S,
             ),
         };
         known.features()

@@ -4,7 +4,7 @@ use std::cell::OnceCell;
 
 use super::wait_record::WaitRecord;
 use crate::forecast::{EndedRun, QueueMoment, RunHistory, SeenWait, WaitForecast, WaitSpan};
-use crate::model_inputs::{KnownMoment, MOST_WAIT_BY_LIMITS_S};
+use crate::model_inputs::{KnownMoment, MAX_WAIT_BY_LIMITS_S};
 use crate::wait_model::{ModelAnswer, WaitModel};
 use poolcast_base::stats::{cost_quantile, quantile};
 
@@ -78,7 +78,7 @@ impl AskedMoment<'_> {
             wait_by_limits_s: self.forecast.wait_by_limits_s(
                 queue,
                 successor,
-                MOST_WAIT_BY_LIMITS_S,
+                MAX_WAIT_BY_LIMITS_S,
             ),
         }
     }

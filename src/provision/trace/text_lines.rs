@@ -5,7 +5,7 @@ use std::io::{BufRead, BufReader, Read};
 use anyhow::{Result, ensure};
 
 /// Maximum length of a line, in bytes.
-const MOST_LINE_BYTES: u64 = 1 << 20;
+const MAX_LINE_BYTES: u64 = 1 << 20;
 
 /// A line of a file.
 #[derive(Debug, Clone, Copy)]
@@ -58,13 +58,13 @@ impl TextLines {
     /// Fails if the file cannot be read, or if a line is longer than a mebibyte.
     pub(super) fn next(&mut self) -> Result<Option<TextLine<'_>>> {
         self.line.clear();
-        let mut bounded = (&mut self.reader).take(MOST_LINE_BYTES);
+        let mut bounded = (&mut self.reader).take(MAX_LINE_BYTES);
         if bounded.read_until(b'\n', &mut self.line)? == 0 {
             return Ok(None);
         }
         self.number += 1;
         ensure!(
-            self.line.len() < MOST_LINE_BYTES as usize,
+            self.line.len() < MAX_LINE_BYTES as usize,
             "line {} is longer than a mebibyte, so this is no trace",
             self.number
         );

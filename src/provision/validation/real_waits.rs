@@ -16,7 +16,7 @@ use poolcast_base::stats::{mean, quantile};
 const QUANTILES: [f64; 3] = [0.5, 0.75, 0.9];
 
 /// Maximum forecast wait, in seconds. Longer waits are cut to this.
-const MOST_S: i64 = 30 * 86_400;
+const MAX_WAIT_S: i64 = 30 * 86_400;
 
 /// Tolerance of the coverage, in hours. The scheduler plans once a minute, so even on a free
 /// cluster a job starts only at the next plan.
@@ -167,8 +167,8 @@ fn forecast_wait(
         user: users[place],
     };
     let history = RunHistory::of(sweep.ended_runs(queue.now_s, plan.history_runs));
-    let drawn_s = forecast.waits_s(queue, &history, &asked, WaitSpan::up_to(MOST_S));
-    let limit_s = forecast.wait_by_limits_s(queue, &asked, MOST_S);
+    let drawn_s = forecast.waits_s(queue, &history, &asked, WaitSpan::up_to(MAX_WAIT_S));
+    let limit_s = forecast.wait_by_limits_s(queue, &asked, MAX_WAIT_S);
 
     // Simple methods for comparison: the mean of the last waits, and quantiles of similar jobs'
     // waits.

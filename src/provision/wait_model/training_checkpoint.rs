@@ -10,7 +10,7 @@ use poolcast_base::error::hinted;
 use poolcast_base::shard::{self, ArtefactFormat, Shard, ShardColumn};
 use poolcast_models::AlignedFloats;
 use poolcast_models::optim::Adam;
-use poolcast_models::series::{MOST_EXPERTS, SeriesNetwork};
+use poolcast_models::series::{MAX_EXPERTS, SeriesNetwork};
 
 /// Returns the path of the checkpoint of an unfinished training of the model in `dir`.
 pub(super) fn checkpoint_path(dir: &Path) -> PathBuf {
@@ -26,8 +26,8 @@ pub(super) fn expert_checkpoint_path(path: &Path, expert: usize) -> PathBuf {
 /// Returns all existing checkpoints in `dir`, in the order in which a training writes them.
 pub(super) fn checkpoint_paths(dir: &Path) -> Vec<PathBuf> {
     let whole = checkpoint_path(dir);
-    let mut paths = Vec::with_capacity(1 + MOST_EXPERTS);
-    paths.extend((0..MOST_EXPERTS).map(|expert| expert_checkpoint_path(&whole, expert)));
+    let mut paths = Vec::with_capacity(1 + MAX_EXPERTS);
+    paths.extend((0..MAX_EXPERTS).map(|expert| expert_checkpoint_path(&whole, expert)));
     paths.push(whole);
     paths.retain(|path| path.is_file());
     paths

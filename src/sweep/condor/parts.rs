@@ -12,7 +12,7 @@ pub type TrialSeconds = BTreeMap<String, f64>;
 const MIN_JOB_S: f64 = 60.0;
 
 /// Maximum work of a job, in seconds, for any number of trials and `max_jobs` jobs.
-const MOST_S: f64 = 600.0;
+const MAX_JOB_S: f64 = 600.0;
 
 /// A kind of trials, which may share a job.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -79,7 +79,7 @@ pub(super) fn divide_trials(
 
     let seconds = |kind: &TrialKind| measured.get(&kind.fits).copied();
     let total_s: f64 = kinds.iter().filter_map(seconds).sum();
-    let job_s = (total_s / dag.max_jobs as f64).clamp(MIN_JOB_S, MOST_S);
+    let job_s = (total_s / dag.max_jobs as f64).clamp(MIN_JOB_S, MAX_JOB_S);
     let per_job = |kind: &TrialKind| match (dag.per_epoch, dag.trials_per_job) {
         (true, _) => 1,
         (_, Some(given)) => given,

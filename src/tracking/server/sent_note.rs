@@ -18,7 +18,7 @@ const VERSION: u32 = 2;
 const RUNS_PER_NOTE: usize = 50;
 
 /// Size limit of a file that is read, in bytes.
-const MOST_BYTES: u64 = 256 << 20;
+const MAX_BYTES: u64 = 256 << 20;
 
 /// The content of the file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -51,7 +51,7 @@ impl SentNote {
     /// as empty.
     pub(crate) fn read(dir: &Path, tracker: Tracker, to: &str) -> SentNote {
         let path = dir.join(format!("tracked-{}.json", tracker.word()));
-        let text = files::read_regular(&path, MOST_BYTES).unwrap_or_default();
+        let text = files::read_regular(&path, MAX_BYTES).unwrap_or_default();
         let known: Option<NoteBody> = serde_json::from_slice(&text).ok();
         let known = known.filter(|body| body.format_version == VERSION && body.to == to);
         let new = || NoteBody {

@@ -15,7 +15,7 @@ use poolcast_config::Tracker;
 const VERSION: u32 = 1;
 
 /// Size limit of a state file that is read, in bytes.
-const MOST_BYTES: u64 = 16 << 10;
+const MAX_BYTES: u64 = 16 << 10;
 
 /// Interval at which the file is rewritten if only the time of the last answer has changed.
 const REWRITE_INTERVAL: Duration = Duration::from_secs(60);
@@ -65,7 +65,7 @@ fn state_file(dir: &Path, tracker: Tracker) -> PathBuf {
 }
 
 fn read_state(dir: &Path, tracker: Tracker) -> Option<TrackerState> {
-    let text = files::read_regular(&state_file(dir, tracker), MOST_BYTES).ok()?;
+    let text = files::read_regular(&state_file(dir, tracker), MAX_BYTES).ok()?;
     let body: StateBody = serde_json::from_slice(&text).ok()?;
     let moments = [&body.state.answered, &body.state.silent_since];
     let are_moments = moments

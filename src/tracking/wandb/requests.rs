@@ -45,7 +45,7 @@ const CREATE_RUN_FILES: &str = "mutation CreateRunFiles($entity: String!, $proje
      files: $files}) { runID uploadHeaders files { name uploadUrl } } }";
 
 /// Maximum size of the lines in one request, in bytes. W&B accepts 10 MiB.
-const MOST_LINE_BYTES: usize = 8 << 20;
+const MAX_LINE_BYTES: usize = 8 << 20;
 
 /// Destination of the runs.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -210,7 +210,7 @@ pub(super) fn stream_part(run: &TrackedRun, known_epochs: usize) -> StreamPart {
     for epoch in &run.epochs[known..] {
         let line = history_line(run, epoch);
         // Send at least one line, so that a line over the limit does not block the rest.
-        if sent > known && bytes + line.len() > MOST_LINE_BYTES {
+        if sent > known && bytes + line.len() > MAX_LINE_BYTES {
             break;
         }
         bytes += line.len();
