@@ -1,5 +1,7 @@
 //! Binary cross-entropy of a logit: the loss that models minimise.
 
+use poolcast_base::stats::sigmoid;
+
 /// The loss of a sample, and its derivative.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct SampleLoss {
@@ -18,7 +20,7 @@ pub(super) fn cross_entropy(logit: f32, label: f32, weight: f32) -> SampleLoss {
     let weight = f64::from(weight);
 
     let loss = x.max(0.0) - x * y + (-x.abs()).exp().ln_1p();
-    let probability = 1.0 / (1.0 + (-x).exp());
+    let probability = sigmoid(x);
     SampleLoss {
         loss: weight * loss,
         slope: (weight * (probability - y)) as f32,

@@ -12,13 +12,13 @@ use super::classifier::{Classifier, FitRun, TrainingSet};
 use super::importances::ColumnImportances;
 use super::solvers::coupling::couple_pairs;
 use super::solvers::kernel::KernelFunction;
-use super::solvers::logits::sigmoid;
 use super::solvers::matrix::{ColumnMatrix, add_scaled};
 use super::solvers::platt::{PlattSigmoid, fit_sigmoid};
 use super::solvers::smo::{SmoSettings, SmoSolution, TwoClassRows, solve_dual};
 use super::solvers::stop::StopSignal;
 use super::statistics::MeanSpread;
 use poolcast_base::output::counted;
+use poolcast_base::stats::stable_sigmoid;
 use poolcast_tables::CrossValidationFold;
 
 /// Number of folds to learn the sigmoid from, as in libsvm.
@@ -205,7 +205,7 @@ impl PairMachine {
 
     /// Returns the probability of the second class.
     fn probability(&self, kernel: KernelFunction, row: &[f64]) -> f64 {
-        sigmoid(self.slope * self.decision(kernel, row) + self.offset)
+        stable_sigmoid(self.slope * self.decision(kernel, row) + self.offset)
     }
 
     /// Returns the coefficients of a linear machine, from its only vector. Without a vector, they

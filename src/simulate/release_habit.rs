@@ -4,6 +4,7 @@ use rand::Rng as _;
 use rand_chacha::ChaCha8Rng;
 
 use super::settings::DAY_MS;
+use poolcast_base::stats::sigmoid;
 
 const MINUTE_MS: i64 = 60_000;
 /// Ratio of the slowest to the fastest delay of a release by hand, before the shift to working
@@ -73,9 +74,7 @@ impl ReleaseHabit {
         match self.choice {
             _ if is_own_hold => 1.0,
             ReleaseChoice::All => 1.0,
-            ReleaseChoice::Believed(threshold) => {
-                1.0 / (1.0 + ((threshold - p_hold) / BELIEF_SPREAD).exp())
-            }
+            ReleaseChoice::Believed(threshold) => sigmoid((p_hold - threshold) / BELIEF_SPREAD),
             ReleaseChoice::Never => 0.0,
         }
     }

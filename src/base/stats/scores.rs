@@ -3,20 +3,6 @@
 
 use serde::{Deserialize, Serialize};
 
-/// The logistic function.
-pub fn sigmoid(logit: f64) -> f64 {
-    1.0 / (1.0 + (-logit).exp())
-}
-
-/// Maximum absolute logit of a probability, for probabilities rounded to 0 or 1.
-const MAX_LOGIT: f64 = 16.0;
-
-/// The logit of a probability. It is finite even for 0 and 1.
-pub fn logit(probability: f64) -> f32 {
-    let logit = (probability / (1.0 - probability)).ln();
-    logit.clamp(-MAX_LOGIT, MAX_LOGIT) as f32
-}
-
 /// The mean binary cross-entropy of logits, in a form that cannot overflow.
 pub fn mean_cross_entropy(logits: &[f32], labels: &[bool]) -> f64 {
     let terms = logits.iter().zip(labels).map(|(&logit, &label)| {

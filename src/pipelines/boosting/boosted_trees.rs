@@ -8,11 +8,12 @@ use crate::classifier::Classifier;
 use crate::importances::ColumnImportances;
 use crate::regressor::Regressor;
 use crate::solvers::labels::output_count;
-use crate::solvers::logits::{sigmoid, softmax_in_place};
+use crate::solvers::logits::softmax_in_place;
 use crate::solvers::matrix::{ColumnMatrix, add_scaled};
 use crate::trees::grow::GrownTree;
 use crate::trees::tree::DecisionTree;
 use poolcast_base::output::counted;
+use poolcast_base::stats::stable_sigmoid;
 
 /// Rows per parallel scoring task.
 const ROWS_PER_TASK: usize = 1024;
@@ -102,7 +103,9 @@ pub(super) fn add_scores(
 pub(super) fn output_probabilities(logits: &[f64], outputs: usize) -> Vec<f64> {
     let mut values = logits.to_vec();
     if outputs == 1 {
-        values.iter_mut().for_each(|value| *value = sigmoid(*value));
+        values
+            .iter_mut()
+            .for_each(|value| *value = stable_sigmoid(*value));
     } else {
         values.chunks_exact_mut(outputs).for_each(softmax_in_place);
     }

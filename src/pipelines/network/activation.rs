@@ -3,7 +3,7 @@
 use candle_core::Tensor;
 use serde::{Deserialize, Serialize};
 
-use crate::solvers::logits::sigmoid;
+use poolcast_base::stats::stable_sigmoid;
 
 /// An activation function, with scikit-learn's names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -19,7 +19,7 @@ impl ActivationFunction {
         match self {
             ActivationFunction::Relu => value.max(0.0),
             ActivationFunction::Tanh => value.tanh(),
-            ActivationFunction::Logistic => sigmoid(value),
+            ActivationFunction::Logistic => stable_sigmoid(value),
         }
     }
 

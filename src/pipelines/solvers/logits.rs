@@ -1,15 +1,7 @@
 //! Converts logits to class probabilities.
 
 use super::matrix::ColumnMatrix;
-
-/// Computes `1 / (1 + exp(-logit))` without overflow.
-pub(crate) fn sigmoid(logit: f64) -> f64 {
-    if logit >= 0.0 {
-        1.0 / (1.0 + (-logit).exp())
-    } else {
-        logit.exp() / (1.0 + logit.exp())
-    }
-}
+use poolcast_base::stats::stable_sigmoid;
 
 /// Replaces logits by probabilities that sum to one.
 pub(crate) fn softmax_in_place(logits: &mut [f64]) {
@@ -34,7 +26,7 @@ pub(crate) fn class_probabilities(logits: &ColumnMatrix) -> Vec<f64> {
         return logits
             .values
             .iter()
-            .flat_map(|logit| [sigmoid(-logit), sigmoid(*logit)])
+            .flat_map(|logit| [stable_sigmoid(-logit), stable_sigmoid(*logit)])
             .collect();
     }
 

@@ -4,8 +4,9 @@
 //! l1_ratio * |w|_1 + (1 - l1_ratio) / 2 * |w|²`, without a penalty on the intercepts.
 
 use super::labels::{ClassLabels, output_classes};
-use super::logits::{sigmoid, softmax_in_place};
+use super::logits::softmax_in_place;
 use super::matrix::{ColumnMatrix, add_scaled};
+use poolcast_base::stats::stable_sigmoid;
 
 /// The elastic net penalty, in scikit-learn's terms.
 #[derive(Debug, Clone, Copy)]
@@ -146,7 +147,7 @@ impl LogisticObjective {
     /// Returns the probability of each logit's class, `[o, n]`.
     pub(super) fn probabilities(&self, logits: &[f64]) -> Vec<f64> {
         if self.output_count == 1 {
-            return logits.iter().map(|logit| sigmoid(*logit)).collect();
+            return logits.iter().map(|logit| stable_sigmoid(*logit)).collect();
         }
 
         let by_output = ColumnMatrix {

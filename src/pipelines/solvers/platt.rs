@@ -4,7 +4,7 @@
 //! "A note on Platt's probabilistic outputs for support vector machines", Machine Learning 68,
 //! 2007: libsvm's `sigmoid_train`.
 
-use super::logits::sigmoid;
+use poolcast_base::stats::stable_sigmoid;
 
 /// Maximum number of Newton steps.
 const MAX_STEPS: usize = 100;
@@ -127,7 +127,7 @@ impl LossDerivatives {
             by_offset_twice: HESSIAN_RIDGE,
         };
         for (decision, target) in decisions.iter().zip(targets) {
-            let p = sigmoid(point.logit(*decision));
+            let p = stable_sigmoid(point.logit(*decision));
             derivatives.by_slope += decision * (p - target);
             derivatives.by_offset += p - target;
 
@@ -163,7 +163,7 @@ mod tests {
         // At each value there are 200 rows. The share on side 1 follows a slope of 2 and an offset
         // of -1.
         let grid: Vec<f64> = (-20..=20).map(|at| f64::from(at) / 10.0).collect();
-        let ones = |value: f64| (200.0 * sigmoid(2.0 * value - 1.0)).round() as usize;
+        let ones = |value: f64| (200.0 * stable_sigmoid(2.0 * value - 1.0)).round() as usize;
         let rows = grid.iter().flat_map(|value| {
             (0..200).map(move |row| (*value, if row < ones(*value) { 1.0 } else { -1.0 }))
         });

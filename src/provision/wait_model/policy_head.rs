@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use super::learning_state::LearningEpoch;
 use super::network_training::LearningUpdate;
 use super::submission_replay::gap_cost_h;
-use poolcast_base::stats::mean;
+use poolcast_base::stats::{mean, sigmoid};
 use poolcast_models::AlignedFloats;
 use poolcast_models::optim::{Adam, AdamSettings, TrainingStopped};
 
@@ -100,7 +100,7 @@ impl PolicyHead {
             let sum: f64 = products.map(|(weight, x)| f64::from(*weight) * x).sum();
             sum + f64::from(self.biases[action])
         };
-        1.0 / (1.0 + (logit(0) - logit(1)).exp())
+        sigmoid(logit(1) - logit(0))
     }
 
     /// Returns the mean cost of `episodes`, in hours.
@@ -328,7 +328,7 @@ mod tests {
     #[test]
     fn slopes_are_derivatives() {
         let loss = |logit: f64, has_submitted: bool, advantage: f64| {
-            let p = 1.0 / (1.0 + (-logit).exp());
+            let p = sigmoid(logit);
             let taken = if has_submitted { p } else { 1.0 - p };
             let entropy = -p * p.ln() - (1.0 - p) * (1.0 - p).ln();
             -advantage * taken.ln() - ENTROPY_WEIGHT * entropy
@@ -336,7 +336,7 @@ mod tests {
         for (logit, has_submitted, advantage) in [(0.3f64, true, 2.0), (-1.2, false, -3.0)] {
             let decision = HeadDecision {
                 expected_h: &[],
-                submits: 1.0 / (1.0 + (-logit).exp()),
+                submits: sigmoid(logit),
                 has_submitted,
                 advantage,
             };
