@@ -13,6 +13,7 @@ use std::time::Instant;
 
 use anyhow::{Context as _, Result};
 use poolcast_base::output;
+use poolcast_base::stats::upper_median;
 use poolcast_config::{Config, ContextChoice};
 use poolcast_holds::events::EventStore;
 use poolcast_holds::tensors::{TensorSettings, build};
@@ -76,7 +77,7 @@ fn measure(store: &EventStore, settings: &TensorSettings) -> Result<()> {
 
 fn median(mut values: Vec<f64>) -> f64 {
     values.sort_by(f64::total_cmp);
-    values[values.len() / 2]
+    upper_median(&values).unwrap_or(f64::NAN)
 }
 
 fn main() -> Result<()> {

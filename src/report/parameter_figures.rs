@@ -10,6 +10,7 @@ use super::reported_trial::ReportedTrial;
 use super::scale::{Scale, short_number};
 use super::words;
 use poolcast_base::output;
+use poolcast_base::stats::median;
 use poolcast_pipelines::{RegressionImportances, regression_importances};
 
 /// Minimum number of trials for which importances are shown.
@@ -345,8 +346,7 @@ struct ValueGroup {
 
 impl ValueGroup {
     fn median(&self) -> Option<f64> {
-        let n = self.values.len();
-        (n > 0).then(|| f64::midpoint(self.values[(n - 1) / 2], self.values[n / 2]))
+        median(&self.values)
     }
 }
 

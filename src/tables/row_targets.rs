@@ -1,5 +1,6 @@
 //! Targets of a table's rows: their classes, or their numbers.
 
+use poolcast_base::stats::pinball_loss;
 use poolcast_config::{DataConfig, PredictionTask};
 
 /// Targets of the rows of a table.
@@ -65,7 +66,7 @@ impl NumberLoss {
     fn loss_of_error(self, error: f64) -> f64 {
         match self {
             NumberLoss::Squared => error * error,
-            NumberLoss::Pinball { quantile } => (quantile * error).max((quantile - 1.0) * error),
+            NumberLoss::Pinball { quantile } => pinball_loss(quantile, error),
         }
     }
 }

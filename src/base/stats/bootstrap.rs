@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use rand::Rng as _;
 use rayon::prelude::*;
 
+use super::quantile::nearest_rank_quantile;
 use super::scores::{SCORE_COUNT, Scores};
 
 /// Predictions for some samples, with their true labels.
@@ -113,16 +114,13 @@ fn score_groups(
 /// The 2.5 % and 97.5 % percentiles of `values`. `None` if fewer than half of the `resamples` have
 /// a value.
 pub fn percentile_interval(mut values: Vec<f64>, resamples: usize) -> Option<(f64, f64)> {
-    if values.is_empty() || values.len() * 2 < resamples {
+    if values.len() * 2 < resamples {
         return None;
     }
     values.sort_by(f64::total_cmp);
-    Some((nearest_rank(&values, 0.025), nearest_rank(&values, 0.975)))
-}
-
-/// The value at a share of the way through sorted values.
-fn nearest_rank(sorted: &[f64], share: f64) -> f64 {
-    sorted[((sorted.len() - 1) as f64 * share).round() as usize]
+    let low = nearest_rank_quantile(&values, 0.025)?;
+    let high = nearest_rank_quantile(&values, 0.975)?;
+    Some((low, high))
 }
 
 #[cfg(test)]

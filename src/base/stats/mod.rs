@@ -9,5 +9,8 @@ pub use bootstrap::{
     LabelledPredictions, Resampling, SampleGroups, percentile_interval, score_intervals,
 };
 pub use logistic::{logit, sigmoid, stable_sigmoid};
-pub use quantile::{cost_quantile, mean, quantile};
+pub use quantile::{
+    WeightedNumber, cost_quantile, first_after_share, interpolated_quantile, mean, median,
+    nearest_rank_quantile, pinball_loss, upper_median, weighted_quantile,
+};
 pub use scores::{SCORE_COUNT, Scores, f_measure, mean_cross_entropy, roc_auc};

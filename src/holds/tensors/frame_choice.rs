@@ -4,6 +4,7 @@ use rayon::prelude::*;
 
 use crate::events::{EventStore, StoredJob};
 use poolcast_base::output;
+use poolcast_base::stats::upper_median;
 use poolcast_config::LabelKind;
 
 use super::hold_cycles::hold_cycles;
@@ -40,7 +41,7 @@ impl FrameChoice {
             .flat_map_iter(|index| released_hold_durations_ms(store, &jobs.get(index)))
             .collect();
         held_for_ms.sort_unstable();
-        let median = held_for_ms.get(held_for_ms.len() / 2).copied();
+        let median = upper_median(&held_for_ms);
         FrameChoice::new(median, store.summary.end_ms - store.summary.begin_ms)
     }
 

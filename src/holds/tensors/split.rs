@@ -8,6 +8,7 @@ use rand::seq::SliceRandom as _;
 use super::hold_cycles::LeftOutReason;
 use super::settings::TensorSettings;
 use super::split_side::SplitSide;
+use poolcast_base::stats::first_after_share;
 use poolcast_config::{SplitClusters, SplitMethod};
 
 /// The input of a split for one sample: prediction time, time of the outcome, and cluster.
@@ -49,8 +50,9 @@ impl TimeCuts {
         let mut times_ms: Vec<i64> = members.iter().map(|member| member.asked_ms).collect();
         times_ms.sort_unstable();
         TimeCuts {
-            validate_from_ms: quantile(&times_ms, fractions[0]),
-            test_from_ms: quantile(&times_ms, fractions[0] + fractions[1]),
+            validate_from_ms: first_after_share(&times_ms, fractions[0]).unwrap_or(i64::MAX),
+            test_from_ms: first_after_share(&times_ms, fractions[0] + fractions[1])
+                .unwrap_or(i64::MAX),
         }
     }
 
@@ -106,13 +108,6 @@ fn latest_splits(members: &[SplitMember], cuts: &TimeCuts) -> Vec<SplitSide> {
         *latest = cuts.side_at(member.asked_ms).max(*latest);
     }
     latest_splits
-}
-
-/// Returns the first of the sorted `times_ms` with `share` of them before it, or `i64::MAX` if
-/// there is none.
-fn quantile(times_ms: &[i64], share: f64) -> i64 {
-    let at = (share * times_ms.len() as f64).round() as usize;
-    times_ms.get(at).copied().unwrap_or(i64::MAX)
 }
 
 /// Shuffles whole groups, and deals them out until each split has its share.

@@ -13,9 +13,9 @@ use crate::classifier::FitRun;
 use crate::regressor::NumberTrainingSet;
 use crate::solvers::labels::NumberLabels;
 use crate::solvers::matrix::ColumnMatrix;
-use crate::statistics::{WeightedNumber, weighted_quantile};
 use crate::trees::histogram::DerivativeUnits;
 use crate::trees::tree::DecisionTree;
+use poolcast_base::stats::{WeightedNumber, weighted_quantile};
 use poolcast_tables::NumberLoss;
 
 /// Fits the rounds in turn, each on the gradient that the previous rounds leave. NaN marks a

@@ -9,7 +9,7 @@ use super::model_advice::{AskedModel, ModelAdvice};
 use super::slurm_state::{JobOutcome, QueueState};
 use crate::forecast::{RunHistory, SeenWait, WaitForecast, WaitSpan};
 use crate::replay::SlurmReplay;
-use poolcast_base::stats::{cost_quantile, mean, quantile};
+use poolcast_base::stats::{cost_quantile, interpolated_quantile, mean};
 
 /// Maximum wait in forecasts, in seconds. Longer waits are cut to it.
 const MAX_FORECAST_WAIT_S: i64 = 30 * 86_400;
@@ -335,10 +335,10 @@ fn estimate_start(
     let decided = cost_quantile(settings.cost_ratio);
     ExpectedStart {
         draws: drawn_s.len(),
-        wait_p50_s: quantile(&waits_s, 0.5) as i64,
-        wait_p90_s: quantile(&waits_s, 0.9) as i64,
+        wait_p50_s: interpolated_quantile(&waits_s, 0.5) as i64,
+        wait_p90_s: interpolated_quantile(&waits_s, 0.9) as i64,
         quantile: decided,
-        wait_s: quantile(&waits_s, decided) as i64,
+        wait_s: interpolated_quantile(&waits_s, decided) as i64,
         wait_by_limits_s,
         starts_by_end: in_time as f64 / drawn_s.len().max(1) as f64,
         interruption_s: mean(&interruptions_s),

@@ -5,7 +5,7 @@ use std::f64::consts::TAU;
 
 use crate::forecast::{QueueMoment, SeenRun, SeenWait};
 use crate::submission::{StartedWait, WaitRecord};
-use poolcast_base::stats::{mean, quantile};
+use poolcast_base::stats::{interpolated_quantile, mean};
 
 /// Maximum wait by time limits, in seconds. Longer waits are cut to this.
 pub const MAX_WAIT_BY_LIMITS_S: i64 = 14 * 86_400;
@@ -90,10 +90,22 @@ impl KnownMoment<'_> {
             named.push((name, freed.map(|(_, nodes)| nodes).sum()));
         }
         named.push(("nodes_free_for_it_in_h", self.hours_until_free(&left)));
-        named.push(("running_elapsed_p25_h", quantile(&elapsed_h, 0.25)));
-        named.push(("running_elapsed_p50_h", quantile(&elapsed_h, 0.5)));
-        named.push(("running_elapsed_p75_h", quantile(&elapsed_h, 0.75)));
-        named.push(("running_share_of_limit_p50", quantile(&used, 0.5)));
+        named.push((
+            "running_elapsed_p25_h",
+            interpolated_quantile(&elapsed_h, 0.25),
+        ));
+        named.push((
+            "running_elapsed_p50_h",
+            interpolated_quantile(&elapsed_h, 0.5),
+        ));
+        named.push((
+            "running_elapsed_p75_h",
+            interpolated_quantile(&elapsed_h, 0.75),
+        ));
+        named.push((
+            "running_share_of_limit_p50",
+            interpolated_quantile(&used, 0.5),
+        ));
     }
 
     /// Returns the free nodes; negative if more nodes are in use than the cluster has now.
@@ -150,9 +162,9 @@ impl KnownMoment<'_> {
         named.push(("waiting_most_nodes", f64::from(most_nodes)));
         named.push(("waiting_as_large_jobs", as_large));
         named.push(("waiting_like_jobs", alike));
-        named.push(("waiting_limit_p50_h", quantile(&limits_h, 0.5)));
-        named.push(("waiting_age_p50_h", quantile(&ages_h, 0.5)));
-        named.push(("waiting_age_most_h", quantile(&ages_h, 1.0)));
+        named.push(("waiting_limit_p50_h", interpolated_quantile(&limits_h, 0.5)));
+        named.push(("waiting_age_p50_h", interpolated_quantile(&ages_h, 0.5)));
+        named.push(("waiting_age_most_h", interpolated_quantile(&ages_h, 1.0)));
         named.push(("missing_nodes", (wanted - self.free_nodes()).max(0.0)));
     }
 
@@ -201,10 +213,16 @@ impl KnownMoment<'_> {
             waits
         };
         let (last, like) = (sorted(last), sorted(like));
-        named.push(("last_100_waits_p50_h", quantile(&last, 0.5)));
-        named.push(("last_100_waits_p90_h", quantile(&last, 0.9)));
-        named.push(("last_100_like_waits_p50_h", quantile(&like, 0.5)));
-        named.push(("last_100_like_waits_p90_h", quantile(&like, 0.9)));
+        named.push(("last_100_waits_p50_h", interpolated_quantile(&last, 0.5)));
+        named.push(("last_100_waits_p90_h", interpolated_quantile(&last, 0.9)));
+        named.push((
+            "last_100_like_waits_p50_h",
+            interpolated_quantile(&like, 0.5),
+        ));
+        named.push((
+            "last_100_like_waits_p90_h",
+            interpolated_quantile(&like, 0.9),
+        ));
     }
 
     /// Adds the time of day and of the week.

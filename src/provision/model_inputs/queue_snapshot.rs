@@ -2,7 +2,7 @@
 //! of the last day.
 
 use crate::scheduler::SimulatedCluster;
-use poolcast_base::stats::quantile;
+use poolcast_base::stats::interpolated_quantile;
 
 /// Interval between snapshots, in seconds.
 pub(super) const SNAPSHOT_STEP_S: i64 = 600;
@@ -89,7 +89,7 @@ fn push_percentiles(values: &mut [f64], snapshots: &mut Vec<f32>) {
     values.sort_unstable_by(f64::total_cmp);
     for part in 0..PERCENTILES {
         let q = part as f64 / (PERCENTILES - 1) as f64;
-        snapshots.push(quantile(values, q) as f32);
+        snapshots.push(interpolated_quantile(values, q) as f32);
     }
 }
 

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::replayed_trace::ReplayedTrace;
 use crate::trace::{JobTrace, month_of};
-use poolcast_base::stats::{mean, quantile};
+use poolcast_base::stats::{interpolated_quantile, mean};
 
 const HOUR_S: f64 = 3600.0;
 
@@ -106,8 +106,8 @@ fn compare_waits(name: &str, waits: &[(f64, f64)]) -> ComparedJobs {
         jobs: waits.len(),
         simulated_mean_h: means.0,
         logged_mean_h: means.1,
-        error_p50_h: quantile(&errors, 0.5),
-        error_p90_h: quantile(&errors, 0.9),
+        error_p50_h: interpolated_quantile(&errors, 0.5),
+        error_p90_h: interpolated_quantile(&errors, 0.9),
         error_mean_h: mean(&errors),
         correlation: correlation(waits, means),
     }

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::wait_samples::{SamplesDescription, WaitSamples};
-use poolcast_base::stats::{mean, quantile};
+use poolcast_base::stats::{interpolated_quantile, mean};
 
 /// Summary of samples.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -51,8 +51,8 @@ impl WaitSamples {
             waits.push(ProbeWaits {
                 left_mean_h: mean(&left_h),
                 wait_mean_h: mean(&waits_h),
-                wait_p50_h: quantile(&waits_h, 0.5),
-                wait_p90_h: quantile(&waits_h, 0.9),
+                wait_p50_h: interpolated_quantile(&waits_h, 0.5),
+                wait_p90_h: interpolated_quantile(&waits_h, 0.9),
             });
         }
         SamplesSummary {

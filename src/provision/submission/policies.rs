@@ -6,7 +6,7 @@ use super::wait_record::WaitRecord;
 use crate::forecast::{EndedRun, QueueMoment, RunHistory, SeenWait, WaitForecast, WaitSpan};
 use crate::model_inputs::{KnownMoment, MAX_WAIT_BY_LIMITS_S};
 use crate::wait_model::{ModelAnswer, WaitModel};
-use poolcast_base::stats::{cost_quantile, quantile};
+use poolcast_base::stats::{cost_quantile, interpolated_quantile};
 
 /// Input of a policy's decision. Durations are in seconds.
 pub struct AskedMoment<'a> {
@@ -215,6 +215,9 @@ impl SubmissionPolicy for ForecastQuantile {
 
     fn choose(&self, asked: &AskedMoment<'_>) -> SubmissionChoice {
         let waits_s: Vec<f64> = asked.forecast_waits_s().iter().map(|s| *s as f64).collect();
-        asked.choose(quantile(&waits_s, cost_quantile(self.cost_ratio)))
+        asked.choose(interpolated_quantile(
+            &waits_s,
+            cost_quantile(self.cost_ratio),
+        ))
     }
 }

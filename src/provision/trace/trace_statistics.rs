@@ -8,7 +8,7 @@ use super::daily_load::daily_loads;
 use super::trace_job::{JobFate, TraceJob};
 use super::trace_store::JobTrace;
 use super::user_load::{BusiestUsers, busiest_users};
-use poolcast_base::stats::{mean, quantile};
+use poolcast_base::stats::{interpolated_quantile, mean};
 
 const HOUR_S: f64 = 3600.0;
 
@@ -113,7 +113,7 @@ impl NamedQuantiles {
     /// Computes the quantiles of `values`, which may be in any order.
     pub fn of(mut values: Vec<f64>) -> NamedQuantiles {
         values.sort_by(f64::total_cmp);
-        let at = |q| quantile(&values, q);
+        let at = |q| interpolated_quantile(&values, q);
         NamedQuantiles {
             p10: at(0.1),
             p25: at(0.25),

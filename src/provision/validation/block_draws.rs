@@ -5,7 +5,7 @@ use rand::Rng as _;
 use serde::{Deserialize, Serialize};
 
 use poolcast_base::seed;
-use poolcast_base::stats::quantile;
+use poolcast_base::stats::interpolated_quantile;
 
 const DRAWS: usize = 2000;
 
@@ -88,8 +88,8 @@ impl BlockDraws {
         let all: Vec<usize> = (0..count).collect();
         Some(DrawnInterval {
             value: value(&all),
-            low: quantile(&drawn, 0.025),
-            high: quantile(&drawn, 0.975),
+            low: interpolated_quantile(&drawn, 0.025),
+            high: interpolated_quantile(&drawn, 0.975),
         })
     }
 }

@@ -10,7 +10,7 @@ use super::trace_sweep::TraceSweep;
 use crate::forecast::{QueueMoment, RunHistory, SeenWait, WaitForecast, WaitSpan};
 use crate::submission::StartedWait;
 use crate::trace::{JobTrace, TraceJob, month_of};
-use poolcast_base::stats::{mean, quantile};
+use poolcast_base::stats::{interpolated_quantile, mean, pinball_loss};
 
 /// Quantiles at which forecasts are scored.
 const QUANTILES: [f64; 3] = [0.5, 0.75, 0.9];
@@ -190,8 +190,8 @@ fn forecast_wait(
         wait_h: wait_h(job).unwrap_or(0.0),
         limit_h: hours(limit_s),
         last_h: mean(&last_h),
-        similar_h: QUANTILES.map(|q| quantile(&similar_h, q)),
-        forecast_h: QUANTILES.map(|q| quantile(&drawn_h, q)),
+        similar_h: QUANTILES.map(|q| interpolated_quantile(&similar_h, q)),
+        forecast_h: QUANTILES.map(|q| interpolated_quantile(&drawn_h, q)),
     }
 }
 
@@ -211,8 +211,8 @@ fn wait_scores(name: &str, waits: &[&ForecastWait]) -> RealWaitScores {
         name: name.to_owned(),
         jobs: waits.len(),
         wait_mean_h: mean(&real_h),
-        wait_p50_h: quantile(&real_h, 0.5),
-        wait_p90_h: quantile(&real_h, 0.9),
+        wait_p50_h: interpolated_quantile(&real_h, 0.5),
+        wait_p90_h: interpolated_quantile(&real_h, 0.9),
         forecasts: vec![
             value_scores("limit", waits, |wait| wait.limit_h),
             value_scores("last 100", waits, |wait| wait.last_h),
@@ -254,7 +254,7 @@ fn quantile_scores(
         let (mut losses_h, mut covered) = (Vec::with_capacity(waits.len()), 0);
         for wait in waits {
             let value_h = values_h(wait)[number];
-            losses_h.push(pinball(wait.wait_h, value_h, quantile));
+            losses_h.push(pinball_loss(quantile, wait.wait_h - value_h));
             covered += usize::from(wait.wait_h <= value_h + MINUTE_H);
         }
         scores.quantiles.push(QuantileScores {
@@ -266,23 +266,12 @@ fn quantile_scores(
     scores
 }
 
-/// Returns the pinball loss of `forecast` for the quantile `quantile`, where `real` is the actual
-/// value.
-fn pinball(real: f64, forecast: f64, quantile: f64) -> f64 {
-    let short = real - forecast;
-    (quantile * short).max((quantile - 1.0) * short)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn quantiles_are_scored_by_their_cost() {
-        assert_eq!(
-            (pinball(5.0, 1.0, 0.75), pinball(1.0, 5.0, 0.75)),
-            (3.0, 1.0)
-        );
         let wait = |wait_h: f64, forecast_h: f64| ForecastWait {
             month: String::new(),
             wait_h,

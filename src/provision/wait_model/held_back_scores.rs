@@ -7,10 +7,9 @@ use serde::{Deserialize, Serialize};
 use super::episodes::{Episode, EpisodeSplit};
 use super::learned_model::ModelAnswer;
 use super::submission_replay::{best_gaps_h, gap_cost_h, needed_wait_s, replayed_gaps_h};
-use super::wait_losses::pinball;
 use crate::gap_scores::GapScores;
 use crate::samples::WaitSamples;
-use poolcast_base::stats::{cost_quantile, mean, quantile};
+use poolcast_base::stats::{cost_quantile, interpolated_quantile, mean, pinball_loss};
 
 /// Accuracy of one predicted quantile of the wait over all rows, in hours.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -222,7 +221,7 @@ fn quantile_scores(
     for (number, &cost_ratio) in model.cost_ratios.iter().enumerate() {
         let target_quantile = cost_quantile(cost_ratio);
         // Baseline: the same quantile of the learned waits, for every row.
-        let constant_h = quantile(&learned_h, target_quantile);
+        let constant_h = interpolated_quantile(&learned_h, target_quantile);
         let mut losses_h = Vec::new();
         let mut constant_losses_h = Vec::new();
         let mut errors_h = Vec::new();
@@ -232,8 +231,8 @@ fn quantile_scores(
                 return Vec::new();
             };
             let excess_h = wait_h(row) - predicted_h;
-            losses_h.push(pinball(target_quantile, excess_h));
-            constant_losses_h.push(pinball(target_quantile, wait_h(row) - constant_h));
+            losses_h.push(pinball_loss(target_quantile, excess_h));
+            constant_losses_h.push(pinball_loss(target_quantile, wait_h(row) - constant_h));
             errors_h.push(excess_h.abs());
             covered += if excess_h <= 0.0 { 1.0 } else { 0.0 };
         }

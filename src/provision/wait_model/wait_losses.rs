@@ -1,5 +1,6 @@
 //! Losses of predicted waits, and their derivatives.
 
+use poolcast_base::stats::pinball_loss;
 use serde::{Deserialize, Serialize};
 
 /// The loss that a network minimises. An error is the prediction minus the actual value.
@@ -25,7 +26,7 @@ impl WaitLoss {
                 WaitLoss::Pinball { quantiles } => {
                     let quantile = quantiles[place];
                     let above = if error > 0.0 { 1.0 } else { 0.0 };
-                    (pinball(quantile, -error), above - quantile)
+                    (pinball_loss(quantile, -error), above - quantile)
                 }
                 WaitLoss::Absolute => (error.abs(), if error > 0.0 { 1.0 } else { -1.0 }),
                 WaitLoss::Squared => (error * error, 2.0 * error),
@@ -34,16 +35,6 @@ impl WaitLoss {
             *slope = derivative as f32;
         }
         sum
-    }
-}
-
-/// Returns the pinball loss of a predicted quantile that the actual value exceeds by `excess`. The
-/// quantile of a sample minimises the mean of this loss over the sample.
-pub(super) fn pinball(quantile: f64, excess: f64) -> f64 {
-    if excess > 0.0 {
-        quantile * excess
-    } else {
-        (quantile - 1.0) * excess
     }
 }
 
@@ -74,6 +65,9 @@ mod tests {
                 assert!((slope - f64::from(slopes[place])).abs() < 1e-6, "{loss:?}");
             }
         }
-        assert_eq!([pinball(0.75, 2.0), pinball(0.75, -2.0)], [1.5, 0.5]);
+        assert_eq!(
+            [pinball_loss(0.75, 2.0), pinball_loss(0.75, -2.0)],
+            [1.5, 0.5]
+        );
     }
 }

@@ -199,6 +199,7 @@ mod tests {
     use super::*;
     use crate::search::Sampler;
     use crate::search::space::space_of;
+    use poolcast_base::stats::upper_median;
     use poolcast_config::Method;
     use serde_json::{Value, json};
 
@@ -242,7 +243,7 @@ mod tests {
     }
 
     fn median(sorted: &[f64]) -> f64 {
-        sorted[sorted.len() / 2]
+        upper_median(sorted).expect("there are seeds")
     }
 
     /// Hartmann's function in six dimensions, whose minimum is -3.322.
