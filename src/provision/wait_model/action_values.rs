@@ -9,16 +9,15 @@
 use anyhow::Result;
 
 use super::column_scales::ColumnScales;
-use super::episodes::Episode;
+use super::episodes::{Episode, EpisodeSplit};
 use super::learning_state::LearningEpoch;
-use super::network_training::{LearningSettings, LearningStep, LearningTask, LearningWatch, learn};
+use super::network_training::{LearningStep, LearningTask, LearningWatch, NetworkTraining, learn};
 use super::scaled_network::{NetworkScales, ScaledNetwork};
 use super::submission_replay::{gap_cost_h, gap_h, replayed_gaps_h};
 use crate::samples::WaitSamples;
 use poolcast_base::stats::mean;
-use poolcast_models::Device;
 use poolcast_models::series::{
-    BatchGradient, FrozenNetwork, NetworkSize, SeriesDesign, SeriesKind, SeriesNetwork,
+    BatchGradient, FrozenNetwork, SeriesDesign, SeriesKind, SeriesNetwork,
 };
 
 /// Training steps between two updates of the target network.
@@ -135,20 +134,20 @@ fn huber_slopes(outputs: &[f32], targets: &[f32], slopes: &mut [f32]) -> f64 {
     sum
 }
 
-/// Learns from the episodes `learned`. Keeps the weights of the epoch whose decisions cost least on
-/// `held_back`.
+/// Learns from the learned episodes of `split`. Keeps the weights of the epoch whose decisions cost
+/// least on the held-back ones.
 ///
 /// # Errors
 /// Fails like [`learn`].
 pub(super) fn learn_action_values(
     samples: &WaitSamples,
-    (learned, held_back): (&[Episode], &[Episode]),
+    split: &EpisodeSplit,
     cost_ratio: f64,
-    (settings, size, device): (&LearningSettings, NetworkSize, &Device),
+    training: NetworkTraining<'_>,
     watch: &LearningWatch<'_>,
 ) -> Result<(ActionValues, Vec<LearningEpoch>)> {
     let mut rows = Vec::new();
-    for episode in learned {
+    for episode in &split.learned {
         // The last row is at the predecessor's end: nothing is left to decide there.
         rows.extend(episode.running..episode.rows.end - 1);
     }
@@ -170,7 +169,7 @@ pub(super) fn learn_action_values(
 
     let design = SeriesDesign {
         kind: SeriesKind::Dense,
-        size,
+        size: training.size,
         frames: 1,
         columns,
         outputs: 2,
@@ -178,11 +177,11 @@ pub(super) fn learn_action_values(
     let task = LearningTask {
         rows: &rows,
         gradient: &|step: &LearningStep<'_>| memory.gradient(step),
-        judge: &|network: &FrozenNetwork| memory.cost_h(held_back, network),
+        judge: &|network: &FrozenNetwork| memory.cost_h(&split.held_back, network),
         refresh_steps: Some(REFRESH_STEPS),
-        settings,
+        settings: training.settings,
     };
-    let network = SeriesNetwork::new(design, settings.seed, device)?;
+    let network = SeriesNetwork::new(design, training.settings.seed, training.device)?;
     let (history, weights) = learn(&task, network, watch)?;
     let network = ScaledNetwork::new(design, memory.scales, &weights)?;
     Ok((ActionValues { network }, history))

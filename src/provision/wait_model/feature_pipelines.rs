@@ -28,34 +28,50 @@ pub(super) struct FeaturePipelines {
 /// Training data of the pipelines.
 pub(super) struct FeatureRows<'a> {
     pub(super) names: &'a [String],
-    /// Features of each row, and the predecessor's remaining time in hours.
-    pub(super) rows: Vec<(&'a [f32], f64)>,
+    pub(super) rows: Vec<FeatureRow<'a>>,
     /// Target of each row, in hours.
     pub(super) targets_h: Vec<f64>,
 }
 
+/// Inputs of the pipelines at one decision time.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct FeatureRow<'a> {
+    /// Features `[f]`.
+    pub(super) features: &'a [f32],
+    /// Remaining time of the predecessor, in hours.
+    pub(super) left_h: f64,
+}
+
+/// The pipelines to fit: one for each of the losses.
+pub(super) struct PipelineTask<'a> {
+    pub(super) name: WaitModelName,
+    /// Hyper-parameters that override the defaults.
+    pub(super) parameters: &'a BTreeMap<String, Value>,
+    pub(super) losses: &'a [NumberLoss],
+    /// True if the predecessor's remaining time is an input.
+    pub(super) has_left_column: bool,
+    pub(super) seed: u64,
+    /// Returns true if the fit has to end.
+    pub(super) stop: &'a (dyn Fn() -> bool + Sync),
+}
+
 impl FeaturePipelines {
-    /// Fits the pipeline `name` once for each of `losses`. If `has_left_column` is true, the
-    /// predecessor's remaining time is an input.
+    /// Fits the pipelines of `task`.
     ///
     /// # Errors
     /// Fails for hyper-parameters that the pipeline does not have, and like [`fit_pipeline`].
     pub(super) fn fit(
-        name: WaitModelName,
-        given: &BTreeMap<String, Value>,
+        task: &PipelineTask<'_>,
         learned: &FeatureRows<'_>,
-        (losses, has_left_column): (&[NumberLoss], bool),
-        (seed, stop): (u64, &(dyn Fn() -> bool + Sync)),
     ) -> Result<FeaturePipelines> {
-        // The given hyper-parameters override the defaults.
-        let mut parameters = default_parameters(name);
-        parameters.extend(given.clone());
-        let mut pipelines = Vec::with_capacity(losses.len());
-        for loss in losses {
+        let mut parameters = default_parameters(task.name);
+        parameters.extend(task.parameters.clone());
+        let mut pipelines = Vec::with_capacity(task.losses.len());
+        for loss in task.losses {
             let table = feature_table(
                 learned.names,
                 &learned.rows,
-                has_left_column,
+                task.has_left_column,
                 RowNumbers {
                     y: learned.targets_h.clone(),
                     loss: *loss,
@@ -66,16 +82,16 @@ impl FeaturePipelines {
                 ..LearnedRows::of_table(&table)
             };
             pipelines.push(fit_pipeline(
-                &name.to_string(),
+                &task.name.to_string(),
                 &parameters,
                 rows,
-                seed,
-                stop,
+                task.seed,
+                task.stop,
             )?);
         }
         Ok(FeaturePipelines {
             pipelines,
-            has_left_column,
+            has_left_column: task.has_left_column,
         })
     }
 
@@ -103,7 +119,7 @@ impl FeaturePipelines {
                 loss: NumberLoss::Squared,
             };
             let names = &pipeline.features[..known];
-            let row = [(features, left_h)];
+            let row = [FeatureRow { features, left_h }];
             let table = feature_table(names, &row, self.has_left_column, targets);
             predicted_h.extend(pipeline.predict(&table)?);
         }
@@ -193,18 +209,18 @@ fn default_parameters(name: WaitModelName) -> HyperParameters {
 /// Builds a table of decision times, column by column.
 fn feature_table(
     names: &[String],
-    rows: &[(&[f32], f64)],
+    rows: &[FeatureRow<'_>],
     has_left_column: bool,
     targets: RowNumbers,
 ) -> FeatureTable {
     let mut features = names.to_vec();
     let mut x = Vec::with_capacity((names.len() + 1) * rows.len());
     for place in 0..names.len() {
-        x.extend(rows.iter().map(|(features, _)| f64::from(features[place])));
+        x.extend(rows.iter().map(|row| f64::from(row.features[place])));
     }
     if has_left_column {
         features.push(LEFT_COLUMN.to_owned());
-        x.extend(rows.iter().map(|(_, left_h)| *left_h));
+        x.extend(rows.iter().map(|row| row.left_h));
     }
     FeatureTable {
         features,

@@ -11,8 +11,9 @@ use serde::Serialize;
 
 use super::learning_state::{LearningEpoch, LearningState};
 use super::training_checkpoint::{read_checkpoint, write_checkpoint};
+use poolcast_models::Device;
 use poolcast_models::optim::{AdamSettings, NonFiniteLoss, TrainingStopped};
-use poolcast_models::series::{BatchGradient, FrozenNetwork, SeriesNetwork};
+use poolcast_models::series::{BatchGradient, FrozenNetwork, NetworkSize, SeriesNetwork};
 
 /// Settings for training a network.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -26,6 +27,14 @@ pub(super) struct LearningSettings {
     pub(super) learning_rate: f64,
     pub(super) batch_size: usize,
     pub(super) seed: u64,
+}
+
+/// A network's size and device, and the settings of its training.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct NetworkTraining<'a> {
+    pub(super) settings: &'a LearningSettings,
+    pub(super) size: NetworkSize,
+    pub(super) device: &'a Device,
 }
 
 /// Progress of a training.

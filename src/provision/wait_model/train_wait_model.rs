@@ -14,7 +14,7 @@ use super::held_back_scores::{JudgedModel, held_back_scores};
 use super::learned_model::LearnedModel;
 use super::learning_state::LearningEpoch;
 use super::model_settings::WaitModelSettings;
-use super::network_training::{LearningUpdate, LearningWatch};
+use super::network_training::{LearningUpdate, LearningWatch, NetworkTraining};
 use super::policy_head::{HeadEpisode, learn_head};
 use super::sample_checks::check_samples;
 use super::submission_replay::gap_h;
@@ -196,15 +196,17 @@ impl WaitTrainingTask<'_> {
             quantiles: &quantiles,
         };
         let settings = self.settings.learning();
-        let size = network_size(model.size);
+        let training = NetworkTraining {
+            settings: &settings,
+            size: network_size(model.size),
+            device: self.device,
+        };
         let kind = match model.name {
             WaitModelName::PolicyGradient => return self.learn_head(split),
             WaitModelName::Dqn => {
-                let episodes = (&split.learned[..], &split.held_back[..]);
-                let network = (&settings, size, self.device);
-                let learned =
-                    learn_action_values(self.samples, episodes, cost_ratios[0], network, watch)?;
-                return Ok((LearnedModel::Values(learned.0), learned.1));
+                let (learned, epochs) =
+                    learn_action_values(self.samples, split, cost_ratios[0], training, watch)?;
+                return Ok((LearnedModel::Values(learned), epochs));
             }
             WaitModelName::Transformer => SeriesKind::Transformer,
             WaitModelName::Moe => SeriesKind::Mixture,
@@ -217,8 +219,7 @@ impl WaitTrainingTask<'_> {
                 return Ok((LearnedModel::Estimator(Arc::new(learned)), Vec::new()));
             }
         };
-        let network = (&settings, self.device);
-        let (learned, epochs) = estimator.learn_network((kind, size), network, watch)?;
+        let (learned, epochs) = estimator.learn_network(kind, training, watch)?;
         Ok((LearnedModel::Estimator(Arc::new(learned)), epochs))
     }
 

@@ -10,9 +10,9 @@ use serde_json::Value;
 use super::column_scales::ColumnScales;
 use super::episodes::EpisodeSplit;
 use super::expert_training::{ExpertTask, learn_experts};
-use super::feature_pipelines::{FeaturePipelines, FeatureRows};
+use super::feature_pipelines::{FeaturePipelines, FeatureRow, FeatureRows, PipelineTask};
 use super::learning_state::LearningEpoch;
-use super::network_training::{LearningSettings, LearningStep, LearningTask, LearningWatch, learn};
+use super::network_training::{LearningStep, LearningTask, LearningWatch, NetworkTraining, learn};
 use super::scaled_network::{NetworkScales, ScaledNetwork};
 use super::submission_replay::gap_h;
 use super::wait_losses::WaitLoss;
@@ -20,9 +20,8 @@ use crate::model_inputs::{SNAPSHOT_COLUMNS, SNAPSHOTS};
 use crate::samples::WaitSamples;
 use poolcast_base::stats::mean;
 use poolcast_config::{WaitModelName, WaitModelTarget};
-use poolcast_models::Device;
 use poolcast_models::series::{
-    BatchGradient, DropoutSeed, FrozenNetwork, NetworkSize, SeriesDesign, SeriesKind, SeriesNetwork,
+    BatchGradient, DropoutSeed, FrozenNetwork, SeriesDesign, SeriesKind, SeriesNetwork,
 };
 use poolcast_tables::NumberLoss;
 
@@ -159,7 +158,10 @@ impl EstimatorTask<'_> {
     ) -> Result<WaitEstimator> {
         let samples = self.samples;
         let rows = self.split.learned_rows();
-        let moment = |row: &usize| (samples.features(*row), samples.left_s[*row] as f64 / 3600.0);
+        let moment = |row: &usize| FeatureRow {
+            features: samples.features(*row),
+            left_h: samples.left_s[*row] as f64 / 3600.0,
+        };
         let learned = FeatureRows {
             names: &samples.description.feature_names,
             rows: rows.iter().map(moment).collect(),
@@ -172,8 +174,15 @@ impl EstimatorTask<'_> {
             WaitModelTarget::Wait => (self.quantiles.iter().map(pinball).collect(), false),
             WaitModelTarget::Reward => (vec![NumberLoss::Squared], true),
         };
-        let asked = (&losses[..], has_left_column);
-        let pipelines = FeaturePipelines::fit(name, parameters, &learned, asked, (seed, stop))?;
+        let task = PipelineTask {
+            name,
+            parameters,
+            losses: &losses,
+            has_left_column,
+            seed,
+            stop,
+        };
+        let pipelines = FeaturePipelines::fit(&task, &learned)?;
         Ok(WaitEstimator {
             target: self.target,
             learned: EstimatorParts::Features(pipelines),
@@ -186,10 +195,11 @@ impl EstimatorTask<'_> {
     /// Fails like [`learn`].
     pub(super) fn learn_network(
         &self,
-        (kind, size): (SeriesKind, NetworkSize),
-        (settings, device): (&LearningSettings, &Device),
+        kind: SeriesKind,
+        training: NetworkTraining<'_>,
         watch: &LearningWatch<'_>,
     ) -> Result<(WaitEstimator, Vec<LearningEpoch>)> {
+        let settings = training.settings;
         let loss = self.loss(kind);
         let outputs = match self.target {
             WaitModelTarget::Wait => self.quantiles.len(),
@@ -197,7 +207,7 @@ impl EstimatorTask<'_> {
         };
         let design = SeriesDesign {
             kind,
-            size,
+            size: training.size,
             frames: SNAPSHOTS,
             columns: SNAPSHOT_COLUMNS,
             outputs,
@@ -211,7 +221,7 @@ impl EstimatorTask<'_> {
         };
 
         let gradient = |step: &LearningStep<'_>| snapshots.gradient(step);
-        let mut network = SeriesNetwork::new(design, settings.seed, device)?;
+        let mut network = SeriesNetwork::new(design, settings.seed, training.device)?;
         // Once the joint training has begun, its checkpoint contains the result of the first stage.
         if kind == SeriesKind::Mixture && !watch.checkpoint.is_file() {
             let experts = ExpertTask {
