@@ -4,6 +4,8 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use reqwest::header::HeaderValue;
 use rustix::process::{DumpableBehavior, Resource, Rlimit, set_dumpable_behavior, setrlimit};
 
@@ -21,7 +23,7 @@ impl TrackerKey {
     /// # Errors
     /// Fails if a header cannot hold the key; the message does not repeat it.
     pub(crate) fn basic(user: &str, password: &str) -> Result<TrackerKey> {
-        let text = base64(format!("{user}:{password}").as_bytes());
+        let text = STANDARD.encode(format!("{user}:{password}"));
         TrackerKey::from_header_text(&format!("Basic {text}"))
     }
 
@@ -139,26 +141,6 @@ fn strip_quotes(word: &str) -> String {
     word.trim_matches('"').to_owned()
 }
 
-/// Encodes `bytes` in base64, as in RFC 4648.
-fn base64(bytes: &[u8]) -> String {
-    const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let mut text = String::new();
-    for chunk in bytes.chunks(3) {
-        let mut bits = 0_usize;
-        for at in 0..3 {
-            bits = bits << 8 | usize::from(chunk.get(at).copied().unwrap_or(0));
-        }
-        for at in 0..4 {
-            if at <= chunk.len() {
-                text.push(char::from(LETTERS[bits >> (18 - 6 * at) & 63]));
-            } else {
-                text.push('=');
-            }
-        }
-    }
-    text
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -175,7 +157,7 @@ mod tests {
             ("foobar", "Zm9vYmFy"),
         ];
         for (text, encoded) in expected {
-            assert_eq!(base64(text.as_bytes()), encoded);
+            assert_eq!(STANDARD.encode(text), encoded);
         }
     }
 
