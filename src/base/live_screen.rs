@@ -77,9 +77,9 @@ fn frame_text(lines: &[ScreenLine], columns: usize, rows: usize, has_colours: bo
         for piece in line {
             // `cut` needs room for its dots, so in a narrower window the piece is shortened again.
             let shown = output::cut(&piece.text, room.max(3));
-            let shown: String = shown.chars().take(room).collect();
-            room -= shown.chars().count();
-            text.push_str(&output::coloured(&shown, piece.colour, has_colours));
+            let shown = output::clipped(&shown, room);
+            room = room.saturating_sub(output::columns_of(shown));
+            text.push_str(&output::coloured(shown, piece.colour, has_colours));
         }
         text.push_str("\x1b[K");
     }

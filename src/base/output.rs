@@ -9,6 +9,7 @@ use std::time::Duration;
 use anyhow::Result;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde::Serialize;
+use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
 use crate::escape;
 use tracing::level_filters::LevelFilter;
@@ -161,15 +162,41 @@ fn columns_from_env() -> Option<usize> {
     std::env::var("COLUMNS").ok()?.parse().ok()
 }
 
-/// Escapes `text` for a terminal and shortens it to `most` characters; `...` replaces a removed
-/// end.
+/// Escapes `text` for a terminal and shortens it to `most` columns; `...` replaces a removed end.
 pub fn cut(text: &str, most: usize) -> String {
     let text = escape::value(text);
-    if text.chars().count() <= most {
+    if columns_of(&text) <= most {
         return text.into_owned();
     }
-    let begin: String = text.chars().take(most.saturating_sub(3)).collect();
-    format!("{begin}...")
+    format!("{}...", clipped(&text, most.saturating_sub(3)))
+}
+
+/// Returns the number of columns that `text` takes on a terminal: two for a character of CJK, none
+/// for a combining mark.
+pub fn columns_of(text: &str) -> usize {
+    text.width()
+}
+
+/// Returns the longest beginning of `text` that takes at most `most` columns.
+pub fn clipped(text: &str, most: usize) -> &str {
+    let mut used = 0;
+    let is_beyond = |c: char| {
+        used += c.width().unwrap_or(1);
+        used > most
+    };
+    text.find(is_beyond).map_or(text, |end| &text[..end])
+}
+
+/// Appends spaces to `text` until it takes `columns` columns.
+pub fn left_aligned(text: &str, columns: usize) -> String {
+    let padding = columns.saturating_sub(columns_of(text));
+    format!("{text}{}", " ".repeat(padding))
+}
+
+/// Prepends spaces to `text` until it takes `columns` columns.
+pub fn right_aligned(text: &str, columns: usize) -> String {
+    let padding = columns.saturating_sub(columns_of(text));
+    format!("{}{text}", " ".repeat(padding))
 }
 
 /// A JSON document for other programs, with the version of its keys (see docs/json.md).
@@ -282,7 +309,7 @@ fn fold(text: &str, width: usize) -> String {
         let is_command = [": condor_", ": poolcast ", ": cd "]
             .iter()
             .any(|command| line.contains(command));
-        if is_command || line.chars().count() <= width {
+        if is_command || columns_of(line) <= width {
             folded.push_str(line);
         } else {
             fold_line(line, width, &mut folded);
@@ -292,7 +319,7 @@ fn fold(text: &str, width: usize) -> String {
     folded
 }
 
-/// Folds `line` at spaces into lines of at most `width` characters. All lines after the first are
+/// Folds `line` at spaces into lines of at most `width` columns. All lines after the first are
 /// indented further.
 pub fn wrapped(line: &str, width: usize) -> Vec<String> {
     let mut folded = String::new();
@@ -303,21 +330,14 @@ pub fn wrapped(line: &str, width: usize) -> Vec<String> {
 fn fold_line(line: &str, width: usize, folded: &mut String) {
     let indent = line.len() - line.trim_start_matches(' ').len();
     let begin = " ".repeat((indent + 2).min(width / 2));
-    folded.push_str(&line[..indent]);
-    let mut used = indent;
-    for (at, word) in line[indent..].split(' ').enumerate() {
-        let count = word.chars().count();
-        if at > 0 && used + 1 + count > width {
-            folded.push('\n');
-            folded.push_str(&begin);
-            used = begin.len();
-        } else if at > 0 {
-            folded.push(' ');
-            used += 1;
-        }
-        folded.push_str(word);
-        used += count;
-    }
+    let options = textwrap::Options::new(width)
+        .initial_indent(&line[..indent])
+        .subsequent_indent(&begin)
+        .word_separator(textwrap::WordSeparator::AsciiSpace)
+        .word_splitter(textwrap::WordSplitter::NoHyphenation)
+        .wrap_algorithm(textwrap::WrapAlgorithm::FirstFit)
+        .break_words(false);
+    folded.push_str(&textwrap::fill(&line[indent..], options));
 }
 
 /// Interval between progress notes if stderr is not a terminal, where nobody sees a progress bar.
@@ -402,7 +422,7 @@ fn table_of_width(rows: &[Vec<String>], width: Option<usize>) -> String {
     let width_of = |c: usize| {
         rows.iter()
             .filter_map(|r| r.get(c))
-            .map(|cell| cell.chars().count())
+            .map(|cell| columns_of(cell))
             .max()
             .unwrap_or(0)
     };
@@ -429,9 +449,10 @@ fn table_of_width(rows: &[Vec<String>], width: Option<usize>) -> String {
         }
         for row in &rows {
             let cell = |c: usize| row.get(c).map_or("", |cell| cell);
-            let mut line = format!("{:<w$}", cell(0), w = widths.first().copied().unwrap_or(0));
+            let mut line = left_aligned(cell(0), widths.first().copied().unwrap_or(0));
             for &c in part {
-                line.push_str(&format!("  {:>w$}", cell(c), w = widths[c]));
+                line.push_str("  ");
+                line.push_str(&right_aligned(cell(c), widths[c]));
             }
             text.push_str(line.trim_end());
             text.push('\n');
@@ -520,6 +541,27 @@ mod tests {
             "      one\na\\nb    1\n\n         two\na\\nb  \\u{1b}\n\n      three\na\\nb      3\n"
         );
         assert_eq!(table_of_width(&rows, Some(26)), table_of_width(&rows, None));
+    }
+
+    /// A character of CJK takes two columns, and a combining mark none.
+    #[test]
+    fn wide_and_combining_characters_keep_columns_aligned() {
+        let row = |cells: [&str; 2]| cells.map(str::to_owned).to_vec();
+        let rows = [
+            row(["owner", "名前"]),
+            row(["山田", "7"]),
+            row(["Zoe\u{308}", "10"]),
+        ];
+        assert_eq!(
+            table_of_width(&rows, None),
+            "owner  名前\n山田      7\nZoe\u{308}      10\n"
+        );
+        assert_eq!(fold("山田 山田 ab\n", 9), "山田 山田\n  ab\n");
+        assert_eq!(
+            (cut("山田太郎", 8), cut("山田太郎", 7), cut("山田太郎", 6)),
+            ("山田太郎".into(), "山田...".into(), "山...".into())
+        );
+        assert_eq!(clipped("e\u{308}f", 1), "e\u{308}");
     }
 
     #[test]

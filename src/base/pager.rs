@@ -32,21 +32,8 @@ pub fn show(text: &str) -> Result<()> {
 
 /// Counts the lines that `text` takes on a terminal. Colour codes have no width.
 fn shown_lines(text: &str, columns: usize) -> usize {
-    let mut lines = 0;
-    for line in text.lines() {
-        let mut used = 0_usize;
-        let mut is_colour = false;
-        for c in line.chars() {
-            match c {
-                '\u{1b}' => is_colour = true,
-                'm' if is_colour => is_colour = false,
-                _ if is_colour => {}
-                _ => used += 1,
-            }
-        }
-        lines += usize::max(used.div_ceil(columns), 1);
-    }
-    lines
+    let lines = text.lines().map(textwrap::core::display_width);
+    lines.map(|used| used.div_ceil(columns).max(1)).sum()
 }
 
 /// Returns the command of the pager; `None` if the user wants none, or the terminal cannot do more

@@ -192,7 +192,7 @@ fn node_count(counts: &NodeCounts) -> usize {
 
 /// A progress bar for each step, with the number of nodes done.
 fn step_bars(steps: &BTreeMap<String, NodeCounts>, columns: usize) -> Vec<ScreenLine> {
-    let longest = steps.keys().map(|step| step.chars().count()).max();
+    let longest = steps.keys().map(|step| output::columns_of(step)).max();
     let name_width = longest.unwrap_or(0).min(16);
     let mut lines = Vec::new();
     for (step, counts) in steps {
@@ -206,7 +206,8 @@ fn step_bars(steps: &BTreeMap<String, NodeCounts>, columns: usize) -> Vec<Screen
         let name = output::cut(step, name_width.max(3));
         let share = format!(" {}/{all}", counts.done);
         let width = columns.saturating_sub(name_width + 1 + share.len());
-        let mut line = vec![PageLine::plain(format!("{name:<name_width$} "))];
+        let name = output::left_aligned(&name, name_width);
+        let mut line = vec![PageLine::plain(format!("{name} "))];
         line.extend(bar(state, width));
         line.push(PageLine::plain(share));
         lines.push(line);

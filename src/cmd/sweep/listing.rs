@@ -269,11 +269,11 @@ fn pad_last_column(rows: &mut [Vec<String>]) {
     let width = rows
         .iter()
         .filter_map(|row| row.last())
-        .map(|cell| cell.chars().count())
+        .map(|cell| output::columns_of(cell))
         .max()
         .unwrap_or(0);
     for cell in rows.iter_mut().filter_map(|row| row.last_mut()) {
-        *cell = format!("{cell:<width$}");
+        *cell = output::left_aligned(cell, width);
     }
 }
 

@@ -192,7 +192,11 @@ fn running_lines(running: &[RunningTrial], columns: usize) -> Vec<ScreenLine> {
     }
     let mut rows = vec![RUNNING_COLUMNS.map(str::to_owned)];
     rows.extend(running.iter().map(trial_cells));
-    let width_of = |column: usize| rows.iter().map(|row| row[column].chars().count()).max();
+    let width_of = |column: usize| {
+        rows.iter()
+            .map(|row| output::columns_of(&row[column]))
+            .max()
+    };
     let widths: Vec<usize> = (0..6).map(|column| width_of(column).unwrap_or(0)).collect();
     let used: usize = widths.iter().map(|width| width + 2).sum();
     let worker_width = width_of(6).unwrap_or(0) + 2;
@@ -204,9 +208,10 @@ fn running_lines(running: &[RunningTrial], columns: usize) -> Vec<ScreenLine> {
     let mut lines = Vec::new();
     let is_utf8 = output::is_utf8();
     for (at, row) in rows.iter().enumerate() {
-        let mut text = format!("{:<w$}", row[0], w = widths[0]);
+        let mut text = output::left_aligned(&row[0], widths[0]);
         for column in 1..6 {
-            text += &format!("  {:>w$}", row[column], w = widths[column]);
+            text += "  ";
+            text += &output::right_aligned(&row[column], widths[column]);
         }
         let (spark, colour) = match at.checked_sub(1) {
             None => ("loss".to_owned(), LineColour::Dim),

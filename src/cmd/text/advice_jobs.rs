@@ -61,12 +61,11 @@ impl JobListColumns {
 
     fn line(&self, cells: [&str; 8]) -> String {
         let [job, answer, code, cause, owner, holds, odds, moment] = cells;
-        let JobListColumns {
-            id,
-            cause: cause_width,
-        } = self;
+        let id = self.id;
+        let cause = output::left_aligned(cause, self.cause);
+        let owner = output::left_aligned(owner, OWNER_WIDTH);
         format!(
-            "{job:>id$}  {answer:<ANSWER_WIDTH$} {code:<CODE_WIDTH$} {cause:<cause_width$} {owner:<OWNER_WIDTH$} \
+            "{job:>id$}  {answer:<ANSWER_WIDTH$} {code:<CODE_WIDTH$} {cause} {owner} \
              {holds:>HOLDS_WIDTH$} {odds:>ODDS_WIDTH$} {moment:>MOMENT_WIDTH$}"
         )
         .trim_end()

@@ -96,10 +96,10 @@ impl PageColumns {
 
     fn line(&self, cells: [&str; 7]) -> String {
         let [code, cause, jobs, clusters, owner, odds, moment] = cells;
+        let cause = output::left_aligned(cause, self.cause);
+        let owner = output::left_aligned(owner, self.owner);
         format!(
-            "  {code:<CODE_WIDTH$} {cause:<c$} {jobs:>JOBS_WIDTH$} {clusters:>JOBS_WIDTH$}  {owner:<o$} {odds:>ODDS_WIDTH$} {moment:>MOMENT_WIDTH$}",
-            c = self.cause,
-            o = self.owner
+            "  {code:<CODE_WIDTH$} {cause} {jobs:>JOBS_WIDTH$} {clusters:>JOBS_WIDTH$}  {owner} {odds:>ODDS_WIDTH$} {moment:>MOMENT_WIDTH$}"
         )
         .trim_end()
         .to_owned()
@@ -211,7 +211,7 @@ fn shown_groups(
     for block in blocks {
         let of_lines = block
             .iter()
-            .map(|line| line.text.chars().count().div_ceil(view.width).max(1));
+            .map(|line| output::columns_of(&line.text).div_ceil(view.width).max(1));
         rows.push(of_lines.sum::<usize>());
     }
     // The heading of each answer takes one line.
@@ -259,7 +259,7 @@ fn hidden_groups_line(
         .as_deref()
         .map_or(String::new(), |call| format!("{call} "));
     let exact = format!("{count}: {call}--cause {}", causes.join(","));
-    let text = if exact.chars().count() <= MAX_COMMAND_LINES * view.width {
+    let text = if output::columns_of(&exact) <= MAX_COMMAND_LINES * view.width {
         exact
     } else {
         let action = action_word(alike[0].action);

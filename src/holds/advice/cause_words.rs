@@ -1,6 +1,8 @@
 //! Shortens a hold reason to the words that identify its cause: the file or the host, and the
 //! error.
 
+use poolcast_base::output::columns_of;
+
 /// Returns the words of `reason` that identify the cause. `reason` must be a single line.
 pub(super) fn cause_words(reason: &str) -> String {
     if let Some(words) = transfer_client_words(reason) {
@@ -94,10 +96,10 @@ fn without_sandbox(path: &str) -> &str {
     }
 }
 
-/// Shortens `words` to at most `most` characters if possible: paths lose leading names until the
+/// Shortens `words` to at most `most` columns if possible: paths lose leading names until the
 /// text fits.
 pub fn fitting_cause(words: &str, most: usize) -> String {
-    let fits = |text: &str| text.chars().count() <= most;
+    let fits = |text: &str| columns_of(text) <= most;
     if fits(words) {
         return words.to_owned();
     }
