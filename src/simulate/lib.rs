@@ -64,7 +64,7 @@ const MIN_SLICE_MS: i64 = 10_000;
 /// Clusters per parallel simulation task.
 const CLUSTERS_PER_TASK: usize = 16;
 /// Events per parallel formatting task.
-const EVENTS_PER_PIECE: usize = 512;
+const EVENTS_PER_TASK: usize = 512;
 
 /// Returns the summary of the simulation in `log` and `truth`. Returns `None` unless `settings`
 /// made these files and the events are unchanged.
@@ -238,7 +238,7 @@ fn text(events: Vec<Vec<TimedEvent>>, pool: &SimulatedPool) -> Vec<TextPiece> {
     let mut events: Vec<TimedEvent> = events.into_iter().flatten().collect();
     events.par_sort_unstable_by_key(TimedEvent::key);
     events
-        .par_chunks(EVENTS_PER_PIECE)
+        .par_chunks(EVENTS_PER_TASK)
         .map(|events| traces::format_events(events, pool))
         .collect()
 }

@@ -2,6 +2,10 @@
 
 use crate::events::StoredJobs;
 
+/// Jobs per block, each of which one parallel task reads. A block has more jobs if its last cluster
+/// goes on.
+pub(super) const JOBS_PER_BLOCK: usize = 4096;
+
 /// Returns the indices at which to cut the jobs into blocks of about `at_once` jobs, without
 /// dividing a cluster. Jobs are sorted by access point and cluster, so the jobs of a cluster are
 /// neighbors.

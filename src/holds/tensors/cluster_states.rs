@@ -4,16 +4,13 @@ use std::ops::Range;
 
 use rayon::prelude::*;
 
-use super::cluster_parts::cuts_between_clusters;
+use super::cluster_parts::{JOBS_PER_BLOCK, cuts_between_clusters};
 use crate::events::{EventStore, JobHistory, StoredJob, StoredJobs};
 use htcondor_eventlog::{ABORTED, EXECUTE, HELD, RELEASED, SUBMIT, TERMINATED};
 
 /// Events after which a job is idle again. Numbers 4, 7 and 24 are evicted, shadow exception and
 /// reconnect failed.
 const EVENTS_TO_IDLE: [u16; 5] = [SUBMIT, RELEASED, 4, 7, 24];
-
-/// Jobs per parallel task.
-const ITEMS_PER_TASK: usize = 4096;
 
 /// State changes between two stored cluster states.
 const CHANGES_PER_STATE: usize = 32;
@@ -140,7 +137,7 @@ struct ClusterPart {
 impl ClusterStates {
     pub(super) fn new(store: &EventStore) -> ClusterStates {
         let jobs = store.jobs();
-        let cuts = cuts_between_clusters(&jobs, ITEMS_PER_TASK);
+        let cuts = cuts_between_clusters(&jobs, JOBS_PER_BLOCK);
         let parts: Vec<ClusterPart> = cuts
             .par_windows(2)
             .map(|cut| ClusterPart::of_jobs(&jobs, cut[0]..cut[1]))

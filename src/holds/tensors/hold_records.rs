@@ -7,7 +7,7 @@ use rayon::prelude::*;
 use twox_hash::XxHash3_64;
 
 use super::asked_hold::AskedHold;
-use super::cluster_parts::cuts_between_clusters;
+use super::cluster_parts::{JOBS_PER_BLOCK, cuts_between_clusters};
 use super::hold_cycles::{HoldOutcome, hold_cycles};
 use super::keyed_outcomes::{KeyGroups, KeyedOutcomes, NO_GROUP, NO_KEY, TimedOutcomes};
 use super::last_run::execution_place_before;
@@ -17,9 +17,6 @@ use super::recent_events::RecentCounts;
 use crate::events::{EventStore, LogGap, StoredJob, StoredJobs};
 use htcondor_eventlog::{EXECUTE, ExecutionPlace, HELD, SubmissionNames, TERMINATED};
 use poolcast_config::LabelKind;
-
-/// Jobs per parallel task.
-const ITEMS_PER_TASK: usize = 4096;
 
 /// The key by which holds are grouped into one record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -252,7 +249,7 @@ pub(super) struct RecordHistory {
 impl RecordHistory {
     pub(super) fn new(store: &EventStore) -> RecordHistory {
         let jobs = store.jobs();
-        let cuts = cuts_between_clusters(&jobs, ITEMS_PER_TASK);
+        let cuts = cuts_between_clusters(&jobs, JOBS_PER_BLOCK);
         let found = RecordedHolds::of_all_jobs(store, &jobs, &cuts);
         let (groups, holds): (Vec<KeyGroups>, Vec<KeyedOutcomes>) = HoldRecordKind::ALL
             .par_iter()

@@ -16,8 +16,8 @@ use htcondor_eventlog::{ABORTED, EXECUTE, HELD, RELEASED, TERMINATED};
 /// saves.
 const MIN_CHANGES: usize = 256;
 
-/// Jobs per parallel task.
-const ITEMS_PER_TASK: usize = 4096;
+/// Jobs whose spans one parallel task finds.
+const JOBS_PER_TASK: usize = 4096;
 
 /// A time range in which a job exists: from its first event, or the first one after an end, to its
 /// next end.
@@ -94,11 +94,11 @@ impl LifeSpans {
     /// Indexes the spans of all jobs.
     pub(super) fn of_all_jobs(jobs: &StoredJobs<'_>) -> LifeSpans {
         // Nearly all jobs have one span, so this capacity is enough.
-        let room = || Vec::with_capacity(ITEMS_PER_TASK + ITEMS_PER_TASK / 8);
+        let room = || Vec::with_capacity(JOBS_PER_TASK + JOBS_PER_TASK / 8);
         let parts =
             (0..jobs.len())
                 .into_par_iter()
-                .fold_chunks(ITEMS_PER_TASK, room, |mut spans, job| {
+                .fold_chunks(JOBS_PER_TASK, room, |mut spans, job| {
                     add_spans(&mut spans, job as u32, jobs.history(job));
                     spans
                 });

@@ -7,8 +7,8 @@ use super::frames::SampleWindow;
 use super::life_spans::{LifeSpans, has_ended_after};
 use crate::events::{JobHistory, StoredJobs};
 
-/// Jobs per parallel task.
-const ITEMS_PER_TASK: usize = 1 << 12;
+/// Jobs whose events one parallel task collects.
+const JOBS_PER_TASK: usize = 4096;
 
 /// Events of jobs in order of time: all events from the end of the first window to the end of the
 /// last one, and the last events before that, as many as any window needs.
@@ -71,7 +71,7 @@ impl RecentActivity {
 
         // All events between the first and the last window end are kept. Every window ends after
         // the older events, so only the last of them per job matters.
-        let parts = existing.par_chunks(ITEMS_PER_TASK).map(|part| {
+        let parts = existing.par_chunks(JOBS_PER_TASK).map(|part| {
             let mut before = Vec::new();
             let mut moments = Vec::new();
             for &job in part {

@@ -21,7 +21,7 @@ use poolcast_config::FeatureGroup;
 use poolcast_models::EMPTY_CELL;
 
 /// Maximum number of samples per parallel task.
-const ITEMS_PER_TASK: usize = 1 << 8;
+const MAX_SAMPLES_PER_TASK: usize = 256;
 
 /// The inputs of samples.
 pub(super) struct SampleSources<'a> {
@@ -47,7 +47,7 @@ impl SampleSources<'_> {
         let at_once = holds
             .len()
             .div_ceil(rayon::current_num_threads())
-            .clamp(1, ITEMS_PER_TASK);
+            .clamp(1, MAX_SAMPLES_PER_TASK);
         let batches = made
             .codes
             .par_chunks_mut(at_once * cells)
