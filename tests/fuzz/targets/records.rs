@@ -7,8 +7,8 @@ use std::cell::RefCell;
 use std::io::{Seek as _, Write as _};
 use std::path::Path;
 
-use libfuzzer_sys::fuzz_target;
 use htcondor_eventlog::{self as eventlog, AD_INFORMATION, GENERIC, LogSummary, ReadOptions};
+use libfuzzer_sys::fuzz_target;
 use poolcast_base::manifest::Checksum;
 use tempfile::NamedTempFile;
 
