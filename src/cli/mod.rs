@@ -13,6 +13,7 @@ mod provision;
 mod report;
 mod run;
 mod shards;
+mod shared_flags;
 mod simulate;
 mod sweep;
 mod tensors;
@@ -38,6 +39,7 @@ pub use provision::{
 pub use report::ReportArgs;
 pub use run::RunArgs;
 pub use shards::ShardArgs;
+pub use shared_flags::{JsonFlag, OverwriteFlag};
 pub use simulate::SimulateArgs;
 pub use sweep::{
     SweepArgs, SweepChoiceArgs, SweepCleanupArgs, SweepConcludeArgs, SweepEvaluateArgs,

@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use clap::Args;
 
+use super::shared_flags::{JsonFlag, OverwriteFlag};
+
 /// Arguments of `parse`.
 #[derive(Debug, Args)]
 pub struct ParseArgs {
@@ -20,9 +22,9 @@ pub struct ParseArgs {
     /// Year of the first event, for a log without a header whose time stamps have no year
     #[arg(long, value_parser = clap::value_parser!(i16).range(1970..=2100))]
     pub year: Option<i16>,
-    /// Replace an earlier result
-    #[arg(long)]
-    pub overwrite: bool,
+    /// Treatment of an earlier result.
+    #[command(flatten)]
+    pub earlier: OverwriteFlag,
     /// Fail if a log is damaged, instead of counting the damage
     #[arg(long)]
     pub strict: bool,
@@ -33,7 +35,7 @@ pub struct ParseArgs {
     /// Print each event as one line of JSON, and write no shards
     #[arg(long, conflicts_with_all = ["out", "json", "stats", "strict"])]
     pub dump: bool,
-    /// Print the counts as JSON
-    #[arg(long)]
-    pub json: bool,
+    /// Format of the output.
+    #[command(flatten)]
+    pub output: JsonFlag,
 }

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::shards::ShardArgs;
+use super::shared_flags::JsonFlag;
 
 /// Arguments of `run`.
 #[derive(Debug, Args)]
@@ -23,9 +24,9 @@ pub struct RunArgs {
     /// Run every stage again, even if it is finished
     #[arg(long)]
     pub overwrite: bool,
-    /// Print the summary as JSON
-    #[arg(long)]
-    pub json: bool,
+    /// Format of the output.
+    #[command(flatten)]
+    pub output: JsonFlag,
     #[command(flatten)]
     #[expect(
         missing_docs,

@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use clap::Args;
 
+use super::shared_flags::JsonFlag;
+
 /// Arguments of `simulate`.
 #[derive(Debug, Args)]
 pub struct SimulateArgs {
@@ -33,7 +35,7 @@ pub struct SimulateArgs {
     /// Replace an earlier simulation
     #[arg(long)]
     pub overwrite: bool,
-    /// Print the summary as JSON
-    #[arg(long)]
-    pub json: bool,
+    /// Format of the output.
+    #[command(flatten)]
+    pub output: JsonFlag,
 }

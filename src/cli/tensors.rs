@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::shards::ShardArgs;
+use super::shared_flags::{JsonFlag, OverwriteFlag};
 use poolcast_config::{
     ContextChoice, HoldCycles, LabelKind, SplitMethod, StateEvent, Vocabulary, WindowPlace,
 };
@@ -60,12 +61,12 @@ pub struct TensorsArgs {
     /// First unpack this tar file into the working directory; files that exist stay as they are
     #[arg(long, value_name = "FILE")]
     pub unpack: Option<PathBuf>,
-    /// Replace an earlier result
-    #[arg(long)]
-    pub overwrite: bool,
-    /// Print the counts as JSON
-    #[arg(long)]
-    pub json: bool,
+    /// Treatment of an earlier result.
+    #[command(flatten)]
+    pub earlier: OverwriteFlag,
+    /// Format of the output.
+    #[command(flatten)]
+    pub output: JsonFlag,
     #[command(flatten)]
     #[expect(
         missing_docs,

@@ -7,6 +7,7 @@ use clap::builder::{PossibleValue, PossibleValuesParser};
 
 use super::network_flags::NetworkFlags;
 use super::shards::ShardArgs;
+use super::shared_flags::JsonFlag;
 use poolcast_config::EngineChoice;
 use poolcast_models::{ARCHITECTURES, Architecture, DeviceName};
 
@@ -66,9 +67,9 @@ pub struct TrainArgs {
     /// Replace an earlier training
     #[arg(long)]
     pub overwrite: bool,
-    /// Print the result as JSON
-    #[arg(long)]
-    pub json: bool,
+    /// Format of the output.
+    #[command(flatten)]
+    pub output: JsonFlag,
     #[command(flatten)]
     #[expect(
         missing_docs,

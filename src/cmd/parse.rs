@@ -30,7 +30,7 @@ pub fn run(args: &ParseArgs) -> Result<u8> {
         .as_deref()
         .context("clap asks for `--out` where nothing is dumped")?;
     let salt = user_salt()?;
-    let mut ingest = if args.overwrite {
+    let mut ingest = if args.earlier.overwrite {
         LogIngest::replacing(&logs, &options, &salt, out)?
     } else {
         LogIngest::reading_on(&logs, &options, &salt, out)?
@@ -44,7 +44,7 @@ pub fn run(args: &ParseArgs) -> Result<u8> {
     }
     let summary = ingest.write(&event_store_key(&sources, &options)?)?;
 
-    if args.json {
+    if args.output.json {
         output::print_json(SCHEMA_VERSION, &summary)?;
     } else {
         output::print(&text::events::summary(&summary))?;

@@ -70,7 +70,11 @@ pub fn run(args: &RunArgs, threads: usize) -> Result<u8> {
         return Ok(EXIT_RETRY);
     }
 
-    conclude(&FinishedSweep::open(&sweep, &config)?, &config, args.json)?;
+    conclude(
+        &FinishedSweep::open(&sweep, &config)?,
+        &config,
+        args.output.json,
+    )?;
     Ok(EXIT_DONE)
 }
 

@@ -41,7 +41,7 @@ pub fn run(args: &SimulateArgs) -> Result<u8> {
         None => simulate_log(args, &settings)?,
     };
 
-    if args.json {
+    if args.output.json {
         output::print_json(SCHEMA_VERSION, &summary)?;
         return Ok(EXIT_DONE);
     }

@@ -33,7 +33,7 @@ pub fn run(args: &TensorsArgs) -> Result<u8> {
     let key = settings.key(&events_key)?;
 
     let is_done = manifest::finished_key(&args.out, TENSORS_FORMAT).as_ref() == Some(&key);
-    let summary = if is_done && !args.overwrite {
+    let summary = if is_done && !args.earlier.overwrite {
         output::note_nothing_new(&args.out, "these tensors");
         Dataset::open(&args.out)?.summary
     } else {
@@ -47,7 +47,7 @@ pub fn run(args: &TensorsArgs) -> Result<u8> {
         None
     };
 
-    if args.json {
+    if args.output.json {
         output::print_json(SCHEMA_VERSION, &PrintedTensors { summary, audit })?;
     } else {
         let audit = audit.as_ref().map(text::tensors::audit).unwrap_or_default();
@@ -111,7 +111,14 @@ fn build_tensors(
     let bar = StageBar::default();
     bar.begin_tensors(store.summary.hold_count());
     let progress = |progress| bar.show_tensors(&args.out, progress, 0);
-    let summary = tensors::build(store, settings, key, &args.out, args.overwrite, progress);
+    let summary = tensors::build(
+        store,
+        settings,
+        key,
+        &args.out,
+        args.earlier.overwrite,
+        progress,
+    );
     bar.end_tensors();
     summary
 }

@@ -68,7 +68,7 @@ pub fn run(args: &TrainArgs) -> Result<u8> {
         Err(TrainError::Stopped(how)) => return Ok(stopped_message(&how.to_string(), args)),
         trained => trained?,
     };
-    if args.json {
+    if args.output.json {
         output::print_json(SCHEMA_VERSION, &run.metrics)?
     } else {
         output::print(&text(&run.metrics))?

@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use clap::Args;
 
+use crate::cli::shared_flags::{JsonFlag, OverwriteFlag};
+
 /// Arguments of `provision trace`.
 #[derive(Debug, Args)]
 pub struct ProvisionTraceArgs {
@@ -24,10 +26,10 @@ pub struct ProvisionTraceArgs {
     /// Also print statistics of the cluster: sizes, limits, run times and waits of its jobs
     #[arg(long)]
     pub stats: bool,
-    /// Replace an earlier result
-    #[arg(long)]
-    pub overwrite: bool,
-    /// Print the counts as JSON
-    #[arg(long)]
-    pub json: bool,
+    /// Treatment of an earlier result.
+    #[command(flatten)]
+    pub earlier: OverwriteFlag,
+    /// Format of the output.
+    #[command(flatten)]
+    pub output: JsonFlag,
 }

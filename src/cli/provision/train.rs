@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
+use crate::cli::shared_flags::JsonFlag;
 use poolcast_config::{WaitModelName, WaitModelSize, WaitModelTarget};
 use poolcast_models::DeviceName;
 
@@ -51,7 +52,7 @@ pub struct ProvisionTrainArgs {
     /// Replace another model
     #[arg(long)]
     pub overwrite: bool,
-    /// Print the summary as JSON
-    #[arg(long)]
-    pub json: bool,
+    /// Format of the output.
+    #[command(flatten)]
+    pub output: JsonFlag,
 }

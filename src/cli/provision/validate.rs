@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::window_args::WindowArgs;
+use crate::cli::shared_flags::{JsonFlag, OverwriteFlag};
 
 /// Arguments of `provision validate`.
 #[derive(Debug, Args)]
@@ -27,10 +28,10 @@ pub struct ProvisionValidateArgs {
     /// Number of times that run times are drawn for a forecast
     #[arg(long, value_name = "N")]
     pub draws: Option<u32>,
-    /// Replace an earlier result
-    #[arg(long)]
-    pub overwrite: bool,
-    /// Print the summary as JSON
-    #[arg(long)]
-    pub json: bool,
+    /// Treatment of an earlier result.
+    #[command(flatten)]
+    pub earlier: OverwriteFlag,
+    /// Format of the output.
+    #[command(flatten)]
+    pub output: JsonFlag,
 }

@@ -22,7 +22,7 @@ pub(super) fn run(args: &ProvisionTraceArgs) -> Result<u8> {
     make(args)?;
     let trace = JobTrace::open(&args.out)?;
     let statistics = args.stats.then(|| trace_statistics(&trace));
-    if args.json {
+    if args.output.json {
         output::print_json(
             SCHEMA_VERSION,
             &PrintedTrace {
@@ -54,14 +54,14 @@ fn make(args: &ProvisionTraceArgs) -> Result<()> {
 /// Writes the trace, unless it exists already.
 fn write(args: &ProvisionTraceArgs, read: &ReadTrace, key: &str, salt: &OwnerSalt) -> Result<()> {
     let is_done = manifest::finished_key(&args.out, TRACE_FORMAT).as_deref() == Some(key);
-    if is_done && !args.overwrite {
+    if is_done && !args.earlier.overwrite {
         output::note_nothing_new(&args.out, "this trace");
         return Ok(());
     }
     let mut summary = TraceSummary::of(&read.jobs, read.sources.clone(), &read.zone);
     summary.owner_salt_digest = salt::digest(salt.text());
     summary.repeated_rows = read.repeated_rows;
-    write_trace(&read.jobs, &summary, key, &args.out, args.overwrite)
+    write_trace(&read.jobs, &summary, key, &args.out, args.earlier.overwrite)
 }
 
 /// The document that `--json` prints.

@@ -69,7 +69,7 @@ pub(super) fn run(args: &ProvisionTrainArgs) -> Result<u8> {
     if trained.is_old {
         output::note_nothing_new(&args.out, "this model");
     }
-    if args.json {
+    if args.output.json {
         output::print_json(SCHEMA_VERSION, &trained.summary)?;
     } else {
         output::print(&text::wait_model::summary(&trained.summary))?;

@@ -47,14 +47,14 @@ pub(super) fn run(args: &ProvisionValidateArgs) -> Result<u8> {
         env!("CARGO_PKG_VERSION"),
     ))?;
     let is_done = manifest::finished_key(&args.out, VALIDATION_FORMAT).as_deref() == Some(&key);
-    if is_done && !args.overwrite {
+    if is_done && !args.earlier.overwrite {
         output::note_nothing_new(&args.out, "this validation");
     } else {
         write(args, &config, &trace, &models, &key)?;
     }
 
     let summary = read_validation(&args.out)?;
-    if args.json {
+    if args.output.json {
         output::print_json(SCHEMA_VERSION, &summary)?;
     } else {
         output::print(&text::validation::summary(&summary, &trace.zone))?;
@@ -79,5 +79,5 @@ fn write(
     let (summary, logs) = with_window_progress("compared", |progress| {
         validate_policies(trace, &replay, &settings, models, progress)
     })?;
-    write_validation(&summary, &logs, key, &args.out, args.overwrite)
+    write_validation(&summary, &logs, key, &args.out, args.earlier.overwrite)
 }
