@@ -7,17 +7,17 @@
 
 mod processor;
 
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Instant;
 
 use anyhow::{Context as _, Result};
 use poolcast_base::output;
 use poolcast_base::stats::upper_median;
-use poolcast_config::{Config, ContextChoice};
+use poolcast_config::{ContextChoice, DEFAULT, PreprocessingConfig, yaml};
 use poolcast_holds::events::EventStore;
 use poolcast_holds::tensors::{TensorSettings, build};
 use processor::processor_s;
+use serde::Deserialize;
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
@@ -25,6 +25,13 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 /// Rounds per measurement. The first round of a program pays for memory that it touches for the
 /// first time.
 const ROUNDS: usize = 5;
+
+/// The keys of the configuration that determine samples.
+#[derive(Deserialize)]
+struct SampleKeys {
+    seed: u64,
+    preprocessing: PreprocessingConfig,
+}
 
 /// Cost of one build of the tensors.
 struct BuildRound {
@@ -99,7 +106,8 @@ fn main() -> Result<()> {
     ))?;
 
     for size in numbers.chunks_exact(3) {
-        let mut settings = TensorSettings::from_config(&Config::load(None, &BTreeMap::new())?)?;
+        let default: SampleKeys = yaml::read(DEFAULT)?;
+        let mut settings = TensorSettings::new(&default.preprocessing, default.seed)?;
         settings.j = size[0];
         settings.m = size[1];
         settings.timeframe_len_s = size[2] as u32;

@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use poolcast_config::Config;
 use poolcast_pipelines::PIPELINE_NAMES;
 use poolcast_sweep::SweepTrials;
+use poolcast_sweep::config::Config;
 use serde_json::{Value, json};
 
 /// Returns the published trainer's configuration with one split and these pipelines.

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use poolcast_config::Config;
+use poolcast_sweep::config::Config;
 use poolcast_tables::JoinedTable;
 use serde_json::{Value, json};
 

@@ -9,11 +9,11 @@ use anyhow::{Context as _, Result, ensure};
 use crate::cli::AdviseArgs;
 use poolcast_base::error::hinted;
 use poolcast_base::{files, manifest};
-use poolcast_config::Config;
 use poolcast_holds::advice::{JobQueue, JobSelection, QUEUE_ATTRIBUTES};
 use poolcast_holds::training::RunModels;
 use poolcast_sweep as sweep;
 use poolcast_sweep::condor;
+use poolcast_sweep::config::Config;
 
 /// Maximum size of a queue file that is read, in bytes.
 const MAX_QUEUE_BYTES: u64 = 1 << 30;

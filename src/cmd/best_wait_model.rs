@@ -8,8 +8,8 @@ use anyhow::{Context as _, Result, ensure};
 use super::choices;
 use poolcast_base::error::hinted;
 use poolcast_base::manifest;
-use poolcast_config::TrialSource;
 use poolcast_provision::wait_model::WaitModel;
+use poolcast_sweep::config::TrialSource;
 use poolcast_sweep::{self as sweep, SWEEP, SweepFolder, TrialOutcomes, TrialRow};
 
 /// The best trial of `sweep`, a sweep over wait samples.

@@ -15,8 +15,8 @@ use poolcast_base::escape;
 use poolcast_base::manifest;
 use poolcast_base::output;
 use poolcast_base::stats::Scores;
-use poolcast_config::{Config, TrialSource};
 use poolcast_pipelines::ImportanceMeasure;
+use poolcast_sweep::config::{Config, TrialSource};
 use poolcast_sweep::{
     self as sweep, SELECTION_FILE, ScoreEstimate, SplitChoice, SweepFolder, TrialOutcomes, TrialRow,
 };

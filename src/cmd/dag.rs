@@ -11,10 +11,9 @@ use crate::cli::DagArgs;
 use poolcast_base::error::EXIT_DONE;
 use poolcast_base::files::{self, LockedDirectory, StagedDirectory};
 use poolcast_base::{escape, manifest, output, salt};
-use poolcast_config::Config;
 use poolcast_holds::events::{EVENTS_FORMAT, EventStore};
-use poolcast_holds::tensors::TensorSettings;
 use poolcast_sweep::condor::{self, DAG_FILE, DagPlan, SampleSource, TrialSeconds};
+use poolcast_sweep::config::Config;
 use poolcast_sweep::{self as sweep, SweepFolder, events_dir};
 use poolcast_tracking::missing_under_dagman;
 
@@ -178,7 +177,7 @@ fn measure_trials(plan: &DagPlan, source_key: String) -> Result<TrialSeconds> {
     for (fits, trial) in plan.unmeasured_kinds() {
         if !has_tables {
             let written = sweep.trials()?.draw(trial, &[])?;
-            let samples = TensorSettings::from_config(&written)?;
+            let samples = written.tensor_settings()?;
             make_tensors(&sweep, &events_dir(out), &[samples])?;
         }
         match sweep::measure_trial(&sweep, trial, MAX_MEASURED_TIME, &scratch.join("run")) {

@@ -8,13 +8,14 @@ use super::{text, trained_run};
 use crate::cli::EvaluateArgs;
 use poolcast_base::error::{EXIT_DONE, hinted};
 use poolcast_base::output;
-use poolcast_config::{Config, WindowPlace};
+use poolcast_config::WindowPlace;
 use poolcast_holds::tensors::{Dataset, SplitSide};
 use poolcast_holds::training::TrainedModel;
 use poolcast_simulate as simulate;
 use poolcast_simulate::HoldTruth;
 use poolcast_sweep as sweep;
 use poolcast_sweep::condor;
+use poolcast_sweep::config::Config;
 
 /// Version of the JSON document.
 const SCHEMA_VERSION: u32 = 1;

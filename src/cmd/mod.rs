@@ -46,7 +46,8 @@ use anyhow::Result;
 use crate::cli::{ConfigArgs, SweepStep, Verb};
 use poolcast_base::error::EXIT_DONE;
 use poolcast_base::{files, manifest, output, pager};
-use poolcast_config::{Config, DEFAULT, yaml};
+use poolcast_config::{DEFAULT, yaml};
+use poolcast_sweep::config::Config;
 
 /// Runs `verb` with `threads` threads; returns the exit code.
 pub fn run(verb: Verb, threads: usize) -> Result<u8> {

@@ -12,9 +12,9 @@ use crate::cli::PolicyArgs;
 use poolcast_base::error::EXIT_DONE;
 use poolcast_base::output;
 use poolcast_base::pager;
-use poolcast_config::Config;
 use poolcast_holds::events::EventStore;
 use poolcast_holds::policy::{StudySettings, past_holds, required_share, study_releases};
+use poolcast_sweep::config::Config;
 
 /// Reads the configuration and the events that `args` name. If they name neither events nor logs,
 /// the logs come from the configuration, or from the run in this directory.

@@ -5,8 +5,8 @@ use std::path::Path;
 use anyhow::Result;
 
 use super::progress::StageBar;
-use poolcast_config::Config;
 use poolcast_holds::tensors::TensorSettings;
+use poolcast_sweep::config::Config;
 use poolcast_sweep::{self as sweep, PrepareListener, PrepareStep, SweepFolder};
 
 /// Like [`sweep::begin_sweep`], but shows the progress.

@@ -20,12 +20,12 @@ use htcondor_eventlog as eventlog;
 use poolcast_base::error::{EXIT_DONE, EXIT_RETRY, HintedError, hinted};
 use poolcast_base::output::JsonDocument;
 use poolcast_base::{escape, files, manifest, output};
-use poolcast_config::{Config, TrialSource};
 use poolcast_holds::advice::{self, AdviceBasis, AnswerTally, JobAdvice};
 use poolcast_holds::events::{EventStore, StoreSummary};
-use poolcast_holds::tensors::{Dataset, SplitSide, TensorSettings};
+use poolcast_holds::tensors::{Dataset, SplitSide};
 use poolcast_holds::training::{ModelEvaluation, RunModels, TrainedModel};
 use poolcast_report::{HeldJobs, REPORT_FILE, ReportInputs};
+use poolcast_sweep::config::{Config, TrialSource};
 use poolcast_sweep::{
     self as sweep, BestModel, ScoreEstimate, SplitChoice, SweepFolder, TrialConfig, TrialModel,
     TrialOutcomes, TrialRow, events_dir,
@@ -373,7 +373,7 @@ fn no_model_error(out: &Path) -> HintedError {
 
 /// The tensor directory of the trial in `row`, within the sweep in `out`.
 fn tensors_dir_of(out: &Path, row: &TrialRow) -> Result<PathBuf> {
-    let settings = TensorSettings::from_config(&row.config)?;
+    let settings = row.config.tensor_settings()?;
     Ok(sweep::tensors_dir(out, &settings))
 }
 

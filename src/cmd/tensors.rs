@@ -11,11 +11,11 @@ use super::text;
 use crate::cli::TensorsArgs;
 use poolcast_base::error::EXIT_DONE;
 use poolcast_base::{archive, manifest, output};
-use poolcast_config::Config;
 use poolcast_holds::events::{EVENTS_FORMAT, EventStore};
 use poolcast_holds::tensors::{
     self, Dataset, FrameChoice, LeakageAudit, TENSORS_FORMAT, TensorSettings, TensorSummary,
 };
+use poolcast_sweep::config::Config;
 
 /// Version of the JSON document.
 const SCHEMA_VERSION: u32 = 1;
@@ -28,7 +28,7 @@ pub fn run(args: &TensorsArgs) -> Result<u8> {
 
     let store = EventStore::open(&args.events)?;
     let config = with_chosen_frames(&tensors_config(args)?, &store);
-    let settings = TensorSettings::from_config(&config)?;
+    let settings = config.tensor_settings()?;
     let events_key = manifest::read::<serde_json::Value>(&args.events, EVENTS_FORMAT)?.key;
     let key = settings.key(&events_key)?;
 

@@ -12,7 +12,7 @@ use super::signals::stop_signal;
 use crate::cli::{ExportName, TrackArgs, TrackerName};
 use poolcast_base::error::EXIT_DONE;
 use poolcast_base::output::{self, counted};
-use poolcast_config::Tracker;
+use poolcast_sweep::config::Tracker;
 use poolcast_tracking::{
     ExportFormat, SendTime, SentSummary, TrackedSource, export_runs, preview_to_mlflow,
     preview_to_wandb, send_runs,

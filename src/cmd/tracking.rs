@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use poolcast_base::output;
-use poolcast_config::{Config, Tracker};
+use poolcast_sweep::config::{Config, Tracker};
 use poolcast_tracking::TrackingThread;
 
 /// A variable that HTCondor sets in every job. Jobs need no key and send nothing; the machine that

@@ -16,12 +16,12 @@ use crate::cli::TrainArgs;
 use poolcast_base::error::{EXIT_CHECKPOINTED, EXIT_DONE, EXIT_RETRY, hinted, render};
 use poolcast_base::manifest;
 use poolcast_base::output;
-use poolcast_config::Config;
 use poolcast_holds::tensors::Dataset;
 use poolcast_holds::training::{
     Epoch, RUN_FORMAT, RunPlace, StartMode, TrainError, TrainingMetrics, TrainingSettings,
     TrainingStatus, TrainingUpdate, train_until,
 };
+use poolcast_sweep::config::Config;
 
 /// Version of the JSON document.
 const SCHEMA_VERSION: u32 = 1;
@@ -34,7 +34,7 @@ pub fn run(args: &TrainArgs) -> Result<u8> {
     let dataset = Dataset::open(&args.tensors)?;
     let exit_time = args.self_checkpoint.map(exit_time).transpose()?;
     let mode = start_mode(args);
-    let settings = TrainingSettings::from_config(&config)?;
+    let settings = config.training_settings()?;
     let key = settings.key(&dataset.key)?;
     if mode != StartMode::Overwrite && manifest::finished_key(&args.out, RUN_FORMAT) == Some(key) {
         output::note_nothing_new(&args.out, "this training");
@@ -54,9 +54,11 @@ pub fn run(args: &TrainArgs) -> Result<u8> {
             ControlFlow::Continue(())
         }
     };
+    let resolved = config.resolved()?;
     let place = RunPlace {
         dir: &args.out,
-        config: &config,
+        config: &resolved,
+        checkpoint_minutes: config.training.checkpoint_minutes,
     };
     let tracking = begin_tracking(&config, &args.out, &stop);
     let train = || train_until(&dataset, &settings, place, mode, &device, ends, hear);

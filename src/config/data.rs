@@ -106,7 +106,8 @@ impl DataConfig {
         check_range("data.quantile", quantile, 0.001..=0.999)
     }
 
-    pub(super) fn check(&self) -> Result<()> {
+    /// Rejects keys that contradict each other, and values out of range.
+    pub fn check(&self) -> Result<()> {
         self.check_task()?;
         if let Some(k) = self.cv {
             check_range("data.cv", k as f64, 2.0..=1000.0)?;

@@ -1,19 +1,56 @@
-//! Reads a user's configuration file, and explains errors in it.
+//! Reads a user's configuration file, merges it with the other layers, and explains errors in it.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use anyhow::{Context as _, Result, bail};
+use figment::Figment;
 use figment::error::Kind;
-use figment::value::{Dict, Value};
+use figment::providers::{Env, Serialized};
+use figment::value::Value;
+use serde::de::DeserializeOwned;
 
+use super::defaults::DEFAULT;
 use super::nearest::nearest;
-use super::secrets::{rejected_secret, secret};
+use super::secrets::{PREFIX, reject_environment_secrets, rejected_secret, secret};
 use super::yaml;
 use poolcast_base::error::hinted;
 
+/// The keys of one layer of the configuration, with their values.
+pub use figment::value::Dict;
+
+/// Merges the defaults, then `layers`, then the environment, then `flags` (paths of keys and their
+/// values), and reads the keys of `T` from the result. A later layer overrides an earlier one.
+/// `place` names the origin of the layers in messages.
+///
+/// # Errors
+/// Fails for a key that `T` rejects, and names the nearest known one. Also fails for a value of the
+/// wrong type, and for an environment variable that would hold a secret.
+pub fn merge<T: DeserializeOwned>(
+    layers: &[Dict],
+    place: &str,
+    flags: &BTreeMap<&str, serde_json::Value>,
+) -> Result<T> {
+    let mut figment = Figment::from(Serialized::defaults(yaml::read::<Dict>(DEFAULT)?));
+    for layer in layers {
+        figment = figment.merge(Serialized::defaults(layer));
+    }
+    reject_environment_secrets()?;
+    // These variables control the program's behaviour and are not configuration keys.
+    let others = ["log", "pager", "owner_salt", "owner_salt_file", "file_mode"];
+    figment = figment.merge(Env::prefixed(PREFIX).ignore(&others).split("__"));
+    for (key, value) in flags {
+        figment = figment.merge(Serialized::default(key, value));
+    }
+    figment.extract().map_err(|error| explain(&error, place))
+}
+
 /// Reads the text of a configuration file, up to one byte beyond the maximum size of a YAML
 /// document. The YAML reader rejects longer files.
-pub(super) fn read_file(file: &Path) -> Result<String> {
+///
+/// # Errors
+/// Fails if the file cannot be read.
+pub fn read_file(file: &Path) -> Result<String> {
     use std::io::Read as _;
     let mut text = String::new();
     // The file may also be a pipe.
@@ -29,7 +66,10 @@ pub(super) fn read_file(file: &Path) -> Result<String> {
 
 /// Parses the text of a configuration into its keys; an empty text has none. Rejects keys that
 /// would hold a secret.
-pub(super) fn read_dict(text: &str) -> Result<Dict> {
+///
+/// # Errors
+/// Fails for such a key, and for text that is not YAML.
+pub fn read_dict(text: &str) -> Result<Dict> {
     let dict = yaml::read::<Option<Dict>>(text)?.unwrap_or_default();
     if let Some(key) = secret(&dict, "") {
         return Err(rejected_secret(&format!("`{key}`"), "remove it").into());
@@ -83,7 +123,7 @@ const OTHER_KEYS: [(&str, &str); 4] = [
     ),
 ];
 
-pub(super) fn explain(error: &figment::Error, place: &str) -> anyhow::Error {
+fn explain(error: &figment::Error, place: &str) -> anyhow::Error {
     let key = error.path.join(".");
     match &error.kind {
         Kind::UnknownField(found, known) => {

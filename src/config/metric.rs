@@ -19,7 +19,7 @@ pub struct Metric {
 impl Metric {
     /// Rejects the metric at `key` if it does not apply to `task`. For a regression, also rejects a
     /// goal that would choose the worst trial.
-    pub(super) fn check(&self, key: &str, task: PredictionTask) -> Result<()> {
+    pub fn check(&self, key: &str, task: PredictionTask) -> Result<()> {
         let name = self.name;
         ensure!(
             !name.is_wait_metric(),
@@ -71,7 +71,7 @@ impl Metric {
 
     /// Rejects the metric at `key` if wait models do not have it, or if its goal would choose the
     /// worst trial.
-    pub(super) fn check_wait_metric(&self, key: &str) -> Result<()> {
+    pub fn check_wait_metric(&self, key: &str) -> Result<()> {
         let name = self.name;
         ensure!(
             name.is_wait_metric(),

@@ -123,7 +123,7 @@ pub trait TrialParameters: DeserializeOwned {
 pub const MAX_JOBS_OR_FRAMES: u32 = 10_000;
 
 /// Name of the hyper-parameter for the length of a time frame, in seconds.
-pub(super) const TIMEFRAME_LEN: &str = "timeframe_len";
+pub const TIMEFRAME_LEN: &str = "timeframe_len";
 
 /// Hyper-parameters of samples, in the section `preprocessing`.
 const SAMPLES: &[HyperParameter] = &[

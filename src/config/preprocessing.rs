@@ -27,7 +27,8 @@ pub struct PreprocessingConfig {
 }
 
 impl PreprocessingConfig {
-    pub(super) fn check(&self) -> Result<()> {
+    /// Rejects values out of range, and keys that contradict each other.
+    pub fn check(&self) -> Result<()> {
         self.parameters.check()?;
         for fraction in self.fractions {
             check_range("preprocessing.fractions", fraction, 0.0..=1.0)?;

@@ -104,7 +104,8 @@ impl Default for ProvisionConfig {
 }
 
 impl ProvisionConfig {
-    pub(super) fn check(&self) -> Result<()> {
+    /// Rejects values out of range.
+    pub fn check(&self) -> Result<()> {
         let most = f64::from(u32::MAX >> 8);
         for (name, value) in [
             ("bf_interval", self.bf_interval),

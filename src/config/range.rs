@@ -5,11 +5,7 @@ use anyhow::{Result, ensure};
 use poolcast_base::error::hinted;
 
 /// Rejects a number outside `range`; `name` is the key, for the message.
-pub(super) fn check_range(
-    name: &str,
-    value: f64,
-    range: std::ops::RangeInclusive<f64>,
-) -> Result<()> {
+pub fn check_range(name: &str, value: f64, range: std::ops::RangeInclusive<f64>) -> Result<()> {
     let (low, high) = (range.start(), range.end());
     ensure!(
         range.contains(&value),

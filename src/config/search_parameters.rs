@@ -51,7 +51,7 @@ impl<P: TrialParameters> SearchParameters<P> {
     }
 
     /// Replaces constants and distributions with `values`.
-    pub(super) fn with_values(mut self, values: &BTreeMap<String, Value>) -> SearchParameters<P> {
+    pub fn with_values(mut self, values: &BTreeMap<String, Value>) -> SearchParameters<P> {
         for (name, parameter) in P::NAMES.iter().zip(&mut self.parameters) {
             if let Some(value) = values.get(*name) {
                 *parameter = Parameter::Constant(value.clone());
@@ -61,13 +61,13 @@ impl<P: TrialParameters> SearchParameters<P> {
     }
 
     /// Returns true if `name` is still to be derived from the log.
-    pub(super) fn is_open(&self, name: &str) -> bool {
+    pub fn is_open(&self, name: &str) -> bool {
         let mut all = P::TABLE.iter().zip(&self.parameters);
         all.any(|(known, parameter)| known.name == name && known.is_open(parameter))
     }
 
     /// Sets `name` to `value` if it is still to be derived from the log.
-    pub(super) fn with_chosen(mut self, name: &str, value: &Value) -> SearchParameters<P> {
+    pub fn with_chosen(mut self, name: &str, value: &Value) -> SearchParameters<P> {
         for (known, parameter) in P::TABLE.iter().zip(&mut self.parameters) {
             if known.name == name && known.is_open(parameter) {
                 *parameter = Parameter::Constant(value.clone());
@@ -92,7 +92,7 @@ impl<P: TrialParameters> SearchParameters<P> {
     }
 
     /// Rejects constants out of range, except those that are still to be derived from the log.
-    pub(super) fn check(&self) -> Result<()> {
+    pub fn check(&self) -> Result<()> {
         for (range, parameter) in P::TABLE.iter().zip(&self.parameters) {
             if let Parameter::Constant(value) = parameter
                 && !range.is_open(parameter)

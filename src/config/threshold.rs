@@ -85,7 +85,7 @@ impl<'de> Deserialize<'de> for Threshold {
 
 impl Threshold {
     /// Rejects a number that is not a probability, and costs that are both 0.
-    pub(super) fn check(&self) -> Result<()> {
+    pub fn check(&self) -> Result<()> {
         match *self {
             Threshold::At(probability) => check_range("training.threshold", probability, 0.0..=1.0),
             Threshold::Accuracy | Threshold::FMeasure => Ok(()),

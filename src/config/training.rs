@@ -32,7 +32,8 @@ pub struct TrainingConfig {
 }
 
 impl TrainingConfig {
-    pub(super) fn check(&self) -> Result<()> {
+    /// Rejects values out of range.
+    pub fn check(&self) -> Result<()> {
         check_range(
             "training.checkpoint_minutes",
             self.checkpoint_minutes,

@@ -246,7 +246,7 @@ impl WaitModelConfig {
     }
 
     /// Rejects values of the wrong type or out of range, also among the examples of distributions.
-    pub(super) fn check(&self) -> Result<()> {
+    pub fn check(&self) -> Result<()> {
         self.kinds()?;
         for size in written_values(&self.size) {
             word::<WaitModelSize>("size", &size)?;
@@ -267,7 +267,7 @@ impl WaitModelConfig {
     }
 
     /// Rejects a `metric` that cannot compare all of the models to try.
-    pub(super) fn check_metric(&self, metric: &Metric) -> Result<()> {
+    pub fn check_metric(&self, metric: &Metric) -> Result<()> {
         metric.check_wait_metric("wandb.sweep.metric")?;
         let mut says_waits = true;
         for target in written_values(&self.target) {

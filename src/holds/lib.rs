@@ -6,6 +6,9 @@
 //!
 //! Each module imports only modules above it.
 
+#[cfg(test)]
+mod test_config;
+
 pub mod events;
 pub mod tensors;
 pub mod training;

@@ -6,8 +6,8 @@ use super::inputs::{ReportInputs, ReportedKind};
 use super::words;
 use poolcast_base::output;
 use poolcast_base::stats::Scores;
-use poolcast_config::TrialSource;
 use poolcast_holds::training::{MethodScores, ModelEvaluation, ScoreInterval};
+use poolcast_sweep::config::TrialSource;
 use poolcast_sweep::{ScoreEstimate, SplitChoice};
 
 /// Makes the part.

@@ -11,10 +11,11 @@ use super::reported_trial::ReportedTrial;
 use super::words;
 use poolcast_base::error::hinted;
 use poolcast_base::{files, manifest, output};
-use poolcast_config::{self as config, Config, Metric, PredictionTask, TrialSource};
+use poolcast_config::{self as config, Metric, PredictionTask};
 use poolcast_holds::tensors::SplitSide;
 use poolcast_holds::training::{ModelEvaluation, evaluation_path};
 use poolcast_sweep::condor::{self, DagProgress};
+use poolcast_sweep::config::{Config, TrialSource};
 use poolcast_sweep::{
     self as sweep, BestModel, SplitChoice, SweepFolder, TrialOutcomes, TrialResult, TrialRow,
 };

@@ -9,7 +9,8 @@ use super::inputs::ReportInputs;
 use super::reported_trial::ReportedTrial;
 use super::scale::Scale;
 use super::words;
-use poolcast_config::{Config, Distribution, Parameter};
+use poolcast_config::{Distribution, Parameter};
+use poolcast_sweep::config::Config;
 use poolcast_sweep::plain_value;
 use poolcast_sweep::search::SearchSpace;
 

@@ -6,7 +6,7 @@ use super::plot::{LegendKind, Plot, PlotAxis, PlotMark};
 use super::reported_trial::ReportedTrial;
 use super::scale::Scale;
 use poolcast_base::output;
-use poolcast_config::EarlyTerminate;
+use poolcast_sweep::config::EarlyTerminate;
 
 /// Maximum number of trials that are named per rung.
 const MAX_NAMED: usize = 30;

@@ -8,7 +8,8 @@ use super::bbc_cv::{FMeasureCutoff, ScoreEstimate, TrueTargets};
 use super::best_model::BestModel;
 use super::folder::SweepFolder;
 use super::paths::{PREDICTIONS_FILE, trial_dir};
-use poolcast_config::{Config, Goal, Metric, MetricName};
+use crate::config::Config;
+use poolcast_config::{Goal, Metric, MetricName};
 use poolcast_holds::training::RollingPredictions;
 use poolcast_tables::{RowClasses, RowTargets};
 

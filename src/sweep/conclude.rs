@@ -22,8 +22,8 @@ use super::paths::{
 use super::results::choose_model;
 use super::trial_data::trial_dataset_side;
 use super::trial_row::{TrialEnd, TrialRow, whole_budget};
+use crate::config::Config;
 use poolcast_base::{files, manifest};
-use poolcast_config::Config;
 use poolcast_holds::tensors::SplitSide;
 use poolcast_holds::training::{ModelEvaluation, TrainedModel, evaluate_run, evaluation_path};
 use poolcast_queue::{ChunkEntry, WorkItem};

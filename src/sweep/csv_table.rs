@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 
 use super::trial_row::{TrialRow, plain_value};
-use poolcast_config::{MetricName, PredictionTask, TrialSource};
+use crate::config::TrialSource;
+use poolcast_config::{MetricName, PredictionTask};
 use poolcast_holds::training::{FitScores, TargetScores};
 
 /// The columns of a table of rows for spreadsheets, in addition to those that every row has. The

@@ -7,7 +7,7 @@ use super::given_points::GivenPoints;
 use super::outcome::network_rows;
 use super::rounds;
 use super::trial_row::TrialRow;
-use poolcast_config::TrialSource;
+use crate::config::TrialSource;
 use poolcast_holds::tensors::TensorSettings;
 use poolcast_queue::{ChunkEntry, Queue, WorkItem};
 
@@ -91,7 +91,7 @@ fn samples_of(
         let written = sweep.trial_config(trial, rows)?;
         // An invalid trial is skipped here. The worker that claims it finds the error, and only
         // this trial fails.
-        samples.extend(TensorSettings::from_config(&written).ok());
+        samples.extend(written.tensor_settings().ok());
     }
     Ok(samples)
 }

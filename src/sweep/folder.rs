@@ -14,10 +14,10 @@ use super::paths::{
 use super::rounds;
 use super::trial_row::TrialRow;
 use super::trials::SweepTrials;
+use crate::config::{Config, TrialSource};
 use poolcast_base::error::hinted;
 use poolcast_base::shard::ArtefactFormat;
 use poolcast_base::{files, manifest};
-use poolcast_config::{Config, TrialSource};
 use poolcast_queue::{Queue, QueueSettings, WorkItem};
 
 /// The format of sweep folders.

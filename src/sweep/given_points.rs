@@ -10,8 +10,8 @@ use anyhow::{Context as _, Result, ensure};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::config::Config;
 use poolcast_base::{files, manifest};
-use poolcast_config::Config;
 
 /// The version of the file format.
 const VERSION: u32 = 1;

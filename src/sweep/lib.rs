@@ -1,6 +1,7 @@
 //! Sweeps of hyper-parameters: many trials, from which the best is chosen. The trials run on this
 //! machine, or on workers that share a folder.
 
+pub mod config;
 pub mod search;
 pub mod condor;
 

@@ -110,9 +110,11 @@ impl NetworkAttempt<'_> {
             TrainingUpdate::Batch { .. } if self.deadline.has_passed() => ControlFlow::Break(()),
             TrainingUpdate::Batch { .. } => ControlFlow::Continue(()),
         };
+        let resolved = self.trial.written.resolved()?;
         let place = RunPlace {
             dir: &self.dir,
-            config: &self.trial.written,
+            config: &resolved,
+            checkpoint_minutes: self.trial.written.training.checkpoint_minutes,
         };
         let train = || {
             train_until(

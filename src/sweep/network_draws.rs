@@ -5,9 +5,9 @@ use std::collections::HashMap;
 
 use anyhow::{Result, ensure};
 
+use crate::config::{Config, MAX_TRIALS, Method, TrialSource};
 use crate::search::{ObservedTrial, Sampler, SearchPoint, SearchSpace, grid_point_count};
 use poolcast_base::error::hinted;
-use poolcast_config::{Config, MAX_TRIALS, Method, TrialSource};
 use poolcast_provision::wait_model::effective_parameters;
 
 /// The draws of the network, or of wait models, that are trials. Equal draws are one trial.

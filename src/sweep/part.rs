@@ -333,9 +333,11 @@ impl SweepPart<'_> {
             }
         };
         let ends = |epochs: &[Epoch]| epochs.len() >= self.until_epoch;
+        let resolved = config.written.resolved()?;
         let place = RunPlace {
             dir: &dir,
-            config: &config.written,
+            config: &resolved,
+            checkpoint_minutes: config.written.training.checkpoint_minutes,
         };
         let run = train_until(
             dataset,

@@ -10,7 +10,8 @@ use super::kept_trials::ComparisonGroup;
 use super::pipeline_fit::{self, FitTables, PipelineTask};
 use super::trial_files::{KeptFiles, TrialFiles};
 use super::trial_row::TrialRow;
-use poolcast_config::{Config, MetricName};
+use crate::config::Config;
+use poolcast_config::MetricName;
 use poolcast_holds::training::FitScores;
 
 /// An attempt at a trial of a pipeline, for a queue or in a part.

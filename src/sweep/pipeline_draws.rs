@@ -7,9 +7,10 @@ use anyhow::{Context as _, Result, ensure};
 use rayon::prelude::*;
 use twox_hash::XxHash3_128;
 
+use crate::config::{Config, MAX_TRIALS, Method, PipelineSpace};
 use crate::search::{Sampler, SearchPoint, SearchSpace, grid_point_count};
 use poolcast_base::error::hinted;
-use poolcast_config::{Config, Goal, MAX_TRIALS, Method, Parameter, PipelineSpace, PredictionTask};
+use poolcast_config::{Goal, Parameter, PredictionTask};
 use poolcast_pipelines::{check_for_numbers, effective_hyper_parameters};
 
 /// The trials of one pipeline. They are the same on each split, so that splits can be compared.

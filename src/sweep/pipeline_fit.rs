@@ -9,11 +9,12 @@ use anyhow::{Context as _, Result, ensure};
 use rand::Rng as _;
 
 use super::paths::PREDICTIONS_FILE;
+use crate::config::Config;
 use poolcast_base::manifest::Checksum;
 use poolcast_base::shard::{self, Shard, ShardColumn};
 use poolcast_base::stats::logit;
 use poolcast_base::{files, manifest};
-use poolcast_config::{Config, CrossValidation, Threshold};
+use poolcast_config::{CrossValidation, Threshold};
 use poolcast_holds::tensors::TensorSettings;
 use poolcast_holds::training::{
     Calibration, ClassScores, FIT, FitScores, FitSummary, LearnedHolds, RollingPrediction,

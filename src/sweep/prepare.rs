@@ -12,12 +12,12 @@ use super::network_draws::network_trial_count;
 use super::paths::{events_dir, table_dir, tensors_dir, wait_samples_dir};
 use super::trial_config::TrialConfig;
 use super::trials::SweepTrials;
+use crate::config::{Config, TrialSource};
 use htcondor_eventlog::{self as eventlog, ReadOptions};
 use poolcast_base::error::hinted;
 use poolcast_base::files::LockedDirectory;
 use poolcast_base::manifest;
 use poolcast_base::salt::OwnerSalt;
-use poolcast_config::{Config, TrialSource};
 use poolcast_holds::events::{
     EVENTS_FORMAT, EventStore, IngestListener, IngestStep, LogIngest, event_store_key,
     identify_logs,

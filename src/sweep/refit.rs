@@ -8,6 +8,7 @@ use std::path::Path;
 use anyhow::{Context as _, Result};
 
 use super::bestmodel_info::write_best_model;
+use super::config::Config;
 use super::ensemble_choice::EnsembleChoice;
 use super::folder::SweepFolder;
 use super::outcome::TrialOutcomes;
@@ -22,8 +23,9 @@ use poolcast_holds::tensors::{Dataset, SplitSide};
 use poolcast_holds::training::sample_features;
 use poolcast_holds::training::{
     Calibration, ENSEMBLE, EnsembleMember, FIT, FitScores, FitSummary, LearnedHolds, NewEnsemble,
-    RollingPredictions, SampleFit, SuccessRates, TrainedModel, TrainingUpdate, copy_training,
-    later_predictions, member_dir, pooled_predictions, refit_dir, refit_key, refit_network,
+    RollingPredictions, RunPlace, SampleFit, SuccessRates, TrainedModel, TrainingUpdate,
+    copy_training, later_predictions, member_dir, pooled_predictions, refit_dir, refit_key,
+    refit_network,
 };
 use poolcast_models::Device;
 use poolcast_tables::FeatureTable;
@@ -110,7 +112,7 @@ fn make_ensemble(
         samples,
         predictions,
     };
-    made.write(&dir, &best.written, &key)
+    made.write(&dir, &best.written.resolved()?, &key)
 }
 
 /// The list of members of `ensemble`, whose models are `models`.
@@ -141,7 +143,15 @@ impl Refit<'_> {
                     TrainingUpdate::Batch { .. } if (self.is_stopped)() => ControlFlow::Break(()),
                     _ => ControlFlow::Continue(()),
                 };
-                refit_network(self.dataset, dir, refit_dir, &Device::Cpu, hear)?;
+                let run = Config::read(dir)?;
+                let settings = run.training_settings()?;
+                let resolved = run.resolved()?;
+                let place = RunPlace {
+                    dir: refit_dir,
+                    config: &resolved,
+                    checkpoint_minutes: run.training.checkpoint_minutes,
+                };
+                refit_network(self.dataset, dir, &settings, place, &Device::Cpu, hear)?;
             }
             // Wait models are not refitted: they learn from all samples except the held-back ones,
             // by which they are chosen.
@@ -229,7 +239,7 @@ impl Refit<'_> {
             samples: self.samples_of_all_sides(judged, &predictions, threshold)?,
             predictions,
         };
-        made.write(&refitted, &best.written, &key)?;
+        made.write(&refitted, &best.written.resolved()?, &key)?;
         Ok(())
     }
 }

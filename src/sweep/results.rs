@@ -21,10 +21,10 @@ use super::paths::{
 };
 use super::trial_files::publish_attempt;
 use super::trial_row::TrialRow;
+use crate::config::TrialSource;
 use poolcast_base::error::hinted;
 use poolcast_base::files::AtomicFile;
 use poolcast_base::{files, manifest};
-use poolcast_config::TrialSource;
 use poolcast_holds::training;
 use poolcast_queue::{ChunkEntry, ChunkState, ItemStateCounts, Queue};
 

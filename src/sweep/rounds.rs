@@ -9,10 +9,10 @@ use anyhow::Result;
 use super::network_draws::network_trial_count;
 use super::trial_row::TrialRow;
 use super::trials::SweepTrials;
+use crate::config::{Asha, Config, EarlyTerminate, Method};
 use crate::search::pruners::asha::{RungItem, RungResult, promoted_items};
 use crate::search::pruners::hyperband::{Trajectory, stopped_trials};
 use crate::search::{ObservedTrial, SearchPoint, SearchSpace};
-use poolcast_config::{Asha, Config, EarlyTerminate, Method};
 use poolcast_holds::training::Epoch;
 use poolcast_queue::{TrialChunk, WorkItem};
 

@@ -3,7 +3,8 @@
 use anyhow::{Context as _, Result};
 
 use super::pipeline_fit::PipelineTask;
-use poolcast_config::{Config, TrialSource, WaitModelConfig};
+use crate::config::{Config, TrialSource};
+use poolcast_config::WaitModelConfig;
 use poolcast_holds::tensors::TensorSettings;
 use poolcast_holds::training::TrainingSettings;
 use poolcast_provision::wait_model::{WaitModelSettings, effective_parameters};
@@ -37,13 +38,13 @@ impl TrialConfig {
     /// Fails for hyper-parameters that a trial cannot have.
     pub fn new(written: Config) -> Result<TrialConfig> {
         let tensors = match written.trial_source() {
-            TrialSource::Logs => Some(TensorSettings::from_config(&written)?),
+            TrialSource::Logs => Some(written.tensor_settings()?),
             TrialSource::Tables => None,
             TrialSource::WaitSamples => return TrialConfig::check_wait_trial(written),
         };
         let model = match PipelineTask::from_config(&written)? {
             Some(task) => TrialModel::Pipeline(task),
-            None => TrialModel::Network(TrainingSettings::from_config(&written)?),
+            None => TrialModel::Network(written.training_settings()?),
         };
         Ok(TrialConfig {
             written,
@@ -58,7 +59,7 @@ impl TrialConfig {
     fn check_wait_trial(mut written: Config) -> Result<TrialConfig> {
         let drawn = written.provision.model.trial()?;
         written.provision.model = WaitModelConfig::from(&effective_parameters(&drawn));
-        let settings = WaitModelSettings::from_config(&written)?;
+        let settings = written.wait_model_settings()?;
         Ok(TrialConfig {
             written,
             tensors: None,

@@ -57,9 +57,11 @@ pub fn measure_trial(
         ControlFlow::Break(())
     };
 
+    let resolved = trial.written.resolved()?;
     let place = RunPlace {
         dir,
-        config: &trial.written,
+        config: &resolved,
+        checkpoint_minutes: trial.written.training.checkpoint_minutes,
     };
     let trained = train(
         &dataset,

@@ -8,7 +8,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::trial_config::TrialConfig;
-use poolcast_config::{Config, MetricName, Parameter, TrialSource, whole};
+use crate::config::{Config, TrialSource};
+use poolcast_config::{MetricName, Parameter, whole};
 use poolcast_holds::training::{Epoch, FitScores, TargetScores, TrainingMetrics, TrainingStatus};
 use poolcast_provision::wait_model::WaitModelScores;
 use poolcast_queue::{ChunkEntry, WorkItem};

@@ -8,9 +8,10 @@ use rand::seq::SliceRandom as _;
 
 use super::network_draws::{NetworkDraws, RepeatedDraw, draw_network_point};
 use super::pipeline_draws::{PipelineDraw, PipelineDraws};
+use crate::config::{Config, MAX_TRIALS, Method, PipelineSpace, TrialOrder};
 use crate::search::{ObservedTrial, SearchPoint};
 use poolcast_base::error::hinted;
-use poolcast_config::{Config, MAX_TRIALS, Method, Parameter, PipelineSpace, TrialOrder};
+use poolcast_config::Parameter;
 use poolcast_queue::{MAX_CHUNK_TRIALS, TrialChunk, WorkItem};
 
 /// Minimum number of chunks for the trials of pipelines, if there are at least as many trials. As

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use anyhow::Result;
 
 use super::folder::SweepFolder;
-use poolcast_config::Config;
+use crate::config::Config;
 use poolcast_holds::training::checkpoint_key;
 use poolcast_queue::ChunkState;
 

@@ -9,11 +9,12 @@ use super::slurm_keys::slurm_replay;
 use poolcast_base::files;
 use poolcast_base::output;
 use poolcast_base::salt::{self, OwnerSalt};
-use poolcast_config::{Config, NodeCount, ProvisionConfig};
+use poolcast_config::{NodeCount, ProvisionConfig};
 use poolcast_provision::live::{
     AdviceSettings, ClusterView, NodeListing, PastRuns, QueueListing, ask_accounting, ask_nodes,
 };
 use poolcast_provision::trace::{JobTrace, TraceZone, read_accounting};
+use poolcast_sweep::config::Config;
 
 /// Maximum size of a file, in bytes.
 const MAX_FILE_BYTES: u64 = 1 << 30;

@@ -13,12 +13,13 @@ use crate::cmd::text;
 use poolcast_base::error::{EXIT_DONE, hinted};
 use poolcast_base::files::AtomicFile;
 use poolcast_base::output;
-use poolcast_config::{Config, NodeCount, ProvisionConfig, SchedulerKind};
+use poolcast_config::{NodeCount, ProvisionConfig, SchedulerKind};
 use poolcast_provision::replay::{
     DatedNodes, PublishedFiles, ReplayComparison, ReplayedTrace, compare_starts, replay_published,
     replay_slurm,
 };
 use poolcast_provision::trace::{JobTrace, TraceZone};
+use poolcast_sweep::config::Config;
 
 /// Version of the JSON document.
 const SCHEMA_VERSION: u32 = 1;

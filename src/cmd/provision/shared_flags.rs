@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use crate::cli::{DecisionArgs, WindowArgs};
 use crate::cmd::flags::{flag, flags};
-use poolcast_config::Config;
+use poolcast_sweep::config::Config;
 
 /// The configuration of simulated windows, with the overrides of the flags and of `more`.
 pub(super) fn windows_config<const N: usize>(

@@ -15,13 +15,11 @@ use crate::cmd::signals::stop_signal;
 use crate::cmd::text;
 use poolcast_base::error::{EXIT_CHECKPOINTED, EXIT_DONE};
 use poolcast_base::output;
-use poolcast_config::Config;
 use poolcast_models::optim::TrainingStopped;
 use poolcast_pipelines::FitStopped;
 use poolcast_provision::samples::WaitSamples;
-use poolcast_provision::wait_model::{
-    LearningUpdate, WaitModelSettings, WaitTrainingTask, train_wait_model,
-};
+use poolcast_provision::wait_model::{LearningUpdate, WaitTrainingTask, train_wait_model};
+use poolcast_sweep::config::Config;
 
 /// Version of the JSON document.
 const SCHEMA_VERSION: u32 = 1;
@@ -33,7 +31,7 @@ pub(super) fn run(args: &ProvisionTrainArgs) -> Result<u8> {
     let device = args.device.open()?;
     let samples = WaitSamples::open(&args.samples)?;
     let base = args.base.as_deref().map(open_wait_model).transpose()?;
-    let settings = WaitModelSettings::from_config(&config)?;
+    let settings = config.wait_model_settings()?;
 
     let bar = output::fraction_bar();
     let far = Mutex::new(String::from("reading the samples"));

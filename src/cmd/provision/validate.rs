@@ -13,12 +13,12 @@ use crate::cmd::flags::flag;
 use crate::cmd::text;
 use poolcast_base::error::EXIT_DONE;
 use poolcast_base::{manifest, output};
-use poolcast_config::Config;
 use poolcast_provision::trace::{JobTrace, TRACE_FORMAT};
 use poolcast_provision::validation::{
     VALIDATION_FORMAT, ValidationSettings, read_validation, validate_policies, write_validation,
 };
 use poolcast_provision::wait_model::WaitModel;
+use poolcast_sweep::config::Config;
 
 /// Version of the JSON document.
 const SCHEMA_VERSION: u32 = 1;

@@ -7,8 +7,9 @@ use anyhow::Result;
 use serde::Serialize;
 
 use htcondor_eventlog::{self as eventlog, HELD, ReadOptions};
-use poolcast_config::{Config, MetricName};
+use poolcast_config::MetricName;
 use poolcast_sweep::condor::{self, DagProgress};
+use poolcast_sweep::config::Config;
 use poolcast_sweep::{self as sweep, BestTrial, SweepTrials, TrialRow};
 
 /// Status of a DAG.

@@ -10,9 +10,10 @@ use crate::cli::SweepListArgs;
 use poolcast_base::error::EXIT_DONE;
 use poolcast_base::stats::Scores;
 use poolcast_base::{escape, output};
-use poolcast_config::{Config, MetricName, PredictionTask, TrialSource};
+use poolcast_config::{MetricName, PredictionTask};
 use poolcast_holds::training::TargetScores;
 use poolcast_sweep::condor::results_directory;
+use poolcast_sweep::config::{Config, TrialSource};
 use poolcast_sweep::{
     self as sweep, RunningTrial, SweepFolder, TrialOutcome, TrialOutcomes, TrialRow,
 };

@@ -5,7 +5,7 @@ use serde::Serialize;
 use super::status_page::StatusPage;
 use poolcast_base::escape;
 use poolcast_base::output::{self, LineColour, PageLine};
-use poolcast_config::Tracker;
+use poolcast_sweep::config::Tracker;
 use poolcast_tracking::TrackerState;
 
 /// A status as JSON, with the state of the trackers.

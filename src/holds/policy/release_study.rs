@@ -204,16 +204,20 @@ mod tests {
 
     #[test]
     fn required_share_follows_from_costs() {
-        let config: poolcast_config::Config =
+        #[derive(serde::Deserialize)]
+        struct AdviceKeys {
+            advice: AdviceConfig,
+        }
+        let default: AdviceKeys =
             poolcast_config::yaml::read(poolcast_config::DEFAULT).expect("sound");
-        assert_eq!(required_share(&config.advice), 0.75);
+        assert_eq!(required_share(&default.advice), 0.75);
         let cost = poolcast_config::AdviceCost {
             wasted_run: 1.0,
             lost_success: 4.0,
         };
         let with_cost = AdviceConfig {
             cost: Some(cost),
-            ..config.advice
+            ..default.advice
         };
         assert_eq!(required_share(&with_cost), 0.2);
     }

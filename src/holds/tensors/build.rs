@@ -194,15 +194,14 @@ mod tests {
     use super::super::known_facts::KnownFacts;
     use super::super::static_features::tests::facts_of;
     use super::*;
+    use crate::test_config::TestConfig;
     use htcondor_eventlog::JobEvent;
-    use poolcast_config::{Config, ContextChoice, LabelKind, Vocabulary, WindowPlace};
+    use poolcast_config::{ContextChoice, LabelKind, Vocabulary, WindowPlace};
     use poolcast_models::EMPTY_CELL;
     use proptest::prelude::*;
 
     fn settings() -> TensorSettings {
-        let mut settings =
-            TensorSettings::from_config(&Config::load(None, &BTreeMap::new()).expect("defaults"))
-                .expect("settings");
+        let mut settings = TestConfig::load(&[]).tensor_settings();
         (settings.j, settings.m, settings.timeframe_len_s) = (4, 5, 10);
         settings
     }

@@ -9,8 +9,8 @@ use poolcast_base::error::hinted;
 use poolcast_base::manifest;
 use poolcast_config::parameters::MAX_JOBS_OR_FRAMES;
 use poolcast_config::{
-    Config, ContextChoice, FeatureGroup, HoldCycles, LabelKind, SampleParameters, SplitClusters,
-    SplitMethod, StateEvents, Vocabulary, WindowPlace,
+    ContextChoice, FeatureGroup, HoldCycles, LabelKind, PreprocessingConfig, SampleParameters,
+    SplitClusters, SplitMethod, StateEvents, Vocabulary, WindowPlace,
 };
 
 /// Maximum number of cells per sample, 16 MiB. The published search space needs less than a
@@ -58,12 +58,11 @@ pub struct TensorSettings {
 }
 
 impl TensorSettings {
-    /// Reads the settings in `config`, whose sample parameters must all be single values.
+    /// Reads the settings in `preprocessing`, whose sample parameters must all be single values.
     ///
     /// # Errors
     /// Fails for a distribution, for a value out of range, and for samples of an unreasonable size.
-    pub fn from_config(config: &Config) -> Result<TensorSettings> {
-        let preprocessing = &config.preprocessing;
+    pub fn new(preprocessing: &PreprocessingConfig, seed: u64) -> Result<TensorSettings> {
         let SampleParameters {
             j,
             m,
@@ -92,7 +91,7 @@ impl TensorSettings {
             fractions: preprocessing.fractions,
             ignore_events: preprocessing.ignore_events.clone(),
             exclude_hold_codes: preprocessing.exclude_hold_codes.clone(),
-            seed: config.seed,
+            seed,
         };
         settings.check()?;
         Ok(settings)
@@ -135,5 +134,12 @@ impl TensorSettings {
     /// Returns the digest of all inputs of tensors that are made from the events `events_key`.
     pub fn key(&self, events_key: &str) -> Result<String> {
         manifest::key(&(TENSORS_FORMAT.version, self, events_key))
+    }
+}
+
+#[cfg(test)]
+impl crate::test_config::TestConfig {
+    pub(crate) fn tensor_settings(&self) -> TensorSettings {
+        TensorSettings::new(&self.preprocessing, self.keys.seed).expect("settings")
     }
 }

@@ -152,12 +152,11 @@ fn by_group(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use poolcast_config::Config;
+    use crate::test_config::TestConfig;
     use proptest::prelude::*;
 
     fn settings(split: SplitMethod, split_clusters: SplitClusters, seed: u64) -> TensorSettings {
-        let config = Config::load(None, &BTreeMap::new()).expect("defaults");
-        let settings = TensorSettings::from_config(&config).expect("settings");
+        let settings = TestConfig::load(&[]).tensor_settings();
         TensorSettings {
             split,
             split_clusters,

@@ -167,13 +167,12 @@ fn skippable_events(times_ms: &[i64], until_ms: i64) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::test_config::TestConfig;
     use poolcast_config::WindowPlace;
     use proptest::prelude::*;
 
     fn settings(vocabulary: Vocabulary, states: &str) -> TensorSettings {
-        let config = poolcast_config::Config::load(None, &std::collections::BTreeMap::new())
-            .expect("defaults");
-        let settings = TensorSettings::from_config(&config).expect("settings");
+        let settings = TestConfig::load(&[]).tensor_settings();
         TensorSettings {
             vocabulary,
             states: serde_json::from_str(states).expect("states"),

@@ -12,7 +12,7 @@ use super::rolling_predictions::RollingPredictions;
 use super::run_dir::ENSEMBLE;
 use super::trained_model::{TrainedModel, mean_of_columns};
 use poolcast_base::manifest;
-use poolcast_config::Config;
+use poolcast_config::ResolvedConfig;
 
 /// The mean predictions of `models` for holds that came after everything they learned from. `None`
 /// if the models did not predict the same holds.
@@ -66,7 +66,7 @@ pub struct NewEnsemble {
 impl NewEnsemble {
     /// Writes the predictions, the configuration and the manifest of the ensemble to `dir`. The
     /// manifest, with this `key`, is written last.
-    pub fn write(self, dir: &Path, config: &Config, key: &str) -> Result<TrainedModel> {
+    pub fn write(self, dir: &Path, config: &ResolvedConfig, key: &str) -> Result<TrainedModel> {
         let summary = EnsembleSummary {
             members: self.members,
             samples: self.samples,
@@ -82,6 +82,7 @@ impl NewEnsemble {
 mod tests {
     use super::*;
     use crate::tensors::SplitSide;
+    use crate::test_config::TestConfig;
     use crate::training::small_runs::{small_dataset, train_small};
     use crate::training::{Calibration, member_dir, predict_side};
 
@@ -120,7 +121,7 @@ mod tests {
             samples,
             predictions,
         };
-        let config = Config::read(&member_dir(place, 1)).expect("read");
+        let config = TestConfig::load(&[]).resolved();
         ensemble.write(place, &config, "a key").expect("written");
         (dataset, models)
     }

@@ -22,7 +22,6 @@ use super::train::{RepeatedTraining, RunPlace, StartMode, TrainingTask};
 use super::trained_model::TrainedModel;
 use crate::tensors::{Dataset, SplitSide};
 use poolcast_base::manifest;
-use poolcast_config::Config;
 use poolcast_models::Device;
 
 /// The digest of everything that determines the result of a refit of `judged` on all splits of its
@@ -61,33 +60,33 @@ pub fn later_predictions(judged: &TrainedModel, dataset: &Dataset) -> Result<Rol
     Ok(predictions)
 }
 
-/// Trains the network of the run in `dir` again, on all splits of `dataset`, up to its best epoch,
-/// and writes the run to `refit_dir`. Resumes an unfinished earlier call.
+/// Trains the network of the run in `dir` again with its `settings`, on all splits of `dataset`, up
+/// to its best epoch, and writes the run to `place`. Resumes an unfinished earlier call.
 ///
 /// # Errors
 /// Fails like [`super::train`].
 pub fn refit_network(
     dataset: &Dataset,
     dir: &Path,
-    refit_dir: &Path,
+    settings: &TrainingSettings,
+    place: RunPlace<'_>,
     device: &Device,
     listener: impl Fn(TrainingUpdate<'_>) -> ControlFlow<()> + Sync,
 ) -> Result<TrainingRun, TrainError> {
     let judged = TrainedModel::open(dir)?;
     let key = refit_key(&judged)?;
-    if manifest::finished_key(refit_dir, RUN_FORMAT).as_ref() == Some(&key) {
-        return Ok(TrainingRun::open(refit_dir)?);
+    if manifest::finished_key(place.dir, RUN_FORMAT).as_ref() == Some(&key) {
+        return Ok(TrainingRun::open(place.dir)?);
     }
 
     // The number of epochs is fixed to the best one, as nothing can trigger early stopping here.
-    let config = Config::read(dir)?;
     let metrics = TrainingMetrics::read(dir)?;
     let best = metrics.of_model().context("the training left a model")?;
     let mut epochs = read_history(dir)?;
     epochs.truncate(best.epoch);
     let settings = TrainingSettings {
         epochs: best.epoch,
-        ..TrainingSettings::from_config(&config)?
+        ..settings.clone()
     };
 
     let task = TrainingTask {
@@ -102,18 +101,14 @@ pub fn refit_network(
             predictions: later_predictions(&judged, dataset)?,
         }),
     };
-    let is_begun = checkpoint_key(refit_dir).as_ref() == Some(&key);
+    let is_begun = checkpoint_key(place.dir).as_ref() == Some(&key);
     let mode = if is_begun {
         StartMode::Resume
     } else {
         StartMode::Overwrite
     };
-    let place = RunPlace {
-        dir: refit_dir,
-        config: &config,
-    };
     let run = task.train(place, mode, device, &|_| false, &listener)?;
-    remove_checkpoint(refit_dir)?;
+    remove_checkpoint(place.dir)?;
     Ok(run)
 }
 
@@ -133,7 +128,7 @@ mod tests {
 
     use super::*;
     use crate::training::run_dir::TIMES_FILE;
-    use crate::training::small_runs::{small_dataset, train_small};
+    use crate::training::small_runs::{refit_small, small_dataset, train_small};
     use crate::training::{RunModels, refit_dir};
 
     /// Creates tensors in `dir`, and a run on them in its subdirectory `run`.
@@ -166,8 +161,7 @@ mod tests {
         assert!(std::ptr::eq(before.at_moment(i64::MAX), &before.judged));
 
         let listen = |_: TrainingUpdate<'_>| ControlFlow::Continue(());
-        let fitted =
-            refit_network(&dataset, &run, &refit_dir(&run), &Device::Cpu, listen).expect("fitted");
+        let fitted = refit_small(&dataset, &run, listen).expect("fitted");
         let judged = TrainingMetrics::read(&run).expect("read");
         let best = judged.of_model().expect("a model").epoch;
         assert_eq!(fitted.metrics.epochs, best);
@@ -210,7 +204,7 @@ mod tests {
                 }
                 _ => ControlFlow::Continue(()),
             };
-            refit_network(&dataset, &run, &refit_dir(&run), &Device::Cpu, listen)
+            refit_small(&dataset, &run, listen)
         };
         refit(0).expect("fitted");
         let whole = files(&refit_dir(&run));

@@ -128,11 +128,11 @@ fn count_state(sums: &mut [f64], code: u8, amount: f64) {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::{BTreeMap, BTreeSet};
+    use std::collections::BTreeSet;
 
     use super::*;
+    use crate::test_config::TestConfig;
     use crate::{events, tensors};
-    use poolcast_config::Config;
 
     #[test]
     fn states_are_counted_in_all_frames_and_in_the_last() {
@@ -160,14 +160,13 @@ mod tests {
     #[test]
     fn each_sample_is_a_row() {
         let store = events::store_of_held_jobs(|_| 5);
-        let keys = BTreeMap::from([
+        let settings = TestConfig::load(&[
             ("preprocessing.parameters.j", 2.into()),
             ("preprocessing.parameters.m", 3.into()),
             ("preprocessing.parameters.timeframe_len", 5.into()),
             ("preprocessing.window", "hold".into()),
-        ]);
-        let config = Config::load(None, &keys).expect("a configuration");
-        let settings = tensors::TensorSettings::from_config(&config).expect("settings");
+        ])
+        .tensor_settings();
         let dir = tempfile::tempdir().expect("a directory");
         tensors::build(
             &store,

@@ -5,7 +5,9 @@ use serde::{Deserialize, Serialize};
 
 use super::run_dir::RUN_FORMAT;
 use poolcast_base::manifest;
-use poolcast_config::{Config, EngineChoice, Metric, NetworkParameters, Threshold};
+use poolcast_config::{
+    EngineChoice, Metric, NetworkParameters, Threshold, TrainingConfig, TrainingKeys,
+};
 use poolcast_models::{Architecture, find_architecture};
 
 /// All settings that determine the result of a training, apart from its tensors.
@@ -34,23 +36,24 @@ pub struct TrainingSettings {
 }
 
 impl TrainingSettings {
-    /// Reads the settings from `config`. Every network parameter must have a single value.
+    /// Reads the settings from `training` and from `keys`, the keys at the top of the configuration.
+    /// Every network parameter must have a single value.
     ///
     /// # Errors
     /// Fails for a distribution, for a value out of range, and for an unknown model.
-    pub fn from_config(config: &Config) -> Result<TrainingSettings> {
-        let parameters = config.training.parameters.trial()?;
+    pub fn new(training: &TrainingConfig, keys: TrainingKeys) -> Result<TrainingSettings> {
+        let parameters = training.parameters.trial()?;
         find_architecture(&parameters.model)?;
         Ok(TrainingSettings {
             parameters,
-            engine: config.training.engine,
-            epochs: config.epochs,
-            earlystop_threshold: config.earlystop_threshold,
-            earlystop_min_delta: config.earlystop_min_delta,
-            metric: config.earlystop_metric.clone(),
-            threshold: config.training.threshold,
-            time_cuts: config.training.time_cuts,
-            seed: config.seed,
+            engine: training.engine,
+            epochs: keys.epochs,
+            earlystop_threshold: keys.earlystop_threshold,
+            earlystop_min_delta: keys.earlystop_min_delta,
+            metric: keys.earlystop_metric,
+            threshold: training.threshold,
+            time_cuts: training.time_cuts,
+            seed: keys.seed,
         })
     }
 
@@ -62,5 +65,12 @@ impl TrainingSettings {
     /// The digest of everything that determines a training on the tensors `tensors_key`.
     pub fn key(&self, tensors_key: &str) -> Result<String> {
         manifest::key(&(RUN_FORMAT.version, self, tensors_key))
+    }
+}
+
+#[cfg(test)]
+impl crate::test_config::TestConfig {
+    pub(super) fn training_settings(&self) -> TrainingSettings {
+        TrainingSettings::new(&self.training, self.keys.clone()).expect("settings")
     }
 }

@@ -1,22 +1,23 @@
 //! Trainings that take less than a second, for tests.
 
-use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::path::Path;
 
 use serde_json::json;
 
-use super::progress::TrainingUpdate;
-use super::settings::TrainingSettings;
+use super::progress::{TrainError, TrainingUpdate};
+use super::refit::refit_network;
+use super::run::TrainingRun;
+use super::run_dir::refit_dir;
 use super::train::{RunPlace, StartMode, train};
 use crate::events;
 use crate::tensors;
-use crate::tensors::{Dataset, TensorSettings};
-use poolcast_config::Config;
+use crate::tensors::Dataset;
+use crate::test_config::TestConfig;
 use poolcast_models::Device;
 
-fn config(model: &str) -> Config {
-    let keys = BTreeMap::from([
+fn config(model: &str) -> TestConfig {
+    TestConfig::load(&[
         ("preprocessing.parameters.j", json!(2)),
         ("preprocessing.parameters.m", json!(3)),
         ("preprocessing.parameters.timeframe_len", json!(5)),
@@ -25,14 +26,13 @@ fn config(model: &str) -> Config {
         ("training.parameters.batch_size", json!(8)),
         ("training.checkpoint_minutes", json!(0)),
         ("epochs", json!(3)),
-    ]);
-    Config::load(None, &keys).expect("a configuration")
+    ])
 }
 
 /// Builds tensors of a few held jobs in `dir`.
 pub(super) fn small_dataset(dir: &Path) -> Dataset {
     let store = events::store_of_held_jobs(|job| i64::from(job % 7));
-    let settings = TensorSettings::from_config(&config("lstm")).expect("settings");
+    let settings = config("lstm").tensor_settings();
     let place = dir.join("tensors");
     tensors::build(&store, &settings, "events", &place, false, |_| {}).expect("built");
     Dataset::open(&place).expect("opened")
@@ -41,10 +41,11 @@ pub(super) fn small_dataset(dir: &Path) -> Dataset {
 /// Trains a run of `model` on `dataset` in `dir`.
 pub(super) fn train_small(dataset: &Dataset, dir: &Path, model: &str) {
     let config = config(model);
-    let settings = TrainingSettings::from_config(&config).expect("settings");
+    let settings = config.training_settings();
     let place = RunPlace {
         dir,
-        config: &config,
+        config: &config.resolved(),
+        checkpoint_minutes: config.training.checkpoint_minutes,
     };
     let listen = |_: TrainingUpdate<'_>| ControlFlow::Continue(());
     train(
@@ -56,4 +57,26 @@ pub(super) fn train_small(dataset: &Dataset, dir: &Path, model: &str) {
         listen,
     )
     .expect("trained");
+}
+
+/// Refits the run of an "lstm" in `dir` on all of `dataset`.
+pub(super) fn refit_small(
+    dataset: &Dataset,
+    dir: &Path,
+    listener: impl Fn(TrainingUpdate<'_>) -> ControlFlow<()> + Sync,
+) -> Result<TrainingRun, TrainError> {
+    let config = config("lstm");
+    let place = RunPlace {
+        dir: &refit_dir(dir),
+        config: &config.resolved(),
+        checkpoint_minutes: config.training.checkpoint_minutes,
+    };
+    refit_network(
+        dataset,
+        dir,
+        &config.training_settings(),
+        place,
+        &Device::Cpu,
+        listener,
+    )
 }

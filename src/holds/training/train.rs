@@ -27,7 +27,7 @@ use super::time_cuts::{LEARNED_SIDES, TimeCut, learned_sides, time_cuts};
 use crate::tensors::{Dataset, SplitSide};
 use poolcast_base::error::hinted;
 use poolcast_base::manifest;
-use poolcast_config::Config;
+use poolcast_config::ResolvedConfig;
 use poolcast_models::optim::AdamSettings;
 use poolcast_models::optim::NonFiniteLoss;
 use poolcast_models::{Architecture, Device, Gradient, Model, ModelShape, Targets};
@@ -44,13 +44,15 @@ pub enum StartMode {
     Overwrite,
 }
 
-/// The output directory of a training, and the configuration to store in it.
+/// The output directory of a training, and the settings that do not affect its result.
 #[derive(Debug, Clone, Copy)]
 pub struct RunPlace<'a> {
     /// The run's directory.
     pub dir: &'a Path,
     /// The configuration of the settings. It is written beside the model as it is.
-    pub config: &'a Config,
+    pub config: &'a ResolvedConfig,
+    /// Interval between checkpoints within an epoch, in minutes.
+    pub checkpoint_minutes: f64,
 }
 
 /// Trains on `dataset`, on `device`, and writes the run to `place`: its configuration, history,
@@ -140,7 +142,11 @@ impl TrainingTask<'_> {
         ends: &dyn Fn(&[Epoch]) -> bool,
         listener: &ProgressListener<'_>,
     ) -> Result<TrainingRun, TrainError> {
-        let RunPlace { dir, config } = place;
+        let RunPlace {
+            dir,
+            config,
+            checkpoint_minutes,
+        } = place;
         let TrainingTask { settings, key, .. } = self;
         let mut state = self.start_or_resume(dir, mode, device)?;
         let shape = state.last_model().model.shape;
@@ -160,7 +166,7 @@ impl TrainingTask<'_> {
         config.write(dir)?;
         write_history(dir, &state.history)?;
 
-        let interval = Duration::from_secs_f64(60.0 * config.training.checkpoint_minutes);
+        let interval = Duration::from_secs_f64(60.0 * checkpoint_minutes);
         let mut watch = TrainingWatch {
             clock: EpochClock::resume(dir, state.history.len(), device),
             checkpoints: CheckpointWriter::new(dir, key, interval, listener),
@@ -489,12 +495,13 @@ mod tests {
     use super::*;
     use crate::events;
     use crate::tensors;
+    use crate::test_config::TestConfig;
     use crate::training::read_epoch_times;
     use crate::training::run_dir::TIMES_FILE;
 
     fn dataset(dir: &Path) -> Dataset {
         let store = events::store_of_held_jobs(|job| i64::from(job % 7));
-        let settings = tensors::TensorSettings::from_config(&config(&[])).expect("settings");
+        let settings = config(&[]).tensor_settings();
         tensors::build(
             &store,
             &settings,
@@ -507,21 +514,17 @@ mod tests {
         Dataset::open(&dir.join("tensors")).expect("opened")
     }
 
-    fn config(changes: &[(&'static str, serde_json::Value)]) -> Config {
-        let mut keys = BTreeMap::from([
+    fn config(changes: &[(&'static str, serde_json::Value)]) -> TestConfig {
+        let mut keys = vec![
             ("preprocessing.parameters.j", json!(2)),
             ("preprocessing.parameters.m", json!(3)),
             ("preprocessing.parameters.timeframe_len", json!(5)),
             ("training.parameters.hidden_size", json!(3)),
             ("training.parameters.batch_size", json!(8)),
             ("epochs", json!(3)),
-        ]);
+        ];
         keys.extend(changes.iter().cloned());
-        Config::load(None, &keys).expect("a configuration")
-    }
-
-    fn settings(config: &Config) -> TrainingSettings {
-        TrainingSettings::from_config(config).expect("settings")
+        TestConfig::load(&keys)
     }
 
     /// The files in `dir` except the epoch times, which differ between runs.
@@ -558,10 +561,11 @@ mod tests {
         let run = |name: &str, mode, batches| {
             train(
                 &dataset,
-                &settings(&config),
+                &config.training_settings(),
                 RunPlace {
                     dir: &dir.path().join(name),
-                    config: &config,
+                    config: &config.resolved(),
+                    checkpoint_minutes: config.training.checkpoint_minutes,
                 },
                 mode,
                 &Device::Cpu,
@@ -611,10 +615,11 @@ mod tests {
             let ends = |history: &[Epoch]| history.len() >= epochs;
             let run = train_until(
                 &dataset,
-                &settings(&config),
+                &config.training_settings(),
                 RunPlace {
                     dir: &dir,
-                    config: &config,
+                    config: &config.resolved(),
+                    checkpoint_minutes: config.training.checkpoint_minutes,
                 },
                 StartMode::Resume,
                 &Device::Cpu,
@@ -646,10 +651,11 @@ mod tests {
             let config = config(&[("training.checkpoint_minutes", json!(minutes))]);
             train(
                 &dataset,
-                &settings(&config),
+                &config.training_settings(),
                 RunPlace {
                     dir: &dir.path().join(name),
-                    config: &config,
+                    config: &config.resolved(),
+                    checkpoint_minutes: config.training.checkpoint_minutes,
                 },
                 StartMode::New,
                 &Device::Cpu,

@@ -80,16 +80,17 @@ fn check_parameter_name(kinds: &[WaitModelName], written: &str) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use poolcast_config::Config;
+    use poolcast_config::{ProvisionConfig, layers};
 
     fn check(model: &str) -> Result<()> {
-        let flags = [
-            ("provision.model", serde_json::from_str(model)?),
-            ("provision.samples", "samples".into()),
-            ("wandb.sweep.metric.name", "held_back_cost".into()),
-            ("wandb.sweep.metric.goal", "minimize".into()),
-        ];
-        check_model_search(&Config::load(None, &flags.into())?.provision.model)
+        #[derive(serde::Deserialize)]
+        struct Keys {
+            provision: ProvisionConfig,
+        }
+        let flags = [("provision.model", serde_json::from_str(model)?)];
+        let keys: Keys = layers::merge(&[], "the configuration", &flags.into())?;
+        keys.provision.check()?;
+        check_model_search(&keys.provision.model)
     }
 
     #[test]

@@ -7,7 +7,10 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::network_training::LearningSettings;
-use poolcast_config::{Config, WaitModelName, WaitModelParameters, WaitModelSize, WaitModelTarget};
+use poolcast_config::{
+    ProvisionConfig, TrainingKeys, WaitModelName, WaitModelParameters, WaitModelSize,
+    WaitModelTarget,
+};
 use poolcast_pipelines::{check_hyper_parameters, hyper_parameter_names};
 
 /// Default learning rates of networks, by size.
@@ -32,24 +35,25 @@ pub struct WaitModelSettings {
 }
 
 impl WaitModelSettings {
-    /// Reads the settings from `config`, which must have one value per key.
+    /// Reads the settings from `provision`, which must have one value per key, and from `keys`, the
+    /// keys at the top of the configuration.
     ///
     /// # Errors
     /// Fails for a distribution, from which only a sweep can draw. Fails for a value out of range,
     /// and for a hyper-parameter that its pipeline does not have.
-    pub fn from_config(config: &Config) -> Result<WaitModelSettings> {
-        let mut model = config.provision.model.trial()?;
-        let epochs = model.epochs.take().unwrap_or(config.epochs);
+    pub fn new(provision: &ProvisionConfig, keys: &TrainingKeys) -> Result<WaitModelSettings> {
+        let mut model = provision.model.trial()?;
+        let epochs = model.epochs.take().unwrap_or(keys.epochs);
         if is_feature_kind(model.name) {
             check_hyper_parameters(&model.name.to_string(), &model.parameters)?;
         }
         Ok(WaitModelSettings {
             model,
-            cost_ratios: config.provision.cost_ratio.list(),
+            cost_ratios: provision.cost_ratio.list(),
             epochs,
-            earlystop_threshold: config.earlystop_threshold,
-            earlystop_min_delta: config.earlystop_min_delta,
-            seed: config.seed,
+            earlystop_threshold: keys.earlystop_threshold,
+            earlystop_min_delta: keys.earlystop_min_delta,
+            seed: keys.seed,
         })
     }
 

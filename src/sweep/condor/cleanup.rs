@@ -14,9 +14,9 @@ use super::layout::{
 };
 use super::nodes::DagProgress;
 use super::shared;
+use crate::config::Config;
 use poolcast_base::error::hinted;
 use poolcast_base::files;
-use poolcast_config::{self as config, Config};
 
 /// The plan of a cleanup: paths to move, and a directory to remove.
 #[derive(Debug)]
@@ -73,7 +73,7 @@ pub fn plan_cleanup(dir: &Path) -> Result<CleanupPlan> {
 /// once the configuration has moved. If both have moved, it is the directory that an earlier
 /// cleanup has filled.
 fn sweep_directory(dir: &Path) -> Result<PathBuf> {
-    let name = if dir.join(config::FILE).exists() {
+    let name = if dir.join(poolcast_config::FILE).exists() {
         Some(Config::read(dir)?.wandb.sweep.name)
     } else {
         name_in_dag(dir)

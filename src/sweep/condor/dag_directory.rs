@@ -9,9 +9,9 @@ use super::layout::{DAG_FILE, PARTS_FILE, TRACKING_FILE, TrialDivision, is_dag};
 use super::plan::DagPlan;
 use super::{dag, submit};
 use crate::SweepTrials;
+use crate::config::Tracker;
 use poolcast_base::error::hinted;
 use poolcast_base::{files, manifest};
-use poolcast_config::{self as config, Tracker};
 
 impl DagPlan {
     /// All files of the DAG, by path in its directory.
@@ -20,11 +20,14 @@ impl DagPlan {
     /// Fails for submit commands that users cannot set.
     pub fn files_by_path(&self) -> Result<BTreeMap<String, String>> {
         let mut files = submit::submit_files(self)?;
-        files.insert(config::FILE.to_owned(), config::yaml::write(&self.config)?);
+        files.insert(
+            poolcast_config::FILE.to_owned(),
+            poolcast_config::yaml::write(&self.config)?,
+        );
 
         let trials = SweepTrials::from_config(&self.config)?;
         for (name, &trial) in &self.tensors {
-            let text = config::yaml::write(&trials.draw(trial, &[])?)?;
+            let text = poolcast_config::yaml::write(&trials.draw(trial, &[])?)?;
             files.insert(format!("tensors/{name}.yaml"), text);
         }
 

@@ -8,9 +8,9 @@ use serde::{Deserialize, Serialize};
 
 use super::parts::TrialSeconds;
 use super::syntax::check_node_name;
+use crate::config::Config;
 use poolcast_base::error::hinted;
 use poolcast_base::manifest;
-use poolcast_config as config;
 
 /// The DAG's file in its directory.
 pub const DAG_FILE: &str = "pipeline.dag";
@@ -58,7 +58,7 @@ pub(super) const LEFT_BY_DAG: [&str; 20] = [
     "trials",
     "ensemble",
     manifest::FILE,
-    config::FILE,
+    poolcast_config::FILE,
 ];
 
 /// The file with the division of the trials among jobs, in a DAG's directory.
@@ -82,7 +82,7 @@ impl TrialDivision {
 
 /// Returns true if `dir` is the directory of a DAG.
 pub fn is_dag(dir: &Path) -> bool {
-    dir.join(SCRIPT_FILE).is_file() && dir.join(config::FILE).is_file()
+    dir.join(SCRIPT_FILE).is_file() && dir.join(poolcast_config::FILE).is_file()
 }
 
 /// Returns true if `dir` is the directory that a DAG was made in. Returns false for the directory
@@ -94,7 +94,7 @@ pub fn is_untidied(dir: &Path) -> Result<bool> {
     if !is_dag(dir) {
         return Ok(false);
     }
-    let name = config::Config::read(dir)?.wandb.sweep.name;
+    let name = Config::read(dir)?.wandb.sweep.name;
     Ok(!fs_err::canonicalize(dir)?.ends_with(name))
 }
 
@@ -128,7 +128,7 @@ pub fn results_directory(dir: &Path) -> Result<PathBuf> {
     if is_dag(dir)
         || !dir.is_dir()
         || dir.join(manifest::FILE).exists()
-        || dir.join(config::FILE).exists()
+        || dir.join(poolcast_config::FILE).exists()
     {
         return Ok(dir.to_owned());
     }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use poolcast_config as config;
+use crate::config::DagConfig;
 
 /// Duration of a trial, in seconds, by the pipeline or network that it fits.
 pub type TrialSeconds = BTreeMap<String, f64>;
@@ -67,7 +67,7 @@ pub fn parse_trial_ranges(ranges: &str) -> Option<Vec<usize>> {
 
 /// Divides the trials with these `kinds` into parts. The first trial has index 0 in `kinds`.
 pub(super) fn divide_trials(
-    dag: &config::DagConfig,
+    dag: &DagConfig,
     kinds: &[TrialKind],
     measured: &TrialSeconds,
 ) -> Vec<PlannedPart> {
@@ -109,6 +109,7 @@ pub(super) fn divide_trials(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::Config;
 
     fn divided(
         changes: &[(&'static str, serde_json::Value)],
@@ -116,7 +117,7 @@ mod tests {
         measured: &[(&str, f64)],
     ) -> Vec<(String, String)> {
         let changes = changes.iter().cloned().collect();
-        let config = config::Config::load(None, &changes).expect("a configuration");
+        let config = Config::load(None, &changes).expect("a configuration");
         let kinds: Vec<TrialKind> = fits
             .iter()
             .map(|fits| TrialKind {

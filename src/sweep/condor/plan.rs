@@ -11,10 +11,10 @@ use super::parts::{PlannedPart, TrialKind, TrialSeconds, divide_trials};
 use super::shared::SharedDirectory;
 use super::site;
 use super::syntax::{check_node_name, check_plain};
+use crate::config::{Config, Method, TrialSource};
 use crate::{self as sweep, SweepTrials, TrialConfig, TrialModel};
 use htcondor_eventlog as eventlog;
 use poolcast_base::error::hinted;
-use poolcast_config::{Config, Method, TrialSource};
 
 /// The source of a DAG's samples.
 #[derive(Debug, Clone, PartialEq, Eq)]

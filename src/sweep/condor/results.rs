@@ -8,10 +8,10 @@ use anyhow::{Context as _, Result, ensure};
 
 use super::layout::{ROWS_DIRECTORY, TrialDivision};
 use super::parts::parse_trial_ranges;
+use crate::config::Config;
 use crate::{self as sweep, SweepFolder, SweepPlan, SweepTrials, TrialRow};
 use poolcast_base::error::hinted;
 use poolcast_base::manifest;
-use poolcast_config::Config;
 use poolcast_holds::events::EVENTS_FORMAT;
 use poolcast_tables::TABLE;
 

@@ -11,9 +11,9 @@ use anyhow::{Context as _, Result, ensure};
 
 use super::layout::SHARED_INPUTS_FILE;
 use super::syntax::check_plain;
+use crate::config::Config;
 use poolcast_base::error::hinted;
 use poolcast_base::salt::random_text;
-use poolcast_config::Config;
 
 /// Number of random bytes in the name of a directory. Caches do not notice that a file with a known
 /// name has changed, so a name must never be used twice. This program does not control read access

@@ -9,7 +9,7 @@ use super::layout::SCRIPT_FILE;
 use super::plan::DagPlan;
 use super::shared::SharedDirectory;
 use super::syntax::command_lines;
-use poolcast_config::SubmitCommands;
+use crate::config::SubmitCommands;
 
 /// The steps with their submit files.
 const STEPS: [(&str, &str); 5] = [

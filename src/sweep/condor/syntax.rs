@@ -3,8 +3,8 @@
 
 use anyhow::{Result, ensure};
 
+use crate::config::{SubmitCommand, SubmitCommands};
 use poolcast_base::error::hinted;
-use poolcast_config::{SubmitCommand, SubmitCommands};
 
 /// Reserved names: submit commands in the templates of `condor/`, macros that the DAG sets, and the
 /// job attributes that result from both. Jobs with other values would not work. The names have no

@@ -5,7 +5,8 @@ use anyhow::Result;
 use super::observed_trial::ObservedTrial;
 use super::samplers::{grid, random, sobol, tpe};
 use super::space::{SearchPoint, SearchSpace};
-use poolcast_config::{Goal, Method};
+use crate::config::Method;
+use poolcast_config::Goal;
 
 /// Sampler for the points of a search's trials.
 #[derive(Debug, Clone, Copy)]

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use poolcast_config::{Config, Distribution, TrialSource};
+use crate::config::{Config, TrialSource};
+use poolcast_config::Distribution;
 
 /// Search space of a sweep: the name and the distribution of each parameter, by name as in W&B.
 #[derive(Debug, Clone, PartialEq)]

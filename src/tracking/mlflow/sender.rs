@@ -16,7 +16,7 @@ use crate::server::{
     variable,
 };
 use poolcast_base::escape;
-use poolcast_config::Tracker;
+use poolcast_sweep::config::Tracker;
 
 /// Placeholder for ids that only the server knows.
 const SERVER_ID_PLACEHOLDER: &str = "-";

@@ -8,7 +8,7 @@ use crate::server::{
 };
 use poolcast_base::error::hinted;
 use poolcast_base::escape;
-use poolcast_config::Config;
+use poolcast_sweep::config::Config;
 
 /// Destination of the runs.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -14,11 +14,11 @@ use super::tracked_trial::{
     run_from_row, run_from_training, run_from_trial_at_work, score_summary,
 };
 use poolcast_base::manifest;
-use poolcast_config::{Config, EarlyTerminate};
 use poolcast_holds::training::{FIT, FitSummary, RUN_FORMAT, checkpoint_key};
 use poolcast_queue::Queue;
 use poolcast_report::{ReportedKind, kind_of};
 use poolcast_sweep::condor::{self, DagProgress};
+use poolcast_sweep::config::{Config, EarlyTerminate};
 use poolcast_sweep::{
     self as sweep, GivenPoints, SweepFolder, TrialOutcomes, TrialRow, trials_at_work,
 };

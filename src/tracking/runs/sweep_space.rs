@@ -2,7 +2,8 @@
 
 use serde_json::{Map, Value, json};
 
-use poolcast_config::{Config, Method, Parameter, TrialSource};
+use poolcast_config::Parameter;
+use poolcast_sweep::config::{Config, Method, TrialSource};
 
 /// Describes the sweep of `config` as a document that W&B can read, because JSON is valid YAML.
 /// Early termination is omitted: poolcast does it itself, and W&B would also stop runs.

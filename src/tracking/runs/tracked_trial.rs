@@ -8,11 +8,12 @@ use serde_json::{Map, Value, json};
 use super::tracked_run::{TrackedEpoch, TrackedOutcome, TrackedRun, run_id};
 use poolcast_base::moment::parse_moment_ms;
 use poolcast_base::stats::Scores;
-use poolcast_config::{Config, MetricName};
+use poolcast_config::MetricName;
 use poolcast_holds::training::{
     Epoch, EpochTimes, TargetScores, TrainingMetrics, TrainingStatus, read_epoch_times,
     read_history,
 };
+use poolcast_sweep::config::Config;
 use poolcast_sweep::{TrialAtWork, TrialEnd, TrialRow, hyper_parameters, plain_value};
 
 /// Name prefix of metrics on samples that were not learned from. The metrics that a sweep can

@@ -1,7 +1,7 @@
 //! Checks that the last script of a DAG can send its runs to trackers. DAGMan passes only `HOME`
 //! and `PATH` to scripts, so servers and keys must be known without other variables.
 
-use poolcast_config::{Config, Tracker};
+use poolcast_sweep::config::{Config, Tracker};
 
 use crate::mlflow::MlflowSettings;
 use crate::server::variable;

@@ -11,7 +11,7 @@ use crate::runs::{BestFiles, TrackedSource};
 use crate::server::{HttpSender, SendError, SendLimits, SenderClock, SentSummary};
 use crate::wandb::WandbSender;
 use poolcast_base::error::{hinted, too_early};
-use poolcast_config::Tracker;
+use poolcast_sweep::config::Tracker;
 
 /// Sends the runs of a directory to one tracker.
 pub(super) enum RunSender {

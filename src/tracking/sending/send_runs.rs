@@ -11,7 +11,7 @@ use super::run_sender::RunSender;
 use super::sender_lock::SenderLock;
 use crate::runs::TrackedSource;
 use crate::server::{SendError, SendLimits, SenderClock, SentSummary};
-use poolcast_config::Tracker;
+use poolcast_sweep::config::Tracker;
 
 /// Time without an answer after which a single pass without a time limit fails.
 const DEFAULT_PATIENCE: Duration = Duration::from_secs(60);

@@ -13,7 +13,7 @@ use super::send_runs::send_to_each_tracker;
 use super::sender_lock::SenderLock;
 use crate::runs::TrackedSource;
 use crate::server::{SendError, SendLimits, SenderClock, SentSummary};
-use poolcast_config::Tracker;
+use poolcast_sweep::config::Tracker;
 
 /// Time limit for the last pass, after the work itself is done.
 const LAST_PASS_LIMIT: Duration = Duration::from_secs(10);

@@ -17,7 +17,7 @@ use super::request_pace::RequestPace;
 use super::sender_clock::SenderClock;
 use super::tracker_key::TrackerKey;
 use super::tracker_state::StateKeeper;
-use poolcast_config::Tracker;
+use poolcast_sweep::config::Tracker;
 
 /// Size limit of an answer, in bytes.
 const MAX_ANSWER_BYTES: u64 = 64 << 20;

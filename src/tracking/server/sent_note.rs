@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::sent_summary::SentSummary;
 use poolcast_base::{files, manifest};
-use poolcast_config::Tracker;
+use poolcast_sweep::config::Tracker;
 
 /// Version of the file format.
 const VERSION: u32 = 2;

@@ -24,7 +24,7 @@ use crate::server::{
     HttpSender, SendError, SendLimits, SenderClock, SentNote, SentSummary, variable,
 };
 use poolcast_base::escape;
-use poolcast_config::Tracker;
+use poolcast_sweep::config::Tracker;
 
 /// Interval between heartbeats of a run without new epochs. W&B regards a run as dead after five
 /// minutes without one.
@@ -373,7 +373,7 @@ mod tests {
     use crate::runs::TrackedEpoch;
     use crate::server::TrackerKey;
     use crate::wandb_server::{Fault, ServedState, WandbServer};
-    use poolcast_config::Config;
+    use poolcast_sweep::config::Config;
     use poolcast_queue::{HandOut, Queue, QueueSettings};
 
     const KEY: &str = "canary0123456789canary0123456789canary01";

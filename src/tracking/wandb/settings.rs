@@ -8,7 +8,7 @@ use crate::server::{
 };
 use poolcast_base::error::hinted;
 use poolcast_base::escape;
-use poolcast_config::Config;
+use poolcast_sweep::config::Config;
 
 /// URL of W&B, unless `WANDB_BASE_URL` names another server.
 const DEFAULT_BASE_URL: &str = "https://api.wandb.ai";

@@ -1,6 +1,7 @@
 //! Hyperband, as W&B's engine decides: stops running trials whose values are behind the others.
 
-use poolcast_config::{Goal, Hyperband};
+use crate::config::Hyperband;
+use poolcast_config::Goal;
 
 /// Values of a trial, one per epoch in which the watched metric is defined.
 #[derive(Debug, Clone, PartialEq)]
@@ -59,7 +60,7 @@ fn loss_threshold(hyperband: &Hyperband, losses: &[Vec<f64>], band: usize) -> f6
 #[cfg(test)]
 mod tests {
     use super::*;
-    use poolcast_config::EarlyTerminate;
+    use crate::config::EarlyTerminate;
     use serde_json::Value;
 
     /// Returns the cases of W&B's engine: the rule, the names of the trials, the trials, and the

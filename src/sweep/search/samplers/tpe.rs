@@ -197,10 +197,10 @@ fn normal_quantile(share: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::Method;
     use crate::search::Sampler;
     use crate::search::space::space_of;
     use poolcast_base::stats::upper_median;
-    use poolcast_config::Method;
     use serde_json::{Value, json};
 
     const SEEDS: u64 = 20;

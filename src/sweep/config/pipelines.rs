@@ -7,9 +7,9 @@ use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
 use serde::de::{Error as _, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use super::range::check_range;
-use super::{Method, Parameter};
+use super::sweep::Method;
 use poolcast_base::error::hinted;
+use poolcast_config::{Parameter, check_range};
 
 /// Maximum number of trials in a sweep.
 pub const MAX_TRIALS: u64 = 1_000_000;

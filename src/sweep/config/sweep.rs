@@ -3,9 +3,8 @@
 use anyhow::{Result, ensure};
 use serde::{Deserialize, Serialize};
 
-use super::Metric;
-use super::range::check_range;
 use poolcast_base::error::hinted;
+use poolcast_config::{Metric, check_range};
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -5,40 +5,32 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, ensure};
-use figment::Figment;
-use figment::providers::{Env, Serialized};
-use figment::value::Dict;
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Serialize};
 
 use super::dag::DagConfig;
-use super::data::{DataConfig, PredictionTask};
-use super::defaults::DEFAULT;
-use super::layers::{explain, read_dict, read_file};
-use super::metric::Metric;
-use super::nearest::nearest;
-use super::parameter::Parameter;
-use super::parameters::{NetworkParameters, SampleParameters, TIMEFRAME_LEN, TrialParameters as _};
 use super::pipelines::{MAX_TRIALS, PipelineSpaces, TrialOrder};
-use super::preprocessing::PreprocessingConfig;
-use super::provision::ProvisionConfig;
-use super::range::check_range;
-use super::secrets::{PREFIX, reject_environment_secrets};
-use super::sweep::SweepConfig;
-use super::training::TrainingConfig;
-use super::yaml;
+use super::tracker_sections::{MlflowConfig, WandbConfig};
 use poolcast_base::error::hinted;
+use poolcast_config::layers::{self, Dict};
+use poolcast_config::parameters::TIMEFRAME_LEN;
+use poolcast_config::{
+    AdviceConfig, DataConfig, EvaluationConfig, FILE, Metric, NetworkParameters, Parameter,
+    ParseConfig, PredictionTask, PreprocessingConfig, ProvisionConfig, ResolvedConfig,
+    SampleParameters, TrainingConfig, TrainingKeys, TrialParameters as _, check_range, nearest,
+    yaml,
+};
+use poolcast_holds::tensors::TensorSettings;
+use poolcast_holds::training::TrainingSettings;
+use poolcast_provision::wait_model::WaitModelSettings;
 
 /// Search space without a configuration file: the one for the bundled log.
-const QUICKSTART: &str = include_str!("../../config/quickstart.yaml");
+const QUICKSTART: &str = include_str!("../../../config/quickstart.yaml");
 
 /// Keys of the quickstart that fit the bundled log only, with the values for other logs.
 const QUICKSTART_OVERRIDES: &str = "{logs: [], out: out, wandb: {sweep: {name: poolcast}}, preprocessing: {parameters: {timeframe_len: auto}}}";
 
 /// Search spaces of the pipelines, for configurations that only name a pipeline.
-const PIPELINES: &str = include_str!("../../config/pipelines.yaml");
-
-/// File name of the resolved configuration beside an artefact.
-pub const FILE: &str = "config.yaml";
+const PIPELINES: &str = include_str!("../../../config/pipelines.yaml");
 
 /// The whole configuration. `config/default.yaml` explains every key.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -68,78 +60,6 @@ pub struct Config {
     pub dag: DagConfig,
     #[serde(default)]
     pub provision: ProvisionConfig,
-}
-
-#[derive(Debug, Clone, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-#[expect(missing_docs, reason = "config/default.yaml documents each key")]
-pub struct ParseConfig {
-    pub ap: Option<String>,
-    pub year: Option<i16>,
-}
-
-#[derive(Debug, Clone, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-#[expect(missing_docs, reason = "config/default.yaml documents each key")]
-pub struct WandbConfig {
-    pub enable: bool,
-    #[serde(default)]
-    pub base_url: Option<String>,
-    pub entity: Option<String>,
-    pub project: Option<String>,
-    pub sweep: SweepConfig,
-    #[serde(default, deserialize_with = "id")]
-    pub sweep_id: Option<String>,
-    #[serde(default, deserialize_with = "id")]
-    pub run_id: Option<String>,
-}
-
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-#[expect(missing_docs, reason = "config/default.yaml documents each key")]
-pub struct MlflowConfig {
-    pub enable: bool,
-    pub tracking_uri: Option<String>,
-    pub experiment: Option<String>,
-}
-
-impl WandbConfig {
-    /// Returns W&B's id of the sweep that the runs belong to, if it is known before the first run.
-    pub fn known_sweep(&self) -> Option<&str> {
-        let given = self.sweep.given().map(|given| given.sweep);
-        given.or(self.sweep_id.as_deref())
-    }
-}
-
-/// Reads an id of W&B; `None`, Python's word for no value, means no id.
-fn id<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
-    Ok(Option::<String>::deserialize(deserializer)?.filter(|id| id != "None"))
-}
-
-#[derive(Debug, Clone, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-#[expect(missing_docs, reason = "config/default.yaml documents each key")]
-pub struct EvaluationConfig {
-    pub resamples: usize,
-}
-
-#[derive(Debug, Clone, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-#[expect(missing_docs, reason = "config/default.yaml documents each key")]
-pub struct AdviceConfig {
-    pub precision: f64,
-    pub probable_precision: f64,
-    pub cost: Option<AdviceCost>,
-    pub remove_from_holds: usize,
-}
-
-/// Costs of mistakes, all in the same unit.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-#[expect(missing_docs, reason = "config/default.yaml documents each key")]
-pub struct AdviceCost {
-    pub wasted_run: f64,
-    pub lost_success: f64,
 }
 
 /// Kind of data that the trials of a sweep learn from.
@@ -176,7 +96,8 @@ impl Config {
             return Config::from_layers(&[], "the configuration", flags);
         };
         let place = format!("`{}`", file.display());
-        let dict = read_dict(&read_file(file)?).with_context(|| format!("cannot use {place}"))?;
+        let dict = layers::read_dict(&layers::read_file(file)?)
+            .with_context(|| format!("cannot use {place}"))?;
         Config::from_layers(&[dict], &place, flags)
     }
 
@@ -186,7 +107,10 @@ impl Config {
     /// # Errors
     /// Fails like [`Config::load`].
     pub fn load_built_in(flags: &BTreeMap<&str, serde_json::Value>) -> Result<Config> {
-        let layers = [read_dict(QUICKSTART)?, read_dict(QUICKSTART_OVERRIDES)?];
+        let layers = [
+            layers::read_dict(QUICKSTART)?,
+            layers::read_dict(QUICKSTART_OVERRIDES)?,
+        ];
         Config::from_layers(&layers, "the built-in configuration", flags)
     }
 
@@ -197,18 +121,7 @@ impl Config {
         place: &str,
         flags: &BTreeMap<&str, serde_json::Value>,
     ) -> Result<Config> {
-        let mut figment = Figment::from(Serialized::defaults(yaml::read::<Dict>(DEFAULT)?));
-        for layer in layers {
-            figment = figment.merge(Serialized::defaults(layer));
-        }
-        reject_environment_secrets()?;
-        // These variables control the program's behaviour and are not configuration keys.
-        let others = ["log", "pager", "owner_salt", "owner_salt_file", "file_mode"];
-        figment = figment.merge(Env::prefixed(PREFIX).ignore(&others).split("__"));
-        for (key, value) in flags {
-            figment = figment.merge(Serialized::default(key, value));
-        }
-        let config: Config = figment.extract().map_err(|error| explain(&error, place))?;
+        let config: Config = layers::merge(layers, place, flags)?;
         config
             .check()
             .with_context(|| format!("cannot use {place}"))?;
@@ -312,7 +225,46 @@ impl Config {
 
     /// Writes the configuration beside an artefact.
     pub fn write(&self, dir: &Path) -> Result<()> {
-        poolcast_base::files::write_atomic(&dir.join(FILE), yaml::write(self)?.as_bytes())
+        self.resolved()?.write(dir)
+    }
+
+    /// Returns the text of the configuration, with every key.
+    pub fn resolved(&self) -> Result<ResolvedConfig> {
+        ResolvedConfig::new(self)
+    }
+
+    /// Returns the settings that determine the samples of a log.
+    ///
+    /// # Errors
+    /// Fails like [`TensorSettings::new`].
+    pub fn tensor_settings(&self) -> Result<TensorSettings> {
+        TensorSettings::new(&self.preprocessing, self.seed)
+    }
+
+    /// Returns the settings of the training of a network over logs.
+    ///
+    /// # Errors
+    /// Fails like [`TrainingSettings::new`].
+    pub fn training_settings(&self) -> Result<TrainingSettings> {
+        TrainingSettings::new(&self.training, self.training_keys())
+    }
+
+    /// Returns the settings of the training of a wait model.
+    ///
+    /// # Errors
+    /// Fails like [`WaitModelSettings::new`].
+    pub fn wait_model_settings(&self) -> Result<WaitModelSettings> {
+        WaitModelSettings::new(&self.provision, &self.training_keys())
+    }
+
+    fn training_keys(&self) -> TrainingKeys {
+        TrainingKeys {
+            epochs: self.epochs,
+            earlystop_threshold: self.earlystop_threshold,
+            earlystop_min_delta: self.earlystop_min_delta,
+            earlystop_metric: self.earlystop_metric.clone(),
+            seed: self.seed,
+        }
     }
 
     fn check(&self) -> Result<()> {
@@ -431,29 +383,11 @@ impl Config {
     }
 }
 
-impl AdviceConfig {
-    fn check(&self) -> Result<()> {
-        check_range("advice.precision", self.precision, 0.5..=1.0)?;
-        check_range(
-            "advice.probable_precision",
-            self.probable_precision,
-            0.5..=self.precision,
-        )?;
-        if let Some(cost) = self.cost {
-            check_range("advice.cost.wasted_run", cost.wasted_run, 1e-9..=1e9)?;
-            check_range("advice.cost.lost_success", cost.lost_success, 1e-9..=1e9)?;
-        }
-        Ok(())
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use super::super::parameters::{
-        HyperParameter, NetworkParameters, SampleParameters, TrialParameters,
-    };
+    use super::super::tracker::Tracker;
     use super::*;
-    use crate::Tracker;
+    use poolcast_config::HyperParameter;
 
     fn load(text: &str) -> Result<Config> {
         let dir = tempfile::tempdir()?;
@@ -494,7 +428,7 @@ mod tests {
 
     #[test]
     fn published_sweep_file_loads() {
-        let text = include_str!("../../config/sweep.yaml");
+        let text = include_str!("../../../config/sweep.yaml");
         let config = load(text).expect("loads");
         let mut drawn = config.training.parameters.drawn();
         let (_, batch_size) = drawn
@@ -517,9 +451,10 @@ mod tests {
     #[test]
     fn sweep_files_are_rejected_as_by_wandb_schema() {
         use serde_json::{Value, json};
-        let vectors: Value =
-            serde_json::from_str(include_str!("../../tests/data/wandb/sweeps_vectors.json"))
-                .expect("JSON");
+        let vectors: Value = serde_json::from_str(include_str!(
+            "../../../tests/data/wandb/sweeps_vectors.json"
+        ))
+        .expect("JSON");
         let files = [
             (
                 "min_ge_max",

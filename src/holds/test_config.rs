@@ -1,0 +1,30 @@
+//! Configurations for tests: the defaults with a few changes.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use poolcast_config::{PreprocessingConfig, ResolvedConfig, TrainingConfig, TrainingKeys, layers};
+
+/// The keys of the configuration that determine samples and trainings.
+#[derive(Deserialize)]
+pub(crate) struct TestConfig {
+    #[serde(flatten)]
+    pub(crate) keys: TrainingKeys,
+    pub(crate) preprocessing: PreprocessingConfig,
+    pub(crate) training: TrainingConfig,
+}
+
+impl TestConfig {
+    /// Reads the defaults, with `changes` (paths of keys and their values).
+    pub(crate) fn load(changes: &[(&str, Value)]) -> TestConfig {
+        let flags = BTreeMap::from_iter(changes.iter().cloned());
+        layers::merge(&[], "the configuration", &flags).expect("a configuration")
+    }
+
+    /// A text for the file beside a run, of which the tests only need that it is there.
+    pub(crate) fn resolved(&self) -> ResolvedConfig {
+        ResolvedConfig::new(&self.training).expect("rendered")
+    }
+}

@@ -1,0 +1,15 @@
+//! The whole configuration, and the sections that only a sweep uses.
+
+mod configuration;
+mod dag;
+mod pipelines;
+mod sweep;
+mod tracker;
+mod tracker_sections;
+
+pub use configuration::{Config, TrialSource};
+pub use dag::{DagConfig, SharedInputs, SubmitCommand, SubmitCommands, SubmitConfig};
+pub use pipelines::{MAX_TRIALS, PipelineSpace, PipelineSpaces, TrialOrder};
+pub use sweep::{Asha, EarlyTerminate, GivenSweep, Hyperband, Method, SweepConfig};
+pub use tracker::Tracker;
+pub use tracker_sections::{MlflowConfig, WandbConfig};
