@@ -373,8 +373,8 @@ mod tests {
     use crate::runs::TrackedEpoch;
     use crate::server::TrackerKey;
     use crate::wandb_server::{Fault, ServedState, WandbServer};
-    use poolcast_sweep::config::Config;
     use poolcast_queue::{HandOut, Queue, QueueSettings};
+    use poolcast_sweep::config::Config;
 
     const KEY: &str = "canary0123456789canary0123456789canary01";
     const MARK: &str = "poolcast 0123456789abcdef";
