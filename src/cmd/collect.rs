@@ -7,13 +7,14 @@ use htcondor_eventlog::{self as eventlog, LostEvents};
 use poolcast_base::error::EXIT_DONE;
 use poolcast_base::escape;
 use poolcast_base::output;
+use poolcast_collect::LostEvents;
 
 /// Version of the JSON document.
 const SCHEMA_VERSION: u32 = 1;
 
 /// Archives the new events, and warns about events that were rotated away before.
 pub fn run(args: &CollectArgs) -> Result<u8> {
-    let collected = eventlog::collect(&args.logs, &args.out)?;
+    let collected = poolcast_collect::collect(&args.logs, &args.out)?;
     for lost in &collected.newly_lost {
         output::note(&loss_warning(lost));
     }

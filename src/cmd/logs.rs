@@ -14,8 +14,8 @@ use poolcast_sweep::config::Config;
 
 /// The logs to read: those that the user named, and their rotated generations.
 pub(super) fn find_logs(named: &[PathBuf]) -> Result<Vec<PathBuf>> {
-    let all = eventlog::find_generations(named)?;
-    for found in eventlog::found_beside(named, &all) {
+    let all = poolcast_collect::find_generations(named)?;
+    for found in poolcast_collect::found_beside(named, &all) {
         output::note(&rotated_note(found));
     }
     Ok(all)
@@ -53,7 +53,7 @@ pub(super) fn read_words(config: &Config) -> Result<LogWords> {
     if config.logs.iter().any(|log| eventlog::is_read_once(log)) {
         return Ok(words);
     }
-    let logs = eventlog::find_generations(&config.logs)?;
+    let logs = poolcast_collect::find_generations(&config.logs)?;
     let options = ReadOptions {
         has_hold_texts: true,
         ..read_options(config.parse.ap.clone(), config.parse.year, &logs)?

@@ -6,7 +6,7 @@ use std::path::Path;
 use anyhow::{Context as _, Result};
 use memchr::memrchr;
 
-use super::record_cuts::{last_cut, next_cut};
+use super::record_cuts::{last_record_start, next_record_start};
 use super::source::LogSource;
 
 /// Block and piece sizes, in bytes. They do not affect the result, except that the access point is
@@ -139,7 +139,7 @@ impl BlockReader {
 
         // The last cut, not the next one: it is near the end, so the search is short, and most of
         // the text is parsed now.
-        match last_cut(text) {
+        match last_record_start(text) {
             Some(cut) => cut,
             None if text.len() > MAX_UNCUT_BYTES => {
                 memrchr(b'\n', text).map_or(text.len(), |at| at + 1)
@@ -192,7 +192,7 @@ impl<'a> RecordBlock<'a> {
         let mut start = 0;
         while start < text.len() {
             // The next cut, not the last one, so that a piece is never empty.
-            let end = next_cut(text, (start + piece_bytes).min(text.len()));
+            let end = next_record_start(text, (start + piece_bytes).min(text.len()));
             pieces.push(RecordBlock {
                 text: &text[start..end],
                 is_at_log_end: self.is_at_log_end && end == text.len(),

@@ -7,16 +7,9 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, Result};
 
 use super::blocks::{BLOCK_SIZES, RecordBlock};
-use super::collect::archived_logs;
-use super::global_header::{GlobalHeader, parse_global_header};
+use super::global_header::{GlobalHeader, HEADER_BYTES};
 use super::piece::{EarlierPieces, ParsedPiece, find_access_point};
-use super::record_scan::RecordScan;
 use super::source::{LogSource, is_read_once};
-use poolcast_base::manifest;
-
-/// Number of bytes to read to find the header of a log. The header is the first record and is
-/// padded to a few hundred bytes.
-pub(super) const HEAD_BYTES: usize = 1 << 16;
 
 /// A file of a log, and its header if it begins with one.
 struct LogFile {
@@ -36,26 +29,16 @@ impl LogFile {
 
 /// Returns `logs`, with the rotated generations of each global event log among them. Generations
 /// are found next to their log, and are ordered by their headers, not by name. Logs without such a
-/// header stay at their position. An archive that [`super::collect`] writes is replaced by all its
-/// generations.
+/// header stay at their position.
 ///
 /// HTCondor names the generations of `EventLog` `EventLog.old`, or `EventLog.1` (newest) to
 /// `EventLog.N`. This also accepts compressed ones.
 ///
 /// # Errors
-/// Fails if one of `logs` cannot be read, for example if it is a directory but not an archive.
+/// Fails if one of `logs` cannot be read.
 pub fn find_generations(logs: &[PathBuf]) -> Result<Vec<PathBuf>> {
-    let mut named: Vec<PathBuf> = Vec::new();
-    for log in logs {
-        if log.join(manifest::FILE).is_file() {
-            named.extend(archived_logs(log)?);
-        } else {
-            named.push(log.clone());
-        }
-    }
-
     let mut found: Vec<LogFile> = Vec::new();
-    for log in &named {
+    for log in logs {
         // Bytes that are read from a pipe here would be lost.
         let header = if is_read_once(log) {
             None
@@ -77,24 +60,9 @@ pub fn find_generations(logs: &[PathBuf]) -> Result<Vec<PathBuf>> {
     Ok(order_by_generation(&found))
 }
 
-/// Returns the elements of `all` that are not in `named`, neither directly nor through their
-/// archive. These are the rotated generations found by [`find_generations`].
-pub fn found_beside<'a>(
-    named: &'a [PathBuf],
-    all: &'a [PathBuf],
-) -> impl Iterator<Item = &'a PathBuf> {
-    let is_named = |log: &Path| {
-        let itself_or_archive = [Some(log), log.parent()];
-        named
-            .iter()
-            .any(|named| itself_or_archive.contains(&Some(named)))
-    };
-    all.iter().filter(move |log| !is_named(log))
-}
-
 /// Adds the rotated generations next to `log` that have headers of the same access point.
 fn add_siblings(log: &LogFile, found: &mut Vec<LogFile>) {
-    for path in sibling_paths(&log.path) {
+    for path in rotated_paths(&log.path) {
         // The user did not name this file, so it is skipped if it cannot be read.
         let header = read_header(&path).unwrap_or(None);
         let sibling = LogFile { path, header };
@@ -166,7 +134,7 @@ pub fn sequence_number(log: &Path) -> Result<Option<u64>> {
 
 /// Reads the header at the beginning of a log, if there is one.
 fn read_header(log: &Path) -> Result<Option<GlobalHeader>> {
-    Ok(parse_first_header(&read_beginning(log, HEAD_BYTES)?))
+    Ok(GlobalHeader::find(&read_beginning(log, HEADER_BYTES)?))
 }
 
 /// Reads the first `bytes` bytes of a log, or all of it.
@@ -177,16 +145,9 @@ fn read_beginning(log: &Path, bytes: usize) -> Result<Vec<u8>> {
     Ok(head)
 }
 
-/// Parses the header in the first bytes of a log.
-pub(super) fn parse_first_header(head: &[u8]) -> Option<GlobalHeader> {
-    RecordScan::new(head, true)
-        .collect_records()
-        .first()
-        .and_then(parse_global_header)
-}
-
-/// Returns the files next to `log` that are named like its rotated generations.
-pub(super) fn sibling_paths(log: &Path) -> Vec<PathBuf> {
+/// Returns the files next to `log` that are named like its rotated generations, sorted by name. Their
+/// contents may be anything.
+pub fn rotated_paths(log: &Path) -> Vec<PathBuf> {
     let (Some(parent), Some(name)) = (log.parent(), log.file_name().and_then(|name| name.to_str()))
     else {
         return Vec::new();
@@ -232,30 +193,6 @@ mod tests {
             "008 (-01.-01.-01) 01/28 06:28:38 Global JobLog: ctime={} id=0 sequence={sequence} size=0 creator_name=<{creator}>\n...\n",
             1000 + sequence
         )
-    }
-
-    #[test]
-    fn archives_expand_to_their_generations() {
-        let dir = tempfile::tempdir().expect("a directory");
-        let live = dir.path().join("EventLog");
-        let archive = dir.path().join("archive");
-        for sequence in 1..4 {
-            fs_err::write(&live, log(sequence, "a")).expect("written");
-            super::super::collect(std::slice::from_ref(&live), &archive).expect("collected");
-        }
-        let named = [archive.clone()];
-        let all = find_generations(&named).expect("found");
-        let names: Vec<String> = all
-            .iter()
-            .filter_map(|path| Some(path.file_name()?.to_string_lossy().into_owned()))
-            .collect();
-        assert_eq!(
-            names,
-            ["EventLog.1001.1", "EventLog.1002.2", "EventLog.1003.3"]
-        );
-        assert_eq!(found_beside(&named, &all).count(), 0);
-        assert_eq!(found_beside(&all[..1], &all).count(), 2);
-        assert!(find_generations(&[dir.path().to_owned()]).is_err());
     }
 
     #[test]

@@ -10,27 +10,32 @@ use super::calendar::resolve_nearest;
 use super::dates::{LAST_EPOCH_MS, MAX_UTC_OFFSET_MS};
 use super::event_number::GENERIC;
 use super::record::{LogRecord, RecordContent, body_lines};
+use super::record_scan::RecordScan;
 use super::stamp::Stamp;
+
+/// Number of bytes at the beginning of a log in which [`GlobalHeader::find`] looks for the header.
+/// The header is the first record and is padded to a few hundred bytes.
+pub const HEADER_BYTES: usize = 1 << 16;
 
 /// Maximum difference, in seconds, of the creation times if two daemons find no log and both create
 /// it.
 const MAX_CREATION_RACE_S: u64 = 60;
 
-/// Contents of the header of a global event log.
+/// Contents of the header of a global event log, which identify one generation of the log.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct GlobalHeader {
+pub struct GlobalHeader {
     /// Creation time of the file, epoch seconds.
-    pub(super) created_s: i64,
+    pub created_s: i64,
     /// Schedd that created the file.
-    pub(super) creator: Option<String>,
+    pub creator: Option<String>,
     /// Id of the file, unique per file; empty if absent.
-    pub(super) id: String,
+    pub id: String,
     /// Sequence number from 1; grows by one with each rotation.
-    pub(super) sequence: u64,
+    pub sequence: u64,
     /// Total size of all earlier files, in bytes; 0 if absent.
-    pub(super) offset: u64,
+    pub offset: u64,
     /// True if the header was written at the creation of the file, not at its rotation.
-    pub(super) is_live: bool,
+    pub is_live: bool,
 }
 
 /// Distinguishes a generation from others of its access point.
@@ -101,6 +106,15 @@ pub(super) fn overwritten_event(record: &LogRecord<'_>) -> Option<usize> {
 }
 
 impl GlobalHeader {
+    /// Parses the header in `beginning`, the first [`HEADER_BYTES`] bytes of a log, or all of it.
+    /// Returns `None` if the log does not begin as a global event log does.
+    pub fn find(beginning: &[u8]) -> Option<GlobalHeader> {
+        RecordScan::new(beginning, true)
+            .collect_records()
+            .first()
+            .and_then(parse_global_header)
+    }
+
     /// Returns the identity of the header's generation.
     pub(super) fn mark(&self) -> GenerationMark {
         GenerationMark {
@@ -152,12 +166,11 @@ impl GlobalHeader {
 
 #[cfg(test)]
 mod tests {
-    use super::super::record_scan::RecordScan;
     use super::super::stamp::parse_stamp;
     use super::*;
 
     fn read(text: &str) -> Option<GlobalHeader> {
-        parse_global_header(&RecordScan::new(text.as_bytes(), true).collect_records()[0])
+        GlobalHeader::find(text.as_bytes())
     }
 
     #[test]

@@ -10,7 +10,6 @@ mod assembly;
 mod blocks;
 mod calendar;
 mod classad;
-mod collect;
 mod dates;
 mod event;
 mod event_facts;
@@ -36,23 +35,26 @@ mod run_usage;
 mod source;
 mod stamp;
 mod submission_names;
+mod whole_records;
 mod write;
 
 pub use anomaly::{Anomaly, AnomalyCounts, AnomalyPlace, first_places};
-pub use collect::{ArchivedGeneration, CollectOutcome, LogArchive, LostEvents, collect};
 pub use event::{JobEvent, RemovedBy};
 pub use event_facts::{EventFacts, ExecutionPlace, HoldFacts, RunUsage, SubmissionNames, ends_run};
 pub use event_number::{
     ABORTED, AD_INFORMATION, EVICTED, EXECUTE, FILE_TRANSFER, GENERIC, HELD, IMAGE_SIZE, RELEASED,
     SUBMIT, TERMINATED, event_name,
 };
-pub use generations::{find_generations, found_beside, likely_access_point, sequence_number};
+pub use generations::{find_generations, likely_access_point, rotated_paths, sequence_number};
+pub use global_header::{GlobalHeader, HEADER_BYTES};
 pub use job_ad::{JobAd, ResourceRequest};
 pub use log::{EventBatch, HoldText, LogGeneration, LogSummary, ReadOptions, ResumePoint};
 pub use reader::{can_read_on, read, read_on, scan};
 pub use reason::ReasonTemplates;
+pub use record_cuts::last_record_start;
 pub use source::{is_read_once, open};
 pub use write::{
     DagNode, DynamicSlot, EventBody, HoldCode, JobDescription, JobExit, LogBuffer, LogHeader,
     ResourceUsage, dump,
 };
+pub use whole_records::whole_records_end;

@@ -17,7 +17,7 @@ pub(super) fn begins_record(text: &[u8]) -> bool {
 
 /// Returns the first offset after `from` at which a record begins after a terminated one; the
 /// length of `text` if there is none.
-pub(super) fn next_cut(text: &[u8], from: usize) -> usize {
+pub(super) fn next_record_start(text: &[u8], from: usize) -> usize {
     let mut at = from;
     while let Some(newline) = memchr(b'\n', &text[at..]).map(|n| at + n) {
         if is_cut(text, newline + 1) {
@@ -28,8 +28,9 @@ pub(super) fn next_cut(text: &[u8], from: usize) -> usize {
     text.len()
 }
 
-/// Returns the last offset at which a record begins after a terminated one.
-pub(super) fn last_cut(text: &[u8]) -> Option<usize> {
+/// Returns the last offset in `text` at which a record begins after a terminated one; `None` if
+/// there is none. A log can be cut there and read in two parts.
+pub fn last_record_start(text: &[u8]) -> Option<usize> {
     let mut end = text.len();
     while let Some(newline) = memrchr(b'\n', &text[..end]) {
         if is_cut(text, newline + 1) {
@@ -75,9 +76,9 @@ mod tests {
         let first = "001 (1.0.0) 01/02 03:04:05 Job executing\n...\n";
         let second = "012 (1.0.0) 2024-01-02 03:04:06 Job was held.\n";
         let text = b"...\n000 (1.0.0) 01/02 03:04:x\n...\n";
-        assert!((0..text.len()).all(|end| last_cut(&text[..end]).is_none()));
+        assert!((0..text.len()).all(|end| last_record_start(&text[..end]).is_none()));
         assert_eq!(
-            last_cut(&format!("{first}{}", &second[..34]).into_bytes()),
+            last_record_start(&format!("{first}{}", &second[..34]).into_bytes()),
             Some(first.len())
         );
     }

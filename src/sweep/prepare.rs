@@ -194,8 +194,8 @@ pub fn prepare_events(
     anew: bool,
     listener: &PrepareListener<'_>,
 ) -> Result<String> {
-    let logs = eventlog::find_generations(&config.logs)?;
-    for found in eventlog::found_beside(&config.logs, &logs) {
+    let logs = poolcast_collect::find_generations(&config.logs)?;
+    for found in poolcast_collect::found_beside(&config.logs, &logs) {
         (listener.on_step)(PrepareStep::AlsoReading(found));
     }
     let options = ReadOptions {

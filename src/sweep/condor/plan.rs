@@ -230,7 +230,7 @@ fn sample_source(config: &mut Config) -> Result<SampleSource> {
         .iter()
         .cloned()
         .partition(|log| is_osdf_address(log));
-    let near = eventlog::find_generations(&readable_logs(&near)?)?;
+    let near = poolcast_collect::find_generations(&readable_logs(&near)?)?;
     let in_job = config.dag.parse_in_job || !far.is_empty();
     config.logs = near.into_iter().chain(far).collect();
     if in_job {

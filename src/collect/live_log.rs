@@ -1,14 +1,13 @@
 //! A snapshot of a log that is being written, with its rotated generations.
 
-use std::io::ErrorKind;
+use std::io::{ErrorKind, Read as _};
 use std::path::Path;
 
 use anyhow::{Context as _, Result, anyhow};
 
 use super::archive::ArchivedGeneration;
-use super::whole_records::whole_end;
-use crate::generations::{HEAD_BYTES, parse_first_header, sibling_paths};
-use crate::source::FIND_LOG_HINT;
+use super::hints::FIND_LOG_HINT;
+use htcondor_eventlog::{GlobalHeader, HEADER_BYTES, rotated_paths, whole_records_end};
 use poolcast_base::error::hinted;
 use poolcast_base::files;
 
@@ -51,7 +50,7 @@ impl LiveLog {
             .file_name()
             .with_context(|| format!("`{}` is no file", log.display()))?
             .to_string_lossy();
-        let mut rotated = sibling_paths(log);
+        let mut rotated = rotated_paths(log);
         rotated.sort_by_key(|path| (path.as_os_str().len(), path.clone()));
 
         let own = open_file(log, &name);
@@ -107,11 +106,12 @@ fn add_generation(found: std::io::Result<OpenedFile>, generations: &mut Vec<Live
 /// Opens the file at `path`, which belongs to the log named `name`.
 fn open_file(path: &Path, name: &str) -> std::io::Result<OpenedFile> {
     let mut file = files::open_artefact(path, u64::MAX)?;
-    let mut head = vec![0; HEAD_BYTES];
-    let filled = files::fill_buffer(&mut file, &mut head)?;
-    head.truncate(filled);
+    let mut head = Vec::new();
+    file.by_ref()
+        .take(HEADER_BYTES as u64)
+        .read_to_end(&mut head)?;
 
-    let known = parse_first_header(&head).map(|header| ArchivedGeneration::new(name, header));
+    let known = GlobalHeader::find(&head).map(|header| ArchivedGeneration::new(name, header));
     let generation = known.map(|known| LiveGeneration { file, known });
     Ok(OpenedFile { generation, head })
 }
@@ -122,7 +122,7 @@ fn find_problem(log: &Path, found: &std::io::Result<OpenedFile>) -> Option<LogPr
     match found {
         Ok(file) if file.generation.is_some() => None,
         Ok(file) => Some(headerless_problem(&file.head)),
-        Err(error) if error.kind() == ErrorKind::NotFound && !sibling_paths(log).is_empty() => {
+        Err(error) if error.kind() == ErrorKind::NotFound && !rotated_paths(log).is_empty() => {
             Some(transient_problem("it is not there: it is being rotated"))
         }
         Err(error) => Some(LogProblem {
@@ -137,7 +137,7 @@ fn headerless_problem(head: &[u8]) -> LogProblem {
     if head.is_empty() {
         return transient_problem("it is empty: it was made just now, or is being rotated");
     }
-    let is_whole = head.len() >= HEAD_BYTES || whole_end(head) > 0;
+    let is_whole = head.len() >= HEADER_BYTES || whole_records_end(head) > 0;
     if !is_whole && may_begin_header(head) {
         return transient_problem("its first record is not whole: it is being rotated");
     }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, Result, ensure};
 use serde::{Deserialize, Serialize};
 
-use crate::global_header::GlobalHeader;
+use htcondor_eventlog::GlobalHeader;
 use poolcast_base::error::hinted;
 use poolcast_base::files;
 use poolcast_base::manifest;
@@ -64,7 +64,7 @@ pub struct LogArchive {
 ///
 /// # Errors
 /// Fails if the directory is not an archive.
-pub(crate) fn archived_logs(dir: &Path) -> Result<Vec<PathBuf>> {
+pub(super) fn archived_logs(dir: &Path) -> Result<Vec<PathBuf>> {
     let archive = manifest::read::<LogArchive>(dir, ARCHIVE)?.body;
     let mut logs = Vec::new();
     for generation in &archive.generations {

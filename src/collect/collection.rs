@@ -1,15 +1,4 @@
-//! Collects a live, rotating global event log into an archive. The archive only grows, has one file
-//! per generation, and neither loses nor duplicates data.
-//!
-//! A generation is identified by its header, because its name changes with each rotation. Each file
-//! of the archive is a prefix of its generation, up to the last whole record. The data is written
-//! first. The manifest, which has the number of valid bytes, is written last. The next run cuts off
-//! what a killed run has left beyond that. HTCondor's writers never wait: this takes none of their
-//! locks.
-
-mod archive;
-mod live_log;
-mod whole_records;
+//! Adds the new records of a live log and of its rotated generations to an archive.
 
 use std::io::{Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
@@ -17,14 +6,11 @@ use std::path::{Path, PathBuf};
 use anyhow::{Result, ensure};
 use serde::Serialize;
 
+use super::archive::{LogArchive, LostEvents, open_archive};
+use super::live_log::{LiveGeneration, LiveLog};
+use super::whole_records::copy_whole_records;
 use poolcast_base::error::hinted;
 use poolcast_base::files::{self, sync_directory};
-
-pub(super) use archive::archived_logs;
-use archive::open_archive;
-pub use archive::{ArchivedGeneration, LogArchive, LostEvents};
-use live_log::{LiveGeneration, LiveLog};
-use whole_records::copy_whole_records;
 
 /// Result of a collection.
 #[derive(Debug, Clone, Serialize)]
@@ -126,8 +112,8 @@ fn append_generation(
 
 #[cfg(test)]
 mod tests {
-    use super::whole_records::whole_end;
     use super::*;
+    use htcondor_eventlog::whole_records_end;
     use poolcast_base::manifest;
     use proptest::prelude::*;
     use std::io::Write as _;
@@ -299,7 +285,7 @@ mod tests {
                 }
                 let is_lost = archive.lost.iter().any(|lost| lost.after <= sequence && sequence < lost.before);
                 if writer.is_there(sequence) {
-                    prop_assert_eq!(bytes, whole_end(written));
+                    prop_assert_eq!(bytes, whole_records_end(written));
                 } else {
                     prop_assert!(bytes == written.len() || is_lost, "{} of {}", bytes, written.len());
                 }
