@@ -67,9 +67,9 @@ fn write_store(log: &Path, dir: &Path) -> Result<()> {
     let staging = StagedDirectory::new(dir, true)?;
     let mut builder = EventStoreBuilder::new("", "", Some(staging.path().to_owned()));
     let read = eventlog::read(log, &ReadOptions::default(), |_| {}, &mut |batch| {
-        builder.add_batch(&batch)
+        Ok(builder.add_batch(&batch)?)
     })?;
-    builder.end_log("log", read, None);
+    builder.end_log("log", "", read, None);
     builder.write_store(staging, "bench").map(drop)
 }
 

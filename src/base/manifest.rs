@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use std::io::{BufRead as _, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use anyhow::{Context as _, Result, ensure};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
@@ -300,40 +300,28 @@ fn hexadecimal(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Maximum bytes per read. A block of this size is still in the core's own cache when it is added
-/// to the checksum.
-const READ_BYTES: usize = 1 << 17;
+/// A [`Checksum`] that the reader of a file on another thread extends. Copies share it.
+#[derive(Debug, Clone, Default)]
+pub struct SharedChecksum(Arc<Mutex<Checksum>>);
 
-/// A reader that updates a [`Checksum`] and reports progress as its bytes are read.
-pub struct ChecksummedReader<R, F> {
-    inner: R,
-    progress: F,
-    checksum: Arc<Mutex<Checksum>>,
-}
-
-impl<R: Read, F: Fn(u64)> ChecksummedReader<R, F> {
-    /// Wraps `inner`. Each read calls `progress` with the number of bytes read, and adds these
-    /// bytes to `checksum`.
-    pub fn new(inner: R, progress: F, checksum: Arc<Mutex<Checksum>>) -> ChecksummedReader<R, F> {
-        ChecksummedReader {
-            inner,
-            progress,
-            checksum,
-        }
+impl SharedChecksum {
+    /// Continues `begun`.
+    pub fn new(begun: Checksum) -> SharedChecksum {
+        SharedChecksum(Arc::new(Mutex::new(begun)))
     }
-}
 
-impl<R: Read, F: Fn(u64)> Read for ChecksummedReader<R, F> {
-    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
-        let most = buffer.len().min(READ_BYTES);
-        let read = self.inner.read(&mut buffer[..most])?;
+    /// Adds the next bytes.
+    pub fn update(&self, bytes: &[u8]) {
+        self.lock().update(bytes);
+    }
 
-        (self.progress)(read as u64);
-        self.checksum
-            .lock()
-            .expect("no thread panics with the lock")
-            .update(&buffer[..read]);
-        Ok(read)
+    /// Returns the size of everything so far, and the checksum in hexadecimal.
+    pub fn finish(&self) -> (u64, String) {
+        self.lock().finish()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Checksum> {
+        self.0.lock().expect("no thread panics with the lock")
     }
 }
 

@@ -3,7 +3,6 @@
 use anyhow::Result;
 
 use crate::cli::CollectArgs;
-use htcondor_eventlog::{self as eventlog, LostEvents};
 use poolcast_base::error::EXIT_DONE;
 use poolcast_base::escape;
 use poolcast_base::output;

@@ -11,11 +11,12 @@ use poolcast_base::salt::OwnerSalt;
 use poolcast_holds::advice::LogWords;
 use poolcast_holds::events::{EventStore, IngestStep, read_into_memory};
 use poolcast_sweep::config::Config;
+use poolcast_collect::{explain, explain_beginning, find_generations, found_beside};
 
 /// The logs to read: those that the user named, and their rotated generations.
 pub(super) fn find_logs(named: &[PathBuf]) -> Result<Vec<PathBuf>> {
-    let all = poolcast_collect::find_generations(named)?;
-    for found in poolcast_collect::found_beside(named, &all) {
+    let all = find_generations(named)?;
+    for found in found_beside(named, &all) {
         output::note(&rotated_note(found));
     }
     Ok(all)
@@ -53,7 +54,7 @@ pub(super) fn read_words(config: &Config) -> Result<LogWords> {
     if config.logs.iter().any(|log| eventlog::is_read_once(log)) {
         return Ok(words);
     }
-    let logs = poolcast_collect::find_generations(&config.logs)?;
+    let logs = find_generations(&config.logs)?;
     let options = ReadOptions {
         has_hold_texts: true,
         ..read_options(config.parse.ap.clone(), config.parse.year, &logs)?
@@ -63,7 +64,7 @@ pub(super) fn read_words(config: &Config) -> Result<LogWords> {
             words.add(&batch);
             Ok(())
         };
-        eventlog::read(log, &options, |_| {}, on_batch)?;
+        eventlog::read(log, &options, |_| {}, on_batch).map_err(explain)?;
     }
     Ok(words)
 }
@@ -77,7 +78,7 @@ pub(super) fn read_options(
     Ok(ReadOptions {
         ap,
         year,
-        likely_ap: eventlog::likely_access_point(logs)?,
+        likely_ap: eventlog::likely_access_point(logs).map_err(explain_beginning)?,
         has_hold_texts: false,
     })
 }

@@ -13,6 +13,7 @@ use htcondor_eventlog::{self as eventlog, ReadOptions};
 use poolcast_base::error::{EXIT_DONE, hinted};
 use poolcast_base::output;
 use poolcast_holds::events::{EventStore, IngestStep, LogIngest, SourceLog, event_store_key};
+use poolcast_collect::explain;
 
 /// Version of the JSON document.
 const SCHEMA_VERSION: u32 = 1;
@@ -58,7 +59,7 @@ pub fn run(args: &ParseArgs) -> Result<u8> {
 fn dump_events(logs: &[PathBuf], options: &ReadOptions) -> Result<u8> {
     let mut out = std::io::BufWriter::new(std::io::stdout().lock());
     for log in logs {
-        eventlog::dump(log, options, &mut out)?;
+        eventlog::dump(log, options, &mut out).map_err(explain)?;
     }
     out.flush()?;
     Ok(EXIT_DONE)

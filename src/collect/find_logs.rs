@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Result;
 
 use super::archive::archived_logs;
+use super::log_error::explain_beginning;
 use htcondor_eventlog as eventlog;
 use poolcast_base::manifest;
 
@@ -22,7 +23,7 @@ pub fn find_generations(logs: &[PathBuf]) -> Result<Vec<PathBuf>> {
             named.push(log.clone());
         }
     }
-    eventlog::find_generations(&named)
+    eventlog::find_generations(&named).map_err(explain_beginning)
 }
 
 /// Returns the elements of `all` that are not in `named`, neither directly nor through their

@@ -10,10 +10,11 @@
 mod archive;
 mod collection;
 mod find_logs;
-mod hints;
 mod live_log;
+mod log_error;
 mod whole_records;
 
 pub use archive::{ArchivedGeneration, LogArchive, LostEvents};
 pub use collection::{CollectOutcome, collect};
 pub use find_logs::{find_generations, found_beside};
+pub use log_error::{explain, explain_beginning, sink_error};

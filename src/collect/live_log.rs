@@ -6,7 +6,7 @@ use std::path::Path;
 use anyhow::{Context as _, Result, anyhow};
 
 use super::archive::ArchivedGeneration;
-use super::hints::FIND_LOG_HINT;
+use super::log_error::FIND_LOG_HINT;
 use htcondor_eventlog::{GlobalHeader, HEADER_BYTES, rotated_paths, whole_records_end};
 use poolcast_base::error::hinted;
 use poolcast_base::files;

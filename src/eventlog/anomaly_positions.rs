@@ -2,12 +2,12 @@
 
 use std::path::Path;
 
-use anyhow::Result;
 use memchr::memchr_iter;
 
 use super::anomaly::{Anomaly, AnomalyPlace};
 use super::blocks::{BLOCK_SIZES, RecordBlock};
 use super::event_number::{AD_INFORMATION, GENERIC};
+use super::read_error::ReadError;
 use super::record_scan::RecordScan;
 use super::source::LogSource;
 
@@ -38,7 +38,7 @@ pub(super) fn find_event_positions(
 
 /// Sets the line numbers of `places` by reading the log at `path`. `places` must be sorted by
 /// offset.
-pub(super) fn find_lines(path: &Path, places: &mut [AnomalyPlace]) -> Result<()> {
+pub(super) fn find_lines(path: &Path, places: &mut [AnomalyPlace]) -> Result<(), ReadError> {
     if places.is_empty() {
         return Ok(());
     }

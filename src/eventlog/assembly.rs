@@ -4,8 +4,6 @@ use std::iter::Peekable;
 use std::path::Path;
 use std::sync::Arc;
 
-use anyhow::{Result, bail, ensure};
-
 use super::anomaly::{Anomaly, AnomalyPlace, first_places};
 use super::anomaly_positions::{count_line_feeds, find_event_positions, find_lines};
 use super::blocks::RecordBlock;
@@ -20,9 +18,8 @@ use super::other_access_points::OtherAccessPoints;
 use super::piece::{
     BeforeEvent, EarlierPieces, FoundHeader, ParsedPiece, YearAnchor, find_access_point,
 };
-use super::source::FIND_LOG_HINT;
+use super::read_error::{BoxedResult, ReadError};
 use super::stamp::{Stamp, StampZone};
-use poolcast_base::error::hinted;
 
 /// Number of jobs that are remembered because their ad was read. If a pool has more jobs at a time,
 /// the ads of some are read again.
@@ -127,30 +124,25 @@ impl LogAssembly {
     }
 
     /// Fails if all of the text so far is junk, and it is at least [`MAX_LEADING_JUNK_BYTES`] long.
-    pub(super) fn check_beginning(&self, path: &Path) -> Result<()> {
+    pub(super) fn check_beginning(&self, path: &Path) -> BoxedResult<()> {
         self.check_is_log(path, MAX_LEADING_JUNK_BYTES)
     }
 
     /// Fails if the whole file is junk.
-    pub(super) fn check_whole(&self, path: &Path) -> Result<()> {
+    pub(super) fn check_whole(&self, path: &Path) -> BoxedResult<()> {
         self.check_is_log(path, 1)
     }
 
     /// Fails if at least `junk_bytes` bytes were read and all of them are junk.
-    fn check_is_log(&self, path: &Path, junk_bytes: u64) -> Result<()> {
+    fn check_is_log(&self, path: &Path, junk_bytes: u64) -> BoxedResult<()> {
         let may_be_log = self.is_log
             || self.log.bytes < junk_bytes
             || !self.log.records_by_number.is_empty()
             || self.log.anomalies.keys().any(|kind| *kind != Anomaly::Junk);
-        ensure!(
-            may_be_log,
-            hinted(
-                format!("`{}` is no HTCondor event log", path.display()),
-                format!(
-                    "an event log's records begin like `012 (123.000.000) 11/21 01:49:47`; {FIND_LOG_HINT}"
-                )
-            )
-        );
+        if !may_be_log {
+            let path = path.to_owned();
+            return Err(ReadError::NotALog { path }.into());
+        }
         Ok(())
     }
 
@@ -186,7 +178,7 @@ impl LogAssembly {
         block: &RecordBlock<'_>,
         mut piece: ParsedPiece,
         sink: &mut EventSink<'_>,
-    ) -> Result<Vec<(Stamp, JobEvent)>> {
+    ) -> BoxedResult<Vec<(Stamp, JobEvent)>> {
         self.check_headers(&mut piece);
         self.hold_texts.append(&mut piece.hold_texts);
         let steps = self.date_events(&mut piece, sink)?;
@@ -238,7 +230,7 @@ impl LogAssembly {
         &mut self,
         piece: &mut ParsedPiece,
         sink: &mut EventSink<'_>,
-    ) -> Result<Vec<(Anomaly, usize)>> {
+    ) -> BoxedResult<Vec<(Anomaly, usize)>> {
         let waiting = std::mem::take(&mut self.waiting)
             .into_iter()
             .map(|item| BeforeEvent { index: 0, item });
@@ -350,7 +342,7 @@ impl LogAssembly {
         stamp: Stamp,
         event: JobEvent,
         sink: &mut EventSink<'_>,
-    ) -> Result<ClockStep> {
+    ) -> BoxedResult<ClockStep> {
         // The first stamp with a year dates all undated events before it.
         if stamp.has_year && !self.undated.is_empty() {
             self.date_undated_events(stamp, sink)?;
@@ -416,7 +408,7 @@ impl LogAssembly {
 
     /// Dates the undated events before `anchor`, the first time with a year. It first walks back to
     /// find the year of the earliest event, then dates all of them in order.
-    fn date_undated_events(&mut self, anchor: Stamp, sink: &mut EventSink<'_>) -> Result<()> {
+    fn date_undated_events(&mut self, anchor: Stamp, sink: &mut EventSink<'_>) -> BoxedResult<()> {
         let undated = std::mem::take(&mut self.undated);
         let mut first_ms = anchor.ms;
         // Backwards: each stamp lies in the last year that does not put it after the following
@@ -446,7 +438,7 @@ impl LogAssembly {
     }
 
     /// Begins a new log segment. Emits the events of the current one first.
-    fn begin_stretch(&mut self, sink: &mut EventSink<'_>) -> Result<()> {
+    fn begin_stretch(&mut self, sink: &mut EventSink<'_>) -> BoxedResult<()> {
         if !self.events.is_empty() || !self.ads.is_empty() || !self.others.hosts.is_empty() {
             self.flush(sink)?;
         }
@@ -462,7 +454,7 @@ impl LogAssembly {
         anchor: &YearAnchor,
         first_stamp: Stamp,
         sink: &mut EventSink<'_>,
-    ) -> Result<()> {
+    ) -> BoxedResult<()> {
         match anchor {
             YearAnchor::Header(FoundHeader { stamp, header, .. }) => {
                 let local = if header.is_live { *stamp } else { first_stamp };
@@ -483,7 +475,7 @@ impl LogAssembly {
         header: &GlobalHeader,
         local: Stamp,
         sink: &mut EventSink<'_>,
-    ) -> Result<()> {
+    ) -> BoxedResult<()> {
         let created_ms = header.created_s.saturating_mul(1000);
         let offset_ms = utc_offset_between(local, created_ms).unwrap_or(0);
         if !self.undated.is_empty() {
@@ -522,7 +514,7 @@ impl LogAssembly {
     }
 
     /// Emits the events and ads of all access points.
-    pub(super) fn flush(&mut self, sink: &mut EventSink<'_>) -> Result<()> {
+    pub(super) fn flush(&mut self, sink: &mut EventSink<'_>) -> BoxedResult<()> {
         let batch = EventBatch {
             ap: self.ap.as_deref().unwrap_or("unknown"),
             events: &self.events,
@@ -555,7 +547,11 @@ impl LogAssembly {
     /// # Errors
     /// Fails if nothing in the log gives the year of its events, if the log cannot be read again
     /// for line numbers, and if `sink` fails.
-    pub(super) fn finish(mut self, path: &Path, sink: &mut EventSink<'_>) -> Result<LogSummary> {
+    pub(super) fn finish(
+        mut self,
+        path: &Path,
+        sink: &mut EventSink<'_>,
+    ) -> BoxedResult<LogSummary> {
         // No event follows these anchors, so each one uses its own stamp.
         for anchor in std::mem::take(&mut self.waiting) {
             let (YearAnchor::Header(FoundHeader { stamp, .. }) | YearAnchor::Ad(stamp)) = &anchor;
@@ -563,13 +559,8 @@ impl LogAssembly {
         }
         self.flush(sink)?;
         if !self.undated.is_empty() {
-            bail!(hinted(
-                format!(
-                    "`{}` has time stamps without a year, and nothing in it tells which",
-                    path.display()
-                ),
-                "name the year of its first event, for instance `--year 2026`"
-            ));
+            let path = path.to_owned();
+            return Err(ReadError::UnknownYear { path }.into());
         }
 
         if !self.is_read_once {
@@ -603,9 +594,13 @@ impl LogAssembly {
 }
 
 /// Emits `batch`, and extends the time range in `log` by its events.
-fn emit_batch(batch: EventBatch<'_>, log: &mut LogSummary, sink: &mut EventSink<'_>) -> Result<()> {
+fn emit_batch(
+    batch: EventBatch<'_>,
+    log: &mut LogSummary,
+    sink: &mut EventSink<'_>,
+) -> BoxedResult<()> {
     let times = || batch.events.iter().map(|event| event.time_ms);
     log.begin_ms = times().chain(log.begin_ms).min();
     log.end_ms = times().max().max(log.end_ms);
-    sink(batch)
+    sink(batch).map_err(|error| ReadError::Sink(error).into())
 }

@@ -1,11 +1,9 @@
 //! Reads a log file as blocks of whole records, and splits each block into pieces. One thread
 //! parses the pieces of a block one after another.
 
-use std::path::Path;
-
-use anyhow::{Context as _, Result};
 use memchr::memrchr;
 
+use super::read_error::ReadError;
 use super::record_cuts::{last_record_start, next_record_start};
 use super::source::LogSource;
 
@@ -53,14 +51,12 @@ pub(super) struct BlockReader {
     is_at_end: bool,
     /// Number of blocks returned so far, errors included.
     begun: usize,
-    /// Path of the log, for messages.
-    place: String,
 }
 
 /// A block or its read error, with its index among the blocks of the log.
 pub(super) struct ReadBlock {
     pub(super) number: usize,
-    pub(super) block: Result<LogBlock>,
+    pub(super) block: Result<LogBlock, ReadError>,
 }
 
 /// A block of whole records. Its memory can be reused for another block.
@@ -78,8 +74,8 @@ pub(super) struct RecordBlock<'a> {
 }
 
 impl BlockReader {
-    /// Creates a reader of `source`, which is the log at `path`.
-    pub(super) fn new(source: LogSource, path: &Path, sizes: BlockSizes) -> BlockReader {
+    /// Creates a reader of `source`.
+    pub(super) fn new(source: LogSource, sizes: BlockSizes) -> BlockReader {
         BlockReader {
             source,
             read_bytes: sizes.first_bytes,
@@ -87,7 +83,6 @@ impl BlockReader {
             begun: 0,
             rest: Vec::new(),
             is_at_end: false,
-            place: path.display().to_string(),
         }
     }
 
@@ -106,7 +101,7 @@ impl BlockReader {
     }
 
     /// Reads the next block into `memory`; returns `None` at the end of the log.
-    fn read_block(&mut self, mut memory: Vec<u8>) -> Result<Option<LogBlock>> {
+    fn read_block(&mut self, mut memory: Vec<u8>) -> Result<Option<LogBlock>, ReadError> {
         // The bytes that were read beyond the last block begin this one.
         let mut filled = self.rest.len();
         if memory.len() < filled {
@@ -150,14 +145,13 @@ impl BlockReader {
 
     /// Reads more bytes behind the first `filled` bytes of `memory`. Returns the new number of
     /// filled bytes.
-    fn read_on(&mut self, memory: &mut Vec<u8>, filled: usize) -> Result<usize> {
+    fn read_on(&mut self, memory: &mut Vec<u8>, filled: usize) -> Result<usize, ReadError> {
         let wanted = filled + self.read_bytes;
         if memory.len() < wanted {
             memory.resize(wanted, 0);
         }
 
-        let read = self.source.fill(&mut memory[filled..wanted]);
-        let read = read.with_context(|| format!("cannot read the log `{}`", self.place))?;
+        let read = self.source.fill(&mut memory[filled..wanted])?;
         // A source fills the whole buffer unless the log ends.
         self.is_at_end = read < self.read_bytes;
         Ok(filled + read)

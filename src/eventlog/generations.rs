@@ -4,11 +4,10 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context as _, Result};
-
 use super::blocks::{BLOCK_SIZES, RecordBlock};
 use super::global_header::{GlobalHeader, HEADER_BYTES};
 use super::piece::{EarlierPieces, ParsedPiece, find_access_point};
+use super::read_error::ReadError;
 use super::source::{LogSource, is_read_once};
 
 /// A file of a log, and its header if it begins with one.
@@ -36,7 +35,7 @@ impl LogFile {
 ///
 /// # Errors
 /// Fails if one of `logs` cannot be read.
-pub fn find_generations(logs: &[PathBuf]) -> Result<Vec<PathBuf>> {
+pub fn find_generations(logs: &[PathBuf]) -> Result<Vec<PathBuf>, ReadError> {
     let mut found: Vec<LogFile> = Vec::new();
     for log in logs {
         // Bytes that are read from a pipe here would be lost.
@@ -98,7 +97,7 @@ fn order_by_generation(files: &[LogFile]) -> Vec<PathBuf> {
 ///
 /// # Errors
 /// Fails if one of `logs` cannot be read.
-pub fn likely_access_point(logs: &[PathBuf]) -> Result<Option<String>> {
+pub fn likely_access_point(logs: &[PathBuf]) -> Result<Option<String>, ReadError> {
     if logs.len() < 2 {
         return Ok(None);
     }
@@ -113,7 +112,7 @@ pub fn likely_access_point(logs: &[PathBuf]) -> Result<Option<String>> {
 }
 
 /// Finds the access point in the beginning of `log`.
-fn read_access_point(log: &Path) -> Result<Option<String>> {
+fn read_access_point(log: &Path) -> Result<Option<String>, ReadError> {
     let text = read_beginning(log, BLOCK_SIZES.first_bytes)?;
     let block = RecordBlock {
         text: &text,
@@ -128,20 +127,20 @@ fn read_access_point(log: &Path) -> Result<Option<String>> {
 ///
 /// # Errors
 /// Fails if the log cannot be read.
-pub fn sequence_number(log: &Path) -> Result<Option<u64>> {
+pub fn sequence_number(log: &Path) -> Result<Option<u64>, ReadError> {
     Ok(read_header(log)?.map(|header| header.sequence))
 }
 
 /// Reads the header at the beginning of a log, if there is one.
-fn read_header(log: &Path) -> Result<Option<GlobalHeader>> {
+fn read_header(log: &Path) -> Result<Option<GlobalHeader>, ReadError> {
     Ok(GlobalHeader::find(&read_beginning(log, HEADER_BYTES)?))
 }
 
 /// Reads the first `bytes` bytes of a log, or all of it.
-fn read_beginning(log: &Path, bytes: usize) -> Result<Vec<u8>> {
+fn read_beginning(log: &Path, bytes: usize) -> Result<Vec<u8>, ReadError> {
     let mut head = vec![0; bytes];
-    let filled = LogSource::open(log, |_| {}).and_then(|mut source| source.fill(&mut head));
-    head.truncate(filled.with_context(|| format!("cannot read the log `{}`", log.display()))?);
+    let filled = LogSource::open(log, |_| {})?.fill(&mut head)?;
+    head.truncate(filled);
     Ok(head)
 }
 

@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use anyhow::Result;
 use serde::{Deserialize, Serialize};
 
 use super::anomaly::{Anomaly, AnomalyCounts, AnomalyPlace};
@@ -10,6 +9,7 @@ use super::calendar::CalendarState;
 use super::event::JobEvent;
 use super::global_header::GenerationMark;
 use super::job_ad::JobAd;
+use super::read_error::SinkError;
 use super::reason::ReasonTemplates;
 
 /// Options for data that the log itself may lack.
@@ -60,8 +60,9 @@ pub struct EventBatch<'a> {
     pub stretch: u32,
 }
 
-/// Callback that receives the events of a log.
-pub(super) type EventSink<'a> = dyn FnMut(EventBatch<'_>) -> Result<()> + Send + 'a;
+/// Callback that receives the events of a log. It may run on another thread than the caller's, but
+/// never on two at a time. If it fails, the reader stops and returns its error.
+pub type EventSink<'a> = dyn FnMut(EventBatch<'_>) -> Result<(), SinkError> + Send + 'a;
 
 /// Identity of a log among the generations of an access point's global event log.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -123,8 +124,6 @@ pub struct LogSummary {
     pub bytes: u64,
     /// Size of the file, in bytes.
     pub file_bytes: u64,
-    /// Checksum of the file.
-    pub file_xxh3: String,
     /// Generation, according to the first header of a global event log.
     pub generation: Option<LogGeneration>,
     /// Point from which a later read can continue, if there is one.

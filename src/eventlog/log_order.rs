@@ -4,8 +4,6 @@
 use std::collections::BTreeMap;
 use std::sync::{Condvar, Mutex, MutexGuard};
 
-use anyhow::Result;
-
 /// Message for locks of the threads that read one log. It states why the locks are never poisoned.
 pub(super) const NO_PANIC: &str = "no thread panics with the lock";
 
@@ -52,12 +50,12 @@ impl<T> LogOrder<T> {
     ///
     /// # Errors
     /// Fails if `take` fails.
-    pub(super) fn hand_in(
+    pub(super) fn hand_in<E>(
         &self,
         number: usize,
         item: T,
-        mut take: impl FnMut(T) -> Result<()>,
-    ) -> Result<bool> {
+        mut take: impl FnMut(T) -> Result<(), E>,
+    ) -> Result<bool, E> {
         let mut state = self.lock();
         state.early.insert(number, item);
 
@@ -117,7 +115,6 @@ impl<T> Drop for StopOnPanic<'_, T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use anyhow::bail;
     use std::sync::atomic::{AtomicUsize, Ordering};
 
     /// Submits the numbers from 0 to `count` on three threads. Returns the consumed numbers, and
@@ -125,8 +122,8 @@ mod tests {
     fn consume_on_threads(
         count: usize,
         max_ahead: usize,
-        take: impl Fn(usize) -> Result<()> + Sync,
-    ) -> (Vec<usize>, Vec<Result<bool>>) {
+        take: impl Fn(usize) -> Result<(), String> + Sync,
+    ) -> (Vec<usize>, Vec<Result<bool, String>>) {
         let order = LogOrder::new(max_ahead);
         let begun = AtomicUsize::new(0);
         let taken = Mutex::new(Vec::new());
@@ -170,7 +167,7 @@ mod tests {
         for max_ahead in [1, 100] {
             let (taken, results) = consume_on_threads(500, max_ahead, |item| {
                 if item == 40 {
-                    bail!("no room for {item}");
+                    return Err(format!("no room for {item}"));
                 }
                 Ok(())
             });
@@ -183,7 +180,7 @@ mod tests {
     fn a_panic_wakes_waiting_threads() {
         let order = LogOrder::new(1);
         let results = std::thread::scope(|scope| {
-            let waiting = scope.spawn(|| order.hand_in(1, 1, |_| Ok(())));
+            let waiting = scope.spawn(|| order.hand_in(1, 1, |_| Ok::<(), String>(())));
             let panicking = scope.spawn(|| {
                 let _stop = order.stop_on_panic();
                 panic!("before item 0 is handed in");

@@ -1,12 +1,9 @@
 //! Reads a log file into events. Many threads read and parse blocks of bounded size; the blocks are
 //! assembled in file order.
 
-use std::io::{Seek as _, SeekFrom};
 use std::panic::resume_unwind;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
-
-use anyhow::{Result, ensure};
 
 use super::anomaly_positions::count_line_feeds;
 use super::assembly::LogAssembly;
@@ -15,14 +12,16 @@ use super::event::JobEvent;
 use super::log::{EventSink, LogSummary, ReadOptions, ResumePoint};
 use super::log_order::{LogOrder, NO_PANIC};
 use super::piece::{EarlierPieces, ParsedPiece};
+use super::read_error::{BoxedResult, ReadError};
 use super::record_cuts::begins_record;
-use super::source::{LogSource, is_read_once, open};
+use super::source::{LogSource, is_read_once};
 use super::stamp::Stamp;
-use poolcast_base::files;
-use poolcast_base::manifest::Checksum;
 
-/// Reads the log at `path`. Passes its events to `sink`, and the size of every disk read, in bytes,
-/// to `progress`.
+/// Reads the log at `path`; `-` is standard input. Passes its events to `sink`, and the bytes of
+/// every disk read, in file order and still compressed, to `on_read`, for example to show progress
+/// or to compute a checksum.
+///
+/// The log is parsed on as many threads as the current rayon pool has.
 ///
 /// # Errors
 /// Fails if the file cannot be read, is empty, a directory, a damaged archive or not an event log,
@@ -31,12 +30,12 @@ use poolcast_base::manifest::Checksum;
 pub fn read(
     path: &Path,
     options: &ReadOptions,
-    progress: impl Fn(u64) + Send + 'static,
+    on_read: impl FnMut(&[u8]) + Send + 'static,
     sink: &mut EventSink<'_>,
-) -> Result<LogSummary> {
-    let source = LogSource::open(path, progress)?;
+) -> Result<LogSummary, ReadError> {
+    let source = LogSource::open(path, on_read)?;
     let assembly = LogAssembly::new(options);
-    read_source(BLOCK_SIZES, path, source, assembly, sink)
+    read_source(BLOCK_SIZES, path, source, assembly, sink).map_err(|error| *error)
 }
 
 /// Returns true if the log at `path` can be read further from `resume`: nothing follows, or a
@@ -44,35 +43,29 @@ pub fn read(
 ///
 /// # Errors
 /// Fails if the file cannot be read.
-pub fn can_read_on(path: &Path, resume: &ResumePoint) -> Result<bool> {
-    let mut file = open(path)?;
-    file.seek(SeekFrom::Start(resume.offset))?;
+pub fn can_read_on(path: &Path, resume: &ResumePoint) -> Result<bool, ReadError> {
+    let mut source = LogSource::open_at(path, resume.offset, |_| {})?;
     let mut head = [0; 256];
-    let filled = files::fill_buffer(&mut file, &mut head)?;
+    let filled = source.fill(&mut head)?;
     Ok(filled == 0 || begins_record(&head[..filled]))
 }
 
 /// Reads the log at `path` from `resume` on, like [`read`] reads a whole log. The counts cover only
-/// this new part. `begun` is the checksum of everything before `resume`.
+/// this new part, and `on_read` receives only its bytes.
 ///
 /// # Errors
-/// Fails like [`read`], and if `begun` covers more or less than everything before `resume`.
+/// Fails like [`read`]. The caller must make sure that the log still has the content before
+/// `resume` that it had: see [`can_read_on`].
 pub fn read_on(
     path: &Path,
     options: &ReadOptions,
     resume: &ResumePoint,
-    begun: Checksum,
-    progress: impl Fn(u64) + Send + 'static,
+    on_read: impl FnMut(&[u8]) + Send + 'static,
     sink: &mut EventSink<'_>,
-) -> Result<LogSummary> {
-    ensure!(
-        begun.bytes() == resume.offset,
-        "`{}` is read on from another place than known",
-        path.display()
-    );
-    let source = LogSource::open_after(path, begun, progress)?;
+) -> Result<LogSummary, ReadError> {
+    let source = LogSource::open_at(path, resume.offset, on_read)?;
     let assembly = LogAssembly::resume(options, resume);
-    read_source(BLOCK_SIZES, path, source, assembly, sink)
+    read_source(BLOCK_SIZES, path, source, assembly, sink).map_err(|error| *error)
 }
 
 /// Parses a log in memory on this thread, with stamp, job, hold codes and terminations. Returns the
@@ -126,7 +119,7 @@ struct LogReading<'a> {
     piece_bytes: usize,
     is_read_once: bool,
     blocks: Mutex<BlockReader>,
-    order: LogOrder<Result<ParsedBlock>>,
+    order: LogOrder<Result<ParsedBlock, ReadError>>,
     added: Mutex<AddedBlocks<'a>>,
     /// Data of the added blocks, shared with the parsing threads; equal to the assembly's own.
     earlier: Mutex<Arc<EarlierPieces>>,
@@ -143,7 +136,7 @@ struct AddedBlocks<'a> {
 impl LogReading<'_> {
     /// Reads, parses and adds all blocks, on as many threads as the pool has. This uses separate
     /// threads, because they wait for each other.
-    fn read_all(&self) -> Result<()> {
+    fn read_all(&self) -> BoxedResult<()> {
         let _stop = self.order.stop_on_panic();
         let Some(first) = self.next_block() else {
             return Ok(());
@@ -167,7 +160,7 @@ impl LogReading<'_> {
     }
 
     /// Reads, parses and adds blocks until the log ends or an error occurs.
-    fn read_blocks(&self) -> Result<()> {
+    fn read_blocks(&self) -> BoxedResult<()> {
         let _stop = self.order.stop_on_panic();
         while let Some(read) = self.next_block() {
             if !self.finish_block(read)? {
@@ -184,7 +177,7 @@ impl LogReading<'_> {
 
     /// Parses a block. Adds it, and the blocks that follow it, if it is the next one. Returns true
     /// if the thread may continue.
-    fn finish_block(&self, read: ReadBlock) -> Result<bool> {
+    fn finish_block(&self, read: ReadBlock) -> BoxedResult<bool> {
         // A read error is submitted in order, too, so that all previous blocks are added first.
         let parsed = read.block.map(|block| self.parse_block(block));
         self.order
@@ -216,7 +209,7 @@ impl LogReading<'_> {
     }
 
     /// Adds the next block in log order.
-    fn add_block(&self, parsed: ParsedBlock) -> Result<()> {
+    fn add_block(&self, parsed: ParsedBlock) -> BoxedResult<()> {
         let mut added = self.added.lock().expect(NO_PANIC);
         let AddedBlocks { assembly, sink } = &mut *added;
         assembly.find_access_point(&parsed.pieces);
@@ -250,13 +243,13 @@ fn read_source<'a>(
     source: LogSource,
     mut assembly: LogAssembly,
     sink: &'a mut EventSink<'a>,
-) -> Result<LogSummary> {
+) -> BoxedResult<LogSummary> {
     assembly.is_read_once = is_read_once(path);
     let reading = LogReading {
         path,
         piece_bytes: sizes.piece_bytes,
         is_read_once: assembly.is_read_once,
-        blocks: Mutex::new(BlockReader::new(source, path, sizes)),
+        blocks: Mutex::new(BlockReader::new(source, sizes)),
         order: LogOrder::new(MAX_BLOCKS_AHEAD),
         earlier: Mutex::new(Arc::clone(assembly.earlier_pieces())),
         added: Mutex::new(AddedBlocks { assembly, sink }),
@@ -269,14 +262,12 @@ fn read_source<'a>(
     let AddedBlocks { assembly, sink } = reading.added.into_inner().expect(NO_PANIC);
     assembly.check_whole(path)?;
     let source = reading.blocks.into_inner().expect(NO_PANIC).source;
-    let (file_bytes, file_xxh3) = source.checksum();
     // A compressed file cannot be read from its middle.
     let can_resume = !source.is_compressed();
     let log = assembly.finish(path, sink)?;
     let resume = log.resume.filter(|_| can_resume);
     Ok(LogSummary {
-        file_bytes,
-        file_xxh3,
+        file_bytes: source.file_bytes(),
         resume,
         ..log
     })
@@ -285,6 +276,7 @@ fn read_source<'a>(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::dates::format_date_time;
     use crate::anomaly::{Anomaly, AnomalyCounts, AnomalyPlace};
     use crate::event_facts::{EventFacts, ExecutionPlace, HoldFacts, name_hash};
     use crate::log::{EventBatch, LogGeneration};
@@ -304,16 +296,20 @@ mod tests {
         fn times(&self) -> Vec<String> {
             self.events
                 .iter()
-                .map(|(_, event)| poolcast_base::output::utc_time(event.time_ms))
+                .map(|(_, event)| utc_time(event.time_ms))
                 .collect()
         }
+    }
+
+    fn utc_time(ms: i64) -> String {
+        format_date_time(ms).replace('T', " ") + " UTC"
     }
 
     fn read_text(
         text: impl AsRef<[u8]>,
         options: &ReadOptions,
         sizes: BlockSizes,
-    ) -> Result<(Found, LogSummary)> {
+    ) -> BoxedResult<(Found, LogSummary)> {
         read_with(text, LogAssembly::new(options), sizes)
     }
 
@@ -321,17 +317,21 @@ mod tests {
         text: impl AsRef<[u8]>,
         assembly: LogAssembly,
         sizes: BlockSizes,
-    ) -> Result<(Found, LogSummary)> {
-        let dir = tempfile::tempdir()?;
+    ) -> BoxedResult<(Found, LogSummary)> {
+        let dir = tempfile::tempdir().expect("a directory");
         let path = dir.path().join("log");
-        fs_err::write(&path, &text)?;
+        fs_err::write(&path, &text).expect("written");
+        let begin = assembly.log.bytes;
+        let seen = Arc::new(Mutex::new(Vec::new()));
+        let on_read = {
+            let seen = Arc::clone(&seen);
+            move |bytes: &[u8]| seen.lock().expect("whole").extend_from_slice(bytes)
+        };
         let mut events = Vec::new();
-        let source = if assembly.log.bytes == 0 {
-            LogSource::open(&path, |_| {})?
+        let source = if begin == 0 {
+            LogSource::open(&path, on_read)?
         } else {
-            let mut begun = Checksum::default();
-            begun.update(&text.as_ref()[..assembly.log.bytes as usize]);
-            LogSource::open_after(&path, begun, |_| {})?
+            LogSource::open_at(&path, begin, on_read)?
         };
         let log = read_source(sizes, &path, source, assembly, &mut |batch| {
             events.extend(
@@ -342,6 +342,7 @@ mod tests {
             );
             Ok(())
         })?;
+        assert_eq!(*seen.lock().expect("whole"), text.as_ref()[begin as usize..]);
         Ok((
             Found {
                 events,
@@ -511,7 +512,7 @@ mod tests {
                 let cut = &whole[..whole.len() - 9];
                 read_text(cut, &ReadOptions::default(), sizes).expect_err("cut short")
             });
-            assert!(format!("{error:#}").contains("cut short"), "{error:#}");
+            assert!(error.to_string().contains("cut short"), "{error}");
         }
     }
 
@@ -519,7 +520,7 @@ mod tests {
     fn a_year_is_never_guessed() {
         let text = "000 (1.0.0) 12/31 17:59:30 s\n...\n";
         let error = read_text(text, &ReadOptions::default(), BLOCK_SIZES).expect_err("no year");
-        assert!(poolcast_base::error::render(&error).contains("--year"));
+        assert!(matches!(*error, ReadError::UnknownYear { .. }));
         let given = ReadOptions {
             year: Some(2019),
             ..ReadOptions::default()
@@ -978,7 +979,7 @@ mod tests {
                 anomalies.retain(|_, n| *n > 0);
                 prop_assert_eq!(anomalies, whole.anomalies);
                 prop_assert_eq!(second_log.resume, whole_log.resume);
-                prop_assert_eq!(second_log.file_xxh3, whole_log.file_xxh3);
+                prop_assert_eq!(second_log.file_bytes, whole_log.file_bytes);
             }
         }
 

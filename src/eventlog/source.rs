@@ -3,18 +3,12 @@
 
 use std::io::{Cursor, Read, Seek as _, SeekFrom};
 use std::os::fd::AsFd as _;
-use std::path::Path;
-use std::sync::{Arc, Mutex};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
-use anyhow::{Context as _, Result, ensure};
-
-use poolcast_base::error::hinted;
-use poolcast_base::files::{self, PlainStream};
-use poolcast_base::manifest::{Checksum, ChecksummedReader};
-
-/// Advice on finding the log.
-pub(super) const FIND_LOG_HINT: &str =
-    "`condor_config_val EVENT_LOG` names the global event log of an access point";
+use super::plain_stream::{ObservedReader, PlainStream, decompress, fill_buffer};
+use super::read_error::ReadError;
 
 /// Path that means standard input.
 const STDIN: &str = "-";
@@ -26,59 +20,67 @@ pub fn is_read_once(path: &Path) -> bool {
     path == Path::new(STDIN) || fs_err::metadata(path).is_ok_and(is_stream)
 }
 
-/// Opens the file of the log at `path`; `-` is standard input.
+/// Opens the file of the log at `path`; `-` is standard input. The file is not decompressed.
 ///
 /// # Errors
 /// Fails if the file is missing, may not be read, or is a directory.
-pub fn open(path: &Path) -> Result<fs_err::File> {
+pub fn open(path: &Path) -> Result<fs_err::File, ReadError> {
+    let cannot_open = |source| ReadError::Open {
+        path: path.to_owned(),
+        source,
+    };
     if path == Path::new(STDIN) {
-        let stdin = std::io::stdin()
-            .as_fd()
-            .try_clone_to_owned()
-            .context("cannot read standard input")?;
+        let stdin = std::io::stdin();
+        let stdin = stdin.as_fd().try_clone_to_owned().map_err(cannot_open)?;
         return Ok(fs_err::File::from_parts(stdin.into(), "standard input"));
     }
 
-    let file = fs_err::File::open(path).context(hinted(
-        format!("cannot open the log `{}`", path.display()),
-        FIND_LOG_HINT,
-    ))?;
-    ensure!(
-        !file.metadata()?.is_dir(),
-        hinted(
-            format!("`{}` is a directory", path.display()),
-            "name the event logs in it, for instance `DIR/EventLog*`"
-        )
-    );
+    let file = fs_err::File::open(path).map_err(cannot_open)?;
+    if file.metadata().map_err(cannot_open)?.is_dir() {
+        return Err(ReadError::Directory {
+            path: path.to_owned(),
+        });
+    }
     Ok(file)
 }
 
-/// An open log that returns decompressed bytes, and computes the checksum of the bytes that were
-/// read from disk.
+/// An open log that returns decompressed bytes, and counts the bytes that were read from disk.
 pub(super) struct LogSource {
+    path: PathBuf,
     reader: Box<dyn Read + Send>,
     is_compressed: bool,
-    checksum: Arc<Mutex<Checksum>>,
+    /// Size of the part of the file up to the last read, in bytes.
+    file_bytes: Arc<AtomicU64>,
 }
 
 impl LogSource {
-    /// Opens the log at `path`. Passes the size of every disk read, in bytes, to `progress`.
+    /// Opens the log at `path`. Passes the bytes of every disk read to `on_read`.
     ///
     /// # Errors
     /// Fails like [`open`], and if the log is empty, compressed or not.
-    pub(super) fn open(path: &Path, progress: impl Fn(u64) + Send + 'static) -> Result<LogSource> {
-        let checksum = Arc::new(Mutex::new(Checksum::default()));
-        let file = ChecksummedReader::new(open(path)?, progress, checksum.clone());
+    pub(super) fn open(
+        path: &Path,
+        on_read: impl FnMut(&[u8]) + Send + 'static,
+    ) -> Result<LogSource, ReadError> {
+        let file_bytes = Arc::new(AtomicU64::new(0));
+        let plain = decompress(open(path)?, count_bytes(&file_bytes, on_read));
+        let plain = plain.map_err(|source| ReadError::Read {
+            path: path.to_owned(),
+            source,
+        })?;
 
-        let empty = || hinted(format!("`{}` is empty", path.display()), FIND_LOG_HINT);
+        let empty = || ReadError::Empty {
+            path: path.to_owned(),
+        };
         let PlainStream {
             reader,
             is_compressed,
-        } = files::decompress(file)?.ok_or_else(empty)?;
+        } = plain.ok_or_else(empty)?;
         let mut source = LogSource {
+            path: path.to_owned(),
             reader,
             is_compressed,
-            checksum,
+            file_bytes,
         };
         if !is_compressed {
             return Ok(source);
@@ -86,38 +88,41 @@ impl LogSource {
 
         // A compressed file of an empty log is an empty log, too. Only a read detects it.
         let mut first = [0];
-        ensure!(source.fill(&mut first)? > 0, empty());
+        if source.fill(&mut first)? == 0 {
+            return Err(empty());
+        }
         Ok(LogSource {
             reader: Box::new(Cursor::new(first).chain(source.reader)),
             ..source
         })
     }
 
-    /// Opens the log at `path`, which is not compressed, at the end of the part that `begun`
-    /// covers.
-    pub(super) fn open_after(
+    /// Opens the log at `path`, which is not compressed, at `offset`.
+    pub(super) fn open_at(
         path: &Path,
-        begun: Checksum,
-        progress: impl Fn(u64) + Send + 'static,
-    ) -> Result<LogSource> {
+        offset: u64,
+        on_read: impl FnMut(&[u8]) + Send + 'static,
+    ) -> Result<LogSource, ReadError> {
         let mut file = open(path)?;
-        file.seek(SeekFrom::Start(begun.bytes()))?;
+        file.seek(SeekFrom::Start(offset))
+            .map_err(|source| ReadError::Read {
+                path: path.to_owned(),
+                source,
+            })?;
 
-        let checksum = Arc::new(Mutex::new(begun));
-        let reader = Box::new(ChecksummedReader::new(file, progress, checksum.clone()));
+        let file_bytes = Arc::new(AtomicU64::new(offset));
+        let reader = ObservedReader::new(file, count_bytes(&file_bytes, on_read));
         Ok(LogSource {
-            reader,
+            path: path.to_owned(),
+            reader: Box::new(reader),
             is_compressed: false,
-            checksum,
+            file_bytes,
         })
     }
 
-    /// Returns the size of the part of the file that was read, in bytes, and its checksum.
-    pub(super) fn checksum(&self) -> (u64, String) {
-        self.checksum
-            .lock()
-            .expect("no thread panics with the lock")
-            .finish()
+    /// Returns the size of the part of the file that was read, in bytes.
+    pub(super) fn file_bytes(&self) -> u64 {
+        self.file_bytes.load(Ordering::Relaxed)
     }
 
     /// Returns true if the file is compressed.
@@ -129,15 +134,28 @@ impl LogSource {
     ///
     /// # Errors
     /// The error for a damaged archive is permanent; the one for a failing disk may be transient.
-    pub(super) fn fill(&mut self, buffer: &mut [u8]) -> Result<usize> {
-        match files::fill_buffer(&mut self.reader, buffer) {
-            Ok(filled) => Ok(filled),
-            Err(error) if self.is_compressed && error.raw_os_error().is_none() => {
-                let message = format!("the compressed data is damaged or cut short: {error}");
-                Err(hinted(message, "copy the log anew, or compress it again").into())
+    pub(super) fn fill(&mut self, buffer: &mut [u8]) -> Result<usize, ReadError> {
+        fill_buffer(&mut self.reader, buffer).map_err(|source| {
+            let path = self.path.clone();
+            if self.is_compressed && source.raw_os_error().is_none() {
+                ReadError::DamagedArchive { path, source }
+            } else {
+                ReadError::Read { path, source }
             }
-            Err(error) => Err(error.into()),
-        }
+        })
+    }
+}
+
+/// Returns a callback that adds the number of bytes of each read to `count`, and passes the bytes to
+/// `on_read`.
+fn count_bytes(
+    count: &Arc<AtomicU64>,
+    mut on_read: impl FnMut(&[u8]) + Send + 'static,
+) -> impl FnMut(&[u8]) + Send + 'static {
+    let count = Arc::clone(count);
+    move |bytes| {
+        count.fetch_add(bytes.len() as u64, Ordering::Relaxed);
+        on_read(bytes);
     }
 }
 
@@ -146,10 +164,10 @@ mod tests {
     use super::*;
     use std::io::Write as _;
 
-    fn read_back(bytes: &[u8]) -> Result<Vec<u8>> {
-        let dir = tempfile::tempdir()?;
+    fn read_back(bytes: &[u8]) -> Result<Vec<u8>, ReadError> {
+        let dir = tempfile::tempdir().expect("a directory");
         let path = dir.path().join("any-name.gz");
-        fs_err::write(&path, bytes)?;
+        fs_err::write(&path, bytes).expect("written");
         let mut source = LogSource::open(&path, |_| {})?;
         let mut buffer = vec![0; 1 << 20];
         let n = source.fill(&mut buffer)?;
@@ -195,10 +213,7 @@ mod tests {
                 error.to_string().contains("damaged or cut short"),
                 "{error}"
             );
-            assert_eq!(
-                poolcast_base::error::exit_code(&error),
-                poolcast_base::error::EXIT_NEVER
-            );
+            assert!(matches!(error, ReadError::DamagedArchive { .. }));
         }
     }
 

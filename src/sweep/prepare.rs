@@ -25,6 +25,7 @@ use poolcast_holds::events::{
 use poolcast_holds::tensors::{self, BuildProgress, FrameChoice, TENSORS_FORMAT, TensorSettings};
 use poolcast_provision::samples::{SAMPLES_FORMAT, WaitSamples, copy_samples};
 use poolcast_provision::wait_model::{check_learnable, check_model_search};
+use poolcast_collect::{explain_beginning, find_generations, found_beside};
 use poolcast_tables::{JoinedTable, TABLE, joined_table_key};
 
 /// A step in the preparation of a sweep.
@@ -194,14 +195,14 @@ pub fn prepare_events(
     anew: bool,
     listener: &PrepareListener<'_>,
 ) -> Result<String> {
-    let logs = poolcast_collect::find_generations(&config.logs)?;
-    for found in poolcast_collect::found_beside(&config.logs, &logs) {
+    let logs = find_generations(&config.logs)?;
+    for found in found_beside(&config.logs, &logs) {
         (listener.on_step)(PrepareStep::AlsoReading(found));
     }
     let options = ReadOptions {
         ap: config.parse.ap.clone(),
         year: config.parse.year,
-        likely_ap: eventlog::likely_access_point(&logs)?,
+        likely_ap: eventlog::likely_access_point(&logs).map_err(explain_beginning)?,
         has_hold_texts: false,
     };
 

@@ -2,7 +2,6 @@
 //! files.
 
 mod atomic;
-mod compressed;
 mod directory;
 mod file_mode;
 mod lock;
@@ -11,7 +10,6 @@ mod staging;
 
 pub use atomic::create_new;
 pub use atomic::{AtomicFile, write_atomic, write_atomic_parts};
-pub use compressed::{PlainStream, decompress, fill_buffer};
 pub use directory::{check_space, remove_all, sync_directory};
 pub use file_mode::{MODE_VARIABLE, apply_file_mode};
 pub use lock::{LockedDirectory, lock_directory};

@@ -3,7 +3,6 @@
 use std::io::Write;
 use std::path::Path;
 
-use anyhow::Result;
 use serde::Serialize;
 
 use crate::anomaly_positions::count_line_feeds;
@@ -15,6 +14,7 @@ use crate::event_number::{AD_INFORMATION, HELD, NODE_TERMINATED, TERMINATED, eve
 use crate::global_header::{GenerationMark, parse_global_header};
 use crate::job_ad::parse_ad_stamp;
 use crate::log::ReadOptions;
+use crate::read_error::ReadError;
 use crate::record::LogRecord;
 use crate::record_scan::RecordScan;
 use crate::source::LogSource;
@@ -58,10 +58,10 @@ struct DumpedTime {
 /// Writes every event of the log at `path`, including events without a job and events 028.
 ///
 /// # Errors
-/// Fails like [`crate::read`], except for stamps without a year, which are written
-/// without one. Also fails if `out` fails.
-pub fn dump(path: &Path, options: &ReadOptions, out: &mut impl Write) -> Result<()> {
-    let mut blocks = BlockReader::new(LogSource::open(path, |_| {})?, path, BLOCK_SIZES);
+/// Fails like [`crate::read`], except for stamps without a year, which are written without one. If
+/// `out` fails, the error is a [`ReadError::Sink`] with its [`std::io::Error`].
+pub fn dump(path: &Path, options: &ReadOptions, out: &mut impl Write) -> Result<(), ReadError> {
+    let mut blocks = BlockReader::new(LogSource::open(path, |_| {})?, BLOCK_SIZES);
     let mut clock = DumpClock::new(options);
     let mut offset = 0;
     let mut line = 1;
@@ -75,8 +75,7 @@ pub fn dump(path: &Path, options: &ReadOptions, out: &mut impl Write) -> Result<
                 line += count_line_feeds(&piece.text[counted..record.at]);
                 counted = record.at;
                 let event = DumpedEvent::new(&record, clock.time_of(&record), line, offset);
-                serde_json::to_writer(&mut *out, &event).map_err(std::io::Error::from)?;
-                out.write_all(b"\n")?;
+                write_line(&event, out).map_err(|error| ReadError::Sink(error.into()))?;
             }
             line += count_line_feeds(&piece.text[counted..]);
             offset += piece.text.len() as u64;
@@ -84,6 +83,11 @@ pub fn dump(path: &Path, options: &ReadOptions, out: &mut impl Write) -> Result<
         memory = block.into_memory();
     }
     Ok(())
+}
+
+fn write_line(event: &DumpedEvent, out: &mut impl Write) -> std::io::Result<()> {
+    serde_json::to_writer(&mut *out, event)?;
+    out.write_all(b"\n")
 }
 
 impl DumpedEvent {

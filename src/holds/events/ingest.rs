@@ -8,6 +8,7 @@ use std::sync::Arc;
 use anyhow::{Context as _, Result, ensure};
 
 use super::format::EVENTS_FORMAT;
+use super::read_log::{read_log, read_log_on};
 use super::store::EventStore;
 use super::store_builder::EventStoreBuilder;
 use super::store_summary::{SourceLog, StoreSummary};
@@ -16,6 +17,7 @@ use poolcast_base::error::hinted;
 use poolcast_base::files::StagedDirectory;
 use poolcast_base::manifest::{self, Checksum};
 use poolcast_base::salt::{self, OwnerSalt};
+use poolcast_collect::{explain, explain_beginning};
 
 /// Steps of reading logs, as reported to a listener.
 #[derive(Debug, Clone, Copy)]
@@ -67,7 +69,7 @@ pub fn identify_logs(logs: &[PathBuf]) -> Result<Vec<SourceLog>> {
 fn identify_log(log: &Path) -> Result<SourceLog> {
     let mut checksum = Checksum::default();
     checksum
-        .read(eventlog::open(log)?)
+        .read(eventlog::open(log).map_err(explain)?)
         .with_context(|| format!("cannot read the log `{}`", log.display()))?;
 
     let (bytes, xxh3) = checksum.finish();
@@ -136,11 +138,11 @@ fn read_whole(
     let mut sources = Vec::new();
     for log in logs {
         let on_bytes = Arc::clone(&listener.on_bytes);
-        let read = eventlog::read(log, options, move |bytes| on_bytes(bytes), &mut |batch| {
+        let read = read_log(log, options, move |bytes| on_bytes(bytes), &mut |batch| {
             on_batch(&batch);
             builder.add_batch(&batch)
         })?;
-        sources.push(builder.end_log(&log_name(log), read, None));
+        sources.push(builder.end_log(&log_name(log), &read.xxh3, read.summary, None));
     }
 
     (listener.on_step)(IngestStep::Ended);
@@ -351,7 +353,7 @@ fn compare(source: &SourceLog, log: &Path, is_last: bool) -> Result<ComparedLog>
         .resume
         .as_ref()
         .map_or(source.bytes, |resume| resume.offset);
-    let file = eventlog::open(log)?;
+    let file = eventlog::open(log).map_err(explain)?;
     let mut begun = Checksum::default();
     begun.read((&file).take(offset))?;
     // The same checksum continues to the old end of the log, so the log is read once.
@@ -360,7 +362,9 @@ fn compare(source: &SourceLog, log: &Path, is_last: bool) -> Result<ComparedLog>
 
     let follows = match &source.resume {
         _ if !has_grown(log, source)? => Continuation::Follows,
-        Some(resume) if is_last && eventlog::can_read_on(log, resume)? => Continuation::Follows,
+        Some(resume) if is_last && eventlog::can_read_on(log, resume).map_err(explain)? => {
+            Continuation::Follows
+        }
         None if is_last => Continuation::NotResumable,
         _ => Continuation::Differs,
     };
@@ -410,8 +414,8 @@ fn ensure_not_rotated(out: &Path, source: &SourceLog, logs: &[PathBuf]) -> Resul
     };
     let mut has_later = false;
     for log in logs {
-        has_later |=
-            eventlog::sequence_number(log)?.is_some_and(|sequence| sequence > known.sequence);
+        let sequence = eventlog::sequence_number(log).map_err(explain_beginning)?;
+        has_later |= sequence.is_some_and(|sequence| sequence > known.sequence);
     }
     ensure!(
         !has_later,
@@ -456,8 +460,9 @@ impl StoreBeginning {
                 });
                 let sink = &mut |batch: EventBatch<'_>| builder.add_batch(&batch);
                 let begun = self.last_log.clone();
-                let read = eventlog::read_on(log, options, resume, begun, |_| {}, sink)?;
-                let source = builder.end_log(&log_name(log), read, Some(&earlier));
+                let read = read_log_on(log, options, resume, begun, sink)?;
+                let name = log_name(log);
+                let source = builder.end_log(&name, &read.xxh3, read.summary, Some(&earlier));
                 sources.pop();
                 sources.push(source);
             }

@@ -6,6 +6,7 @@ mod ingest;
 mod job_history;
 mod job_row;
 mod log_gaps;
+mod read_log;
 mod row_sorter;
 mod salted_names;
 mod same_id_jobs;

@@ -151,9 +151,15 @@ impl EventStoreBuilder {
         Ok(())
     }
 
-    /// Ends a log whose events were added. `begun` is the earlier summary of the log, if its
-    /// reading was resumed.
-    pub fn end_log(&mut self, name: &str, log: LogSummary, begun: Option<&SourceLog>) -> SourceLog {
+    /// Ends a log whose events were added. `name` and `xxh3` are the name and the checksum of its
+    /// file. `begun` is the earlier summary of the log, if its reading was resumed.
+    pub fn end_log(
+        &mut self,
+        name: &str,
+        xxh3: &str,
+        log: LogSummary,
+        begun: Option<&SourceLog>,
+    ) -> SourceLog {
         self.first_stretch = self.last_stretch + 1;
         self.last_stretch = self.first_stretch;
 
@@ -177,7 +183,7 @@ impl EventStoreBuilder {
         let source = SourceLog {
             name: name.to_owned(),
             bytes: log.file_bytes,
-            xxh3: log.file_xxh3,
+            xxh3: xxh3.to_owned(),
             begin_ms: [before.begin_ms, log.begin_ms].into_iter().flatten().min(),
             end_ms: before.end_ms.max(log.end_ms),
             places: first_places(places_before.chain(&log.places)),
@@ -315,7 +321,7 @@ pub(crate) mod tests {
             end_ms: times().max(),
             ..LogSummary::default()
         };
-        builder.end_log("log", log, None);
+        builder.end_log("log", "", log, None);
         builder.into_store().expect("built")
     }
 
@@ -410,7 +416,7 @@ pub(crate) mod tests {
                     stretch: 0,
                 })
                 .expect("added");
-            builder.end_log("log", LogSummary::default(), None);
+            builder.end_log("log", "", LogSummary::default(), None);
         }
         let store = builder.into_store().expect("built");
         (
@@ -546,7 +552,7 @@ pub(crate) mod tests {
                     end_ms: Some(end_ms),
                     ..LogSummary::default()
                 };
-                builder.end_log("log", log, None);
+                builder.end_log("log", "", log, None);
             }
             let store = builder.into_store().expect("built");
             assert_eq!((store.summary.begin_ms, store.summary.end_ms), (100, 700));
@@ -618,6 +624,7 @@ pub(crate) mod tests {
         let end = |builder: &mut EventStoreBuilder, begin_ms, end_ms| {
             builder.end_log(
                 "log",
+                "",
                 LogSummary {
                     begin_ms: Some(begin_ms),
                     end_ms: Some(end_ms),

@@ -2,7 +2,6 @@
 
 use std::io::Read;
 use std::path::Path;
-use std::sync::{Arc, Mutex};
 
 use anyhow::{Context as _, Result, ensure};
 use serde::{Deserialize, Serialize};
@@ -15,8 +14,8 @@ use super::row_fault::RejectedRows;
 use super::text_lines::TextLines;
 use super::trace_job::TraceJob;
 use super::workload_format::{self, FIELDS_PER_ROW};
-use poolcast_base::files::{self, PlainStream};
-use poolcast_base::manifest::{Checksum, ChecksummedReader};
+use htcondor_eventlog::{PlainStream, decompress};
+use poolcast_base::manifest::SharedChecksum;
 
 /// The format of a source file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -101,9 +100,10 @@ pub(super) fn read_stream(
     procs_per_node: Option<u32>,
     users: &mut UserHashes,
 ) -> Result<SourceContent> {
-    let checksum = Arc::new(Mutex::new(Checksum::default()));
-    let file = ChecksummedReader::new(stream, |_| {}, checksum.clone());
-    let found = files::decompress(file).map(|plain| match plain {
+    let checksum = SharedChecksum::default();
+    let read = checksum.clone();
+    let plain = decompress(stream, move |bytes| read.update(bytes));
+    let found = plain.map(|plain| match plain {
         Some(PlainStream { reader, .. }) => TextLines::new(reader),
         None => TextLines::new(Box::new(std::io::empty())),
     });
@@ -113,10 +113,7 @@ pub(super) fn read_stream(
         read_lines(&mut lines, zone, procs_per_node, users, &mut collector)
     })?;
 
-    let (bytes, xxh3) = checksum
-        .lock()
-        .expect("no thread panics with the lock")
-        .finish();
+    let (bytes, xxh3) = checksum.finish();
     Ok(SourceContent {
         source: TraceSource {
             name: name.to_owned(),

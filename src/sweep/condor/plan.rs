@@ -13,7 +13,6 @@ use super::site;
 use super::syntax::{check_node_name, check_plain};
 use crate::config::{Config, Method, TrialSource};
 use crate::{self as sweep, SweepTrials, TrialConfig, TrialModel};
-use htcondor_eventlog as eventlog;
 use poolcast_base::error::hinted;
 
 /// The source of a DAG's samples.
