@@ -7,6 +7,7 @@
 mod anomaly;
 mod anomaly_positions;
 mod assembly;
+mod block_parser;
 mod blocks;
 mod calendar;
 mod classad;
@@ -14,6 +15,7 @@ mod dates;
 mod event;
 mod event_facts;
 mod event_number;
+mod event_reader;
 mod execution_place;
 mod generations;
 mod global_header;
@@ -47,6 +49,7 @@ pub use event_number::{
     ABORTED, AD_INFORMATION, EVICTED, EXECUTE, FILE_TRANSFER, GENERIC, HELD, IMAGE_SIZE, RELEASED,
     SUBMIT, TERMINATED, event_name,
 };
+pub use event_reader::{EventReader, LogEvent};
 pub use generations::{find_generations, likely_access_point, rotated_paths, sequence_number};
 pub use global_header::{GlobalHeader, HEADER_BYTES};
 pub use job_ad::{JobAd, ResourceRequest};

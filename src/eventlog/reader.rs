@@ -5,17 +5,15 @@ use std::panic::resume_unwind;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
-use super::anomaly_positions::count_line_feeds;
 use super::assembly::LogAssembly;
+use super::block_parser::{BlockParser, ParsedBlock, SpareMemory};
 use super::blocks::{BLOCK_SIZES, BlockReader, BlockSizes, LogBlock, ReadBlock, RecordBlock};
-use super::event::JobEvent;
 use super::log::{EventSink, LogSummary, ReadOptions, ResumePoint};
 use super::log_order::{LogOrder, NO_PANIC};
 use super::piece::{EarlierPieces, ParsedPiece};
 use super::read_error::{BoxedResult, ReadError};
 use super::record_cuts::begins_record;
 use super::source::{LogSource, is_read_once};
-use super::stamp::Stamp;
 
 /// Reads the log at `path`; `-` is standard input. Passes its events to `sink`, and the bytes of
 /// every disk read, in file order and still compressed, to `on_read`, for example to show progress
@@ -90,41 +88,17 @@ pub fn scan(text: &[u8]) -> usize {
 /// number that is parsed while rows are sorted. A larger number gains little and costs memory.
 const MAX_BLOCKS_AHEAD: usize = 64;
 
-/// Memory for reuse. Fresh memory costs more than parsing into it, so a later block reuses the
-/// memory of an earlier one.
-struct SpareMemory<T>(Mutex<Vec<Vec<T>>>);
-
-impl<T> SpareMemory<T> {
-    fn take(&self) -> Vec<T> {
-        self.0.lock().expect(NO_PANIC).pop().unwrap_or_default()
-    }
-
-    fn give_back(&self, memory: Vec<T>) {
-        self.0.lock().expect(NO_PANIC).push(memory);
-    }
-}
-
-/// A parsed block.
-struct ParsedBlock {
-    block: LogBlock,
-    pieces: Vec<ParsedPiece>,
-    /// Data of the earlier pieces, as known when the block was parsed.
-    earlier: Arc<EarlierPieces>,
-}
-
 /// State that the threads of one log share. Each thread reads and parses its own blocks, and adds
 /// the next ones in log order. So no thread waits for another while there is other work.
 struct LogReading<'a> {
     path: &'a Path,
-    piece_bytes: usize,
-    is_read_once: bool,
+    parser: BlockParser,
     blocks: Mutex<BlockReader>,
     order: LogOrder<Result<ParsedBlock, ReadError>>,
     added: Mutex<AddedBlocks<'a>>,
     /// Data of the added blocks, shared with the parsing threads; equal to the assembly's own.
     earlier: Mutex<Arc<EarlierPieces>>,
     spare_texts: SpareMemory<u8>,
-    spare_events: SpareMemory<(Stamp, JobEvent)>,
 }
 
 /// Assembly of the blocks that were added, and the receiver of their events.
@@ -184,54 +158,23 @@ impl LogReading<'_> {
             .hand_in(read.number, parsed, |next| self.add_block(next?))
     }
 
-    /// Parses a block, one piece after another.
+    /// Parses a block.
     fn parse_block(&self, block: LogBlock) -> ParsedBlock {
         let earlier = Arc::clone(&self.earlier.lock().expect(NO_PANIC));
-        let parts = block.records().split(self.piece_bytes);
-        let pieces = parts
-            .iter()
-            .map(|part| self.parse_part(part, &earlier))
-            .collect();
-        ParsedBlock {
-            block,
-            pieces,
-            earlier,
-        }
-    }
-
-    /// Parses a piece, and counts its lines if the log cannot be read again.
-    fn parse_part(&self, part: &RecordBlock<'_>, earlier: &EarlierPieces) -> ParsedPiece {
-        let mut piece = ParsedPiece::parse(part, earlier, self.spare_events.take());
-        if self.is_read_once {
-            piece.lines = count_line_feeds(part.text);
-        }
-        piece
+        self.parser.parse_block(block, earlier)
     }
 
     /// Adds the next block in log order.
     fn add_block(&self, parsed: ParsedBlock) -> BoxedResult<()> {
         let mut added = self.added.lock().expect(NO_PANIC);
         let AddedBlocks { assembly, sink } = &mut *added;
-        assembly.find_access_point(&parsed.pieces);
-
-        let parts = parsed.block.records().split(self.piece_bytes);
-        for (part, mut piece) in parts.iter().zip(parsed.pieces) {
-            // If the log of another access point has begun, all its ads are new, so the piece is
-            // parsed again.
-            if !Arc::ptr_eq(assembly.earlier_pieces(), &parsed.earlier) {
-                piece = self.parse_part(part, assembly.earlier_pieces());
-            }
-            let events = assembly.add_piece(part, piece, *sink)?;
-            self.spare_events.give_back(events);
-        }
-        assembly.check_beginning(self.path)?;
-        assembly.flush(*sink)?;
+        let memory = self.parser.add_block(parsed, assembly, self.path, *sink)?;
 
         let mut earlier = self.earlier.lock().expect(NO_PANIC);
         if !Arc::ptr_eq(assembly.earlier_pieces(), &earlier) {
             *earlier = Arc::clone(assembly.earlier_pieces());
         }
-        self.spare_texts.give_back(parsed.block.into_memory());
+        self.spare_texts.give_back(memory);
         Ok(())
     }
 }
@@ -247,21 +190,33 @@ fn read_source<'a>(
     assembly.is_read_once = is_read_once(path);
     let reading = LogReading {
         path,
-        piece_bytes: sizes.piece_bytes,
-        is_read_once: assembly.is_read_once,
+        parser: BlockParser::new(sizes.piece_bytes, assembly.is_read_once),
         blocks: Mutex::new(BlockReader::new(source, sizes)),
         order: LogOrder::new(MAX_BLOCKS_AHEAD),
         earlier: Mutex::new(Arc::clone(assembly.earlier_pieces())),
         added: Mutex::new(AddedBlocks { assembly, sink }),
-        spare_texts: SpareMemory(Mutex::default()),
-        spare_events: SpareMemory(Mutex::default()),
+        spare_texts: SpareMemory::new(),
     };
 
     reading.read_all()?;
 
     let AddedBlocks { assembly, sink } = reading.added.into_inner().expect(NO_PANIC);
-    assembly.check_whole(path)?;
     let source = reading.blocks.into_inner().expect(NO_PANIC).source;
+    finish_log(source, assembly, path, sink)
+}
+
+/// Emits the remaining events, once all blocks were added. Returns the summary of the log at `path`,
+/// which was read from `source`.
+///
+/// # Errors
+/// Fails if the file is not an event log, and like [`LogAssembly::finish`].
+pub(super) fn finish_log(
+    source: LogSource,
+    assembly: LogAssembly,
+    path: &Path,
+    sink: &mut EventSink<'_>,
+) -> BoxedResult<LogSummary> {
+    assembly.check_whole(path)?;
     // A compressed file cannot be read from its middle.
     let can_resume = !source.is_compressed();
     let log = assembly.finish(path, sink)?;
@@ -276,6 +231,7 @@ fn read_source<'a>(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::JobEvent;
     use crate::dates::format_date_time;
     use crate::anomaly::{Anomaly, AnomalyCounts, AnomalyPlace};
     use crate::event_facts::{EventFacts, ExecutionPlace, HoldFacts, name_hash};
