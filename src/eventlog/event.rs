@@ -41,7 +41,8 @@ pub struct JobEvent {
     pub hold_subcode: i32,
     /// Hash of the record's text. If an event is written twice, both copies have the same hash.
     pub text_hash: u32,
-    /// Further facts of the event. Hashes of names in it are not salted until a store saves them.
+    /// Further facts of the event, for example its
+    /// [`run_usage`](EventFacts::run_usage). Hashes of names in it are not salted.
     pub facts: EventFacts,
 }
 

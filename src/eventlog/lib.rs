@@ -1,8 +1,16 @@
-//! Event logs: bytes → records → events. Reads every event number. A bad record is counted and does
-//! not stop the reader.
+#![doc = include_str!("README.md")]
 //!
-//! The format is the one of HTCondor's user logs and global event log, which share one record
-//! grammar: a header line `NNN (cluster.proc.subproc) stamp text`, body lines, and a line `...`.
+//! ## Where to begin
+//!
+//! | item | for |
+//! | --- | --- |
+//! | [`EventReader`] | pulls the events of one log |
+//! | [`read`], [`read_on`] | push the events of one log, in parallel, with job ads and hold reasons |
+//! | [`find_generations`], [`likely_access_point`] | the files of a global event log, in order |
+//! | [`JobEvent`], [`LogSummary`], [`Anomaly`] | events, and what is known of the whole log |
+//! | [`ReadError`] | the reasons why a log cannot be read |
+//! | [`LogBuffer`], [`dump`] | write events as a log, and a log as JSON |
+//! | [`GlobalHeader`], [`rotated_paths`], [`whole_records_end`] | copy a log while HTCondor writes and rotates it |
 
 mod anomaly;
 mod anomaly_positions;

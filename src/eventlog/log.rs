@@ -24,7 +24,7 @@ pub struct ReadOptions {
     /// generation that does not name it.
     #[serde(skip)]
     pub likely_ap: Option<String>,
-    /// True if batches include the texts of hold reasons, which no store saves.
+    /// True if batches include the texts of hold reasons, which may contain names and paths.
     #[serde(skip)]
     pub has_hold_texts: bool,
 }

@@ -1,0 +1,59 @@
+//! Counts the holds in event logs by code and subcode, with an example of their reasons:
+//! `cargo run --example holds -- /var/log/condor/EventLog`.
+
+use std::collections::BTreeMap;
+use std::error::Error;
+use std::io::Write as _;
+use std::path::PathBuf;
+
+use htcondor_eventlog::{
+    HELD, JobEvent, LogSummary, ReadOptions, ReasonTemplates, find_generations, read,
+};
+
+/// Holds with one code and subcode.
+struct HoldCount {
+    holds: u64,
+    /// The first one.
+    first: JobEvent,
+}
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let logs: Vec<PathBuf> = std::env::args_os().skip(1).map(PathBuf::from).collect();
+    let mut counts = BTreeMap::new();
+    let mut reasons = ReasonTemplates::default();
+    for log in find_generations(&logs)? {
+        let summary = read(&log, &ReadOptions::default(), |_| {}, &mut |batch| {
+            count_holds(batch.events, &mut counts);
+            Ok(())
+        })?;
+        print_damage(&summary)?;
+        reasons.extend(summary.reasons);
+    }
+
+    let mut out = std::io::stdout().lock();
+    for ((code, subcode), count) in counts {
+        let reason = reasons.get(&count.first).unwrap_or("no reason");
+        writeln!(out, "{:8}  {code}/{subcode}  {reason}", count.holds)?;
+    }
+    Ok(())
+}
+
+fn count_holds(events: &[JobEvent], counts: &mut BTreeMap<(i32, i32), HoldCount>) {
+    for hold in events.iter().filter(|event| event.number == HELD) {
+        let count = counts
+            .entry((hold.hold_code, hold.hold_subcode))
+            .or_insert(HoldCount {
+                holds: 0,
+                first: *hold,
+            });
+        count.holds += 1;
+    }
+}
+
+fn print_damage(log: &LogSummary) -> std::io::Result<()> {
+    let mut out = std::io::stderr().lock();
+    for (anomaly, count) in log.anomalies.iter().filter(|(kind, _)| kind.is_damage()) {
+        writeln!(out, "{count} times {}", anomaly.describe())?;
+    }
+    Ok(())
+}
