@@ -8,10 +8,10 @@ use super::progress::{StageBar, rotated_note};
 use htcondor_eventlog::{self as eventlog, EventBatch, ReadOptions};
 use poolcast_base::output;
 use poolcast_base::salt::OwnerSalt;
+use poolcast_collect::{explain, explain_beginning, find_generations, found_beside};
 use poolcast_holds::advice::LogWords;
 use poolcast_holds::events::{EventStore, IngestStep, read_into_memory};
 use poolcast_sweep::config::Config;
-use poolcast_collect::{explain, explain_beginning, find_generations, found_beside};
 
 /// The logs to read: those that the user named, and their rotated generations.
 pub(super) fn find_logs(named: &[PathBuf]) -> Result<Vec<PathBuf>> {

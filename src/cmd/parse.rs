@@ -12,8 +12,8 @@ use crate::cli::ParseArgs;
 use htcondor_eventlog::{self as eventlog, ReadOptions};
 use poolcast_base::error::{EXIT_DONE, hinted};
 use poolcast_base::output;
-use poolcast_holds::events::{EventStore, IngestStep, LogIngest, SourceLog, event_store_key};
 use poolcast_collect::explain;
+use poolcast_holds::events::{EventStore, IngestStep, LogIngest, SourceLog, event_store_key};
 
 /// Version of the JSON document.
 const SCHEMA_VERSION: u32 = 1;

@@ -61,15 +61,17 @@ pub use event_reader::{EventReader, LogEvent};
 pub use generations::{find_generations, likely_access_point, rotated_paths, sequence_number};
 pub use global_header::{GlobalHeader, HEADER_BYTES};
 pub use job_ad::{JobAd, ResourceRequest};
-pub use log::{EventBatch, EventSink, HoldText, LogGeneration, LogSummary, ReadOptions, ResumePoint};
+pub use log::{
+    EventBatch, EventSink, HoldText, LogGeneration, LogSummary, ReadOptions, ResumePoint,
+};
 pub use plain_stream::{PlainStream, decompress};
 pub use read_error::{ReadError, SinkError};
 pub use reader::{can_read_on, read, read_on, scan};
 pub use reason::ReasonTemplates;
 pub use record_cuts::last_record_start;
 pub use source::{is_read_once, open};
+pub use whole_records::whole_records_end;
 pub use write::{
     DagNode, DynamicSlot, EventBody, HoldCode, JobDescription, JobExit, LogBuffer, LogHeader,
     ResourceUsage, dump,
 };
-pub use whole_records::whole_records_end;

@@ -232,8 +232,8 @@ pub(super) fn finish_log(
 mod tests {
     use super::*;
     use crate::JobEvent;
-    use crate::dates::format_date_time;
     use crate::anomaly::{Anomaly, AnomalyCounts, AnomalyPlace};
+    use crate::dates::format_date_time;
     use crate::event_facts::{EventFacts, ExecutionPlace, HoldFacts, name_hash};
     use crate::log::{EventBatch, LogGeneration};
     use crate::{RemovedBy, reason};
@@ -298,7 +298,10 @@ mod tests {
             );
             Ok(())
         })?;
-        assert_eq!(*seen.lock().expect("whole"), text.as_ref()[begin as usize..]);
+        assert_eq!(
+            *seen.lock().expect("whole"),
+            text.as_ref()[begin as usize..]
+        );
         Ok((
             Found {
                 events,

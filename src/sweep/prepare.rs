@@ -18,6 +18,7 @@ use poolcast_base::error::hinted;
 use poolcast_base::files::LockedDirectory;
 use poolcast_base::manifest;
 use poolcast_base::salt::OwnerSalt;
+use poolcast_collect::{explain_beginning, find_generations, found_beside};
 use poolcast_holds::events::{
     EVENTS_FORMAT, EventStore, IngestListener, IngestStep, LogIngest, event_store_key,
     identify_logs,
@@ -25,7 +26,6 @@ use poolcast_holds::events::{
 use poolcast_holds::tensors::{self, BuildProgress, FrameChoice, TENSORS_FORMAT, TensorSettings};
 use poolcast_provision::samples::{SAMPLES_FORMAT, WaitSamples, copy_samples};
 use poolcast_provision::wait_model::{check_learnable, check_model_search};
-use poolcast_collect::{explain_beginning, find_generations, found_beside};
 use poolcast_tables::{JoinedTable, TABLE, joined_table_key};
 
 /// A step in the preparation of a sweep.
