@@ -215,7 +215,7 @@ mod tests {
             let reader = EventReader::with_sizes(file.path(), &options, sizes);
             let mut reader = reader.expect("opened");
             let mut pulled = Vec::new();
-            while let Some(found) = reader.next() {
+            for found in reader.by_ref() {
                 let LogEvent { ap, event } = found.expect("read");
                 pulled.push((ap.to_string(), event));
             }

@@ -60,7 +60,7 @@ impl TrueTargets<'_> {
     fn resamples(&self, count: usize, seed: u64) -> impl IndexedParallelIterator<Item = Resample> {
         let groups = SampleGroups::new(self.groups);
         (0..count).into_par_iter().map(move |number| {
-            let mut times = vec![0; groups.len()];
+            let mut times = vec![0; groups.count()];
             for group in groups.draw_groups(seed, "selection", number) {
                 times[group] += 1;
             }

@@ -52,7 +52,7 @@ impl SampleGroups {
     }
 
     /// The number of groups.
-    pub fn len(&self) -> usize {
+    pub fn count(&self) -> usize {
         self.members.len()
     }
 

@@ -85,7 +85,7 @@ pub(super) fn replay(
     // Jobs of one cluster share their fate, so the bootstrap draws whole clusters.
     let clusters: Vec<(u32, i32)> = holds.iter().map(|hold| hold.cluster).collect();
     let groups = SampleGroups::new(&clusters);
-    let by_group: Vec<PolicySums> = (0..groups.len())
+    let by_group: Vec<PolicySums> = (0..groups.count())
         .map(|group| {
             let mut sums = PolicySums::default();
             for &place in groups.samples(group) {

@@ -118,7 +118,7 @@ pub fn evaluate_run(
         split: dataset.summary.settings.split,
         samples: labels.len(),
         successes: labels.iter().filter(|label| **label).count(),
-        clusters: groups.len(),
+        clusters: groups.count(),
         resamples,
         train_samples: learned.holds,
         train_successes: learned.successes,
