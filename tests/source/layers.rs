@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use source_checks::{repository, rust_files};
+use source_checks::{read_files, repository, rust_files};
 use syn::visit::{self, Visit};
 use syn::{Attribute, ItemMod, ItemUse, UseTree, Visibility};
 
@@ -388,14 +388,13 @@ fn no_verb_imports_another() {
 /// Users paste commands from error messages in haste.
 #[test]
 fn no_message_suggests_a_command_that_destroys() {
-    for path in rust_files(&repository().join("src")) {
-        let text = fs_err::read_to_string(&path).expect("a readable file");
+    for (path, text) in read_files(&rust_files(&repository().join("src"))) {
         for (line, number) in text.lines().zip(1..) {
             if line.trim_start().starts_with("//") {
                 continue;
             }
             for words in ["--overwrite", "rm -", "submit_dag -f"] {
-                let place = format!("{}:{number}", path.display());
+                let place = format!("{path}:{number}");
                 assert!(!line.contains(words), "{place}: {words}");
             }
         }

@@ -43,7 +43,7 @@ pub(super) struct FeatureRow<'a> {
 }
 
 /// The pipelines to fit: one for each of the losses.
-pub(super) struct PipelineTask<'a> {
+pub(super) struct FeaturePipelineTask<'a> {
     pub(super) name: WaitModelName,
     /// Hyper-parameters that override the defaults.
     pub(super) parameters: &'a BTreeMap<String, Value>,
@@ -61,7 +61,7 @@ impl FeaturePipelines {
     /// # Errors
     /// Fails for hyper-parameters that the pipeline does not have, and like [`fit_pipeline`].
     pub(super) fn fit(
-        task: &PipelineTask<'_>,
+        task: &FeaturePipelineTask<'_>,
         learned: &FeatureRows<'_>,
     ) -> Result<FeaturePipelines> {
         let mut parameters = default_parameters(task.name);

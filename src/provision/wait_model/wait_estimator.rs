@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::column_scales::ColumnScales;
 use super::episodes::EpisodeSplit;
 use super::expert_training::{ExpertTask, learn_experts};
-use super::feature_pipelines::{FeaturePipelines, FeatureRow, FeatureRows, PipelineTask};
+use super::feature_pipelines::{FeaturePipelineTask, FeaturePipelines, FeatureRow, FeatureRows};
 use super::learning_state::LearningEpoch;
 use super::network_training::{LearningStep, LearningTask, LearningWatch, NetworkTraining, learn};
 use super::scaled_network::{NetworkScales, ScaledNetwork};
@@ -174,7 +174,7 @@ impl EstimatorTask<'_> {
             WaitModelTarget::Wait => (self.quantiles.iter().map(pinball).collect(), false),
             WaitModelTarget::Reward => (vec![NumberLoss::Squared], true),
         };
-        let task = PipelineTask {
+        let task = FeaturePipelineTask {
             name,
             parameters,
             losses: &losses,
