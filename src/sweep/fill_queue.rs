@@ -74,7 +74,7 @@ fn add_given(
             &[WorkItem { trial, budget }.into()],
         )?;
     }
-    if given.is_complete || known == sweep.plan.trials {
+    if given.has_every_point() || known == sweep.plan.trials {
         queue.seal(known)?;
     }
     Ok(())

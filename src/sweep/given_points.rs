@@ -112,6 +112,12 @@ impl GivenPoints {
         manifest::write_json(&dir.join(POINTS_FILE), self)
     }
 
+    /// Returns true if every point is known: no more will follow, and no agent waits for an answer.
+    /// A lost answer may hold a point, which is recovered later.
+    pub(super) fn has_every_point(&self) -> bool {
+        self.is_complete && self.agents.iter().all(|agent| !agent.is_asking)
+    }
+
     /// The number of the trial whose run has the id `run_id`.
     pub fn trial_of(&self, run_id: &str) -> Option<usize> {
         let at = self.points.iter().position(|point| point.run_id == run_id);
@@ -172,6 +178,24 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn points_are_missing_while_an_agent_waits_for_an_answer() {
+        let mut given = GivenPoints::none();
+        assert!(!given.has_every_point());
+        given.is_complete = true;
+        assert!(given.has_every_point());
+
+        // Another agent was sent away while the answer to this one was lost.
+        given.agents.push(PointAgent {
+            id: "QWdlbnQ6MQ==".to_owned(),
+            run_ids: Vec::new(),
+            is_asking: true,
+        });
+        assert!(!given.has_every_point());
+        given.agents[0].is_asking = false;
+        assert!(given.has_every_point());
+    }
 
     #[test]
     fn given_points_round_trip_and_damaged_files_are_rejected() {
