@@ -54,7 +54,7 @@ fn main() -> Result<()> {
         let fitted = fit_pipeline(
             &case.pipeline,
             &case.parameters,
-            LearnedRows::of_table(&train),
+            LearnedRows::from_table(&train),
             1,
             &|| false,
         )?;

@@ -284,7 +284,7 @@ fn prove(dir: &Path, items: usize, workers: usize, seconds: u64, talk: bool) {
         remember(&queue, &mut ends);
         std::thread::sleep(Duration::from_millis(random.random_range(20..200)));
     }
-    let under_fire = ItemStateCounts::of_entries(queue.chunk_entries().expect("listed").iter());
+    let under_fire = ItemStateCounts::from_entries(queue.chunk_entries().expect("listed").iter());
     // Stopped processes stay stopped until they have lost their leases.
     while crew
         .stopped
@@ -327,7 +327,7 @@ fn prove(dir: &Path, items: usize, workers: usize, seconds: u64, talk: bool) {
 }
 
 fn is_over(queue: &Queue) -> bool {
-    let counts = ItemStateCounts::of_entries(queue.chunk_entries().expect("listed").iter());
+    let counts = ItemStateCounts::from_entries(queue.chunk_entries().expect("listed").iter());
     queue
         .sealed_trials()
         .expect("read")
@@ -430,7 +430,7 @@ fn fill_disk(dir: &Path, items: usize, workers: usize) {
     queue.seal(items).expect("sealed");
     let text = place.to_str().expect("a plain name");
     let mut crew = Crew::new(&["work", text, "5000"], workers);
-    let count = || ItemStateCounts::of_entries(queue.chunk_entries().expect("listed").iter());
+    let count = || ItemStateCounts::from_entries(queue.chunk_entries().expect("listed").iter());
     wait(|| count().done > items / 10);
     let ballast: PathBuf = dir.join("ballast");
     let mut file = fs_err::File::create(&ballast).expect("made");
@@ -500,5 +500,5 @@ fn reached(queue: &Queue, items: usize) -> (usize, Instant) {
 }
 
 fn done(queue: &Queue) -> usize {
-    ItemStateCounts::of_entries(queue.chunk_entries().expect("listed").iter()).done
+    ItemStateCounts::from_entries(queue.chunk_entries().expect("listed").iter()).done
 }

@@ -11,7 +11,7 @@ use crate::output::{self, PageLine};
 pub type ScreenLine = Vec<PageLine>;
 
 /// Interval between checks of the window size.
-pub const LOOK_EVERY: Duration = Duration::from_millis(100);
+pub const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Escape codes that switch to the terminal's alternate screen, hide the cursor and clear the
 /// screen.

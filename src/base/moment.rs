@@ -1,7 +1,7 @@
 //! Parses a date or a time into epoch milliseconds.
 
 /// Parses a time in ISO 8601, or a date, into epoch milliseconds. Without a time zone, it is UTC.
-pub fn parse_moment_ms(text: &str) -> Option<i64> {
+pub fn parse_time_ms(text: &str) -> Option<i64> {
     let moment = match text.parse::<jiff::Timestamp>() {
         Ok(moment) => moment,
         Err(_) => {
@@ -27,7 +27,7 @@ mod tests {
             ("", None),
         ];
         for (text, moment_ms) in expected {
-            assert_eq!(parse_moment_ms(text), moment_ms, "{text}");
+            assert_eq!(parse_time_ms(text), moment_ms, "{text}");
         }
     }
 }

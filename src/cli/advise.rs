@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
-use poolcast_base::moment::parse_moment_ms;
+use poolcast_base::moment::parse_time_ms;
 use poolcast_holds::advice::HoldAction;
 
 /// Arguments of `advise`.
@@ -162,13 +162,13 @@ fn hold_code(text: &str) -> Result<HoldCodeFilter, String> {
     })
 }
 
-/// Parses a time as epoch ms: seconds since 1970, or a text for [`parse_moment_ms`].
+/// Parses a time as epoch ms: seconds since 1970, or a text for [`parse_time_ms`].
 pub(super) fn moment_ms(text: &str) -> Result<i64, String> {
     let moment_ms = match text.parse::<i64>() {
         Ok(seconds) => jiff::Timestamp::from_second(seconds)
             .ok()
             .map(jiff::Timestamp::as_millisecond),
-        Err(_) => parse_moment_ms(text),
+        Err(_) => parse_time_ms(text),
     };
     moment_ms.ok_or_else(|| "write 2026-11-21T02:20:00Z, or seconds since 1970".to_owned())
 }

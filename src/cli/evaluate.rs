@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::shards::ShardArgs;
-use poolcast_config::EngineChoice;
-use poolcast_holds::tensors::SplitSide;
+use poolcast_holds::tensors::Split;
 use poolcast_models::DeviceName;
+use poolcast_models::EngineChoice;
 
 /// Arguments of `evaluate`.
 #[derive(Debug, Args)]
@@ -18,7 +18,7 @@ pub struct EvaluateArgs {
     pub tensors: PathBuf,
     /// Split of the tensors to score the model on
     #[arg(long, value_enum, default_value = "test")]
-    pub side: SplitSide,
+    pub side: Split,
     /// Truth file that `simulate` wrote; also scores the best prediction that is possible at the
     /// hold
     #[arg(long, value_name = "TRUTH")]

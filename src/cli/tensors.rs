@@ -7,7 +7,7 @@ use clap::Args;
 use super::shards::ShardArgs;
 use super::shared_flags::{JsonFlag, OverwriteFlag};
 use poolcast_config::{
-    ContextChoice, HoldCycles, LabelKind, SplitMethod, StateEvent, Vocabulary, WindowPlace,
+    ContextChoice, HoldCycles, LabelKind, SplitMethod, StateEvent, Vocabulary, WindowPosition,
 };
 
 /// Arguments of `tensors`.
@@ -32,7 +32,7 @@ pub struct TensorsArgs {
     pub timeframe_len: Option<u32>,
     /// Time range that the frames cover
     #[arg(long, value_enum)]
-    pub window: Option<WindowPlace>,
+    pub window: Option<WindowPosition>,
     /// Other jobs that a sample shows beside the held one
     #[arg(long, value_enum)]
     pub context: Option<ContextChoice>,

@@ -8,7 +8,7 @@ use clap::builder::{PossibleValue, PossibleValuesParser};
 use super::network_flags::NetworkFlags;
 use super::shards::ShardArgs;
 use super::shared_flags::JsonFlag;
-use poolcast_config::EngineChoice;
+use poolcast_models::EngineChoice;
 use poolcast_models::{ARCHITECTURES, Architecture, DeviceName};
 
 /// Arguments of `train`.

@@ -8,8 +8,8 @@ use super::{text, trained_run};
 use crate::cli::EvaluateArgs;
 use poolcast_base::error::{EXIT_DONE, hinted};
 use poolcast_base::output;
-use poolcast_config::WindowPlace;
-use poolcast_holds::tensors::{Dataset, SplitSide};
+use poolcast_config::WindowPosition;
+use poolcast_holds::tensors::{Dataset, Split};
 use poolcast_holds::training::TrainedModel;
 use poolcast_simulate as simulate;
 use poolcast_simulate::HoldTruth;
@@ -47,7 +47,7 @@ pub fn run(args: &EvaluateArgs) -> Result<u8> {
 /// The true success probabilities of the holds in one split, from the truth file `truth`. For
 /// windows at the release they are those at the release, if the file has them for all holds;
 /// otherwise they are those at the hold.
-fn planted_probabilities(truth: &Path, dataset: &Dataset, side: SplitSide) -> Result<Vec<f64>> {
+fn planted_probabilities(truth: &Path, dataset: &Dataset, side: Split) -> Result<Vec<f64>> {
     let known = simulate::read_truth(truth)?;
     let at_hold = chances(&known, dataset, side, simulate::p_hold)?.with_context(|| {
         let message = format!(
@@ -59,7 +59,7 @@ fn planted_probabilities(truth: &Path, dataset: &Dataset, side: SplitSide) -> Re
             "name the truth that `poolcast simulate` wrote beside the log",
         )
     })?;
-    if dataset.summary.settings.window != WindowPlace::Release {
+    if dataset.summary.settings.window != WindowPosition::Release {
         return Ok(at_hold);
     }
 
@@ -77,7 +77,7 @@ fn planted_probabilities(truth: &Path, dataset: &Dataset, side: SplitSide) -> Re
 fn chances(
     known: &[HoldTruth],
     dataset: &Dataset,
-    side: SplitSide,
+    side: Split,
     chance: impl Fn(&[HoldTruth], (i32, i32), u32) -> Option<f64>,
 ) -> Result<Option<Vec<f64>>> {
     let cluster: Vec<i32> = dataset.column(side, "cluster")?;

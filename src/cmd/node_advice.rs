@@ -18,7 +18,7 @@ use poolcast_sweep::condor::DagmanNode;
 /// # Errors
 /// Fails if DAGMan has not called the program.
 pub(super) fn write_node_advice(args: &AdviseArgs, name: &str, now_ms: i64) -> Result<()> {
-    let node = DagmanNode::of_script(name)?;
+    let node = DagmanNode::from_script(name)?;
     let text = match query_node_queue(&node) {
         Ok(queue) => text_on_queue(args, &node, &queue, now_ms),
         Err(failure) => format!(

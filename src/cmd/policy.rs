@@ -30,9 +30,9 @@ fn read_sources(args: &PolicyArgs) -> Result<(Config, EventStore)> {
         let logs = config.logs.clone();
         (config, logs)
     } else {
-        let (of_run, logs) = find_run_logs()?;
+        let (from_run, logs) = find_run_logs()?;
         let is_given = args.config.is_some();
-        (if is_given { config } else { of_run }, logs)
+        (if is_given { config } else { from_run }, logs)
     };
     let store = read_store(&logs, args.year, &config, None)?;
     Ok((config, store))

@@ -11,7 +11,6 @@ use super::logs::read_store;
 use crate::cli::PredictArgs;
 use poolcast_base::error::{EXIT_DONE, hinted};
 use poolcast_base::{manifest, output};
-use poolcast_config::DataConfig;
 use poolcast_holds::events::{EVENTS_FORMAT, EventStore};
 use poolcast_holds::tensors::{Dataset, TENSORS_FORMAT};
 use poolcast_holds::training::{FIT, HoldPrediction, RunModels, predict_holds, predict_samples};
@@ -19,6 +18,7 @@ use poolcast_pipelines::FittedPipeline;
 use poolcast_sweep::condor;
 use poolcast_sweep::config::Config;
 use poolcast_sweep::{self as sweep, SWEEP, SplitChoice, SweepFolder};
+use poolcast_tables::DataConfig;
 use poolcast_tables::{OutputCells, OutputTable, read_new_rows};
 
 /// The document that `--json` prints.

@@ -22,7 +22,7 @@ use poolcast_base::output::JsonDocument;
 use poolcast_base::{escape, files, manifest, output};
 use poolcast_holds::advice::{self, AdviceBasis, AnswerTally, JobAdvice};
 use poolcast_holds::events::{EventStore, StoreSummary};
-use poolcast_holds::tensors::{Dataset, SplitSide};
+use poolcast_holds::tensors::{Dataset, Split};
 use poolcast_holds::training::{ModelEvaluation, RunModels, TrainedModel};
 use poolcast_report::{HeldJobs, REPORT_FILE, ReportInputs};
 use poolcast_sweep::config::{Config, TrialSource};
@@ -84,7 +84,7 @@ fn conclude(finished: &FinishedSweep, config: &Config, is_json: bool) -> Result<
         &finished.models.judged,
         &finished.best.dir(&config.out),
         &finished.dataset,
-        SplitSide::Test,
+        Split::Test,
         config.evaluation.resamples,
         None,
     )?;

@@ -18,7 +18,7 @@ use poolcast_base::manifest;
 use poolcast_base::output;
 use poolcast_holds::tensors::Dataset;
 use poolcast_holds::training::{
-    Epoch, RUN_FORMAT, RunPlace, StartMode, TrainError, TrainingMetrics, TrainingSettings,
+    Epoch, RUN_FORMAT, RunLocation, StartMode, TrainError, TrainingMetrics, TrainingSettings,
     TrainingStatus, TrainingUpdate, train_until,
 };
 use poolcast_sweep::config::Config;
@@ -55,7 +55,7 @@ pub fn run(args: &TrainArgs) -> Result<u8> {
         }
     };
     let resolved = config.resolved()?;
-    let place = RunPlace {
+    let place = RunLocation {
         dir: &args.out,
         config: &resolved,
         checkpoint_minutes: config.training.checkpoint_minutes,

@@ -7,7 +7,7 @@ use anyhow::Result;
 use poolcast_base::{manifest, output};
 use poolcast_holds::advice::{ModelOrigin, ModelSkill};
 use poolcast_holds::events::{EVENTS_FORMAT, StoreSummary};
-use poolcast_holds::tensors::{Dataset, SplitSide};
+use poolcast_holds::tensors::{Dataset, Split};
 use poolcast_holds::training::{ModelEvaluation, TrainedModel, evaluate_run, evaluation_path};
 use poolcast_sweep as sweep;
 
@@ -16,7 +16,7 @@ pub(super) fn score(
     model: &TrainedModel,
     dir: &Path,
     dataset: &Dataset,
-    side: SplitSide,
+    side: Split,
     resamples: usize,
     best: Option<Vec<f64>>,
 ) -> Result<ModelEvaluation> {
@@ -48,7 +48,7 @@ pub(super) fn model_origin(dir: &Path, results: &Path) -> ModelOrigin {
 
 fn model_skill(dir: &Path) -> Option<ModelSkill> {
     let evaluation: ModelEvaluation =
-        manifest::read_json(&evaluation_path(dir, SplitSide::Test)).ok()?;
+        manifest::read_json(&evaluation_path(dir, Split::Test)).ok()?;
     let score = evaluation
         .methods
         .first()?

@@ -17,7 +17,7 @@ use poolcast_base::error::EXIT_RETRY;
 use poolcast_base::output;
 use poolcast_holds::tensors::TensorSettings;
 use poolcast_holds::training::Epoch;
-use poolcast_queue::{HandOut, ManagerOutcome, Queue};
+use poolcast_queue::{Dispatch, ManagerOutcome, Queue};
 use poolcast_sweep::{
     self as sweep, LocalWorkers, SweepFolder, TrialOutcome, TrialOutcomes, TrialRow, events_dir,
 };
@@ -174,7 +174,7 @@ impl TrialProgress {
 
 /// Prints a note if the sweep is paused.
 pub(super) fn note_pause(queue: &Queue, sweep: &SweepFolder) {
-    if queue.is_paused() || queue.hand_out() == HandOut::Paused {
+    if queue.is_paused() || queue.hand_out() == Dispatch::Paused {
         let place = sweep.dir.display();
         output::note(&format!(
             "the sweep is paused; `poolcast sweep resume {place}` lets it go on"

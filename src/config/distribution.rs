@@ -149,7 +149,7 @@ impl Distribution {
     }
 
     /// Returns at least one example of each type of value: all listed values, else the median.
-    pub(super) fn examples(&self) -> Vec<Value> {
+    pub fn examples(&self) -> Vec<Value> {
         match &self.form {
             DistributionForm::Values { values, .. } => values.clone(),
             _ => vec![self.quantile(0.5)],

@@ -2,8 +2,6 @@
 //! ranges, and has the hyper-parameters and the distributions that a sweep draws from. Each section
 //! of the configuration is a type of the crate that uses it.
 
-mod advice;
-mod data;
 mod defaults;
 mod distribution;
 mod distribution_form;
@@ -14,8 +12,6 @@ mod nearest;
 mod parameter;
 mod parameter_range;
 pub mod parameters;
-mod preprocessing;
-mod provision;
 mod range;
 mod resolved;
 mod sample_words;
@@ -23,35 +19,25 @@ mod search_parameters;
 mod secrets;
 mod states;
 mod threshold;
-mod training;
 mod training_keys;
-mod wait_model;
 pub mod yaml;
 
-pub use advice::{AdviceConfig, AdviceCost, EvaluationConfig, ParseConfig};
-pub use data::{CrossValidation, DataConfig, EVALUATE, Folds, PredictionTask, WHOLE};
 pub use defaults::DEFAULT;
 pub use distribution::Distribution;
-pub use metric::{Goal, Metric, MetricName};
+pub use metric::{Goal, Metric, MetricName, PredictionTask};
 pub use nearest::nearest;
 pub use parameter::{Parameter, whole};
 pub use parameter_range::{ParameterRange, quote_words};
 pub use parameters::{
     HyperParameter, NetworkParameters, ParameterFlag, SampleParameters, TrialParameters,
 };
-pub use preprocessing::PreprocessingConfig;
-pub use provision::{CostRatio, NodeCount, ProvisionConfig, SchedulerKind};
 pub use range::check_range;
 pub use resolved::{FILE, ResolvedConfig};
 pub use sample_words::{
     ContextChoice, FeatureGroup, HoldCycles, LabelKind, SplitClusters, SplitMethod, Vocabulary,
-    WindowPlace,
+    WindowPosition,
 };
 pub use search_parameters::SearchParameters;
 pub use states::{StateEvent, StateEvents};
 pub use threshold::Threshold;
-pub use training::{EngineChoice, TrainingConfig};
 pub use training_keys::TrainingKeys;
-pub use wait_model::{
-    WaitModelConfig, WaitModelName, WaitModelParameters, WaitModelSize, WaitModelTarget,
-};

@@ -3,9 +3,19 @@
 use anyhow::{Result, ensure};
 use serde::{Deserialize, Serialize};
 
-use super::data::PredictionTask;
 use poolcast_base::error::hinted;
 use poolcast_base::stats::Scores;
+
+/// Kind of value that is predicted for a row.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum PredictionTask {
+    /// The probability of each class.
+    #[default]
+    Classification,
+    /// A number.
+    Regression,
+}
 
 /// The metric that early stopping watches, or by which the best trial is chosen.
 #[derive(Debug, Clone, Serialize, Deserialize)]

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 /// The time range that a sample's frames cover.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
 #[serde(rename_all = "lowercase")]
-pub enum WindowPlace {
+pub enum WindowPosition {
     /// They end just before the release.
     Release,
     /// They end at the hold.
@@ -132,7 +132,7 @@ macro_rules! shown_as_written {
 shown_as_written!(
     ContextChoice,
     Vocabulary,
-    WindowPlace,
+    WindowPosition,
     LabelKind,
     SplitMethod
 );

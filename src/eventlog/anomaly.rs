@@ -39,7 +39,7 @@ pub type AnomalyCounts = BTreeMap<Anomaly, u64>;
 
 /// Position of one anomaly in a log.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct AnomalyPlace {
+pub struct AnomalyPosition {
     /// Kind of the anomaly.
     pub anomaly: Anomaly,
     /// Line number, counted from 1.
@@ -85,7 +85,9 @@ impl Anomaly {
 }
 
 /// Returns the first 20 of `places` of each kind.
-pub fn first_places<'a>(places: impl Iterator<Item = &'a AnomalyPlace>) -> Vec<AnomalyPlace> {
+pub fn first_positions<'a>(
+    places: impl Iterator<Item = &'a AnomalyPosition>,
+) -> Vec<AnomalyPosition> {
     let mut counts = AnomalyCounts::new();
     let mut first = Vec::new();
 

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use memchr::memchr_iter;
 
-use super::anomaly::{Anomaly, AnomalyPlace};
+use super::anomaly::{Anomaly, AnomalyPosition};
 use super::blocks::{BLOCK_SIZES, RecordBlock};
 use super::event_number::{AD_INFORMATION, GENERIC};
 use super::read_error::ReadError;
@@ -38,7 +38,7 @@ pub(super) fn find_event_positions(
 
 /// Sets the line numbers of `places` by reading the log at `path`. `places` must be sorted by
 /// offset.
-pub(super) fn find_lines(path: &Path, places: &mut [AnomalyPlace]) -> Result<(), ReadError> {
+pub(super) fn find_lines(path: &Path, places: &mut [AnomalyPosition]) -> Result<(), ReadError> {
     if places.is_empty() {
         return Ok(());
     }

@@ -4,7 +4,7 @@ use std::iter::Peekable;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::anomaly::{Anomaly, AnomalyPlace, first_places};
+use super::anomaly::{Anomaly, AnomalyPosition, first_positions};
 use super::anomaly_positions::{count_line_feeds, find_event_positions, find_lines};
 use super::blocks::RecordBlock;
 use super::calendar::{Calendar, ClockStep, resolve_backward, utc_offset_between};
@@ -293,14 +293,14 @@ impl LogAssembly {
         }
         for (anomaly, at) in anomalies {
             *self.log.anomalies.entry(*anomaly).or_default() += 1;
-            let place = AnomalyPlace {
+            let place = AnomalyPosition {
                 anomaly: *anomaly,
                 line: self.line_number_at(block, *at),
                 offset: self.log.bytes + *at as u64,
             };
             self.log.places.push(place);
         }
-        self.log.places = first_places(self.log.places.iter());
+        self.log.places = first_positions(self.log.places.iter());
     }
 
     /// Returns the line number of offset `at` in the piece of `block`; 0 if lines are not counted.
@@ -318,7 +318,7 @@ impl LogAssembly {
         if let Some(count) = self.log.anomalies.get_mut(&Anomaly::ZoneChange) {
             *count -= 1;
             let places = &mut self.log.places;
-            let is_change = |place: &AnomalyPlace| place.anomaly == Anomaly::ZoneChange;
+            let is_change = |place: &AnomalyPosition| place.anomaly == Anomaly::ZoneChange;
             let placed = places.iter().filter(|place| is_change(place)).count() as u64;
             // Only the first anomalies of a kind have positions, so the last zone change may have
             // none.

@@ -8,7 +8,7 @@ use super::event_facts::EventFacts;
 use super::event_number::{
     ABORTED, EVICTED, EXECUTE, FILE_TRANSFER, HELD, IMAGE_SIZE, NODE_TERMINATED, SUBMIT, TERMINATED,
 };
-use super::execution_place::parse_execution_place;
+use super::execution_place::parse_execution_host;
 use super::record::{LogRecord, RecordContent, body_lines, headline};
 use super::run_usage::{parse_memory_mb, parse_run_usage};
 use super::submission_names::parse_submission_names;
@@ -94,11 +94,11 @@ pub(super) fn parse_event(record: &LogRecord<'_>) -> JobEvent {
             let ending = parse_ending(record);
             event.normal = u8::from(ending.is_normal);
             event.value = ending.value;
-            event.facts = EventFacts::of_run(parse_run_usage(record));
+            event.facts = EventFacts::from_run(parse_run_usage(record));
         }
-        EVICTED => event.facts = EventFacts::of_run(parse_run_usage(record)),
-        EXECUTE => event.facts = EventFacts::of_execution(parse_execution_place(record)),
-        SUBMIT => event.facts = EventFacts::of_submission(parse_submission_names(record)),
+        EVICTED => event.facts = EventFacts::from_run(parse_run_usage(record)),
+        EXECUTE => event.facts = EventFacts::from_execution(parse_execution_host(record)),
+        SUBMIT => event.facts = EventFacts::from_submission(parse_submission_names(record)),
         IMAGE_SIZE => event.value = parse_memory_mb(record),
         ABORTED => event.value = parse_removed_by(record) as i32,
         FILE_TRANSFER => event.value = parse_transfer_type(record),

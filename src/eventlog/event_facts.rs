@@ -22,7 +22,7 @@ pub struct SubmissionNames {
 
 /// Place of a run, as hashes; 0 if not stated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub struct ExecutionPlace {
+pub struct ExecutionHost {
     /// Machine, or its substitute in the name of the slot.
     pub host: u32,
     /// Slot of the machine.
@@ -52,24 +52,24 @@ pub struct HoldFacts {
     /// Hash of the reason without the parts that vary from job to job; 0 if there is no reason.
     pub reason: u32,
     /// Place of the run that the reason names, if it names one.
-    pub place: ExecutionPlace,
+    pub place: ExecutionHost,
     /// Exit code of the job's program, if a policy of the job states it in the reason.
     pub exit_code: Option<u32>,
 }
 
 impl EventFacts {
     /// Packs the facts of event 000.
-    pub fn of_submission(names: SubmissionNames) -> EventFacts {
+    pub fn from_submission(names: SubmissionNames) -> EventFacts {
         EventFacts([names.batch, names.dag_node, 0, 0, 0, 0])
     }
 
     /// Packs the facts of event 001.
-    pub fn of_execution(place: ExecutionPlace) -> EventFacts {
+    pub fn from_execution(place: ExecutionHost) -> EventFacts {
         EventFacts([place.host, place.slot, 0, 0, 0, 0])
     }
 
     /// Packs the facts of event 004 or 005.
-    pub fn of_run(usage: RunUsage) -> EventFacts {
+    pub fn from_run(usage: RunUsage) -> EventFacts {
         EventFacts([
             pack_measured(usage.execute_s),
             pack_measured(usage.busy_s),
@@ -81,7 +81,7 @@ impl EventFacts {
     }
 
     /// Packs the facts of event 012.
-    pub fn of_hold(hold: HoldFacts) -> EventFacts {
+    pub fn from_hold(hold: HoldFacts) -> EventFacts {
         let HoldFacts {
             reason,
             place,
@@ -107,11 +107,11 @@ impl EventFacts {
 
     /// Returns the place of the job. Event 001 states the place of the run that begins, and event
     /// 012 the place of the previous run.
-    pub fn execution_place(&self, number: u16) -> ExecutionPlace {
+    pub fn execution_place(&self, number: u16) -> ExecutionHost {
         match (number, self.0) {
-            (EXECUTE, [host, slot, ..]) => ExecutionPlace { host, slot },
+            (EXECUTE, [host, slot, ..]) => ExecutionHost { host, slot },
             (HELD, _) => self.hold(number).place,
-            _ => ExecutionPlace::default(),
+            _ => ExecutionHost::default(),
         }
     }
 
@@ -136,7 +136,7 @@ impl EventFacts {
         match (number, self.0) {
             (HELD, [reason, host, slot, exit_code, ..]) => HoldFacts {
                 reason,
-                place: ExecutionPlace { host, slot },
+                place: ExecutionHost { host, slot },
                 exit_code: unpack_measured(exit_code),
             },
             _ => HoldFacts::default(),

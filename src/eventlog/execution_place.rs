@@ -2,11 +2,11 @@
 
 use memchr::{memchr, memmem};
 
-use super::event_facts::{ExecutionPlace, name_hash};
+use super::event_facts::{ExecutionHost, name_hash};
 use super::record::{LogRecord, RecordContent, body_lines, headline};
 
 /// Parses the place of a run in event 001.
-pub(super) fn parse_execution_place(record: &LogRecord<'_>) -> ExecutionPlace {
+pub(super) fn parse_execution_host(record: &LogRecord<'_>) -> ExecutionHost {
     let text = match record.content {
         RecordContent::Text(text) => text,
         RecordContent::Ad(format) => {
@@ -33,12 +33,12 @@ pub(super) fn parse_execution_place(record: &LogRecord<'_>) -> ExecutionPlace {
 /// Parses a slot name such as `slot1_3@host`; a name without `@` is a host. In
 /// `slot1@glidein_71_2384@host`, the pilot's own number is ignored, because it changes every few
 /// hours.
-pub(super) fn parse_slot_name(name: &[u8]) -> ExecutionPlace {
+pub(super) fn parse_slot_name(name: &[u8]) -> ExecutionHost {
     if name.is_empty() {
-        return ExecutionPlace::default();
+        return ExecutionHost::default();
     }
     let Some(at) = memchr(b'@', name) else {
-        return ExecutionPlace {
+        return ExecutionHost {
             host: name_hash(name),
             slot: 0,
         };
@@ -53,12 +53,12 @@ pub(super) fn parse_slot_name(name: &[u8]) -> ExecutionPlace {
     // The slot within its machine: an equal number on another machine is another slot.
     let number = name_hash(&name[..at]);
     let slot = name_hash(&(u64::from(host) << 32 | u64::from(number)).to_le_bytes());
-    ExecutionPlace { host, slot }
+    ExecutionHost { host, slot }
 }
 
 /// Parses the machine in an address such as `<10.0.0.1:9618?alias=host&...>`: its alias, else its
 /// IP address. Old logs may have the name of the machine instead of an address.
-fn parse_address(address: &[u8]) -> ExecutionPlace {
+fn parse_address(address: &[u8]) -> ExecutionHost {
     let inner = address.strip_prefix(b"<").unwrap_or(address);
     let inner = &inner[..memchr(b'>', inner).unwrap_or(inner.len())];
 
@@ -73,7 +73,7 @@ fn parse_address(address: &[u8]) -> ExecutionPlace {
         None => &inner[..memchr::memchr2(b':', b'?', inner).unwrap_or(inner.len())],
     };
     let host = if host.is_empty() { 0 } else { name_hash(host) };
-    ExecutionPlace { host, slot: 0 }
+    ExecutionHost { host, slot: 0 }
 }
 
 #[cfg(test)]
@@ -81,11 +81,11 @@ mod tests {
     use super::super::record_scan::RecordScan;
     use super::*;
 
-    fn place(text: &str) -> ExecutionPlace {
-        parse_execution_place(&RecordScan::new(text.as_bytes(), true).collect_records()[0])
+    fn place(text: &str) -> ExecutionHost {
+        parse_execution_host(&RecordScan::new(text.as_bytes(), true).collect_records()[0])
     }
 
-    fn text_place(host: &str, slot: &str) -> ExecutionPlace {
+    fn text_place(host: &str, slot: &str) -> ExecutionHost {
         place(&format!(
             "001 (1.0.0) 01/02 03:04:05 Job executing on host: {host}\n{slot}...\n"
         ))
@@ -111,7 +111,7 @@ mod tests {
             text_place("<[fd00::2]:9618>", ""),
             text_place("<[fd00::3]:9618>", "")
         );
-        assert_eq!(text_place("", ""), ExecutionPlace::default());
+        assert_eq!(text_place("", ""), ExecutionHost::default());
     }
 
     #[test]
@@ -153,6 +153,6 @@ mod tests {
             slot("slot1@gp-9.tigres@ap7").host,
             slot("slot1@gp-3.tigres@ap7").host
         );
-        assert_eq!(slot(""), ExecutionPlace::default());
+        assert_eq!(slot(""), ExecutionHost::default());
     }
 }

@@ -50,9 +50,9 @@ mod submission_names;
 mod whole_records;
 mod write;
 
-pub use anomaly::{Anomaly, AnomalyCounts, AnomalyPlace, first_places};
+pub use anomaly::{Anomaly, AnomalyCounts, AnomalyPosition, first_positions};
 pub use event::{JobEvent, RemovedBy};
-pub use event_facts::{EventFacts, ExecutionPlace, HoldFacts, RunUsage, SubmissionNames, ends_run};
+pub use event_facts::{EventFacts, ExecutionHost, HoldFacts, RunUsage, SubmissionNames, ends_run};
 pub use event_number::{
     ABORTED, AD_INFORMATION, EVICTED, EXECUTE, FILE_TRANSFER, GENERIC, HELD, IMAGE_SIZE, RELEASED,
     SUBMIT, TERMINATED, event_name,

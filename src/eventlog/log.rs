@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
-use super::anomaly::{Anomaly, AnomalyCounts, AnomalyPlace};
+use super::anomaly::{Anomaly, AnomalyCounts, AnomalyPosition};
 use super::calendar::CalendarState;
 use super::event::JobEvent;
 use super::global_header::GenerationMark;
@@ -110,7 +110,7 @@ pub struct LogSummary {
     /// Number of anomalies of each kind.
     pub anomalies: AnomalyCounts,
     /// Positions of the first anomalies of each kind.
-    pub places: Vec<AnomalyPlace>,
+    pub places: Vec<AnomalyPosition>,
     /// Submit hosts, if there are several although the header or the caller assigns the log to one
     /// access point.
     pub hosts: BTreeSet<String>,

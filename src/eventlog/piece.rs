@@ -288,7 +288,7 @@ impl ParsedPiece {
             let (_, event) = &mut self.events[hold.index];
             event.value = hash.cast_signed();
             let facts = read_hold_reason(&text, event.hold_code, &mut scratch);
-            event.facts = EventFacts::of_hold(facts);
+            event.facts = EventFacts::from_hold(facts);
             if !known.is_settled(hash) {
                 self.reasons.add(hash, || reason_template(&text));
             }

@@ -232,9 +232,9 @@ pub(super) fn finish_log(
 mod tests {
     use super::*;
     use crate::JobEvent;
-    use crate::anomaly::{Anomaly, AnomalyCounts, AnomalyPlace};
+    use crate::anomaly::{Anomaly, AnomalyCounts, AnomalyPosition};
     use crate::dates::format_date_time;
-    use crate::event_facts::{EventFacts, ExecutionPlace, HoldFacts, name_hash};
+    use crate::event_facts::{EventFacts, ExecutionHost, HoldFacts, name_hash};
     use crate::log::{EventBatch, LogGeneration};
     use crate::{RemovedBy, reason};
     use proptest::prelude::*;
@@ -245,7 +245,7 @@ mod tests {
     struct Found {
         events: Vec<(String, JobEvent)>,
         anomalies: AnomalyCounts,
-        places: Vec<AnomalyPlace>,
+        places: Vec<AnomalyPosition>,
     }
 
     impl Found {
@@ -604,7 +604,7 @@ mod tests {
         )
         .expect("read");
         assert_eq!(found.events.len(), 1);
-        let place = AnomalyPlace {
+        let place = AnomalyPosition {
             anomaly: Anomaly::OverwrittenEvent,
             line: 3,
             offset: header.len() as u64,
@@ -644,7 +644,7 @@ mod tests {
             let offset = (header.len() + records[0].len() + records[1].len()) as u64;
             assert_eq!(
                 found.places,
-                [AnomalyPlace {
+                [AnomalyPosition {
                     anomaly: Anomaly::ZoneChange,
                     line: 7,
                     offset
@@ -898,8 +898,8 @@ mod tests {
                 hold_subcode: if number == 12 { value } else { 0 },
                 text_hash: 0,
                 facts: match number {
-                    12 => EventFacts::of_hold(HoldFacts { reason: name_hash(b"some reason"), ..HoldFacts::default() }),
-                    1 => EventFacts::of_execution(ExecutionPlace { host: name_hash(b"10.0.0.1"), slot: 0 }),
+                    12 => EventFacts::from_hold(HoldFacts { reason: name_hash(b"some reason"), ..HoldFacts::default() }),
+                    1 => EventFacts::from_execution(ExecutionHost { host: name_hash(b"10.0.0.1"), slot: 0 }),
                     _ => EventFacts::default(),
                 },
             }).collect();

@@ -4,7 +4,7 @@
 
 use memchr::{memchr, memchr2, memmem, memrchr};
 
-use super::event_facts::{ExecutionPlace, HoldFacts, name_hash};
+use super::event_facts::{ExecutionHost, HoldFacts, name_hash};
 use super::execution_place::parse_slot_name;
 
 /// Hold codes of policies, whose reasons are free text of their authors.
@@ -44,8 +44,8 @@ fn exit_code(reason: &[u8]) -> Option<u32> {
 
 /// Writes the normalised words of `reason` to `out`, separated by blanks. Returns the first place
 /// that they name.
-fn normalise(reason: &[u8], out: &mut Vec<u8>) -> ExecutionPlace {
-    let mut place = ExecutionPlace::default();
+fn normalise(reason: &[u8], out: &mut Vec<u8>) -> ExecutionHost {
+    let mut place = ExecutionHost::default();
     let mut before: &[u8] = b"";
 
     // Over time, HTCondor has written line feeds in reasons as blanks or as bars.
@@ -64,7 +64,7 @@ fn normalise(reason: &[u8], out: &mut Vec<u8>) -> ExecutionPlace {
         }
         let is_slot = memchr(b'@', word).is_some() && memchr(b'/', word).is_none();
         if is_slot || is_execution_point(before, out) {
-            if place == ExecutionPlace::default() {
+            if place == ExecutionHost::default() {
                 place = parse_slot_name(word);
             }
             out.push(b'@');
@@ -448,7 +448,7 @@ mod tests {
         );
         assert_eq!(
             read("via condor_hold (by user ada)", 1).place,
-            ExecutionPlace::default()
+            ExecutionHost::default()
         );
 
         assert_eq!(read("program ended with status 75", 3).exit_code, Some(75));

@@ -6,9 +6,9 @@
 //!
 //! Each module imports only modules above it.
 
+pub mod config;
 #[cfg(test)]
 mod test_config;
-
 pub mod events;
 pub mod tensors;
 pub mod training;

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use serde_json::Value;
 
-use poolcast_config::{PreprocessingConfig, ResolvedConfig, TrainingConfig, TrainingKeys, layers};
+use crate::config::{PreprocessingConfig, TrainingConfig};
+use poolcast_config::{ResolvedConfig, TrainingKeys, layers};
 
 /// The keys of the configuration that determine samples and trainings.
 #[derive(Deserialize)]

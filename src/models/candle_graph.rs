@@ -15,7 +15,7 @@ use rayon::prelude::*;
 
 use super::cross_entropy::cross_entropy;
 use super::labelled_chunk::{LabelledChunk, SCORED_ROWS, TRAINED_ROWS};
-use super::parameter::{PlacedParameter, place_parameters};
+use super::parameter::{IndexedParameter, place_parameters};
 use super::{
     AlignedFloats, Architecture, ModelInput, ModelShape, ParameterSpec, SampleBatch, Targets,
     Weights,
@@ -31,7 +31,7 @@ pub(super) struct CandleGraph {
     architecture: &'static dyn Architecture,
     shape: ModelShape,
     device: Device,
-    parameters: Vec<PlacedParameter>,
+    parameters: Vec<IndexedParameter>,
     /// Number of elements of the flat vector, padded to whole vectors.
     pub(super) flat_len: usize,
 }
@@ -63,7 +63,7 @@ impl CandleGraph {
 
     /// Indices in the flat vector of a parameter's elements, in row-major order of the parameter.
     pub(super) fn element_positions(&self, parameter: usize) -> impl Iterator<Item = usize> {
-        let PlacedParameter { spec, start } = &self.parameters[parameter];
+        let IndexedParameter { spec, start } = &self.parameters[parameter];
         let start = *start;
         let columns = spec.dims[spec.dims.len() - 1];
         let rows = spec.len() / columns.max(1);
@@ -234,7 +234,7 @@ impl CandleGraph {
         weights: &Weights,
         gradient: &mut [f32],
     ) -> Result<()> {
-        for PlacedParameter { spec, start } in &self.parameters {
+        for IndexedParameter { spec, start } in &self.parameters {
             if let Some(d) = store.get(weights.get(&spec.name)?) {
                 let d = d.flatten_all()?.to_vec1::<f32>()?;
                 for (sum, d) in gradient[*start..].iter_mut().zip(d) {
@@ -255,7 +255,7 @@ impl CandleGraph {
         Weights::new(
             self.parameters
                 .iter()
-                .map(|PlacedParameter { spec, start }| {
+                .map(|IndexedParameter { spec, start }| {
                     let mut dims = spec.dims.clone();
                     if spec.is_table {
                         dims.reverse();

@@ -8,8 +8,8 @@ use candle_core::Device;
 use super::candle_graph::CandleGraph;
 use super::engine::FusedLstm;
 use super::{AlignedFloats, Architecture, ModelShape, ParameterSpec, SampleBatch};
+use crate::EngineChoice;
 use poolcast_base::error::hinted;
-use poolcast_config::EngineChoice;
 
 /// A model for inference and training.
 #[derive(Debug)]

@@ -83,7 +83,7 @@ impl ParameterSpec {
 
 /// A parameter, with its start in a flat vector.
 #[derive(Debug)]
-pub(super) struct PlacedParameter {
+pub(super) struct IndexedParameter {
     pub(super) spec: ParameterSpec,
     pub(super) start: usize,
 }
@@ -92,13 +92,13 @@ pub(super) struct PlacedParameter {
 /// vectors.
 pub(super) fn place_parameters(
     specs: impl IntoIterator<Item = ParameterSpec>,
-) -> (Vec<PlacedParameter>, usize) {
+) -> (Vec<IndexedParameter>, usize) {
     let mut end = 0;
     let mut placed = Vec::new();
     for spec in specs {
         let start = end;
         end += spec.len();
-        placed.push(PlacedParameter { spec, start });
+        placed.push(IndexedParameter { spec, start });
     }
     (placed, end.next_multiple_of(LANES))
 }

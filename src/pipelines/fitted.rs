@@ -70,7 +70,7 @@ pub struct LearnedRows<'a> {
 impl<'a> LearnedRows<'a> {
     /// Uses the rows of `table` as scikit-learn does: every weight is 1, and values outside the
     /// training range are kept.
-    pub fn of_table(table: &'a FeatureTable) -> LearnedRows<'a> {
+    pub fn from_table(table: &'a FeatureTable) -> LearnedRows<'a> {
         LearnedRows {
             table,
             weights: None,

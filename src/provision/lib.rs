@@ -5,6 +5,7 @@
 //! submitted while its predecessor runs, so that it starts when the predecessor ends.
 
 pub mod chain;
+pub mod config;
 pub mod forecast;
 pub mod gap_scores;
 pub mod live;

@@ -11,7 +11,7 @@ use rand_chacha::ChaCha8Rng;
 
 use super::chunk_entry::ChunkState;
 use super::chunk_file::ChunkFile;
-use super::hand_out::HandOut;
+use super::hand_out::Dispatch;
 use super::item_store::Queue;
 use super::segment::{segment_priority, segment_size};
 
@@ -52,7 +52,7 @@ impl<'a> ChunkClaimer<'a> {
 
     /// Claims a chunk; `None` if no chunk is ready or handed out.
     pub(super) fn claim(&mut self) -> Result<Option<ChunkFile>> {
-        if self.queue.is_paused() || self.queue.hand_out() != HandOut::Open {
+        if self.queue.is_paused() || self.queue.hand_out() != Dispatch::Open {
             return Ok(None);
         }
         if self.last_look.elapsed() > LISTING_LIFETIME {

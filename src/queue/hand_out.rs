@@ -24,7 +24,7 @@ const MAX_BYTES: u64 = 1024;
 /// The state of handing out trials to workers.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum HandOut {
+pub enum Dispatch {
     /// Trials are handed out.
     #[default]
     Open,
@@ -37,28 +37,28 @@ pub enum HandOut {
     Cancelled,
 }
 
-impl HandOut {
+impl Dispatch {
     /// Returns true if no more trials will be handed out.
     pub fn is_final(self) -> bool {
-        matches!(self, HandOut::Stopped | HandOut::Cancelled)
+        matches!(self, Dispatch::Stopped | Dispatch::Cancelled)
     }
 }
 
 /// The contents of the hand-out file.
 #[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct HandOutRequest {
-    asked: HandOut,
+struct DispatchRequest {
+    asked: Dispatch,
     /// True if a user has overridden the request on this machine.
     is_lifted: bool,
 }
 
 impl Queue {
     /// The state of handing out trials. An invalid file counts as missing.
-    pub fn hand_out(&self) -> HandOut {
-        let said = self.read_hand_out_request();
+    pub fn hand_out(&self) -> Dispatch {
+        let said = self.read_dispatch_request();
         if said.is_lifted {
-            return HandOut::Open;
+            return Dispatch::Open;
         }
         said.asked
     }
@@ -68,14 +68,14 @@ impl Queue {
     ///
     /// # Errors
     /// Fails if the disk cannot be written.
-    pub fn ask_hand_out(&self, asked: HandOut) -> Result<bool> {
-        if self.read_hand_out_request().asked == asked {
+    pub fn request_dispatch(&self, asked: Dispatch) -> Result<bool> {
+        if self.read_dispatch_request().asked == asked {
             return Ok(false);
         }
         let is_lifted = false;
         manifest::write_json(
             &self.path(HAND_OUT_FILE),
-            &HandOutRequest { asked, is_lifted },
+            &DispatchRequest { asked, is_lifted },
         )?;
         Ok(true)
     }
@@ -84,31 +84,31 @@ impl Queue {
     ///
     /// # Errors
     /// Fails if the disk cannot be written.
-    pub fn lift_hand_out(&self) -> Result<bool> {
-        if self.hand_out() == HandOut::Open {
+    pub fn lift_dispatch(&self) -> Result<bool> {
+        if self.hand_out() == Dispatch::Open {
             return Ok(false);
         }
-        let lifted = HandOutRequest {
+        let lifted = DispatchRequest {
             is_lifted: true,
-            ..self.read_hand_out_request()
+            ..self.read_dispatch_request()
         };
         manifest::write_json(&self.path(HAND_OUT_FILE), &lifted)?;
         Ok(true)
     }
 
-    fn read_hand_out_request(&self) -> HandOutRequest {
+    fn read_dispatch_request(&self) -> DispatchRequest {
         let path = self.path(HAND_OUT_FILE);
         let text = match read_regular(&path, MAX_BYTES) {
             Ok(text) => text,
-            Err(error) if error.kind() == ErrorKind::NotFound => return HandOutRequest::default(),
+            Err(error) if error.kind() == ErrorKind::NotFound => return DispatchRequest::default(),
             Err(error) => {
                 self.warn_skipped(&path, &error.to_string());
-                return HandOutRequest::default();
+                return DispatchRequest::default();
             }
         };
         serde_json::from_slice(&text).unwrap_or_else(|error| {
             self.warn_skipped(&path, &error.to_string());
-            HandOutRequest::default()
+            DispatchRequest::default()
         })
     }
 
@@ -134,7 +134,7 @@ impl Queue {
 
     /// Returns true if `trial` must end early with its current model.
     pub fn is_asked_to_end(&self, trial: usize) -> bool {
-        self.end_request(trial).exists() || self.hand_out() == HandOut::Cancelled
+        self.end_request(trial).exists() || self.hand_out() == Dispatch::Cancelled
     }
 
     fn end_request(&self, trial: usize) -> PathBuf {
@@ -152,31 +152,31 @@ mod tests {
         let dir = tempfile::tempdir().expect("a directory");
         let at = dir.path().join("queue");
         let queue = Queue::create(&at, QueueSettings::default()).expect("made");
-        assert_eq!(queue.hand_out(), HandOut::Open);
-        assert!(!queue.ask_hand_out(HandOut::Open).expect("said"));
-        assert!(!queue.lift_hand_out().expect("said"));
-        for asked in [HandOut::Paused, HandOut::Stopped] {
-            assert!(queue.ask_hand_out(asked).expect("said"));
-            assert!(!queue.ask_hand_out(asked).expect("said"));
+        assert_eq!(queue.hand_out(), Dispatch::Open);
+        assert!(!queue.request_dispatch(Dispatch::Open).expect("said"));
+        assert!(!queue.lift_dispatch().expect("said"));
+        for asked in [Dispatch::Paused, Dispatch::Stopped] {
+            assert!(queue.request_dispatch(asked).expect("said"));
+            assert!(!queue.request_dispatch(asked).expect("said"));
             assert_eq!(queue.hand_out(), asked);
         }
-        assert!(queue.lift_hand_out().expect("said"));
-        assert_eq!(queue.hand_out(), HandOut::Open);
-        assert!(!queue.ask_hand_out(HandOut::Stopped).expect("said"));
-        assert_eq!(queue.hand_out(), HandOut::Open, "it was lifted");
-        assert!(queue.ask_hand_out(HandOut::Open).expect("said"));
-        assert_eq!(queue.hand_out(), HandOut::Open);
+        assert!(queue.lift_dispatch().expect("said"));
+        assert_eq!(queue.hand_out(), Dispatch::Open);
+        assert!(!queue.request_dispatch(Dispatch::Stopped).expect("said"));
+        assert_eq!(queue.hand_out(), Dispatch::Open, "it was lifted");
+        assert!(queue.request_dispatch(Dispatch::Open).expect("said"));
+        assert_eq!(queue.hand_out(), Dispatch::Open);
 
         assert!(!queue.is_asked_to_end(7));
         assert!(queue.ask_to_end(7).expect("asked"));
         assert!(!queue.ask_to_end(7).expect("asked"));
         assert!(queue.is_asked_to_end(7) && !queue.is_asked_to_end(8));
-        queue.ask_hand_out(HandOut::Cancelled).expect("said");
+        queue.request_dispatch(Dispatch::Cancelled).expect("said");
         assert!(queue.is_asked_to_end(8));
 
         let whole = "{\"asked\": \"paused\", \"is_lifted\": false}";
         fs_err::write(at.join(HAND_OUT_FILE), whole).expect("written");
-        assert_eq!(queue.hand_out(), HandOut::Paused);
+        assert_eq!(queue.hand_out(), Dispatch::Paused);
         let damaged = [
             String::new(),
             "\"paused\"".to_owned(),
@@ -187,10 +187,10 @@ mod tests {
         ];
         for damaged in damaged {
             fs_err::write(at.join(HAND_OUT_FILE), &damaged).expect("written");
-            assert_eq!(queue.hand_out(), HandOut::Open, "{damaged}");
+            assert_eq!(queue.hand_out(), Dispatch::Open, "{damaged}");
         }
         fs_err::remove_file(at.join(HAND_OUT_FILE)).expect("removed");
         fs_err::create_dir(at.join(HAND_OUT_FILE)).expect("made");
-        assert_eq!(queue.hand_out(), HandOut::Open);
+        assert_eq!(queue.hand_out(), Dispatch::Open);
     }
 }

@@ -12,7 +12,7 @@ use anyhow::Result;
 use serde::{Deserialize, Serialize};
 
 use super::chunk_entry::is_worker_name;
-use super::hand_out::HandOut;
+use super::hand_out::Dispatch;
 use super::item::WorkItem;
 use super::item_store::Queue;
 use poolcast_base::files::read_regular;
@@ -235,7 +235,7 @@ impl HeartbeatWriter {
             drop(woken);
 
             if wait.timed_out() {
-                let is_held_back = self.queue.hand_out() != HandOut::Open;
+                let is_held_back = self.queue.hand_out() != Dispatch::Open;
                 channel.is_held_back.store(is_held_back, Ordering::Relaxed);
                 channel
                     .is_paused

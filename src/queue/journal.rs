@@ -47,7 +47,7 @@ impl<R> JournalResult<'_, R> {
     pub(super) fn keep<T>(self, keep: impl Fn(R) -> T) -> StoredResult<T> {
         StoredResult {
             kept: keep(self.result),
-            place: JournalPlace {
+            place: JournalPosition {
                 path: Arc::clone(self.path),
                 offset: self.offset,
                 bytes: self.bytes,
@@ -62,12 +62,12 @@ pub struct StoredResult<T> {
     /// The kept part.
     pub kept: T,
     /// The location of the whole result.
-    pub place: JournalPlace,
+    pub place: JournalPosition,
 }
 
 /// The location of a journal's line.
 #[derive(Debug, Clone)]
-pub struct JournalPlace {
+pub struct JournalPosition {
     path: Arc<Path>,
     /// The offset of the line's first byte.
     offset: u64,
@@ -89,7 +89,7 @@ impl ResultReader {
     ///
     /// # Errors
     /// Fails if its file has changed since.
-    pub fn read<R: DeserializeOwned>(&mut self, place: &JournalPlace) -> Result<R> {
+    pub fn read<R: DeserializeOwned>(&mut self, place: &JournalPosition) -> Result<R> {
         use fs_err::os::unix::fs::FileExt as _;
         if self.open.len() >= Self::MAX_OPEN_FILES && !self.open.contains_key(&place.path) {
             self.open.clear();

@@ -134,7 +134,7 @@ impl<'a> LeaseMonitor<'a> {
             }
         }
 
-        let counts = ItemStateCounts::of_entries(files.iter().map(|file| &file.entry));
+        let counts = ItemStateCounts::from_entries(files.iter().map(|file| &file.entry));
         let is_over = files.iter().all(|file| file.entry.has_ended());
         if is_over && segment_size(name).is_some_and(|size| files.len() >= size) {
             self.closed.insert(name.to_owned(), counts);

@@ -42,11 +42,11 @@ mod state_counts;
 mod worker;
 
 pub use chunk_entry::{ChunkEntry, ChunkState};
-pub use hand_out::HandOut;
+pub use hand_out::Dispatch;
 pub use heartbeat::{ObservedHeartbeat, WorkProgress, WorkerHeartbeat};
 pub use item::{MAX_CHUNK_TRIALS, TrialChunk, WorkItem};
 pub use item_store::Queue;
-pub use journal::{JournalPlace, ResultReader, StoredResult};
+pub use journal::{JournalPosition, ResultReader, StoredResult};
 pub use lease_monitor::LostLease;
 pub use manager::{ManagerEvent, ManagerOutcome, run_manager};
 pub use settings::{QUEUE, QueueSettings};

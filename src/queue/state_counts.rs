@@ -19,7 +19,7 @@ pub struct ItemStateCounts {
 
 impl ItemStateCounts {
     /// Counts the trials of `entries`.
-    pub fn of_entries<'a>(entries: impl Iterator<Item = &'a ChunkEntry>) -> ItemStateCounts {
+    pub fn from_entries<'a>(entries: impl Iterator<Item = &'a ChunkEntry>) -> ItemStateCounts {
         let mut counts = ItemStateCounts::default();
         for entry in entries {
             let quarantined = entry.given_up.count_ones() as usize;

@@ -383,7 +383,7 @@ mod tests {
     }
 
     fn counts(queue: &Queue) -> ItemStateCounts {
-        ItemStateCounts::of_entries(queue.chunk_entries().expect("listed").iter())
+        ItemStateCounts::from_entries(queue.chunk_entries().expect("listed").iter())
     }
 
     #[test]

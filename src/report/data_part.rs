@@ -11,7 +11,7 @@ use super::scale::Scale;
 use poolcast_base::output;
 use poolcast_holds::advice::code_meaning;
 use poolcast_holds::events::EventStore;
-use poolcast_holds::tensors::{Dataset, SplitSide, TensorSummary, audit};
+use poolcast_holds::tensors::{Dataset, Split, TensorSummary, audit};
 use poolcast_holds::training::TrainedModel;
 use poolcast_sweep as sweep;
 
@@ -294,7 +294,7 @@ fn split_figure(summary: &TensorSummary) -> Figure {
     ];
     let mut table = ReportTable::new("The sides", &columns);
     let (mut names, mut boxes, mut ends) = (Vec::new(), Vec::new(), Vec::new());
-    for side in SplitSide::ALL {
+    for side in Split::ALL {
         let Some(of_side) = summary.splits.get(&side).filter(|side| side.samples > 0) else {
             continue;
         };

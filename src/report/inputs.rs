@@ -12,7 +12,7 @@ use super::words;
 use poolcast_base::error::hinted;
 use poolcast_base::{files, manifest, output};
 use poolcast_config::{self as config, Metric, PredictionTask};
-use poolcast_holds::tensors::SplitSide;
+use poolcast_holds::tensors::Split;
 use poolcast_holds::training::{ModelEvaluation, evaluation_path};
 use poolcast_sweep::condor::{self, DagProgress};
 use poolcast_sweep::config::{Config, TrialSource};
@@ -149,7 +149,7 @@ impl ReportInputs {
             run = Some(best.dir(results));
         }
         if let Some(run) = run {
-            self.evaluation = read_if_exists(&evaluation_path(&run, SplitSide::Test))?;
+            self.evaluation = read_if_exists(&evaluation_path(&run, Split::Test))?;
         }
         if self.kind != ReportedKind::Run {
             let selection = results.join(sweep::SELECTION_FILE);

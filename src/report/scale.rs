@@ -108,7 +108,7 @@ impl Scale {
         match self {
             Scale::Linear { low, high } => self.number_ticks(&round_values(*low, *high)),
             Scale::Logarithmic { low, high } => self.number_ticks(&powers_between(*low, *high)),
-            Scale::Time { low, high } => self.moment_ticks(*low, *high),
+            Scale::Time { low, high } => self.time_ticks(*low, *high),
             Scale::Words(words) => self.word_ticks(words),
         }
     }
@@ -124,14 +124,14 @@ impl Scale {
         ticks
     }
 
-    fn moment_ticks(&self, low: f64, high: f64) -> Vec<ScaleTick> {
+    fn time_ticks(&self, low: f64, high: f64) -> Vec<ScaleTick> {
         let form = if high - low < 36.0 * HOUR_MS {
             "%H:%M"
         } else {
             "%m-%d"
         };
         let mut ticks: Vec<ScaleTick> = Vec::new();
-        for value in round_moments(low, high) {
+        for value in round_times(low, high) {
             let moment = jiff::Timestamp::from_millisecond(value as i64);
             let (Some(place), Ok(moment)) = (self.place(value), moment) else {
                 continue;
@@ -207,7 +207,7 @@ fn powers_between(low: f64, high: f64) -> Vec<f64> {
 }
 
 /// Returns tick times from `low` to `high`, at round distances such as an hour or a day.
-fn round_moments(low: f64, high: f64) -> Vec<f64> {
+fn round_times(low: f64, high: f64) -> Vec<f64> {
     const STEPS_S: [f64; 15] = [
         60.0,
         300.0,

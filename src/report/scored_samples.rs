@@ -6,8 +6,8 @@ use poolcast_base::stats::{SampleGroups, percentile_interval};
 use rayon::prelude::*;
 
 use super::inputs::{ReportInputs, ReportedKind};
-use poolcast_holds::tensors::{Dataset, SplitSide};
-use poolcast_holds::training::{AnswerThresholds, TrainedModel, predict_side, uncalibrated_side};
+use poolcast_holds::tensors::{Dataset, Split};
+use poolcast_holds::training::{AnswerThresholds, TrainedModel, predict_split, uncalibrated_split};
 use poolcast_sweep as sweep;
 
 /// Maximum number of bootstrap resamples. More would not change the plots visibly.
@@ -54,12 +54,12 @@ impl ScoredSamples {
             return Ok(None);
         };
         let tensors = sweep::tensors_dir(&inputs.dir, &model.tensors);
-        let Ok(dataset) = Dataset::open_side(&tensors, SplitSide::Test) else {
+        let Ok(dataset) = Dataset::open_side(&tensors, Split::Test) else {
             return Ok(None);
         };
         // Scores on samples that the model has learned from would be too good.
-        let is_known = model.learned.sides.contains(&SplitSide::Test);
-        if is_known || dataset.is_empty(SplitSide::Test) {
+        let is_known = model.learned.sides.contains(&Split::Test);
+        if is_known || dataset.is_empty(Split::Test) {
             return Ok(None);
         }
         ScoredSamples::score(inputs, &model, &dataset).map(Some)
@@ -70,7 +70,7 @@ impl ScoredSamples {
         model: &TrainedModel,
         dataset: &Dataset,
     ) -> Result<ScoredSamples> {
-        let side = SplitSide::Test;
+        let side = Split::Test;
         let labels: Vec<u8> = dataset.column(side, "label")?;
         let hold_codes: Vec<i32> = dataset.column(side, "hold_code")?;
         let subcodes: Vec<i32> = dataset.column(side, "hold_subcode")?;
@@ -85,8 +85,8 @@ impl ScoredSamples {
         let advice = &inputs.config.advice;
         let precisions = [advice.precision, advice.probable_precision];
         Ok(ScoredSamples {
-            probabilities: predict_side(model, dataset, side)?,
-            uncalibrated: uncalibrated_side(model, dataset, side)?,
+            probabilities: predict_split(model, dataset, side)?,
+            uncalibrated: uncalibrated_split(model, dataset, side)?,
             labels: labels.into_iter().map(|label| label == 1).collect(),
             codes,
             asked_ms: dataset.column(side, "asked_time_ms")?,

@@ -8,9 +8,9 @@ use rand_chacha::ChaCha8Rng;
 
 use super::feature_table::FeatureTable;
 use super::row_targets::RowTargets;
+use crate::{CrossValidation, Folds};
 use poolcast_base::error::hinted;
 use poolcast_base::output::counted;
-use poolcast_config::{CrossValidation, Folds};
 
 /// Rows of a table that one fit learns from, and rows that it is tested on, each ascending.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -12,8 +12,8 @@ use super::numeric_table::NumericTable;
 use super::row_labels::{LabelColumns, NamedRows};
 use super::split_check::SplitCheck;
 use super::split_rows::{SplitRows, select_splits};
+use crate::DataConfig;
 use poolcast_base::error::hinted;
-use poolcast_config::DataConfig;
 
 /// Rows that the splits select, joined by name, and the rows of each split.
 #[derive(Debug, Clone, PartialEq)]

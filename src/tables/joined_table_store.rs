@@ -11,10 +11,10 @@ use super::feature_table::FeatureTable;
 use super::joined_table::JoinedTable;
 use super::row_targets::{NumberLoss, RowClasses, RowNumbers, RowTargets};
 use super::split_rows::SplitRows;
+use crate::DataConfig;
 use poolcast_base::files::StagedDirectory;
 use poolcast_base::manifest::{self, Checksum};
 use poolcast_base::shard::{ArtefactFormat, Shard, ShardColumn, ShardLayout};
-use poolcast_config::DataConfig;
 
 /// Format of the directories of joined tables.
 pub const TABLE: ArtefactFormat = ArtefactFormat {

@@ -2,6 +2,7 @@
 //! numbers.
 
 mod column_names;
+mod data_config;
 mod feature_table;
 mod filter;
 mod folds;
@@ -18,6 +19,7 @@ mod split_check;
 mod split_rows;
 mod table_file;
 
+pub use data_config::{CrossValidation, DataConfig, EVALUATE, Folds, WHOLE};
 pub use feature_table::FeatureTable;
 pub use filter::RowFilter;
 pub use folds::{CrossValidationFold, cross_validation_folds};

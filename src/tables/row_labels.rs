@@ -7,9 +7,9 @@ use anyhow::{Context as _, Result, bail, ensure};
 use super::metadata::{MetadataColumn, MetadataTable};
 use super::name_list::list_names;
 use super::row_targets::{NumberLoss, RowClasses, RowNumbers, RowTargets};
+use crate::DataConfig;
 use poolcast_base::error::hinted;
-use poolcast_base::moment::parse_moment_ms;
-use poolcast_config::DataConfig;
+use poolcast_base::moment::parse_time_ms;
 
 /// Maximum number of classes of a target.
 const MAX_CLASSES: usize = 1000;
@@ -217,7 +217,7 @@ fn time_at(column: &MetadataColumn, row: usize) -> Option<f64> {
     match column {
         MetadataColumn::Numbers(values) => Some(values[row]).filter(|value| !value.is_nan()),
         MetadataColumn::Texts(values) => {
-            let moment_ms = parse_moment_ms(values[row].as_deref()?)?;
+            let moment_ms = parse_time_ms(values[row].as_deref()?)?;
             Some(moment_ms as f64 / 1000.0)
         }
         MetadataColumn::Bools(_) => None,

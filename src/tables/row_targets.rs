@@ -1,7 +1,8 @@
 //! Targets of a table's rows: their classes, or their numbers.
 
+use crate::DataConfig;
 use poolcast_base::stats::pinball_loss;
-use poolcast_config::{DataConfig, PredictionTask};
+use poolcast_config::PredictionTask;
 
 /// Targets of the rows of a table.
 #[derive(Debug, Clone, PartialEq)]

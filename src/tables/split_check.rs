@@ -7,9 +7,9 @@ use anyhow::{Result, ensure};
 use super::feature_table::FeatureTable;
 use super::row_targets::RowTargets;
 use super::split_rows::{HeldOutRows, SplitRows, shared_names};
+use crate::EVALUATE;
 use poolcast_base::error::hinted;
 use poolcast_base::output::counted;
-use poolcast_config::EVALUATE;
 
 /// A split to check, with the table of its rows.
 pub(super) struct SplitCheck<'a> {

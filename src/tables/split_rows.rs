@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 use super::filter::RowFilter;
 use super::metadata::MetadataTable;
 use super::name_list::list_names;
+use crate::{DataConfig, EVALUATE, WHOLE};
 use poolcast_base::error::{HintedError, hinted};
-use poolcast_config::{DataConfig, EVALUATE, WHOLE};
 
 /// Rows of a split, ascending.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]

@@ -726,8 +726,8 @@ fn shared_table_is_fetched_and_kept_until_cleanup() {
     nodes::run(&place, "dag");
     let (code, given) = nodes::run_and_list(&place, "dag");
     assert_eq!(code, 0);
-    let of_table = |name: &&String| name.starts_with("table");
-    let tables: Vec<&String> = given["trials-0001"].iter().filter(of_table).collect();
+    let from_table = |name: &&String| name.starts_with("table");
+    let tables: Vec<&String> = given["trials-0001"].iter().filter(from_table).collect();
     assert_eq!(tables, ["table.tar"]);
     place.stdout("sweep run sweep");
     assert_eq!(rows(&place, "dag"), rows(&place, "sweep"));

@@ -239,9 +239,9 @@ fn a_network_predicts_every_hold() {
         .collect();
     assert_eq!(by_hold.len(), of_log.len(), "a row a hold");
 
-    let of_samples = holds("tensors");
-    assert!(!of_samples.is_empty() && of_samples.len() < of_log.len());
-    let sides: std::collections::BTreeSet<&str> = of_samples
+    let from_samples = holds("tensors");
+    assert!(!from_samples.is_empty() && from_samples.len() < of_log.len());
+    let sides: std::collections::BTreeSet<&str> = from_samples
         .iter()
         .filter_map(|row| row["side"].as_str())
         .collect();
@@ -249,7 +249,7 @@ fn a_network_predicts_every_hold() {
         sides.into_iter().collect::<Vec<_>>(),
         ["test", "train", "validate"]
     );
-    for row in &of_samples {
+    for row in &from_samples {
         let (here, there) = (
             row["probability"].as_f64().expect("a number"),
             by_hold[&key(row)],

@@ -71,7 +71,7 @@ fn train_and_test(rows: &PeerRows) -> (FeatureTable, FeatureTable) {
 }
 
 fn fit_case(case: &PeerCase, table: &FeatureTable, seed: u64) -> FittedPipeline {
-    let rows = LearnedRows::of_table(table);
+    let rows = LearnedRows::from_table(table);
     fit_pipeline(&case.pipeline, &case.parameters, rows, seed, &|| false).expect("fitted")
 }
 
@@ -83,7 +83,7 @@ fn fit_small(pipeline: &str, parameters: Value) -> FittedPipeline {
     fit_pipeline(
         pipeline,
         &parameters,
-        LearnedRows::of_table(&table),
+        LearnedRows::from_table(&table),
         1,
         &|| false,
     )
@@ -135,7 +135,7 @@ fn weight_of_two_is_equivalent_to_a_repeated_row() {
         let fit = |table: &FeatureTable, weights: Option<&[f64]>| {
             let rows = LearnedRows {
                 weights,
-                ..LearnedRows::of_table(table)
+                ..LearnedRows::from_table(table)
             };
             let fitted = fit_pipeline(pipeline, &parameters, rows, 1, &|| false);
             fitted
@@ -165,7 +165,7 @@ fn weights_of_one_have_no_effect_and_wrong_counts_are_rejected() {
         let fit = |weights: Option<&[f64]>| {
             let rows = LearnedRows {
                 weights,
-                ..LearnedRows::of_table(&table)
+                ..LearnedRows::from_table(&table)
             };
             fit_pipeline(pipeline, &parameters, rows, 1, &|| false)
         };
@@ -589,7 +589,7 @@ fn fit_stops_on_request() {
     for pipeline in PIPELINE_NAMES {
         let asked = AtomicUsize::new(0);
         let stop = || asked.fetch_add(1, Ordering::Relaxed) == 2;
-        let rows = LearnedRows::of_table(&table);
+        let rows = LearnedRows::from_table(&table);
         let error =
             fit_pipeline(pipeline, &HyperParameters::new(), rows, 1, &stop).expect_err("stopped");
         assert!(error.is::<FitStopped>(), "{pipeline}: {error}");
@@ -614,10 +614,10 @@ fn clipped_pipeline_limits_values_to_the_training_range() {
         let fit = |rows: LearnedRows<'_>| {
             fit_pipeline(pipeline, &parameters, rows, 1, &|| false).expect("fitted")
         };
-        let kept = fit(LearnedRows::of_table(&table));
+        let kept = fit(LearnedRows::from_table(&table));
         let clipped = fit(LearnedRows {
             beyond: ValuesBeyond::Clipped,
-            ..LearnedRows::of_table(&table)
+            ..LearnedRows::from_table(&table)
         });
         let of = |fitted: &FittedPipeline, table: &FeatureTable| {
             fitted.predict(table).expect("probabilities")
@@ -649,7 +649,7 @@ fn pipelines_accept_missing_values() {
         let fitted = fit_pipeline(
             pipeline,
             &parameters,
-            LearnedRows::of_table(&table),
+            LearnedRows::from_table(&table),
             1,
             &|| false,
         )
@@ -677,7 +677,7 @@ fn a_class_without_rows_has_probability_zero() {
         let fitted = fit_pipeline(
             pipeline,
             &parameters,
-            LearnedRows::of_table(&table),
+            LearnedRows::from_table(&table),
             1,
             &|| false,
         )
@@ -702,7 +702,7 @@ fn untrainable_tables_are_rejected() {
             fit_pipeline(
                 "lasso",
                 &HyperParameters::new(),
-                LearnedRows::of_table(&table),
+                LearnedRows::from_table(&table),
                 1,
                 &|| false
             )
@@ -730,7 +730,7 @@ fn untrainable_tables_are_rejected() {
     let error = fit_pipeline(
         "lasso",
         &serde_json::from_value(none).expect("an object"),
-        LearnedRows::of_table(&table),
+        LearnedRows::from_table(&table),
         1,
         &|| false,
     );

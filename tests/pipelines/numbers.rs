@@ -95,7 +95,7 @@ fn mean_loss(loss: NumberLoss, truth: &[f64], predicted: &[f64]) -> f64 {
 fn fit(pipeline: &str, parameters: &Value, table: &FeatureTable) -> FittedPipeline {
     let parameters: HyperParameters =
         serde_json::from_value(parameters.clone()).expect("an object");
-    let rows = LearnedRows::of_table(table);
+    let rows = LearnedRows::from_table(table);
     fit_pipeline(pipeline, &parameters, rows, 1, &|| false).expect("fitted")
 }
 
@@ -106,7 +106,7 @@ fn every_pipeline_reaches_the_loss_of_its_peer() {
         let [train, test] = train_and_test(&peer, case.loss());
         let rows = LearnedRows {
             weights: case.is_weighted.then_some(&peer.weights[..]),
-            ..LearnedRows::of_table(&train)
+            ..LearnedRows::from_table(&train)
         };
         let what = format!(
             "{} {:?} {:?}",
@@ -318,7 +318,7 @@ fn untrainable_number_tables_are_rejected() {
         let mut table = wavy_table(50, NumberLoss::Squared);
         change(&mut table);
         let parameters: HyperParameters = serde_json::from_value(parameters).expect("an object");
-        let rows = LearnedRows::of_table(&table);
+        let rows = LearnedRows::from_table(&table);
         let error = fit_pipeline(pipeline, &parameters, rows, 1, &|| false);
         poolcast_base::error::render(&error.expect_err("is refused"))
     };

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use poolcast_config::SchedulerKind;
+use poolcast_provision::config::SchedulerKind;
 
 /// Arguments of `provision replay`.
 #[derive(Debug, Args)]

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use clap::Args;
 
 use crate::cli::shared_flags::JsonFlag;
-use poolcast_config::{WaitModelName, WaitModelSize, WaitModelTarget};
 use poolcast_models::DeviceName;
+use poolcast_provision::config::{WaitModelName, WaitModelSize, WaitModelTarget};
 
 /// Arguments of `provision train`.
 #[derive(Debug, Args)]

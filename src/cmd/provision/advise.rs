@@ -4,7 +4,7 @@ use anyhow::{Context as _, Result};
 use serde::Serialize;
 
 use super::live_sources::{
-    LivePast, advice_settings, ask_node_listing, cluster_view, now_s, read_file,
+    LivePast, advice_settings, cluster_view, now_s, query_node_listing, read_file,
 };
 use super::shared_flags::decision_config;
 use crate::cli::ProvisionAdviseArgs;
@@ -14,8 +14,8 @@ use crate::cmd::text;
 use poolcast_base::error::hinted;
 use poolcast_base::output;
 use poolcast_provision::live::{
-    AskedModel, ListedJob, NodeListing, QueueListing, SubmissionAdvice, advise_submission,
-    ask_planned_start, ask_queue,
+    ListedJob, NodeListing, QueriedModel, QueueListing, SubmissionAdvice, advise_submission,
+    query_planned_start, query_queue,
 };
 
 /// Version of the JSON document.
@@ -50,7 +50,7 @@ pub(super) fn run(args: &ProvisionAdviseArgs) -> Result<u8> {
     let settings = advice_settings(&config, &past.zone, QUERY_INTERVAL_S)?;
     let job = find_job(&listing, &args.after)?;
     let model = args.model.as_deref().map(open_wait_model).transpose()?;
-    let model = model.as_ref().map(|model| AskedModel {
+    let model = model.as_ref().map(|model| QueriedModel {
         model,
         wall_s: past.zone.wall_s(moment_s),
     });
@@ -110,7 +110,7 @@ fn find_job<'a>(listing: &'a QueueListing, name: &str) -> Result<&'a ListedJob> 
 /// The time at which Slurm itself would start the successor of `job`, in epoch seconds. If Slurm
 /// does not answer, `missing` gets an entry.
 fn planned_start_s(job: &ListedJob, missing: &mut Vec<String>) -> Option<i64> {
-    match ask_planned_start(job) {
+    match query_planned_start(job) {
         Ok(start_s) => Some(start_s),
         Err(fault) => {
             missing.push(format!("what Slurm itself plans ({fault})"));
@@ -125,11 +125,11 @@ fn listings(
     missing: &mut Vec<String>,
 ) -> Result<(QueueListing, Option<NodeListing>)> {
     let Some(file) = &args.queue else {
-        let text = ask_queue().context(hinted(
+        let text = query_queue().context(hinted(
             "cannot ask Slurm's queue",
             "where its programs are not, give what `squeue --all --states=all --json` prints to `--queue FILE`",
         ))?;
-        return Ok((QueueListing::parse(&text)?, ask_node_listing(missing)?));
+        return Ok((QueueListing::parse(&text)?, query_node_listing(missing)?));
     };
     let listing = QueueListing::parse(&read_file(file)?)
         .with_context(|| format!("cannot use the queue `{}`", file.display()))?;

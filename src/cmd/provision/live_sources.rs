@@ -9,9 +9,9 @@ use super::slurm_keys::slurm_replay;
 use poolcast_base::files;
 use poolcast_base::output;
 use poolcast_base::salt::{self, OwnerSalt};
-use poolcast_config::{NodeCount, ProvisionConfig};
+use poolcast_provision::config::{NodeCount, ProvisionConfig};
 use poolcast_provision::live::{
-    AdviceSettings, ClusterView, NodeListing, PastRuns, QueueListing, ask_accounting, ask_nodes,
+    AdviceSettings, ClusterView, NodeListing, PastRuns, QueueListing, query_accounting, query_nodes,
 };
 use poolcast_provision::trace::{JobTrace, TraceZone, read_accounting};
 use poolcast_sweep::config::Config;
@@ -39,16 +39,16 @@ impl LivePast {
     /// Slurm may be queried.
     pub(super) fn find(dir: Option<&Path>, asks_slurm: bool, salt: &OwnerSalt) -> Result<LivePast> {
         if let Some(dir) = dir {
-            return LivePast::of_trace(&JobTrace::open(dir)?, salt);
+            return LivePast::from_trace(&JobTrace::open(dir)?, salt);
         }
         if !asks_slurm {
             let why = "no trace is given: jobs are taken to run to their limits, but for those like ones that the queue lists as ended";
             return Ok(LivePast::without(why.to_owned()));
         }
-        match ask_accounting(ACCOUNTING_DAYS) {
+        match query_accounting(ACCOUNTING_DAYS) {
             Ok(text) => {
                 let trace = read_accounting(text, salt);
-                LivePast::of_trace(&trace.context("cannot use what `sacct` says")?, salt)
+                LivePast::from_trace(&trace.context("cannot use what `sacct` says")?, salt)
             }
             Err(fault) => Ok(LivePast::without(format!(
                 "no accounting ({fault}), and no trace is given: jobs are taken to run to their limits, but for those like ones that the queue lists as ended"
@@ -64,8 +64,8 @@ impl LivePast {
         }
     }
 
-    fn of_trace(trace: &JobTrace, salt: &OwnerSalt) -> Result<LivePast> {
-        let past = PastRuns::of_trace(trace);
+    fn from_trace(trace: &JobTrace, salt: &OwnerSalt) -> Result<LivePast> {
+        let past = PastRuns::from_trace(trace);
         let mut missing = Vec::new();
         if past.count() == 0 {
             missing.push("the accounting has no run that has ended".to_owned());
@@ -96,8 +96,8 @@ pub(super) fn read_file(name: &Path) -> Result<Vec<u8>> {
 }
 
 /// The nodes that `sinfo` lists now. If it cannot be queried, `missing` gets an entry.
-pub(super) fn ask_node_listing(missing: &mut Vec<String>) -> Result<Option<NodeListing>> {
-    match ask_nodes() {
+pub(super) fn query_node_listing(missing: &mut Vec<String>) -> Result<Option<NodeListing>> {
+    match query_nodes() {
         Ok(text) => Ok(Some(NodeListing::parse(&text)?)),
         Err(fault) => {
             missing.push(format!("which nodes can be used ({fault})"));

@@ -13,7 +13,7 @@ use crate::cmd::text;
 use poolcast_base::error::{EXIT_DONE, hinted};
 use poolcast_base::files::AtomicFile;
 use poolcast_base::output;
-use poolcast_config::{NodeCount, ProvisionConfig, SchedulerKind};
+use poolcast_provision::config::{NodeCount, ProvisionConfig, SchedulerKind};
 use poolcast_provision::replay::{
     DatedNodes, PublishedFiles, ReplayComparison, ReplayedTrace, compare_starts, replay_published,
     replay_slurm,

@@ -4,7 +4,7 @@
 use anyhow::{Context as _, Result};
 
 use poolcast_base::error::hinted;
-use poolcast_config::{NodeCount, ProvisionConfig};
+use poolcast_provision::config::{NodeCount, ProvisionConfig};
 use poolcast_provision::replay::{DatedNodes, SlurmReplay};
 use poolcast_provision::trace::TraceZone;
 use poolcast_provision::window::WindowPlan;

@@ -210,7 +210,7 @@ fn pause_sweep(dir: &Path) -> Result<u8> {
 
 fn resume_sweep(dir: &Path) -> Result<u8> {
     let queue = open_queue(dir)?;
-    let is_lifted = queue.lift_hand_out()?;
+    let is_lifted = queue.lift_dispatch()?;
     let was_paused = queue.resume()? || is_lifted;
     output::note(if was_paused {
         "workers go on"

@@ -9,7 +9,7 @@ use super::status_page::StatusPage;
 use crate::cli::SweepStatusArgs;
 use crate::cmd::signals::stop_signal;
 use poolcast_base::error::EXIT_DONE;
-use poolcast_base::live_screen::{LOOK_EVERY, LiveScreen};
+use poolcast_base::live_screen::{LiveScreen, POLL_INTERVAL};
 use poolcast_base::output;
 
 /// Minimum interval between two reads of a status.
@@ -110,7 +110,7 @@ fn wait(until: Instant, stop: &AtomicBool, is_changed: impl Fn() -> bool) -> boo
         if is_changed() {
             return true;
         }
-        std::thread::sleep(LOOK_EVERY);
+        std::thread::sleep(POLL_INTERVAL);
     }
     false
 }

@@ -3,7 +3,7 @@
 use super::status_page::{StateCounts, StatusPage, bar, spark_line};
 use poolcast_base::live_screen::ScreenLine;
 use poolcast_base::output::{self, LineColour, PageLine};
-use poolcast_queue::HandOut;
+use poolcast_queue::Dispatch;
 use poolcast_sweep::{RunningTrial, SweepStatus};
 
 /// Maximum and minimum width of a spark line, in characters.
@@ -130,17 +130,17 @@ fn held_back_lines(status: &SweepStatus) -> Vec<String> {
         lines.push("paused: nobody takes a trial until `poolcast sweep resume`".to_owned());
     }
     let asked = match status.hand_out {
-        HandOut::Open => return lines,
+        Dispatch::Open => return lines,
         _ if status.is_over => format!(
             "stopped on its page: {} of them were not made",
             output::with_commas(status.unmade as u64)
         ),
-        HandOut::Paused => {
+        Dispatch::Paused => {
             "paused on its page: nobody takes a trial until it is resumed there, or by `poolcast sweep resume`"
                 .to_owned()
         }
-        HandOut::Stopped => "stopped on its page: it is over with the trials at work".to_owned(),
-        HandOut::Cancelled => {
+        Dispatch::Stopped => "stopped on its page: it is over with the trials at work".to_owned(),
+        Dispatch::Cancelled => {
             "cancelled on its page: trials at work end with what they have".to_owned()
         }
     };

@@ -7,7 +7,7 @@ use serde::Serialize;
 use poolcast_base::output::{self, LineColour, PageLine};
 use poolcast_holds::advice::{
     self, AdviceBasis, AnswerTally, CauseGroup, HoldAction, JobAdvice, QueueAgreement,
-    asking_words, cause_groups,
+    cause_groups, query_words,
 };
 
 /// Version of the JSON document.
@@ -115,7 +115,7 @@ impl<'a> AdviceView<'a> {
             } else {
                 "no held job is like that"
             };
-            return format!("{what} {}", asking_words(self.at_ms));
+            return format!("{what} {}", query_words(self.at_ms));
         }
 
         let mut counts = Vec::new();
@@ -186,7 +186,7 @@ impl<'a> AdviceView<'a> {
 
     /// A time for a table column: an age on a terminal, otherwise the time of day, or the date if
     /// it is a day or more before the prediction time.
-    pub(in crate::cmd) fn short_moment(&self, ms: i64) -> String {
+    pub(in crate::cmd) fn short_time(&self, ms: i64) -> String {
         const DAY_MS: i64 = 86_400_000;
         if let Some(now_ms) = self.now_ms.filter(|_| self.shows_ages) {
             let s = (now_ms - ms).max(0) / 1000;
@@ -209,8 +209,8 @@ impl<'a> AdviceView<'a> {
         )
     }
 
-    /// Heading of the column that [`AdviceView::short_moment`] fills.
-    pub(in crate::cmd) fn moment_heading(&self) -> &'static str {
+    /// Heading of the column that [`AdviceView::short_time`] fills.
+    pub(in crate::cmd) fn time_heading(&self) -> &'static str {
         if self.shows_ages { "for" } else { "since" }
     }
 }

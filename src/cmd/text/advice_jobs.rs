@@ -81,7 +81,7 @@ impl JobListColumns {
             "owner",
             "holds",
             "odds",
-            view.moment_heading(),
+            view.time_heading(),
         ])
     }
 
@@ -96,7 +96,7 @@ impl JobListColumns {
             &owner_cell(advice.owner.as_deref().into_iter(), OWNER_WIDTH),
             &advice.holds.to_string(),
             &odds_words(advice.probability.map(|odds| (odds, odds))),
-            &view.short_moment(advice.held_since_ms),
+            &view.short_time(advice.held_since_ms),
         ])
     }
 }

@@ -113,7 +113,7 @@ impl PageColumns {
             "clus.",
             "owner",
             "odds",
-            view.moment_heading(),
+            view.time_heading(),
         ])
     }
 }
@@ -131,7 +131,7 @@ fn group_lines(
         &output::with_commas(group.clusters as u64),
         &owner_cell(group.owners.iter().copied(), columns.owner),
         &odds_words(group.odds),
-        &view.short_moment(group.held_since_ms),
+        &view.short_time(group.held_since_ms),
     ];
 
     let mut lines = vec![PageLine::plain(columns.line(cells))];

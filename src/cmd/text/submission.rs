@@ -2,7 +2,7 @@
 
 use poolcast_base::output;
 use poolcast_provision::live::{
-    AskedJob, ExpectedStart, ModelAdvice, NoAdviceReason, QueueCounts, QueueState,
+    ExpectedStart, ModelAdvice, NoAdviceReason, QueriedJob, QueueCounts, QueueState,
     SubmissionAdvice, SubmissionAnswer,
 };
 use poolcast_provision::trace::TraceZone;
@@ -110,7 +110,7 @@ fn answer(advice: &SubmissionAdvice, clock: &WallClock<'_>) -> String {
     }
 }
 
-fn job(job: &AskedJob, clock: &WallClock<'_>) -> String {
+fn job(job: &QueriedJob, clock: &WallClock<'_>) -> String {
     let nodes = output::counted(job.nodes as usize, "node");
     let name = format!("job {} of the partition {}", job.id, job.partition);
     match (job.state, job.end_s) {

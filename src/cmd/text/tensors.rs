@@ -2,7 +2,7 @@
 
 use poolcast_base::output;
 use poolcast_holds::tensors::{
-    self, BaseRateShift, LeakageAudit, LeftOutCycles, SplitSide, TensorSummary,
+    self, BaseRateShift, ExcludedCycles, LeakageAudit, Split, TensorSummary,
 };
 
 /// The counts of samples and dropped cycles, with warnings on shifts of the success rate.
@@ -18,7 +18,7 @@ pub(in crate::cmd) fn summary(summary: &TensorSummary) -> String {
     );
 
     let mut rows = Vec::new();
-    for side in SplitSide::ALL {
+    for side in Split::ALL {
         let side_summary = &summary.splits[&side];
         let share = 100.0 * side_summary.success_share();
         rows.push(vec![
@@ -44,8 +44,8 @@ pub(in crate::cmd) fn summary(summary: &TensorSummary) -> String {
 
 /// The share of successes among dropped cycles, and the number of labelled cycles if not all have
 /// an outcome. Empty if no cycle has an outcome.
-pub(super) fn success_cells(left_out: &LeftOutCycles) -> Vec<String> {
-    let LeftOutCycles {
+pub(super) fn success_cells(left_out: &ExcludedCycles) -> Vec<String> {
+    let ExcludedCycles {
         cycles,
         labelled,
         successes,
@@ -116,7 +116,7 @@ fn success_table(audit: &LeakageAudit) -> String {
     let mut rows = vec![head.map(str::to_owned).to_vec()];
     for share in &audit.by_code {
         let mut row = vec![format!("  {}/{}", share.hold_code, share.hold_subcode)];
-        for side in SplitSide::ALL {
+        for side in Split::ALL {
             let successes = output::with_commas(share.successes[&side] as u64);
             let samples = output::with_commas(share.samples[&side] as u64);
             row.push(format!("{successes} of {samples}"));

@@ -8,7 +8,7 @@ use super::action::{AnswerFirmness, HoldAction};
 use super::answer_ledger::{GivenAnswer, HoldKey};
 use super::cause_groups::answer_rank;
 use crate::events::{EventStore, StoredJob};
-use crate::tensors::{HoldCycle, HoldOutcome, LeftOutReason, hold_cycles};
+use crate::tensors::{ExclusionReason, HoldCycle, HoldOutcome, hold_cycles};
 use poolcast_config::LabelKind;
 
 /// Outcomes of the holds that got one kind of answer.
@@ -151,7 +151,7 @@ impl AnswerOutcomes {
         self.not_in_log = self.not_in_log.saturating_sub(1);
         self.released += usize::from(cycle.is_released(&job.history));
         match cycle.outcome {
-            HoldOutcome::LeftOut(LeftOutReason::StillHeld) => self.still_held += 1,
+            HoldOutcome::LeftOut(ExclusionReason::StillHeld) => self.still_held += 1,
             HoldOutcome::LeftOut(_) => {}
             HoldOutcome::Label(is_success) => {
                 self.decided += 1;

@@ -3,9 +3,9 @@
 
 use super::action::{AnswerFirmness, HoldAction};
 use super::job_advice::{AdviceGround, SimilarHoldKind, SimilarHolds};
+use crate::config::AdviceConfig;
 use crate::training::{AnswerThreshold, AnswerThresholds, wilson_lower};
 use poolcast_base::output;
-use poolcast_config::AdviceConfig;
 
 /// Minimum number of similar holds whose outcomes count as evidence.
 pub(super) const MIN_SIMILAR_HOLDS: usize = 20;
@@ -241,7 +241,7 @@ pub(super) fn similar_holds_words(like: SimilarHolds) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use poolcast_config::AdviceCost;
+    use crate::config::AdviceCost;
 
     const SETTINGS: AdviceConfig = AdviceConfig {
         precision: 0.9,

@@ -4,11 +4,11 @@ use anyhow::{Context as _, Result, ensure};
 
 use super::job_advice::JobAdvice;
 use crate::events::{EventStore, LogGap, StoredJob};
-use crate::tensors::{AskedHold, HoldOutcome, LeftOutReason, hold_cycles, known_until_ms};
+use crate::tensors::{ExclusionReason, HoldOutcome, QueriedHold, cutoffs_ms, hold_cycles};
 use htcondor_eventlog::{ABORTED, HELD, TERMINATED};
 use poolcast_base::error::{HintedError, hinted};
 use poolcast_base::output;
-use poolcast_config::{LabelKind, WindowPlace};
+use poolcast_config::{LabelKind, WindowPosition};
 
 /// A selection of held jobs to advise on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,7 +54,7 @@ pub(super) struct HeldJob<'a> {
     /// The job, with only the events up to the prediction time.
     pub(super) job: StoredJob<'a>,
     /// The current hold of the job, as a sample for the model.
-    pub(super) asked: AskedHold,
+    pub(super) asked: QueriedHold,
     /// True if the log proves that the job is still held, because no events are missing since the
     /// hold.
     pub(super) is_known: bool,
@@ -72,9 +72,9 @@ impl HeldJob<'_> {
     /// Counts the job's holds with this code and subcode, this one included.
     pub(super) fn holds_for_this_reason(&self) -> usize {
         let history = self.job.history;
-        let of_hold = |at: usize| (history.hold_code[at], history.hold_subcode[at]);
+        let from_hold = |at: usize| (history.hold_code[at], history.hold_subcode[at]);
         (0..=self.asked.cycle.hold)
-            .filter(|&at| history.number[at] == HELD && of_hold(at) == self.reason())
+            .filter(|&at| history.number[at] == HELD && from_hold(at) == self.reason())
             .count()
     }
 }
@@ -84,11 +84,11 @@ impl HeldJob<'_> {
 /// `window` have.
 pub(super) fn held_jobs(
     store: &EventStore,
-    window: WindowPlace,
+    window: WindowPosition,
     at_ms: Option<i64>,
 ) -> Vec<HeldJob<'_>> {
     let jobs = store.jobs();
-    let until_ms = known_until_ms(store, &jobs);
+    let until_ms = cutoffs_ms(store, &jobs);
     let mut held = Vec::new();
     for (index, job) in (0..).zip(jobs.iter()) {
         let until_ms = until_ms[job.ap as usize];
@@ -104,8 +104,8 @@ pub(super) fn held_jobs(
         // A hold followed by a gap may have ended in the gap, but it counts as held if it is the
         // last event.
         let is_held = match cycle.outcome {
-            HoldOutcome::LeftOut(LeftOutReason::StillHeld) => true,
-            HoldOutcome::LeftOut(LeftOutReason::AcrossGap) => is_last,
+            HoldOutcome::LeftOut(ExclusionReason::StillHeld) => true,
+            HoldOutcome::LeftOut(ExclusionReason::AcrossGap) => is_last,
             _ => false,
         };
         if is_held {
@@ -114,7 +114,7 @@ pub(super) fn held_jobs(
             held.push(HeldJob {
                 is_known: !store.gaps(job.ap).iter().any(has_gap),
                 job: job.with_first_events(known),
-                asked: AskedHold::new(index, &history, cycle, window, asked_ms),
+                asked: QueriedHold::new(index, &history, cycle, window, asked_ms),
             });
         }
     }
@@ -164,7 +164,7 @@ fn why_not_held(store: &EventStore, selection: JobSelection, at_ms: Option<i64>)
         (JobSelection::Job(..), Some(last)) => format!(
             "job {} is not held {}: {}",
             last.id(),
-            asking_words(at_ms),
+            query_words(at_ms),
             last_state(last)
         ),
     };
@@ -175,7 +175,7 @@ fn why_not_held(store: &EventStore, selection: JobSelection, at_ms: Option<i64>)
 }
 
 /// Describes the prediction time in words: `at_ms`, or else the end of the log.
-pub fn asking_words(at_ms: Option<i64>) -> String {
+pub fn query_words(at_ms: Option<i64>) -> String {
     match at_ms {
         Some(at_ms) => format!("at {}", output::utc_time(at_ms)),
         None => "when the log ends".to_owned(),

@@ -121,7 +121,7 @@ impl JobQueue {
         };
         for ad in ads {
             if ad.job_status.as_i64() == Some(HELD_STATUS) {
-                let job = QueuedJob::of_ad(&ad);
+                let job = QueuedJob::from_ad(&ad);
                 let place = queue.held.len();
                 queue.places.entry((job.cluster, job.proc)).or_insert(place);
                 queue.held.push(job);
@@ -188,7 +188,7 @@ impl JobQueue {
 }
 
 impl QueuedJob {
-    fn of_ad(ad: &QueuedAd) -> QueuedJob {
+    fn from_ad(ad: &QueuedAd) -> QueuedJob {
         let number = |value: &Value| value.as_i64().unwrap_or(0);
         let moment_s = |value: &Value| number(value).clamp(0, MAX_TIME_S);
         let code = |value: &Value| i32::try_from(number(value)).unwrap_or(0);

@@ -14,12 +14,13 @@ use super::held_jobs::{HeldJob, held_jobs};
 use super::job_advice::{AdviceGround, JobAdvice, SimilarHoldKind, SimilarHolds};
 use super::job_queue::JobQueue;
 use super::remedy::RaisedRequest;
+use crate::config::AdviceConfig;
 use crate::events::{EventStore, StoreSummary};
-use crate::tensors::{AskedHold, HoldRecordKind, HoldRecords, OutcomeCounts, OutcomeRecord};
+use crate::tensors::{HoldRecordKind, HoldRecords, OutcomeCounts, OutcomeRecord, QueriedHold};
 use crate::training::{HoldModel, TrainedModel};
 use poolcast_base::error::{EXIT_DONE, hinted};
 use poolcast_base::output;
-use poolcast_config as config;
+use poolcast_config::WindowPosition;
 
 /// Judges the jobs of `store` that are held at `at_ms`, or else at the end of the log. Uses only
 /// events up to that time. Where events are missing from the log, `queue` decides which jobs are
@@ -31,7 +32,7 @@ use poolcast_config as config;
 pub fn advise(
     store: &EventStore,
     model: &TrainedModel,
-    settings: &config::AdviceConfig,
+    settings: &AdviceConfig,
     queue: Option<&JobQueue>,
     at_ms: Option<i64>,
 ) -> Result<Vec<JobAdvice>> {
@@ -52,7 +53,7 @@ pub fn advise(
         held_by_reason: count_held_by_reason(&held),
         asked_ms: at_ms.unwrap_or(store.summary.end_ms),
     };
-    let asked: Vec<AskedHold> = held.iter().map(|held| held.asked).collect();
+    let asked: Vec<QueriedHold> = held.iter().map(|held| held.asked).collect();
     let probabilities = judge.model.probabilities(&asked)?;
 
     let mut advice = Vec::with_capacity(held.len());
@@ -81,7 +82,7 @@ fn count_held_by_reason(held: &[HeldJob<'_>]) -> HashMap<ClusterHoldReason, usiz
 /// Judges single jobs, with the data that all of them share.
 struct HoldJudge<'a> {
     store: &'a EventStore,
-    settings: &'a config::AdviceConfig,
+    settings: &'a AdviceConfig,
     queue: Option<&'a JobQueue>,
     thresholds: DecisionThresholds,
     model: HoldModel<'a>,
@@ -92,11 +93,7 @@ struct HoldJudge<'a> {
 }
 
 /// Rejects times outside the log, and any time if the model's samples include later events.
-fn check_prediction_time(
-    store: &EventStore,
-    window: config::WindowPlace,
-    at_ms: i64,
-) -> Result<()> {
+fn check_prediction_time(store: &EventStore, window: WindowPosition, at_ms: i64) -> Result<()> {
     let StoreSummary {
         begin_ms, end_ms, ..
     } = store.summary;
@@ -112,7 +109,7 @@ fn check_prediction_time(
         )
     );
     ensure!(
-        window != config::WindowPlace::Life,
+        window != WindowPosition::Life,
         hinted(
             "the model sees the whole record of a job, and so what came after that moment",
             "train a model with `window: release` or `hold`"

@@ -26,7 +26,7 @@ pub use answer_ledger::{GivenAnswer, read_answers, record_answers};
 pub use cause_groups::{CauseGroup, answer_rank, cause_groups, cause_name, shown_cause};
 pub use cause_words::fitting_cause;
 pub use codes::{HoldRule, code_meaning, code_rule};
-pub use held_jobs::{JobSelection, asking_words, check_selections};
+pub use held_jobs::{JobSelection, check_selections, query_words};
 pub use job_advice::{AdviceGround, JobAdvice, SimilarHoldKind, SimilarHolds};
 pub use job_queue::{JobQueue, QUEUE_ATTRIBUTES, QueueAgreement};
 pub use judge::{advise, exit_code};

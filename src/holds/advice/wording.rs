@@ -2,7 +2,7 @@
 
 use super::action::{AnswerFirmness, HoldAction};
 use super::decide::percent_words;
-use super::held_jobs::asking_words;
+use super::held_jobs::query_words;
 use super::job_advice::{AdviceGround, JobAdvice};
 use super::queue_facts::QueueFacts;
 use poolcast_base::{escape, output};
@@ -25,7 +25,7 @@ pub fn advice_text(advice: &JobAdvice, at_ms: Option<i64>) -> String {
             "  held since {}, {} {}",
             output::utc_time(advice.held_since_ms),
             output::time_span(advice.held_for_ms),
-            asking_words(at_ms)
+            query_words(at_ms)
         ),
         format!("  {}", hold_counts(advice)),
     ];

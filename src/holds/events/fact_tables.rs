@@ -3,7 +3,7 @@
 use anyhow::{Result, ensure};
 
 use htcondor_eventlog::{
-    EXECUTE, EventFacts, ExecutionPlace, HELD, HoldFacts, RunUsage, SUBMIT, SubmissionNames,
+    EXECUTE, EventFacts, ExecutionHost, HELD, HoldFacts, RunUsage, SUBMIT, SubmissionNames,
     ends_run,
 };
 use poolcast_base::column_table;
@@ -32,7 +32,7 @@ column_table! {
 
 column_table! {
     /// Machines and slots of executions that begin with events 001, to write.
-    struct ExecutionColumns from |row: &OfEvent<ExecutionPlace>|;
+    struct ExecutionColumns from |row: &OfEvent<ExecutionHost>|;
 
     /// Machines and slots of executions, to read.
     struct ExecutionRows<'a>;
@@ -181,10 +181,10 @@ impl<'a> FactRows<'a> {
     /// Returns the facts of the event with the number `number` and the index `event`.
     pub(super) fn of_event(&self, event: u32, number: u16) -> EventFacts {
         match number {
-            SUBMIT => EventFacts::of_submission(self.submission(event)),
-            EXECUTE => EventFacts::of_execution(self.execution(event)),
-            HELD => EventFacts::of_hold(self.hold(event)),
-            _ if ends_run(number) => EventFacts::of_run(self.run(event)),
+            SUBMIT => EventFacts::from_submission(self.submission(event)),
+            EXECUTE => EventFacts::from_execution(self.execution(event)),
+            HELD => EventFacts::from_hold(self.hold(event)),
+            _ if ends_run(number) => EventFacts::from_run(self.run(event)),
             _ => EventFacts::default(),
         }
     }
@@ -200,14 +200,14 @@ impl<'a> FactRows<'a> {
         }
     }
 
-    fn execution(&self, event: u32) -> ExecutionPlace {
+    fn execution(&self, event: u32) -> ExecutionHost {
         let rows = &self.executions;
         match rows.execution_event.binary_search(&event) {
-            Ok(at) => ExecutionPlace {
+            Ok(at) => ExecutionHost {
                 host: rows.execution_host[at],
                 slot: rows.execution_slot[at],
             },
-            Err(_) => ExecutionPlace::default(),
+            Err(_) => ExecutionHost::default(),
         }
     }
 
@@ -231,7 +231,7 @@ impl<'a> FactRows<'a> {
         match rows.hold_event.binary_search(&event) {
             Ok(at) => HoldFacts {
                 reason: rows.hold_reason[at],
-                place: ExecutionPlace {
+                place: ExecutionHost {
                     host: rows.hold_host[at],
                     slot: rows.hold_slot[at],
                 },

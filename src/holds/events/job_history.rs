@@ -3,7 +3,7 @@
 use super::fact_tables::FactRows;
 use super::job_row::EventRow;
 use htcondor_eventlog::{
-    EventFacts, ExecutionPlace, HoldFacts, IMAGE_SIZE, JobEvent, ResourceRequest, RunUsage,
+    EventFacts, ExecutionHost, HoldFacts, IMAGE_SIZE, JobEvent, ResourceRequest, RunUsage,
     SubmissionNames,
 };
 use poolcast_base::column_table;
@@ -81,7 +81,7 @@ impl<'a> StoredJob<'a> {
 
     /// Returns the salted hashes of the machine and slot in event `at`: 001 names the ones of the
     /// run that begins, 012 the ones of the previous run. Unknown hashes are 0.
-    pub fn execution_place(&self, at: usize) -> ExecutionPlace {
+    pub fn execution_place(&self, at: usize) -> ExecutionHost {
         self.facts_of(at).execution_place(self.history.number[at])
     }
 

@@ -130,12 +130,12 @@ impl ShardColumns {
 
 /// Returns the names of a job's submission: from its ad, or from its event 000 if the ad has none.
 fn submission_names(events: &[EventRow], ad: Option<&AdRow>) -> SubmissionNames {
-    let of_ad = ad.map(AdRow::names).unwrap_or_default();
-    if of_ad != SubmissionNames::default() {
-        return of_ad;
+    let from_ad = ad.map(AdRow::names).unwrap_or_default();
+    if from_ad != SubmissionNames::default() {
+        return from_ad;
     }
     let submission = events.iter().find(|event| event.number == SUBMIT);
-    submission.map_or(of_ad, |event| event.facts.submission_names(event.number))
+    submission.map_or(from_ad, |event| event.facts.submission_names(event.number))
 }
 
 /// The counts of a shard in the manifest, which its columns must match.

@@ -14,7 +14,7 @@ use super::same_id_jobs::{drop_duplicates, split_at_submissions, submit_time_ms}
 use super::shard_columns::ShardColumns;
 use super::store::{EventStore, StoreWriter, TakeShard};
 use super::store_summary::{SourceLog, StoreSummary};
-use htcondor_eventlog::{EventBatch, JobEvent, LogGeneration, LogSummary, first_places};
+use htcondor_eventlog::{EventBatch, JobEvent, LogGeneration, LogSummary, first_positions};
 use poolcast_base::files::StagedDirectory;
 use poolcast_base::shard::Shard;
 
@@ -76,7 +76,7 @@ impl EventStoreBuilder {
                     .owner
                     .as_deref()
                     .map_or(0, |name| self.salted_names.owner_hash(name));
-                let names = self.salted_names.of_submission(ad.names);
+                let names = self.salted_names.from_submission(ad.names);
                 let row = AdRow::new(id, submit_ms, owner, ad.request, names);
                 self.rows.push(JobRow::Ad(row))?;
             }
@@ -186,7 +186,7 @@ impl EventStoreBuilder {
             xxh3: xxh3.to_owned(),
             begin_ms: [before.begin_ms, log.begin_ms].into_iter().flatten().min(),
             end_ms: before.end_ms.max(log.end_ms),
-            places: first_places(places_before.chain(&log.places)),
+            places: first_positions(places_before.chain(&log.places)),
             hosts: before.hosts.union(&log.hosts).cloned().collect(),
             generation: generation.map(|generation| LogGeneration {
                 bytes: log.bytes,

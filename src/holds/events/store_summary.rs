@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 
 use htcondor_eventlog::{
-    AnomalyCounts, AnomalyPlace, HELD, LogGeneration, ReasonTemplates, ResumePoint,
+    AnomalyCounts, AnomalyPosition, HELD, LogGeneration, ReasonTemplates, ResumePoint,
 };
 
 /// A log that was read into a store.
@@ -22,7 +22,7 @@ pub struct SourceLog {
     /// The last time stamp of an event, in epoch ms.
     pub end_ms: Option<i64>,
     /// The first anomalies of each kind, with their positions.
-    pub places: Vec<AnomalyPlace>,
+    pub places: Vec<AnomalyPosition>,
     /// Hosts from which its jobs were submitted, if there are several and the log is treated as the
     /// log of one access point.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]

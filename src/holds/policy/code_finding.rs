@@ -170,9 +170,9 @@ fn max_paying_holds(holds: &[PastHold], required_share: f64) -> Option<(u32, Rel
             }
         }
         let evidence = ReleaseEvidence::of(&up_to);
-        let of_last = ReleaseEvidence::of(&last);
-        let pays = of_last.outcomes >= MIN_OUTCOMES
-            && of_last.share() >= required_share
+        let from_last = ReleaseEvidence::of(&last);
+        let pays = from_last.outcomes >= MIN_OUTCOMES
+            && from_last.share() >= required_share
             && evidence.lower >= required_share;
         if !pays {
             break;

@@ -9,7 +9,7 @@ use super::past_hold::PastHold;
 use super::release_policy::ReleasePolicy;
 use super::release_rule::ReleaseRule;
 use super::replay::{LaterHolds, ReplayResampling, ReplayedPolicy, count_later_holds, replay};
-use poolcast_config::AdviceConfig;
+use crate::config::AdviceConfig;
 
 /// Fraction of the outcomes that rules are learned from, as numerator and denominator. The outcomes
 /// are ordered by time; policies are evaluated on the later holds.
@@ -211,7 +211,7 @@ mod tests {
         let default: AdviceKeys =
             poolcast_config::yaml::read(poolcast_config::DEFAULT).expect("sound");
         assert_eq!(required_share(&default.advice), 0.75);
-        let cost = poolcast_config::AdviceCost {
+        let cost = crate::config::AdviceCost {
             wasted_run: 1.0,
             lost_success: 4.0,
         };

@@ -145,10 +145,10 @@ impl PolicySums {
     }
 
     fn add_hold(&mut self, policy: &ReleasePolicy, hold: &PastHold) {
-        let of_hold = hold_sums(hold);
-        add_to(&mut self.all, of_hold);
+        let from_hold = hold_sums(hold);
+        add_to(&mut self.all, from_hold);
         if policy.releases(hold) {
-            add_to(&mut self.released, of_hold);
+            add_to(&mut self.released, from_hold);
             self.unknown += usize::from(hold.outcome.is_none());
         }
     }

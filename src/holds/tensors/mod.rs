@@ -1,62 +1,22 @@
 //! Builds samples from an event store: a held job among context jobs, one byte per cell, with its
 //! label and split.
 
-mod asked_hold;
-mod audit;
-mod base_rate;
-mod build;
-mod build_progress;
-mod cluster_parts;
-mod cluster_states;
-mod context_jobs;
-mod dataset;
-mod format;
-mod frame_choice;
-mod frames;
-mod hold_counts;
-mod hold_cycles;
-mod known_facts;
-mod hold_records;
-mod keyed_outcomes;
-mod labelled_holds;
-mod last_run;
-mod life_spans;
-mod log_count;
-mod next_run;
-mod outcome_record;
-mod pool_history;
-mod recent_activity;
-mod recent_events;
-mod sample_encoder;
-mod sample_shard;
-mod settings;
-mod shard_writer;
-mod split;
-mod split_side;
-mod state_codes;
-mod static_features;
-mod subcode_family;
-mod tensor_summary;
+mod codes;
+mod cycles;
+mod history;
+mod shards;
 
-pub use asked_hold::{AskedHold, known_until_ms};
-pub use audit::{HoldCodeSamples, LeakageAudit, SideOverlap, audit};
-pub use base_rate::{BaseRateShift, base_rate_shifts};
-pub use build::build;
-pub use build_progress::BuildProgress;
-pub use cluster_states::ClusterState;
-pub use dataset::Dataset;
-pub use format::TENSORS_FORMAT;
-pub use frame_choice::FrameChoice;
-pub use hold_counts::{HoldCount, hold_counts};
-pub use hold_cycles::{HoldCycle, HoldOutcome, LeftOutReason, hold_cycles};
-pub use hold_records::{FirstRunKind, HoldRecordKind, HoldRecords};
-pub use known_facts::KnownFacts;
-pub use last_run::LastRun;
-pub use outcome_record::{OutcomeCounts, OutcomeRecord, WeightedOutcomes};
-pub use pool_history::PoolHistory;
-pub use recent_events::{RECENT_FRAMES, RecentCounts};
-pub use sample_encoder::SampleEncoder;
-pub use settings::TensorSettings;
-pub use split_side::SplitSide;
-pub use static_features::{static_feature_count, static_names};
-pub use tensor_summary::{LeftOutCycles, ListedTensorShard, SideSummary, TensorSummary};
+pub use codes::SampleEncoder;
+pub use cycles::{
+    BaseRateShift, ExclusionReason, FrameChoice, HoldCount, HoldCycle, HoldOutcome, QueriedHold,
+    Split, base_rate_shifts, cutoffs_ms, hold_counts, hold_cycles,
+};
+pub use history::{
+    ClusterState, FirstRunKind, HoldRecordKind, HoldRecords, KnownFacts, LastRun, OutcomeCounts,
+    OutcomeRecord, PoolHistory, RecentCounts, WINDOW_FRAMES, WeightedOutcomes,
+    static_feature_count, static_names,
+};
+pub use shards::{
+    BuildProgress, Dataset, ExcludedCycles, HoldCodeSamples, LeakageAudit, ListedTensorShard,
+    SplitOverlap, SplitSummary, TENSORS_FORMAT, TensorSettings, TensorSummary, audit, build,
+};

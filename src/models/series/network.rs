@@ -11,7 +11,7 @@ use rayon::prelude::*;
 use super::design::{SeriesDesign, SeriesKind};
 use super::dropout::{DropoutMasks, DropoutSeed};
 use super::{convolution, dense, mixture, recurrence, transformer};
-use crate::parameter::{PlacedParameter, place_parameters};
+use crate::parameter::{IndexedParameter, place_parameters};
 use crate::{AlignedFloats, ParameterSpec, Weights};
 
 /// Samples per chunk of a gradient. The number affects the result, because sums are taken chunk by
@@ -23,7 +23,7 @@ const CHUNK_SAMPLES: usize = 8;
 pub struct SeriesNetwork {
     design: SeriesDesign,
     device: Device,
-    parameters: Vec<PlacedParameter>,
+    parameters: Vec<IndexedParameter>,
     flat: AlignedFloats,
 }
 
@@ -55,7 +55,7 @@ impl SeriesNetwork {
     /// Fails when the design has an invalid shape.
     pub fn new(design: SeriesDesign, seed: u64, device: &Device) -> Result<SeriesNetwork> {
         let mut network = SeriesNetwork::empty(design, device)?;
-        for PlacedParameter { spec, start } in &network.parameters {
+        for IndexedParameter { spec, start } in &network.parameters {
             let first = spec.draw_weights(seed);
             network.flat[*start..][..first.len()].copy_from_slice(&first);
         }
@@ -105,7 +105,7 @@ impl SeriesNetwork {
             ..self.design
         };
         let mut alone = SeriesNetwork::empty(design, &self.device)?;
-        for PlacedParameter { spec, start } in &alone.parameters {
+        for IndexedParameter { spec, start } in &alone.parameters {
             let place = self.expert_parameter(expert, spec)?;
             let numbers = &self.flat[place..][..spec.len()];
             alone.flat[*start..][..spec.len()].copy_from_slice(numbers);
@@ -118,7 +118,7 @@ impl SeriesNetwork {
     /// # Errors
     /// Fails like [`SeriesNetwork::expert`].
     pub fn set_expert(&mut self, expert: usize, alone: &SeriesNetwork) -> Result<()> {
-        for PlacedParameter { spec, start } in &alone.parameters {
+        for IndexedParameter { spec, start } in &alone.parameters {
             let place = self.expert_parameter(expert, spec)?;
             let numbers = &alone.flat[*start..][..spec.len()];
             self.flat[place..][..spec.len()].copy_from_slice(numbers);
@@ -254,7 +254,7 @@ impl SeriesNetwork {
         let slopes = Tensor::from_vec(slopes, outputs.shape(), &self.device)?;
         let store = (outputs * slopes)?.sum_all()?.backward()?;
         let mut values = AlignedFloats::zeros(self.flat.len());
-        for PlacedParameter { spec, start } in &self.parameters {
+        for IndexedParameter { spec, start } in &self.parameters {
             if let Some(d) = store.get(weights.get(&spec.name)?) {
                 let d = d.flatten_all()?.to_vec1::<f32>()?;
                 values[*start..][..d.len()].copy_from_slice(&d);
@@ -274,7 +274,7 @@ impl SeriesNetwork {
         let tensors = self
             .parameters
             .iter()
-            .map(|PlacedParameter { spec, start }| {
+            .map(|IndexedParameter { spec, start }| {
                 let numbers = &self.flat[*start..][..spec.len()];
                 Ok((spec.name.clone(), tensor(numbers, spec.dims.clone())?))
             });

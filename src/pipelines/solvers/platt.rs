@@ -28,8 +28,8 @@ pub(crate) struct PlattSigmoid {
 
 /// Fits a sigmoid to the `decisions` `[n]` of rows whose `sides` `[n]` are 1 or -1.
 pub(crate) fn fit_sigmoid(decisions: &[f64], sides: &[f64]) -> PlattSigmoid {
-    let positives = count_sides(sides, true);
-    let negatives = count_sides(sides, false);
+    let positives = count_splits(sides, true);
+    let negatives = count_splits(sides, false);
     let targets = smoothed_targets(sides, positives, negatives);
 
     let mut found = PlattSigmoid {
@@ -70,7 +70,7 @@ pub(crate) fn fit_sigmoid(decisions: &[f64], sides: &[f64]) -> PlattSigmoid {
     found
 }
 
-fn count_sides(sides: &[f64], is_positive: bool) -> f64 {
+fn count_splits(sides: &[f64], is_positive: bool) -> f64 {
     sides
         .iter()
         .filter(|side| (**side > 0.0) == is_positive)

@@ -13,7 +13,7 @@ use anyhow::Result;
 use super::chain_state::{ChainLink, ChainState, LinkEvent};
 use crate::live::{
     ListedJob, NodeListing, QueueListing, QueueState, SlurmFault, SubmissionAdvice,
-    SubmissionAnswer, SubmissionAttempt, ask_ended_job, ask_nodes, ask_queue, cancel_job,
+    SubmissionAnswer, SubmissionAttempt, cancel_job, query_ended_job, query_nodes, query_queue,
     release_job, submit_job,
 };
 use poolcast_base::error::hinted;
@@ -153,7 +153,7 @@ impl ChainRun<'_> {
         if self.state.is_done(self.plan.links) {
             return Ok(Round::Done);
         }
-        let Some(listing) = self.ask(ask_queue)? else {
+        let Some(listing) = self.ask(query_queue)? else {
             return Ok(Round::Wait);
         };
         let listing = QueueListing::parse(&listing)?;
@@ -244,7 +244,7 @@ impl ChainRun<'_> {
     /// current time remains the end.
     fn recall(&mut self, place: usize) {
         let link = &mut self.state.links[place];
-        let Some(ended) = link.job.and_then(|id| ask_ended_job(id).ok()).flatten() else {
+        let Some(ended) = link.job.and_then(|id| query_ended_job(id).ok()).flatten() else {
             return;
         };
         link.start_s = ended.start_s;
@@ -275,7 +275,7 @@ impl ChainRun<'_> {
             QueueState::Completing | QueueState::Ended => return Ok(Round::Soon),
             QueueState::Running => {}
         }
-        let Some(nodes) = self.ask(ask_nodes)? else {
+        let Some(nodes) = self.ask(query_nodes)? else {
             return Ok(Round::Wait);
         };
         let nodes = NodeListing::parse(&nodes)?;

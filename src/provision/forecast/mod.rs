@@ -5,6 +5,6 @@ mod queue_moment;
 mod run_history;
 mod wait_forecast;
 
-pub use queue_moment::{QueueMoment, SeenRun, SeenWait};
+pub use queue_moment::{QueueTime, SeenRun, SeenWait};
 pub use run_history::{EndedRun, RunHistory};
 pub use wait_forecast::{WaitForecast, WaitSpan};

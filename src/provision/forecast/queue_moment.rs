@@ -32,7 +32,7 @@ pub struct SeenWait {
 
 /// A cluster and its queue at one time.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct QueueMoment {
+pub struct QueueTime {
     /// The time, in epoch seconds.
     pub now_s: i64,
     /// Nodes of the cluster.
@@ -43,9 +43,9 @@ pub struct QueueMoment {
     pub waiting: Vec<SeenWait>,
 }
 
-impl QueueMoment {
+impl QueueTime {
     /// Returns the visible state of `cluster` at `now_s`.
-    pub fn from_cluster(cluster: &SimulatedCluster<'_>, now_s: i64) -> QueueMoment {
+    pub fn from_cluster(cluster: &SimulatedCluster<'_>, now_s: i64) -> QueueTime {
         let seen_run = |(job, start_s): (&QueueJob, i64)| SeenRun {
             start_s,
             limit_s: job.limit,
@@ -62,7 +62,7 @@ impl QueueMoment {
         let mut running: Vec<SeenRun> = cluster.running().map(seen_run).collect();
         // Sort: the simulation's own order depends on the future ends of its jobs.
         running.sort_unstable_by_key(|run| (run.start_s, run.user, run.limit_s, run.nodes));
-        QueueMoment {
+        QueueTime {
             now_s,
             nodes: cluster.nodes(),
             running,

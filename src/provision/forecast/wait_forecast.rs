@@ -4,7 +4,7 @@ use rand::Rng as _;
 use rand::seq::SliceRandom as _;
 use rand_chacha::ChaCha8Rng;
 
-use super::queue_moment::{QueueMoment, SeenRun, SeenWait};
+use super::queue_moment::{QueueTime, SeenRun, SeenWait};
 use super::run_history::RunHistory;
 use crate::scheduler::{CapacityStep, NEVER, QueueJob, SchedulerSettings, SimulatedCluster};
 use poolcast_base::seed;
@@ -66,7 +66,7 @@ impl WaitForecast {
     /// draw, in ascending order. `span` limits the waits and the number of draws.
     pub fn waits_s(
         &self,
-        queue: &QueueMoment,
+        queue: &QueueTime,
         history: &RunHistory,
         job: &SeenWait,
         span: WaitSpan,
@@ -92,7 +92,7 @@ impl WaitForecast {
 
     /// Returns the wait of `job` if all jobs ran to their limits, like `squeue --start`; at most
     /// `most_s`.
-    pub fn wait_by_limits_s(&self, queue: &QueueMoment, job: &SeenWait, most_s: i64) -> i64 {
+    pub fn wait_by_limits_s(&self, queue: &QueueTime, job: &SeenWait, most_s: i64) -> i64 {
         let running = queue.running.iter().map(|run| run.limit_s);
         let waiting = queue.waiting.iter().map(|wait| wait.limit_s);
         let limits_s: Vec<i64> = running.chain(waiting).collect();
@@ -102,7 +102,7 @@ impl WaitForecast {
 
     /// Returns the scheduler settings with a constant number of nodes: later changes are not known
     /// yet.
-    fn settings_at(&self, queue: &QueueMoment) -> SchedulerSettings {
+    fn settings_at(&self, queue: &QueueTime) -> SchedulerSettings {
         SchedulerSettings {
             begin: queue.now_s,
             capacity: vec![CapacityStep {
@@ -114,7 +114,7 @@ impl WaitForecast {
     }
 
     /// Draws run times for all jobs in `queue`.
-    fn draw_runs(&self, queue: &QueueMoment, history: &RunHistory) -> DrawnRuns {
+    fn draw_runs(&self, queue: &QueueTime, history: &RunHistory) -> DrawnRuns {
         let mut generator = seed::generator(self.seed, "run times", &[queue.now_s]);
         let mut runs_s = Vec::with_capacity(queue.running.len() + queue.waiting.len());
         for run in &queue.running {
@@ -150,7 +150,7 @@ fn draw_stratified(sorted: &[i64], draws: usize, generator: &mut ChaCha8Rng) -> 
 /// `queue`, running jobs first.
 fn simulated_wait_s(
     settings: &SchedulerSettings,
-    queue: &QueueMoment,
+    queue: &QueueTime,
     job: &SeenWait,
     most_s: i64,
     run_s: impl Fn(usize) -> i64,
@@ -217,7 +217,7 @@ mod tests {
     }
 
     /// Creates two nodes: one job has used them for an hour, and another one waits for them.
-    fn queue() -> QueueMoment {
+    fn queue() -> QueueTime {
         let run = SeenRun {
             start_s: 9 * HOUR_S,
             limit_s: 10 * HOUR_S,
@@ -231,7 +231,7 @@ mod tests {
             nodes: 2,
             user: 2,
         };
-        QueueMoment {
+        QueueTime {
             now_s: 10 * HOUR_S,
             nodes: 2,
             running: vec![run],

@@ -11,7 +11,7 @@ use super::node_listing::NodeListing;
 use super::past_runs::{PastRun, PastRuns};
 use super::queue_listing::QueueListing;
 use super::slurm_state::QueueState;
-use crate::forecast::{EndedRun, QueueMoment, SeenRun, SeenWait};
+use crate::forecast::{EndedRun, QueueTime, SeenRun, SeenWait};
 use crate::trace::hash_user;
 use poolcast_base::error::hinted;
 use poolcast_base::salt::OwnerSalt;
@@ -58,9 +58,9 @@ pub struct QueueCounts {
 #[derive(Debug)]
 pub(super) struct LiveQueue {
     /// The queue for forecasts. If `is_ranked`, the waits encode the order of Slurm's priorities.
-    pub(super) moment: QueueMoment,
+    pub(super) moment: QueueTime,
     /// The same queue, with the waiting times that Slurm lists.
-    pub(super) listed: QueueMoment,
+    pub(super) listed: QueueTime,
     pub(super) counts: QueueCounts,
     /// The latest runs that have ended, oldest first.
     pub(super) ended_runs: Vec<EndedRun>,
@@ -106,7 +106,7 @@ impl LiveQueue {
         })?;
 
         let mut users = UserNumbers::default();
-        let empty = QueueMoment {
+        let empty = QueueTime {
             now_s: view.now_s,
             nodes,
             running: Vec::new(),

@@ -16,16 +16,16 @@ mod submission_advice;
 
 pub use listed_job::{IdleReason, ListedJob};
 pub use live_queue::{ClusterView, QueueCounts};
-pub use model_advice::{AskedModel, ModelAdvice};
+pub use model_advice::{ModelAdvice, QueriedModel};
 pub use node_listing::NodeListing;
 pub use past_runs::PastRuns;
 pub use queue_listing::QueueListing;
 pub use slurm_programs::{
-    RecordedEnd, SlurmFault, SubmissionAttempt, ask_accounting, ask_ended_job, ask_nodes,
-    ask_planned_start, ask_queue, cancel_job, release_job, submit_job, test_script,
+    RecordedEnd, SlurmFault, SubmissionAttempt, cancel_job, query_accounting, query_ended_job,
+    query_nodes, query_planned_start, query_queue, release_job, submit_job, test_script,
 };
 pub use slurm_state::{JobOutcome, QueueState};
 pub use submission_advice::{
-    AdviceSettings, AskedJob, ExpectedStart, NoAdviceReason, SubmissionAdvice, SubmissionAnswer,
+    AdviceSettings, ExpectedStart, NoAdviceReason, QueriedJob, SubmissionAdvice, SubmissionAnswer,
     advise_submission,
 };

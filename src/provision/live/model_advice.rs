@@ -7,13 +7,13 @@ use super::listed_job::ListedJob;
 use super::live_queue::{ClusterView, LiveQueue};
 use super::slurm_state::QueueState;
 use crate::forecast::SeenWait;
-use crate::model_inputs::{KnownMoment, MAX_WAIT_BY_LIMITS_S};
+use crate::model_inputs::{KnownTime, MAX_WAIT_BY_LIMITS_S};
 use crate::submission::{StartedWait, WaitRecord, check_features, model_name};
 use crate::wait_model::{ModelAnswer, WaitModel};
 use poolcast_base::error::hinted;
 
 /// A model to query.
-pub struct AskedModel<'a> {
+pub struct QueriedModel<'a> {
     /// The model.
     pub model: &'a WaitModel,
     /// The wall-clock time of the cluster, in seconds as if it were UTC.
@@ -32,7 +32,7 @@ pub struct ModelAdvice {
     pub submits: Option<bool>,
 }
 
-impl AskedModel<'_> {
+impl QueriedModel<'_> {
     /// Checks that the model is for jobs like `job`, and that a queue listing is enough to query
     /// it.
     ///
@@ -86,7 +86,7 @@ impl AskedModel<'_> {
         cost_ratio: f64,
     ) -> ModelAdvice {
         let record = wait_record(view, successor);
-        let known = KnownMoment {
+        let known = KnownTime {
             queue: &queue.listed,
             record: &record,
             successor,

@@ -30,7 +30,7 @@ pub struct PastRuns {
 
 impl PastRuns {
     /// Collects the past jobs of `trace`.
-    pub fn of_trace(trace: &JobTrace) -> PastRuns {
+    pub fn from_trace(trace: &JobTrace) -> PastRuns {
         let longest_s = longest_limit_s(&trace.jobs);
         let mut runs = Vec::new();
         for job in &trace.jobs {

@@ -24,7 +24,7 @@ const MAX_MESSAGE_CHARS: usize = 2000;
 const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Interval between checks whether a command has ended.
-const LOOK_EVERY: Duration = Duration::from_millis(10);
+const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
 /// A failure of a Slurm command.
 #[derive(Debug, thiserror::Error)]
@@ -99,13 +99,13 @@ fn is_controller_away(said: &str) -> bool {
 
 /// Runs `squeue` for all jobs that Slurm knows. Returns JSON, or text if Slurm was built without
 /// JSON.
-pub fn ask_queue() -> Result<Vec<u8>, SlurmFault> {
+pub fn query_queue() -> Result<Vec<u8>, SlurmFault> {
     let all = ["--all", "--states=all"];
     json_or_text("squeue", &all, &[&format!("--format={SQUEUE_COLUMNS}")])
 }
 
 /// Runs `sinfo` for all nodes. Returns JSON, or text if Slurm was built without JSON.
-pub fn ask_nodes() -> Result<Vec<u8>, SlurmFault> {
+pub fn query_nodes() -> Result<Vec<u8>, SlurmFault> {
     let text = ["--Node", &format!("--format={SINFO_COLUMNS}")];
     json_or_text("sinfo", &["--all"], &text)
 }
@@ -122,7 +122,7 @@ fn json_or_text(program: &str, what: &[&str], text: &[&str]) -> Result<Vec<u8>, 
 }
 
 /// Runs `sacct` for the jobs of the last `days` days, with times in seconds of the epoch.
-pub fn ask_accounting(days: u32) -> Result<Vec<u8>, SlurmFault> {
+pub fn query_accounting(days: u32) -> Result<Vec<u8>, SlurmFault> {
     let columns = "JobID,User,Submit,Eligible,Start,End,TimelimitRaw,NNodes,State";
     let mut command = asked("sacct");
     command.args(["--allusers", "--duplicates", "--allocations", "--parsable2"]);
@@ -143,7 +143,7 @@ pub struct RecordedEnd {
 
 /// Asks `sacct` for the end of the job `id`. Returns `None` if it does not know the job, or if the
 /// job has not ended.
-pub fn ask_ended_job(id: u64) -> Result<Option<RecordedEnd>, SlurmFault> {
+pub fn query_ended_job(id: u64) -> Result<Option<RecordedEnd>, SlurmFault> {
     let mut command = asked("sacct");
     command.args([
         "--allocations",
@@ -169,7 +169,7 @@ fn recorded_end(printed: &str) -> Option<RecordedEnd> {
 
 /// Asks Slurm when it would start a job like `job` that is submitted now, in epoch seconds. It uses
 /// `sbatch --test-only`, which submits nothing.
-pub fn ask_planned_start(job: &ListedJob) -> Result<i64, SlurmFault> {
+pub fn query_planned_start(job: &ListedJob) -> Result<i64, SlurmFault> {
     let mut command = asked("sbatch");
     command.args(["--test-only", "--wrap=true"]);
     command.arg(format!("--nodes={}", job.nodes));
@@ -373,7 +373,7 @@ fn read_on_thread(pipe: Option<impl Read + Send + 'static>, most: u64) -> Receiv
 
 fn received(receiver: &Receiver<PipeContent>, deadline: Instant) -> Option<PipeContent> {
     let left = deadline.saturating_duration_since(Instant::now());
-    receiver.recv_timeout(left.max(LOOK_EVERY)).ok()
+    receiver.recv_timeout(left.max(POLL_INTERVAL)).ok()
 }
 
 /// Waits for `child` to end, and kills it at `deadline`.
@@ -393,7 +393,7 @@ fn wait(child: &mut Child, program: &str, deadline: Instant) -> Result<ExitStatu
                 program: program.to_owned(),
             });
         }
-        std::thread::sleep(LOOK_EVERY);
+        std::thread::sleep(POLL_INTERVAL);
     }
 }
 

@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use super::listed_job::ListedJob;
 use super::live_queue::{ClusterView, LiveQueue, QueueCounts};
-use super::model_advice::{AskedModel, ModelAdvice};
+use super::model_advice::{ModelAdvice, QueriedModel};
 use super::slurm_state::{JobOutcome, QueueState};
 use crate::forecast::{RunHistory, SeenWait, WaitForecast, WaitSpan};
 use crate::replay::SlurmReplay;
@@ -103,7 +103,7 @@ pub struct ExpectedStart {
 
 /// The job whose successor is to be submitted. Times are in epoch seconds.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct AskedJob {
+pub struct QueriedJob {
     /// The job id, such as `12` or `12_3`.
     pub id: String,
     /// The state.
@@ -131,7 +131,7 @@ pub struct SubmissionAdvice {
     #[serde(flatten)]
     pub answer: SubmissionAnswer,
     /// The job.
-    pub job: AskedJob,
+    pub job: QueriedJob,
     /// Number of usable nodes in the job's partition.
     pub nodes: u32,
     /// The queue of the job's partition.
@@ -153,7 +153,7 @@ pub fn advise_submission(
     view: &ClusterView<'_>,
     job: &ListedJob,
     settings: &AdviceSettings,
-    model: Option<&AskedModel<'_>>,
+    model: Option<&QueriedModel<'_>>,
 ) -> Result<SubmissionAdvice> {
     if let Some(model) = model {
         model.check(job, settings.cost_ratio)?;
@@ -174,7 +174,7 @@ pub fn advise_submission(
     };
     if let (Some(successor), Some(left_s)) = (successor, left_s) {
         let expected = estimate_start(view, &queue, &successor, left_s, settings);
-        let ask = |model: &AskedModel<'_>| {
+        let ask = |model: &QueriedModel<'_>| {
             let (by_limits_s, ratio) = (expected.wait_by_limits_s, settings.cost_ratio);
             model.ask(view, &queue, &successor, by_limits_s, left_s, ratio)
         };
@@ -185,8 +185,8 @@ pub fn advise_submission(
     Ok(advice)
 }
 
-fn asked_job(job: &ListedJob, end_s: Option<i64>) -> AskedJob {
-    AskedJob {
+fn asked_job(job: &ListedJob, end_s: Option<i64>) -> QueriedJob {
+    QueriedJob {
         id: job.name(),
         state: job.state,
         outcome: job.outcome,

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::f64::consts::TAU;
 
-use crate::forecast::{QueueMoment, SeenRun, SeenWait};
+use crate::forecast::{QueueTime, SeenRun, SeenWait};
 use crate::submission::{StartedWait, WaitRecord};
 use poolcast_base::stats::{interpolated_quantile, mean};
 
@@ -24,9 +24,9 @@ const HOUR_S: f64 = 3600.0;
 const DAY_S: i64 = 86_400;
 
 /// Known facts when a successor may be submitted.
-pub struct KnownMoment<'a> {
+pub struct KnownTime<'a> {
     /// The queue.
-    pub queue: &'a QueueMoment,
+    pub queue: &'a QueueTime,
     /// Waits of jobs that have started.
     pub record: &'a WaitRecord,
     /// The successor.
@@ -41,7 +41,7 @@ pub struct KnownMoment<'a> {
 /// Name and value of a feature.
 type NamedFeature = (&'static str, f64);
 
-impl KnownMoment<'_> {
+impl KnownTime<'_> {
     /// Returns the features, `[f]`, in the order of [`feature_names`]. Durations are in hours.
     pub fn features(&self) -> Vec<f32> {
         let named = self.named();
@@ -251,8 +251,8 @@ pub fn feature_names() -> Vec<String> {
         user: 0,
     };
     // The names do not depend on the queue.
-    let empty = KnownMoment {
-        queue: &QueueMoment {
+    let empty = KnownTime {
+        queue: &QueueTime {
             now_s: 0,
             nodes: 0,
             running: Vec::new(),
@@ -290,7 +290,7 @@ mod tests {
             nodes,
             user,
         };
-        let queue = QueueMoment {
+        let queue = QueueTime {
             now_s: 100 * HOUR,
             nodes: 10,
             running: vec![run(99, 2, 4, 1), run(90, 20, 5, 1), run(96, 3, 2, 2)],
@@ -304,7 +304,7 @@ mod tests {
                 wait_s: wait_h * HOUR,
             });
         }
-        let known = KnownMoment {
+        let known = KnownTime {
             queue: &queue,
             record: &record,
             successor: &wait(100, 24, 2, 9),

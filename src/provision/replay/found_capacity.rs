@@ -23,7 +23,7 @@ pub(super) fn found_capacity(trace: &JobTrace) -> Vec<DatedNodes> {
     for (day, load) in loads.iter().enumerate() {
         let nodes = capacity_on(&peaks, day);
         if steps.last().is_none_or(|step| step.nodes != nodes) {
-            let from_s = trace.zone.moment_of_wall_s(load.day * 86_400);
+            let from_s = trace.zone.time_of_wall_s(load.day * 86_400);
             steps.push(DatedNodes { from_s, nodes });
         }
     }

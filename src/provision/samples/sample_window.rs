@@ -2,7 +2,7 @@
 
 use super::wait_samples::{WaitSampleRow, WindowSamples};
 use crate::forecast::WaitForecast;
-use crate::model_inputs::{KnownMoment, MAX_WAIT_BY_LIMITS_S, QUEUE_COLUMNS};
+use crate::model_inputs::{KnownTime, MAX_WAIT_BY_LIMITS_S, QUEUE_COLUMNS};
 use crate::replay::SlurmWorld;
 use crate::trace::TraceZone;
 use crate::window::{OpenWindow, RunningWindow, WindowPlan};
@@ -27,7 +27,7 @@ impl WindowSampling<'_> {
     ) -> Option<WindowSamples> {
         let mut running = RunningWindow::new(window, self.world, ended, self.plan)?;
         let mut rows = Vec::with_capacity(self.plan.probes);
-        for moment_s in running.probe_moments_s() {
+        for moment_s in running.probe_times_s() {
             running.advance(moment_s);
             rows.push(WaitSampleRow {
                 moment_s,
@@ -48,7 +48,7 @@ impl WindowSampling<'_> {
     /// Returns the features of the queue at the current time of `running`.
     fn features(&self, running: &RunningWindow<'_>) -> Vec<f32> {
         let (queue, successor) = (running.queue(), running.successor());
-        let known = KnownMoment {
+        let known = KnownTime {
             queue: &queue,
             record: running.record(),
             successor: &successor,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use anyhow::{Result, ensure};
 
-use super::policies::{AskedMoment, SubmissionChoice, SubmissionPolicy};
+use super::policies::{QueriedTime, SubmissionChoice, SubmissionPolicy};
 use crate::model_inputs::feature_names;
 use crate::wait_model::{ModelAnswer, WaitModel};
 use poolcast_base::error::hinted;
@@ -78,7 +78,7 @@ impl SubmissionPolicy for LearnedPolicy {
         }
     }
 
-    fn choose(&self, asked: &AskedMoment<'_>) -> SubmissionChoice {
+    fn choose(&self, asked: &QueriedTime<'_>) -> SubmissionChoice {
         match (asked.model_answer(self.number, &self.model), self.ratio) {
             (ModelAnswer::Waits { waits_s }, ratio) => asked.choose(waits_s[ratio.unwrap_or(0)]),
             (ModelAnswer::Decision { submit: true }, _) => {

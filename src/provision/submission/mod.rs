@@ -9,7 +9,7 @@ mod wait_record;
 pub use history_bound::HistoryBound;
 pub use learned_policy::{LearnedPolicy, check_features, model_name};
 pub use policies::{
-    AskedMoment, AverageAtStart, AverageNow, ForecastQuantile, HistoryQuantile, LimitPlan,
+    AverageAtStart, AverageNow, ForecastQuantile, HistoryQuantile, LimitPlan, QueriedTime,
     Reactive, SubmissionChoice, SubmissionPolicy,
 };
 pub use wait_record::{StartedWait, WaitRecord};

@@ -3,19 +3,19 @@
 use std::cell::OnceCell;
 
 use super::wait_record::WaitRecord;
-use crate::forecast::{EndedRun, QueueMoment, RunHistory, SeenWait, WaitForecast, WaitSpan};
-use crate::model_inputs::{KnownMoment, MAX_WAIT_BY_LIMITS_S};
+use crate::forecast::{EndedRun, QueueTime, RunHistory, SeenWait, WaitForecast, WaitSpan};
+use crate::model_inputs::{KnownTime, MAX_WAIT_BY_LIMITS_S};
 use crate::wait_model::{ModelAnswer, WaitModel};
 use poolcast_base::stats::{cost_quantile, interpolated_quantile};
 
 /// Input of a policy's decision. Durations are in seconds.
-pub struct AskedMoment<'a> {
+pub struct QueriedTime<'a> {
     /// End of the predecessor, in epoch seconds.
     pub predecessor_end_s: i64,
     /// Time until the next decision.
     pub step_s: i64,
     /// The queue.
-    pub queue: QueueMoment,
+    pub queue: QueueTime,
     /// The last runs that have ended.
     pub ended_runs: Vec<EndedRun>,
     /// Waits of jobs that have started.
@@ -38,7 +38,7 @@ pub struct AskedMoment<'a> {
     pub model_answers: Vec<OnceCell<ModelAnswer>>,
 }
 
-impl AskedMoment<'_> {
+impl QueriedTime<'_> {
     /// Returns the remaining time of the predecessor.
     fn left_s(&self) -> i64 {
         self.predecessor_end_s - self.queue.now_s
@@ -68,9 +68,9 @@ impl AskedMoment<'_> {
             .get_or_init(|| model.answer(features, &self.snapshots, self.left_s()))
     }
 
-    fn known(&self) -> KnownMoment<'_> {
+    fn known(&self) -> KnownTime<'_> {
         let (queue, successor) = (&self.queue, &self.successor);
-        KnownMoment {
+        KnownTime {
             queue,
             record: self.record,
             successor,
@@ -117,7 +117,7 @@ pub trait SubmissionPolicy: Sync {
     fn name(&self) -> String;
 
     /// Decides for the time of `asked`.
-    fn choose(&self, asked: &AskedMoment<'_>) -> SubmissionChoice;
+    fn choose(&self, asked: &QueriedTime<'_>) -> SubmissionChoice;
 }
 
 /// Submits when the predecessor has ended.
@@ -154,7 +154,7 @@ impl SubmissionPolicy for Reactive {
         "reactive".to_owned()
     }
 
-    fn choose(&self, _: &AskedMoment<'_>) -> SubmissionChoice {
+    fn choose(&self, _: &QueriedTime<'_>) -> SubmissionChoice {
         SubmissionChoice::NotYet
     }
 }
@@ -164,7 +164,7 @@ impl SubmissionPolicy for AverageAtStart {
         "avg".to_owned()
     }
 
-    fn choose(&self, asked: &AskedMoment<'_>) -> SubmissionChoice {
+    fn choose(&self, asked: &QueriedTime<'_>) -> SubmissionChoice {
         // The policy is first queried when the predecessor starts, and never again.
         let minutes = (asked.record.mean_s() / 60.0) as i64;
         SubmissionChoice::At(asked.predecessor_end_s - minutes * 60)
@@ -176,7 +176,7 @@ impl SubmissionPolicy for AverageNow {
         "avg-now".to_owned()
     }
 
-    fn choose(&self, asked: &AskedMoment<'_>) -> SubmissionChoice {
+    fn choose(&self, asked: &QueriedTime<'_>) -> SubmissionChoice {
         asked.choose(asked.record.mean_s())
     }
 }
@@ -186,7 +186,7 @@ impl SubmissionPolicy for LimitPlan {
         "limit".to_owned()
     }
 
-    fn choose(&self, asked: &AskedMoment<'_>) -> SubmissionChoice {
+    fn choose(&self, asked: &QueriedTime<'_>) -> SubmissionChoice {
         let wait_s =
             asked
                 .forecast
@@ -200,7 +200,7 @@ impl SubmissionPolicy for HistoryQuantile {
         format!("history-{}", self.cost_ratio)
     }
 
-    fn choose(&self, asked: &AskedMoment<'_>) -> SubmissionChoice {
+    fn choose(&self, asked: &QueriedTime<'_>) -> SubmissionChoice {
         match asked.record.bound_s(self.number) {
             Some(bound_s) => asked.choose(bound_s as f64),
             None => SubmissionChoice::NotYet,
@@ -213,7 +213,7 @@ impl SubmissionPolicy for ForecastQuantile {
         format!("forecast-{}", self.cost_ratio)
     }
 
-    fn choose(&self, asked: &AskedMoment<'_>) -> SubmissionChoice {
+    fn choose(&self, asked: &QueriedTime<'_>) -> SubmissionChoice {
         let waits_s: Vec<f64> = asked.forecast_waits_s().iter().map(|s| *s as f64).collect();
         asked.choose(interpolated_quantile(
             &waits_s,

@@ -60,7 +60,7 @@ impl TraceZone {
 
     /// Converts the wall-clock time `wall_s`, in seconds of the epoch as if it were UTC, to seconds
     /// of the epoch. Returns the first of two times in the hour that occurs twice.
-    pub fn moment_of_wall_s(&self, wall_s: i64) -> i64 {
+    pub fn time_of_wall_s(&self, wall_s: i64) -> i64 {
         let civil = jiff::Timestamp::from_second(wall_s)
             .map(|moment| moment.to_zoned(TimeZone::UTC).datetime());
         let readings = civil.ok().and_then(|civil| self.readings(civil));
@@ -146,7 +146,7 @@ pub(super) fn parse_stamp(
     }
     let moment_s = match text.parse::<i64>() {
         Ok(moment_s) => Some(moment_s),
-        Err(_) => offset_moment_s(text),
+        Err(_) => offset_time_s(text),
     };
     let is_in_range = |s: &i64| jiff::Timestamp::from_second(*s).is_ok();
     Ok(moment_s
@@ -155,7 +155,7 @@ pub(super) fn parse_stamp(
 }
 
 /// Parses `2023-03-01T00:00:00-0600` to seconds of the epoch.
-fn offset_moment_s(text: &str) -> Option<i64> {
+fn offset_time_s(text: &str) -> Option<i64> {
     let moment = jiff::fmt::strtime::parse("%Y-%m-%dT%H:%M:%S%z", text).ok()?;
     Some(moment.to_timestamp().ok()?.as_second())
 }

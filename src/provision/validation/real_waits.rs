@@ -7,7 +7,7 @@ use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use super::trace_sweep::TraceSweep;
-use crate::forecast::{QueueMoment, RunHistory, SeenWait, WaitForecast, WaitSpan};
+use crate::forecast::{QueueTime, RunHistory, SeenWait, WaitForecast, WaitSpan};
 use crate::submission::StartedWait;
 use crate::trace::{JobTrace, TraceJob, month_of};
 use poolcast_base::stats::{interpolated_quantile, mean, pinball_loss};
@@ -110,7 +110,7 @@ pub(super) fn real_waits(
     // The sweep only moves forward, so the queues are collected first. The forecasts run in
     // parallel.
     let mut sweep = TraceSweep::new(&trace.jobs, users, longest_s);
-    let mut queues: Vec<(usize, QueueMoment)> = Vec::new();
+    let mut queues: Vec<(usize, QueueTime)> = Vec::new();
     for place in chosen_jobs(&trace.jobs, plan) {
         let nodes = nodes_at(trace.jobs[place].submit_s);
         queues.push((place, sweep.queue_before(place, nodes)));
@@ -154,7 +154,7 @@ fn forecast_wait(
     trace: &JobTrace,
     sweep: &TraceSweep<'_>,
     place: usize,
-    queue: &QueueMoment,
+    queue: &QueueTime,
     plan: &RealWaitPlan,
     forecast: &WaitForecast,
     users: &[u32],

@@ -1,6 +1,6 @@
 //! Replays a trace in order of time and returns the state of the queue at each submission.
 
-use crate::forecast::{EndedRun, QueueMoment, SeenRun, SeenWait};
+use crate::forecast::{EndedRun, QueueTime, SeenRun, SeenWait};
 use crate::trace::{JobFate, TraceJob};
 
 /// A trace at a point in time that only moves forward. It never reveals anything later.
@@ -48,7 +48,7 @@ impl<'a> TraceSweep<'a> {
 
     /// Returns the queue at the submission of the job with index `place`. Calls must be in order of
     /// submission. `nodes` is the number of nodes at that time.
-    pub(super) fn queue_before(&mut self, place: usize, nodes: u32) -> QueueMoment {
+    pub(super) fn queue_before(&mut self, place: usize, nodes: u32) -> QueueTime {
         let now_s = self.jobs[place].submit_s;
         self.present.extend(self.submitted..place);
         self.submitted = place;
@@ -60,7 +60,7 @@ impl<'a> TraceSweep<'a> {
             !(has_times && job.end_s.get().is_some_and(|end_s| end_s <= now_s))
         });
 
-        let mut queue = QueueMoment {
+        let mut queue = QueueTime {
             now_s,
             nodes,
             running: Vec::new(),

@@ -4,7 +4,7 @@ use std::cell::OnceCell;
 
 use crate::forecast::WaitForecast;
 use crate::replay::SlurmWorld;
-use crate::submission::{AskedMoment, SubmissionChoice, SubmissionPolicy};
+use crate::submission::{QueriedTime, SubmissionChoice, SubmissionPolicy};
 use crate::trace::TraceZone;
 use crate::window::{OpenWindow, RunningWindow, SuccessorStart, WindowPlan};
 
@@ -68,7 +68,7 @@ impl WindowSimulation<'_> {
                 ..outcome
             });
         }
-        let probes = running.probe_moments_s().into_iter();
+        let probes = running.probe_times_s().into_iter();
         let probes: Option<Vec<SuccessorStart>> =
             probes.map(|moment_s| running.submit_at(moment_s)).collect();
         Some(WindowOutcome {
@@ -96,8 +96,8 @@ impl WindowSimulation<'_> {
     }
 
     /// Returns the input of the policies at the current time.
-    fn asked<'b>(&'b self, running: &'b RunningWindow<'_>) -> AskedMoment<'b> {
-        AskedMoment {
+    fn asked<'b>(&'b self, running: &'b RunningWindow<'_>) -> QueriedTime<'b> {
+        QueriedTime {
             predecessor_end_s: running.end_s,
             step_s: self.plan.step_s,
             queue: running.queue(),

@@ -6,8 +6,8 @@ use anyhow::Result;
 
 use super::action_values::ActionValues;
 use super::policy_head::PolicyHead;
-use super::wait_estimator::{MomentInputs, WaitEstimator};
-use poolcast_config::WaitModelTarget;
+use super::wait_estimator::{TimeInputs, WaitEstimator};
+use crate::config::WaitModelTarget;
 
 /// Minimum expected reward for a submission, in hours, as published.
 const MIN_REWARD_H: f64 = -0.5;
@@ -76,7 +76,7 @@ impl LearnedModel {
     /// Fails for inputs of another shape.
     pub(super) fn answer(
         &self,
-        inputs: MomentInputs<'_>,
+        inputs: TimeInputs<'_>,
         cost_ratios: &[f64],
     ) -> Result<ModelAnswer> {
         let submit = match self {

@@ -6,8 +6,9 @@ use std::collections::BTreeSet;
 use anyhow::{Result, ensure};
 
 use super::model_settings::{FEATURE_KINDS, has_parameter};
+use crate::config::{WaitModelConfig, WaitModelName};
 use poolcast_base::error::hinted;
-use poolcast_config::{WaitModelConfig, WaitModelName, nearest, quote_words};
+use poolcast_config::{nearest, quote_words};
 use poolcast_pipelines::hyper_parameter_names;
 
 /// Rejects a search space in which a hyper-parameter belongs to no model kind that is tried. Also
@@ -80,7 +81,8 @@ fn check_parameter_name(kinds: &[WaitModelName], written: &str) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use poolcast_config::{ProvisionConfig, layers};
+    use crate::config::ProvisionConfig;
+    use poolcast_config::layers;
 
     fn check(model: &str) -> Result<()> {
         #[derive(serde::Deserialize)]

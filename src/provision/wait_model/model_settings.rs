@@ -7,10 +7,10 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::network_training::LearningSettings;
-use poolcast_config::{
-    ProvisionConfig, TrainingKeys, WaitModelName, WaitModelParameters, WaitModelSize,
-    WaitModelTarget,
+use crate::config::{
+    ProvisionConfig, WaitModelName, WaitModelParameters, WaitModelSize, WaitModelTarget,
 };
+use poolcast_config::TrainingKeys;
 use poolcast_pipelines::{check_hyper_parameters, hyper_parameter_names};
 
 /// Default learning rates of networks, by size.

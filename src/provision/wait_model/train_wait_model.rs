@@ -19,17 +19,17 @@ use super::policy_head::{HeadEpisode, learn_head};
 use super::sample_checks::check_samples;
 use super::submission_replay::gap_h;
 use super::training_checkpoint::checkpoint_path;
-use super::wait_estimator::{EstimatorTask, MomentInputs, WaitEstimator};
+use super::wait_estimator::{EstimatorTask, TimeInputs, WaitEstimator};
 use super::wait_model_store::{
     DirectoryState, WAIT_MODEL_FORMAT, WaitModel, WaitModelDescription, WaitModelSummary,
     prepare_directory, read_summary, write_model,
 };
+use crate::config::{WaitModelName, WaitModelSize, WaitModelTarget};
 use crate::samples::WaitSamples;
 use poolcast_base::error::hinted;
 use poolcast_base::files::LockedDirectory;
 use poolcast_base::manifest;
 use poolcast_base::stats::cost_quantile;
-use poolcast_config::{WaitModelName, WaitModelSize, WaitModelTarget};
 use poolcast_models::Device;
 use poolcast_models::series::{NetworkSize, SeriesKind};
 
@@ -251,7 +251,7 @@ impl WaitTrainingTask<'_> {
     /// Returns the gaps that the base expects for a submission in `row`, in hours.
     fn expected_gaps_h(&self, estimator: &WaitEstimator, row: usize) -> Result<Vec<f64>> {
         let snapshots = self.samples.snapshots(row);
-        estimator.expected_gaps_h(MomentInputs {
+        estimator.expected_gaps_h(TimeInputs {
             features: self.samples.features(row),
             snapshots: &snapshots,
             left_s: self.samples.left_s[row],
@@ -301,7 +301,7 @@ impl WaitTrainingTask<'_> {
     ) -> Result<super::HeldBackScores> {
         let answer_of = |model: &LearnedModel, cost_ratios: &[f64], row: usize| {
             let snapshots = self.samples.snapshots(row);
-            let inputs = MomentInputs {
+            let inputs = TimeInputs {
                 features: self.samples.features(row),
                 snapshots: &snapshots,
                 left_s: self.samples.left_s[row],
@@ -341,10 +341,10 @@ mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
 
     use super::*;
+    use crate::config::WaitModelParameters;
     use crate::wait_model::ModelAnswer;
     use crate::wait_model::sample_checks::queue_samples;
     use crate::wait_model::training_checkpoint::checkpoint_paths;
-    use poolcast_config::WaitModelParameters;
     use poolcast_models::optim::TrainingStopped;
 
     fn settings(name: WaitModelName) -> WaitModelSettings {

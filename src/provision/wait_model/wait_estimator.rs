@@ -16,10 +16,10 @@ use super::network_training::{LearningStep, LearningTask, LearningWatch, Network
 use super::scaled_network::{NetworkScales, ScaledNetwork};
 use super::submission_replay::gap_h;
 use super::wait_losses::WaitLoss;
+use crate::config::{WaitModelName, WaitModelTarget};
 use crate::model_inputs::{SNAPSHOT_COLUMNS, SNAPSHOTS};
 use crate::samples::WaitSamples;
 use poolcast_base::stats::mean;
-use poolcast_config::{WaitModelName, WaitModelTarget};
 use poolcast_models::series::{
     BatchGradient, DropoutSeed, FrozenNetwork, SeriesDesign, SeriesKind, SeriesNetwork,
 };
@@ -27,7 +27,7 @@ use poolcast_tables::NumberLoss;
 
 /// Known inputs at a decision time.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct MomentInputs<'a> {
+pub(super) struct TimeInputs<'a> {
     /// Features `[f]`.
     pub(super) features: &'a [f32],
     /// Snapshots `[144, 42]`.
@@ -36,7 +36,7 @@ pub(super) struct MomentInputs<'a> {
     pub(super) left_s: i64,
 }
 
-impl MomentInputs<'_> {
+impl TimeInputs<'_> {
     /// Returns the remaining time in hours.
     fn left_h(self) -> f64 {
         self.left_s as f64 / 3600.0
@@ -86,7 +86,7 @@ impl WaitEstimator {
     ///
     /// # Errors
     /// Fails for inputs of another shape.
-    pub(super) fn outputs_h(&self, inputs: MomentInputs<'_>) -> Result<Vec<f64>> {
+    pub(super) fn outputs_h(&self, inputs: TimeInputs<'_>) -> Result<Vec<f64>> {
         match &self.learned {
             EstimatorParts::Features(pipelines) => {
                 pipelines.outputs_h(inputs.features, inputs.left_h())
@@ -101,7 +101,7 @@ impl WaitEstimator {
     ///
     /// # Errors
     /// Fails for inputs of another shape.
-    pub(super) fn expected_gaps_h(&self, inputs: MomentInputs<'_>) -> Result<Vec<f64>> {
+    pub(super) fn expected_gaps_h(&self, inputs: TimeInputs<'_>) -> Result<Vec<f64>> {
         let mut predicted_h = match &self.learned {
             EstimatorParts::Features(_) => self.outputs_h(inputs)?,
             EstimatorParts::Snapshots(network) => network.inner_outputs(inputs.snapshots)?,

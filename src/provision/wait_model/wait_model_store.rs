@@ -14,13 +14,13 @@ use super::learning_state::LearningEpoch;
 use super::policy_head::PolicyHead;
 use super::scaled_network::{NETWORK_FILE, ScaledNetwork};
 use super::training_checkpoint::{checkpoint_key, checkpoint_paths};
-use super::wait_estimator::{EstimatorParts, MomentInputs, WaitEstimator};
+use super::wait_estimator::{EstimatorParts, TimeInputs, WaitEstimator};
+use crate::config::{WaitModelName, WaitModelTarget};
 use poolcast_base::error::hinted;
 use poolcast_base::files;
 use poolcast_base::manifest;
 use poolcast_base::shard::ArtefactFormat;
 use poolcast_base::temporary;
-use poolcast_config::{WaitModelName, WaitModelTarget};
 
 /// Format of a model directory.
 pub const WAIT_MODEL_FORMAT: ArtefactFormat = ArtefactFormat {
@@ -156,7 +156,7 @@ impl WaitModel {
             self.description.feature_names.len(),
             "the features are those of the description"
         );
-        let inputs = MomentInputs {
+        let inputs = TimeInputs {
             features,
             snapshots,
             left_s,

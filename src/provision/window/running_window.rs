@@ -3,7 +3,7 @@
 use super::observed_cluster::ObservedCluster;
 use super::open_window::OpenWindow;
 use super::window_plan::WindowPlan;
-use crate::forecast::{EndedRun, QueueMoment, SeenWait};
+use crate::forecast::{EndedRun, QueueTime, SeenWait};
 use crate::model_inputs::{CHAIN_COLUMNS, SnapshotSeries, chain_columns, join_snapshots};
 use crate::replay::SlurmWorld;
 use crate::scheduler::{NEVER, QueueJob, SimulatedCluster};
@@ -96,8 +96,8 @@ impl<'a> RunningWindow<'a> {
     }
 
     /// Returns the queue. The predecessor's end is known once it runs.
-    pub(crate) fn queue(&self) -> QueueMoment {
-        let mut queue = QueueMoment::from_cluster(&self.observed.cluster, self.now_s);
+    pub(crate) fn queue(&self) -> QueueTime {
+        let mut queue = QueueTime::from_cluster(&self.observed.cluster, self.now_s);
         for run in &mut queue.running {
             if run.user == self.world.users as u32 {
                 run.end_s = Some(self.end_s);
@@ -169,7 +169,7 @@ impl<'a> RunningWindow<'a> {
     }
 
     /// Returns the times of the probes, in order.
-    pub(crate) fn probe_moments_s(&self) -> Vec<i64> {
+    pub(crate) fn probe_times_s(&self) -> Vec<i64> {
         let first_s = self.submit_s + 60;
         let gaps = self.plan.probes.max(2) as i64 - 1;
         let span_s = (self.end_s - first_s).max(0);

@@ -91,7 +91,7 @@ impl WindowPlan {
         let mut begins_s = Vec::new();
         for number in 0.. {
             let wall_s = from_wall_s + number * self.interval_h * 3600;
-            let window_s = trace.zone.moment_of_wall_s(wall_s);
+            let window_s = trace.zone.time_of_wall_s(wall_s);
             if window_s > last_s || window_s >= until_s {
                 break;
             }

@@ -27,7 +27,7 @@ impl DagmanNode {
     ///
     /// # Errors
     /// Fails if no DAGMan has called it.
-    pub fn of_script(name: &str) -> Result<DagmanNode> {
+    pub fn from_script(name: &str) -> Result<DagmanNode> {
         let id = std::env::var(DAGMAN_ID_VARIABLE).ok();
         let cluster = id.as_deref().and_then(cluster_of_id);
         let dagman_cluster = cluster.with_context(|| {

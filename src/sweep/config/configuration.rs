@@ -14,14 +14,17 @@ use poolcast_base::error::hinted;
 use poolcast_config::layers::{self, Dict};
 use poolcast_config::parameters::TIMEFRAME_LEN;
 use poolcast_config::{
-    AdviceConfig, DataConfig, EvaluationConfig, FILE, Metric, NetworkParameters, Parameter,
-    ParseConfig, PredictionTask, PreprocessingConfig, ProvisionConfig, ResolvedConfig,
-    SampleParameters, TrainingConfig, TrainingKeys, TrialParameters as _, check_range, nearest,
-    yaml,
+    FILE, Metric, NetworkParameters, Parameter, PredictionTask, ResolvedConfig, SampleParameters,
+    TrainingKeys, TrialParameters as _, check_range, nearest, yaml,
+};
+use poolcast_holds::config::{
+    AdviceConfig, EvaluationConfig, ParseConfig, PreprocessingConfig, TrainingConfig,
 };
 use poolcast_holds::tensors::TensorSettings;
 use poolcast_holds::training::TrainingSettings;
+use poolcast_provision::config::ProvisionConfig;
 use poolcast_provision::wait_model::WaitModelSettings;
+use poolcast_tables::DataConfig;
 
 /// Search space without a configuration file: the one for the bundled log.
 const QUICKSTART: &str = include_str!("../../../config/quickstart.yaml");

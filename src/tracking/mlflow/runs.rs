@@ -602,15 +602,15 @@ mod tests {
     fn run_takes_four_requests_and_nothing_is_sent_twice() {
         let mut server = state_without_faults();
         let paths = std::mem::take(&mut server.paths);
-        let of_run = [
+        let from_run = [
             "runs/search",
             "runs/create",
             "runs/log-batch",
             "runs/update",
         ];
         assert_eq!(paths[..2], ["experiments/search", "experiments/create"]);
-        assert_eq!(paths[2..6], of_run);
-        assert_eq!(paths[6..], of_run);
+        assert_eq!(paths[2..6], from_run);
+        assert_eq!(paths[6..], from_run);
 
         send_all(&mut server, &two_runs(), None, false).expect("sent");
         let again = ["experiments/search", "runs/search", "runs/search"];

@@ -24,7 +24,7 @@ use poolcast_sweep::{
 };
 
 /// Interval between two passes over a directory whose runs go on.
-const LOOK_EVERY: Duration = Duration::from_secs(15);
+const POLL_INTERVAL: Duration = Duration::from_secs(15);
 
 /// Interval between two passes if a tracker supplies the points.
 const GIVEN_PASS_INTERVAL: Duration = Duration::from_secs(5);
@@ -70,7 +70,7 @@ impl TrackedSource {
     pub(crate) fn pass_interval(&self) -> Duration {
         match self.config.wandb.sweep.id {
             Some(_) => GIVEN_PASS_INTERVAL,
-            None => LOOK_EVERY,
+            None => POLL_INTERVAL,
         }
     }
 

@@ -6,7 +6,7 @@ use std::path::Path;
 use serde_json::{Map, Value, json};
 
 use super::tracked_run::{TrackedEpoch, TrackedOutcome, TrackedRun, run_id};
-use poolcast_base::moment::parse_moment_ms;
+use poolcast_base::moment::parse_time_ms;
 use poolcast_base::stats::Scores;
 use poolcast_config::MetricName;
 use poolcast_holds::training::{
@@ -31,7 +31,7 @@ pub(super) fn run_from_row(sweep: &Config, row: &TrialRow, dir: &Path) -> Tracke
     // A trial with unusable parameters has no key.
     let key = row.key.clone();
     let key = key.unwrap_or_else(|| Value::Object(config.clone()).to_string());
-    let began_s = parse_moment_ms(&row.began).map_or(0.0, |moment_ms| moment_ms as f64 / 1e3);
+    let began_s = parse_time_ms(&row.began).map_or(0.0, |moment_ms| moment_ms as f64 / 1e3);
 
     let mut epochs = trained_epochs(dir);
     if epochs.is_empty() {

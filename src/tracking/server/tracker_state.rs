@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
-use poolcast_base::moment::parse_moment_ms;
+use poolcast_base::moment::parse_time_ms;
 use poolcast_base::output::cut;
 use poolcast_base::{files, manifest};
 use poolcast_sweep::config::Tracker;
@@ -71,7 +71,7 @@ fn read_state(dir: &Path, tracker: Tracker) -> Option<TrackerState> {
     let are_moments = moments
         .into_iter()
         .flatten()
-        .all(|text| parse_moment_ms(text).is_some());
+        .all(|text| parse_time_ms(text).is_some());
     let is_known = body.format_version == VERSION && body.state.tracker == tracker.word();
     (is_known && are_moments).then_some(body.state)
 }

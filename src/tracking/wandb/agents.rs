@@ -16,7 +16,7 @@ use super::client::{WandbClient, unusable};
 use super::judged_metric::check_judged_metric;
 use super::requests::{agent_heartbeat, create_agent, pending_runs};
 use crate::server::SendError;
-use poolcast_queue::{HandOut, Queue};
+use poolcast_queue::{Dispatch, Queue};
 use poolcast_sweep::{GivenPoint, GivenPoints, PointAgent, is_usable_id, is_usable_run_id};
 
 /// Interval between heartbeats of an agent whose run goes on.
@@ -81,7 +81,7 @@ impl WandbAgents {
         }
         self.recover_lost_points(&mut given, client)?;
         let workers = queue.workers_at_work().min(MAX_AGENTS);
-        if !self.is_enough(&given) && queue.hand_out() == HandOut::Open {
+        if !self.is_enough(&given) && queue.hand_out() == Dispatch::Open {
             self.add_agents(&mut given, workers, client)?;
         }
         if given != before {
@@ -110,7 +110,7 @@ impl WandbAgents {
         let goes_on: usize = given.agents.iter().map(|agent| agent.run_ids.len()).sum();
         let asking = given.agents.iter().filter(|agent| agent.is_asking).count();
         let has_room = goes_on + asking < workers && given.points.len() + asking < self.most;
-        has_room && !given.is_complete && queue.hand_out() == HandOut::Open
+        has_room && !given.is_complete && queue.hand_out() == Dispatch::Open
     }
 
     /// Creates agents on the server until each worker has one.
@@ -432,12 +432,12 @@ mod tests {
 
         // Another sender continues from there, and a paused sweep gives no points.
         let mut agents = self::agents(dir.path(), 9);
-        queue.ask_hand_out(HandOut::Paused).expect("said");
+        queue.request_dispatch(Dispatch::Paused).expect("said");
         client
             .step(&mut agents, &queue, 15, &["given3"])
             .expect("asked");
         assert_eq!(given(dir.path()).0, [1, 2]);
-        queue.ask_hand_out(HandOut::Open).expect("said");
+        queue.request_dispatch(Dispatch::Open).expect("said");
         client
             .step(&mut agents, &queue, 20, &["given3"])
             .expect("asked");

@@ -373,7 +373,7 @@ mod tests {
     use crate::runs::TrackedEpoch;
     use crate::server::TrackerKey;
     use crate::wandb_server::{Fault, ServedState, WandbServer};
-    use poolcast_queue::{HandOut, Queue, QueueSettings};
+    use poolcast_queue::{Dispatch, Queue, QueueSettings};
     use poolcast_sweep::config::Config;
 
     const KEY: &str = "canary0123456789canary0123456789canary01";
@@ -638,7 +638,7 @@ mod tests {
         let goes_on = [run(1, 2, TrackedOutcome::Running)];
         send(&mut sender, &goes_on).expect("sent");
         sender.query_sweep_state().expect("asked");
-        assert!(!queue.is_asked_to_end(1) && queue.hand_out() == HandOut::Open);
+        assert!(!queue.is_asked_to_end(1) && queue.hand_out() == Dispatch::Open);
 
         server.stop("0000000000000001");
         server.set_sweep_state("PAUSED");
@@ -651,12 +651,12 @@ mod tests {
         sender.query_sweep_state().expect("asked");
         assert_eq!(server.requests().len(), before + 2);
         assert!(queue.is_asked_to_end(1) && !queue.is_asked_to_end(2));
-        assert_eq!(queue.hand_out(), HandOut::Paused);
+        assert_eq!(queue.hand_out(), Dispatch::Paused);
 
         for (state, asked) in [
-            ("RUNNING", HandOut::Open),
-            ("FINISHED", HandOut::Stopped),
-            ("CANCELED", HandOut::Cancelled),
+            ("RUNNING", Dispatch::Open),
+            ("FINISHED", Dispatch::Stopped),
+            ("CANCELED", Dispatch::Cancelled),
         ] {
             server.set_sweep_state(state);
             *time.lock().expect("locked") += Duration::from_secs(241);

@@ -7,7 +7,7 @@ use anyhow::Result;
 use serde_json::{Value, json};
 
 use crate::runs::{TrackedOutcome, TrackedRun, TrackedSource};
-use poolcast_queue::{HandOut, Queue};
+use poolcast_queue::{Dispatch, Queue};
 
 /// Interval between queries for the state of a sweep. It equals the heartbeat interval of a run
 /// without new epochs.
@@ -52,11 +52,11 @@ impl SweepControl {
     /// Passes on the `state` of the sweep on the server at `now`. Returns a note if that failed.
     pub(super) fn pass_on_state(&mut self, now: Duration, state: Option<&str>) -> Option<String> {
         self.asked_at = Some(now);
-        let mut asked = hand_out_for_state(state);
-        if self.is_given && asked == HandOut::Stopped {
-            asked = HandOut::Open;
+        let mut asked = dispatch_for_state(state);
+        if self.is_given && asked == Dispatch::Stopped {
+            asked = Dispatch::Open;
         }
-        let asked = self.queue.as_ref()?.ask_hand_out(asked);
+        let asked = self.queue.as_ref()?.request_dispatch(asked);
         log_or_note(asked, "what is handed out")
     }
 
@@ -87,11 +87,11 @@ fn log_or_note(asked: Result<bool>, what: &str) -> Option<String> {
 
 /// Maps the state of a sweep on W&B to the handing out of trials. Other states mean a running
 /// sweep.
-fn hand_out_for_state(state: Option<&str>) -> HandOut {
+fn dispatch_for_state(state: Option<&str>) -> Dispatch {
     match state {
-        Some("PAUSED") => HandOut::Paused,
-        Some("FINISHED") => HandOut::Stopped,
-        Some("CANCELED" | "CANCELLED") => HandOut::Cancelled,
-        _ => HandOut::Open,
+        Some("PAUSED") => Dispatch::Paused,
+        Some("FINISHED") => Dispatch::Stopped,
+        Some("CANCELED" | "CANCELLED") => Dispatch::Cancelled,
+        _ => Dispatch::Open,
     }
 }

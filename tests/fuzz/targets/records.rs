@@ -89,9 +89,9 @@ fn check(path: &Path, scanned: usize) {
 }
 
 fn records_of_jobs(log: &LogSummary) -> u64 {
-    let of_jobs = log
+    let from_jobs = log
         .records_by_number
         .iter()
         .filter(|(number, _)| ![GENERIC, AD_INFORMATION].contains(number));
-    of_jobs.map(|(_, count)| count).sum()
+    from_jobs.map(|(_, count)| count).sum()
 }

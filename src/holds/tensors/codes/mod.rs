@@ -1,0 +1,12 @@
+//! The codes of a sample: a held job among context jobs, one byte for each event type, time frame and job.
+
+mod context_jobs;
+mod frames;
+mod life_spans;
+mod recent_activity;
+mod sample_encoder;
+mod state_codes;
+
+pub(crate) use frames::Frames;
+pub(crate) use recent_activity::RecentActivity;
+pub use sample_encoder::SampleEncoder;

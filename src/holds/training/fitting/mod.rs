@@ -1,0 +1,37 @@
+//! Trains a network: the loop over epochs, its samples, its checkpoint and when it stops.
+
+mod checkpoint;
+mod cluster_weights;
+mod cut_choice;
+pub(crate) mod early_stopping;
+mod epoch;
+mod epoch_times;
+mod progress;
+mod refit;
+mod samples;
+mod score;
+mod settings;
+#[cfg(test)]
+mod small_runs;
+mod small_steps;
+mod state;
+mod static_range;
+mod time_cuts;
+mod train;
+
+pub use checkpoint::{checkpoint_key, copy_checkpoint};
+pub use cluster_weights::cluster_weights;
+pub use epoch::{Epoch, PooledScores, read_history};
+pub use epoch_times::{EpochTimes, read_epoch_times};
+pub use progress::{TrainError, TrainingUpdate};
+pub use refit::{later_predictions, refit_key, refit_network};
+pub(crate) use samples::{SplitSamples, static_feature_count};
+pub(crate) use score::score_samples;
+pub use settings::TrainingSettings;
+#[cfg(test)]
+pub(crate) use small_runs::{refit_small, small_dataset, train_small};
+pub use small_steps::train_beside_others;
+pub(crate) use state::{ModelState, TrainingState};
+pub use static_range::StaticRange;
+pub use time_cuts::{LEARNED_SPLITS, TimeCut, learned_splits, time_cuts};
+pub use train::{RunLocation, StartMode, train, train_until};

@@ -1,0 +1,132 @@
+//! Samples of some splits of the tensors, and the batches that a model takes from them.
+
+use anyhow::Result;
+
+use super::cluster_weights::cluster_weights;
+use super::static_range::StaticRange;
+use crate::tensors::{Dataset, Split, TensorSettings};
+use poolcast_models::{Architecture, ModelShape, SampleBatch};
+
+/// Samples of some splits, one split after another, for models of one shape.
+pub(crate) struct SplitSamples<'a> {
+    dataset: &'a Dataset,
+    /// Each split, with the index of its first sample.
+    sides: Vec<(Split, usize)>,
+    shape: ModelShape,
+    pub(crate) labels: Vec<bool>,
+    /// Clusters of the samples, by their number within the tensors.
+    pub(crate) clusters: Vec<u32>,
+}
+
+impl<'a> SplitSamples<'a> {
+    pub(crate) fn new(
+        dataset: &'a Dataset,
+        sides: &[Split],
+        shape: ModelShape,
+    ) -> Result<SplitSamples<'a>> {
+        let mut samples = SplitSamples {
+            dataset,
+            sides: Vec::new(),
+            shape,
+            labels: Vec::new(),
+            clusters: Vec::new(),
+        };
+        for &side in sides {
+            samples.sides.push((side, samples.labels.len()));
+            let labels: Vec<u8> = dataset.column(side, "label")?;
+            samples
+                .labels
+                .extend(labels.into_iter().map(|label| label == 1));
+            samples
+                .clusters
+                .extend(dataset.column::<u32>(side, "group")?);
+        }
+        Ok(samples)
+    }
+
+    /// The split of a sample, and the sample's index in it.
+    fn place(&self, sample: usize) -> (Split, usize) {
+        let after = self.sides.partition_point(|(_, first)| *first <= sample);
+        let (side, first) = self.sides[after - 1];
+        (side, sample - first)
+    }
+
+    /// The range of each static feature over the samples `learned`.
+    pub(crate) fn static_range(&self, learned: &[usize]) -> StaticRange {
+        let statics = learned.iter().map(|&sample| self.statics(sample));
+        StaticRange::learn(self.shape.s, statics)
+    }
+
+    /// The static features of a sample that the models take, `[s]`.
+    fn statics(&self, sample: usize) -> &[f32] {
+        let (side, at) = self.place(sample);
+        if self.shape.s > 0 {
+            self.dataset.statics(side, at)
+        } else {
+            &[]
+        }
+    }
+
+    /// Calls `with` on the batch of the samples with these indices. Their static features are
+    /// clipped to `range`.
+    pub(crate) fn with_batch<T>(
+        &self,
+        samples: &[usize],
+        range: &StaticRange,
+        with: impl FnOnce(&SampleBatch<'_>) -> T,
+    ) -> Result<T> {
+        let mut codes = Vec::with_capacity(samples.len() * self.shape.m * self.shape.j);
+        let mut statics = Vec::with_capacity(samples.len() * self.shape.s);
+        for &sample in samples {
+            let (side, at) = self.place(sample);
+            codes.extend_from_slice(self.dataset.codes(side, at));
+            statics.extend_from_slice(self.statics(sample));
+        }
+        range.clip(&mut statics);
+        Ok(with(&SampleBatch::new(&self.shape, &codes, &statics)?))
+    }
+
+    /// The labels of some samples as numbers. 1 is success.
+    pub(crate) fn labels_of(&self, samples: &[usize]) -> Vec<f32> {
+        samples
+            .iter()
+            .map(|&sample| f32::from(u8::from(self.labels[sample])))
+            .collect()
+    }
+}
+
+/// The loss weight of each of some samples, `[n]`: its weight by cluster, see [`cluster_weights`],
+/// times `pos_weight` for a success.
+pub(crate) fn loss_weights(
+    samples: &SplitSamples<'_>,
+    learned: &[usize],
+    pos_weight: f64,
+) -> Vec<f32> {
+    let clusters: Vec<u32> = learned
+        .iter()
+        .map(|&sample| samples.clusters[sample])
+        .collect();
+
+    let mut weights = Vec::with_capacity(learned.len());
+    for (&sample, by_cluster) in learned.iter().zip(cluster_weights(&clusters)) {
+        let by_label = if samples.labels[sample] {
+            pos_weight
+        } else {
+            1.0
+        };
+        weights.push((by_cluster * by_label) as f32);
+    }
+    weights
+}
+
+/// The number of static features that a model takes from samples with these settings.
+pub(crate) fn static_feature_count(
+    architecture: &dyn Architecture,
+    tensors: &TensorSettings,
+) -> usize {
+    if architecture.takes_statics() {
+        tensors.s()
+    } else {
+        0
+    }
+}

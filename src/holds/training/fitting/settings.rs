@@ -1,0 +1,76 @@
+//! Settings of a training, read from a configuration.
+
+use anyhow::Result;
+use serde::{Deserialize, Serialize};
+
+use crate::config::TrainingConfig;
+use crate::training::runs::RUN_FORMAT;
+use poolcast_base::manifest;
+use poolcast_config::{Metric, NetworkParameters, Threshold, TrainingKeys};
+use poolcast_models::EngineChoice;
+use poolcast_models::{Architecture, find_architecture};
+
+/// All settings that determine the result of a training, apart from its tensors.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct TrainingSettings {
+    /// Network and optimiser parameters.
+    #[serde(flatten)]
+    pub parameters: NetworkParameters,
+    /// Engine that computes the network.
+    pub engine: EngineChoice,
+    /// Maximum number of epochs.
+    pub epochs: usize,
+    /// Epochs without improvement after which training stops.
+    pub earlystop_threshold: usize,
+    /// Change of the metric that an improvement must exceed.
+    pub earlystop_min_delta: f64,
+    /// Metric that early stopping watches on the validation samples.
+    pub metric: Metric,
+    /// Decision threshold, or the rule that chooses it.
+    pub threshold: Threshold,
+    /// Number of cuts in time. At each, a model is trained from scratch and judged on the samples
+    /// that follow.
+    pub time_cuts: usize,
+    /// Root seed.
+    pub seed: u64,
+}
+
+impl TrainingSettings {
+    /// Reads the settings from `training` and from `keys`, the keys at the top of the configuration.
+    /// Every network parameter must have a single value.
+    ///
+    /// # Errors
+    /// Fails for a distribution, for a value out of range, and for an unknown model.
+    pub fn new(training: &TrainingConfig, keys: TrainingKeys) -> Result<TrainingSettings> {
+        let parameters = training.parameters.trial()?;
+        find_architecture(&parameters.model)?;
+        Ok(TrainingSettings {
+            parameters,
+            engine: training.engine,
+            epochs: keys.epochs,
+            earlystop_threshold: keys.earlystop_threshold,
+            earlystop_min_delta: keys.earlystop_min_delta,
+            metric: keys.earlystop_metric,
+            threshold: training.threshold,
+            time_cuts: training.time_cuts,
+            seed: keys.seed,
+        })
+    }
+
+    /// The architecture of the network.
+    pub(crate) fn architecture(&self) -> Result<&'static dyn Architecture> {
+        find_architecture(&self.parameters.model)
+    }
+
+    /// The digest of everything that determines a training on the tensors `tensors_key`.
+    pub fn key(&self, tensors_key: &str) -> Result<String> {
+        manifest::key(&(RUN_FORMAT.version, self, tensors_key))
+    }
+}
+
+#[cfg(test)]
+impl crate::test_config::TestConfig {
+    pub(crate) fn training_settings(&self) -> TrainingSettings {
+        TrainingSettings::new(&self.training, self.keys.clone()).expect("settings")
+    }
+}

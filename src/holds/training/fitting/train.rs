@@ -1,0 +1,671 @@
+//! Training loop: tensors → a trained model, with checkpoints on the way.
+
+use std::ops::ControlFlow;
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, ensure};
+use rand::seq::SliceRandom as _;
+
+use super::checkpoint::{CheckpointWriter, ProgressListener, read_checkpoint};
+use super::cut_choice::chosen_predictions;
+use super::early_stopping;
+use super::epoch::{Epoch, read_history, write_history};
+use super::epoch_times::EpochClock;
+use super::progress::{TrainError, TrainingUpdate};
+use super::samples::{SplitSamples, loss_weights, static_feature_count};
+use super::score::score_selected;
+use super::settings::TrainingSettings;
+use super::state::TrainingState;
+use super::static_range::StaticRange;
+use super::time_cuts::{LEARNED_SPLITS, TimeCut, learned_splits, time_cuts};
+use crate::tensors::{Dataset, Split};
+use crate::training::runs::LearnedHolds;
+use crate::training::runs::{CHECKPOINT_FILE, RUN_FORMAT, remove_training, reopen_training};
+use crate::training::runs::{FinishedTraining, TrainingRun};
+use crate::training::runs::{TrainingMetrics, TrainingStatus};
+use crate::training::scoring::{RollingPrediction, RollingPredictions};
+use poolcast_base::error::hinted;
+use poolcast_base::manifest;
+use poolcast_config::ResolvedConfig;
+use poolcast_models::optim::AdamSettings;
+use poolcast_models::optim::NonFiniteLoss;
+use poolcast_models::{Architecture, Device, Gradient, Model, ModelShape, Targets};
+
+/// Treatment of a run directory in which an earlier training left files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StartMode {
+    /// Fail, unless the directory holds this same training, finished. That run is returned.
+    New,
+    /// Continue from the last checkpoint. A finished training with the same key is returned
+    /// unchanged.
+    Resume,
+    /// Remove the earlier training and start from scratch.
+    Overwrite,
+}
+
+/// The output directory of a training, and the settings that do not affect its result.
+#[derive(Debug, Clone, Copy)]
+pub struct RunLocation<'a> {
+    /// The run's directory.
+    pub dir: &'a Path,
+    /// The configuration of the settings. It is written beside the model as it is.
+    pub config: &'a ResolvedConfig,
+    /// Interval between checkpoints within an epoch, in minutes.
+    pub checkpoint_minutes: f64,
+}
+
+/// Trains on `dataset`, on `device`, and writes the run to `place`: its configuration, history,
+/// checkpoint, and the weights of the best epoch. The manifest is written last. `listener` is
+/// called after each batch and each epoch. If it breaks after a batch, the training writes a
+/// checkpoint and stops.
+///
+/// The result depends only on the tensors, the settings and the kind of device. A training that was
+/// stopped or killed at any time and then resumed is byte-identical to an uninterrupted one.
+///
+/// # Errors
+/// Fails when a split has no samples, when `place` holds another training, when the listener stops
+/// it, and when the loss is NaN or infinite.
+pub fn train(
+    dataset: &Dataset,
+    settings: &TrainingSettings,
+    place: RunLocation<'_>,
+    mode: StartMode,
+    device: &Device,
+    listener: impl Fn(TrainingUpdate<'_>) -> ControlFlow<()> + Sync,
+) -> Result<TrainingRun, TrainError> {
+    train_until(dataset, settings, place, mode, device, |_| false, listener)
+}
+
+/// Like [`train`], but for a trial of a sweep: also ends after an epoch for which `ends` returns
+/// true. `ends` receives all epochs so far. If the run is resumed and `ends` then returns false,
+/// the training continues from there, and its result is byte-identical to a run that never ended
+/// early.
+pub fn train_until(
+    dataset: &Dataset,
+    settings: &TrainingSettings,
+    place: RunLocation<'_>,
+    mode: StartMode,
+    device: &Device,
+    ends: impl Fn(&[Epoch]) -> bool,
+    listener: impl Fn(TrainingUpdate<'_>) -> ControlFlow<()> + Sync,
+) -> Result<TrainingRun, TrainError> {
+    let key = settings.key(&dataset.key)?;
+    if let Some(run) = reuse_finished(place.dir, &key, mode, &ends)? {
+        return Ok(run);
+    }
+
+    let task = TrainingTask {
+        dataset,
+        settings,
+        key: &key,
+        sides: &LEARNED_SPLITS,
+        cuts: time_cuts(dataset, settings.time_cuts)?,
+        learned: LearnedHolds::new(dataset, learned_splits(dataset, settings.time_cuts))?,
+        repeated: None,
+    };
+    task.train(place, mode, device, &ends, &listener)
+}
+
+/// A training to run: the samples that its models learn from, and the samples that judge them.
+pub(crate) struct TrainingTask<'a> {
+    pub(crate) dataset: &'a Dataset,
+    pub(crate) settings: &'a TrainingSettings,
+    /// Digest of everything that determines the result.
+    pub(crate) key: &'a str,
+    /// The splits over which the sample indices of the cuts count.
+    pub(crate) sides: &'a [Split],
+    /// For each model, the samples that it learns from and those that it predicts.
+    pub(crate) cuts: Vec<TimeCut>,
+    /// The holds that the final model learns from.
+    pub(crate) learned: LearnedHolds,
+    /// The training that this one repeats on more samples, if any.
+    pub(crate) repeated: Option<RepeatedTraining>,
+}
+
+/// An earlier training that is repeated on more samples. The repetition has no samples left to
+/// judge it, so it takes over the epochs and predictions of the earlier training.
+pub(crate) struct RepeatedTraining {
+    /// Epochs up to the best one.
+    pub(crate) epochs: Vec<Epoch>,
+    /// Predictions for samples that the earlier models did not learn from.
+    pub(crate) predictions: RollingPredictions,
+}
+
+impl TrainingTask<'_> {
+    /// Trains the models and writes the run to `place`.
+    pub(crate) fn train(
+        self,
+        place: RunLocation<'_>,
+        mode: StartMode,
+        device: &Device,
+        ends: &dyn Fn(&[Epoch]) -> bool,
+        listener: &ProgressListener<'_>,
+    ) -> Result<TrainingRun, TrainError> {
+        let RunLocation {
+            dir,
+            config,
+            checkpoint_minutes,
+        } = place;
+        let TrainingTask { settings, key, .. } = self;
+        let mut state = self.start_or_resume(dir, mode, device)?;
+        let shape = state.last_model().model.shape;
+        let samples = SplitSamples::new(self.dataset, self.sides, shape)?;
+        let pos_weight = settings.parameters.pos_weight;
+        let weights = self.cuts.iter();
+        let weights = weights.map(|cut| loss_weights(&samples, &cut.learned, pos_weight));
+        let ranges = self.cuts.iter();
+        let ranges = ranges.map(|cut| samples.static_range(&cut.learned));
+        let learned = LearnedSamples {
+            weights: weights.collect(),
+            ranges: ranges.collect(),
+            samples,
+            cuts: self.cuts,
+            repeated: self.repeated,
+        };
+        config.write(dir)?;
+        write_history(dir, &state.history)?;
+
+        let interval = Duration::from_secs_f64(60.0 * checkpoint_minutes);
+        let mut watch = TrainingWatch {
+            clock: EpochClock::resume(dir, state.history.len(), device),
+            checkpoints: CheckpointWriter::new(dir, key, interval, listener),
+        };
+        let trained = train_epochs(&mut state, &learned, settings, ends, &mut watch);
+        // A training that failed has no model, but its metrics file still explains why it ended.
+        if let Err(TrainError::NonFinite(_)) = trained {
+            let status = TrainingStatus::NonFinite;
+            TrainingMetrics::new(status, &settings.metric, &state.history).write(dir)?;
+        }
+        trained?;
+
+        state.restore_best();
+        let finished = FinishedTraining {
+            key,
+            dataset: self.dataset,
+            settings,
+            static_range: learned.last_range(),
+            predictions: learned.held_out_predictions(&state)?,
+            learned: self.learned,
+            state,
+        };
+        Ok(finished.write(dir)?)
+    }
+}
+
+/// The samples of a training, and for each of its models the samples to learn from and to predict.
+struct LearnedSamples<'a> {
+    samples: SplitSamples<'a>,
+    cuts: Vec<TimeCut>,
+    /// For each cut, the loss weight of each sample that is learned from.
+    weights: Vec<Vec<f32>>,
+    /// For each cut, the range of each static feature over the samples that are learned from.
+    ranges: Vec<StaticRange>,
+    repeated: Option<RepeatedTraining>,
+}
+
+impl LearnedSamples<'_> {
+    /// Returns the number of samples that an epoch learns from, over all models.
+    fn learned_count(&self) -> usize {
+        self.cuts.iter().map(|cut| cut.learned.len()).sum()
+    }
+
+    /// The static feature range of the final model.
+    fn last_range(&self) -> StaticRange {
+        let last = self.ranges.last().cloned();
+        last.unwrap_or_else(|| self.samples.static_range(&[]))
+    }
+
+    /// The predictions for samples that were not learned from. For each cut they are the logits of
+    /// the epoch that the other cuts chose. A repeated training returns the predictions of the
+    /// earlier training.
+    fn held_out_predictions(self, state: &TrainingState) -> Result<RollingPredictions> {
+        match self.repeated {
+            Some(repeated) => Ok(repeated.predictions),
+            None => Ok(chosen_predictions(self.predict(state)?, &state.cut_choices)),
+        }
+    }
+
+    /// Predicts for each cut the samples that follow it, with that cut's model.
+    fn predict(&self, state: &TrainingState) -> Result<RollingPredictions> {
+        let mut predictions = RollingPredictions::default();
+        for (number, (cut, state)) in self.cuts.iter().zip(&state.models).enumerate() {
+            let logits = score_selected(
+                &state.model,
+                &self.samples,
+                &self.ranges[number],
+                &cut.predicted,
+            )?;
+            for (&sample, logit) in cut.predicted.iter().zip(logits) {
+                predictions.push(RollingPrediction {
+                    sample,
+                    cluster: self.samples.clusters[sample],
+                    cut: number,
+                    logit,
+                    label: self.samples.labels[sample],
+                });
+            }
+        }
+        Ok(predictions)
+    }
+}
+
+/// Records the progress of a training: epoch times and checkpoints.
+struct TrainingWatch<'a> {
+    clock: EpochClock,
+    checkpoints: CheckpointWriter<'a>,
+}
+
+/// Trains epoch after epoch until early stopping, the epoch limit or `ends` ends the training.
+fn train_epochs(
+    state: &mut TrainingState,
+    learned: &LearnedSamples<'_>,
+    settings: &TrainingSettings,
+    ends: &dyn Fn(&[Epoch]) -> bool,
+    watch: &mut TrainingWatch<'_>,
+) -> Result<(), TrainError> {
+    let TrainingWatch { clock, checkpoints } = watch;
+    let mut gradient = Gradient::default();
+    while !early_stopping::is_over(&state.history, settings) && !ends(&state.history) {
+        // Runs inside the thread pool. A thread outside the pool would hand over each batch and
+        // sleep until the batch is done.
+        clock.begin_epoch();
+        let (samples, predictions) = rayon::scope(|_| {
+            let samples = train_epoch(state, &mut gradient, learned, settings, checkpoints)?;
+            Ok::<_, TrainError>((samples, learned.predict(state)?))
+        })?;
+
+        let epoch = judge_epoch(state, &predictions, learned, settings)?;
+        clock.end_epoch(epoch.epoch, samples)?;
+        state.observe_cuts(epoch.train_loss, &predictions, &settings.metric);
+        state.end_epoch(epoch);
+        checkpoints.after_epoch(state)?;
+    }
+    Ok(())
+}
+
+/// Trains each model to the end of the current epoch, from the batch at which `state` is. Returns
+/// the number of samples seen.
+fn train_epoch(
+    state: &mut TrainingState,
+    gradient: &mut Gradient,
+    learned: &LearnedSamples<'_>,
+    settings: &TrainingSettings,
+    checkpoints: &mut CheckpointWriter<'_>,
+) -> Result<usize, TrainError> {
+    let epoch = state.epoch();
+    let adam_settings = AdamSettings::from(&settings.parameters);
+    let batches = epoch_batches(learned, settings, epoch);
+    let batch_count = batches.len();
+    // A resumed epoch has seen the samples of its earlier batches, so the mean loss counts them.
+    let seen_before: usize = batches[..state.batch.min(batch_count)]
+        .iter()
+        .map(|batch| batch.samples.len())
+        .sum();
+    let mut seen = seen_before;
+
+    for batch in batches.iter().skip(state.batch) {
+        let targets = Targets {
+            labels: &learned.samples.labels_of(&batch.samples),
+            weights: &batch.weights,
+        };
+        let at_work = &mut state.models[batch.model];
+        let range = &learned.ranges[batch.model];
+        let loss = learned
+            .samples
+            .with_batch(&batch.samples, range, |batch| {
+                gradient.compute(&at_work.model, batch, &targets)
+            })??;
+        let weights = at_work.model.flat_weights_mut();
+        at_work
+            .adam
+            .step(weights, gradient.values(), &adam_settings);
+
+        state.batch += 1;
+        state.loss_sum += loss * batch.samples.len() as f64;
+        if !state.loss_sum.is_finite() {
+            return Err(TrainError::NonFinite(NonFiniteLoss { epoch }));
+        }
+
+        seen += batch.samples.len();
+        checkpoints.after_batch(state, batch_count, state.loss_sum / seen as f64)?;
+    }
+    Ok(seen - seen_before)
+}
+
+/// One training step of one model.
+struct LearnedBatch {
+    /// Index of the model in [`TrainingState::models`].
+    model: usize,
+    samples: Vec<usize>,
+    /// Loss weight of each sample.
+    weights: Vec<f32>,
+}
+
+/// The steps of an epoch: model after model, each over its own samples in shuffled order.
+fn epoch_batches(
+    learned: &LearnedSamples<'_>,
+    settings: &TrainingSettings,
+    epoch: usize,
+) -> Vec<LearnedBatch> {
+    let mut batches = Vec::new();
+    for (model, cut) in learned.cuts.iter().enumerate() {
+        let order = shuffled_samples(cut.learned.len(), settings.seed, epoch);
+        for batch in order.chunks(settings.parameters.batch_size) {
+            let weights = &learned.weights[model];
+            batches.push(LearnedBatch {
+                model,
+                samples: batch.iter().map(|&at| cut.learned[at]).collect(),
+                weights: batch.iter().map(|&at| weights[at]).collect(),
+            });
+        }
+    }
+    batches
+}
+
+/// Shuffles the indices of `count` samples. The order depends only on the seed and the epoch.
+fn shuffled_samples(count: usize, seed: u64, epoch: usize) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..count).collect();
+    order.shuffle(&mut poolcast_base::seed::generator(
+        seed,
+        "shuffle",
+        &[epoch as i64],
+    ));
+    order
+}
+
+/// Returns the current epoch with its scores, given the models' `predictions` after it. A repeated
+/// training takes the scores from the epoch that it repeats.
+///
+/// # Errors
+/// Fails with [`TrainError::NonFinite`] if the validation loss is NaN or infinite.
+fn judge_epoch(
+    state: &TrainingState,
+    predictions: &RollingPredictions,
+    learned: &LearnedSamples<'_>,
+    settings: &TrainingSettings,
+) -> Result<Epoch, TrainError> {
+    let epoch = state.epoch();
+    let train_loss = state.loss_sum / learned.learned_count() as f64;
+    if let Some(repeated) = &learned.repeated {
+        let judged = repeated.epochs.get(epoch - 1).cloned();
+        let judged = judged.context("a training repeats no more epochs than there were")?;
+        return Ok(Epoch {
+            train_loss,
+            ..judged
+        });
+    }
+
+    let judged =
+        early_stopping::judge_epoch(&state.history, train_loss, predictions, &settings.metric);
+    if !judged.validation_loss.is_finite() {
+        return Err(TrainError::NonFinite(NonFiniteLoss { epoch }));
+    }
+    Ok(judged)
+}
+
+/// Returns the finished training in `dir` if its key is `key` and it needs no further epochs. If a
+/// sweep ended the training early and it must continue, `StartMode::Resume` reopens it and the
+/// result is `None`.
+fn reuse_finished(
+    dir: &Path,
+    key: &str,
+    mode: StartMode,
+    ends: &dyn Fn(&[Epoch]) -> bool,
+) -> Result<Option<TrainingRun>> {
+    let is_finished = manifest::finished_key(dir, RUN_FORMAT).as_deref() == Some(key);
+    if mode == StartMode::Overwrite || !is_finished {
+        return Ok(None);
+    }
+
+    let run = TrainingRun::open(dir)?;
+    if run.metrics.status != TrainingStatus::TerminatedEarly || ends(&read_history(dir)?) {
+        return Ok(Some(run));
+    }
+    if mode == StartMode::Resume {
+        reopen_training(dir)?;
+    }
+    Ok(None)
+}
+
+impl TrainingTask<'_> {
+    /// Returns the state from the checkpoint in `dir`, or the initial state if there is none to
+    /// resume.
+    fn start_or_resume(
+        &self,
+        dir: &Path,
+        mode: StartMode,
+        device: &Device,
+    ) -> Result<TrainingState> {
+        let has_checkpoint = dir.join(CHECKPOINT_FILE).exists();
+        let is_occupied = has_checkpoint || dir.join(manifest::FILE).exists();
+        ensure!(
+            !is_occupied || mode != StartMode::New,
+            hinted(
+                format!("`{}` holds a training already", dir.display()),
+                "continue it with `--resume`, or name another directory"
+            )
+        );
+        fs_err::create_dir_all(dir)?;
+
+        let models = self.new_models(device)?;
+        if has_checkpoint && mode == StartMode::Resume {
+            return read_checkpoint(dir, self.key, models);
+        }
+        remove_training(dir)?;
+        Ok(TrainingState::new(models))
+    }
+
+    /// Creates one model per cut. All start with the same weights.
+    fn new_models(&self, device: &Device) -> Result<Vec<Model>> {
+        let architecture = self.settings.architecture()?;
+        let shape = model_shape(self.dataset, self.settings, architecture);
+        let mut models = Vec::with_capacity(self.cuts.len());
+        for _ in 0..self.cuts.len() {
+            let model = Model::new(architecture, shape, self.settings.seed)?;
+            models.push(model.computed_by(self.settings.engine, device)?);
+        }
+        Ok(models)
+    }
+}
+
+pub(crate) fn model_shape(
+    dataset: &Dataset,
+    settings: &TrainingSettings,
+    architecture: &dyn Architecture,
+) -> ModelShape {
+    let tensors = &dataset.summary.settings;
+    ModelShape {
+        e: dataset.summary.e,
+        m: tensors.m,
+        j: tensors.j,
+        s: static_feature_count(architecture, tensors),
+        hidden_size: settings.parameters.hidden_size,
+        lstm_layers: settings.parameters.lstm_layers,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use serde_json::json;
+
+    use super::*;
+    use crate::events;
+    use crate::tensors;
+    use crate::test_config::TestConfig;
+    use crate::training::read_epoch_times;
+    use crate::training::runs::TIMES_FILE;
+
+    fn dataset(dir: &Path) -> Dataset {
+        let store = events::store_of_held_jobs(|job| i64::from(job % 7));
+        let settings = config(&[]).tensor_settings();
+        tensors::build(
+            &store,
+            &settings,
+            "events",
+            &dir.join("tensors"),
+            false,
+            |_| {},
+        )
+        .expect("built");
+        Dataset::open(&dir.join("tensors")).expect("opened")
+    }
+
+    fn config(changes: &[(&'static str, serde_json::Value)]) -> TestConfig {
+        let mut keys = vec![
+            ("preprocessing.parameters.j", json!(2)),
+            ("preprocessing.parameters.m", json!(3)),
+            ("preprocessing.parameters.timeframe_len", json!(5)),
+            ("training.parameters.hidden_size", json!(3)),
+            ("training.parameters.batch_size", json!(8)),
+            ("epochs", json!(3)),
+        ];
+        keys.extend(changes.iter().cloned());
+        TestConfig::load(&keys)
+    }
+
+    /// The files in `dir` except the epoch times, which differ between runs.
+    fn files(dir: &Path) -> BTreeMap<String, Vec<u8>> {
+        let files = fs_err::read_dir(dir)
+            .expect("listed")
+            .map(|file| file.expect("a file"));
+        files
+            .filter(|file| file.file_name() != TIMES_FILE)
+            .map(|file| {
+                (
+                    file.file_name().to_string_lossy().into(),
+                    fs_err::read(file.path()).expect("read"),
+                )
+            })
+            .collect()
+    }
+
+    /// Returns a listener that stops the training after `count` batches. 0 never stops it.
+    fn stop_after_batches(count: usize) -> impl Fn(TrainingUpdate<'_>) -> ControlFlow<()> + Sync {
+        let heard = AtomicUsize::new(0);
+        move |progress| match progress {
+            TrainingUpdate::Batch { .. } if heard.fetch_add(1, Ordering::Relaxed) + 1 == count => {
+                ControlFlow::Break(())
+            }
+            _ => ControlFlow::Continue(()),
+        }
+    }
+
+    #[test]
+    fn a_training_stopped_after_any_batch_resumes_byte_identically() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let (dataset, config) = (dataset(dir.path()), config(&[]));
+        let run = |name: &str, mode, batches| {
+            train(
+                &dataset,
+                &config.training_settings(),
+                RunLocation {
+                    dir: &dir.path().join(name),
+                    config: &config.resolved(),
+                    checkpoint_minutes: config.training.checkpoint_minutes,
+                },
+                mode,
+                &Device::Cpu,
+                stop_after_batches(batches),
+            )
+        };
+        run("whole", StartMode::New, 0).expect("trained");
+        let whole = files(&dir.path().join("whole"));
+        let cuts = time_cuts(&dataset, 3).expect("cut");
+        assert_eq!(cuts.len(), 4, "three cuts, and the model that remains");
+        let an_epoch: usize = cuts.iter().map(|cut| cut.learned.len().div_ceil(8)).sum();
+        let batches = 3 * an_epoch;
+        for stop in 1..=batches {
+            let name = format!("stopped-{stop}");
+            let error = run(&name, StartMode::New, stop).expect_err("stopped");
+            let TrainError::Stopped(at) = error else {
+                panic!("{error:?}")
+            };
+            assert_eq!((at.epoch - 1) * at.batches + at.batch, stop);
+            run(&name, StartMode::Resume, 0).expect("trained");
+            assert!(
+                files(&dir.path().join(&name)) == whole,
+                "stopped after batch {stop}"
+            );
+            let times = read_epoch_times(&dir.path().join(&name));
+            let known: Vec<usize> = times.iter().map(|times| times.epoch).collect();
+            assert_eq!(known, [1, 2, 3], "stopped after batch {stop}");
+        }
+        // Resume repeatedly, with a single batch each time.
+        let mut stops = 0;
+        while let Err(error) = run("often", StartMode::Resume, 1) {
+            assert!(matches!(error, TrainError::Stopped(_)), "{error:?}");
+            stops += 1;
+        }
+        assert_eq!(
+            (stops, files(&dir.path().join("often")) == whole),
+            (batches, true)
+        );
+    }
+
+    #[test]
+    fn a_training_that_ended_early_resumes_byte_identically() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let (dataset, config) = (dataset(dir.path()), config(&[]));
+        let run = |name: &str, epochs: usize| {
+            let dir = dir.path().join(name);
+            let ends = |history: &[Epoch]| history.len() >= epochs;
+            let run = train_until(
+                &dataset,
+                &config.training_settings(),
+                RunLocation {
+                    dir: &dir,
+                    config: &config.resolved(),
+                    checkpoint_minutes: config.training.checkpoint_minutes,
+                },
+                StartMode::Resume,
+                &Device::Cpu,
+                ends,
+                stop_after_batches(0),
+            )
+            .expect("trained");
+            (run.metrics.status, run.metrics.epochs, files(&dir))
+        };
+        let whole = run("whole", 9);
+        assert_eq!((whole.0, whole.1), (TrainingStatus::Finished, 3));
+        let ended = run("ended", 1);
+        assert_eq!((ended.0, ended.1), (TrainingStatus::TerminatedEarly, 1));
+        assert!(
+            ended.2.contains_key("model.safetensors"),
+            "its best weights remain"
+        );
+        assert!(run("ended", 1) == ended, "nothing is done twice");
+        assert_eq!(run("ended", 2).1, 2);
+        assert!(run("ended", 9) == whole);
+        assert!(run("whole", 1) == whole, "what has finished stays so");
+    }
+
+    #[test]
+    fn the_checkpoint_interval_does_not_change_the_result() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let dataset = dataset(dir.path());
+        let run = |name: &str, minutes: f64| {
+            let config = config(&[("training.checkpoint_minutes", json!(minutes))]);
+            train(
+                &dataset,
+                &config.training_settings(),
+                RunLocation {
+                    dir: &dir.path().join(name),
+                    config: &config.resolved(),
+                    checkpoint_minutes: config.training.checkpoint_minutes,
+                },
+                StartMode::New,
+                &Device::Cpu,
+                stop_after_batches(0),
+            )
+            .expect("trained");
+            let mut files = files(&dir.path().join(name));
+            files.remove("config.yaml");
+            files
+        };
+        assert!(run("always", 0.0) == run("never", 1e6));
+    }
+}

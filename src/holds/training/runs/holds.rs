@@ -1,0 +1,226 @@
+//! Predictions for hold cycles: the probability that each release leads to success. The cycles come
+//! from a log or from the samples of tensors.
+
+use anyhow::Result;
+use rayon::prelude::*;
+
+use super::run_models::RunModels;
+use super::trained_model::{EncodedHolds, TrainedModel};
+use crate::events::EventStore;
+use crate::tensors::{
+    Dataset, KnownFacts, PoolHistory, QueriedHold, SampleEncoder, Split, cutoffs_ms, hold_cycles,
+};
+use crate::training::scoring::predict_split;
+use poolcast_config::LabelKind;
+
+/// Holds per parallel task.
+const HOLDS_PER_TASK: usize = 256;
+
+/// Predicts holds of the jobs in an event store with one model.
+#[derive(Debug)]
+pub struct HoldModel<'a> {
+    store: &'a EventStore,
+    model: &'a TrainedModel,
+    encoder: SampleEncoder<'a>,
+    history: PoolHistory,
+}
+
+impl<'a> HoldModel<'a> {
+    /// Creates a predictor of the jobs in `store` with `model`.
+    pub fn new(store: &'a EventStore, model: &'a TrainedModel) -> HoldModel<'a> {
+        let encoder = SampleEncoder::new(store, model.tensors.clone());
+        let history = PoolHistory::new(store, model.tensors.timeframe_len_s);
+        HoldModel {
+            store,
+            model,
+            encoder,
+            history,
+        }
+    }
+
+    /// The calibrated probability that the release of each hold leads to success.
+    pub fn probabilities(&self, holds: &[QueriedHold]) -> Result<Vec<f64>> {
+        let all: Vec<Vec<f64>> = holds
+            .par_chunks(HOLDS_PER_TASK)
+            .map(|holds| self.predict_chunk(holds))
+            .collect::<Result<_>>()?;
+        Ok(all.concat())
+    }
+
+    /// The facts about a hold that are known at prediction time.
+    pub fn facts(&self, asked: &QueriedHold) -> KnownFacts {
+        let job = self.store.jobs().get(asked.job as usize);
+        self.history.facts(&job, asked)
+    }
+
+    fn predict_chunk(&self, holds: &[QueriedHold]) -> Result<Vec<f64>> {
+        let tensors = &self.model.tensors;
+        let size = tensors.m * tensors.j;
+        let mut codes = vec![0; holds.len() * size];
+        for (codes, asked) in codes.chunks_exact_mut(size).zip(holds) {
+            self.encoder.encode_hold(*asked, codes);
+        }
+
+        let mut statics = Vec::new();
+        if self.model.takes_statics() {
+            for asked in holds {
+                let facts = self.facts(asked);
+                facts.add_static_features(&tensors.features, &mut statics);
+            }
+        }
+
+        let encoded = EncodedHolds {
+            codes: &codes,
+            statics: &statics,
+        };
+        let logits = self.model.hold_logits(&encoded)?;
+        Ok(logits
+            .iter()
+            .map(|&logit| self.model.calibration.probability(logit))
+            .collect())
+    }
+}
+
+/// A hold, and the predicted probability that its release leads to success.
+#[derive(Debug, Clone, PartialEq)]
+pub struct HoldPrediction {
+    /// Split of the tensors. `None` for a hold of a log.
+    pub side: Option<Split>,
+    /// Access point. `None` for a sample, as tensors do not record it.
+    pub ap: Option<String>,
+    /// Cluster of the job.
+    pub cluster: i32,
+    /// Job number within the cluster.
+    pub proc: i32,
+    /// Hold time, in epoch ms.
+    pub hold_time_ms: i64,
+    /// Prediction time, in epoch ms.
+    pub asked_time_ms: i64,
+    /// Hold code.
+    pub hold_code: i32,
+    /// Hold subcode.
+    pub hold_subcode: i32,
+    /// Calibrated probability of success if the job is released unchanged.
+    pub probability: f64,
+}
+
+/// Predicts every hold in `store`, with any outcome or none, in the order of the store's jobs. The
+/// prediction time has the same definition as for the models' samples. With `window = release`,
+/// jobs that are still held are predicted at the last event of their access point.
+/// [`RunModels::at_moment`] selects the model for each hold.
+///
+/// # Errors
+/// Fails where a model cannot predict.
+pub fn predict_holds(store: &EventStore, models: &RunModels) -> Result<Vec<HoldPrediction>> {
+    let jobs = store.jobs();
+    let window = models.judged.tensors.window;
+    let until_ms = cutoffs_ms(store, &jobs);
+    let mut holds: Vec<QueriedHold> = Vec::new();
+    for (index, job) in (0..).zip(jobs.iter()) {
+        let until_ms = until_ms[job.ap as usize];
+        for cycle in hold_cycles(job.history, LabelKind::Next, store.gaps(job.ap)) {
+            let asked = QueriedHold::new(index, &job.history, cycle, window, until_ms);
+            holds.push(asked);
+        }
+    }
+
+    let probabilities = hold_probabilities(store, models, &holds)?;
+    let mut all = Vec::with_capacity(holds.len());
+    for (asked, probability) in holds.into_iter().zip(probabilities) {
+        let job = jobs.get(asked.job as usize);
+        let hold = asked.cycle.hold;
+        all.push(HoldPrediction {
+            side: None,
+            ap: Some(store.summary.aps[job.ap as usize].clone()),
+            cluster: job.cluster,
+            proc: job.proc,
+            hold_time_ms: job.history.time_ms[hold],
+            asked_time_ms: asked.asked_ms,
+            hold_code: job.history.hold_code[hold],
+            hold_subcode: job.history.hold_subcode[hold],
+            probability,
+        });
+    }
+    Ok(all)
+}
+
+/// Predicts each of `holds` with the model for its prediction time.
+fn hold_probabilities(
+    store: &EventStore,
+    models: &RunModels,
+    holds: &[QueriedHold],
+) -> Result<Vec<f64>> {
+    let mut probabilities = vec![0.0; holds.len()];
+    for model in models.all() {
+        let is_asked = |at: &usize| std::ptr::eq(models.at_moment(holds[*at].asked_ms), model);
+        let places: Vec<usize> = (0..holds.len()).filter(is_asked).collect();
+        if places.is_empty() {
+            continue;
+        }
+        let asked: Vec<QueriedHold> = places.iter().map(|&at| holds[at]).collect();
+        let answers = HoldModel::new(store, model).probabilities(&asked)?;
+        for (at, probability) in places.into_iter().zip(answers) {
+            probabilities[at] = probability;
+        }
+    }
+    Ok(probabilities)
+}
+
+/// Predicts every sample of `dataset`, split by split. [`RunModels::at_moment`] selects the model
+/// for each sample.
+///
+/// # Errors
+/// Fails when the models were made for other tensors.
+pub fn predict_samples(dataset: &Dataset, models: &RunModels) -> Result<Vec<HoldPrediction>> {
+    let mut all = Vec::new();
+    for side in Split::ALL {
+        if dataset.is_empty(side) {
+            continue;
+        }
+        let clusters: Vec<i32> = dataset.column(side, "cluster")?;
+        let procs: Vec<i32> = dataset.column(side, "proc")?;
+        let times: Vec<i64> = dataset.column(side, "hold_time_ms")?;
+        let asked_ms: Vec<i64> = dataset.column(side, "asked_time_ms")?;
+        let codes: Vec<i32> = dataset.column(side, "hold_code")?;
+        let subcodes: Vec<i32> = dataset.column(side, "hold_subcode")?;
+
+        let probabilities = side_probabilities(dataset, side, models, &asked_ms)?;
+        for (sample, probability) in probabilities.into_iter().enumerate() {
+            all.push(HoldPrediction {
+                side: Some(side),
+                ap: None,
+                cluster: clusters[sample],
+                proc: procs[sample],
+                hold_time_ms: times[sample],
+                asked_time_ms: asked_ms[sample],
+                hold_code: codes[sample],
+                hold_subcode: subcodes[sample],
+                probability,
+            });
+        }
+    }
+    Ok(all)
+}
+
+/// Predicts each sample of `side` with the model for its prediction time, `[n]`.
+fn side_probabilities(
+    dataset: &Dataset,
+    side: Split,
+    models: &RunModels,
+    asked_ms: &[i64],
+) -> Result<Vec<f64>> {
+    let mut probabilities = vec![0.0; asked_ms.len()];
+    for model in models.all() {
+        let is_asked = |asked_ms: i64| std::ptr::eq(models.at_moment(asked_ms), model);
+        if !asked_ms.iter().any(|&asked_ms| is_asked(asked_ms)) {
+            continue;
+        }
+        let answers = predict_split(model, dataset, side)?;
+        for (at, probability) in answers.into_iter().enumerate() {
+            if is_asked(asked_ms[at]) {
+                probabilities[at] = probability;
+            }
+        }
+    }
+    Ok(probabilities)
+}

@@ -1,0 +1,244 @@
+//! Finished trainings (runs): writes and opens the model and manifest in a run directory.
+
+use std::path::Path;
+
+use anyhow::{Context as _, Result, ensure};
+use serde::{Deserialize, Serialize};
+
+use super::learned_holds::LearnedHolds;
+use super::metrics::{TrainingMetrics, TrainingStatus};
+use super::run_dir::{CHECKPOINT_FILE, METRICS_FILE, MODEL_FILE, MODEL_FORMAT, RUN_FORMAT};
+use crate::tensors::{self, Dataset};
+use crate::training::fitting::StaticRange;
+use crate::training::fitting::TrainingSettings;
+use crate::training::fitting::early_stopping;
+use crate::training::fitting::static_feature_count;
+use crate::training::fitting::{Epoch, PooledScores};
+use crate::training::fitting::{ModelState, TrainingState};
+use crate::training::scoring::Calibration;
+use crate::training::scoring::RollingPredictions;
+use crate::training::scoring::SuccessRates;
+use poolcast_base::error::hinted;
+use poolcast_base::shard::{self, Shard, ShardColumn};
+use poolcast_base::{files, manifest};
+use poolcast_models::{Model, ModelShape};
+
+/// Metadata in the model's file.
+#[derive(PartialEq, Serialize, Deserialize)]
+struct ModelNotes {
+    /// Name of the architecture.
+    model: String,
+    /// Shapes of the weights.
+    shape: ModelShape,
+}
+
+/// Body of a run's manifest.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct RunSummary {
+    /// Shapes of the weights.
+    pub shape: ModelShape,
+    /// Settings of the tensors that the model takes.
+    pub tensors: tensors::TensorSettings,
+    /// Digest of the tensors that the model was trained on.
+    pub tensors_key: String,
+    /// Settings of the training.
+    pub training: TrainingSettings,
+    /// Success rates by hold code on the samples that the model learned from.
+    pub rates: SuccessRates,
+    /// The holds that the model learned from.
+    pub learned: LearnedHolds,
+    /// Range of the static features of those samples. Values outside are clipped to its ends.
+    pub static_range: StaticRange,
+    /// SHA-256 of the model's file.
+    pub model_sha256: String,
+    /// SHA-256 of the file with the predictions for samples that were not learned from.
+    pub predictions_sha256: String,
+    /// SHA-256 of the file `metrics.json`.
+    pub metrics_sha256: String,
+}
+
+/// An opened run.
+#[derive(Debug)]
+pub struct TrainingRun {
+    /// Body of the manifest.
+    pub summary: RunSummary,
+    /// Digest of all inputs of the run.
+    pub key: String,
+    /// The model, with the weights of the best epoch.
+    pub model: Model,
+    /// Calibration of the model's logits.
+    pub calibration: Calibration,
+    /// Metrics of the training.
+    pub metrics: TrainingMetrics,
+}
+
+/// A training after its last epoch, ready to be written.
+pub(crate) struct FinishedTraining<'a> {
+    pub(crate) key: &'a str,
+    pub(crate) dataset: &'a Dataset,
+    pub(crate) settings: &'a TrainingSettings,
+    pub(crate) state: TrainingState,
+    /// Predictions for samples that were not learned from.
+    pub(crate) predictions: RollingPredictions,
+    pub(crate) learned: LearnedHolds,
+    /// Range of the static features over the samples that the model learned from.
+    pub(crate) static_range: StaticRange,
+}
+
+impl FinishedTraining<'_> {
+    /// Writes the model, the predictions, the metrics and, last, the manifest. Returns the opened
+    /// run.
+    pub(crate) fn write(self, dir: &Path) -> Result<TrainingRun> {
+        let FinishedTraining {
+            dataset,
+            settings,
+            state,
+            predictions,
+            ..
+        } = self;
+        let status = end_status(&state.history, settings);
+        let metrics = TrainingMetrics {
+            judged: Some(PooledScores::compute(&predictions)),
+            calibration: Some(Calibration::fit(&predictions, settings.threshold)),
+            ..TrainingMetrics::new(status, &settings.metric, &state.history)
+        };
+        let ModelState { model, best, .. } = state.last_model();
+        let shape = model.shape;
+        let parameters = model.parameters().iter().zip(best);
+        let columns = parameters
+            .map(|(p, weights)| (p.name.clone(), ShardColumn::new(weights, &p.dims)))
+            .collect();
+        let notes = ModelNotes {
+            model: settings.parameters.model.clone(),
+            shape,
+        };
+        let model = shard::encode(MODEL_FORMAT, &notes, columns)?;
+        files::write_atomic(&dir.join(MODEL_FILE), &model)?;
+        let predictions_sha256 = predictions.write(dir)?;
+        metrics.write(dir)?;
+
+        let summary = RunSummary {
+            shape,
+            tensors: dataset.summary.settings.clone(),
+            tensors_key: dataset.key.clone(),
+            training: settings.clone(),
+            rates: SuccessRates::learn(dataset, &self.learned.sides)?,
+            learned: self.learned,
+            static_range: self.static_range,
+            model_sha256: manifest::sha256(&model),
+            predictions_sha256,
+            metrics_sha256: metrics_sha256_of(dir)?,
+        };
+        // The manifest marks the run as complete, so it is written after all other files.
+        manifest::write(dir, RUN_FORMAT, self.key, &summary)?;
+        TrainingRun::open(dir)
+    }
+}
+
+impl TrainingRun {
+    /// Opens the run in `dir`.
+    ///
+    /// # Errors
+    /// Fails when the training did not finish, when this program knows other static features, and
+    /// when the model's file or the metrics file does not match the manifest.
+    pub fn open(dir: &Path) -> Result<TrainingRun> {
+        let is_unfinished =
+            dir.join(CHECKPOINT_FILE).exists() && !dir.join(manifest::FILE).exists();
+        ensure!(
+            !is_unfinished,
+            hinted(
+                format!("the training in `{}` has not finished", dir.display()),
+                "continue it with `poolcast train --resume`"
+            )
+        );
+
+        let found = manifest::read::<RunSummary>(dir, RUN_FORMAT)?;
+        let summary = found.body;
+        let architecture = summary
+            .training
+            .architecture()
+            .with_context(|| format!("cannot use `{}`", dir.display()))?;
+        let shard = open_model_file(dir, &summary)?;
+        let known = static_feature_count(architecture, &summary.tensors);
+        ensure!(
+            summary.shape.s == known,
+            hinted(
+                format!(
+                    "the model takes {}, and this program knows {known}",
+                    poolcast_base::output::counted(summary.shape.s, "static feature")
+                ),
+                "train it anew into another directory with `poolcast train TENSORS -o RUN`"
+            )
+        );
+        ensure!(
+            summary.static_range.is_of(known),
+            "the range of the static features in the manifest of `{}` is of others",
+            dir.display()
+        );
+        let model = Model::with_weights(architecture, summary.shape, |name| shard.column(name))?;
+        let (metrics, calibration) = open_metrics(dir, &summary.metrics_sha256)?;
+        Ok(TrainingRun {
+            summary,
+            key: found.key,
+            model,
+            calibration,
+            metrics,
+        })
+    }
+}
+
+/// The status of a training that ended with this history and left a model.
+fn end_status(history: &[Epoch], settings: &TrainingSettings) -> TrainingStatus {
+    if history.len() >= settings.epochs {
+        TrainingStatus::Finished
+    } else if early_stopping::is_over(history, settings) {
+        TrainingStatus::StoppedEarly
+    } else {
+        TrainingStatus::TerminatedEarly
+    }
+}
+
+/// Opens the model's file and checks it against the manifest.
+fn open_model_file(dir: &Path, summary: &RunSummary) -> Result<Shard> {
+    let path = dir.join(MODEL_FILE);
+    let shard = Shard::open(&path, MODEL_FORMAT)?;
+    let notes = ModelNotes {
+        model: summary.training.parameters.model.clone(),
+        shape: summary.shape,
+    };
+    ensure!(
+        shard.notes::<ModelNotes>()? == notes
+            && manifest::sha256(shard.bytes()) == summary.model_sha256,
+        hinted(
+            format!(
+                "`{}` is not the model that its manifest speaks of",
+                path.display()
+            ),
+            "train it anew into another directory with `poolcast train TENSORS -o RUN`"
+        )
+    );
+    Ok(shard)
+}
+
+fn metrics_sha256_of(dir: &Path) -> Result<String> {
+    Ok(manifest::sha256(&files::read_artefact(
+        &dir.join(METRICS_FILE),
+        1 << 30,
+    )?))
+}
+
+/// Reads `metrics.json` and checks it against the manifest.
+fn open_metrics(dir: &Path, sha256: &str) -> Result<(TrainingMetrics, Calibration)> {
+    let metrics = TrainingMetrics::read(dir)?;
+    let is_known = metrics_sha256_of(dir)? == sha256;
+    let calibration = metrics.calibration.filter(|_| is_known).with_context(|| {
+        hinted(
+            format!(
+                "`{}` is not the file that its manifest speaks of",
+                dir.join(METRICS_FILE).display()
+            ),
+            "train it anew into another directory with `poolcast train TENSORS -o RUN`",
+        )
+    })?;
+    Ok((metrics, calibration))
+}

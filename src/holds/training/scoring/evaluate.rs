@@ -1,0 +1,312 @@
+//! Evaluation of a model on one split: scores with intervals, beside baselines on the same samples.
+
+use std::collections::BTreeMap;
+
+use anyhow::{Result, ensure};
+use serde::{Deserialize, Serialize};
+
+use super::baselines::SuccessRates;
+use crate::tensors::{Dataset, ExcludedCycles, ExclusionReason, Split, TensorSettings};
+use crate::training::runs::TrainedModel;
+use poolcast_base::error::hinted;
+use poolcast_base::stats::{LabelledPredictions, Resampling, SampleGroups, score_intervals};
+use poolcast_base::stats::{Scores, sigmoid};
+use poolcast_config::SplitMethod;
+
+/// A score and its 95 % interval.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct ScoreInterval {
+    /// Name of the score, as in [`Scores::NAMES`].
+    pub name: String,
+    /// The score's value. `None` if it is not defined.
+    pub value: Option<f64>,
+    /// Lower and upper end of the interval.
+    pub interval: Option<(f64, f64)>,
+}
+
+/// Scores of one method of prediction.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct MethodScores {
+    /// Name of the method.
+    pub name: String,
+    /// Scores in the order of [`Scores::NAMES`].
+    pub scores: Vec<ScoreInterval>,
+}
+
+/// Scores of a model and its baselines on one split.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct ModelEvaluation {
+    /// The evaluated split.
+    pub side: Split,
+    /// Method by which the samples were split.
+    pub split: SplitMethod,
+    /// Samples scored.
+    pub samples: usize,
+    /// Scored samples with label 1.
+    pub successes: usize,
+    /// Clusters of the samples. The bootstrap draws whole clusters.
+    pub clusters: usize,
+    /// Bootstrap resamples.
+    pub resamples: usize,
+    /// Training samples.
+    pub train_samples: usize,
+    /// Training samples with label 1.
+    pub train_successes: usize,
+    /// Hold cycles in the log.
+    pub cycles_total: usize,
+    /// Hold cycles that are not samples, by reason.
+    pub left_out: BTreeMap<ExclusionReason, ExcludedCycles>,
+    /// Divisor of the model's logits.
+    pub temperature: f64,
+    /// Minimum probability at which the model predicts success. For baselines it is 0.5.
+    pub threshold: f64,
+    /// The model's scores with temperature 1 and threshold 0.5.
+    pub uncalibrated: Scores,
+    /// The model first, then the baselines.
+    pub methods: Vec<MethodScores>,
+}
+
+/// Scores `model` on all samples of `side` of `dataset`. `best` holds the probabilities of the best
+/// possible predictor for these samples, if they are known.
+///
+/// # Errors
+/// Fails when the model was made for other tensors, when the split has no samples, and when `side`
+/// is the test split and the model learned from it.
+pub fn evaluate_run(
+    model: &TrainedModel,
+    dataset: &Dataset,
+    side: Split,
+    resamples: usize,
+    best: Option<Vec<f64>>,
+) -> Result<ModelEvaluation> {
+    check_tensors(model, dataset)?;
+    ensure!(
+        !dataset.is_empty(side),
+        "there are no {} samples to evaluate on",
+        side.name()
+    );
+    // Test scores on learned samples would be too good.
+    let is_learned = model.tensors_key == dataset.key && model.learned.sides.contains(&side);
+    ensure!(
+        side != Split::Test || !is_learned,
+        hinted(
+            "the model has learned from the test side of these tensors",
+            "evaluate the run that it was fitted again from: the directory above"
+        )
+    );
+
+    let logits = model.side_logits(dataset, side)?;
+    let labels: Vec<u8> = dataset.column(side, "label")?;
+    let labels: Vec<bool> = labels.into_iter().map(|label| label == 1).collect();
+    let groups = SampleGroups::new(&dataset.column::<u32>(side, "group")?);
+    let resampling = Resampling {
+        resamples,
+        seed: model.seed,
+    };
+    let methods = predictions(model, dataset, side, &logits, best)?
+        .into_iter()
+        .map(|method| method.score(&labels, &groups, resampling))
+        .collect();
+
+    let uncalibrated: Vec<f64> = logits
+        .iter()
+        .map(|&logit| sigmoid(f64::from(logit)))
+        .collect();
+    let learned = model.rates.overall;
+    Ok(ModelEvaluation {
+        side,
+        split: dataset.summary.settings.split,
+        samples: labels.len(),
+        successes: labels.iter().filter(|label| **label).count(),
+        clusters: groups.count(),
+        resamples,
+        train_samples: learned.holds,
+        train_successes: learned.successes,
+        cycles_total: dataset.summary.cycles_total,
+        left_out: dataset.summary.left_out.clone(),
+        temperature: model.calibration.temperature,
+        threshold: model.calibration.threshold,
+        uncalibrated: Scores::compute(&uncalibrated, &labels, 0.5),
+        methods,
+    })
+}
+
+/// Predictions of one method for the samples.
+struct MethodPredictions {
+    name: String,
+    /// Probabilities of success, `[n]`.
+    probabilities: Vec<f64>,
+    /// Minimum probability at which success is predicted.
+    threshold: f64,
+}
+
+impl MethodPredictions {
+    fn baseline(name: &str, probabilities: Vec<f64>) -> MethodPredictions {
+        MethodPredictions {
+            name: name.to_owned(),
+            probabilities,
+            threshold: 0.5,
+        }
+    }
+
+    fn score(self, labels: &[bool], groups: &SampleGroups, resampling: Resampling) -> MethodScores {
+        let predictions = LabelledPredictions {
+            probabilities: &self.probabilities,
+            labels,
+            threshold: self.threshold,
+        };
+        let values = Scores::compute(&self.probabilities, labels, self.threshold).values();
+        let intervals = score_intervals(predictions, groups, resampling);
+        let scores = Scores::NAMES
+            .iter()
+            .zip(values)
+            .zip(intervals)
+            .map(|((name, value), interval)| ScoreInterval {
+                name: (*name).to_owned(),
+                value,
+                interval,
+            })
+            .collect();
+        MethodScores {
+            name: self.name,
+            scores,
+        }
+    }
+}
+
+/// Predicts the samples with the model, then with the baselines, then adds `best`.
+fn predictions(
+    model: &TrainedModel,
+    dataset: &Dataset,
+    side: Split,
+    logits: &[f32],
+    best: Option<Vec<f64>>,
+) -> Result<Vec<MethodPredictions>> {
+    let rates = &model.rates;
+    let mut methods = vec![
+        MethodPredictions {
+            name: model.name.clone(),
+            probabilities: logits
+                .iter()
+                .map(|&logit| model.calibration.probability(logit))
+                .collect(),
+            threshold: model.calibration.threshold,
+        },
+        MethodPredictions::baseline("always majority", vec![rates.overall.share(); logits.len()]),
+        MethodPredictions::baseline("rate by hold code", rates_by_code(rates, dataset, side)?),
+    ];
+    if let Some(probabilities) = best {
+        methods.push(MethodPredictions::baseline("best possible", probabilities));
+    }
+    Ok(methods)
+}
+
+/// The success rate of each sample's hold code and subcode in the training samples. A kind without
+/// training samples gets the overall rate.
+fn rates_by_code(rates: &SuccessRates, dataset: &Dataset, side: Split) -> Result<Vec<f64>> {
+    let overall = rates.overall.share();
+    let codes: Vec<i32> = dataset.column(side, "hold_code")?;
+    let subcodes: Vec<i32> = dataset.column(side, "hold_subcode")?;
+    Ok(codes
+        .iter()
+        .zip(&subcodes)
+        .map(|(&code, &subcode)| {
+            rates
+                .get(code, subcode)
+                .map_or(overall, |rate| rate.share())
+        })
+        .collect())
+}
+
+/// Predicts the calibrated probability of success of each sample of `side` of `dataset`, `[n]`.
+///
+/// # Errors
+/// Fails when the model was made for other tensors.
+pub fn predict_split(model: &TrainedModel, dataset: &Dataset, side: Split) -> Result<Vec<f64>> {
+    check_tensors(model, dataset)?;
+    let logits = model.side_logits(dataset, side)?;
+    Ok(logits
+        .iter()
+        .map(|&logit| model.calibration.probability(logit))
+        .collect())
+}
+
+/// Like [`predict_split`], but without calibration.
+///
+/// # Errors
+/// Fails when the model was made for other tensors.
+pub fn uncalibrated_split(
+    model: &TrainedModel,
+    dataset: &Dataset,
+    side: Split,
+) -> Result<Vec<f64>> {
+    check_tensors(model, dataset)?;
+    let logits = model.side_logits(dataset, side)?;
+    Ok(logits
+        .iter()
+        .map(|&logit| sigmoid(f64::from(logit)))
+        .collect())
+}
+
+/// Rejects tensors whose settings differ from those that the model was trained with.
+fn check_tensors(model: &TrainedModel, dataset: &Dataset) -> Result<()> {
+    let known = describe_settings(&model.tensors);
+    let tensors = describe_settings(&dataset.summary.settings);
+    ensure!(
+        known == tensors,
+        hinted(
+            format!("the model was trained on samples with {known}; the tensors have {tensors}"),
+            format!(
+                "make fitting tensors with `poolcast tensors EVENTS -o DIR {}`",
+                tensors_options(&model.tensors)
+            )
+        )
+    );
+    Ok(())
+}
+
+/// Describes in words the settings that a model depends on.
+fn describe_settings(settings: &TensorSettings) -> String {
+    let TensorSettings {
+        j,
+        m,
+        timeframe_len_s,
+        context,
+        vocabulary,
+        ..
+    } = settings;
+    let states = match settings.states.0 {
+        Some(_) => format!(", states {}", settings.states),
+        None => String::new(),
+    };
+    let choices = format!(
+        "{:?} windows and {:?} labels",
+        settings.window, settings.label
+    );
+    format!(
+        "j = {j}, m = {m}, timeframe_len = {timeframe_len_s}, context {context}, \
+         vocabulary {vocabulary}{states}, {}",
+        choices.to_lowercase()
+    )
+}
+
+/// Formats the same settings as options of `poolcast tensors`.
+fn tensors_options(settings: &TensorSettings) -> String {
+    let TensorSettings {
+        j,
+        m,
+        timeframe_len_s,
+        context,
+        vocabulary,
+        ..
+    } = settings;
+    let states = match settings.states.0 {
+        Some(_) => format!(" --states {}", settings.states),
+        None => String::new(),
+    };
+    format!(
+        "--j {j} --m {m} --timeframe-len {timeframe_len_s} --context {context} \
+         --vocabulary {vocabulary}{states} --window {} --label {}",
+        settings.window, settings.label
+    )
+}

@@ -1,0 +1,21 @@
+//! Scores predictions: calibration, thresholds of answers, and scores by kind of target.
+
+mod answer_thresholds;
+mod baselines;
+mod calibration;
+mod classes;
+mod evaluate;
+mod number_scores;
+mod rolling_predictions;
+mod target_scores;
+
+pub use answer_thresholds::{AnswerThreshold, AnswerThresholds, wilson_lower};
+pub use baselines::{SuccessRate, SuccessRates};
+pub use calibration::{Calibration, best_f_measure, choose_threshold};
+pub use classes::ClassScores;
+pub use evaluate::{
+    MethodScores, ModelEvaluation, ScoreInterval, evaluate_run, predict_split, uncalibrated_split,
+};
+pub use number_scores::NumberScores;
+pub use rolling_predictions::{RollingPrediction, RollingPredictions};
+pub use target_scores::{TargetScores, target_score};

@@ -1,0 +1,29 @@
+//! Scores trials, chooses the best and trains it again.
+
+mod bbc_cv;
+mod best_model;
+mod best_trial;
+mod bestmodel_info;
+mod chance;
+mod choice;
+mod conclude;
+mod csv_table;
+mod ensemble_choice;
+mod outcome;
+mod refit;
+mod results;
+
+pub use bbc_cv::{FMeasureCutoff, ScoreEstimate, TrueTargets};
+pub use best_model::{BestModel, TrialResult, resolve_run};
+pub use best_trial::{BestTrial, best_outcome, best_trial};
+pub use bestmodel_info::{best_model_info, write_best_model};
+pub use chance::no_better_than_chance;
+pub use choice::{SplitChoice, choose_pipelines};
+pub use conclude::{EvaluatedChoices, conclude_parts, evaluate_choices, lost_row};
+pub use csv_table::csv_line;
+pub use ensemble_choice::{EnsembleChoice, TrialOfKind};
+pub(crate) use outcome::network_rows;
+pub use outcome::{TrialOutcome, TrialOutcomes};
+pub use refit::refit_best;
+pub(crate) use results::write_results;
+pub use results::{DEFAULT_KEEP, choose_model, clean_up, trial_rows};

@@ -1,0 +1,233 @@
+//! The folder of a sweep, which any number of workers share. It is made from a configuration and a
+//! store of events.
+
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+
+use anyhow::{Context as _, Result, ensure};
+use serde::{Deserialize, Serialize};
+
+use super::given_points::{GivenPoints, POINTS_FILE};
+use super::paths::{
+    BEST_FILE, INFO_FILE, LOG_FILE, ROWS_FILE, SELECTION_FILE, TABLE_FILE, ensemble_dir, queue_dir,
+};
+use super::trial_row::TrialRow;
+use super::trials::SweepTrials;
+use crate::config::{Config, TrialSource};
+use crate::plan::rounds;
+use poolcast_base::error::hinted;
+use poolcast_base::shard::ArtefactFormat;
+use poolcast_base::{files, manifest};
+use poolcast_queue::{Queue, QueueSettings, WorkItem};
+
+/// The format of sweep folders.
+pub const SWEEP: ArtefactFormat = ArtefactFormat {
+    name: "sweep",
+    version: 7,
+    rebuild: "poolcast sweep init CONFIG -o DIR",
+};
+
+/// The plan of a sweep, as stored in its manifest.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct SweepPlan {
+    /// Number of trials.
+    pub trials: usize,
+    /// The digest of the store of events that the tensors are made from, of the joined tables, or
+    /// of the wait samples.
+    pub source_key: String,
+}
+
+/// The folder of a sweep.
+#[derive(Debug)]
+pub struct SweepFolder {
+    /// Its path.
+    pub dir: PathBuf,
+    /// The configuration, with the search space.
+    pub config: Config,
+    /// The plan of the work.
+    pub plan: SweepPlan,
+    trials: OnceLock<SweepTrials>,
+}
+
+impl SweepFolder {
+    /// Opens or makes the sweep that `config` describes over the store of events or the tables
+    /// `source_key`, in the folder `dir`. Keeps a sweep that is already there, if it is the same
+    /// and `anew` is false. Otherwise a new sweep replaces it.
+    ///
+    /// # Errors
+    /// Fails if `dir` holds anything other than a sweep.
+    pub fn init(dir: &Path, config: &Config, source_key: &str, anew: bool) -> Result<SweepFolder> {
+        check_sweep_dir(dir)?;
+        let plan = SweepPlan {
+            trials: SweepTrials::from_config(config)?.count(),
+            source_key: source_key.to_owned(),
+        };
+        let key = sweep_key(config, &plan)?;
+        if !anew && manifest::finished_key(dir, SWEEP).as_ref() == Some(&key) {
+            config.write(dir)?;
+            return SweepFolder::open(dir);
+        }
+        clear_results(dir)?;
+        config.write(dir)?;
+        Queue::create(&queue_dir(dir), QueueSettings::default())?;
+        manifest::write(dir, SWEEP, &key, &plan)?;
+        SweepFolder::open(dir)
+    }
+
+    /// The sweep in `dir`, if there is one.
+    ///
+    /// # Errors
+    /// Fails if it is not the sweep that `config` describes, because workers may still use it.
+    pub fn open_if_begun(dir: &Path, config: &Config) -> Result<Option<SweepFolder>> {
+        check_sweep_dir(dir)?;
+        if !dir.join(manifest::FILE).exists() {
+            return Ok(None);
+        }
+        let sweep = SweepFolder::open(dir)?;
+        let config = config.with_frames_of(&sweep.config);
+        ensure!(
+            serde_json::to_value(&config)? == serde_json::to_value(&sweep.config)?,
+            hinted(
+                format!("`{}` holds another sweep", dir.display()),
+                "name another directory"
+            )
+        );
+        Ok(Some(sweep))
+    }
+
+    /// Opens the sweep in `dir`.
+    ///
+    /// # Errors
+    /// Fails on a folder that is not a sweep, or has another version.
+    pub fn open(dir: &Path) -> Result<SweepFolder> {
+        let plan = manifest::read::<SweepPlan>(dir, SWEEP)?.body;
+        Ok(SweepFolder::new(dir, Config::read(dir)?, plan))
+    }
+
+    /// The sweep of `config` in `dir`, even if there is no manifest yet.
+    pub fn new(dir: &Path, config: Config, plan: SweepPlan) -> SweepFolder {
+        SweepFolder {
+            dir: dir.to_owned(),
+            config,
+            plan,
+            trials: OnceLock::new(),
+        }
+    }
+
+    /// Its trials. They are found once, because that takes a moment for a large grid.
+    pub fn trials(&self) -> Result<&SweepTrials> {
+        if self.trials.get().is_none() {
+            // Another thread may set them first. They are equal, because the configuration
+            // determines them.
+            let _ = self.trials.set(SweepTrials::from_config(&self.config)?);
+        }
+        self.trials.get().context("the trials of a sweep are known")
+    }
+
+    /// The configuration of `trial`, counted from 1, as it is written. `rows` has the rows of all
+    /// trials of earlier rounds.
+    ///
+    /// # Errors
+    /// Fails for a trial that does not exist, or has no given point yet.
+    pub(crate) fn trial_config(&self, trial: usize, rows: &[TrialRow]) -> Result<Config> {
+        if self.config.wandb.sweep.id.is_some() {
+            return GivenPoints::read(&self.dir)?.trial_config(&self.config, trial);
+        }
+        rounds::trial_config(self.trials()?, trial, rows)
+    }
+
+    /// Its queue; `None` once all trials have ended.
+    pub fn queue(&self) -> Result<Option<Queue>> {
+        if self.is_finished() {
+            return Ok(None);
+        }
+        match Queue::open(&queue_dir(&self.dir)) {
+            // The sweep ended in between.
+            Err(_) if self.is_finished() => Ok(None),
+            queue => {
+                let most = WorkItem {
+                    trial: self.plan.trials,
+                    budget: self.config.epochs,
+                };
+                queue
+                    .map(|queue| Some(queue.limited_to(most)))
+                    .with_context(|| {
+                        format!("cannot go on with the sweep in `{}`", self.dir.display())
+                    })
+            }
+        }
+    }
+
+    /// The digest of everything that determines its results.
+    pub fn key(&self) -> Result<String> {
+        sweep_key(&self.config, &self.plan)
+    }
+
+    /// Returns true if all trials have ended and their results are written.
+    pub fn is_finished(&self) -> bool {
+        self.dir.join(ROWS_FILE).is_file()
+    }
+}
+
+/// Fails if `dir` holds an artefact of another kind, which no sweep may replace.
+pub fn check_sweep_dir(dir: &Path) -> Result<()> {
+    let path = dir.join(manifest::FILE);
+    let found: serde_json::Value = if path.exists() {
+        manifest::read_json(&path)?
+    } else {
+        return Ok(());
+    };
+    ensure!(
+        found["format"] == SWEEP.name,
+        hinted(
+            format!("`{}` holds {}, not a sweep", dir.display(), found["format"]),
+            "name another directory"
+        )
+    );
+    Ok(())
+}
+
+/// The digest of everything that determines the results of a sweep.
+pub(crate) fn sweep_key(config: &Config, plan: &SweepPlan) -> Result<String> {
+    let Config {
+        seed,
+        runs,
+        epochs,
+        earlystop_threshold,
+        earlystop_min_delta,
+        ..
+    } = config;
+    let ends = (epochs, earlystop_threshold, earlystop_min_delta);
+    let sweep = (
+        seed,
+        runs,
+        ends,
+        &config.wandb.sweep,
+        &config.preprocessing,
+        &config.training,
+    );
+    if config.trial_source() == TrialSource::WaitSamples {
+        let learned = (&config.provision.model, &config.provision.cost_ratio);
+        return manifest::key(&(SWEEP.version, sweep, learned, plan));
+    }
+    let sweep = (sweep, &config.data, &config.pipelines);
+    manifest::key(&(SWEEP.version, sweep, plan))
+}
+
+/// Removes the results and the queue of an earlier sweep in `dir`. Keeps its trials, because a new
+/// sweep may reuse them.
+fn clear_results(dir: &Path) -> Result<()> {
+    let names = [
+        manifest::FILE,
+        ROWS_FILE,
+        TABLE_FILE,
+        BEST_FILE,
+        SELECTION_FILE,
+        INFO_FILE,
+        LOG_FILE,
+        POINTS_FILE,
+    ];
+    let results = names.map(|name| dir.join(name));
+    let directories = [queue_dir(dir), ensemble_dir(dir)];
+    files::remove_all(results.into_iter().chain(directories))
+}

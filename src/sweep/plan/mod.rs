@@ -1,0 +1,28 @@
+//! What a sweep is to do, written before its first trial: its folder, its trials and their draws.
+
+mod folder;
+mod given_points;
+mod network_draws;
+mod paths;
+mod pipeline_draws;
+pub(crate) mod rounds;
+mod trial_config;
+mod trial_row;
+mod trials;
+
+pub(crate) use folder::sweep_key;
+pub use folder::{SWEEP, SweepFolder, SweepPlan, check_sweep_dir};
+pub use given_points::{GivenPoint, GivenPoints, PointAgent, is_usable_id, is_usable_run_id};
+pub use network_draws::{RepeatedDraw, network_trial_count};
+pub use paths::{
+    BEST_FILE, CHOSEN_FILE, INFO_FILE, LOG_FILE, ROWS_FILE, SELECTION_FILE, ensemble_dir,
+    events_dir, table_dir, tensors_dir, trial_dir,
+};
+pub(crate) use paths::{
+    PREDICTIONS_FILE, TABLE_FILE, TrialDir, existing_trial_dirs, publish_lock_file, queue_dir,
+    wait_samples_dir,
+};
+pub use trial_config::{TrialConfig, TrialModel};
+pub(crate) use trial_row::whole_budget;
+pub use trial_row::{TrialEnd, TrialRow, hyper_parameters, plain_value};
+pub use trials::SweepTrials;

@@ -1,0 +1,78 @@
+//! The checked configuration of one trial, with plain values instead of distributions.
+
+use anyhow::{Context as _, Result};
+
+use crate::attempts::PipelineTask;
+use crate::config::{Config, TrialSource};
+use poolcast_holds::tensors::TensorSettings;
+use poolcast_holds::training::TrainingSettings;
+use poolcast_provision::config::WaitModelConfig;
+use poolcast_provision::wait_model::{WaitModelSettings, effective_parameters};
+
+/// A trial: plain values, all of them in range.
+#[derive(Debug, Clone)]
+pub struct TrialConfig {
+    /// The configuration as it is written next to the trial's results.
+    pub written: Config,
+    /// The settings of its samples; `None` over tables and over wait samples.
+    pub tensors: Option<TensorSettings>,
+    /// The model that it fits.
+    pub model: TrialModel,
+}
+
+/// The model that a trial fits.
+#[derive(Debug, Clone)]
+pub enum TrialModel {
+    /// A network, trained with these settings.
+    Network(TrainingSettings),
+    /// A classical pipeline.
+    Pipeline(PipelineTask),
+    /// A wait model, trained with these settings.
+    WaitModel(WaitModelSettings),
+}
+
+impl TrialConfig {
+    /// Checks the trial that `written` describes.
+    ///
+    /// # Errors
+    /// Fails for hyper-parameters that a trial cannot have.
+    pub fn new(written: Config) -> Result<TrialConfig> {
+        let tensors = match written.trial_source() {
+            TrialSource::Logs => Some(written.tensor_settings()?),
+            TrialSource::Tables => None,
+            TrialSource::WaitSamples => return TrialConfig::check_wait_trial(written),
+        };
+        let model = match PipelineTask::from_config(&written)? {
+            Some(task) => TrialModel::Pipeline(task),
+            None => TrialModel::Network(written.training_settings()?),
+        };
+        Ok(TrialConfig {
+            written,
+            tensors,
+            model,
+        })
+    }
+
+    /// Checks the trial over wait samples that `written` describes. Sets parameters without effect
+    /// on its kind of model to their defaults, so that `poolcast provision train` trains the same
+    /// model from it.
+    fn check_wait_trial(mut written: Config) -> Result<TrialConfig> {
+        let drawn = written.provision.model.trial()?;
+        written.provision.model = WaitModelConfig::from(&effective_parameters(&drawn));
+        let settings = written.wait_model_settings()?;
+        Ok(TrialConfig {
+            written,
+            tensors: None,
+            model: TrialModel::WaitModel(settings),
+        })
+    }
+
+    /// The settings of its samples.
+    ///
+    /// # Errors
+    /// Fails for a trial that does not learn from logs, and so has no such settings.
+    pub(crate) fn tensor_settings(&self) -> Result<&TensorSettings> {
+        let settings = self.tensors.as_ref();
+        settings.context("a trial that learns from no logs has no samples of them")
+    }
+}

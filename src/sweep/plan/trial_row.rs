@@ -1,0 +1,314 @@
+//! The row of an ended trial: its parameters, its result, its worker and its times. The row is
+//! enough to make the trial again.
+
+use std::collections::BTreeMap;
+
+use anyhow::Result;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use super::trial_config::TrialConfig;
+use crate::config::{Config, TrialSource};
+use poolcast_config::{MetricName, Parameter, whole};
+use poolcast_holds::training::{Epoch, FitScores, TargetScores, TrainingMetrics, TrainingStatus};
+use poolcast_provision::wait_model::WaitModelScores;
+use poolcast_queue::{ChunkEntry, WorkItem};
+
+/// The way in which a trial ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum TrialEnd {
+    /// The trial has a model.
+    Done,
+    /// Its loss became NaN or infinite.
+    NonFinite,
+    /// It exceeded the time limit.
+    TimeLimit,
+    /// Its parameters cannot be used.
+    Invalid,
+    /// It failed, and would fail again.
+    Error,
+    /// Too many workers died of it.
+    Quarantined,
+}
+
+impl std::fmt::Display for TrialEnd {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.serialize(f)
+    }
+}
+
+/// One row of a sweep's results.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct TrialRow {
+    /// The trial's number, from 1.
+    pub trial: usize,
+    /// The maximum number of epochs that it was given.
+    pub budget: usize,
+    /// The way in which it ended.
+    pub ended: TrialEnd,
+    /// True if it ended early because a user requested that on its tracker page. It still has a
+    /// model.
+    #[serde(default)]
+    pub ended_on_request: bool,
+    /// The reason for its failure.
+    pub error: Option<String>,
+    /// The value by which the sweep chooses.
+    pub value: Option<f64>,
+    /// This value after each epoch, where it was defined.
+    pub values: Vec<Option<f64>>,
+    /// The attempt that counts, from 1.
+    pub attempt: u32,
+    /// The worker that made it.
+    pub worker: String,
+    /// The start time, by the worker's clock.
+    pub began: String,
+    /// Its duration, in seconds.
+    pub seconds: f64,
+    /// The root seed.
+    pub seed: u64,
+    /// The pipeline that it fits, or the network's model.
+    pub pipeline: String,
+    /// The split that it learns from; only for tables.
+    pub split: Option<String>,
+    /// Every hyper-parameter.
+    pub parameters: BTreeMap<String, Value>,
+    /// The metrics of its training.
+    pub metrics: Option<TrainingMetrics>,
+    /// The scores of a pipeline, for each fold and for the held-out rows.
+    pub fit: Option<FitScores>,
+    /// The scores of a wait model on the windows that were held back.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub waits: Option<WaitModelScores>,
+    /// Duration of each fit, in seconds: the folds, then the model.
+    pub fit_seconds: Vec<f64>,
+    /// The digest of everything that it was made from.
+    pub key: Option<String>,
+    /// The digest of its tensors, of its rows of the joined tables, or of its samples of waits.
+    pub tensors_key: Option<String>,
+    /// The whole configuration. To make the trial again, use `poolcast train`; for samples of waits
+    /// use `poolcast provision train`, and for a pipeline use `poolcast sweep`.
+    pub config: Config,
+}
+
+impl TrialRow {
+    /// Begins the row of an attempt by `worker`.
+    pub(crate) fn begin(entry: &ChunkEntry, worker: &str, config: &Config) -> TrialRow {
+        let parameters = hyper_parameters(config);
+        let pipeline = match config.pipelines.first_key_value() {
+            Some((name, _)) => name.clone(),
+            None => parameters
+                .get(model_parameter(config))
+                .map(plain_value)
+                .unwrap_or_default(),
+        };
+        TrialRow {
+            trial: entry.next_item().trial,
+            budget: entry.next_item().budget,
+            ended: TrialEnd::Error,
+            ended_on_request: false,
+            error: None,
+            value: None,
+            values: Vec::new(),
+            attempt: entry.attempt,
+            worker: worker.to_owned(),
+            began: jiff::Timestamp::now()
+                .strftime("%Y-%m-%dT%H:%M:%S%.3fZ")
+                .to_string(),
+            seconds: 0.0,
+            seed: config.seed,
+            pipeline,
+            split: config
+                .data
+                .split_names
+                .first()
+                .cloned()
+                .filter(|_| config.data.is_given()),
+            parameters,
+            metrics: None,
+            fit: None,
+            waits: None,
+            fit_seconds: Vec::new(),
+            key: None,
+            tensors_key: None,
+            config: config.clone(),
+        }
+    }
+
+    /// The checked configuration of the trial.
+    ///
+    /// # Errors
+    /// Fails for a trial with parameters that cannot be used.
+    pub fn trial_config(&self) -> Result<TrialConfig> {
+        TrialConfig::new(self.config.clone())
+    }
+
+    /// The scores of the trial: on the samples after time cuts, on the held-out rows, or the means
+    /// over folds.
+    pub fn scores(&self) -> Option<TargetScores> {
+        let of_fit = self.fit.as_ref().and_then(|fit| fit.judged().copied());
+        let of_network = || {
+            let epoch = self.metrics.as_ref()?.of_model()?;
+            Some(TargetScores::of_classes(
+                epoch.validation_loss,
+                epoch.validation,
+            ))
+        };
+        of_fit.or_else(of_network)
+    }
+
+    /// Its hyper-parameters, without those that have no effect on its kind of wait model.
+    pub fn counted_parameters(&self) -> BTreeMap<String, Value> {
+        match self.waits {
+            Some(_) => hyper_parameters(&self.config),
+            None => self.parameters.clone(),
+        }
+    }
+
+    /// The number of epochs that a network was trained for.
+    pub fn trained_epochs(&self) -> Option<usize> {
+        match &self.waits {
+            Some(waits) => Some(waits.epochs).filter(|epochs| *epochs > 0),
+            None => Some(self.metrics.as_ref()?.epochs),
+        }
+    }
+
+    /// The keys by which trials are compared, if the trial has a value: the value, and the
+    /// tie-breaker between equal values.
+    pub(crate) fn rank(&self) -> Option<(f64, f64)> {
+        if let Some(waits) = &self.waits {
+            let metric = self.config.wandb.sweep.metric.name;
+            return Some((self.value?, waits.tie_breaker(metric)));
+        }
+        let scored = |name| match &self.fit {
+            Some(fit) => fit.watched(name),
+            None => self.metrics.as_ref()?.value(name),
+        };
+        let loss = scored(MetricName::ValidationLoss);
+        let roc_auc = scored(MetricName::ValidationRocAuc);
+        let metric = self.config.wandb.sweep.metric.name;
+        Some((self.value?, metric.tie_breaker(loss, roc_auc)))
+    }
+
+    /// The work item of this row.
+    pub(crate) fn item(&self) -> WorkItem {
+        WorkItem {
+            trial: self.trial,
+            budget: self.budget,
+        }
+    }
+
+    /// Records the result of a training.
+    pub(crate) fn set_training(&mut self, metrics: TrainingMetrics, history: &[Epoch]) {
+        let name = self.config.wandb.sweep.metric.name;
+        self.values = history.iter().map(|epoch| epoch.watched(name)).collect();
+        self.value = metrics.value(name);
+        if metrics.status == TrainingStatus::TerminatedEarly {
+            // With this number of epochs, the trial can be made again.
+            self.config.epochs = metrics.epochs;
+        }
+        self.metrics = Some(metrics);
+    }
+
+    /// Records the result of a fit: its scores, and the duration of each of its fits in seconds.
+    pub(crate) fn set_fit(&mut self, scores: FitScores, seconds: Vec<f64>) {
+        self.value = scores.watched(self.config.wandb.sweep.metric.name);
+        self.fit = Some(scores);
+        self.fit_seconds = seconds;
+    }
+
+    /// Records the result of a wait model.
+    pub(crate) fn set_waits(&mut self, scores: WaitModelScores) {
+        self.value = scores.watched(self.config.wandb.sweep.metric.name);
+        self.values = vec![self.value];
+        self.waits = Some(scores);
+    }
+
+    /// The row of an item that was given up because too many workers died of it.
+    pub(crate) fn quarantined(item: WorkItem, tries: u32, config: &Config) -> TrialRow {
+        let error = format!(
+            "{} died of it or lost it, one after the other",
+            poolcast_base::output::counted(tries as usize, "worker")
+        );
+        let row = TrialRow::begin(
+            &ChunkEntry {
+                attempt: tries,
+                ..ChunkEntry::new(item)
+            },
+            "",
+            config,
+        );
+        TrialRow {
+            ended: TrialEnd::Quarantined,
+            error: Some(error),
+            began: String::new(),
+            ..row
+        }
+    }
+}
+
+/// The full epoch budget of the trial `config`; 1 for the fit of a pipeline.
+pub(crate) fn whole_budget(config: &Config) -> usize {
+    if config.pipelines.is_empty() {
+        config.epochs
+    } else {
+        1
+    }
+}
+
+/// The name of the parameter that selects the model of a trial without pipelines.
+fn model_parameter(config: &Config) -> &'static str {
+    match config.trial_source() {
+        TrialSource::WaitSamples => "name",
+        TrialSource::Logs | TrialSource::Tables => "model",
+    }
+}
+
+/// Every hyper-parameter in `config` by its name. For wait models only the parameters that have a
+/// value.
+pub fn hyper_parameters(config: &Config) -> BTreeMap<String, Value> {
+    let mut all = BTreeMap::new();
+    let mut add = |name: &str, parameter: &Parameter| {
+        let value = match parameter {
+            Parameter::Constant(value) => whole(value.clone()),
+            Parameter::Drawn(distribution) => json!(distribution),
+        };
+        all.insert(name.to_owned(), value);
+    };
+
+    if config.trial_source() == TrialSource::WaitSamples {
+        for (name, parameter) in config.provision.model.all() {
+            add(&name, parameter);
+        }
+        // Parameters without a value have the default of the model's kind.
+        all.retain(|_, value| !value.is_null());
+        return all;
+    }
+    if !config.data.is_given() {
+        for (name, parameter) in config.preprocessing.parameters.all() {
+            add(name, parameter);
+        }
+    }
+    match config.pipelines.values().next() {
+        Some(spaces) => {
+            for space in spaces.all() {
+                for (name, parameter) in &space.parameters {
+                    add(name, parameter);
+                }
+            }
+        }
+        None => {
+            for (name, parameter) in config.training.parameters.all() {
+                add(name, parameter);
+            }
+        }
+    }
+    all
+}
+
+/// A string without its quotes; any other value as JSON.
+pub fn plain_value(value: &Value) -> String {
+    value
+        .as_str()
+        .map_or_else(|| value.to_string(), str::to_owned)
+}

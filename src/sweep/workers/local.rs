@@ -1,0 +1,89 @@
+//! Runs a sweep on this machine, with a manager and some workers in one process.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use anyhow::Result;
+
+use super::manager::manage_trials;
+use super::worker::work_trials;
+use crate::plan::SweepFolder;
+use crate::plan::TrialRow;
+use poolcast_holds::tensors::TensorSettings;
+use poolcast_holds::training::Epoch;
+use poolcast_queue::{ManagerOutcome, Queue};
+
+/// The settings of [`run_locally`].
+#[derive(Debug, Clone, Copy)]
+pub struct LocalWorkers<'a> {
+    /// Number of trials that run at the same time.
+    pub workers: usize,
+    /// Maximum duration of a trial.
+    pub limit: Duration,
+    /// Number of best trials whose models are kept.
+    pub keep: usize,
+    /// A flag that, once set, stops the sweep.
+    pub stop: &'a AtomicBool,
+}
+
+/// Manages `sweep` and works on it until all trials have ended or `stop` is set. Other processes
+/// may work on it at the same time. If another process already manages it, this process only works.
+/// `prepare` makes the tensors of trials, as in [`manage_trials`].
+///
+/// # Errors
+/// Fails if no worker can continue, for example on a full disk. The same call continues from there.
+pub fn run_locally(
+    sweep: &SweepFolder,
+    queue: &Queue,
+    workers: LocalWorkers<'_>,
+    prepare: impl Fn(&[TensorSettings]) -> Result<()>,
+    progress: impl Fn(usize, &Epoch) + Sync,
+    ended: impl Fn(&TrialRow) + Sync,
+    say: impl Fn(&str) + Sync,
+) -> Result<ManagerOutcome> {
+    let stop = workers.stop;
+    let workers_left = AtomicUsize::new(workers.workers);
+    let last_failure = Mutex::new(None);
+
+    let work = || {
+        let worked = work_trials(
+            sweep,
+            queue,
+            workers.limit,
+            workers.workers,
+            stop,
+            &progress,
+            &ended,
+        );
+        // A worker that returns Ok found no work left. When the last one returns, stop the manager
+        // too, or it waits forever.
+        let is_last = workers_left.fetch_sub(1, Ordering::Relaxed) == 1;
+        stop.fetch_or(worked.is_ok() || is_last, Ordering::Relaxed);
+        if let Err(error) = worked
+            && let Ok(mut failure) = last_failure.lock()
+        {
+            *failure = Some(error);
+        }
+    };
+
+    let managed = std::thread::scope(|scope| {
+        for _ in 0..workers.workers {
+            scope.spawn(work);
+        }
+        let managed = manage_trials(sweep, queue, workers.keep, stop, &prepare, &say);
+        // If another process manages the sweep, the workers of this process continue until no trial
+        // is left.
+        if !matches!(managed, Ok(ManagerOutcome::OtherManager(_))) {
+            stop.store(true, Ordering::Relaxed);
+        }
+        managed
+    })?;
+
+    let failure = last_failure.into_inner().ok().flatten();
+    match (managed, failure) {
+        (ManagerOutcome::AllEnded(counts), _) => Ok(ManagerOutcome::AllEnded(counts)),
+        (_, Some(error)) => Err(error),
+        (managed, None) => Ok(managed),
+    }
+}

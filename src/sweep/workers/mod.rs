@@ -1,0 +1,18 @@
+//! Runs all trials: prepares what they share, gives them to workers and follows them.
+
+mod fill_queue;
+mod local;
+mod manager;
+mod prepare;
+mod status;
+mod trials_at_work;
+mod worker;
+
+pub use local::{LocalWorkers, run_locally};
+pub use manager::manage_trials;
+pub use prepare::{
+    PrepareListener, PrepareStep, begin_sweep, make_tensors, prepare_events, prepare_tables,
+};
+pub use status::{LiveProcess, RunningTrial, SweepStatus, sweep_status};
+pub use trials_at_work::{TrialAtWork, trials_at_work};
+pub use worker::work_trials;

@@ -1,0 +1,164 @@
+//! A worker of a sweep: runs the trials in its queue, one after another, and writes their rows.
+
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
+
+use anyhow::Result;
+
+use crate::attempts::PipelineAttempt;
+use crate::attempts::TrialFiles;
+use crate::attempts::WaitModelAttempt;
+use crate::attempts::{AttemptDeadline, AttemptError};
+use crate::attempts::{NetworkAttempt, trained_epochs};
+use crate::attempts::{SharedData, trial_data};
+use crate::outcomes::network_rows;
+use crate::plan::SweepFolder;
+use crate::plan::network_trial_count;
+use crate::plan::rounds;
+use crate::plan::trial_dir;
+use crate::plan::{TrialConfig, TrialModel};
+use crate::plan::{TrialEnd, TrialRow};
+use poolcast_base::manifest;
+use poolcast_holds::training::{Epoch, RUN_FORMAT};
+use poolcast_queue::{AttemptOutcome, ChunkEntry, Queue, TrialAttempt, WorkerTally, run_worker};
+
+/// Runs trials of `sweep` until no trial is left or `stop` is set. A trial that takes longer than
+/// `limit` fails. `workers` is the number of workers in this process, including this one. Calls
+/// `progress` with each epoch and its trial, and `ended` with each row that counts.
+///
+/// # Errors
+/// Fails with errors that no trial causes, such as a disk that stays full. The trial is then given
+/// back.
+pub fn work_trials(
+    sweep: &SweepFolder,
+    queue: &Queue,
+    limit: Duration,
+    workers: usize,
+    stop: &AtomicBool,
+    progress: impl Fn(usize, &Epoch) + Sync,
+    ended: impl Fn(&TrialRow),
+) -> Result<WorkerTally> {
+    let worker = SweepWorker {
+        sweep,
+        queue,
+        workers,
+        files: TrialFiles::new(sweep, queue),
+        data: SharedData::default(),
+    };
+
+    let attempt = |attempt: &TrialAttempt<'_>| {
+        let deadline = AttemptDeadline {
+            began: Instant::now(),
+            limit,
+            stop,
+            attempt: Some(attempt),
+        };
+        worker.attempt_trial(attempt, deadline, &progress)
+    };
+    let acknowledged = |entry: &ChunkEntry, row: &TrialRow| {
+        // If this fails, the manager repeats it at the end.
+        if !worker.is_behind(entry, row)
+            && let Err(error) = worker.files.publish_trial(entry, row)
+        {
+            tracing::warn!("{error:#}");
+        }
+        ended(row);
+    };
+    run_worker(queue, limit, stop, attempt, acknowledged)
+}
+
+/// The state that the trials of one worker share.
+struct SweepWorker<'a> {
+    sweep: &'a SweepFolder,
+    queue: &'a Queue,
+    /// Number of workers in this process.
+    workers: usize,
+    files: TrialFiles<'a>,
+    data: SharedData,
+}
+
+impl SweepWorker<'_> {
+    fn attempt_trial(
+        &self,
+        attempt: &TrialAttempt<'_>,
+        deadline: AttemptDeadline<'_>,
+        progress: &(impl Fn(usize, &Epoch) + Sync),
+    ) -> Result<AttemptOutcome<TrialRow>> {
+        let trial = attempt.entry.next_item().trial;
+        let earlier = self.earlier_rows(trial)?;
+        let written = self.sweep.trial_config(trial, &earlier)?;
+        let mut row = TrialRow::begin(attempt.entry, attempt.worker(), &written);
+        let trial = match TrialConfig::new(written) {
+            Ok(trial) => trial,
+            Err(error) => return Ok(deadline.fail(row, TrialEnd::Invalid, &error)),
+        };
+
+        // Data that this worker cannot find is not the trial's fault, so `?` gives the trial back.
+        let dir = self.queue.work_dir(attempt.entry);
+        let outcome = match &trial.model {
+            TrialModel::Pipeline(task) => {
+                let tables = self.data.tables(self.sweep, &trial)?;
+                let attempt = PipelineAttempt {
+                    dir,
+                    config: &trial.written,
+                    task,
+                    deadline,
+                    files: Some(&self.files),
+                };
+                attempt.fit(&mut row, &tables).map_err(AttemptError::from)
+            }
+            TrialModel::WaitModel(settings) => {
+                let samples = self.data.waits(self.sweep)?;
+                let attempt = WaitModelAttempt {
+                    sweep: self.sweep,
+                    queue: self.queue,
+                    attempt,
+                    dir,
+                    trial: &trial,
+                    settings,
+                    deadline,
+                };
+                attempt.train(&mut row, &samples)
+            }
+            TrialModel::Network(settings) => {
+                let dataset = trial_data::trial_dataset(self.sweep, &trial)?;
+                let attempt = NetworkAttempt {
+                    sweep: self.sweep,
+                    queue: self.queue,
+                    attempt,
+                    dir,
+                    earlier,
+                    trial: &trial,
+                    settings,
+                    deadline,
+                    workers: self.workers,
+                };
+                let trained = attempt.train(&mut row, &dataset, progress);
+                trained.map_err(AttemptError::from)
+            }
+        };
+        deadline.end_attempt(row, outcome)
+    }
+
+    /// The rows of the trials that `trial` learns from.
+    fn earlier_rows(&self, trial: usize) -> Result<Vec<TrialRow>> {
+        let config = &self.sweep.config;
+        let learns = rounds::learns_from_earlier(config) && trial <= network_trial_count(config)?;
+        if !learns {
+            return Ok(Vec::new());
+        }
+        network_rows(self.sweep, self.queue, &self.queue.chunk_entries()?)
+    }
+
+    /// Returns true if other workers have trained the trial of `row` further. A worker that was
+    /// suspended for long may finish a rung that they have already passed.
+    fn is_behind(&self, entry: &ChunkEntry, row: &TrialRow) -> bool {
+        if row.fit.is_some() {
+            return false;
+        }
+        let from = self.queue.work_dir(entry);
+        let to = trial_dir(&self.sweep.dir, entry.next_item().trial);
+        manifest::finished_key(&to, RUN_FORMAT) == row.key
+            && trained_epochs(&from) < trained_epochs(&to)
+    }
+}
