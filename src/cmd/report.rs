@@ -26,22 +26,22 @@ pub fn run(args: &ReportArgs) -> Result<u8> {
     }
 
     let stop = stop_signal()?;
-    let mut is_told = false;
+    let mut is_printed = false;
     loop {
         let mut inputs = ReportInputs::read(&args.dir, args.anonymous)?;
-        let goes_on = args.watch && inputs.is_running() && !stop.load(Ordering::Relaxed);
-        inputs.reload_s = goes_on.then_some(REWRITE_INTERVAL_S);
+        let continues = args.watch && inputs.is_running() && !stop.load(Ordering::Relaxed);
+        inputs.reload_s = continues.then_some(REWRITE_INTERVAL_S);
 
         let path = match &args.out {
             Some(out) => out.clone(),
             None => inputs.dir.join(REPORT_FILE),
         };
         write_page(&inputs, held_jobs(&inputs)?.as_ref(), &path)?;
-        if !is_told {
+        if !is_printed {
             output::print(&format!("{}\n", escape::path(&path)))?;
-            is_told = true;
+            is_printed = true;
         }
-        if !goes_on {
+        if !continues {
             return Ok(EXIT_DONE);
         }
         wait_for(REWRITE_INTERVAL_S, || stop.load(Ordering::Relaxed));

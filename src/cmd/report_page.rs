@@ -31,7 +31,7 @@ pub(super) fn held_jobs(inputs: &ReportInputs) -> Result<Option<HeldJobs>> {
         match logs::read_words(&inputs.config) {
             Ok(words) => words.add_to(&mut advice),
             Err(error) => output::note(&format!(
-                "note: causes are named by their codes, as the log cannot be read: {error:#}"
+                "note: causes are named by their codes, because the log cannot be read: {error:#}"
             )),
         }
     }
@@ -56,6 +56,6 @@ pub(super) fn write_job_page(sweep: &SweepFolder, rows: &[TrialRow], out: &Path)
     let left = ReportInputs::of_job(sweep, rows, out)
         .and_then(|inputs| write_page(&inputs, None, &out.join(REPORT_FILE)));
     if let Err(error) = left {
-        output::note(&format!("note: there is no {REPORT_FILE}: {error:#}"));
+        output::note(&format!("note: cannot write {REPORT_FILE}: {error:#}"));
     }
 }

@@ -56,7 +56,7 @@ pub fn run(args: &TrackArgs) -> Result<u8> {
         return Ok(EXIT_DONE);
     };
     for failure in &failures {
-        output::note(&format!("not all was sent: {failure:#}"));
+        output::note(&format!("some results were not sent: {failure:#}"));
     }
     Err(last)
 }
@@ -83,7 +83,7 @@ fn export(dir: &Path, name: ExportName, out: &Path) -> Result<u8> {
     let exported = export_runs(&TrackedSource::open(dir)?, format, out)?;
     if exported.left_out > 0 {
         output::note(&format!(
-            "{} not written: they go on, and W&B takes a file without an end for a run that has failed",
+            "{} not written: still running, and W&B would show an unfinished file as a failed run",
             counted(exported.left_out, "run")
         ));
     }

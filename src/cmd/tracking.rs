@@ -25,13 +25,13 @@ pub(super) fn begin_tracking(
     let mut trackers = config.enabled_trackers();
     let mode = std::env::var("WANDB_MODE").unwrap_or_default();
     if ["offline", "disabled"].contains(&mode.as_str()) {
-        tracing::info!("nothing is sent to W&B, as WANDB_MODE is {mode}");
+        tracing::info!("nothing is sent to W&B, because WANDB_MODE is {mode}");
         trackers.retain(|tracker| *tracker != Tracker::Wandb);
     }
     let needs_points = config.wandb.sweep.id.is_some();
     if needs_points && !trackers.contains(&Tracker::Wandb) {
         output::note(
-            "points come from W&B only while `poolcast track DIR --to wandb --watch` is at work somewhere",
+            "points come from W&B only while `poolcast track DIR --to wandb --watch` is running somewhere",
         );
     }
     let work_stop = needs_points.then(|| stop.clone());

@@ -50,14 +50,14 @@ fn choice_sentence(inputs: &ReportInputs) -> Option<String> {
     );
     if let Some(ensemble) = &best.ensemble {
         sentence.push_str(&format!(
-            " The best trials of {} kinds answer together, as they come to {:.3}: {}.",
+            " An ensemble of the best trials of {} kinds is used, because it reaches {:.3}: {}.",
             ensemble.trials.len(),
             ensemble.value,
             words::shown(&ensemble.words())
         ));
     }
     if inputs.evaluation.is_some() {
-        sentence.push_str(" The holds of the table below had no part in that.");
+        sentence.push_str(" The holds in the table below were not used for this choice.");
     }
     Some(sentence)
 }
@@ -83,7 +83,7 @@ fn wait_model_blocks(inputs: &ReportInputs) -> Vec<ReportBlock> {
     vec![
         ReportBlock::paragraph(sentence + "."),
         ReportBlock::Missing(MissingInput {
-            text: "What its moments of submission come to on later windows is not known here. This tells it, beside policies without a model:".to_owned(),
+            text: "Its submission times have not been scored on later windows. To compare them with policies without a model:".to_owned(),
             command: Some(format!(
                 "poolcast provision validate TRACE --model {}",
                 inputs.dir_argument()
@@ -96,19 +96,19 @@ fn no_scores(inputs: &ReportInputs) -> MissingInput {
     let dir = inputs.dir_argument();
     let (text, command) = match (inputs.kind, inputs.is_running()) {
         (ReportedKind::Run, _) => (
-            "This run was not scored on holds that it has not seen. This scores it:",
+            "This run has not been scored on unseen holds. To score it:",
             Some(format!("poolcast evaluate {dir} TENSORS")),
         ),
         (_, true) => (
-            "The best model is scored on holds that it has not seen once all trials have ended. How far they are:",
+            "The best model is scored on unseen holds once all trials have ended. To see their progress:",
             Some(format!("poolcast sweep status {dir}")),
         ),
         (_, false) if inputs.best_trial().is_none() => (
-            "No trial has a model, so that there is nothing to score. What was tried stands below, and why it failed.",
+            "No trial has a model, so there is nothing to score. The trials and their failures are listed below.",
             None,
         ),
         (_, false) => (
-            "The best model was not scored on holds that it has not seen. This scores it:",
+            "The best model has not been scored on unseen holds. To score it:",
             Some(format!("poolcast sweep evaluate {dir}")),
         ),
     };
@@ -121,8 +121,8 @@ fn no_scores(inputs: &ReportInputs) -> MissingInput {
 fn evaluation_blocks(evaluation: &ModelEvaluation) -> Vec<ReportBlock> {
     let share = |successes: usize, samples: usize| 100.0 * successes as f64 / samples.max(1) as f64;
     let about = format!(
-        "Scored on {} of {} that the model has not seen, of which {:.1} % succeeded once released; it has learned from {}, of which {:.1} % did. \
-         Each score has the ends of its 95 % interval beside it, from {} of whole clusters.",
+        "Scored on {} of {} that the model has not seen; {:.1} % of them succeeded after release. The model has learned from {}, of which {:.1} % succeeded. \
+         Each score is followed by its 95 % interval, from {} of whole clusters.",
         output::counted(evaluation.samples, "hold"),
         output::counted(evaluation.clusters, "cluster"),
         share(evaluation.successes, evaluation.samples),
@@ -149,14 +149,14 @@ fn verdict(evaluation: &ModelEvaluation) -> Option<String> {
         .filter(|method| method.name != "best possible")
         .filter_map(|method| Some((words::shown(&method.name), area(method)?.0)))
         .max_by(|a, b| a.1.total_cmp(&b.1))?;
-    let (name, of_baseline) = best;
-    Some(if low > of_baseline {
+    let (name, baseline_area) = best;
+    Some(if low > baseline_area {
         format!(
-            "The model tells releases that succeed from those that fail better than the best baseline, \"{name}\": ROC-AUC {value:.3} beside {of_baseline:.3}, and its interval lies above that."
+            "The model separates releases that succeed from those that fail better than the best baseline, \"{name}\": its ROC-AUC is {value:.3}, with a 95 % interval above the {baseline_area:.3} of the baseline."
         )
     } else {
         format!(
-            "The model is not shown to be better than the best baseline, \"{name}\": its ROC-AUC is {value:.3} beside {of_baseline:.3}, and its interval begins at {low:.3}."
+            "The model is not shown to be better than the best baseline, \"{name}\": its ROC-AUC is {value:.3}, that of the baseline is {baseline_area:.3}, and the 95 % interval of the model begins at {low:.3}."
         )
     })
 }
@@ -216,9 +216,7 @@ fn choice_table(inputs: &ReportInputs) -> ReportTable {
     }
     let name = words::metric_title(inputs.metric().name);
     let mut table = ReportTable::new(
-        format!(
-            "The choice by {name}, and what it is worth: the best of many is better by luck, too"
-        ),
+        format!("The choice by {name}, with estimates that are free of selection bias"),
         &columns,
     );
     for choice in &inputs.choices {
@@ -231,12 +229,12 @@ fn choice_table(inputs: &ReportInputs) -> ReportTable {
 type NamedEstimate = (&'static str, fn(&SplitChoice) -> Option<ScoreEstimate>);
 
 const WITHOUT_SELECTION_BIAS: NamedEstimate =
-    ("without the luck of the choice", |choice| choice.corrected);
-const ON_HELD_OUT_ROWS: NamedEstimate = ("on the rows held out", |choice| choice.validation);
-const CONSTANT_BASELINE: NamedEstimate = ("there with one number for all rows", |choice| {
+    ("corrected for selection bias", |choice| choice.corrected);
+const ON_HELD_OUT_ROWS: NamedEstimate = ("on held-out rows", |choice| choice.validation);
+const CONSTANT_BASELINE: NamedEstimate = ("constant prediction on held-out rows", |choice| {
     choice.baseline
 });
-const ON_TEST_SPLIT: NamedEstimate = ("on the test side", |choice| choice.test);
+const ON_TEST_SPLIT: NamedEstimate = ("on the test split", |choice| choice.test);
 
 /// Selects the estimates to show. Tables have no test split, and for classes there is no single
 /// number as a baseline.
@@ -253,7 +251,7 @@ fn shown_estimates(inputs: &ReportInputs) -> &'static [NamedEstimate] {
 fn choice_cells(choice: &SplitChoice, estimates: &[NamedEstimate]) -> Vec<ReportCell> {
     let split = choice.split.as_deref().map(words::shown);
     let mut row: Vec<ReportCell> = vec![
-        split.unwrap_or_else(|| "of the log".to_owned()).into(),
+        split.unwrap_or_else(|| "from the log".to_owned()).into(),
         choice.trial.into(),
         words::shown(&choice.pipeline).into(),
         choice.trials.into(),

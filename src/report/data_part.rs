@@ -40,7 +40,7 @@ pub(super) fn data_part(inputs: &ReportInputs) -> Result<ReportPart> {
     }
     Ok(ReportPart {
         id: "data",
-        title: "What it learned from",
+        title: "Training data",
         blocks,
     })
 }
@@ -48,20 +48,21 @@ pub(super) fn data_part(inputs: &ReportInputs) -> Result<ReportPart> {
 fn missing(inputs: &ReportInputs) -> MissingInput {
     if inputs.is_over_waits() {
         return MissingInput {
-            text: "It learned from moments of a simulated queue of Slurm, of which the directory samples has a copy."
+            text: "The models learned from samples of a simulated Slurm queue. The directory samples has a copy of them."
                 .to_owned(),
             command: None,
         };
     }
     if inputs.config.data.is_given() {
         return MissingInput {
-            text: "It learned from tables, which have no holds.".to_owned(),
+            text: "The models learned from tables, which have no holds.".to_owned(),
             command: None,
         };
     }
     MissingInput {
-        text: "The events of the log are not in this directory. This prints what is in a log:"
-            .to_owned(),
+        text:
+            "The events of the log are not in this directory. To read a log and print its contents:"
+                .to_owned(),
         command: Some("poolcast parse LOG -o EVENTS".to_owned()),
     }
 }
@@ -82,25 +83,25 @@ fn hold_blocks(store: &EventStore) -> Vec<ReportBlock> {
 /// Bins of equal length over the time range of a log.
 struct TimeBins {
     begin_ms: i64,
-    span_ms: f64,
+    range_ms: f64,
 }
 
 impl TimeBins {
     fn new(begin_ms: i64, end_ms: i64) -> TimeBins {
         TimeBins {
             begin_ms,
-            span_ms: (end_ms.saturating_sub(begin_ms)).max(1) as f64,
+            range_ms: (end_ms.saturating_sub(begin_ms)).max(1) as f64,
         }
     }
 
     fn bin(&self, ms: i64) -> usize {
-        let share = ms.saturating_sub(self.begin_ms) as f64 / self.span_ms;
+        let share = ms.saturating_sub(self.begin_ms) as f64 / self.range_ms;
         ((share * TIME_BINS as f64).max(0.0) as usize).min(TIME_BINS - 1)
     }
 
     /// Returns the start of bin `at`, epoch ms.
     fn begin(&self, at: usize) -> f64 {
-        self.begin_ms as f64 + self.span_ms * at as f64 / TIME_BINS as f64
+        self.begin_ms as f64 + self.range_ms * at as f64 / TIME_BINS as f64
     }
 
     fn middle(&self, at: usize) -> f64 {
@@ -109,26 +110,26 @@ impl TimeBins {
 
     fn axis(&self) -> PlotAxis {
         let ends = [self.begin(0), self.begin(TIME_BINS)];
-        PlotAxis::new("when jobs were held (UTC)", Scale::time(ends.into_iter()))
+        PlotAxis::new("time of the hold (UTC)", Scale::time(ends.into_iter()))
     }
 }
 
 /// Plots the holds over time, stacked by code.
 fn holds_figure(holds: &[PastHoldTime], bins: &TimeBins) -> Figure {
     let codes = frequent_codes(holds);
-    let looked = &codes[..codes.len().min(STYLED_CODES)];
-    let mut names: Vec<String> = looked
+    let styled = &codes[..codes.len().min(STYLED_CODES)];
+    let mut names: Vec<String> = styled
         .iter()
         .map(|(code, sub)| format!("{code}/{sub}"))
         .collect();
-    if codes.len() > looked.len() {
+    if codes.len() > styled.len() {
         names.push("all others".to_owned());
     }
 
     let mut counts = vec![[0usize; TIME_BINS]; names.len()];
     for hold in holds {
-        let place = looked.iter().position(|code| *code == hold.code);
-        counts[place.unwrap_or(looked.len())][bins.bin(hold.held_ms)] += 1;
+        let index = styled.iter().position(|code| *code == hold.code);
+        counts[index.unwrap_or(styled.len())][bins.bin(hold.held_ms)] += 1;
     }
     let sums = (0..TIME_BINS).map(|at| counts.iter().map(|row| row[at]).sum::<usize>() as f64);
     let mut plot = Plot::new(bins.axis(), PlotAxis::new("holds", Scale::from_zero(sums)));
@@ -156,7 +157,7 @@ fn holds_figure(holds: &[PastHoldTime], bins: &TimeBins) -> Figure {
     Figure {
         id: "holds-over-time".to_owned(),
         title: "Holds over time, by code".to_owned(),
-        see: "A column that stands out is an outage, or a large submission with one fault. Codes stand above each other in the order of the legend, the first at the bottom."
+        see: "A high column is often an outage, or a large submission with one fault. Codes are stacked in the order of the legend, with the first at the bottom."
             .to_owned(),
         drawing: plot.into(),
         table,
@@ -211,7 +212,7 @@ fn code_figure(holds: &[PastHoldTime]) -> Figure {
     Figure {
         id: "success-by-code".to_owned(),
         title: "Success after release, by code".to_owned(),
-        see: "How often a job that was held for a code ended well once it was released. A long line says that few clusters tell of it."
+        see: "The share of jobs held with each code that succeeded after their release. A long line means that the estimate is from few clusters."
             .to_owned(),
         drawing: plot.into(),
         table,
@@ -229,8 +230,8 @@ fn success_figure(holds: &[PastHoldTime], bins: &TimeBins) -> Figure {
         ("holds", 0),
         ("known outcomes", 0),
         ("succeeded", 3),
-        ("from, share", 3),
-        ("to, share", 3),
+        ("share from", 3),
+        ("share to", 3),
     ];
     let mut table = ReportTable::new("Over time", &columns);
     let (mut line, mut band) = (Vec::new(), Vec::new());
@@ -257,7 +258,7 @@ fn success_figure(holds: &[PastHoldTime], bins: &TimeBins) -> Figure {
     Figure {
         id: "success-over-time".to_owned(),
         title: "Success after release, over time".to_owned(),
-        see: "Where it rises or falls for good, the pool or its users have changed, and older holds teach less."
+        see: "A lasting rise or fall means that the pool or its users have changed, and that older holds are less useful for training."
             .to_owned(),
         drawing: plot.into(),
         table,
@@ -277,7 +278,7 @@ fn sample_blocks(inputs: &ReportInputs) -> Result<Vec<ReportBlock>> {
         ReportBlock::figure(split_figure(&dataset.summary)),
         ReportBlock::Table(left_out_table(&dataset.summary)),
         ReportBlock::paragraph(
-            "What two sides have in common could be remembered in place of learned. Late windows and late outcomes show or decide what the later side is asked about, and should be 0. Where the sides are divided by time, clusters and codes on both are as they will be: a cluster goes on being held, and most holds look alike.",
+            "A model can memorize what two splits share, which makes its scores too optimistic. Late windows and late outcomes of the earlier split show events from the prediction times of the later split, and should be 0. If the log is split by time, shared clusters and codes are realistic: clusters are held again, and most holds are similar.",
         ),
         ReportBlock::Table(audit_table(&dataset)?),
     ])
@@ -286,46 +287,43 @@ fn sample_blocks(inputs: &ReportInputs) -> Result<Vec<ReportBlock>> {
 /// Plots the time ranges of the splits.
 fn split_figure(summary: &TensorSummary) -> Figure {
     let columns = [
-        ("side", 0),
+        ("split", 0),
         ("samples", 0),
         ("succeeded", 3),
         ("from", 0),
         ("to", 0),
     ];
-    let mut table = ReportTable::new("The sides", &columns);
+    let mut table = ReportTable::new("The splits", &columns);
     let (mut names, mut boxes, mut ends) = (Vec::new(), Vec::new(), Vec::new());
-    for side in Split::ALL {
-        let Some(of_side) = summary.splits.get(&side).filter(|side| side.samples > 0) else {
+    for split in Split::ALL {
+        let Some(samples) = summary.splits.get(&split).filter(|known| known.samples > 0) else {
             continue;
         };
-        let (from, to) = (of_side.from_ms as f64, of_side.to_ms as f64);
+        let (from, to) = (samples.from_ms as f64, samples.to_ms as f64);
         let row = names.len() as f64;
         boxes.push([(from, row - 0.3), (to, row + 0.3)]);
         ends.extend([from, to]);
-        names.push(side.name().to_owned());
+        names.push(split.name().to_owned());
         table.push([
-            side.name().into(),
-            of_side.samples.into(),
-            of_side.success_share().into(),
-            output::utc_time(of_side.from_ms).into(),
-            output::utc_time(of_side.to_ms).into(),
+            split.name().into(),
+            samples.samples.into(),
+            samples.success_share().into(),
+            output::utc_time(samples.from_ms).into(),
+            output::utc_time(samples.to_ms).into(),
         ]);
     }
 
     let mut plot = Plot::new(
-        PlotAxis::new(
-            "when the holds are asked about (UTC)",
-            Scale::time(ends.into_iter()),
-        ),
-        PlotAxis::new("side", Scale::Words(names)),
+        PlotAxis::new("prediction time (UTC)", Scale::time(ends.into_iter())),
+        PlotAxis::new("split", Scale::Words(names)),
     );
     plot.marks.push(PlotMark::Boxes { style_id: 0, boxes });
-    plot.legend(0, LegendKind::Boxes, "samples of the side");
+    plot.legend(0, LegendKind::Boxes, "samples of the split");
     Figure {
         id: "split".to_owned(),
-        title: "The sides on the axis of time".to_owned(),
+        title: "The splits over time".to_owned(),
         see: format!(
-            "The model learns from train and validate, and is scored on test. Sides that do not overlap are like the future: divided by {}.",
+            "The model learns from train and validate, and is scored on test. Splits that do not overlap in time test it on the future. Split by {}.",
             summary.settings.split
         ),
         drawing: plot.into(),
@@ -335,13 +333,13 @@ fn split_figure(summary: &TensorSummary) -> Figure {
 
 fn left_out_table(summary: &TensorSummary) -> ReportTable {
     let columns = [
-        ("why", 0),
+        ("reason", 0),
         ("holds", 0),
-        ("of which the outcome is known", 0),
-        ("that succeeded", 0),
+        ("known outcomes", 0),
+        ("succeeded", 0),
     ];
     let title = format!(
-        "Holds that are no sample, of {}",
+        "Holds that are not samples, of {}",
         output::counted(summary.cycles_total, "hold")
     );
     let mut table = ReportTable::new(title, &columns);
@@ -358,15 +356,15 @@ fn left_out_table(summary: &TensorSummary) -> ReportTable {
 
 fn audit_table(dataset: &Dataset) -> Result<ReportTable> {
     let columns = [
-        ("sides", 0),
+        ("splits", 0),
         ("clusters", 0),
         ("seconds", 0),
-        ("equal codes", 0),
-        ("and label", 0),
+        ("duplicates", 0),
+        ("with equal label", 0),
         ("late windows", 0),
         ("late outcomes", 0),
     ];
-    let mut table = ReportTable::new("What the sides have in common", &columns);
+    let mut table = ReportTable::new("Overlap of the splits", &columns);
     for shared in &audit(dataset)?.shared {
         table.push([
             format!("{} and {}", shared.from.name(), shared.to.name()).into(),

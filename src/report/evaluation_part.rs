@@ -43,7 +43,7 @@ pub(super) fn evaluation_part(inputs: &ReportInputs) -> Result<ReportPart> {
     };
     Ok(ReportPart {
         id: "evaluation",
-        title: "How good its answers are",
+        title: "Quality of the predictions",
         blocks,
     })
 }
@@ -52,30 +52,28 @@ fn missing(inputs: &ReportInputs) -> MissingInput {
     let dir = inputs.dir_argument();
     let (text, command) = match inputs.kind {
         _ if inputs.is_over_waits() => (
-            "Waits are predicted, which have neither odds nor thresholds to draw.",
+            "Waits are predicted, which have no probabilities and no thresholds to plot.",
             None,
         ),
         _ if inputs.predicts_numbers() => (
-            "Numbers are predicted, which have neither odds nor thresholds to draw; their scores stand above.",
+            "Numbers are predicted, which have no probabilities and no thresholds to plot; their scores are above.",
             None,
         ),
         _ if inputs.config.data.is_given() => (
-            "Of tables the scores stand above; there are no holds whose odds could be drawn.",
+            "The scores on the tables are above; there are no holds with probabilities to plot.",
             None,
         ),
         ReportedKind::Run => (
-            "A run does not know where its tensors are. A report on the sweep that it is of has the curves; this prints the scores:",
+            "A run does not record where its tensors are. The report on its sweep has the curves. To print the scores:",
             Some(format!("poolcast evaluate {dir} TENSORS")),
         ),
         _ if inputs.is_running() => (
-            "There is no best model yet. This shows how far the trials are:",
+            "There is no best model yet. To see the progress of the trials:",
             Some(format!("poolcast sweep status {dir}")),
         ),
-        _ if inputs.best_trial().is_none() => {
-            ("No trial has a model whose answers could be judged.", None)
-        }
+        _ if inputs.best_trial().is_none() => ("No trial has a model to evaluate.", None),
         _ => (
-            "The best model or the test side of its tensors is not in this directory, or of another version of the program. This makes both:",
+            "The best model or the test split of its tensors is not in this directory, or was made by another version of poolcast. To make both:",
             Some(format!("poolcast sweep run {dir}")),
         ),
     };
@@ -87,7 +85,7 @@ fn missing(inputs: &ReportInputs) -> MissingInput {
 
 fn evaluation_blocks(samples: &ScoredSamples) -> Vec<ReportBlock> {
     let mut blocks = vec![ReportBlock::paragraph(
-        "All of this is about holds that came after everything the model has learned from. Bands and lines with two ends are 95 % intervals, by a bootstrap over whole clusters.",
+        "All figures are about holds that are later than everything the model has learned from. Bands and error bars are 95 % intervals, from a bootstrap over whole clusters.",
     )];
     blocks.extend(roc_figure(samples).map(ReportBlock::figure));
     blocks.extend(recall_figure(samples).map(ReportBlock::figure));
@@ -105,8 +103,8 @@ fn share_axis(label: &str) -> PlotAxis {
 
 /// Evenly spaced x positions from 0 to 1.
 fn band_grid() -> Vec<f64> {
-    let place = |at: usize| at as f64 / (BAND_POINTS - 1) as f64;
-    (0..BAND_POINTS).map(place).collect()
+    let position = |at: usize| at as f64 / (BAND_POINTS - 1) as f64;
+    (0..BAND_POINTS).map(position).collect()
 }
 
 /// Returns the points of a band: the x positions of `grid` with a known interval.
@@ -141,17 +139,17 @@ fn roc_figure(samples: &ScoredSamples) -> Option<Figure> {
     let of_rates = thin_points(&roc_points(&by_code.steps(&ones)), MAX_POINTS);
 
     let mut plot = Plot::new(
-        share_axis("share of failures taken for successes"),
-        share_axis("share of successes found"),
+        share_axis("false positive rate"),
+        share_axis("true positive rate"),
     );
     plot.band(MODEL_STYLE, "95 % interval", band_points(&grid, &bands));
-    plot.line(CHANCE_STYLE, "a guess", vec![(0.0, 0.0), (1.0, 1.0)]);
+    plot.line(CHANCE_STYLE, "random guess", vec![(0.0, 0.0), (1.0, 1.0)]);
     plot.line(BASELINE_STYLE, "rate by hold code", of_rates);
     plot.line(MODEL_STYLE, "the model", points.clone());
     Some(Figure {
         id: "roc".to_owned(),
-        title: "Successes from failures (ROC)".to_owned(),
-        see: "The nearer to the upper left corner, the better. Where the band lies above the rate by hold code, the model knows more than the code."
+        title: "Separation of successes and failures (ROC)".to_owned(),
+        see: "The nearer a curve is to the upper left corner, the better. Where the band is above the rate by hold code, the model knows more than the code alone."
             .to_owned(),
         drawing: plot.into(),
         table: point_table(
@@ -177,15 +175,19 @@ fn recall_figure(samples: &ScoredSamples) -> Option<Figure> {
 
     let mut plot = Plot::new(
         share_axis("share of successes found (recall)"),
-        share_axis("of those said to succeed, share that did (precision)"),
+        share_axis("predicted successes that succeeded (precision)"),
     );
     plot.band(MODEL_STYLE, "95 % interval", band_points(grid, &bands));
-    plot.line(CHANCE_STYLE, "a guess", vec![(0.0, share), (1.0, share)]);
+    plot.line(
+        CHANCE_STYLE,
+        "random guess",
+        vec![(0.0, share), (1.0, share)],
+    );
     plot.line(MODEL_STYLE, "the model", points.clone());
     Some(Figure {
         id: "precision-recall".to_owned(),
         title: "Precision and recall".to_owned(),
-        see: "Read from the left: as long as the line stays high, jobs that are said to succeed do succeed. Further right more successes are found, at the price of wasted runs."
+        see: "Read from the left: while the line stays high, jobs that are predicted to succeed do succeed. Further right, more successes are found, at the cost of wasted runs."
             .to_owned(),
         drawing: plot.into(),
         table: point_table("The curve of the model", ["recall", "precision"], &points),
@@ -243,16 +245,16 @@ impl ReliabilityBins {
 
     fn table(&self) -> ReportTable {
         let columns = [
-            ("odds from", 1),
+            ("probability from", 1),
             ("holds", 0),
-            ("mean odds", 3),
+            ("mean probability", 3),
             ("succeeded", 3),
             ("from", 3),
             ("to", 3),
-            ("mean odds before calibration", 3),
-            ("succeeded of these", 3),
+            ("mean probability before calibration", 3),
+            ("succeeded, binned before calibration", 3),
         ];
-        let mut table = ReportTable::new("Each tenth of the odds", &columns);
+        let mut table = ReportTable::new("Bins of the predicted probability", &columns);
         for at in 0..PROBABILITY_BINS {
             let (low, high) = self.interval(at).unzip();
             let holds = self.bin_of_sample.iter().filter(|bin| **bin == at).count();
@@ -287,12 +289,12 @@ fn reliability_figure(samples: &ScoredSamples) -> Figure {
     }
 
     let mut plot = Plot::new(
-        share_axis("odds that were said"),
+        share_axis("predicted probability"),
         share_axis("share that succeeded"),
     );
     plot.line(
         CHANCE_STYLE,
-        "what was said came true",
+        "perfect calibration",
         vec![(0.0, 0.0), (1.0, 1.0)],
     );
     plot.line(
@@ -316,8 +318,8 @@ fn reliability_figure(samples: &ScoredSamples) -> Figure {
     );
     Figure {
         id: "reliability".to_owned(),
-        title: "Are odds of 70 % right in 70 of 100 cases?".to_owned(),
-        see: "On the diagonal they are. Below it the model promises too much, above it too little."
+        title: "Calibration: does a prediction of 70 % succeed in 70 of 100 cases?".to_owned(),
+        see: "On the diagonal it does. Below the diagonal the model is too optimistic, above it too pessimistic."
             .to_owned(),
         drawing: plot.into(),
         table: bins.table(),
@@ -336,31 +338,24 @@ fn coverage_figure(samples: &ScoredSamples) -> Figure {
 
     let mut plot = Plot::new(
         share_axis("share of holds that get an answer"),
-        PlotAxis::new(
-            "share of these answers that is wrong",
-            Scale::from_zero(highest),
-        ),
+        PlotAxis::new("share of wrong answers", Scale::from_zero(highest)),
     );
     plot.band(MODEL_STYLE, "95 % interval", band);
     plot.line(
         MODEL_STYLE,
-        "the model, its surest answers first",
+        "the model, most certain answers first",
         points.clone(),
     );
-    let mut see = "The surest answers are given first: towards the right more holds get one, and more of them are wrong.".to_owned();
+    let mut see = "The most certain answers come first: towards the right, more holds get an answer, and more answers are wrong.".to_owned();
     let [firm, probable] = &samples.limits;
     for (style_id, name, limits) in [
         (MARKED_POINT_STYLE, "firm", firm),
         (BASELINE_STYLE, "probable", probable),
     ] {
         if let Some((coverage, risk)) = limited_answers(samples, limits) {
-            plot.dots(
-                style_id,
-                &format!("what advice calls {name}"),
-                vec![(coverage, risk)],
-            );
+            plot.dots(style_id, &format!("{name} answers"), vec![(coverage, risk)]);
             see.push_str(&format!(
-                " Answers that advice gives as {name} come to {:.0} % of these holds, and {:.0} % of them are wrong.",
+                " The thresholds for {name} answers cover {:.0} % of these holds, and {:.0} % of the answers are wrong.",
                 100.0 * coverage,
                 100.0 * risk
             ));
@@ -368,12 +363,12 @@ fn coverage_figure(samples: &ScoredSamples) -> Figure {
     }
     Figure {
         id: "coverage".to_owned(),
-        title: "How many answers, and how many wrong ones".to_owned(),
+        title: "Coverage and share of wrong answers".to_owned(),
         see,
         drawing: plot.into(),
         table: point_table(
             "The curve of the model",
-            ["share answered", "share of these that is wrong"],
+            ["share answered", "share of wrong answers"],
             &points,
         ),
     }
@@ -432,7 +427,7 @@ impl GroupedShares {
         let columns = [
             (key, 0),
             ("holds", 0),
-            ("mean odds", 3),
+            ("mean probability", 3),
             ("succeeded", 3),
             ("from", 3),
             ("to", 3),
@@ -477,11 +472,11 @@ fn code_groups(samples: &ScoredSamples) -> CodeGroups {
         .collect();
     let others = codes.len() > shown.len();
 
-    let place = |code: &(i32, i32)| {
+    let group = |code: &(i32, i32)| {
         let at = shown.iter().position(|known| known == code);
         at.unwrap_or(shown.len())
     };
-    let group_of_sample: Vec<usize> = samples.codes.iter().map(place).collect();
+    let group_of_sample: Vec<usize> = samples.codes.iter().map(group).collect();
 
     let mut names: Vec<String> = shown
         .iter()
@@ -531,13 +526,13 @@ fn code_figure(samples: &ScoredSamples) -> Figure {
     plot.legend(MODEL_STYLE, LegendKind::Line, "95 % interval");
     plot.dots(
         MARKED_POINT_STYLE,
-        "mean odds that were said",
+        "mean predicted probability",
         dots(|one| one.0),
     );
     Figure {
         id: "by-code".to_owned(),
         title: "By hold code".to_owned(),
-        see: "Where a diamond lies outside the line of its code, the odds of that code are off. The codes with most holds stand above."
+        see: "Where a diamond is outside the line of its code, the probabilities for that code are wrong. The codes with the most holds are at the top."
             .to_owned(),
         drawing: plot.into(),
         table: shares.table("Each hold code", "hold code", &groups.meanings),
@@ -547,26 +542,23 @@ fn code_figure(samples: &ScoredSamples) -> Figure {
 fn time_figure(samples: &ScoredSamples) -> Figure {
     let first = samples.asked_ms.iter().copied().min().unwrap_or(0);
     let last = samples.asked_ms.iter().copied().max().unwrap_or(0);
-    let span = (last - first + 1).max(1) as f64;
-    let bin = |ms: &i64| ((ms - first) as f64 / span * TIME_BINS as f64) as usize;
+    let range = (last - first + 1).max(1) as f64;
+    let bin = |ms: &i64| ((ms - first) as f64 / range * TIME_BINS as f64) as usize;
     let bin_of_sample: Vec<usize> = samples
         .asked_ms
         .iter()
         .map(|ms| bin(ms).min(TIME_BINS - 1))
         .collect();
     let shares = GroupedShares::new(samples, &bin_of_sample, TIME_BINS);
-    let middle = |at: usize| first as f64 + span * (at as f64 + 0.5) / TIME_BINS as f64;
+    let middle = |at: usize| first as f64 + range * (at as f64 + 0.5) / TIME_BINS as f64;
 
     let ends = [first as f64, last as f64];
     let mut plot = Plot::new(
-        PlotAxis::new(
-            "when the holds were asked about (UTC)",
-            Scale::time(ends.into_iter()),
-        ),
-        share_axis("share of success"),
+        PlotAxis::new("prediction time (UTC)", Scale::time(ends.into_iter())),
+        share_axis("share of successes"),
     );
     let mut band = Vec::new();
-    let (mut said, mut came) = (Vec::new(), Vec::new());
+    let (mut predicted, mut observed) = (Vec::new(), Vec::new());
     let mut names = Vec::new();
     for at in 0..TIME_BINS {
         if let Some((low, high)) = shares.bands.get(at).copied().flatten() {
@@ -574,38 +566,42 @@ fn time_figure(samples: &ScoredSamples) -> Figure {
         }
         // Skip empty bins, so that they do not interrupt the lines.
         if shares.holds[at] > 0 {
-            said.push((middle(at), shares.shares[at].0));
-            came.push((middle(at), shares.shares[at].1));
+            predicted.push((middle(at), shares.shares[at].0));
+            observed.push((middle(at), shares.shares[at].1));
         }
         names.push(poolcast_base::output::utc_time(middle(at) as i64));
     }
-    plot.band(MODEL_STYLE, "95 % interval of that", band);
-    plot.line(MODEL_STYLE, "share that succeeded", came);
-    plot.line(MARKED_POINT_STYLE, "mean odds that were said", said);
+    plot.band(MODEL_STYLE, "95 % interval of this share", band);
+    plot.line(MODEL_STYLE, "share that succeeded", observed);
+    plot.line(MARKED_POINT_STYLE, "mean predicted probability", predicted);
     Figure {
         id: "over-time".to_owned(),
         title: "Over time".to_owned(),
-        see: "Where the odds leave the band, the pool has changed since the model learned: it should learn again."
+        see: "Where the probability leaves the band, the pool has changed since the training: train the model again."
             .to_owned(),
         drawing: plot.into(),
-        table: shares.table("Each twelfth of the time", "middle", &names),
+        table: shares.table("Bins of equal length", "middle", &names),
     }
 }
 
 fn confusion_table(samples: &ScoredSamples) -> ReportTable {
     let mut counts = [[0usize; 2]; 2];
     for (&probability, &label) in samples.probabilities.iter().zip(&samples.labels) {
-        let says = usize::from(probability >= samples.threshold);
-        counts[says][usize::from(label)] += 1;
+        let predicted = usize::from(probability >= samples.threshold);
+        counts[predicted][usize::from(label)] += 1;
     }
-    let columns = [("what was said", 0), ("succeeded", 0), ("did not", 0)];
+    let columns = [("prediction", 0), ("succeeded", 0), ("did not succeed", 0)];
     let title = format!(
-        "What was said and what came of it, where success is said from odds of {:.3} on",
+        "Predictions and outcomes, where success is predicted from a probability of {:.3} on",
         samples.threshold
     );
     let mut table = ReportTable::new(title, &columns);
-    for (says, words) in [(1, "said to succeed"), (0, "said not to")] {
-        let row: [ReportCell; 3] = [words.into(), counts[says][1].into(), counts[says][0].into()];
+    for (predicted, words) in [(1, "success"), (0, "no success")] {
+        let row: [ReportCell; 3] = [
+            words.into(),
+            counts[predicted][1].into(),
+            counts[predicted][0].into(),
+        ];
         table.push(row);
     }
     table

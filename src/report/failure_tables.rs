@@ -73,8 +73,8 @@ impl FailureCounts {
         let columns = [
             (kind_column, 0),
             (count_column, 0),
-            ("the first", 0),
-            ("why", 0),
+            ("first", 0),
+            ("reason", 0),
         ];
         let mut table = ReportTable::new(title, &columns);
         for (kind, reasons) in self.0 {

@@ -29,7 +29,7 @@ impl HeldJobs {
             format!(" of {}", words::shown(&access_points.join(", ")))
         };
         format!(
-            "The log{of} goes from {} to {} and has {}.",
+            "The log{of} is from {} to {} and has {}.",
             output::utc_time(*log_begin_ms),
             output::utc_time(*log_end_ms),
             output::counted(*holds, "hold")

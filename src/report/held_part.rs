@@ -23,16 +23,16 @@ pub(super) fn held_part(inputs: &ReportInputs, held: Option<&HeldJobs>) -> Repor
     let blocks = match held {
         Some(held) => held_blocks(inputs, held),
         None if inputs.is_over_waits() => vec![ReportBlock::Missing(MissingInput {
-            text: "This learns how long jobs wait in a queue of Slurm, and no job is held in it."
+            text: "The models predict waits in a Slurm queue, which has no held jobs."
                 .to_owned(),
             command: None,
         })],
         None if inputs.config.data.is_given() => vec![ReportBlock::Missing(MissingInput {
-            text: "This learns from tables, and no job is held in them.".to_owned(),
+            text: "The models learn from tables, which have no held jobs.".to_owned(),
             command: None,
         })],
         None => vec![ReportBlock::Missing(MissingInput {
-            text: "The held jobs cannot be shown here: there is no model yet, or it or the events of the log are elsewhere or of another version of the program. This asks about them:".to_owned(),
+            text: "The held jobs cannot be shown: there is no model yet, or the model or the events of the log are not in this directory, or were made by another version of poolcast. To print the advice:".to_owned(),
             command: Some(format!("poolcast advise {} --log LOG", inputs.dir_argument())),
         })],
     };
@@ -46,7 +46,9 @@ pub(super) fn held_part(inputs: &ReportInputs, held: Option<&HeldJobs>) -> Repor
 fn held_blocks<'a>(inputs: &ReportInputs, held: &'a HeldJobs) -> Vec<ReportBlock> {
     let jobs = held.advice.len();
     if jobs == 0 {
-        return vec![ReportBlock::paragraph("No job is held when the log ends.")];
+        return vec![ReportBlock::paragraph(
+            "No job is held at the end of the log.",
+        )];
     }
 
     let chosen: Vec<&JobAdvice> = held.advice.iter().collect();
@@ -54,8 +56,8 @@ fn held_blocks<'a>(inputs: &ReportInputs, held: &'a HeldJobs) -> Vec<ReportBlock
     let mut blocks = vec![
         ReportBlock::paragraph(counts_sentence(&held.advice)),
         ReportBlock::paragraph(format!(
-            "Each box is one cause with one command for all its jobs. Nothing is released or removed unless somebody types it. \
-             Answers without the word probably were right in {:.0} % of such cases before, or come from a rule; those with it in {:.0} %.",
+            "Each box is one cause with one command for all its jobs. Nothing is released or removed until a user runs the command. \
+             Answers without the word \"probably\" were right in {:.0} % of earlier cases, or come from a rule; answers with it were right in {:.0} %.",
             100.0 * inputs.config.advice.precision,
             100.0 * inputs.config.advice.probable_precision
         )),
@@ -81,7 +83,7 @@ fn held_blocks<'a>(inputs: &ReportInputs, held: &'a HeldJobs) -> Vec<ReportBlock
     if groups.len() > MAX_CAUSES {
         let more = groups.len() - MAX_CAUSES;
         blocks.push(ReportBlock::paragraph(format!(
-            "{} more are not shown.",
+            "Not shown: {}.",
             output::counted(more, "cause")
         )));
     }
@@ -96,13 +98,13 @@ fn cause_table(causes: &[HeldCause]) -> ReportTable {
         ("cause", 0),
         ("jobs", 0),
         ("clusters", 0),
-        ("lowest odds", 2),
-        ("highest odds", 2),
-        ("like holds before", 0),
-        ("that succeeded", 0),
+        ("lowest probability", 2),
+        ("highest probability", 2),
+        ("similar holds", 0),
+        ("similar holds that succeeded", 0),
         ("held since", 0),
     ];
-    let mut table = ReportTable::new("The causes, what is to be done first above", &columns);
+    let mut table = ReportTable::new("The causes, the most urgent first", &columns);
     table.is_sortable = true;
     for cause in causes {
         let probably = if cause.is_probable { "probably " } else { "" };
@@ -140,7 +142,7 @@ fn counts_sentence(advice: &[JobAdvice]) -> String {
         }
     }
     format!(
-        "{} when the log ends: {}.",
+        "{} at the end of the log: {}.",
         output::counted(advice.len(), "held job"),
         counts.join(", ").replace("to without", "without")
     )
@@ -193,7 +195,7 @@ fn held_cause(
             .map(|job| (*job).to_owned())
             .collect(),
         odds: group.odds,
-        base_rate: like_cases.map(|like| (like.successes, like.holds)),
+        base_rate: like_cases.map(|cases| (cases.successes, cases.holds)),
         held_since_ms: group.held_since_ms,
         command: named(&group.command),
         then: named(&group.then),

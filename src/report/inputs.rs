@@ -338,7 +338,7 @@ pub fn kind_of(dir: &Path) -> Result<ReportedKind> {
     ensure!(
         is_training,
         hinted(
-            format!("`{}` is neither a run nor a sweep nor a DAG", dir.display()),
+            format!("`{}` is not a run, a sweep or a DAG", dir.display()),
             "name the directory that `poolcast run`, `sweep init`, `dag` or `train` wrote"
         )
     );

@@ -25,7 +25,7 @@ const TRAIN_STYLE: usize = 1;
 const OTHER_STYLE: usize = 5;
 
 /// Style of the middle half of the remaining trials.
-const HALF_STYLE: usize = 2;
+const QUARTILE_STYLE: usize = 2;
 
 /// A trial and its epochs.
 struct TrialCurve {
@@ -116,7 +116,7 @@ fn best_figure(best: &TrialCurve, kind: ReportedKind) -> Figure {
         ]);
     }
 
-    let of_which = match kind {
+    let subject = match kind {
         ReportedKind::Run => "this run".to_owned(),
         _ => format!("trial {}, the best network", best.trial),
     };
@@ -125,7 +125,7 @@ fn best_figure(best: &TrialCurve, kind: ReportedKind) -> Figure {
         id: "loss-of-best".to_owned(),
         title: "Loss of the best network by epoch".to_owned(),
         see: format!(
-            "Of {of_which}. Where the training loss falls and the validation loss rises, the network learns its samples by heart. The weights of epoch {kept} were kept."
+            "Of {subject}. Where the training loss falls while the validation loss rises, the network overfits. The weights of epoch {kept} were kept."
         ),
         drawing: plot.into(),
         table,
@@ -173,7 +173,7 @@ fn losses_figure(curves: &[TrialCurve]) -> Figure {
     Figure {
         id: "losses".to_owned(),
         title: format!("Validation loss of the best {} networks", curves.len()),
-        see: "Curves that still fall at their end would gain from more epochs. Choose a trial in the table below to see its curve."
+        see: "Curves that still fall at their end would benefit from more epochs. Click on a trial in the table below to highlight its curve."
             .to_owned(),
         drawing: plot.into(),
         table,
@@ -192,16 +192,23 @@ fn values_figure(inputs: &ReportInputs) -> Option<Figure> {
     let (best, rest) = networks.split_at(networks.len().min(BEST_TRIALS));
     let bands = value_bands(rest);
     let points = best.iter().flat_map(|trial| value_points(trial));
-    let ends = bands
-        .iter()
-        .flat_map(|band| [(band.epoch, band.most[0]), (band.epoch, band.most[1])]);
+    let ends = bands.iter().flat_map(|band| {
+        [
+            (band.epoch, band.extremes[0]),
+            (band.epoch, band.extremes[1]),
+        ]
+    });
     let title = words::metric_title(inputs.metric().name);
     let mut plot = epochs_plot(title, points.chain(ends));
     if !rest.is_empty() {
-        let name = format!("the other {}, from the lowest to the highest", rest.len());
-        plot.band(OTHER_STYLE, &name, band_ends(&bands, |band| band.most));
-        let name = "the middle half of these";
-        plot.band(HALF_STYLE, name, band_ends(&bands, |band| band.half));
+        let name = format!("the other {}, minimum to maximum", rest.len());
+        plot.band(OTHER_STYLE, &name, band_ends(&bands, |band| band.extremes));
+        let name = "the interquartile range of these";
+        plot.band(
+            QUARTILE_STYLE,
+            name,
+            band_ends(&bands, |band| band.quartiles),
+        );
     }
     // Draw the best curve last, above the others.
     for (at, trial) in best.iter().enumerate().rev() {
@@ -218,7 +225,7 @@ fn values_figure(inputs: &ReportInputs) -> Option<Figure> {
         id: "values".to_owned(),
         title: format!("The {title} by epoch"),
         see: format!(
-            "{} is better. Curves that still get better at their end would gain from more epochs.{}",
+            "{} is better. Curves that still improve at their end would benefit from more epochs.{}",
             match words::better_word(inputs.metric().goal) {
                 "higher" => "Higher",
                 _ => "Lower",
@@ -226,7 +233,7 @@ fn values_figure(inputs: &ReportInputs) -> Option<Figure> {
             if rest.is_empty() {
                 ""
             } else {
-                " A middle half far from the best curves says that most of the search was spent on poor trials."
+                " An interquartile range far from the best curves means that most of the search was spent on poor trials."
             }
         ),
         drawing: plot.into(),
@@ -253,9 +260,9 @@ fn mark_ends(plot: &mut Plot, best: &[&ReportedTrial]) {
         }
     }
     for (style_id, name, points) in [
-        (3, "the epoch that was kept", kept),
-        (1, "stopped early: it no longer got better", stopped),
-        (4, "terminated early: others did better", terminated),
+        (3, "kept epoch", kept),
+        (1, "stopped early: no more improvement", stopped),
+        (4, "terminated early: other trials were better", terminated),
     ] {
         if !points.is_empty() {
             plot.dots(style_id, name, points);
@@ -285,9 +292,9 @@ fn value_points(trial: &ReportedTrial) -> Vec<(f64, f64)> {
 struct ValueBand {
     epoch: f64,
     /// Minimum and maximum.
-    most: [f64; 2],
+    extremes: [f64; 2],
     /// Lower and upper quartile.
-    half: [f64; 2],
+    quartiles: [f64; 2],
 }
 
 /// Computes the distribution of the values of `trials` after each epoch that at least one of them
@@ -299,12 +306,12 @@ fn value_bands(trials: &[&ReportedTrial]) -> Vec<ValueBand> {
         let values = trials.iter().filter_map(|trial| *trial.values.get(at)?);
         let mut finite: Vec<f64> = values.filter(|value| value.is_finite()).collect();
         finite.sort_by(f64::total_cmp);
-        if let (Some(least), Some(largest)) = (finite.first(), finite.last()) {
+        if let (Some(minimum), Some(maximum)) = (finite.first(), finite.last()) {
             let last = finite.len() - 1;
             bands.push(ValueBand {
                 epoch: (at + 1) as f64,
-                most: [*least, *largest],
-                half: [finite[last / 4], finite[last - last / 4]],
+                extremes: [*minimum, *maximum],
+                quartiles: [finite[last / 4], finite[last - last / 4]],
             });
         }
     }
@@ -325,10 +332,10 @@ fn value_table(bands: &[ValueBand], best: &[&ReportedTrial]) -> ReportTable {
     names.extend(best.iter().map(|trial| format!("trial {}", trial.trial)));
     if !bands.is_empty() {
         let of_rest = [
-            "lowest of the others",
-            "a quarter below",
-            "a quarter above",
-            "highest",
+            "minimum of the others",
+            "lower quartile",
+            "upper quartile",
+            "maximum",
         ];
         names.extend(of_rest.map(str::to_owned));
     }
@@ -348,7 +355,14 @@ fn value_table(bands: &[ValueBand], best: &[&ReportedTrial]) -> ReportTable {
         }
         let band = bands.iter().find(|band| band.epoch as usize == epoch);
         if !bands.is_empty() {
-            let numbers = band.map(|band| [band.most[0], band.half[0], band.half[1], band.most[1]]);
+            let numbers = band.map(|band| {
+                [
+                    band.extremes[0],
+                    band.quartiles[0],
+                    band.quartiles[1],
+                    band.extremes[1],
+                ]
+            });
             let cells = numbers.map_or([const { ReportCell::Empty }; 4], |all| {
                 all.map(ReportCell::from)
             });
@@ -372,5 +386,5 @@ fn add_kept_epochs<'a>(plot: &mut Plot, curves: impl Iterator<Item = &'a TrialCu
     for kept in curves.filter_map(TrialCurve::kept) {
         points.push((kept.epoch as f64, kept.validation_loss));
     }
-    plot.dots(3, "the epoch that was kept", points);
+    plot.dots(3, "kept epoch", points);
 }

@@ -39,7 +39,7 @@ pub fn page(report: &Report) -> String {
                 }
             }
             body data-reload=[report.reload_s] {
-                a class="skip" href="#main" { "To the report" }
+                a class="skip" href="#main" { "Skip to the report" }
                 header {
                     h1 { (report.title) }
                     @for line in &report.about { p class="about" { (line) } }
@@ -48,7 +48,7 @@ pub fn page(report: &Report) -> String {
                     ul { @for part in &report.parts { li { a href={ "#" (part.id) } { (part.title) } } } }
                 }
                 main id="main" { @for part in &report.parts { (part_section(part)) } }
-                footer { p { "Made by " code { "poolcast report" } ". The page loads nothing and sends nothing. All moments are in UTC." } }
+                footer { p { "Made by " code { "poolcast report" } ". The page loads nothing and sends nothing. All times are in UTC." } }
                 script { (PreEscaped(SCRIPT)) }
             }
         }
@@ -207,7 +207,7 @@ fn causes_markup(causes: &[HeldCause]) -> Markup {
     html! {
         (list(first))
         @if !others.is_empty() {
-            details { summary { "What to type for " (output::counted(others.len(), "more cause")) } (list(others)) }
+            details { summary { "Commands for " (output::counted(others.len(), "more cause")) } (list(others)) }
         }
     }
 }
@@ -227,20 +227,20 @@ fn cause_markup(cause: &HeldCause) -> Markup {
             dt { "hold code" } dd { (cause.code) @if cause.cause.is_some() { ", " (cause.meaning) } }
             dt { "jobs" } dd { (jobs_words(cause)) }
             dt { "held since" } dd { (output::utc_time(cause.held_since_ms)) }
-            @if let Some(odds) = cause.odds { dt { "odds if released" } dd { (odds_words(odds)) } }
+            @if let Some(range) = cause.odds { dt { "probability of success" } dd { (probability_words(range)) } }
             @if let Some((successes, holds)) = cause.base_rate {
-                dt { "like holds before" } dd { (output::with_commas(successes as u64)) " of " (output::with_commas(holds as u64)) " then succeeded" }
+                dt { "similar holds" } dd { (output::with_commas(successes as u64)) " of " (output::with_commas(holds as u64)) " succeeded" }
             }
         }
-        @if let Some(command) = &cause.command { p { "Type:" } pre { (command) } }
-        @if let Some(then) = &cause.then { p { "Once the fault is mended or has passed:" } pre { (then) } }
+        @if let Some(command) = &cause.command { p { "Run:" } pre { (command) } }
+        @if let Some(then) = &cause.then { p { "Once the fault is fixed or has passed:" } pre { (then) } }
     }
 }
 
 fn jobs_words(cause: &HeldCause) -> String {
     let clusters = output::counted(cause.clusters, "cluster");
     if cause.first_jobs.is_empty() {
-        return format!("of {clusters}");
+        return format!("in {clusters}");
     }
     let rest = cause.jobs - cause.first_jobs.len();
     let more = if rest > 0 {
@@ -248,12 +248,12 @@ fn jobs_words(cause: &HeldCause) -> String {
     } else {
         String::new()
     };
-    format!("{}{more}, of {clusters}", cause.first_jobs.join(", "))
+    format!("{}{more}, in {clusters}", cause.first_jobs.join(", "))
 }
 
 /// Formats a range of probabilities in per cent. It never shows 0 % or 100 %.
-fn odds_words((low, high): (f64, f64)) -> String {
-    let percent = |odds: f64| ((100.0 * odds).round() as u32).clamp(1, 99);
+fn probability_words((low, high): (f64, f64)) -> String {
+    let percent = |probability: f64| ((100.0 * probability).round() as u32).clamp(1, 99);
     match (percent(low), percent(high)) {
         (low, high) if low == high => format!("{low} %"),
         (low, high) => format!("{low} to {high} %"),

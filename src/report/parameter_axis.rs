@@ -210,7 +210,7 @@ mod tests {
             .collect();
         let axis = axis(&json!(many), None).expect("they differ");
         let Scale::Words(names) = &axis.scale else {
-            panic!("words stand by name")
+            panic!("the scale has no words")
         };
         assert_eq!(names.len(), MAX_WORDS);
         assert_eq!(names[MAX_WORDS - 1], "others");

@@ -57,7 +57,7 @@ pub(super) fn parameter_blocks(inputs: &ReportInputs) -> Vec<ReportBlock> {
     let mut blocks = Vec::new();
     if compared.trials.len() < MIN_TRIALS {
         blocks.push(ReportBlock::paragraph(format!(
-            "Which hyper-parameters matter is told from {MIN_TRIALS} trials with a value on; there are {}.",
+            "The importance of hyper-parameters is shown from {MIN_TRIALS} trials with a value on; there are {}.",
             compared.trials.len()
         )));
     } else {
@@ -85,7 +85,7 @@ impl ComparedTrials<'_> {
         let all = trials.len();
         trials.retain(|trial| trial.split == split);
         let left_out = if trials.len() < all {
-            " All are of the split that the best trial learns from."
+            " Only trials on the split of the best trial are shown."
         } else {
             ""
         };
@@ -165,7 +165,7 @@ fn importance_figure(compared: &ComparedTrials<'_>, importances: &RegressionImpo
 
     let mut plot = Plot::new(
         PlotAxis::new(
-            "share of the forest's splits; size of correlation",
+            "importance in the forest; absolute correlation",
             Scale::share(),
         ),
         PlotAxis::new("hyper-parameter", Scale::Words(names)),
@@ -179,7 +179,7 @@ fn importance_figure(compared: &ComparedTrials<'_>, importances: &RegressionImpo
         LegendKind::Boxes,
         "importance in a random forest",
     );
-    plot.dots(MARKED_STYLE, "correlation with the value, by size", dots);
+    plot.dots(MARKED_STYLE, "absolute correlation with the value", dots);
     Figure {
         id: "importance".to_owned(),
         title: "Which hyper-parameters matter".to_owned(),
@@ -196,15 +196,15 @@ fn importance_figure(compared: &ComparedTrials<'_>, importances: &RegressionImpo
 /// Says how reliable the importances are, by the forest's score on trials that it has not seen.
 fn trust_sentence(r2: Option<f64>) -> String {
     let Some(r2) = r2 else {
-        return "All trials have the same value: nothing matters here.".to_owned();
+        return "All trials have the same value, so no hyper-parameter matters here.".to_owned();
     };
     let trust = match r2 {
         0.6.. => "the order of the bars can be trusted",
         0.2.. => "take the order of the bars as a hint",
-        _ => "do not trust the bars: chance, or something else, decided more",
+        _ => "do not trust the bars: chance or other causes matter more",
     };
     format!(
-        "The forest foretells {:.0} % of the differences between trials that it has not seen (R² out of bag): {trust}.",
+        "The forest explains {:.0} % of the variance between unseen trials (out-of-bag R²): {trust}.",
         100.0 * r2.max(0.0)
     )
 }
@@ -230,7 +230,7 @@ fn value_scale(inputs: &ReportInputs, values: &[f64]) -> (Scale, bool) {
 /// Explains the values at the edge, in a sentence.
 fn edge_sentence(is_cut: bool) -> &'static str {
     if is_cut {
-        " What is far worse stands at the edge."
+        " Values that are far worse are drawn at the edge."
     } else {
         ""
     }
@@ -267,7 +267,7 @@ fn parallel_figure(inputs: &ReportInputs, compared: &ComparedTrials<'_>) -> Figu
         id: "parallel".to_owned(),
         title: "What the best trials have in common".to_owned(),
         see: format!(
-            "Each line is a trial, from the value of its first hyper-parameter down to its {title}; {} is better. Where the dark lines meet, the best trials agree; where they spread over a whole axis, that hyper-parameter can be anything.{}{}",
+            "Each line is a trial, from the value of its first hyper-parameter down to its {title}; {} is better. Where the dark lines meet, the best trials agree; where they spread over a whole axis, that hyper-parameter matters little.{}{}",
             words::better_word(inputs.metric().goal),
             edge_sentence(is_cut),
             compared.left_out
@@ -292,7 +292,7 @@ fn parallel_legend(trials: usize, drawn: usize) -> Vec<LegendEntry> {
     }];
     if drawn > best {
         let name = if drawn < trials {
-            format!("{} of the others", output::counted(drawn - best, "trial"))
+            output::counted(drawn - best, "other trial")
         } else {
             "the others".to_owned()
         };
@@ -310,7 +310,7 @@ fn best_table(compared: &ComparedTrials<'_>, axes: &[ParameterAxis], title: &str
     let mut columns = vec![("trial", 0), (title, 4)];
     columns.extend(axes.iter().map(|axis| (axis.name.as_str(), 4)));
     let mut table = ReportTable::new(
-        "The lines of the best; those of the others are in the table of all trials",
+        "The best trials; the table of all trials has the others",
         &columns,
     );
     for (at, trial) in compared.trials.iter().take(BEST_LINES).enumerate() {
@@ -418,12 +418,12 @@ fn value_figure(
         "a trial"
     };
     plot.legend(0, LegendKind::Points, name);
-    plot.dots(MARKED_STYLE, "the median of like values", medians);
+    plot.dots(MARKED_STYLE, "median of similar values", medians);
     Figure {
         id: format!("value-by-{number}"),
         title: output::cut(&format!("By {}", axis.name), 60),
         see: format!(
-            "{} is better. Where the diamonds lie level, it matters little.{}{}",
+            "{} is better. Where the diamonds are level, this hyper-parameter matters little.{}{}",
             match words::better_word(inputs.metric().goal) {
                 "higher" => "Higher",
                 _ => "Lower",
@@ -441,9 +441,9 @@ fn value_table(caption: String, groups: &[ValueGroup]) -> ReportTable {
     let columns = [
         ("values", 0),
         ("trials", 0),
-        ("the best", 4),
+        ("best", 4),
         ("median", 4),
-        ("the worst", 4),
+        ("worst", 4),
     ];
     let mut table = ReportTable::new(caption, &columns);
     for group in groups {

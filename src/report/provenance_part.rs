@@ -24,10 +24,10 @@ pub(super) fn provenance_part(inputs: &ReportInputs) -> Result<ReportPart> {
         blocks.push(ReportBlock::Table(log_table(inputs, &events.body)));
     }
     blocks.push(ReportBlock::paragraph(
-        "The same configuration, the same logs and the same program give the same model, byte for byte, with any number of threads.",
+        "The same configuration, logs and program give a byte-identical model, with any number of threads.",
     ));
     blocks.push(ReportBlock::Lines {
-        title: "The commands that make it again".to_owned(),
+        title: "The commands that reproduce it".to_owned(),
         text: commands(inputs),
     });
     blocks.push(ReportBlock::Lines {
@@ -36,7 +36,7 @@ pub(super) fn provenance_part(inputs: &ReportInputs) -> Result<ReportPart> {
     });
     Ok(ReportPart {
         id: "provenance",
-        title: "Where it comes from",
+        title: "Provenance",
         blocks,
     })
 }
@@ -60,7 +60,7 @@ fn fact_table(inputs: &ReportInputs) -> ReportTable {
     let document = manifest::read_json::<serde_json::Value>(&inputs.dir.join(manifest::FILE));
     if let Ok(document) = document {
         for (name, key) in [
-            ("digest of what it was made from", "key"),
+            ("digest of the inputs", "key"),
             ("digest of the events", "source_key"),
         ] {
             if let Some(digest) = document[key].as_str() {

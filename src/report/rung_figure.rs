@@ -33,21 +33,21 @@ pub(super) fn rung_figure(inputs: &ReportInputs) -> Option<Figure> {
     }
 
     let mut names = Vec::new();
-    let mut gone_on = Vec::new();
+    let mut continued = Vec::new();
     let mut stopped = Vec::new();
     let columns = [
         ("after epoch", 0),
-        ("trials that came to it", 0),
-        ("went on", 0),
-        ("ended there", 0),
-        ("which", 0),
+        ("trials that reached it", 0),
+        ("continued", 0),
+        ("stopped there", 0),
+        ("stopped trials", 0),
     ];
     let mut table = ReportTable::new("Each rung", &columns);
     for (at, rung) in rungs.iter().enumerate() {
         let row = at as f64;
         let on = rung.reached.saturating_sub(rung.stopped.len());
         names.push(format!("epoch {}", rung.epochs));
-        gone_on.push([(0.0, row - 0.3), (on as f64, row + 0.3)]);
+        continued.push([(0.0, row - 0.3), (on as f64, row + 0.3)]);
         stopped.push([(on as f64, row - 0.3), (rung.reached as f64, row + 0.3)]);
         table.push([
             rung.epochs.into(),
@@ -64,16 +64,20 @@ pub(super) fn rung_figure(inputs: &ReportInputs) -> Option<Figure> {
         PlotAxis::new("rung", Scale::Words(names)),
     );
     for (style_id, name, boxes) in [
-        (CONTINUED_STYLE, "went on", gone_on),
-        (STOPPED_STYLE, "ended there, as others did better", stopped),
+        (CONTINUED_STYLE, "continued", continued),
+        (
+            STOPPED_STYLE,
+            "stopped there: other trials were better",
+            stopped,
+        ),
     ] {
         plot.marks.push(PlotMark::Boxes { style_id, boxes });
         plot.legend(style_id, LegendKind::Boxes, name);
     }
     Some(Figure {
         id: "rungs".to_owned(),
-        title: "What each rung stopped".to_owned(),
-        see: "At a rung, a trial that is behind the others ends. The longer the second part of a bar, the more epochs were saved there."
+        title: "Trials stopped at each rung".to_owned(),
+        see: "A trial that is worse than the others stops at a rung. The longer the second part of a bar, the more epochs were saved there."
             .to_owned(),
         drawing: plot.into(),
         table,
@@ -102,15 +106,16 @@ fn filled_rungs(inputs: &ReportInputs) -> Option<Vec<Rung>> {
 
     let is_promoted_by_rungs = matches!(early_terminate, EarlyTerminate::Asha(_));
     for trial in &inputs.trials {
-        let Some(gone) = trial.epochs else {
+        let Some(trained) = trial.epochs else {
             continue;
         };
-        let came_to = rungs.partition_point(|rung| rung.epochs <= gone);
-        for rung in &mut rungs[..came_to] {
+        let reached = rungs.partition_point(|rung| rung.epochs <= trained);
+        for rung in &mut rungs[..reached] {
             rung.reached += 1;
         }
-        if let Some(last) = came_to.checked_sub(1)
-            && (trial.is_terminated || is_promoted_by_rungs && is_left(trial, rungs[last].epochs))
+        if let Some(last) = reached.checked_sub(1)
+            && (trial.is_terminated
+                || is_promoted_by_rungs && is_not_promoted(trial, rungs[last].epochs))
         {
             rungs[last].stopped.push(trial.trial);
         }
@@ -119,7 +124,7 @@ fn filled_rungs(inputs: &ReportInputs) -> Option<Vec<Rung>> {
 }
 
 /// Returns true if a trial has used its whole budget of `epochs` and was given no more.
-fn is_left(trial: &ReportedTrial, epochs: usize) -> bool {
+fn is_not_promoted(trial: &ReportedTrial, epochs: usize) -> bool {
     trial.budget == epochs && trial.epochs == Some(epochs)
 }
 

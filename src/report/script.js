@@ -1,5 +1,5 @@
 "use strict";
-// All is readable without this: it sorts and filters tables, shows where a trial is, and keeps the place of a page that is read anew.
+// The page is readable without this script. It sorts and filters tables, highlights the lines of a trial, and keeps the scroll position across reloads.
 const asNumber = (cell) => (cell.textContent === "" ? NaN : Number(cell.textContent.replaceAll(",", "").replace("%", "")));
 
 function sortBy(table, column, button) {
@@ -40,7 +40,7 @@ function addFilter(table) {
       row.hidden = !words.every((word) => text.includes(word));
     }
   });
-  label.append("Show rows with the words ", field);
+  label.append("Show rows that contain ", field);
   table.closest(".scroll").before(label);
 }
 
@@ -55,7 +55,7 @@ function chooseTrials(table) {
   });
 }
 
-function keepPlace(seconds) {
+function keepScrollPosition(seconds) {
   const name = "poolcast-place";
   const details = () => [...document.querySelectorAll("details")];
   try {
@@ -64,10 +64,10 @@ function keepPlace(seconds) {
       details().forEach((one, at) => { one.open = kept.open.includes(at); });
       scrollTo(0, kept.y);
     }
-  } catch { /* nothing was kept */ }
+  } catch { /* no position was saved */ }
   setTimeout(() => {
     const open = details().flatMap((one, at) => (one.open ? [at] : []));
-    try { sessionStorage.setItem(name, JSON.stringify({ y: scrollY, open })); } catch { /* the page begins at its top */ }
+    try { sessionStorage.setItem(name, JSON.stringify({ y: scrollY, open })); } catch { /* the page reloads at its top */ }
     location.reload();
   }, 1000 * seconds);
 }
@@ -78,4 +78,4 @@ for (const table of document.querySelectorAll("table.sortable")) {
   makeSortable(table);
 }
 const seconds = Number(document.body.dataset.reload);
-if (seconds > 0) keepPlace(seconds);
+if (seconds > 0) keepScrollPosition(seconds);

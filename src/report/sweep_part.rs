@@ -40,8 +40,8 @@ pub(super) fn sweep_part(inputs: &ReportInputs) -> Result<ReportPart> {
     Ok(ReportPart {
         id: "sweep",
         title: match inputs.kind {
-            ReportedKind::Run => "How it was trained",
-            _ => "What was tried",
+            ReportedKind::Run => "Training",
+            _ => "Trials",
         },
         blocks,
     })
@@ -55,12 +55,12 @@ fn rest_notice(inputs: &ReportInputs) -> Option<String> {
     }
     if inputs.is_running() {
         return Some(format!(
-            "Trials are still to end: {ended} of {planned} have. This page shows what there is so far."
+            "{ended} of {planned} trials have ended. This page shows the results so far."
         ));
     }
     (ended < planned && inputs.kind == ReportedKind::Dag).then(|| {
         format!(
-            "The DAG has ended with {ended} of {planned} trials. This page shows what there is."
+            "The DAG has ended with {ended} of {planned} trials. This page shows their results."
         )
     })
 }
@@ -70,15 +70,15 @@ fn nothing_tried(inputs: &ReportInputs) -> MissingInput {
     let (text, command) = match inputs.kind {
         ReportedKind::Run => ("This run has no history of epochs.", None),
         ReportedKind::Sweep => (
-            "No trial has ended yet. This works on them:",
+            "No trial has ended yet. To run the trials:",
             Some(format!("poolcast sweep run {dir}")),
         ),
         ReportedKind::Dag if !inputs.is_running() => (
-            "The DAG has ended, and none of its trials has. This says more:",
+            "The DAG has ended, and none of its trials has. For details:",
             Some(format!("poolcast sweep status {dir}")),
         ),
         ReportedKind::Dag => (
-            "No trial has ended yet. How far the DAG is:",
+            "No trial has ended yet. To see the progress of the DAG:",
             Some(format!("poolcast sweep status {dir}")),
         ),
     };
@@ -104,7 +104,10 @@ fn best_so_far(inputs: &ReportInputs) -> Option<Figure> {
 
     let metric = inputs.metric();
     let columns = [("trial", 0), ("best value so far", 4)];
-    let mut table = ReportTable::new("Each trial that was better than those before it", &columns);
+    let mut table = ReportTable::new(
+        "Each trial that was better than all previous ones",
+        &columns,
+    );
     let mut steps: Vec<(f64, f64)> = Vec::new();
     for &(trial, value) in &valued {
         let best = steps.last().map(|step| step.1);
@@ -136,7 +139,7 @@ fn best_so_far(inputs: &ReportInputs) -> Option<Figure> {
         id: "best-so-far".to_owned(),
         title: "The best trial so far".to_owned(),
         see: format!(
-            "{} is better. A line that has long been flat says that more trials of this search would gain little.",
+            "{} is better. If the line has been flat for long, more trials of this search would improve little.",
             match metric.goal {
                 Goal::Maximize => "Higher",
                 Goal::Minimize => "Lower",

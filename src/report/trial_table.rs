@@ -52,7 +52,7 @@ pub(super) fn trial_table(inputs: &ReportInputs) -> ReportTable {
     );
     columns.extend(shown.iter().map(|name| (name.as_str(), 4)));
     if has_errors {
-        columns.push(("why", 0));
+        columns.push(("reason", 0));
     }
 
     let mut table = ReportTable::new("All trials that have ended, the best first", &columns);

@@ -46,8 +46,8 @@ pub(super) fn metric_title(name: MetricName) -> &'static str {
         MetricName::ValidationMae => "mean absolute error on the validation samples",
         MetricName::ValidationRmse => "root mean squared error on the validation samples",
         MetricName::ValidationR2 => "R² on the validation samples",
-        MetricName::HeldBackPinball => "mean pinball loss on the windows held back",
-        MetricName::HeldBackCost => "mean cost of a window held back",
+        MetricName::HeldBackPinball => "mean pinball loss on the held-back windows",
+        MetricName::HeldBackCost => "mean cost of a held-back window",
     }
 }
 

@@ -86,7 +86,7 @@ fn ensemble_advises_where_it_is_better_than_the_best_trial() {
         "{advice}"
     );
     let page = text(&place, "out/report.html");
-    assert!(page.contains("The best trials of 4 kinds answer together"));
+    assert!(page.contains("An ensemble of the best trials of 4 kinds is used"));
 
     // The best run of a tracker is a trial, and has the model of that trial.
     let sent = place.stdout("track out --to wandb --dry-run");

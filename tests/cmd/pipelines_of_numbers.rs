@@ -166,7 +166,10 @@ fn report_on_numbers_has_no_class_scores() {
     place.stdout("report sweep -o report.html");
     let page = text(&place, "report.html");
     assert!(page.contains("Numbers are predicted"), "the sentence");
-    assert!(page.contains("one number for all rows"), "the baseline");
+    assert!(
+        page.contains("constant prediction on held-out rows"),
+        "the baseline"
+    );
     assert!(!page.contains("ROC"), "no ROC-AUC of numbers");
 }
 

@@ -110,7 +110,7 @@ fn sweep_finds_the_best_wait_model() {
     let page = place.json("report sweep --json");
     assert!(
         page.to_string()
-            .contains("chosen by the mean pinball loss on the windows held back")
+            .contains("chosen by the mean pinball loss on the held-back windows")
     );
     place.stdout("report sweep");
 

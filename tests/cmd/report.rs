@@ -33,12 +33,12 @@ fn run_writes_a_self_contained_page() {
     let page = page
         .split("<script>")
         .next()
-        .expect("what stands before it");
+        .expect("the markup before it");
     let loads = ["src=", "href=\"http", "url(", "@import", "NaN", "inf "];
     for word in loads {
         assert!(!page.contains(word), "`{word}` is in the page");
     }
-    assert!(page.contains("condor_release "), "there is nothing to type");
+    assert!(page.contains("condor_release "), "no command is shown");
 
     let figures = page.matches("<figure ").count();
     assert!(figures >= 12, "{figures} figures");
@@ -146,12 +146,12 @@ fn page_of_a_single_run_names_the_missing_steps() {
 }
 
 #[test]
-fn what_is_no_result_is_refused() {
+fn directory_without_results_is_rejected() {
     let place = Place::new();
     fs_err::create_dir(place.path("empty")).expect("made");
     insta::assert_snapshot!(place.run("report empty"), @r"
     exit 2
-    error: `empty` is neither a run nor a sweep nor a DAG
+    error: `empty` is not a run, a sweep or a DAG
 
     hint: name the directory that `poolcast run`, `sweep init`, `dag` or `train` wrote
     ");
@@ -184,7 +184,7 @@ fn hostile_names_and_errors_are_escaped() {
         assert!(!page.contains("<img"));
         assert!(
             !page.contains('\u{202e}'),
-            "what turns the direction of text is left"
+            "a character that changes the text direction is left"
         );
     }
 }
@@ -279,7 +279,7 @@ fn parameter_importance_is_shown_from_twenty_trials_on() {
         .iter()
         .map(|row| &row[0])
         .collect();
-    assert_eq!(names.len(), 3, "what is listed stands by name: {names:?}");
+    assert_eq!(names.len(), 3, "listed values are shown as words: {names:?}");
 }
 
 #[test]
@@ -354,7 +354,7 @@ fn sweeps_with_extreme_rows_have_a_valid_page() {
         let markup = page
             .split("<script>")
             .next()
-            .expect("what stands before it");
+            .expect("the markup before it");
         for word in ["NaN", "inf ", "<img", "\u{202e}"] {
             assert!(!markup.contains(word), "`{word}` is in a page of {count}");
         }
@@ -379,7 +379,7 @@ fn sweep_over_tables_with_folds_and_classes_has_a_valid_page() {
     let markup = page
         .split("<script>")
         .next()
-        .expect("what stands before it");
+        .expect("the markup before it");
     for part in ["held", "best", "evaluation", "sweep", "data", "provenance"] {
         assert!(
             markup.contains(&format!("<section id=\"{part}\"")),
@@ -479,7 +479,7 @@ fn log_with_one_class_or_without_holds_has_a_valid_page() {
         let drawn = page
             .split("<script>")
             .next()
-            .expect("what stands before it");
+            .expect("the markup before it");
         assert!(!drawn.contains("NaN") && !drawn.contains(" inf"), "{name}");
     }
 }

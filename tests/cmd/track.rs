@@ -365,7 +365,7 @@ fn tracker_files_are_exported_without_a_network() {
 }
 
 #[test]
-fn what_cannot_be_sent_is_said() {
+fn send_failures_are_reported() {
     let place = Place::with_run();
     let server = WandbServer::begin();
     let mut without_key = place.command("track run --to wandb");
@@ -408,7 +408,7 @@ fn second_sender_exits_with_an_error() {
     first.file().lock().expect("locked");
     let second = run_tracked(&place, &server, "track run --to wandb");
     assert_eq!(second.code, Some(1), "{second}");
-    let told = "another process sends what is in `run`";
+    let told = "another process is sending the results in `run`";
     assert!(second.stderr.contains(told), "{second}");
     assert!(server.requests().is_empty());
     drop(first);

@@ -161,7 +161,7 @@ fn find_or_create_experiment(post: &mut PostRequest<'_>, name: &str) -> Result<S
                         "the experiment `{}` was deleted on MLflow",
                         escape::value(name)
                     ),
-                    "restore it there, or name another one by MLFLOW_EXPERIMENT_NAME"
+                    "restore it there, or set MLFLOW_EXPERIMENT_NAME to another one"
                 )
             );
             return Ok(experiment.experiment_id);
@@ -279,7 +279,7 @@ fn update_status(
 /// Parses an answer of the server.
 fn read<T: DeserializeOwned>(answer: Value) -> Result<T> {
     T::deserialize(answer).context(hinted(
-        "what answers is not an MLflow server, or of a version that is not known",
+        "the server is not an MLflow server, or its version is not supported",
         "check MLFLOW_TRACKING_URI",
     ))
 }

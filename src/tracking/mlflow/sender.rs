@@ -100,7 +100,7 @@ impl MlflowSender {
                 self.note.write(&mut self.summary);
             }
             Ok(false) => self.summary.add_note(
-                "the report and the best model were not sent: this MLflow server takes no files of runs".to_owned(),
+                "the report and the best model were not sent: this MLflow server does not accept files of runs".to_owned(),
             ),
             Err(error) => match error.downcast_ref::<SendError>() {
                 Some(SendError::Refused { .. }) => self.summary.add_note(
@@ -206,7 +206,7 @@ fn send_run(
             }
         }
         Ok(SendOutcome::Deleted) => summary.add_note(format!(
-            "{name} was deleted on MLflow, and is not sent: restore it there"
+            "{name} was deleted on MLflow, and was not sent: restore it there"
         )),
         Err(error) => match error.downcast_ref::<SendError>() {
             // Status 400 concerns this run only. Other errors would affect the next runs, too.

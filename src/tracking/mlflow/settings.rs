@@ -35,14 +35,14 @@ impl MlflowSettings {
     ) -> Result<MlflowSettings> {
         let named = variable("MLFLOW_TRACKING_URI").or_else(|| config.mlflow.tracking_uri.clone());
         let named = named.context(hinted(
-            "no MLflow server is named",
-            "set MLFLOW_TRACKING_URI or `mlflow.tracking_uri`, such as https://mlflow.example.org",
+            "no MLflow server is configured",
+            "set MLFLOW_TRACKING_URI or `mlflow.tracking_uri`, for example to https://mlflow.example.org",
         ))?;
         let base_url = named.trim_end_matches('/').to_owned();
         let host = host_of(&base_url).with_context(|| {
             hinted(
-                format!("`{}` is no address of a server", escape::value(&named)),
-                "set MLFLOW_TRACKING_URI to one of http or https without a user in it, as poolcast writes no mlruns",
+                format!("`{}` is not a server URL", escape::value(&named)),
+                "set MLFLOW_TRACKING_URI to an http or https URL without a user; poolcast does not write to mlruns",
             )
         })?;
 
@@ -158,10 +158,7 @@ mod tests {
             "http://a:b@c",
         ] {
             let error = settings(&[("MLFLOW_TRACKING_URI", address)]).expect_err(address);
-            assert!(
-                error.to_string().contains("no address of a server"),
-                "{error}"
-            );
+            assert!(error.to_string().contains("is not a server URL"), "{error}");
         }
     }
 

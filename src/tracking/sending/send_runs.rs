@@ -69,7 +69,11 @@ pub(super) fn send_to_each_tracker<T: Send>(
         let mut results = Vec::new();
         for (tracker, thread) in threads {
             let ended = thread.join();
-            let broken = |_| Err(anyhow!("what sends to {tracker} has ended unexpectedly"));
+            let broken = |_| {
+                Err(anyhow!(
+                    "the thread that sends to {tracker} ended unexpectedly"
+                ))
+            };
             results.push(ended.unwrap_or_else(broken));
         }
         results

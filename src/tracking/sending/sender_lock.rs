@@ -31,8 +31,8 @@ impl SenderLock {
                 let busy = anyhow::Error::from(Error::from(ErrorKind::ResourceBusy));
                 let shown = escape::path(dir);
                 Err(busy.context(hinted(
-                    format!("another process sends what is in `{shown}`"),
-                    "let it do so, or wait until it is done",
+                    format!("another process is sending the results in `{shown}`"),
+                    "wait until it ends, or let it send them",
                 )))
             }
             Err(TryLockError::Error(error)) => {

@@ -81,12 +81,12 @@ impl TrackingThread {
         // The thread stops within one try of a request.
         let again = &self.again;
         if !thread.is_finished() {
-            return vec![format!("not all was sent; {again}")];
+            return vec![format!("some results were not sent; {again}")];
         }
         match thread.join() {
             Ok(Ok(notes)) => notes,
             Ok(Err(error)) => vec![format!("nothing was sent: {error:#}; {again}")],
-            Err(_) => vec![format!("not all was sent; {again}")],
+            Err(_) => vec![format!("some results were not sent; {again}")],
         }
     }
 }
@@ -131,7 +131,9 @@ fn send_while_at_work(
             Ok(sent) => notes.extend(sent.notes),
             Err(error) => {
                 let again = resend_hint(dir, tracker.word());
-                notes.push(format!("{tracker} has not got all: {error:#}; {again}"));
+                notes.push(format!(
+                    "some results were not sent to {tracker}: {error:#}; {again}"
+                ));
             }
         }
     }

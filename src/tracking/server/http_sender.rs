@@ -52,7 +52,7 @@ pub(crate) enum SendError {
         last: String,
     },
     /// The request must not be repeated, and it is not known if the server accepted it.
-    #[error("it is not known whether the server took the request")]
+    #[error("it is not known whether the server accepted the request")]
     InDoubt,
     /// A caller set the stop flag of the sender.
     #[error("the sender was stopped")]
@@ -338,7 +338,7 @@ impl HttpSender {
                 server: self.server.clone(),
                 status,
                 said: if is_redirect {
-                    "it names another address, to which nothing is sent".to_owned()
+                    "it redirects to another address, which poolcast does not follow".to_owned()
                 } else {
                     said
                 },
@@ -362,7 +362,7 @@ impl Answer {
             return Ok(self);
         }
         Err(TryError::Again(Failure {
-            why: "its answer is no JSON".to_owned(),
+            why: "its answer is not JSON".to_owned(),
             headers: Some(self.headers),
         }))
     }
@@ -414,7 +414,7 @@ fn new_client() -> Result<Client> {
         .redirect(Policy::none())
         .timeout(TRY_TIMEOUT)
         .build();
-    client.context("cannot make requests with the system's proxies and certificates")
+    client.context("cannot make an HTTP client with the system's proxies and certificates")
 }
 
 /// Returns the server's explanation of a rejection, shortened, on one line.

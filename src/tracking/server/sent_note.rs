@@ -122,7 +122,7 @@ impl SentNote {
         if let Err(error) = self.try_write() {
             // Report only the first failure: each message names another temporary file.
             if !self.has_failed {
-                summary.add_note(format!("what was sent could not be noted: {error:#}"));
+                summary.add_note(format!("cannot record what was sent: {error:#}"));
             }
             self.has_failed = true;
         }

@@ -254,7 +254,7 @@ fn follow_commands(
 ) -> Result<()> {
     let written = answer["data"]["agentHeartbeat"]["commands"].as_str();
     let commands: Vec<Value> = serde_json::from_str(written.unwrap_or("[]"))
-        .map_err(|_| unusable("its commands to an agent are no JSON"))?;
+        .map_err(|_| unusable("its commands to an agent are not JSON"))?;
     for command in commands {
         let run_id = command["run_id"].as_str().unwrap_or_default();
         match command["type"].as_str() {
@@ -307,7 +307,7 @@ fn add_point(given: &mut GivenPoints, at: usize, run_id: &str, args: &Value) -> 
         return Ok(());
     }
     if !is_usable_run_id(run_id) {
-        return Err(unusable("it gives a run without a name").into());
+        return Err(unusable("it assigns a run without a name").into());
     }
     let mut parameters = BTreeMap::new();
     for (name, value) in args.as_object().into_iter().flatten() {
@@ -321,7 +321,10 @@ fn add_point(given: &mut GivenPoints, at: usize, run_id: &str, args: &Value) -> 
         parameters,
     };
     if let Err(error) = point.check() {
-        return Err(unusable(&format!("it gives a point that cannot be tried: {error:#}")).into());
+        return Err(unusable(&format!(
+            "it supplies a point that cannot be tried: {error:#}"
+        ))
+        .into());
     }
     given.points.push(point);
     given.agents[at].run_ids.push(run_id.to_owned());
@@ -506,7 +509,7 @@ mod tests {
         let mut agents = agents(dir.path(), 9);
         let refused = client(&server).step(&mut agents, &queue, 0, &[]);
         let refused = refused.expect_err("refused").to_string();
-        assert!(refused.contains("judges runs by `val_loss`"), "{refused}");
+        assert!(refused.contains("optimizes `val_loss`"), "{refused}");
         assert_eq!(server.requests().len(), 1, "no agent asks");
     }
 }

@@ -108,7 +108,7 @@ impl WandbClient {
     /// Makes the error for an answer with an unexpected content.
     pub(super) fn unexpected(&self, answer: &Value) -> SendError {
         let message = answer["errors"][0]["message"].as_str();
-        let said = message.unwrap_or("it is not W&B's answer");
+        let said = message.unwrap_or("it is not an answer of W&B");
         SendError::Refused {
             server: self.settings.host.clone(),
             status: 200,

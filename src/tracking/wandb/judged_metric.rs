@@ -49,7 +49,7 @@ fn check_configured_metric(sweep: &str, written: &str) -> Result<(), SendError> 
         return Ok(());
     }
     Err(unusable(&format!(
-        "its sweep {} judges runs by `{}`, which those of poolcast do not have: make one whose metric is one of {}",
+        "its sweep {} optimizes `{}`, which poolcast's runs do not have: use a sweep that optimizes one of {}",
         cut(sweep, MAX_NAME_CHARACTERS),
         cut(&name, MAX_NAME_CHARACTERS),
         known.join(", ")
@@ -79,7 +79,7 @@ mod tests {
         let refused = check_configured_metric("swp1", "metric: {name: \"val_loss\\e[31m\"}");
         let refused = refused.expect_err("no run has it").to_string();
         assert!(
-            refused.starts_with("W&B: its sweep swp1 judges runs by `val_loss")
+            refused.starts_with("W&B: its sweep swp1 optimizes `val_loss")
                 && refused.contains("validation_loss, validation_accuracy")
                 && !refused.contains('\u{1b}'),
             "{refused}"

@@ -248,7 +248,7 @@ impl WandbSender {
             Err(SendError::Refused { said, .. }) if is_deleted(&said) => {
                 let name = escape::value(&run.name).into_owned();
                 self.summary.add_note(format!(
-                    "{name} was deleted on W&B, which takes no run of its id {} again; undelete it there",
+                    "{name} was deleted on W&B, which does not accept its id {} again; undelete it there",
                     run.run_id
                 ));
                 let deleted = SentRun {
@@ -272,7 +272,7 @@ impl WandbSender {
         if lines > known as u64 {
             let name = escape::value(&run.name).into_owned();
             self.summary.add_note(format!(
-                "W&B has {lines} lines of {name}, which has {known} here: nothing is added to them"
+                "W&B has {lines} lines of {name}, which has {known} here: no lines were added"
             ));
         }
         Ok(Some(SentRun {
@@ -331,7 +331,7 @@ impl WandbSender {
                 self.note.write(&mut self.summary);
             }
             Err(SendError::Refused { status, said, .. }) => self.summary.add_note(format!(
-                "the report and the best model were not sent: the answer is {status}: {said}"
+                "the report and the best model were not sent: W&B answers {status}: {said}"
             )),
             Err(error) => return Err(error.into()),
         }
@@ -705,7 +705,7 @@ mod tests {
             ),
             (
                 Fault::Status(302, AWAY, ""),
-                "answers 302: it names another address",
+                "answers 302: it redirects to another address",
             ),
         ];
         for (fault, said) in refusals {
@@ -784,7 +784,7 @@ mod tests {
         let [note] = &sender.summary.notes[..] else {
             panic!("{:?}", sender.summary.notes)
         };
-        assert!(note.starts_with("what was sent could not be noted: "));
+        assert!(note.starts_with("cannot record what was sent: "));
     }
 
     /// Environment variable that marks the child process of the next test.

@@ -51,8 +51,8 @@ impl WandbSettings {
         let host = host_of(&base_url).with_context(|| {
             let shown = escape::value(&base_url);
             hinted(
-                format!("`{shown}` is no address of a server"),
-                "set WANDB_BASE_URL, such as https://api.wandb.ai, without a user in it",
+                format!("`{shown}` is not a server URL"),
+                "set WANDB_BASE_URL to a URL without a user, for example https://api.wandb.ai",
             )
         })?;
         // A sweep that supplies the points determines its own project and entity.
@@ -110,14 +110,14 @@ impl WandbSettings {
 }
 
 fn check_project(project: &str) -> Result<()> {
-    let is_taken = !project.is_empty()
+    let is_valid = !project.is_empty()
         && project.chars().count() <= MAX_PROJECT_CHARACTERS
         && !project.contains(['/', '\\', '#', '?', '%', ':']);
     ensure!(
-        is_taken,
+        is_valid,
         hinted(
-            format!("W&B takes no project `{}`", escape::value(project)),
-            "name one of at most 128 characters, without any of / \\ # ? % :, by `wandb.project` or WANDB_PROJECT"
+            format!("`{}` is not a project name of W&B", escape::value(project)),
+            "set `wandb.project` or WANDB_PROJECT to at most 128 characters, without / \\ # ? % :"
         )
     );
     Ok(())

@@ -57,7 +57,7 @@ impl SweepControl {
             asked = Dispatch::Open;
         }
         let asked = self.queue.as_ref()?.request_dispatch(asked);
-        log_or_note(asked, "what is handed out")
+        log_or_note(asked, "the handing out of trials")
     }
 
     /// Passes on a click on Stop on the page of `run`, as reported in the `answer` to a message
@@ -81,7 +81,9 @@ fn log_or_note(asked: Result<bool>, what: &str) -> Option<String> {
             }
             None
         }
-        Err(error) => Some(format!("what W&B's page asks was not passed on: {error:#}")),
+        Err(error) => Some(format!(
+            "cannot pass on a request from W&B's page: {error:#}"
+        )),
     }
 }
 
