@@ -63,18 +63,18 @@ pub(super) fn loss_figures(inputs: &ReportInputs) -> Vec<Figure> {
 
 /// Reads the epochs of the best networks, from best to worst.
 fn best_curves(inputs: &ReportInputs) -> Vec<TrialCurve> {
-    let mut places: Vec<(usize, PathBuf)> = Vec::new();
+    let mut dirs: Vec<(usize, PathBuf)> = Vec::new();
     if inputs.kind == ReportedKind::Run {
-        places.push((1, inputs.dir.clone()));
+        dirs.push((1, inputs.dir.clone()));
     }
     let ranked = inputs.ranked_trials();
     let networks = ranked.iter().filter(|trial| trial.epochs.is_some());
     for trial in networks.take(BEST_TRIALS) {
-        places.push((trial.trial, sweep::trial_dir(&inputs.dir, trial.trial)));
+        dirs.push((trial.trial, sweep::trial_dir(&inputs.dir, trial.trial)));
     }
 
     let mut curves = Vec::new();
-    for (trial, dir) in places {
+    for (trial, dir) in dirs {
         // Skip trials whose files were removed or are being written.
         let Ok(mut epochs) = read_history(&dir) else {
             continue;

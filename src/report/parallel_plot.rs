@@ -61,12 +61,12 @@ impl ParallelPlot {
         let mut path = String::new();
         let mut is_begun = false;
         for (at, (axis, value)) in self.axes.iter().zip(&line.values).enumerate() {
-            let Some(place) = value.and_then(|value| axis.scale.place(value)) else {
+            let Some(position) = value.and_then(|value| axis.scale.position(value)) else {
                 is_begun = false;
                 continue;
             };
             path.push(if is_begun { 'L' } else { 'M' });
-            let x = short(LEFT + place * (RIGHT - LEFT));
+            let x = short(LEFT + position * (RIGHT - LEFT));
             path.push_str(&format!("{x} {}", short(y_of(at))));
             is_begun = true;
         }

@@ -31,12 +31,12 @@ pub(super) struct ParameterAxis {
 
 impl ParameterAxis {
     /// The position of each trial, from 0 to 1; NaN for a trial without a value.
-    pub(super) fn places(&self) -> Vec<f64> {
-        let place = |value: &Option<f64>| {
-            let known = value.and_then(|value| self.scale.place(value));
+    pub(super) fn positions(&self) -> Vec<f64> {
+        let position = |value: &Option<f64>| {
+            let known = value.and_then(|value| self.scale.position(value));
             known.unwrap_or(f64::NAN)
         };
-        self.values.iter().map(place).collect()
+        self.values.iter().map(position).collect()
     }
 }
 
@@ -137,19 +137,19 @@ fn word_axis(values: &[Option<Value>]) -> (Scale, Vec<Option<f64>>) {
         (a_number, b_number) => b_number.is_ok().cmp(&a_number.is_ok()).then(a.cmp(b)),
     });
 
-    let mut places = Vec::new();
+    let mut indices = Vec::new();
     for value in values {
-        places.push(value.as_ref().map(|value| {
+        indices.push(value.as_ref().map(|value| {
             let name = plain_value(value);
-            let place = names.iter().position(|known| *known == name);
-            place.unwrap_or(names.len()) as f64
+            let index = names.iter().position(|known| *known == name);
+            index.unwrap_or(names.len()) as f64
         }));
     }
     let mut shown: Vec<String> = names.iter().map(|name| words::shown(name)).collect();
     if has_others {
         shown.push("others".to_owned());
     }
-    (Scale::Words(shown), places)
+    (Scale::Words(shown), indices)
 }
 
 /// Makes a numeric axis. It is logarithmic if the distribution is and all values are positive.
@@ -189,8 +189,8 @@ mod tests {
         let drawn = json!({"distribution": "log_uniform_values", "min": 1e-4, "max": 0.1});
         let rates = axis(&json!([0.0001, 0.1, null, 0.01]), Some(drawn)).expect("they differ");
         assert!(matches!(rates.scale, Scale::Logarithmic { .. }));
-        assert!((rates.places()[3] - 2.0 / 3.0).abs() < 1e-9);
-        assert!(rates.places()[2].is_nan());
+        assert!((rates.positions()[3] - 2.0 / 3.0).abs() < 1e-9);
+        assert!(rates.positions()[2].is_nan());
 
         let listed = json!({"values": [64, 8, 16]});
         let sizes = axis(&json!([64, 8, 16, 8]), Some(listed)).expect("they differ");
@@ -216,9 +216,9 @@ mod tests {
         assert_eq!(names[MAX_WORDS - 1], "others");
         assert!(names.iter().all(|name| !name.contains('\u{202e}')));
         assert!(
-            axis.places()
+            axis.positions()
                 .iter()
-                .all(|place| (0.0..=1.0).contains(place))
+                .all(|position| (0.0..=1.0).contains(position))
         );
     }
 }

@@ -101,7 +101,11 @@ impl ComparedTrials<'_> {
     fn importances(&self, seed: u64) -> RegressionImportances {
         let every = self.trials.len().div_ceil(MAX_FOREST_TRIALS);
         let some = |all: &[f64]| all.iter().copied().step_by(every).collect::<Vec<f64>>();
-        let columns: Vec<Vec<f64>> = self.axes.iter().map(|axis| some(&axis.places())).collect();
+        let columns: Vec<Vec<f64>> = self
+            .axes
+            .iter()
+            .map(|axis| some(&axis.positions()))
+            .collect();
         regression_importances(&columns, &some(&self.values), seed)
     }
 
@@ -122,23 +126,23 @@ fn correlation(axis: &ParameterAxis, values: &[f64]) -> Option<f64> {
         return None;
     }
     let mut pairs = axis
-        .places()
+        .positions()
         .into_iter()
         .zip(values.iter().copied())
         .collect::<Vec<(f64, f64)>>();
-    pairs.retain(|(place, _)| place.is_finite());
+    pairs.retain(|(position, _)| position.is_finite());
 
     let n = pairs.len() as f64;
-    let mean_place = pairs.iter().map(|pair| pair.0).sum::<f64>() / n;
+    let mean_position = pairs.iter().map(|pair| pair.0).sum::<f64>() / n;
     let mean_value = pairs.iter().map(|pair| pair.1).sum::<f64>() / n;
-    let (mut both, mut of_places, mut of_values) = (0.0, 0.0, 0.0);
-    for (place, value) in pairs {
-        let (place, value) = (place - mean_place, value - mean_value);
-        both += place * value;
-        of_places += place * place;
+    let (mut both, mut of_positions, mut of_values) = (0.0, 0.0, 0.0);
+    for (position, value) in pairs {
+        let (position, value) = (position - mean_position, value - mean_value);
+        both += position * value;
+        of_positions += position * position;
         of_values += value * value;
     }
-    let found = both / (of_places * of_values).sqrt();
+    let found = both / (of_positions * of_values).sqrt();
     found.is_finite().then_some(found)
 }
 
@@ -326,7 +330,7 @@ fn best_table(compared: &ComparedTrials<'_>, axes: &[ParameterAxis], title: &str
 fn axis_cell(axis: &ParameterAxis, at: usize) -> ReportCell {
     match (&axis.scale, axis.values[at]) {
         (_, None) => ReportCell::Empty,
-        (Scale::Words(words), Some(place)) => words.get(place as usize).cloned().into(),
+        (Scale::Words(words), Some(index)) => words.get(index as usize).cloned().into(),
         (_, Some(number)) if number.fract() == 0.0 && (0.0..1e15).contains(&number) => {
             (number as usize).into()
         }
@@ -378,9 +382,9 @@ fn value_groups(axis: &ParameterAxis, values: &[f64]) -> Vec<ValueGroup> {
 
     // All groups are equally wide, also groups of words, so the position determines the group.
     let count = groups.len() as f64;
-    for (place, value) in axis.places().into_iter().zip(values) {
-        if place.is_finite() {
-            let group = (place * count).min(count - 1.0) as usize;
+    for (position, value) in axis.positions().into_iter().zip(values) {
+        if position.is_finite() {
+            let group = (position * count).min(count - 1.0) as usize;
             groups[group].values.push(*value);
         }
     }
@@ -399,8 +403,8 @@ fn value_figure(
     let (scale, is_cut) = value_scale(inputs, &compared.values);
     let every = compared.trials.len().div_ceil(MAX_POINTS);
     let mut points = Vec::new();
-    for (place, value) in axis.values.iter().zip(&compared.values).step_by(every) {
-        points.extend(place.map(|place| (place, *value)));
+    for (x, value) in axis.values.iter().zip(&compared.values).step_by(every) {
+        points.extend(x.map(|x| (x, *value)));
     }
 
     let groups = value_groups(axis, &compared.values);

@@ -245,21 +245,24 @@ impl PlotFrame<'_> {
         WIDTH - RIGHT
     }
 
-    fn x_of(&self, place: f64) -> f64 {
-        self.left + place * (self.right() - self.left)
+    fn x_of(&self, position: f64) -> f64 {
+        self.left + position * (self.right() - self.left)
     }
 
-    fn y_of(&self, place: f64) -> f64 {
+    fn y_of(&self, position: f64) -> f64 {
         let share = match self.y {
-            Scale::Words(_) => place,
-            _ => 1.0 - place,
+            Scale::Words(_) => position,
+            _ => 1.0 - position,
         };
         TOP + share * (self.bottom - TOP)
     }
 
     /// Converts a point to coordinates; `None` if one of its values is not finite.
     fn at(&self, (x, y): (f64, f64)) -> Option<(f64, f64)> {
-        Some((self.x_of(self.x.place(x)?), self.y_of(self.y.place(y)?)))
+        Some((
+            self.x_of(self.x.position(x)?),
+            self.y_of(self.y.position(y)?),
+        ))
     }
 
     fn axes(&self, plot: &Plot) -> Markup {
@@ -274,7 +277,7 @@ impl PlotFrame<'_> {
     }
 
     fn y_tick(&self, tick: &ScaleTick) -> Markup {
-        let y = self.y_of(tick.place);
+        let y = self.y_of(tick.position);
         let most = ((self.left - 8.0) / CHARACTER_WIDTH) as usize;
         html! {
             @if !matches!(self.y, Scale::Words(_)) {
@@ -298,7 +301,7 @@ impl PlotFrame<'_> {
         let mut last: Option<f64> = None;
         let mut ticks = self.y.ticks();
         ticks.retain(|tick| {
-            let y = self.y_of(tick.place);
+            let y = self.y_of(tick.position);
             let has_room = last.is_none_or(|last| (y - last).abs() >= 14.0);
             if has_room {
                 last = Some(y);
@@ -435,7 +438,7 @@ pub(super) fn placed_ticks(scale: &Scale, left: f64, right: f64) -> Vec<PlacedTi
     let mut free_from = 0.0;
     for tick in scale.ticks() {
         let label = output::cut(&tick.label, most);
-        let x = left + tick.place * (right - left);
+        let x = left + tick.position * (right - left);
         let half = label.chars().count() as f64 * CHARACTER_WIDTH / 2.0;
         // Keep the whole label within the plot.
         let label_x = x.min(WIDTH - half - 1.0).max(half + 1.0);

@@ -32,7 +32,7 @@ pub enum Scale {
 #[derive(Debug, Clone, PartialEq)]
 pub struct ScaleTick {
     /// Position, from 0 to 1.
-    pub place: f64,
+    pub position: f64,
     /// Text of the label.
     pub label: String,
 }
@@ -85,21 +85,23 @@ impl Scale {
 
     /// Returns the position of `value`, from 0 to 1; `None` if it is not finite. Values outside the
     /// scale get the position of its nearer end.
-    pub fn place(&self, value: f64) -> Option<f64> {
-        let place = match self {
+    pub fn position(&self, value: f64) -> Option<f64> {
+        let position = match self {
             Scale::Linear { low, high } | Scale::Time { low, high } => (value - low) / (high - low),
             Scale::Logarithmic { low, high } => (value / low).ln() / (high / low).ln(),
             Scale::Words(words) => (value + 0.5) / words.len().max(1) as f64,
         };
-        place.is_finite().then(|| place.clamp(0.0, 1.0))
+        position.is_finite().then(|| position.clamp(0.0, 1.0))
     }
 
-    /// Returns the value at position `place`, from 0 to 1.
-    pub fn value_at(&self, place: f64) -> f64 {
+    /// Returns the value at a `position`, from 0 to 1.
+    pub fn value_at(&self, position: f64) -> f64 {
         match self {
-            Scale::Linear { low, high } | Scale::Time { low, high } => low + place * (high - low),
-            Scale::Logarithmic { low, high } => low * (high / low).powf(place),
-            Scale::Words(words) => place * words.len() as f64 - 0.5,
+            Scale::Linear { low, high } | Scale::Time { low, high } => {
+                low + position * (high - low)
+            }
+            Scale::Logarithmic { low, high } => low * (high / low).powf(position),
+            Scale::Words(words) => position * words.len() as f64 - 0.5,
         }
     }
 
@@ -116,9 +118,9 @@ impl Scale {
     fn number_ticks(&self, values: &[f64]) -> Vec<ScaleTick> {
         let mut ticks = Vec::new();
         for &value in values {
-            if let Some(place) = self.place(value) {
+            if let Some(position) = self.position(value) {
                 let label = short_number(value);
-                ticks.push(ScaleTick { place, label });
+                ticks.push(ScaleTick { position, label });
             }
         }
         ticks
@@ -133,11 +135,11 @@ impl Scale {
         let mut ticks: Vec<ScaleTick> = Vec::new();
         for value in round_times(low, high) {
             let moment = jiff::Timestamp::from_millisecond(value as i64);
-            let (Some(place), Ok(moment)) = (self.place(value), moment) else {
+            let (Some(position), Ok(moment)) = (self.position(value), moment) else {
                 continue;
             };
             let label = moment.strftime(form).to_string();
-            ticks.push(ScaleTick { place, label });
+            ticks.push(ScaleTick { position, label });
         }
         ticks
     }
@@ -145,9 +147,9 @@ impl Scale {
     fn word_ticks(&self, words: &[String]) -> Vec<ScaleTick> {
         let mut ticks = Vec::new();
         for (at, word) in words.iter().enumerate() {
-            if let Some(place) = self.place(at as f64) {
+            if let Some(position) = self.position(at as f64) {
                 let label = word.clone();
-                ticks.push(ScaleTick { place, label });
+                ticks.push(ScaleTick { position, label });
             }
         }
         ticks
@@ -299,11 +301,11 @@ mod tests {
 
     #[test]
     fn values_that_are_not_finite_have_no_position() {
-        assert_eq!(Scale::share().place(f64::NAN), None);
-        assert_eq!(Scale::share().place(f64::INFINITY), None);
-        assert_eq!(Scale::share().place(2.0), Some(1.0));
+        assert_eq!(Scale::share().position(f64::NAN), None);
+        assert_eq!(Scale::share().position(f64::INFINITY), None);
+        assert_eq!(Scale::share().position(2.0), Some(1.0));
         let equal = Scale::around([3.0, 3.0, f64::NAN].into_iter());
-        assert_eq!(equal.place(3.0), Some(0.5));
+        assert_eq!(equal.position(3.0), Some(0.5));
         let huge = Scale::around([f64::MIN, f64::MAX].into_iter());
         assert!(huge.ticks().len() <= 20);
     }

@@ -170,8 +170,8 @@ pub(super) fn thin_points(points: &[(f64, f64)], most: usize) -> Vec<(f64, f64)>
         return points.to_vec();
     }
     let last = points.len() - 1;
-    let place = |at: usize| points[at * last / (most - 1)];
-    (0..most).map(place).collect()
+    let point = |at: usize| points[at * last / (most - 1)];
+    (0..most).map(point).collect()
 }
 
 #[cfg(test)]

@@ -70,10 +70,10 @@ impl ScoredSamples {
         model: &TrainedModel,
         dataset: &Dataset,
     ) -> Result<ScoredSamples> {
-        let side = Split::Test;
-        let labels: Vec<u8> = dataset.column(side, "label")?;
-        let hold_codes: Vec<i32> = dataset.column(side, "hold_code")?;
-        let subcodes: Vec<i32> = dataset.column(side, "hold_subcode")?;
+        let split = Split::Test;
+        let labels: Vec<u8> = dataset.column(split, "label")?;
+        let hold_codes: Vec<i32> = dataset.column(split, "hold_code")?;
+        let subcodes: Vec<i32> = dataset.column(split, "hold_subcode")?;
         let codes: Vec<(i32, i32)> = hold_codes.into_iter().zip(subcodes).collect();
         let overall = model.rates.overall.share();
         let mut rates = Vec::with_capacity(codes.len());
@@ -85,15 +85,15 @@ impl ScoredSamples {
         let advice = &inputs.config.advice;
         let precisions = [advice.precision, advice.probable_precision];
         Ok(ScoredSamples {
-            probabilities: predict_split(model, dataset, side)?,
-            uncalibrated: uncalibrated_split(model, dataset, side)?,
+            probabilities: predict_split(model, dataset, split)?,
+            uncalibrated: uncalibrated_split(model, dataset, split)?,
             labels: labels.into_iter().map(|label| label == 1).collect(),
             codes,
-            asked_ms: dataset.column(side, "asked_time_ms")?,
+            asked_ms: dataset.column(split, "asked_time_ms")?,
             rates,
             threshold: model.calibration.threshold,
             limits: model.answer_thresholds(precisions).unwrap_or_default(),
-            groups: SampleGroups::new(&dataset.column::<u32>(side, "group")?),
+            groups: SampleGroups::new(&dataset.column::<u32>(split, "group")?),
             seed: model.seed,
             resamples: inputs.config.evaluation.resamples.min(MAX_RESAMPLES),
         })

@@ -30,10 +30,7 @@ fn run_writes_a_self_contained_page() {
         );
     }
     assert!(page.contains("default-src 'none'"));
-    let page = page
-        .split("<script>")
-        .next()
-        .expect("the markup before it");
+    let page = page.split("<script>").next().expect("the markup before it");
     let loads = ["src=", "href=\"http", "url(", "@import", "NaN", "inf "];
     for word in loads {
         assert!(!page.contains(word), "`{word}` is in the page");
@@ -279,7 +276,11 @@ fn parameter_importance_is_shown_from_twenty_trials_on() {
         .iter()
         .map(|row| &row[0])
         .collect();
-    assert_eq!(names.len(), 3, "listed values are shown as words: {names:?}");
+    assert_eq!(
+        names.len(),
+        3,
+        "listed values are shown as words: {names:?}"
+    );
 }
 
 #[test]
@@ -351,10 +352,7 @@ fn sweeps_with_extreme_rows_have_a_valid_page() {
         (30, is_hostile),
     ] {
         let page = page_of(&sweep_of(count, edit));
-        let markup = page
-            .split("<script>")
-            .next()
-            .expect("the markup before it");
+        let markup = page.split("<script>").next().expect("the markup before it");
         for word in ["NaN", "inf ", "<img", "\u{202e}"] {
             assert!(!markup.contains(word), "`{word}` is in a page of {count}");
         }
@@ -376,10 +374,7 @@ fn sweep_over_tables_with_folds_and_classes_has_a_valid_page() {
     let place = pipelines::place(&changes, "--pipeline-names lasso,enet");
     place.stdout("sweep run sweep");
     let page = page_of(&place);
-    let markup = page
-        .split("<script>")
-        .next()
-        .expect("the markup before it");
+    let markup = page.split("<script>").next().expect("the markup before it");
     for part in ["held", "best", "evaluation", "sweep", "data", "provenance"] {
         assert!(
             markup.contains(&format!("<section id=\"{part}\"")),
@@ -476,10 +471,7 @@ fn log_with_one_class_or_without_holds_has_a_valid_page() {
                 "{name}: {part}"
             );
         }
-        let drawn = page
-            .split("<script>")
-            .next()
-            .expect("the markup before it");
+        let drawn = page.split("<script>").next().expect("the markup before it");
         assert!(!drawn.contains("NaN") && !drawn.contains(" inf"), "{name}");
     }
 }

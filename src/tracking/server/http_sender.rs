@@ -58,22 +58,22 @@ pub(crate) enum SendError {
     #[error("the sender was stopped")]
     Stopped,
     /// The server demands something that poolcast cannot do.
-    #[error("{server}: {said}")]
+    #[error("{server}: {message}")]
     Unusable {
         /// Name of the server.
         server: String,
         /// The reason, as a text.
-        said: String,
+        message: String,
     },
     /// The server rejects the request for good.
-    #[error("{server} answers {status}: {said}")]
+    #[error("{server} answers {status}: {message}")]
     Refused {
         /// Host of the server.
         server: String,
         /// The HTTP status.
         status: u16,
         /// The server's explanation.
-        said: String,
+        message: String,
     },
 }
 
@@ -331,20 +331,20 @@ impl HttpSender {
             });
         }
 
-        let said = error_text(document.ok(), &body);
+        let message = error_text(document.ok(), &body);
         let is_redirect = (300..400).contains(&status);
-        if is_redirect || FINAL_STATUSES.contains(&status) || is_final(&said) {
+        if is_redirect || FINAL_STATUSES.contains(&status) || is_final(&message) {
             return Err(TryError::Final(SendError::Refused {
                 server: self.server.clone(),
                 status,
-                said: if is_redirect {
+                message: if is_redirect {
                     "it redirects to another address, which poolcast does not follow".to_owned()
                 } else {
-                    said
+                    message
                 },
             }));
         }
-        Err(again(format!("it answers {status}: {said}")))
+        Err(again(format!("it answers {status}: {message}")))
     }
 }
 
@@ -426,8 +426,8 @@ fn error_text(document: Option<Value>, body: &[u8]) -> String {
         let message = message.or(document.get("message"));
         Some(message?.as_str()?.to_owned())
     });
-    let said = named.unwrap_or_else(|| String::from_utf8_lossy(body).into_owned());
-    poolcast_base::output::cut(said.trim(), MAX_ERROR_CHARACTERS)
+    let message = named.unwrap_or_else(|| String::from_utf8_lossy(body).into_owned());
+    poolcast_base::output::cut(message.trim(), MAX_ERROR_CHARACTERS)
 }
 
 /// A random number from 0 to 1. It differs between senders, so that they do not retry at the same

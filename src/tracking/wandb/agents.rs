@@ -35,7 +35,7 @@ pub(super) struct WandbAgents {
     dir: PathBuf,
     sweep: String,
     /// Maximum number of points to request.
-    most: usize,
+    max_points: usize,
     /// Time of the last heartbeat, by agent id.
     heard: HashMap<String, Duration>,
     /// Time since when a request is without an answer, and the runs that were not begun then.
@@ -45,12 +45,13 @@ pub(super) struct WandbAgents {
 }
 
 impl WandbAgents {
-    /// Makes the agents of the sweep `sweep`. The sweep folder `dir` tries `most` points at most.
-    pub(super) fn new(dir: PathBuf, sweep: String, most: usize) -> WandbAgents {
+    /// Makes the agents of the sweep `sweep`. The sweep folder `dir` tries at most `max_points`
+    /// points.
+    pub(super) fn new(dir: PathBuf, sweep: String, max_points: usize) -> WandbAgents {
         WandbAgents {
             dir,
             sweep,
-            most,
+            max_points,
             heard: HashMap::new(),
             doubt: None,
             is_metric_known: false,
@@ -103,13 +104,14 @@ impl WandbAgents {
 
     /// Returns true if no more points are needed.
     fn is_enough(&self, given: &GivenPoints) -> bool {
-        given.is_complete || given.points.len() >= self.most
+        given.is_complete || given.points.len() >= self.max_points
     }
 
     fn can_request_point(&self, given: &GivenPoints, queue: &Queue, workers: usize) -> bool {
-        let goes_on: usize = given.agents.iter().map(|agent| agent.run_ids.len()).sum();
+        let unfinished: usize = given.agents.iter().map(|agent| agent.run_ids.len()).sum();
         let asking = given.agents.iter().filter(|agent| agent.is_asking).count();
-        let has_room = goes_on + asking < workers && given.points.len() + asking < self.most;
+        let has_room =
+            unfinished + asking < workers && given.points.len() + asking < self.max_points;
         has_room && !given.is_complete && queue.hand_out() == Dispatch::Open
     }
 
@@ -120,7 +122,7 @@ impl WandbAgents {
         workers: usize,
         client: &mut WandbClient,
     ) -> Result<()> {
-        let wanted = workers.min(self.most);
+        let wanted = workers.min(self.max_points);
         while given.agents.len() < wanted {
             // A retry may create one agent too many, which does no harm.
             let wish = create_agent(client.place(), &self.sweep);
@@ -345,8 +347,8 @@ mod tests {
     use crate::wandb_server::{Fault, WandbServer};
     use poolcast_queue::QueueSettings;
 
-    fn agents(dir: &Path, most: usize) -> WandbAgents {
-        WandbAgents::new(dir.to_owned(), "swp1".to_owned(), most)
+    fn agents(dir: &Path, max_points: usize) -> WandbAgents {
+        WandbAgents::new(dir.to_owned(), "swp1".to_owned(), max_points)
     }
 
     /// A client with a clock that the test sets.

@@ -107,25 +107,25 @@ impl WandbClient {
 
     /// Makes the error for an answer with an unexpected content.
     pub(super) fn unexpected(&self, answer: &Value) -> SendError {
-        let message = answer["errors"][0]["message"].as_str();
-        let said = message.unwrap_or("it is not an answer of W&B");
+        let named = answer["errors"][0]["message"].as_str();
+        let message = named.unwrap_or("it is not an answer of W&B");
         SendError::Refused {
             server: self.settings.host.clone(),
             status: 200,
-            said: poolcast_base::output::cut(said, 200),
+            message: poolcast_base::output::cut(message, 200),
         }
     }
 }
 
 /// Returns true if the text of an error says that the run was deleted. Other conflicts are retried.
-pub(super) fn is_deleted(said: &str) -> bool {
-    said.contains(DELETED)
+pub(super) fn is_deleted(message: &str) -> bool {
+    message.contains(DELETED)
 }
 
 /// Makes the error for a demand of W&B that poolcast cannot meet.
-pub(super) fn unusable(said: &str) -> SendError {
+pub(super) fn unusable(message: &str) -> SendError {
     SendError::Unusable {
         server: "W&B".to_owned(),
-        said: said.to_owned(),
+        message: message.to_owned(),
     }
 }

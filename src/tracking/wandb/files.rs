@@ -14,12 +14,16 @@ pub(super) fn upload_files(client: &mut WandbClient, best: &BestFiles) -> Result
     let (entity, project) = client.entity_and_project();
     let wish = create_run_files(&entity, &project, &best.run.run_id, &names);
     let answer = client.ask(&wish, true)?;
-    let told = &answer["data"]["createRunFiles"];
-    let headers = upload_headers(&told["uploadHeaders"]);
+    let response = &answer["data"]["createRunFiles"];
+    let headers = upload_headers(&response["uploadHeaders"]);
     for file in &best.files {
-        let is_this = |told: &&Value| told["name"] == file.name;
-        let found = told["files"].as_array().into_iter().flatten().find(is_this);
-        let url = found.and_then(|told| told["uploadUrl"].as_str());
+        let is_this = |file_upload: &&Value| file_upload["name"] == file.name;
+        let found = response["files"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .find(is_this);
+        let url = found.and_then(|file_upload| file_upload["uploadUrl"].as_str());
         let Some(url) = url else {
             return Err(client.unexpected(&answer));
         };
@@ -35,9 +39,9 @@ pub(super) fn upload_files(client: &mut WandbClient, best: &BestFiles) -> Result
 }
 
 /// Parses the headers of an answer, each `NAME:VALUE`.
-fn upload_headers(told: &Value) -> Vec<(String, String)> {
+fn upload_headers(listed: &Value) -> Vec<(String, String)> {
     let mut headers = Vec::new();
-    for text in told.as_array().into_iter().flatten() {
+    for text in listed.as_array().into_iter().flatten() {
         let pair = text.as_str().and_then(|text| text.split_once(':'));
         if let Some((name, value)) = pair {
             headers.push((name.trim().to_owned(), value.trim().to_owned()));

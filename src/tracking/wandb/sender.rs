@@ -245,7 +245,7 @@ impl WandbSender {
         let body = upsert_run(self.client.place(), self.sweep.as_deref(), run);
         let answer = match self.client.ask(&body, true) {
             Ok(answer) => answer,
-            Err(SendError::Refused { said, .. }) if is_deleted(&said) => {
+            Err(SendError::Refused { message, .. }) if is_deleted(&message) => {
                 let name = escape::value(&run.name).into_owned();
                 self.summary.add_note(format!(
                     "{name} was deleted on W&B, which does not accept its id {} again; undelete it there",
@@ -330,8 +330,10 @@ impl WandbSender {
                 self.note.set_files(&best.run.run_id, digest);
                 self.note.write(&mut self.summary);
             }
-            Err(SendError::Refused { status, said, .. }) => self.summary.add_note(format!(
-                "the report and the best model were not sent: W&B answers {status}: {said}"
+            Err(SendError::Refused {
+                status, message, ..
+            }) => self.summary.add_note(format!(
+                "the report and the best model were not sent: W&B answers {status}: {message}"
             )),
             Err(error) => return Err(error.into()),
         }
@@ -635,19 +637,19 @@ mod tests {
         let time = TestTime::default();
         let mut sender = sender_with(&server, notes.path(), clock(&time, |_| {}), 60);
         sender.control = SweepControl::of_queue(queue.clone());
-        let goes_on = [run(1, 2, TrackedOutcome::Running)];
-        send(&mut sender, &goes_on).expect("sent");
+        let running = [run(1, 2, TrackedOutcome::Running)];
+        send(&mut sender, &running).expect("sent");
         sender.query_sweep_state().expect("asked");
         assert!(!queue.is_asked_to_end(1) && queue.hand_out() == Dispatch::Open);
 
         server.stop("0000000000000001");
         server.set_sweep_state("PAUSED");
         let before = server.requests().len();
-        send(&mut sender, &goes_on).expect("sent");
+        send(&mut sender, &running).expect("sent");
         sender.query_sweep_state().expect("asked");
         assert_eq!(server.requests().len(), before, "it is not asked so often");
         *time.lock().expect("locked") += Duration::from_secs(241);
-        send(&mut sender, &goes_on).expect("sent");
+        send(&mut sender, &running).expect("sent");
         sender.query_sweep_state().expect("asked");
         assert_eq!(server.requests().len(), before + 2);
         assert!(queue.is_asked_to_end(1) && !queue.is_asked_to_end(2));
@@ -708,12 +710,12 @@ mod tests {
                 "answers 302: it redirects to another address",
             ),
         ];
-        for (fault, said) in refusals {
+        for (fault, message) in refusals {
             let (server, notes) = (WandbServer::begin(), tempfile::tempdir().expect("made"));
             server.add_fault(1, fault);
             let error = send(&mut sender(&server, notes.path()), &runs()).expect_err("refused");
             let shown = format!("{error:#} {error:?}");
-            assert!(shown.contains(said), "{shown}");
+            assert!(shown.contains(message), "{shown}");
             assert!(
                 !shown.contains("canary") && !shown.contains("Y2FuYXJ5"),
                 "{shown}"
@@ -809,13 +811,13 @@ mod tests {
         let output = output.expect("it starts");
         assert_eq!(output.status.code(), Some(101), "{output:?}");
 
-        let said = [&output.stdout, &output.stderr].map(|text| String::from_utf8_lossy(text));
-        assert_eq!(said[1].matches("nobody waits").count(), 2, "{output:?}");
-        assert!(said[0].contains("stack backtrace") || said[1].contains("stack backtrace"));
-        assert!(said[0].contains("TRACE"), "{output:?}");
+        let printed = [&output.stdout, &output.stderr].map(|text| String::from_utf8_lossy(text));
+        assert_eq!(printed[1].matches("nobody waits").count(), 2, "{output:?}");
+        assert!(printed[0].contains("stack backtrace") || printed[1].contains("stack backtrace"));
+        assert!(printed[0].contains("TRACE"), "{output:?}");
         let left = fs_err::read_dir(dir.path()).expect("listed");
         assert_eq!(left.count(), 0, "a core file, or another");
-        for text in said {
+        for text in printed {
             assert!(
                 !text.contains("canary") && !text.contains("Y2FuYXJ5"),
                 "{text}"
