@@ -23,7 +23,7 @@ const MAX_CONFIGURATIONS: usize = 100;
 
 /// Advice for a user if no log is found.
 const LOG_HINT: &str =
-    "name the log: --log LOG; `condor_config_val EVENT_LOG` names that of an access point";
+    "name the log: --log LOG; `condor_config_val EVENT_LOG` prints that of an access point";
 
 /// Formats of artefacts that are models.
 const MODEL_FORMATS: [&str; 3] = ["run", "fit", "ensemble"];
@@ -126,10 +126,10 @@ fn find_results() -> Result<PathBuf> {
         [only] => Ok(only.clone()),
         [] => Err(hinted(
             format!(
-                "there is no run here: looked at this directory, the `out` of its configuration files, and {}",
+                "there is no run here: looked in this directory, the `out` of its configuration files, and {}",
                 shown(&looked)
             ),
-            "name one: poolcast advise RUN; `poolcast run --log LOG` makes one",
+            "name one: poolcast advise RUN; `poolcast run --log LOG` creates one",
         )
         .into()),
         several => Err(hinted(
@@ -187,7 +187,7 @@ fn configured_logs(config: &Config, results: &Path) -> Result<Vec<PathBuf>> {
             log.exists(),
             hinted(
                 format!(
-                    "`{}`, the log that `{}` was made from, is not there as seen from here",
+                    "cannot find `{}`, the log that `{}` was made from",
                     log.display(),
                     results.display()
                 ),

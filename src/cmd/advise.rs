@@ -30,7 +30,7 @@ pub fn run(args: &AdviseArgs) -> Result<u8> {
     ensure!(
         !(args.queue.as_deref() == Some("-") && sources.logs.iter().any(|log| is_stdin(log))),
         hinted(
-            "standard input is either the log or the queue",
+            "standard input cannot be both the log and the queue",
             "write one of them to a file"
         )
     );

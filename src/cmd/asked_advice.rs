@@ -87,7 +87,7 @@ impl ComputedAdvice {
     pub(super) fn record(&self, sources: &AdviceSources, said: &[&JobAdvice]) {
         if let Err(error) = advice::record_answers(&sources.results, said, self.basis.asked_ms) {
             output::note(&format!(
-                "note: these answers are not kept for `--check`: {error:#}"
+                "note: these answers are not saved for `--check`: {error:#}"
             ));
         }
     }

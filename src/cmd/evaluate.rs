@@ -49,24 +49,22 @@ pub fn run(args: &EvaluateArgs) -> Result<u8> {
 /// otherwise they are those at the hold.
 fn planted_probabilities(truth: &Path, dataset: &Dataset, side: Split) -> Result<Vec<f64>> {
     let known = simulate::read_truth(truth)?;
-    let at_hold = chances(&known, dataset, side, simulate::p_hold)?.with_context(|| {
-        let message = format!(
-            "`{}` does not know all holds of these tensors",
-            truth.display()
-        );
-        hinted(
-            message,
-            "name the truth that `poolcast simulate` wrote beside the log",
-        )
-    })?;
+    let at_hold =
+        truth_probabilities(&known, dataset, side, simulate::p_hold)?.with_context(|| {
+            let message = format!("`{}` lacks some holds of these tensors", truth.display());
+            hinted(
+                message,
+                "name the truth file that `poolcast simulate` wrote beside the log",
+            )
+        })?;
     if dataset.summary.settings.window != WindowPosition::Release {
         return Ok(at_hold);
     }
 
-    let at_release = chances(&known, dataset, side, simulate::p_release)?;
+    let at_release = truth_probabilities(&known, dataset, side, simulate::p_release)?;
     Ok(at_release.unwrap_or_else(|| {
         output::note(&format!(
-            "note: `{}` does not tell the chances at the release of all these holds; the best possible is that at the hold",
+            "note: `{}` lacks the probability at release of some holds; the best possible prediction is that at the hold",
             truth.display()
         ));
         at_hold
@@ -74,7 +72,7 @@ fn planted_probabilities(truth: &Path, dataset: &Dataset, side: Split) -> Result
 }
 
 /// Applies `chance` to each hold of one split; `None` if it has no value for some hold.
-fn chances(
+fn truth_probabilities(
     known: &[HoldTruth],
     dataset: &Dataset,
     side: Split,

@@ -29,7 +29,7 @@ pub fn run(args: &ParseArgs) -> Result<u8> {
     let out = args
         .out
         .as_deref()
-        .context("clap asks for `--out` where nothing is dumped")?;
+        .context("`--out` is required without `--dump`")?;
     let salt = user_salt()?;
     let mut ingest = if args.earlier.overwrite {
         LogIngest::replacing(&logs, &options, &salt, out)?
@@ -78,7 +78,7 @@ fn reject_damage(sources: &[SourceLog]) -> Result<()> {
                     place.offset,
                     place.anomaly.describe()
                 ),
-                "leave out `--strict` to count damage and go on",
+                "omit `--strict` to count damage and continue",
             ));
         }
     }

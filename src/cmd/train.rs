@@ -119,12 +119,12 @@ fn start_mode(args: &TrainArgs) -> StartMode {
 fn stopped_message(how: &str, args: &TrainArgs) -> u8 {
     if args.self_checkpoint.is_some() {
         output::note(&format!(
-            "{how}; `{}` holds its checkpoint",
+            "{how}; `{}` has its checkpoint",
             args.out.display()
         ));
         return EXIT_CHECKPOINTED;
     }
-    let error = hinted(how, "the same command goes on from there with `--resume`");
+    let error = hinted(how, "run the same command with `--resume` to continue");
     output::error(render(&error.into()).trim_end());
     EXIT_RETRY
 }
@@ -229,12 +229,12 @@ impl TrainingProgress<'_> {
 fn text(metrics: &TrainingMetrics) -> String {
     let early = match metrics.status {
         TrainingStatus::StoppedEarly => ", stopped early",
-        TrainingStatus::TerminatedEarly => ", more may follow",
+        TrainingStatus::TerminatedEarly => ", can be continued",
         TrainingStatus::Finished | TrainingStatus::NonFinite => "",
     };
     let best = metrics.best.as_ref().map_or(String::new(), |best| {
         format!(
-            "; the weights of epoch {} remain: validation loss {:.4}",
+            "; the best epoch is {}: validation loss {:.4}",
             best.epoch, best.validation_loss
         )
     });

@@ -23,7 +23,7 @@ pub(super) fn score(
     let evaluation = evaluate_run(model, dataset, side, resamples, best)?;
     if model.tensors_key != dataset.key {
         output::note(
-            "note: the model was trained on other tensors; holds that it learned from may be among these",
+            "note: the model was trained on other tensors; these may include holds that it learned from",
         );
     }
     manifest::write_json(&evaluation_path(dir, side), &evaluation)?;

@@ -10,7 +10,7 @@ fn a_rule_answers_by_itself() {
     insta::assert_snapshot!(without_scores(&place.run("advise run --log EventLog.xz 1161.0")), @"
     exit 10
     1161.0: FIX, THEN RELEASE
-      why: an input file is missing on the access point: put it back or correct its name, then release; of 192 earlier holds for this reason 0 succeeded once released, of the last ten 0
+      why: an input file is missing on the access point: put it back or correct its name, then release; 0 of 192 earlier holds for this reason succeeded after release, 0 of the last ten
       hold code 13/2: input files could not be transferred to the job: no such file or directory
       held since 2026-11-21 02:26:02 UTC, 15 s when the log ends
       held 3 times so far, 3 times for this reason; no other job of its cluster is held for it now
@@ -21,7 +21,7 @@ fn a_rule_answers_by_itself() {
     log of localhost: 2026-11-21 01:49 to 2026-11-21 02:26 UTC, 2,119 holds
     model lstm: learned until 2026-11-21 02:18 UTC (379 holds since), ROC-AUC #.##
       [#.##, #.##] on later holds
-    note: the model knows nothing of the last 8 min 13 s and their 379 holds:
+    note: the model has not learned from the last 8 min 13 s and their 379 holds:
       `poolcast run` learns from them
     note: the model was not shown to be better than chance
     ");
@@ -131,7 +131,7 @@ fn the_model_answers_where_no_rule_does() {
         insta::assert_snapshot!(place.run("advise run --log EventLog.xz 1185.0"), @"
         exit 40
         1185.0: NO ADVICE
-          why: the odds are too even to say: answers to holds like it were wrong too often
+          why: the probability is not decisive: answers to similar holds were wrong too often
           hold code 12/2: output files could not be transferred back: no such file or directory
           held since 2026-11-21 02:26:05 UTC, 12 s when the log ends
           held 3 times so far, 3 times for this reason; 3 other jobs of its cluster are held for it now
@@ -141,7 +141,7 @@ fn the_model_answers_where_no_rule_does() {
         log of localhost: 2026-11-21 01:49 to 2026-11-21 02:26 UTC, 2,119 holds
         model lstm: learned until 2026-11-21 02:18 UTC (379 holds since), ROC-AUC #.##
           [#.##, #.##] on later holds
-        note: the model knows nothing of the last 8 min 13 s and their 379 holds:
+        note: the model has not learned from the last 8 min 13 s and their 379 holds:
           `poolcast run` learns from them
         note: the model was not shown to be better than chance
         ");
@@ -263,29 +263,29 @@ fn jobs_that_are_not_held_are_told_apart() {
     exit 2
     error: job 999999.0 is not in the log
 
-    hint: leave out the job ids to get advice on every held job
+    hint: omit the job ids to get advice on every held job
     ");
     insta::assert_snapshot!(place.run("advise run --log EventLog.xz 999999"), @"
     exit 2
     error: cluster 999999 is not in the log
 
-    hint: leave out the job ids to get advice on every held job
+    hint: omit the job ids to get advice on every held job
     ");
     insta::assert_snapshot!(place.run("advise run --log EventLog.xz 1.0"), @"
     exit 2
     error: job 1.0 is not held when the log ends: it terminated at 2026-11-21 01:50:00 UTC
 
-    hint: leave out the job ids to get advice on every held job
+    hint: omit the job ids to get advice on every held job
     ");
     insta::assert_snapshot!(place.run("advise run --log EventLog.xz 1161.0 1"), @"
     exit 2
     error: cluster 1 has 2 jobs, and none is held
 
-    hint: leave out the job ids to get advice on every held job
+    hint: omit the job ids to get advice on every held job
     ");
     insta::assert_snapshot!(place.run("advise run --log EventLog.xz twelve"), @"
     exit 2
-    error: `twelve` is no job id
+    error: `twelve` is not a job id
 
     hint: write `123.0` for a job, or `123` for a cluster
     ");

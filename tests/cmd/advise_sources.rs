@@ -131,9 +131,9 @@ fn the_run_and_the_logs_of_a_directory_are_found() {
     let place = Place::with_log();
     insta::assert_snapshot!(place.run("advise"), @"
     exit 2
-    error: there is no run here: looked at this directory, the `out` of its configuration files, and `out`
+    error: there is no run here: looked in this directory, the `out` of its configuration files, and `out`
 
-    hint: name one: poolcast advise RUN; `poolcast run --log LOG` makes one
+    hint: name one: poolcast advise RUN; `poolcast run --log LOG` creates one
     ");
 
     place.copy("run", "out");
@@ -162,9 +162,9 @@ fn the_run_and_the_logs_of_a_directory_are_found() {
     fs_err::remove_file(place.path("EventLog.xz")).expect("removed");
     insta::assert_snapshot!(place.run("advise"), @"
     exit 2
-    error: `EventLog.xz`, the log that `elsewhere` was made from, is not there as seen from here
+    error: cannot find `EventLog.xz`, the log that `elsewhere` was made from
 
-    hint: name the log: --log LOG; `condor_config_val EVENT_LOG` names that of an access point
+    hint: name the log: --log LOG; `condor_config_val EVENT_LOG` prints that of an access point
     ");
 }
 

@@ -27,7 +27,7 @@ fn answers_are_held_against_what_came_of_the_jobs() {
     let none = place.stdout("advise mine --log EventLog --check");
     assert_eq!(
         none,
-        "no answer was given yet: `poolcast advise` gives and keeps them\n"
+        "no answer was given yet: `poolcast advise` gives and saves them\n"
     );
 
     let given = place.json("advise mine --log EventLog --json");
@@ -43,13 +43,13 @@ fn answers_are_held_against_what_came_of_the_jobs() {
     assert_eq!(ledger(), first, "the same answer is not kept twice");
 
     insta::assert_snapshot!(place.stdout("advise mine --log EventLog.xz --check"), @"
-    Answers given since 2026-11-21 02:14:59 UTC, and what came of the jobs until 2026-11-21 02:26:17 UTC
+    Answers given since 2026-11-21 02:14:59 UTC, and outcomes of the jobs until 2026-11-21 02:26:17 UTC
     answer          given  held  released  decided  succeeded  right
     fix (by rule)       5     0         5        5          0  100 %
     fix (probably)     16     0        15       15          0  100 %
     leave               1     0         1        1          0      -
     none                6     0         6        6          1      -
-    right: success after release, failure after the others; no log tells what was mended before a release
+    right: success after release, failure after the others; no log records what was fixed before a release
     ");
     let check = place.json("advise mine --log EventLog.xz --check --json");
     let rows = check["answers"].as_array().expect("a list");
@@ -103,7 +103,7 @@ fn a_ledger_that_is_none_of_ours_is_named_and_no_reason_to_be_silent() {
     assert_eq!(said.code, Some(0), "{said}");
     assert!(
         said.stderr
-            .starts_with("note: these answers are not kept for `--check`"),
+            .starts_with("note: these answers are not saved for `--check`"),
         "{said}"
     );
     fs_err::remove_dir(place.path("mine/answers.jsonl")).expect("removed");
@@ -111,9 +111,9 @@ fn a_ledger_that_is_none_of_ours_is_named_and_no_reason_to_be_silent() {
     place.write("mine/answers.jsonl", "{\"version\": 9}\n");
     insta::assert_snapshot!(place.run("advise mine --log EventLog --check"), @"
     exit 2
-    error: `mine/answers.jsonl` is of version 9, and this build reads 1
+    error: `mine/answers.jsonl` has version 9, expected 1
 
-    hint: move it away, and the next answers begin another
+    hint: move it away: the next answers start a new file
     ");
     place.write("mine/answers.jsonl", "{\u{1b}[31m}\n");
     insta::assert_snapshot!(place.run("advise mine --log EventLog --check"), @"
@@ -121,6 +121,6 @@ fn a_ledger_that_is_none_of_ours_is_named_and_no_reason_to_be_silent() {
     error: `mine/answers.jsonl` has a damaged line
       caused by: key must be a string at line 1 column 2
 
-    hint: move it away, and the next answers begin another
+    hint: move it away: the next answers start a new file
     ");
 }

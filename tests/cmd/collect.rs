@@ -73,7 +73,7 @@ fn an_archive_is_the_log_across_rotations() {
       013 JOB_RELEASED    1
       holds by code                                                               holds  jobs  released  then succeeded
       12/2 output files could not be transferred back: no such file or directory      1     1     100 %           100 %
-      their most frequent reasons, without what varies
+      their most frequent reasons, without variable parts
       12/2: *
     ");
 }
@@ -221,8 +221,8 @@ fn a_store_whose_log_has_rotated_says_how_to_go_on() {
     insta::assert_snapshot!(place.run("parse EventLog -o events"), @"
     exit 2
     also reading the rotated generation `EventLog.old`
-    error: `EventLog` has rotated since it was parsed into `events`, and what it was cannot be read on
+    error: `EventLog` has rotated since it was parsed into `events`, so its earlier generation cannot be read further
 
-    hint: `poolcast collect LOG -o ARCHIVE` keeps all generations as they grow: parse those, into another directory
+    hint: keep all generations with `poolcast collect LOG -o ARCHIVE`, and parse the archive into another directory
     ");
 }

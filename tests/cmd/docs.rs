@@ -277,7 +277,7 @@ fn readme_matches_the_output_of_the_quickstart() {
             "unchanged: ",
             "ROC-AUC ",
             "succeeds with ",
-            "such answers before: ",
+            "similar earlier answers: ",
             "  tester  ",
         ];
         let cut = scores.iter().find_map(|score| line.find(score));

@@ -54,7 +54,7 @@ fn ensemble_advises_where_it_is_better_than_the_best_trial() {
             .contains("\nThe best of each kind together on holds they have not seen\n"),
         "{first}"
     );
-    let said = format!("; trials {KINDS}\ntheir model is in out/ensemble\n");
+    let said = format!("; trials {KINDS}\nthe ensemble is in out/ensemble\n");
     assert!(first.stdout.contains(&said), "{first}");
 
     let info = info(&place);
@@ -94,7 +94,7 @@ fn ensemble_advises_where_it_is_better_than_the_best_trial() {
 
     let shown = place.stdout("sweep best out");
     assert!(
-        shown.contains("their model is in out/ensemble\n"),
+        shown.contains("the ensemble is in out/ensemble\n"),
         "{shown}"
     );
 }

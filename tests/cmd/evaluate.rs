@@ -12,8 +12,8 @@ fn the_table_names_what_it_scores() {
     insta::with_settings!({filters => vec![(r"\d\.\d{3}", "#.###")]}, {
         insta::assert_snapshot!(place.run("evaluate mine tensors --resamples 50"), @"
         exit 0
-        322 samples of 93 clusters on the test side (split by time), 37.6 % success; trained on 1,251 with 29.1 %
-        of 2,119 hold cycles left out: 8 still held, 396 removed while held, 3 removed after release, 106 hold code excluded (78.8 % success among 85), 33 decided too late (57.6 % success)
+        322 samples of 93 clusters in the test split (by time), 37.6 % success; trained on 1,251 with 29.1 %
+        not used, of 2,119 hold cycles: 8 still held, 396 removed while held, 3 removed after release, 106 hold code excluded (78.8 % success among 85), 33 decided too late (57.6 % success)
                                            lstm       always majority     rate by hold code
         accuracy           #.### [#.###, #.###]  #.### [#.###, #.###]  #.### [#.###, #.###]
         precision                             -                     -                     -
@@ -23,7 +23,7 @@ fn the_table_names_what_it_scores() {
         average precision  #.### [#.###, #.###]  #.### [#.###, #.###]  #.### [#.###, #.###]
         Brier score        #.### [#.###, #.###]  #.### [#.###, #.###]  #.### [#.###, #.###]
         ECE                #.### [#.###, #.###]  #.### [#.###, #.###]  #.### [#.###, #.###]
-        calibrated on the validation samples, temperature #.###: Brier score #.### before, #.### after; ECE #.### before, #.### after; success is predicted from #.### on
+        calibrated on the validation samples, temperature #.###: Brier score #.### before, #.### after; ECE #.### before, #.### after; success is predicted from #.###
         [95 % intervals: 50 bootstrap resamples of clusters]
         ");
     });
@@ -93,7 +93,7 @@ fn what_does_not_fit_is_named() {
     exit 2
     error: the model was trained on samples with j = 5, m = 6, timeframe_len = 10, context uniform, vocabulary events, release windows and next labels; the tensors have j = 7, m = 6, timeframe_len = 10, context uniform, vocabulary events, release windows and next labels
 
-    hint: make fitting tensors with `poolcast tensors EVENTS -o DIR --j 5 --m 6 --timeframe-len 10 --context uniform --vocabulary events --window release --label next`
+    hint: build matching tensors with `poolcast tensors EVENTS -o DIR --j 5 --m 6 --timeframe-len 10 --context uniform --vocabulary events --window release --label next`
     ");
     insta::assert_snapshot!(place.run("evaluate tensors tensors"), @"
     exit 2
@@ -121,9 +121,9 @@ fn what_does_not_fit_is_named() {
     fs_err::write(&model, &bytes).expect("written");
     insta::assert_snapshot!(place.run("evaluate corrupt tensors"), @"
     exit 2
-    error: `corrupt/model.safetensors` is not the model that its manifest speaks of
+    error: `corrupt/model.safetensors` does not match its manifest
 
-    hint: train it anew into another directory with `poolcast train TENSORS -o RUN`
+    hint: train it again into another directory with `poolcast train TENSORS -o RUN`
     ");
     fs_err::write(&model, &bytes[..last]).expect("written");
     insta::assert_snapshot!(place.run("evaluate corrupt tensors"), @"
@@ -176,9 +176,9 @@ fn what_validation_chose_is_what_scores() {
     .expect("written");
     insta::assert_snapshot!(place.run("evaluate mine tensors"), @"
     exit 2
-    error: `mine/metrics.json` is not the file that its manifest speaks of
+    error: `mine/metrics.json` does not match its manifest
 
-    hint: train it anew into another directory with `poolcast train TENSORS -o RUN`
+    hint: train it again into another directory with `poolcast train TENSORS -o RUN`
     ");
 }
 

@@ -138,9 +138,9 @@ fn tensors_say_how_large_they_are_and_refuse_what_nobody_means() {
     assert!((1_600_000..1_640_000).contains(&bytes), "{bytes}");
     insta::assert_snapshot!(place.run("tensors events -o huge --j 5000 --m 5000"), @"
     exit 2
-    error: samples of 5,000 jobs and 5,000 frames have 25,000,000 cells each, and 16,777,216 are the most
+    error: samples of 5,000 jobs and 5,000 frames have 25,000,000 cells each, and the maximum is 16,777,216
 
-    hint: choose a smaller `j` or `m`; the published search space has 100 each at most
+    hint: choose a smaller `j` or `m`; the published search space has at most 100 of each
     ");
     assert!(!place.path("huge").exists());
 }

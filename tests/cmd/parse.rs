@@ -48,7 +48,7 @@ fn the_bundled_log() {
       021 REMOTE_ERROR         2,068
       028 JOB_AD_INFORMATION  47,056
       040 FILE_TRANSFER       21,533
-      6 x an event that was there twice, kept once
+      6 x duplicate event, kept once
     ");
 }
 
@@ -365,10 +365,10 @@ fn rotated_generations_are_found_ordered_and_joined() {
       008 GENERIC         3
       012 JOB_HELD        2
       013 JOB_RELEASED    2
-      2 x an event that was there twice, kept once
+      2 x duplicate event, kept once
       holds by code                                                               holds  jobs  released  then succeeded
       12/2 output files could not be transferred back: no such file or directory      1     1     100 %           100 %
-      their most frequent reasons, without what varies
+      their most frequent reasons, without variable parts
       12/2: *
     also reading the rotated generation `EventLog.2`
     also reading the rotated generation `EventLog.1`
@@ -385,7 +385,7 @@ fn rotated_generations_are_found_ordered_and_joined() {
       a gap at ap@example: 2026-11-21 01:11:00 UTC to 2026-11-21 01:30:00 UTC
       holds by code                                                               holds  jobs  released  then succeeded
       12/2 output files could not be transferred back: no such file or directory      1     1       0 %               -
-      their most frequent reasons, without what varies
+      their most frequent reasons, without variable parts
       12/2: *
     also reading the rotated generation `EventLog.2`
     ");
@@ -404,7 +404,7 @@ fn strict_refuses_damage_but_not_a_log_that_is_being_written() {
     exit 2
     error: `damaged`: line 7 (byte 347): a record without its end
 
-    hint: leave out `--strict` to count damage and go on
+    hint: omit `--strict` to count damage and continue
     ");
     assert!(!place.path("events").exists());
     place.write("growing", &SMALL[..SMALL.len() - 9]);
@@ -545,7 +545,7 @@ fn a_header_that_outgrew_its_place_is_damage() {
     exit 2
     error: `EventLog`: line 3 (byte 182): an event that the log's header was written over, left out
 
-    hint: leave out `--strict` to count damage and go on
+    hint: omit `--strict` to count damage and continue
     ");
 }
 
@@ -577,7 +577,7 @@ fn summer_time_ends_within_a_log() {
           user.log: line 7 (byte 149)
       holds by code                                                               holds  jobs  released  then succeeded
       12/2 output files could not be transferred back: no such file or directory      1     1     100 %           100 %
-      their most frequent reasons, without what varies
+      their most frequent reasons, without variable parts
       12/2: *
     ");
     let times = |log: &str| -> Vec<String> {
@@ -686,7 +686,7 @@ fn damage_in_a_pipe_has_its_place() {
     exit 2
     error: `standard input`: line 7 (byte 347): a record without its end
 
-    hint: leave out `--strict` to count damage and go on
+    hint: omit `--strict` to count damage and continue
     ");
     insta::assert_snapshot!(piped(&place, "parse - -o events", b""), @"
     exit 2
@@ -794,7 +794,7 @@ fn jobs_of_two_access_points_in_one_log_stay_apart() {
       013 JOB_RELEASED    2
       holds by code                                                               holds  jobs  released  then succeeded
       12/2 output files could not be transferred back: no such file or directory      2     2     100 %            50 %
-      their most frequent reasons, without what varies
+      their most frequent reasons, without variable parts
       12/2: *
     ");
     place.write(
@@ -815,6 +815,6 @@ fn jobs_of_two_access_points_in_one_log_stay_apart() {
         "EventLog",
         header.to_owned() + &own("one.example", 0) + &own("two.example", 1),
     );
-    let said = "EventLog: jobs of several hosts, taken for those of one access point; equal ids are one job: one.example, two.example";
+    let said = "EventLog: jobs of several hosts, treated as one access point; equal ids are one job: one.example, two.example";
     assert!(place.stdout("parse EventLog -o named").contains(said));
 }

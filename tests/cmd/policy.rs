@@ -103,7 +103,7 @@ fn a_log_without_releases_and_none_at_all() {
     exit 0
     no periodic_release: no release in the log has an outcome to learn from
 
-    There are no later releases to judge by.
+    There are no later releases to compare policies on.
     ");
     assert_eq!(
         place.json("policy --log EventLog --json")["expression"],
@@ -118,9 +118,9 @@ fn a_log_without_releases_and_none_at_all() {
     insta::assert_snapshot!(place.stdout("policy --log EventLog"), @"
     no periodic_release: of 1 hold code, none was shown to succeed after at least 75 % of its releases, with 95 % confidence
 
-    There are no later releases to judge by.
+    There are no later releases to compare policies on.
 
-    Learned from 1 release; a code pays from 75 % on:
+    Learned from 1 release; a code pays from 75 %:
     hold code                  holds  releases  succeeded  at least
     12/2 no: too few releases      1         1      100 %      21 %
     ");
@@ -131,9 +131,9 @@ fn the_logs_of_a_configuration_or_of_a_run_are_found() {
     let place = Place::with_log();
     insta::assert_snapshot!(place.run("policy"), @"
     exit 2
-    error: there is no run here: looked at this directory, the `out` of its configuration files, and `out`
+    error: there is no run here: looked in this directory, the `out` of its configuration files, and `out`
 
-    hint: name the log: --log LOG; `condor_config_val EVENT_LOG` names that of an access point
+    hint: name the log: --log LOG; `condor_config_val EVENT_LOG` prints that of an access point
     ");
 
     let named = place.stdout("policy --log EventLog.xz");

@@ -221,7 +221,7 @@ fn a_store_is_not_read_on_with_another_salt() {
     place.write("log", format!("{first}{last}"));
     insta::assert_snapshot!(parse("two"), @"
     exit 2
-    error: the owners in `events` are hashed with another salt, so the log cannot be read on
+    error: cannot append to `events`, whose owners are hashed with another salt
 
     hint: set `POOLCAST_OWNER_SALT_FILE` to the file of that salt, or name another directory
     ");

@@ -64,14 +64,14 @@ fn what_is_left_out_is_said() {
     insta::assert_snapshot!(place.run("provision trace jobs.txt -o trace"), @"
     exit 0
     jobs.txt: 5 rows (sacct with bars)
-      1 row left out, the file ends within the row: the first is line 7
-      1 row left out, the job id is none: the first is line 4
-      1 row of steps passed over
-    2 jobs from 1970-01-01 00:16:40 UTC to 1970-01-01 00:17:00 UTC; the zone is UTC
+      1 row rejected, the file ends within the row: the first is line 7
+      1 row rejected, the job id is none: the first is line 4
+      1 row of job steps ignored
+    2 jobs from 1970-01-01 00:16:40 UTC to 1970-01-01 00:17:00 UTC; the time zone is UTC
       1 ran
       1 still waiting
       1 without a time limit of their own
-    1 row about a run that another row knows as much of or more
+    1 row ignored, because another row describes the same run
     ");
     place.write(
         "broken.txt",
@@ -421,7 +421,8 @@ fn what_cannot_be_sampled_says_so() {
         "provision: {nodes: {2023-01-01: 40, 2023-03-01: 76}}",
     );
     let few = place.stdout(&format!("{SAMPLES} -c few.yaml -o samples --num-probe 2"));
-    let warning = "warning: the jobs that ran at the beginning have 30 nodes more than there are\n";
+    let warning =
+        "warning: the jobs that ran at the beginning use 30 nodes more than the cluster has\n";
     assert!(few.contains(warning), "{few}");
 }
 

@@ -384,7 +384,10 @@ fn chain_killed_at_a_submission_runs_no_link_twice() {
         assert_eq!(killed.code, None, "{fault}: {killed}");
         let outcome = slurm.chain(2);
         assert_eq!(outcome.code, Some(0), "{fault}: {outcome}");
-        assert!(outcome.stderr.contains("was submitted before"), "{outcome}");
+        assert!(
+            outcome.stderr.contains("was already submitted"),
+            "{outcome}"
+        );
         slurm.assert_each_ran_once(2);
     }
 }

@@ -509,7 +509,7 @@ fn a_log_is_enough() {
     assert_eq!(outcome.code, Some(0), "{outcome}");
     assert!(
         outcome.stderr.contains(
-            "time frames of 20 s: half of the holds were released within 50 s, and the log spans 36 min 30 s"
+            "time frames of 20 s: the median hold was released after 50 s, and the log spans 36 min 30 s"
         ),
         "{outcome}"
     );
@@ -581,7 +581,7 @@ fn run_on_a_grown_log_reports_changes_since_the_previous_run() {
         .collect();
     assert_eq!(
         changes[0],
-        "Since the run before, whose log ended 2026-11-21 02:19:59 UTC"
+        "Since the previous run, whose log ended 2026-11-21 02:19:59 UTC"
     );
     assert!(changes[1].ends_with(" more holds"), "{changes:?}");
     assert!(
@@ -608,7 +608,7 @@ fn the_length_of_frames_is_a_number_once_a_sweep_begins() {
         "auto.yaml",
         SMALL.replace("timeframe_len: 10", "timeframe_len: auto"),
     );
-    let said = "time frames of 20 s: half of the holds were released within 50 s";
+    let said = "time frames of 20 s: the median hold was released after 50 s";
     let begun = place.run("sweep init auto.yaml -o sweep");
     assert!(begun.stderr.contains(said), "{begun}");
     let config = fs_err::read_to_string(place.path("sweep/config.yaml")).expect("read");

@@ -208,7 +208,7 @@ fn evaluation_includes_the_best_possible_scores() {
     place.stdout("simulate -o other --truth untruth --jobs 1000 --seed 4");
     let refusal = place.run("evaluate run tensors --truth untruth");
     assert!(
-        refusal.code == Some(2) && refusal.stderr.contains("does not know all holds"),
+        refusal.code == Some(2) && refusal.stderr.contains("lacks some holds"),
         "{refusal}"
     );
     let refusal = place.run("tensors events -o more --j 2 --m 3 --timeframe-len 3600");

@@ -11,11 +11,11 @@ fn the_bundled_log() {
       train                            940  26.5 % success
       validate                         311  37.0 % success
       test                             322  37.6 % success
-      left out: still held               8
-      left out: removed while held     396
-      left out: removed after release    3
-      left out: hold code excluded     106  78.8 % success  among 85
-      left out: decided too late        33  57.6 % success
+      not used: still held               8
+      not used: removed while held     396
+      not used: removed after release    3
+      not used: hold code excluded     106  78.8 % success  among 85
+      not used: decided too late        33  57.6 % success
     writing 1.51 MB to `new`
     ");
     let json = place.json("tensors events -o json --j 5 --m 6 --timeframe-len 10 --json");
@@ -82,17 +82,17 @@ fn every_choice_of_the_contract_is_there() {
       train                         1,194  36.3 % success
       validate                        398  33.2 % success
       test                            397  37.3 % success
-      left out: log ends               24
-      left out: hold code excluded    106  67.9 % success
+      not used: log ends               24
+      not used: hold code excluded    106  67.9 % success
     ");
     insta::assert_snapshot!(text("--cycles first --split cluster"), @"
     2,119 hold cycles; samples of j = 3 jobs, m = 4 frames of 10 s, split by cluster
       train                              550  37.3 % success
       validate                           182  36.8 % success
       test                               182  34.6 % success
-      left out: removed after release      3
-      left out: hold code excluded       106  78.8 % success   among 85
-      left out: not the first hold     1,096  24.4 % success  among 692
+      not used: removed after release      3
+      not used: hold code excluded       106  78.8 % success   among 85
+      not used: not the first hold     1,096  24.4 % success  among 692
     ");
 }
 
@@ -238,12 +238,12 @@ fn an_audit_shows_what_a_random_split_leaks() {
       train                            940  26.5 % success
       validate                         311  37.0 % success
       test                             322  37.6 % success
-      left out: still held               8
-      left out: removed while held     396
-      left out: removed after release    3
-      left out: hold code excluded     106  78.8 % success  among 85
-      left out: decided too late        33  57.6 % success
-    leaks between the sides  clusters  seconds  equal codes  and label  late windows  late outcomes
+      not used: still held               8
+      not used: removed while held     396
+      not used: removed after release    3
+      not used: hold code excluded     106  78.8 % success  among 85
+      not used: decided too late        33  57.6 % success
+    leaks across the splits  clusters  seconds  equal codes  and label  late windows  late outcomes
       train and validate           27        0          301        188             0              0
       train and test                0        0          318        198             0              0
       validate and test            23        0          311        158             0              0
@@ -256,11 +256,11 @@ fn an_audit_shows_what_a_random_split_leaks() {
       train                            964  31.5 % success
       validate                         321  34.0 % success
       test                             321  28.3 % success
-      left out: still held               8
-      left out: removed while held     396
-      left out: removed after release    3
-      left out: hold code excluded     106  78.8 % success  among 85
-    leaks between the sides  clusters  seconds  equal codes  and label  late windows  late outcomes
+      not used: still held               8
+      not used: removed while held     396
+      not used: removed after release    3
+      not used: hold code excluded     106  78.8 % success  among 85
+    leaks across the splits  clusters  seconds  equal codes  and label  late windows  late outcomes
       train and validate          189      158          316        280           964            964
       train and test              182      148          315        274           964            964
       validate and test           120       78          299        261           321            321
@@ -283,7 +283,7 @@ fn an_audit_shows_what_a_random_split_leaks() {
     insta::assert_snapshot!(place.run("tensors events -o out -c separate.yaml --split random"), @"
     exit 2
     error: cannot use `separate.yaml`
-      caused by: `preprocessing.split_clusters: separate` is for `split: time`, and this is `split: random`
+      caused by: `preprocessing.split_clusters: separate` requires `split: time`, got `split: random`
     ");
 }
 

@@ -99,15 +99,15 @@ fn a_run_of_a_model_that_nobody_knows_is_refused() {
     ");
     insta::assert_snapshot!(damaged("\"lstm\"", "\"gru\""), @"
     exit 2
-    error: `foreign/model.safetensors` is not the model that its manifest speaks of
+    error: `foreign/model.safetensors` does not match its manifest
 
-    hint: train it anew into another directory with `poolcast train TENSORS -o RUN`
+    hint: train it again into another directory with `poolcast train TENSORS -o RUN`
     ");
     insta::assert_snapshot!(damaged("\"hidden_size\": 8", "\"hidden_size\": 4000000000"), @"
     exit 2
-    error: `foreign/model.safetensors` is not the model that its manifest speaks of
+    error: `foreign/model.safetensors` does not match its manifest
 
-    hint: train it anew into another directory with `poolcast train TENSORS -o RUN`
+    hint: train it again into another directory with `poolcast train TENSORS -o RUN`
     ");
 }
 
@@ -316,7 +316,7 @@ fn a_stop_says_how_to_go_on() {
         exit 1
         error: the training was stopped in epoch # after batch # of 219
 
-        hint: the same command goes on from there with `--resume`
+        hint: run the same command with `--resume` to continue
         ");
     });
     let job = signal(
@@ -326,7 +326,7 @@ fn a_stop_says_how_to_go_on() {
     insta::with_settings!({filters => filters()}, {
         insta::assert_snapshot!(job, @"
         exit 85
-        the training was stopped in epoch # after batch # of 219; `job` holds its checkpoint
+        the training was stopped in epoch # after batch # of 219; `job` has its checkpoint
         ");
     });
     let both = place.run("train tensors -o job --self-checkpoint --overwrite");
@@ -367,7 +367,7 @@ fn a_finished_training_is_left_as_it_is() {
     assert_eq!((again.code, again.stderr.as_str()), (Some(0), note));
     insta::assert_snapshot!(place.run("train tensors -o mine --hidden-size 9"), @"
     exit 2
-    error: `mine` holds a training already
+    error: `mine` already contains a training
 
     hint: continue it with `--resume`, or name another directory
     ");

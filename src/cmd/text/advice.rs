@@ -113,7 +113,7 @@ impl<'a> AdviceView<'a> {
             let what = if self.all.is_empty() {
                 "no job is held"
             } else {
-                "no held job is like that"
+                "no held job matches the options"
             };
             return format!("{what} {}", query_words(self.at_ms));
         }
@@ -244,13 +244,13 @@ fn queue_words(queue: QueueAgreement) -> String {
     if not_in_log > 0 {
         let jobs = output::with_commas(not_in_log as u64);
         words.push_str(&format!(
-            ", {jobs} of them held since the log ended or before it began: only rules answer"
+            ", {jobs} of them held since the log ended or before it began: these get advice by rules only"
         ));
     }
     if not_in_queue > 0 {
         let jobs = output::with_commas(not_in_queue as u64);
         words.push_str(&format!(
-            "; {jobs} held in the log are no longer held and left out"
+            "; {jobs} held in the log are no longer held and are ignored"
         ));
     }
     words

@@ -10,7 +10,7 @@ pub(in crate::cmd) const SCHEMA_VERSION: u32 = 1;
 /// A table with one line per answer.
 pub(in crate::cmd) fn summary(check: &AnswerCheck) -> String {
     let Some(since_ms) = check.since_ms else {
-        return "no answer was given yet: `poolcast advise` gives and keeps them\n".to_owned();
+        return "no answer was given yet: `poolcast advise` gives and saves them\n".to_owned();
     };
     let names = [
         "answer",
@@ -26,7 +26,7 @@ pub(in crate::cmd) fn summary(check: &AnswerCheck) -> String {
         table.push(cells(row));
     }
     let mut text = format!(
-        "Answers given since {}, and what came of the jobs until {}\n{}",
+        "Answers given since {}, and outcomes of the jobs until {}\n{}",
         output::utc_time(since_ms),
         output::utc_time(check.log_end_ms),
         output::aligned_table(&table)
@@ -34,11 +34,11 @@ pub(in crate::cmd) fn summary(check: &AnswerCheck) -> String {
     let not_in_log: usize = check.answers.iter().map(|row| row.not_in_log).sum();
     if not_in_log > 0 {
         text.push_str(&format!(
-            "the log does not tell of {}\n",
+            "the log does not contain {}\n",
             output::counted(not_in_log, "hold")
         ));
     }
-    text.push_str("right: success after release, failure after the others; no log tells what was mended before a release\n");
+    text.push_str("right: success after release, failure after the others; no log records what was fixed before a release\n");
     text
 }
 

@@ -8,25 +8,25 @@ use poolcast_provision::trace::TraceZone;
 /// Describes an event of the chain in one line.
 pub(in crate::cmd) fn note(note: &ChainNote<'_>) -> String {
     match note {
-        ChainNote::Away(said) => format!("Slurm does not answer, and is asked again: {said}"),
+        ChainNote::Away(said) => format!("Slurm does not answer, and is queried again: {said}"),
         ChainNote::Back => "Slurm answers again".to_owned(),
         ChainNote::Submitted(link, advice) => {
             format!("{} is submitted{}", named(link), expected(*advice))
         }
         ChainNote::Refused(number, said) => {
-            format!("Slurm refuses link {number}, and is asked again: {said}")
+            format!("Slurm rejects link {number}, which is submitted again: {said}")
         }
         ChainNote::Unclear(number, said) => {
-            format!("it is not clear yet whether link {number} was submitted: {said}")
+            format!("it is not yet known whether link {number} was submitted: {said}")
         }
-        ChainNote::NotReleased(link, said) => format!("{} is held still: {said}", named(link)),
+        ChainNote::NotReleased(link, said) => format!("{} is still held: {said}", named(link)),
         ChainNote::NoAdvice(link, _) => format!(
-            "nothing says when {} ends: the next one is submitted once it has",
+            "the end of {} is unknown: the next link is submitted after it",
             named(link)
         ),
-        ChainNote::Found(link) => format!("{} was submitted before", named(link)),
+        ChainNote::Found(link) => format!("{} was already submitted", named(link)),
         ChainNote::StrayCancelled(id) => {
-            format!("job {id} is cancelled, which was submitted a second time and was held")
+            format!("cancelled job {id}, a held duplicate submission")
         }
         ChainNote::Link(link, event, gap_s) => event_line(link, event, *gap_s),
     }
@@ -45,7 +45,7 @@ fn expected(advice: Option<&SubmissionAdvice>) -> String {
     };
     let span = |s: i64| output::time_span(s * 1000);
     format!(
-        "; it is expected to wait {}, in one of ten draws longer than {}",
+        "; it is expected to wait {}, and longer than {} in 10 % of draws",
         span(expected.wait_p50_s),
         span(expected.wait_p90_s)
     )
@@ -61,7 +61,7 @@ fn event_line(link: &ChainLink, event: &LinkEvent, gap_s: Option<i64>) -> String
             .to_owned(),
         LinkEvent::Forgotten => match link.outcome {
             Some(outcome) => format!("{} (`sacct`)", outcome.describe()),
-            None => "is listed no more: it is taken to have ended".to_owned(),
+            None => "is no longer listed: it is assumed to have ended".to_owned(),
         },
     };
     let gap = gap_s.map_or(String::new(), |gap_s| format!(": {}", gap_words(gap_s)));

@@ -82,14 +82,14 @@ impl RunChanges {
     /// Describes the changes in several lines of text.
     pub(in crate::cmd) fn text(&self) -> String {
         let mut text = format!(
-            "Since the run before, whose log ended {}\n  {}\n  best before: {}\n  best now: {}\n",
+            "Since the previous run, whose log ended {}\n  {}\n  best before: {}\n  best now: {}\n",
             output::utc_time(self.earlier_log_end_ms),
             self.holds_text(),
             self.earlier_best.text(),
             self.best.text()
         );
         text.push_str(&format!(
-            "  {} still held, {} of them with another answer\n",
+            "  {} still held, {} of them with a new answer\n",
             output::counted(self.still_held, "job"),
             self.other_answers.len()
         ));
@@ -187,11 +187,11 @@ mod tests {
         );
         let changes = RunChanges::between(&before, &after).expect("two reports");
         insta::assert_snapshot!(changes.text(), @"
-        Since the run before, whose log ended 1970-01-01 00:00:10 UTC
+        Since the previous run, whose log ended 1970-01-01 00:00:10 UTC
           4 more holds
           best before: trial 3, xgb, ROC-AUC on later holds 0.530
           best now: trial 7, xgb, ROC-AUC on later holds 0.570
-          2 jobs still held, 1 of them with another answer
+          2 jobs still held, 1 of them with a new answer
             2.0: release, was fix
         ");
     }

@@ -9,13 +9,13 @@ pub(super) fn cluster_warnings(excess_nodes: u32, too_large: usize) -> String {
     if excess_nodes > 0 {
         let nodes = output::counted(excess_nodes as usize, "node");
         text.push_str(&format!(
-            "warning: the jobs that ran at the beginning have {nodes} more than there are\n"
+            "warning: the jobs that ran at the beginning use {nodes} more than the cluster has\n"
         ));
     }
     if too_large > 0 {
         let jobs = output::counted(too_large, "job");
         text.push_str(&format!(
-            "warning: {jobs} left out that need more nodes than there ever are\n"
+            "warning: skipped {jobs} that need more nodes than the cluster ever has\n"
         ));
     }
     text
@@ -27,5 +27,5 @@ pub(super) fn dropped_windows_note(never_started: usize) -> String {
         return String::new();
     }
     let windows = output::counted(never_started, "window");
-    format!("{windows} left out, where a chained job never starts\n")
+    format!("skipped {windows} in which a chained job never starts\n")
 }

@@ -9,7 +9,7 @@ use poolcast_holds::training::{ModelEvaluation, ScoreInterval};
 pub(in crate::cmd) fn summary(evaluation: &ModelEvaluation) -> String {
     let rate = |successes: usize, samples: usize| 100.0 * successes as f64 / samples.max(1) as f64;
     let mut text = format!(
-        "{} of {} on the {} side (split by {}), {:.1} % success; trained on {} with {:.1} %\n",
+        "{} of {} in the {} split (by {}), {:.1} % success; trained on {} with {:.1} %\n",
         output::counted(evaluation.samples, "sample"),
         output::counted(evaluation.clusters, "cluster"),
         evaluation.side.name(),
@@ -30,7 +30,7 @@ pub(in crate::cmd) fn summary(evaluation: &ModelEvaluation) -> String {
         });
     }
     text.push_str(&format!(
-        "of {} left out: {}\n",
+        "not used, of {}: {}\n",
         output::counted(evaluation.cycles_total, "hold cycle"),
         if left_out.is_empty() {
             "none".to_owned()
@@ -68,7 +68,7 @@ fn score_table(evaluation: &ModelEvaluation) -> String {
 fn calibration_text(evaluation: &ModelEvaluation) -> String {
     let before = &evaluation.uncalibrated;
     format!(
-        "calibrated on the validation samples, temperature {:.3}: Brier score {}; ECE {}; success is predicted from {:.3} on\n",
+        "calibrated on the validation samples, temperature {:.3}: Brier score {}; ECE {}; success is predicted from {:.3}\n",
         evaluation.temperature,
         change_text(before.brier, model_score(evaluation, "brier")),
         change_text(before.ece, model_score(evaluation, "ece")),

@@ -25,7 +25,7 @@ pub(in crate::cmd) fn summary(summary: &StoreSummary) -> String {
     }
     if summary.doubles > 0 {
         text.push_str(&format!(
-            "  {} x an event that was there twice, kept once\n",
+            "  {} x duplicate event, kept once\n",
             output::with_commas(summary.doubles)
         ));
     }
@@ -92,7 +92,7 @@ fn mixed_host_lines(summary: &StoreSummary) -> String {
         }
         let hosts: Vec<&str> = source.hosts.iter().map(String::as_str).collect();
         text.push_str(&format!(
-            "  {}: jobs of several hosts, taken for those of one access point; equal ids are one job: {}\n",
+            "  {}: jobs of several hosts, treated as one access point; equal ids are one job: {}\n",
             escape::value(&source.name),
             escape::value(&hosts.join(", "))
         ));
@@ -143,7 +143,7 @@ pub(in crate::cmd) fn holds_by_code(store: &EventStore) -> String {
     let title = if reasons.is_empty() {
         ""
     } else {
-        "  their most frequent reasons, without what varies\n"
+        "  their most frequent reasons, without variable parts\n"
     };
     output::aligned_table(&rows) + title + &reasons
 }

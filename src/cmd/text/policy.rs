@@ -120,7 +120,7 @@ pub(in crate::cmd) fn replay(study: &ReleaseStudy) -> String {
     let later = study.later;
     let outcomes = later.successes + later.failures;
     if outcomes == 0 {
-        return "\nThere are no later releases to judge by.\n".to_owned();
+        return "\nThere are no later releases to compare policies on.\n".to_owned();
     }
 
     let mut table = vec![
@@ -178,8 +178,8 @@ fn replay_note(study: &ReleaseStudy) -> String {
     let later = study.later;
     let known = later.successes + later.failures;
     let mut note = format!(
-        "Only holds that somebody released have an outcome: {} of {} later ones; of the others nobody knows.\n\
-         A release by itself is taken to end as the one by hand did, even if somebody mended something before.\n",
+        "Only released holds have a known outcome: {} of {} later ones.\n\
+         An automatic release is assumed to end like the manual one, even if the user fixed something first.\n",
         output::with_commas(known as u64),
         output::with_commas(later.holds as u64),
     );
@@ -194,24 +194,24 @@ fn learned_note(study: &ReleaseStudy) -> String {
     };
     let released = learned.successes.sum + learned.failures.sum;
     let unknown = format!(
-        "it would also have released {} that nobody released",
+        "it would also have released {} that were not released",
         output::counted(learned.unknown, "job")
     );
     if released == 0 {
-        return format!("The learned policy has released none of these; {unknown}.\n");
+        return format!("The learned policy releases none of these; {unknown}.\n");
     }
 
     let share = learned.successes.sum as f64 / released as f64;
     let warning = if share < study.required_share {
         format!(
-            "That is less than the {} that were asked for: do not use it as it is.\n",
+            "That is less than the required {}: do not use it as it is.\n",
             percent(study.required_share)
         )
     } else {
         String::new()
     };
     format!(
-        "Of {} by the learned policy {} succeeded ({}); {unknown}.\n{warning}",
+        "Of {} by the learned policy, {} succeeded ({}); {unknown}.\n{warning}",
         output::counted(released as usize, "release"),
         output::with_commas(learned.successes.sum as u64),
         percent(share)
@@ -246,7 +246,7 @@ pub(in crate::cmd) fn codes(study: &ReleaseStudy) -> String {
         format!(" until {}", output::utc_time(until_ms))
     });
     format!(
-        "\nLearned from {}{until}; a code pays from {} on:\n{}{more}",
+        "\nLearned from {}{until}; a code pays from {}:\n{}{more}",
         output::counted(outcomes, "release"),
         percent(study.required_share),
         output::aligned_table(&table)
@@ -281,7 +281,7 @@ fn verdict_words(verdict: &CodeVerdict) -> &'static str {
     match verdict {
         CodeVerdict::Yes { .. } => "yes, as above",
         CodeVerdict::OnPurpose => "no: held on purpose",
-        CodeVerdict::ToBeMended => "no: somebody has to mend it",
+        CodeVerdict::NeedsRepair => "no: a user has to repair it",
         CodeVerdict::TooFew => "no: too few releases",
         CodeVerdict::NotShown => "no: it was not shown to pay",
     }

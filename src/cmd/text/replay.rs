@@ -23,7 +23,7 @@ pub(in crate::cmd) fn settings(trace: &JobTrace, replayed: &ReplayedTrace) -> St
 
     let mut text = format!("nodes: {}; {limit}\n", steps.join(", "));
     text.push_str(&format!(
-        "{} started, {} of them before one that stood ahead of it",
+        "{} started, {} of them before a job ahead of it in the queue",
         output::counted(replayed.started(), "job"),
         output::with_commas(replayed.backfilled() as u64),
     ));

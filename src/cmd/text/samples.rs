@@ -34,7 +34,7 @@ fn windows(samples: &SamplesDescription, zone: &TraceZone) -> String {
         samples.limit_s as f64 / 3600.0,
     );
     text.push_str(&format!(
-        "{} of {}; what came of them is known by {}\n",
+        "{} of {}; their outcomes are known by {}\n",
         output::counted(samples.rows, "sample"),
         output::counted(samples.feature_names.len(), "feature"),
         wall_time(samples.known_until_s, zone),

@@ -48,7 +48,7 @@ fn learned(model: &ModelAdvice) -> String {
         None if model.submits == Some(true) => "would submit now".to_owned(),
         None => "would not submit yet".to_owned(),
     };
-    format!("the model {} {said}; the answer goes by it\n", model.name)
+    format!("the model {} {said}; the answer follows it\n", model.name)
 }
 
 /// Formats times as wall-clock times, with their distance from now.
@@ -99,9 +99,11 @@ fn answer(advice: &SubmissionAdvice, clock: &WallClock<'_>) -> String {
         SubmissionAnswer::None { reason } => {
             let why = match reason {
                 NoAdviceReason::NoLimit => {
-                    "nothing says when the job ends, which has no time limit: give `provision.job_length`"
+                    "the job has no time limit, so its end is unknown: set `provision.job_length`"
                 }
-                NoAdviceReason::Failed => "the job has failed: look why before you submit another",
+                NoAdviceReason::Failed => {
+                    "the job has failed: find the cause before you submit another"
+                }
                 NoAdviceReason::Cancelled => "the job was cancelled",
                 NoAdviceReason::TooLarge => "the job needs more nodes than can be used now",
             };
@@ -133,8 +135,8 @@ fn queue(nodes: u32, counts: &QueueCounts, ended_runs: usize) -> String {
     let mut text = format!(
         "{} can be used; {} and {} for their turn",
         output::counted(nodes as usize, "node"),
-        said(counts.running, "job runs", "jobs run"),
-        said(counts.waiting, "waits", "wait"),
+        counted_phrase(counts.running, "job runs", "jobs run"),
+        counted_phrase(counts.waiting, "waits", "wait"),
     );
     for (count, one, several) in [
         (counts.dependent, "depends on another", "depend on others"),
@@ -142,10 +144,10 @@ fn queue(nodes: u32, counts: &QueueCounts, ended_runs: usize) -> String {
         (counts.later, "begins later", "begin later"),
     ] {
         if count > 0 {
-            text.push_str(&format!(", {}", said(count, one, several)));
+            text.push_str(&format!(", {}", counted_phrase(count, one, several)));
         }
     }
-    let runs = said(
+    let runs = counted_phrase(
         ended_runs,
         "run that has ended is known",
         "runs that have ended are known",
@@ -153,7 +155,7 @@ fn queue(nodes: u32, counts: &QueueCounts, ended_runs: usize) -> String {
     format!("{text}; {runs}")
 }
 
-fn said(count: usize, one: &str, several: &str) -> String {
+fn counted_phrase(count: usize, one: &str, several: &str) -> String {
     let word = if count == 1 { one } else { several };
     format!("{} {word}", output::with_commas(count as u64))
 }
@@ -161,7 +163,7 @@ fn said(count: usize, one: &str, several: &str) -> String {
 fn expectation(expected: &ExpectedStart) -> String {
     let span = |s: i64| output::time_span(s * 1000);
     format!(
-        "submitted now, its successor waits {} in the median, and in one of ten draws longer than {}; {} if all jobs run to their limits\n\
+        "submitted now, its successor waits {} in the median, and longer than {} in 10 % of the draws; {} if all jobs run to their limits\n\
          it starts by the end of the job in {:.0} % of the draws; on average {} without a job, {} with two\n",
         span(expected.wait_p50_s),
         span(expected.wait_p90_s),

@@ -29,7 +29,7 @@ pub(in crate::cmd) fn summary(summary: &TensorSummary) -> String {
     }
     for (reason, left_out) in &summary.left_out {
         let mut row = vec![
-            format!("  left out: {}", reason.name()),
+            format!("  not used: {}", reason.name()),
             output::with_commas(left_out.cycles as u64),
         ];
         row.extend(success_cells(left_out));
@@ -70,8 +70,8 @@ fn shift_line(shift: &BaseRateShift) -> String {
         ("lower", -high, -low)
     };
     format!(
-        "  warning: success is {:.0} to {:.0} points {change} on the {} side than on the {} side \
-         (95 % interval, by cluster): odds learned on one are off on the other\n",
+        "  warning: success is {:.0} to {:.0} points {change} in the {} split than in the {} split \
+         (95 % interval, by cluster): probabilities learned on one are biased on the other\n",
         100.0 * least,
         100.0 * most,
         shift.to.name(),
@@ -87,7 +87,7 @@ pub(in crate::cmd) fn audit(audit: &LeakageAudit) -> String {
 /// A table of the overlaps between each pair of splits.
 fn shared_table(audit: &LeakageAudit) -> String {
     let head = [
-        "leaks between the sides",
+        "leaks across the splits",
         "clusters",
         "seconds",
         "equal codes",

@@ -14,7 +14,7 @@ pub(in crate::cmd) fn summary(summary: &TraceSummary) -> String {
     }
 
     text.push_str(&format!(
-        "{} from {} to {}; the zone is {}\n",
+        "{} from {} to {}; the time zone is {}\n",
         output::counted(summary.jobs, "job"),
         output::utc_time(summary.begin_s * 1000),
         output::utc_time(summary.end_s * 1000),
@@ -34,7 +34,7 @@ pub(in crate::cmd) fn summary(summary: &TraceSummary) -> String {
     if summary.repeated_rows > 0 {
         let rows = output::counted(summary.repeated_rows as usize, "row");
         text.push_str(&format!(
-            "{rows} about a run that another row knows as much of or more\n"
+            "{rows} ignored, because another row describes the same run\n"
         ));
     }
     text
@@ -44,7 +44,7 @@ fn describe_fate(fate: JobFate) -> &'static str {
     match fate {
         JobFate::Pending => "still waiting",
         JobFate::Running => "still running",
-        JobFate::Cancelled => "left the queue without having run",
+        JobFate::Cancelled => "left the queue before they ran",
         JobFate::Ended => "ran",
     }
 }
@@ -58,7 +58,7 @@ fn source_lines(source: &TraceSource) -> String {
     );
     for rejected in &source.rejected {
         text.push_str(&format!(
-            "  {} left out, {}: the first is line {}\n",
+            "  {} rejected, {}: the first is line {}\n",
             output::counted(rejected.rows as usize, "row"),
             rejected.fault,
             rejected.first_line
@@ -66,18 +66,18 @@ fn source_lines(source: &TraceSource) -> String {
     }
     if source.step_rows > 0 {
         let steps = output::counted(source.step_rows as usize, "row");
-        text.push_str(&format!("  {steps} of steps passed over\n"));
+        text.push_str(&format!("  {steps} of job steps ignored\n"));
     }
     if source.limits_from_runs > 0 {
         let jobs = output::counted(source.limits_from_runs as usize, "job");
         text.push_str(&format!(
-            "  {jobs} without a requested time: the run time stands for it\n"
+            "  {jobs} without a requested time: the run time is used instead\n"
         ));
     }
     if let Some(lines) = source.announced_lines {
         let lines = output::with_commas(lines);
         text.push_str(&format!(
-            "  it says that it has {lines} lines, and has fewer\n"
+            "  its header announces {lines} lines, but it has fewer\n"
         ));
     }
     text
@@ -105,7 +105,7 @@ pub(in crate::cmd) fn statistics(statistics: &TraceStatistics) -> String {
     ));
     if statistics.users > 0 {
         text.push_str(&format!(
-            "no user of {} ran more than {} at once; {} ran as many\n",
+            "of {} users, none ran more than {} at once; {} ran that many\n",
             output::with_commas(statistics.users as u64),
             output::counted(busiest.jobs as usize, "job"),
             output::with_commas(busiest.users as u64),

@@ -48,7 +48,7 @@ pub(in crate::cmd) fn refitted_line(dir: &Path) -> String {
         return String::new();
     };
     format!(
-        "fitted again on {}, the one that advises is in {}\n",
+        "the model for advice was refitted on {}, and is in {}\n",
         learned_words(&refitted),
         escape::path(&refit_dir(dir))
     )
@@ -61,7 +61,7 @@ pub(in crate::cmd) fn ensemble_text(best: &BestModel, dir: &Path) -> String {
         return String::new();
     };
     let mut text = format!(
-        "the best of each kind answer together: {} {:.4}, and {:.4} the best alone; trials {}\n",
+        "ensemble of the best trial of each kind: {} {:.4}, the best trial alone {:.4}; trials {}\n",
         best.metric.name,
         ensemble.value,
         best.value,
@@ -69,7 +69,7 @@ pub(in crate::cmd) fn ensemble_text(best: &BestModel, dir: &Path) -> String {
     );
     let made = best.dir(dir);
     if made == poolcast_sweep::ensemble_dir(dir) {
-        text.push_str(&format!("their model is in {}\n", escape::path(&made)));
+        text.push_str(&format!("the ensemble is in {}\n", escape::path(&made)));
         text.push_str(&refitted_line(&made));
     }
     text
@@ -82,7 +82,7 @@ pub(in crate::cmd) fn chance_text(of_best: Option<ScoreEstimate>) -> String {
         return String::new();
     };
     format!(
-        "no trial is shown to be better than chance: on later holds the best has ROC-AUC {value:.2} [{low:.2}, {high:.2}], and a guess 0.50\n         what can help: more of the log, frames as long as faults last (timeframe_len), other models and pipelines in the search\n"
+        "no trial is shown to be better than chance: on later holds the best has ROC-AUC {value:.2} [{low:.2}, {high:.2}], and a random guess 0.50\n         what can help: more of the log, frames of the length of a fault (timeframe_len), other models and pipelines in the search\n"
     )
 }
 

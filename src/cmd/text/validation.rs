@@ -88,7 +88,7 @@ fn learned(learned: &[LearnedScores]) -> String {
     for scores in learned {
         if scores.cost_h >= scores.base_cost_h {
             text.push_str(&format!(
-                "{} does not beat {}: with {} hours of overlap for one of interruption it costs {:.2} hours a window, and that {:.2}\n",
+                "{} does not beat {}: with {} hours of overlap for one of interruption it costs {:.2} hours per window, the base {:.2}\n",
                 scores.policy, scores.base, scores.cost_ratio, scores.cost_h, scores.base_cost_h,
             ));
         }
@@ -147,7 +147,7 @@ fn real_waits(waits: &RealWaits) -> String {
         None => "any limit".to_owned(),
     };
     let mut text = format!(
-        "\nwaits that {} of the trace had, with {} and {limit}: {:.2} hours on average, {:.2} in the median\n",
+        "\nwaits of {} in the trace, with {} and {limit}: {:.2} hours on average, {:.2} in the median\n",
         output::counted(all.jobs, "job"),
         output::counted(waits.nodes as usize, "node"),
         all.wait_mean_h,

@@ -14,7 +14,7 @@ pub(in crate::cmd) fn epoch_line(epoch: &LearningEpoch) -> String {
         ""
     };
     format!(
-        "epoch {}: loss {:.4}, judged {:.4}{best}",
+        "epoch {}: loss {:.4}, held-back loss {:.4}{best}",
         epoch.epoch, epoch.train_loss, epoch.judged_loss
     )
 }
@@ -22,7 +22,7 @@ pub(in crate::cmd) fn epoch_line(epoch: &LearningEpoch) -> String {
 /// The result of the training: the windows, the best epoch and the held-back scores.
 pub(in crate::cmd) fn summary(summary: &WaitModelSummary) -> String {
     let mut text = format!(
-        "{} learned from {}; held back: the last {}, with {} between left out\n",
+        "{} learned from {}; held back: the last {}, with {} between them skipped\n",
         summary.description.kind,
         output::counted(summary.learned_windows, "window"),
         output::counted(summary.held_back_windows, "window"),
@@ -35,7 +35,7 @@ pub(in crate::cmd) fn summary(summary: &WaitModelSummary) -> String {
         ));
         if let Some(best) = summary.epochs.iter().rev().find(|epoch| epoch.is_best) {
             let epochs = output::counted(summary.epochs.len(), "epoch");
-            text.push_str(&format!("; of {epochs} number {} remains", best.epoch));
+            text.push_str(&format!("; best of {epochs}: number {}", best.epoch));
         }
         text.push('\n');
     }
@@ -44,7 +44,7 @@ pub(in crate::cmd) fn summary(summary: &WaitModelSummary) -> String {
         if score.pinball_h >= score.constant_pinball_h {
             let (kind, ratio) = (summary.description.kind, score.cost_ratio);
             text.push_str(&format!(
-                "{kind}-{ratio} says waits no better than one number for all\n"
+                "{kind}-{ratio} predicts waits no better than a constant\n"
             ));
         }
     }

@@ -81,14 +81,14 @@ impl AdviceBasis {
         let unseen_ms = asked_ms - trained_until_ms;
         if unseen_ms > span_ms / OLD_MODEL_DIVISOR && holds_since > 0 {
             caveats.push(format!(
-                "the model knows nothing of the last {} and their {}: `poolcast run` learns from them",
+                "the model has not learned from the last {} and their {}: `poolcast run` learns from them",
                 output::time_span(unseen_ms),
                 output::counted(holds_since, "hold")
             ));
         }
         if !summary.gaps.is_empty() {
             caveats.push(
-                "events are missing in the log: jobs held before a gap may be held no more"
+                "events are missing in the log: jobs held before a gap may no longer be held"
                     .to_owned(),
             );
         }
@@ -146,7 +146,7 @@ fn unknown_access_point_caveat(learned: &[String], asked: &[String]) -> Option<S
         .find(is_other)
         .filter(|_| !learned.is_empty())?;
     Some(format!(
-        "the model learned from {}, and not from {other}, whose holds may end otherwise",
+        "the model learned from {}, not from {other}, where holds may have other outcomes",
         learned.join(", ")
     ))
 }

@@ -108,22 +108,22 @@ pub fn read_answers(dir: &Path) -> Result<Vec<GivenAnswer>> {
 }
 
 fn read_line(path: &Path, line: &[u8]) -> Result<GivenAnswer> {
-    let anew = "move it away, and the next answers begin another";
+    let hint = "move it away: the next answers start a new file";
     let answer: serde_json::Value = serde_json::from_slice(line)
-        .with_context(|| hinted(format!("`{}` has a damaged line", path.display()), anew))?;
+        .with_context(|| hinted(format!("`{}` has a damaged line", path.display()), hint))?;
     ensure!(
         answer["version"] == LEDGER_VERSION,
         hinted(
             format!(
-                "`{}` is of version {}, and this build reads {LEDGER_VERSION}",
+                "`{}` has version {}, expected {LEDGER_VERSION}",
                 path.display(),
                 answer["version"]
             ),
-            anew
+            hint
         )
     );
     serde_json::from_value(answer)
-        .with_context(|| hinted(format!("`{}` has a damaged line", path.display()), anew))
+        .with_context(|| hinted(format!("`{}` has a damaged line", path.display()), hint))
 }
 
 /// Appends `advice`, given for the prediction time `asked_ms`, to the answers in the directory of a

@@ -81,7 +81,7 @@ pub fn code_meaning(code: i32, subcode: i32) -> String {
         47 => "the allowed execute duration was exceeded",
         48 => "the shadow's prepare hook failed",
         49 => "the primary group could not be changed",
-        _ => "a code this version does not know",
+        _ => "unknown code",
     };
     let detail = match (code, subcode) {
         (21 | 34, 101) => Some("CPUs"),
@@ -152,11 +152,11 @@ fn path_rule(code: i32, subcode: i32) -> Option<HoldRule> {
             Remedy::Look,
         ),
         (_, 28) => fix(
-            "a disk is full: free space where its program or files are to stand, then release",
+            "a disk is full: free space where its program or files are written, then release",
             Remedy::Look,
         ),
         (_, 62 | 110) => later(
-            "a file system or a host did not answer in time, which passes: release it once it answers again",
+            "a file system or a host did not answer in time: release it once it answers again",
         ),
         (6, _) => fix(
             "the program cannot be started anywhere until its path, mode or architecture is right",
@@ -201,11 +201,11 @@ fn policy_rule(code: i32, subcode: i32) -> Option<HoldRule> {
             true,
         ),
         (16, _) => leave(
-            "its input files are still on their way; it is released by itself when they have arrived",
+            "its input files are still being transferred; HTCondor releases it when they have arrived",
             false,
         ),
         (4, _) => fix(
-            "its credential is invalid and stays so: renew it, then release",
+            "its credential is invalid: renew it, then release",
             Remedy::Look,
         ),
         (5 | 27, _) => fix(
@@ -233,7 +233,7 @@ fn policy_rule(code: i32, subcode: i32) -> Option<HoldRule> {
             Remedy::Look,
         ),
         (46 | 47, _) => fix(
-            "it ran longer than it may, and released unchanged it will again: split the work, checkpoint it, or ask for a longer duration; remove it if none of these can be done",
+            "it ran longer than allowed, and will again if released unchanged: split the work, checkpoint it, or ask for a longer duration; remove it if none of these is possible",
             Remedy::Look,
         ),
         _ => None,
@@ -324,6 +324,6 @@ mod tests {
             code_meaning(12, 256),
             "output files could not be transferred back: the transfer plug-in failed"
         );
-        assert_eq!(code_meaning(-5, 0), "a code this version does not know");
+        assert_eq!(code_meaning(-5, 0), "unknown code");
     }
 }

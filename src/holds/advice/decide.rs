@@ -40,7 +40,7 @@ pub(super) struct HoldEvidence {
     /// The model's probability of success.
     pub(super) probability: f64,
     /// Outcomes of similar holds, with the same reason or the same code and subcode.
-    pub(super) like: Option<SimilarHolds>,
+    pub(super) similar: Option<SimilarHolds>,
     /// Holds of the job with this code and subcode, this one included.
     pub(super) holds_for_this_reason: usize,
 }
@@ -57,9 +57,9 @@ pub(super) struct AdviceDecision {
 }
 
 /// Returns true if the outcomes of similar holds contradict a rule that predicts failure.
-pub(super) fn contradicts_rule(like: Option<SimilarHolds>) -> bool {
-    like.is_some_and(|like| {
-        like.holds >= MIN_SIMILAR_HOLDS && like.rate >= MIN_SUCCESS_RATE_AGAINST_RULE
+pub(super) fn contradicts_rule(similar: Option<SimilarHolds>) -> bool {
+    similar.is_some_and(|similar| {
+        similar.holds >= MIN_SIMILAR_HOLDS && similar.rate >= MIN_SUCCESS_RATE_AGAINST_RULE
     })
 }
 
@@ -67,14 +67,14 @@ pub(super) fn contradicts_rule(like: Option<SimilarHolds>) -> bool {
 pub(super) fn decide_by_probability(
     settings: &AdviceConfig,
     thresholds: &DecisionThresholds,
-    odds: HoldEvidence,
+    hold: HoldEvidence,
 ) -> AdviceDecision {
     if let Some(cost) = settings.cost {
         let release_from = cost.wasted_run / (cost.wasted_run + cost.lost_success);
-        return decide_by_cost(settings, release_from, odds);
+        return decide_by_cost(settings, release_from, hold);
     }
     if !thresholds.has_any() {
-        return decide_by_record(settings, odds);
+        return decide_by_record(settings, hold);
     }
 
     let steps = [
@@ -83,14 +83,14 @@ pub(super) fn decide_by_probability(
     ];
     // Firm thresholds come first, so an answer gets the highest certainty that it can have.
     for (firmness, thresholds) in steps {
-        let is_success = |from: &AnswerThreshold| odds.probability >= from.probability;
-        let is_failure = |up_to: &AnswerThreshold| odds.probability <= up_to.probability;
+        let is_success = |from: &AnswerThreshold| hold.probability >= from.probability;
+        let is_failure = |up_to: &AnswerThreshold| hold.probability <= up_to.probability;
         let success = thresholds.success.filter(is_success);
         let failure = thresholds.failure.filter(is_failure);
         // A probability that passes both thresholds does not separate success from failure.
         let (action, evidence) = match (success, failure) {
             (Some(success), None) => (HoldAction::Release, success),
-            (None, Some(failure)) => (action_on_failure(settings, odds, firmness), failure),
+            (None, Some(failure)) => (action_on_failure(settings, hold, firmness), failure),
             _ => continue,
         };
         return AdviceDecision {
@@ -98,26 +98,26 @@ pub(super) fn decide_by_probability(
             ground: AdviceGround::Model,
             firmness: Some(firmness),
             evidence: Some(evidence),
-            reasons: decision_reasons(action, odds),
+            reasons: decision_reasons(action, hold),
         };
     }
-    no_advice("the odds are too even to say: answers to holds like it were wrong too often")
+    no_advice("the probability is not decisive: answers to similar holds were wrong too often")
 }
 
 /// Decides by the costs of mistakes. With known costs, every hold gets an answer.
 fn decide_by_cost(
     settings: &AdviceConfig,
     release_from: f64,
-    odds: HoldEvidence,
+    hold: HoldEvidence,
 ) -> AdviceDecision {
-    let action = if odds.probability >= release_from {
+    let action = if hold.probability >= release_from {
         HoldAction::Release
     } else {
-        action_on_failure(settings, odds, AnswerFirmness::Firm)
+        action_on_failure(settings, hold, AnswerFirmness::Firm)
     };
-    let mut reasons = decision_reasons(action, odds);
+    let mut reasons = decision_reasons(action, hold);
     reasons.push(format!(
-        "by `advice.cost` a release pays from {:.0} % on",
+        "with `advice.cost`, a release pays from {:.0} %",
         100.0 * release_from
     ));
     AdviceDecision {
@@ -130,34 +130,29 @@ fn decide_by_cost(
 }
 
 /// Decides by the outcomes of similar holds, for a model whose precision is too low.
-fn decide_by_record(settings: &AdviceConfig, odds: HoldEvidence) -> AdviceDecision {
+fn decide_by_record(settings: &AdviceConfig, hold: HoldEvidence) -> AdviceDecision {
     let unproven = "the model's answers were not right often enough on later holds";
-    let Some(like) = odds.like.filter(|like| like.holds >= MIN_SIMILAR_HOLDS) else {
-        return no_advice(&format!(
-            "{unproven}, and too few holds like this one are known"
-        ));
+    let Some(similar) = hold
+        .similar
+        .filter(|similar| similar.holds >= MIN_SIMILAR_HOLDS)
+    else {
+        return no_advice(&format!("{unproven}, and too few similar holds are known"));
     };
 
     let wanted = settings.probable_precision;
-    let action = if wilson_lower(like.rate, like.holds) >= wanted {
+    let action = if wilson_lower(similar.rate, similar.holds) >= wanted {
         HoldAction::Release
-    } else if wilson_lower(1.0 - like.rate, like.holds) >= wanted {
-        action_on_failure(settings, odds, AnswerFirmness::Probable)
+    } else if wilson_lower(1.0 - similar.rate, similar.holds) >= wanted {
+        action_on_failure(settings, hold, AnswerFirmness::Probable)
     } else {
-        return no_advice(&format!(
-            "{unproven}, and of holds like it {}",
-            similar_holds_words(like)
-        ));
+        return no_advice(&format!("{unproven}; {}", similar_holds_words(similar)));
     };
     AdviceDecision {
         action,
         ground: AdviceGround::Record,
         firmness: Some(AnswerFirmness::Probable),
         evidence: None,
-        reasons: vec![
-            format!("of holds like it {}", similar_holds_words(like)),
-            unproven.to_owned(),
-        ],
+        reasons: vec![similar_holds_words(similar), unproven.to_owned()],
     }
 }
 
@@ -175,15 +170,15 @@ fn no_advice(why: &str) -> AdviceDecision {
 /// undone, so it needs a firm answer.
 fn action_on_failure(
     settings: &AdviceConfig,
-    odds: HoldEvidence,
+    hold: HoldEvidence,
     firmness: AnswerFirmness,
 ) -> HoldAction {
     let is_firm = firmness == AnswerFirmness::Firm;
-    if is_firm && odds.holds_for_this_reason >= settings.remove_from_holds {
+    if is_firm && hold.holds_for_this_reason >= settings.remove_from_holds {
         return HoldAction::Remove;
     }
-    let passes = odds.like.is_some_and(|like| {
-        like.holds >= MIN_SIMILAR_HOLDS && like.rate >= MIN_SUCCESS_RATE_OF_TRANSIENT_FAULT
+    let passes = hold.similar.is_some_and(|similar| {
+        similar.holds >= MIN_SIMILAR_HOLDS && similar.rate >= MIN_SUCCESS_RATE_OF_TRANSIENT_FAULT
     });
     if passes {
         HoldAction::Later
@@ -193,21 +188,23 @@ fn action_on_failure(
 }
 
 /// States the reasons for an action, with the probability and the outcomes of similar holds.
-fn decision_reasons(action: HoldAction, odds: HoldEvidence) -> Vec<String> {
-    let percent = percent_words(odds.probability);
+fn decision_reasons(action: HoldAction, hold: HoldEvidence) -> Vec<String> {
+    let percent = percent_words(hold.probability);
     let first = match action {
         HoldAction::Remove => format!(
-            "it was held {} times for this one reason, and released unchanged it succeeds with {percent}",
-            odds.holds_for_this_reason
+            "it was held {} times for this reason; released unchanged, it succeeds with a probability of {percent}",
+            hold.holds_for_this_reason
         ),
         HoldAction::Later => {
-            format!("released now it succeeds with {percent}, and the fault passes")
+            format!(
+                "released now, it succeeds with a probability of {percent}, but similar holds succeeded later"
+            )
         }
-        _ => format!("released unchanged it succeeds with {percent}"),
+        _ => format!("released unchanged, it succeeds with a probability of {percent}"),
     };
     let mut reasons = vec![first];
-    if let Some(like) = odds.like {
-        reasons.push(similar_holds_words(like));
+    if let Some(similar) = hold.similar {
+        reasons.push(similar_holds_words(similar));
     }
     reasons
 }
@@ -222,18 +219,18 @@ pub(super) fn percent_words(probability: f64) -> String {
 }
 
 /// Formats the outcomes of similar holds.
-pub(super) fn similar_holds_words(like: SimilarHolds) -> String {
-    let kind = match like.kind {
+pub(super) fn similar_holds_words(similar: SimilarHolds) -> String {
+    let kind = match similar.kind {
         SimilarHoldKind::Reason => "for this reason",
         SimilarHoldKind::Code => "with this code",
     };
     let mut words = format!(
-        "of {} {kind} {} succeeded once released",
-        output::counted(like.holds, "earlier hold"),
-        output::with_commas(like.successes as u64)
+        "{} of {} {kind} succeeded after release",
+        output::with_commas(similar.successes as u64),
+        output::counted(similar.holds, "earlier hold")
     );
-    if like.holds > 10 {
-        words.push_str(&format!(", of the last ten {}", like.last_10_successes));
+    if similar.holds > 10 {
+        words.push_str(&format!(", {} of the last ten", similar.last_10_successes));
     }
     words
 }
@@ -274,7 +271,7 @@ mod tests {
         }
     }
 
-    fn like(holds: usize, successes: usize) -> Option<SimilarHolds> {
+    fn similar(holds: usize, successes: usize) -> Option<SimilarHolds> {
         Some(SimilarHolds {
             kind: SimilarHoldKind::Code,
             holds,
@@ -284,34 +281,34 @@ mod tests {
         })
     }
 
-    fn odds(probability: f64) -> HoldEvidence {
+    fn hold(probability: f64) -> HoldEvidence {
         HoldEvidence {
             probability,
-            like: like(100, 20),
+            similar: similar(100, 20),
             holds_for_this_reason: 1,
         }
     }
 
-    fn decide(odds: HoldEvidence) -> (HoldAction, Option<AnswerFirmness>) {
-        let decision = decide_by_probability(&SETTINGS, &thresholds(), odds);
+    fn decide(hold: HoldEvidence) -> (HoldAction, Option<AnswerFirmness>) {
+        let decision = decide_by_probability(&SETTINGS, &thresholds(), hold);
         (decision.action, decision.firmness)
     }
 
     #[test]
     fn answers_are_as_firm_as_their_evidence() {
         use AnswerFirmness::{Firm, Probable};
-        assert_eq!(decide(odds(0.9)), (HoldAction::Release, Some(Firm)));
-        assert_eq!(decide(odds(0.89)), (HoldAction::Release, Some(Probable)));
-        assert_eq!(decide(odds(0.69)), (HoldAction::None, None));
-        assert_eq!(decide(odds(0.3)), (HoldAction::Fix, Some(Probable)));
-        assert_eq!(decide(odds(0.1)), (HoldAction::Fix, Some(Firm)));
+        assert_eq!(decide(hold(0.9)), (HoldAction::Release, Some(Firm)));
+        assert_eq!(decide(hold(0.89)), (HoldAction::Release, Some(Probable)));
+        assert_eq!(decide(hold(0.69)), (HoldAction::None, None));
+        assert_eq!(decide(hold(0.3)), (HoldAction::Fix, Some(Probable)));
+        assert_eq!(decide(hold(0.1)), (HoldAction::Fix, Some(Firm)));
     }
 
     #[test]
     fn repeated_failures_are_removed_and_transient_faults_wait() {
         let often = HoldEvidence {
             holds_for_this_reason: 5,
-            ..odds(0.05)
+            ..hold(0.05)
         };
         assert_eq!(decide(often).0, HoldAction::Remove);
         // A probable answer never leads to a removal.
@@ -324,8 +321,8 @@ mod tests {
             (HoldAction::Fix, Some(AnswerFirmness::Probable))
         );
         let passing = HoldEvidence {
-            like: like(100, 60),
-            ..odds(0.05)
+            similar: similar(100, 60),
+            ..hold(0.05)
         };
         assert_eq!(decide(passing).0, HoldAction::Later);
     }
@@ -333,25 +330,28 @@ mod tests {
     #[test]
     fn similar_holds_decide_without_thresholds() {
         let none = DecisionThresholds::default();
-        let by_record = |like| {
-            let odds = HoldEvidence { like, ..odds(0.9) };
-            let decision = decide_by_probability(&SETTINGS, &none, odds);
+        let by_record = |similar| {
+            let hold = HoldEvidence {
+                similar,
+                ..hold(0.9)
+            };
+            let decision = decide_by_probability(&SETTINGS, &none, hold);
             (decision.action, decision.ground)
         };
         assert_eq!(
-            by_record(like(100, 2)),
+            by_record(similar(100, 2)),
             (HoldAction::Fix, AdviceGround::Record)
         );
         assert_eq!(
-            by_record(like(100, 95)),
+            by_record(similar(100, 95)),
             (HoldAction::Release, AdviceGround::Record)
         );
         assert_eq!(
-            by_record(like(100, 50)),
+            by_record(similar(100, 50)),
             (HoldAction::None, AdviceGround::Nothing)
         );
         assert_eq!(
-            by_record(like(19, 0)),
+            by_record(similar(19, 0)),
             (HoldAction::None, AdviceGround::Nothing)
         );
         assert_eq!(by_record(None), (HoldAction::None, AdviceGround::Nothing));
@@ -375,7 +375,7 @@ mod tests {
             ..SETTINGS
         };
         let action = |probability| {
-            decide_by_probability(&settings, &DecisionThresholds::default(), odds(probability))
+            decide_by_probability(&settings, &DecisionThresholds::default(), hold(probability))
                 .action
         };
         assert_eq!(
@@ -386,9 +386,9 @@ mod tests {
 
     #[test]
     fn many_successes_contradict_a_rule() {
-        assert!(contradicts_rule(like(20, 5)));
-        assert!(!contradicts_rule(like(19, 19)));
-        assert!(!contradicts_rule(like(100, 24)));
+        assert!(contradicts_rule(similar(20, 5)));
+        assert!(!contradicts_rule(similar(19, 19)));
+        assert!(!contradicts_rule(similar(100, 24)));
         assert!(!contradicts_rule(None));
     }
 }

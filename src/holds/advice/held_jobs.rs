@@ -32,7 +32,7 @@ impl std::str::FromStr for JobSelection {
         };
         parsed.with_context(|| {
             hinted(
-                format!("`{text}` is no job id"),
+                format!("`{text}` is not a job id"),
                 "write `123.0` for a job, or `123` for a cluster",
             )
         })
@@ -168,10 +168,7 @@ fn why_not_held(store: &EventStore, selection: JobSelection, at_ms: Option<i64>)
             last_state(last)
         ),
     };
-    hinted(
-        message,
-        "leave out the job ids to get advice on every held job",
-    )
+    hinted(message, "omit the job ids to get advice on every held job")
 }
 
 /// Describes the prediction time in words: `at_ms`, or else the end of the log.

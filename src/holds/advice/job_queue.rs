@@ -109,7 +109,7 @@ impl JobQueue {
         } else {
             serde_json::from_slice(text).with_context(|| {
                 hinted(
-                    "this is not what `condor_q -json` prints",
+                    "cannot parse the text as output of `condor_q -json`",
                     format!("condor_q -allusers -json -attributes {QUEUE_ATTRIBUTES}"),
                 )
             })?
@@ -245,7 +245,7 @@ impl QueuedJob {
             advice.command = Remedy::RaiseMemory.command(&advice.job, advice.raise);
             if is_expression {
                 advice.reasons.push(
-                    "RequestMemory is an expression: see what it comes to before you change it"
+                    "RequestMemory is an expression: check its value before you change it"
                         .to_owned(),
                 );
             }
@@ -258,7 +258,7 @@ impl QueuedJob {
         let job = format!("{}.{}", self.cluster, self.proc);
         let release = format!("condor_release {job}");
         let rule = code_rule(self.hold_code, self.hold_subcode);
-        let unknown = "its hold is not in the log, so that the model cannot be asked";
+        let unknown = "its hold is not in the log, so the model cannot predict its outcome";
         let mut advice = JobAdvice {
             ap: self.ap.clone().unwrap_or_else(|| ap.to_owned()),
             cluster: self.cluster,

@@ -100,9 +100,9 @@ fn check_prediction_time(store: &EventStore, window: WindowPosition, at_ms: i64)
     ensure!(
         (begin_ms..=end_ms).contains(&at_ms),
         hinted(
-            format!("the log does not tell of {}", output::utc_time(at_ms)),
+            format!("the log does not cover {}", output::utc_time(at_ms)),
             format!(
-                "name a moment from {} to {}",
+                "choose a time from {} to {}",
                 output::utc_time(begin_ms),
                 output::utc_time(end_ms)
             )
@@ -111,7 +111,7 @@ fn check_prediction_time(store: &EventStore, window: WindowPosition, at_ms: i64)
     ensure!(
         window != WindowPosition::Life,
         hinted(
-            "the model sees the whole record of a job, and so what came after that moment",
+            "the model uses the whole life of a job, which includes events after that time",
             "train a model with `window: release` or `hold`"
         )
     );
@@ -129,7 +129,7 @@ impl HoldJudge<'_> {
 
         let odds = HoldEvidence {
             probability,
-            like: similar_holds(&self.model.facts(&held.asked).records),
+            similar: similar_holds(&self.model.facts(&held.asked).records),
             holds_for_this_reason,
         };
         let judgement = self.judge(held, odds);
@@ -162,7 +162,7 @@ impl HoldJudge<'_> {
             holds_for_this_reason,
             siblings_held,
             probability: is_by_probability.then_some(odds.probability),
-            like_cases: odds.like.filter(|_| is_by_probability),
+            like_cases: odds.similar.filter(|_| is_by_probability),
             queue: None,
         }
     }
@@ -177,8 +177,8 @@ impl HoldJudge<'_> {
             return Judgement::unknown();
         }
         match code_rule(hold_code, hold_subcode) {
-            Some(rule) if !(rule.can_be_outweighed() && contradicts_rule(odds.like)) => {
-                Judgement::by_rule(&rule, held, odds.like)
+            Some(rule) if !(rule.can_be_outweighed() && contradicts_rule(odds.similar)) => {
+                Judgement::by_rule(&rule, held, odds.similar)
             }
             _ => Judgement::by_probability(
                 decide_by_probability(self.settings, &self.thresholds, odds),
@@ -197,10 +197,10 @@ struct Judgement {
 }
 
 impl Judgement {
-    fn by_rule(rule: &HoldRule, held: &HeldJob<'_>, like: Option<SimilarHolds>) -> Judgement {
+    fn by_rule(rule: &HoldRule, held: &HeldJob<'_>, similar: Option<SimilarHolds>) -> Judgement {
         let mut reasons = vec![rule.why.to_owned()];
-        if let Some(like) = like.filter(|_| rule.expects_failure()) {
-            reasons.push(similar_holds_words(like));
+        if let Some(similar) = similar.filter(|_| rule.expects_failure()) {
+            reasons.push(similar_holds_words(similar));
         }
         let id = held.job.id();
         let release = format!("condor_release {id}");
@@ -246,7 +246,7 @@ impl Judgement {
                 firmness: None,
                 evidence: None,
                 reasons: vec![
-                    "events are missing after its hold, so that the log does not tell whether it is still held"
+                    "events are missing after its hold, so the log does not show whether it is still held"
                         .to_owned(),
                 ],
             },
@@ -267,8 +267,8 @@ fn similar_holds(records: &HoldRecords) -> Option<SimilarHolds> {
     let of_code =
         SimilarHolds::from_record(SimilarHoldKind::Code, records.holds(HoldRecordKind::Code));
     let is_enough = of_reason.holds >= MIN_SIMILAR_HOLDS || of_reason.holds == of_code.holds;
-    let like = if is_enough { of_reason } else { of_code };
-    (like.holds > 0).then_some(like)
+    let similar = if is_enough { of_reason } else { of_code };
+    (similar.holds > 0).then_some(similar)
 }
 
 impl SimilarHolds {

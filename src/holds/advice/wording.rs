@@ -125,7 +125,7 @@ fn probability_lines(advice: &JobAdvice) -> Vec<String> {
     )];
     if let Some(evidence) = advice.evidence {
         lines.push(format!(
-            "  such answers before: {} of {} were right ({:.0} %, at least {:.0} %)",
+            "  similar earlier answers: {} of {} were right ({:.0} %, at least {:.0} %)",
             output::with_commas(evidence.right as u64),
             output::with_commas(evidence.answers as u64),
             100.0 * evidence.precision(),
@@ -200,7 +200,7 @@ mod tests {
           held since 2026-11-21 02:26:06 UTC, 1 min 1 s when the log ends
           held 3 times so far, once for this reason; 2 other jobs of its cluster are held for it now
           probability of success if released unchanged: 73 %
-          such answers before: 960 of 1,200 were right (80 %, at least 75 %)
+          similar earlier answers: 960 of 1,200 were right (80 %, at least 75 %)
           hold reason: no file\u{1b}
           owner: ada
           queue: RequestMemory 64, NumJobStarts 3

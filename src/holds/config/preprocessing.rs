@@ -38,12 +38,12 @@ impl PreprocessingConfig {
         );
         ensure!(
             self.split == SplitMethod::Time || self.split_clusters == SplitClusters::Keep,
-            "`preprocessing.split_clusters: separate` is for `split: time`, and this is `split: {}`",
+            "`preprocessing.split_clusters: separate` requires `split: time`, got `split: {}`",
             self.split
         );
         ensure!(
             !self.features.is_empty(),
-            "`preprocessing.features` must name one group at least"
+            "`preprocessing.features` must name at least one group"
         );
         Ok(())
     }

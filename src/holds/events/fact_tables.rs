@@ -162,7 +162,7 @@ impl<'a> FactRows<'a> {
             && executions.have_length(executions.execution_event.len())
             && runs.have_length(runs.run_event.len())
             && holds.have_length(holds.hold_event.len());
-        ensure!(have_lengths, "its tables of facts have other lengths");
+        ensure!(have_lengths, "its tables of facts have different lengths");
 
         let mut events = [
             submissions.submission_event,

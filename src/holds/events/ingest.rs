@@ -8,7 +8,7 @@ use std::sync::Arc;
 use anyhow::{Context as _, Result, ensure};
 
 use super::format::EVENTS_FORMAT;
-use super::read_log::{read_log, read_log_on};
+use super::read_log::{read_log, resume_log};
 use super::store::EventStore;
 use super::store_builder::EventStoreBuilder;
 use super::store_summary::{SourceLog, StoreSummary};
@@ -395,7 +395,7 @@ fn ensure_same_salt(
         !has_more || store.summary.owner_salt_digest == salt::digest(salt.text()),
         hinted(
             format!(
-                "the owners in `{}` are hashed with another salt, so the log cannot be read on",
+                "cannot append to `{}`, whose owners are hashed with another salt",
                 out.display()
             ),
             format!(
@@ -421,11 +421,11 @@ fn ensure_not_rotated(out: &Path, source: &SourceLog, logs: &[PathBuf]) -> Resul
         !has_later,
         hinted(
             format!(
-                "`{}` has rotated since it was parsed into `{}`, and what it was cannot be read on",
+                "`{}` has rotated since it was parsed into `{}`, so its earlier generation cannot be read further",
                 source.name,
                 out.display()
             ),
-            "`poolcast collect LOG -o ARCHIVE` keeps all generations as they grow: parse those, into another directory"
+            "keep all generations with `poolcast collect LOG -o ARCHIVE`, and parse the archive into another directory"
         )
     );
     Ok(())
@@ -460,7 +460,7 @@ impl StoreBeginning {
                 });
                 let sink = &mut |batch: EventBatch<'_>| builder.add_batch(&batch);
                 let begun = self.last_log.clone();
-                let read = read_log_on(log, options, resume, begun, sink)?;
+                let read = resume_log(log, options, resume, begun, sink)?;
                 let name = log_name(log);
                 let source = builder.end_log(&name, &read.xxh3, read.summary, Some(&earlier));
                 sources.pop();

@@ -47,7 +47,7 @@ pub(super) fn read_log(
 ///
 /// # Errors
 /// Fails like [`read_log`], and if `begun` covers more or less than everything before `resume`.
-pub(super) fn read_log_on(
+pub(super) fn resume_log(
     path: &Path,
     options: &ReadOptions,
     resume: &ResumePoint,
@@ -56,7 +56,7 @@ pub(super) fn read_log_on(
 ) -> Result<ReadLog> {
     ensure!(
         begun.bytes() == resume.offset,
-        "`{}` is read on from another place than known",
+        "cannot resume `{}`: the offset is not the known one",
         path.display()
     );
     let checksum = SharedChecksum::new(begun);

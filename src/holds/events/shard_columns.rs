@@ -184,7 +184,7 @@ impl<'a> ShardSlices<'a> {
             self.jobs.have_length(listed.jobs)
                 && self.events.have_length(listed.events)
                 && bounds.len() == listed.jobs + 1,
-            "its columns have other lengths"
+            "its columns have different lengths"
         );
 
         // Every job has an event.
@@ -204,7 +204,7 @@ impl<'a> ShardSlices<'a> {
         ensure!(
             times_ms.all(|time_ms| TIMESTAMPS_MS.contains(time_ms))
                 && times_s.all(|time_s| TIMESTAMPS_MS.contains(&time_s.saturating_mul(1000))),
-            "it has a time that no calendar has"
+            "it has a time out of range"
         );
         Ok(())
     }
@@ -221,7 +221,7 @@ impl<'a> ShardSlices<'a> {
         );
         ensure!(
             ap.iter().all(|&ap| (ap as usize) < access_points),
-            "it names an unknown access point"
+            "it has an unknown access point"
         );
         Ok(())
     }

@@ -29,11 +29,8 @@ impl ListedEventShard {
         let checked = ShardSlices::from_shard(&shard).and_then(|slices| slices.check(listed));
         checked.with_context(|| {
             hinted(
-                format!(
-                    "`{}` does not hold what its manifest says",
-                    shard.path().display()
-                ),
-                format!("make it anew with `{}`", EVENTS_FORMAT.rebuild),
+                format!("`{}` does not match its manifest", shard.path().display()),
+                format!("build it again with `{}`", EVENTS_FORMAT.rebuild),
             )
         })?;
         Ok(shard)
@@ -81,7 +78,7 @@ impl StoreWriter {
             let made = make(&mut |columns| {
                 let next = ShardColumns::with_capacity(columns.event_count());
                 let sent = full.send(std::mem::replace(columns, next));
-                sent.ok().context("a shard cannot be written")?;
+                sent.ok().context("cannot write a shard")?;
                 if let Ok(memory) = spare.try_recv() {
                     *columns = memory;
                 }
@@ -169,7 +166,7 @@ impl EventStore {
                 .gaps
                 .iter()
                 .all(|gap| (gap.ap as usize) < access_points),
-            "`{}` names an unknown access point in a gap",
+            "`{}` has a gap of an unknown access point",
             dir.display()
         );
 
@@ -183,7 +180,7 @@ impl EventStore {
         let found = store.jobs().len();
         ensure!(
             found == store.summary.jobs,
-            "`{}` lists {} and says {}",
+            "`{}` lists {}, but its summary has {}",
             dir.display(),
             poolcast_base::output::counted(found, "job"),
             store.summary.jobs

@@ -66,7 +66,8 @@ pub enum CodeVerdict {
     OnPurpose,
     /// A person must fix something first. The outcomes of releases after a fix are no evidence for
     /// automatic releases.
-    ToBeMended,
+    #[serde(rename = "to-be-mended")]
+    NeedsRepair,
     /// Too few releases have an outcome.
     TooFew,
     /// The outcomes do not prove that enough automatic releases would succeed.
@@ -102,7 +103,7 @@ fn verdict_by_meaning(code: i32, subcode: i32) -> Option<CodeVerdict> {
         return Some(CodeVerdict::OnPurpose);
     }
     let must_be_fixed = code_rule(code, subcode).is_some_and(|rule| rule.action == HoldAction::Fix);
-    must_be_fixed.then_some(CodeVerdict::ToBeMended)
+    must_be_fixed.then_some(CodeVerdict::NeedsRepair)
 }
 
 /// Returns true if holds with this code are intended: by a person, by the submit file, or by the
@@ -279,7 +280,7 @@ mod tests {
             assert_eq!(verdict(code, &good), CodeVerdict::OnPurpose, "{code:?}");
         }
         for code in [(13, 2), (34, 102), (6, 8), (4, 0)] {
-            assert_eq!(verdict(code, &good), CodeVerdict::ToBeMended, "{code:?}");
+            assert_eq!(verdict(code, &good), CodeVerdict::NeedsRepair, "{code:?}");
         }
         // The code of a connection timeout has a rule, too, but its action is `Later`.
         assert!(matches!(verdict((6, 110), &good), CodeVerdict::Yes { .. }));

@@ -63,7 +63,7 @@ impl FrameChoice {
     pub fn describe(&self) -> String {
         let holds = match self.median_hold_ms {
             Some(median_ms) => format!(
-                "half of the holds were released within {}",
+                "the median hold was released after {}",
                 output::time_span(median_ms)
             ),
             None => "no hold was released".to_owned(),
@@ -115,7 +115,7 @@ mod tests {
         let choice = FrameChoice::new(Some(1_290_000), 14 * 86_400_000);
         assert_eq!(
             choice.describe(),
-            "time frames of 10 min 0 s: half of the holds were released within 21 min 30 s, and the log spans 14 d 0 h"
+            "time frames of 10 min 0 s: the median hold was released after 21 min 30 s, and the log spans 14 d 0 h"
         );
         assert_eq!(
             FrameChoice::new(None, 60_000).describe(),

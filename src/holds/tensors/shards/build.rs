@@ -54,7 +54,7 @@ pub fn build(
         !found.labelled.is_empty(),
         hinted(
             format!(
-                "the events have {}, and none with a known outcome",
+                "the events have {}, none with a known outcome",
                 poolcast_base::output::counted(found.cycles, "hold cycle")
             ),
             "parse a longer log: held jobs must be released and end, or be held again, within it"

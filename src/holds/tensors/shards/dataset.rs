@@ -59,7 +59,7 @@ impl SplitShards {
 
         ensure!(
             (samples, successes) == (summary.samples, summary.successes),
-            "`{}` lists {}, {} of them with label 1, and holds {samples}, {successes} of them with label 1",
+            "`{}` lists {}, {} of them with label 1, but contains {samples}, {successes} of them with label 1",
             dir.display(),
             poolcast_base::output::counted(summary.samples, &format!("{} sample", side.name())),
             summary.successes
@@ -80,8 +80,8 @@ fn open_shard(
     let shard = manifest::open_shard(dir, &listed.file, &listed.xxh3, TENSORS_FORMAT)?;
     let counts = check(&shard, shape).with_context(|| {
         hinted(
-            format!("`{}` does not hold sound samples", shard.path().display()),
-            format!("make it anew with `{}`", TENSORS_FORMAT.rebuild),
+            format!("`{}` has invalid samples", shard.path().display()),
+            format!("build it again with `{}`", TENSORS_FORMAT.rebuild),
         )
     })?;
     Ok((shard, counts))
@@ -106,7 +106,7 @@ impl Dataset {
         summary
             .settings
             .check()
-            .with_context(|| format!("`{}` has strange settings", dir.display()))?;
+            .with_context(|| format!("`{}` has invalid settings", dir.display()))?;
         let shape = SampleShape {
             e: summary.settings.e(),
             m: summary.settings.m,
@@ -117,12 +117,12 @@ impl Dataset {
             summary.e == shape.e,
             hinted(
                 format!(
-                    "`{}` has e = {}, and this program uses {}",
+                    "`{}` has e = {}, but this version uses {}",
                     dir.display(),
                     summary.e,
                     shape.e
                 ),
-                format!("make it anew with `{}`", TENSORS_FORMAT.rebuild)
+                format!("build it again with `{}`", TENSORS_FORMAT.rebuild)
             )
         );
 
@@ -130,7 +130,7 @@ impl Dataset {
         for &side in wanted {
             let listed = summary.splits.get(&side);
             let listed = listed
-                .with_context(|| format!("`{}` has no {} side", dir.display(), side.name()))?;
+                .with_context(|| format!("`{}` has no {} split", dir.display(), side.name()))?;
             sides.insert(side, SplitShards::open(dir, side, listed, shape)?);
         }
         Ok(Dataset {

@@ -146,7 +146,7 @@ pub(crate) fn check(shard: &Shard, expected: SampleShape) -> Result<SampleCounts
     let is_known = |&cell: &u8| usize::from(cell) < e || cell == EMPTY_CELL;
     ensure!(
         codes.iter().all(is_known),
-        "`codes` holds an event type that is not below {e}"
+        "`codes` has an event type that is not below {e}"
     );
 
     let shape = shard.shape(STATICS)?;
@@ -157,13 +157,13 @@ pub(crate) fn check(shard: &Shard, expected: SampleShape) -> Result<SampleCounts
     let statics: &[f32] = shard.column(STATICS)?;
     ensure!(
         statics.iter().all(|number| number.is_finite()),
-        "`statics` holds something that is no number"
+        "`statics` has a value that is not a number"
     );
 
     let samples = SampleSlices::from_shard(shard)?;
     ensure!(
         samples.have_length(n),
-        "its columns have other lengths than its {n} samples"
+        "its columns do not match its {n} samples in length"
     );
     ensure!(
         samples.label.iter().all(|&label| label <= 1),
@@ -178,7 +178,7 @@ pub(crate) fn check(shard: &Shard, expected: SampleShape) -> Result<SampleCounts
     .flatten();
     ensure!(
         times_ms.all(|time_ms| TIMESTAMPS_MS.contains(time_ms)),
-        "it has a time that no calendar has"
+        "it has a time out of range"
     );
 
     Ok(SampleCounts {

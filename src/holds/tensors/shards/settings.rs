@@ -114,19 +114,19 @@ impl TensorSettings {
         let range = 1..=MAX_JOBS_OR_FRAMES as usize;
         ensure!(
             range.contains(&j) && range.contains(&m) && timeframe_len_s > 0,
-            "`j` and `m` must be between 1 and {MAX_JOBS_OR_FRAMES}, and a frame has a second at least"
+            "`j` and `m` must be between 1 and {MAX_JOBS_OR_FRAMES}, and a frame at least 1 second long"
         );
         ensure!(
             j * m <= MAX_CELLS,
             hinted(
                 format!(
-                    "samples of {} and {} have {} each, and {} are the most",
+                    "samples of {} and {} have {} each, and the maximum is {}",
                     poolcast_base::output::counted(j, "job"),
                     poolcast_base::output::counted(m, "frame"),
                     poolcast_base::output::counted(j * m, "cell"),
                     poolcast_base::output::with_commas(MAX_CELLS as u64)
                 ),
-                "choose a smaller `j` or `m`; the published search space has 100 each at most"
+                "choose a smaller `j` or `m`; the published search space has at most 100 of each"
             )
         );
         Ok(())

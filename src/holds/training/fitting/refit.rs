@@ -81,7 +81,7 @@ pub fn refit_network(
 
     // The number of epochs is fixed to the best one, as nothing can trigger early stopping here.
     let metrics = TrainingMetrics::read(dir)?;
-    let best = metrics.of_model().context("the training left a model")?;
+    let best = metrics.of_model().context("the training wrote no model")?;
     let mut epochs = read_history(dir)?;
     epochs.truncate(best.epoch);
     let settings = TrainingSettings {
@@ -231,7 +231,7 @@ mod tests {
         let refusal = model.rolling_predictions().expect_err("must be refused");
         let refusal = refusal.to_string();
         assert!(
-            refusal.contains("predictions.safetensors` is not the file"),
+            refusal.contains("predictions.safetensors` does not match its manifest"),
             "{refusal}"
         );
     }

@@ -389,7 +389,7 @@ fn judge_epoch(
     let train_loss = state.loss_sum / learned.learned_count() as f64;
     if let Some(repeated) = &learned.repeated {
         let judged = repeated.epochs.get(epoch - 1).cloned();
-        let judged = judged.context("a training repeats no more epochs than there were")?;
+        let judged = judged.context("cannot repeat more epochs than the earlier training had")?;
         return Ok(Epoch {
             train_loss,
             ..judged
@@ -442,7 +442,7 @@ impl TrainingTask<'_> {
         ensure!(
             !is_occupied || mode != StartMode::New,
             hinted(
-                format!("`{}` holds a training already", dir.display()),
+                format!("`{}` already contains a training", dir.display()),
                 "continue it with `--resume`, or name another directory"
             )
         );

@@ -162,12 +162,20 @@ mod tests {
         fs_err::remove_dir_all(&second).expect("removed");
         train_small(&dataset, &second, "gru");
         let refused = TrainedModel::open(&place).expect_err("another model");
-        assert!(refused.to_string().contains("is no member of its ensemble"));
+        assert!(
+            refused
+                .to_string()
+                .contains("is not a member of its ensemble")
+        );
 
         // An ensemble that contains itself would be opened without end.
         fs_err::remove_dir_all(&second).expect("removed");
         std::os::unix::fs::symlink(&place, &second).expect("linked");
         let refused = TrainedModel::open(&place).expect_err("itself");
-        assert!(refused.to_string().contains("is no member of its ensemble"));
+        assert!(
+            refused
+                .to_string()
+                .contains("is not a member of its ensemble")
+        );
     }
 }

@@ -106,8 +106,8 @@ impl PipelineRun {
         let found = manifest::read::<FitSummary>(dir, FIT)?;
         let Some(samples) = found.body.samples else {
             anyhow::bail!(hinted(
-                format!("`{}` was fitted to a table, and not to logs", dir.display()),
-                "`poolcast predict` asks it about rows of a table"
+                format!("`{}` was fitted to a table, not to logs", dir.display()),
+                "use `poolcast predict` for the rows of a table"
             ));
         };
         let path = dir.join(PIPELINE_FILE);
@@ -115,11 +115,8 @@ impl PipelineRun {
         ensure!(
             pipeline_sha256(dir)? == found.body.pipeline_sha256,
             hinted(
-                format!(
-                    "`{}` is not the pipeline that its manifest speaks of",
-                    path.display()
-                ),
-                "fit it anew with `poolcast sweep run`"
+                format!("`{}` does not match its manifest", path.display()),
+                "fit it again with `poolcast sweep run`"
             )
         );
         Ok(PipelineRun {

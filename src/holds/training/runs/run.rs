@@ -164,15 +164,15 @@ impl TrainingRun {
             summary.shape.s == known,
             hinted(
                 format!(
-                    "the model takes {}, and this program knows {known}",
+                    "the model uses {}, but this version computes {known}",
                     poolcast_base::output::counted(summary.shape.s, "static feature")
                 ),
-                "train it anew into another directory with `poolcast train TENSORS -o RUN`"
+                "train it again into another directory with `poolcast train TENSORS -o RUN`"
             )
         );
         ensure!(
             summary.static_range.is_of(known),
-            "the range of the static features in the manifest of `{}` is of others",
+            "the manifest of `{}` has ranges of other static features",
             dir.display()
         );
         let model = Model::with_weights(architecture, summary.shape, |name| shard.column(name))?;
@@ -210,11 +210,8 @@ fn open_model_file(dir: &Path, summary: &RunSummary) -> Result<Shard> {
         shard.notes::<ModelNotes>()? == notes
             && manifest::sha256(shard.bytes()) == summary.model_sha256,
         hinted(
-            format!(
-                "`{}` is not the model that its manifest speaks of",
-                path.display()
-            ),
-            "train it anew into another directory with `poolcast train TENSORS -o RUN`"
+            format!("`{}` does not match its manifest", path.display()),
+            "train it again into another directory with `poolcast train TENSORS -o RUN`"
         )
     );
     Ok(shard)
@@ -234,10 +231,10 @@ fn open_metrics(dir: &Path, sha256: &str) -> Result<(TrainingMetrics, Calibratio
     let calibration = metrics.calibration.filter(|_| is_known).with_context(|| {
         hinted(
             format!(
-                "`{}` is not the file that its manifest speaks of",
+                "`{}` does not match its manifest",
                 dir.join(METRICS_FILE).display()
             ),
-            "train it anew into another directory with `poolcast train TENSORS -o RUN`",
+            "train it again into another directory with `poolcast train TENSORS -o RUN`",
         )
     })?;
     Ok((metrics, calibration))

@@ -95,10 +95,10 @@ pub fn check_predictions(dir: &Path, bytes: &[u8]) -> Result<()> {
         manifest::sha256(bytes) == listed.predictions_sha256,
         hinted(
             format!(
-                "`{}` is not the file that its manifest speaks of",
+                "`{}` does not match its manifest",
                 dir.join(PREDICTIONS_FILE).display()
             ),
-            format!("make it anew with `{}`", format.rebuild)
+            format!("build it again with `{}`", format.rebuild)
         )
     );
     Ok(())

@@ -156,8 +156,8 @@ impl TrainedModel {
             // Nested ensembles are rejected, so that opening one always ends.
             let path = member.dir(dir);
             let is_ensemble = manifest::format_name(&path)?.as_deref() == Some(ENSEMBLE.name);
-            let hint = "make the ensemble anew with `poolcast sweep evaluate DIR`";
-            let message = || format!("`{}` is no member of its ensemble", path.display());
+            let hint = "build the ensemble again with `poolcast sweep evaluate DIR`";
+            let message = || format!("`{}` is not a member of its ensemble", path.display());
             ensure!(!is_ensemble, hinted(message(), hint));
 
             let model = TrainedModel::open(&path)?;

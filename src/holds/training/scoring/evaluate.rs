@@ -90,8 +90,8 @@ pub fn evaluate_run(
     ensure!(
         side != Split::Test || !is_learned,
         hinted(
-            "the model has learned from the test side of these tensors",
-            "evaluate the run that it was fitted again from: the directory above"
+            "the model was trained on the test split of these tensors",
+            "evaluate the run in the parent directory, from which it was refitted"
         )
     );
 
@@ -257,7 +257,7 @@ fn check_tensors(model: &TrainedModel, dataset: &Dataset) -> Result<()> {
         hinted(
             format!("the model was trained on samples with {known}; the tensors have {tensors}"),
             format!(
-                "make fitting tensors with `poolcast tensors EVENTS -o DIR {}`",
+                "build matching tensors with `poolcast tensors EVENTS -o DIR {}`",
                 tensors_options(&model.tensors)
             )
         )

@@ -108,7 +108,7 @@ impl RollingPredictions {
         ];
         ensure!(
             lengths == [predictions.samples.len(); 4],
-            "the columns of `{}` have other lengths",
+            "the columns of `{}` have different lengths",
             shard.path().display()
         );
         Ok(predictions)
