@@ -64,8 +64,8 @@ fn what_is_left_out_is_said() {
     insta::assert_snapshot!(place.run("provision trace jobs.txt -o trace"), @"
     exit 0
     jobs.txt: 5 rows (sacct with bars)
-      1 row rejected, the file ends within the row: the first is line 7
-      1 row rejected, the job id is none: the first is line 4
+      1 row rejected, file ends within the row: the first is line 7
+      1 row rejected, invalid job id: the first is line 4
       1 row of job steps ignored
     2 jobs from 1970-01-01 00:16:40 UTC to 1970-01-01 00:17:00 UTC; the time zone is UTC
       1 ran
@@ -79,7 +79,7 @@ fn what_is_left_out_is_said() {
     );
     insta::assert_snapshot!(place.run("provision trace broken.txt -o other"), @"
     exit 2
-    error: no row of the trace is sound; most often: the job id is none, first at line 2
+    error: no row of the trace is usable; most frequent reason: invalid job id, first at line 2
 
     hint: export more: `sacct -a -D -X -P -S 2023-01-01 ...`
     ");
@@ -90,9 +90,9 @@ fn what_is_left_out_is_said() {
     insta::assert_snapshot!(place.run("provision trace local.txt -o other"), @"
     exit 2
     error: cannot read the trace `local.txt`
-      caused by: the stamp `2023-01-01T00:00:00` is of local time, and nothing says where
+      caused by: the stamp `2023-01-01T00:00:00` is local, and its time zone is unknown
 
-    hint: name the cluster's zone, such as `--tz America/Chicago`
+    hint: give the cluster's zone, such as `--tz America/Chicago`
     ");
     insta::assert_snapshot!(place.run("provision trace absent -o other"), @"
     exit 2
@@ -163,14 +163,14 @@ fn what_cannot_be_simulated_says_so() {
     hint: make it with `poolcast provision trace FILE... -o TRACE`
     ");
     insta::assert_snapshot!(refusal("trace --since soon"), @"
-    error: `--since soon` is no date
+    error: `--since soon` is not a date
 
     hint: write `2022-11-10`, or `2022-11-10T12:00`
     ");
     insta::assert_snapshot!(refusal("trace --slurm-config x.json"), @"
     error: `--slurm-config` is for the published scheduler
 
-    hint: add `--scheduler published`; for Slurm, the keys under `provision` say how it is set
+    hint: add `--scheduler published`; the keys under `provision` configure Slurm
     ");
     insta::assert_snapshot!(refusal("trace --nodes 0"), @"
     error: cannot use the configuration
@@ -181,7 +181,7 @@ fn what_cannot_be_simulated_says_so() {
     place.write("dates.yaml", "provision: {nodes: {soon: 5}}");
     insta::assert_snapshot!(refusal("trace -c dates.yaml"), @"
     error: cannot use `dates.yaml`
-      caused by: `provision.nodes` has `soon`, which is no date
+      caused by: `provision.nodes` has `soon`, which is not a date
 
     hint: write `2022-11-10`, or `2022-11-10T12:00`
     ");
@@ -339,7 +339,7 @@ fn models_that_do_not_fit_are_refused() {
     place.write("trees/manifest.json", other);
     let foreign = refusal("--model trees --start-time 2023-03-06");
     assert!(
-        foreign.contains("knows other features of a queue"),
+        foreign.contains("was trained on other features"),
         "{foreign}"
     );
     let newer = manifest.replace("\"format_version\": 1", "\"format_version\": 2");
@@ -412,7 +412,7 @@ fn what_cannot_be_sampled_says_so() {
         "provision: {nodes: {2023-01-01: 76, 2023-03-04: 1}}",
     );
     let never = "-c closed.yaml --start-time 2023-03-02 --end-time 2023-03-03 --job-nodes 2";
-    insta::assert_snapshot!(refusal(never), @"error: in no window both chained jobs start");
+    insta::assert_snapshot!(refusal(never), @"error: there is no window in which both chained jobs start");
     assert!(!place.path("samples").exists());
 
     // At the beginning, more jobs run than the nodes can hold.
@@ -438,25 +438,25 @@ fn what_cannot_be_validated_says_so() {
     insta::assert_snapshot!(refusal("--job-nodes 80"), @"
     error: the chained jobs need 80 nodes, and the cluster never has more than 76
 
-    hint: give fewer with `--job-nodes`
+    hint: give a smaller number with `--job-nodes`
     ");
     insta::assert_snapshot!(refusal("--start-time 2023-03-08"), @"
-    error: no window of 5 days fits between its beginning and the last submission
+    error: no window of 5 days fits between the first start and the last submission
 
     hint: give an earlier `--start-time`, or a shorter `provision.workload_len`
     ");
     insta::assert_snapshot!(refusal("--start-time 2023-02-01"), @"
-    error: the first window begins before the trace shows what runs
+    error: the first window begins at 2023-02-01T00:00, before the trace shows which jobs run
 
     hint: give a later `--start-time`
     ");
     insta::assert_snapshot!(refusal("--start-time 2023-03-02 --end-time 2023-03-01"), @"
-    error: the first window begins at 2023-03-02T00:00, and that is not before `--end-time`
+    error: the first window begins at 2023-03-02T00:00, which is not before `--end-time`
 
     hint: give a later `--end-time`, or an earlier `--start-time`
     ");
     insta::assert_snapshot!(refusal("--end-time later"), @"
-    error: `--end-time later` is no date
+    error: `--end-time later` is not a date
 
     hint: write `2022-11-10`, or `2022-11-10T12:00`
     ");
@@ -469,9 +469,9 @@ fn what_cannot_be_validated_says_so() {
     place.write("short.yaml", "provision: {workload_len: 2}");
     insta::assert_snapshot!(refusal("-c short.yaml"), @"
     error: cannot use `short.yaml`
-      caused by: `provision.warmup_len` is not below `provision.workload_len`
+      caused by: `provision.warmup_len` must be less than `provision.workload_len`, got 2 and 2
 
-    hint: the chained job is submitted while other jobs are
+    hint: the chained job enters the queue after the warm-up, while other jobs are still submitted
     ");
     place.write("long.yaml", "provision: {job_limit: 60, job_length: 90}");
     insta::assert_snapshot!(refusal("-c long.yaml"), @"

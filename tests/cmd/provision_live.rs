@@ -180,11 +180,11 @@ fn model_decides_if_it_fits_the_job() {
     assert_eq!(head["action"], if submits { "now" } else { "later" });
 
     for (args, why) in [
-        ("--after 7 --model lstm", "wants the queue of the last day"),
-        ("--after 6 --model trees", "and job 6 is another"),
+        ("--after 7 --model lstm", "needs the queue of the last day"),
+        ("--after 6 --model trees", "but job 6 differs"),
         (
             "--after 7 --model trees --cost-ratio 2",
-            "has not learned the cost ratio 2",
+            "was not trained for the cost ratio 2",
         ),
         ("--after 7 --model samples", "poolcast provision train"),
     ] {
@@ -225,7 +225,7 @@ fn what_is_missing_is_said() {
     let mut salted = salted;
     salted.env("POOLCAST_OWNER_SALT", "another salt than that of the trace");
     let outcome = Outcome::of(salted.output().expect("it starts"));
-    assert!(outcome.stderr.contains("by another salt"), "{outcome}");
+    assert!(outcome.stderr.contains("with another salt"), "{outcome}");
 }
 
 #[test]
@@ -239,21 +239,21 @@ fn what_cannot_be_advised_on_says_so() {
     insta::assert_snapshot!(refusal(&format!("--after 77 {FILES}")), @"
     error: `squeue` lists no job 77
 
-    hint: `squeue --me` lists yours; one that ended some minutes ago is listed no more
+    hint: list your jobs with `squeue --me`; Slurm drops a job some minutes after it ends
     ");
     insta::assert_snapshot!(refusal("--after 7 --queue queue.json"), @"
-    error: nothing says how many nodes the partition `all` has
+    error: the number of nodes in the partition `all` is unknown
 
-    hint: give what `sinfo --all --json` prints as `--node-list FILE`, or their number as `--nodes N`
+    hint: give the output of `sinfo --all --json` as `--node-list FILE`, or the number as `--nodes N`
     ");
     let text = fs_err::read_to_string(place.path("queue.json")).expect("read");
     place.write("queue.json", &text[..text.len() / 2]);
     insta::assert_snapshot!(refusal(&format!("--after 7 {FILES}")), @"
     error: cannot use the queue `queue.json`
-      caused by: this is no JSON of a `squeue` that is known
+      caused by: this is not the JSON of a known version of `squeue`
       caused by: EOF while parsing a string at line 1 column 1204
 
-    hint: `squeue --all --states=all --json` writes it
+    hint: write it with `squeue --all --states=all --json`
     ");
     place.write(
         "queue.json",
@@ -261,19 +261,19 @@ fn what_cannot_be_advised_on_says_so() {
     );
     insta::assert_snapshot!(refusal(&format!("--after 7 {FILES}")), @"
     error: cannot use the queue `queue.json`
-      caused by: this is no JSON of a `squeue` that is known
+      caused by: this is not the JSON of a known version of `squeue`
       caused by: missing field `node_count` at line 1 column 283
 
-    hint: `squeue --all --states=all --json` writes it
+    hint: write it with `squeue --all --states=all --json`
     ");
     place.write("queue.json", &text);
     place.write("nodes.json", "{}");
     insta::assert_snapshot!(refusal(&format!("--after 7 {FILES}")), @"
-    error: cannot use the nodes `nodes.json`
-      caused by: this is no JSON of an `sinfo` that is known
+    error: cannot use the node list `nodes.json`
+      caused by: this is not the JSON of a known version of `sinfo`
       caused by: it has neither `nodes` nor `sinfo`
 
-    hint: `sinfo --all --json` writes it
+    hint: write it with `sinfo --all --json`
     ");
 }
 
@@ -439,7 +439,7 @@ fn failed_link_stops_the_chain_until_the_next_call() {
         let stopped = slurm.chain(2);
         assert_eq!(stopped.code, Some(2), "{stopped}");
         assert!(
-            stopped.stderr.contains("error: link 1, job 11,"),
+            stopped.stderr.contains("error: link 1 (job 11) "),
             "{stopped}"
         );
         assert_eq!(slurm.released().len(), 1);
@@ -463,10 +463,10 @@ fn a_refused_first_link_ends_the_call_and_a_later_one_is_tried_again() {
     let slurm = FakeSlurm::new();
     slurm.will("refuse");
     insta::assert_snapshot!(slurm.chain(2).stderr, @"
-    missing: no accounting (`sacct` failed: Slurm accounting storage is disabled), and no trace is given: jobs are taken to run to their limits, but for those like ones that the queue lists as ended
-    error: Slurm refuses link 1: sbatch: error: Batch job submission failed: Invalid partition name specified
+    missing: past run times (no accounting: `sacct` failed: Slurm accounting storage is disabled; no trace is given): jobs are assumed to run to their limits, except those similar to ended jobs in the queue
+    error: Slurm rejects link 1: sbatch: error: Batch job submission failed: Invalid partition name specified
 
-    hint: mend the script, then type the same command again
+    hint: correct the script, then run the same command again
     ");
     slurm.plan(1, "COMPLETED", 4);
     let mut child = slurm
@@ -519,7 +519,10 @@ fn interrupted_chain_resumes_at_the_next_call() {
     rustix::process::kill_process(pid, rustix::process::Signal::INT).expect("sent");
     let outcome = Outcome::of(child.wait_with_output().expect("it ended"));
     assert_eq!(outcome.code, Some(85), "{outcome}");
-    assert!(outcome.stderr.contains("goes on"), "{outcome}");
+    assert!(
+        outcome.stderr.contains("run the same command again"),
+        "{outcome}"
+    );
     assert_eq!(slurm.chain(2).code, Some(0));
     slurm.assert_each_ran_once(2);
 }
@@ -552,7 +555,7 @@ fn what_would_be_done_is_said() {
     assert_eq!(dry.code, Some(0), "{dry}");
     assert!(
         dry.stdout
-            .contains("link 1 would be submitted by: sbatch --parsable --hold"),
+            .contains("link 1 would be submitted with: sbatch --parsable --hold"),
         "{dry}"
     );
     assert!(!slurm.place.path("job.sh.chain").exists());
@@ -567,9 +570,9 @@ fn what_would_be_done_is_said() {
         .write("array.sh", "#!/bin/bash\n#SBATCH --array=1-9\n");
     insta::assert_snapshot!(slurm.run("provision chain array.sh --links 2"), @"
     exit 2
-    error: `array.sh` asks for an array of jobs (`#SBATCH --array=1-9`)
+    error: `array.sh` requests an array of jobs (`#SBATCH --array=1-9`)
 
-    hint: a link of a chain is one job: begin a chain for each element
+    hint: a link of a chain is one job: start a chain for each element
     ");
 }
 
@@ -586,7 +589,7 @@ fn advise_queries_a_live_slurm() {
         without.stdout.contains("Slurm itself would start it"),
         "{without}"
     );
-    let missing = "missing: no accounting (`sacct` failed: Slurm accounting storage is disabled)";
+    let missing = "missing: past run times (no accounting: `sacct` failed: Slurm accounting storage is disabled;";
     assert!(without.stderr.contains(missing), "{without}");
 
     let head = "JobID|User|Submit|Eligible|Start|End|TimelimitRaw|NNodes|State\n";

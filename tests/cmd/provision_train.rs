@@ -43,7 +43,7 @@ fn a_model_learns_from_samples() {
     let other = place.run(&format!("{train} --model rf"));
     assert_eq!(other.code, Some(2), "{other}");
     assert!(
-        other.stderr.contains("holds something else already"),
+        other.stderr.contains("already holds something else"),
         "{other}"
     );
     place.stdout(&format!("-q {train} --model rf --cost-ratio 2 --overwrite"));

@@ -8,7 +8,7 @@ use clap::Args;
 /// Facts about the cluster, and settings of the decision.
 #[derive(Debug, Args)]
 pub struct DecisionArgs {
-    /// Configuration file; only its keys under `provision` count
+    /// Configuration file; only its keys under `provision` are used
     #[arg(short, long, value_name = "FILE")]
     pub config: Option<PathBuf>,
     /// Number of nodes in the job's partition [default: as `sinfo` shows]
@@ -22,7 +22,7 @@ pub struct DecisionArgs {
     /// `provision.cost_ratio`]
     #[arg(long, value_name = "C")]
     pub cost_ratio: Option<f64>,
-    /// Number of times that run times are drawn for a forecast
+    /// Number of random draws of run times for a forecast
     #[arg(long, value_name = "N")]
     pub draws: Option<u32>,
 }

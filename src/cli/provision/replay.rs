@@ -11,7 +11,7 @@ use poolcast_provision::config::SchedulerKind;
 pub struct ProvisionReplayArgs {
     /// Trace that `provision trace` wrote
     pub trace: PathBuf,
-    /// Configuration file; only its keys under `provision` count
+    /// Configuration file; only its keys under `provision` are used
     #[arg(short, long, value_name = "FILE")]
     pub config: Option<PathBuf>,
     /// Scheduler to simulate

@@ -10,7 +10,7 @@ use crate::cli::shared_flags::{JsonFlag, OverwriteFlag};
 #[derive(Debug, Args)]
 pub struct ProvisionTraceArgs {
     /// Files, plain or compressed with gzip, xz or zstd. Exports may overlap: for each run of a
-    /// job, the row that knows most counts
+    /// job, the most complete row is used
     #[arg(required = true, value_name = "FILE")]
     pub files: Vec<PathBuf>,
     /// Directory to write

@@ -17,7 +17,7 @@ pub struct ProvisionTrainArgs {
     #[arg(short, long, value_name = "MODEL")]
     pub out: PathBuf,
     /// Configuration file; only its keys under `provision.model`, `provision.cost_ratio`, `epochs`
-    /// and the keys of early stopping count
+    /// and the keys of early stopping are used
     #[arg(short, long, value_name = "FILE")]
     pub config: Option<PathBuf>,
     /// Kind of model
@@ -29,7 +29,7 @@ pub struct ProvisionTrainArgs {
     /// Target to learn
     #[arg(long, value_enum)]
     pub target: Option<WaitModelTarget>,
-    /// Base model of `policy_gradient`, or a sweep of such models, whose best one counts
+    /// Base model of `policy_gradient`, or a sweep of such models, whose best model is used
     #[arg(long, value_name = "MODEL")]
     pub base: Option<PathBuf>,
     /// Cost of an hour of interruption, in hours of overlap; a wait model has an answer for each

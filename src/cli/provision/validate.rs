@@ -15,7 +15,7 @@ pub struct ProvisionValidateArgs {
     /// Directory to write: summary.json, and a reward.log for each policy
     #[arg(short, long, value_name = "OUT")]
     pub out: PathBuf,
-    /// Model that `provision train` wrote, or a sweep of such models, whose best one counts: its
+    /// Model that `provision train` wrote, or a sweep of such models, whose best model is used: its
     /// policies are also compared; may be given several times
     #[arg(long, value_name = "MODEL")]
     pub model: Vec<PathBuf>,
@@ -25,7 +25,7 @@ pub struct ProvisionValidateArgs {
     /// Cost of an hour of interruption, in hours of overlap; several values are compared
     #[arg(long, value_name = "C", value_delimiter = ',')]
     pub cost_ratio: Option<Vec<f64>>,
-    /// Number of times that run times are drawn for a forecast
+    /// Number of random draws of run times for a forecast
     #[arg(long, value_name = "N")]
     pub draws: Option<u32>,
     /// Treatment of an earlier result.

@@ -7,7 +7,7 @@ use clap::Args;
 /// The simulated cluster, and the windows of its trace.
 #[derive(Debug, Args)]
 pub struct WindowArgs {
-    /// Configuration file; only its keys under `provision` count
+    /// Configuration file; only its keys under `provision` are used
     #[arg(short, long, value_name = "FILE")]
     pub config: Option<PathBuf>,
     /// Number of nodes in the cluster [default: as the trace shows]
@@ -33,7 +33,7 @@ pub struct WindowArgs {
     /// Time limit of the chained jobs, in minutes
     #[arg(long, value_name = "MIN")]
     pub job_limit: Option<u32>,
-    /// Let windows begin with an empty cluster, as published
+    /// Start each window with an empty cluster, as published
     #[arg(long)]
     pub cold_start: bool,
 }

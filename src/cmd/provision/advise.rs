@@ -28,14 +28,13 @@ const QUERY_INTERVAL_S: i64 = 60;
 pub(super) fn run(args: &ProvisionAdviseArgs) -> Result<u8> {
     let config = decision_config(&args.decision)?;
     let salt = user_salt()?;
-    let asks_slurm = args.queue.is_none();
-    let mut past = LivePast::find(args.trace.as_deref(), asks_slurm, &salt)?;
+    let queries_slurm = args.queue.is_none();
+    let mut past = LivePast::find(args.trace.as_deref(), queries_slurm, &salt)?;
     let (listing, nodes) = listings(args, &mut past.missing)?;
     if listing.left_out > 0 {
         let jobs = output::counted(listing.left_out, "job");
-        past.missing.push(format!(
-            "{jobs} that cannot be read, or in a state that is not known"
-        ));
+        past.missing
+            .push(format!("{jobs} with invalid data or an unknown state"));
     }
 
     let moment_s = prediction_time_s(args, &listing);
@@ -56,7 +55,7 @@ pub(super) fn run(args: &ProvisionAdviseArgs) -> Result<u8> {
     });
     let advice = advise_submission(&view, job, &settings, model.as_ref())?;
     let planned_start_s = match advice.expected {
-        Some(_) if asks_slurm => planned_start_s(job, &mut past.missing),
+        Some(_) if queries_slurm => planned_start_s(job, &mut past.missing),
         _ => None,
     };
 
@@ -102,7 +101,7 @@ fn find_job<'a>(listing: &'a QueueListing, name: &str) -> Result<&'a ListedJob> 
     listing.find(name).with_context(|| {
         hinted(
             format!("`squeue` lists no job {name}"),
-            "`squeue --me` lists yours; one that ended some minutes ago is listed no more",
+            "list your jobs with `squeue --me`; Slurm drops a job some minutes after it ends",
         )
     })
 }
@@ -113,7 +112,7 @@ fn planned_start_s(job: &ListedJob, missing: &mut Vec<String>) -> Option<i64> {
     match query_planned_start(job) {
         Ok(start_s) => Some(start_s),
         Err(fault) => {
-            missing.push(format!("what Slurm itself plans ({fault})"));
+            missing.push(format!("the start that Slurm plans ({fault})"));
             None
         }
     }
@@ -126,8 +125,8 @@ fn listings(
 ) -> Result<(QueueListing, Option<NodeListing>)> {
     let Some(file) = &args.queue else {
         let text = query_queue().context(hinted(
-            "cannot ask Slurm's queue",
-            "where its programs are not, give what `squeue --all --states=all --json` prints to `--queue FILE`",
+            "cannot query Slurm's queue",
+            "if this machine has no Slurm commands, save the output of `squeue --all --states=all --json` and give it as `--queue FILE`",
         ))?;
         return Ok((QueueListing::parse(&text)?, query_node_listing(missing)?));
     };
@@ -135,7 +134,7 @@ fn listings(
         .with_context(|| format!("cannot use the queue `{}`", file.display()))?;
     let nodes = args.node_list.as_ref().map(|file| {
         NodeListing::parse(&read_file(file)?)
-            .with_context(|| format!("cannot use the nodes `{}`", file.display()))
+            .with_context(|| format!("cannot use the node list `{}`", file.display()))
     });
     Ok((listing, nodes.transpose()?))
 }

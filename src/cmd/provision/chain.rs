@@ -84,7 +84,7 @@ pub(super) fn run(args: &ProvisionChainArgs) -> Result<u8> {
     match end? {
         ChainEnd::Done => Ok(EXIT_DONE),
         ChainEnd::Stopped => {
-            output::note("stopped; the same command typed again goes on");
+            output::note("stopped; run the same command again to continue");
             Ok(EXIT_CHECKPOINTED)
         }
     }
@@ -104,11 +104,11 @@ fn check_script(script: &Path) -> Result<()> {
             !is_array,
             hinted(
                 format!(
-                    "`{}` asks for an array of jobs (`{}`)",
+                    "`{}` requests an array of jobs (`{}`)",
                     script.display(),
                     line.trim()
                 ),
-                "a link of a chain is one job: begin a chain for each element"
+                "a link of a chain is one job: start a chain for each element"
             )
         );
     }
@@ -119,7 +119,10 @@ fn state_directory(args: &ProvisionChainArgs) -> Result<PathBuf> {
     if let Some(dir) = &args.state {
         return Ok(dir.clone());
     }
-    let name = args.script.file_name().context("the script has no name")?;
+    let name = args
+        .script
+        .file_name()
+        .context("the path of the script has no file name")?;
     let mut name = name.to_owned();
     name.push(".chain");
     Ok(PathBuf::from(name))
@@ -179,7 +182,7 @@ fn dry_run(args: &ProvisionChainArgs, plan: &ChainPlan, dir: &Path) -> Result<u8
     let state = ChainState::open(dir)?;
     let known = state.links.len() as u32;
     let mut text = format!(
-        "{} of {} known in `{}`\n",
+        "{} of {} recorded in `{}`\n",
         output::counted(known as usize, "link"),
         args.links,
         dir.display()
@@ -188,7 +191,7 @@ fn dry_run(args: &ProvisionChainArgs, plan: &ChainPlan, dir: &Path) -> Result<u8
         let number = known + 1;
         let words: Vec<String> = plan.command.iter().map(|word| shell_word(word)).collect();
         text.push_str(&format!(
-            "link {number} would be submitted by: sbatch --parsable --hold --comment={} {}\n",
+            "link {number} would be submitted with: sbatch --parsable --hold --comment={} {}\n",
             shell_word(&state.comment_of(number)),
             words.join(" ")
         ));
@@ -196,11 +199,11 @@ fn dry_run(args: &ProvisionChainArgs, plan: &ChainPlan, dir: &Path) -> Result<u8
     output::print(&text)?;
     match test_script(&plan.command) {
         Ok(said) => {
-            output::print(&format!("Slurm would take it: {said}\n"))?;
+            output::print(&format!("Slurm would accept it: {said}\n"))?;
             Ok(EXIT_DONE)
         }
         Err(fault) => {
-            output::error(&format!("Slurm would not take it: {fault}"));
+            output::error(&format!("Slurm would reject it: {fault}"));
             Ok(EXIT_NEVER)
         }
     }

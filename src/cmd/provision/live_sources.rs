@@ -37,21 +37,25 @@ pub(super) struct LivePast {
 impl LivePast {
     /// Reads the past runs from the trace in `dir`. Without a trace they come from `sacct`, if
     /// Slurm may be queried.
-    pub(super) fn find(dir: Option<&Path>, asks_slurm: bool, salt: &OwnerSalt) -> Result<LivePast> {
+    pub(super) fn find(
+        dir: Option<&Path>,
+        queries_slurm: bool,
+        salt: &OwnerSalt,
+    ) -> Result<LivePast> {
         if let Some(dir) = dir {
             return LivePast::from_trace(&JobTrace::open(dir)?, salt);
         }
-        if !asks_slurm {
-            let why = "no trace is given: jobs are taken to run to their limits, but for those like ones that the queue lists as ended";
+        if !queries_slurm {
+            let why = "past run times (no trace is given): jobs are assumed to run to their limits, except those similar to ended jobs in the queue";
             return Ok(LivePast::without(why.to_owned()));
         }
         match query_accounting(ACCOUNTING_DAYS) {
             Ok(text) => {
                 let trace = read_accounting(text, salt);
-                LivePast::from_trace(&trace.context("cannot use what `sacct` says")?, salt)
+                LivePast::from_trace(&trace.context("cannot use the output of `sacct`")?, salt)
             }
             Err(fault) => Ok(LivePast::without(format!(
-                "no accounting ({fault}), and no trace is given: jobs are taken to run to their limits, but for those like ones that the queue lists as ended"
+                "past run times (no accounting: {fault}; no trace is given): jobs are assumed to run to their limits, except those similar to ended jobs in the queue"
             ))),
         }
     }
@@ -68,12 +72,11 @@ impl LivePast {
         let past = PastRuns::from_trace(trace);
         let mut missing = Vec::new();
         if past.count() == 0 {
-            missing.push("the accounting has no run that has ended".to_owned());
+            missing.push("past run times (the accounting has no run that has ended)".to_owned());
         }
         if trace.summary.owner_salt_digest != salt::digest(salt.text()) {
             missing.push(
-                "the trace names users by another salt: no run is known to be of the same user"
-                    .to_owned(),
+                "past runs of the same user (the trace hashes users with another salt)".to_owned(),
             );
         }
         Ok(LivePast {
@@ -100,7 +103,7 @@ pub(super) fn query_node_listing(missing: &mut Vec<String>) -> Result<Option<Nod
     match query_nodes() {
         Ok(text) => Ok(Some(NodeListing::parse(&text)?)),
         Err(fault) => {
-            missing.push(format!("which nodes can be used ({fault})"));
+            missing.push(format!("the usable nodes ({fault})"));
             Ok(None)
         }
     }
@@ -113,7 +116,7 @@ pub(super) fn now_s(listing: &QueueListing, notes_lag: bool) -> i64 {
     let last_s = listing.last_event_s();
     if notes_lag && last_s > clock_s + CLOCK_SLACK_S {
         output::note(&format!(
-            "the clock of this machine is {} behind Slurm's, which counts",
+            "the clock of this machine is {} behind Slurm's; Slurm's clock is used",
             output::time_span((last_s - clock_s) * 1000)
         ));
     }

@@ -75,7 +75,7 @@ fn reject_published_files(args: &ProvisionReplayArgs) -> Result<()> {
         if given.is_some() {
             bail!(hinted(
                 format!("`{name}` is for the published scheduler"),
-                "add `--scheduler published`; for Slurm, the keys under `provision` say how it is set"
+                "add `--scheduler published`; the keys under `provision` configure Slurm"
             ));
         }
     }
@@ -94,8 +94,8 @@ fn simulate_published(
     let nodes = match &provision.nodes {
         Some(NodeCount::Number(nodes)) => Some(*nodes),
         Some(NodeCount::Dated(_)) => bail!(hinted(
-            "the published scheduler has the same number of nodes all the time",
-            "give it with `--nodes`"
+            "the published scheduler has a constant number of nodes, but `provision.nodes` has dates",
+            "give a constant number with `--nodes N`"
         )),
         None => files.slurm.nodes,
     };

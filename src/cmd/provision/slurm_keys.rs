@@ -13,7 +13,7 @@ use poolcast_provision::window::WindowPlan;
 pub(super) fn parse_key_time(name: &str, text: &str, zone: &TraceZone) -> Result<i64> {
     zone.moment_s(text).with_context(|| {
         hinted(
-            format!("`{name} {text}` is no date"),
+            format!("`{name} {text}` is not a date"),
             "write `2022-11-10`, or `2022-11-10T12:00`",
         )
     })
@@ -31,7 +31,7 @@ pub(super) fn slurm_replay(provision: &ProvisionConfig, zone: &TraceZone) -> Res
         Some(NodeCount::Dated(steps)) => {
             for (date, number) in steps {
                 let from_s = zone.moment_s(date);
-                let from_s = from_s.with_context(|| format!("`{date}` is no date"))?;
+                let from_s = from_s.with_context(|| format!("`{date}` is not a date"))?;
                 nodes.push(DatedNodes {
                     from_s,
                     nodes: *number,

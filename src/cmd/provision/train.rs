@@ -59,7 +59,7 @@ pub(super) fn run(args: &ProvisionTrainArgs) -> Result<u8> {
 
     let trained = match trained {
         Err(error) if is_stopped(&error) => {
-            output::note(&format!("{error}; the same command typed again goes on"));
+            output::note(&format!("{error}; run the same command again to continue"));
             return Ok(EXIT_CHECKPOINTED);
         }
         trained => trained?,

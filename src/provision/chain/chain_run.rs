@@ -153,7 +153,7 @@ impl ChainRun<'_> {
         if self.state.is_done(self.plan.links) {
             return Ok(Round::Done);
         }
-        let Some(listing) = self.ask(query_queue)? else {
+        let Some(listing) = self.query(query_queue)? else {
             return Ok(Round::Wait);
         };
         let listing = QueueListing::parse(&listing)?;
@@ -180,7 +180,7 @@ impl ChainRun<'_> {
     }
 
     /// Runs `question`. Returns `None` while Slurm does not answer, and reports that only once.
-    fn ask(
+    fn query(
         &mut self,
         question: impl Fn() -> Result<Vec<u8>, SlurmFault>,
     ) -> Result<Option<Vec<u8>>> {
@@ -275,7 +275,7 @@ impl ChainRun<'_> {
             QueueState::Completing | QueueState::Ended => return Ok(Round::Soon),
             QueueState::Running => {}
         }
-        let Some(nodes) = self.ask(query_nodes)? else {
+        let Some(nodes) = self.query(query_nodes)? else {
             return Ok(Round::Wait);
         };
         let nodes = NodeListing::parse(&nodes)?;
@@ -358,8 +358,8 @@ impl ChainRun<'_> {
         self.refusals += 1;
         // A script that never worked is probably wrong, so do not retry the first link.
         if number == 1 || self.refusals >= MAX_REFUSALS {
-            let message = format!("Slurm refuses link {number}: {said}");
-            let hint = "mend the script, then type the same command again";
+            let message = format!("Slurm rejects link {number}: {said}");
+            let hint = "correct the script, then run the same command again";
             return Err(hinted(message, hint).into());
         }
         (self.caller.tell)(ChainNote::Refused(number, said));
@@ -407,7 +407,7 @@ fn link_failure(link: &ChainLink) -> poolcast_base::error::HintedError {
         .outcome
         .map_or("has ended", |outcome| outcome.describe());
     hinted(
-        format!("link {}, job {}, {how}", link.number, link.job.unwrap_or(0)),
-        "look at its output; the same command typed again goes on with the next link",
+        format!("link {} (job {}) {how}", link.number, link.job.unwrap_or(0)),
+        "check its output; run the same command again to continue with the next link",
     )
 }

@@ -88,7 +88,7 @@ impl ChainState {
         }
         let unusable = || {
             hinted(
-                format!("`{}` is no state of a chain", path.display()),
+                format!("`{}` is not the state of a chain", path.display()),
                 "name another directory with `--state DIR`",
             )
         };
@@ -104,11 +104,11 @@ impl ChainState {
             head.version == VERSION,
             hinted(
                 format!(
-                    "`{}` has version {} of the state of a chain, and this program reads version {VERSION}",
+                    "`{}` is the state of a chain in version {}, expected version {VERSION}",
                     path.display(),
                     head.version
                 ),
-                "go on with the program that began it, or begin another with `--state DIR`"
+                "continue with the version of poolcast that started the chain, or start another with `--state DIR`"
             )
         );
         let state: ChainState = serde_json::from_slice(&text).with_context(unusable)?;
@@ -297,7 +297,7 @@ mod tests {
             "{}",
             &text.replace("\"number\": 2", "\"number\": 7"),
         ] {
-            assert!(refusal(broken).contains("is no state of a chain"));
+            assert!(refusal(broken).contains("is not the state of a chain"));
         }
     }
 

@@ -72,9 +72,9 @@ impl CostRatio {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub enum SchedulerKind {
-    /// Slurm, as a site has set it
+    /// Slurm, with the settings of a site
     Slurm,
-    /// The simulator that the project Mirage published, with its faults
+    /// The simulator that the project Mirage published, with its bugs
     Published,
 }
 
@@ -148,14 +148,17 @@ impl ProvisionConfig {
         ensure!(
             self.warmup_len < self.workload_len,
             hinted(
-                "`provision.warmup_len` is not below `provision.workload_len`",
-                "the chained job is submitted while other jobs are"
+                format!(
+                    "`provision.warmup_len` must be less than `provision.workload_len`, got {} and {}",
+                    self.warmup_len, self.workload_len
+                ),
+                "the chained job enters the queue after the warm-up, while other jobs are still submitted"
             )
         );
 
         self.model.check()?;
         let ratios = self.cost_ratio.list();
-        ensure!(!ratios.is_empty(), "`provision.cost_ratio` has no number");
+        ensure!(!ratios.is_empty(), "`provision.cost_ratio` is empty");
         for ratio in ratios {
             check_range("provision.cost_ratio", ratio, 0.01..=100.0)?;
         }
@@ -167,7 +170,7 @@ fn check_steps(steps: &BTreeMap<String, u32>, most: f64) -> Result<()> {
     ensure!(
         !steps.is_empty(),
         hinted(
-            "`provision.nodes` names no date",
+            "`provision.nodes` is empty",
             "write a number, or dates such as `{2022-10-01: 32, 2022-11-10: 74}`"
         )
     );
@@ -176,7 +179,7 @@ fn check_steps(steps: &BTreeMap<String, u32>, most: f64) -> Result<()> {
         ensure!(
             is_date,
             hinted(
-                format!("`provision.nodes` has `{date}`, which is no date"),
+                format!("`provision.nodes` has `{date}`, which is not a date"),
                 "write `2022-11-10`, or `2022-11-10T12:00`"
             )
         );

@@ -77,9 +77,9 @@ pub enum WaitModelName {
     Convolution,
     /// An LSTM over the snapshots
     Lstm,
-    /// A head on a model that is given, by the policy gradient
+    /// A head on a given model, trained by policy gradient
     PolicyGradient,
-    /// The values of submitting now and of going on, on the features, by Q-learning
+    /// The values of submitting now and of continuing, on the features, by Q-learning
     Dqn,
 }
 
@@ -103,9 +103,9 @@ impl fmt::Display for WaitModelName {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub enum WaitModelSize {
-    /// For processors
+    /// For CPUs
     Small,
-    /// As the project Mirage published it
+    /// The size that the project Mirage published
     Published,
 }
 
@@ -115,7 +115,7 @@ pub enum WaitModelSize {
 pub enum WaitModelTarget {
     /// Quantiles of the wait
     Wait,
-    /// By how much the successor starts after its predecessor's end, as published
+    /// Time from the predecessor's end to the successor's start, as published
     Reward,
 }
 
@@ -265,20 +265,20 @@ impl WaitModelConfig {
     /// Rejects a `metric` that cannot compare all of the models to try.
     pub fn check_metric(&self, metric: &Metric) -> Result<()> {
         metric.check_wait_metric("wandb.sweep.metric")?;
-        let mut says_waits = true;
+        let mut predicts_waits = true;
         for target in written_values(&self.target) {
-            says_waits &= word::<WaitModelTarget>("target", &target)? == WaitModelTarget::Wait;
+            predicts_waits &= word::<WaitModelTarget>("target", &target)? == WaitModelTarget::Wait;
         }
-        says_waits &= !self.kinds()?.contains(&WaitModelName::Dqn);
-        if says_waits || metric.name != MetricName::HeldBackPinball {
+        predicts_waits &= !self.kinds()?.contains(&WaitModelName::Dqn);
+        if predicts_waits || metric.name != MetricName::HeldBackPinball {
             return Ok(());
         }
         Err(hinted(
             format!(
-                "`wandb.sweep.metric.name` is {}, which models that say no wait do not have",
+                "`wandb.sweep.metric.name` is {}, which models that predict no wait do not have",
                 metric.name
             ),
-            "write `wandb.sweep.metric: {name: held_back_cost, goal: minimize}`, which all have; or try `target: wait` alone, without `dqn`",
+            "write `wandb.sweep.metric: {name: held_back_cost, goal: minimize}`, which all models have; or try only `target: wait`, without `dqn`",
         )
         .into())
     }

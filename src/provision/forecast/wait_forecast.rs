@@ -183,8 +183,8 @@ fn simulated_wait_s(
         cluster.add_running(&running_job(run, run_s(number), now_s), run.start_s);
     }
     // The job's own run time does not affect its wait.
-    let asked = cluster.submit(&entry(job, job.limit_s));
-    let start_s = cluster.run_until_start(asked, now_s.saturating_add(most_s));
+    let added = cluster.submit(&entry(job, job.limit_s));
+    let start_s = cluster.run_until_start(added, now_s.saturating_add(most_s));
     start_s.map_or(most_s, |start_s| start_s - now_s)
 }
 

@@ -113,7 +113,7 @@ pub(super) fn checked_time_s(field: &str, moment_s: Option<i64>) -> Result<Optio
     // Below this limit, sums of two times cannot overflow.
     ensure!(
         moment_s.is_none_or(|moment_s| moment_s < 1 << 38),
-        "`{field}` is no moment"
+        "`{field}` is not a valid time"
     );
     Ok(moment_s)
 }

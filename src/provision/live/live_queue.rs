@@ -100,8 +100,8 @@ impl LiveQueue {
         let nodes = view.node_count.or(hosts.map(|hosts| hosts.len() as u32));
         let nodes = nodes.with_context(|| {
             hinted(
-                format!("nothing says how many nodes the partition `{partition}` has"),
-                "give what `sinfo --all --json` prints as `--node-list FILE`, or their number as `--nodes N`",
+                format!("the number of nodes in the partition `{partition}` is unknown"),
+                "give the output of `sinfo --all --json` as `--node-list FILE`, or the number as `--nodes N`",
             )
         })?;
 
@@ -225,8 +225,8 @@ fn find_hosts<'a>(view: &ClusterView<'a>, partition: &str) -> Result<Option<&'a 
     ensure!(
         hosts.is_some() || view.node_count.is_some(),
         hinted(
-            format!("`sinfo` lists no partition `{partition}`, in which the job is"),
-            "ask both programs at the same time; or say `--nodes N`"
+            format!("`sinfo` does not list the job's partition `{partition}`"),
+            "query both programs at the same time, or give `--nodes N`"
         )
     );
     Ok(hosts)

@@ -46,9 +46,9 @@ impl QueriedModel<'_> {
             !description.takes_snapshots,
             hinted(
                 format!(
-                    "the model {name} wants the queue of the last day, which Slurm does not list"
+                    "the model {name} needs the queue of the last day, which Slurm does not list"
                 ),
-                "learn one on the features of a moment: xgb, rf, nn or dqn"
+                "train a model on the features at prediction time: xgb, rf, nn or dqn"
             )
         );
         check_features(self.model)?;
@@ -57,17 +57,17 @@ impl QueriedModel<'_> {
             (description.job_nodes, Some(description.limit_s)) == (job.nodes, job.limit_s),
             hinted(
                 format!(
-                    "the model {name} is for jobs of {} nodes and {limit_min} minutes, and job {} is another",
+                    "the model {name} is for jobs of {} nodes and {limit_min} minutes, but job {} differs",
                     description.job_nodes,
                     job.name()
                 ),
-                "leave out `--model`, or learn one of such jobs"
+                "omit `--model`, or train a model for such jobs"
             )
         );
         ensure!(
             description.cost_ratios.contains(&cost_ratio),
             hinted(
-                format!("the model {name} has not learned the cost ratio {cost_ratio}"),
+                format!("the model {name} was not trained for the cost ratio {cost_ratio}"),
                 format!("give `--cost-ratio {}`", description.cost_ratios[0])
             )
         );
@@ -76,7 +76,7 @@ impl QueriedModel<'_> {
 
     /// Queries the model about `successor`, whose predecessor runs for another `left_s` seconds.
     /// `wait_by_limits_s` is its wait, in seconds, if all jobs ran to their limits.
-    pub(super) fn ask(
+    pub(super) fn query(
         &self,
         view: &ClusterView<'_>,
         queue: &LiveQueue,

@@ -92,7 +92,7 @@ impl NodeListing {
         for row in rows.lines().filter(|row| !row.trim().is_empty()) {
             let fields: Vec<&str> = row.split('|').map(str::trim).collect();
             let [node, state, partition] = fields[..] else {
-                bail!("`{row}` is no row of `sinfo`");
+                bail!("`{row}` is not a row of `sinfo`");
             };
             listing.add(partition, node, is_usable(&[state.to_owned()]))?;
         }
@@ -102,8 +102,8 @@ impl NodeListing {
     fn parse_node_json(text: &[u8]) -> Result<NodeListing> {
         let hint = || {
             hinted(
-                "this is no JSON of an `sinfo` that is known",
-                "`sinfo --all --json` writes it",
+                "this is not the JSON of a known version of `sinfo`",
+                "write it with `sinfo --all --json`",
             )
         };
         let document: NodeDocument = serde_json::from_slice(text).with_context(hint)?;
@@ -137,7 +137,7 @@ impl NodeListing {
         let nodes = self.partitions.entry(partition.to_owned()).or_default();
         if is_usable {
             let hosts = expand_hosts(list);
-            nodes.extend(hosts.with_context(|| format!("`{list}` is no list of nodes"))?);
+            nodes.extend(hosts.with_context(|| format!("`{list}` is not a list of nodes"))?);
         }
         Ok(())
     }
@@ -209,7 +209,7 @@ mod tests {
             let error = NodeListing::parse(text.as_bytes()).expect_err("refused");
             let said = poolcast_base::error::render(&error);
             assert!(
-                said.contains(named) && said.contains("hint: `sinfo"),
+                said.contains(named) && said.contains("hint: write it with `sinfo"),
                 "{said}"
             );
         }

@@ -59,8 +59,8 @@ struct SlurmJob {
 pub(super) fn read_queue_json(text: &[u8]) -> Result<ParsedJobs> {
     let document: QueueDocument = serde_json::from_slice(text).with_context(|| {
         hinted(
-            "this is no JSON of a `squeue` that is known",
-            "`squeue --all --states=all --json` writes it",
+            "this is not the JSON of a known version of `squeue`",
+            "write it with `squeue --all --states=all --json`",
         )
     })?;
     let mut read = ParsedJobs {
@@ -87,16 +87,18 @@ impl SlurmJob {
         let waiting = self.array_task_string.filter(|tasks| !tasks.is_empty());
         let jobs = match (&waiting, state) {
             (Some(tasks), QueueState::Pending) => elements_of_array(self.job_id, tasks)
-                .with_context(|| format!("`array_task_string` is `{tasks}`"))?,
+                .with_context(|| {
+                    format!("`array_task_string` is `{tasks}`, which is not a list of tasks")
+                })?,
             _ => 1,
         };
         let nodes = self.node_count.known().unwrap_or(0);
         let nodes = u32::try_from(nodes)
-            .with_context(|| format!("`node_count` is {nodes}, which is no number of nodes"))?;
+            .with_context(|| format!("`node_count` is {nodes}, which is not a number of nodes"))?;
         let limit = self.time_limit.minutes();
         ensure!(
             limit.is_none_or(|minutes| (0..1 << 32).contains(&minutes)),
-            "`time_limit` is no time"
+            "`time_limit` is not a valid time"
         );
         let submit_s = self.submit_time.positive();
         Ok(ListedJob {

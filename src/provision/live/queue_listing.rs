@@ -34,8 +34,8 @@ impl QueueListing {
         ensure!(
             read.left_out == 0 || !read.jobs.is_empty(),
             hinted(
-                "every job of `squeue` is in a state that is not known",
-                "this Slurm is newer than this program"
+                "every job of `squeue` is in an unknown state",
+                "update poolcast: Slurm is probably newer than this version"
             )
         );
         Ok(QueueListing {
@@ -137,7 +137,7 @@ mod tests {
             ),
             (
                 &PLAIN.replace("1182", "9182736455463728"),
-                "`end_time` is no moment",
+                "`end_time` is not a valid time",
             ),
             (
                 &PLAIN.replace("2-4%1", "4-2"),
@@ -147,7 +147,7 @@ mod tests {
                 &PLAIN
                     .replace("RUNNING", "DREAMING")
                     .replace("PENDING", "DREAMING"),
-                "not known",
+                "is in an unknown state",
             ),
             ("[]", "squeue"),
         ] {

@@ -29,9 +29,9 @@ pub(super) fn read_queue_text(text: &[u8]) -> Result<ParsedJobs> {
     ensure!(
         head == HEADS,
         hinted(
-            "these are not the columns of `squeue` that are known",
+            "the columns of `squeue` are not the expected ones",
             format!(
-                "`SLURM_TIME_FORMAT=%s squeue --all --states=all --format '{SQUEUE_COLUMNS}'` writes them"
+                "write them with `SLURM_TIME_FORMAT=%s squeue --all --states=all --format '{SQUEUE_COLUMNS}'`"
             )
         )
     );
@@ -79,11 +79,11 @@ fn listed_job(fields: [&str; COLUMNS]) -> Result<Option<ListedJob>> {
 
     let id: u64 = id
         .parse()
-        .with_context(|| format!("JOBID is `{id}`, which is no number"))?;
+        .with_context(|| format!("JOBID is `{id}`, which is not a number"))?;
     let jobs = match state {
         // Pending elements of an array share a row.
         QueueState::Pending if task != "N/A" => elements_of_array(id, task)
-            .with_context(|| format!("ARRAY_TASK_ID is `{task}`, which is no list"))?,
+            .with_context(|| format!("ARRAY_TASK_ID is `{task}`, which is not a list of tasks"))?,
         _ => 1,
     };
     Ok(Some(ListedJob {
@@ -98,8 +98,9 @@ fn listed_job(fields: [&str; COLUMNS]) -> Result<Option<ListedJob>> {
         account: nonempty_field(account),
         qos: nonempty_field(qos),
         nodes: node_count(nodes)
-            .with_context(|| format!("NODES is `{nodes}`, which is no number of nodes"))?,
-        limit_s: limit_s(limit).with_context(|| format!("TIME_LIMIT is `{limit}`"))?,
+            .with_context(|| format!("NODES is `{nodes}`, which is not a number of nodes"))?,
+        limit_s: limit_s(limit)
+            .with_context(|| format!("TIME_LIMIT is `{limit}`, which is not a time limit"))?,
         submit_s: moment_s("SUBMIT_TIME", submit)?.unwrap_or(0),
         // Text has no column for this. For dependent and held jobs, the reason is enough.
         eligible_s: moment_s("SUBMIT_TIME", submit)?,
@@ -143,8 +144,8 @@ fn moment_s(column: &str, field: &str) -> Result<Option<i64>> {
     }
     let moment_s: i64 = field.parse().with_context(|| {
         hinted(
-            format!("{column} is `{field}`, which is no moment in seconds of the epoch"),
-            "`SLURM_TIME_FORMAT=%s` lets `squeue` write such moments",
+            format!("{column} is `{field}`, which is not a time in epoch seconds"),
+            "set `SLURM_TIME_FORMAT=%s` to let `squeue` write such times",
         )
     })?;
     checked_time_s(column, Some(moment_s).filter(|moment_s| *moment_s > 0))

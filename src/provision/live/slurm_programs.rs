@@ -21,7 +21,7 @@ const MAX_STDERR_BYTES: u64 = 1 << 20;
 const MAX_MESSAGE_CHARS: usize = 2000;
 
 /// Timeout of a command. Slurm's commands normally give up earlier on their own.
-const PATIENCE: Duration = Duration::from_secs(120);
+const COMMAND_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// Interval between checks whether a command has ended.
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
@@ -46,7 +46,7 @@ pub enum SlurmFault {
         said: String,
     },
     /// The command did not end in time.
-    #[error("`{program}` has not answered for {} seconds", PATIENCE.as_secs())]
+    #[error("`{program}` has not answered for {} seconds", COMMAND_TIMEOUT.as_secs())]
     Silent {
         /// Name of the Slurm command.
         program: String,
@@ -113,9 +113,9 @@ pub fn query_nodes() -> Result<Vec<u8>, SlurmFault> {
 /// Runs `program` with the options `what` and `--json`. If it rejects them, runs it again with the
 /// options `what` and `text`. If both fail, returns the first error.
 fn json_or_text(program: &str, what: &[&str], text: &[&str]) -> Result<Vec<u8>, SlurmFault> {
-    match answer(asked(program).args(what).arg("--json")) {
+    match answer(slurm_command(program).args(what).arg("--json")) {
         Err(refusal @ SlurmFault::Refused { .. }) if !refusal.is_transient() => {
-            answer(asked(program).args(what).args(text)).map_err(|_| refusal)
+            answer(slurm_command(program).args(what).args(text)).map_err(|_| refusal)
         }
         answered => answered,
     }
@@ -124,7 +124,7 @@ fn json_or_text(program: &str, what: &[&str], text: &[&str]) -> Result<Vec<u8>, 
 /// Runs `sacct` for the jobs of the last `days` days, with times in seconds of the epoch.
 pub fn query_accounting(days: u32) -> Result<Vec<u8>, SlurmFault> {
     let columns = "JobID,User,Submit,Eligible,Start,End,TimelimitRaw,NNodes,State";
-    let mut command = asked("sacct");
+    let mut command = slurm_command("sacct");
     command.args(["--allusers", "--duplicates", "--allocations", "--parsable2"]);
     command.arg(format!("--starttime=now-{days}days"));
     answer(command.arg(format!("--format={columns}")))
@@ -144,7 +144,7 @@ pub struct RecordedEnd {
 /// Asks `sacct` for the end of the job `id`. Returns `None` if it does not know the job, or if the
 /// job has not ended.
 pub fn query_ended_job(id: u64) -> Result<Option<RecordedEnd>, SlurmFault> {
-    let mut command = asked("sacct");
+    let mut command = slurm_command("sacct");
     command.args([
         "--allocations",
         "--noheader",
@@ -170,7 +170,7 @@ fn recorded_end(printed: &str) -> Option<RecordedEnd> {
 /// Asks Slurm when it would start a job like `job` that is submitted now, in epoch seconds. It uses
 /// `sbatch --test-only`, which submits nothing.
 pub fn query_planned_start(job: &ListedJob) -> Result<i64, SlurmFault> {
-    let mut command = asked("sbatch");
+    let mut command = slurm_command("sbatch");
     command.args(["--test-only", "--wrap=true"]);
     command.arg(format!("--nodes={}", job.nodes));
     if let Some(limit_s) = job.limit_s {
@@ -269,16 +269,16 @@ pub fn submit_job(
 
 /// Releases the held job `id`.
 pub fn release_job(id: u64) -> Result<(), SlurmFault> {
-    answer(asked("scontrol").arg("release").arg(id.to_string())).map(|_| ())
+    answer(slurm_command("scontrol").arg("release").arg(id.to_string())).map(|_| ())
 }
 
 /// Cancels the job `id`.
 pub fn cancel_job(id: u64) -> Result<(), SlurmFault> {
-    answer(asked("scancel").arg(id.to_string())).map(|_| ())
+    answer(slurm_command("scancel").arg(id.to_string())).map(|_| ())
 }
 
 /// Creates a call of `program` without the user's settings for its output.
-fn asked(program: &str) -> Command {
+fn slurm_command(program: &str) -> Command {
     let mut command = command_without_keys(program);
     for (name, _) in std::env::vars_os() {
         let text = name.to_string_lossy();
@@ -313,7 +313,7 @@ fn run(command: &mut Command) -> Result<ProgramAnswer, SlurmFault> {
     run_with(command, Stdio::null())
 }
 
-/// Runs `command` until it ends, and kills it after [`PATIENCE`].
+/// Runs `command` until it ends, and kills it after [`COMMAND_TIMEOUT`].
 fn run_with(command: &mut Command, stdin: Stdio) -> Result<ProgramAnswer, SlurmFault> {
     let program = name_of(command);
     command.stdin(stdin);
@@ -326,7 +326,7 @@ fn run_with(command: &mut Command, stdin: Stdio) -> Result<ProgramAnswer, SlurmF
     let printed = read_on_thread(child.stdout.take(), MAX_BYTES);
     let said = read_on_thread(child.stderr.take(), MAX_STDERR_BYTES);
 
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + COMMAND_TIMEOUT;
     let silent = || SlurmFault::Silent {
         program: program.clone(),
     };

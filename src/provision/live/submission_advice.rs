@@ -174,11 +174,11 @@ pub fn advise_submission(
     };
     if let (Some(successor), Some(left_s)) = (successor, left_s) {
         let expected = estimate_start(view, &queue, &successor, left_s, settings);
-        let ask = |model: &QueriedModel<'_>| {
+        let query = |model: &QueriedModel<'_>| {
             let (by_limits_s, ratio) = (expected.wait_by_limits_s, settings.cost_ratio);
-            model.ask(view, &queue, &successor, by_limits_s, left_s, ratio)
+            model.query(view, &queue, &successor, by_limits_s, left_s, ratio)
         };
-        advice.model = model.map(ask);
+        advice.model = model.map(query);
         advice.expected = Some(expected);
     }
     advice.answer = answer(job, &advice, settings);

@@ -71,7 +71,7 @@ impl SlurmWorld {
         };
         ensure!(
             !nodes.is_empty(),
-            "no job of the trace has a start and an end, so it shows no number of nodes: give `--nodes`"
+            "cannot find the number of nodes, because no job of the trace has a start and an end: give `--nodes N`"
         );
 
         let begin_s = begin_s(&trace.jobs);

@@ -153,13 +153,13 @@ impl WaitSamples {
             samples.read_shard(&shard, listed.rows).with_context(|| {
                 hinted(
                     format!("`{}` is not usable", shard.path().display()),
-                    format!("make it anew with `{}`", SAMPLES_FORMAT.rebuild),
+                    format!("recreate it with `{}`", SAMPLES_FORMAT.rebuild),
                 )
             })?;
         }
         ensure!(
             samples.len() == samples.description.rows,
-            "`{}` does not hold as many rows as its manifest says",
+            "the number of rows in `{}` differs from its manifest",
             dir.display()
         );
         Ok(samples)
@@ -183,7 +183,7 @@ impl WaitSamples {
         ] {
             ensure!(
                 shard.shape(name)? == shape,
-                "tensor `{name}` has the shape {:?} in place of {shape:?}",
+                "tensor `{name}` has the shape {:?}, expected {shape:?}",
                 shard.shape(name)?
             );
         }
@@ -195,7 +195,7 @@ impl WaitSamples {
         let places = SNAPSHOTS as u64 - 1..(snapshots.len() / QUEUE_COLUMNS) as u64;
         ensure!(
             last.iter().all(|place| places.contains(place)),
-            "a row has no snapshots of a day"
+            "a row lacks snapshots of the preceding day"
         );
         self.last_snapshot
             .extend(last.iter().map(|place| known + place));
@@ -307,14 +307,11 @@ mod tests {
         );
         let shape = refusal("\"rows\": 2", "\"rows\": 3");
         assert!(
-            shape.contains("tensor `window` has the shape [2] in place of [3]"),
+            shape.contains("tensor `window` has the shape [2], expected [3]"),
             "{shape}"
         );
         let rows = refusal("\"rows\": 4", "\"rows\": 5");
-        assert!(
-            rows.contains("does not hold as many rows as its manifest says"),
-            "{rows}"
-        );
+        assert!(rows.contains("the number of rows in `"), "{rows}");
         let width = refusal("\"a\",", "");
         assert!(width.contains("tensor `features` has the shape"), "{width}");
     }

@@ -68,7 +68,7 @@ pub fn write_samples(
     }
     ensure!(
         writer.description.rows > 0,
-        "in no window both chained jobs start"
+        "there is no window in which both chained jobs start"
     );
     writer.commit(key)
 }

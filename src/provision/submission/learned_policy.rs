@@ -38,10 +38,10 @@ pub fn check_features(model: &WaitModel) -> Result<()> {
         model.description().feature_names == feature_names(),
         hinted(
             format!(
-                "the model {} knows other features of a queue than this program",
+                "the model {} was trained on other features than this program computes",
                 model_name(model)
             ),
-            "make its samples and the model anew"
+            "create its samples again with `poolcast provision samples`, and train it again"
         )
     );
     Ok(())
@@ -78,9 +78,9 @@ impl SubmissionPolicy for LearnedPolicy {
         }
     }
 
-    fn choose(&self, asked: &QueriedTime<'_>) -> SubmissionChoice {
-        match (asked.model_answer(self.number, &self.model), self.ratio) {
-            (ModelAnswer::Waits { waits_s }, ratio) => asked.choose(waits_s[ratio.unwrap_or(0)]),
+    fn choose(&self, time: &QueriedTime<'_>) -> SubmissionChoice {
+        match (time.model_answer(self.number, &self.model), self.ratio) {
+            (ModelAnswer::Waits { waits_s }, ratio) => time.choose(waits_s[ratio.unwrap_or(0)]),
             (ModelAnswer::Decision { submit: true }, _) => {
                 SubmissionChoice::Now { expected_s: 0.0 }
             }

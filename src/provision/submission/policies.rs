@@ -116,8 +116,8 @@ pub trait SubmissionPolicy: Sync {
     /// Returns the name of the policy in tables and files.
     fn name(&self) -> String;
 
-    /// Decides for the time of `asked`.
-    fn choose(&self, asked: &QueriedTime<'_>) -> SubmissionChoice;
+    /// Decides at `time`.
+    fn choose(&self, time: &QueriedTime<'_>) -> SubmissionChoice;
 }
 
 /// Submits when the predecessor has ended.
@@ -164,10 +164,10 @@ impl SubmissionPolicy for AverageAtStart {
         "avg".to_owned()
     }
 
-    fn choose(&self, asked: &QueriedTime<'_>) -> SubmissionChoice {
+    fn choose(&self, time: &QueriedTime<'_>) -> SubmissionChoice {
         // The policy is first queried when the predecessor starts, and never again.
-        let minutes = (asked.record.mean_s() / 60.0) as i64;
-        SubmissionChoice::At(asked.predecessor_end_s - minutes * 60)
+        let minutes = (time.record.mean_s() / 60.0) as i64;
+        SubmissionChoice::At(time.predecessor_end_s - minutes * 60)
     }
 }
 
@@ -176,8 +176,8 @@ impl SubmissionPolicy for AverageNow {
         "avg-now".to_owned()
     }
 
-    fn choose(&self, asked: &QueriedTime<'_>) -> SubmissionChoice {
-        asked.choose(asked.record.mean_s())
+    fn choose(&self, time: &QueriedTime<'_>) -> SubmissionChoice {
+        time.choose(time.record.mean_s())
     }
 }
 
@@ -186,12 +186,11 @@ impl SubmissionPolicy for LimitPlan {
         "limit".to_owned()
     }
 
-    fn choose(&self, asked: &QueriedTime<'_>) -> SubmissionChoice {
-        let wait_s =
-            asked
-                .forecast
-                .wait_by_limits_s(&asked.queue, &asked.successor, asked.left_s());
-        asked.choose(wait_s as f64)
+    fn choose(&self, time: &QueriedTime<'_>) -> SubmissionChoice {
+        let wait_s = time
+            .forecast
+            .wait_by_limits_s(&time.queue, &time.successor, time.left_s());
+        time.choose(wait_s as f64)
     }
 }
 
@@ -200,9 +199,9 @@ impl SubmissionPolicy for HistoryQuantile {
         format!("history-{}", self.cost_ratio)
     }
 
-    fn choose(&self, asked: &QueriedTime<'_>) -> SubmissionChoice {
-        match asked.record.bound_s(self.number) {
-            Some(bound_s) => asked.choose(bound_s as f64),
+    fn choose(&self, time: &QueriedTime<'_>) -> SubmissionChoice {
+        match time.record.bound_s(self.number) {
+            Some(bound_s) => time.choose(bound_s as f64),
             None => SubmissionChoice::NotYet,
         }
     }
@@ -213,9 +212,9 @@ impl SubmissionPolicy for ForecastQuantile {
         format!("forecast-{}", self.cost_ratio)
     }
 
-    fn choose(&self, asked: &QueriedTime<'_>) -> SubmissionChoice {
-        let waits_s: Vec<f64> = asked.forecast_waits_s().iter().map(|s| *s as f64).collect();
-        asked.choose(interpolated_quantile(
+    fn choose(&self, time: &QueriedTime<'_>) -> SubmissionChoice {
+        let waits_s: Vec<f64> = time.forecast_waits_s().iter().map(|s| *s as f64).collect();
+        time.choose(interpolated_quantile(
             &waits_s,
             cost_quantile(self.cost_ratio),
         ))

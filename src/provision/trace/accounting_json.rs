@@ -105,8 +105,8 @@ pub(super) fn read_jobs(
 ) -> Result<()> {
     let document: AccountingDocument = serde_json::from_reader(reader).with_context(|| {
         hinted(
-            "this is no JSON of a `sacct` that is known",
-            "`sacct --json` writes it; else export with `--parsable2`",
+            "this is not the JSON of a known version of `sacct`",
+            "write it with `sacct --json`, or export with `--parsable2`",
         )
     })?;
     for (place, job) in document.jobs.iter().enumerate() {

@@ -243,7 +243,7 @@ pub(super) fn reject_unknown(line: &str) -> Result<()> {
     let shown: String = line.chars().take(60).collect();
     bail!(hinted(
         format!(
-            "line 1 is `{shown}`: neither the head of a `sacct` export, nor JSON of `sacct`, nor the \
+            "line 1 is `{shown}`, expected the header of a `sacct` export, JSON of `sacct`, or the \
              Standard Workload Format"
         ),
         EXPORT_HINT

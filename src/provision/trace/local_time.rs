@@ -26,8 +26,8 @@ impl TraceZone {
     pub fn named(name: &str) -> Result<TraceZone> {
         let zone = TimeZone::get(name).map_err(|_| {
             hinted(
-                format!("there is no time zone `{name}`"),
-                "name one of the IANA database, such as `America/Chicago`",
+                format!("`{name}` is not a time zone"),
+                "give a zone of the IANA database, such as `America/Chicago`",
             )
         })?;
         Ok(TraceZone {
@@ -138,8 +138,8 @@ pub(super) fn parse_stamp(
     }
     if let Some(civil) = parse_civil(text) {
         let Some(zone) = zone else {
-            let message = format!("the stamp `{text}` is of local time, and nothing says where");
-            let hint = "name the cluster's zone, such as `--tz America/Chicago`";
+            let message = format!("the stamp `{text}` is local, and its time zone is unknown");
+            let hint = "give the cluster's zone, such as `--tz America/Chicago`";
             return Err(hinted(message, hint).into());
         };
         return Ok(zone.readings(civil).map(Some));

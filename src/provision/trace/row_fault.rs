@@ -21,35 +21,35 @@ use serde::{Deserialize, Serialize};
 #[serde(rename_all = "snake_case")]
 #[expect(missing_docs, reason = "the messages say it")]
 pub enum RowFault {
-    #[error("not as many fields as columns")]
+    #[error("wrong number of fields")]
     FieldCount,
-    #[error("the file ends within the row")]
+    #[error("file ends within the row")]
     CutShort,
     #[error("not UTF-8")]
     NotText,
-    #[error("the job id is none")]
+    #[error("invalid job id")]
     JobId,
-    #[error("an array of more than 100,000 elements")]
+    #[error("array of more than 100,000 elements")]
     LongArray,
-    #[error("no time of submission")]
+    #[error("no submit time")]
     Submit,
-    #[error("the time of eligibility is none")]
+    #[error("invalid eligible time")]
     Eligible,
-    #[error("the start is none")]
+    #[error("invalid start time")]
     Start,
-    #[error("the end is none")]
+    #[error("invalid end time")]
     End,
-    #[error("the run time is none")]
+    #[error("invalid run time")]
     RunTime,
-    #[error("the time limit is none")]
+    #[error("invalid time limit")]
     TimeLimit,
-    #[error("the number of nodes is none, or 0")]
+    #[error("number of nodes invalid or 0")]
     Nodes,
-    #[error("it started before it was submitted")]
+    #[error("start before submission")]
     StartBeforeSubmit,
-    #[error("it ended before it started, or before it was submitted")]
+    #[error("end before start or submission")]
     EndBeforeStart,
-    #[error("it has neither a run time nor a moment at which it left the queue")]
+    #[error("neither a run time nor a time at which it left the queue")]
     NoOutcome,
 }
 

@@ -65,7 +65,7 @@ impl TextLines {
         self.number += 1;
         ensure!(
             self.line.len() < MAX_LINE_BYTES as usize,
-            "line {} is longer than a mebibyte, so this is no trace",
+            "line {} is longer than 1 MiB, so this is not a trace",
             self.number
         );
 

@@ -58,7 +58,7 @@ impl TraceSlices<'_> {
         let slices = TraceSlices::from_shard(shard)?;
         ensure!(
             slices.have_length(count),
-            "`{}` does not hold as many jobs as its manifest says",
+            "the number of jobs in `{}` differs from its manifest",
             shard.path().display()
         );
         for at in 0..count {
@@ -70,7 +70,7 @@ impl TraceSlices<'_> {
     fn job(&self, at: usize) -> Result<TraceJob> {
         let fate = JobFate::ALL.get(usize::from(self.fate[at]));
         let Some(fate) = fate else {
-            anyhow::bail!("job {at} has the unknown fate {}", self.fate[at]);
+            anyhow::bail!("job {at} has the unknown outcome code {}", self.fate[at]);
         };
         Ok(TraceJob {
             id: JobNumber {

@@ -97,10 +97,10 @@ fn no_rows(sources: &[TraceSource]) -> poolcast_base::error::HintedError {
     let first = reasons.max_by_key(|rejected| rejected.rows);
     let message = match first {
         Some(first) => format!(
-            "no row of the trace is sound; most often: {}, first at line {}",
+            "no row of the trace is usable; most frequent reason: {}, first at line {}",
             first.fault, first.first_line
         ),
-        None => "the trace has no row".to_owned(),
+        None => "the trace has no rows".to_owned(),
     };
     hinted(
         message,
@@ -160,7 +160,7 @@ mod tests {
 
     /// Formats jobs as `id nodes submit eligible start end run limit fate`. Times are relative to
     /// the first submission.
-    fn told(read: &ReadTrace) -> Vec<String> {
+    fn described_jobs(read: &ReadTrace) -> Vec<String> {
         let begin_s = read.jobs[0].submit_s;
         let mut lines = Vec::new();
         for job in &read.jobs {
@@ -213,7 +213,7 @@ COMPLETED|1|16+0|eve|2023-01-01T00:06:00|2023-01-01T00:30:00|2023-01-01T00:06:00
             "15 1 300 1200 1800 2400 600 3600 Ended",
             "16+0 1 360 360 1800 2400 600 3600 Ended",
         ];
-        assert_eq!(told(&trace), expected);
+        assert_eq!(described_jobs(&trace), expected);
         let source = &trace.sources[0];
         assert_eq!((source.rows, source.step_rows), (9, 1));
         assert_eq!(source.form, SourceForm::SacctText);
@@ -268,11 +268,15 @@ COMPLETED|1|16+0|eve|2023-01-01T00:06:00|2023-01-01T00:30:00|2023-01-01T00:06:00
         let one = read_parts(&[&later], zone).expect("read");
         for parts in [[&earlier[..], &later], [&later, &earlier]] {
             let both = read_parts(&parts, zone).expect("read");
-            assert_eq!(told(&both), told(&one));
+            assert_eq!(described_jobs(&both), described_jobs(&one));
             assert_eq!(both.repeated_rows, 2);
         }
         let joined = read_parts(&[&(earlier.clone() + &later)], zone).expect("read");
-        assert_eq!(told(&joined), told(&one), "a head may come again");
+        assert_eq!(
+            described_jobs(&joined),
+            described_jobs(&one),
+            "a head may come again"
+        );
     }
 
     /// Slurm 22.05 writes plain numbers, 23.11 writes objects.
@@ -301,13 +305,14 @@ COMPLETED|1|16+0|eve|2023-01-01T00:06:00|2023-01-01T00:30:00|2023-01-01T00:06:00
             "8_1 1 10 10 - - - - Pending",
         ];
         for text in [old, new] {
-            assert_eq!(told(&read(text)), expected);
+            assert_eq!(described_jobs(&read(text)), expected);
         }
 
         let unknown = old.replace("\"submission\": 1000", "\"submission\": \"soon\"");
         let refused = refusal(&unknown);
         assert!(
-            refused.contains("no JSON of a `sacct`") && refused.contains("line 4"),
+            refused.contains("not the JSON of a known version of `sacct`")
+                && refused.contains("line 4"),
             "{refused}"
         );
         assert!(
@@ -335,7 +340,7 @@ COMPLETED|1|16+0|eve|2023-01-01T00:06:00|2023-01-01T00:30:00|2023-01-01T00:06:00
             "2 2 5 5 - - 200 200 Ended",
             "3 1 6 6 - 46 - 60 Cancelled",
         ];
-        assert_eq!(told(&trace), expected);
+        assert_eq!(described_jobs(&trace), expected);
         assert_eq!(trace.jobs[0].submit_s, 1000);
         assert_eq!(trace.zone.name, "Europe/Berlin");
         let source = &trace.sources[0];
@@ -362,7 +367,7 @@ COMPLETED|1|16+0|eve|2023-01-01T00:06:00|2023-01-01T00:30:00|2023-01-01T00:06:00
             3\tx\t00001\t810\t2022-11-05T12:30:00\t2022-11-05T12:30:00\t2022-11-05T12:30:00\t1234\t60\t0:0\t2\n";
         let trace = read(text);
         assert_eq!(
-            told(&trace),
+            described_jobs(&trace),
             [
                 "1 2 0 0 3600 176400 172800 172800 Ended",
                 "2 2 5400 5400 - 5400 - 3600 Cancelled"
@@ -381,14 +386,14 @@ COMPLETED|1|16+0|eve|2023-01-01T00:06:00|2023-01-01T00:30:00|2023-01-01T00:06:00
         assert!(refusal("").contains("is empty"));
         assert!(refusal("  \n\n").contains("is empty"));
         assert!(refusal("hello\n").contains("line 1 is `hello`"));
-        assert!(refusal("12\n").contains("neither the head"));
+        assert!(refusal("12\n").contains("expected the header"));
         assert!(refusal(SACCT).contains("--tz America/Chicago"));
         let without = SACCT.replace("Timelimit", "Other");
         assert!(refusal(&without).contains("no column Timelimit or TimelimitRaw"));
         let empty = "JobID|Submit|Start|End|TimelimitRaw|NNodes\n";
-        assert!(refusal(empty).contains("the trace has no row"));
+        assert!(refusal(empty).contains("the trace has no rows"));
         let broken = format!("{empty}x|1|2|3|60|1\n");
-        assert!(refusal(&broken).contains("the job id is none, first at line 2"));
+        assert!(refusal(&broken).contains("invalid job id, first at line 2"));
         assert!(refusal("JobID|Submit\u{0}").contains("no column"));
     }
 

@@ -140,7 +140,7 @@ impl JobTrace {
             TraceSlices::read_jobs(&shard, listed.jobs, &mut jobs).with_context(|| {
                 hinted(
                     format!("`{}` is not usable", shard.path().display()),
-                    format!("make it anew with `{}`", TRACE_FORMAT.rebuild),
+                    format!("recreate it with `{}`", TRACE_FORMAT.rebuild),
                 )
             })?;
         }

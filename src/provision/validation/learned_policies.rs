@@ -56,7 +56,7 @@ pub(super) fn check_models(
                     counted(nodes as usize, "node")
                 ),
                 format!(
-                    "give `--job-nodes {nodes} --job-limit {limit_min}`, or learn another model"
+                    "give `--job-nodes {nodes} --job-limit {limit_min}`, or train another model"
                 )
             )
         );
@@ -66,10 +66,10 @@ pub(super) fn check_models(
             first_s >= earliest_s,
             hinted(
                 format!(
-                    "the model {name} has learned from what ends less than one window before the first one"
+                    "the model {name} learned from outcomes later than one window before the first window"
                 ),
                 format!(
-                    "give `--start-time {}` or later, or learn from earlier samples",
+                    "give `--start-time {}` or later, or train on earlier samples",
                     zone.wall_minute(earliest_s + 59)
                 )
             )
@@ -78,7 +78,7 @@ pub(super) fn check_models(
             names.insert(name.clone()),
             hinted(
                 format!("two models are called {name}"),
-                "compare each in a validation of its own"
+                "compare them in separate validations"
             )
         );
     }

@@ -160,15 +160,15 @@ fn forecast_wait(
     users: &[u32],
 ) -> ForecastWait {
     let job = &trace.jobs[place];
-    let asked = SeenWait {
+    let queried = SeenWait {
         since_s: queue.now_s,
         limit_s: sweep.limit_s(place),
         nodes: job.nodes,
         user: users[place],
     };
     let history = RunHistory::of(sweep.ended_runs(queue.now_s, plan.history_runs));
-    let drawn_s = forecast.waits_s(queue, &history, &asked, WaitSpan::up_to(MAX_WAIT_S));
-    let limit_s = forecast.wait_by_limits_s(queue, &asked, MAX_WAIT_S);
+    let drawn_s = forecast.waits_s(queue, &history, &queried, WaitSpan::up_to(MAX_WAIT_S));
+    let limit_s = forecast.wait_by_limits_s(queue, &queried, MAX_WAIT_S);
 
     // Simple methods for comparison: the mean of the last waits, and quantiles of similar jobs'
     // waits.
@@ -177,10 +177,10 @@ fn forecast_wait(
     let like = sweep.started(queue.now_s).filter(|other| {
         let started = StartedWait {
             nodes: other.nodes,
-            limit_s: other.limit_s.get().unwrap_or(asked.limit_s),
+            limit_s: other.limit_s.get().unwrap_or(queried.limit_s),
             wait_s: 0,
         };
-        started.is_similar(asked.nodes, asked.limit_s)
+        started.is_similar(queried.nodes, queried.limit_s)
     });
     let mut similar_h: Vec<f64> = like.take(LAST_WAITS).filter_map(wait_h).collect();
     similar_h.sort_by(f64::total_cmp);

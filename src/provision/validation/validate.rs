@@ -134,7 +134,10 @@ pub fn validate_policies(
         logs.push((name.clone(), reward_log(&outcomes, number, &trace.zone)));
     }
     let started: Vec<WindowOutcome> = outcomes.into_iter().flatten().collect();
-    ensure!(!started.is_empty(), "in no window both chained jobs start");
+    ensure!(
+        !started.is_empty(),
+        "there is no window in which both chained jobs start"
+    );
     let scores = scores(trace, &names, &started, settings);
     let summary = ValidationSummary {
         nodes: world.nodes.clone(),

@@ -75,8 +75,8 @@ pub fn read_validation(dir: &Path) -> Result<ValidationSummary> {
     let is_listed = |listed: &ListedFile| listed.file == SUMMARY && listed.xxh3 == digest;
     if !body.files.iter().any(is_listed) {
         bail!(hinted(
-            format!("`{}` is not as its manifest says", path.display()),
-            format!("make it anew with `{}`", VALIDATION_FORMAT.rebuild)
+            format!("`{}` differs from its manifest", path.display()),
+            format!("recreate it with `{}`", VALIDATION_FORMAT.rebuild)
         ));
     }
     Ok(serde_json::from_slice(&bytes)?)

@@ -47,7 +47,7 @@ impl WindowSimulation<'_> {
         let mut now_s = running.start_s + 1;
         while now_s < running.end_s {
             running.advance(now_s);
-            self.ask(&running, &mut choices);
+            self.query_policies(&running, &mut choices);
             moments.push(running.submit_now()?);
             now_s += self.plan.step_s;
         }
@@ -80,14 +80,18 @@ impl WindowSimulation<'_> {
     }
 
     /// Queries the policies that have not chosen a submission time yet.
-    fn ask(&self, running: &RunningWindow<'_>, choices: &mut [Option<ChosenSubmission>]) {
-        let asked = self.asked(running);
+    fn query_policies(
+        &self,
+        running: &RunningWindow<'_>,
+        choices: &mut [Option<ChosenSubmission>],
+    ) {
+        let time = self.queried_time(running);
         let (now_s, end_s) = (running.now_s(), running.end_s);
         for (policy, choice) in self.policies.iter().zip(choices) {
             if choice.is_some() {
                 continue;
             }
-            *choice = match policy.choose(&asked) {
+            *choice = match policy.choose(&time) {
                 SubmissionChoice::NotYet => None,
                 SubmissionChoice::Now { expected_s } => Some((now_s, Some(expected_s / 3600.0))),
                 SubmissionChoice::At(moment_s) => Some((moment_s.clamp(now_s, end_s), None)),
@@ -96,7 +100,7 @@ impl WindowSimulation<'_> {
     }
 
     /// Returns the input of the policies at the current time.
-    fn asked<'b>(&'b self, running: &'b RunningWindow<'_>) -> QueriedTime<'b> {
+    fn queried_time<'b>(&'b self, running: &'b RunningWindow<'_>) -> QueriedTime<'b> {
         QueriedTime {
             predecessor_end_s: running.end_s,
             step_s: self.plan.step_s,
@@ -192,14 +196,14 @@ mod tests {
         let mut running = RunningWindow::new(window, world, opener.ended(), plan)?;
         let now_s = running.start_s + hours * HOUR_S;
         running.advance(now_s);
-        let asked = simulation.asked(&running);
+        let time = simulation.queried_time(&running);
         let mut choices = Vec::new();
         for policy in simulation.policies {
-            choices.push(policy.choose(&asked));
+            choices.push(policy.choose(&time));
         }
         let known = format!(
             "{:?} {:?} {:?} {choices:?} {:?}",
-            asked.queue, asked.ended_runs, asked.record, asked.forecast_waits_s
+            time.queue, time.ended_runs, time.record, time.forecast_waits_s
         );
         let later = with_another_future(world, now_s, |number| running.started_at(number));
         Some((known, now_s, later))

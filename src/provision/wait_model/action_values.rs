@@ -85,11 +85,11 @@ impl ReplayMemory<'_> {
         let inputs: Vec<Vec<f32>> = step.rows.iter().map(|row| self.input(*row)).collect();
         let mut targets = Vec::with_capacity(inputs.len());
         for row in step.rows {
-            let go_on = match step.earlier {
+            let continue_value = match step.earlier {
                 Some(earlier) => self.continuation_value(*row, earlier)?,
                 None => self.submission_value(*row),
             };
-            targets.push([go_on, self.submission_value(*row)]);
+            targets.push([continue_value, self.submission_value(*row)]);
         }
         let slices: Vec<&[f32]> = inputs.iter().map(Vec::as_slice).collect();
         step.network

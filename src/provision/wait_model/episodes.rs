@@ -78,12 +78,12 @@ impl EpisodeSplit {
             learned.len() >= MIN_EPISODES && held_back.len() >= MIN_EPISODES,
             hinted(
                 format!(
-                    "the samples have {}: {} to judge by, and {} that begin as long before as a window lasts",
+                    "the samples have {}: {} held back, and {} with outcomes known before those; at least {MIN_EPISODES} of each are needed",
                     counted(count, "window"),
                     held_back.len(),
                     learned.len()
                 ),
-                "make samples with an earlier `--start-time`, or with a smaller `--interval`"
+                "create samples with an earlier `--start-time`, or with a smaller `--interval`"
             )
         );
         Ok(EpisodeSplit {
@@ -221,7 +221,7 @@ mod tests {
         assert!(
             error
                 .to_string()
-                .contains("the samples have 9 windows: 1 to judge by"),
+                .contains("the samples have 9 windows: 1 held back"),
             "{error}"
         );
         assert!(EpisodeSplit::new(&queue_samples(0, 1)).is_err());

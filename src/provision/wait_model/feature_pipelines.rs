@@ -110,7 +110,7 @@ impl FeaturePipelines {
             let known = pipeline.features.len() - usize::from(self.has_left_column);
             ensure!(
                 features.len() == known,
-                "a moment has {} features, and the model reads {known}",
+                "expected {known} features, got {}",
                 features.len()
             );
             // A table needs targets, but a prediction ignores them.
@@ -153,14 +153,14 @@ impl FeaturePipelines {
             let place = pipeline_dir(dir, number);
             ensure!(
                 digest(&place)? == *expected,
-                "`{}` is not the file that its manifest speaks of",
+                "`{}` differs from its manifest",
                 place.join(PIPELINE_FILE).display()
             );
             let pipeline = FittedPipeline::open(&place)?;
             ensure!(
                 pipeline.classes().is_empty()
                     && pipeline.features.len() > usize::from(has_left_column),
-                "`{}` says no numbers of features",
+                "`{}` does not predict numbers from features",
                 place.display()
             );
             pipelines.push(pipeline);

@@ -21,8 +21,8 @@ pub fn check_model_search(model: &WaitModelConfig) -> Result<()> {
     ensure!(
         !kinds.contains(&WaitModelName::PolicyGradient),
         hinted(
-            "`policy_gradient` is a head for a model, and trials of a sweep have none to begin with",
-            "find the model by a sweep, and train its head with `poolcast provision train --model policy_gradient --base MODEL`"
+            "a sweep cannot try `policy_gradient`, which needs a base model",
+            "find the base by a sweep, then train its head with `poolcast provision train --model policy_gradient --base MODEL`"
         )
     );
     for name in model.parameters.keys() {
@@ -45,9 +45,9 @@ fn check_parameter_name(kinds: &[WaitModelName], written: &str) -> Result<()> {
                 !own.is_empty(),
                 hinted(
                     format!(
-                        "`provision.model.parameters` has `{written}`, and `{of}` is not tried"
+                        "`provision.model.parameters` has `{written}`, and `{of}` is not among the models"
                     ),
-                    format!("what is tried is {}", quote_words(&tried))
+                    format!("the models are {}", quote_words(&tried))
                 )
             );
             (own, name)
@@ -65,12 +65,14 @@ fn check_parameter_name(kinds: &[WaitModelName], written: &str) -> Result<()> {
     let known: Vec<&str> = known.into_iter().collect();
     let hint = match nearest(name, known.iter().copied()) {
         Some(nearest) => format!("did you mean `{nearest}`?"),
-        None if known.is_empty() => "they are for `xgb`, `rf` and `nn`; leave them out".to_owned(),
-        None => format!("there are {}", quote_words(&known)),
+        None if known.is_empty() => {
+            "only `xgb`, `rf` and `nn` have hyper-parameters; remove it".to_owned()
+        }
+        None => format!("the hyper-parameters are {}", quote_words(&known)),
     };
     Err(hinted(
         format!(
-            "`provision.model.parameters` has `{written}`, and there is no such hyper-parameter of {}",
+            "`provision.model.parameters` has `{written}`, which is not a hyper-parameter of {}",
             tried.join(" or ")
         ),
         hint,
@@ -110,16 +112,16 @@ mod tests {
         }
         for (name, said) in [
             ("sub_sample", "did you mean `subsample`?"),
-            ("alpha", "no such hyper-parameter of `rf` or `xgb`"),
-            ("rf.subsample", "has `rf.subsample`, and there is no such"),
-            ("nn.alpha", "`nn` is not tried"),
+            ("alpha", "not a hyper-parameter of `rf` or `xgb`"),
+            ("rf.subsample", "has `rf.subsample`, which is not a"),
+            ("nn.alpha", "`nn` is not among the models"),
         ] {
             let refusal = refusal(&both.replace("NAME", name));
             assert!(refusal.contains(said), "{refusal}");
         }
         let network = r#"{"name": "lstm", "parameters": {"max_depth": 3}}"#;
-        assert!(refusal(network).contains("they are for `xgb`, `rf` and `nn`"));
+        assert!(refusal(network).contains("only `xgb`, `rf` and `nn` have"));
         let head = r#"{"name": {"values": ["xgb", "policy_gradient"]}}"#;
-        assert!(refusal(head).contains("`policy_gradient` is a head"));
+        assert!(refusal(head).contains("cannot try `policy_gradient`"));
     }
 }

@@ -296,8 +296,8 @@ mod tests {
     #[test]
     fn heads_correct_the_bias_of_their_base() {
         let episodes = episodes();
-        let go_on = |_: LearningUpdate<'_>| ControlFlow::Continue(());
-        let (head, history) = learn_head(&episodes, 1.0, 1, &go_on).expect("a head");
+        let never_stop = |_: LearningUpdate<'_>| ControlFlow::Continue(());
+        let (head, history) = learn_head(&episodes, 1.0, 1, &never_stop).expect("a head");
         assert_eq!(head.parameter_count(), 4);
         let base = PolicyHead {
             weights: vec![0.0, 1.0],
@@ -308,7 +308,7 @@ mod tests {
         let least = history.iter().map(|epoch| epoch.judged_loss);
         assert_eq!(least.fold(f64::INFINITY, f64::min), learned_h);
 
-        let again = learn_head(&episodes, 1.0, 1, &go_on).expect("a head");
+        let again = learn_head(&episodes, 1.0, 1, &never_stop).expect("a head");
         assert_eq!(again.0, head);
         let stop = |_: LearningUpdate<'_>| ControlFlow::Break(());
         let error = learn_head(&episodes, 1.0, 1, &stop).expect_err("stopped");

@@ -28,22 +28,22 @@ pub(super) fn check_samples(samples: &WaitSamples, split: &EpisodeSplit) -> Resu
         }
         ensure!(
             samples.wait_s[row] >= 0 && samples.left_s[row] >= 0,
-            "row {row} of the samples has a span below 0"
+            "row {row} of the samples has a negative duration"
         );
     }
     let rows = split.learned_rows();
     ensure!(
         rows.iter().any(|row| samples.wait_s[*row] > 0),
         hinted(
-            "no successor waits in any window to learn from: there is nothing to learn",
-            "`poolcast provision validate` shows what policies without a model come to"
+            "there is nothing to learn: no successor waits in any training window",
+            "compare policies without a model with `poolcast provision validate`"
         )
     );
     Ok(())
 }
 
 fn not_finite(what: &str) -> Error {
-    let hint = format!("make the samples anew with `{}`", SAMPLES_FORMAT.rebuild);
+    let hint = format!("recreate the samples with `{}`", SAMPLES_FORMAT.rebuild);
     hinted(format!("{what} is not a finite number"), hint).into()
 }
 
@@ -150,7 +150,7 @@ mod tests {
             "{snapshot}"
         );
         let span = refusal(&|window| window.rows[0].wait_s = -1);
-        assert!(span.contains("below 0"), "{span}");
+        assert!(span.contains("negative duration"), "{span}");
         let still = refusal(&|window| window.rows.iter_mut().for_each(|row| row.wait_s = 0));
         assert!(still.starts_with("no successor waits"), "{still}");
     }

@@ -52,7 +52,7 @@ impl ScaledNetwork {
         let network = SeriesNetwork::with_weights(design, weights, &Device::Cpu)?;
         ensure!(
             scales.inputs.len() == design.columns && scales.target.len() == 1,
-            "a network of {} columns has scales of {}",
+            "the network has {} columns, and scales for {}",
             design.columns,
             scales.inputs.len()
         );

@@ -111,8 +111,8 @@ impl WaitTrainingTask<'_> {
             ensure!(
                 name != WaitModelName::PolicyGradient,
                 hinted(
-                    "`policy_gradient` learns a head for a model, and none is given",
-                    "train one first, such as a transformer, and give it to `--base MODEL`"
+                    "`policy_gradient` needs a base model, and none is given",
+                    "train one first, such as a transformer, and give it as `--base MODEL`"
                 )
             );
             return Ok(());
@@ -120,16 +120,16 @@ impl WaitTrainingTask<'_> {
         ensure!(
             name == WaitModelName::PolicyGradient,
             hinted(
-                format!("`{name}` stands on no other model"),
-                "leave out `--base`, or give `--model policy_gradient`"
+                format!("`{name}` does not use a base model"),
+                "omit `--base`, or give `--model policy_gradient`"
             )
         );
         let found = base.description();
         ensure!(
             matches!(base.learned, LearnedModel::Estimator(_)),
             hinted(
-                format!("the base is a `{}`, which decides by itself", found.kind),
-                "give a model that says waits or rewards"
+                format!("the base is a `{}`, which predicts decisions", found.kind),
+                "give a model that predicts waits or rewards"
             )
         );
         let samples = &self.samples.description;
@@ -138,7 +138,7 @@ impl WaitTrainingTask<'_> {
         {
             bail!(hinted(
                 format!(
-                    "the base is for jobs of {} nodes and {} hours, and the samples are of {} and {}, or have other features",
+                    "the base is for jobs of {} nodes and {} hours, and the samples are for {} nodes and {} hours, or have other features",
                     found.job_nodes,
                     found.limit_s as f64 / 3600.0,
                     samples.job_nodes,
@@ -227,7 +227,7 @@ impl WaitTrainingTask<'_> {
     fn learn_head(&self, split: &EpisodeSplit) -> Result<(LearnedModel, Vec<LearningEpoch>)> {
         let base = self.base.context("a head needs a base")?;
         let LearnedModel::Estimator(estimator) = &base.learned else {
-            bail!("a head needs a base that says waits or rewards");
+            bail!("a head needs a base that predicts waits or rewards");
         };
         let mut episodes = Vec::with_capacity(split.learned.len());
         for episode in &split.learned {
@@ -265,12 +265,12 @@ impl WaitTrainingTask<'_> {
         } = self.settings;
         let samples = &self.samples.description;
         let base = self.base.map(WaitModel::description);
-        let says_waits =
+        let predicts_waits =
             matches!(learned, LearnedModel::Estimator(_)) && model.target == WaitModelTarget::Wait;
         // The published reward weighs interruption and overlap equally. A decision is learned for
         // one ratio.
         let cost_ratios = match learned {
-            LearnedModel::Estimator(_) if says_waits => cost_ratios.clone(),
+            LearnedModel::Estimator(_) if predicts_waits => cost_ratios.clone(),
             LearnedModel::Estimator(_) => vec![1.0],
             LearnedModel::Head { .. } | LearnedModel::Values(_) => vec![cost_ratios[0]],
         };
@@ -363,7 +363,7 @@ mod tests {
         }
     }
 
-    fn go_on(_: LearningUpdate<'_>) -> ControlFlow<()> {
+    fn never_stop(_: LearningUpdate<'_>) -> ControlFlow<()> {
         ControlFlow::Continue(())
     }
 
@@ -380,7 +380,7 @@ mod tests {
             out,
             overwrite: false,
             checkpoint_interval: Duration::MAX,
-            listener: &go_on,
+            listener: &never_stop,
         }
     }
 
@@ -546,12 +546,12 @@ mod tests {
             epochs: 1,
             ..settings(WaitModelName::Moe)
         };
-        let told = std::sync::Mutex::new(Vec::new());
+        let updates = std::sync::Mutex::new(Vec::new());
         let listen = |update: LearningUpdate<'_>| {
-            let mut told = told.lock().expect("no thread panics with the lock");
+            let mut updates = updates.lock().expect("no thread panics with the lock");
             match update {
-                LearningUpdate::Expert { expert, experts } => told.push((expert, experts)),
-                LearningUpdate::Together => told.push((0, 4)),
+                LearningUpdate::Expert { expert, experts } => updates.push((expert, experts)),
+                LearningUpdate::Together => updates.push((0, 4)),
                 _ => {}
             }
             ControlFlow::Continue(())
@@ -562,8 +562,10 @@ mod tests {
             ..task(&samples, &settings, &whole)
         });
         assert_eq!(trained.expect("trained").summary.epochs.len(), 1);
-        let told = told.into_inner().expect("no thread panics with the lock");
-        assert_eq!(told, [(1, 4), (2, 4), (3, 4), (4, 4), (0, 4)]);
+        let updates = updates
+            .into_inner()
+            .expect("no thread panics with the lock");
+        assert_eq!(updates, [(1, 4), (2, 4), (3, 4), (4, 4), (0, 4)]);
 
         let parts = dir.path().join("parts");
         let stops = train_with_stops(&task(&samples, &settings, &parts), 1);
@@ -660,7 +662,7 @@ mod tests {
             ..task
         });
         let error = error.expect_err("a head on a head");
-        assert!(error.to_string().contains("decides by itself"), "{error}");
+        assert!(error.to_string().contains("predicts decisions"), "{error}");
     }
 
     #[test]
@@ -696,7 +698,7 @@ mod tests {
         };
         let error = train_wait_model(&task(&samples, &other, dir.path())).expect_err("refused");
         assert!(
-            error.to_string().contains("holds something else already"),
+            error.to_string().contains("already holds something else"),
             "{error}"
         );
         let task = WaitTrainingTask {
@@ -733,7 +735,7 @@ mod tests {
         });
         let error = error.expect_err("refused");
         assert!(
-            error.to_string().contains("stands on no other model"),
+            error.to_string().contains("does not use a base model"),
             "{error}"
         );
 
@@ -747,7 +749,9 @@ mod tests {
         });
         let error = error.expect_err("refused");
         assert!(
-            error.to_string().contains("the samples are of 2 and 24"),
+            error
+                .to_string()
+                .contains("the samples are for 2 nodes and 24"),
             "{error}"
         );
         assert!(!out.exists(), "nothing is left");

@@ -121,7 +121,7 @@ pub(super) fn read_checkpoint(
         notes.key == key,
         hinted(
             format!("`{}` belongs to another training", path.display()),
-            "name another directory; `--help` says how one is replaced"
+            "name another directory, or replace it with `provision train --overwrite`"
         )
     );
 
@@ -130,7 +130,7 @@ pub(super) fn read_checkpoint(
         let vector: &[f32] = shard.column(name)?;
         ensure!(
             vector.len() == count,
-            "`{}` has {} numbers in `{name}`, not {count}",
+            "`{}` has {} numbers in `{name}`, expected {count}",
             path.display(),
             vector.len()
         );

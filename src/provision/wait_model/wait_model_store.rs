@@ -121,7 +121,7 @@ impl WaitModel {
         let learned = read_learned(dir, &summary.description, files).with_context(|| {
             hinted(
                 format!("`{}` is not usable", dir.display()),
-                format!("make it anew with `{}`", WAIT_MODEL_FORMAT.rebuild),
+                format!("recreate it with `{}`", WAIT_MODEL_FORMAT.rebuild),
             )
         })?;
         let description = WaitModelDescription {
@@ -154,7 +154,7 @@ impl WaitModel {
         assert_eq!(
             features.len(),
             self.description.feature_names.len(),
-            "the features are those of the description"
+            "the features must be those of the description"
         );
         let inputs = TimeInputs {
             features,
@@ -162,7 +162,7 @@ impl WaitModel {
             left_s,
         };
         let answer = self.learned.answer(inputs, &self.description.cost_ratios);
-        answer.expect("inputs have the shape that the description names")
+        answer.expect("the inputs have the shape that the description states")
     }
 }
 
@@ -273,8 +273,8 @@ pub(super) fn prepare_directory(dir: &Path, key: &str, overwrite: bool) -> Resul
         ensure!(
             found.as_deref() == Some(key),
             hinted(
-                format!("`{}` holds something else already", dir.display()),
-                "name another directory; `--help` says how one is replaced"
+                format!("`{}` already holds something else", dir.display()),
+                "name another directory, or replace it with `provision train --overwrite`"
             )
         );
         remove_checkpoint(dir)?;
@@ -286,7 +286,7 @@ pub(super) fn prepare_directory(dir: &Path, key: &str, overwrite: bool) -> Resul
         if name.as_deref() != Some(WAIT_MODEL_FORMAT.name) {
             bail!(hinted(
                 format!(
-                    "`{}` holds no model of waits, so it is not replaced",
+                    "`{}` is not a wait model, so it is not replaced",
                     dir.display()
                 ),
                 "name another directory"

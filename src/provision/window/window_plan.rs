@@ -68,7 +68,10 @@ impl WindowPlan {
         ensure!(
             from_s >= begin_s,
             hinted(
-                "the first window begins before the trace shows what runs",
+                format!(
+                    "the first window begins at {}, before the trace shows which jobs run",
+                    trace.zone.wall_minute(from_s)
+                ),
                 "give a later `--start-time`"
             )
         );
@@ -78,7 +81,7 @@ impl WindowPlan {
             from_s < until_s,
             hinted(
                 format!(
-                    "the first window begins at {}, and that is not before `--end-time`",
+                    "the first window begins at {}, which is not before `--end-time`",
                     trace.zone.wall_minute(from_s)
                 ),
                 "give a later `--end-time`, or an earlier `--start-time`"
@@ -101,7 +104,7 @@ impl WindowPlan {
             !begins_s.is_empty(),
             hinted(
                 format!(
-                    "no window of {} days fits between its beginning and the last submission",
+                    "no window of {} days fits between the first start and the last submission",
                     self.workload_s / 86_400
                 ),
                 "give an earlier `--start-time`, or a shorter `provision.workload_len`"
@@ -119,7 +122,7 @@ impl WindowPlan {
                 format!(
                     "the chained jobs need {nodes} nodes, and the cluster never has more than {most_nodes}"
                 ),
-                "give fewer with `--job-nodes`"
+                "give a smaller number with `--job-nodes`"
             )
         );
         Ok(())
