@@ -68,7 +68,7 @@ fn filter_from_env() -> Result<EnvFilter> {
     let text = std::env::var("POOLCAST_LOG").unwrap_or_else(|_| "warn".to_owned());
     EnvFilter::try_new(&text).context(error::hinted(
         format!("cannot use POOLCAST_LOG=`{text}`"),
-        "it takes error, warn, info or debug, also for a part: POOLCAST_LOG=warn,poolcast_sweep=debug",
+        "expected error, warn, info or debug, also per crate: POOLCAST_LOG=warn,poolcast_sweep=debug",
     ))
 }
 

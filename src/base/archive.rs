@@ -30,7 +30,7 @@ pub fn unpack(archive: &Path, into: &Path) -> Result<()> {
     unpack_file(archive, into).with_context(|| {
         hinted(
             format!("cannot unpack `{}`", archive.display()),
-            "it is to be a tar file of plain files and directories, as `condor/node.sh share` packs it",
+            "make it with `condor/node.sh share`: a tar file of regular files and directories",
         )
     })
 }
@@ -76,7 +76,7 @@ fn check(file: &File, into: &Path) -> Result<Contents> {
         let end = entry.raw_file_position().checked_add(entry.size());
         ensure!(
             end.is_some_and(|end| end <= file_bytes),
-            "it ends within `{}`",
+            "the archive ends within `{}`",
             path.display()
         );
         contents.bytes += entry.size();
@@ -102,7 +102,7 @@ fn extract(file: &File, into: &Path) -> Result<()> {
         let written_bytes = std::io::copy(&mut entry, &mut target)?;
         ensure!(
             written_bytes == entry.size(),
-            "it ends within `{}`",
+            "the archive ends within `{}`",
             path.display()
         );
     }
@@ -116,20 +116,20 @@ fn checked_entry_path(entry: &Entry<'_, impl Read>) -> Result<PathBuf> {
     let kind = entry.header().entry_type();
     ensure!(
         kind.is_file() || kind.is_dir(),
-        "`{}` in it is neither a file nor a directory",
+        "entry `{}` is not a file or a directory",
         named.display()
     );
     let mut path = PathBuf::new();
     for component in named.components() {
         match component {
             Component::Normal(name) => path.push(name),
-            _ => bail!("`{}` in it leads elsewhere", named.display()),
+            _ => bail!("entry `{}` is not a plain relative path", named.display()),
         }
     }
     let components = path.components().count();
     ensure!(
         (1..=MAX_COMPONENTS).contains(&components),
-        "`{}` in it has {components} components, and {MAX_COMPONENTS} are the most",
+        "entry `{}` has {components} path components, expected 1 to {MAX_COMPONENTS}",
         named.display()
     );
     Ok(path)

@@ -200,10 +200,10 @@ pub fn open_shard(dir: &Path, file: &str, xxh3: &str, format: ArtefactFormat) ->
         Checksum::of(std::iter::once(shard.bytes())) == xxh3,
         hinted(
             format!(
-                "`{}` is not the file that its manifest speaks of",
+                "`{}` does not match the checksum in its manifest",
                 shard.path().display()
             ),
-            format!("copy it anew, or make it anew with `{}`", format.rebuild)
+            format!("copy it again, or rebuild it with `{}`", format.rebuild)
         )
     );
     known().get_or_insert_default().extend(place);
@@ -384,7 +384,7 @@ mod tests {
         fs_err::rename(&beside, &path).expect("renamed");
         let error = open().expect_err("another file").to_string();
         assert!(
-            error.contains("a.safetensors` is not the file that its manifest speaks of"),
+            error.contains("a.safetensors` does not match the checksum in its manifest"),
             "{error}"
         );
     }

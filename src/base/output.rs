@@ -162,13 +162,13 @@ fn columns_from_env() -> Option<usize> {
     std::env::var("COLUMNS").ok()?.parse().ok()
 }
 
-/// Escapes `text` for a terminal and shortens it to `most` columns; `...` replaces a removed end.
-pub fn cut(text: &str, most: usize) -> String {
+/// Escapes `text` for a terminal and shortens it to `max` columns; `...` replaces a removed end.
+pub fn cut(text: &str, max: usize) -> String {
     let text = escape::value(text);
-    if columns_of(&text) <= most {
+    if columns_of(&text) <= max {
         return text.into_owned();
     }
-    format!("{}...", clipped(&text, most.saturating_sub(3)))
+    format!("{}...", clipped(&text, max.saturating_sub(3)))
 }
 
 /// Returns the number of columns that `text` takes on a terminal: two for a character of CJK, none
@@ -177,12 +177,12 @@ pub fn columns_of(text: &str) -> usize {
     text.width()
 }
 
-/// Returns the longest beginning of `text` that takes at most `most` columns.
-pub fn clipped(text: &str, most: usize) -> &str {
+/// Returns the longest beginning of `text` that takes at most `max` columns.
+pub fn clipped(text: &str, max: usize) -> &str {
     let mut used = 0;
     let is_beyond = |c: char| {
         used += c.width().unwrap_or(1);
-        used > most
+        used > max
     };
     text.find(is_beyond).map_or(text, |end| &text[..end])
 }
@@ -270,7 +270,7 @@ pub fn note(text: &str) {
 /// Notes that `dir` already holds `what`, such as "these tensors", so it is not made again.
 pub fn note_nothing_new(dir: &Path, what: &str) {
     note(&format!(
-        "nothing new: `{}` holds {what} already",
+        "nothing new: `{}` already holds {what}",
         dir.display()
     ));
 }

@@ -62,14 +62,14 @@ impl OwnerSalt {
             let kept = read_or_create_salt(Path::new(&path));
             return kept.with_context(|| {
                 format!(
-                    "cannot keep the salt of owners in `{}`",
+                    "cannot read or create the owner salt in `{}`",
                     path.to_string_lossy()
                 )
             });
         }
 
         let Some(configuration) = configuration_directory() else {
-            return OwnerSalt::for_single_store("there is no home directory");
+            return OwnerSalt::for_single_store("no home directory is known");
         };
         match read_or_create_salt(&configuration.join("poolcast").join("owner-salt")) {
             // On machines that run jobs, the home directory is often not writable.
@@ -90,8 +90,8 @@ impl OwnerSalt {
 
     fn for_single_store(why: &str) -> Result<OwnerSalt> {
         let note = format!(
-            "note: owners are hashed with a salt for this store alone, as none can be kept ({why}): \
-             a log that grows cannot be read on; `{SALT_FILE_VARIABLE}` names a file to keep one in"
+            "note: owners are hashed with a salt for this store only, as it cannot be saved ({why}): \
+             a log that grows cannot be resumed; set `{SALT_FILE_VARIABLE}` to a writable file"
         );
         Ok(OwnerSalt {
             note: Some(note),
@@ -118,7 +118,7 @@ pub fn hash_name(salt: &str, name: &[u8]) -> u64 {
 /// Returns `BYTES` random bytes as hexadecimal digits.
 ///
 /// # Errors
-/// Fails if the operating system gives no random numbers.
+/// Fails if the operating system provides no random numbers.
 pub fn random_text<const BYTES: usize>() -> Result<String> {
     let mut bytes = [0; BYTES];
     let mut filled = 0;
@@ -126,7 +126,7 @@ pub fn random_text<const BYTES: usize>() -> Result<String> {
         filled +=
             rustix::rand::getrandom(&mut bytes[filled..], rustix::rand::GetRandomFlags::empty())
                 .map_err(std::io::Error::from)
-                .context("the operating system gives no random numbers")?;
+                .context("cannot get random numbers from the operating system")?;
     }
     Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }
@@ -176,17 +176,17 @@ fn read_file(path: &Path) -> Result<OwnerSalt> {
         text.len() >= MIN_CHARACTERS,
         hinted(
             format!(
-                "`{}` holds no salt: it has fewer than {MIN_CHARACTERS} characters",
+                "`{}` is not a valid salt file: it has fewer than {MIN_CHARACTERS} characters",
                 path.display()
             ),
-            "restore it; or remove it, and the next call makes a new one, which goes on with no store made before"
+            "restore it; or remove it, and the next call creates a new one, which cannot continue existing stores"
         )
     );
 
     let mode = fs_err::metadata(path)?.permissions().mode();
     let is_open = mode & 0o077 != 0;
     let note = format!(
-        "warning: others can read the salt of owners: `chmod 600 {}`",
+        "warning: other users can read the owner salt: `chmod 600 {}`",
         path.display()
     );
     Ok(OwnerSalt {
@@ -223,7 +223,7 @@ fn create_salt_file(path: &Path) -> Result<OwnerSalt> {
     let is_new = linked?;
     files::sync_directory(temporary::directory_of(path))?;
     let note = format!(
-        "note: made `{}`, the secret that owners are hashed with; keep it",
+        "note: created `{}`, the secret salt that hashes owner names; keep it",
         path.display()
     );
     Ok(OwnerSalt {
@@ -283,7 +283,7 @@ mod tests {
             read_or_create_salt(&path)
                 .expect_err("no salt")
                 .to_string()
-                .contains("holds no salt")
+                .contains("is not a valid salt file")
         );
         assert_eq!(fs_err::read(&path).expect("read"), b"short\n");
         fs_err::write(&path, "a salt of somebody's own\n").expect("written");
@@ -292,7 +292,7 @@ mod tests {
         assert!(
             open.note
                 .expect("a warning")
-                .starts_with("warning: others can read")
+                .starts_with("warning: other users can read")
         );
         assert_eq!(open.text, "a salt of somebody's own");
         fs_err::remove_file(&path).expect("removed");

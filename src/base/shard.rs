@@ -226,7 +226,7 @@ impl Shard {
             let place = path.display();
             cause.context(hinted(
                 format!("`{place}` is not a usable {} shard", format.name),
-                format!("make it anew with `{}`", format.rebuild),
+                format!("rebuild it with `{}`", format.rebuild),
             ))
         })
     }
@@ -247,9 +247,9 @@ impl Shard {
         let (header_len, metadata) =
             SafeTensors::read_metadata(bytes.get()).context("not a safetensors file")?;
         let header = metadata.metadata().as_ref().and_then(|map| map.get(KEY));
-        let header = header.context("a safetensors file, but not one of poolcast's")?;
+        let header = header.context("a safetensors file without poolcast's header")?;
         let header: ShardHeader<serde_json::Value> =
-            serde_json::from_str(header).context("its header cannot be read")?;
+            serde_json::from_str(header).context("cannot read its header")?;
         ensure!(
             header.format == format.name,
             "it holds {}, not {}",
@@ -289,7 +289,7 @@ impl Shard {
         let notes = T::deserialize(&self.notes);
         notes.with_context(|| {
             format!(
-                "the header of `{}` lacks what this version needs",
+                "the header of `{}` lacks keys that this version needs",
                 self.path.display()
             )
         })
@@ -311,7 +311,7 @@ impl Shard {
         let place = || format!("tensor `{name}` of `{}`", self.path.display());
         ensure!(
             info.dtype == T::DTYPE,
-            "{} holds {:?}, expected {:?}",
+            "{} has type {:?}, expected {:?}",
             place(),
             info.dtype,
             T::DTYPE
@@ -446,6 +446,6 @@ mod tests {
         }
         let other =
             safetensors::serialize([("a", ShardColumn::vector(&[1u8]))], None).expect("encoded");
-        assert!(refused(&other, FORMAT).contains("not one of poolcast's"));
+        assert!(refused(&other, FORMAT).contains("without poolcast's header"));
     }
 }

@@ -73,7 +73,7 @@ pub fn make_beside<T>(
         }
     }
     let message = format!(
-        "somebody takes every temporary name beside `{}`",
+        "cannot find an unused temporary name beside `{}`",
         target.display()
     );
     Err(Error::new(ErrorKind::AlreadyExists, message))
@@ -122,7 +122,7 @@ pub fn remove_leftovers(dir: &Path) {
         // Another call may have removed it first, and leftovers of another user cannot be removed.
         match remove_leftover(dir, &name, &found) {
             Ok(true) => output::note(&format!(
-                "removed `{}`, which a killed call left",
+                "removed `{}`, a leftover of a killed process",
                 dir.join(&name).display()
             )),
             Ok(false) => {}
@@ -254,7 +254,9 @@ mod tests {
         let taken = |_: &Path| Err::<(), _>(Error::from(ErrorKind::AlreadyExists));
         let error = make_beside(&dir.path().join("a"), "tmp", taken).expect_err("no name is free");
         assert!(
-            error.to_string().contains("takes every temporary name"),
+            error
+                .to_string()
+                .contains("cannot find an unused temporary name"),
             "{error}"
         );
     }

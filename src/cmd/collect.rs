@@ -55,6 +55,6 @@ fn loss_warning(lost: &LostEvents) -> String {
     };
     format!(
         "warning: {what} between generations {after} and {before}{of_ap} were rotated away before \
-         they were collected; collect more often, or ask for a larger EVENT_LOG_MAX_SIZE"
+         they were collected; collect more often, or set a larger EVENT_LOG_MAX_SIZE"
     )
 }

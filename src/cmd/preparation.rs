@@ -10,8 +10,8 @@ use poolcast_sweep::config::Config;
 use poolcast_sweep::{self as sweep, PrepareListener, PrepareStep, SweepFolder};
 
 /// Like [`sweep::begin_sweep`], but shows the progress.
-pub(super) fn begin_sweep(config: &Config, place: &str, anew: bool) -> Result<SweepFolder> {
-    with_bar(|listener| sweep::begin_sweep(config, place, anew, listener))
+pub(super) fn begin_sweep(config: &Config, place: &str, from_scratch: bool) -> Result<SweepFolder> {
+    with_bar(|listener| sweep::begin_sweep(config, place, from_scratch, listener))
 }
 
 /// Like [`sweep::prepare_tables`], but shows the progress.
@@ -20,8 +20,8 @@ pub(super) fn prepare_tables(config: &Config) -> Result<String> {
 }
 
 /// Like [`sweep::prepare_events`], but shows the progress.
-pub(super) fn prepare_events(config: &Config, anew: bool) -> Result<String> {
-    with_bar(|listener| sweep::prepare_events(config, anew, listener))
+pub(super) fn prepare_events(config: &Config, from_scratch: bool) -> Result<String> {
+    with_bar(|listener| sweep::prepare_events(config, from_scratch, listener))
 }
 
 /// Like [`sweep::make_tensors`], but shows the progress.

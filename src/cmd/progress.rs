@@ -78,12 +78,12 @@ impl StageBar {
             IngestStep::Begun { total_bytes } => self.begin(output::byte_bar(total_bytes, "parse")),
             IngestStep::Ended => self.end(),
             IngestStep::ReadOn { log, offset } => output::note(&format!(
-                "`{}`: going on after byte {offset}",
+                "`{}`: continuing after byte {offset}",
                 log.display()
             )),
             IngestStep::NothingNew => output::note("nothing new in the logs"),
             IngestStep::ReadAnew => {
-                output::note("the last log cannot be read on: all are read anew");
+                output::note("cannot resume the last log: reading all logs from scratch");
             }
         }
     }
@@ -91,9 +91,9 @@ impl StageBar {
     /// Shows a step of the preparations of a sweep's trials.
     pub(super) fn show_preparation(&self, step: PrepareStep<'_>) {
         match step {
-            PrepareStep::TablesFound => output::note("tables: joined before"),
-            PrepareStep::EventsFound => output::note("parse: done before"),
-            PrepareStep::TrialsFound => output::note("trials: done before"),
+            PrepareStep::TablesFound => output::note("tables: already joined"),
+            PrepareStep::EventsFound => output::note("parse: already done"),
+            PrepareStep::TrialsFound => output::note("trials: already done"),
             PrepareStep::AlsoReading(log) => output::note(&rotated_note(log)),
             PrepareStep::FramesChosen(choice) => output::note(&choice.describe()),
             PrepareStep::SaltNote(note) => output::note(note),

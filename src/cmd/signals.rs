@@ -29,7 +29,7 @@ pub(super) fn exit_time(minutes: f64) -> Result<Instant> {
 
     exit_time.with_context(|| {
         hinted(
-            format!("no job runs for {minutes} minutes"),
+            format!("{minutes} minutes is not a valid time"),
             "try `--self-checkpoint=60`",
         )
     })

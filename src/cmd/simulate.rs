@@ -12,12 +12,12 @@ use poolcast_simulate::{self as simulate, SimulationSettings, SimulationSummary}
 /// Version of the JSON document.
 const SCHEMA_VERSION: u32 = 1;
 
-/// Simulates the log, unless it exists already, and prints its contents.
+/// Simulates the log, unless it already exists, and prints its contents.
 pub fn run(args: &SimulateArgs) -> Result<u8> {
     let start = args
         .start
         .to_zoned(jiff::tz::TimeZone::UTC)
-        .context("the first day has no begin")?;
+        .context("cannot convert the first day to UTC")?;
     let settings = SimulationSettings {
         seed: args.seed,
         jobs: args.jobs,
@@ -83,7 +83,7 @@ fn outcome_table(summary: &SimulationSummary) -> String {
     let holds_per_job = summary.holds as f64 / summary.held_jobs.max(1) as f64;
     let rows = [
         ("  jobs held", percent(summary.held_jobs, summary.jobs)),
-        ("  holds a held job", format!("{holds_per_job:.1}")),
+        ("  holds per held job", format!("{holds_per_job:.1}")),
         (
             "  jobs removed",
             percent(summary.removed_jobs, summary.jobs),

@@ -25,12 +25,12 @@ pub fn set_thread_count(asked: Option<u16>) -> Result<usize> {
         wanted.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
 
     if count_in_environment(THREADS_VARIABLE) != Some(threads) {
-        let program = std::env::current_exe().context("cannot find this program's own file")?;
+        let program = std::env::current_exe().context("cannot find the path of this program")?;
         let failure = Command::new(program)
             .args(std::env::args_os().skip(1))
             .env(THREADS_VARIABLE, threads.to_string())
             .exec();
-        return Err(failure).context("cannot start this program anew with its number of threads");
+        return Err(failure).context("cannot restart this program with its number of threads");
     }
 
     tracing::debug!("{}", poolcast_base::output::counted(threads, "thread"));

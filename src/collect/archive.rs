@@ -92,7 +92,7 @@ pub(super) fn open_archive(dir: &Path) -> Result<(fs_err::File, LogArchive)> {
         ensure!(
             is_hidden,
             hinted(
-                format!("`{}` is no archive", dir.display()),
+                format!("`{}` is not an archive", dir.display()),
                 "name an empty or a new directory"
             )
         );
@@ -149,14 +149,17 @@ impl LogArchive {
             ensure!(
                 size >= known.bytes,
                 hinted(
-                    format!("`{}` is shorter than its manifest says", path.display()),
+                    format!(
+                        "`{}` is shorter than stated in its manifest",
+                        path.display()
+                    ),
                     "restore it, or collect into another directory"
                 )
             );
             if size > known.bytes {
                 file.file()
                     .set_len(known.bytes)
-                    .with_context(|| format!("cannot cut `{}`", path.display()))?;
+                    .with_context(|| format!("cannot truncate `{}`", path.display()))?;
             }
         }
         Ok(())
@@ -173,7 +176,7 @@ impl LogArchive {
             ensure!(
                 self.generations[index].id == live.id,
                 hinted(
-                    format!("the archive has another log as `{}`", live.file),
+                    format!("the archive has another log named `{}`", live.file),
                     "collect it into another directory"
                 )
             );

@@ -91,10 +91,10 @@ fn append_generation(
         size >= entry.bytes,
         hinted(
             format!(
-                "`{}` is shorter than what was collected of it",
+                "`{}` is shorter than its collected part",
                 live.file.path().display()
             ),
-            "it was cut or replaced; what was collected stays"
+            "it was truncated or replaced: collect it into another directory; this archive is kept"
         )
     );
     if size == entry.bytes {
@@ -315,7 +315,7 @@ mod tests {
         assert!(
             refusal("user.log", "a")
                 .0
-                .contains("does not begin as a global event log does")
+                .contains("does not begin like a global event log")
         );
         assert!(refusal("missing", "a").0.contains("cannot open the log"));
         let mut writer = Writer::new(place.path(), 1);
@@ -324,12 +324,13 @@ mod tests {
         assert!(
             refusal("EventLog", "mine")
                 .0
-                .contains("`PLACE/mine` is no archive")
+                .contains("`PLACE/mine` is not an archive")
         );
         let lock = open_archive(&path("b")).expect("begun");
         let (text, code) = refusal("EventLog", "b");
         assert!(
-            text.contains("another process adds to") && code == poolcast_base::error::EXIT_RETRY,
+            text.contains("another process is writing to")
+                && code == poolcast_base::error::EXIT_RETRY,
             "{text}"
         );
         drop(lock);
@@ -339,7 +340,7 @@ mod tests {
         assert!(
             refusal("EventLog", "b")
                 .0
-                .contains("is shorter than what was collected of it")
+                .contains("is shorter than its collected part")
         );
         let (archived, manifest) = (
             path("b/EventLog.1704067140.1"),
@@ -357,7 +358,7 @@ mod tests {
         assert!(
             refusal("EventLog", "b")
                 .0
-                .contains("`PLACE/b/EventLog.1704067140.1` is shorter than its manifest says")
+                .contains("`PLACE/b/EventLog.1704067140.1` is shorter than stated in its manifest")
         );
     }
 }

@@ -48,7 +48,7 @@ impl LiveLog {
     pub(super) fn open(log: &Path) -> Result<LiveLog> {
         let name = log
             .file_name()
-            .with_context(|| format!("`{}` is no file", log.display()))?
+            .with_context(|| format!("`{}` is not a file", log.display()))?
             .to_string_lossy();
         let mut rotated = rotated_paths(log);
         rotated.sort_by_key(|path| (path.as_os_str().len(), path.clone()));
@@ -67,12 +67,14 @@ impl LiveLog {
         let place = log.display();
         if generations.is_empty() {
             let message = if is_readable {
-                format!("`{place}` does not begin as a global event log does")
+                format!("`{place}` does not begin like a global event log")
             } else {
                 format!("cannot open the log `{place}`")
             };
-            let why =
-                problem.map_or_else(|| anyhow!("it has no generation"), |problem| problem.why);
+            let why = problem.map_or_else(
+                || anyhow!("it has no generation with a header"),
+                |problem| problem.why,
+            );
             return Err(why.context(hinted(message, FIND_LOG_HINT)));
         }
 
@@ -123,7 +125,7 @@ fn find_problem(log: &Path, found: &std::io::Result<OpenedFile>) -> Option<LogPr
         Ok(file) if file.generation.is_some() => None,
         Ok(file) => Some(headerless_problem(&file.head)),
         Err(error) if error.kind() == ErrorKind::NotFound && !rotated_paths(log).is_empty() => {
-            Some(transient_problem("it is not there: it is being rotated"))
+            Some(transient_problem("it does not exist: it is being rotated"))
         }
         Err(error) => Some(LogProblem {
             why: std::io::Error::new(error.kind(), error.to_string()).into(),
@@ -135,17 +137,15 @@ fn find_problem(log: &Path, found: &std::io::Result<OpenedFile>) -> Option<LogPr
 /// Explains the missing header of a file that begins with `head`.
 fn headerless_problem(head: &[u8]) -> LogProblem {
     if head.is_empty() {
-        return transient_problem("it is empty: it was made just now, or is being rotated");
+        return transient_problem("it is empty: it was just created, or is being rotated");
     }
     let is_whole = head.len() >= HEADER_BYTES || whole_records_end(head) > 0;
     if !is_whole && may_begin_header(head) {
-        return transient_problem("its first record is not whole: it is being rotated");
+        return transient_problem("its first record is incomplete: it is being rotated");
     }
     LogProblem {
-        why: anyhow!(
-            "it begins with something else than a header, as after logrotate's `copytruncate`"
-        ),
-        hint: "let HTCondor rotate it (EVENT_LOG_MAX_SIZE), and copy what it holds now by hand",
+        why: anyhow!("it does not begin with a header, as after logrotate's `copytruncate`"),
+        hint: "let HTCondor rotate it (EVENT_LOG_MAX_SIZE), and copy its present contents by hand",
     }
 }
 

@@ -37,7 +37,7 @@ pub fn explain(error: ReadError) -> anyhow::Error {
         ReadError::DamagedArchive { path, source } => {
             // As text: a decoder's I/O error would make the exit code that of a failing disk.
             let cause = format!("the compressed data is damaged or cut short: {source}");
-            anyhow::Error::from(hinted(cause, "copy the log anew, or compress it again"))
+            anyhow::Error::from(hinted(cause, "copy or compress the log again"))
                 .context(cannot_read(&path))
         }
         ReadError::NotALog { .. } => hinted(
@@ -107,7 +107,7 @@ mod tests {
         let without_year = render(&read_text(legacy, &ReadOptions::default()));
         assert!(without_year.contains("--year"));
         let other = render(&read_text(b"hello\nworld\n", &ReadOptions::default()));
-        assert!(other.contains("is no HTCondor event log") && other.contains("EVENT_LOG"));
+        assert!(other.contains("is not an HTCondor event log") && other.contains("EVENT_LOG"));
         let empty = render(&read_text(b"", &ReadOptions::default()));
         assert!(empty.contains("is empty") && empty.contains("EVENT_LOG"));
     }

@@ -59,7 +59,7 @@ impl<'a> Keys<'a> {
             .find(|key| *key != "distribution" && !keys.contains(&key.as_str()));
         match foreign {
             Some(key) => Err(format!(
-                "`{name}` takes {}, and no `{key}`",
+                "`{name}` takes {}, not `{key}`",
                 keys.join(" and ")
             )),
             None => Ok(Keys { name, written }),
@@ -108,21 +108,21 @@ impl<'a> Keys<'a> {
     fn categorical_with_probabilities(&self) -> Result<DistributionForm, String> {
         let values = self.list_at("values")?;
         let given = self.list_at("probabilities")?;
-        let chances: Vec<f64> = given
+        let probabilities: Vec<f64> = given
             .iter()
             .filter_map(Value::as_f64)
-            .filter(|chance| *chance >= 0.0)
+            .filter(|probability| *probability >= 0.0)
             .collect();
-        if chances.len() != values.len() || given.len() != values.len() {
+        if probabilities.len() != values.len() || given.len() != values.len() {
             return Err(format!(
                 "`probabilities` needs a number of at least 0 for each of the {}",
                 poolcast_base::output::counted(values.len(), "value")
             ));
         }
-        let shares: Vec<f64> = chances
+        let shares: Vec<f64> = probabilities
             .iter()
-            .scan(0.0, |sum, chance| {
-                *sum += chance;
+            .scan(0.0, |sum, probability| {
+                *sum += probability;
                 Some(*sum)
             })
             .collect();
@@ -225,11 +225,7 @@ impl<'a> Keys<'a> {
                 let is_quoted = value
                     .as_str()
                     .is_some_and(|text| text.parse::<f64>().is_ok());
-                let hint = if is_quoted {
-                    "; leave out the quotes"
-                } else {
-                    ""
-                };
+                let hint = if is_quoted { "; remove the quotes" } else { "" };
                 format!("`{key}` must be a number, got {value}{hint}")
             }),
         }
@@ -277,7 +273,7 @@ fn unknown_distribution(name: &str, written: &Map<String, Value>) -> String {
         format!(", did you mean `{nearest}`?")
     });
     format!(
-        "unknown distribution `{name}`{nearest}; known are {}",
+        "unknown distribution `{name}`{nearest}; expected one of {}",
         names.join(", ")
     )
 }
@@ -294,7 +290,7 @@ fn deprecated_distribution(name: &str, written: &Map<String, Value>) -> String {
         .map_or(String::new(), |q| format!(", q: {q}"));
     let (min, max) = (min.exp(), max.exp());
     let instead = format!("{{distribution: {name}_values, min: {min:?}, max: {max:?}{q}}}");
-    format!("`{name}`, whose bounds are exponents, is no longer taken; write `{instead}`")
+    format!("`{name}`, whose bounds are exponents, is no longer accepted; write `{instead}`")
 }
 
 #[cfg(test)]
@@ -303,7 +299,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn what_is_refused_is_said() {
+    fn invalid_distributions_are_rejected() {
         let refusal = |written: Value| {
             read_distribution(written.as_object().expect("an object")).expect_err("must be refused")
         };
@@ -329,17 +325,17 @@ mod tests {
             ]
             .join("\n"), @r#"
         `int_uniform` needs min < max, got 2 and 1
-        `int_uniform` takes min and max, and no `step`
-        `min` must be a number, got "1e-3"; leave out the quotes
+        `int_uniform` takes min and max, not `step`
+        `min` must be a number, got "1e-3"; remove the quotes
         `int_uniform` needs whole numbers as min and max, got 1 and 2.5
         `log_uniform_values` needs min > 0, got 0
-        `inv_log_uniform`, whose bounds are exponents, is no longer taken; write `{distribution: inv_log_uniform_values, min: 0.36787944117144233, max: 1.0}`
-        `q_log_uniform`, whose bounds are exponents, is no longer taken; write `{distribution: q_log_uniform_values, min: 1.0, max: 2.718281828459045, q: 2}`
-        unknown distribution `q_unifrom`, did you mean `q_uniform`?; known are constant, categorical, categorical_w_probabilities, int_uniform, uniform, q_uniform, log_uniform_values, q_log_uniform_values, inv_log_uniform_values, normal, q_normal, log_normal, q_log_normal, beta, q_beta
+        `inv_log_uniform`, whose bounds are exponents, is no longer accepted; write `{distribution: inv_log_uniform_values, min: 0.36787944117144233, max: 1.0}`
+        `q_log_uniform`, whose bounds are exponents, is no longer accepted; write `{distribution: q_log_uniform_values, min: 1.0, max: 2.718281828459045, q: 2}`
+        unknown distribution `q_unifrom`, did you mean `q_uniform`?; expected one of constant, categorical, categorical_w_probabilities, int_uniform, uniform, q_uniform, log_uniform_values, q_log_uniform_values, inv_log_uniform_values, normal, q_normal, log_normal, q_log_normal, beta, q_beta
         `q` must be above 0, got 0
         `sigma` must be at least 0, got -1
         `a` and `b` must be between 0.001 and 1000000, got 0 and 1
-        `categorical` takes values, and no `probabilities`
+        `categorical` takes values, not `probabilities`
         `probabilities` must sum to 1, got 0.9
         `probabilities` needs a number of at least 0 for each of the 2 values
         `categorical` needs a list of `values`

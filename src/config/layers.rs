@@ -95,7 +95,7 @@ fn reject_older_form(dict: &Dict) -> Result<()> {
         return Ok(());
     };
     bail!(hinted(
-        format!("`{section}.{OLDER}` is of an older form of the published file"),
+        format!("`{section}.{OLDER}` is a key of an older version of the published file"),
         format!(
             "to try the search space, remove `{OLDER}`, and write `runs: 50` and `epochs: 25` at the top; for one training \
              with these values, write them as `{section}: {{parameters: {{...}}}}` in place of the distributions"
@@ -107,19 +107,19 @@ fn reject_older_form(dict: &Dict) -> Result<()> {
 const OTHER_KEYS: [(&str, &str); 4] = [
     (
         "wandb.sweep_preprocessing_runs",
-        "write how many trials a sweep makes as `runs: 50`, at the top",
+        "write the number of trials of a sweep as `runs: 50`, at the top level",
     ),
     (
         "wandb.sweep_training_runs",
-        "write how many trials a sweep makes as `runs: 50`, at the top",
+        "write the number of trials of a sweep as `runs: 50`, at the top level",
     ),
     (
         "training.parameters.epochs",
-        "write the most epochs as `epochs: 25`, at the top",
+        "write the maximum number of epochs as `epochs: 25`, at the top level",
     ),
     (
         "io",
-        "leave it out: `out: DIR` says where everything is left, and models are called model.safetensors",
+        "remove it: `out: DIR` names the output directory, and models are called model.safetensors",
     ),
 ];
 

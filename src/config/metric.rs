@@ -34,7 +34,7 @@ impl Metric {
         ensure!(
             !name.is_wait_metric(),
             hinted(
-                format!("`{key}.name` is {name}, which models of waits have alone"),
+                format!("`{key}.name` is {name}, which only models of waits have"),
                 "name samples of waits in `provision.samples`, or choose another metric"
             )
         );
@@ -43,10 +43,10 @@ impl Metric {
             hinted(
                 match task {
                     PredictionTask::Classification => {
-                        format!("`{key}.name` is {name}, and what is predicted are classes")
+                        format!("`{key}.name` is {name}, but the task is classification")
                     }
                     PredictionTask::Regression => {
-                        format!("`{key}.name` is {name}, and what is predicted are numbers")
+                        format!("`{key}.name` is {name}, but the task is regression")
                     }
                 },
                 match task {
@@ -219,7 +219,7 @@ impl std::fmt::Display for MetricName {
 /// The direction in which a metric improves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-#[expect(missing_docs, reason = "the words say it")]
+#[expect(missing_docs, reason = "the names are self-explanatory")]
 pub enum Goal {
     Minimize,
     Maximize,

@@ -79,11 +79,10 @@ impl<'de> Deserialize<'de> for Parameter {
 /// Converts a whole number that is stored as a float to an integer: `64`, not `64.0`.
 pub fn whole(value: Value) -> Value {
     // 2^53: up to here, double precision represents every integer.
-    const MOST: f64 = 9_007_199_254_740_992.0;
-    match value
-        .as_f64()
-        .filter(|number| value.is_f64() && number.fract() == 0.0 && number.abs() < MOST)
-    {
+    const MAX_EXACT_INTEGER: f64 = 9_007_199_254_740_992.0;
+    match value.as_f64().filter(|number| {
+        value.is_f64() && number.fract() == 0.0 && number.abs() < MAX_EXACT_INTEGER
+    }) {
         Some(number) => Value::from(number as i64),
         None => value,
     }

@@ -45,17 +45,17 @@ impl ParameterRange {
     /// because a distribution may give 100 as 100.0.
     pub fn accept(self, value: &Value) -> Option<Value> {
         match self {
-            ParameterRange::Real(least, most) => accept_real(value, least, most),
-            ParameterRange::Whole(least, most) | ParameterRange::WholeOrAuto(least, most) => {
-                accept_whole(value, least, most)
+            ParameterRange::Real(min, max) => accept_real(value, min, max),
+            ParameterRange::Whole(min, max) | ParameterRange::WholeOrAuto(min, max) => {
+                accept_whole(value, min, max)
             }
-            ParameterRange::Limit(least, most) => accept_limit(value, least, most),
+            ParameterRange::Limit(min, max) => accept_limit(value, min, max),
             ParameterRange::Flag => value.is_boolean().then(|| value.clone()),
             ParameterRange::Word(choices) => accept_word(value, choices),
-            ParameterRange::WordOr(choices, least, most) => {
-                accept_word(value, choices).or_else(|| accept_real(value, least, most))
+            ParameterRange::WordOr(choices, min, max) => {
+                accept_word(value, choices).or_else(|| accept_real(value, min, max))
             }
-            ParameterRange::Sizes(least, most) => accept_sizes(value, least, most),
+            ParameterRange::Sizes(min, max) => accept_sizes(value, min, max),
             ParameterRange::Typed(check) => check(value).is_ok().then(|| value.clone()),
         }
     }
@@ -63,9 +63,9 @@ impl ParameterRange {
     /// Returns the bounds, both included, if all values are numbers; else `None`.
     pub(super) fn bounds(self) -> Option<RangeInclusive<f64>> {
         match self {
-            ParameterRange::Real(least, most) => Some(least..=most),
-            ParameterRange::Whole(least, most) | ParameterRange::WholeOrAuto(least, most) => {
-                Some(f64::from(least)..=f64::from(most))
+            ParameterRange::Real(min, max) => Some(min..=max),
+            ParameterRange::Whole(min, max) | ParameterRange::WholeOrAuto(min, max) => {
+                Some(f64::from(min)..=f64::from(max))
             }
             _ => None,
         }
@@ -104,53 +104,50 @@ impl ParameterRange {
     /// Describes the range in words, for a message.
     pub fn describe(self) -> String {
         match self {
-            ParameterRange::Real(least, most) => format!("a number from {least} to {most}"),
-            ParameterRange::Whole(least, most) => {
-                format!("a whole number from {least} to {most}")
+            ParameterRange::Real(min, max) => format!("a number from {min} to {max}"),
+            ParameterRange::Whole(min, max) => {
+                format!("a whole number from {min} to {max}")
             }
-            ParameterRange::Limit(0, most) => {
-                format!("a whole number from 1 to {most}, or null or 0 for no limit")
+            ParameterRange::Limit(0, max) => {
+                format!("a whole number from 1 to {max}, or null or 0 for no limit")
             }
-            ParameterRange::Limit(least, most) => {
-                format!("a whole number from {least} to {most}, or null for no limit")
+            ParameterRange::Limit(min, max) => {
+                format!("a whole number from {min} to {max}, or null for no limit")
             }
-            ParameterRange::WholeOrAuto(least, most) => format!(
-                "a whole number from {least} to {most}, or `{AUTO}` where `run`, `sweep init` or `tensors` choose it by the log"
+            ParameterRange::WholeOrAuto(min, max) => format!(
+                "a whole number from {min} to {max}, or `{AUTO}` in `run`, `sweep init` and `tensors`"
             ),
             ParameterRange::Flag => "true or false".to_owned(),
             ParameterRange::Word(choices) => format!("one of {}", quote_words(choices)),
-            ParameterRange::WordOr(choices, least, most) => {
-                format!(
-                    "{} or a number from {least} to {most}",
-                    quote_words(choices)
-                )
+            ParameterRange::WordOr(choices, min, max) => {
+                format!("{} or a number from {min} to {max}", quote_words(choices))
             }
-            ParameterRange::Sizes(least, most) => {
-                format!("a list of 1 to 8 whole numbers from {least} to {most}")
+            ParameterRange::Sizes(min, max) => {
+                format!("a list of 1 to 8 whole numbers from {min} to {max}")
             }
-            ParameterRange::Typed(_) => "as `poolcast config` explains it".to_owned(),
+            ParameterRange::Typed(_) => "a value that `poolcast config` explains".to_owned(),
         }
     }
 }
 
-fn accept_real(value: &Value, least: f64, most: f64) -> Option<Value> {
+fn accept_real(value: &Value, min: f64, max: f64) -> Option<Value> {
     let real = value.as_f64()?;
-    (least..=most).contains(&real).then(|| Value::from(real))
+    (min..=max).contains(&real).then(|| Value::from(real))
 }
 
-fn accept_whole(value: &Value, least: u32, most: u32) -> Option<Value> {
+fn accept_whole(value: &Value, min: u32, max: u32) -> Option<Value> {
     let real = value.as_f64().filter(|real| real.fract() == 0.0)?;
-    (f64::from(least)..=f64::from(most))
+    (f64::from(min)..=f64::from(max))
         .contains(&real)
         .then(|| Value::from(real as u64))
 }
 
-fn accept_limit(value: &Value, least: u32, most: u32) -> Option<Value> {
-    let is_none = value.is_null() || least == 0 && value.as_f64() == Some(0.0);
+fn accept_limit(value: &Value, min: u32, max: u32) -> Option<Value> {
+    let is_none = value.is_null() || min == 0 && value.as_f64() == Some(0.0);
     if is_none {
         Some(Value::Null)
     } else {
-        accept_whole(value, least, most)
+        accept_whole(value, min, max)
     }
 }
 
@@ -159,13 +156,13 @@ fn accept_word(value: &Value, choices: &[&str]) -> Option<Value> {
     choices.contains(&word).then(|| value.clone())
 }
 
-fn accept_sizes(value: &Value, least: u32, most: u32) -> Option<Value> {
+fn accept_sizes(value: &Value, min: u32, max: u32) -> Option<Value> {
     let one = std::slice::from_ref(value);
     let sizes = value
         .as_array()
         .map_or(one, Vec::as_slice)
         .iter()
-        .map(|size| accept_whole(size, least, most))
+        .map(|size| accept_whole(size, min, max))
         .collect::<Option<Vec<Value>>>()?;
     (1..=8)
         .contains(&sizes.len())

@@ -103,10 +103,7 @@ impl HyperParameter {
             check_range(name, number, bounds)?;
             bail!("`{name}` must be a whole number, got {value}");
         }
-        bail!(
-            "`{name}` cannot be {value}: it is {}",
-            self.range.describe()
-        )
+        bail!("`{name}` must be {}, got {value}", self.range.describe())
     }
 }
 
@@ -160,37 +157,37 @@ const NETWORK: &[HyperParameter] = &[
     HyperParameter::new("lstm_layers", ParameterRange::Whole(1, 16)).flag(
         "lstm-layers",
         "N",
-        "The number of layers, whatever the architecture",
+        "Number of layers, for every architecture",
     ),
     HyperParameter::new("hidden_size", ParameterRange::Whole(1, 4096)).flag(
         "hidden-size",
         "N",
-        "The width of each layer",
+        "Width of each layer",
     ),
     HyperParameter::new("learning_rate", ParameterRange::Real(0.0, 10.0)).flag(
         "learning-rate",
         "RATE",
-        "The learning rate of Adam",
+        "Learning rate of Adam",
     ),
     HyperParameter::new("weight_decay", ParameterRange::Real(0.0, 1000.0)).flag(
         "weight-decay",
         "SHARE",
-        "The share of the learning rate by which every weight shrinks at each step, as in AdamW",
+        "Share of the learning rate by which every weight shrinks at each step, as in AdamW",
     ),
     HyperParameter::new("clip_grad_norm", ParameterRange::Real(0.0, 1e9)).flag(
         "clip-grad-norm",
         "NORM",
-        "The largest norm of a gradient; 0 is no limit",
+        "Maximum norm of a gradient; 0: no limit",
     ),
     HyperParameter::new("batch_size", ParameterRange::Whole(1, 1_000_000)).flag(
         "batch-size",
         "N",
-        "The number of samples in a batch",
+        "Number of samples in a batch",
     ),
     HyperParameter::new("pos_weight", ParameterRange::Real(1e-6, 1e6)).flag(
         "pos-weight",
         "WEIGHT",
-        "The weight of a success in the loss; a failure has the weight 1",
+        "Weight of a success in the loss; a failure has weight 1",
     ),
 ];
 

@@ -7,11 +7,11 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub enum WindowPosition {
-    /// They end just before the release.
+    /// The frames end just before the release.
     Release,
-    /// They end at the hold.
+    /// The frames end at the hold.
     Hold,
-    /// They begin at the submission.
+    /// The frames begin at the submission.
     Life,
 }
 
@@ -19,11 +19,11 @@ pub enum WindowPosition {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
 #[serde(rename_all = "kebab-case")]
 pub enum ContextChoice {
-    /// Drawn, each as likely.
+    /// Drawn at random, all equally likely.
     Uniform,
-    /// Those whose last events are the latest.
+    /// The most recently active jobs.
     Recent,
-    /// Drawn among the owner's jobs, then among the others.
+    /// Drawn from the owner's jobs first, then from the others.
     SameOwnerFirst,
 }
 
@@ -31,9 +31,9 @@ pub enum ContextChoice {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
 #[serde(rename_all = "kebab-case")]
 pub enum Vocabulary {
-    /// One for each event number.
+    /// One state per event number.
     Events,
-    /// The same, and one for each hold code in place of event 012.
+    /// The same, but one state per hold code instead of event 012.
     HoldCodes,
 }
 
@@ -41,9 +41,9 @@ pub enum Vocabulary {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub enum LabelKind {
-    /// Whether the job succeeds next after this hold's release.
+    /// The outcome of this hold's release.
     Next,
-    /// Whether the job terminated normally in the end, as published.
+    /// The final outcome of the job, as published.
     Final,
 }
 
@@ -89,7 +89,7 @@ pub enum FeatureGroup {
 /// The holds of a job that become samples.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
 #[serde(rename_all = "lowercase")]
-#[expect(missing_docs, reason = "the words say it")]
+#[expect(missing_docs, reason = "the names are self-explanatory")]
 pub enum HoldCycles {
     All,
     First,
@@ -99,7 +99,7 @@ pub enum HoldCycles {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub enum SplitMethod {
-    /// By the moment of asking: learn from what was decided before the next side begins.
+    /// By prediction time: learn from outcomes decided before the next split begins.
     Time,
     /// By cluster, at random.
     Cluster,

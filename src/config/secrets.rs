@@ -42,7 +42,7 @@ fn is_secret(key: &str) -> bool {
 pub(super) fn rejected_secret(what: &str, remedy: &str) -> HintedError {
     hinted(
         format!(
-            "{what} holds a secret; configurations are copied beside artefacts and travel with jobs"
+            "{what} holds a secret; configurations are copied next to results and sent with jobs"
         ),
         format!("{remedy}, and set the environment variable `WANDB_API_KEY` or use netrc"),
     )

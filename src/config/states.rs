@@ -49,7 +49,7 @@ impl FromStr for StateEvent {
 }
 
 fn unknown_state(written: impl fmt::Display) -> String {
-    format!("a state is the number of an event, {INPUT} or {OUTPUT}, got {written}")
+    format!("expected the number of an event, {INPUT} or {OUTPUT}, got {written}")
 }
 
 impl Serialize for StateEvent {
@@ -82,7 +82,7 @@ impl<'de> Deserialize<'de> for StateEvent {
 pub struct StateEvents(pub Option<Vec<StateEvent>>);
 
 /// Maximum number of listed states.
-const MOST: usize = 150;
+const MAX_STATES: usize = 150;
 
 impl StateEvents {
     /// Rejects a list that is empty, repeats an event, or contains an event in `ignored`.
@@ -91,8 +91,11 @@ impl StateEvents {
         let hint = "list event numbers, as in `states: [0, 1, 4, 5, 9, 12, 13, input-transfer, output-transfer]`";
         ensure!(!listed.is_empty(), hinted("`states` lists no event", hint));
         ensure!(
-            listed.len() <= MOST,
-            hinted(format!("`states` lists more than {MOST} events"), hint)
+            listed.len() <= MAX_STATES,
+            hinted(
+                format!("`states` lists more than {MAX_STATES} events"),
+                hint
+            )
         );
         for (at, event) in listed.iter().enumerate() {
             ensure!(
@@ -104,10 +107,8 @@ impl StateEvents {
             ensure!(
                 !is_ignored,
                 hinted(
-                    format!(
-                        "`states` lists {event}, which `preprocessing.ignore_events` leaves out"
-                    ),
-                    "leave it out of one of the two"
+                    format!("`states` lists {event}, which `preprocessing.ignore_events` ignores"),
+                    "remove it from one of the two"
                 )
             );
         }

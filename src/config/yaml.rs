@@ -51,8 +51,8 @@ fn explain_error(error: &Error) -> anyhow::Error {
                 .as_ref()
                 .map_or("a key".to_owned(), |key| format!("the key `{key}`"));
             hinted(
-                format!("{place}{key} stands there twice"),
-                "leave one of the two",
+                format!("{place}{key} occurs twice"),
+                "remove one of the two",
             )
             .into()
         }
@@ -102,7 +102,7 @@ mod tests {
         let refused = refusal("a: 1\nb:\n  c: 2\n  'c': 3\n");
         assert_eq!(
             refused,
-            "error: line 4, column 3: the key `c` stands there twice\n\nhint: leave one of the two\n"
+            "error: line 4, column 3: the key `c` occurs twice\n\nhint: remove one of the two\n"
         );
         assert!(refusal("{a: 1, a: 1}").contains("the key `a`"));
     }

@@ -58,16 +58,14 @@ impl Anomaly {
             Anomaly::Junk => "blank lines, text or NULs between records",
             Anomaly::LostTerminator => "a record without its end",
             Anomaly::GluedHeader => "a header glued to the end of a record",
-            Anomaly::DamagedRecord => "a record whose header cannot be read, left out",
-            Anomaly::JobIdOutOfRange => "a job number that is out of range, left out",
-            Anomaly::UnfinishedRecord => "an unfinished last record, left out",
-            Anomaly::OverwrittenEvent => {
-                "an event that the log's header was written over, left out"
-            }
+            Anomaly::DamagedRecord => "a record whose header cannot be read, skipped",
+            Anomaly::JobIdOutOfRange => "a job number that is out of range, ignored",
+            Anomaly::UnfinishedRecord => "an unfinished last record, skipped",
+            Anomaly::OverwrittenEvent => "an event overwritten by the log's header, skipped",
             Anomaly::MisplacedHeader => {
-                "a header of a log where none can stand, taken for an event"
+                "a log header at an impossible position, counted as an event"
             }
-            Anomaly::ZoneChange => "a change of zone: local time went back by about an hour",
+            Anomaly::ZoneChange => "a change of time zone: local time went back by about an hour",
             Anomaly::LongGap => {
                 "a gap of more than half a year, or stamps without a year out of order"
             }

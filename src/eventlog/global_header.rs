@@ -107,7 +107,7 @@ pub(super) fn overwritten_event(record: &LogRecord<'_>) -> Option<usize> {
 
 impl GlobalHeader {
     /// Parses the header in `beginning`, the first [`HEADER_BYTES`] bytes of a log, or all of it.
-    /// Returns `None` if the log does not begin as a global event log does.
+    /// Returns `None` if the log does not begin like a global event log.
     pub fn find(beginning: &[u8]) -> Option<GlobalHeader> {
         RecordScan::new(beginning, true)
             .collect_records()

@@ -48,14 +48,14 @@ pub enum ReadError {
         source: io::Error,
     },
     /// The file has no records.
-    #[error("`{}` is no HTCondor event log", path.display())]
+    #[error("`{}` is not an HTCondor event log", path.display())]
     NotALog {
         /// Path of the file.
         path: PathBuf,
     },
     /// The log has only stamps without a year, and nothing in it gives the year. Set
     /// [`ReadOptions::year`](crate::ReadOptions::year).
-    #[error("`{}` has time stamps without a year, and nothing in it tells which", path.display())]
+    #[error("`{}` has time stamps without a year, and nothing in it gives the year", path.display())]
     UnknownYear {
         /// Path of the log.
         path: PathBuf,

@@ -698,7 +698,7 @@ mod tests {
                 own.map(|(_, event)| event.number).collect::<Vec<_>>()
             };
             assert_eq!((of("a"), of("b")), (vec![0, 12, 0, 12], vec![0, 12, 5]));
-            assert_eq!(log.resume, None, "it is read anew");
+            assert_eq!(log.resume, None, "it is read from scratch");
         }
         let log = read_text(
             format!("{HEADER}{text}"),
@@ -764,7 +764,7 @@ mod tests {
         for text in ["hello\nworld\n", "{\n}\n", "<c></c>", "{\n  \"a\": 1\n}\n"] {
             let error = read_text(text, &ReadOptions::default(), BLOCK_SIZES).expect_err("refused");
             assert!(
-                error.to_string().contains("no HTCondor event log"),
+                error.to_string().contains("not an HTCondor event log"),
                 "{error}"
             );
         }

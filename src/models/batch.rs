@@ -40,7 +40,7 @@ impl<'a> SampleBatch<'a> {
             codes
                 .iter()
                 .all(|&code| usize::from(code) < shape.e || code == EMPTY_CELL),
-            "a code is neither below {} nor {EMPTY_CELL}",
+            "a code is out of range: expected less than {}, or {EMPTY_CELL}",
             shape.e
         );
 

@@ -30,9 +30,9 @@ impl FromStr for DeviceName {
             ("cuda", number) => DeviceName::Cuda(
                 number
                     .parse()
-                    .context("a CUDA device has a number, as in `cuda:0`")?,
+                    .context("expected the number of a CUDA device, as in `cuda:0`")?,
             ),
-            _ => bail!("a device is `cpu`, `cuda`, `cuda:N` or `auto`"),
+            _ => bail!("expected `cpu`, `cuda`, `cuda:N` or `auto`"),
         })
     }
 }
@@ -59,7 +59,7 @@ impl DeviceName {
             DeviceName::Cpu => Ok(Device::Cpu),
             DeviceName::Auto if !cfg!(feature = "cuda") => Ok(Device::Cpu),
             DeviceName::Auto => Ok(open_cuda(0).unwrap_or_else(|error| {
-                tracing::warn!("{error:#}; this runs on the processor");
+                tracing::warn!("{error:#}; using the CPU");
                 Device::Cpu
             })),
             DeviceName::Cuda(number) => open_cuda(number),

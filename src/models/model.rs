@@ -128,10 +128,10 @@ impl Model {
             EngineChoice::Fused if is_fused => Ok(self),
             EngineChoice::Fused => {
                 let name = self.architecture.name();
-                let message = format!("the fused engine does not know `{name}` on this device");
+                let message = format!("the fused engine does not support `{name}` on this device");
                 bail!(hinted(
                     message,
-                    "with `training.engine: auto` candle computes what the fused engine does not know"
+                    "set `training.engine: auto`, which uses candle where the fused engine cannot be used"
                 ))
             }
         }

@@ -91,7 +91,7 @@ impl PipelineHeader {
                     PIPELINE_FORMAT.name,
                     PIPELINE_FORMAT.version
                 ),
-                format!("make it anew with `{}`", PIPELINE_FORMAT.rebuild)
+                format!("rebuild it with `{}`", PIPELINE_FORMAT.rebuild)
             )
         );
         Ok(())

@@ -221,7 +221,7 @@ fn check_table(table: &FeatureTable) -> Result<()> {
     ensure!(table.column_count() > 0, "the table has no features");
     for (place, feature) in table.features.iter().enumerate() {
         if table.column(place).iter().any(|value| value.is_infinite()) {
-            bail!("feature `{feature}` has an infinite number");
+            bail!("feature `{feature}` has an infinite value");
         }
     }
     Ok(())
@@ -241,10 +241,10 @@ fn present_classes(classes: &RowClasses) -> Result<Vec<usize>> {
     if let [only] = present[..] {
         bail!(hinted(
             format!(
-                "every row is of class `{}`, and a model needs two",
+                "every row has class `{}`; a model needs at least two classes",
                 names[only]
             ),
-            "choose training rows of two classes at least"
+            "choose training rows of at least two classes"
         ));
     }
     Ok(present)
@@ -314,10 +314,10 @@ impl FittedPipeline {
                 let wanted = wanted.map_or("none", String::as_str);
                 bail!(hinted(
                     format!(
-                        "feature {} is `{found}`, and the pipeline was fitted with `{wanted}` there",
+                        "feature {} is `{found}`, expected `{wanted}` as in the training table",
                         place + 1
                     ),
-                    "give it the table's columns in the order of the training rows",
+                    "pass the columns in the order of the training table",
                 ));
             }
         }
@@ -338,7 +338,7 @@ impl FittedPipeline {
                 let is_known = present.last().is_some_and(|last| *last < names.len());
                 ensure!(
                     present.len() > 1 && is_ascending && is_known,
-                    "the classes it knows are not two or more of its own"
+                    "its classes are not two or more of its class names"
                 );
                 model.classifier().check(f, present.len())
             }

@@ -21,7 +21,7 @@ pub(super) fn find_pipeline(name: &str) -> Result<PipelineKind> {
     PipelineKind::from_name(name).with_context(|| {
         hinted(
             format!("there is no pipeline `{name}`"),
-            format!("a pipeline is one of {}", quote_words(&PIPELINE_NAMES)),
+            format!("expected one of {}", quote_words(&PIPELINE_NAMES)),
         )
     })
 }
@@ -101,8 +101,8 @@ pub fn check_for_numbers(pipeline: &str) -> Result<()> {
         let known = known.filter(|(_, kind)| kind.predicts_numbers());
         let names: Vec<&str> = known.map(|(name, _)| name).collect();
         bail!(hinted(
-            format!("the pipeline `{pipeline}` tells classes apart, and predicts no numbers"),
-            format!("those that do are {}", quote_words(&names)),
+            format!("the pipeline `{pipeline}` predicts only classes, not numbers"),
+            format!("pipelines that predict numbers: {}", quote_words(&names)),
         ));
     }
     Ok(())
@@ -130,7 +130,7 @@ fn out_of_range(pipeline: &str, parameter: &HyperParameter, value: &Value) -> an
     let default = default.unwrap_or("null");
     hinted(
         format!("`{name}` of pipeline `{pipeline}` cannot be {value}"),
-        format!("it is {}; the default is {default}", range.describe()),
+        format!("expected {}; the default is {default}", range.describe()),
     )
     .into()
 }
@@ -138,8 +138,8 @@ fn out_of_range(pipeline: &str, parameter: &HyperParameter, value: &Value) -> an
 fn unknown_parameter(pipeline: &str, name: &str, known: &HyperParameters) -> anyhow::Error {
     let known: Vec<&str> = known.keys().map(String::as_str).collect();
     let hint = match nearest(name, known.iter().copied()) {
-        Some(nearest) => format!("the nearest that it has is `{nearest}`"),
-        None => format!("it has {}", quote_words(&known)),
+        Some(nearest) => format!("did you mean `{nearest}`?"),
+        None => format!("its hyper-parameters are {}", quote_words(&known)),
     };
     hinted(
         format!("pipeline `{pipeline}` has no hyper-parameter `{name}`"),
@@ -195,7 +195,7 @@ mod tests {
     fn errors_state_the_accepted_values() {
         assert_eq!(
             refusal("lasso", json!({"c": 1})),
-            "error: pipeline `lasso` has no hyper-parameter `c`\n\nhint: the nearest that it has is `C`\n"
+            "error: pipeline `lasso` has no hyper-parameter `c`\n\nhint: did you mean `C`?\n"
         );
         let text = refusal("xgb", json!({"max_depth": 65}));
         assert!(

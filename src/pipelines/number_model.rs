@@ -59,7 +59,7 @@ impl NumberModel {
             PipelineKind::Lasso
             | PipelineKind::Ridge
             | PipelineKind::ElasticNet
-            | PipelineKind::SupportVectors => bail!("the pipeline predicts no numbers"),
+            | PipelineKind::SupportVectors => bail!("the pipeline cannot predict numbers"),
         };
         let settings = read_settings(parameters)?;
         let fitted = NumberForest::fit(forest_kind, settings, training, run)?;

@@ -124,10 +124,10 @@ impl PreprocessingSteps {
             !kept.is_empty(),
             hinted(
                 format!(
-                    "the table has {}, and the selection leaves none",
+                    "the selection keeps none of {}",
                     counted(table.column_count(), "feature")
                 ),
-                "let it keep more: a larger `selection_C`, or smaller limits"
+                "keep more: increase `selection_C`, or lower the limits"
             )
         );
         steps.columns = kept.iter().map(|place| steps.columns[*place]).collect();
@@ -252,17 +252,17 @@ impl PreprocessingSteps {
 
     /// Rejects columns outside a table of `f`, and numbers that fitting never produces.
     pub(super) fn check(&self, f: usize) -> Result<()> {
-        ensure!(self.column_count() > 0, "the model sees no column");
+        ensure!(self.column_count() > 0, "the model has no columns");
         ensure!(
             self.columns.iter().all(|column| column.is_sound(f)),
-            "a column is not one of its {f}, or its scale is not a number above 0"
+            "a column is not below {f}, or its scale is not a number above 0"
         );
         ensure!(
             self.components
                 .iter()
                 .flatten()
                 .all(|component| component.is_sound(self.columns.len())),
-            "a component has not a number for each column"
+            "a component does not have one number per column"
         );
         Ok(())
     }
@@ -286,10 +286,10 @@ fn fit_components(
         wanted <= x.f,
         hinted(
             format!(
-                "`selection_n_components` is {wanted}, and the table has {}",
+                "`selection_n_components` is {wanted}, but the table has only {}",
                 counted(x.f, "feature")
             ),
-            "ask for as many components as there are features at most"
+            "set it to at most the number of features"
         )
     );
 

@@ -186,7 +186,7 @@ impl Classifier for SupportVectorClassifier {
             self.machines
                 .iter()
                 .all(|machine| machine.vectors.len() == machine.weights.len() * f),
-            "a machine has other support vectors than weights"
+            "a machine has different numbers of support vectors and weights"
         );
         Ok(())
     }

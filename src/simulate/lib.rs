@@ -123,7 +123,7 @@ fn remove_earlier(log: &Path, truth: &Path, overwrite: bool) -> Result<()> {
     ensure!(
         log != truth,
         hinted(
-            "the log and its truth cannot be one file",
+            "the log and the truth file are the same file",
             "name another file with `--truth`"
         )
     );
@@ -140,18 +140,15 @@ fn remove_earlier(log: &Path, truth: &Path, overwrite: bool) -> Result<()> {
         ensure!(
             overwrite || !path.exists(),
             hinted(
-                format!("`{place}` exists already"),
-                "name another file; `--help` says how one is replaced"
+                format!("`{place}` already exists"),
+                "name another file, or replace it with `--overwrite`"
             )
         );
     }
 
     if log.exists() || oldest.exists() {
         read_truth(truth).map_err(|cause| {
-            let message = format!(
-                "`{}` has no truth beside it, so it is not replaced",
-                log.display()
-            );
+            let message = format!("cannot replace `{}` without its truth file", log.display());
             cause.context(hinted(message, "name another file"))
         })?;
     }

@@ -32,7 +32,7 @@ pub(super) fn find_column(names: &[String], name: &str) -> Result<usize> {
             } else {
                 ""
             };
-            format!("there are {}{more}", listed.join(", "))
+            format!("the columns are {}{more}", listed.join(", "))
         }
     };
     bail!(hinted(format!("there is no column `{name}`"), hint))
@@ -44,7 +44,7 @@ pub(super) fn check_unique_index(index: &[String], column: &str) -> Result<()> {
     let mut known = HashSet::new();
     for name in index {
         if !known.insert(name) {
-            bail!("two rows have the `{column}` `{name}`: rows are told apart by it");
+            bail!("duplicate `{column}` `{name}`: the index must be unique");
         }
     }
     Ok(())

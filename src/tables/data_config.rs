@@ -77,8 +77,8 @@ impl DataConfig {
         ensure!(
             self.is_given() || !is_regression,
             hinted(
-                "`data.task: regression` is for tables, and `data` names none",
-                "of logs the outcomes of holds are predicted; leave it out"
+                "`data.task: regression` needs tables, but `data` names none",
+                "remove it: for logs, poolcast predicts the outcomes of holds"
             )
         );
         let Some(quantile) = self.quantile else {
@@ -87,7 +87,7 @@ impl DataConfig {
         ensure!(
             is_regression,
             hinted(
-                "`data.quantile` is a quantile of numbers, and classes are predicted",
+                "`data.quantile` needs numbers to predict, but the task is classification",
                 "add `task: regression` to `data`"
             )
         );
@@ -114,14 +114,14 @@ impl DataConfig {
             let alone = wanted.iter().find(|(_, is_given)| *is_given);
             ensure!(
                 alone.is_none(),
-                "`data.{}` is given, and no `data.features`",
+                "`data.{}` is given, but `data.features` is missing",
                 alone.map_or("", |(key, _)| key)
             );
             ensure!(
                 self.cv.is_none() && !self.validate && self.split_names.is_empty(),
                 hinted(
-                    "`--cv`, `--validate` and `--split-names` are for tables, and `data` names none",
-                    "samples of logs are divided by `preprocessing.split`, and trials judged on the validation side"
+                    "`--cv`, `--validate` and `--split-names` need tables, but `data` names none",
+                    "for logs, `preprocessing.split` divides the samples, and the validation split scores the trials"
                 )
             );
             return Ok(());
@@ -131,16 +131,16 @@ impl DataConfig {
             missing.is_none(),
             hinted(
                 format!(
-                    "`data.features` is given, and no `data.{}`",
+                    "`data.features` is given, but `data.{}` is missing",
                     missing.map_or("", |(key, _)| key)
                 ),
-                "`poolcast config` explains every key; without `splits`, judge by `--cv` alone"
+                "`poolcast config` explains every key; without `splits`, use `--cv` alone"
             )
         );
         ensure!(
             self.cv.is_some() || self.validate,
             hinted(
-                "trials have nothing to be judged by",
+                "trials cannot be scored without folds or validation rows",
                 "add `--cv`, `--validate` or both"
             )
         );
@@ -178,14 +178,14 @@ impl DataConfig {
             "`data.splits`"
         };
         if self.split_names.is_empty() {
-            ensure!(!known.is_empty(), "there is no pair of {need}");
+            ensure!(!known.is_empty(), "there is no split: add {need}");
             return Ok(known);
         }
         for name in &self.split_names {
             if !is_there(name) {
                 let hint = match nearest(name, known.iter().map(String::as_str)) {
                     Some(nearest) => format!("did you mean `{nearest}`?"),
-                    None => format!("name it in {need}"),
+                    None => format!("add {need}"),
                 };
                 bail!(hinted(
                     format!("there is no split `{name}`: it needs {need}"),

@@ -76,7 +76,7 @@ pub fn cross_validation_folds(
             ensure!(
                 is_grouped && distinct.len() > 1,
                 hinted(
-                    "there are no groups to leave out one by one",
+                    "`folds: leave-one-group-out` needs at least two groups",
                     "name their column in `data.group`"
                 )
             );
@@ -288,7 +288,7 @@ fn folds_by_time(
 ) -> Result<Vec<CrossValidationFold>> {
     let Some(times) = times else {
         bail!(hinted(
-            "folds by time need the time of each row",
+            "`folds: time` needs the time of each row",
             "name its column in `data.time`",
         ));
     };
@@ -425,7 +425,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_folds_is_refused() {
+    fn impossible_folds_are_rejected() {
         let refusal = |y: &[u32], groups: Option<&[u64]>, k, kind| {
             poolcast_base::error::render(
                 &cross_validation_folds(&table(y, groups), None, cv(k, kind), 1)

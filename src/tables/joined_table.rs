@@ -132,7 +132,7 @@ fn read_features(path: &Path, index: &str, names: &[String]) -> Result<RowFeatur
                 path.display(),
                 list_names(missing.into_iter())
             ),
-            "add them, or leave these rows out of the splits"
+            "add them, or exclude these rows from the splits"
         )
     );
 
@@ -262,7 +262,7 @@ r5,well,p5,2020-01-06,W
         };
         let without_class = poolcast_base::error::render(&whole(&[]).expect_err("refused"));
         assert!(
-            without_class.contains("no class is known of the row `r6`"),
+            without_class.contains("no class is known for the row `r6`"),
             "{without_class}"
         );
         let known = [
@@ -325,7 +325,7 @@ r5,well,p5,2020-01-06,W
     }
 
     #[test]
-    fn what_cannot_be_joined_is_named() {
+    fn tables_that_cannot_be_joined_are_rejected() {
         let refusal = |replacements: &[(&str, &str)]| {
             let text =
                 poolcast_base::error::render(&read(replacements).expect_err("must be refused"));

@@ -168,7 +168,7 @@ impl JoinedTable {
         };
         ensure!(
             joined.is_consistent(),
-            "the numbers and names in `{}` do not fit together",
+            "the numbers and names in `{}` do not match",
             dir.display()
         );
         Ok(joined)
@@ -259,7 +259,7 @@ mod tests {
             JoinedTable::open(&path)
                 .expect_err("refused")
                 .to_string()
-                .contains("do not fit together")
+                .contains("do not match")
         );
     }
 }

@@ -56,14 +56,14 @@ fn check_columns(found: &[String], features: &[String]) -> Result<()> {
     }
     if !unknown.is_empty() {
         let list = list_names(unknown.into_iter());
-        complaints.push(format!("the pipeline knows no column {list}"));
+        complaints.push(format!("the pipeline does not know the column {list}"));
     }
     ensure!(
         complaints.is_empty(),
         hinted(
             complaints.join(", and "),
             format!(
-                "give it the {} that the pipeline was fitted on, in any order, beside the index, and no others",
+                "the table needs exactly the {} that the pipeline was fitted on, in any order, and the index",
                 counted(features.len(), "feature")
             )
         )

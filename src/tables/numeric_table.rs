@@ -79,7 +79,7 @@ impl NumericRows {
             column.push(finite_number(cell).with_context(|| {
                 hinted(
                     format!("column `{name}`, {place}"),
-                    "features are numbers; leave the column out, or encode it as numbers",
+                    "features must be numbers: remove the column, or encode it as numbers",
                 )
             })?);
         }

@@ -118,7 +118,7 @@ impl NamedRows<'_> {
             without_class.is_empty(),
             hinted(
                 format!(
-                    "no class is known of the row {}",
+                    "no class is known for the row {}",
                     list_names(without_class.into_iter())
                 ),
                 NO_TARGET_HINT
@@ -136,7 +136,7 @@ impl NamedRows<'_> {
             names.len() <= MAX_CLASSES,
             hinted(
                 format!(
-                    "the target has {} classes: it is a number to predict, and no class",
+                    "the target has {} classes, more than {MAX_CLASSES}",
                     names.len()
                 ),
                 "add `task: regression` to `data`"
@@ -156,8 +156,8 @@ impl NamedRows<'_> {
     fn numbers(self, target: &MetadataColumn) -> Result<Vec<f64>> {
         let MetadataColumn::Numbers(values) = target else {
             bail!(hinted(
-                "the target is no number, and `task: regression` predicts numbers",
-                "leave `task` out to predict classes"
+                "the target is not a number, but `task: regression` predicts numbers",
+                "remove `task` to predict classes"
             ));
         };
         let mut numbers = Vec::with_capacity(self.places.len());
@@ -182,7 +182,7 @@ impl NamedRows<'_> {
             found.push(column.text_at(*place).with_context(|| {
                 hinted(
                     format!("the row `{name}` has no group"),
-                    "leave it out of the splits",
+                    "exclude it from the splits",
                 )
             })?);
         }
@@ -196,8 +196,8 @@ impl NamedRows<'_> {
         for (place, name) in self.places.iter().zip(self.names) {
             times.push(time_at(column, *place).with_context(|| {
                 hinted(
-                    format!("the row `{name}` has no time that can be read"),
-                    "times are numbers, dates such as 2026-01-31 or moments such as 2026-01-31T12:00:00",
+                    format!("the row `{name}` has no valid time"),
+                    "times are numbers, dates such as 2026-01-31 or timestamps such as 2026-01-31T12:00:00",
                 )
             })?);
         }

@@ -37,8 +37,8 @@ impl SplitCheck<'_> {
         for held_out in &held_out {
             self.check_known_classes(held_out)?;
         }
-        self.check_several_classes("train", &self.split.train)?;
-        self.check_several_classes("validate", &self.split.validate)
+        self.check_several_classes("training", &self.split.train)?;
+        self.check_several_classes("validation", &self.split.validate)
     }
 
     fn check_groups(&self, groups: &[String], held_out: &HeldOutRows<'_>) -> Result<()> {
@@ -52,11 +52,11 @@ impl SplitCheck<'_> {
         let name = self.name;
         let sides = if held_out.filter.starts_with(EVALUATE) {
             format!(
-                "the train side of the split `{name}` and `{}`",
+                "the training rows of the split `{name}` and `{}`",
                 held_out.filter
             )
         } else {
-            format!("the two sides of the split `{name}`")
+            format!("the training and validation rows of the split `{name}`")
         };
         ensure!(
             both.is_empty(),
@@ -74,7 +74,7 @@ impl SplitCheck<'_> {
         if let Some(class) = unknown {
             anyhow::bail!(hinted(
                 format!(
-                    "`{}` has the class `{}`, which the split `{}` does not learn from",
+                    "`{}` has the class `{}`, which the training rows of the split `{}` lack",
                     held_out.filter,
                     self.table.targets.class_names()[class as usize],
                     self.name
@@ -85,7 +85,7 @@ impl SplitCheck<'_> {
         Ok(())
     }
 
-    fn check_several_classes(&self, side: &str, rows: &[usize]) -> Result<()> {
+    fn check_several_classes(&self, rows_name: &str, rows: &[usize]) -> Result<()> {
         let classes = self.classes_of(rows);
         let only = classes.first().map_or("none", |class| {
             &self.table.targets.class_names()[*class as usize]
@@ -94,7 +94,7 @@ impl SplitCheck<'_> {
             classes.len() > 1 || rows.is_empty(),
             hinted(
                 format!(
-                    "the {side} side of the split `{}` has one class: `{only}`, {}",
+                    "the {rows_name} rows of the split `{}` have one class: `{only}`, {}",
                     self.name,
                     counted(rows.len(), "row")
                 ),
@@ -112,7 +112,7 @@ impl SplitCheck<'_> {
             distinct.len() > 1,
             hinted(
                 format!(
-                    "the train side of the split `{}` has one number to predict, in {}",
+                    "the training rows of the split `{}` have one number to predict, in {}",
                     self.name,
                     counted(self.split.train.len(), "row")
                 ),

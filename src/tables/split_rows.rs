@@ -204,6 +204,6 @@ pub(super) fn shared_names<'a>(
 ) -> HintedError {
     hinted(
         format!("{sides} share the {what} {}", list_names(names)),
-        "what is validated on must not be learned from; change one of the two filters",
+        "models must not be validated on what they learned from; change one of the two filters",
     )
 }

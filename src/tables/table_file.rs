@@ -51,7 +51,7 @@ pub(super) fn read_table<T>(
 
 fn is_parquet(path: &Path) -> Result<bool> {
     let file = fs_err::File::open(path).context(hinted(
-        "a table is missing",
+        "cannot open the file",
         "name a CSV or Parquet file in `data.features` and `data.metadata`",
     ))?;
     let mut magic = Vec::new();
@@ -137,7 +137,7 @@ fn parquet_cell(field: &Field) -> Result<TableCell<'_>> {
         Field::Float(value) => number_cell((*value).into()),
         Field::Double(value) => number_cell(*value),
         Field::Str(value) => TableCell::Text(value),
-        other => bail!("`{other}` is neither a number, a truth value nor a text"),
+        other => bail!("`{other}` is not a number, a Boolean or a text"),
     })
 }
 
@@ -159,14 +159,11 @@ fn check_column_names(names: &[String]) -> Result<()> {
                 "name every column in its first row"
             )
         );
-        ensure!(
-            !names[..at].contains(name),
-            "two columns are called `{name}`"
-        );
+        ensure!(!names[..at].contains(name), "duplicate column `{name}`");
     }
     ensure!(
         names.len() > 1,
-        "it has {} columns, and a table an index and others",
+        "it has {} columns, expected an index and at least one other",
         names.len()
     );
     Ok(())

@@ -91,13 +91,13 @@ fn what_was_rotated_away_is_missed_and_a_gap() {
     insta::assert_snapshot!(place.run("collect EventLog -o archive"), @"
     exit 0
     archive: 832 bytes, 382 of them new; generations: 2
-    warning: 49 bytes between generations 1 and 2 were rotated away before they were collected; collect more often, or ask for a larger EVENT_LOG_MAX_SIZE
+    warning: 49 bytes between generations 1 and 2 were rotated away before they were collected; collect more often, or set a larger EVENT_LOG_MAX_SIZE
     ");
     place.write("EventLog", generation(4, 9000, SUBMIT));
     insta::assert_snapshot!(place.run("collect EventLog -o archive"), @"
     exit 0
     archive: 1,215 bytes, 383 of them new; generations: 3
-    warning: 8,119 bytes between generations 2 and 4 were rotated away before they were collected; collect more often, or ask for a larger EVENT_LOG_MAX_SIZE
+    warning: 8,119 bytes between generations 2 and 4 were rotated away before they were collected; collect more often, or set a larger EVENT_LOG_MAX_SIZE
     ");
     let lost = place.json("collect EventLog -o archive --json")["lost"].clone();
     insta::assert_snapshot!(lost, @r#"[{"after":1,"ap":"","before":2,"bytes":49},{"after":2,"ap":"","before":4,"bytes":8119}]"#);
@@ -121,8 +121,8 @@ fn what_cannot_be_collected_is_named() {
     place.write("user.log", SUBMIT);
     insta::assert_snapshot!(place.run("collect user.log -o archive"), @"
     exit 2
-    error: `user.log` does not begin as a global event log does
-      caused by: it begins with something else than a header, as after logrotate's `copytruncate`
+    error: `user.log` does not begin like a global event log
+      caused by: it does not begin with a header, as after logrotate's `copytruncate`
 
     hint: `condor_config_val EVENT_LOG` names the global event log of an access point
     ");
@@ -139,7 +139,7 @@ fn what_cannot_be_collected_is_named() {
     place.write("mine/precious", "x");
     insta::assert_snapshot!(place.run("collect EventLog -o mine"), @"
     exit 2
-    error: `mine` is no archive
+    error: `mine` is not an archive
 
     hint: name an empty or a new directory
     ");
@@ -157,9 +157,9 @@ fn a_log_that_was_cut_is_not_taken_for_collected() {
     insta::assert_snapshot!(place.run("collect EventLog -o archive"), @"
     exit 2
     error: `EventLog` is not collected, but its rotated generations are
-      caused by: it begins with something else than a header, as after logrotate's `copytruncate`
+      caused by: it does not begin with a header, as after logrotate's `copytruncate`
 
-    hint: let HTCondor rotate it (EVENT_LOG_MAX_SIZE), and copy what it holds now by hand
+    hint: let HTCondor rotate it (EVENT_LOG_MAX_SIZE), and copy its present contents by hand
     ");
     let archive = place.files("archive");
     assert!(
@@ -177,7 +177,7 @@ fn the_instant_of_rotation_is_worth_a_retry() {
     insta::assert_snapshot!(place.run("collect EventLog -o archive"), @"
     exit 1
     error: `EventLog` is not collected, but its rotated generations are
-      caused by: it is not there: it is being rotated
+      caused by: it does not exist: it is being rotated
 
     hint: run the same command again
     ");
@@ -185,8 +185,8 @@ fn the_instant_of_rotation_is_worth_a_retry() {
     let second = generation(2, first.len(), ENDED);
     for (written, why) in [
         (0, "it is empty"),
-        (3, "its first record is not whole"),
-        (100, "its first record is not whole"),
+        (3, "its first record is incomplete"),
+        (100, "its first record is incomplete"),
     ] {
         place.write("EventLog", &second[..written]);
         let outcome = place.run("collect EventLog -o archive");

@@ -72,7 +72,7 @@ fn what_cannot_be_used_is_named() {
     insta::assert_snapshot!(refused("wandb:\n  api_key: abc\n"), @"
     exit 2
     error: cannot use `c.yaml`
-      caused by: `wandb.api_key` holds a secret; configurations are copied beside artefacts and travel with jobs
+      caused by: `wandb.api_key` holds a secret; configurations are copied next to results and sent with jobs
 
     hint: remove it, and set the environment variable `WANDB_API_KEY` or use netrc
     ");
@@ -84,9 +84,9 @@ fn what_cannot_be_used_is_named() {
     insta::assert_snapshot!(refused("seed: 1\nwandb:\n  project: a\n  enable: false\n  project: b\n"), @"
     exit 2
     error: cannot use `c.yaml`
-      caused by: line 5, column 3: the key `project` stands there twice
+      caused by: line 5, column 3: the key `project` occurs twice
 
-    hint: leave one of the two
+    hint: remove one of the two
     ");
     insta::assert_snapshot!(refused(&"[".repeat(100_000)), @"
     exit 2
@@ -108,12 +108,12 @@ fn what_cannot_be_used_is_named() {
     exit 2
     error: `c.yaml` has an unknown key `training.parameters.epochs`
 
-    hint: write the most epochs as `epochs: 25`, at the top
+    hint: write the maximum number of epochs as `epochs: 25`, at the top level
     ");
     insta::assert_snapshot!(refused("preprocessing: {parameters_default: {m: 10, j: 10, timeframe_len: 60}}"), @"
     exit 2
     error: cannot use `c.yaml`
-      caused by: `preprocessing.parameters_default` is of an older form of the published file
+      caused by: `preprocessing.parameters_default` is a key of an older version of the published file
 
     hint: to try the search space, remove `parameters_default`, and write `runs: 50` and `epochs: 25` at the top; for one training with these values, write them as `preprocessing: {parameters: {...}}` in place of the distributions
     ");
@@ -262,7 +262,7 @@ fn the_environment_is_seen_without_a_file_and_gives_no_secret_away() {
     }
     insta::assert_snapshot!(with("POOLCAST_WANDB__API_KEY", "s3cr3t-value"), @"
     exit 2
-    error: the environment variable `POOLCAST_WANDB__API_KEY` holds a secret; configurations are copied beside artefacts and travel with jobs
+    error: the environment variable `POOLCAST_WANDB__API_KEY` holds a secret; configurations are copied next to results and sent with jobs
 
     hint: unset it, and set the environment variable `WANDB_API_KEY` or use netrc
     ");

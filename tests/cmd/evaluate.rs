@@ -132,7 +132,7 @@ fn what_does_not_fit_is_named() {
       caused by: not a safetensors file
       caused by: incomplete metadata, file not fully covered
 
-    hint: make it anew with `poolcast train TENSORS -o RUN`
+    hint: rebuild it with `poolcast train TENSORS -o RUN`
     ");
 }
 
@@ -221,7 +221,7 @@ fn candle_trains_and_scores_to_nearly_the_same_numbers() {
     assert!(
         refused
             .stderr
-            .contains("the fused engine does not know `gru`"),
+            .contains("the fused engine does not support `gru`"),
         "{refused}"
     );
 }

@@ -249,6 +249,6 @@ fn verbose_is_as_the_variable() {
     error: cannot use POOLCAST_LOG=`a=b=c`
       caused by: error parsing level filter: expected one of "off", "error", "warn", "info", "debug", "trace", or a number 0-5
 
-    hint: it takes error, warn, info or debug, also for a part: POOLCAST_LOG=warn,poolcast_sweep=debug
+    hint: expected error, warn, info or debug, also per crate: POOLCAST_LOG=warn,poolcast_sweep=debug
     "#);
 }

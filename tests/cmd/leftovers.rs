@@ -38,7 +38,10 @@ fn next_call_removes_leftovers_of_a_killed_call() {
     assert_eq!(temporary(&place.path("work")), found);
 
     let outcome = place.run("tensors events -o work/small --j 3 --m 3");
-    let note = format!("removed `work/{}`, which a killed call left", found[0]);
+    let note = format!(
+        "removed `work/{}`, a leftover of a killed process",
+        found[0]
+    );
     assert!(
         outcome.code == Some(0) && outcome.stderr.contains(&note),
         "{outcome}"
@@ -50,10 +53,7 @@ fn next_call_removes_leftovers_of_a_killed_call() {
 fn second_call_on_a_busy_directory_fails() {
     let place = Place::with_run();
     let staging = StagedDirectory::new(&place.path("out"), false).expect("staged");
-    let busy = format!(
-        "another call, process {}, is writing `out`",
-        std::process::id()
-    );
+    let busy = format!("process {} is writing `out`", std::process::id());
     for args in ["tensors events -o out", "parse EventLog.xz -o out"] {
         let outcome = place.run(args);
         assert!(
@@ -72,7 +72,9 @@ fn second_call_on_a_busy_directory_fails() {
         "dag small.yaml -o shared --image docker://x",
     ] {
         let outcome = place.run(args);
-        let says_so = outcome.stderr.contains("another process adds to `shared`");
+        let says_so = outcome
+            .stderr
+            .contains("another process is writing to `shared`");
         assert!(outcome.code == Some(1) && says_so, "{args}\n{outcome}");
     }
     assert_eq!(

@@ -131,7 +131,7 @@ fn a_small_log_and_its_year() {
     place.write("user.log", headless);
     insta::assert_snapshot!(place.run("parse user.log -o no-year"), @"
     exit 2
-    error: `user.log` has time stamps without a year, and nothing in it tells which
+    error: `user.log` has time stamps without a year, and nothing in it gives the year
 
     hint: name the year of its first event, for instance `--year 2026`
     ");
@@ -163,7 +163,7 @@ fn damage_is_counted_and_the_rest_kept() {
       008 GENERIC         1
       012 JOB_HELD        1
       013 JOB_RELEASED    1
-      1 x an unfinished last record, left out
+      1 x an unfinished last record, skipped
           cut: line 19 (byte 726)
     ");
     let at = SMALL.find("013 (").expect("a release");
@@ -245,19 +245,19 @@ fn what_is_no_log_is_named() {
     ");
     insta::assert_snapshot!(refused("notes.txt"), @"
     exit 2
-    error: `notes.txt` is no HTCondor event log
+    error: `notes.txt` is not an HTCondor event log
 
     hint: an event log's records begin like `012 (123.000.000) 11/21 01:49:47`; `condor_config_val EVENT_LOG` names the global event log of an access point
     ");
     insta::assert_snapshot!(refused("noise"), @"
     exit 2
-    error: `noise` is no HTCondor event log
+    error: `noise` is not an HTCondor event log
 
     hint: an event log's records begin like `012 (123.000.000) 11/21 01:49:47`; `condor_config_val EVENT_LOG` names the global event log of an access point
     ");
     insta::assert_snapshot!(refused("log.json"), @"
     exit 2
-    error: `log.json` is no HTCondor event log
+    error: `log.json` is not an HTCondor event log
 
     hint: an event log's records begin like `012 (123.000.000) 11/21 01:49:47`; `condor_config_val EVENT_LOG` names the global event log of an access point
     ");
@@ -266,7 +266,7 @@ fn what_is_no_log_is_named() {
     error: cannot read the log `cut.xz`
       caused by: the compressed data is damaged or cut short: premature eof
 
-    hint: copy the log anew, or compress it again
+    hint: copy or compress the log again
     ");
     insta::assert_snapshot!(refused("logs"), @"
     exit 2
@@ -306,9 +306,9 @@ fn an_earlier_result_stays_until_a_new_one_is_whole() {
     place.write("other", SMALL.replace("(001.", "(007."));
     insta::assert_snapshot!(place.run("parse other -o events"), @"
     exit 2
-    error: `events` exists already
+    error: `events` already exists
 
-    hint: name another directory; `--help` says how one is replaced
+    hint: name another directory, or replace it with the flag that `--help` lists
     ");
     place.write("notes.txt", "no log\n");
     assert_eq!(
@@ -325,7 +325,7 @@ fn an_earlier_result_stays_until_a_new_one_is_whole() {
     place.write("mine/thesis.tex", "years of work");
     insta::assert_snapshot!(place.run("parse EventLog -o mine --overwrite"), @"
     exit 2
-    error: `mine` holds no manifest.json, so it is not replaced
+    error: cannot replace `mine`: it has no manifest.json
 
     hint: name another directory
     ");
@@ -444,7 +444,7 @@ fn grown_log_is_resumed_to_the_same_bytes_as_a_full_parse() {
         let said = if end == 1_000_003 {
             ""
         } else {
-            "going on after byte"
+            "continuing after byte"
         };
         assert!(
             outcome.stderr.contains(said) || outcome.stderr.contains("nothing new"),
@@ -537,13 +537,13 @@ fn a_header_that_outgrew_its_place_is_damage() {
     let text = place.stdout("parse EventLog -o events");
     assert!(
         text.contains(
-            "1 x an event that the log's header was written over, left out\n      EventLog: line 3 (byte 182)"
+            "1 x an event overwritten by the log's header, skipped\n      EventLog: line 3 (byte 182)"
         ),
         "{text}"
     );
     insta::assert_snapshot!(place.run("parse EventLog -o strict --strict"), @"
     exit 2
-    error: `EventLog`: line 3 (byte 182): an event that the log's header was written over, left out
+    error: `EventLog`: line 3 (byte 182): an event overwritten by the log's header, skipped
 
     hint: omit `--strict` to count damage and continue
     ");
@@ -573,7 +573,7 @@ fn summer_time_ends_within_a_log() {
       005 JOB_TERMINATED  1
       012 JOB_HELD        1
       013 JOB_RELEASED    1
-      1 x a change of zone: local time went back by about an hour
+      1 x a change of time zone: local time went back by about an hour
           user.log: line 7 (byte 149)
       holds by code                                                               holds  jobs  released  then succeeded
       12/2 output files could not be transferred back: no such file or directory      1     1     100 %           100 %
@@ -612,7 +612,7 @@ fn years_that_cannot_be_are_refused() {
     );
     let text = place.stdout("parse far.log -o events");
     assert!(
-        text.contains("1 x a record whose header cannot be read, left out\n      far.log: line 3"),
+        text.contains("1 x a record whose header cannot be read, skipped\n      far.log: line 3"),
         "{text}"
     );
 }
@@ -698,9 +698,9 @@ fn damage_in_a_pipe_has_its_place() {
     place.stdout("parse EventLog -o events");
     insta::assert_snapshot!(piped(&place, "parse - -o events", SMALL.as_bytes()), @"
     exit 2
-    error: `events` exists already
+    error: `events` already exists
 
-    hint: name another directory; `--help` says how one is replaced
+    hint: name another directory, or replace it with the flag that `--help` lists
     ");
 }
 
@@ -805,7 +805,7 @@ fn jobs_of_two_access_points_in_one_log_stay_apart() {
     );
     let grown = place.run("parse shared.log -o events");
     assert!(
-        grown.code == Some(0) && grown.stderr.contains("read anew"),
+        grown.code == Some(0) && grown.stderr.contains("reading all logs from scratch"),
         "{grown}"
     );
     place.stdout("parse shared.log -o anew");

@@ -313,7 +313,8 @@ fn overlapping_rows_or_groups_of_a_split_are_rejected() {
         ),
     ]);
     assert!(
-        groups.contains("the two sides of the split `B2` share the group `p004`"),
+        groups
+            .contains("the training and validation rows of the split `B2` share the group `p004`"),
         "{groups}"
     );
 }
@@ -358,7 +359,7 @@ fn missing_logs_or_tables_are_reported() {
         outcome.stderr
     };
     assert!(refused("pipelines: {lasso: {}}\n").contains("names no logs"));
-    assert!(refused("data: {cv: 5}\n").contains("are for tables, and `data` names none"));
+    assert!(refused("data: {cv: 5}\n").contains("need tables, but `data` names none"));
     let run = place.run("run table.yaml -o bad");
     assert!(
         run.code == Some(2)
@@ -576,7 +577,7 @@ fn table_without_splits_is_scored_by_folds() {
     assert!(
         refused
             .stderr
-            .contains("without `splits`, judge by `--cv` alone"),
+            .contains("without `splits`, use `--cv` alone"),
         "{refused}"
     );
 }

@@ -192,7 +192,7 @@ fn invalid_prediction_requests_are_rejected() {
         predict,
         &[
             &missing,
-            "the pipeline knows no column `condition`",
+            "the pipeline does not know the column `condition`",
             "in any order",
         ],
     );

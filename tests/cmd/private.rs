@@ -117,7 +117,7 @@ fn files_are_for_their_user_alone_unless_asked_otherwise() {
     exit 2
     error: `POOLCAST_FILE_MODE` must be `private` or `shared`, got `everybody`
 
-    hint: `private` makes files for their user alone, `shared` lets the umask decide
+    hint: `private` makes files that only their owner can use; `shared` applies the umask
     ");
 }
 
@@ -129,7 +129,7 @@ fn salt_is_created_once_and_reused() {
     let salt = place.path("home/.config/poolcast/owner-salt");
     assert_eq!((first.code, mode(&salt)), (Some(0), 0o600), "{first}");
     assert!(
-        first.stderr.starts_with("note: made `") && first.stderr.ends_with("keep it\n"),
+        first.stderr.starts_with("note: created `") && first.stderr.ends_with("keep it\n"),
         "{first}"
     );
     let second = at_home(&place, "home", "", "parse log -o two --json");
@@ -159,7 +159,7 @@ fn salt_is_created_once_and_reused() {
     fs_err::set_permissions(&salt, std::fs::Permissions::from_mode(0o644)).expect("set");
     let third = at_home(&place, "home", "", "parse log -o three");
     assert!(
-        third.stderr.contains("others can read the salt of owners"),
+        third.stderr.contains("other users can read the owner salt"),
         "{third}"
     );
     assert!(place.files("one") == place.files("three"));
@@ -227,7 +227,7 @@ fn a_store_is_not_read_on_with_another_salt() {
     ");
     let outcome = parse("one");
     assert!(
-        outcome.code == Some(0) && outcome.stderr.contains("going on after byte"),
+        outcome.code == Some(0) && outcome.stderr.contains("continuing after byte"),
         "{outcome}"
     );
 }
@@ -240,7 +240,7 @@ fn unwritable_home_gives_each_store_its_own_salt() {
     place.write("home", "");
     let outcome = at_home(&place, "home", "", "parse log -o events");
     assert_eq!(outcome.code, Some(0), "{outcome}");
-    let note = "note: owners are hashed with a salt for this store alone";
+    let note = "note: owners are hashed with a salt for this store only";
     assert!(
         outcome.stderr.starts_with(note) && outcome.stderr.contains("POOLCAST_OWNER_SALT_FILE"),
         "{outcome}"
@@ -256,7 +256,7 @@ fn unwritable_home_gives_each_store_its_own_salt() {
         outcome.code == Some(2)
             && outcome
                 .stderr
-                .contains("cannot keep the salt of owners in `home/salt`"),
+                .contains("cannot read or create the owner salt in `home/salt`"),
         "{outcome}"
     );
     let mut command = place.command("parse log -o other");

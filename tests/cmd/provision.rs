@@ -107,7 +107,7 @@ fn existing_trace_is_replaced_only_with_overwrite() {
     place.stdout(TRACE);
     let other = place.run("provision trace jobs.txt.xz -o trace --tz UTC");
     assert_eq!(other.code, Some(2), "{other}");
-    assert!(other.stderr.contains("exists already"), "{other}");
+    assert!(other.stderr.contains("already exists"), "{other}");
     place.stdout("provision trace jobs.txt.xz -o trace --tz UTC --overwrite");
 }
 
@@ -372,7 +372,7 @@ fn samples_are_the_same_whatever_the_threads() {
         "{again}"
     );
     let other = place.run(&format!("{SAMPLES} -o samples --num-probe 3"));
-    assert!(other.stderr.contains("exists already"), "{other}");
+    assert!(other.stderr.contains("already exists"), "{other}");
 
     let cold = place.json(&format!(
         "{SAMPLES} -o cold --cold-start --num-probe 3 --json"

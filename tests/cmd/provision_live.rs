@@ -541,7 +541,7 @@ fn second_chain_in_a_directory_is_rejected() {
     assert!(
         second
             .stderr
-            .contains("another process adds to `job.sh.chain`"),
+            .contains("another process is writing to `job.sh.chain`"),
         "{second}"
     );
     assert!(child.wait().expect("it ended").success());

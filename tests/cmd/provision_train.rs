@@ -34,7 +34,7 @@ fn a_model_learns_from_samples() {
     assert!(
         again
             .stderr
-            .contains("nothing new: `model` holds this model already"),
+            .contains("nothing new: `model` already holds this model"),
         "{again}"
     );
     place.stdout("--threads 1 provision train samples -o single");

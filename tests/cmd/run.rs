@@ -77,7 +77,7 @@ fn run_writes_all_results_and_a_second_run_changes_nothing() {
     let second = place.run("run small.yaml");
     assert_eq!(second.code, Some(0), "{second}");
     assert_eq!(
-        second.stderr.matches("done before").count(),
+        second.stderr.matches("already done").count(),
         2,
         "events and trials\n{second}"
     );
@@ -625,6 +625,6 @@ fn the_length_of_frames_is_a_number_once_a_sweep_begins() {
     exit 2
     error: cannot use `auto.yaml`
       caused by: trial 1 cannot be
-      caused by: `timeframe_len` cannot be "auto": it is a whole number from 1 to 31536000, or `auto` where `run`, `sweep init` or `tensors` choose it by the log
+      caused by: `timeframe_len` must be a whole number from 1 to 31536000, or `auto` in `run`, `sweep init` and `tensors`, got "auto"
     "#);
 }

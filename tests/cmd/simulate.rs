@@ -105,13 +105,13 @@ fn nothing_else_is_replaced() {
     };
     insta::assert_snapshot!(call("EventLog", "EventLog.truth", "--seed 2"), @"
     exit 2
-    error: `EventLog` exists already
+    error: `EventLog` already exists
 
-    hint: name another file; `--help` says how one is replaced
+    hint: name another file, or replace it with `--overwrite`
     ");
     insta::assert_snapshot!(call("precious", "truth", "--overwrite"), @"
     exit 2
-    error: `precious` has no truth beside it, so it is not replaced
+    error: cannot replace `precious` without its truth file
       caused by: `truth` is not a usable truth shard
       caused by: failed to open file `truth`: No such file or directory (os error 2)
 
@@ -119,7 +119,7 @@ fn nothing_else_is_replaced() {
     ");
     insta::assert_snapshot!(call("new", "new", ""), @"
     exit 2
-    error: the log and its truth cannot be one file
+    error: the log and the truth file are the same file
 
     hint: name another file with `--truth`
     ");
@@ -149,7 +149,7 @@ fn repeated_call_finds_the_existing_simulation() {
         (
             Some(0),
             &printed,
-            "nothing new: `EventLog` holds this simulation already\n"
+            "nothing new: `EventLog` already holds this simulation\n"
         )
     );
     assert_eq!(place.files("."), made);
@@ -166,7 +166,7 @@ fn repeated_call_finds_the_existing_simulation() {
     fs_err::write(&log, text + "another's\n").expect("written");
     let refused = place.run(&call);
     assert!(
-        refused.code == Some(2) && refused.stderr.contains("`EventLog` exists already"),
+        refused.code == Some(2) && refused.stderr.contains("`EventLog` already exists"),
         "{refused}"
     );
 }

@@ -109,7 +109,7 @@ fn events_that_cannot_be_used_are_named() {
       caused by: not a safetensors file
       caused by: incomplete metadata, file not fully covered
 
-    hint: make it anew with `poolcast parse LOG... -o DIR`
+    hint: rebuild it with `poolcast parse LOG... -o DIR`
     ");
     fs_err::remove_file(&shard).expect("removed");
     insta::assert_snapshot!(place.run("tensors corrupt -o out"), @"
@@ -117,7 +117,7 @@ fn events_that_cannot_be_used_are_named() {
     error: `corrupt/events-00000.safetensors` is not a usable events shard
       caused by: failed to open file `corrupt/events-00000.safetensors`: No such file or directory (os error 2)
 
-    hint: make it anew with `poolcast parse LOG... -o DIR`
+    hint: rebuild it with `poolcast parse LOG... -o DIR`
     ");
     fs_err::write(&shard, "no tensors at all").expect("written");
     insta::assert_snapshot!(place.run("tensors corrupt -o out"), @"
@@ -126,7 +126,7 @@ fn events_that_cannot_be_used_are_named() {
       caused by: not a safetensors file
       caused by: header too large
 
-    hint: make it anew with `poolcast parse LOG... -o DIR`
+    hint: rebuild it with `poolcast parse LOG... -o DIR`
     ");
     place.copy("tensors", "swapped");
     fs_err::copy(place.path("swapped/train-00000.safetensors"), &shard).expect("copied");
@@ -135,7 +135,7 @@ fn events_that_cannot_be_used_are_named() {
     error: `corrupt/events-00000.safetensors` is not a usable events shard
       caused by: it holds tensors, not events
 
-    hint: make it anew with `poolcast parse LOG... -o DIR`
+    hint: rebuild it with `poolcast parse LOG... -o DIR`
     ");
     place.copy("events", "old");
     let manifest = fs_err::read_to_string(place.path("old/manifest.json")).expect("read");
@@ -196,14 +196,14 @@ fn values_out_of_range_are_refused_before_anything_is_written() {
     let before = place.files("mine");
     insta::assert_snapshot!(place.run("tensors events -o mine"), @"
     exit 2
-    error: `mine` exists already
+    error: `mine` already exists
 
-    hint: name another directory; `--help` says how one is replaced
+    hint: name another directory, or replace it with the flag that `--help` lists
     ");
     let again = place.run("tensors events -o mine --j 5 --m 6 --timeframe-len 10");
     assert_eq!(
         (again.code, again.stderr.as_str()),
-        (Some(0), "nothing new: `mine` holds these tensors already\n")
+        (Some(0), "nothing new: `mine` already holds these tensors\n")
     );
     assert_eq!(place.files("mine"), before);
 }

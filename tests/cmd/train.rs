@@ -95,7 +95,7 @@ fn a_run_of_a_model_that_nobody_knows_is_refused() {
     error: cannot use `foreign`
       caused by: there is no model `transformer`
 
-    hint: `model` can be `lstm`, `lstm+static`, `gru`, `mlp`
+    hint: `model` must be one of `lstm`, `lstm+static`, `gru`, `mlp`
     ");
     insta::assert_snapshot!(damaged("\"lstm\"", "\"gru\""), @"
     exit 2
@@ -116,7 +116,7 @@ fn what_this_program_cannot_train_on_is_named() {
     let place = Place::with_run();
     insta::assert_snapshot!(place.run("train tensors -o out --device tpu"), @"
     exit 2
-    error: invalid value 'tpu' for '--device <DEVICE>': a device is `cpu`, `cuda`, `cuda:N` or `auto`
+    error: invalid value 'tpu' for '--device <DEVICE>': expected `cpu`, `cuda`, `cuda:N` or `auto`
 
     For more information, try '--help'.
     ");
@@ -363,7 +363,7 @@ fn a_finished_training_is_left_as_it_is() {
     place.stdout(&format!("train tensors -o mine {SETTINGS}"));
     let before = place.files("mine");
     let again = place.run(&format!("train tensors -o mine {SETTINGS}"));
-    let note = "nothing new: `mine` holds this training already\n";
+    let note = "nothing new: `mine` already holds this training\n";
     assert_eq!((again.code, again.stderr.as_str()), (Some(0), note));
     insta::assert_snapshot!(place.run("train tensors -o mine --hidden-size 9"), @"
     exit 2
@@ -478,7 +478,7 @@ fn what_cannot_be_trained_is_named() {
       caused by: not a safetensors file
       caused by: incomplete metadata, file not fully covered
 
-    hint: make it anew with `poolcast tensors EVENTS -o DIR`
+    hint: rebuild it with `poolcast tensors EVENTS -o DIR`
     ");
     assert!(!place.path("out").exists());
 }
@@ -526,7 +526,7 @@ fn a_loss_that_is_no_number_stops_the_training() {
       caused by: not a safetensors file
       caused by: invalid header length
 
-    hint: make it anew with `poolcast train TENSORS -o RUN`
+    hint: rebuild it with `poolcast train TENSORS -o RUN`
     ");
 }
 
@@ -547,7 +547,7 @@ fn checkpoints_of_another_version_are_refused_by_name() {
     error: `out/checkpoint.safetensors` is not a usable checkpoint shard
       caused by: it has format version 4, and this program reads version 5
 
-    hint: make it anew with `poolcast train TENSORS -o RUN`
+    hint: rebuild it with `poolcast train TENSORS -o RUN`
     ");
 }
 

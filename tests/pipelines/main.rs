@@ -570,17 +570,17 @@ fn invalid_pipeline_files_are_rejected() {
     assert!(refusal(one_class).contains("two or more"));
     assert!(
         refusal(|document| document["body"]["steps"]["columns"][0]["place"] = json!(10))
-            .contains("one of its 10")
+            .contains("a column is not below 10")
     );
     assert!(
         refusal(|document| document["body"]["steps"]["columns"] = json!([]))
-            .contains("sees no column")
+            .contains("the model has no columns")
     );
     let stray = |document: &mut Value| {
         document["body"]["target"]["classes"]["model"]["boosted"]["trees"][0]["features"][0] =
             json!(77)
     };
-    assert!(refusal(stray).contains("leads outside itself"));
+    assert!(refusal(stray).contains("a node of a tree is out of range"));
 }
 
 #[test]
@@ -716,7 +716,7 @@ fn untrainable_tables_are_rejected() {
                 y: vec![1; table.row_count()],
             })
         }),
-        "every row is of class `1`, and a model needs two"
+        "every row has class `1`; a model needs at least two classes"
     );
     assert_eq!(
         refusal(&|table| *table = table.select_rows(&[])),
@@ -724,7 +724,7 @@ fn untrainable_tables_are_rejected() {
     );
     assert_eq!(
         refusal(&|table| table.x[3] = f64::INFINITY),
-        "feature `0` has an infinite number"
+        "feature `0` has an infinite value"
     );
     let none = json!({"selection": "lasso", "selection_C": 1e-6});
     let error = fit_pipeline(
@@ -736,7 +736,7 @@ fn untrainable_tables_are_rejected() {
     );
     assert!(
         format!("{:#}", error.expect_err("is refused"))
-            .contains("the table has 10 features, and the selection leaves none")
+            .contains("the selection keeps none of 10 features")
     );
     let mut other = test.clone();
     other.features.swap(0, 1);
@@ -745,7 +745,7 @@ fn untrainable_tables_are_rejected() {
         .expect_err("is refused");
     assert_eq!(
         error.to_string(),
-        "feature 1 is `1`, and the pipeline was fitted with `0` there"
+        "feature 1 is `1`, expected `0` as in the training table"
     );
 }
 

@@ -324,8 +324,14 @@ fn untrainable_number_tables_are_rejected() {
     };
     let nothing = |_: &mut FeatureTable| ();
     let text = refusal("svc", json!({}), &nothing);
-    assert!(text.contains("predicts no numbers"), "{text}");
-    assert!(text.contains("those that do are `xgb`"), "{text}");
+    assert!(
+        text.contains("predicts only classes, not numbers"),
+        "{text}"
+    );
+    assert!(
+        text.contains("pipelines that predict numbers: `xgb`"),
+        "{text}"
+    );
     let text = refusal("rf", json!({}), &|table| *table = table.select_rows(&[]));
     assert!(text.contains("the table has no rows"), "{text}");
     let text = refusal("rf", json!({}), &|table| {
@@ -352,9 +358,9 @@ fn invalid_forest_files_are_rejected() {
         format!("{:#}", opened.expect_err("is refused"))
     };
     let text = refusal(&|leaves| leaves["trees"][0]["rows"][0] = json!(50));
-    assert!(text.contains("not those of its nodes"), "{text}");
+    assert!(text.contains("do not match its nodes"), "{text}");
     let text = refusal(&|leaves| leaves["trees"][0]["bounds"][1] = json!(51));
-    assert!(text.contains("not those of its nodes"), "{text}");
+    assert!(text.contains("do not match its nodes"), "{text}");
     let text = refusal(&|leaves| leaves["quantile"] = json!(1.5));
     assert!(text.contains("the quantile is 1.5"), "{text}");
     let text = refusal(&|leaves| leaves["weights"] = json!([1.0]));

@@ -32,7 +32,7 @@ pub fn check_space(dir: &Path, bytes: u64) -> Result<()> {
         return Ok(());
     }
     let message = format!(
-        "`{}` would have {}, and {} are free there",
+        "`{}` needs {}, but only {} are free",
         dir.display(),
         indicatif::DecimalBytes(bytes),
         indicatif::DecimalBytes(free_bytes)
@@ -73,7 +73,7 @@ mod tests {
         let target = dir.path().join("not").join("yet");
         check_space(&target, 1).expect("it fits");
         let error = check_space(&target, 1 << 60).expect_err("an exabyte");
-        assert!(error.to_string().contains("would have 1.15 EB"), "{error}");
+        assert!(error.to_string().contains("needs 1.15 EB"), "{error}");
         assert_eq!(crate::error::exit_code(&error), crate::error::EXIT_RETRY);
     }
 }

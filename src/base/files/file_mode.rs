@@ -29,7 +29,7 @@ pub fn apply_file_mode() -> Result<()> {
                 "`{MODE_VARIABLE}` must be `private` or `shared`, got `{}`",
                 wanted.to_string_lossy()
             ),
-            "`private` makes files for their user alone, `shared` lets the umask decide"
+            "`private` makes files that only their owner can use; `shared` applies the umask"
         )),
     }
     Ok(())

@@ -18,7 +18,7 @@ pub fn lock_directory(dir: &Path) -> Result<fs_err::File> {
     match directory.file().try_lock() {
         Err(TryLockError::WouldBlock) => {
             let busy = anyhow::Error::from(Error::from(ErrorKind::ResourceBusy));
-            let message = format!("another process adds to `{}`", dir.display());
+            let message = format!("another process is writing to `{}`", dir.display());
             Err(busy.context(hinted(
                 message,
                 "wait until it is done, or name another directory",
@@ -71,7 +71,7 @@ mod tests {
         let lock = lock_directory(dir.path()).expect("locked");
         let error = lock_directory(dir.path()).expect_err("locked already");
         assert!(
-            error.to_string().contains("another process adds to"),
+            error.to_string().contains("another process is writing to"),
             "{error}"
         );
         assert_eq!(crate::error::exit_code(&error), crate::error::EXIT_RETRY);

@@ -7,27 +7,23 @@ use std::path::Path;
 use rustix::fs::OFlags;
 
 /// Opens a file that another user may have created. It must be a regular file of at most
-/// `most_bytes` bytes, not a link, a pipe, a device or a directory. Opening never blocks.
+/// `max_bytes` bytes, not a link, a pipe, a device or a directory. Opening never blocks.
 ///
 /// # Errors
 /// Fails with [`ErrorKind::InvalidData`] for anything else.
-pub fn open_regular(path: &Path, most_bytes: u64) -> std::io::Result<fs_err::File> {
-    open_checked(path, most_bytes, false)
+pub fn open_regular(path: &Path, max_bytes: u64) -> std::io::Result<fs_err::File> {
+    open_checked(path, max_bytes, false)
 }
 
 /// Like [`open_regular`], but follows links, because users may keep artefacts elsewhere.
 ///
 /// # Errors
 /// Fails like [`open_regular`].
-pub fn open_artefact(path: &Path, most_bytes: u64) -> std::io::Result<fs_err::File> {
-    open_checked(path, most_bytes, true)
+pub fn open_artefact(path: &Path, max_bytes: u64) -> std::io::Result<fs_err::File> {
+    open_checked(path, max_bytes, true)
 }
 
-fn open_checked(
-    path: &Path,
-    most_bytes: u64,
-    follows_links: bool,
-) -> std::io::Result<fs_err::File> {
+fn open_checked(path: &Path, max_bytes: u64, follows_links: bool) -> std::io::Result<fs_err::File> {
     use fs_err::os::unix::fs::OpenOptionsExt as _;
     let refused = |why: String| {
         Error::new(
@@ -36,9 +32,9 @@ fn open_checked(
         )
     };
     let check = |found: std::fs::Metadata| match found.len() {
-        _ if !found.is_file() => Err(refused("is no regular file".to_owned())),
-        bytes if bytes > most_bytes => Err(refused(format!(
-            "has {bytes} bytes, and {most_bytes} are the most"
+        _ if !found.is_file() => Err(refused("is not a regular file".to_owned())),
+        bytes if bytes > max_bytes => Err(refused(format!(
+            "has {bytes} bytes; the limit is {max_bytes}"
         ))),
         _ => Ok(()),
     };
@@ -71,27 +67,30 @@ fn open_checked(
 /// Reads a file that [`open_regular`] accepts.
 ///
 /// # Errors
-/// Fails like [`open_regular`], and if the file grows beyond `most_bytes` meanwhile.
-pub fn read_regular(path: &Path, most_bytes: u64) -> std::io::Result<Vec<u8>> {
-    read_bounded(path, open_regular(path, most_bytes)?, most_bytes)
+/// Fails like [`open_regular`], and if the file grows beyond `max_bytes` meanwhile.
+pub fn read_regular(path: &Path, max_bytes: u64) -> std::io::Result<Vec<u8>> {
+    read_bounded(path, open_regular(path, max_bytes)?, max_bytes)
 }
 
 /// Reads a file that [`open_artefact`] accepts.
 ///
 /// # Errors
 /// Fails like [`read_regular`].
-pub fn read_artefact(path: &Path, most_bytes: u64) -> std::io::Result<Vec<u8>> {
-    read_bounded(path, open_artefact(path, most_bytes)?, most_bytes)
+pub fn read_artefact(path: &Path, max_bytes: u64) -> std::io::Result<Vec<u8>> {
+    read_bounded(path, open_artefact(path, max_bytes)?, max_bytes)
 }
 
-fn read_bounded(path: &Path, file: fs_err::File, most_bytes: u64) -> std::io::Result<Vec<u8>> {
+fn read_bounded(path: &Path, file: fs_err::File, max_bytes: u64) -> std::io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    file.take(most_bytes.saturating_add(1))
+    file.take(max_bytes.saturating_add(1))
         .read_to_end(&mut bytes)?;
-    if bytes.len() as u64 > most_bytes {
+    if bytes.len() as u64 > max_bytes {
         return Err(Error::new(
             ErrorKind::InvalidData,
-            format!("`{}` grows", path.display()),
+            format!(
+                "`{}` grows beyond {max_bytes} bytes while it is read",
+                path.display()
+            ),
         ));
     }
     Ok(bytes)
@@ -168,7 +167,7 @@ mod tests {
             let error = open_artefact(&at(name), u64::MAX)
                 .expect_err("refused")
                 .to_string();
-            assert!(error.contains("is no regular file"), "{name}: {error}");
+            assert!(error.contains("is not a regular file"), "{name}: {error}");
         }
         assert!(
             open_to_append(&at("link")).is_err(),

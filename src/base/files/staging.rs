@@ -37,14 +37,14 @@ impl StagedDirectory {
             ensure!(
                 replace,
                 hinted(
-                    format!("`{place}` exists already"),
-                    "name another directory; `--help` says how one is replaced"
+                    format!("`{place}` already exists"),
+                    "name another directory, or replace it with the flag that `--help` lists"
                 )
             );
             ensure!(
                 target.join("manifest.json").is_file(),
                 hinted(
-                    format!("`{place}` holds no manifest.json, so it is not replaced"),
+                    format!("cannot replace `{place}`: it has no manifest.json"),
                     "name another directory"
                 )
             );
@@ -52,7 +52,7 @@ impl StagedDirectory {
         fs_err::create_dir_all(directory_of(target))?;
         remove_leftovers(directory_of(target));
         if let Some(pid) = other_writer(target) {
-            let message = format!("another call, process {pid}, is writing `{place}`");
+            let message = format!("process {pid} is writing `{place}`");
             let busy = anyhow::Error::from(Error::from(ErrorKind::ResourceBusy));
             return Err(busy.context(hinted(
                 message,
@@ -104,7 +104,7 @@ impl StagedDirectory {
             {
                 bail!(hinted(
                     format!(
-                        "another call has written `{}` meanwhile; this one leaves nothing",
+                        "another process has written `{}` in the meantime; this result is discarded",
                         self.target.display()
                     ),
                     "name another directory"
@@ -207,7 +207,7 @@ mod tests {
         });
         first.commit().expect("committed");
         let error = second.commit().expect_err("too late").to_string();
-        assert!(error.contains("another call has written"), "{error}");
+        assert!(error.contains("another process has written"), "{error}");
         assert_eq!(
             fs_err::read(target.join("manifest.json")).expect("read"),
             b"first"

@@ -15,7 +15,7 @@ pub fn mean_cross_entropy(logits: &[f32], labels: &[bool]) -> f64 {
 /// Scores of one set of predictions. The positive class is success after release, predicted from a
 /// threshold on. An undefined score (no positive predicted, or only one class) is `None`.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
-#[expect(missing_docs, reason = "the names are the field's")]
+#[expect(missing_docs, reason = "the standard names of these scores")]
 pub struct Scores {
     pub accuracy: Option<f64>,
     pub precision: Option<f64>,

@@ -20,7 +20,7 @@ pub(crate) const LSTM: Recurrent = Recurrent {
 /// An LSTM that also reads the static features.
 pub(super) const LSTM_STATIC: Recurrent = Recurrent {
     name: "lstm+static",
-    about: "The same, with what else is known of the held job joined before the last layer",
+    about: "An LSTM over the frames, with the static features joined before the last layer",
     takes_statics: true,
     ..LSTM
 };

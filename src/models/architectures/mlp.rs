@@ -15,7 +15,7 @@ impl Architecture for Mlp {
     }
 
     fn about(&self) -> &'static str {
-        "A multilayer perceptron over the last frame, counted, and what else is known of the held job"
+        "A multilayer perceptron over the counts of the last frame and the static features"
     }
 
     fn takes_statics(&self) -> bool {

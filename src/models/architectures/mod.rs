@@ -35,7 +35,7 @@ pub fn find_architecture(name: &str) -> Result<&'static dyn Architecture> {
             .collect();
         hinted(
             format!("there is no model `{name}`"),
-            format!("`model` can be {}", known.join(", ")),
+            format!("`model` must be one of {}", known.join(", ")),
         )
     })
 }

@@ -74,7 +74,7 @@ impl SeriesNetwork {
         let mut network = SeriesNetwork::empty(design, device)?;
         ensure!(
             weights.len() == network.flat.len(),
-            "the network has {} weights, and {} are given",
+            "the network has {} weights, got {}",
             network.flat.len(),
             weights.len()
         );
@@ -352,7 +352,7 @@ fn sample_tensor(design: &SeriesDesign, samples: &[&[f32]], device: &Device) -> 
     for sample in samples {
         ensure!(
             sample.len() == design.sample_len(),
-            "a sample has {} numbers, and the network reads {}",
+            "a sample has {} numbers, expected {}",
             sample.len(),
             design.sample_len()
         );
@@ -364,7 +364,7 @@ fn sample_tensor(design: &SeriesDesign, samples: &[&[f32]], device: &Device) -> 
         }
     }
     let dims = (samples.len(), steps, columns);
-    Tensor::from_vec(numbers, dims, device).context("cannot hand samples to the device")
+    Tensor::from_vec(numbers, dims, device).context("cannot copy samples to the device")
 }
 
 #[cfg(test)]

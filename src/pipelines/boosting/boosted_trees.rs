@@ -68,7 +68,7 @@ impl BoostedTrees {
     fn check_shape(&self, f: usize, outputs: usize) -> Result<()> {
         ensure!(
             self.trees.len().is_multiple_of(outputs),
-            "a round has not a tree for each of {}",
+            "a round does not have one tree for each of {}",
             counted(outputs, "output")
         );
         ensure!(

@@ -96,7 +96,7 @@ impl QuantileLeaves {
         );
         ensure!(
             (0.0..=1.0).contains(&self.quantile),
-            "the quantile is {}",
+            "the quantile is {}, expected 0 to 1",
             self.quantile
         );
         ensure!(
@@ -104,7 +104,7 @@ impl QuantileLeaves {
                 .iter()
                 .zip(trees)
                 .all(|(leaves, tree)| leaves.is_sound(tree.node_count(), n)),
-            "the rows in the leaves of a tree are not those of its nodes"
+            "the rows in the leaves of a tree do not match its nodes"
         );
         Ok(())
     }

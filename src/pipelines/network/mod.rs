@@ -141,7 +141,7 @@ impl MultilayerPerceptron {
         for layer in &self.layers {
             ensure!(
                 layer.weights.len() == inputs * layer.biases.len(),
-                "a layer has not a weight for each pair"
+                "a layer does not have one weight per input and output"
             );
             inputs = layer.biases.len();
         }

@@ -112,12 +112,12 @@ impl DecisionTree {
         let lengths = [self.values.len(), self.children.len(), self.missing.len()];
         ensure!(
             n > 0 && lengths == [n; 3],
-            "a tree's columns have other lengths than its {}",
+            "the columns of a tree do not have one entry for each of {}",
             counted(n, "node")
         );
         ensure!(
             (0..n).all(|at| self.is_node_sound(at, f)),
-            "a tree leads outside itself"
+            "a node of a tree is out of range"
         );
         Ok(())
     }

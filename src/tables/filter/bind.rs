@@ -47,7 +47,7 @@ impl OperandKind {
         match self {
             OperandKind::Number => "a number",
             OperandKind::Text => "a text",
-            OperandKind::Bool => "a truth value",
+            OperandKind::Bool => "a Boolean",
         }
     }
 }
@@ -92,11 +92,11 @@ fn bind_truth<'a>(
     if bound.kind() != OperandKind::Bool && !bound.is_empty() {
         bail!(hinted(
             format!(
-                "{} is {}, and not true or false",
+                "{} is {}, expected true or false",
                 describe_operand(operand),
                 bound.kind().describe()
             ),
-            "compare it with something, as in `age >= 18` or `flag == 1`"
+            "compare it with a value, as in `age >= 18` or `flag == 1`"
         ));
     }
     Ok(BoundFilter::Is(bound))
@@ -119,7 +119,7 @@ fn bind_comparison<'a>(
     );
     if !is_equality && bound_left.kind() == OperandKind::Bool {
         bail!(
-            "{} is a truth value, which is neither less nor greater than another",
+            "{} is a Boolean, which only `==` and `!=` can compare",
             describe_operand(left)
         );
     }
@@ -161,7 +161,7 @@ fn check_same_kind(
     let is_same = bound_left.kind() == bound_right.kind();
     if !is_same && !bound_left.is_empty() && !bound_right.is_empty() {
         bail!(
-            "{} is {}, and {} is {}",
+            "cannot compare {}, {}, with {}, {}",
             describe_operand(left),
             bound_left.kind().describe(),
             describe_operand(right),

@@ -107,7 +107,7 @@ e,'quoted',65,TRUE,2019-12-31,5
     }
 
     #[test]
-    fn what_is_wrong_is_said_with_its_place() {
+    fn errors_name_their_position() {
         let refusal = |text: &str| poolcast_base::error::render(&selected(text).expect_err(text));
         let texts = [
             "",

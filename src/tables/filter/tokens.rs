@@ -82,7 +82,7 @@ fn next_token(rest: &str, first: char, at: usize) -> Result<(FilterToken, usize)
 /// Returns the text between quotes, or the name between backticks, and its length in bytes.
 fn quoted_token(rest: &str, quote: char, at: usize) -> Result<(FilterToken, usize)> {
     let Some(len) = rest[1..].find(quote) else {
-        bail!("character {at}: the text after {quote} has no end")
+        bail!("character {at}: the text after {quote} is not closed")
     };
     let text = rest[1..=len].to_owned();
     let token = if quote == '`' {
@@ -116,6 +116,6 @@ fn unknown_character(character: char, at: usize) -> anyhow::Error {
         '!' | '~' => "write `not`",
         _ => "put names with other characters between backticks, and texts between quotes",
     };
-    let message = format!("character {at}: `{character}` means nothing here");
+    let message = format!("character {at}: `{character}` is not allowed here");
     hinted(message, hint).into()
 }
