@@ -156,7 +156,7 @@ def check_dag(directory, lines, columns):
     window.read(3)
     shown = window.lines()
     print("\n".join(f"    |{line}" for line in shown if line))
-    assert shown[0].startswith("the DAG runs"), shown
+    assert shown[0].startswith("the DAG is running"), shown
     assert any(line.startswith("trials  [") and line.endswith("/10") and len(line) == columns for line in shown), shown
     assert any("trials-0001 is held: 12/28" in line for line in shown), shown
     check_frames(window, columns)

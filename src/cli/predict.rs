@@ -7,7 +7,7 @@ use clap::Args;
 /// Arguments of `predict`.
 #[derive(Debug, Args)]
 pub struct PredictArgs {
-    /// Directory of a run, of a trial, or of a sweep that has chosen its best
+    /// Directory of a run, of a trial, or of a sweep with a best trial
     pub run: PathBuf,
     /// For a pipeline: a CSV or Parquet table with the index and the features. For a network: a
     /// directory that `parse` or `tensors` wrote

@@ -10,8 +10,8 @@ use super::shared_flags::JsonFlag;
 /// Arguments of `run`.
 #[derive(Debug, Args)]
 pub struct RunArgs {
-    /// Configuration file [default: the search of config/quickstart.yaml, built in, with time
-    /// frames that fit the log]
+    /// Configuration file [default: the built-in config/quickstart.yaml, with time frames that fit
+    /// the log]
     #[arg(required_unless_present = "logs")]
     pub config: Option<PathBuf>,
     /// Event log to read, or an archive that `collect` writes, instead of the logs in the

@@ -58,7 +58,7 @@ pub struct TensorsArgs {
     /// Also print possible leaks from the train samples into the test samples
     #[arg(long)]
     pub audit: bool,
-    /// First unpack this tar file into the working directory; files that exist stay as they are
+    /// Tar file to unpack into the working directory first; existing files are kept
     #[arg(long, value_name = "FILE")]
     pub unpack: Option<PathBuf>,
     /// Treatment of an earlier result.

@@ -158,7 +158,7 @@ pub(super) fn no_best_error(sweep: &SweepFolder) -> HintedError {
     };
     kind(
         format!("the sweep in `{}` has no best trial", sweep.dir.display()),
-        "`poolcast sweep status DIR` shows how far it is, and why trials failed".to_owned(),
+        "`poolcast sweep status DIR` shows its progress, and why trials failed".to_owned(),
     )
 }
 

@@ -31,7 +31,7 @@ pub fn run(args: &DagArgs) -> Result<u8> {
     if args.dry_run {
         output::print_file(&dag_preview(&plan)?)?;
         if config.dag.trials_per_job.is_none() && earlier.is_none() {
-            output::note("note: how many trials a job does is measured when the DAG is written");
+            output::note("note: the number of trials per job is measured when the DAG is written");
         }
         return Ok(EXIT_DONE);
     }
@@ -83,9 +83,7 @@ fn new_plan(config: &Config, measured: &TrialSeconds, args: &DagArgs) -> Result<
 fn note_salt(plan: &DagPlan) {
     let jobs_parse = matches!(plan.source, SampleSource::Logs(_));
     if jobs_parse && std::env::var_os(salt::SALT_VARIABLE).is_some() {
-        output::note(
-            "note: secrets do not travel with jobs: owners are hashed there without `POOLCAST_OWNER_SALT`",
-        );
+        output::note("note: jobs do not get `POOLCAST_OWNER_SALT`, so they hash owners without it");
     }
 }
 
@@ -93,7 +91,7 @@ fn note_salt(plan: &DagPlan) {
 fn note_tracking(plan: &DagPlan) {
     for missing in missing_under_dagman(&plan.config) {
         output::note(&format!(
-            "note: the DAG's last script cannot send to {missing}; it has `HOME` and `PATH` alone, so write the server into \
+            "note: the DAG's last script cannot send to {missing}; it has only `HOME` and `PATH`, so write the server into \
              the configuration and the key into ~/.netrc"
         ));
     }
@@ -101,7 +99,7 @@ fn note_tracking(plan: &DagPlan) {
 
 fn submit_dag(config: &Config) -> Result<()> {
     if condor::pool_runs_images() == Some(false) {
-        output::note("note: no slot has HasSIF now; until one has, the jobs stay idle");
+        output::note("note: no slot has HasSIF now; the jobs stay idle until one has it");
     }
     let answer = condor::submit_dag(&config.out, &config.wandb.sweep.name)?;
     answer.lines().for_each(output::note);

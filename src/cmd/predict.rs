@@ -144,19 +144,19 @@ fn predict_rows(dir: &Path, args: &PredictArgs) -> Result<OutputTable> {
     let config = Config::read(dir)?;
     let table = args.input.as_deref().with_context(|| {
         hinted(
-            "a pipeline over tables predicts the rows of a table, and no log",
+            "a pipeline over tables predicts the rows of a table, not the jobs of a log",
             "name a CSV or Parquet file",
         )
     })?;
     let fitted = FittedPipeline::open(dir).with_context(|| {
         hinted(
-            format!("`{}` has no model that can be used", dir.display()),
+            format!("`{}` has no usable model", dir.display()),
             "`sweep run --keep` removes all but the best; a trial's row makes its model again: docs/pipelines.md",
         )
     })?;
 
     let DataConfig { index, target, .. } = config.data;
-    let index = index.context("a pipeline over tables has an index")?;
+    let index = index.context("the pipeline has no `data.index`")?;
     let (names, rows) = read_new_rows(table, &index, &fitted.features)?;
     let predicted = fitted.predict(&rows)?;
 
@@ -168,7 +168,7 @@ fn predict_rows(dir: &Path, args: &PredictArgs) -> Result<OutputTable> {
         columns.push((format!("probability_{name}"), cells));
     }
     if class_count == 0 {
-        let target = target.context("a pipeline over tables has a target")?;
+        let target = target.context("the pipeline has no `data.target`")?;
         columns.push((
             format!("predicted_{target}"),
             OutputCells::Floats(predicted),
@@ -183,7 +183,7 @@ fn predict_held_jobs(dir: &Path, args: &PredictArgs) -> Result<OutputTable> {
         args.split.is_none(),
         hinted(
             "`--split` is for sweeps over tables",
-            "leave it out; one model is for all holds"
+            "omit it; one model predicts all holds"
         )
     );
 
@@ -204,7 +204,7 @@ fn predict_held_jobs(dir: &Path, args: &PredictArgs) -> Result<OutputTable> {
         }
         _ => bail!(hinted(
             format!(
-                "`{}` holds neither events nor tensors, and the model predicts holds",
+                "`{}` contains neither events nor tensors, and the model predicts holds",
                 input.display()
             ),
             "name a directory that `poolcast parse` or `poolcast tensors` wrote, or logs with `--log LOG`"

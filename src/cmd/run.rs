@@ -188,7 +188,7 @@ fn write_report(out: &Path, report: &RunReport<'_>) -> Result<Option<RunChanges>
 
     let after = fs_err::read(&path)?;
     if before == after {
-        output::note("nothing has changed since the run before");
+        output::note("nothing has changed since the previous run");
         return Ok(None);
     }
     // Another build may have written the previous report in another format.
@@ -222,7 +222,7 @@ fn check_logs(config: &Config, place: &str) -> Result<()> {
         TrialSource::WaitSamples => "samples of waits",
     };
     Err(hinted(
-        format!("{place} names {named}, and `run` advises on jobs of logs"),
+        format!("{place} names {named}, but `run` advises on the jobs of logs"),
         "use `poolcast sweep init` and `poolcast sweep run`",
     )
     .into())
@@ -256,7 +256,7 @@ impl FinishedSweep {
         let winner = rows
             .iter()
             .find(|row| row.trial == best.trial)
-            .context("the best trial has a row")?;
+            .context("the best trial has no row")?;
 
         Ok(FinishedSweep {
             store: EventStore::open(&events_dir(out))?,
@@ -293,10 +293,10 @@ impl FinishedSweep {
     /// Heading of the scores that follow: it names the scored model or ensemble.
     fn answering_text(&self, out: &Path) -> String {
         if self.best.ensemble.is_none() {
-            return "The best trial on holds it has not seen".to_owned();
+            return "The best trial on holds that it has not seen".to_owned();
         }
         let together = text::trials::ensemble_text(&self.best, out);
-        format!("The best of each kind together on holds they have not seen\n{together}")
+        format!("The ensemble of the best trials on holds that it has not seen\n{together}")
             .trim_end()
             .to_owned()
     }
@@ -363,9 +363,9 @@ impl FinishedSweep {
 /// The error for a sweep in which no trial has a model that can be evaluated.
 fn no_model_error(out: &Path) -> HintedError {
     hinted(
-        "no model could be learned: most often a log has too few releases whose outcome is known",
+        "cannot learn a model: usually, the log has too few releases with a known outcome",
         format!(
-            "collect the log for longer, with `poolcast collect`; `poolcast sweep status {}` says why trials failed",
+            "collect the log for longer with `poolcast collect`; `poolcast sweep status {}` shows why trials failed",
             out.display()
         ),
     )

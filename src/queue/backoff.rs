@@ -82,7 +82,7 @@ impl ErrorBackoff {
         if exit_code(&error) != EXIT_RETRY || is_too_long {
             return Err(error);
         }
-        tracing::warn!("{error:#}; it is tried again");
+        tracing::warn!("{error:#}; retrying");
         self.backoff.wait(stop);
         Ok(())
     }

@@ -56,11 +56,11 @@ struct DispatchRequest {
 impl Queue {
     /// The state of handing out trials. An invalid file counts as missing.
     pub fn hand_out(&self) -> Dispatch {
-        let said = self.read_dispatch_request();
-        if said.is_lifted {
+        let request = self.read_dispatch_request();
+        if request.is_lifted {
             return Dispatch::Open;
         }
-        said.asked
+        request.asked
     }
 
     /// Stores a remote request. Returns false if it was requested before, even if it was lifted
@@ -153,25 +153,27 @@ mod tests {
         let at = dir.path().join("queue");
         let queue = Queue::create(&at, QueueSettings::default()).expect("made");
         assert_eq!(queue.hand_out(), Dispatch::Open);
-        assert!(!queue.request_dispatch(Dispatch::Open).expect("said"));
-        assert!(!queue.lift_dispatch().expect("said"));
+        assert!(!queue.request_dispatch(Dispatch::Open).expect("written"));
+        assert!(!queue.lift_dispatch().expect("written"));
         for asked in [Dispatch::Paused, Dispatch::Stopped] {
-            assert!(queue.request_dispatch(asked).expect("said"));
-            assert!(!queue.request_dispatch(asked).expect("said"));
+            assert!(queue.request_dispatch(asked).expect("written"));
+            assert!(!queue.request_dispatch(asked).expect("written"));
             assert_eq!(queue.hand_out(), asked);
         }
-        assert!(queue.lift_dispatch().expect("said"));
+        assert!(queue.lift_dispatch().expect("written"));
         assert_eq!(queue.hand_out(), Dispatch::Open);
-        assert!(!queue.request_dispatch(Dispatch::Stopped).expect("said"));
+        assert!(!queue.request_dispatch(Dispatch::Stopped).expect("written"));
         assert_eq!(queue.hand_out(), Dispatch::Open, "it was lifted");
-        assert!(queue.request_dispatch(Dispatch::Open).expect("said"));
+        assert!(queue.request_dispatch(Dispatch::Open).expect("written"));
         assert_eq!(queue.hand_out(), Dispatch::Open);
 
         assert!(!queue.is_asked_to_end(7));
         assert!(queue.ask_to_end(7).expect("asked"));
         assert!(!queue.ask_to_end(7).expect("asked"));
         assert!(queue.is_asked_to_end(7) && !queue.is_asked_to_end(8));
-        queue.request_dispatch(Dispatch::Cancelled).expect("said");
+        queue
+            .request_dispatch(Dispatch::Cancelled)
+            .expect("written");
         assert!(queue.is_asked_to_end(8));
 
         let whole = "{\"asked\": \"paused\", \"is_lifted\": false}";

@@ -114,7 +114,7 @@ impl Queue {
             tracing::warn!("`{}` is skipped: {why}", path.display());
         } else {
             tracing::warn!(
-                "more in `{}` does not belong there, and is skipped",
+                "more files in `{}` do not belong there, and are skipped",
                 self.dir.display()
             );
         }

@@ -35,7 +35,7 @@ pub enum ManagerOutcome {
 
 /// Manages `queue` until all items have ended or `stop` is set. After the last hand-out it still
 /// waits for the running items. `fill` adds items and finally seals the queue. It is called
-/// repeatedly until then, and a repeated call must change nothing. `hear` receives the events.
+/// repeatedly until then, and a repeated call must change nothing. `on_event` receives the events.
 /// `finish` is called at the end, while this manager still leads.
 ///
 /// # Errors
@@ -45,7 +45,7 @@ pub fn run_manager(
     queue: &Queue,
     stop: &AtomicBool,
     fill: impl Fn(&Queue) -> Result<()>,
-    mut hear: impl FnMut(ManagerEvent<'_>),
+    mut on_event: impl FnMut(ManagerEvent<'_>),
     finish: impl FnOnce(&ItemStateCounts) -> Result<()>,
 ) -> Result<ManagerOutcome> {
     let (leadership, dead_leader) = match Leadership::take(queue, stop)? {
@@ -56,7 +56,7 @@ pub fn run_manager(
         LeaderElection::OtherLeader(other) => return Ok(ManagerOutcome::OtherManager(other)),
         LeaderElection::Stopped => return Ok(ManagerOutcome::Stopped),
     };
-    hear(ManagerEvent::BecameLeader(dead_leader.as_deref()));
+    on_event(ManagerEvent::BecameLeader(dead_leader.as_deref()));
 
     let mut monitor = LeaseMonitor::new(queue);
     let mut backoff = Backoff::new(queue.settings.heartbeat_s / 2.0);
@@ -79,14 +79,14 @@ pub fn run_manager(
             }) => {
                 error_backoff.reset();
                 for lost in &lost_leases {
-                    hear(ManagerEvent::LeaseLost(lost));
+                    on_event(ManagerEvent::LeaseLost(lost));
                 }
                 // Until the queue is sealed, new items may become available at any time.
                 let looks_per_heartbeat = if counts.sealed.is_some() { 2.0 } else { 4.0 };
                 backoff.set_max_wait(queue.settings.heartbeat_s / looks_per_heartbeat);
                 if counts.ended() > ended {
                     ended = counts.ended();
-                    hear(ManagerEvent::ItemsEnded(&counts));
+                    on_event(ManagerEvent::ItemsEnded(&counts));
                     backoff.reset();
                 }
                 let is_ended_by_request = counts.leased == 0 && queue.hand_out().is_final();

@@ -138,11 +138,11 @@ impl Queue {
         if index.has_twin(entry) {
             self.warn_skipped(
                 Path::new(&entry.file_name()),
-                "its trials have another file, and this one no result",
+                "another file has its trials, and this one has no result",
             );
             return Ok(());
         }
-        let worker = entry.state.worker().unwrap_or("of a worker");
+        let worker = entry.state.worker().unwrap_or("WORKER");
         let journal = self.path("results").join(format!("{worker}.jsonl"));
         bail!(
             "`{}` has lost the result of trial {}",

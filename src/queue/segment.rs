@@ -78,7 +78,7 @@ impl Queue {
             }
             match found.file_type() {
                 Ok(kind) if kind.is_dir() => names.push(name),
-                _ => self.warn_skipped(&found.path(), "it is no directory of items"),
+                _ => self.warn_skipped(&found.path(), "it is not a directory of items"),
             }
         }
         names.sort_by(|a, b| {

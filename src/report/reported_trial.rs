@@ -86,7 +86,7 @@ fn end_words(ended: TrialEnd, status: Option<TrainingStatus>) -> String {
         (TrialEnd::Done, Some(TrainingStatus::StoppedEarly)) => "stopped early",
         (TrialEnd::Done, Some(TrainingStatus::TerminatedEarly)) => "terminated early",
         (TrialEnd::Done, _) => "finished",
-        (TrialEnd::NonFinite, _) => "failed: its loss was not a number",
+        (TrialEnd::NonFinite, _) => "failed: its loss is not a number",
         (TrialEnd::TimeLimit, _) => "failed: it took too long",
         (TrialEnd::Invalid, _) => "failed: its parameters are invalid",
         (TrialEnd::Error, _) => "failed: error",

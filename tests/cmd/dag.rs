@@ -57,9 +57,9 @@ fn the_dag_of_a_sweep() {
     place.write("small.yaml", small(SMALL, "") + "seed: 2\n");
     insta::assert_snapshot!(place.run("dag small.yaml"), @"
     exit 2
-    error: `out/config.yaml` is there, and of another sweep
+    error: `out/config.yaml` belongs to another sweep
 
-    hint: name another directory; `poolcast sweep cleanup DIR` puts a finished sweep into one of its own
+    hint: name another directory; `poolcast sweep cleanup DIR` moves a finished sweep into a directory of its own
     ");
 }
 
@@ -154,16 +154,16 @@ fn jobs_on_hold_and_failures_are_named_with_the_reason() {
         "tensors-b: exit code 2: there is no hold\n",
     );
     insta::assert_snapshot!(place.stdout("sweep status out"), @"
-    the DAG runs; jobs on hold, which it waits for: 1
-             done  at work  waiting  failed
+    the DAG is running, and waits for held jobs: 1
+             done  running  waiting  failed
     parse       0        0        0       1
     tensors     1        0        0       1
     trials      0        1        0       0
       parse failed: cannot parse `EventLog`
       tensors-b failed: exit code 2: there is no hold
-    3 trials: 0 done, 0 failed, 3 to come
+    3 trials: 0 done, 0 failed, 3 remaining
       trials-0001 is held: 12/28 output files could not be transferred back: no space left
-        `condor_q -hold` says more; `condor_release` once the cause is gone
+        `condor_q -hold` shows the details; use `condor_release` once the cause is fixed
     ");
     place.stdout("report out");
     let page = read_page(&place, "out");
@@ -181,11 +181,12 @@ fn jobs_on_hold_and_failures_are_named_with_the_reason() {
     );
     let status = place.stdout("sweep status out");
     assert!(
-        status.starts_with("the DAG runs\nas of ") && status.contains("\nDAGMan is silent: "),
+        status.starts_with("the DAG is running\nas of ")
+            && status.contains("\nDAGMan does not report: "),
         "{status}"
     );
     assert!(
-        status.contains("\nall jobs are done, and DAGMan has not ended"),
+        status.contains("\nall jobs are done, but DAGMan has not ended"),
         "{status}"
     );
     assert!(place.json("sweep status out --json")["silent_s"].as_u64() > Some(300));
@@ -316,7 +317,7 @@ fn what_cannot_work_is_refused_before_anything_is_submitted() {
           caused by: cannot read the log `missing`
           caused by: failed to open file `missing`: No such file or directory (os error 2)
 
-        hint: `logs` are paths as seen from where poolcast is started, or `osdf:///` addresses
+        hint: give absolute paths, paths relative to the current directory, or `osdf:///` addresses
 
         exit 2
         error: cannot use `bad.yaml`
@@ -326,7 +327,7 @@ fn what_cannot_work_is_refused_before_anything_is_submitted() {
 
         exit 2
         error: cannot use `bad.yaml`
-          caused by: the log `/home/me/a b/EventLog.xz` has a character that DAGMan or a submit file reads as something else
+          caused by: the log `/home/me/a b/EventLog.xz` has a character with a special meaning in a DAG or a submit file
 
         hint: use letters, digits and `/._-+=:@~`; for a file elsewhere, make a symbolic link with such a name
 
@@ -335,43 +336,43 @@ fn what_cannot_work_is_refused_before_anything_is_submitted() {
           caused by: cannot read the log `sub/../EventLog.xz`
           caused by: failed to open file `sub/../EventLog.xz`: No such file or directory (os error 2)
 
-        hint: `logs` are paths as seen from where poolcast is started, or `osdf:///` addresses
+        hint: give absolute paths, paths relative to the current directory, or `osdf:///` addresses
 
         exit 2
         error: cannot use `bad.yaml`
-          caused by: the directory `/home/me/a b/out` has a character that DAGMan or a submit file reads as something else
+          caused by: the directory `/home/me/a b/out` has a character with a special meaning in a DAG or a submit file
 
         hint: use letters, digits and `/._-+=:@~`; for a file elsewhere, make a symbolic link with such a name
 
         exit 2
         error: cannot use `bad.yaml`
           caused by: cannot use `wandb.sweep.name`
-          caused by: no node of a DAG may be called `my sweep.1`
+          caused by: `my sweep.1` is not a valid name of a DAG node
 
         hint: use letters, digits, `-` and `_`
 
         exit 2
         error: cannot use `bad.yaml`
           caused by: cannot use `wandb.sweep.name`
-          caused by: `trials` is what a DAG leaves beside it
+          caused by: `trials` is the name of a file or directory of a DAG
 
-        hint: name it as no file or directory of a DAG is named
+        hint: choose a name that no file or directory of a DAG has
 
         exit 2
         error: cannot use `bad.yaml`
-          caused by: the trials of a DAG do not learn from each other, as `bayes` and `early_terminate` do
+          caused by: a DAG does not support `bayes` or `early_terminate`, because its trials cannot use each other's results
 
-        hint: do it with `poolcast run` or with workers that share a folder, or use `method: random`, `sobol` or `grid`
-
-        exit 2
-        error: `dag.submit.trials`: `universe` is decided by poolcast
-
-        hint: name resources and policies only, such as `request_memory: 4GB`
+        hint: use `poolcast run` or workers that share a folder, or `method: random`, `sobol` or `grid`
 
         exit 2
-        error: `dag.submit.trials`: `request_disk` has no unit
+        error: `dag.submit.trials`: `universe` is set by poolcast
 
-        hint: say what is meant, such as `4GB`
+        hint: set only resources and policies, such as `request_memory: 4GB`
+
+        exit 2
+        error: `dag.submit.trials`: `request_disk` needs a unit
+
+        hint: write for example `4GB`
 
         exit 2
         error: `dag.submit.trials`: `request_cpus` needs a value on one line
@@ -463,7 +464,7 @@ fn dag_nodes_produce_the_same_bytes_as_a_local_run() {
     assert!(
         place
             .stdout("sweep status dag")
-            .starts_with("DAGMan has not begun\n3 trials: 0 done, 0 failed, 3 to come\n")
+            .starts_with("DAGMan has not started\n3 trials: 0 done, 0 failed, 3 remaining\n")
     );
     assert_eq!(nodes::run(&place, "dag"), 0);
     place.stdout("run small.yaml -o here");
@@ -486,7 +487,7 @@ fn dag_nodes_produce_the_same_bytes_as_a_local_run() {
     assert!(
         place
             .stdout("sweep status dag")
-            .contains("3 trials: 3 done, 0 failed, 0 to come\nbest: trial ")
+            .contains("3 trials: 3 done, 0 failed, 0 remaining\nbest: trial ")
     );
     // The first page is from the jobs. The second is made here, from the directory after cleanup.
     for page in [read_page(&place, "dag/poolcast"), {
@@ -634,35 +635,35 @@ fn a_place_that_jobs_cannot_fetch_from_is_refused() {
     error: cannot use `small.yaml`
       caused by: `dag.shared_inputs.directory`: there is no directory `/ospool/ap40/data/nobody`
 
-    hint: name it from the root on, such as /ospool/ap40/data/USER
+    hint: give an absolute path, such as /ospool/ap40/data/USER
 
     exit 2
     error: cannot use `small.yaml`
       caused by: `dag.shared_inputs.directory`: there is no directory `origin`
 
-    hint: name it from the root on, such as /ospool/ap40/data/USER
+    hint: give an absolute path, such as /ospool/ap40/data/USER
 
     exit 2
     error: cannot use `small.yaml`
-      caused by: `dag.shared_inputs` does not say at which address jobs find `/home/me/origin`
+      caused by: `dag.shared_inputs` has no address for `/home/me/origin`
 
-    hint: add `address`, such as `address: osdf:///NAMESPACE/PATH`; only that of a directory below /ospool/ or /staging/ is known
+    hint: add `address`, such as `address: osdf:///NAMESPACE/PATH`; only the addresses of directories below /ospool/ and /staging/ are known
 
     exit 2
     error: cannot use `small.yaml`
-      caused by: `dag.shared_inputs.address`: no job can fetch from `ftp://host/x`
+      caused by: `dag.shared_inputs.address`: jobs cannot fetch from `ftp://host/x`
 
     hint: begin it with osdf:///, pelican://, https://, http:// or file:///
 
     exit 2
     error: cannot use `small.yaml`
-      caused by: the address `osdf:///a b` has a character that DAGMan or a submit file reads as something else
+      caused by: the address `osdf:///a b` has a character with a special meaning in a DAG or a submit file
 
     hint: use letters, digits and `/._-+=:@~`; for a file elsewhere, make a symbolic link with such a name
 
     exit 2
     error: cannot use `small.yaml`
-      caused by: `dag.shared_inputs` has an address and no directory
+      caused by: `dag.shared_inputs` has an address but no directory
 
     hint: name the directory on this access point that jobs find at that address
     ");
@@ -887,7 +888,7 @@ fn tidied(place: &Place) {
     exit 2
     error: the DAG in `dag` is not done
 
-    hint: `poolcast sweep status DIR` shows how far it is; `condor_submit_dag pipeline.dag` in it goes on from its rescue file
+    hint: `poolcast sweep status DIR` shows its progress; run `condor_submit_dag pipeline.dag` in it to continue from its rescue file
     ");
     place.write("dag/mine", "x");
     place.write("dag/pipeline.dag.nodes.log", "");
@@ -925,7 +926,7 @@ fn tidied(place: &Place) {
     );
     insta::assert_snapshot!(place.run("dag small.yaml -o dag"), @"
     exit 2
-    error: `dag/poolcast` holds a finished sweep of this name
+    error: `dag/poolcast` contains a finished sweep of this name
 
     hint: give this one another `wandb.sweep.name`, or name another directory
     ");
@@ -935,7 +936,7 @@ fn tidied(place: &Place) {
     place.write("dag/second/config.yaml", "x");
     insta::assert_snapshot!(place.run("sweep best dag"), @"
     exit 2
-    error: `dag` holds several sweeps
+    error: `dag` contains several sweeps
 
     hint: name one of them: `dag/poolcast`, `dag/second`
     ");
@@ -1102,8 +1103,8 @@ fn a_trial_that_fails_is_recorded_and_the_best_of_the_others_is_chosen() {
     trials-0001 failed: tensors-j3-m4-t10-uniform-events: exit code 2: `tensors/j3-m4-t10-uniform-events.yaml` has an unknown key `epoch`
     ");
     insta::assert_snapshot!(place.stdout("sweep status out"), @"
-    DAGMan has not begun
-    4 trials: 1 done, 3 failed, 0 to come
+    DAGMan has not started
+    4 trials: 1 done, 3 failed, 0 remaining
       trial 1 failed: tensors-j3-m4-t10-uniform-events: exit code 2: `tensors/j3-m4-t10-uniform-events.yaml` has an unknown key `epoch`
       trial 2 failed: tensors-j3-m4-t10-uniform-events: exit code 2: `tensors/j3-m4-t10-uniform-events.yaml` has an unknown key `epoch`
       trial 3 failed: the loss is not finite in epoch 1; a smaller learning rate may help
@@ -1128,7 +1129,7 @@ fn a_dag_without_a_trial_that_works_has_failed() {
     DAG status 2, 2 nodes failed
     tensors-j5-m4-t10-uniform-events failed: exit code 2: `tensors/j5-m4-t10-uniform-events.yaml` has an unknown key `epoch`
     trials-0001 failed: tensors-j5-m4-t10-uniform-events: exit code 2: `tensors/j5-m4-t10-uniform-events.yaml` has an unknown key `epoch`
-    logs/best.err:error: of 1 trial none finished; trial 1: tensors-j5-m4-t10-uniform-events: exit code 2: `tensors/j5-m4-t10-uniform-events.yaml` has an unknown key `epoch`
+    logs/best.err:error: none of 1 trial finished; trial 1: tensors-j5-m4-t10-uniform-events: exit code 2: `tensors/j5-m4-t10-uniform-events.yaml` has an unknown key `epoch`
     ");
     // `report` writes a page even without any model.
     place.stdout("report out -o page.html");

@@ -51,7 +51,7 @@ fn ensemble_advises_where_it_is_better_than_the_best_trial() {
     assert!(
         first
             .stdout
-            .contains("\nThe best of each kind together on holds they have not seen\n"),
+            .contains("\nThe ensemble of the best trials on holds that it has not seen\n"),
         "{first}"
     );
     let said = format!("; trials {KINDS}\nthe ensemble is in out/ensemble\n");

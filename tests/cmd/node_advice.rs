@@ -122,9 +122,9 @@ fn a_script_of_no_dagman_is_told_so() {
     let place = Place::new();
     insta::assert_snapshot!(place.run("advise --dag A"), @"
     exit 2
-    error: no DAGMan has called this: CONDOR_ID names no job
+    error: not called by DAGMan: CONDOR_ID is not the id of a job
 
-    hint: the SCRIPT HOLD of a DAG calls it; at a prompt, type `poolcast advise JOB`
+    hint: `--dag` is for the SCRIPT HOLD of a DAG; at a prompt, type `poolcast advise JOB`
     ");
     let both = call_as_script(&place, "advise --dag A --queue now");
     assert_eq!(both.code, Some(2), "{both}");

@@ -93,7 +93,7 @@ fn pipeline_trial_is_reproduced_from_its_row() {
     place.write("row.yaml", found[best as usize - 1]["config"].to_string());
     assert_eq!(
         place.stdout("sweep init row.yaml -o again"),
-        "1 trial is to be done in again\n"
+        "1 trial is planned in again\n"
     );
     place.stdout("sweep run again");
     let of = |name: &str, trial: u64| -> Vec<Vec<u8>> {
@@ -215,8 +215,8 @@ fn invalid_number_of_folds_is_rejected() {
         let refused = place.run(&format!("sweep init table.yaml -o other --cv {no}"));
         assert_eq!(refused.code, Some(2), "{refused}");
         assert!(
-            refused.stderr.contains("a number of folds, from 2 on")
-                && refused.stderr.contains("leave `--cv` out"),
+            refused.stderr.contains("a number of folds from 2 to 1000")
+                && refused.stderr.contains("omit `--cv`"),
             "{refused}"
         );
         assert!(!place.path("other").exists());
@@ -258,7 +258,7 @@ fn sweep_with_other_choices_is_rejected_and_left_untouched() {
         }
         let refused = place.run(&format!("sweep init table.yaml -o sweep {other}"));
         assert!(
-            refused.code == Some(2) && refused.stderr.contains("holds another sweep"),
+            refused.code == Some(2) && refused.stderr.contains("contains another sweep"),
             "{refused}"
         );
     }
@@ -365,7 +365,7 @@ fn missing_logs_or_tables_are_reported() {
         run.code == Some(2)
             && run
                 .stderr
-                .contains("names tables, and `run` advises on jobs of logs"),
+                .contains("names tables, but `run` advises on the jobs of logs"),
         "{run}"
     );
 }
@@ -550,7 +550,7 @@ fn table_without_splits_is_scored_by_folds() {
     place.write("whole.yaml", &without);
     assert_eq!(
         place.stdout("sweep init whole.yaml -o whole --pipeline-names lasso"),
-        "6 trials are to be done in whole\n"
+        "6 trials are planned in whole\n"
     );
     place.stdout("sweep run whole --split-names all");
     let best = &place.json("sweep best whole --json")["choices"][0];

@@ -206,7 +206,7 @@ fn invalid_prediction_requests_are_rejected() {
     refused("predict sweep nowhere.csv --split A1", &["nowhere.csv"]);
     refused(
         "predict sweep --log EventLog --split A1",
-        &["predicts the rows of a table, and no log"],
+        &["predicts the rows of a table, not the jobs of a log"],
     );
     refused("predict sweep", &["required"]);
     refused("predict nowhere new.csv", &["neither a run nor a sweep"]);
@@ -283,7 +283,10 @@ fn a_network_predicts_every_hold() {
 
     let refused = place.run("predict run tests");
     assert!(
-        refused.code == Some(2) && refused.stderr.contains("holds neither events nor tensors"),
+        refused.code == Some(2)
+            && refused
+                .stderr
+                .contains("contains neither events nor tensors"),
         "{refused}"
     );
     let refused = place.run("predict run events --split A1");

@@ -61,7 +61,7 @@ fn sweep_finds_the_best_wait_model() {
     let place = place_with(WAITS);
     assert_eq!(
         place.stdout("sweep init waits.yaml -o sweep"),
-        "4 trials are to be done in sweep\n"
+        "4 trials are planned in sweep\n"
     );
     place.stdout("sweep run sweep");
     let found = rows(&place, "sweep");

@@ -428,7 +428,7 @@ fn what_cannot_be_run_is_named_before_any_work() {
     insta::assert_snapshot!(refused(sweep("method: grid", "")), @"
     exit 2
     error: cannot use `bad.yaml`
-      caused by: a grid cannot search `learning_rate`, whose values cannot be counted
+      caused by: a grid cannot search `learning_rate`, because its values cannot be counted
 
     hint: give `values`, `int_uniform` or `q_uniform`, or use `method: random`
     ");
@@ -441,7 +441,7 @@ fn what_cannot_be_run_is_named_before_any_work() {
     insta::assert_snapshot!(refused(sweep("early_terminate: {type: hyperband, eta: 2}", "")), @"
     exit 2
     error: cannot use `bad.yaml`
-      caused by: `wandb.sweep.early_terminate` says at no epoch which trials to stop
+      caused by: `wandb.sweep.early_terminate` has no epoch at which it stops trials
 
     hint: give `min_iter: 3`, or `max_iter: 27` and `s: 2`
     ");
@@ -595,7 +595,7 @@ fn run_on_a_grown_log_reports_changes_since_the_previous_run() {
     assert!(
         third
             .stderr
-            .contains("nothing has changed since the run before"),
+            .contains("nothing has changed since the previous run"),
         "{third}"
     );
     assert!(!third.stdout.contains("Since the run before"));

@@ -19,8 +19,7 @@ fn place(trials: usize) -> Place {
     );
     let printed = place.stdout("sweep init small.yaml -o sweep");
     assert!(
-        printed.starts_with(&format!("{trials} trial"))
-            && printed.ends_with(" to be done in sweep\n"),
+        printed.starts_with(&format!("{trials} trial")) && printed.ends_with(" planned in sweep\n"),
         "{printed}"
     );
     place
@@ -128,7 +127,7 @@ fn sweep_writes_rows_that_reproduce_its_trials() {
     let log = fs_err::read_to_string(place.path("sweep/status.log")).expect("read");
     assert!(
         log.contains(" managing 3 trials\n")
-            && log.ends_with(" over: 3 done, 0 failed, 0 quarantined\n"),
+            && log.ends_with(" ended: 3 done, 0 failed, 0 quarantined\n"),
         "{log}"
     );
     // The configuration in a row suffices to train the same model.
@@ -304,7 +303,7 @@ fn paused_sweep_waits_and_resumes() {
         place
             .run("sweep pause sweep")
             .stderr
-            .contains("paused already")
+            .contains("already paused")
     );
     let mut run = start(&place, "sweep run sweep --threads 1");
     let running = || {
@@ -320,9 +319,14 @@ fn paused_sweep_waits_and_resumes() {
     assert!(
         place
             .stdout("sweep status sweep --once")
-            .contains("\npaused: nobody takes a trial")
+            .contains("\npaused: workers claim no trial")
     );
-    assert!(place.run("sweep resume sweep").stderr.contains("go on"));
+    assert!(
+        place
+            .run("sweep resume sweep")
+            .stderr
+            .contains("claim trials again")
+    );
     wait(|| running() == (1, false));
     let begun = || has_file(&place.path("sweep/queue/running"), "checkpoint.safetensors");
     wait(begun);
@@ -401,7 +405,7 @@ fn place_with_many_fits() -> Place {
     );
     assert_eq!(
         place.stdout("sweep init fits.yaml -o sweep"),
-        "2,100 trials are to be done in sweep\n"
+        "2,100 trials are planned in sweep\n"
     );
     place
 }
@@ -586,7 +590,7 @@ fn second_manager_exits_and_stopped_worker_returns_its_trial() {
     let late = place.run("sweep run sweep --trial-timeout 1");
     assert_eq!(late.code, Some(2), "{late}");
     assert!(late.stdout.contains("failed, time-limit: 3"), "{late}");
-    assert!(late.stderr.contains("of 3 trials none finished"), "{late}");
+    assert!(late.stderr.contains("none of 3 trials finished"), "{late}");
     assert!(rows(&place).iter().all(|row| {
         row["error"]
             .as_str()
@@ -644,25 +648,25 @@ fn what_is_no_sweep_is_named() {
     exit 2
     error: the sweep in `sweep` has not finished
 
-    hint: finish it with `poolcast sweep run DIR`; `poolcast sweep status DIR` shows how far it is
+    hint: finish it with `poolcast sweep run DIR`; `poolcast sweep status DIR` shows its progress
     ");
     insta::assert_snapshot!(place.run("sweep best sweep"), @"
     exit 1
     error: the sweep in `sweep` has no best trial
-      caused by: of 0 trials none finished
+      caused by: none of 0 trials finished
 
-    hint: `poolcast sweep status DIR` shows how far it is, and why trials failed
+    hint: `poolcast sweep status DIR` shows its progress, and why trials failed
     ");
     place.write("other.yaml", format!("{SMALL}seed: 2\n"));
     insta::assert_snapshot!(place.run("sweep init other.yaml -o sweep"), @"
     exit 2
-    error: `sweep` holds another sweep
+    error: `sweep` contains another sweep
 
     hint: name another directory
     ");
     insta::assert_snapshot!(place.run("sweep init small.yaml -o sweep/events --overwrite"), @r#"
     exit 2
-    error: `sweep/events` holds "events", not a sweep
+    error: `sweep/events` contains "events", not a sweep
 
     hint: name another directory
     "#);
@@ -676,7 +680,7 @@ fn what_is_no_sweep_is_named() {
     newer("sweep/queue/manifest.json");
     insta::assert_snapshot!(place.run("sweep work sweep"), @"
     exit 2
-    error: cannot go on with the sweep in `sweep`
+    error: cannot continue the sweep in `sweep`
       caused by: `sweep/queue` has queue format version 72, and this program reads version 2
 
     hint: make it with `poolcast sweep init CONFIG -o DIR`

@@ -68,7 +68,7 @@ fn stop_ends_one_trial_and_a_paused_sweep_starts_none() {
     std::thread::sleep(std::time::Duration::from_millis(300));
     assert_eq!(counts(&place), (0, 2, 2));
     let shown = place.stdout("sweep status sweep --once");
-    assert!(shown.contains("\npaused on its page: "), "{shown}");
+    assert!(shown.contains("\npaused on its W&B page: "), "{shown}");
 
     // A local `sweep resume` takes effect although the page still says the same.
     place.stdout("sweep resume sweep");
@@ -97,7 +97,7 @@ fn stop_ends_one_trial_and_a_paused_sweep_starts_none() {
     }
     let shown = place.stdout("sweep status sweep --once");
     assert!(
-        shown.contains("\nstopped on its page: 1 of them were not made"),
+        shown.contains("\nstopped on its W&B page: 1 of them were not started"),
         "{shown}"
     );
 }
@@ -182,7 +182,10 @@ fn dag_rejects_points_from_a_server() {
     place.write("x.sif", "");
     let refused = place.run("dag given.yaml -o dag --image x.sif");
     assert_eq!(refused.code, Some(2), "{refused}");
-    assert!(refused.stderr.contains("planned before"), "{refused}");
+    assert!(
+        refused.stderr.contains("cannot take its points from W&B"),
+        "{refused}"
+    );
 }
 
 #[test]

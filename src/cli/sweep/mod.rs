@@ -38,7 +38,7 @@ pub enum SweepStep {
     Manage(SweepManageArgs),
     /// Work on trials, one after another, until none is left
     ///
-    /// On SIGTERM, a worker writes a checkpoint and gives its trial back.
+    /// On SIGTERM, a worker writes a checkpoint and returns its trial to the queue.
     ///
     /// Example: poolcast sweep work out/sweep --threads 1
     #[command(verbatim_doc_comment)]
@@ -58,7 +58,7 @@ pub enum SweepStep {
     /// Example: poolcast sweep list out/sweep --top 20
     #[command(verbatim_doc_comment)]
     List(SweepListArgs),
-    /// Pause a sweep: workers write a checkpoint, give their trials back, and wait
+    /// Pause a sweep: workers write a checkpoint, return their trials to the queue, and wait
     ///
     /// Example: poolcast sweep pause out/sweep
     #[command(verbatim_doc_comment)]
@@ -68,7 +68,7 @@ pub enum SweepStep {
     /// Example: poolcast sweep resume out/sweep
     #[command(verbatim_doc_comment)]
     Resume(SweepPauseArgs),
-    /// Show the best of the trials that have ended
+    /// Show the best trial so far
     ///
     /// Example: poolcast sweep best out/sweep
     #[command(verbatim_doc_comment)]
@@ -80,7 +80,7 @@ pub enum SweepStep {
     /// Example: poolcast sweep evaluate out/sweep
     #[command(verbatim_doc_comment)]
     Evaluate(SweepEvaluateArgs),
-    /// Work on some trials like a job of a DAG, in a directory that travels with the job
+    /// Run some trials as a job of a DAG, in a directory that travels with the job
     ///
     /// A trial that has a row of results is not repeated, and a training continues from its last checkpoint.
     ///

@@ -28,7 +28,7 @@ pub struct SweepTrialsArgs {
     /// Stop each training once it has this many epochs: one step of a chain of jobs
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub until_epoch: Option<u32>,
-    /// First unpack this tar file into the working directory; files that exist stay as they are
+    /// Tar file to unpack into the working directory first; existing files are kept
     #[arg(long, value_name = "FILE")]
     pub unpack: Option<PathBuf>,
 }
@@ -39,7 +39,7 @@ pub struct TrialNumbers(pub Vec<usize>);
 
 fn trial_numbers(text: &str) -> Result<TrialNumbers, String> {
     let numbers = condor::parse_trial_ranges(text).map(TrialNumbers);
-    numbers.ok_or_else(|| "it takes numbers and ranges of them, such as 1-8,12".to_owned())
+    numbers.ok_or_else(|| "expected numbers and ranges, such as 1-8,12".to_owned())
 }
 
 /// Arguments of `sweep conclude`.

@@ -57,7 +57,7 @@ pub struct SweepChoiceArgs {
 fn fold_count(text: &str) -> Result<usize, String> {
     let count = text.parse().ok().filter(|count| (2..=1000).contains(count));
     count.ok_or_else(|| {
-        "it takes a number of folds, from 2 on, or nothing for 5; leave `--cv` out for none"
+        "expected a number of folds from 2 to 1000, or nothing for 5; omit `--cv` for no folds"
             .to_owned()
     })
 }
@@ -68,7 +68,7 @@ pub struct SweepManageArgs {
     /// Folder that `sweep init` made
     pub dir: PathBuf,
     /// Number of best trials whose models are kept, for pipelines per split; the other models are
-    /// removed, and can be made again
+    /// removed, and can be trained again
     #[arg(long, value_name = "K", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..))]
     pub keep: u32,
     #[command(flatten)]

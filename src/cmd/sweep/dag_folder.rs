@@ -58,7 +58,7 @@ pub(super) fn show_best(args: &SweepShowArgs, dir: &Path) -> Result<u8> {
 
     let best = sweep::choose_model(&sweep, &rows).map_err(|error| {
         // Once all trials have ended, the error itself explains why there is no best trial.
-        let hint = "`poolcast sweep status DIR` shows how far it is";
+        let hint = "`poolcast sweep status DIR` shows its progress";
         let context = || {
             too_early(
                 format!("the sweep in `{}` has no best trial", dir.display()),
@@ -74,7 +74,7 @@ pub(super) fn show_best(args: &SweepShowArgs, dir: &Path) -> Result<u8> {
 
     if args.json {
         let row = rows.iter().find(|row| row.trial == best.trial);
-        let row = row.context("the best trial has a row")?;
+        let row = row.context("the best trial has no row")?;
         output::print_json(choices::BEST_SCHEMA_VERSION, row)?;
     } else {
         output::print_file(&sweep::best_model_info(dir, dir, &best)?)?;

@@ -56,7 +56,7 @@ pub(super) fn dag_page(status: &DagStatus, held: &[HeldNode], columns: usize) ->
     }
 }
 
-const NOT_BEGUN: &str = "DAGMan has not begun\n";
+const NOT_BEGUN: &str = "DAGMan has not started\n";
 
 /// The whole status except the held nodes, for output that is printed once.
 fn status_text(status: &DagStatus) -> String {
@@ -74,8 +74,8 @@ fn status_text(status: &DagStatus) -> String {
 /// The state in one line: the counts and the best trial.
 fn state_line(status: &DagStatus, held: &[HeldNode]) -> String {
     let mut text = match &status.nodes {
-        None => "DAGMan has not begun".to_owned(),
-        Some(_) => "the DAG runs".to_owned(),
+        None => "DAGMan has not started".to_owned(),
+        Some(_) => "the DAG is running".to_owned(),
     };
     for (step, counts) in status.nodes.iter().flat_map(|nodes| &nodes.steps) {
         let all = node_count(counts);
@@ -103,7 +103,7 @@ fn trials_text(status: &DagStatus) -> String {
     let failed = status.failed.len();
     let rest = status.trials.saturating_sub(status.done + failed);
     format!(
-        "{}: {} done, {failed} failed, {rest} to come\n",
+        "{}: {} done, {failed} failed, {rest} remaining\n",
         output::counted(status.trials, "trial"),
         status.done
     )
@@ -149,30 +149,30 @@ const MAX_SILENCE_S: u64 = 300;
 fn state_text(nodes: &DagProgress, silent_s: Option<u64>) -> String {
     let mut text = match (nodes.is_done, nodes.has_failed) {
         (true, _) => "the DAG is done\n".to_owned(),
-        (_, true) => "the DAG has failed; submitted again, it goes on from there\n".to_owned(),
+        (_, true) => "the DAG has failed; submit it again to continue from there\n".to_owned(),
         _ if nodes.held > 0 => format!(
-            "the DAG runs; jobs on hold, which it waits for: {}\n",
+            "the DAG is running, and waits for held jobs: {}\n",
             nodes.held
         ),
-        _ => "the DAG runs\n".to_owned(),
+        _ => "the DAG is running\n".to_owned(),
     };
     if let Some(silent_s) = silent_s {
         text += &format!("as of {} ago\n", output::time_span(1000 * silent_s as i64));
         if silent_s >= MAX_SILENCE_S {
-            text += "DAGMan is silent: `condor_q -nobatch` shows whether it is in the queue. If it is not, submit the DAG again; if\n\
-                     it is, `condor_rm` its job first: it goes on from its rescue file\n";
+            text += "DAGMan does not report: `condor_q -nobatch` shows whether it is in the queue. If it is not, submit the DAG\n\
+                     again; if it is, `condor_rm` its job first. It continues from its rescue file\n";
         }
     }
     if nodes.waits_for_nothing() {
-        text += "all jobs are done, and DAGMan has not ended: if that lasts, `condor_rm` its job and submit the DAG again: it goes\n\
-                 on from its rescue file\n";
+        text += "all jobs are done, but DAGMan has not ended: if this persists, `condor_rm` its job and submit the DAG again; it\n\
+                 continues from its rescue file\n";
     }
     text
 }
 
 /// A table of the nodes of each step: done, at work, waiting and failed.
 fn step_table(steps: &BTreeMap<String, NodeCounts>) -> String {
-    let head = ["", "done", "at work", "waiting", "failed"];
+    let head = ["", "done", "running", "waiting", "failed"];
     let mut rows = vec![head.map(str::to_owned).to_vec()];
     for (step, counts) in steps {
         rows.push(vec![
@@ -213,7 +213,7 @@ fn step_bars(steps: &BTreeMap<String, NodeCounts>, columns: usize) -> Vec<Screen
         lines.push(line);
     }
     if !lines.is_empty() {
-        let legend = "# done  x failed  = at work  . waiting";
+        let legend = "# done  x failed  = running  . waiting";
         lines.push(vec![PageLine::of(LineColour::Dim, legend)]);
     }
     lines
@@ -239,7 +239,8 @@ fn held_text(held: &[HeldNode]) -> String {
 /// Advice for a job held with this code, derived from the code alone.
 fn code_advice(code: i32, subcode: i32) -> String {
     let Some(rule) = advice::code_rule(code, subcode) else {
-        return "`condor_q -hold` says more; `condor_release` once the cause is gone".to_owned();
+        return "`condor_q -hold` shows the details; use `condor_release` once the cause is fixed"
+            .to_owned();
     };
     let action = match rule.action {
         HoldAction::Release => "release it",

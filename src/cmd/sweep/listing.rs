@@ -320,7 +320,8 @@ impl TrialListing {
                 Ok(())
             }
             TrialListing::Json { is_empty } => {
-                let text = serde_json::to_string(&listed).context("a list is JSON")?;
+                let text = serde_json::to_string(&listed)
+                    .context("a listed trial cannot be written as JSON")?;
                 let text = escape::json(&text);
                 let comma = if std::mem::take(is_empty) { "" } else { "," };
                 output::write(&format!("{comma}\n{text}"))
@@ -339,9 +340,9 @@ impl TrialListing {
                 output::print(&output::aligned_table(&rows))?;
                 if ready > 0 {
                     output::note(&match ready {
-                        1 => "1 more is ready, and nobody has begun it".to_owned(),
+                        1 => "1 more trial is ready, and has not started".to_owned(),
                         _ => format!(
-                            "{} more are ready, and nobody has begun them",
+                            "{} more trials are ready, and have not started",
                             output::with_commas(ready as u64)
                         ),
                     });

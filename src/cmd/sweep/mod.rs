@@ -88,7 +88,7 @@ fn init_sweep(args: &SweepInitArgs) -> Result<u8> {
     let trials = sweep.plan.trials;
     let are = if trials == 1 { "is" } else { "are" };
     output::print(&format!(
-        "{} {are} to be done in {}\n",
+        "{} {are} planned in {}\n",
         output::counted(trials, "trial"),
         escape::path(&sweep.dir)
     ))?;
@@ -133,7 +133,7 @@ fn work_on_sweep(args: &SweepWorkArgs) -> Result<u8> {
         output::counted(tally.acknowledged, "trial")
     ))?;
     if tally.stopped {
-        output::note("stopped; what was begun is given back");
+        output::note("stopped; unfinished trials are back in the queue");
         return Ok(EXIT_RETRY);
     }
     Ok(EXIT_DONE)
@@ -201,9 +201,9 @@ fn run_sweep(args: &SweepManageArgs, trial_timeout: Option<u32>, threads: usize)
 fn pause_sweep(dir: &Path) -> Result<u8> {
     let is_new = open_queue(dir)?.pause()?;
     output::note(if is_new {
-        "paused: within seconds, workers give back the trials that they are at work on; they take none until `poolcast sweep resume`"
+        "paused: within seconds, workers return their trials to the queue; they claim none until `poolcast sweep resume`"
     } else {
-        "it is paused already; `poolcast sweep resume` lets it go on"
+        "the sweep is already paused; `poolcast sweep resume` resumes it"
     });
     Ok(EXIT_DONE)
 }
@@ -213,9 +213,9 @@ fn resume_sweep(dir: &Path) -> Result<u8> {
     let is_lifted = queue.lift_dispatch()?;
     let was_paused = queue.resume()? || is_lifted;
     output::note(if was_paused {
-        "workers go on"
+        "resumed: workers claim trials again"
     } else {
-        "it is not paused"
+        "the sweep is not paused"
     });
     Ok(EXIT_DONE)
 }
@@ -226,7 +226,7 @@ fn open_queue(dir: &Path) -> Result<Queue> {
         !is_dag(dir),
         hinted(
             format!("`{}` is the directory of a DAG", dir.display()),
-            "`condor_hold` and `condor_release` pause its jobs"
+            "use `condor_hold` and `condor_release` to pause and resume its jobs"
         )
     );
     SweepFolder::open(dir)?.queue()?.with_context(|| {
@@ -300,7 +300,7 @@ fn show_best(args: &SweepShowArgs, dir: &Path) -> Result<u8> {
     let row = rows
         .iter()
         .find(|row| row.trial == best.trial)
-        .context("the best trial has a row")?;
+        .context("the best trial has no row")?;
 
     if args.json {
         output::print_json(choices::BEST_SCHEMA_VERSION, row)?;
@@ -325,7 +325,7 @@ fn show_best_wait_model(sweep: &SweepFolder, as_json: bool) -> Result<u8> {
         output::print(&text::wait_model::held_back(&waits.held_back))?;
     }
     output::print(&format!(
-        "\nlater windows judge it: poolcast provision validate TRACE --model {}\n",
+        "\nvalidate it on later windows: poolcast provision validate TRACE --model {}\n",
         escape::path(&sweep.dir)
     ))?;
     Ok(EXIT_DONE)
@@ -334,7 +334,7 @@ fn show_best_wait_model(sweep: &SweepFolder, as_json: bool) -> Result<u8> {
 fn best_text(sweep: &SweepFolder, row: &TrialRow, ended: usize) -> String {
     let dir = sweep::trial_dir(&sweep.dir, row.trial);
     let mut text = format!(
-        "{}\nof {} that ended, of {}\n",
+        "{}\nchosen from {} that ended, of {}\n",
         trial_line(row, sweep),
         output::counted(ended, "trial"),
         sweep.plan.trials
@@ -358,15 +358,15 @@ fn evaluate_sweep(args: &SweepEvaluateArgs) -> Result<u8> {
         sweep.is_finished(),
         too_early(
             format!("the sweep in `{}` has not finished", dir.display()),
-            "`poolcast sweep status DIR` shows how far it is"
+            "`poolcast sweep status DIR` shows its progress"
         )
     );
 
     ensure!(
         sweep.config.trial_source() != TrialSource::WaitSamples,
         hinted(
-            "models of waits are judged on windows of a trace that come later",
-            "`poolcast sweep best DIR` shows the best trial; `poolcast provision validate TRACE --model DIR` judges it"
+            "`sweep evaluate` cannot score models of waits; they are scored on later windows of a trace",
+            "`poolcast sweep best DIR` shows the best trial; `poolcast provision validate TRACE --model DIR` scores it"
         )
     );
 
@@ -395,7 +395,7 @@ fn clean_up_sweep(args: &SweepCleanupArgs) -> Result<u8> {
     }
     ensure!(
         !args.dry_run,
-        "`--dry-run` is for the directory of a DAG; here nothing moves"
+        "`--dry-run` is for the directory of a DAG; the cleanup of other sweeps moves nothing"
     );
 
     let keep = args.keep.map(|keep| keep as usize);

@@ -19,7 +19,7 @@ const MIN_READ_INTERVAL: Duration = Duration::from_secs(2);
 const PAUSE_PER_READ: u32 = 20;
 
 /// Interval between lines while nothing changes.
-const SAY_EVERY: Duration = Duration::from_secs(60);
+const PRINT_INTERVAL: Duration = Duration::from_secs(60);
 
 /// Line width if there is no window.
 const COLUMNS: usize = 80;
@@ -73,16 +73,16 @@ fn print_to_end(
     read: &impl Fn(usize) -> Result<StatusPage>,
     stop: &AtomicBool,
 ) -> Result<StatusPage> {
-    let mut said = String::new();
+    let mut printed_state = String::new();
     let mut printed_at = Instant::now();
     loop {
         let (page, next_read) = read_once(read, COLUMNS)?;
         if page.is_over || stop.load(Ordering::Relaxed) {
             return Ok(page);
         }
-        if page.state != said || printed_at.elapsed() >= SAY_EVERY {
+        if page.state != printed_state || printed_at.elapsed() >= PRINT_INTERVAL {
             output::print(&format!("{}{}\n", page.state, page.remaining))?;
-            said = page.state;
+            printed_state = page.state;
             printed_at = Instant::now();
         }
         wait(next_read, stop, || false);

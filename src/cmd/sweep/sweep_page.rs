@@ -127,21 +127,21 @@ fn manager_line(status: &SweepStatus) -> Option<String> {
 fn held_back_lines(status: &SweepStatus) -> Vec<String> {
     let mut lines = Vec::new();
     if status.is_paused {
-        lines.push("paused: nobody takes a trial until `poolcast sweep resume`".to_owned());
+        lines.push("paused: workers claim no trial until `poolcast sweep resume`".to_owned());
     }
     let asked = match status.hand_out {
         Dispatch::Open => return lines,
         _ if status.is_over => format!(
-            "stopped on its page: {} of them were not made",
+            "stopped on its W&B page: {} of them were not started",
             output::with_commas(status.unmade as u64)
         ),
         Dispatch::Paused => {
-            "paused on its page: nobody takes a trial until it is resumed there, or by `poolcast sweep resume`"
+            "paused on its W&B page: workers claim no trial until it is resumed there, or by `poolcast sweep resume`"
                 .to_owned()
         }
-        Dispatch::Stopped => "stopped on its page: it is over with the trials at work".to_owned(),
+        Dispatch::Stopped => "stopped on its W&B page: it ends with the running trials".to_owned(),
         Dispatch::Cancelled => {
-            "cancelled on its page: trials at work end with what they have".to_owned()
+            "cancelled on its W&B page: running trials end with their results so far".to_owned()
         }
     };
     lines.push(asked);

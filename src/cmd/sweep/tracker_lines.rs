@@ -51,12 +51,15 @@ fn name(state: &TrackerState) -> Tracker {
 
 fn tracker_line(state: &TrackerState) -> String {
     let mut line = format!(
-        "{} has {} to the end",
+        "{} has {}",
         name(state),
-        output::counted(state.ended, "run")
+        output::counted(state.ended, "finished run")
     );
     if state.running > 0 {
-        line += &format!(", and {} so far", output::with_commas(state.running as u64));
+        line += &format!(
+            ", and {} running",
+            output::with_commas(state.running as u64)
+        );
     }
     let shown = |moment: &str| moment.replace('T', " ").replace('Z', " UTC");
     match (&state.silent_since, &state.answered) {
@@ -68,7 +71,7 @@ fn tracker_line(state: &TrackerState) -> String {
                 shown(since)
             )
         }
-        (None, Some(answered)) => format!("{line}; it answered at {}", shown(answered)),
+        (None, Some(answered)) => format!("{line}; last answer at {}", shown(answered)),
         (None, None) => line,
     }
 }
@@ -101,8 +104,8 @@ mod tests {
         add_trackers(&mut page, &[state], 40);
         insta::assert_snapshot!(page.text, @r"
         all
-        W&B has 1,234 runs to the end, and 2 so far; it answered at 2026-11-23 04:00:00 UTC
-        W&B has 1,234 runs to the end, and 2 so far; api.wandb.ai does not answer since 2026-11-23 04:05:00 UTC: no \u{1b}[31m route
+        W&B has 1,234 finished runs, and 2 running; last answer at 2026-11-23 04:00:00 UTC
+        W&B has 1,234 finished runs, and 2 running; api.wandb.ai does not answer since 2026-11-23 04:05:00 UTC: no \u{1b}[31m route
         ");
         assert_eq!(page.state, "state; W&B does not answer");
         assert!(page.head.last().is_some_and(Vec::is_empty) && page.head.len() > 5);

@@ -17,7 +17,7 @@ use poolcast_sweep::condor;
 use poolcast_sweep::{self as sweep, PartEnd, SweepPart, TrialRow};
 
 /// Interval between progress notes of a job.
-const SAY_EVERY: Duration = Duration::from_secs(60);
+const NOTE_INTERVAL: Duration = Duration::from_secs(60);
 
 /// Runs the trials. If it must stop early, the exit code says so.
 pub(super) fn run(args: &SweepTrialsArgs) -> Result<u8> {
@@ -44,9 +44,13 @@ pub(super) fn run(args: &SweepTrialsArgs) -> Result<u8> {
     let all = trials.len();
     let count = Cell::new(sweep::part_rows(&args.out)?.len());
     let printed_at = Cell::new(None::<Instant>);
-    let hear = |row: &TrialRow| {
+    let on_row = |row: &TrialRow| {
         count.set(count.get() + 1);
-        if printed_at.get().is_none_or(|at| at.elapsed() > SAY_EVERY) || count.get() == all {
+        if printed_at
+            .get()
+            .is_none_or(|at| at.elapsed() > NOTE_INTERVAL)
+            || count.get() == all
+        {
             output::note(&format!(
                 "{} of {all}: {}",
                 count.get(),
@@ -57,13 +61,13 @@ pub(super) fn run(args: &SweepTrialsArgs) -> Result<u8> {
     };
 
     for (trial, epochs) in sweep::part_at_work(&args.out) {
-        output::note(&format!("trial {trial}: going on after epoch {epochs}"));
+        output::note(&format!("trial {trial}: continuing after epoch {epochs}"));
     }
-    match part.run(trials, log_epoch, hear)? {
+    match part.run(trials, log_epoch, on_row)? {
         PartEnd::Over => Ok(EXIT_DONE),
         PartEnd::Left => {
             output::note(&format!(
-                "`{}` goes on where it was left",
+                "stopped early; the same command continues in `{}`",
                 args.out.display()
             ));
             Ok(if args.self_checkpoint.is_some() {

@@ -100,7 +100,7 @@ impl NetworkAttempt<'_> {
 
         self.adopt_checkpoint(key)?;
         let metric = self.sweep.config.wandb.sweep.metric.name;
-        let hear = |news: TrainingUpdate<'_>| match news {
+        let on_update = |update: TrainingUpdate<'_>| match update {
             TrainingUpdate::Epoch(epoch) => {
                 self.attempt
                     .report_epoch(epoch.epoch, epoch.watched(metric));
@@ -124,7 +124,7 @@ impl NetworkAttempt<'_> {
                 StartMode::Resume,
                 &Device::Cpu,
                 |epochs: &[Epoch]| self.ends_after(epochs),
-                hear,
+                on_update,
             )
         };
         let run = match self.workers {

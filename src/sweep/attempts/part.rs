@@ -249,7 +249,7 @@ impl SweepPart<'_> {
                 self.train_network(&mut row, settings, &dataset, &config, progress)
             }
         }));
-        let panicked = || AttemptError::Other(anyhow!("it panicked, and said why on stderr"));
+        let panicked = || AttemptError::Other(anyhow!("it panicked; the reason is on stderr"));
         let reached = reached.unwrap_or_else(|_| Err(panicked()));
         let outcome = match reached {
             Ok(Reached::EpochLimit) => return Ok(PartAttempt::EpochLimit),
@@ -271,7 +271,7 @@ impl SweepPart<'_> {
                 PartWork::Train(settings, data.dataset(self.sweep, config)?)
             }
             TrialModel::WaitModel(_) => {
-                bail!("a part of a DAG has no trials over samples of waits")
+                bail!("a job of a DAG cannot run trials over samples of waits")
             }
         })
     }
@@ -287,7 +287,10 @@ impl SweepPart<'_> {
         }
         training::remove_checkpoint(&from)?;
         files::remove_all([to.clone()])?;
-        fs_err::create_dir_all(to.parent().context("a trial stands in a directory")?)?;
+        fs_err::create_dir_all(
+            to.parent()
+                .context("the directory of the trial has no parent")?,
+        )?;
         Ok(fs_err::rename(from, to)?)
     }
 
@@ -322,8 +325,8 @@ impl SweepPart<'_> {
         let dir = self.work_dir(trial);
         set_network_key(row, settings, dataset)?;
 
-        let hear = |news: TrainingUpdate<'_>| {
-            if let TrainingUpdate::Epoch(epoch) = news {
+        let on_update = |update: TrainingUpdate<'_>| {
+            if let TrainingUpdate::Epoch(epoch) = update {
                 progress(trial, epoch);
             }
             if self.must_leave() {
@@ -346,7 +349,7 @@ impl SweepPart<'_> {
             StartMode::Resume,
             self.device,
             ends,
-            hear,
+            on_update,
         );
         if let Ok(run) = &run
             && run.metrics.status == TrainingStatus::TerminatedEarly

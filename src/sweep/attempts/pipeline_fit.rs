@@ -178,7 +178,10 @@ impl PipelineTask {
             .with_context(|| format!("cannot use `pipelines.{pipeline}`"))?;
         let split = config.data.split_names.first().cloned();
         let cv = config.data.cross_validation();
-        ensure!(split.is_some() || cv.is_none(), "folds are for tables");
+        ensure!(
+            split.is_some() || cv.is_none(),
+            "cross-validation is only for tables"
+        );
         Ok(Some(PipelineTask {
             pipeline: pipeline.clone(),
             parameters,

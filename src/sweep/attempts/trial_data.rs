@@ -86,7 +86,7 @@ fn keep_or_load<T>(
 /// The split of the tables that `trial` learns from.
 fn table_split(trial: &TrialConfig) -> Result<&str> {
     let split = trial.written.data.split_names.first();
-    Ok(split.context("a trial over tables has a split")?)
+    Ok(split.context("the trial has no split of the tables")?)
 }
 
 /// The rows that `trial` of `sweep` learns from and is validated on.
@@ -166,11 +166,8 @@ fn check_same(dir: &Path, found: &str, wanted: &str) -> Result<()> {
     ensure!(
         found == wanted,
         hinted(
-            format!(
-                "`{}` is not what it was when the sweep began",
-                dir.display()
-            ),
-            "begin anew in another directory with `poolcast sweep init CONFIG -o DIR`"
+            format!("`{}` has changed since the sweep began", dir.display()),
+            "start again in another directory with `poolcast sweep init CONFIG -o DIR`"
         )
     );
     Ok(())
@@ -208,7 +205,7 @@ pub(crate) fn trial_predictions(
         .all(|(values, n)| values.is_empty() || values.len() == n * classes);
     ensure!(
         fits,
-        "the predictions in `{}` are of other rows",
+        "the predictions in `{}` belong to other rows",
         dir.display()
     );
     Ok(Some(found))

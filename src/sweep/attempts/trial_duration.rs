@@ -31,20 +31,20 @@ pub fn measure_trial(
     let settings = match &trial.model {
         TrialModel::Network(settings) => settings,
         TrialModel::Pipeline(task) => return measure_fit(sweep, &trial, task, limit),
-        TrialModel::WaitModel(_) => bail!("trials over samples of waits are in no DAG"),
+        TrialModel::WaitModel(_) => bail!("a DAG cannot have trials over samples of waits"),
     };
 
     let dataset = trial_data::trial_dataset(sweep, &trial)?;
     let began = Instant::now();
     // The finished fraction of the training when it was stopped.
     let share = Mutex::new(1.0);
-    let hear = |news: TrainingUpdate<'_>| {
+    let on_update = |update: TrainingUpdate<'_>| {
         let TrainingUpdate::Batch {
             epoch,
             batch,
             batches,
             ..
-        } = news
+        } = update
         else {
             return ControlFlow::Continue(());
         };
@@ -69,7 +69,7 @@ pub fn measure_trial(
         place,
         StartMode::New,
         &Device::Cpu,
-        hear,
+        on_update,
     );
     match trained {
         Ok(_) | Err(TrainError::Stopped(_)) => {

@@ -44,7 +44,7 @@ pub fn plan_cleanup(dir: &Path) -> Result<CleanupPlan> {
             && !dir.join("pipeline.dag.lock").exists(),
         hinted(
             format!("the DAG in `{}` is not done", dir.display()),
-            "`poolcast sweep status DIR` shows how far it is; `condor_submit_dag pipeline.dag` in it goes on from its rescue file"
+            "`poolcast sweep status DIR` shows its progress; run `condor_submit_dag pipeline.dag` in it to continue from its rescue file"
         )
     );
 
@@ -54,8 +54,8 @@ pub fn plan_cleanup(dir: &Path) -> Result<CleanupPlan> {
         ensure!(
             !target.exists(),
             hinted(
-                format!("`{}` is there already", target.display()),
-                "move that away, or give the next sweep another `wandb.sweep.name`"
+                format!("`{}` already exists", target.display()),
+                "move it away, or give the next sweep another `wandb.sweep.name`"
             )
         );
         moves.push((dir.join(name), target));
@@ -86,7 +86,7 @@ fn sweep_directory(dir: &Path) -> Result<PathBuf> {
     let found = tidied_directories(dir)?.into_iter().next();
     found.with_context(|| {
         hinted(
-            format!("`{}` holds no DAG", dir.display()),
+            format!("`{}` contains no DAG", dir.display()),
             "make one with `poolcast dag`",
         )
     })

@@ -49,7 +49,7 @@ pub(super) fn dag_text(plan: &DagPlan) -> String {
 fn dag_head(plan: &DagPlan) -> String {
     format!(
         "# {} in {}, written by poolcast {}. In its directory: condor_submit_dag pipeline.dag\n\
-         # What fails for good is recorded in rows/ and tensors/, and the others go on: see condor/node.sh.\n\
+         # Permanent failures are recorded in rows/ and tensors/, and the other jobs continue: see condor/node.sh.\n\
          NODE_STATUS_FILE pipeline.status {STATUS_INTERVAL_S} ALWAYS-UPDATE\n\
          MAXJOBS trials {}\n",
         poolcast_base::output::counted(plan.trials, "trial"),

@@ -57,7 +57,7 @@ pub fn check_directory(plan: &DagPlan) -> Result<()> {
         is_dag(dir) || !dir.join(manifest::FILE).exists(),
         hinted(
             format!(
-                "`{}` holds a sweep of workers, or another artefact",
+                "`{}` contains a sweep of workers, or another artefact",
                 dir.display()
             ),
             "name another directory"
@@ -68,7 +68,10 @@ pub fn check_directory(plan: &DagPlan) -> Result<()> {
     ensure!(
         !is_dag(&tidied),
         hinted(
-            format!("`{}` holds a finished sweep of this name", tidied.display()),
+            format!(
+                "`{}` contains a finished sweep of this name",
+                tidied.display()
+            ),
             "give this one another `wandb.sweep.name`, or name another directory"
         )
     );
@@ -78,8 +81,8 @@ pub fn check_directory(plan: &DagPlan) -> Result<()> {
         ensure!(
             !path.exists() || fs_err::read(&path)? == text.as_bytes(),
             hinted(
-                format!("`{}` is there, and of another sweep", path.display()),
-                "name another directory; `poolcast sweep cleanup DIR` puts a finished sweep into one of its own"
+                format!("`{}` belongs to another sweep", path.display()),
+                "name another directory; `poolcast sweep cleanup DIR` moves a finished sweep into a directory of its own"
             )
         );
     }
@@ -116,7 +119,7 @@ fn write_tracking(dir: &Path, trackers: &[Tracker]) -> Result<()> {
     if trackers.is_empty() {
         return Ok(());
     }
-    let program = std::env::current_exe().context("cannot tell where this program is")?;
+    let program = std::env::current_exe().context("cannot find the path of this program")?;
     let words: Vec<&str> = trackers.iter().map(|tracker| tracker.word()).collect();
     let text = format!("{}\n{}\n", program.display(), words.join(","));
     files::write_atomic(&dir.join(TRACKING_FILE), text.as_bytes())

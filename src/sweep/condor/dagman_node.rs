@@ -32,8 +32,8 @@ impl DagmanNode {
         let cluster = id.as_deref().and_then(cluster_of_id);
         let dagman_cluster = cluster.with_context(|| {
             hinted(
-                format!("no DAGMan has called this: {DAGMAN_ID_VARIABLE} names no job"),
-                "the SCRIPT HOLD of a DAG calls it; at a prompt, type `poolcast advise JOB`",
+                format!("not called by DAGMan: {DAGMAN_ID_VARIABLE} is not the id of a job"),
+                "`--dag` is for the SCRIPT HOLD of a DAG; at a prompt, type `poolcast advise JOB`",
             )
         })?;
         Ok(DagmanNode {

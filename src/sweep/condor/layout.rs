@@ -140,7 +140,7 @@ pub fn results_directory(dir: &Path) -> Result<PathBuf> {
     ensure!(
         names.len() < 2,
         hinted(
-            format!("`{}` holds several sweeps", dir.display()),
+            format!("`{}` contains several sweeps", dir.display()),
             format!("name one of them: {}", names.join(", "))
         )
     );
@@ -150,10 +150,13 @@ pub fn results_directory(dir: &Path) -> Result<PathBuf> {
 /// Rejects a name that the sweep's directory cannot have.
 pub(super) fn check_sweep_name(name: &str) -> Result<()> {
     check_node_name(name)?;
-    let hint = "name it as no file or directory of a DAG is named";
+    let hint = "choose a name that no file or directory of a DAG has";
     ensure!(
         !LEFT_BY_DAG.contains(&name),
-        hinted(format!("`{name}` is what a DAG leaves beside it"), hint)
+        hinted(
+            format!("`{name}` is the name of a file or directory of a DAG"),
+            hint
+        )
     );
     Ok(())
 }

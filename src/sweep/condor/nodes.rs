@@ -64,7 +64,7 @@ impl DagProgress {
         let nodes = DagProgress::parse(&fs_err::read_to_string(&path)?);
         nodes
             .map(Some)
-            .with_context(|| format!("`{}` is not DAGMan's status of nodes", path.display()))
+            .with_context(|| format!("`{}` is not a node status file of DAGMan", path.display()))
     }
 
     fn parse(text: &str) -> Option<DagProgress> {
@@ -160,7 +160,7 @@ impl DagProgress {
                 None => dir.join(format!("rows/{node}.failed")),
             };
             let recorded = fs_err::read_to_string(record).ok();
-            let said = || fs_err::read_to_string(dir.join(format!("logs/{node}.err"))).ok();
+            let stderr_text = || fs_err::read_to_string(dir.join(format!("logs/{node}.err"))).ok();
             let error = |text: String| {
                 Some(
                     text.lines()
@@ -168,8 +168,8 @@ impl DagProgress {
                         .to_owned(),
                 )
             };
-            let why = recorded.or_else(|| said().and_then(error));
-            let why = why.unwrap_or_else(|| format!("logs/{node}.err does not say why"));
+            let why = recorded.or_else(|| stderr_text().and_then(error));
+            let why = why.unwrap_or_else(|| format!("logs/{node}.err has no error message"));
             let why = why.lines().next().unwrap_or_default();
             (
                 node.clone(),

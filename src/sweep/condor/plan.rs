@@ -74,8 +74,8 @@ impl DagPlan {
         ensure!(
             config.wandb.sweep.id.is_none(),
             hinted(
-                "a DAG is planned before its points could come from W&B",
-                "use `poolcast sweep init`, `sweep manage` and `sweep work`, or leave out `wandb.sweep.id`"
+                "a DAG cannot take its points from W&B, because they are fixed when it is written",
+                "use `poolcast sweep init`, `sweep manage` and `sweep work`, or remove `wandb.sweep.id`"
             )
         );
         check_names(config)?;
@@ -133,7 +133,7 @@ fn check_names(config: &Config) -> Result<()> {
     let out = config
         .out
         .to_str()
-        .context("the output directory's name is no text")?;
+        .context("the name of the output directory is not UTF-8")?;
     check_plain(
         "the directory",
         &std::path::absolute(out)?.to_string_lossy(),
@@ -147,7 +147,7 @@ fn check_names(config: &Config) -> Result<()> {
 /// The kind of `trial`. Fails for a trial that cannot run.
 fn trial_kind(trials: &SweepTrials, trial: usize) -> Result<TrialKind> {
     let drawn = TrialConfig::new(trials.draw(trial, &[])?)
-        .with_context(|| format!("trial {trial} cannot be"))?;
+        .with_context(|| format!("trial {trial} cannot run"))?;
     let fits = match drawn.model {
         TrialModel::Network(_) => "network".to_owned(),
         TrialModel::Pipeline(task) => task.pipeline,
@@ -179,15 +179,15 @@ fn check_method(config: &Config) -> Result<()> {
     ensure!(
         sweep.method != Method::Bayes && sweep.early_terminate.is_none(),
         hinted(
-            "the trials of a DAG do not learn from each other, as `bayes` and `early_terminate` do",
-            "do it with `poolcast run` or with workers that share a folder, or use `method: random`, `sobol` or `grid`"
+            "a DAG does not support `bayes` or `early_terminate`, because its trials cannot use each other's results",
+            "use `poolcast run` or workers that share a folder, or `method: random`, `sobol` or `grid`"
         )
     );
     ensure!(
         !config.dag.per_epoch || config.pipelines.is_empty(),
         hinted(
-            "pipelines know no epochs",
-            "leave out `dag.per_epoch`, or `pipelines`"
+            "pipelines have no epochs",
+            "remove `dag.per_epoch` or `pipelines`"
         )
     );
     Ok(())
@@ -200,7 +200,7 @@ fn sample_source(config: &mut Config) -> Result<SampleSource> {
     ensure!(
         config.trial_source() != TrialSource::WaitSamples,
         hinted(
-            "a DAG has no trials over samples of waits",
+            "a DAG cannot have trials over samples of waits",
             "use `poolcast sweep init CONFIG -o DIR`, then `poolcast sweep run DIR`; or `sweep manage`, and `sweep work` on each machine that shares the directory"
         )
     );
@@ -208,8 +208,8 @@ fn sample_source(config: &mut Config) -> Result<SampleSource> {
         ensure!(
             config.logs.is_empty() && config.dag.events.is_none(),
             hinted(
-                "the configuration names logs or events, and tables",
-                "give `logs`, or tables of your own in `data`"
+                "the configuration names both tables and logs or events",
+                "give either `logs` or tables of your own in `data`"
             )
         );
         return Ok(SampleSource::Tables);
@@ -249,7 +249,7 @@ fn readable_logs(logs: &[PathBuf]) -> Result<Vec<PathBuf>> {
     for log in logs {
         fs_err::File::open(log).context(hinted(
             format!("cannot read the log `{}`", log.display()),
-            "`logs` are paths as seen from where poolcast is started, or `osdf:///` addresses",
+            "give absolute paths, paths relative to the current directory, or `osdf:///` addresses",
         ))?;
     }
     logs.iter()
@@ -273,8 +273,7 @@ fn transferred_logs(logs: &[PathBuf]) -> Result<Vec<String>> {
                 other.display(),
                 log.display()
             );
-            let hint =
-                "HTCondor puts a job's files side by side: link to one of them under another name";
+            let hint = "HTCondor puts a job's files into one directory: make a symbolic link to one of them with another name";
             return Err(hinted(message, hint).into());
         }
     }

@@ -41,8 +41,8 @@ pub fn read_rows(dir: &Path, config: &Config) -> Result<Vec<TrialRow>> {
     }
     let (mut rows, drawn) = (BTreeMap::new(), SweepTrials::from_config(config)?);
     for (part, ranges) in TrialDivision::read(dir)?.parts {
-        let trials =
-            parse_trial_ranges(&ranges).with_context(|| format!("`{ranges}` names no trials"))?;
+        let trials = parse_trial_ranges(&ranges)
+            .with_context(|| format!("`{ranges}` is not a list of trials"))?;
         let file = |kind: &str| dir.join(ROWS_DIRECTORY).join(format!("{part}.{kind}"));
         let path = file("jsonl");
         if path.is_file() {
@@ -85,7 +85,7 @@ pub fn read_all_rows(sweep: &SweepFolder) -> Result<Vec<TrialRow>> {
                 rows.len(),
                 poolcast_base::output::counted(sweep.plan.trials, "trial")
             ),
-            "`poolcast sweep status DIR` shows how far they are"
+            "`poolcast sweep status DIR` shows their progress"
         )
     );
     Ok(rows)

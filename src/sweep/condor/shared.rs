@@ -44,7 +44,7 @@ impl SharedDirectory {
             ensure!(
                 configured.address.is_none(),
                 hinted(
-                    "`dag.shared_inputs` has an address and no directory",
+                    "`dag.shared_inputs` has an address but no directory",
                     "name the directory on this access point that jobs find at that address"
                 )
             );
@@ -99,7 +99,7 @@ fn checked_origin(origin: &Path) -> Result<PathBuf> {
                 "`dag.shared_inputs.directory`: there is no directory `{}`",
                 origin.display()
             ),
-            "name it from the root on, such as /ospool/ap40/data/USER"
+            "give an absolute path, such as /ospool/ap40/data/USER"
         )
     );
     check_plain("the directory", &origin.to_string_lossy())?;
@@ -112,7 +112,7 @@ fn check_address(address: &str) -> Result<()> {
     ensure!(
         SCHEMES.iter().any(|scheme| address.starts_with(scheme)),
         hinted(
-            format!("`dag.shared_inputs.address`: no job can fetch from `{address}`"),
+            format!("`dag.shared_inputs.address`: jobs cannot fetch from `{address}`"),
             "begin it with osdf:///, pelican://, https://, http:// or file:///"
         )
     );
@@ -128,10 +128,10 @@ fn known_address(origin: &Path) -> Result<String> {
     if origin.starts_with("/staging/") {
         return Ok(format!("osdf:///chtc{origin}"));
     }
-    let message = format!("`dag.shared_inputs` does not say at which address jobs find `{origin}`");
+    let message = format!("`dag.shared_inputs` has no address for `{origin}`");
     Err(hinted(
         message,
-        "add `address`, such as `address: osdf:///NAMESPACE/PATH`; only that of a directory below /ospool/ or /staging/ is known",
+        "add `address`, such as `address: osdf:///NAMESPACE/PATH`; only the addresses of directories below /ospool/ and /staging/ are known",
     )
     .into())
 }
@@ -148,7 +148,7 @@ pub(super) fn read_location(dir: &Path) -> Result<Option<PathBuf>> {
     let directory = PathBuf::from(fs_err::read_to_string(&file)?.trim_end());
     ensure!(
         directory.is_absolute(),
-        "`{}` names no directory",
+        "`{}` does not contain an absolute path",
         file.display()
     );
     Ok(Some(directory))
@@ -166,7 +166,7 @@ pub(super) fn remove_archives(directory: &Path) -> Result<()> {
     fs_err::remove_dir(directory).with_context(|| {
         hinted(
             format!("cannot remove `{}`", directory.display()),
-            "only archives of the DAG are removed; look what else is there",
+            "only archives of the DAG are removed; remove the other files yourself",
         )
     })
 }

@@ -55,7 +55,7 @@ fn submit_file(
 ) -> Result<String> {
     let (head, queue) = template
         .rsplit_once("\nqueue")
-        .with_context(|| format!("condor/{step}.sub has no queue"))?;
+        .with_context(|| format!("condor/{step}.sub has no `queue` command"))?;
     let mut text = head.to_owned();
     if !site.is_empty() {
         text += &format!("\n# The site\n{site}");

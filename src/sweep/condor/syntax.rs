@@ -92,7 +92,7 @@ pub(super) fn check_plain(what: &str, text: &str) -> Result<()> {
         is_plain(text),
         hinted(
             format!(
-                "{what} `{text}` has a character that DAGMan or a submit file reads as something else"
+                "{what} `{text}` has a character with a special meaning in a DAG or a submit file"
             ),
             "use letters, digits and `/._-+=:@~`; for a file elsewhere, make a symbolic link with such a name"
         )
@@ -108,7 +108,7 @@ pub(super) fn check_node_name(name: &str) -> Result<()> {
     ensure!(
         is_name && !name.is_empty(),
         hinted(
-            format!("no node of a DAG may be called `{name}`"),
+            format!("`{name}` is not a valid name of a DAG node"),
             "use letters, digits, `-` and `_`"
         )
     );
@@ -137,7 +137,7 @@ pub(super) fn site_lines(place: &str, text: &str) -> Result<String> {
             check_command(&place, name.trim(), value.trim())?;
             ensure!(
                 !line.ends_with('\\'),
-                "{place}: a command must stand on one line"
+                "{place}: a command must be on one line"
             );
         }
         lines += line;
@@ -170,15 +170,15 @@ fn check_command(place: &str, name: &str, value: &str) -> Result<()> {
     ensure!(
         !is_reserved,
         hinted(
-            format!("{place}: `{name}` is decided by poolcast"),
-            "name resources and policies only, such as `request_memory: 4GB`"
+            format!("{place}: `{name}` is set by poolcast"),
+            "set only resources and policies, such as `request_memory: 4GB`"
         )
     );
     ensure!(
         bare.starts_with(|c: char| c.is_ascii_alphabetic())
             && bare.chars().all(|c| c.is_ascii_alphanumeric() || c == '_'),
         hinted(
-            format!("{place}: `{name}` is no submit command"),
+            format!("{place}: `{name}` is not a submit command"),
             "write `NAME = VALUE`, as in `request_disk = 4GB`"
         )
     );
@@ -193,8 +193,8 @@ fn check_command(place: &str, name: &str, value: &str) -> Result<()> {
     ensure!(
         !counts_bytes || value.trim().parse::<f64>().is_err(),
         hinted(
-            format!("{place}: `{name}` has no unit"),
-            format!("say what is meant, such as `{value}GB`")
+            format!("{place}: `{name}` needs a unit"),
+            format!("write for example `{value}GB`")
         )
     );
     Ok(())
@@ -235,19 +235,19 @@ mod tests {
                 refusal("a-b", "1"),
             ]
             .concat(), @"
-        error: `dag.submit.train`: `Universe` is decided by poolcast
+        error: `dag.submit.train`: `Universe` is set by poolcast
 
-        hint: name resources and policies only, such as `request_memory: 4GB`
-        error: `dag.submit.train`: `queue 5` is decided by poolcast
+        hint: set only resources and policies, such as `request_memory: 4GB`
+        error: `dag.submit.train`: `queue 5` is set by poolcast
 
-        hint: name resources and policies only, such as `request_memory: 4GB`
-        error: `dag.submit.train`: `request_memory` has no unit
+        hint: set only resources and policies, such as `request_memory: 4GB`
+        error: `dag.submit.train`: `request_memory` needs a unit
 
-        hint: say what is meant, such as `4GB`
+        hint: write for example `4GB`
         error: `dag.submit.train`: `request_cpus` needs a value on one line
 
         hint: write `NAME = VALUE`
-        error: `dag.submit.train`: `a-b` is no submit command
+        error: `dag.submit.train`: `a-b` is not a submit command
 
         hint: write `NAME = VALUE`, as in `request_disk = 4GB`
         ");

@@ -22,22 +22,22 @@ pub fn submit_dag(dir: &Path, name: &str) -> Result<String> {
     let output = output.context(hinted(
         "cannot run `condor_submit_dag`",
         format!(
-            "on an access point: cd {} && condor_submit_dag {DAG_FILE}",
+            "run on an access point: cd {} && condor_submit_dag {DAG_FILE}",
             dir.display()
         ),
     ))?;
-    let said = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim().to_owned();
+    let trimmed_text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim().to_owned();
     ensure!(
         output.status.success(),
         hinted(
             format!(
-                "condor_submit_dag refused: {}",
-                [said(&output.stderr), said(&output.stdout)].join(" ")
+                "condor_submit_dag failed: {}",
+                [trimmed_text(&output.stderr), trimmed_text(&output.stdout)].join(" ")
             ),
-            "`condor_q` shows whether it is in the queue; one that is done begins anew in another directory"
+            "`condor_q` shows whether the DAG is in the queue; to run a finished DAG again, write it to another directory"
         )
     );
-    Ok(said(&output.stdout))
+    Ok(trimmed_text(&output.stdout))
 }
 
 /// The output of `condor_q -json` with the `attributes` of all held jobs, or of the held jobs of
@@ -56,13 +56,13 @@ pub fn held_jobs_in_queue(attributes: &str, node: Option<&DagmanNode>) -> Result
         .output()
         .context(hinted(
             "cannot run `condor_q`",
-            "on an access point; elsewhere give what it prints to `--queue FILE`",
+            "run this on an access point; elsewhere, pass its output with `--queue FILE`",
         ))?;
     ensure!(
         output.status.success(),
         hinted(
             format!(
-                "condor_q refused: {}",
+                "condor_q failed: {}",
                 String::from_utf8_lossy(&output.stderr).trim()
             ),
             "`condor_q -allusers` shows whether the queue answers"

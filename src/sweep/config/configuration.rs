@@ -287,7 +287,7 @@ impl Config {
         (self.earlystop_metric).check("earlystop_metric", PredictionTask::Classification)?;
         ensure!(
             !self.data.is_given() || self.wandb.sweep.early_terminate.is_none(),
-            "`wandb.sweep.early_terminate` is for trials of the network, and pipelines over `data` have none"
+            "`wandb.sweep.early_terminate` is for networks, and `data` is only for pipelines"
         );
         for (name, pipeline) in &self.pipelines {
             pipeline.check(name)?;
@@ -317,8 +317,8 @@ impl Config {
             ensure!(
                 !is_given,
                 hinted(
-                    format!("`{key}` is given beside `provision.samples`"),
-                    "trials learn from samples of waits, and try what `provision.model` has; leave one of both out"
+                    format!("`{key}` cannot be combined with `provision.samples`"),
+                    "trials over samples of waits search the keys of `provision.model`; remove one of the two keys"
                 )
             );
         }
@@ -326,7 +326,7 @@ impl Config {
         let networks = self.training.parameters.drawn().map(|(name, _)| name);
         if let Some(name) = samples.chain(networks).next() {
             return Err(hinted(
-                format!("`{name}` has a distribution, which is for networks over logs"),
+                format!("`{name}` has a distribution, which only networks over logs use"),
                 "over samples of waits, trials draw from the keys of `provision.model`",
             )
             .into());
@@ -343,23 +343,23 @@ impl Config {
         let networks = self.training.parameters.drawn().map(|(name, _)| name);
         if let Some(name) = samples.chain(networks).next() {
             return Err(hinted(
-                format!("`{name}` has a distribution, and the points come from the sweep of `wandb.sweep.id`"),
-                "write one value for what that sweep does not search, or leave `wandb.sweep.id` out",
+                format!("`{name}` has a distribution, but the points come from the sweep of `wandb.sweep.id`"),
+                "write one value for a parameter that this sweep does not search, or remove `wandb.sweep.id`",
             )
             .into());
         }
         ensure!(
             self.pipelines.is_empty() && !self.data.is_given(),
             hinted(
-                "points of `wandb.sweep.id` are for networks over logs",
-                "leave out `pipelines` and `data`, or `wandb.sweep.id`"
+                "`wandb.sweep.id` is for networks over logs",
+                "remove `pipelines` and `data`, or `wandb.sweep.id`"
             )
         );
         ensure!(
             self.wandb.sweep_id.is_none(),
             hinted(
-                "`wandb.sweep_id` is for a sweep whose points are drawn here",
-                "leave it out beside `wandb.sweep.id`"
+                "`wandb.sweep_id` is for a sweep whose points poolcast draws",
+                "remove it, or remove `wandb.sweep.id`"
             )
         );
         Ok(())
@@ -415,11 +415,11 @@ mod tests {
             refusal(&format!("{given}, {drawn}}}")).contains("`hidden_size` has a distribution")
         );
         let pipelines = given.replace("pipelines: {}", "pipelines: {rf: {runs: 1}}");
-        assert!(refusal(&format!("{pipelines}}}")).contains("are for networks over logs"));
+        assert!(refusal(&format!("{pipelines}}}")).contains("is for networks over logs"));
         let both = given.replace("wandb: {", "wandb: {sweep_id: other, ");
         assert!(refusal(&format!("{both}}}")).contains("`wandb.sweep_id` is for a sweep"));
         let method = given.replace("id:", "method: bayes, id:");
-        assert!(refusal(&format!("{method}}}")).contains("are those of the sweep on W&B"));
+        assert!(refusal(&format!("{method}}}")).contains("are set by the sweep on W&B"));
         for id in ["abcd", "a/b/c/d", "a//c", "../b/c", "'a/b/c\"'", "a/b/c?x"] {
             let other = given.replace("team/held/abcd1234", id);
             assert!(

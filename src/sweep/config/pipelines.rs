@@ -86,7 +86,7 @@ impl<'de> Deserialize<'de> for PipelineSpaces {
                 let spaces = Vec::deserialize(SeqAccessDeserializer::new(seq))?;
                 if spaces.is_empty() {
                     return Err(A::Error::custom(
-                        "a pipeline needs a search space, and the list is empty",
+                        "a pipeline needs a search space, but the list is empty",
                     ));
                 }
                 Ok(PipelineSpaces(spaces))

@@ -131,14 +131,14 @@ impl SweepConfig {
                     "`wandb.sweep.id` must be ENTITY/PROJECT/ID, got `{}`",
                     poolcast_base::escape::value(id)
                 ),
-                "they stand in the address of the sweep's page, such as team/held-jobs/abcd1234"
+                "copy them from the address of the sweep's page, such as team/held-jobs/abcd1234"
             )
         );
         ensure!(
             self.method == Method::Random && self.early_terminate.is_none(),
             hinted(
-                "`wandb.sweep.method` and `wandb.sweep.early_terminate` are those of the sweep on W&B",
-                "leave them out beside `wandb.sweep.id`"
+                "`wandb.sweep.method` and `wandb.sweep.early_terminate` are set by the sweep on W&B",
+                "remove them, or remove `wandb.sweep.id`"
             )
         );
         Ok(())
@@ -172,7 +172,7 @@ impl Hyperband {
         ensure!(
             is_known && !self.bands().is_empty(),
             hinted(
-                "`wandb.sweep.early_terminate` says at no epoch which trials to stop",
+                "`wandb.sweep.early_terminate` has no epoch at which it stops trials",
                 "give `min_iter: 3`, or `max_iter: 27` and `s: 2`"
             )
         );

@@ -61,8 +61,10 @@ impl Config {
             ensure!(
                 !has_user,
                 hinted(
-                    format!("`{key}` holds a user; configurations are copied beside artefacts"),
-                    "name the server alone; a key comes from the environment or from netrc"
+                    format!(
+                        "`{key}` contains a user name; configurations are copied beside artefacts"
+                    ),
+                    "write only the server; put the key into the environment or ~/.netrc"
                 )
             );
         }

@@ -106,7 +106,7 @@ impl BestModel {
                 ))
             });
             format!(
-                "of {} none finished{}",
+                "none of {} finished{}",
                 poolcast_base::output::counted(trials.len(), "trial"),
                 why.unwrap_or_default()
             )

@@ -101,7 +101,7 @@ fn failure_text(trial: &TrialResult) -> String {
     let why = trial
         .error
         .as_deref()
-        .unwrap_or("its loss was no number")
+        .unwrap_or("its loss is not a number")
         .replace('\n', " ");
     format!("{}: {why}", trial.trial)
 }
@@ -172,7 +172,7 @@ fn add_choice(
 ) -> Result<()> {
     let row = outcomes
         .row_of(choice.trial)?
-        .context("the best trial has a row")?;
+        .context("the best trial has no row")?;
     let model = trial_dir(dir, choice.trial).join(pipelines::PIPELINE_FILE);
     let relative = model.strip_prefix(dir).unwrap_or(&model);
     let compared: Vec<&TrialOutcome> = outcomes

@@ -112,7 +112,7 @@ fn choose_among(
 
     let row = outcomes
         .row_of(trial)?
-        .context("the best trial has a row")?;
+        .context("the best trial has no row")?;
     let mut choice = SplitChoice {
         split: split.map(|split| split.to_string()),
         trials: places.len(),

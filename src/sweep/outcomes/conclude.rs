@@ -163,7 +163,7 @@ impl NeededFiles<'_> {
 fn row_of_trial(rows: &[TrialRow], trial: usize) -> Result<&TrialRow> {
     rows.iter()
         .find(|row| row.trial == trial)
-        .context("the best trial has a row")
+        .context("the best trial has no row")
 }
 
 /// The row of the best pipeline of each split.

@@ -71,7 +71,7 @@ pub(crate) fn best_of_each_kind(
 
     let row = outcomes.row_of(best)?;
     let samples = row
-        .context("the best trial has a row")?
+        .context("the best trial has no row")?
         .trial_config()?
         .tensors;
     let mut found = Vec::new();
@@ -80,7 +80,7 @@ pub(crate) fn best_of_each_kind(
         ranked.sort_by(|a, b| order(a, b).then(a.trial.cmp(&b.trial)));
         for RankedTrial { trial, .. } in ranked {
             let row = outcomes.row_of(trial)?;
-            let row = row.context("a trial with a value has a row")?;
+            let row = row.context("a trial with a value has no row")?;
             if row.trial_config()?.tensors == samples {
                 found.push(TrialOfKind {
                     trial,

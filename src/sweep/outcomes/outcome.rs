@@ -318,7 +318,7 @@ impl TrialOutcomes {
             RowIndex::Journal(place) => self.reader.read(place),
             RowIndex::Memory(row) => Ok(TrialRow::clone(row)),
             RowIndex::Line { first_byte, bytes } => {
-                let (path, file) = self.file.as_ref().context("the rows come from a file")?;
+                let (path, file) = self.file.as_ref().context("the rows have no file")?;
                 let mut line = vec![0; *bytes];
                 file.read_exact_at(&mut line, *first_byte)?;
                 serde_json::from_slice(&line)

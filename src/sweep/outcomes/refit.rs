@@ -54,7 +54,7 @@ pub fn refit_best(
     }
 
     let row = outcomes.row_of(best.trial)?;
-    let trial = row.context("the best trial has a row")?.trial_config()?;
+    let trial = row.context("the best trial has no row")?.trial_config()?;
     let dataset = trial_dataset(sweep, &trial)?;
     let refit = Refit {
         dataset: &dataset,
@@ -97,8 +97,9 @@ fn make_ensemble(
         let copy = member_dir(&dir, member.trial);
         copy_training(&trial_dir(&sweep.dir, member.trial), &copy)?;
     }
-    let predictions = pooled_predictions(&models)?.context("they are of the same holds")?;
-    let first = models.first().context("an ensemble has members")?;
+    let predictions = pooled_predictions(&models)?
+        .context("the members of the ensemble predict different holds")?;
+    let first = models.first().context("the ensemble has no members")?;
     let samples = SampleFit {
         tensors: first.tensors.clone(),
         tensors_key: first.tensors_key.clone(),
@@ -139,7 +140,7 @@ impl Refit<'_> {
     fn refit_trial(&self, trial: &TrialConfig, dir: &Path, refit_dir: &Path) -> Result<()> {
         match &trial.model {
             TrialModel::Network(_) => {
-                let hear = |news: TrainingUpdate<'_>| match news {
+                let on_update = |update: TrainingUpdate<'_>| match update {
                     TrainingUpdate::Batch { .. } if (self.is_stopped)() => ControlFlow::Break(()),
                     _ => ControlFlow::Continue(()),
                 };
@@ -151,7 +152,7 @@ impl Refit<'_> {
                     config: &resolved,
                     checkpoint_minutes: run.training.checkpoint_minutes,
                 };
-                refit_network(self.dataset, dir, &settings, place, &Device::Cpu, hear)?;
+                refit_network(self.dataset, dir, &settings, place, &Device::Cpu, on_update)?;
             }
             // Wait models are not refitted: they learn from all samples except the held-back ones,
             // by which they are chosen.
@@ -226,7 +227,7 @@ impl Refit<'_> {
         let mut models = Vec::with_capacity(ensemble.trials.len());
         for member in &ensemble.trials {
             let row = outcomes.row_of(member.trial)?;
-            let trial = row.context("the trial has a row")?.trial_config()?;
+            let trial = row.context("the trial has no row")?.trial_config()?;
             let to = member_dir(&refitted, member.trial);
             self.refit_trial(&trial, &member_dir(&dir, member.trial), &to)?;
             models.push(TrainedModel::open(&to)?);

@@ -231,7 +231,7 @@ pub fn clean_up(sweep: &SweepFolder, keep: Option<usize>) -> Result<()> {
         sweep.is_finished(),
         hinted(
             format!("the sweep in `{}` has not finished", sweep.dir.display()),
-            "finish it with `poolcast sweep run DIR`; `poolcast sweep status DIR` shows how far it is"
+            "finish it with `poolcast sweep run DIR`; `poolcast sweep status DIR` shows its progress"
         )
     );
     if let Some(keep) = keep {

@@ -88,7 +88,7 @@ impl SweepFolder {
         ensure!(
             serde_json::to_value(&config)? == serde_json::to_value(&sweep.config)?,
             hinted(
-                format!("`{}` holds another sweep", dir.display()),
+                format!("`{}` contains another sweep", dir.display()),
                 "name another directory"
             )
         );
@@ -121,7 +121,9 @@ impl SweepFolder {
             // determines them.
             let _ = self.trials.set(SweepTrials::from_config(&self.config)?);
         }
-        self.trials.get().context("the trials of a sweep are known")
+        self.trials
+            .get()
+            .context("the trials of the sweep are not known")
     }
 
     /// The configuration of `trial`, counted from 1, as it is written. `rows` has the rows of all
@@ -152,7 +154,7 @@ impl SweepFolder {
                 queue
                     .map(|queue| Some(queue.limited_to(most)))
                     .with_context(|| {
-                        format!("cannot go on with the sweep in `{}`", self.dir.display())
+                        format!("cannot continue the sweep in `{}`", self.dir.display())
                     })
             }
         }
@@ -180,7 +182,11 @@ pub fn check_sweep_dir(dir: &Path) -> Result<()> {
     ensure!(
         found["format"] == SWEEP.name,
         hinted(
-            format!("`{}` holds {}, not a sweep", dir.display(), found["format"]),
+            format!(
+                "`{}` contains {}, not a sweep",
+                dir.display(),
+                found["format"]
+            ),
             "name another directory"
         )
     );

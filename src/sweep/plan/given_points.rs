@@ -99,7 +99,7 @@ impl GivenPoints {
         ensure!(
             runs.into_iter().all(|id| is_usable_run_id(id))
                 && agents.into_iter().all(|id| is_usable_id(id)),
-            "it has an id that no tracker gives"
+            "it has an invalid id of a run or an agent"
         );
         self.points.iter().try_for_each(GivenPoint::check)
     }
@@ -136,7 +136,8 @@ impl GivenPoints {
     /// Fails for a trial that was not given.
     pub(crate) fn trial_config(&self, config: &Config, trial: usize) -> Result<Config> {
         let point = trial.checked_sub(1).and_then(|at| self.points.get(at));
-        let point = point.with_context(|| format!("trial {trial} was not given"))?;
+        let point =
+            point.with_context(|| format!("the tracker has given no point for trial {trial}"))?;
         let mut config = config.with_values(&point.parameters);
         // The configuration of a single trial does not belong to the tracker's sweep.
         config.wandb.sweep.id = None;
@@ -153,7 +154,7 @@ impl GivenPoint {
         for (name, value) in &self.parameters {
             ensure!(
                 Config::has_hyper_parameter(name),
-                "`{name}` is no hyper-parameter of networks or of their samples"
+                "`{name}` is not a hyper-parameter of networks or of their samples"
             );
             let is_plain = value.is_number() || value.is_string() || value.is_boolean();
             ensure!(is_plain, "`{name}` must be a number or a word, got {value}");

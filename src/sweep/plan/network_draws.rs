@@ -124,7 +124,7 @@ fn draw_count(config: &Config) -> Result<usize> {
     ensure!(
         trials <= MAX_TRIALS,
         hinted(
-            format!("the grid has {points} points, and a sweep at most {MAX_TRIALS} trials"),
+            format!("the grid has {points} points, expected at most {MAX_TRIALS}"),
             "draw fewer values, try some of them with `method: random`, or only the first with `run_cap`"
         )
     );

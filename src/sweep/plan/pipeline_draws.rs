@@ -195,10 +195,8 @@ fn pipeline_space(config: &Config, prefix: &str, written: &PipelineSpace) -> Sea
 
 fn too_many_points_error(pipeline: &str, points: u64) -> poolcast_base::error::HintedError {
     hinted(
-        format!(
-            "`pipelines.{pipeline}` has {points} points, and a sweep at most {MAX_TRIALS} trials"
-        ),
-        "give it a list of spaces, so that what one choice alone needs multiplies nothing else; or draw fewer values, or try \
-         some of them with `method: random`",
+        format!("`pipelines.{pipeline}` has {points} points, expected at most {MAX_TRIALS}"),
+        "give it a list of spaces, so that a parameter which only one choice uses does not multiply the points of the \
+         others; or draw fewer values, or try some of them with `method: random`",
     )
 }

@@ -73,6 +73,6 @@ impl TrialConfig {
     /// Fails for a trial that does not learn from logs, and so has no such settings.
     pub(crate) fn tensor_settings(&self) -> Result<&TensorSettings> {
         let settings = self.tensors.as_ref();
-        settings.context("a trial that learns from no logs has no samples of them")
+        settings.context("the trial does not learn from logs, so it has no tensor settings")
     }
 }

@@ -227,7 +227,7 @@ impl TrialRow {
     /// The row of an item that was given up because too many workers died of it.
     pub(crate) fn quarantined(item: WorkItem, tries: u32, config: &Config) -> TrialRow {
         let error = format!(
-            "{} died of it or lost it, one after the other",
+            "{} in a row died on this trial or lost it",
             poolcast_base::output::counted(tries as usize, "worker")
         );
         let row = TrialRow::begin(

@@ -55,14 +55,14 @@ impl SweepTrials {
         ensure!(
             count > 0,
             hinted(
-                "there is nothing to try",
+                "the sweep has no trials",
                 "name pipelines with `--pipeline-names`, or set `runs` for the network's trials"
             )
         );
         ensure!(
             count as u64 <= MAX_TRIALS,
             hinted(
-                format!("{count} trials are more than a sweep's {MAX_TRIALS}"),
+                format!("the sweep has {count} trials, expected at most {MAX_TRIALS}"),
                 "try fewer splits or pipelines, or draw fewer"
             )
         );

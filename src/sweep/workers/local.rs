@@ -40,7 +40,7 @@ pub fn run_locally(
     prepare: impl Fn(&[TensorSettings]) -> Result<()>,
     progress: impl Fn(usize, &Epoch) + Sync,
     ended: impl Fn(&TrialRow) + Sync,
-    say: impl Fn(&str) + Sync,
+    note: impl Fn(&str) + Sync,
 ) -> Result<ManagerOutcome> {
     let stop = workers.stop;
     let workers_left = AtomicUsize::new(workers.workers);
@@ -71,7 +71,7 @@ pub fn run_locally(
         for _ in 0..workers.workers {
             scope.spawn(work);
         }
-        let managed = manage_trials(sweep, queue, workers.keep, stop, &prepare, &say);
+        let managed = manage_trials(sweep, queue, workers.keep, stop, &prepare, &note);
         // If another process manages the sweep, the workers of this process continue until no trial
         // is left.
         if !matches!(managed, Ok(ManagerOutcome::OtherManager(_))) {

@@ -25,7 +25,7 @@ const REPORT_INTERVAL: Duration = Duration::from_secs(60);
 /// Manages `sweep` until all its trials have ended or `stop` is set. Once they have ended, writes
 /// the results and removes the queue. The models of the `keep` best trials are kept. `prepare`
 /// receives the sample settings of trials before any worker claims them, and must make their
-/// tensors. `say` receives the text of each event, which is also written to [`LOG_FILE`].
+/// tensors. `note` receives the text of each event, which is also written to [`LOG_FILE`].
 ///
 /// # Errors
 /// Fails on lasting errors, such as a disk that stays full. The same call continues from there.
@@ -35,10 +35,10 @@ pub fn manage_trials(
     keep: usize,
     stop: &AtomicBool,
     prepare: impl Fn(&[TensorSettings]) -> Result<()>,
-    say: impl Fn(&str),
+    note: impl Fn(&str),
 ) -> Result<ManagerOutcome> {
     let mut reported_at: Option<Instant> = None;
-    let hear = |event: ManagerEvent<'_>| {
+    let on_event = |event: ManagerEvent<'_>| {
         if matches!(event, ManagerEvent::ItemsEnded(_)) {
             // Thousands of trials may end per second.
             if reported_at.is_some_and(|reported| reported.elapsed() < REPORT_INTERVAL) {
@@ -48,7 +48,7 @@ pub fn manage_trials(
         }
         let text = event_text(&event, sweep.plan.trials);
         append_to_log(&sweep.dir, &text);
-        say(&text);
+        note(&text);
     };
 
     let fill = |queue: &Queue| {
@@ -70,7 +70,7 @@ pub fn manage_trials(
         Ok(())
     };
 
-    match run_manager(queue, stop, fill, hear, finish) {
+    match run_manager(queue, stop, fill, on_event, finish) {
         // Another manager was faster, and has removed the queue.
         Err(_) if sweep.is_finished() => Ok(ManagerOutcome::AllEnded(ItemStateCounts::default())),
         managed => managed,
@@ -86,7 +86,7 @@ fn event_text(event: &ManagerEvent<'_>, trials: usize) -> String {
             counted(trials, "trial")
         ),
         ManagerEvent::ItemsEnded(counts) => format!(
-            "{} of {} have ended, {} run",
+            "{} of {} have ended, {} running",
             counts.ended(),
             counts.total(),
             counts.leased
@@ -118,10 +118,10 @@ fn summary_text(outcomes: &TrialOutcomes, trials: usize, is_given: bool) -> Stri
             _ => failed += 1,
         }
     }
-    let mut text = format!("over: {done} done, {failed} failed, {quarantined} quarantined");
+    let mut text = format!("ended: {done} done, {failed} failed, {quarantined} quarantined");
     let unmade = trials.saturating_sub(outcomes.all().len());
     if unmade > 0 && !is_given {
-        text += &format!("; {unmade} not made, as the sweep was stopped on its page");
+        text += &format!("; {unmade} not started, because the sweep was stopped on its W&B page");
     }
     text
 }

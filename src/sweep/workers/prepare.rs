@@ -129,7 +129,7 @@ fn check(config: &Config, place: &str) -> Result<()> {
                 if config.logs.is_empty() {
                     "no logs"
                 } else {
-                    "logs and tables"
+                    "both logs and tables"
                 }
             ),
             "give `logs: [PATH]`, tables of your own in `data`, or samples of waits in `provision.samples`"
@@ -137,7 +137,7 @@ fn check(config: &Config, place: &str) -> Result<()> {
     );
     ensure!(
         !(config.data.is_given() && config.has_open_frames()),
-        "{place} names tables, and `timeframe_len: auto` is for logs"
+        "{place} names tables, but `timeframe_len: auto` is for logs"
     );
     // Any frame length works for this check, because the log has not been read yet.
     let config = config.with_frames(1);
@@ -176,7 +176,7 @@ pub fn prepare_tables(config: &Config, listener: &PrepareListener<'_>) -> Result
 /// Fails if there are no samples, or if nothing can be learned from them.
 fn prepare_wait_samples(config: &Config) -> Result<String> {
     let from = config.provision.samples.as_deref();
-    let from = from.context("the configuration names samples of waits")?;
+    let from = from.context("the configuration has no `provision.samples`")?;
     let samples = WaitSamples::open(from)?;
     check_learnable(&samples).with_context(|| format!("cannot use `{}`", from.display()))?;
     let dir = wait_samples_dir(&config.out);

@@ -23,7 +23,7 @@ pub fn point_count(space: &SearchSpace) -> Result<u64> {
         let refusal = || {
             let hint = "give `values`, `int_uniform` or `q_uniform`, or use `method: random`";
             hinted(
-                format!("a grid cannot search `{name}`, whose values cannot be counted"),
+                format!("a grid cannot search `{name}`, because its values cannot be counted"),
                 hint,
             )
         };
