@@ -124,7 +124,7 @@ fn readme_commands_are_run_by_ci() {
             "`{command}` is not typed in the pool"
         );
     }
-    let scripts = read("ci/proof/quickstart") + &read("ci/gate/check");
+    let scripts = read("ci/proof/quickstart") + &read("ci/gate/test");
     for command in &commands[1..] {
         assert!(
             scripts.lines().any(|line| line.starts_with(command)),

@@ -82,7 +82,7 @@ fn other_tensors_of_the_same_sizes_are_scored_with_a_note() {
             .starts_with("note: the model was trained on other tensors"),
         "{outcome}"
     );
-    assert!(outcome.stdout.contains("split by random"), "{outcome}");
+    assert!(outcome.stdout.contains("by random"), "{outcome}");
 }
 
 #[test]

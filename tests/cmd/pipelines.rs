@@ -571,7 +571,7 @@ fn table_without_splits_is_scored_by_folds() {
     place.write("judged.yaml", without.replace("  cv: 5\n", ""));
     let refused = place.run("sweep init judged.yaml -o judged");
     assert!(
-        refused.code == Some(2) && refused.stderr.contains("no `data.splits`"),
+        refused.code == Some(2) && refused.stderr.contains("`data.splits` is missing"),
         "{refused}"
     );
     assert!(

@@ -21,7 +21,7 @@ fn a_trace_tells_of_its_cluster() {
     insta::assert_snapshot!(place.run(&format!("{TRACE} --stats")));
     let again = place.run(TRACE);
     assert!(
-        again.stderr.contains("nothing new: `trace` holds"),
+        again.stderr.contains("nothing new: `trace` already holds"),
         "{again}"
     );
 
@@ -128,7 +128,7 @@ fn a_trace_is_simulated_beside_what_was_logged() {
     let expected = "nodes: 40 from 2023-02-27, 76 from 2023-03-01; users run any number of jobs\n";
     assert!(dated.starts_with(expected), "{dated}");
     assert!(
-        dated.contains("warning: the jobs that ran at the beginning have 30 nodes more"),
+        dated.contains("warning: the jobs that ran at the beginning use 30 nodes more"),
         "{dated}"
     );
 }
@@ -215,7 +215,7 @@ fn policies_are_compared_on_the_same_windows() {
 
     let again = place.run(&format!("{VALIDATE} -o validation"));
     assert!(
-        again.stderr.contains("nothing new: `validation` holds"),
+        again.stderr.contains("nothing new: `validation` already holds"),
         "{again}"
     );
     let other = place.run(&format!("{VALIDATE} -o validation --job-nodes 2"));
@@ -368,7 +368,7 @@ fn samples_are_the_same_whatever_the_threads() {
     assert!(
         again
             .stderr
-            .contains("nothing new: `samples` holds these samples"),
+            .contains("nothing new: `samples` already holds these samples"),
         "{again}"
     );
     let other = place.run(&format!("{SAMPLES} -o samples --num-probe 3"));

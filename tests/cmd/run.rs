@@ -156,7 +156,7 @@ fn best_trial_is_refitted_on_all_holds_and_advises() {
     assert!(
         refused
             .into_iter()
-            .any(|said| said.contains("has learned from the test side")),
+            .any(|said| said.contains("was trained on the test split")),
     );
 
     assert!(
@@ -568,7 +568,7 @@ fn run_on_a_grown_log_reports_changes_since_the_previous_run() {
 
     place.write("EventLog", &log[..middle]);
     let first = place.stdout("run auto.yaml --log EventLog");
-    assert!(!first.contains("Since the run before"));
+    assert!(!first.contains("Since the previous run"));
 
     place.write("EventLog", &log);
     let second = place.run("run auto.yaml --log EventLog");
@@ -576,7 +576,7 @@ fn run_on_a_grown_log_reports_changes_since_the_previous_run() {
     let changes: Vec<&str> = second
         .stdout
         .lines()
-        .skip_while(|line| !line.starts_with("Since the run before"))
+        .skip_while(|line| !line.starts_with("Since the previous run"))
         .take(5)
         .collect();
     assert_eq!(
@@ -598,7 +598,7 @@ fn run_on_a_grown_log_reports_changes_since_the_previous_run() {
             .contains("nothing has changed since the previous run"),
         "{third}"
     );
-    assert!(!third.stdout.contains("Since the run before"));
+    assert!(!third.stdout.contains("Since the previous run"));
 }
 
 #[test]

@@ -153,7 +153,7 @@ mod tests {
             read_artefact(&at("file"), 2)
                 .expect_err("too large")
                 .to_string()
-                .contains("2 are the most")
+                .contains("the limit is 2")
         );
         assert!(
             std::process::Command::new("mkfifo")

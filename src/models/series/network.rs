@@ -587,7 +587,7 @@ mod tests {
         assert!(
             few.expect_err("too few")
                 .to_string()
-                .contains("8 are given")
+                .contains("got 8")
         );
     }
 }
