@@ -1,9 +1,10 @@
 //! Optimizers of the network, and the schedule of the learning rate.
 
 use anyhow::Result;
-use candle_core::{Tensor, Var};
-use candle_nn::optim::{AdamW, Optimizer as _, ParamsAdamW};
+use candle_core::{Device, Tensor, Var};
 use serde::Deserialize;
+
+use poolcast_models::optim::{Adam, AdamSettings};
 
 /// Momentum of `sgd`: scikit-learn's default `momentum`.
 const MOMENTUM: f64 = 0.9;
@@ -37,20 +38,18 @@ enum RateSchedule {
     Adaptive,
 }
 
-/// A parameter and its previous step.
-struct MomentumParameter {
-    parameter: Var,
-    last_step: Tensor,
-}
-
 /// Rule that turns a gradient into a step.
 enum UpdateRule {
-    Adam(Box<AdamW>),
-    NesterovMomentum(Vec<MomentumParameter>),
+    Adam(Adam),
+    /// Previous step of each weight.
+    NesterovMomentum(Vec<f32>),
 }
 
 /// Optimizer that steps at the learning rate of a schedule.
 pub(super) struct NetworkOptimizer {
+    parameters: Vec<Var>,
+    /// Elements of all parameters, one parameter after another.
+    weights: Vec<f32>,
     rule: UpdateRule,
     schedule: RateSchedule,
     first_rate: f64,
@@ -63,29 +62,18 @@ impl NetworkOptimizer {
         settings: OptimizerSettings,
         parameters: Vec<Var>,
     ) -> Result<NetworkOptimizer> {
-        let rate = settings.learning_rate_init;
+        let mut weights = Vec::new();
+        for parameter in &parameters {
+            weights.extend(elements(parameter)?);
+        }
         let rule = match settings.solver {
-            SolverKind::Adam => {
-                let adam = ParamsAdamW {
-                    lr: rate,
-                    weight_decay: 0.0,
-                    ..ParamsAdamW::default()
-                };
-                UpdateRule::Adam(Box::new(AdamW::new(parameters, adam)?))
-            }
-            SolverKind::Sgd => {
-                let mut at_rest = Vec::new();
-                for parameter in parameters {
-                    let last_step = parameter.zeros_like()?;
-                    at_rest.push(MomentumParameter {
-                        parameter,
-                        last_step,
-                    });
-                }
-                UpdateRule::NesterovMomentum(at_rest)
-            }
+            SolverKind::Adam => UpdateRule::Adam(Adam::new(weights.len())),
+            SolverKind::Sgd => UpdateRule::NesterovMomentum(vec![0.0; weights.len()]),
         };
+        let rate = settings.learning_rate_init;
         Ok(NetworkOptimizer {
+            parameters,
+            weights,
             rule,
             schedule: settings.schedule,
             first_rate: rate,
@@ -96,30 +84,53 @@ impl NetworkOptimizer {
 
     /// Takes one step down the gradient of `loss`.
     pub(super) fn step(&mut self, loss: &Tensor) -> Result<()> {
-        let parameters = match &mut self.rule {
-            UpdateRule::Adam(adam) => return Ok(adam.backward_step(loss)?),
-            UpdateRule::NesterovMomentum(parameters) => parameters,
-        };
-
         let gradients = loss.backward()?;
-        for moved in parameters {
-            let Some(gradient) = gradients.get(&moved.parameter) else {
-                continue;
-            };
-            let down = (gradient * self.rate)?;
-            moved.last_step = ((&moved.last_step * MOMENTUM)? - &down)?.detach();
-            // Nesterov's step starts from the point that the momentum leads to.
-            let ahead = (moved.parameter.as_tensor() + (&moved.last_step * MOMENTUM)?)?;
-            moved.parameter.set(&(ahead - down)?)?;
+        let mut gradient = Vec::with_capacity(self.weights.len());
+        for parameter in &self.parameters {
+            match gradients.get(parameter) {
+                Some(slopes) => gradient.extend(elements(slopes)?),
+                None => gradient.resize(gradient.len() + parameter.elem_count(), 0.0),
+            }
+        }
+        self.move_weights(&gradient);
+
+        let mut rest = &self.weights[..];
+        for parameter in &self.parameters {
+            let (own, others) = rest.split_at(parameter.elem_count());
+            parameter.set(&Tensor::from_slice(own, parameter.shape(), &Device::Cpu)?)?;
+            rest = others;
         }
         Ok(())
+    }
+
+    fn move_weights(&mut self, gradient: &[f32]) {
+        let last_steps = match &mut self.rule {
+            UpdateRule::Adam(adam) => {
+                let settings = AdamSettings {
+                    learning_rate: self.rate,
+                    weight_decay: 0.0,
+                    clip_grad_norm: 0.0,
+                };
+                return adam.step(&mut self.weights, gradient, &settings);
+            }
+            UpdateRule::NesterovMomentum(last_steps) => last_steps,
+        };
+
+        let (rate, momentum) = (self.rate as f32, MOMENTUM as f32);
+        let moved = self.weights.iter_mut().zip(last_steps);
+        for ((weight, last_step), slope) in moved.zip(gradient) {
+            let down = rate * slope;
+            *last_step = momentum * *last_step - down;
+            // Nesterov's step starts from the point that the momentum leads to.
+            *weight = *weight + momentum * *last_step - down;
+        }
     }
 
     /// Informs the schedule that an epoch of `rows` rows has ended.
     pub(super) fn end_epoch(&mut self, rows: usize) {
         self.rows_seen += rows;
         if self.schedule == RateSchedule::InvScaling {
-            self.set_rate(self.first_rate / (self.rows_seen as f64 + 1.0).sqrt());
+            self.rate = self.first_rate / (self.rows_seen as f64 + 1.0).sqrt();
         }
     }
 
@@ -129,14 +140,12 @@ impl NetworkOptimizer {
         if self.schedule != RateSchedule::Adaptive || self.rate <= MIN_RATE {
             return false;
         }
-        self.set_rate(self.rate / 5.0);
+        self.rate /= 5.0;
         true
     }
+}
 
-    fn set_rate(&mut self, rate: f64) {
-        self.rate = rate;
-        if let UpdateRule::Adam(adam) = &mut self.rule {
-            adam.set_learning_rate(rate);
-        }
-    }
+/// Copies the elements of `tensor`, in row-major order.
+fn elements(tensor: &Tensor) -> Result<Vec<f32>> {
+    Ok(tensor.flatten_all()?.to_vec1()?)
 }
