@@ -87,7 +87,7 @@ impl MultilayerPerceptron {
         let network = TrainableNetwork::new(settings.activation, &widths, run.seed)?;
         let mut optimizer = NetworkOptimizer::new(settings.optimizer, network.parameters())?;
 
-        let mut stopping = EarlyStopping::new();
+        let mut plateau = LossPlateau::new();
         for epoch in 0..settings.max_iter {
             let loss = train_epoch(settings, &network, &mut optimizer, rows, epoch, run)?;
             ensure!(
@@ -96,14 +96,14 @@ impl MultilayerPerceptron {
                 epoch + 1
             );
 
-            stopping.observe(loss);
+            plateau.observe(loss);
             optimizer.end_epoch(rows.count());
-            if stopping.is_due() {
+            if plateau.is_reached() {
                 // An adaptive schedule continues at a smaller rate before training stops.
                 if !optimizer.lower_rate() {
                     break;
                 }
-                stopping.restart();
+                plateau.restart();
             }
         }
 
@@ -232,15 +232,15 @@ fn train_epoch(
 }
 
 /// Detects when the loss no longer falls.
-struct EarlyStopping {
+struct LossPlateau {
     best_loss: f64,
     /// Consecutive epochs without a sufficient improvement.
     waited: usize,
 }
 
-impl EarlyStopping {
-    fn new() -> EarlyStopping {
-        EarlyStopping {
+impl LossPlateau {
+    fn new() -> LossPlateau {
+        LossPlateau {
             best_loss: f64::INFINITY,
             waited: 0,
         }
@@ -255,7 +255,7 @@ impl EarlyStopping {
         self.best_loss = self.best_loss.min(loss);
     }
 
-    fn is_due(&self) -> bool {
+    fn is_reached(&self) -> bool {
         self.waited > PATIENCE
     }
 

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use poolcast_models::optim::Adam;
+use poolcast_models::optim::{Adam, WatchedEpochs};
 use poolcast_models::series::SeriesNetwork;
 
 /// Result of one epoch.
@@ -53,18 +53,25 @@ impl LearningState {
 
     /// Ends the current epoch of `samples` samples, with the evaluation result `judged_loss`.
     pub(super) fn end_epoch(&mut self, samples: usize, judged_loss: f64) {
-        let best = self.history.iter().map(|epoch| epoch.judged_loss);
-        let is_best = judged_loss < best.fold(f64::INFINITY, f64::min);
-        if is_best {
-            self.best = self.network.flat_weights().to_vec();
-        }
         self.history.push(LearningEpoch {
             epoch: self.history.len() + 1,
             train_loss: self.loss_sum / samples as f64,
             judged_loss,
-            is_best,
+            is_best: false,
         });
+        let is_best = watched_epochs(&self.history).is_last_best();
+        if let Some(last) = self.history.last_mut() {
+            last.is_best = is_best;
+        }
+        if is_best {
+            self.best = self.network.flat_weights().to_vec();
+        }
         self.batch = 0;
         self.loss_sum = 0.0;
     }
+}
+
+/// Returns the losses by which the best of `epochs` is chosen.
+pub(super) fn watched_epochs(epochs: &[LearningEpoch]) -> WatchedEpochs {
+    WatchedEpochs::of_loss(epochs.iter().map(|epoch| epoch.judged_loss))
 }

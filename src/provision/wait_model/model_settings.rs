@@ -11,6 +11,7 @@ use crate::config::{
     ProvisionConfig, WaitModelName, WaitModelParameters, WaitModelSize, WaitModelTarget,
 };
 use poolcast_config::TrainingKeys;
+use poolcast_models::optim::EarlyStopping;
 use poolcast_pipelines::{check_hyper_parameters, hyper_parameter_names};
 
 /// Default learning rates of networks, by size.
@@ -64,9 +65,11 @@ impl WaitModelSettings {
             WaitModelSize::Published => PUBLISHED_LEARNING_RATE,
         };
         LearningSettings {
-            epochs: self.epochs,
-            earlystop_threshold: self.earlystop_threshold,
-            earlystop_min_delta: self.earlystop_min_delta,
+            stopping: EarlyStopping {
+                epochs: self.epochs,
+                threshold: self.earlystop_threshold,
+                min_delta: self.earlystop_min_delta,
+            },
             learning_rate: self.model.learning_rate.unwrap_or(default_rate),
             batch_size: self.model.batch_size,
             seed: self.seed,

@@ -7,23 +7,20 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Error, Result, ensure};
 use rand::seq::SliceRandom as _;
-use serde::Serialize;
 
-use super::learning_state::{LearningEpoch, LearningState};
+use super::learning_state::{LearningEpoch, LearningState, watched_epochs};
 use super::training_checkpoint::{read_checkpoint, write_checkpoint};
 use poolcast_models::Device;
-use poolcast_models::optim::{AdamSettings, NonFiniteLoss, TrainingStopped};
+use poolcast_models::optim::{
+    AdamSettings, EarlyStopping, NonFiniteLoss, TrainingStopped,
+};
 use poolcast_models::series::{BatchGradient, FrozenNetwork, NetworkSize, SeriesNetwork};
 
 /// Settings for training a network.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone)]
 pub(super) struct LearningSettings {
-    /// Maximum number of epochs.
-    pub(super) epochs: usize,
-    /// Epochs without improvement until the training ends.
-    pub(super) earlystop_threshold: usize,
-    /// Smallest decrease of the loss that counts as an improvement.
-    pub(super) earlystop_min_delta: f64,
+    /// The rule that ends the training.
+    pub(super) stopping: EarlyStopping,
     pub(super) learning_rate: f64,
     pub(super) batch_size: usize,
     pub(super) seed: u64,
@@ -122,7 +119,7 @@ pub(super) fn learn(
     );
     let mut state = read_checkpoint(watch.checkpoint, watch.key, network)?;
     let mut last_written = Instant::now();
-    while !is_over(&state.history, task.settings) {
+    while !task.settings.stopping.is_over(&watched_epochs(&state.history)) {
         learn_epoch(task, &mut state, watch, &mut last_written)?;
 
         let judged_loss = (task.judge)(&state.network.freeze()?)?;
@@ -143,20 +140,6 @@ pub(super) fn learn(
 fn non_finite(state: &LearningState) -> Error {
     let epoch = state.history.len() + 1;
     NonFiniteLoss { epoch }.into()
-}
-
-/// Returns true if all epochs are done, or if the last improvement is too many epochs ago.
-fn is_over(history: &[LearningEpoch], settings: &LearningSettings) -> bool {
-    let mut best = f64::INFINITY;
-    let mut since = 0;
-    for epoch in history {
-        since += 1;
-        if epoch.judged_loss < best - settings.earlystop_min_delta {
-            best = epoch.judged_loss;
-            since = 0;
-        }
-    }
-    history.len() >= settings.epochs || since >= settings.earlystop_threshold
 }
 
 /// Trains to the end of the current epoch.
@@ -205,7 +188,7 @@ fn learn_epoch(
         let batches = batches.len();
         let update = LearningUpdate::Batch {
             epoch,
-            epochs: settings.epochs,
+            epochs: settings.stopping.epochs,
             batch,
             batches,
         };
