@@ -106,7 +106,8 @@ mod tests {
             threshold: 2,
             min_delta: 0.0,
         };
-        let is_over = |losses: &[f64]| rule.is_over(&WatchedEpochs::of_loss(losses.iter().copied()));
+        let is_over =
+            |losses: &[f64]| rule.is_over(&WatchedEpochs::of_loss(losses.iter().copied()));
         assert!(!is_over(&[]) && !is_over(&[1.0, 2.0]));
         assert!(is_over(&[1.0, 2.0, 1.0]), "two epochs without a gain");
         assert!(!is_over(&[3.0, 2.0, 1.0]) && is_over(&[4.0, 3.0, 2.0, 1.0]));

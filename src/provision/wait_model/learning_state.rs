@@ -2,7 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use poolcast_models::optim::{Adam, WatchedEpochs};
+use super::training_checkpoint::TargetWeights;
+use poolcast_models::optim::{TrainingState, WatchedEpochs};
 use poolcast_models::series::SeriesNetwork;
 
 /// Result of one epoch.
@@ -21,55 +22,7 @@ pub struct LearningEpoch {
 }
 
 /// State of a training between two batches.
-#[derive(Debug)]
-pub(super) struct LearningState {
-    pub(super) network: SeriesNetwork,
-    pub(super) adam: Adam,
-    /// Weights of the best epoch so far.
-    pub(super) best: Vec<f32>,
-    /// Weights of the target network.
-    pub(super) earlier: Vec<f32>,
-    pub(super) history: Vec<LearningEpoch>,
-    /// Finished batches of the current epoch.
-    pub(super) batch: usize,
-    /// Sum of the losses of the samples in these batches.
-    pub(super) loss_sum: f64,
-}
-
-impl LearningState {
-    /// Creates the state before the first batch.
-    pub(super) fn new(network: SeriesNetwork) -> LearningState {
-        let weights = network.flat_weights().to_vec();
-        LearningState {
-            adam: Adam::new(weights.len()),
-            earlier: weights.clone(),
-            best: weights,
-            network,
-            history: Vec::new(),
-            batch: 0,
-            loss_sum: 0.0,
-        }
-    }
-
-    /// Ends the current epoch of `samples` samples, with the evaluation result `judged_loss`.
-    pub(super) fn end_epoch(&mut self, samples: usize, judged_loss: f64) {
-        self.history.push(LearningEpoch {
-            epoch: self.history.len() + 1,
-            train_loss: self.loss_sum / samples as f64,
-            judged_loss,
-            is_best: false,
-        });
-        let is_best = watched_epochs(&self.history).is_last_best();
-        if let Some(last) = self.history.last_mut() {
-            last.is_best = is_best;
-        }
-        if is_best {
-            self.best = self.network.flat_weights().to_vec();
-        }
-        self.batch = 0;
-        self.loss_sum = 0.0;
-    }
-}
+pub(super) type LearningState = TrainingState<SeriesNetwork, LearningEpoch, TargetWeights>;
 
 /// Returns the losses by which the best of `epochs` is chosen.
 pub(super) fn watched_epochs(epochs: &[LearningEpoch]) -> WatchedEpochs {

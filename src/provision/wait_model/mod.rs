@@ -32,7 +32,7 @@ pub use model_settings::{WaitModelSettings, effective_parameters};
 pub use network_training::LearningUpdate;
 pub use sample_checks::check_learnable;
 pub use train_wait_model::{TrainedWaitModel, WaitTrainingTask, train_wait_model, wait_model_key};
-pub use training_checkpoint::{WaitCheckpoint, read_wait_checkpoint};
+pub use training_checkpoint::read_wait_checkpoint;
 pub use wait_model_store::{
     WAIT_MODEL_FORMAT, WaitModel, WaitModelDescription, WaitModelSummary, finished_summary,
 };

@@ -5,14 +5,14 @@ use std::ops::ControlFlow;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use anyhow::{Error, Result, ensure};
+use anyhow::{Context as _, Error, Result, ensure};
 use rand::seq::SliceRandom as _;
 
 use super::learning_state::{LearningEpoch, LearningState, watched_epochs};
-use super::training_checkpoint::{read_checkpoint, write_checkpoint};
+use super::training_checkpoint::{CHECKPOINT_FORMAT, TargetWeights};
 use poolcast_models::Device;
 use poolcast_models::optim::{
-    AdamSettings, EarlyStopping, NonFiniteLoss, TrainingStopped,
+    AdamSettings, Checkpoint, EarlyStopping, NonFiniteLoss, TrainingStopped, WatchedEpochs,
 };
 use poolcast_models::series::{BatchGradient, FrozenNetwork, NetworkSize, SeriesNetwork};
 
@@ -99,6 +99,16 @@ pub(super) struct LearningWatch<'a> {
     pub(super) listener: &'a (dyn Fn(LearningUpdate<'_>) -> ControlFlow<()> + Sync),
 }
 
+impl<'a> LearningWatch<'a> {
+    fn checkpoint(&self) -> Checkpoint<'a> {
+        Checkpoint {
+            path: self.checkpoint,
+            key: self.key,
+            format: &CHECKPOINT_FORMAT,
+        }
+    }
+}
+
 /// Trains the network, or resumes from the checkpoint. Returns all epochs, and the weights of the
 /// best.
 ///
@@ -117,28 +127,56 @@ pub(super) fn learn(
         !task.rows.is_empty(),
         "the windows have no row to learn from"
     );
-    let mut state = read_checkpoint(watch.checkpoint, watch.key, network)?;
+    let checkpoint = watch.checkpoint();
+    let mut state = start_or_resume(checkpoint, network)?;
     let mut last_written = Instant::now();
-    while !task.settings.stopping.is_over(&watched_epochs(&state.history)) {
+    while !task
+        .settings
+        .stopping
+        .is_over(&watched_epochs(&state.history))
+    {
         learn_epoch(task, &mut state, watch, &mut last_written)?;
 
-        let judged_loss = (task.judge)(&state.network.freeze()?)?;
-        if !judged_loss.is_finite() {
-            return Err(non_finite(&state));
-        }
-        state.end_epoch(task.rows.len(), judged_loss);
-        write_checkpoint(watch.checkpoint, watch.key, &state)?;
+        let epoch = judge_epoch(task, &state)?;
+        let is_best = epoch.is_best;
+        state.end_epoch(epoch, is_best);
+        checkpoint.write(&state)?;
         last_written = Instant::now();
         if let Some(epoch) = state.history.last() {
             // A request to stop is ignored here: the listener can repeat it after the next batch.
             let _ = (watch.listener)(LearningUpdate::Epoch(epoch));
         }
     }
-    Ok((state.history, state.best))
+    let best = state.networks.pop().context("there is no network")?.best;
+    Ok((state.history, best))
+}
+
+/// Returns the state in the checkpoint, or the initial state of `network` if there is none.
+fn start_or_resume(checkpoint: Checkpoint<'_>, network: SeriesNetwork) -> Result<LearningState> {
+    if checkpoint.path.is_file() {
+        return checkpoint.read(vec![network]);
+    }
+    let target = TargetWeights(network.flat_weights().to_vec());
+    Ok(LearningState::new(vec![network], target))
+}
+
+/// Returns the current epoch with its evaluation result.
+fn judge_epoch(task: &LearningTask<'_>, state: &LearningState) -> Result<LearningEpoch> {
+    let judged_loss = (task.judge)(&state.networks[0].network.freeze()?)?;
+    if !judged_loss.is_finite() {
+        return Err(non_finite(state));
+    }
+    let losses = state.history.iter().map(|epoch| epoch.judged_loss);
+    Ok(LearningEpoch {
+        epoch: state.epoch(),
+        train_loss: state.loss_sum / task.rows.len() as f64,
+        judged_loss,
+        is_best: WatchedEpochs::of_loss(losses.chain([judged_loss])).is_last_best(),
+    })
 }
 
 fn non_finite(state: &LearningState) -> Error {
-    let epoch = state.history.len() + 1;
+    let epoch = state.epoch();
     NonFiniteLoss { epoch }.into()
 }
 
@@ -155,21 +193,23 @@ fn learn_epoch(
         weight_decay: 0.0,
         clip_grad_norm: 0.0,
     };
-    let epoch = state.history.len() + 1;
+    let epoch = state.epoch();
     let order = shuffled(task.rows, settings.seed, epoch);
     let batches: Vec<&[usize]> = order.chunks(settings.batch_size).collect();
     // After a resume, the first batches of the epoch are already done.
     let mut earlier = earlier_network(task, state)?;
 
     for rows in batches.iter().skip(state.batch) {
+        let at_work = &mut state.networks[0];
         let found = (task.gradient)(&LearningStep {
-            network: &state.network,
+            network: &at_work.network,
             earlier: earlier.as_ref(),
             rows,
-            step: state.adam.step,
+            step: at_work.adam.step,
         })?;
-        let weights = state.network.flat_weights_mut();
-        state.adam.step(weights, &found.values, &adam_settings);
+        let weights = at_work.network.flat_weights_mut();
+        at_work.adam.step(weights, &found.values, &adam_settings);
+        let step = at_work.adam.step;
         state.batch += 1;
         state.loss_sum += found.loss;
         if !state.loss_sum.is_finite() {
@@ -178,9 +218,9 @@ fn learn_epoch(
         // Q-learning: update the target network after a fixed number of steps.
         if task
             .refresh_steps
-            .is_some_and(|steps| state.adam.step.is_multiple_of(steps))
+            .is_some_and(|steps| step.is_multiple_of(steps))
         {
-            state.earlier = state.network.flat_weights().to_vec();
+            state.kept = TargetWeights(state.networks[0].network.flat_weights().to_vec());
             earlier = earlier_network(task, state)?;
         }
 
@@ -194,7 +234,7 @@ fn learn_epoch(
         };
         let stops = (watch.listener)(update).is_break();
         if stops || last_written.elapsed() >= watch.interval {
-            write_checkpoint(watch.checkpoint, watch.key, state)?;
+            watch.checkpoint().write(state)?;
             *last_written = Instant::now();
         }
         if stops {
@@ -225,7 +265,7 @@ fn earlier_network(
     if task.refresh_steps.is_none() {
         return Ok(None);
     }
-    let design = *state.network.design();
-    let network = SeriesNetwork::with_weights(design, &state.earlier, state.network.device())?;
+    let network = &state.networks[0].network;
+    let network = SeriesNetwork::with_weights(*network.design(), &state.kept.0, network.device())?;
     Ok(Some(network.freeze()?))
 }

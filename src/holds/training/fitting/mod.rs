@@ -31,7 +31,6 @@ pub use settings::TrainingSettings;
 #[cfg(test)]
 pub(crate) use small_runs::{refit_small, small_dataset, train_small};
 pub use small_steps::train_beside_others;
-pub(crate) use state::{ModelState, TrainingState};
 pub use static_range::StaticRange;
 pub use time_cuts::{LEARNED_SPLITS, TimeCut, learned_splits, time_cuts};
 pub use train::{RunLocation, StartMode, train, train_until};

@@ -7,8 +7,8 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, ensure};
 use rand::seq::SliceRandom as _;
 
-use super::checkpoint::{CheckpointWriter, ProgressListener, read_checkpoint};
-use super::cut_choice::chosen_predictions;
+use super::checkpoint::{CheckpointWriter, ProgressListener};
+use super::cut_choice::{CutChoice, chosen_predictions};
 use super::early_stopping;
 use super::epoch::{Epoch, read_history, write_history};
 use super::epoch_times::EpochClock;
@@ -16,20 +16,21 @@ use super::progress::{TrainError, TrainingUpdate};
 use super::samples::{SplitSamples, loss_weights, static_feature_count};
 use super::score::score_selected;
 use super::settings::TrainingSettings;
-use super::state::TrainingState;
+use super::state::{CutChoices, TrainingState};
 use super::static_range::StaticRange;
 use super::time_cuts::{LEARNED_SPLITS, TimeCut, learned_splits, time_cuts};
 use crate::tensors::{Dataset, Split};
 use crate::training::runs::LearnedHolds;
-use crate::training::runs::{CHECKPOINT_FILE, RUN_FORMAT, remove_training, reopen_training};
+use crate::training::runs::{
+    CHECKPOINT_FILE, CHECKPOINT_FORMAT, RUN_FORMAT, remove_training, reopen_training,
+};
 use crate::training::runs::{FinishedTraining, TrainingRun};
 use crate::training::runs::{TrainingMetrics, TrainingStatus};
 use crate::training::scoring::{RollingPrediction, RollingPredictions};
 use poolcast_base::error::hinted;
 use poolcast_base::manifest;
 use poolcast_config::ResolvedConfig;
-use poolcast_models::optim::AdamSettings;
-use poolcast_models::optim::NonFiniteLoss;
+use poolcast_models::optim::{AdamSettings, Checkpoint, NonFiniteLoss};
 use poolcast_models::{Architecture, Device, Gradient, Model, ModelShape, Targets};
 
 /// Treatment of a run directory in which an earlier training left files.
@@ -148,8 +149,13 @@ impl TrainingTask<'_> {
             checkpoint_minutes,
         } = place;
         let TrainingTask { settings, key, .. } = self;
-        let mut state = self.start_or_resume(dir, mode, device)?;
-        let shape = state.last_model().model.shape;
+        let checkpoint = Checkpoint {
+            path: &dir.join(CHECKPOINT_FILE),
+            key,
+            format: &CHECKPOINT_FORMAT,
+        };
+        let mut state = self.start_or_resume(dir, checkpoint, mode, device)?;
+        let shape = model_shape(self.dataset, settings, settings.architecture()?);
         let samples = SplitSamples::new(self.dataset, self.sides, shape)?;
         let pos_weight = settings.parameters.pos_weight;
         let weights = self.cuts.iter();
@@ -169,7 +175,7 @@ impl TrainingTask<'_> {
         let interval = Duration::from_secs_f64(60.0 * checkpoint_minutes);
         let mut watch = TrainingWatch {
             clock: EpochClock::resume(dir, state.history.len(), device),
-            checkpoints: CheckpointWriter::new(dir, key, interval, listener),
+            checkpoints: CheckpointWriter::new(dir, checkpoint, interval, listener),
         };
         let trained = train_epochs(&mut state, &learned, settings, ends, &mut watch);
         // A training that failed has no model, but its metrics file still explains why it ended.
@@ -180,14 +186,18 @@ impl TrainingTask<'_> {
         trained?;
 
         state.restore_best();
+        let static_range = learned.last_range();
+        let predictions = learned.held_out_predictions(&state)?;
+        let last_model = state.networks.pop().context("there is no model")?;
         let finished = FinishedTraining {
             key,
             dataset: self.dataset,
             settings,
-            static_range: learned.last_range(),
-            predictions: learned.held_out_predictions(&state)?,
+            static_range,
+            predictions,
             learned: self.learned,
-            state,
+            history: state.history,
+            model: last_model.network,
         };
         Ok(finished.write(dir)?)
     }
@@ -222,16 +232,16 @@ impl LearnedSamples<'_> {
     fn held_out_predictions(self, state: &TrainingState) -> Result<RollingPredictions> {
         match self.repeated {
             Some(repeated) => Ok(repeated.predictions),
-            None => Ok(chosen_predictions(self.predict(state)?, &state.cut_choices)),
+            None => Ok(chosen_predictions(self.predict(state)?, &state.kept.0)),
         }
     }
 
     /// Predicts for each cut the samples that follow it, with that cut's model.
     fn predict(&self, state: &TrainingState) -> Result<RollingPredictions> {
         let mut predictions = RollingPredictions::default();
-        for (number, (cut, state)) in self.cuts.iter().zip(&state.models).enumerate() {
+        for (number, (cut, state)) in self.cuts.iter().zip(&state.networks).enumerate() {
             let logits = score_selected(
-                &state.model,
+                &state.network,
                 &self.samples,
                 &self.ranges[number],
                 &cut.predicted,
@@ -277,8 +287,12 @@ fn train_epochs(
 
         let epoch = judge_epoch(state, &predictions, learned, settings)?;
         clock.end_epoch(epoch.epoch, samples)?;
-        state.observe_cuts(epoch.train_loss, &predictions, &settings.metric);
-        state.end_epoch(epoch);
+        let train_loss = epoch.train_loss;
+        state
+            .kept
+            .observe(train_loss, &predictions, &settings.metric);
+        let is_best = epoch.is_best;
+        state.end_epoch(epoch, is_best);
         checkpoints.after_epoch(state)?;
     }
     Ok(())
@@ -309,14 +323,14 @@ fn train_epoch(
             labels: &learned.samples.labels_of(&batch.samples),
             weights: &batch.weights,
         };
-        let at_work = &mut state.models[batch.model];
+        let at_work = &mut state.networks[batch.model];
         let range = &learned.ranges[batch.model];
         let loss = learned
             .samples
             .with_batch(&batch.samples, range, |batch| {
-                gradient.compute(&at_work.model, batch, &targets)
+                gradient.compute(&at_work.network, batch, &targets)
             })??;
-        let weights = at_work.model.flat_weights_mut();
+        let weights = at_work.network.flat_weights_mut();
         at_work
             .adam
             .step(weights, gradient.values(), &adam_settings);
@@ -335,7 +349,7 @@ fn train_epoch(
 
 /// One training step of one model.
 struct LearnedBatch {
-    /// Index of the model in [`TrainingState::models`].
+    /// Index of the model in [`TrainingState::networks`].
     model: usize,
     samples: Vec<usize>,
     /// Loss weight of each sample.
@@ -434,10 +448,11 @@ impl TrainingTask<'_> {
     fn start_or_resume(
         &self,
         dir: &Path,
+        checkpoint: Checkpoint<'_>,
         mode: StartMode,
         device: &Device,
     ) -> Result<TrainingState> {
-        let has_checkpoint = dir.join(CHECKPOINT_FILE).exists();
+        let has_checkpoint = checkpoint.path.exists();
         let is_occupied = has_checkpoint || dir.join(manifest::FILE).exists();
         ensure!(
             !is_occupied || mode != StartMode::New,
@@ -450,10 +465,11 @@ impl TrainingTask<'_> {
 
         let models = self.new_models(device)?;
         if has_checkpoint && mode == StartMode::Resume {
-            return read_checkpoint(dir, self.key, models);
+            return checkpoint.read(models);
         }
         remove_training(dir)?;
-        Ok(TrainingState::new(models))
+        let choices = CutChoices(vec![CutChoice::default(); models.len()]);
+        Ok(TrainingState::new(models, choices))
     }
 
     /// Creates one model per cut. All start with the same weights.

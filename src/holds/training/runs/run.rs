@@ -14,7 +14,6 @@ use crate::training::fitting::TrainingSettings;
 use crate::training::fitting::early_stopping;
 use crate::training::fitting::static_feature_count;
 use crate::training::fitting::{Epoch, PooledScores};
-use crate::training::fitting::{ModelState, TrainingState};
 use crate::training::scoring::Calibration;
 use crate::training::scoring::RollingPredictions;
 use crate::training::scoring::SuccessRates;
@@ -77,7 +76,10 @@ pub(crate) struct FinishedTraining<'a> {
     pub(crate) key: &'a str,
     pub(crate) dataset: &'a Dataset,
     pub(crate) settings: &'a TrainingSettings,
-    pub(crate) state: TrainingState,
+    /// Completed epochs.
+    pub(crate) history: Vec<Epoch>,
+    /// The final model, with the weights of the best epoch.
+    pub(crate) model: Model,
     /// Predictions for samples that were not learned from.
     pub(crate) predictions: RollingPredictions,
     pub(crate) learned: LearnedHolds,
@@ -92,19 +94,20 @@ impl FinishedTraining<'_> {
         let FinishedTraining {
             dataset,
             settings,
-            state,
+            history,
+            model,
             predictions,
             ..
         } = self;
-        let status = end_status(&state.history, settings);
+        let status = end_status(&history, settings);
         let metrics = TrainingMetrics {
             judged: Some(PooledScores::compute(&predictions)),
             calibration: Some(Calibration::fit(&predictions, settings.threshold)),
-            ..TrainingMetrics::new(status, &settings.metric, &state.history)
+            ..TrainingMetrics::new(status, &settings.metric, &history)
         };
-        let ModelState { model, best, .. } = state.last_model();
         let shape = model.shape;
-        let parameters = model.parameters().iter().zip(best);
+        let weights = model.weights();
+        let parameters = model.parameters().iter().zip(&weights);
         let columns = parameters
             .map(|(p, weights)| (p.name.clone(), ShardColumn::new(weights, &p.dims)))
             .collect();

@@ -9,6 +9,7 @@ use crate::tensors::Split;
 use poolcast_base::error::hinted;
 use poolcast_base::shard::ArtefactFormat;
 use poolcast_base::{files, manifest};
+use poolcast_models::optim::{CheckpointFormat, CheckpointLayout};
 use poolcast_pipelines::PIPELINE_FILE;
 
 /// Format of finished trainings.
@@ -40,10 +41,15 @@ pub(crate) const MODEL_FORMAT: ArtefactFormat = ArtefactFormat {
 };
 
 /// Format of checkpoints.
-pub(crate) const CHECKPOINT_FORMAT: ArtefactFormat = ArtefactFormat {
-    name: "checkpoint",
-    version: 5,
-    rebuild: RUN_FORMAT.rebuild,
+pub(crate) const CHECKPOINT_FORMAT: CheckpointFormat = CheckpointFormat {
+    artefact: ArtefactFormat {
+        name: "checkpoint",
+        version: 5,
+        rebuild: RUN_FORMAT.rebuild,
+    },
+    layout: CheckpointLayout::NumberedNetworks,
+    other_training: "belongs to a training on other tensors or with other settings",
+    hint: "use its tensors and settings, or name another directory",
 };
 
 /// Format of predictions for samples that were not learned from.
