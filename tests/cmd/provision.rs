@@ -215,7 +215,9 @@ fn policies_are_compared_on_the_same_windows() {
 
     let again = place.run(&format!("{VALIDATE} -o validation"));
     assert!(
-        again.stderr.contains("nothing new: `validation` already holds"),
+        again
+            .stderr
+            .contains("nothing new: `validation` already holds"),
         "{again}"
     );
     let other = place.run(&format!("{VALIDATE} -o validation --job-nodes 2"));

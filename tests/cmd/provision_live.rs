@@ -398,7 +398,12 @@ fn lost_answer_of_sbatch_causes_no_second_run() {
     slurm.will("lost");
     let outcome = slurm.chain(1);
     assert_eq!(outcome.code, Some(0), "{outcome}");
-    assert!(outcome.stderr.contains("it is not yet known whether link 1 was submitted"), "{outcome}");
+    assert!(
+        outcome
+            .stderr
+            .contains("it is not yet known whether link 1 was submitted"),
+        "{outcome}"
+    );
     slurm.assert_each_ran_once(1);
 }
 

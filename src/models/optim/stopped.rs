@@ -19,3 +19,42 @@ pub struct NonFiniteLoss {
     /// Number of the epoch, from 1.
     pub epoch: usize,
 }
+
+/// Reasons for a training to end without a model.
+#[derive(Debug)]
+pub enum TrainError {
+    /// The listener stopped it.
+    Stopped(TrainingStopped),
+    /// Its loss was NaN or infinite.
+    NonFinite(NonFiniteLoss),
+    /// Another error, in the settings, the tensors or the directory.
+    Other(anyhow::Error),
+}
+
+impl From<anyhow::Error> for TrainError {
+    fn from(error: anyhow::Error) -> TrainError {
+        TrainError::Other(error)
+    }
+}
+
+impl From<TrainingStopped> for TrainError {
+    fn from(stopped: TrainingStopped) -> TrainError {
+        TrainError::Stopped(stopped)
+    }
+}
+
+impl From<NonFiniteLoss> for TrainError {
+    fn from(loss: NonFiniteLoss) -> TrainError {
+        TrainError::NonFinite(loss)
+    }
+}
+
+impl From<TrainError> for anyhow::Error {
+    fn from(error: TrainError) -> anyhow::Error {
+        match error {
+            TrainError::Stopped(stopped) => stopped.into(),
+            TrainError::NonFinite(loss) => loss.into(),
+            TrainError::Other(error) => error,
+        }
+    }
+}

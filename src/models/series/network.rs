@@ -584,10 +584,6 @@ mod tests {
             &weights,
             &Device::Cpu,
         );
-        assert!(
-            few.expect_err("too few")
-                .to_string()
-                .contains("got 8")
-        );
+        assert!(few.expect_err("too few").to_string().contains("got 8"));
     }
 }

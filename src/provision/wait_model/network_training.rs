@@ -3,18 +3,18 @@
 
 use std::ops::ControlFlow;
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use anyhow::{Context as _, Error, Result, ensure};
-use rand::seq::SliceRandom as _;
+use anyhow::{Context as _, Result, ensure};
 
 use super::learning_state::{LearningEpoch, LearningState, watched_epochs};
 use super::training_checkpoint::{CHECKPOINT_FORMAT, TargetWeights};
-use poolcast_models::Device;
 use poolcast_models::optim::{
-    AdamSettings, Checkpoint, EarlyStopping, NonFiniteLoss, TrainingStopped, WatchedEpochs,
+    AdamSettings, BatchProgress, Checkpoint, EarlyStopping, LearnedEpoch, Learner, LossGradient,
+    NonFiniteLoss, TrainError, TrainingLoop, WatchedEpochs,
 };
 use poolcast_models::series::{BatchGradient, FrozenNetwork, NetworkSize, SeriesNetwork};
+use poolcast_models::{AlignedFloats, Device};
 
 /// Settings for training a network.
 #[derive(Debug, Clone)]
@@ -99,16 +99,6 @@ pub(super) struct LearningWatch<'a> {
     pub(super) listener: &'a (dyn Fn(LearningUpdate<'_>) -> ControlFlow<()> + Sync),
 }
 
-impl<'a> LearningWatch<'a> {
-    fn checkpoint(&self) -> Checkpoint<'a> {
-        Checkpoint {
-            path: self.checkpoint,
-            key: self.key,
-            format: &CHECKPOINT_FORMAT,
-        }
-    }
-}
-
 /// Trains the network, or resumes from the checkpoint. Returns all epochs, and the weights of the
 /// best.
 ///
@@ -118,6 +108,8 @@ impl<'a> LearningWatch<'a> {
 /// # Errors
 /// Fails with [`TrainingStopped`] when the listener stops the training, after writing the
 /// checkpoint. Fails with [`NonFiniteLoss`] when a loss is not finite.
+///
+/// [`TrainingStopped`]: poolcast_models::optim::TrainingStopped
 pub(super) fn learn(
     task: &LearningTask<'_>,
     network: SeriesNetwork,
@@ -127,26 +119,30 @@ pub(super) fn learn(
         !task.rows.is_empty(),
         "the windows have no row to learn from"
     );
-    let checkpoint = watch.checkpoint();
+    let checkpoint = Checkpoint {
+        path: watch.checkpoint,
+        key: watch.key,
+        format: &CHECKPOINT_FORMAT,
+    };
     let mut state = start_or_resume(checkpoint, network)?;
-    let mut last_written = Instant::now();
-    while !task
-        .settings
-        .stopping
-        .is_over(&watched_epochs(&state.history))
-    {
-        learn_epoch(task, &mut state, watch, &mut last_written)?;
-
-        let epoch = judge_epoch(task, &state)?;
-        let is_best = epoch.is_best;
-        state.end_epoch(epoch, is_best);
-        checkpoint.write(&state)?;
-        last_written = Instant::now();
-        if let Some(epoch) = state.history.last() {
-            // A request to stop is ignored here: the listener can repeat it after the next batch.
-            let _ = (watch.listener)(LearningUpdate::Epoch(epoch));
-        }
-    }
+    let training = TrainingLoop {
+        batch_size: task.settings.batch_size,
+        seed: task.settings.seed,
+        adam: AdamSettings {
+            learning_rate: task.settings.learning_rate,
+            weight_decay: 0.0,
+            clip_grad_norm: 0.0,
+        },
+        checkpoint,
+        interval: watch.interval,
+    };
+    let mut learner = TaskLearner {
+        task,
+        watch,
+        target: None,
+        gradient: AlignedFloats::default(),
+    };
+    training.train(&mut learner, &mut state)?;
     let best = state.networks.pop().context("there is no network")?.best;
     Ok((state.history, best))
 }
@@ -160,112 +156,111 @@ fn start_or_resume(checkpoint: Checkpoint<'_>, network: SeriesNetwork) -> Result
     Ok(LearningState::new(vec![network], target))
 }
 
-/// Returns the current epoch with its evaluation result.
-fn judge_epoch(task: &LearningTask<'_>, state: &LearningState) -> Result<LearningEpoch> {
-    let judged_loss = (task.judge)(&state.networks[0].network.freeze()?)?;
-    if !judged_loss.is_finite() {
-        return Err(non_finite(state));
+/// A learning problem in training, with one network.
+struct TaskLearner<'a> {
+    task: &'a LearningTask<'a>,
+    watch: &'a LearningWatch<'a>,
+    /// Target network; `None` if the task does not use one, and after an update of its weights.
+    target: Option<FrozenNetwork>,
+    /// Gradient of the last batch.
+    gradient: AlignedFloats,
+}
+
+impl Learner for TaskLearner<'_> {
+    type Network = SeriesNetwork;
+    type Epoch = LearningEpoch;
+    type Kept = TargetWeights;
+
+    fn row_counts(&self) -> Vec<usize> {
+        vec![self.task.rows.len()]
     }
-    let losses = state.history.iter().map(|epoch| epoch.judged_loss);
-    Ok(LearningEpoch {
-        epoch: state.epoch(),
-        train_loss: state.loss_sum / task.rows.len() as f64,
-        judged_loss,
-        is_best: WatchedEpochs::of_loss(losses.chain([judged_loss])).is_last_best(),
-    })
-}
 
-fn non_finite(state: &LearningState) -> Error {
-    let epoch = state.epoch();
-    NonFiniteLoss { epoch }.into()
-}
-
-/// Trains to the end of the current epoch.
-fn learn_epoch(
-    task: &LearningTask<'_>,
-    state: &mut LearningState,
-    watch: &LearningWatch<'_>,
-    last_written: &mut Instant,
-) -> Result<()> {
-    let settings = task.settings;
-    let adam_settings = AdamSettings {
-        learning_rate: settings.learning_rate,
-        weight_decay: 0.0,
-        clip_grad_norm: 0.0,
-    };
-    let epoch = state.epoch();
-    let order = shuffled(task.rows, settings.seed, epoch);
-    let batches: Vec<&[usize]> = order.chunks(settings.batch_size).collect();
-    // After a resume, the first batches of the epoch are already done.
-    let mut earlier = earlier_network(task, state)?;
-
-    for rows in batches.iter().skip(state.batch) {
-        let at_work = &mut state.networks[0];
-        let found = (task.gradient)(&LearningStep {
+    fn gradient(
+        &mut self,
+        state: &LearningState,
+        number: usize,
+        rows: &[usize],
+    ) -> Result<LossGradient<'_>> {
+        if self.task.refresh_steps.is_some() && self.target.is_none() {
+            self.target = Some(target_network(state)?);
+        }
+        let rows: Vec<usize> = rows.iter().map(|&row| self.task.rows[row]).collect();
+        let at_work = &state.networks[number];
+        let found = (self.task.gradient)(&LearningStep {
             network: &at_work.network,
-            earlier: earlier.as_ref(),
-            rows,
+            earlier: self.target.as_ref(),
+            rows: &rows,
             step: at_work.adam.step,
         })?;
-        let weights = at_work.network.flat_weights_mut();
-        at_work.adam.step(weights, &found.values, &adam_settings);
-        let step = at_work.adam.step;
-        state.batch += 1;
-        state.loss_sum += found.loss;
-        if !state.loss_sum.is_finite() {
-            return Err(non_finite(state));
-        }
-        // Q-learning: update the target network after a fixed number of steps.
-        if task
-            .refresh_steps
-            .is_some_and(|steps| step.is_multiple_of(steps))
-        {
-            state.kept = TargetWeights(state.networks[0].network.flat_weights().to_vec());
-            earlier = earlier_network(task, state)?;
-        }
+        self.gradient = found.values;
+        Ok(LossGradient {
+            loss_sum: found.loss,
+            values: &self.gradient,
+        })
+    }
 
-        let batch = state.batch;
-        let batches = batches.len();
-        let update = LearningUpdate::Batch {
+    fn judge(
+        &mut self,
+        state: &mut LearningState,
+        learned: &LearnedEpoch,
+    ) -> Result<LearningEpoch, TrainError> {
+        let LearnedEpoch {
+            epoch, train_loss, ..
+        } = *learned;
+        let judged_loss = (self.task.judge)(&state.networks[0].network.freeze()?)?;
+        if !judged_loss.is_finite() {
+            return Err(NonFiniteLoss { epoch }.into());
+        }
+        let losses = state.history.iter().map(|epoch| epoch.judged_loss);
+        Ok(LearningEpoch {
             epoch,
-            epochs: settings.stopping.epochs,
-            batch,
-            batches,
-        };
-        let stops = (watch.listener)(update).is_break();
-        if stops || last_written.elapsed() >= watch.interval {
-            watch.checkpoint().write(state)?;
-            *last_written = Instant::now();
-        }
-        if stops {
-            let stopped = TrainingStopped {
-                epoch,
-                batch,
-                batches,
-            };
-            return Err(stopped.into());
-        }
+            train_loss,
+            judged_loss,
+            is_best: WatchedEpochs::of_loss(losses.chain([judged_loss])).is_last_best(),
+        })
     }
-    Ok(())
+
+    fn is_best(epoch: &LearningEpoch) -> bool {
+        epoch.is_best
+    }
+
+    fn is_over(&self, history: &[LearningEpoch]) -> bool {
+        let stopping = &self.task.settings.stopping;
+        stopping.is_over(&watched_epochs(history))
+    }
+
+    fn after_batch(
+        &mut self,
+        state: &mut LearningState,
+        progress: &BatchProgress,
+    ) -> Result<ControlFlow<()>> {
+        // Q-learning: update the target network after a fixed number of steps.
+        let at_work = &state.networks[0];
+        let steps = self.task.refresh_steps;
+        if steps.is_some_and(|steps| at_work.adam.step.is_multiple_of(steps)) {
+            state.kept = TargetWeights(at_work.network.flat_weights().to_vec());
+            self.target = None;
+        }
+        Ok((self.watch.listener)(LearningUpdate::Batch {
+            epoch: progress.epoch,
+            epochs: self.task.settings.stopping.epochs,
+            batch: progress.batch,
+            batches: progress.batches,
+        }))
+    }
+
+    fn after_epoch(&mut self, history: &[LearningEpoch]) -> Result<()> {
+        if let Some(epoch) = history.last() {
+            // A request to stop is ignored here: the listener can repeat it after the next batch.
+            let _ = (self.watch.listener)(LearningUpdate::Epoch(epoch));
+        }
+        Ok(())
+    }
 }
 
-/// Returns the sample order of an epoch. It follows from the seed and the epoch number.
-fn shuffled(rows: &[usize], seed: u64, epoch: usize) -> Vec<usize> {
-    let mut order = rows.to_vec();
-    let mut generator = poolcast_base::seed::generator(seed, "shuffle", &[epoch as i64]);
-    order.shuffle(&mut generator);
-    order
-}
-
-/// Creates the target network, if the task uses one.
-fn earlier_network(
-    task: &LearningTask<'_>,
-    state: &LearningState,
-) -> Result<Option<FrozenNetwork>> {
-    if task.refresh_steps.is_none() {
-        return Ok(None);
-    }
+/// Creates the target network.
+fn target_network(state: &LearningState) -> Result<FrozenNetwork> {
     let network = &state.networks[0].network;
-    let network = SeriesNetwork::with_weights(*network.design(), &state.kept.0, network.device())?;
-    Ok(Some(network.freeze()?))
+    let target = SeriesNetwork::with_weights(*network.design(), &state.kept.0, network.device())?;
+    target.freeze()
 }

@@ -1,6 +1,6 @@
-//! Progress updates of a training, and the reasons why it may end without a model.
+//! Progress updates of a training.
 
-use poolcast_models::optim::{NonFiniteLoss, TrainingStopped};
+use std::ops::ControlFlow;
 
 use super::epoch::Epoch;
 
@@ -22,29 +22,5 @@ pub enum TrainingUpdate<'a> {
     Epoch(&'a Epoch),
 }
 
-/// Reasons for a training to end without a model.
-#[derive(Debug)]
-pub enum TrainError {
-    /// The listener stopped it.
-    Stopped(TrainingStopped),
-    /// Its loss was NaN or infinite.
-    NonFinite(NonFiniteLoss),
-    /// Another error, in the settings, the tensors or the directory.
-    Other(anyhow::Error),
-}
-
-impl From<anyhow::Error> for TrainError {
-    fn from(error: anyhow::Error) -> TrainError {
-        TrainError::Other(error)
-    }
-}
-
-impl From<TrainError> for anyhow::Error {
-    fn from(error: TrainError) -> anyhow::Error {
-        match error {
-            TrainError::Stopped(stopped) => stopped.into(),
-            TrainError::NonFinite(loss) => loss.into(),
-            TrainError::Other(error) => error,
-        }
-    }
-}
+/// A callback that watches a training and may stop it after a batch.
+pub(crate) type ProgressListener<'a> = dyn Fn(TrainingUpdate<'_>) -> ControlFlow<()> + Sync + 'a;

@@ -10,10 +10,11 @@ use anyhow::{Context as _, Result};
 
 use super::checkpoint::checkpoint_key;
 use super::epoch::read_history;
-use super::progress::{TrainError, TrainingUpdate};
+use super::hold_learner::RepeatedTraining;
+use super::progress::TrainingUpdate;
 use super::settings::TrainingSettings;
 use super::time_cuts::TimeCut;
-use super::train::{RepeatedTraining, RunLocation, StartMode, TrainingTask};
+use super::train::{RunLocation, StartMode, TrainingTask};
 use crate::tensors::{Dataset, Split};
 use crate::training::runs::LearnedHolds;
 use crate::training::runs::TrainedModel;
@@ -23,6 +24,7 @@ use crate::training::runs::{RUN_FORMAT, remove_checkpoint};
 use crate::training::scoring::{RollingPrediction, RollingPredictions};
 use poolcast_base::manifest;
 use poolcast_models::Device;
+use poolcast_models::optim::TrainError;
 
 /// The digest of everything that determines the result of a refit of `judged` on all splits of its
 /// tensors.

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde_json::json;
 
-use super::progress::{TrainError, TrainingUpdate};
+use super::progress::TrainingUpdate;
 use super::refit::refit_network;
 use super::train::{RunLocation, StartMode, train};
 use crate::events;
@@ -15,6 +15,7 @@ use crate::test_config::TestConfig;
 use crate::training::runs::TrainingRun;
 use crate::training::runs::refit_dir;
 use poolcast_models::Device;
+use poolcast_models::optim::TrainError;
 
 fn config(model: &str) -> TestConfig {
     TestConfig::load(&[

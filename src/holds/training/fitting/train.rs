@@ -1,23 +1,19 @@
-//! Training loop: tensors → a trained model, with checkpoints on the way.
+//! Training: tensors → a trained model, with checkpoints on the way.
 
 use std::ops::ControlFlow;
 use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
-use rand::seq::SliceRandom as _;
 
-use super::checkpoint::{CheckpointWriter, ProgressListener};
-use super::cut_choice::{CutChoice, chosen_predictions};
-use super::early_stopping;
+use super::cut_choice::CutChoice;
 use super::epoch::{Epoch, read_history, write_history};
 use super::epoch_times::EpochClock;
-use super::progress::{TrainError, TrainingUpdate};
+use super::hold_learner::{HoldLearner, RepeatedTraining};
+use super::progress::{ProgressListener, TrainingUpdate};
 use super::samples::{SplitSamples, loss_weights, static_feature_count};
-use super::score::score_selected;
 use super::settings::TrainingSettings;
 use super::state::{CutChoices, TrainingState};
-use super::static_range::StaticRange;
 use super::time_cuts::{LEARNED_SPLITS, TimeCut, learned_splits, time_cuts};
 use crate::tensors::{Dataset, Split};
 use crate::training::runs::LearnedHolds;
@@ -26,12 +22,11 @@ use crate::training::runs::{
 };
 use crate::training::runs::{FinishedTraining, TrainingRun};
 use crate::training::runs::{TrainingMetrics, TrainingStatus};
-use crate::training::scoring::{RollingPrediction, RollingPredictions};
 use poolcast_base::error::hinted;
 use poolcast_base::manifest;
 use poolcast_config::ResolvedConfig;
-use poolcast_models::optim::{AdamSettings, Checkpoint, NonFiniteLoss};
-use poolcast_models::{Architecture, Device, Gradient, Model, ModelShape, Targets};
+use poolcast_models::optim::{AdamSettings, Checkpoint, TrainError, TrainingLoop};
+use poolcast_models::{Architecture, Device, Gradient, Model, ModelShape};
 
 /// Treatment of a run directory in which an earlier training left files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -88,7 +83,7 @@ pub fn train_until(
     place: RunLocation<'_>,
     mode: StartMode,
     device: &Device,
-    ends: impl Fn(&[Epoch]) -> bool,
+    ends: impl Fn(&[Epoch]) -> bool + Sync,
     listener: impl Fn(TrainingUpdate<'_>) -> ControlFlow<()> + Sync,
 ) -> Result<TrainingRun, TrainError> {
     let key = settings.key(&dataset.key)?;
@@ -124,15 +119,6 @@ pub(crate) struct TrainingTask<'a> {
     pub(crate) repeated: Option<RepeatedTraining>,
 }
 
-/// An earlier training that is repeated on more samples. The repetition has no samples left to
-/// judge it, so it takes over the epochs and predictions of the earlier training.
-pub(crate) struct RepeatedTraining {
-    /// Epochs up to the best one.
-    pub(crate) epochs: Vec<Epoch>,
-    /// Predictions for samples that the earlier models did not learn from.
-    pub(crate) predictions: RollingPredictions,
-}
-
 impl TrainingTask<'_> {
     /// Trains the models and writes the run to `place`.
     pub(crate) fn train(
@@ -140,7 +126,7 @@ impl TrainingTask<'_> {
         place: RunLocation<'_>,
         mode: StartMode,
         device: &Device,
-        ends: &dyn Fn(&[Epoch]) -> bool,
+        ends: &(dyn Fn(&[Epoch]) -> bool + Sync),
         listener: &ProgressListener<'_>,
     ) -> Result<TrainingRun, TrainError> {
         let RunLocation {
@@ -162,22 +148,30 @@ impl TrainingTask<'_> {
         let weights = weights.map(|cut| loss_weights(&samples, &cut.learned, pos_weight));
         let ranges = self.cuts.iter();
         let ranges = ranges.map(|cut| samples.static_range(&cut.learned));
-        let learned = LearnedSamples {
+        let mut learner = HoldLearner {
+            dir,
+            settings,
             weights: weights.collect(),
             ranges: ranges.collect(),
             samples,
             cuts: self.cuts,
             repeated: self.repeated,
+            clock: EpochClock::resume(dir, state.history.len(), device),
+            gradient: Gradient::default(),
+            ends,
+            listener,
         };
         config.write(dir)?;
         write_history(dir, &state.history)?;
 
-        let interval = Duration::from_secs_f64(60.0 * checkpoint_minutes);
-        let mut watch = TrainingWatch {
-            clock: EpochClock::resume(dir, state.history.len(), device),
-            checkpoints: CheckpointWriter::new(dir, checkpoint, interval, listener),
+        let training = TrainingLoop {
+            batch_size: settings.parameters.batch_size,
+            seed: settings.seed,
+            adam: AdamSettings::from(&settings.parameters),
+            checkpoint,
+            interval: Duration::from_secs_f64(60.0 * checkpoint_minutes),
         };
-        let trained = train_epochs(&mut state, &learned, settings, ends, &mut watch);
+        let trained = training.train(&mut learner, &mut state);
         // A training that failed has no model, but its metrics file still explains why it ended.
         if let Err(TrainError::NonFinite(_)) = trained {
             let status = TrainingStatus::NonFinite;
@@ -186,8 +180,8 @@ impl TrainingTask<'_> {
         trained?;
 
         state.restore_best();
-        let static_range = learned.last_range();
-        let predictions = learned.held_out_predictions(&state)?;
+        let static_range = learner.last_range();
+        let predictions = learner.held_out_predictions(&state)?;
         let last_model = state.networks.pop().context("there is no model")?;
         let finished = FinishedTraining {
             key,
@@ -201,221 +195,6 @@ impl TrainingTask<'_> {
         };
         Ok(finished.write(dir)?)
     }
-}
-
-/// The samples of a training, and for each of its models the samples to learn from and to predict.
-struct LearnedSamples<'a> {
-    samples: SplitSamples<'a>,
-    cuts: Vec<TimeCut>,
-    /// For each cut, the loss weight of each sample that is learned from.
-    weights: Vec<Vec<f32>>,
-    /// For each cut, the range of each static feature over the samples that are learned from.
-    ranges: Vec<StaticRange>,
-    repeated: Option<RepeatedTraining>,
-}
-
-impl LearnedSamples<'_> {
-    /// Returns the number of samples that an epoch learns from, over all models.
-    fn learned_count(&self) -> usize {
-        self.cuts.iter().map(|cut| cut.learned.len()).sum()
-    }
-
-    /// The static feature range of the final model.
-    fn last_range(&self) -> StaticRange {
-        let last = self.ranges.last().cloned();
-        last.unwrap_or_else(|| self.samples.static_range(&[]))
-    }
-
-    /// The predictions for samples that were not learned from. For each cut they are the logits of
-    /// the epoch that the other cuts chose. A repeated training returns the predictions of the
-    /// earlier training.
-    fn held_out_predictions(self, state: &TrainingState) -> Result<RollingPredictions> {
-        match self.repeated {
-            Some(repeated) => Ok(repeated.predictions),
-            None => Ok(chosen_predictions(self.predict(state)?, &state.kept.0)),
-        }
-    }
-
-    /// Predicts for each cut the samples that follow it, with that cut's model.
-    fn predict(&self, state: &TrainingState) -> Result<RollingPredictions> {
-        let mut predictions = RollingPredictions::default();
-        for (number, (cut, state)) in self.cuts.iter().zip(&state.networks).enumerate() {
-            let logits = score_selected(
-                &state.network,
-                &self.samples,
-                &self.ranges[number],
-                &cut.predicted,
-            )?;
-            for (&sample, logit) in cut.predicted.iter().zip(logits) {
-                predictions.push(RollingPrediction {
-                    sample,
-                    cluster: self.samples.clusters[sample],
-                    cut: number,
-                    logit,
-                    label: self.samples.labels[sample],
-                });
-            }
-        }
-        Ok(predictions)
-    }
-}
-
-/// Records the progress of a training: epoch times and checkpoints.
-struct TrainingWatch<'a> {
-    clock: EpochClock,
-    checkpoints: CheckpointWriter<'a>,
-}
-
-/// Trains epoch after epoch until early stopping, the epoch limit or `ends` ends the training.
-fn train_epochs(
-    state: &mut TrainingState,
-    learned: &LearnedSamples<'_>,
-    settings: &TrainingSettings,
-    ends: &dyn Fn(&[Epoch]) -> bool,
-    watch: &mut TrainingWatch<'_>,
-) -> Result<(), TrainError> {
-    let TrainingWatch { clock, checkpoints } = watch;
-    let mut gradient = Gradient::default();
-    while !early_stopping::is_over(&state.history, settings) && !ends(&state.history) {
-        // Runs inside the thread pool. A thread outside the pool would hand over each batch and
-        // sleep until the batch is done.
-        clock.begin_epoch();
-        let (samples, predictions) = rayon::scope(|_| {
-            let samples = train_epoch(state, &mut gradient, learned, settings, checkpoints)?;
-            Ok::<_, TrainError>((samples, learned.predict(state)?))
-        })?;
-
-        let epoch = judge_epoch(state, &predictions, learned, settings)?;
-        clock.end_epoch(epoch.epoch, samples)?;
-        let train_loss = epoch.train_loss;
-        state
-            .kept
-            .observe(train_loss, &predictions, &settings.metric);
-        let is_best = epoch.is_best;
-        state.end_epoch(epoch, is_best);
-        checkpoints.after_epoch(state)?;
-    }
-    Ok(())
-}
-
-/// Trains each model to the end of the current epoch, from the batch at which `state` is. Returns
-/// the number of samples seen.
-fn train_epoch(
-    state: &mut TrainingState,
-    gradient: &mut Gradient,
-    learned: &LearnedSamples<'_>,
-    settings: &TrainingSettings,
-    checkpoints: &mut CheckpointWriter<'_>,
-) -> Result<usize, TrainError> {
-    let epoch = state.epoch();
-    let adam_settings = AdamSettings::from(&settings.parameters);
-    let batches = epoch_batches(learned, settings, epoch);
-    let batch_count = batches.len();
-    // A resumed epoch has seen the samples of its earlier batches, so the mean loss counts them.
-    let seen_before: usize = batches[..state.batch.min(batch_count)]
-        .iter()
-        .map(|batch| batch.samples.len())
-        .sum();
-    let mut seen = seen_before;
-
-    for batch in batches.iter().skip(state.batch) {
-        let targets = Targets {
-            labels: &learned.samples.labels_of(&batch.samples),
-            weights: &batch.weights,
-        };
-        let at_work = &mut state.networks[batch.model];
-        let range = &learned.ranges[batch.model];
-        let loss = learned
-            .samples
-            .with_batch(&batch.samples, range, |batch| {
-                gradient.compute(&at_work.network, batch, &targets)
-            })??;
-        let weights = at_work.network.flat_weights_mut();
-        at_work
-            .adam
-            .step(weights, gradient.values(), &adam_settings);
-
-        state.batch += 1;
-        state.loss_sum += loss * batch.samples.len() as f64;
-        if !state.loss_sum.is_finite() {
-            return Err(TrainError::NonFinite(NonFiniteLoss { epoch }));
-        }
-
-        seen += batch.samples.len();
-        checkpoints.after_batch(state, batch_count, state.loss_sum / seen as f64)?;
-    }
-    Ok(seen - seen_before)
-}
-
-/// One training step of one model.
-struct LearnedBatch {
-    /// Index of the model in [`TrainingState::networks`].
-    model: usize,
-    samples: Vec<usize>,
-    /// Loss weight of each sample.
-    weights: Vec<f32>,
-}
-
-/// The steps of an epoch: model after model, each over its own samples in shuffled order.
-fn epoch_batches(
-    learned: &LearnedSamples<'_>,
-    settings: &TrainingSettings,
-    epoch: usize,
-) -> Vec<LearnedBatch> {
-    let mut batches = Vec::new();
-    for (model, cut) in learned.cuts.iter().enumerate() {
-        let order = shuffled_samples(cut.learned.len(), settings.seed, epoch);
-        for batch in order.chunks(settings.parameters.batch_size) {
-            let weights = &learned.weights[model];
-            batches.push(LearnedBatch {
-                model,
-                samples: batch.iter().map(|&at| cut.learned[at]).collect(),
-                weights: batch.iter().map(|&at| weights[at]).collect(),
-            });
-        }
-    }
-    batches
-}
-
-/// Shuffles the indices of `count` samples. The order depends only on the seed and the epoch.
-fn shuffled_samples(count: usize, seed: u64, epoch: usize) -> Vec<usize> {
-    let mut order: Vec<usize> = (0..count).collect();
-    order.shuffle(&mut poolcast_base::seed::generator(
-        seed,
-        "shuffle",
-        &[epoch as i64],
-    ));
-    order
-}
-
-/// Returns the current epoch with its scores, given the models' `predictions` after it. A repeated
-/// training takes the scores from the epoch that it repeats.
-///
-/// # Errors
-/// Fails with [`TrainError::NonFinite`] if the validation loss is NaN or infinite.
-fn judge_epoch(
-    state: &TrainingState,
-    predictions: &RollingPredictions,
-    learned: &LearnedSamples<'_>,
-    settings: &TrainingSettings,
-) -> Result<Epoch, TrainError> {
-    let epoch = state.epoch();
-    let train_loss = state.loss_sum / learned.learned_count() as f64;
-    if let Some(repeated) = &learned.repeated {
-        let judged = repeated.epochs.get(epoch - 1).cloned();
-        let judged = judged.context("cannot repeat more epochs than the earlier training had")?;
-        return Ok(Epoch {
-            train_loss,
-            ..judged
-        });
-    }
-
-    let judged =
-        early_stopping::judge_epoch(&state.history, train_loss, predictions, &settings.metric);
-    if !judged.validation_loss.is_finite() {
-        return Err(TrainError::NonFinite(NonFiniteLoss { epoch }));
-    }
-    Ok(judged)
 }
 
 /// Returns the finished training in `dir` if its key is `key` and it needs no further epochs. If a

@@ -1,0 +1,208 @@
+//! Networks that learn from holds: the samples of each model, the gradient of its loss, and the
+//! scores of an epoch.
+
+use std::ops::ControlFlow;
+use std::path::Path;
+
+use anyhow::{Context as _, Result};
+
+use super::cut_choice::chosen_predictions;
+use super::early_stopping;
+use super::epoch::{Epoch, write_history};
+use super::epoch_times::EpochClock;
+use super::progress::{ProgressListener, TrainingUpdate};
+use super::samples::SplitSamples;
+use super::score::score_selected;
+use super::settings::TrainingSettings;
+use super::state::{CutChoices, TrainingState};
+use super::static_range::StaticRange;
+use super::time_cuts::TimeCut;
+use crate::training::scoring::{RollingPrediction, RollingPredictions};
+use poolcast_models::optim::{
+    BatchProgress, LearnedEpoch, Learner, LossGradient, NonFiniteLoss, TrainError,
+};
+use poolcast_models::{Gradient, Model, Targets};
+
+/// The samples of a training, and for each of its models the samples to learn from and to predict.
+pub(crate) struct HoldLearner<'a> {
+    /// The run's directory.
+    pub(crate) dir: &'a Path,
+    pub(crate) settings: &'a TrainingSettings,
+    pub(crate) samples: SplitSamples<'a>,
+    pub(crate) cuts: Vec<TimeCut>,
+    /// For each cut, the loss weight of each sample that is learned from.
+    pub(crate) weights: Vec<Vec<f32>>,
+    /// For each cut, the range of each static feature over the samples that are learned from.
+    pub(crate) ranges: Vec<StaticRange>,
+    pub(crate) repeated: Option<RepeatedTraining>,
+    pub(crate) clock: EpochClock,
+    pub(crate) gradient: Gradient,
+    /// Ends the training early, given all epochs so far.
+    pub(crate) ends: &'a (dyn Fn(&[Epoch]) -> bool + Sync),
+    pub(crate) listener: &'a ProgressListener<'a>,
+}
+
+/// An earlier training that is repeated on more samples. The repetition has no samples left to
+/// judge it, so it takes over the epochs and predictions of the earlier training.
+pub(crate) struct RepeatedTraining {
+    /// Epochs up to the best one.
+    pub(crate) epochs: Vec<Epoch>,
+    /// Predictions for samples that the earlier models did not learn from.
+    pub(crate) predictions: RollingPredictions,
+}
+
+impl Learner for HoldLearner<'_> {
+    type Network = Model;
+    type Epoch = Epoch;
+    type Kept = CutChoices;
+
+    fn row_counts(&self) -> Vec<usize> {
+        self.cuts.iter().map(|cut| cut.learned.len()).collect()
+    }
+
+    fn gradient(
+        &mut self,
+        state: &TrainingState,
+        number: usize,
+        rows: &[usize],
+    ) -> Result<LossGradient<'_>> {
+        let learned = &self.cuts[number].learned;
+        let weights = &self.weights[number];
+        let batch: Vec<usize> = rows.iter().map(|&row| learned[row]).collect();
+        let weights: Vec<f32> = rows.iter().map(|&row| weights[row]).collect();
+        let targets = Targets {
+            labels: &self.samples.labels_of(&batch),
+            weights: &weights,
+        };
+        let model = &state.networks[number].network;
+        let loss = self
+            .samples
+            .with_batch(&batch, &self.ranges[number], |batch| {
+                self.gradient.compute(model, batch, &targets)
+            })??;
+        Ok(LossGradient {
+            loss_sum: loss * rows.len() as f64,
+            values: self.gradient.values(),
+        })
+    }
+
+    fn judge(
+        &mut self,
+        state: &mut TrainingState,
+        learned: &LearnedEpoch,
+    ) -> Result<Epoch, TrainError> {
+        let predictions = self.predict(state)?;
+        let epoch = self.judge_epoch(&state.history, &predictions, learned)?;
+        self.clock.end_epoch(epoch.epoch, learned.rows)?;
+        let metric = &self.settings.metric;
+        state.kept.observe(epoch.train_loss, &predictions, metric);
+        Ok(epoch)
+    }
+
+    fn is_best(epoch: &Epoch) -> bool {
+        epoch.is_best
+    }
+
+    fn is_over(&self, history: &[Epoch]) -> bool {
+        early_stopping::is_over(history, self.settings) || (self.ends)(history)
+    }
+
+    fn begin_epoch(&mut self) {
+        self.clock.begin_epoch();
+    }
+
+    fn after_batch(
+        &mut self,
+        _state: &mut TrainingState,
+        progress: &BatchProgress,
+    ) -> Result<ControlFlow<()>> {
+        Ok((self.listener)(TrainingUpdate::Batch {
+            epoch: progress.epoch,
+            batch: progress.batch,
+            batches: progress.batches,
+            loss: progress.loss,
+        }))
+    }
+
+    fn after_epoch(&mut self, history: &[Epoch]) -> Result<()> {
+        write_history(self.dir, history)?;
+        if let Some(epoch) = history.last() {
+            // A request to stop is ignored here. The listener can repeat it after the next batch,
+            // if there is one.
+            let _ = (self.listener)(TrainingUpdate::Epoch(epoch));
+        }
+        Ok(())
+    }
+}
+
+impl HoldLearner<'_> {
+    /// The static feature range of the final model.
+    pub(crate) fn last_range(&self) -> StaticRange {
+        let last = self.ranges.last().cloned();
+        last.unwrap_or_else(|| self.samples.static_range(&[]))
+    }
+
+    /// The predictions for samples that were not learned from. For each cut they are the logits of
+    /// the epoch that the other cuts chose. A repeated training returns the predictions of the
+    /// earlier training.
+    pub(crate) fn held_out_predictions(self, state: &TrainingState) -> Result<RollingPredictions> {
+        match self.repeated {
+            Some(repeated) => Ok(repeated.predictions),
+            None => Ok(chosen_predictions(self.predict(state)?, &state.kept.0)),
+        }
+    }
+
+    /// Predicts for each cut the samples that follow it, with that cut's model.
+    fn predict(&self, state: &TrainingState) -> Result<RollingPredictions> {
+        let mut predictions = RollingPredictions::default();
+        for (number, (cut, state)) in self.cuts.iter().zip(&state.networks).enumerate() {
+            let logits = score_selected(
+                &state.network,
+                &self.samples,
+                &self.ranges[number],
+                &cut.predicted,
+            )?;
+            for (&sample, logit) in cut.predicted.iter().zip(logits) {
+                predictions.push(RollingPrediction {
+                    sample,
+                    cluster: self.samples.clusters[sample],
+                    cut: number,
+                    logit,
+                    label: self.samples.labels[sample],
+                });
+            }
+        }
+        Ok(predictions)
+    }
+
+    /// Returns the epoch after `history` with its scores, given the models' `predictions` after it.
+    /// A repeated training takes the scores from the epoch that it repeats.
+    ///
+    /// # Errors
+    /// Fails with [`TrainError::NonFinite`] if the validation loss is NaN or infinite.
+    fn judge_epoch(
+        &self,
+        history: &[Epoch],
+        predictions: &RollingPredictions,
+        learned: &LearnedEpoch,
+    ) -> Result<Epoch, TrainError> {
+        let LearnedEpoch {
+            epoch, train_loss, ..
+        } = *learned;
+        if let Some(repeated) = &self.repeated {
+            let judged = repeated.epochs.get(epoch - 1).cloned();
+            let judged = judged.context("a training repeats no more epochs than there were")?;
+            return Ok(Epoch {
+                train_loss,
+                ..judged
+            });
+        }
+
+        let metric = &self.settings.metric;
+        let judged = early_stopping::judge_epoch(history, train_loss, predictions, metric);
+        if !judged.validation_loss.is_finite() {
+            return Err(NonFiniteLoss { epoch }.into());
+        }
+        Ok(judged)
+    }
+}
