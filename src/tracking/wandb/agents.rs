@@ -497,7 +497,7 @@ mod tests {
         let refused = client(&server).step(&mut agents, &queue, 0, &[]);
         let refused = refused.expect_err("refused").to_string();
         assert!(
-            refused.contains("`optimizer` is no hyper-parameter"),
+            refused.contains("`optimizer` is not a hyper-parameter"),
             "{refused}"
         );
     }
