@@ -409,7 +409,7 @@ fn away_from_an_access_point_nothing_is_submitted() {
     error: cannot run `condor_submit_dag`
       caused by: No such file or directory (os error 2)
 
-    hint: on an access point: cd out && condor_submit_dag pipeline.dag
+    hint: run on an access point: cd out && condor_submit_dag pipeline.dag
     ");
 }
 

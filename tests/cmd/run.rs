@@ -624,7 +624,7 @@ fn the_length_of_frames_is_a_number_once_a_sweep_begins() {
     insta::assert_snapshot!(place.run("dag auto.yaml -o dag --image image.sif --dry-run"), @r#"
     exit 2
     error: cannot use `auto.yaml`
-      caused by: trial 1 cannot be
+      caused by: trial 1 cannot run
       caused by: `timeframe_len` must be a whole number from 1 to 31536000, or `auto` in `run`, `sweep init` and `tensors`, got "auto"
     "#);
 }

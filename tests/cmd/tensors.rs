@@ -219,7 +219,7 @@ fn a_log_without_an_outcome_gives_no_samples() {
     place.stdout("parse EventLog -o events");
     insta::assert_snapshot!(place.run("tensors events -o out"), @"
     exit 2
-    error: the events have 1 hold cycle, and none with a known outcome
+    error: the events have 1 hold cycle, none with a known outcome
 
     hint: parse a longer log: held jobs must be released and end, or be held again, within it
     ");
