@@ -167,7 +167,7 @@ fn best_trial_is_refitted_on_all_holds_and_advises() {
     );
     let shown = place.stdout("sweep best out");
     assert!(
-        shown.contains("the one that advises is in out/trials"),
+        shown.contains("the model for advice was refitted on"),
         "{shown}"
     );
 }
