@@ -5,9 +5,10 @@ use std::path::PathBuf;
 use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser};
 
-use super::network_flags::NetworkFlags;
+use super::parameter_flags::ParameterFlags;
 use super::shards::ShardArgs;
 use super::shared_flags::JsonFlag;
+use poolcast_config::NetworkParameters;
 use poolcast_models::EngineChoice;
 use poolcast_models::{ARCHITECTURES, Architecture, DeviceName};
 
@@ -30,7 +31,7 @@ pub struct TrainArgs {
         missing_docs,
         reason = "its own documentation would become that of the verb"
     )]
-    pub network: NetworkFlags,
+    pub network: ParameterFlags<NetworkParameters>,
     /// Maximum number of epochs
     #[arg(long, value_name = "N")]
     pub epochs: Option<u32>,

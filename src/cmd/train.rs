@@ -93,10 +93,7 @@ fn training_config(args: &TrainArgs) -> Result<Config> {
         ("seed", flag(&args.seed)),
     ]);
 
-    let mut network = Vec::new();
-    for (name, value) in &args.network.0 {
-        network.push((format!("training.parameters.{name}"), value.clone()));
-    }
+    let network = args.network.keys("training.parameters");
     for (key, value) in &network {
         given.insert(key, value.clone());
     }

@@ -20,6 +20,7 @@ mod secrets;
 mod states;
 mod threshold;
 mod training_keys;
+mod wait_model_words;
 pub mod yaml;
 
 pub use defaults::DEFAULT;
@@ -30,6 +31,7 @@ pub use parameter::{Parameter, whole};
 pub use parameter_range::{ParameterRange, quote_words};
 pub use parameters::{
     HyperParameter, NetworkParameters, ParameterFlag, SampleParameters, TrialParameters,
+    WaitModelParameters,
 };
 pub use range::check_range;
 pub use resolved::{FILE, ResolvedConfig};
@@ -41,3 +43,4 @@ pub use search_parameters::SearchParameters;
 pub use states::{StateEvent, StateEvents};
 pub use threshold::Threshold;
 pub use training_keys::TrainingKeys;
+pub use wait_model_words::{WaitModelName, WaitModelSize, WaitModelTarget};

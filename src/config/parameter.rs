@@ -44,14 +44,19 @@ impl Parameter {
     /// Returns the constant value.
     ///
     /// # Errors
-    /// Fails for a distribution, because only a sweep draws from it. `name` is the key, for the
-    /// message.
-    pub fn constant(&self, name: &str) -> Result<&Value> {
+    /// Fails for a distribution, because only a sweep draws from it. `key` names the
+    /// hyper-parameter in the message: without a dot it is a flag, too.
+    pub fn constant(&self, key: &str) -> Result<&Value> {
         match self {
             Parameter::Constant(value) => Ok(value),
             Parameter::Drawn(_) => Err(hinted(
-                format!("`{name}` is a distribution, which only a sweep draws from"),
-                format!("give one value with `--{}`", name.replace('_', "-")),
+                format!("`{key}` is a distribution, which only a sweep draws from"),
+                if key.contains('.') {
+                    "write one value, or try several with `poolcast sweep init CONFIG -o DIR`"
+                        .to_owned()
+                } else {
+                    format!("give one value with `--{}`", key.replace('_', "-"))
+                },
             )
             .into()),
         }

@@ -2,8 +2,12 @@
 
 use std::ops::RangeInclusive;
 
+use clap::ValueEnum;
+use clap::builder::PossibleValue;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
+
+use super::nearest::nearest;
 
 /// The type and range of a hyper-parameter.
 #[derive(Debug, Clone, Copy)]
@@ -21,6 +25,8 @@ pub enum ParameterRange {
     Flag,
     /// One of a few words.
     Word(&'static [&'static str]),
+    /// One of the words of an enum, which describes each of them.
+    Choice(fn() -> Vec<PossibleValue>),
     /// One of a few words, or a number.
     WordOr(&'static [&'static str], f64, f64),
     /// A list of integers. A single integer is a list of one.
@@ -40,6 +46,12 @@ pub(super) fn check_as<T: DeserializeOwned>(value: &Value) -> Result<(), serde_j
     T::deserialize(value).map(drop)
 }
 
+/// Returns the words of `T`, with their descriptions.
+pub(super) fn choices<T: ValueEnum>() -> Vec<PossibleValue> {
+    let words = T::value_variants().iter();
+    words.filter_map(ValueEnum::to_possible_value).collect()
+}
+
 impl ParameterRange {
     /// Returns the value if it is in range, in its normal form. Whole numbers become integers,
     /// because a distribution may give 100 as 100.0.
@@ -52,6 +64,7 @@ impl ParameterRange {
             ParameterRange::Limit(min, max) => accept_limit(value, min, max),
             ParameterRange::Flag => value.is_boolean().then(|| value.clone()),
             ParameterRange::Word(choices) => accept_word(value, choices),
+            ParameterRange::Choice(choices) => accept_word(value, &names(&choices())),
             ParameterRange::WordOr(choices, min, max) => {
                 accept_word(value, choices).or_else(|| accept_real(value, min, max))
             }
@@ -96,9 +109,22 @@ impl ParameterRange {
             ParameterRange::Typed(check) => check(value).map_err(|error| error.to_string()),
             _ => match self.accept(value) {
                 Some(_) => Ok(()),
-                None => Err(format!("expected {}, got {value}", self.describe())),
+                None => {
+                    let suggestion = self.suggestion(value);
+                    let expected = self.describe();
+                    Err(format!("expected {expected}, got {value}{suggestion}"))
+                }
             },
         }
+    }
+
+    /// Returns the end of a message, with the known word that `value` probably means.
+    fn suggestion(self, value: &Value) -> String {
+        let (ParameterRange::Choice(choices), Some(word)) = (self, value.as_str()) else {
+            return String::new();
+        };
+        let nearest = nearest(word, names(&choices()).into_iter()).map(str::to_owned);
+        nearest.map_or(String::new(), |word| format!("; did you mean `{word}`?"))
     }
 
     /// Describes the range in words, for a message.
@@ -119,6 +145,9 @@ impl ParameterRange {
             ),
             ParameterRange::Flag => "true or false".to_owned(),
             ParameterRange::Word(choices) => format!("one of {}", quote_words(choices)),
+            ParameterRange::Choice(choices) => {
+                format!("one of {}", quote_words(&names(&choices())))
+            }
             ParameterRange::WordOr(choices, min, max) => {
                 format!("{} or a number from {min} to {max}", quote_words(choices))
             }
@@ -154,6 +183,10 @@ fn accept_limit(value: &Value, min: u32, max: u32) -> Option<Value> {
 fn accept_word(value: &Value, choices: &[&str]) -> Option<Value> {
     let word = value.as_str()?;
     choices.contains(&word).then(|| value.clone())
+}
+
+fn names(choices: &[PossibleValue]) -> Vec<&str> {
+    choices.iter().map(PossibleValue::get_name).collect()
 }
 
 fn accept_sizes(value: &Value, min: u32, max: u32) -> Option<Value> {

@@ -1,22 +1,25 @@
-//! The hyper-parameters of samples, networks and pipelines. Each group has one table, with types,
-//! ranges and defaults. For samples and networks there are also structs with the values of one
-//! trial.
+//! The hyper-parameters of samples, networks, wait models and pipelines. Each group has one table,
+//! with types, ranges and defaults. For all groups but pipelines there are also structs with the
+//! values of one trial.
 //!
 //! A hyper-parameter is in the table of the group that it affects. Each default is defined once.
-//! The defaults of samples and networks are in `config/default.yaml`, which is the first layer of
-//! every configuration and names all of its keys. The hyper-parameters of pipelines are not keys in
-//! that file, so their defaults are here. Names, meanings and defaults follow scikit-learn and
-//! xgboost.
+//! The defaults of samples, networks and wait models are in `config/default.yaml`, which is the
+//! first layer of every configuration and names all of its keys. The hyper-parameters of pipelines
+//! are not keys in that file, so their defaults are here. Names, meanings and defaults follow
+//! scikit-learn and xgboost.
+
+use std::collections::BTreeMap;
 
 use anyhow::{Result, bail};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::parameter_range::{ParameterRange, check_as};
+use super::parameter_range::{ParameterRange, check_as, choices};
 use super::range::check_range;
 use super::sample_words::{ContextChoice, Vocabulary};
 use super::states::StateEvents;
+use super::wait_model_words::{WaitModelName, WaitModelSize, WaitModelTarget};
 
 /// A condition on another hyper-parameter, without which a hyper-parameter has no effect.
 #[derive(Debug, Clone, Copy)]
@@ -49,7 +52,9 @@ pub struct HyperParameter {
     pub default: Option<&'static str>,
     /// Condition without which it has no effect.
     pub needs: Option<NeededChoice>,
-    /// Flag of `poolcast train` that sets it.
+    /// True if it may be null or missing. Null stands for a default that depends on other values.
+    pub is_optional: bool,
+    /// Flag of `poolcast train` or `poolcast provision train` that sets it.
     pub flag: Option<ParameterFlag>,
 }
 
@@ -61,6 +66,7 @@ impl HyperParameter {
             range,
             default: None,
             needs: None,
+            is_optional: false,
             flag: None,
         }
     }
@@ -72,6 +78,11 @@ impl HyperParameter {
 
     const fn only_with(mut self, name: &'static str, word: &'static str) -> HyperParameter {
         self.needs = Some(NeededChoice { name, word });
+        self
+    }
+
+    const fn optional(mut self) -> HyperParameter {
+        self.is_optional = true;
         self
     }
 
@@ -89,21 +100,39 @@ impl HyperParameter {
         self
     }
 
-    /// Returns `value` in the form that a trial uses.
+    /// Returns true if `value` is null, and may be.
+    fn is_unset(&self, value: &Value) -> bool {
+        self.is_optional && value.is_null()
+    }
+
+    /// Rejects a value of the wrong type. For plain numbers, the range is not checked.
+    ///
+    /// # Errors
+    /// The error describes the expected type.
+    pub(super) fn check_kind(&self, value: &Value) -> Result<(), String> {
+        if self.is_unset(value) {
+            return Ok(());
+        }
+        self.range.check_kind(value)
+    }
+
+    /// Returns `value` in the form that a trial uses. `key` names the hyper-parameter in messages.
     ///
     /// # Errors
     /// Fails for a value out of range.
-    pub(super) fn accept(&self, value: &Value) -> Result<Value> {
+    pub(super) fn accept(&self, key: &str, value: &Value) -> Result<Value> {
+        if self.is_unset(value) {
+            return Ok(Value::Null);
+        }
         if let Some(accepted) = self.range.accept(value) {
             return Ok(accepted);
         }
 
-        let name = self.name;
         if let (Some(number), Some(bounds)) = (value.as_f64(), self.range.bounds()) {
-            check_range(name, number, bounds)?;
-            bail!("`{name}` must be a whole number, got {value}");
+            check_range(key, number, bounds)?;
+            bail!("`{key}` must be a whole number, got {value}");
         }
-        bail!("`{name}` must be {}, got {value}", self.range.describe())
+        bail!("`{key}` must be {}, got {value}", self.range.describe())
     }
 }
 
@@ -112,8 +141,16 @@ pub trait TrialParameters: DeserializeOwned {
     /// Definitions of the hyper-parameters, in the order in which they are written.
     const TABLE: &'static [HyperParameter];
 
-    /// Names of the hyper-parameters, in the same order.
+    /// Keys of the section: the names of the hyper-parameters, in the same order, and then the
+    /// [`PIPELINE`](TrialParameters::PIPELINE).
     const NAMES: &'static [&'static str];
+
+    /// Key of the hyper-parameters of a pipeline, which the table of the pipeline checks; `None` if
+    /// the section has no such key.
+    const PIPELINE: Option<&'static str> = None;
+
+    /// Prefix of the names in messages.
+    const KEY_PREFIX: &'static str = "";
 }
 
 /// Maximum number of jobs in a sample, and maximum number of frames.
@@ -212,20 +249,76 @@ pub struct NetworkParameters {
     pub pos_weight: f64,
 }
 
+/// Key of the hyper-parameters of a pipeline among the keys of a wait model.
+pub const PIPELINE_PARAMETERS: &str = "parameters";
+
+/// Hyper-parameters of wait models, in the section `provision.model`.
+const WAIT_MODEL: &[HyperParameter] = &[
+    HyperParameter::new("name", ParameterRange::Choice(choices::<WaitModelName>)).flag(
+        "model",
+        "KIND",
+        "Kind of model",
+    ),
+    HyperParameter::new("size", ParameterRange::Choice(choices::<WaitModelSize>)).flag(
+        "size",
+        "SIZE",
+        "Size of a network",
+    ),
+    HyperParameter::new("target", ParameterRange::Choice(choices::<WaitModelTarget>)).flag(
+        "target",
+        "TARGET",
+        "Target to learn",
+    ),
+    HyperParameter::new("learning_rate", ParameterRange::Real(1e-9, 10.0))
+        .optional()
+        .flag("learning-rate", "RATE", "Learning rate of a network"),
+    HyperParameter::new("batch_size", ParameterRange::Whole(1, 1_000_000)),
+    HyperParameter::new("epochs", ParameterRange::Whole(1, 1_000_000)).optional(),
+];
+
+/// Hyper-parameters of one wait model and of its training.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct WaitModelParameters {
+    /// Kind of model.
+    pub name: WaitModelName,
+    /// Size of the network.
+    pub size: WaitModelSize,
+    /// Quantity that the model predicts.
+    pub target: WaitModelTarget,
+    /// Learning rate of a network; `None` for the default of its size.
+    pub learning_rate: Option<f64>,
+    /// Samples per optimizer step of a network.
+    pub batch_size: usize,
+    /// Maximum number of epochs of a network; `None` for the value of the top-level key `epochs`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub epochs: Option<usize>,
+    /// Hyper-parameters of a pipeline, by name.
+    pub parameters: BTreeMap<String, Value>,
+}
+
 impl TrialParameters for SampleParameters {
     const TABLE: &'static [HyperParameter] = SAMPLES;
-    const NAMES: &'static [&'static str] = &parameter_names::<{ SAMPLES.len() }>(SAMPLES);
+    const NAMES: &'static [&'static str] = &key_names::<{ SAMPLES.len() }>(SAMPLES);
 }
 
 impl TrialParameters for NetworkParameters {
     const TABLE: &'static [HyperParameter] = NETWORK;
-    const NAMES: &'static [&'static str] = &parameter_names::<{ NETWORK.len() }>(NETWORK);
+    const NAMES: &'static [&'static str] = &key_names::<{ NETWORK.len() }>(NETWORK);
 }
 
-const fn parameter_names<const N: usize>(table: &[HyperParameter]) -> [&'static str; N] {
-    let mut names = [""; N];
+impl TrialParameters for WaitModelParameters {
+    const TABLE: &'static [HyperParameter] = WAIT_MODEL;
+    const NAMES: &'static [&'static str] = &key_names::<{ WAIT_MODEL.len() + 1 }>(WAIT_MODEL);
+    const PIPELINE: Option<&'static str> = Some(PIPELINE_PARAMETERS);
+    const KEY_PREFIX: &'static str = "provision.model.";
+}
+
+/// Returns the names in `table`. A last name without a row is that of the pipeline's
+/// hyper-parameters.
+const fn key_names<const N: usize>(table: &[HyperParameter]) -> [&'static str; N] {
+    let mut names = [PIPELINE_PARAMETERS; N];
     let mut place = 0;
-    while place < N {
+    while place < table.len() {
         names[place] = table[place].name;
         place += 1;
     }

@@ -1,6 +1,7 @@
-//! The hyper-parameters of samples or networks in a configuration: constants and distributions,
-//! from which the values of a trial are drawn.
+//! The hyper-parameters of samples, networks or wait models in a configuration: constants and
+//! distributions, from which the values of a trial are drawn.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::marker::PhantomData;
@@ -8,11 +9,12 @@ use std::marker::PhantomData;
 use anyhow::{Context as _, Result};
 use serde::de::value::MapDeserializer;
 use serde::de::{DeserializeSeed, Error as _, MapAccess, Visitor};
+use serde::ser::SerializeMap as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::distribution::Distribution;
-use super::parameter::Parameter;
+use super::parameter::{Parameter, whole};
 use super::parameters::{HyperParameter, TrialParameters};
 
 /// The hyper-parameters of a search: each is a constant or a distribution. `P` is the type of the
@@ -21,17 +23,45 @@ use super::parameters::{HyperParameter, TrialParameters};
 pub struct SearchParameters<P> {
     /// Hyper-parameters, in the order of [`TrialParameters::TABLE`].
     parameters: Vec<Parameter>,
+    /// Hyper-parameters of a pipeline, in the map [`TrialParameters::PIPELINE`].
+    of_pipeline: BTreeMap<String, Parameter>,
     of_trial: PhantomData<P>,
 }
 
 impl<P: TrialParameters> SearchParameters<P> {
-    /// Iterates over all hyper-parameters, with their names.
-    pub fn all(&self) -> impl Iterator<Item = (&'static str, &Parameter)> {
-        P::NAMES.iter().copied().zip(&self.parameters)
+    /// Iterates over all hyper-parameters, with their names. The name of a pipeline's
+    /// hyper-parameter is dotted, as in `parameters.max_depth`.
+    pub fn all(&self) -> impl Iterator<Item = (Cow<'static, str>, &Parameter)> {
+        let of_pipeline = self.of_pipeline.iter();
+        own_names::<P>()
+            .zip(&self.parameters)
+            .chain(of_pipeline.map(|(name, parameter)| (dotted_name::<P>(name), parameter)))
+    }
+
+    fn all_mut(&mut self) -> impl Iterator<Item = (Cow<'static, str>, &mut Parameter)> {
+        let of_pipeline = self.of_pipeline.iter_mut();
+        own_names::<P>()
+            .zip(&mut self.parameters)
+            .chain(of_pipeline.map(|(name, parameter)| (dotted_name::<P>(name), parameter)))
+    }
+
+    /// The hyper-parameters of a pipeline, by their names in the pipeline's table.
+    pub fn of_pipeline(&self) -> &BTreeMap<String, Parameter> {
+        &self.of_pipeline
+    }
+
+    /// Returns the constant `name`, or examples of the values that it is drawn from; nothing if
+    /// there is no hyper-parameter `name`.
+    pub fn written_values(&self, name: &str) -> Vec<Value> {
+        match self.all().find(|(known, _)| known == name) {
+            Some((_, Parameter::Constant(value))) => vec![value.clone()],
+            Some((_, Parameter::Drawn(distribution))) => distribution.examples(),
+            None => Vec::new(),
+        }
     }
 
     /// Iterates over the hyper-parameters that a sweep draws, with their names.
-    pub fn drawn(&self) -> impl Iterator<Item = (&'static str, &Distribution)> {
+    pub fn drawn(&self) -> impl Iterator<Item = (Cow<'static, str>, &Distribution)> {
         self.all().filter_map(|(name, parameter)| match parameter {
             Parameter::Constant(_) => None,
             Parameter::Drawn(distribution) => Some((name, distribution)),
@@ -40,9 +70,9 @@ impl<P: TrialParameters> SearchParameters<P> {
 
     /// Replaces distributions with the values of `point`.
     pub fn with_point(mut self, point: &BTreeMap<String, Value>) -> SearchParameters<P> {
-        for (name, parameter) in P::NAMES.iter().zip(&mut self.parameters) {
+        for (name, parameter) in self.all_mut() {
             if let Parameter::Drawn(_) = parameter
-                && let Some(value) = point.get(*name)
+                && let Some(value) = point.get(&*name)
             {
                 *parameter = Parameter::Constant(value.clone());
             }
@@ -52,8 +82,8 @@ impl<P: TrialParameters> SearchParameters<P> {
 
     /// Replaces constants and distributions with `values`.
     pub fn with_values(mut self, values: &BTreeMap<String, Value>) -> SearchParameters<P> {
-        for (name, parameter) in P::NAMES.iter().zip(&mut self.parameters) {
-            if let Some(value) = values.get(*name) {
+        for (name, parameter) in self.all_mut() {
+            if let Some(value) = values.get(&*name) {
                 *parameter = Parameter::Constant(value.clone());
             }
         }
@@ -82,9 +112,18 @@ impl<P: TrialParameters> SearchParameters<P> {
     /// Fails for a distribution, because only a sweep draws from it, and for a value out of range.
     pub fn trial(&self) -> Result<P> {
         let mut values = Vec::new();
-        for (range, parameter) in P::TABLE.iter().zip(&self.parameters) {
-            let value = parameter.constant(range.name)?;
-            values.push((range.name, range.accept(value)?));
+        for (known, parameter) in P::TABLE.iter().zip(&self.parameters) {
+            let key = key_of::<P>(known.name);
+            let value = known.accept(&key, parameter.constant(&key)?)?;
+            values.push((known.name, value));
+        }
+        if let Some(pipeline) = P::PIPELINE {
+            let mut of_pipeline = Map::new();
+            for (name, parameter) in &self.of_pipeline {
+                let value = parameter.constant(&key_of::<P>(&dotted_name::<P>(name)))?;
+                of_pipeline.insert(name.clone(), whole(value.clone()));
+            }
+            values.push((pipeline, Value::Object(of_pipeline)));
         }
         let read: Result<P, serde_json::Error> =
             P::deserialize(MapDeserializer::new(values.into_iter()));
@@ -93,20 +132,55 @@ impl<P: TrialParameters> SearchParameters<P> {
 
     /// Rejects constants out of range, except those that are still to be derived from the log.
     pub fn check(&self) -> Result<()> {
-        for (range, parameter) in P::TABLE.iter().zip(&self.parameters) {
+        for (known, parameter) in P::TABLE.iter().zip(&self.parameters) {
             if let Parameter::Constant(value) = parameter
-                && !range.is_open(parameter)
+                && !known.is_open(parameter)
             {
-                range.accept(value)?;
+                known.accept(&key_of::<P>(known.name), value)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Like [`SearchParameters::check`], but also rejects distributions with examples out of range.
+    pub fn check_examples(&self) -> Result<()> {
+        self.check()?;
+        for (known, parameter) in P::TABLE.iter().zip(&self.parameters) {
+            if let Parameter::Drawn(distribution) = parameter {
+                for example in distribution.examples() {
+                    known.accept(&key_of::<P>(known.name), &example)?;
+                }
             }
         }
         Ok(())
     }
 }
 
+/// Returns the names of the hyper-parameters in the table.
+fn own_names<P: TrialParameters>() -> impl Iterator<Item = Cow<'static, str>> {
+    P::TABLE.iter().map(|known| Cow::Borrowed(known.name))
+}
+
+/// Returns the name among all hyper-parameters of the pipeline's hyper-parameter `name`.
+fn dotted_name<P: TrialParameters>(name: &str) -> Cow<'static, str> {
+    Cow::Owned(format!("{}.{name}", P::PIPELINE.unwrap_or_default()))
+}
+
+/// Returns the key of the hyper-parameter `name`, for a message.
+fn key_of<P: TrialParameters>(name: &str) -> String {
+    format!("{}{name}", P::KEY_PREFIX)
+}
+
 impl<P: TrialParameters> Serialize for SearchParameters<P> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_map(self.all())
+        let mut map = serializer.serialize_map(None)?;
+        for (known, parameter) in P::TABLE.iter().zip(&self.parameters) {
+            map.serialize_entry(known.name, parameter)?;
+        }
+        if let Some(pipeline) = P::PIPELINE {
+            map.serialize_entry(pipeline, &self.of_pipeline)?;
+        }
+        map.end()
     }
 }
 
@@ -127,7 +201,12 @@ impl<'de, P: TrialParameters> Visitor<'de> for ParametersVisitor<P> {
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<SearchParameters<P>, A::Error> {
         let mut found: BTreeMap<&str, Parameter> = BTreeMap::new();
+        let mut of_pipeline = BTreeMap::new();
         while let Some(name) = map.next_key::<String>()? {
+            if P::PIPELINE == Some(name.as_str()) {
+                of_pipeline = map.next_value()?;
+                continue;
+            }
             let Some(known) = P::TABLE.iter().find(|known| known.name == name) else {
                 return Err(A::Error::unknown_field(&name, P::NAMES));
             };
@@ -136,12 +215,13 @@ impl<'de, P: TrialParameters> Visitor<'de> for ParametersVisitor<P> {
 
         // Bring the parameters into the order of the table.
         let mut parameters = Vec::new();
-        for &name in P::NAMES {
-            let parameter = found.remove(name);
-            parameters.push(parameter.ok_or_else(|| A::Error::missing_field(name))?);
+        for known in P::TABLE {
+            let parameter = found.remove(known.name).or_else(|| known.unset());
+            parameters.push(parameter.ok_or_else(|| A::Error::missing_field(known.name))?);
         }
         Ok(SearchParameters {
             parameters,
+            of_pipeline,
             of_trial: PhantomData,
         })
     }
@@ -153,6 +233,12 @@ impl HyperParameter {
     fn is_open(&self, parameter: &Parameter) -> bool {
         matches!(parameter, Parameter::Constant(value) if self.range.is_open(value))
     }
+
+    /// Returns the value of a missing key; `None` if it may not be missing. Configurations that
+    /// were written before a key existed do not have it.
+    fn unset(&self) -> Option<Parameter> {
+        self.is_optional.then_some(Parameter::Constant(Value::Null))
+    }
 }
 
 impl<'de> DeserializeSeed<'de> for &HyperParameter {
@@ -160,7 +246,6 @@ impl<'de> DeserializeSeed<'de> for &HyperParameter {
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Parameter, D::Error> {
         let written = Value::deserialize(deserializer)?;
-        Parameter::from_written(written, |value| self.range.check_kind(value))
-            .map_err(D::Error::custom)
+        Parameter::from_written(written, |value| self.check_kind(value)).map_err(D::Error::custom)
     }
 }

@@ -4,9 +4,10 @@ use std::path::PathBuf;
 
 use clap::Args;
 
+use crate::cli::ParameterFlags;
 use crate::cli::shared_flags::JsonFlag;
+use poolcast_config::WaitModelParameters;
 use poolcast_models::DeviceName;
-use poolcast_provision::config::{WaitModelName, WaitModelSize, WaitModelTarget};
 
 /// Arguments of `provision train`.
 #[derive(Debug, Args)]
@@ -20,15 +21,12 @@ pub struct ProvisionTrainArgs {
     /// and the keys of early stopping are used
     #[arg(short, long, value_name = "FILE")]
     pub config: Option<PathBuf>,
-    /// Kind of model
-    #[arg(long, value_enum, value_name = "KIND")]
-    pub model: Option<WaitModelName>,
-    /// Size of a network
-    #[arg(long, value_enum)]
-    pub size: Option<WaitModelSize>,
-    /// Target to learn
-    #[arg(long, value_enum)]
-    pub target: Option<WaitModelTarget>,
+    #[command(flatten)]
+    #[expect(
+        missing_docs,
+        reason = "its own documentation would become that of the verb"
+    )]
+    pub model: ParameterFlags<WaitModelParameters>,
     /// Base model of `policy_gradient`, or a sweep of such models, whose best model is used
     #[arg(long, value_name = "MODEL")]
     pub base: Option<PathBuf>,
@@ -39,9 +37,6 @@ pub struct ProvisionTrainArgs {
     /// Maximum number of epochs of a network
     #[arg(long, value_name = "N")]
     pub epochs: Option<u32>,
-    /// Learning rate of a network
-    #[arg(long, value_name = "RATE")]
-    pub learning_rate: Option<f64>,
     /// Seed of every random choice
     #[arg(long)]
     pub seed: Option<u64>,

@@ -82,18 +82,16 @@ fn is_stopped(error: &Error) -> bool {
 
 /// Loads the configuration, with the overrides of the flags.
 fn training_config(args: &ProvisionTrainArgs) -> Result<Config> {
-    Config::load(
-        args.config.as_deref(),
-        &flags([
-            ("provision.model.name", flag(&args.model)),
-            ("provision.model.size", flag(&args.size)),
-            ("provision.model.target", flag(&args.target)),
-            ("provision.model.learning_rate", flag(&args.learning_rate)),
-            ("provision.cost_ratio", flag(&args.cost_ratio)),
-            ("epochs", flag(&args.epochs)),
-            ("seed", flag(&args.seed)),
-        ]),
-    )
+    let mut given = flags([
+        ("provision.cost_ratio", flag(&args.cost_ratio)),
+        ("epochs", flag(&args.epochs)),
+        ("seed", flag(&args.seed)),
+    ]);
+    let model = args.model.keys("provision.model");
+    for (key, value) in &model {
+        given.insert(key, value.clone());
+    }
+    Config::load(args.config.as_deref(), &given)
 }
 
 /// Shows the progress of the training: a bar on a terminal, otherwise one line per epoch.

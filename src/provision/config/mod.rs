@@ -4,6 +4,4 @@ mod provision;
 mod wait_model;
 
 pub use provision::{CostRatio, NodeCount, ProvisionConfig, SchedulerKind};
-pub use wait_model::{
-    WaitModelConfig, WaitModelName, WaitModelParameters, WaitModelSize, WaitModelTarget,
-};
+pub use wait_model::default_wait_model;

@@ -6,9 +6,8 @@ use std::path::PathBuf;
 use anyhow::{Result, ensure};
 use serde::{Deserialize, Serialize};
 
-use super::wait_model::WaitModelConfig;
 use poolcast_base::error::hinted;
-use poolcast_config::{DEFAULT, check_range, yaml};
+use poolcast_config::{DEFAULT, SearchParameters, WaitModelParameters, check_range, yaml};
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -44,8 +43,12 @@ pub struct ProvisionConfig {
     pub run_history: usize,
     #[serde(default)]
     pub samples: Option<PathBuf>,
-    #[serde(default)]
-    pub model: WaitModelConfig,
+    #[serde(default = "default_model")]
+    pub model: SearchParameters<WaitModelParameters>,
+}
+
+fn default_model() -> SearchParameters<WaitModelParameters> {
+    ProvisionConfig::default().model
 }
 
 /// Cost of an hour of interruption, in hours of overlap.
@@ -156,7 +159,7 @@ impl ProvisionConfig {
             )
         );
 
-        self.model.check()?;
+        self.model.check_examples()?;
         let ratios = self.cost_ratio.list();
         ensure!(!ratios.is_empty(), "`provision.cost_ratio` is empty");
         for ratio in ratios {

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use anyhow::{Result, ensure};
 use serde_json::{Value, json};
 
-use crate::config::WaitModelName;
 use poolcast_base::manifest::Checksum;
+use poolcast_config::WaitModelName;
 use poolcast_pipelines::{
     FittedPipeline, HyperParameters, LearnedRows, PIPELINE_FILE, ValuesBeyond, fit_pipeline,
 };

@@ -7,7 +7,7 @@ use anyhow::Result;
 use super::action_values::ActionValues;
 use super::policy_head::PolicyHead;
 use super::wait_estimator::{TimeInputs, WaitEstimator};
-use crate::config::WaitModelTarget;
+use poolcast_config::WaitModelTarget;
 
 /// Minimum expected reward for a submission, in hours, as published.
 const MIN_REWARD_H: f64 = -0.5;

@@ -6,9 +6,9 @@ use std::collections::BTreeSet;
 use anyhow::{Result, ensure};
 
 use super::model_settings::{FEATURE_KINDS, has_parameter};
-use crate::config::{WaitModelConfig, WaitModelName};
+use crate::config::ProvisionConfig;
 use poolcast_base::error::hinted;
-use poolcast_config::{nearest, quote_words};
+use poolcast_config::{WaitModelName, nearest, quote_words};
 use poolcast_pipelines::hyper_parameter_names;
 
 /// Rejects a search space in which a hyper-parameter belongs to no model kind that is tried. Also
@@ -16,8 +16,8 @@ use poolcast_pipelines::hyper_parameter_names;
 ///
 /// # Errors
 /// Names the hyper-parameter, and the most similar valid one.
-pub fn check_model_search(model: &WaitModelConfig) -> Result<()> {
-    let kinds = model.kinds()?;
+pub fn check_model_search(provision: &ProvisionConfig) -> Result<()> {
+    let kinds = provision.tried_kinds()?;
     ensure!(
         !kinds.contains(&WaitModelName::PolicyGradient),
         hinted(
@@ -25,7 +25,7 @@ pub fn check_model_search(model: &WaitModelConfig) -> Result<()> {
             "find the base by a sweep, then train its head with `poolcast provision train --model policy_gradient --base MODEL`"
         )
     );
-    for name in model.parameters.keys() {
+    for name in provision.model.of_pipeline().keys() {
         check_parameter_name(&kinds, name)?;
     }
     Ok(())
@@ -83,7 +83,6 @@ fn check_parameter_name(kinds: &[WaitModelName], written: &str) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::ProvisionConfig;
     use poolcast_config::layers;
 
     fn check(model: &str) -> Result<()> {
@@ -94,7 +93,7 @@ mod tests {
         let flags = [("provision.model", serde_json::from_str(model)?)];
         let keys: Keys = layers::merge(&[], "the configuration", &flags.into())?;
         keys.provision.check()?;
-        check_model_search(&keys.provision.model)
+        check_model_search(&keys.provision)
     }
 
     #[test]

@@ -7,10 +7,10 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::network_training::LearningSettings;
-use crate::config::{
-    ProvisionConfig, WaitModelName, WaitModelParameters, WaitModelSize, WaitModelTarget,
+use crate::config::{ProvisionConfig, default_wait_model};
+use poolcast_config::{
+    TrainingKeys, WaitModelName, WaitModelParameters, WaitModelSize, WaitModelTarget,
 };
-use poolcast_config::TrainingKeys;
 use poolcast_models::optim::EarlyStopping;
 use poolcast_pipelines::{check_hyper_parameters, hyper_parameter_names};
 
@@ -119,7 +119,7 @@ fn name_for(kind: WaitModelName, name: &str) -> Option<&str> {
 /// pipeline, and hyper-parameters of other pipeline kinds. Two draws that are equal afterwards are
 /// the same training.
 pub fn effective_parameters(drawn: &WaitModelParameters) -> WaitModelParameters {
-    let usual = WaitModelParameters::default();
+    let usual = default_wait_model();
     if is_feature_kind(drawn.name) {
         return WaitModelParameters {
             name: drawn.name,
@@ -153,7 +153,7 @@ mod tests {
             batch_size: 16,
             epochs: Some(3),
             parameters: serde_json::from_value(parameters).expect("an object"),
-            ..WaitModelParameters::default()
+            ..default_wait_model()
         }
     }
 
@@ -180,7 +180,7 @@ mod tests {
         );
 
         let forest = effective_parameters(&drawn(WaitModelName::Rf, json!({})));
-        let usual = WaitModelParameters::default();
+        let usual = default_wait_model();
         assert_eq!((forest.learning_rate, forest.epochs), (None, None));
         assert_eq!(forest.batch_size, usual.batch_size);
         let mut values = drawn(WaitModelName::Dqn, json!({}));

@@ -24,12 +24,12 @@ use super::wait_model_store::{
     DirectoryState, WAIT_MODEL_FORMAT, WaitModel, WaitModelDescription, WaitModelSummary,
     prepare_directory, read_summary, write_model,
 };
-use crate::config::{WaitModelName, WaitModelSize, WaitModelTarget};
 use crate::samples::WaitSamples;
 use poolcast_base::error::hinted;
 use poolcast_base::files::LockedDirectory;
 use poolcast_base::manifest;
 use poolcast_base::stats::cost_quantile;
+use poolcast_config::{WaitModelName, WaitModelSize, WaitModelTarget};
 use poolcast_models::Device;
 use poolcast_models::series::{NetworkSize, SeriesKind};
 
@@ -341,10 +341,11 @@ mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
 
     use super::*;
-    use crate::config::WaitModelParameters;
+    use crate::config::default_wait_model;
     use crate::wait_model::ModelAnswer;
     use crate::wait_model::sample_checks::queue_samples;
     use crate::wait_model::training_checkpoint::checkpoint_paths;
+    use poolcast_config::WaitModelParameters;
     use poolcast_models::optim::TrainingStopped;
 
     fn settings(name: WaitModelName) -> WaitModelSettings {
@@ -353,7 +354,7 @@ mod tests {
                 name,
                 batch_size: 16,
                 learning_rate: Some(3e-3),
-                ..WaitModelParameters::default()
+                ..default_wait_model()
             },
             cost_ratios: vec![1.0, 3.0],
             epochs: 3,

@@ -16,10 +16,10 @@ use super::network_training::{LearningStep, LearningTask, LearningWatch, Network
 use super::scaled_network::{NetworkScales, ScaledNetwork};
 use super::submission_replay::gap_h;
 use super::wait_losses::WaitLoss;
-use crate::config::{WaitModelName, WaitModelTarget};
 use crate::model_inputs::{SNAPSHOT_COLUMNS, SNAPSHOTS};
 use crate::samples::WaitSamples;
 use poolcast_base::stats::mean;
+use poolcast_config::{WaitModelName, WaitModelTarget};
 use poolcast_models::series::{
     BatchGradient, DropoutSeed, FrozenNetwork, SeriesDesign, SeriesKind, SeriesNetwork,
 };

@@ -15,12 +15,12 @@ use super::policy_head::PolicyHead;
 use super::scaled_network::{NETWORK_FILE, ScaledNetwork};
 use super::training_checkpoint::{checkpoint_key, checkpoint_paths};
 use super::wait_estimator::{EstimatorParts, TimeInputs, WaitEstimator};
-use crate::config::{WaitModelName, WaitModelTarget};
 use poolcast_base::error::hinted;
 use poolcast_base::files;
 use poolcast_base::manifest;
 use poolcast_base::shard::ArtefactFormat;
 use poolcast_base::temporary;
+use poolcast_config::{WaitModelName, WaitModelTarget};
 
 /// Format of a model directory.
 pub const WAIT_MODEL_FORMAT: ArtefactFormat = ArtefactFormat {

@@ -208,7 +208,7 @@ impl Config {
     pub fn with_frames_of(&self, begun: &Config) -> Config {
         let mut config = self.clone();
         for (name, parameter) in begun.preprocessing.parameters.all() {
-            if let (TIMEFRAME_LEN, Parameter::Constant(value)) = (name, parameter) {
+            if let (TIMEFRAME_LEN, Parameter::Constant(value)) = (&*name, parameter) {
                 let parameters = config.preprocessing.parameters;
                 config.preprocessing.parameters = parameters.with_chosen(TIMEFRAME_LEN, value);
             }
@@ -331,7 +331,7 @@ impl Config {
             )
             .into());
         }
-        self.provision.model.check_metric(&self.wandb.sweep.metric)
+        self.provision.check_metric(&self.wandb.sweep.metric)
     }
 
     /// Rejects a search space in this configuration if a sweep on W&B provides the points.
@@ -390,7 +390,7 @@ impl Config {
 mod tests {
     use super::super::tracker::Tracker;
     use super::*;
-    use poolcast_config::HyperParameter;
+    use poolcast_config::{HyperParameter, WaitModelParameters};
 
     fn load(text: &str) -> Result<Config> {
         let dir = tempfile::tempdir()?;
@@ -581,7 +581,16 @@ mod tests {
         let network = config.training.parameters.trial().expect("a network");
         assert_eq!(field_names(&samples), sorted(SampleParameters::NAMES));
         assert_eq!(field_names(&network), sorted(NetworkParameters::NAMES));
-        let tables = [SampleParameters::TABLE, NetworkParameters::TABLE];
+        let wait_model = WaitModelParameters {
+            epochs: Some(1),
+            ..config.provision.model.trial().expect("a wait model")
+        };
+        assert_eq!(field_names(&wait_model), sorted(WaitModelParameters::NAMES));
+        let tables = [
+            SampleParameters::TABLE,
+            NetworkParameters::TABLE,
+            WaitModelParameters::TABLE,
+        ];
         let stands_there = |one: &HyperParameter| one.default.is_some();
         assert!(!tables.concat().iter().any(stands_there));
     }

@@ -91,7 +91,7 @@ impl NetworkDraws {
 /// A key that is the same for equal draws: the parameters of `point` that have an effect, as JSON.
 fn equality_key(config: &Config, point: &SearchPoint) -> Result<String> {
     if config.trial_source() == TrialSource::WaitSamples
-        && let Ok(drawn) = config.provision.model.with_point(point).trial()
+        && let Ok(drawn) = config.provision.model.clone().with_point(point).trial()
     {
         return Ok(serde_json::to_string(&effective_parameters(&drawn))?);
     }

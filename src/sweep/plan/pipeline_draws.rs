@@ -187,7 +187,7 @@ fn pipeline_space(config: &Config, prefix: &str, written: &PipelineSpace) -> Sea
     }
     if !config.data.is_given() {
         for (name, distribution) in config.preprocessing.parameters.drawn() {
-            drawn.insert(name.to_owned(), distribution.clone());
+            drawn.insert(name.into_owned(), distribution.clone());
         }
     }
     SearchSpace::new(drawn)

@@ -1,12 +1,12 @@
 //! The checked configuration of one trial, with plain values instead of distributions.
 
 use anyhow::{Context as _, Result};
+use serde_json::json;
 
 use crate::attempts::PipelineTask;
 use crate::config::{Config, TrialSource};
 use poolcast_holds::tensors::TensorSettings;
 use poolcast_holds::training::TrainingSettings;
-use poolcast_provision::config::WaitModelConfig;
 use poolcast_provision::wait_model::{WaitModelSettings, effective_parameters};
 
 /// A trial: plain values, all of them in range.
@@ -58,7 +58,7 @@ impl TrialConfig {
     /// model from it.
     fn check_wait_trial(mut written: Config) -> Result<TrialConfig> {
         let drawn = written.provision.model.trial()?;
-        written.provision.model = WaitModelConfig::from(&effective_parameters(&drawn));
+        written.provision.model = serde_json::from_value(json!(effective_parameters(&drawn)))?;
         let settings = written.wait_model_settings()?;
         Ok(TrialConfig {
             written,

@@ -286,7 +286,7 @@ pub fn hyper_parameters(config: &Config) -> BTreeMap<String, Value> {
     }
     if !config.data.is_given() {
         for (name, parameter) in config.preprocessing.parameters.all() {
-            add(name, parameter);
+            add(&name, parameter);
         }
     }
     match config.pipelines.values().next() {
@@ -299,7 +299,7 @@ pub fn hyper_parameters(config: &Config) -> BTreeMap<String, Value> {
         }
         None => {
             for (name, parameter) in config.training.parameters.all() {
-                add(name, parameter);
+                add(&name, parameter);
             }
         }
     }

@@ -1,5 +1,6 @@
 //! The search space of a configuration, in W&B's terms, and its points.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use serde_json::Value;
@@ -21,18 +22,20 @@ impl SearchSpace {
     /// models of waits.
     pub fn from_config(config: &Config) -> SearchSpace {
         if config.trial_source() == TrialSource::WaitSamples {
-            let drawn = config.provision.model.drawn().into_iter();
-            let owned =
-                |(name, distribution): (String, &Distribution)| (name, distribution.clone());
-            return SearchSpace::new(drawn.map(owned).collect());
+            return SearchSpace::from_drawn(config.provision.model.drawn());
         }
         let samples = config.preprocessing.parameters.drawn();
         let network = config.training.parameters.drawn();
-        let mut parameters = BTreeMap::new();
-        for (name, distribution) in samples.chain(network) {
-            parameters.insert(name.to_owned(), distribution.clone());
-        }
-        SearchSpace::new(parameters)
+        SearchSpace::from_drawn(samples.chain(network))
+    }
+
+    fn from_drawn<'a>(
+        drawn: impl Iterator<Item = (Cow<'static, str>, &'a Distribution)>,
+    ) -> SearchSpace {
+        let owned = |(name, distribution): (Cow<'_, str>, &Distribution)| {
+            (name.into_owned(), distribution.clone())
+        };
+        SearchSpace::new(drawn.map(owned).collect())
     }
 
     /// Creates the space of these parameters.

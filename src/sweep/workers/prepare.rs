@@ -116,7 +116,7 @@ pub fn begin_sweep(
 /// Rejects configurations that are known to fail, before any work.
 fn check(config: &Config, place: &str) -> Result<()> {
     if config.trial_source() == TrialSource::WaitSamples {
-        check_model_search(&config.provision.model)
+        check_model_search(&config.provision)
             .and_then(|()| check_networks(config))
             .with_context(|| format!("cannot use {place}"))?;
         return Ok(());

@@ -26,12 +26,12 @@ pub(super) fn sweep_space(config: &Config) -> Value {
     }
     if source == TrialSource::Logs {
         for (name, parameter) in config.preprocessing.parameters.all() {
-            add(name, parameter);
+            add(&name, parameter);
         }
     }
     if source != TrialSource::WaitSamples && config.runs > 0 {
         for (name, parameter) in config.training.parameters.all() {
-            add(name, parameter);
+            add(&name, parameter);
         }
     }
     // A pipeline may have several spaces, but W&B has one: the first definition of a name counts.
