@@ -66,14 +66,13 @@ pub trait Architecture: fmt::Debug + Sync {
 pub struct Weights(BTreeMap<String, Tensor>);
 
 impl Weights {
-    pub(super) fn new(
-        tensors: impl IntoIterator<Item = Result<(String, Tensor)>>,
-    ) -> Result<Weights> {
+    /// Collects parameters by name. Fails with the first error among `tensors`.
+    pub fn new(tensors: impl IntoIterator<Item = Result<(String, Tensor)>>) -> Result<Weights> {
         Ok(Weights(tensors.into_iter().collect::<Result<_>>()?))
     }
 
     /// Returns the same weights without gradient tracking.
-    pub(super) fn detached(&self) -> Weights {
+    pub fn detached(&self) -> Weights {
         let detached = self
             .0
             .iter()

@@ -4,8 +4,6 @@
 //! An [`Architecture`] defines the computation of a model in candle's operations. A [`Model`] is an
 //! architecture with weights. For the LSTM on a CPU there is a fused engine, which computes the
 //! same many times as fast.
-//!
-//! [`series`] has networks that read frames of numbers instead of codes.
 
 mod architecture;
 mod architectures;
@@ -21,7 +19,6 @@ mod input;
 mod labelled_chunk;
 mod model;
 mod parameter;
-pub mod series;
 mod shape;
 pub mod optim;
 pub mod simd;
@@ -39,5 +36,5 @@ pub use gradient::Gradient;
 pub use input::ModelInput;
 pub use labelled_chunk::Targets;
 pub use model::Model;
-pub use parameter::ParameterSpec;
+pub use parameter::{IndexedParameter, ParameterSpec, place_parameters};
 pub use shape::ModelShape;

@@ -68,7 +68,7 @@ impl ParameterSpec {
 
     /// Draws the initial values, in row-major order. They depend only on `seed` and the parameter's
     /// name.
-    pub(super) fn draw_weights(&self, seed: u64) -> Vec<f32> {
+    pub fn draw_weights(&self, seed: u64) -> Vec<f32> {
         if self.bound == 0.0 {
             return vec![self.centre; self.len()];
         }
@@ -83,14 +83,16 @@ impl ParameterSpec {
 
 /// A parameter, with its start in a flat vector.
 #[derive(Debug)]
-pub(super) struct IndexedParameter {
-    pub(super) spec: ParameterSpec,
-    pub(super) start: usize,
+pub struct IndexedParameter {
+    /// Specification.
+    pub spec: ParameterSpec,
+    /// Index of its first element in the flat vector.
+    pub start: usize,
 }
 
 /// Places parameters one after another. Also returns the length of the flat vector, padded to whole
 /// vectors.
-pub(super) fn place_parameters(
+pub fn place_parameters(
     specs: impl IntoIterator<Item = ParameterSpec>,
 ) -> (Vec<IndexedParameter>, usize) {
     let mut end = 0;

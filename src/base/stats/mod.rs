@@ -10,7 +10,7 @@ pub use bootstrap::{
 };
 pub use logistic::{logit, sigmoid, stable_sigmoid};
 pub use quantile::{
-    WeightedNumber, cost_quantile, first_after_share, interpolated_quantile, mean, median,
-    nearest_rank_quantile, pinball_loss, upper_median, weighted_quantile,
+    WeightedNumber, cost_quantile, first_after_share, gap_cost_h, interpolated_quantile, mean,
+    median, nearest_rank_quantile, pinball_loss, upper_median, weighted_quantile,
 };
 pub use scores::{SCORE_COUNT, Scores, f_measure, mean_cross_entropy, roc_auc};

@@ -85,6 +85,16 @@ pub fn cost_quantile(cost_ratio: f64) -> f64 {
     cost_ratio / (1.0 + cost_ratio)
 }
 
+/// Returns the cost of a gap of `gap_h` hours between two jobs, in hours of overlap; a negative gap
+/// is an overlap. One hour of interruption costs as much as `cost_ratio` hours of overlap.
+pub fn gap_cost_h(cost_ratio: f64, gap_h: f64) -> f64 {
+    if gap_h > 0.0 {
+        cost_ratio * gap_h
+    } else {
+        -gap_h
+    }
+}
+
 /// Returns the pinball loss of a predicted quantile that the actual value exceeds by `excess`
 /// (Koenker and Bassett 1978). The quantile of a sample minimises the mean of this loss over the
 /// sample.
@@ -141,6 +151,14 @@ mod tests {
     fn pinball_losses_weigh_both_sides_by_the_quantile() {
         let losses = [4.0, 0.0, -4.0].map(|excess| pinball_loss(0.75, excess));
         assert_eq!(losses, [3.0, 0.0, 1.0]);
+    }
+
+    #[test]
+    fn gap_cost_weights_interruptions_by_the_ratio() {
+        assert_eq!(
+            [2.0, -2.0, 0.0].map(|gap_h| gap_cost_h(3.0, gap_h)),
+            [6.0, 2.0, 0.0]
+        );
     }
 
     fn weighted(values: &[f64], weights: &[f64], share: f64) -> f64 {

@@ -2,9 +2,8 @@
 
 use std::borrow::Cow;
 
-use anyhow::{Result, ensure};
+use anyhow::Result;
 
-use crate::series::SeriesNetwork;
 use crate::{AlignedFloats, Model};
 
 /// A network whose parameters are one flat vector.
@@ -44,33 +43,5 @@ impl FlatNetwork for Model {
 
     fn join<'a>(&self, part: impl Fn(&str) -> Result<&'a [f32]>) -> Result<AlignedFloats> {
         self.join_parameters(part)
-    }
-}
-
-/// A checkpoint has the whole vector, without a name.
-impl FlatNetwork for SeriesNetwork {
-    fn flat_weights(&self) -> &[f32] {
-        self.flat_weights()
-    }
-
-    fn flat_weights_mut(&mut self) -> &mut [f32] {
-        self.flat_weights_mut()
-    }
-
-    fn split<'a>(&self, flat: &'a [f32]) -> Vec<(&str, Cow<'a, [f32]>)> {
-        vec![("", Cow::Borrowed(flat))]
-    }
-
-    fn join<'a>(&self, part: impl Fn(&str) -> Result<&'a [f32]>) -> Result<AlignedFloats> {
-        let flat = part("")?;
-        let count = self.flat_weights().len();
-        ensure!(
-            flat.len() == count,
-            "a vector has {} numbers, not {count}",
-            flat.len()
-        );
-        let mut joined = AlignedFloats::zeros(count);
-        joined.copy_from_slice(flat);
-        Ok(joined)
     }
 }

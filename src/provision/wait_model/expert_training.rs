@@ -10,7 +10,7 @@ use super::network_training::{
     LearningSettings, LearningStep, LearningTask, LearningUpdate, LearningWatch, learn,
 };
 use super::training_checkpoint::expert_checkpoint_path;
-use poolcast_models::series::{BatchGradient, FrozenNetwork, SeriesNetwork};
+use poolcast_published::series::{BatchGradient, FrozenNetwork, SeriesNetwork};
 
 /// Input of the first stage.
 pub(super) struct ExpertTask<'a> {

@@ -6,10 +6,10 @@ use serde::{Deserialize, Serialize};
 
 use super::episodes::{Episode, EpisodeSplit};
 use super::learned_model::ModelAnswer;
-use super::submission_replay::{best_gaps_h, gap_cost_h, needed_wait_s, replayed_gaps_h};
+use super::submission_replay::{best_gaps_h, needed_wait_s, replayed_gaps_h};
 use crate::gap_scores::GapScores;
 use crate::samples::WaitSamples;
-use poolcast_base::stats::{cost_quantile, interpolated_quantile, mean, pinball_loss};
+use poolcast_base::stats::{cost_quantile, gap_cost_h, interpolated_quantile, mean, pinball_loss};
 
 /// Accuracy of one predicted quantile of the wait over all rows, in hours.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -4,10 +4,9 @@ use std::sync::Arc;
 
 use anyhow::Result;
 
-use super::action_values::ActionValues;
-use super::policy_head::PolicyHead;
 use super::wait_estimator::{TimeInputs, WaitEstimator};
 use poolcast_config::WaitModelTarget;
+use poolcast_published::{ActionValues, PolicyHead};
 
 /// Minimum expected reward for a submission, in hours, as published.
 const MIN_REWARD_H: f64 = -0.5;
@@ -118,8 +117,8 @@ mod tests {
     use rand::Rng as _;
 
     use super::*;
-    use crate::wait_model::wait_losses::WaitLoss;
     use poolcast_base::stats::cost_quantile;
+    use poolcast_published::WaitLoss;
 
     fn waits_h(outputs_h: &[f64], cost_ratios: &[f64]) -> Vec<f64> {
         let ModelAnswer::Waits { waits_s } = waits(outputs_h, cost_ratios) else {

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::training_checkpoint::TargetWeights;
 use poolcast_models::optim::{TrainingState, WatchedEpochs};
-use poolcast_models::series::SeriesNetwork;
+use poolcast_published::series::SeriesNetwork;
 
 /// Result of one epoch.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

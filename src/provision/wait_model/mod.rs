@@ -1,8 +1,6 @@
 //! Trained models for chained jobs. They learn from samples of a simulated queue how long a
 //! successor submitted now would wait, or whether to submit it.
 
-mod action_values;
-mod column_scales;
 mod episodes;
 mod expert_training;
 mod feature_pipelines;
@@ -13,14 +11,12 @@ mod model_scores;
 mod model_search;
 mod model_settings;
 mod network_training;
-mod policy_head;
 mod sample_checks;
-mod scaled_network;
 mod submission_replay;
 mod train_wait_model;
 mod training_checkpoint;
+mod value_training;
 mod wait_estimator;
-mod wait_losses;
 mod wait_model_store;
 
 pub use held_back_scores::{ComparedCost, HeldBackPolicy, HeldBackScores, QuantileScore};

@@ -9,12 +9,13 @@ use anyhow::{Context as _, Result, ensure};
 
 use super::learning_state::{LearningEpoch, LearningState, watched_epochs};
 use super::training_checkpoint::{CHECKPOINT_FORMAT, TargetWeights};
+use poolcast_config::WaitModelSize;
 use poolcast_models::optim::{
     AdamSettings, BatchProgress, Checkpoint, EarlyStopping, LearnedEpoch, Learner, LossGradient,
     NonFiniteLoss, TrainError, TrainingLoop, WatchedEpochs,
 };
-use poolcast_models::series::{BatchGradient, FrozenNetwork, NetworkSize, SeriesNetwork};
 use poolcast_models::{AlignedFloats, Device};
+use poolcast_published::series::{BatchGradient, FrozenNetwork, SeriesNetwork};
 
 /// Settings for training a network.
 #[derive(Debug, Clone)]
@@ -30,7 +31,7 @@ pub(super) struct LearningSettings {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct NetworkTraining<'a> {
     pub(super) settings: &'a LearningSettings,
-    pub(super) size: NetworkSize,
+    pub(super) size: WaitModelSize,
     pub(super) device: &'a Device,
 }
 

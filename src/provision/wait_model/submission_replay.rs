@@ -4,16 +4,6 @@
 use super::episodes::Episode;
 use crate::samples::WaitSamples;
 
-/// Returns the cost of a gap of `gap_h` hours, in hours of overlap. One hour of interruption costs
-/// as much as `cost_ratio` hours of overlap.
-pub(super) fn gap_cost_h(cost_ratio: f64, gap_h: f64) -> f64 {
-    if gap_h > 0.0 {
-        cost_ratio * gap_h
-    } else {
-        -gap_h
-    }
-}
-
 /// Returns the gap of a successor submitted in row `row`, in hours.
 pub(super) fn gap_h(samples: &WaitSamples, row: usize) -> f64 {
     samples.gap_s[row] as f64 / 3600.0
@@ -92,14 +82,6 @@ mod tests {
         assert_eq!(
             needed_wait_s(&samples, rows.start),
             next[0] - (next[0] - next[1]) / 2
-        );
-    }
-
-    #[test]
-    fn gap_cost_weights_interruptions_by_the_ratio() {
-        assert_eq!(
-            [2.0, -2.0, 0.0].map(|gap_h| gap_cost_h(3.0, gap_h)),
-            [6.0, 2.0, 0.0]
         );
     }
 }

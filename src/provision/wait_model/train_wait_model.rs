@@ -8,17 +8,16 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, bail, ensure};
 use rayon::prelude::*;
 
-use super::action_values::learn_action_values;
 use super::episodes::EpisodeSplit;
 use super::held_back_scores::{JudgedModel, held_back_scores};
 use super::learned_model::LearnedModel;
 use super::learning_state::LearningEpoch;
 use super::model_settings::WaitModelSettings;
 use super::network_training::{LearningUpdate, LearningWatch, NetworkTraining};
-use super::policy_head::{HeadEpisode, learn_head};
 use super::sample_checks::check_samples;
 use super::submission_replay::gap_h;
 use super::training_checkpoint::checkpoint_path;
+use super::value_training::learn_action_values;
 use super::wait_estimator::{EstimatorTask, TimeInputs, WaitEstimator};
 use super::wait_model_store::{
     DirectoryState, WAIT_MODEL_FORMAT, WaitModel, WaitModelDescription, WaitModelSummary,
@@ -29,9 +28,10 @@ use poolcast_base::error::hinted;
 use poolcast_base::files::LockedDirectory;
 use poolcast_base::manifest;
 use poolcast_base::stats::cost_quantile;
-use poolcast_config::{WaitModelName, WaitModelSize, WaitModelTarget};
+use poolcast_config::{WaitModelName, WaitModelTarget};
 use poolcast_models::Device;
-use poolcast_models::series::{NetworkSize, SeriesKind};
+use poolcast_published::series::SeriesKind;
+use poolcast_published::{HeadEpisode, learn_head};
 
 /// Input of a training.
 pub struct WaitTrainingTask<'a> {
@@ -198,7 +198,7 @@ impl WaitTrainingTask<'_> {
         let settings = self.settings.learning();
         let training = NetworkTraining {
             settings: &settings,
-            size: network_size(model.size),
+            size: model.size,
             device: self.device,
         };
         let kind = match model.name {
@@ -240,12 +240,27 @@ impl WaitTrainingTask<'_> {
             });
         }
         let (cost_ratio, seed) = (self.settings.cost_ratios[0], self.settings.seed);
-        let (head, epochs) = learn_head(&episodes, cost_ratio, seed, self.listener)?;
+        let listener = |epoch, epochs| {
+            (self.listener)(LearningUpdate::Batch {
+                epoch,
+                epochs,
+                batch: 1,
+                batches: 1,
+            })
+        };
+        let (head, history) = learn_head(&episodes, cost_ratio, seed, &listener)?;
+        let numbered = history.iter().zip(1..);
+        let epochs = numbered.map(|(found, epoch)| LearningEpoch {
+            epoch,
+            train_loss: found.drawn_cost_h,
+            judged_loss: found.cost_h,
+            is_best: found.is_best,
+        });
         let learned = LearnedModel::Head {
             base: Arc::clone(estimator),
             head,
         };
-        Ok((learned, epochs))
+        Ok((learned, epochs.collect()))
     }
 
     /// Returns the gaps that the base expects for a submission in `row`, in hours.
@@ -326,13 +341,6 @@ impl WaitTrainingTask<'_> {
             answer: &|row| answer_of(&base.learned, cost_ratios, row),
         };
         held_back_scores(self.samples, split, &model, Some(&base))
-    }
-}
-
-fn network_size(size: WaitModelSize) -> NetworkSize {
-    match size {
-        WaitModelSize::Small => NetworkSize::Small,
-        WaitModelSize::Published => NetworkSize::Published,
     }
 }
 

@@ -6,7 +6,7 @@ use anyhow::Result;
 
 use poolcast_base::shard::{ArtefactFormat, Shard};
 use poolcast_models::optim::{CheckpointFormat, CheckpointLayout, CheckpointSummary, Kept};
-use poolcast_models::series::MAX_EXPERTS;
+use poolcast_published::series::MAX_EXPERTS;
 
 /// Returns the path of the checkpoint of an unfinished training of the model in `dir`.
 pub(super) fn checkpoint_path(dir: &Path) -> PathBuf {

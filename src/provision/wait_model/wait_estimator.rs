@@ -7,22 +7,20 @@ use anyhow::Result;
 use rayon::prelude::*;
 use serde_json::Value;
 
-use super::column_scales::ColumnScales;
 use super::episodes::EpisodeSplit;
 use super::expert_training::{ExpertTask, learn_experts};
 use super::feature_pipelines::{FeaturePipelineTask, FeaturePipelines, FeatureRow, FeatureRows};
 use super::learning_state::LearningEpoch;
 use super::network_training::{LearningStep, LearningTask, LearningWatch, NetworkTraining, learn};
-use super::scaled_network::{NetworkScales, ScaledNetwork};
 use super::submission_replay::gap_h;
-use super::wait_losses::WaitLoss;
 use crate::model_inputs::{SNAPSHOT_COLUMNS, SNAPSHOTS};
 use crate::samples::WaitSamples;
 use poolcast_base::stats::mean;
 use poolcast_config::{WaitModelName, WaitModelTarget};
-use poolcast_models::series::{
+use poolcast_published::series::{
     BatchGradient, DropoutSeed, FrozenNetwork, SeriesDesign, SeriesKind, SeriesNetwork,
 };
+use poolcast_published::{ColumnScales, NetworkScales, ScaledNetwork, WaitLoss};
 use poolcast_tables::NumberLoss;
 
 /// Known inputs at a decision time.

@@ -6,13 +6,10 @@ use std::sync::Arc;
 use anyhow::{Context as _, Result, bail, ensure};
 use serde::{Deserialize, Serialize};
 
-use super::action_values::ActionValues;
 use super::feature_pipelines::{FeaturePipelines, pipeline_dir};
 use super::held_back_scores::HeldBackScores;
 use super::learned_model::{LearnedModel, ModelAnswer};
 use super::learning_state::LearningEpoch;
-use super::policy_head::PolicyHead;
-use super::scaled_network::{NETWORK_FILE, ScaledNetwork};
 use super::training_checkpoint::{checkpoint_key, checkpoint_paths};
 use super::wait_estimator::{EstimatorParts, TimeInputs, WaitEstimator};
 use poolcast_base::error::hinted;
@@ -21,6 +18,7 @@ use poolcast_base::manifest;
 use poolcast_base::shard::ArtefactFormat;
 use poolcast_base::temporary;
 use poolcast_config::{WaitModelName, WaitModelTarget};
+use poolcast_published::{ActionValues, NETWORK_FILE, PolicyHead, ScaledNetwork};
 
 /// Format of a model directory.
 pub const WAIT_MODEL_FORMAT: ArtefactFormat = ArtefactFormat {

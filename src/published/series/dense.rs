@@ -5,7 +5,7 @@ use candle_core::Tensor;
 
 use super::design::SeriesDesign;
 use super::layers::linear_parameters;
-use crate::{ParameterSpec, Weights};
+use poolcast_models::{ParameterSpec, Weights};
 
 pub(super) fn parameters(design: &SeriesDesign) -> Vec<ParameterSpec> {
     let mut inputs = design.steps() * design.columns;

@@ -4,6 +4,8 @@
 //! On a CPU a batch is cut into chunks, whose gradients are computed in parallel and added in
 //! order. Outputs are computed one sample at a time, so that they are the same in every batch.
 
+use std::borrow::Cow;
+
 use anyhow::{Context as _, Result, ensure};
 use candle_core::{Device, Tensor, Var};
 use rayon::prelude::*;
@@ -11,8 +13,8 @@ use rayon::prelude::*;
 use super::design::{SeriesDesign, SeriesKind};
 use super::dropout::{DropoutMasks, DropoutSeed};
 use super::{convolution, dense, mixture, recurrence, transformer};
-use crate::parameter::{IndexedParameter, place_parameters};
-use crate::{AlignedFloats, ParameterSpec, Weights};
+use poolcast_models::optim::FlatNetwork;
+use poolcast_models::{AlignedFloats, IndexedParameter, ParameterSpec, Weights, place_parameters};
 
 /// Samples per chunk of a gradient. The number affects the result, because sums are taken chunk by
 /// chunk.
@@ -25,6 +27,34 @@ pub struct SeriesNetwork {
     device: Device,
     parameters: Vec<IndexedParameter>,
     flat: AlignedFloats,
+}
+
+/// A checkpoint has the whole vector, without a name.
+impl FlatNetwork for SeriesNetwork {
+    fn flat_weights(&self) -> &[f32] {
+        self.flat_weights()
+    }
+
+    fn flat_weights_mut(&mut self) -> &mut [f32] {
+        self.flat_weights_mut()
+    }
+
+    fn split<'a>(&self, flat: &'a [f32]) -> Vec<(&str, Cow<'a, [f32]>)> {
+        vec![("", Cow::Borrowed(flat))]
+    }
+
+    fn join<'a>(&self, part: impl Fn(&str) -> Result<&'a [f32]>) -> Result<AlignedFloats> {
+        let flat = part("")?;
+        let count = self.flat_weights().len();
+        ensure!(
+            flat.len() == count,
+            "the network has {count} weights, got {}",
+            flat.len()
+        );
+        let mut joined = AlignedFloats::zeros(count);
+        joined.copy_from_slice(flat);
+        Ok(joined)
+    }
 }
 
 /// A network for inference, with fixed weights.
@@ -372,7 +402,7 @@ mod tests {
     use rand::Rng as _;
 
     use super::*;
-    use crate::series::NetworkSize;
+    use poolcast_config::WaitModelSize;
 
     const KINDS: [SeriesKind; 6] = [
         SeriesKind::Dense,
@@ -383,7 +413,7 @@ mod tests {
         SeriesKind::Recurrence,
     ];
 
-    fn design(kind: SeriesKind, size: NetworkSize) -> SeriesDesign {
+    fn design(kind: SeriesKind, size: WaitModelSize) -> SeriesDesign {
         SeriesDesign {
             kind,
             size,
@@ -398,7 +428,7 @@ mod tests {
             frames: 72,
             columns: 8,
             outputs,
-            ..design(kind, NetworkSize::Small)
+            ..design(kind, WaitModelSize::Small)
         };
         SeriesNetwork::new(design, 1, &Device::Cpu).expect("a network")
     }
@@ -442,7 +472,7 @@ mod tests {
             (SeriesKind::Recurrence, 88_064 + 16_512 + 129),
         ];
         for (kind, count) in counts {
-            let specs = parameters(&design(kind, NetworkSize::Published));
+            let specs = parameters(&design(kind, WaitModelSize::Published));
             let found: usize = specs.iter().map(ParameterSpec::len).sum();
             assert_eq!(found, count, "{kind:?}");
         }
@@ -492,7 +522,7 @@ mod tests {
 
     #[test]
     fn the_published_transformer_computes() {
-        let design = design(SeriesKind::Transformer, NetworkSize::Published);
+        let design = design(SeriesKind::Transformer, WaitModelSize::Published);
         let network = SeriesNetwork::new(design, 1, &Device::Cpu).expect("a network");
         let samples = samples(&design, 1);
         let outputs = network.freeze().expect("frozen").outputs(&samples[0]);
@@ -552,7 +582,7 @@ mod tests {
     #[test]
     fn the_published_lstm_fits_into_a_stack() {
         let learn = || {
-            let design = design(SeriesKind::Recurrence, NetworkSize::Published);
+            let design = design(SeriesKind::Recurrence, WaitModelSize::Published);
             let network = SeriesNetwork::new(design, 1, &Device::Cpu).expect("a network");
             let samples = samples(&design, 1);
             let gradient = network.gradient(&slices(&samples), None, &squared);
@@ -569,18 +599,18 @@ mod tests {
         let small = SeriesDesign {
             frames: 9,
             columns: 42,
-            ..design(SeriesKind::Convolution, NetworkSize::Published)
+            ..design(SeriesKind::Convolution, WaitModelSize::Published)
         };
         let error = SeriesNetwork::new(small, 1, &Device::Cpu).expect_err("too few frames");
         assert!(error.to_string().contains("more than 10 frames"), "{error}");
         let none = SeriesDesign {
             outputs: 0,
-            ..design(SeriesKind::Dense, NetworkSize::Small)
+            ..design(SeriesKind::Dense, WaitModelSize::Small)
         };
         assert!(SeriesNetwork::new(none, 1, &Device::Cpu).is_err());
         let weights = [0.0; 8];
         let few = SeriesNetwork::with_weights(
-            design(SeriesKind::Recurrence, NetworkSize::Small),
+            design(SeriesKind::Recurrence, WaitModelSize::Small),
             &weights,
             &Device::Cpu,
         );

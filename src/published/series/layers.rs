@@ -3,7 +3,7 @@
 use anyhow::Result;
 use candle_core::{D, Tensor};
 
-use crate::{ParameterSpec, Weights};
+use poolcast_models::{ParameterSpec, Weights};
 
 /// Increment of the variance before the division by its root.
 const NORM_EPSILON: f64 = 1e-5;

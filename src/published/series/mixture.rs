@@ -9,7 +9,7 @@ use super::design::SeriesDesign;
 use super::dropout::DropoutMasks;
 use super::layers::linear_parameters;
 use super::transformer;
-use crate::{ParameterSpec, Weights};
+use poolcast_models::{ParameterSpec, Weights};
 
 /// Width between the two linear layers of the gate. There is no activation between them.
 const GATE_WIDTH: usize = 32;

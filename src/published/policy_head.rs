@@ -9,10 +9,7 @@ use anyhow::{Result, ensure};
 use rand::Rng as _;
 use serde::{Deserialize, Serialize};
 
-use super::learning_state::LearningEpoch;
-use super::network_training::LearningUpdate;
-use super::submission_replay::gap_cost_h;
-use poolcast_base::stats::{mean, sigmoid};
+use poolcast_base::stats::{gap_cost_h, mean, sigmoid};
 use poolcast_models::AlignedFloats;
 use poolcast_models::optim::{Adam, AdamSettings, TrainingStopped};
 
@@ -34,7 +31,7 @@ const LANES: usize = 8;
 
 /// A linear layer from `k` expected gaps, in hours, to the logits of waiting and of submitting.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(super) struct PolicyHead {
+pub struct PolicyHead {
     /// Weights `[2, k]`.
     weights: Vec<f32>,
     /// Biases `[2]`.
@@ -43,11 +40,22 @@ pub(super) struct PolicyHead {
 
 /// Input and outcome of a window, one row per decision time.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct HeadEpisode {
+pub struct HeadEpisode {
     /// Gaps that the base expects after a submission, in hours, `[rows][k]`.
-    pub(super) expected_h: Vec<Vec<f64>>,
+    pub expected_h: Vec<Vec<f64>>,
     /// Actual gaps after a submission, in hours, `[rows]`.
-    pub(super) gaps_h: Vec<f64>,
+    pub gaps_h: Vec<f64>,
+}
+
+/// An epoch of the training of a head.
+#[derive(Debug, Clone, PartialEq)]
+pub struct HeadEpoch {
+    /// Mean cost of the drawn decisions, in hours.
+    pub drawn_cost_h: f64,
+    /// Mean cost of the decisions of the head after the epoch, in hours.
+    pub cost_h: f64,
+    /// True if no earlier epoch had a cost as low.
+    pub is_best: bool,
 }
 
 /// A decision that was drawn at one decision time.
@@ -70,7 +78,7 @@ impl PolicyHead {
     }
 
     /// Returns the number of parameters.
-    pub(super) fn parameter_count(&self) -> usize {
+    pub fn parameter_count(&self) -> usize {
         self.weights.len() + self.biases.len()
     }
 
@@ -78,7 +86,7 @@ impl PolicyHead {
     ///
     /// # Errors
     /// Fails if the number of weights or biases is wrong.
-    pub(super) fn check(&self, k: usize) -> Result<()> {
+    pub fn check(&self, k: usize) -> Result<()> {
         ensure!(
             self.weights.len() == 2 * k && self.biases.len() == 2,
             "the head has {} weights for {k} inputs",
@@ -88,7 +96,7 @@ impl PolicyHead {
     }
 
     /// Returns true if submitting is the more probable action for these expected gaps, in hours.
-    pub(super) fn submits(&self, expected_h: &[f64]) -> bool {
+    pub fn submits(&self, expected_h: &[f64]) -> bool {
         self.submission_probability(expected_h) > 0.5
     }
 
@@ -190,15 +198,16 @@ impl HeadDecision<'_> {
 }
 
 /// Learns a head from `episodes`. Keeps the epoch whose decisions cost least on the same episodes.
+/// `listener` receives the number of each epoch, from 1, and the number of all.
 ///
 /// # Errors
 /// Fails with [`TrainingStopped`] when `listener` stops the training.
-pub(super) fn learn_head(
+pub fn learn_head(
     episodes: &[HeadEpisode],
     cost_ratio: f64,
     seed: u64,
-    listener: &dyn Fn(LearningUpdate<'_>) -> ControlFlow<()>,
-) -> Result<(PolicyHead, Vec<LearningEpoch>)> {
+    listener: &dyn Fn(usize, usize) -> ControlFlow<()>,
+) -> Result<(PolicyHead, Vec<HeadEpoch>)> {
     let k = episodes
         .first()
         .map_or(0, |episode| episode.expected_h[0].len());
@@ -216,19 +225,12 @@ pub(super) fn learn_head(
             best_cost_h = cost_h;
             best = head.clone();
         }
-        history.push(LearningEpoch {
-            epoch: number,
-            train_loss: reward / REWARD_PER_COST_HOUR,
-            judged_loss: cost_h,
+        history.push(HeadEpoch {
+            drawn_cost_h: reward / REWARD_PER_COST_HOUR,
+            cost_h,
             is_best,
         });
-        let update = LearningUpdate::Batch {
-            epoch: number,
-            epochs: EPOCHS,
-            batch: 1,
-            batches: 1,
-        };
-        if listener(update).is_break() {
+        if listener(number, EPOCHS).is_break() {
             let stopped = TrainingStopped {
                 epoch: number,
                 batch: 1,
@@ -296,7 +298,7 @@ mod tests {
     #[test]
     fn heads_correct_the_bias_of_their_base() {
         let episodes = episodes();
-        let never_stop = |_: LearningUpdate<'_>| ControlFlow::Continue(());
+        let never_stop = |_: usize, _: usize| ControlFlow::Continue(());
         let (head, history) = learn_head(&episodes, 1.0, 1, &never_stop).expect("a head");
         assert_eq!(head.parameter_count(), 4);
         let base = PolicyHead {
@@ -305,12 +307,12 @@ mod tests {
         };
         let [learned_h, base_h] = [&head, &base].map(|head| head.cost_h(&episodes, 1.0));
         assert!(learned_h < 0.7 * base_h, "{learned_h} instead of {base_h}");
-        let least = history.iter().map(|epoch| epoch.judged_loss);
+        let least = history.iter().map(|epoch| epoch.cost_h);
         assert_eq!(least.fold(f64::INFINITY, f64::min), learned_h);
 
         let again = learn_head(&episodes, 1.0, 1, &never_stop).expect("a head");
         assert_eq!(again.0, head);
-        let stop = |_: LearningUpdate<'_>| ControlFlow::Break(());
+        let stop = |_: usize, _: usize| ControlFlow::Break(());
         let error = learn_head(&episodes, 1.0, 1, &stop).expect_err("stopped");
         assert!(error.downcast_ref::<TrainingStopped>().is_some());
     }

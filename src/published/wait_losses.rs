@@ -6,9 +6,12 @@ use serde::{Deserialize, Serialize};
 /// The loss that a network minimises. An error is the prediction minus the actual value.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum WaitLoss {
+pub enum WaitLoss {
     /// Pinball loss, with one quantile per output (Koenker and Bassett 1978).
-    Pinball { quantiles: Vec<f64> },
+    Pinball {
+        /// Quantiles, one per output.
+        quantiles: Vec<f64>,
+    },
     /// Absolute error.
     Absolute,
     /// Squared error.
@@ -18,7 +21,7 @@ pub(super) enum WaitLoss {
 impl WaitLoss {
     /// Returns the sum of the losses of `outputs` `[k]`, given the actual value `target`. Writes
     /// the derivatives to `slopes`.
-    pub(super) fn slopes(&self, outputs: &[f32], target: f64, slopes: &mut [f32]) -> f64 {
+    pub fn slopes(&self, outputs: &[f32], target: f64, slopes: &mut [f32]) -> f64 {
         let mut sum = 0.0;
         for (place, (output, slope)) in outputs.iter().zip(slopes).enumerate() {
             let error = f64::from(*output) - target;

@@ -1,9 +1,9 @@
 //! Design of a network over frames: its kind, its size and its shape.
 
-use std::fmt;
-
 use anyhow::{Result, ensure};
 use serde::{Deserialize, Serialize};
+
+use poolcast_config::WaitModelSize;
 
 /// Consecutive frames that small networks average, if this divides the number of frames.
 const POOLED_FRAMES: usize = 6;
@@ -38,32 +38,13 @@ pub enum SeriesKind {
     Recurrence,
 }
 
-/// The size of a network.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum NetworkSize {
-    /// A small network for CPUs.
-    Small,
-    /// The size that the project Mirage published.
-    Published,
-}
-
-impl fmt::Display for NetworkSize {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            NetworkSize::Small => "small",
-            NetworkSize::Published => "published",
-        })
-    }
-}
-
 /// The design of a network, without its parameters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SeriesDesign {
     /// Kind of the network.
     pub kind: SeriesKind,
     /// Size of the network.
-    pub size: NetworkSize,
+    pub size: WaitModelSize,
     /// Frames of a sample, `t`.
     pub frames: usize,
     /// Numbers per frame, `c`.
@@ -101,7 +82,7 @@ impl SeriesDesign {
     pub(super) fn pooled_frames(&self) -> usize {
         let is_even = self.frames.is_multiple_of(POOLED_FRAMES);
         match self.size {
-            NetworkSize::Small if is_even => POOLED_FRAMES,
+            WaitModelSize::Small if is_even => POOLED_FRAMES,
             _ => 1,
         }
     }
@@ -110,25 +91,25 @@ impl SeriesDesign {
     pub(super) fn encoder_widths(&self) -> EncoderWidths {
         let is_in_mixture = matches!(self.kind, SeriesKind::Mixture | SeriesKind::Expert);
         match (self.size, is_in_mixture) {
-            (NetworkSize::Published, false) => EncoderWidths {
+            (WaitModelSize::Published, false) => EncoderWidths {
                 model: 512,
                 layers: 2,
                 heads: 2,
                 feedforward: 128,
             },
-            (NetworkSize::Published, true) => EncoderWidths {
+            (WaitModelSize::Published, true) => EncoderWidths {
                 model: 512,
                 layers: 1,
                 heads: 1,
                 feedforward: 128,
             },
-            (NetworkSize::Small, false) => EncoderWidths {
+            (WaitModelSize::Small, false) => EncoderWidths {
                 model: 64,
                 layers: 1,
                 heads: 2,
                 feedforward: 128,
             },
-            (NetworkSize::Small, true) => EncoderWidths {
+            (WaitModelSize::Small, true) => EncoderWidths {
                 model: 32,
                 layers: 1,
                 heads: 1,
@@ -140,20 +121,20 @@ impl SeriesDesign {
     /// The number of transformers in a mixture.
     pub fn experts(&self) -> usize {
         match self.size {
-            NetworkSize::Small => 4,
-            NetworkSize::Published => MAX_EXPERTS,
+            WaitModelSize::Small => 4,
+            WaitModelSize::Published => MAX_EXPERTS,
         }
     }
 
     /// The widths of a convolution network.
     pub(super) fn convolution_widths(&self) -> ConvolutionWidths {
         match self.size {
-            NetworkSize::Small => ConvolutionWidths {
+            WaitModelSize::Small => ConvolutionWidths {
                 first: 8,
                 second: 16,
                 linear: 32,
             },
-            NetworkSize::Published => ConvolutionWidths {
+            WaitModelSize::Published => ConvolutionWidths {
                 first: 64,
                 second: 128,
                 linear: 128,
@@ -164,16 +145,16 @@ impl SeriesDesign {
     /// The width of an LSTM's state, and of the linear layer after it.
     pub(super) fn state_width(&self) -> usize {
         match self.size {
-            NetworkSize::Small => 64,
-            NetworkSize::Published => 128,
+            WaitModelSize::Small => 64,
+            WaitModelSize::Published => 128,
         }
     }
 
     /// The widths of the linear layers over all numbers, except the last.
     pub(super) fn dense_widths(&self) -> &'static [usize] {
         match self.size {
-            NetworkSize::Small => &[64, 64],
-            NetworkSize::Published => &[512, 256, 128, 64],
+            WaitModelSize::Small => &[64, 64],
+            WaitModelSize::Published => &[512, 256, 128, 64],
         }
     }
 

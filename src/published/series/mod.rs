@@ -11,6 +11,6 @@ mod network;
 mod recurrence;
 mod transformer;
 
-pub use design::{MAX_EXPERTS, NetworkSize, SeriesDesign, SeriesKind};
+pub use design::{MAX_EXPERTS, SeriesDesign, SeriesKind};
 pub use dropout::DropoutSeed;
 pub use network::{BatchGradient, FrozenNetwork, OutputLoss, SeriesNetwork};

@@ -6,17 +6,17 @@ use anyhow::{Context as _, Result, ensure};
 use serde::{Deserialize, Serialize};
 
 use super::column_scales::ColumnScales;
+use super::series::{FrozenNetwork, SeriesDesign, SeriesNetwork};
 use poolcast_base::manifest;
 use poolcast_base::shard::{ArtefactFormat, ShardColumn, ShardLayout};
 use poolcast_models::Device;
-use poolcast_models::series::{FrozenNetwork, SeriesDesign, SeriesNetwork};
 
 /// Name of the network's file in a model directory.
-pub(super) const NETWORK_FILE: &str = "network.safetensors";
+pub const NETWORK_FILE: &str = "network.safetensors";
 
 /// A network for predictions on the CPU.
 #[derive(Debug)]
-pub(super) struct ScaledNetwork {
+pub struct ScaledNetwork {
     scales: NetworkScales,
     weights: Vec<f32>,
     parameter_count: usize,
@@ -25,11 +25,11 @@ pub(super) struct ScaledNetwork {
 
 /// Scales that normalise a network's inputs and outputs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(super) struct NetworkScales {
+pub struct NetworkScales {
     /// Scales of the columns of a frame.
-    pub(super) inputs: ColumnScales,
+    pub inputs: ColumnScales,
     /// Scale of the target, one column.
-    pub(super) target: ColumnScales,
+    pub target: ColumnScales,
 }
 
 /// Metadata in the network's file, next to the weights.
@@ -44,17 +44,17 @@ impl ScaledNetwork {
     ///
     /// # Errors
     /// Fails if `weights` or `scales` do not fit the design.
-    pub(super) fn new(
+    pub fn new(
         design: SeriesDesign,
         scales: NetworkScales,
         weights: &[f32],
     ) -> Result<ScaledNetwork> {
         let network = SeriesNetwork::with_weights(design, weights, &Device::Cpu)?;
         ensure!(
-            scales.inputs.len() == design.columns && scales.target.len() == 1,
+            scales.inputs.column_count() == design.columns && scales.target.column_count() == 1,
             "the network has {} columns, and scales for {}",
             design.columns,
-            scales.inputs.len()
+            scales.inputs.column_count()
         );
         Ok(ScaledNetwork {
             scales,
@@ -65,12 +65,12 @@ impl ScaledNetwork {
     }
 
     /// Returns the number of parameters.
-    pub(super) fn parameter_count(&self) -> usize {
+    pub fn parameter_count(&self) -> usize {
         self.parameter_count
     }
 
     /// Writes the network into `dir` and returns the digest of its file.
-    pub(super) fn write(&self, dir: &Path, format: ArtefactFormat) -> Result<String> {
+    pub fn write(&self, dir: &Path, format: ArtefactFormat) -> Result<String> {
         let notes = NetworkNotes {
             design: *self.network.design(),
             scales: self.scales.clone(),
@@ -82,7 +82,7 @@ impl ScaledNetwork {
     }
 
     /// Reads the network in `dir`, whose file must have the digest `xxh3`.
-    pub(super) fn read(dir: &Path, xxh3: &str, format: ArtefactFormat) -> Result<ScaledNetwork> {
+    pub fn read(dir: &Path, xxh3: &str, format: ArtefactFormat) -> Result<ScaledNetwork> {
         let shard = manifest::open_shard(dir, NETWORK_FILE, xxh3, format)?;
         let notes: NetworkNotes = shard.notes()?;
         ScaledNetwork::new(notes.design, notes.scales, shard.column("weights")?)
@@ -93,19 +93,19 @@ impl ScaledNetwork {
     ///
     /// # Errors
     /// Fails for a sample of another length.
-    pub(super) fn outputs(&self, sample: &[f32]) -> Result<Vec<f64>> {
+    pub fn outputs(&self, sample: &[f32]) -> Result<Vec<f64>> {
         let outputs = self.network.outputs(&self.normalised(sample))?;
         Ok(self.restored(&outputs))
     }
 
     /// Returns the length of [`ScaledNetwork::inner_outputs`].
-    pub(super) fn inner_output_count(&self) -> usize {
+    pub fn inner_output_count(&self) -> usize {
         self.network.design().inner_outputs()
     }
 
     /// Like [`ScaledNetwork::outputs`], but for a mixture returns the outputs of each of its
     /// networks.
-    pub(super) fn inner_outputs(&self, sample: &[f32]) -> Result<Vec<f64>> {
+    pub fn inner_outputs(&self, sample: &[f32]) -> Result<Vec<f64>> {
         let outputs = self.network.inner_outputs(&self.normalised(sample))?;
         Ok(self.restored(&outputs))
     }

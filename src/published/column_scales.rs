@@ -8,7 +8,7 @@ const MAX_DEVIATIONS: f32 = 10.0;
 
 /// Mean and standard deviation of each column, `[c]`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(super) struct ColumnScales {
+pub struct ColumnScales {
     means: Vec<f32>,
     /// Standard deviation; 1 for a constant column.
     deviations: Vec<f32>,
@@ -17,7 +17,7 @@ pub(super) struct ColumnScales {
 impl ColumnScales {
     /// Computes the scales of `samples`. Each sample holds rows of `columns` numbers, one row after
     /// the other.
-    pub(super) fn of(columns: usize, samples: impl Iterator<Item = Vec<f32>>) -> ColumnScales {
+    pub fn of(columns: usize, samples: impl Iterator<Item = Vec<f32>>) -> ColumnScales {
         let mut count = 0.0f64;
         let mut means = vec![0.0f64; columns];
         let mut squares = vec![0.0f64; columns];
@@ -44,12 +44,12 @@ impl ColumnScales {
     }
 
     /// Returns the number of columns.
-    pub(super) fn len(&self) -> usize {
+    pub fn column_count(&self) -> usize {
         self.means.len()
     }
 
     /// Normalises the rows of `sample` in place.
-    pub(super) fn normalise(&self, sample: &mut [f32]) {
+    pub fn normalise(&self, sample: &mut [f32]) {
         for row in sample.chunks_exact_mut(self.means.len()) {
             for ((x, mean), deviation) in row.iter_mut().zip(&self.means).zip(&self.deviations) {
                 *x = ((*x - mean) / deviation).clamp(-MAX_DEVIATIONS, MAX_DEVIATIONS);
@@ -58,12 +58,12 @@ impl ColumnScales {
     }
 
     /// Converts a normalised number of the first column back to its original scale.
-    pub(super) fn restore(&self, x: f32) -> f64 {
+    pub fn restore(&self, x: f32) -> f64 {
         f64::from(self.means[0]) + f64::from(self.deviations[0]) * f64::from(x)
     }
 
     /// Returns the standard deviation of the first column.
-    pub(super) fn deviation(&self) -> f64 {
+    pub fn deviation(&self) -> f64 {
         f64::from(self.deviations[0])
     }
 }

@@ -6,7 +6,7 @@ use candle_core::Tensor;
 use super::design::{ConvolutionWidths, KERNEL_REDUCTION, KERNELS, SeriesDesign};
 use super::dropout::DropoutMasks;
 use super::layers::{leaky_relu, linear_parameters};
-use crate::{ParameterSpec, Weights};
+use poolcast_models::{ParameterSpec, Weights};
 
 /// Dropout probability. PyTorch's default, which the published program keeps.
 const DROPOUT_SHARE: f32 = 0.5;

@@ -6,7 +6,7 @@ use candle_nn::ops::sigmoid;
 
 use super::design::SeriesDesign;
 use super::layers::linear_parameters;
-use crate::{ParameterSpec, Weights};
+use poolcast_models::{ParameterSpec, Weights};
 
 pub(super) fn parameters(design: &SeriesDesign) -> Vec<ParameterSpec> {
     let width = design.state_width();
