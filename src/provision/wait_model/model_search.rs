@@ -123,4 +123,28 @@ mod tests {
         let head = r#"{"name": {"values": ["xgb", "policy_gradient"]}}"#;
         assert!(refusal(head).contains("cannot try `policy_gradient`"));
     }
+
+    #[test]
+    fn values_outside_the_table_are_rejected() {
+        for (model, said) in [
+            (r#"{"name": "transfomer"}"#, "did you mean `transformer`?"),
+            (
+                r#"{"size": {"values": ["small", "large"]}}"#,
+                "provision.model.size",
+            ),
+            (
+                r#"{"batch_size": {"values": [8, 0]}}"#,
+                "`provision.model.batch_size` must be between 1 and 1000000, got 0",
+            ),
+            (
+                r#"{"epochs": 2.5}"#,
+                "`provision.model.epochs` must be a whole number, got 2.5",
+            ),
+            (r#"{"paramters": {}}"#, "did you mean `parameters`?"),
+        ] {
+            let refusal = poolcast_base::error::render(&check(model).expect_err("refused"));
+            assert!(refusal.contains(said), "{refusal}");
+        }
+        check(r#"{"learning_rate": null, "epochs": null}"#).expect("both are optional");
+    }
 }
