@@ -13,6 +13,10 @@ pub struct TrackArgs {
     /// Trackers to send to
     #[arg(long, value_name = "TRACKER", value_delimiter = ',')]
     pub to: Vec<TrackerName>,
+    /// Address of the server, instead of the one in the environment or the configuration; needs a
+    /// single tracker
+    #[arg(long, value_name = "URL", requires = "to")]
+    pub server: Option<String>,
     /// Keep sending new results until all runs have ended
     #[arg(long)]
     pub watch: bool,
@@ -27,7 +31,7 @@ pub struct TrackArgs {
     #[arg(long)]
     pub json: bool,
     /// Write the files of a tracker, without a network
-    #[arg(long, value_name = "TRACKER", requires = "out", conflicts_with_all = ["to", "watch", "seconds", "dry_run", "json"])]
+    #[arg(long, value_name = "TRACKER", requires = "out", conflicts_with_all = ["to", "server", "watch", "seconds", "dry_run", "json"])]
     pub export: Option<ExportName>,
     /// Directory for the exported files
     #[arg(short, long, value_name = "OUT", requires = "export")]

@@ -4,13 +4,13 @@
 use std::path::Path;
 use std::time::Duration;
 
-use anyhow::Result;
+use anyhow::{Result, ensure};
 use serde::Serialize;
 use serde_json::Value;
 
 use super::signals::stop_signal;
 use crate::cli::{ExportName, TrackArgs, TrackerName};
-use poolcast_base::error::EXIT_DONE;
+use poolcast_base::error::{EXIT_DONE, hinted};
 use poolcast_base::output::{self, counted};
 use poolcast_sweep::config::Tracker;
 use poolcast_tracking::{
@@ -32,6 +32,7 @@ pub fn run(args: &TrackArgs) -> Result<u8> {
     if let (Some(name), Some(out)) = (args.export, &args.out) {
         return export(&args.dir, name, out);
     }
+    check_server(args)?;
     if args.dry_run {
         return print_requests(args);
     }
@@ -43,7 +44,13 @@ pub fn run(args: &TrackArgs) -> Result<u8> {
     };
     let mut sent = Vec::new();
     let mut failures = Vec::new();
-    for result in send_runs(&args.dir, &trackers(args), time, &stop)? {
+    for result in send_runs(
+        &args.dir,
+        &trackers(args),
+        args.server.as_deref(),
+        time,
+        &stop,
+    )? {
         match result {
             Ok(summary) => sent.push(summary),
             Err(failure) => failures.push(failure),
@@ -113,14 +120,27 @@ fn trackers(args: &TrackArgs) -> Vec<Tracker> {
     trackers
 }
 
+/// Rejects `--server` with several trackers, which have different servers.
+fn check_server(args: &TrackArgs) -> Result<()> {
+    ensure!(
+        args.server.is_none() || trackers(args).len() == 1,
+        hinted(
+            "`--server` is the address of one tracker, but `--to` names several",
+            "send to each of them with a command of its own"
+        )
+    );
+    Ok(())
+}
+
 /// Prints each request as one line of JSON.
 fn print_requests(args: &TrackArgs) -> Result<u8> {
     let source = TrackedSource::open(&args.dir)?;
     let print = |request: &Value| output::print(&format!("{request}\n"));
+    let server = args.server.as_deref();
     for tracker in trackers(args) {
         match tracker {
-            Tracker::Wandb => preview_to_wandb(&source, print)?,
-            Tracker::Mlflow => preview_to_mlflow(&source, print)?,
+            Tracker::Wandb => preview_to_wandb(&source, server, print)?,
+            Tracker::Mlflow => preview_to_mlflow(&source, server, print)?,
         }
     }
     Ok(EXIT_DONE)

@@ -1034,7 +1034,7 @@ fn the_last_script_tells_trackers_and_never_fails_for_them() {
     insta::assert_snapshot!(report(&place), @"
     tracking: 1 run with 1 epoch and 2 files sent to http://MLFLOW, poolcast: 1 ended, 0 running
     tracking: error: there is no key for W&B at HOST
-    tracking: hint: set WANDB_API_KEY, or write `machine HOST login user password KEY` into ~/.netrc
+    tracking: hint: write `machine HOST login user password KEY` into ~/.netrc
     tracking: the rest can be sent by: PROGRAM track /home/me/out --to wandb,mlflow
     ");
     assert_eq!(mlflow.runs().len(), 1);

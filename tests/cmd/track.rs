@@ -528,3 +528,84 @@ fn htcondor_programs_get_no_key_in_their_environment() {
     let seen = fs_err::read_to_string(place.path("seen")).expect("it was called");
     assert!(seen.contains("PATH=") && !seen.contains("canary"), "{seen}");
 }
+
+/// Writes the servers into the configuration of the run in `dir`, as a stranger could who hands on
+/// results.
+fn name_servers(place: &Place, dir: &str, wandb: &WandbServer, mlflow: &MlflowServer) {
+    let name = format!("{dir}/config.yaml");
+    let written = fs_err::read_to_string(place.path(&name)).expect("read");
+    let named = written
+        .replace("base_url: null", &format!("base_url: {}", wandb.base_url))
+        .replace(
+            "tracking_uri: null",
+            &format!("tracking_uri: {}", mlflow.base_url),
+        );
+    assert_eq!(named.matches("127.0.0.1").count(), 2, "{written}");
+    place.write(&name, named);
+}
+
+#[test]
+fn key_is_not_sent_to_a_server_that_only_the_results_name() {
+    let place = Place::with_run();
+    let (wandb, mlflow) = (WandbServer::begin(), MlflowServer::begin());
+    name_servers(&place, "run", &wandb, &mlflow);
+    let send = |args: &str, netrc: &str| {
+        place.write("netrc", netrc);
+        let mode = std::fs::Permissions::from_mode(0o600);
+        fs_err::set_permissions(place.path("netrc"), mode).expect("set");
+        let mut command = tracked(&place, &wandb, args);
+        command
+            .env_remove("WANDB_BASE_URL")
+            .env("MLFLOW_TRACKING_TOKEN", KEY)
+            .env("NETRC", "netrc");
+        Outcome::of(command.output().expect("it starts"))
+    };
+    let default = format!("default login user password {KEY}\n");
+    for (tracker, base_url) in [("wandb", &wandb.base_url), ("mlflow", &mlflow.base_url)] {
+        let refused = send(&format!("track run --to {tracker}"), &default);
+        assert_eq!(refused.code, Some(2), "{refused}");
+        let host = base_url.trim_start_matches("http://");
+        let told = format!("is not sent to {host}: only `");
+        assert!(refused.stderr.contains(&told), "{refused}");
+        assert!(refused.stderr.contains("--server URL"), "{refused}");
+        assert!(!refused.stderr.contains("canary"), "{refused}");
+    }
+    assert!(wandb.requests().is_empty() && mlflow.requests().is_empty());
+
+    // A training, too, sends nothing to the server of its configuration.
+    let enabled = format!(
+        "wandb: {{enable: true, base_url: \"{}\"}}\n",
+        wandb.base_url
+    );
+    place.write("enabled.yaml", enabled);
+    let trained = send(
+        "train tensors -c enabled.yaml -o sent --hidden-size 4 --epochs 1",
+        &default,
+    );
+    assert_eq!(trained.code, Some(0), "{trained}");
+    assert!(
+        trained.stderr.contains("is not sent to 127.0.0.1:"),
+        "{trained}"
+    );
+    assert!(wandb.requests().is_empty());
+
+    // The user repeats the address, or has a key for the host.
+    let confirmed = send(
+        &format!("track run --to wandb --server {}", wandb.base_url),
+        &default,
+    );
+    assert_eq!(confirmed.code, Some(0), "{confirmed}");
+    assert!(!wandb.requests().is_empty());
+    let host = mlflow.base_url.trim_start_matches("http://");
+    let netrc = format!("machine {host} login me password {KEY}\n");
+    let known = send("track run --to mlflow", &netrc);
+    assert_eq!(known.code, Some(0), "{known}");
+    for request in mlflow.requests() {
+        let headers = request.headers.to_lowercase();
+        assert!(headers.contains("authorization: basic "), "{headers}");
+    }
+
+    let both = send("track run --to wandb,mlflow --server https://a.example", "");
+    assert_eq!(both.code, Some(2), "{both}");
+    assert!(both.stderr.contains("address of one tracker"), "{both}");
+}

@@ -34,17 +34,18 @@ pub(crate) struct MlflowSender {
 
 impl MlflowSender {
     /// Makes a sender for the runs of `source` to the server and experiment of the environment and
-    /// the configuration.
+    /// the configuration. `server` is the URL of the command line, which takes precedence.
     ///
     /// # Errors
     /// Fails if no server is named, or for a key that no header can hold.
     pub(crate) fn new(
         source: &TrackedSource,
+        server: Option<&str>,
         clock: SenderClock,
         limits: SendLimits,
         stop: Arc<AtomicBool>,
     ) -> Result<MlflowSender> {
-        let mut settings = MlflowSettings::new(source.config(), variable)?;
+        let mut settings = MlflowSettings::new(source.config(), server, variable)?;
         let key = settings.key(variable)?;
         let mut http = HttpSender::new(&settings.host, key, clock, limits, stop)?;
         http.enable_state_file(source.dir(), Tracker::Mlflow);
@@ -220,15 +221,17 @@ fn send_run(
 }
 
 /// Calls `show` with each request that sends the runs of `source` to an empty server: method, URL
-/// and whole document. Keys are sent in a header and are not shown.
+/// and whole document. Keys are sent in a header and are not shown. `server` is the URL of the
+/// command line.
 ///
 /// # Errors
 /// Fails if no server is named, if a file cannot be read, or if `show` fails.
 pub fn preview_to_mlflow(
     source: &TrackedSource,
+    server: Option<&str>,
     mut show: impl FnMut(&Value) -> Result<()>,
 ) -> Result<()> {
-    let settings = MlflowSettings::new(source.config(), variable)?;
+    let settings = MlflowSettings::new(source.config(), server, variable)?;
     let mut shown = Ok(());
     let mut post = |path: &str, body: &Value, _| {
         let request = json!({"method": "POST", "url": settings.address(path), "body": body});

@@ -1,14 +1,14 @@
 //! Server, experiment and key for MLflow, from the environment, netrc and the configuration.
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, ensure};
 
 use crate::server::{
     TrackerKey, host_of, loose_mode_warning, missing_tls_warning, netrc_login, netrc_path,
-    without_port,
+    untrusted_server, without_port,
 };
 use poolcast_base::error::hinted;
 use poolcast_base::escape;
-use poolcast_sweep::config::Config;
+use poolcast_sweep::config::{Config, Tracker};
 
 /// Destination of the runs.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -17,6 +17,9 @@ pub(crate) struct MlflowSettings {
     pub(super) base_url: String,
     /// The server's host, with its port if that is named.
     pub(super) host: String,
+    /// True if the configuration alone names the server. It may come from a stranger, so the server
+    /// gets only the key that netrc has for its host.
+    pub(super) is_untrusted: bool,
     /// Name of the experiment on the server.
     pub(super) experiment: String,
     /// Warnings about the settings, for the user.
@@ -25,15 +28,19 @@ pub(crate) struct MlflowSettings {
 
 impl MlflowSettings {
     /// Reads the settings from `config`. Environment variables, which `variable` looks up, take
-    /// precedence.
+    /// precedence, and so does `server`, the URL of the command line.
     ///
     /// # Errors
     /// Fails if no server is named, or if its URL is not `http` or `https` or contains a user.
     pub(crate) fn new(
         config: &Config,
+        server: Option<&str>,
         variable: impl Fn(&str) -> Option<String>,
     ) -> Result<MlflowSettings> {
-        let named = variable("MLFLOW_TRACKING_URI").or_else(|| config.mlflow.tracking_uri.clone());
+        let named = server.map(str::to_owned);
+        let named = named.or_else(|| variable("MLFLOW_TRACKING_URI"));
+        let is_untrusted = named.is_none();
+        let named = named.or_else(|| config.mlflow.tracking_uri.clone());
         let named = named.context(hinted(
             "no MLflow server is configured",
             "set MLFLOW_TRACKING_URI or `mlflow.tracking_uri`, for example to https://mlflow.example.org",
@@ -52,6 +59,7 @@ impl MlflowSettings {
         Ok(MlflowSettings {
             base_url,
             host,
+            is_untrusted,
             experiment: experiment.unwrap_or_else(|| "poolcast".to_owned()),
             warnings: Vec::new(),
         })
@@ -69,11 +77,13 @@ impl MlflowSettings {
     }
 
     /// Finds the key for the server like MLflow's own client: a user with a password or a token in
-    /// the environment, else the login in netrc. Returns `None` if there is no key.
+    /// the environment, else the login in netrc. Returns `None` if there is no key. A server that
+    /// the configuration alone names gets only the key that netrc has for its host.
     ///
     /// # Errors
-    /// Fails for a key that no header can hold.
-    pub(super) fn key(
+    /// Fails for a key that no header can hold, and if there are only keys that are not for this
+    /// server.
+    pub(crate) fn key(
         &mut self,
         variable: impl Fn(&str) -> Option<String>,
     ) -> Result<Option<TrackerKey>> {
@@ -89,26 +99,39 @@ impl MlflowSettings {
         &mut self,
         variable: impl Fn(&str) -> Option<String>,
     ) -> Result<Option<TrackerKey>> {
-        let user = variable("MLFLOW_TRACKING_USERNAME");
-        if let Some((user, password)) = user.zip(variable("MLFLOW_TRACKING_PASSWORD")) {
-            return TrackerKey::basic(&user, &password).map(Some);
-        }
-        if let Some(token) = variable("MLFLOW_TRACKING_TOKEN") {
-            return TrackerKey::bearer(&token).map(Some);
+        let of_environment = environment_key(&variable)?;
+        let path = netrc_path(&variable);
+        // MLflow's Python client looks a host up without its port.
+        let hosts = [self.host.as_str(), without_port(&self.host)];
+        let of_netrc = path.as_ref().and_then(|path| netrc_login(path, &hosts));
+        if self.is_untrusted {
+            let has_default = of_netrc.as_ref().is_some_and(|found| found.is_default);
+            let is_for_host = of_netrc.is_some() && !has_default;
+            ensure!(
+                is_for_host || (of_environment.is_none() && !has_default),
+                untrusted_server(Tracker::Mlflow, &self.host)
+            );
+        } else if of_environment.is_some() {
+            return Ok(of_environment);
         }
 
-        let Some(path) = netrc_path(&variable) else {
+        let Some(found) = of_netrc else {
             return Ok(None);
         };
-        // MLflow's Python client looks a host up without its port.
-        let found =
-            netrc_login(&path, &self.host).or_else(|| netrc_login(&path, without_port(&self.host)));
-        let Some(found) = found else {
-            return Ok(None);
-        };
-        self.warnings.extend(loose_mode_warning(&path));
+        self.warnings
+            .extend(path.as_deref().and_then(loose_mode_warning));
         TrackerKey::basic(&found.login.unwrap_or_default(), &found.password).map(Some)
     }
+}
+
+/// Reads the key in the environment: a user with a password, else a token.
+fn environment_key(variable: impl Fn(&str) -> Option<String>) -> Result<Option<TrackerKey>> {
+    let user = variable("MLFLOW_TRACKING_USERNAME");
+    if let Some((user, password)) = user.zip(variable("MLFLOW_TRACKING_PASSWORD")) {
+        return TrackerKey::basic(&user, &password).map(Some);
+    }
+    let token = variable("MLFLOW_TRACKING_TOKEN");
+    token.map(|token| TrackerKey::bearer(&token)).transpose()
 }
 
 #[cfg(test)]
@@ -120,7 +143,7 @@ mod tests {
     fn settings(variables: &[(&str, &str)]) -> Result<MlflowSettings> {
         let config = Config::load(None, &BTreeMap::new()).expect("a configuration");
         let known: BTreeMap<&str, &str> = variables.iter().copied().collect();
-        MlflowSettings::new(&config, |name| Some((*known.get(name)?).to_owned()))
+        MlflowSettings::new(&config, None, |name| Some((*known.get(name)?).to_owned()))
     }
 
     #[test]
@@ -206,5 +229,42 @@ mod tests {
         assert_eq!(key("https://a.org").as_ref(), Some(&expected));
         assert_eq!(key("https://a.org:5000").as_ref(), Some(&expected));
         assert_eq!(key("https://b.org"), None);
+    }
+
+    #[test]
+    fn server_of_the_configuration_gets_only_its_own_key() {
+        let url = "https://a.example:5000";
+        let flags = BTreeMap::from([("mlflow.tracking_uri", url.into())]);
+        let config = Config::load(None, &flags).expect("a configuration");
+        let dir = tempfile::tempdir().expect("a directory");
+        let netrc = dir.path().join("netrc");
+        let key = |server: Option<&str>, netrc_text: &str, has_token: bool| {
+            fs_err::write(&netrc, netrc_text).expect("written");
+            let variable = |name: &str| match name {
+                "NETRC" => Some(netrc.to_string_lossy().into_owned()),
+                "MLFLOW_TRACKING_TOKEN" => has_token.then(|| "canary".to_owned()),
+                _ => None,
+            };
+            let mut found = MlflowSettings::new(&config, server, variable).expect("settings");
+            let key = found.key(variable)?;
+            let shown = key.map(|key| key.authorization().to_str().expect("a text").to_owned());
+            anyhow::Ok(shown)
+        };
+        let refused = key(None, "", true).expect_err("refused").to_string();
+        assert!(
+            refused.contains("not sent to a.example:5000") && !refused.contains("canary"),
+            "{refused}"
+        );
+        let default = "default login me password canary";
+        assert!(key(None, default, false).is_err());
+        assert_eq!(key(None, "", false).expect("no key"), None);
+
+        let own = "machine a.example login me password own-key\ndefault login me password canary";
+        let expected = TrackerKey::basic("me", "own-key").expect("a key");
+        let expected = expected.authorization();
+        let sent = key(None, own, true).expect("a key").expect("a key");
+        assert_eq!(sent, expected.to_str().expect("a text"));
+        let confirmed = key(Some(url), own, true).expect("a key");
+        assert_eq!(confirmed.as_deref(), Some("Bearer canary"));
     }
 }

@@ -14,10 +14,12 @@ pub fn missing_under_dagman(config: &Config) -> Vec<String> {
     let mut missing = Vec::new();
     for tracker in config.enabled_trackers() {
         let failure = match tracker {
-            Tracker::Wandb => WandbSettings::new(config, of_home)
+            Tracker::Wandb => WandbSettings::new(config, None, of_home)
                 .and_then(|mut settings| settings.key(of_home))
                 .err(),
-            Tracker::Mlflow => MlflowSettings::new(config, of_home).err(),
+            Tracker::Mlflow => MlflowSettings::new(config, None, of_home)
+                .and_then(|mut settings| settings.key(of_home))
+                .err(),
         };
         if let Some(failure) = failure {
             missing.push(format!("{tracker}: {failure}"));

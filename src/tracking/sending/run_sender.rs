@@ -20,24 +20,26 @@ pub(super) enum RunSender {
 }
 
 impl RunSender {
-    /// Returns a sender for the runs of `source`.
+    /// Returns a sender for the runs of `source`. `server` is the URL of the command line, which
+    /// takes precedence over the environment and the configuration.
     ///
     /// # Errors
     /// Fails if the tracker's server or key is not known.
     pub(super) fn new(
         tracker: Tracker,
         source: &TrackedSource,
+        server: Option<&str>,
         clock: SenderClock,
         limits: SendLimits,
         stop: Arc<AtomicBool>,
     ) -> Result<RunSender> {
         Ok(match tracker {
-            Tracker::Wandb => {
-                RunSender::Wandb(Box::new(WandbSender::new(source, clock, limits, stop)?))
-            }
-            Tracker::Mlflow => {
-                RunSender::Mlflow(Box::new(MlflowSender::new(source, clock, limits, stop)?))
-            }
+            Tracker::Wandb => RunSender::Wandb(Box::new(WandbSender::new(
+                source, server, clock, limits, stop,
+            )?)),
+            Tracker::Mlflow => RunSender::Mlflow(Box::new(MlflowSender::new(
+                source, server, clock, limits, stop,
+            )?)),
         })
     }
 
@@ -88,8 +90,14 @@ impl RunSender {
         }
     }
 
-    /// Adds a hint on what to do to an error of this sender.
-    pub(super) fn with_hint(&self, error: anyhow::Error, dir: &Path) -> anyhow::Error {
+    /// Adds a hint on what to do to an error of this sender. `server` is the URL of the command
+    /// line.
+    pub(super) fn with_hint(
+        &self,
+        error: anyhow::Error,
+        dir: &Path,
+        server: Option<&str>,
+    ) -> anyhow::Error {
         let (tracker, key_hint, place_hint) = match self {
             RunSender::Wandb(_) => (
                 Tracker::Wandb,
@@ -106,7 +114,11 @@ impl RunSender {
             Some(SendError::OutOfTime { .. } | SendError::InDoubt | SendError::Stopped) => {
                 let shown = poolcast_base::escape::path(dir);
                 let word = tracker.word();
-                let again = format!("send the rest later: poolcast track {shown} --to {word}");
+                let server = server.map_or(String::new(), |url| {
+                    format!(" --server {}", poolcast_base::escape::value(url))
+                });
+                let again =
+                    format!("send the rest later: poolcast track {shown} --to {word}{server}");
                 too_early(error.to_string(), again).into()
             }
             Some(SendError::Refused {

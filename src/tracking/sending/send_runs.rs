@@ -35,8 +35,9 @@ impl SendTime {
     }
 }
 
-/// Sends what the `trackers` lack of the runs in `dir`, to all of them in parallel. Setting `stop`
-/// ends it early. Returns one result per tracker: a summary, or an error such as a missing key or a
+/// Sends what the `trackers` lack of the runs in `dir`, to all of them in parallel. `server` is the
+/// URL of the command line; it is for one tracker, and takes precedence over the environment and
+/// the configuration. Setting `stop` ends the sending early. Returns one result per tracker: a summary, or an error such as a missing key or a
 /// request that the server rejects.
 ///
 /// # Errors
@@ -44,13 +45,14 @@ impl SendTime {
 pub fn send_runs(
     dir: &Path,
     trackers: &[Tracker],
+    server: Option<&str>,
     time: SendTime,
     stop: &Arc<AtomicBool>,
 ) -> Result<Vec<Result<SentSummary>>> {
     let source = TrackedSource::open(dir)?;
     let _lock = SenderLock::take(source.dir())?;
     Ok(send_to_each_tracker(trackers, |tracker| {
-        send_to(tracker, source.clone(), dir, time, stop.clone())
+        send_to(tracker, source.clone(), dir, server, time, stop.clone())
     }))
 }
 
@@ -84,12 +86,13 @@ fn send_to(
     tracker: Tracker,
     mut source: TrackedSource,
     dir: &Path,
+    server: Option<&str>,
     time: SendTime,
     stop: Arc<AtomicBool>,
 ) -> Result<SentSummary> {
     let clock = SenderClock::system();
     let limits = time.limits(&clock);
-    let mut sender = RunSender::new(tracker, &source, clock, limits, stop)?;
+    let mut sender = RunSender::new(tracker, &source, server, clock, limits, stop)?;
     let began = Instant::now();
     let mut was_read = true;
 
@@ -107,7 +110,7 @@ fn send_to(
                 was_read = false;
                 false
             }
-            Err(error) => return Err(sender.with_hint(error, dir)),
+            Err(error) => return Err(sender.with_hint(error, dir, server)),
         };
         let next = began.elapsed() + source.pass_interval();
         let is_last = time.limit.is_some_and(|limit| next > limit);

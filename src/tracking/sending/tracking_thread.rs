@@ -148,7 +148,8 @@ fn send_to_tracker(
     stop: Arc<AtomicBool>,
 ) -> Result<SentSummary> {
     let clock = SenderClock::system();
-    let mut sender = RunSender::new(tracker, &source, clock, SendLimits::default(), stop)?;
+    let limits = SendLimits::default();
+    let mut sender = RunSender::new(tracker, &source, None, clock, limits, stop)?;
     loop {
         let is_last = work_is_done.load(Ordering::Relaxed);
         if is_last {

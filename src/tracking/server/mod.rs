@@ -17,5 +17,7 @@ pub(crate) use sender_clock::SenderClock;
 pub(crate) use sent_note::SentNote;
 pub use sent_summary::SentSummary;
 pub(crate) use server_address::{host_of, missing_tls_warning, without_port};
-pub(crate) use tracker_key::{TrackerKey, loose_mode_warning, netrc_login, netrc_path};
+pub(crate) use tracker_key::{
+    TrackerKey, loose_mode_warning, netrc_login, netrc_path, untrusted_server,
+};
 pub use tracker_state::{TrackerState, tracker_states};

@@ -1,18 +1,25 @@
 //! Parses the address of a tracker's server, and warns of addresses without TLS.
 
 /// Returns the host in `base_url`, with its port if that is named. Returns `None` if `base_url` is
-/// not an `http` or `https` address, or contains a user.
+/// not an `http` or `https` address, contains a user, or has a host that is not safe in a command.
 pub(crate) fn host_of(base_url: &str) -> Option<String> {
     let url = reqwest::Url::parse(base_url).ok()?;
     let is_plain = url.username().is_empty() && url.password().is_none();
     if !["http", "https"].contains(&url.scheme()) || !is_plain {
         return None;
     }
-    let host = url.host_str()?;
+    let host = url.host_str().filter(|host| is_plain_host(host))?;
     Some(match url.port() {
         Some(port) => format!("{host}:{port}"),
         None => host.to_owned(),
     })
+}
+
+/// Returns true if `host` has only the characters of names and addresses, so that a shell does not
+/// interpret it.
+fn is_plain_host(host: &str) -> bool {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._:[]".contains(&byte);
+    host.bytes().all(is_plain)
 }
 
 /// Returns `host` without its port.
@@ -45,7 +52,13 @@ mod tests {
         assert_eq!(host_of("https://a.org/b").as_deref(), Some("a.org"));
         assert_eq!(host_of("http://[::1]:80/").as_deref(), Some("[::1]"));
         assert_eq!(host_of("http://a:5000").as_deref(), Some("a:5000"));
-        for address in ["a.org", "file:///a", "https://me:x@a.org", "http://"] {
+        for address in [
+            "a.org",
+            "file:///a",
+            "https://me:x@a.org",
+            "http://",
+            "http://$(id).a.org",
+        ] {
             assert_eq!(host_of(address), None, "{address}");
         }
         assert_eq!(without_port("a.org:80"), "a.org");

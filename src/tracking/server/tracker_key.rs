@@ -9,7 +9,9 @@ use base64::engine::general_purpose::STANDARD;
 use reqwest::header::HeaderValue;
 use rustix::process::{DumpableBehavior, Resource, Rlimit, set_dumpable_behavior, setrlimit};
 
+use poolcast_base::error::hinted;
 use poolcast_base::{escape, files};
+use poolcast_sweep::config::Tracker;
 
 /// Size limit of a netrc file, in bytes.
 const MAX_NETRC_BYTES: u64 = 1 << 20;
@@ -81,12 +83,34 @@ pub(crate) struct NetrcLogin {
     pub(crate) login: Option<String>,
     /// The password or key.
     pub(crate) password: String,
+    /// True for the entry `default`, which names no host.
+    pub(crate) is_default: bool,
 }
 
-/// Returns the entry for `host` in the netrc at `path`.
-pub(crate) fn netrc_login(path: &Path, host: &str) -> Option<NetrcLogin> {
+/// Returns the entry for the first of `hosts` that the netrc at `path` names, else its entry
+/// `default`.
+pub(crate) fn netrc_login(path: &Path, hosts: &[&str]) -> Option<NetrcLogin> {
     let text = files::read_regular(path, MAX_NETRC_BYTES).ok()?;
-    find_login(&String::from_utf8_lossy(&text), host)
+    find_login(&String::from_utf8_lossy(&text), hosts)
+}
+
+/// Makes the error for a key of `tracker` that is not sent to `host`, because the configuration
+/// alone names that server. Results and their configuration may come from a stranger.
+pub(crate) fn untrusted_server(tracker: Tracker, host: &str) -> anyhow::Error {
+    let (key, variable) = match tracker {
+        Tracker::Wandb => ("wandb.base_url", "WANDB_BASE_URL"),
+        Tracker::Mlflow => ("mlflow.tracking_uri", "MLFLOW_TRACKING_URI"),
+    };
+    hinted(
+        format!(
+            "the key for {tracker} is not sent to {host}: only `{key}` of the configuration names this server"
+        ),
+        format!(
+            "if you trust it, repeat its address with `poolcast track --server URL` or in {variable}, \
+             or write `machine {host} login USER password KEY` into ~/.netrc"
+        ),
+    )
+    .into()
 }
 
 /// Returns a warning if users other than the owner may access the netrc at `path`.
@@ -101,9 +125,18 @@ fn is_open_to_others(path: &Path) -> bool {
     fs_err::metadata(path).is_ok_and(|found| found.permissions().mode() & 0o077 != 0)
 }
 
-/// Finds the entry for `host` in the `text` of a netrc. An entry `default` matches every host.
-fn find_login(text: &str, host: &str) -> Option<NetrcLogin> {
-    let mut is_wanted = false;
+/// Finds the entry for the first possible one of `hosts` in the `text` of a netrc, else the entry
+/// `default`.
+fn find_login(text: &str, hosts: &[&str]) -> Option<NetrcLogin> {
+    let words = words_without_macros(text);
+    let mut named = hosts
+        .iter()
+        .filter_map(|host| find_entry(&words, Some(*host)));
+    named.next().or_else(|| find_entry(&words, None))
+}
+
+/// Returns the words in the `text` of a netrc, without those of comments and macros.
+fn words_without_macros(text: &str) -> Vec<&str> {
     let mut words = Vec::new();
     let mut is_macro = false;
     for line in text.lines() {
@@ -115,19 +148,29 @@ fn find_login(text: &str, host: &str) -> Option<NetrcLogin> {
         is_macro = line.split_whitespace().any(|word| word == "macdef");
         words.extend(line.split_whitespace());
     }
+    words
+}
 
-    let mut login = None;
-    let mut words = words.into_iter();
+/// Finds the entry for `host` in the words of a netrc; `None` stands for the entry `default`.
+fn find_entry(words: &[&str], host: Option<&str>) -> Option<NetrcLogin> {
+    let (mut is_wanted, mut login) = (false, None);
+    let mut words = words.iter().copied();
     while let Some(word) = words.next() {
         match word {
-            "machine" => (is_wanted, login) = (words.next() == Some(host), None),
-            "default" => (is_wanted, login) = (true, None),
+            "machine" => {
+                let name = words.next();
+                (is_wanted, login) = (host.is_some() && name == host, None);
+            }
+            "default" => (is_wanted, login) = (host.is_none(), None),
             "login" => login = words.next().map(strip_quotes),
             "password" => {
                 let password = words.next()?;
                 if is_wanted {
-                    let password = strip_quotes(password);
-                    return Some(NetrcLogin { login, password });
+                    return Some(NetrcLogin {
+                        login,
+                        password: strip_quotes(password),
+                        is_default: host.is_none(),
+                    });
                 }
             }
             "account" | "macdef" => drop(words.next()),
@@ -170,7 +213,7 @@ mod tests {
              machine 127.0.0.1:80 login user password local\n\
              default login anonymous password guest\n";
         let login = |text, host| {
-            let found = find_login(text, host)?;
+            let found = find_login(text, &[host])?;
             Some((found.login.unwrap_or_default(), found.password))
         };
         let found = |host| login(text, host).map(|(_, password)| password);
@@ -184,6 +227,10 @@ mod tests {
         assert_eq!(login(text, "other.org"), pair("me", "password"));
         let without = "machine b login x\nmachine a password y";
         assert_eq!(login(without, "a"), pair("", "y"));
+
+        let is_default = |hosts: &[&str]| Some(find_login(text, hosts)?.is_default);
+        assert_eq!(is_default(&["elsewhere", "other.org"]), Some(false));
+        assert_eq!(is_default(&["elsewhere"]), Some(true));
     }
 
     #[test]

@@ -369,6 +369,7 @@ mod tests {
         let settings = WandbSettings {
             base_url: server.base_url.clone(),
             host: "the server".to_owned(),
+            is_untrusted: false,
             place: WandbProject {
                 entity: Some("team".to_owned()),
                 project: "held".to_owned(),

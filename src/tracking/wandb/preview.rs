@@ -14,15 +14,17 @@ use crate::server::variable;
 const SERVER_NAME_PLACEHOLDER: &str = "-";
 
 /// Calls `show` with each request that sends the runs of `source` to an empty server: method, URL
-/// and whole document. Keys are sent in a header and are not shown.
+/// and whole document. Keys are sent in a header and are not shown. `server` is the URL of the
+/// command line.
 ///
 /// # Errors
 /// Fails for names that W&B rejects, if a file cannot be read, or if `show` fails.
 pub fn preview_to_wandb(
     source: &TrackedSource,
+    server: Option<&str>,
     mut show: impl FnMut(&Value) -> Result<()>,
 ) -> Result<()> {
-    let settings = WandbSettings::new(source.config(), variable)?;
+    let settings = WandbSettings::new(source.config(), server, variable)?;
     let place = &settings.place;
     let entity = place.entity.as_deref().unwrap_or(SERVER_NAME_PLACEHOLDER);
     let shown = |path: &str, body: &Value| {

@@ -57,17 +57,18 @@ pub(crate) struct WandbSender {
 
 impl WandbSender {
     /// Makes a sender for the runs of `source` to the server and project of the environment and the
-    /// configuration.
+    /// configuration. `server` is the URL of the command line, which takes precedence.
     ///
     /// # Errors
     /// Fails without a key, or for names that W&B rejects.
     pub(crate) fn new(
         source: &TrackedSource,
+        server: Option<&str>,
         clock: SenderClock,
         limits: SendLimits,
         stop: Arc<AtomicBool>,
     ) -> Result<WandbSender> {
-        let mut settings = WandbSettings::new(source.config(), variable)?;
+        let mut settings = WandbSettings::new(source.config(), server, variable)?;
         let key = settings.key(variable)?;
         let mut http = HttpSender::new(&settings.host, Some(key), clock, limits, stop)?;
         http.enable_state_file(source.dir(), Tracker::Wandb);
@@ -409,6 +410,7 @@ mod tests {
         let settings = WandbSettings {
             base_url: server.base_url.clone(),
             host: "the server".to_owned(),
+            is_untrusted: false,
             place: WandbProject {
                 entity: None,
                 project: "held".to_owned(),
@@ -850,7 +852,7 @@ mod tests {
 
     fn send_without_waiting() {
         let config = Config::load(None, &BTreeMap::new()).expect("a configuration");
-        let mut settings = WandbSettings::new(&config, variable).expect("settings");
+        let mut settings = WandbSettings::new(&config, None, variable).expect("settings");
         let key = settings.key(variable).expect("a key");
         let clock = SenderClock::of(|| Duration::ZERO, |_| panic!("nobody waits"));
         let limits = SendLimits::default();
