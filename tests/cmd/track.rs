@@ -2,10 +2,14 @@
 //! in a header.
 
 use std::collections::BTreeSet;
+use std::io::{Read as _, Write as _};
+use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
-use std::process::Command;
-use std::sync::atomic::Ordering;
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
@@ -20,6 +24,9 @@ const KEY: &str = "canary0123456789canary0123456789canary01";
 /// Base64 of `canary`. [`KEY`] has that word at three offsets, so its Base64 form in the header
 /// contains this text.
 const ENCODED_KEY: &str = "Y2FuYXJ5";
+
+/// [`KEY`] as sent in the header.
+const SENT_KEY: &str = "YXBpOmNhbmFyeTAxMjM0NTY3ODljYW5hcnkwMTIzNDU2Nzg5Y2FuYXJ5MDE=";
 
 /// Returns a command that sends to `server` with [`KEY`], and logs everything.
 fn tracked(place: &Place, server: &WandbServer, args: &str) -> Command {
@@ -608,4 +615,113 @@ fn key_is_not_sent_to_a_server_that_only_the_results_name() {
     let both = send("track run --to wandb,mlflow --server https://a.example", "");
     assert_eq!(both.code, Some(2), "{both}");
     assert!(both.stderr.contains("address of one tracker"), "{both}");
+}
+
+/// Begins a server that answers each request one byte each half second, without an end. Returns its
+/// URL, and the number of requests so far.
+fn begin_dripping_server() -> (String, Arc<AtomicUsize>) {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("bound");
+    let address = listener.local_addr().expect("an address");
+    let requests = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&requests);
+    std::thread::spawn(move || {
+        for mut stream in listener.incoming().flatten() {
+            let counted = Arc::clone(&counted);
+            std::thread::spawn(move || {
+                let _ = stream.read(&mut [0; 4096]);
+                counted.fetch_add(1, Ordering::Relaxed);
+                let head = "HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n";
+                let _ = stream.write_all(head.as_bytes());
+                while stream.write_all(b" ").is_ok() {
+                    std::thread::sleep(Duration::from_millis(500));
+                }
+            });
+        }
+    });
+    (format!("http://{address}"), requests)
+}
+
+#[test]
+fn dripping_answer_ends_with_the_time_limit_or_a_signal() {
+    let place = Place::with_run();
+    let (base_url, requests) = begin_dripping_server();
+    let command = |args: &str| {
+        let mut command = place.command(args);
+        command
+            .env("WANDB_BASE_URL", &base_url)
+            .env("WANDB_API_KEY", KEY)
+            .env("NO_PROXY", "127.0.0.1");
+        command
+    };
+    let began = Instant::now();
+    let mut limited = command("track run --to wandb --for 2");
+    let limited = Outcome::of(limited.output().expect("it starts"));
+    let took = began.elapsed();
+    assert_eq!(limited.code, Some(1), "{limited}");
+    assert!(
+        limited.stderr.contains("no complete answer within 2 s"),
+        "{limited}"
+    );
+    assert!(
+        took >= Duration::from_secs(2) && took < Duration::from_secs(12),
+        "{took:?}"
+    );
+
+    let before = requests.load(Ordering::Relaxed);
+    let mut stopped = command("track run --to wandb --watch");
+    let mut child = stopped.stderr(Stdio::null()).spawn().expect("it starts");
+    while requests.load(Ordering::Relaxed) == before {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let pid = rustix::process::Pid::from_child(&child);
+    rustix::process::kill_process(pid, rustix::process::Signal::TERM).expect("sent");
+    let began = Instant::now();
+    child.wait().expect("it ends");
+    let took = began.elapsed();
+    assert!(took < Duration::from_secs(8), "{took:?}");
+}
+
+#[test]
+fn key_and_control_characters_that_a_server_repeats_are_not_shown() {
+    let place = Place::with_run();
+    let server = WandbServer::begin();
+    let message = format!("\u{1b}[31mno user for Basic {SENT_KEY}, {KEY}");
+    let echo = serde_json::json!({"errors": [{ "message": message }]}).to_string();
+    // Tests of one process live as long as it does.
+    let echo: &'static str = Box::leak(echo.into_boxed_str());
+    let plain: &'static str = Box::leak(message.into_boxed_str());
+
+    server.add_fault(0, Fault::Status(500, &[], echo));
+    let retried = run_tracked(&place, &server, "track run --to wandb --for 1");
+    assert_eq!(retried.code, Some(1), "{retried}");
+    let told = "it answers 500: \\u{1b}[31mno user for Basic [key], [key]";
+    assert!(retried.stderr.contains(told), "{retried}");
+    let state = fs_err::read_to_string(place.path("run/tracker-wandb.json")).expect("read");
+    assert!(state.contains("no user for Basic [key], [key]"), "{state}");
+
+    for (status, body) in [(401, echo), (403, plain), (200, echo)] {
+        server.add_fault(server.requests().len(), Fault::Status(status, &[], body));
+        let refused = run_tracked(&place, &server, "track run --to wandb");
+        assert_eq!(refused.code, Some(2), "{refused}");
+        let told = format!("answers {status}: \\u{{1b}}[31mno user for Basic [key], [key]");
+        assert!(refused.stderr.contains(&told), "{refused}");
+    }
+    assert_no_key_below(&place.path("run"));
+}
+
+#[test]
+fn answers_with_too_many_values_are_rejected() {
+    let place = Place::with_run();
+    let server = WandbServer::begin();
+    let body = format!("[{}[]]", "[],".repeat(3_000_000));
+    let body: &'static str = Box::leak(body.into_boxed_str());
+    for number in 0..9 {
+        server.add_fault(number, Fault::Status(200, &[], body));
+    }
+    let sent = run_tracked(&place, &server, "track run --to wandb --for 4");
+    assert_eq!(sent.code, Some(1), "{sent}");
+    assert!(
+        sent.stderr.contains("its answer is not usable JSON"),
+        "{sent}"
+    );
 }

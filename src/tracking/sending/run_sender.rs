@@ -111,7 +111,12 @@ impl RunSender {
             ),
         };
         match error.downcast_ref::<SendError>() {
-            Some(SendError::OutOfTime { .. } | SendError::InDoubt | SendError::Stopped) => {
+            Some(
+                SendError::OutOfTime { .. }
+                | SendError::TimeOver { .. }
+                | SendError::InDoubt
+                | SendError::Stopped,
+            ) => {
                 let shown = poolcast_base::escape::path(dir);
                 let word = tracker.word();
                 let server = server.map_or(String::new(), |url| {

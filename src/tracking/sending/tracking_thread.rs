@@ -78,7 +78,7 @@ impl TrackingThread {
             std::thread::sleep(STOP_CHECK_INTERVAL);
         }
         self.stop.store(true, Ordering::Relaxed);
-        // The thread stops within one try of a request.
+        // The thread ends soon, and would not add anything to this note.
         let again = &self.again;
         if !thread.is_finished() {
             return vec![format!("some results were not sent; {again}")];

@@ -1,26 +1,23 @@
-//! Sends HTTP requests with retries, and reads the JSON documents that the server answers.
+//! Sends HTTP requests with retries, and reads the JSON documents that the server answers. The key
+//! is redacted in all that the server says.
 
-use std::io::Read as _;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use anyhow::{Context as _, Result};
-use reqwest::blocking::{Client, RequestBuilder, Response};
+use anyhow::Result;
 use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue, USER_AGENT};
-use reqwest::redirect::Policy;
-use reqwest::{Certificate, Method};
+use reqwest::{Method, RequestBuilder};
 use serde_json::Value;
 
+use super::answer_json::parse_answer;
+use super::http_exchange::{ExchangeError, HttpExchange, ReceivedAnswer};
 use super::request_pace::RequestPace;
 use super::sender_clock::SenderClock;
 use super::tracker_key::TrackerKey;
 use super::tracker_state::StateKeeper;
 use poolcast_sweep::config::Tracker;
-
-/// Size limit of an answer, in bytes.
-const MAX_ANSWER_BYTES: u64 = 64 << 20;
 
 /// Maximum length of a server's text in a message, in characters.
 const MAX_ERROR_CHARACTERS: usize = 200;
@@ -31,10 +28,10 @@ const MAX_SLEEP: Duration = Duration::from_millis(200);
 /// The program's name and version in the header `User-Agent`.
 const PROGRAM_NAME: &str = concat!("poolcast/", env!("CARGO_PKG_VERSION"));
 
-/// Timeout of one try.
+/// Time limit of one try, until its whole answer is there.
 const TRY_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Timeout of one try to send a file.
+/// Time limit of one try to send a file.
 const FILE_TIMEOUT: Duration = Duration::from_secs(300);
 
 /// Statuses after which a request is not retried.
@@ -50,6 +47,12 @@ pub(crate) enum SendError {
         server: String,
         /// The last error.
         last: String,
+    },
+    /// The time limit has passed, and not everything was sent.
+    #[error("the time was over before {server} had everything")]
+    TimeOver {
+        /// Host of the server.
+        server: String,
     },
     /// The request must not be repeated, and it is not known if the server accepted it.
     #[error("it is not known whether the server accepted the request")]
@@ -108,13 +111,13 @@ pub(crate) struct FileUpload<'a> {
 pub(crate) struct SendLimits {
     /// Longest time without an answer; `None` for no limit.
     pub(crate) patience: Option<Duration>,
-    /// Time by the sender's clock after which no retry begins.
+    /// Time by the sender's clock after which no request begins, and at which the last one ends.
     pub(crate) deadline: Option<Duration>,
 }
 
 /// Sends requests to one server, one after another.
 pub(crate) struct HttpSender {
-    client: Client,
+    http: HttpExchange,
     server: String,
     key: Option<TrackerKey>,
     clock: SenderClock,
@@ -139,7 +142,7 @@ impl HttpSender {
         stop: Arc<AtomicBool>,
     ) -> Result<HttpSender> {
         Ok(HttpSender {
-            client: new_client()?,
+            http: HttpExchange::new()?,
             server: server.to_owned(),
             key,
             answered_at: clock.now(),
@@ -188,8 +191,8 @@ impl HttpSender {
     /// Sends `request` until the server answers with a JSON document or rejects it.
     pub(crate) fn send(&mut self, request: &JsonRequest<'_>) -> Result<Value, SendError> {
         let answer = self.send_with_retries(request.is_repeatable, |sender| {
-            let answer = sender.call(request).send();
-            sender.read_answer(answer?, request.is_final)?.into_json()
+            let received = sender.receive(sender.call(request), TRY_TIMEOUT)?;
+            sender.read_answer(received, request.is_final)?.into_json()
         });
         Ok(answer?.unwrap_or_default())
     }
@@ -197,8 +200,8 @@ impl HttpSender {
     /// Uploads a file until the server accepts or rejects it.
     pub(crate) fn put_file(&mut self, upload: &FileUpload<'_>) -> Result<(), SendError> {
         self.send_with_retries(true, |sender| {
-            let answer = sender.upload_request(upload).send();
-            sender.read_answer(answer?, |_| false)
+            let received = sender.receive(sender.upload_request(upload), FILE_TIMEOUT)?;
+            sender.read_answer(received, |_| false)
         })?;
         Ok(())
     }
@@ -210,6 +213,7 @@ impl HttpSender {
         try_once: impl Fn(&HttpSender) -> Result<Answer, TryError>,
     ) -> Result<Option<Value>, SendError> {
         loop {
+            self.check_deadline()?;
             self.wait_until(self.pace.not_before())?;
             self.requests += 1;
             let failure = match try_once(self) {
@@ -238,6 +242,17 @@ impl HttpSender {
             if !is_repeatable {
                 return Err(SendError::InDoubt);
             }
+        }
+    }
+
+    /// Fails if the next request would begin after the deadline.
+    fn check_deadline(&self) -> Result<(), SendError> {
+        let next = self.pace.not_before().max(self.clock.now());
+        match self.limits.deadline {
+            Some(deadline) if next > deadline => Err(SendError::TimeOver {
+                server: self.server.clone(),
+            }),
+            _ => Ok(()),
         }
     }
 
@@ -274,9 +289,8 @@ impl HttpSender {
 
     fn upload_request(&self, upload: &FileUpload<'_>) -> RequestBuilder {
         let mut call = self
-            .client
-            .put(upload.url)
-            .timeout(FILE_TIMEOUT)
+            .http
+            .request(Method::PUT, upload.url)
             .header(USER_AGENT, PROGRAM_NAME)
             .body(upload.bytes.to_vec());
         for (name, value) in upload.headers {
@@ -290,7 +304,7 @@ impl HttpSender {
 
     fn call(&self, request: &JsonRequest<'_>) -> RequestBuilder {
         let mut call = self
-            .client
+            .http
             .request(request.method.clone(), request.url)
             .header(USER_AGENT, PROGRAM_NAME)
             .header(CONTENT_TYPE, HeaderValue::from_static("application/json"));
@@ -303,35 +317,42 @@ impl HttpSender {
         call
     }
 
+    /// Sends `call` and receives its whole answer, in at most `limit` and before the deadline.
+    fn receive(&self, call: RequestBuilder, limit: Duration) -> Result<ReceivedAnswer, TryError> {
+        let left = self
+            .limits
+            .deadline
+            .map_or(limit, |deadline| deadline.saturating_sub(self.clock.now()));
+        let received = self.http.receive(call, limit.min(left), &self.stop);
+        received.map_err(|error| match error {
+            ExchangeError::Stopped => TryError::Final(SendError::Stopped),
+            ExchangeError::Failed(why) => TryError::Again(Failure {
+                why: self.shown(&why),
+                headers: None,
+            }),
+        })
+    }
+
     fn read_answer(
         &self,
-        answer: Response,
+        received: ReceivedAnswer,
         is_final: fn(&str) -> bool,
     ) -> Result<Answer, TryError> {
-        let status = answer.status().as_u16();
-        let headers = answer.headers().clone();
-        let mut body = Vec::new();
-        let read = answer.take(MAX_ANSWER_BYTES).read_to_end(&mut body);
-        let again = |why: String| {
-            TryError::Again(Failure {
-                why,
-                headers: Some(headers.clone()),
-            })
-        };
-        if let Err(error) = read {
-            return Err(again(format!("its answer ends early: {error}")));
-        }
-
+        let ReceivedAnswer {
+            status,
+            headers,
+            body,
+        } = received;
         // The answer to an upload may have no JSON, so only `send` requires it.
-        let document = serde_json::from_slice::<Value>(&body);
+        let mut document = parse_answer(&body);
+        if let (Some(document), Some(key)) = (&mut document, &self.key) {
+            key.redact_document(document);
+        }
         if (200..300).contains(&status) {
-            return Ok(Answer {
-                document: document.ok(),
-                headers,
-            });
+            return Ok(Answer { document, headers });
         }
 
-        let message = error_text(document.ok(), &body);
+        let message = self.shown(&error_text(document, &body));
         let is_redirect = (300..400).contains(&status);
         if is_redirect || FINAL_STATUSES.contains(&status) || is_final(&message) {
             return Err(TryError::Final(SendError::Refused {
@@ -344,7 +365,17 @@ impl HttpSender {
                 },
             }));
         }
-        Err(again(format!("it answers {status}: {message}")))
+        Err(TryError::Again(Failure {
+            why: format!("it answers {status}: {message}"),
+            headers: Some(headers),
+        }))
+    }
+
+    /// Returns a message of the server for display: without the key, escaped, and shortened.
+    pub(crate) fn shown(&self, message: &str) -> String {
+        let redacted = self.key.as_ref().map(|key| key.redact(message));
+        let message = redacted.as_deref().unwrap_or(message);
+        poolcast_base::output::cut(message.trim(), MAX_ERROR_CHARACTERS)
     }
 }
 
@@ -362,7 +393,7 @@ impl Answer {
             return Ok(self);
         }
         Err(TryError::Again(Failure {
-            why: "its answer is not JSON".to_owned(),
+            why: "its answer is not usable JSON".to_owned(),
             headers: Some(self.headers),
         }))
     }
@@ -374,50 +405,12 @@ enum TryError {
     Final(SendError),
 }
 
-impl From<reqwest::Error> for TryError {
-    fn from(error: reqwest::Error) -> TryError {
-        TryError::Again(Failure::from(error))
-    }
-}
-
 struct Failure {
     why: String,
     headers: Option<HeaderMap>,
 }
 
-impl From<reqwest::Error> for Failure {
-    fn from(error: reqwest::Error) -> Failure {
-        // The URL is removed, because it may contain names.
-        let error = error.without_url();
-        let mut why = error.to_string();
-        let mut source = std::error::Error::source(&error);
-        while let Some(cause) = source {
-            why = format!("{why}: {cause}");
-            source = cause.source();
-        }
-        Failure { why, headers: None }
-    }
-}
-
-/// Builds the HTTP client of one sender. It trusts the system's certificates and the bundled web
-/// roots. It follows no redirects, because a key is for one server.
-fn new_client() -> Result<Client> {
-    // This fails only if another sender of this process came first.
-    let _ = rustls::crypto::ring::default_provider().install_default();
-    let mut roots = Vec::new();
-    for root in webpki_root_certs::TLS_SERVER_ROOT_CERTS {
-        roots.push(Certificate::from_der(root)?);
-    }
-    let client = Client::builder()
-        .tls_certs_merge(roots)
-        .hickory_dns(true)
-        .redirect(Policy::none())
-        .timeout(TRY_TIMEOUT)
-        .build();
-    client.context("cannot make an HTTP client with the system's proxies and certificates")
-}
-
-/// Returns the server's explanation of a rejection, shortened, on one line.
+/// Returns the server's explanation of a rejection.
 fn error_text(document: Option<Value>, body: &[u8]) -> String {
     let named = document.and_then(|document| {
         let errors = document.get("errors").or(document.get("error"));
@@ -426,8 +419,7 @@ fn error_text(document: Option<Value>, body: &[u8]) -> String {
         let message = message.or(document.get("message"));
         Some(message?.as_str()?.to_owned())
     });
-    let message = named.unwrap_or_else(|| String::from_utf8_lossy(body).into_owned());
-    poolcast_base::output::cut(message.trim(), MAX_ERROR_CHARACTERS)
+    named.unwrap_or_else(|| String::from_utf8_lossy(body).into_owned())
 }
 
 /// A random number from 0 to 1. It differs between senders, so that they do not retry at the same

@@ -1,7 +1,9 @@
 //! The connection to a tracker: its address and key, paced HTTP requests, the state in which the
 //! tracker is, and notes of what it already has.
 
+mod answer_json;
 mod environment;
+mod http_exchange;
 mod http_sender;
 mod request_pace;
 mod sender_clock;
@@ -11,6 +13,7 @@ mod server_address;
 mod tracker_key;
 mod tracker_state;
 
+pub(crate) use answer_json::parse_answer;
 pub(crate) use environment::variable;
 pub(crate) use http_sender::{FileUpload, HttpSender, JsonRequest, SendError, SendLimits};
 pub(crate) use sender_clock::SenderClock;

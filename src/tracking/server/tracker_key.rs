@@ -8,6 +8,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use reqwest::header::HeaderValue;
 use rustix::process::{DumpableBehavior, Resource, Rlimit, set_dumpable_behavior, setrlimit};
+use serde_json::Value;
 
 use poolcast_base::error::hinted;
 use poolcast_base::{escape, files};
@@ -16,8 +17,19 @@ use poolcast_sweep::config::Tracker;
 /// Size limit of a netrc file, in bytes.
 const MAX_NETRC_BYTES: u64 = 1 << 20;
 
+/// Minimum length of a secret that is redacted in documents, in bytes. A shorter one may be a part of
+/// an id by chance.
+const MIN_SECRET_BYTES: usize = 12;
+
+/// Text in place of a secret.
+const REDACTED: &str = "[key]";
+
 /// The value of the header `Authorization`. It has no `Debug`, so no message can contain it.
-pub(crate) struct TrackerKey(HeaderValue);
+pub(crate) struct TrackerKey {
+    authorization: HeaderValue,
+    /// Texts that reveal the key: as sent in the header, and as known to the user.
+    secrets: Vec<String>,
+}
 
 impl TrackerKey {
     /// Makes the key for basic authentication as `user`.
@@ -26,7 +38,7 @@ impl TrackerKey {
     /// Fails if a header cannot hold the key; the message does not repeat it.
     pub(crate) fn basic(user: &str, password: &str) -> Result<TrackerKey> {
         let text = STANDARD.encode(format!("{user}:{password}"));
-        TrackerKey::from_header_text(&format!("Basic {text}"))
+        TrackerKey::new("Basic", text, Some(password))
     }
 
     /// Makes the key for bearer authentication.
@@ -34,20 +46,55 @@ impl TrackerKey {
     /// # Errors
     /// Like [`TrackerKey::basic`].
     pub(crate) fn bearer(token: &str) -> Result<TrackerKey> {
-        TrackerKey::from_header_text(&format!("Bearer {}", token.trim()))
+        TrackerKey::new("Bearer", token.trim().to_owned(), None)
     }
 
-    fn from_header_text(text: &str) -> Result<TrackerKey> {
-        let value = HeaderValue::from_str(text);
+    fn new(scheme: &str, sent: String, password: Option<&str>) -> Result<TrackerKey> {
+        let value = HeaderValue::from_str(&format!("{scheme} {sent}"));
         let mut value = value.ok().context("the key cannot be sent in a header")?;
         value.set_sensitive(true);
         forbid_core_dumps();
-        Ok(TrackerKey(value))
+
+        let mut secrets = vec![sent];
+        secrets.extend(password.map(str::to_owned));
+        secrets.retain(|secret| !secret.is_empty());
+        Ok(TrackerKey {
+            authorization: value,
+            secrets,
+        })
     }
 
     /// The value of the header `Authorization`.
     pub(crate) fn authorization(&self) -> HeaderValue {
-        self.0.clone()
+        self.authorization.clone()
+    }
+
+    /// Replaces the key in a server's message.
+    pub(super) fn redact(&self, message: &str) -> String {
+        let mut redacted = message.to_owned();
+        for secret in &self.secrets {
+            redacted = redacted.replace(secret, REDACTED);
+        }
+        redacted
+    }
+
+    /// Replaces the key in all texts of a server's `document`.
+    pub(super) fn redact_document(&self, document: &mut Value) {
+        match document {
+            Value::String(text) => {
+                for secret in &self.secrets {
+                    if secret.len() >= MIN_SECRET_BYTES && text.contains(secret) {
+                        *text = text.replace(secret, REDACTED);
+                    }
+                }
+            }
+            Value::Array(items) => items.iter_mut().for_each(|item| self.redact_document(item)),
+            Value::Object(entries) => {
+                let values = entries.values_mut();
+                values.for_each(|value| self.redact_document(value));
+            }
+            Value::Null | Value::Bool(_) | Value::Number(_) => {}
+        }
     }
 }
 
@@ -186,6 +233,8 @@ fn strip_quotes(word: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[test]
@@ -231,6 +280,31 @@ mod tests {
         let is_default = |hosts: &[&str]| Some(find_login(text, hosts)?.is_default);
         assert_eq!(is_default(&["elsewhere", "other.org"]), Some(false));
         assert_eq!(is_default(&["elsewhere"]), Some(true));
+    }
+
+    #[test]
+    fn keys_are_redacted_in_messages_and_documents() {
+        let key = TrackerKey::basic("api", "canary-key-0123").expect("a key");
+        let sent = STANDARD.encode("api:canary-key-0123");
+        let message = format!("no user for Basic {sent}, which is canary-key-0123");
+        assert_eq!(
+            key.redact(&message),
+            "no user for Basic [key], which is [key]"
+        );
+        let mut document = json!({"a": [message, 7], "b": {"c": "canary-key-0123"}});
+        key.redact_document(&mut document);
+        let expected =
+            json!({"a": ["no user for Basic [key], which is [key]", 7], "b": {"c": "[key]"}});
+        assert_eq!(document, expected);
+
+        // A short password may be a part of ids.
+        let short = TrackerKey::basic("me", "7").expect("a key");
+        let mut document = json!({"experiment_id": "17"});
+        short.redact_document(&mut document);
+        assert_eq!(document, json!({"experiment_id": "17"}));
+        assert_eq!(short.redact("not 7"), "not [key]");
+        let token = TrackerKey::bearer("token-0123456789").expect("a key");
+        assert_eq!(token.redact("Bearer token-0123456789"), "Bearer [key]");
     }
 
     #[test]

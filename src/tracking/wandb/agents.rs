@@ -15,7 +15,7 @@ use serde_json::Value;
 use super::client::{WandbClient, unusable};
 use super::judged_metric::check_judged_metric;
 use super::requests::{agent_heartbeat, create_agent, pending_runs};
-use crate::server::SendError;
+use crate::server::{SendError, parse_answer};
 use poolcast_queue::{Dispatch, Queue};
 use poolcast_sweep::{GivenPoint, GivenPoints, PointAgent, is_usable_id, is_usable_run_id};
 
@@ -255,8 +255,10 @@ fn follow_commands(
     answer: &Value,
 ) -> Result<()> {
     let written = answer["data"]["agentHeartbeat"]["commands"].as_str();
-    let commands: Vec<Value> = serde_json::from_str(written.unwrap_or("[]"))
-        .map_err(|_| unusable("its commands to an agent are not JSON"))?;
+    let commands = parse_answer(written.unwrap_or("[]").as_bytes());
+    let Some(Value::Array(commands)) = commands else {
+        return Err(unusable("its commands to an agent are not JSON").into());
+    };
     for command in commands {
         let run_id = command["run_id"].as_str().unwrap_or_default();
         match command["type"].as_str() {
@@ -291,8 +293,8 @@ fn unbegun_runs(given: &GivenPoints, answer: &Value) -> BTreeMap<String, Value> 
         else {
             continue;
         };
-        let config = node["config"].as_str().map(serde_json::from_str);
-        if let Some(Ok(config)) = config
+        let config = node["config"].as_str();
+        if let Some(config) = config.and_then(|config| parse_answer(config.as_bytes()))
             && given.trial_of(run_id).is_none()
         {
             found.insert(run_id.to_owned(), config);

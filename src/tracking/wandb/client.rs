@@ -112,7 +112,7 @@ impl WandbClient {
         SendError::Refused {
             server: self.settings.host.clone(),
             status: 200,
-            message: poolcast_base::output::cut(message, 200),
+            message: self.http.shown(message),
         }
     }
 }
