@@ -484,3 +484,23 @@ fn what_cannot_be_validated_says_so() {
     ");
     assert!(!place.path("validation").exists());
 }
+
+/// Steps that simulate no other scheduler must not claim to.
+#[test]
+fn published_scheduler_is_rejected_outside_of_replay() {
+    let place = place_with_jobs();
+    place.stdout(TRACE);
+    place.write("published.yaml", "provision: {scheduler: published}");
+    for args in [
+        "provision validate trace -o out -c published.yaml",
+        "provision samples trace -o out -c published.yaml",
+        "provision advise trace -c published.yaml --after 1",
+    ] {
+        let refused = place.run(args);
+        assert_eq!(refused.code, Some(2), "{refused}");
+        let told = "`provision.scheduler` is `published`, which only `provision replay` simulates";
+        assert!(refused.stderr.contains(told), "{refused}");
+    }
+    assert!(!place.path("out").exists());
+    place.stdout("provision replay trace -c published.yaml --nodes 76");
+}

@@ -1,10 +1,12 @@
 //! Loads the configuration with the flags that several steps of `poolcast provision` share.
 
-use anyhow::Result;
+use anyhow::{Result, ensure};
 use serde_json::Value;
 
 use crate::cli::{DecisionArgs, WindowArgs};
 use crate::cmd::flags::{flag, flags};
+use poolcast_base::error::hinted;
+use poolcast_provision::config::SchedulerKind;
 use poolcast_sweep::config::Config;
 
 /// The configuration of simulated windows, with the overrides of the flags and of `more`.
@@ -26,7 +28,9 @@ pub(super) fn windows_config<const N: usize>(
         ),
     ]);
     given.extend(flags(more));
-    Config::load(args.config.as_deref(), &given)
+    let config = Config::load(args.config.as_deref(), &given)?;
+    reject_published_scheduler(&config)?;
+    Ok(config)
 }
 
 /// The configuration of decisions on a live Slurm, with the overrides of the flags.
@@ -37,5 +41,19 @@ pub(super) fn decision_config(args: &DecisionArgs) -> Result<Config> {
         ("provision.cost_ratio", flag(&args.cost_ratio)),
         ("provision.draws", flag(&args.draws)),
     ]);
-    Config::load(args.config.as_deref(), &given)
+    let config = Config::load(args.config.as_deref(), &given)?;
+    reject_published_scheduler(&config)?;
+    Ok(config)
+}
+
+/// Rejects the published scheduler, which only `replay` simulates.
+fn reject_published_scheduler(config: &Config) -> Result<()> {
+    ensure!(
+        config.provision.scheduler == SchedulerKind::Slurm,
+        hinted(
+            "`provision.scheduler` is `published`, which only `provision replay` simulates",
+            "leave out `provision.scheduler`, or set it to `slurm`"
+        )
+    );
+    Ok(())
 }
