@@ -504,3 +504,23 @@ fn published_scheduler_is_rejected_outside_of_replay() {
     assert!(!place.path("out").exists());
     place.stdout("provision replay trace -c published.yaml --nodes 76");
 }
+
+#[test]
+fn nodes_of_a_workload_come_from_its_head() {
+    let place = Place::new();
+    let row = |number: u32, start_s: u32| {
+        format!("{number} {start_s} 0 90000 150 -1 -1 150 90000 -1 1 5 -1 -1 1 -1 -1 -1\n")
+    };
+    let rows = row(1, 0) + &row(2, 100);
+    for (name, head, nodes) in [
+        ("with", "; MaxNodes: 200\n; MaxProcs: 200\n", 200),
+        ("without", "", 300),
+    ] {
+        place.write(&format!("{name}.swf"), format!("{head}{rows}"));
+        place.stdout(&format!("provision trace {name}.swf -o {name}"));
+        let replayed = place.json(&format!("provision replay {name} --json"));
+        assert_eq!(replayed["nodes"][0]["nodes"], nodes, "{name}");
+    }
+    let published = place.json("provision replay with --scheduler published --json");
+    assert_eq!(published["nodes"][0]["nodes"], 200);
+}

@@ -97,12 +97,12 @@ fn simulate_published(
             "the published scheduler has a constant number of nodes, but `provision.nodes` has dates",
             "give a constant number with `--nodes N`"
         )),
-        None => files.slurm.nodes,
+        None => files.slurm.nodes.or(trace.summary.cluster_nodes()),
     };
     replay_published(trace, &files, nodes.unwrap_or(PUBLISHED_NODES))
 }
 
-/// Number of nodes of the published scheduler, if its files name none.
+/// Number of nodes of the published scheduler, if neither its files nor the trace name one.
 const PUBLISHED_NODES: u32 = 88;
 
 /// Writes `ID<TAB>2023-03-01T00:00:00<TAB>0` for each job that started, in the order of submission.

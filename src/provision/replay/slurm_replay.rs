@@ -129,6 +129,39 @@ mod tests {
     }
 
     #[test]
+    fn the_head_of_a_trace_states_the_cluster_size() {
+        use crate::trace::{TraceOptions, read_trace};
+        use poolcast_base::salt::OwnerSalt;
+
+        // Two runs overlap by more than an hour, as if the cluster had 300 nodes.
+        let row = |number: u32, start_s: u32| {
+            format!("{number} {start_s} 0 90000 150 -1 -1 150 90000 -1 1 5 -1 -1 1 -1 -1 -1\n")
+        };
+        let nodes = |head: &str, settings: &SlurmReplay| {
+            let dir = tempfile::tempdir().expect("a directory");
+            let file = dir.path().join("workload.swf");
+            fs_err::write(&file, format!("{head}{}{}", row(1, 0), row(2, 100))).expect("written");
+            let salt = OwnerSalt::random().expect("random");
+            let read = read_trace(&[file], &TraceOptions::default(), &salt).expect("read");
+            let trace = JobTrace {
+                summary: TraceSummary::of(&read.jobs, read.sources, &read.zone),
+                jobs: read.jobs,
+                zone: read.zone,
+            };
+            let world = SlurmWorld::new(&trace, settings).expect("a world");
+            world
+                .nodes
+                .iter()
+                .map(|step| step.nodes)
+                .collect::<Vec<_>>()
+        };
+        let head = "; MaxNodes: 200\n; MaxProcs: 200\n";
+        assert_eq!(nodes("", &settings(&[])), [300]);
+        assert_eq!(nodes(head, &settings(&[])), [200]);
+        assert_eq!(nodes(head, &settings(&[(0, 250)])), [250]);
+    }
+
+    #[test]
     fn traces_without_runs_need_a_node_count() {
         let mut pending = job(1, 1000, 0, 0);
         pending.start_s = OptionalSeconds::UNKNOWN;

@@ -15,7 +15,7 @@ use crate::trace::{JobFate, JobTrace, TraceJob, busiest_users};
 /// Settings of a cluster's scheduler. Durations are in seconds.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct SlurmReplay {
-    /// Number of nodes over time; if empty, derived from the trace.
+    /// Number of nodes over time; if empty, that of the trace's header, else derived from its jobs.
     pub nodes: Vec<DatedNodes>,
     /// Maximum number of running jobs per user; 0 means unlimited, and `None` derives it from the
     /// trace.
@@ -64,11 +64,7 @@ impl SlurmWorld {
     /// # Errors
     /// Fails if neither the trace nor `replay` shows the number of nodes.
     pub fn new(trace: &JobTrace, replay: &SlurmReplay) -> Result<SlurmWorld> {
-        let nodes = if replay.nodes.is_empty() {
-            found_capacity(trace)
-        } else {
-            replay.nodes.clone()
-        };
+        let nodes = cluster_nodes(trace, replay);
         ensure!(
             !nodes.is_empty(),
             "cannot find the number of nodes, because no job of the trace has a start and an end: give `--nodes N`"
@@ -119,6 +115,18 @@ impl SlurmWorld {
     /// Returns a cluster that is empty at `begin_s`, regardless of running and waiting jobs.
     pub fn empty_cluster(&self, begin_s: i64) -> SimulatedCluster<'_> {
         SimulatedCluster::empty_at(begin_s, &self.settings, &self.jobs, self.users + 1)
+    }
+}
+
+/// Returns the number of nodes over time: the configured one, else that of the trace's header, else
+/// the number that was busy in the trace.
+fn cluster_nodes(trace: &JobTrace, replay: &SlurmReplay) -> Vec<DatedNodes> {
+    if !replay.nodes.is_empty() {
+        return replay.nodes.clone();
+    }
+    match trace.summary.cluster_nodes() {
+        Some(nodes) => vec![DatedNodes { from_s: 0, nodes }],
+        None => found_capacity(trace),
     }
 }
 

@@ -63,6 +63,9 @@ pub struct TraceSource {
     pub announced_lines: Option<u64>,
     /// Jobs without a time limit in the file, for which the run time is used as the limit.
     pub limits_from_runs: u64,
+    /// The number of nodes of the cluster, if the file states it.
+    #[serde(default)]
+    pub cluster_nodes: Option<u32>,
     /// The rejected rows.
     pub rejected: Vec<RejectedRows>,
 }
@@ -124,6 +127,7 @@ pub(super) fn read_stream(
             step_rows: collector.step_rows,
             announced_lines: read.announced_lines,
             limits_from_runs: collector.limits_from_runs,
+            cluster_nodes: read.cluster_nodes,
             rejected: collector.faults.counted(),
         },
         jobs: collector.jobs,
@@ -135,6 +139,7 @@ pub(super) fn read_stream(
 struct SourceFacts {
     form: SourceForm,
     announced_lines: Option<u64>,
+    cluster_nodes: Option<u32>,
     zone: Option<TraceZone>,
 }
 
@@ -143,6 +148,7 @@ impl SourceFacts {
         SourceFacts {
             form,
             announced_lines: None,
+            cluster_nodes: None,
             zone: None,
         }
     }
@@ -177,6 +183,7 @@ fn read_lines(
         if text.starts_with(';') || is_workload_row(&text) {
             let head = workload_format::read_rows(&text, lines, procs_per_node, users, collector)?;
             return Ok(SourceFacts {
+                cluster_nodes: head.cluster_nodes(procs_per_node),
                 zone: head.zone,
                 ..SourceFacts::of(SourceForm::StandardWorkload)
             });

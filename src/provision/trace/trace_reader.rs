@@ -116,8 +116,12 @@ pub fn trace_key(read: &ReadTrace, options: &TraceOptions) -> Result<String> {
         files: Vec<(u64, &'a str)>,
         zone: &'a str,
         procs_per_node: Option<u32>,
+        /// Missing in the keys of files that do not state the size of the cluster.
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        cluster_nodes: Vec<u32>,
     }
     let files = read.sources.iter();
+    let cluster_nodes = files.clone().filter_map(|source| source.cluster_nodes);
     manifest::key(&TraceInputs {
         version: TRACE_FORMAT.version,
         files: files
@@ -125,6 +129,7 @@ pub fn trace_key(read: &ReadTrace, options: &TraceOptions) -> Result<String> {
             .collect(),
         zone: &read.zone.name,
         procs_per_node: options.procs_per_node,
+        cluster_nodes: cluster_nodes.collect(),
     })
 }
 
@@ -356,6 +361,38 @@ COMPLETED|1|16+0|eve|2023-01-01T00:06:00|2023-01-01T00:30:00|2023-01-01T00:06:00
 
         let bare = read_parts(&[rows], None).expect("read without a head");
         assert_eq!(bare.jobs[0].nodes, 16);
+        assert_eq!(source.cluster_nodes, Some(10));
+        assert_eq!(bare.sources[0].cluster_nodes, None);
+    }
+
+    /// The nodes of the cluster are in the unit of the nodes of jobs.
+    #[test]
+    fn the_head_of_a_workload_states_the_nodes_of_the_cluster() {
+        let row = "1 0 10 100 16 -1 -1 16 300 -1 1 5 -1 -1 1 -1 -1 -1\n";
+        let stated = |head: &str, procs_per_node: Option<u32>| {
+            let dir = tempfile::tempdir().expect("a directory");
+            let file = dir.path().join("workload.swf");
+            fs_err::write(&file, format!("{head}{row}")).expect("written");
+            let options = TraceOptions {
+                zone: None,
+                procs_per_node,
+            };
+            let salt = OwnerSalt::random().expect("random");
+            let read = read_trace(&[file], &options, &salt).expect("read");
+            (read.sources[0].cluster_nodes, read.jobs[0].nodes)
+        };
+        let mira = "; MaxNodes: 49152\n; MaxProcs: 786432\n";
+        assert_eq!(stated(mira, None), (Some(49_152), 1));
+        assert_eq!(stated(mira, Some(8)), (Some(98_304), 2));
+        // Without a whole number of processors per node, nodes are processors.
+        assert_eq!(
+            stated("; MaxNodes: 3\n; MaxProcs: 100\n", None),
+            (Some(100), 16)
+        );
+        assert_eq!(stated("; MaxProcs: 100\n", None), (Some(100), 16));
+        assert_eq!(stated("; MaxNodes: 64\n", None), (Some(64), 16));
+        assert_eq!(stated("; MaxNodes: 0\n", None), (None, 16));
+        assert_eq!(stated("; MaxNodes: many\n", None), (None, 16));
     }
 
     #[test]

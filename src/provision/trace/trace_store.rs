@@ -85,6 +85,12 @@ impl TraceSummary {
             shards: Vec::new(),
         }
     }
+
+    /// The number of nodes of the cluster, if a source file states it.
+    pub fn cluster_nodes(&self) -> Option<u32> {
+        let stated = self.sources.iter();
+        stated.filter_map(|source| source.cluster_nodes).max()
+    }
 }
 
 /// Writes `jobs` into the directory `out`, and replaces an earlier trace there if `overwrite` is

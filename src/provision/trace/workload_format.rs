@@ -46,6 +46,24 @@ impl WorkloadHead {
         }
     }
 
+    /// Returns the number of nodes of the cluster if the header states it, counted like the nodes
+    /// of jobs: a job has `procs_per_node` processors per node if that is given.
+    pub(super) fn cluster_nodes(&self, procs_per_node: Option<u32>) -> Option<u32> {
+        let nodes = match (self.processors, self.per_node(procs_per_node)) {
+            (Some(processors), Some(per_node)) => Some(processors / per_node.max(1)),
+            (Some(processors), None) => Some(processors),
+            (None, _) => self.nodes,
+        };
+        let nodes = nodes.and_then(|nodes| u32::try_from(nodes).ok());
+        nodes.filter(|nodes| *nodes > 0)
+    }
+
+    /// Returns the number of processors per node of jobs: the given one, else that of the header.
+    fn per_node(&self, procs_per_node: Option<u32>) -> Option<u64> {
+        let given = procs_per_node.map(u64::from);
+        given.or_else(|| self.processors_per_node())
+    }
+
     /// Returns the number of processors per node, if the header states it.
     fn processors_per_node(&self) -> Option<u64> {
         let (nodes, processors) = (self.nodes?, self.processors?);
@@ -100,8 +118,7 @@ fn read_line(
         return;
     }
 
-    let given = procs_per_node.map(u64::from);
-    let per_node = given.or_else(|| head.processors_per_node()).unwrap_or(1);
+    let per_node = head.per_node(procs_per_node).unwrap_or(1);
     match WorkloadRow::parse(text) {
         Err(fault) => collector.add(line.number, Err(fault)),
         // A burst of a checkpointed job; the whole job has its own row.
