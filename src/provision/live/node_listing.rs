@@ -9,12 +9,16 @@ use serde::Deserialize;
 use super::host_list::expand_hosts;
 use crate::slurm_number::SlurmWords;
 use poolcast_base::error::hinted;
+use poolcast_base::output::cut;
 
 /// The argument of `sinfo --Node --format`. It prints one row per node and partition.
 pub(super) const SINFO_COLUMNS: &str = "%N|%T|%R";
 
 /// The header of these columns.
 const HEADS: &str = "NODELIST|STATE|PARTITION";
+
+/// Maximum length of a list of nodes in a message, in columns.
+const MAX_SHOWN_COLUMNS: usize = 80;
 
 #[derive(Deserialize)]
 struct NodeDocument {
@@ -137,7 +141,9 @@ impl NodeListing {
         let nodes = self.partitions.entry(partition.to_owned()).or_default();
         if is_usable {
             let hosts = expand_hosts(list);
-            nodes.extend(hosts.with_context(|| format!("`{list}` is not a list of nodes"))?);
+            nodes.extend(hosts.with_context(|| {
+                format!("`{}` is not a list of nodes", cut(list, MAX_SHOWN_COLUMNS))
+            })?);
         }
         Ok(())
     }
