@@ -96,6 +96,12 @@ pub(super) fn find_run_logs() -> Result<(Config, Vec<PathBuf>)> {
     Ok((config, logs))
 }
 
+/// Finds the run whose model `advise` uses in this directory; `None` if there is none, or several.
+pub(super) fn find_run_here() -> Option<PathBuf> {
+    let results = find_results().ok()?;
+    sweep::resolve_run(&results).ok()
+}
+
 /// Finds the run of this directory: either the directory itself, or the `out` of one of its
 /// configuration files.
 fn find_results() -> Result<PathBuf> {

@@ -10,7 +10,8 @@ use poolcast_base::output;
 use poolcast_base::salt::OwnerSalt;
 use poolcast_collect::{explain, explain_beginning, find_generations, found_beside};
 use poolcast_holds::advice::LogWords;
-use poolcast_holds::events::{EventStore, IngestStep, read_into_memory};
+use poolcast_holds::events::{BatchListener, EventStore, IngestStep, read_into_memory};
+use poolcast_holds::policy::OwnerNames;
 use poolcast_sweep::config::Config;
 
 /// The logs to read: those that the user named, and their rotated generations.
@@ -28,22 +29,42 @@ pub(super) fn read_store(
     named: &[PathBuf],
     year: Option<i16>,
     config: &Config,
-    mut words: Option<&mut LogWords>,
+    words: Option<&mut LogWords>,
+) -> Result<EventStore> {
+    match words {
+        Some(words) => read_logs(named, year, config, true, &mut |batch| words.add(batch)),
+        None => read_logs(named, year, config, false, &mut |_| {}),
+    }
+}
+
+/// Reads the events of the logs in `named` into memory, and the names of owners, which no store
+/// keeps.
+pub(super) fn read_store_with_owners(
+    named: &[PathBuf],
+    year: Option<i16>,
+    config: &Config,
+) -> Result<(EventStore, OwnerNames)> {
+    let mut owners = OwnerNames::default();
+    let store = read_logs(named, year, config, false, &mut |batch| owners.add(batch))?;
+    Ok((store, owners))
+}
+
+fn read_logs(
+    named: &[PathBuf],
+    year: Option<i16>,
+    config: &Config,
+    has_hold_texts: bool,
+    on_batch: &mut BatchListener<'_>,
 ) -> Result<EventStore> {
     let logs = find_logs(named)?;
     let ap = config.parse.ap.clone();
     let options = ReadOptions {
-        has_hold_texts: words.is_some(),
+        has_hold_texts,
         ..read_options(ap, year.or(config.parse.year), &logs)?
     };
 
     let bar = StageBar::default();
     let on_step = |step: IngestStep<'_>| bar.show_ingest(step);
-    let on_batch = &mut |batch: &EventBatch<'_>| {
-        if let Some(words) = &mut words {
-            words.add(batch);
-        }
-    };
     read_into_memory(&logs, &options, &bar.ingest_listener(&on_step), on_batch)
 }
 

@@ -5,23 +5,28 @@ use std::collections::BTreeMap;
 
 use anyhow::Result;
 
-use super::advice_sources::find_run_logs;
-use super::logs::read_store;
+use super::advice_sources::{find_run_here, find_run_logs};
+use super::logs::read_store_with_owners;
 use super::text;
 use crate::cli::PolicyArgs;
 use poolcast_base::error::EXIT_DONE;
 use poolcast_base::output;
 use poolcast_base::pager;
+use poolcast_holds::advice;
 use poolcast_holds::events::EventStore;
-use poolcast_holds::policy::{StudySettings, past_holds, required_share, study_releases};
+use poolcast_holds::policy::{
+    AdviceContradiction, OwnerNames, ReleaseStudy, StudySettings, contradictions, past_holds,
+    required_share, study_releases,
+};
+use poolcast_holds::training::RunModels;
 use poolcast_sweep::config::Config;
 
 /// Reads the configuration and the events that `args` name. If they name neither events nor logs,
-/// the logs come from the configuration, or from the run in this directory.
-fn read_sources(args: &PolicyArgs) -> Result<(Config, EventStore)> {
+/// the logs come from the configuration, or from the run in this directory. Only logs name owners.
+fn read_sources(args: &PolicyArgs) -> Result<(Config, EventStore, OwnerNames)> {
     let config = Config::load(args.config.as_deref(), &BTreeMap::new())?;
     if let Some(events) = &args.events {
-        return Ok((config, EventStore::open(events)?));
+        return Ok((config, EventStore::open(events)?, OwnerNames::default()));
     }
 
     let (config, logs) = if !args.logs.is_empty() {
@@ -34,31 +39,60 @@ fn read_sources(args: &PolicyArgs) -> Result<(Config, EventStore)> {
         let is_given = args.config.is_some();
         (if is_given { config } else { from_run }, logs)
     };
-    let store = read_store(&logs, args.year, &config, None)?;
-    Ok((config, store))
+    let (store, owners) = read_store_with_owners(&logs, args.year, &config)?;
+    Ok((config, store, owners))
+}
+
+/// Compares `study` with the answers that `advise` gives in this directory on the same log; `None`
+/// if there is no run here, or if its model cannot answer.
+fn compare_with_advice(
+    store: &EventStore,
+    study: &ReleaseStudy,
+    owners: &OwnerNames,
+) -> Option<Vec<AdviceContradiction>> {
+    let run = find_run_here()?;
+    let answers = || {
+        let config = Config::read(&run)?;
+        let models = RunModels::open(&run)?;
+        let model = models.at_moment(store.summary.end_ms);
+        advice::advise(store, model, &config.advice, None, None)
+    };
+    match answers() {
+        Ok(answers) => Some(contradictions(study, &answers, owners)),
+        Err(error) => {
+            output::note(&format!(
+                "note: the policy is not compared with `poolcast advise`: {error:#}"
+            ));
+            None
+        }
+    }
 }
 
 /// Learns from the holds; prints the expression and the results of its replay.
 pub fn run(args: &PolicyArgs) -> Result<u8> {
-    let (config, store) = read_sources(args)?;
+    let (config, store, owners) = read_sources(args)?;
 
     let settings = StudySettings {
         required_share: required_share(&config.advice),
         resamples: config.evaluation.resamples,
         seed: config.seed,
     };
-    let study = study_releases(&past_holds(&store), settings);
+    let study = study_releases(&past_holds(&store, &owners), settings);
+    let contradicted = compare_with_advice(&store, &study, &owners);
 
     if args.json {
         output::print_json(
             text::policy::SCHEMA_VERSION,
-            &text::policy::document(&store, &study),
+            &text::policy::document(&store, &study, contradicted.as_deref()),
         )?;
         return Ok(EXIT_DONE);
     }
     // The expressions must not be wrapped at the terminal width, because users paste them into
     // files.
     let mut shown = output::shown_file(&text::policy::expressions(&study)).into_owned();
+    shown.push_str(&output::shown_text(&text::policy::contradicted(
+        contradicted.as_deref().unwrap_or_default(),
+    )));
     shown.push_str(&output::shown_text(&text::policy::replay(&study)));
     shown.push_str(&output::shown_text(&text::policy::codes(&study)));
     pager::show(&shown)?;

@@ -167,3 +167,105 @@ fn policy_document_matches_the_output() {
     let shown = shown.split("```").next().expect("its end");
     assert_eq!(printed, shown);
 }
+
+/// Returns a log of ninety days in which the submit files of `owners` hold a job each day with
+/// 3/75. If the second element is true, the job succeeds after its release. Job ads name the owners
+/// if `is_named`.
+fn log_of_owners(owners: &[(&str, bool)], is_named: bool) -> String {
+    let mut log = String::new();
+    for day in 0..90 {
+        for (place, (owner, is_success)) in owners.iter().enumerate() {
+            let cluster = 1000 * (place + 1) + day;
+            let mut add = |number: u16, after_s: i64, body: &str| {
+                let at_s = 1_767_225_600 + 86_400 * day as i64 + 10 * place as i64 + after_s;
+                let stamp = jiff::Timestamp::from_second(at_s).expect("in range");
+                let stamp = stamp.strftime("%Y-%m-%d %H:%M:%S");
+                writeln!(log, "{number:03} ({cluster}.000.000) {stamp} {body}\n...")
+                    .expect("written");
+            };
+            add(0, 0, "Job submitted from host: <127.0.0.1:9618>");
+            if is_named {
+                let ad = format!("Job ad information event triggered.\nOwner = \"{owner}\"");
+                add(28, 0, &ad);
+            }
+            add(1, 1, "Job executing on host: <127.0.0.1:9619>");
+            let reason =
+                "The job attribute PeriodicHold expression '(NumJobStarts > 0)' evaluated to TRUE";
+            add(
+                12,
+                2,
+                &format!("Job was held.\n\t{reason}\n\tCode 3 Subcode 75"),
+            );
+            add(13, 2402, "Job was released.\n\tvia condor_release");
+            add(1, 2403, "Job executing on host: <127.0.0.1:9619>");
+            let exit_code = i32::from(!is_success);
+            let end =
+                format!("Job terminated.\n\t(1) Normal termination (return value {exit_code})");
+            add(5, 2404, &end);
+        }
+    }
+    log
+}
+
+#[test]
+fn codes_of_submit_files_are_released_for_their_owner_alone() {
+    let owners = [("ada", true), ("eve", false), ("o\" || true || \"", true)];
+    let place = Place::new();
+    place.write("EventLog", log_of_owners(&owners, true));
+    insta::assert_snapshot!(place.stdout("policy --log EventLog"));
+    let policy = place.json("policy --log EventLog --json");
+    let expression = policy["expression"].as_str().expect("a rule");
+    assert!(
+        expression.contains("(Owner == \"ada\" && HoldReasonCode == 3"),
+        "{expression}"
+    );
+    assert_eq!(
+        expression.matches("HoldReasonCode").count(),
+        1,
+        "{expression}"
+    );
+
+    // Neither a log without names nor a store of events says which owner is meant.
+    place.stdout("parse EventLog -o events");
+    place.write("nameless", log_of_owners(&owners, false));
+    for args in ["policy --log nameless", "policy events"] {
+        let shown = place.stdout(args);
+        assert!(shown.contains("no periodic_release"), "{shown}");
+        assert!(
+            shown.contains("3/75 no: each owner gives it a meaning"),
+            "{shown}"
+        );
+    }
+}
+
+#[test]
+fn codes_that_advise_answers_otherwise_are_named() {
+    let place = Place::with_run();
+    place.write(
+        "cost.yaml",
+        "advice: {cost: {wasted_run: 1, lost_success: 4}}",
+    );
+    let policy = "policy --log EventLog.xz --config cost.yaml";
+    let alone = place.json(&format!("{policy} --json"));
+    assert!(alone["contradictions"].is_null(), "no model is asked");
+
+    place.write("pool.yaml", "out: run\n");
+    let found = place.json(&format!("{policy} --json"));
+    let first = &found["contradictions"][0];
+    assert_eq!(
+        (&first["hold_code"], &first["hold_subcode"]),
+        (&12.into(), &2.into())
+    );
+    assert_eq!(
+        (&first["is_released"], &first["answer"]),
+        (&true.into(), &"fix".into())
+    );
+    let shown = place.stdout(policy);
+    let line =
+        "  12/2: 7 held jobs: `advise` says FIX, THEN RELEASE, and this policy releases them";
+    assert!(
+        shown.contains("contradicts this policy on the same log"),
+        "{shown}"
+    );
+    assert!(shown.contains(line), "{shown}");
+}

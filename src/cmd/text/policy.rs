@@ -3,11 +3,11 @@
 use serde::Serialize;
 
 use poolcast_base::output;
-use poolcast_holds::advice::code_meaning;
+use poolcast_holds::advice::{answer_words, code_meaning};
 use poolcast_holds::events::EventStore;
 use poolcast_holds::policy::{
-    CodeFinding, CodeVerdict, ReleaseEvidence, ReleaseRule, ReleaseStudy, ReplayedPolicy,
-    SumInterval, release_expression,
+    AdviceContradiction, CodeFinding, CodeVerdict, ReleaseEvidence, ReleaseRule, ReleaseStudy,
+    ReplayedPolicy, SumInterval, release_expression,
 };
 
 /// Version of the JSON document.
@@ -25,6 +25,8 @@ pub(in crate::cmd) struct PolicyDocument<'a> {
     log_end_ms: i64,
     /// Expression for `periodic_release` and `SYSTEM_PERIODIC_RELEASE`; null if no code pays.
     expression: Option<String>,
+    /// Held jobs for which the policy and `advise` disagree; null if no model was asked.
+    contradictions: Option<&'a [AdviceContradiction]>,
     #[serde(flatten)]
     study: &'a ReleaseStudy,
 }
@@ -33,11 +35,13 @@ pub(in crate::cmd) struct PolicyDocument<'a> {
 pub(in crate::cmd) fn document<'a>(
     store: &EventStore,
     study: &'a ReleaseStudy,
+    contradictions: Option<&'a [AdviceContradiction]>,
 ) -> PolicyDocument<'a> {
     PolicyDocument {
         log_begin_ms: store.summary.begin_ms,
         log_end_ms: store.summary.end_ms,
         expression: release_expression(&study.rules),
+        contradictions,
         study,
     }
 }
@@ -80,9 +84,8 @@ fn no_expression_reason(study: &ReleaseStudy) -> String {
 /// A rule and its evidence, as comment lines.
 fn rule_comment(rule: &ReleaseRule, evidence: &ReleaseEvidence) -> String {
     format!(
-        "# hold code {}/{}, {}:\n# {} of {} releases succeeded ({}, at least {}); after {}, NumHolds up to {}\n",
-        rule.hold_code,
-        rule.hold_subcode,
+        "# hold code {}, {}:\n# {} of {} releases succeeded ({}, at least {}); after {}, NumHolds up to {}\n",
+        code_words(rule.hold_code, rule.hold_subcode, rule.owner.as_deref()),
         code_meaning(rule.hold_code, rule.hold_subcode),
         output::with_commas(evidence.successes as u64),
         output::with_commas(evidence.outcomes as u64),
@@ -93,13 +96,45 @@ fn rule_comment(rule: &ReleaseRule, evidence: &ReleaseEvidence) -> String {
     )
 }
 
+/// A code and subcode, with the owner whose jobs are meant.
+fn code_words(code: i32, subcode: i32, owner: Option<&str>) -> String {
+    let owner = owner.map_or(String::new(), |owner| format!(" of {owner}"));
+    format!("{code}/{subcode}{owner}")
+}
+
+/// The codes for which the policy and `advise` disagree about held jobs; empty if there are none.
+pub(in crate::cmd) fn contradicted(contradictions: &[AdviceContradiction]) -> String {
+    let mut text = String::new();
+    for one in contradictions {
+        let code = code_words(one.hold_code, one.hold_subcode, one.owner.as_deref());
+        let policy = if one.is_released {
+            "releases them"
+        } else {
+            "never releases them"
+        };
+        text.push_str(&format!(
+            "  {code}: {}: `advise` says {}, and this policy {policy}\n",
+            output::counted(one.jobs, "held job"),
+            answer_words(one.answer, None)
+        ));
+    }
+    if text.is_empty() {
+        return text;
+    }
+    format!(
+        "\n`poolcast advise` contradicts this policy on the same log: look at these jobs before you use it\n{text}"
+    )
+}
+
 /// Splits the expression into lines of less than 80 characters, with the continuation marks of
 /// submit files and configurations.
 fn continued_lines(expression: &str) -> String {
     let clauses = expression.replace(" || ", " || \\\n  ");
     format!(
         "\\\n  {}",
-        clauses.replace(" && (time()", " && \\\n    (time()")
+        clauses
+            .replace(" && (time()", " && \\\n    (time()")
+            .replace("\" && HoldReasonCode", "\" && \\\n    HoldReasonCode")
     )
 }
 
@@ -265,9 +300,12 @@ fn code_row(finding: &CodeFinding) -> Vec<String> {
     };
     vec![
         format!(
-            "{}/{} {}",
-            finding.hold_code,
-            finding.hold_subcode,
+            "{} {}",
+            code_words(
+                finding.hold_code,
+                finding.hold_subcode,
+                finding.owner.as_deref()
+            ),
             verdict_words(&finding.verdict)
         ),
         output::with_commas(finding.holds as u64),
@@ -282,6 +320,7 @@ fn verdict_words(verdict: &CodeVerdict) -> &'static str {
         CodeVerdict::Yes { .. } => "yes, as above",
         CodeVerdict::OnPurpose => "no: held on purpose",
         CodeVerdict::NeedsRepair => "no: a user has to repair it",
+        CodeVerdict::OwnerUnknown => "no: each owner gives it a meaning, and has no name here",
         CodeVerdict::TooFew => "no: too few releases",
         CodeVerdict::NotShown => "no: it was not shown to pay",
     }

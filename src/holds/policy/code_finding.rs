@@ -19,6 +19,33 @@ const MIN_OUTCOMES: usize = 20;
 /// Hold code of `SYSTEM_PERIODIC_HOLD`.
 const ACCESS_POINT_POLICY: i32 = 26;
 
+/// Hold code of `periodic_hold` and `on_exit_hold` in a submit file.
+const JOB_POLICY: i32 = 3;
+
+/// The key by which holds are studied.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct CodeKey<'a> {
+    hold_code: i32,
+    hold_subcode: i32,
+    /// The owner, if each owner gives the code a meaning and the name is known.
+    owner: Option<&'a str>,
+}
+
+impl<'a> CodeKey<'a> {
+    pub(super) fn from_hold(hold: &PastHold<'a>) -> CodeKey<'a> {
+        CodeKey {
+            hold_code: hold.code,
+            hold_subcode: hold.subcode,
+            owner: hold.owner.filter(|_| is_defined_by_owner(hold.code)),
+        }
+    }
+}
+
+/// Returns true if each owner gives the subcodes of `code` a meaning, in submit files.
+fn is_defined_by_owner(code: i32) -> bool {
+    code == JOB_POLICY
+}
+
 /// The findings about the holds with one code and subcode.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct CodeFinding {
@@ -26,6 +53,8 @@ pub struct CodeFinding {
     pub hold_code: i32,
     /// `HoldReasonSubCode`.
     pub hold_subcode: i32,
+    /// The owner of all the jobs, if each owner gives the code a meaning and the name is known.
+    pub owner: Option<String>,
     /// Number of holds.
     pub holds: usize,
     /// Outcomes of the holds that were released.
@@ -51,7 +80,7 @@ pub struct ReleaseEvidence {
 }
 
 /// The verdict on automatic releases of holds with one code.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case", tag = "by_itself")]
 pub enum CodeVerdict {
     /// HTCondor should release such holds by a rule.
@@ -68,6 +97,8 @@ pub enum CodeVerdict {
     /// automatic releases.
     #[serde(rename = "to-be-mended")]
     NeedsRepair,
+    /// Each owner gives the code a meaning, and the name of the owner is not known.
+    OwnerUnknown,
     /// Too few releases have an outcome.
     TooFew,
     /// The outcomes do not prove that enough automatic releases would succeed.
@@ -75,21 +106,25 @@ pub enum CodeVerdict {
 }
 
 impl CodeFinding {
-    /// Derives the verdict from `holds`, which all have the code and subcode `code`. Automatic
-    /// releases pay if at least `required_share` of them succeed.
-    pub(super) fn new(code: (i32, i32), holds: &[PastHold], required_share: f64) -> CodeFinding {
-        let (hold_code, hold_subcode) = code;
+    /// Derives the verdict from `holds`, which all have the key `key`. Automatic releases pay if at
+    /// least `required_share` of them succeed.
+    pub(super) fn new(
+        key: CodeKey<'_>,
+        holds: &[PastHold<'_>],
+        required_share: f64,
+    ) -> CodeFinding {
         let released = ReleaseEvidence::of(holds);
-        let verdict = verdict_by_meaning(hold_code, hold_subcode)
-            .or_else(|| learn_rule(code, holds, required_share))
+        let verdict = verdict_by_meaning(key)
+            .or_else(|| learn_rule(key, holds, required_share))
             .unwrap_or(if released.outcomes < MIN_OUTCOMES {
                 CodeVerdict::TooFew
             } else {
                 CodeVerdict::NotShown
             });
         CodeFinding {
-            hold_code,
-            hold_subcode,
+            hold_code: key.hold_code,
+            hold_subcode: key.hold_subcode,
+            owner: key.owner.map(str::to_owned),
             holds: holds.len(),
             released,
             verdict,
@@ -98,9 +133,13 @@ impl CodeFinding {
 }
 
 /// Returns the verdict for codes whose meaning decides it, regardless of the outcomes.
-fn verdict_by_meaning(code: i32, subcode: i32) -> Option<CodeVerdict> {
+fn verdict_by_meaning(key: CodeKey<'_>) -> Option<CodeVerdict> {
+    let (code, subcode) = (key.hold_code, key.hold_subcode);
     if is_on_purpose(code, subcode) {
         return Some(CodeVerdict::OnPurpose);
+    }
+    if is_defined_by_owner(code) && key.owner.is_none() {
+        return Some(CodeVerdict::OwnerUnknown);
     }
     let must_be_fixed = code_rule(code, subcode).is_some_and(|rule| rule.action == HoldAction::Fix);
     must_be_fixed.then_some(CodeVerdict::NeedsRepair)
@@ -115,7 +154,11 @@ pub(super) fn is_on_purpose(code: i32, subcode: i32) -> bool {
 
 /// Finds the rule with the shortest wait from which releases pay. Releases after just this wait
 /// must not be proven to succeed less often than releases after longer waits.
-fn learn_rule(code: (i32, i32), holds: &[PastHold], required_share: f64) -> Option<CodeVerdict> {
+fn learn_rule(
+    key: CodeKey<'_>,
+    holds: &[PastHold<'_>],
+    required_share: f64,
+) -> Option<CodeVerdict> {
     for wait_s in WAITS_S {
         let mut waited_at_least = Vec::new();
         let mut waited_exactly = Vec::new();
@@ -144,8 +187,9 @@ fn learn_rule(code: (i32, i32), holds: &[PastHold], required_share: f64) -> Opti
         }
         if let Some((most_holds, evidence)) = max_paying_holds(&waited_at_least, required_share) {
             let rule = ReleaseRule {
-                hold_code: code.0,
-                hold_subcode: code.1,
+                hold_code: key.hold_code,
+                hold_subcode: key.hold_subcode,
+                owner: key.owner.map(str::to_owned),
                 wait_s,
                 most_holds,
             };
@@ -157,7 +201,7 @@ fn learn_rule(code: (i32, i32), holds: &[PastHold], required_share: f64) -> Opti
 
 /// Finds the highest `NumHolds` up to which releases like `holds` pay, and counts the outcomes of
 /// these releases. The releases at each number of holds must pay on their own, too.
-fn max_paying_holds(holds: &[PastHold], required_share: f64) -> Option<(u32, ReleaseEvidence)> {
+fn max_paying_holds(holds: &[PastHold<'_>], required_share: f64) -> Option<(u32, ReleaseEvidence)> {
     let mut paying = None;
     for most_holds in 1..=MAX_HOLDS_OF_RULE {
         let mut up_to = Vec::new();
@@ -185,7 +229,7 @@ fn max_paying_holds(holds: &[PastHold], required_share: f64) -> Option<(u32, Rel
 
 impl ReleaseEvidence {
     /// Counts the releases in `holds` that have an outcome.
-    pub(super) fn of(holds: &[PastHold]) -> ReleaseEvidence {
+    pub(super) fn of(holds: &[PastHold<'_>]) -> ReleaseEvidence {
         let mut evidence = ReleaseEvidence::default();
         let mut clusters = HashSet::new();
         for hold in holds {
@@ -215,7 +259,7 @@ mod tests {
 
     /// Creates `count` holds, each in its own cluster and each the `hold_number`th of its job. They
     /// are released after `held_for_s`, and `share` of them succeed, rounded up.
-    fn holds(count: i32, hold_number: u32, held_for_s: i64, share: f64) -> Vec<PastHold> {
+    fn holds(count: i32, hold_number: u32, held_for_s: i64, share: f64) -> Vec<PastHold<'static>> {
         let mut holds = Vec::new();
         for cluster in 0..count {
             let is_success = f64::from(cluster) < share * f64::from(count);
@@ -228,8 +272,17 @@ mod tests {
         holds
     }
 
-    fn rule(holds: &[PastHold]) -> Option<(u32, u32)> {
-        match CodeFinding::new((12, 256), holds, 0.75).verdict {
+    fn verdict(code: (i32, i32), holds: &[PastHold<'_>]) -> CodeVerdict {
+        let key = CodeKey {
+            hold_code: code.0,
+            hold_subcode: code.1,
+            owner: None,
+        };
+        CodeFinding::new(key, holds, 0.75).verdict
+    }
+
+    fn rule(holds: &[PastHold<'_>]) -> Option<(u32, u32)> {
+        match verdict((12, 256), holds) {
             CodeVerdict::Yes { rule, .. } => Some((rule.wait_s, rule.most_holds)),
             _ => None,
         }
@@ -274,7 +327,6 @@ mod tests {
 
     #[test]
     fn verdicts_without_a_rule_name_the_reason() {
-        let verdict = |code, holds: &[PastHold]| CodeFinding::new(code, holds, 0.75).verdict;
         let good = holds(100, 1, 400, 1.0);
         for code in [(1, 0), (15, 0), (16, 0), (26, 0)] {
             assert_eq!(verdict(code, &good), CodeVerdict::OnPurpose, "{code:?}");
@@ -284,6 +336,7 @@ mod tests {
         }
         // The code of a connection timeout has a rule, too, but its action is `Later`.
         assert!(matches!(verdict((6, 110), &good), CodeVerdict::Yes { .. }));
+        assert_eq!(verdict((3, 75), &good), CodeVerdict::OwnerUnknown);
         assert_eq!(verdict((12, 2), &good[..19]), CodeVerdict::TooFew);
         assert_eq!(
             verdict((12, 2), &holds(100, 1, 400, 0.75)),

@@ -3,9 +3,12 @@
 //!
 //! `periodic_release` repeats permanent errors as readily as it retries after transient faults. A
 //! rule therefore names a code only if past releases after holds with it paid. Each rule has a
-//! minimum wait and a maximum number of holds.
+//! minimum wait and a maximum number of holds. Owners give some codes a meaning in submit files:
+//! rules with these codes name the owner.
 
 mod code_finding;
+mod contradiction;
+mod owner_names;
 mod past_hold;
 mod release_policy;
 mod release_rule;
@@ -13,6 +16,8 @@ mod release_study;
 mod replay;
 
 pub use code_finding::{CodeFinding, CodeVerdict, ReleaseEvidence};
+pub use contradiction::{AdviceContradiction, contradictions};
+pub use owner_names::OwnerNames;
 pub use past_hold::{PastHold, ReleaseOutcome, past_holds};
 pub use release_policy::ReleasePolicy;
 pub use release_rule::{ReleaseRule, release_expression};

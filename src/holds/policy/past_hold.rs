@@ -2,6 +2,7 @@
 
 use rayon::prelude::*;
 
+use super::owner_names::OwnerNames;
 use crate::events::{EventStore, JobHistory, StoredJob};
 use crate::tensors::{HoldCycle, HoldOutcome, hold_cycles};
 use htcondor_eventlog::{ABORTED, EVICTED, EXECUTE, HELD, TERMINATED};
@@ -9,7 +10,7 @@ use poolcast_config::LabelKind;
 
 /// One hold of a job.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct PastHold {
+pub struct PastHold<'a> {
     /// `HoldReasonCode`.
     pub code: i32,
     /// `HoldReasonSubCode`.
@@ -20,6 +21,8 @@ pub struct PastHold {
     pub held_at_ms: i64,
     /// Access point and cluster of the job.
     pub cluster: (u32, i32),
+    /// Name of the job's owner, if it is known.
+    pub owner: Option<&'a str>,
     /// Outcome of the release; `None` if the hold was not released or the log does not show the
     /// outcome.
     pub outcome: Option<ReleaseOutcome>,
@@ -38,17 +41,24 @@ pub struct ReleaseOutcome {
     pub run_ms: i64,
 }
 
-/// Lists the holds of all jobs, in the order of the store.
-pub fn past_holds(store: &EventStore) -> Vec<PastHold> {
+/// Lists the holds of all jobs, in the order of the store. The store has no names of owners;
+/// `owners` adds those that are known.
+pub fn past_holds<'a>(store: &EventStore, owners: &'a OwnerNames) -> Vec<PastHold<'a>> {
     let jobs = store.jobs();
     (0..jobs.len())
         .into_par_iter()
-        .flat_map_iter(|index| holds_of_job(store, &jobs.get(index)))
+        .flat_map_iter(|index| holds_of_job(store, owners, &jobs.get(index)))
         .collect()
 }
 
-fn holds_of_job(store: &EventStore, job: &StoredJob<'_>) -> Vec<PastHold> {
+fn holds_of_job<'a>(
+    store: &EventStore,
+    owners: &'a OwnerNames,
+    job: &StoredJob<'_>,
+) -> Vec<PastHold<'a>> {
     let history = job.history;
+    let ap = store.summary.aps.get(job.ap as usize);
+    let owner = ap.and_then(|ap| owners.owner(ap, job.cluster));
     let mut holds = Vec::new();
     for cycle in hold_cycles(history, LabelKind::Next, store.gaps(job.ap)) {
         holds.push(PastHold {
@@ -57,6 +67,7 @@ fn holds_of_job(store: &EventStore, job: &StoredJob<'_>) -> Vec<PastHold> {
             hold_number: cycle.earlier_holds + 1,
             held_at_ms: history.time_ms[cycle.hold],
             cluster: (job.ap, job.cluster),
+            owner,
             outcome: release_outcome(&history, &cycle),
         });
     }
@@ -108,7 +119,7 @@ pub(super) mod tests {
         cluster: i32,
         held_at_ms: i64,
         released: Option<(i64, bool)>,
-    ) -> PastHold {
+    ) -> PastHold<'static> {
         let outcome = released.map(|(held_for_s, is_success)| ReleaseOutcome {
             is_success,
             held_for_ms: 1000 * held_for_s,
@@ -121,6 +132,7 @@ pub(super) mod tests {
             hold_number: 1,
             held_at_ms,
             cluster: (0, cluster),
+            owner: None,
             outcome,
         }
     }

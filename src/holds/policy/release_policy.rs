@@ -18,7 +18,7 @@ pub enum ReleasePolicy {
 
 impl ReleasePolicy {
     /// Returns true if the policy releases `hold`, which must not be intended.
-    pub fn releases(&self, hold: &PastHold) -> bool {
+    pub fn releases(&self, hold: &PastHold<'_>) -> bool {
         match self {
             ReleasePolicy::Never => false,
             ReleasePolicy::MaxHolds(most) => hold.hold_number <= *most,

@@ -8,12 +8,14 @@ use super::past_hold::{PastHold, ReleaseOutcome};
 pub(super) const WAITS_S: [u32; 4] = [300, 1800, 7200, 21_600];
 
 /// A rule that releases the holds of one code automatically.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ReleaseRule {
     /// `HoldReasonCode`.
     pub hold_code: i32,
     /// `HoldReasonSubCode`.
     pub hold_subcode: i32,
+    /// The owner whose jobs the rule releases; `None` for the jobs of all owners.
+    pub owner: Option<String>,
     /// Minimum duration of the hold before the release, s.
     pub wait_s: u32,
     /// Maximum `NumHolds`: a job with more holds stays held.
@@ -23,13 +25,19 @@ pub struct ReleaseRule {
 impl ReleaseRule {
     /// Returns true if the rule releases `hold`. It has no effect if another release came before
     /// the wait was over.
-    pub fn releases(&self, hold: &PastHold) -> bool {
+    pub fn releases(&self, hold: &PastHold<'_>) -> bool {
         let is_held_then = hold
             .outcome
             .is_none_or(|outcome| nearest_wait_s(&outcome) >= self.wait_s);
-        (hold.code, hold.subcode) == (self.hold_code, self.hold_subcode)
+        self.names(hold.code, hold.subcode, hold.owner)
             && hold.hold_number <= self.most_holds
             && is_held_then
+    }
+
+    /// Returns true if the rule names holds with this code and subcode of this owner's jobs.
+    pub(super) fn names(&self, code: i32, subcode: i32, owner: Option<&str>) -> bool {
+        (code, subcode) == (self.hold_code, self.hold_subcode)
+            && (self.owner.is_none() || self.owner.as_deref() == owner)
     }
 
     /// The rule as a ClassAd expression in parentheses. It limits `NumHolds`, because
@@ -38,11 +46,15 @@ impl ReleaseRule {
         let ReleaseRule {
             hold_code,
             hold_subcode,
+            owner,
             wait_s,
             most_holds,
         } = self;
+        let owner = owner
+            .as_ref()
+            .map_or(String::new(), |name| format!("Owner == \"{name}\" && "));
         format!(
-            "(HoldReasonCode == {hold_code} && HoldReasonSubCode == {hold_subcode} && NumHolds <= {most_holds} \
+            "({owner}HoldReasonCode == {hold_code} && HoldReasonSubCode == {hold_subcode} && NumHolds <= {most_holds} \
              && (time() - EnteredCurrentStatus) > {wait_s})"
         )
     }
@@ -68,23 +80,25 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_expression_is_made_of_numbers() {
+    fn the_expression_is_made_of_numbers_and_plain_names() {
         assert_eq!(release_expression(&[]), None);
         let rule = ReleaseRule {
             hold_code: 12,
             hold_subcode: 256,
+            owner: None,
             wait_s: 1800,
             most_holds: 2,
         };
         let other = ReleaseRule {
-            hold_code: 13,
+            hold_code: 3,
             hold_subcode: -1,
+            owner: Some("ada".to_owned()),
             wait_s: 300,
             most_holds: 1,
         };
         insta::assert_snapshot!(
             release_expression(&[rule, other]).expect("two rules"),
-            @"(HoldReasonCode == 12 && HoldReasonSubCode == 256 && NumHolds <= 2 && (time() - EnteredCurrentStatus) > 1800) || (HoldReasonCode == 13 && HoldReasonSubCode == -1 && NumHolds <= 1 && (time() - EnteredCurrentStatus) > 300)"
+            @r#"(HoldReasonCode == 12 && HoldReasonSubCode == 256 && NumHolds <= 2 && (time() - EnteredCurrentStatus) > 1800) || (Owner == "ada" && HoldReasonCode == 3 && HoldReasonSubCode == -1 && NumHolds <= 1 && (time() - EnteredCurrentStatus) > 300)"#
         );
     }
 }

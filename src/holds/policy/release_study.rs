@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::code_finding::{CodeFinding, CodeVerdict, is_on_purpose};
+use super::code_finding::{CodeFinding, CodeKey, CodeVerdict, is_on_purpose};
 use super::past_hold::PastHold;
 use super::release_policy::ReleasePolicy;
 use super::release_rule::ReleaseRule;
@@ -54,13 +54,13 @@ pub fn required_share(settings: &AdviceConfig) -> f64 {
 }
 
 /// Learns rules from the earlier part of `holds`, and evaluates policies on the later part.
-pub fn study_releases(holds: &[PastHold], settings: StudySettings) -> ReleaseStudy {
+pub fn study_releases(holds: &[PastHold<'_>], settings: StudySettings) -> ReleaseStudy {
     study_until(holds, settings, learned_until_ms(holds))
 }
 
 /// Returns the time by which two thirds of the outcomes were known, epoch ms; `None` for fewer than
 /// two outcomes.
-fn learned_until_ms(holds: &[PastHold]) -> Option<i64> {
+fn learned_until_ms(holds: &[PastHold<'_>]) -> Option<i64> {
     let mut decided_ms = Vec::new();
     for hold in holds {
         decided_ms.extend(hold.outcome.map(|outcome| outcome.decided_ms));
@@ -73,7 +73,7 @@ fn learned_until_ms(holds: &[PastHold]) -> Option<i64> {
 }
 
 fn study_until(
-    holds: &[PastHold],
+    holds: &[PastHold<'_>],
     settings: StudySettings,
     learned_until_ms: Option<i64>,
 ) -> ReleaseStudy {
@@ -81,8 +81,8 @@ fn study_until(
     let codes = learn_codes(holds, settings.required_share, until_ms);
     let mut rules = Vec::new();
     for finding in &codes {
-        if let CodeVerdict::Yes { rule, .. } = finding.verdict {
-            rules.push(rule);
+        if let CodeVerdict::Yes { rule, .. } = &finding.verdict {
+            rules.push(rule.clone());
         }
     }
 
@@ -120,23 +120,24 @@ fn study_until(
     }
 }
 
-/// Derives the findings for each code from the holds and outcomes known at `until_ms`.
-fn learn_codes(holds: &[PastHold], required_share: f64, until_ms: i64) -> Vec<CodeFinding> {
-    let mut by_code: BTreeMap<(i32, i32), Vec<PastHold>> = BTreeMap::new();
+/// Derives the findings for each code from the holds and outcomes known at `until_ms`; also for
+/// each owner where owners define the code.
+fn learn_codes(holds: &[PastHold<'_>], required_share: f64, until_ms: i64) -> Vec<CodeFinding> {
+    let mut by_code: BTreeMap<CodeKey<'_>, Vec<PastHold<'_>>> = BTreeMap::new();
     for hold in holds {
         if hold.held_at_ms <= until_ms {
             // An outcome decided after the cutoff is not known yet.
             let outcome = hold
                 .outcome
                 .filter(|outcome| outcome.decided_ms <= until_ms);
-            let of_code = by_code.entry((hold.code, hold.subcode)).or_default();
+            let of_code = by_code.entry(CodeKey::from_hold(hold)).or_default();
             of_code.push(PastHold { outcome, ..*hold });
         }
     }
 
     let mut codes = Vec::new();
-    for (code, holds) in by_code {
-        codes.push(CodeFinding::new(code, &holds, required_share));
+    for (key, holds) in by_code {
+        codes.push(CodeFinding::new(key, &holds, required_share));
     }
     codes.sort_by_key(|finding| std::cmp::Reverse((finding.released.outcomes, finding.holds)));
     codes
@@ -157,7 +158,7 @@ mod tests {
 
     /// Creates holds over ninety days. Holds with 12/256 succeed after an hour and fail if released
     /// sooner; holds with 13/512 fail; a person makes the holds with code 1.
-    fn planted_holds() -> Vec<PastHold> {
+    fn planted_holds() -> Vec<PastHold<'static>> {
         let mut holds = Vec::new();
         for day in 0..90 {
             let at_ms = i64::from(day) * DAY_MS;
@@ -175,6 +176,7 @@ mod tests {
         let rule = ReleaseRule {
             hold_code: 12,
             hold_subcode: 256,
+            owner: None,
             wait_s: 1800,
             most_holds: 1,
         };
@@ -190,6 +192,39 @@ mod tests {
         assert_eq!(policy_named("learned").successes.share, Some(1.0));
         assert_eq!(policy_named("learned").failures.share, Some(0.0));
         assert_eq!(policy_named("never").successes.sum, 0);
+    }
+
+    #[test]
+    fn codes_that_owners_define_get_a_rule_for_each_owner() {
+        let mut holds = Vec::new();
+        for day in 0..90 {
+            let at_ms = i64::from(day) * DAY_MS;
+            let owners = [(Some("ada"), true), (Some("eve"), false), (None, true)];
+            for (place, (owner, is_success)) in owners.into_iter().enumerate() {
+                let cluster = 100 * place as i32 + day;
+                let hold = past_hold((3, 75), cluster, at_ms, Some((600, is_success)));
+                holds.push(PastHold { owner, ..hold });
+            }
+        }
+
+        let study = study_releases(&holds, SETTINGS);
+        let verdicts = study.codes.iter().map(|code| {
+            let owner = code.owner.as_deref();
+            (
+                owner,
+                code.holds,
+                matches!(code.verdict, CodeVerdict::Yes { .. }),
+            )
+        });
+        let expected = [
+            (None, 60, false),
+            (Some("ada"), 60, true),
+            (Some("eve"), 60, false),
+        ];
+        assert_eq!(verdicts.collect::<Vec<_>>(), expected);
+        assert_eq!(study.codes[0].verdict, CodeVerdict::OwnerUnknown);
+        let learned = study.replay.last().expect("a policy");
+        assert_eq!((learned.successes.sum, learned.failures.sum), (30, 0));
     }
 
     #[test]

@@ -62,7 +62,7 @@ pub(super) struct ReplayResampling {
 }
 
 /// Adds up the totals over `holds`.
-pub(super) fn count_later_holds(holds: &[PastHold]) -> LaterHolds {
+pub(super) fn count_later_holds(holds: &[PastHold<'_>]) -> LaterHolds {
     let mut sums = HoldSums::default();
     for hold in holds {
         add_to(&mut sums, hold_sums(hold));
@@ -79,7 +79,7 @@ pub(super) fn count_later_holds(holds: &[PastHold]) -> LaterHolds {
 /// Estimates the effect of `policy` on `holds`.
 pub(super) fn replay(
     policy: &ReleasePolicy,
-    holds: &[PastHold],
+    holds: &[PastHold<'_>],
     resampling: ReplayResampling,
 ) -> ReplayedPolicy {
     // Jobs of one cluster share their fate, so the bootstrap draws whole clusters.
@@ -144,7 +144,7 @@ impl PolicySums {
         sums
     }
 
-    fn add_hold(&mut self, policy: &ReleasePolicy, hold: &PastHold) {
+    fn add_hold(&mut self, policy: &ReleasePolicy, hold: &PastHold<'_>) {
         let from_hold = hold_sums(hold);
         add_to(&mut self.all, from_hold);
         if policy.releases(hold) {
@@ -159,7 +159,7 @@ impl PolicySums {
     }
 }
 
-fn hold_sums(hold: &PastHold) -> HoldSums {
+fn hold_sums(hold: &PastHold<'_>) -> HoldSums {
     match hold.outcome {
         Some(outcome) if outcome.is_success => [1, 0, 0],
         Some(outcome) => [0, 1, outcome.run_ms],
@@ -185,7 +185,7 @@ mod tests {
 
     /// Creates 60 clusters. Each has a success, a failure that ran for an hour, and a job that
     /// stayed held after its third hold.
-    fn later_holds() -> Vec<PastHold> {
+    fn later_holds() -> Vec<PastHold<'static>> {
         let mut holds = Vec::new();
         for cluster in 0..60 {
             holds.push(past_hold((12, 2), cluster, 0, Some((60, true))));
@@ -238,6 +238,7 @@ mod tests {
         let rule = super::super::ReleaseRule {
             hold_code: 12,
             hold_subcode: 2,
+            owner: None,
             wait_s: 300,
             most_holds: 1,
         };
