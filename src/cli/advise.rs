@@ -33,6 +33,10 @@ pub struct AdviseArgs {
     /// Year of the first event, for a log without a header whose time stamps have no year
     #[arg(long, value_parser = clap::value_parser!(i16).range(1970..=2100))]
     pub year: Option<i16>,
+    /// Print all causes with all commands, not only those that fit on a screen per hundred held
+    /// jobs
+    #[arg(long = "all", group = "view")]
+    pub shows_all: bool,
     /// Print one line per job, not per cause
     #[arg(long = "jobs", group = "view")]
     pub lists_jobs: bool,
@@ -46,7 +50,7 @@ pub struct AdviseArgs {
     #[arg(long, group = "view")]
     pub json: bool,
     /// Print the outcomes of earlier answers, according to the log read now
-    #[arg(long, conflicts_with_all = ["lists_jobs", "long", "ids", "jobs", "queue", "at"])]
+    #[arg(long, conflicts_with_all = ["shows_all", "lists_jobs", "long", "ids", "jobs", "queue", "at"])]
     pub check: bool,
     /// Name of a node, for its SCRIPT HOLD in DAGMan: write the advice on the held jobs of this
     /// node to the file NODE.advice here, and exit with 0 even after a failure; condor/held-node.sh

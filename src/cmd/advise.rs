@@ -59,6 +59,7 @@ pub fn run(args: &AdviseArgs) -> Result<u8> {
         width: output::page_width(),
         shows_ages: output::is_live(),
         call: repeat_command(args),
+        shows_all: args.shows_all,
         queue: asked.agreement,
         earlier: asked.earlier,
     };

@@ -98,6 +98,7 @@ fn text_by_model(args: &AdviseArgs, queue: &JobQueue, now_ms: i64) -> Result<Str
         width: output::page_width(),
         shows_ages: false,
         call: None,
+        shows_all: true,
         // The log has held jobs of other nodes, too, so their absence from this queue means
         // nothing.
         queue: asked.agreement.map(|agreement| QueueAgreement {

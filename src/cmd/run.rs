@@ -167,6 +167,7 @@ fn advice_view<'a>(
         width: output::page_width(),
         shows_ages: false,
         call: None,
+        shows_all: false,
         queue: None,
         earlier,
     }

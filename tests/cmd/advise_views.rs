@@ -141,22 +141,102 @@ fn crowded_log(first: u32) -> String {
     log
 }
 
+/// Returns the number of rows that `page` takes at a width of `columns`.
+fn row_count(page: &str, columns: u16) -> usize {
+    let rows_of = |line: &str| line.chars().count().div_ceil(columns.into()).max(1);
+    page.lines().map(rows_of).sum()
+}
+
 #[test]
-fn three_hundred_jobs_fit_on_a_page_that_counts_omitted_jobs() {
+fn three_hundred_jobs_have_three_screens_for_all_causes() {
     let place = Place::with_run();
     place.write("EventLog", crowded_log(100));
     insta::with_settings!({filters => FILTERS}, {
         for columns in [80, 120] {
             let page = in_pipe(&place, columns, "--log EventLog");
-            let rows = page.lines().map(|line| line.chars().count().div_ceil(columns.into()).max(1));
-            assert!(rows.sum::<usize>() <= 41, "{page}");
+            assert!(row_count(&page, columns) <= 121, "{page}");
+            assert!(!page.contains("more cause"), "{page}");
             insta::assert_snapshot!(format!("crowd_{columns}"), page);
         }
     });
+}
 
-    let page = place.stdout("advise run --log EventLog");
+/// Returns a log of held jobs, of clusters from `first` on: two jobs for each of `causes` missing
+/// files, and one that used too much memory.
+fn scattered_log(first: u32, causes: u8) -> String {
+    let mut log = String::new();
+    for number in 0..2 * u32::from(causes) + 1 {
+        let file = (number / 2) as u8;
+        let reason = if file < causes {
+            let name = [b'a' + file / 26, b'a' + file % 26].map(char::from);
+            let name: String = name.into_iter().collect();
+            format!(
+                "Transfer input files failure at access point ap while sending files to execution point slot1@node. \
+                 Details: reading from file /home/ada/in/{name}.dat: (errno 2) No such file or directory\n\tCode 13 Subcode 2"
+            )
+        } else {
+            "Error from slot1@node: memory usage exceeded request_memory\n\tCode 34 Subcode 102"
+                .to_owned()
+        };
+        let cluster = first + number;
+        let (minute, second) = (number / 60, number % 60);
+        let memory = if file < causes {
+            ""
+        } else {
+            "\t300  -  MemoryUsage of job (MB)\n\t300000  -  ResidentSetSize of job (KB)\n"
+        };
+        write!(
+            log,
+            "000 ({cluster}.0.0) 2026-11-21 01:{minute:02}:{second:02} Job submitted from host: <10.0.0.1:9618>\n...\n\
+             028 ({cluster}.0.0) 2026-11-21 01:{minute:02}:{second:02} Job ad information event triggered.\n\
+             Owner = \"ada\"\nRequestMemory = 128\n...\n\
+             006 ({cluster}.0.0) 2026-11-21 01:{minute:02}:{second:02} Image size of job updated: 300000\n{memory}...\n\
+             012 ({cluster}.0.0) 2026-11-21 02:{minute:02}:{second:02} Job was held.\n\t{reason}\n...\n"
+        )
+        .expect("written");
+    }
+    log
+}
+
+/// The page of few jobs with many causes has a line for each cause, and names those whose commands
+/// do not fit.
+#[test]
+fn eighteen_causes_fit_on_one_screen() {
+    let place = Place::with_run();
+    place.write("EventLog", scattered_log(100, 17));
+    for columns in [80, 120] {
+        let page = in_pipe(&place, columns, "--log EventLog");
+        assert!(row_count(&page, columns) <= 41, "{page}");
+        assert_eq!(page.matches(".dat is missing").count(), 17, "{page}");
+        assert!(page.contains("more memory than requested"), "{page}");
+        assert!(page.contains("condor_qedit "), "{page}");
+        assert!(
+            page.contains(" causes: poolcast advise run --log EventLog --all"),
+            "{page}"
+        );
+        assert!(!page.contains("more cause"), "{page}");
+    }
+
+    let all = place.stdout("advise run --log EventLog --all");
+    assert_eq!(
+        all.matches("once fixed: condor_release").count(),
+        17,
+        "{all}"
+    );
+    assert!(!all.contains(" --all"), "{all}");
+}
+
+#[test]
+fn causes_beyond_a_screen_are_counted_with_a_command() {
+    let place = Place::with_run();
+    place.write("EventLog", scattered_log(100, 49));
+    let page = in_pipe(&place, 80, "--log EventLog");
+    assert!(row_count(&page, 80) <= 41, "{page}");
     let call = run_command_for_omitted_causes(&place, &page);
-    assert!(place.stdout(&call).contains("of 300 held jobs"));
+    assert!(place.stdout(&call).contains("of 99 held jobs"));
+
+    let all = place.stdout("advise run --log EventLog --all");
+    assert_eq!(all.matches(".dat is missing").count(), 49, "{all}");
 }
 
 /// Runs the command that `page` shows for the causes that it leaves out, and asserts that the
@@ -181,7 +261,7 @@ fn run_prints_a_command_for_omitted_causes() {
     liblzma::read::XzDecoder::new(file)
         .read_to_string(&mut log)
         .expect("read");
-    let crowd = crowded_log(90_000);
+    let crowd = scattered_log(90_000, 45);
     let later = crowd.replace("2026-11-21 02:", "11/21 04:");
     log.push_str(&later.replace("2026-11-21 01:", "11/21 03:"));
     place.write("EventLog", log);

@@ -46,6 +46,8 @@ pub(in crate::cmd) struct AdviceView<'a> {
     pub(in crate::cmd) shows_ages: bool,
     /// The command that gives the same advice again, to which options are appended.
     pub(in crate::cmd) call: Option<String>,
+    /// True if the page shows all causes, however many lines it then has.
+    pub(in crate::cmd) shows_all: bool,
     /// Agreement between the log and the queue, if the queue was queried.
     pub(in crate::cmd) queue: Option<QueueAgreement>,
     /// Results of earlier answers, if the outcome of any is decided.

@@ -1,17 +1,19 @@
 //! The page of advice: one line per cause, followed by the commands for all its jobs.
 
+use std::cmp::Reverse;
+use std::ops::Range;
+
 use super::advice::{AdviceView, action_colour, action_word, odds_words, owner_cell};
 use poolcast_base::output::{self, LineColour, PageLine};
 use poolcast_holds::advice::{
     AnswerFirmness, CauseGroup, HoldAction, answer_words, cause_groups, fitting_cause,
 };
 
-/// Maximum number of lines on a page: normally, and with many jobs.
-const PAGE_LINES: usize = 40;
-const LONG_PAGE_LINES: usize = 60;
+/// Lines of a screen.
+const SCREEN_LINES: usize = 40;
 
-/// Number of held jobs above which a page may be long.
-const MANY_JOBS: usize = 600;
+/// Number of held jobs for each of which a page may have a screen.
+const JOBS_PER_SCREEN: usize = 100;
 
 /// Maximum lines of a command. A longer one is replaced by a call that names its cause.
 const MAX_COMMAND_LINES: usize = 3;
@@ -37,27 +39,20 @@ pub(in crate::cmd) fn page(view: &AdviceView<'_>) -> Vec<PageLine> {
         .map(|group| group_lines(view, &columns, group))
         .collect();
 
-    let most = if view.all.len() > MANY_JOBS {
-        LONG_PAGE_LINES
-    } else {
-        PAGE_LINES
-    };
-    // The heading of the columns and a blank line take two lines.
-    let room = most.saturating_sub(lines.len() + 2);
-    let shown = shown_groups(view, &groups, &blocks, room);
-
     lines.push(PageLine::plain(""));
     lines.push(PageLine::of(LineColour::Dim, columns.names(view)));
-    let mut at = 0;
-    for alike in groups.chunk_by(|a, b| answer_of(a) == answer_of(b)) {
-        lines.push(heading_line(alike));
-        let range = at..at + alike.len();
-        at = range.end;
-        for index in range.clone().filter(|&index| shown[index]) {
-            lines.extend_from_slice(&blocks[index]);
-        }
-        lines.extend(hidden_groups_line(view, alike, &shown[range]));
-    }
+    let body = PageBody {
+        view,
+        groups: &groups,
+        blocks: &blocks,
+    };
+    let room = if view.shows_all {
+        usize::MAX
+    } else {
+        let screens = view.all.len().div_ceil(JOBS_PER_SCREEN);
+        (screens * SCREEN_LINES).saturating_sub(lines.len())
+    };
+    lines.extend(body.lines(&body.fitting_parts(room)));
     lines
 }
 
@@ -195,53 +190,158 @@ fn heading_line(alike: &[CauseGroup<'_>]) -> PageLine {
     PageLine::of(action_colour(alike[0].action), text)
 }
 
-/// Selects the groups that fit in `room` lines: first the largest of each answer, then the groups
-/// with the most jobs. The result is true for each selected group.
-fn shown_groups(
-    view: &AdviceView<'_>,
-    groups: &[CauseGroup<'_>],
-    blocks: &[Vec<PageLine>],
-    room: usize,
-) -> Vec<bool> {
-    let is_first = |at: usize| at == 0 || answer_of(&groups[at]) != answer_of(&groups[at - 1]);
-    let mut order: Vec<usize> = (0..groups.len()).collect();
-    order.sort_by_key(|&at| (!is_first(at), std::cmp::Reverse(groups[at].jobs.len())));
+/// The part of a group that the page shows, in ascending order of size.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum ShownPart {
+    Nothing,
+    Cause,
+    CauseAndCommands,
+}
 
-    let mut rows = Vec::new();
-    for block in blocks {
-        let of_lines = block
-            .iter()
-            .map(|line| output::columns_of(&line.text).div_ceil(view.width).max(1));
-        rows.push(of_lines.sum::<usize>());
-    }
-    // The heading of each answer takes one line.
-    let answers = (0..groups.len()).filter(|&at| is_first(at)).count();
-    let mut left = room.saturating_sub(answers);
-    if rows.iter().sum::<usize>() <= left {
-        return vec![true; groups.len()];
-    }
+/// The groups of a page, with the lines of each: its cause, then its commands.
+struct PageBody<'a> {
+    view: &'a AdviceView<'a>,
+    groups: &'a [CauseGroup<'a>],
+    blocks: &'a [Vec<PageLine>],
+}
 
-    // Reserve lines for the note of each answer on the causes that are not shown.
-    left = left.saturating_sub(MAX_COMMAND_LINES * answers);
-    let mut shown = vec![false; groups.len()];
-    for at in order {
-        if rows[at] <= left {
-            left -= rows[at];
-            shown[at] = true;
+impl PageBody<'_> {
+    /// Selects the part of each group for a body of at most `room` rows: first the cause of every
+    /// group, then commands.
+    fn fitting_parts(&self, room: usize) -> Vec<ShownPart> {
+        let whole = vec![ShownPart::CauseAndCommands; self.groups.len()];
+        if self.rows(&self.lines(&whole)) <= room {
+            return whole;
         }
+
+        let mut parts = vec![ShownPart::Nothing; self.groups.len()];
+        let mut left = room.saturating_sub(self.answers().count());
+        let mut taken = Vec::new();
+        for (at, part) in self.parts_by_priority() {
+            let (needed, added) = match part {
+                ShownPart::CauseAndCommands => (ShownPart::Cause, &self.blocks[at][1..]),
+                _ => (ShownPart::Nothing, &self.blocks[at][..1]),
+            };
+            let rows = self.rows(added);
+            if rows <= left && parts[at] == needed {
+                left -= rows;
+                taken.push((at, needed));
+                parts[at] = part;
+            }
+        }
+        // The notes on parts that are not shown need rows, too.
+        while self.rows(&self.lines(&parts)) > room
+            && let Some((at, before)) = taken.pop()
+        {
+            parts[at] = before;
+        }
+        parts
     }
-    shown
+
+    /// Lists the parts of all groups, the most important first. Causes come before commands. Among
+    /// causes, the first of each answer comes first, and then those of most jobs. Among commands,
+    /// those to type now come first.
+    fn parts_by_priority(&self) -> Vec<(usize, ShownPart)> {
+        let firsts: Vec<usize> = self.answers().map(|range| range.start).collect();
+        let mut causes: Vec<usize> = (0..self.groups.len()).collect();
+        causes.sort_by_key(|at| (!firsts.contains(at), Reverse(self.groups[*at].jobs.len())));
+        let mut commands = causes.clone();
+        commands.retain(|&at| self.blocks[at].len() > 1);
+        commands.sort_by_key(|&at| !has_command_for_now(&self.groups[at]));
+
+        let causes = causes.into_iter().map(|at| (at, ShownPart::Cause));
+        let commands = commands
+            .into_iter()
+            .map(|at| (at, ShownPart::CauseAndCommands));
+        causes.chain(commands).collect()
+    }
+
+    /// The index ranges of groups with the same answer.
+    fn answers(&self) -> impl Iterator<Item = Range<usize>> {
+        let alike = self.groups.chunk_by(|a, b| answer_of(a) == answer_of(b));
+        alike.scan(0, |begin, groups| {
+            let range = *begin..*begin + groups.len();
+            *begin = range.end;
+            Some(range)
+        })
+    }
+
+    /// The lines that show `parts`, with notes on what they leave out.
+    fn lines(&self, parts: &[ShownPart]) -> Vec<PageLine> {
+        let mut lines = Vec::new();
+        for range in self.answers() {
+            lines.push(heading_line(&self.groups[range.clone()]));
+            for at in range.clone() {
+                match parts[at] {
+                    ShownPart::Nothing => {}
+                    ShownPart::Cause => lines.push(self.blocks[at][0].clone()),
+                    ShownPart::CauseAndCommands => lines.extend_from_slice(&self.blocks[at]),
+                }
+            }
+            let alike = &self.groups[range.clone()];
+            lines.extend(hidden_groups_line(self.view, alike, &parts[range]));
+        }
+        lines.extend(self.hidden_commands_line(parts));
+        lines
+    }
+
+    /// The number of rows of `lines` at the width of the page.
+    fn rows(&self, lines: &[PageLine]) -> usize {
+        let rows_of = |line: &PageLine| {
+            output::columns_of(&line.text)
+                .div_ceil(self.view.width)
+                .max(1)
+        };
+        lines.iter().map(rows_of).sum()
+    }
+
+    /// The note on shown causes whose commands are not shown.
+    fn hidden_commands_line(&self, parts: &[ShownPart]) -> Option<PageLine> {
+        let is_cut = |(part, block): (&ShownPart, &Vec<PageLine>)| {
+            *part == ShownPart::Cause && block.len() > 1
+        };
+        let count = parts
+            .iter()
+            .zip(self.blocks)
+            .filter(|cut| is_cut(*cut))
+            .count();
+        if count == 0 {
+            return None;
+        }
+        let call = call_words(self.view);
+        let text = format!(
+            "commands of {}: {call}--all",
+            output::counted(count, "cause")
+        );
+        Some(PageLine::of(LineColour::Dim, text))
+    }
+}
+
+/// Returns true if the group has a command to type now, and not only once a fault is fixed.
+fn has_command_for_now(group: &CauseGroup<'_>) -> bool {
+    match group.action {
+        HoldAction::Release | HoldAction::Remove => true,
+        HoldAction::Fix => group.raise.is_some(),
+        HoldAction::Later | HoldAction::Leave | HoldAction::None => false,
+    }
+}
+
+/// The command that gives the same advice again, with a blank after it; empty if there is none.
+fn call_words(view: &AdviceView<'_>) -> String {
+    let call = view.call.as_deref();
+    call.map_or(String::new(), |call| format!("{call} "))
 }
 
 /// The note on the groups in `alike` that are not shown, with the options that show them.
 fn hidden_groups_line(
     view: &AdviceView<'_>,
     alike: &[CauseGroup<'_>],
-    shown: &[bool],
+    parts: &[ShownPart],
 ) -> Option<PageLine> {
     let mut causes = Vec::new();
     let mut jobs = 0;
-    for (group, _) in alike.iter().zip(shown).filter(|(_, shown)| !**shown) {
+    let is_hidden = |part: &ShownPart| *part == ShownPart::Nothing;
+    for (group, _) in alike.iter().zip(parts).filter(|(_, part)| is_hidden(part)) {
         causes.push(group.cause.as_str());
         jobs += group.jobs.len();
     }
@@ -254,16 +354,13 @@ fn hidden_groups_line(
         output::counted(causes.len(), "more cause"),
         output::counted(jobs, "job")
     );
-    let call = view
-        .call
-        .as_deref()
-        .map_or(String::new(), |call| format!("{call} "));
+    let call = call_words(view);
     let exact = format!("{count}: {call}--cause {}", causes.join(","));
     let text = if output::columns_of(&exact) <= MAX_COMMAND_LINES * view.width {
         exact
     } else {
         let action = action_word(alike[0].action);
-        format!("{count}, among {call}--action {action} --jobs")
+        format!("{count}, among {call}--action {action} --all")
     };
     Some(PageLine::of(LineColour::Dim, text))
 }
