@@ -22,7 +22,18 @@ pub const EXIT_CHECKPOINTED: u8 = 85;
 pub struct HintedError {
     message: String,
     hint: String,
-    is_early: bool,
+    kind: HintedKind,
+}
+
+/// The kind of an error with a hint.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum HintedKind {
+    /// No retry helps.
+    Permanent,
+    /// A retry helps once other processes have finished their work.
+    Early,
+    /// An artefact is absent, or of another version.
+    Unavailable,
 }
 
 /// Creates an error with a hint; `hint` is a command or an option to type.
@@ -32,7 +43,7 @@ pub fn hinted(message: impl Into<String>, hint: impl Into<String>) -> HintedErro
     HintedError {
         message: message.into(),
         hint: hint.into(),
-        is_early: false,
+        kind: HintedKind::Permanent,
     }
 }
 
@@ -40,9 +51,28 @@ pub fn hinted(message: impl Into<String>, hint: impl Into<String>) -> HintedErro
 /// work.
 pub fn too_early(message: impl Into<String>, hint: impl Into<String>) -> HintedError {
     HintedError {
-        is_early: true,
+        kind: HintedKind::Early,
         ..hinted(message, hint)
     }
+}
+
+/// Like [`hinted`], but for an artefact that is absent, or that another version made.
+pub fn unavailable(message: impl Into<String>, hint: impl Into<String>) -> HintedError {
+    HintedError {
+        kind: HintedKind::Unavailable,
+        ..hinted(message, hint)
+    }
+}
+
+/// Returns true if `error` means that an artefact or one of its files is absent, or of another
+/// version. Errors about damaged files return false.
+pub fn is_unavailable(error: &anyhow::Error) -> bool {
+    error.chain().any(|cause| {
+        let io = cause.downcast_ref::<std::io::Error>();
+        let hinted = cause.downcast_ref::<HintedError>();
+        io.is_some_and(|io| io.kind() == ErrorKind::NotFound)
+            || hinted.is_some_and(|hinted| hinted.kind == HintedKind::Unavailable)
+    })
 }
 
 /// Returns the exit code for `error`: [`EXIT_RETRY`] if its chain has an operating system error
@@ -50,7 +80,7 @@ pub fn too_early(message: impl Into<String>, hint: impl Into<String>) -> HintedE
 pub fn exit_code(error: &anyhow::Error) -> u8 {
     if error
         .downcast_ref::<HintedError>()
-        .is_some_and(|hinted| hinted.is_early)
+        .is_some_and(|hinted| hinted.kind == HintedKind::Early)
     {
         return EXIT_RETRY;
     }
@@ -123,6 +153,18 @@ mod tests {
             render(&error),
             "error: parse failed\n  caused by: cannot write `a`\n  caused by: disk gone\n\nhint: use `-o DIR`\n"
         );
+    }
+
+    #[test]
+    fn absence_is_told_from_damage() {
+        let absent = anyhow::Error::from(std::io::Error::from(ErrorKind::NotFound)).context("a");
+        let damaged = anyhow::Error::from(std::io::Error::from(ErrorKind::InvalidData));
+        assert!(is_unavailable(&absent));
+        assert!(is_unavailable(
+            &anyhow::Error::from(unavailable("m", "h")).context("b")
+        ));
+        assert!(!is_unavailable(&damaged));
+        assert!(!is_unavailable(&hinted("m", "h").into()));
     }
 
     #[test]

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use sha2::{Digest as _, Sha256};
 use twox_hash::XxHash3_128;
 
-use crate::error::hinted;
+use crate::error::{hinted, unavailable};
 use crate::files;
 use crate::shard::{ArtefactFormat, FileIdentity, Shard};
 
@@ -100,7 +100,7 @@ pub fn read<T: DeserializeOwned>(dir: &Path, format: ArtefactFormat) -> Result<M
     let make = || format!("make it with `{}`", format.rebuild);
     ensure!(
         path.is_file(),
-        hinted(
+        unavailable(
             format!(
                 "`{}` holds no {} (no manifest.json)",
                 dir.display(),
@@ -114,7 +114,7 @@ pub fn read<T: DeserializeOwned>(dir: &Path, format: ArtefactFormat) -> Result<M
     let found = ManifestHead::deserialize(&document).with_context(broken)?;
     ensure!(
         found.format == format.name,
-        hinted(
+        unavailable(
             format!(
                 "`{}` holds {}, not {}",
                 dir.display(),
@@ -126,7 +126,7 @@ pub fn read<T: DeserializeOwned>(dir: &Path, format: ArtefactFormat) -> Result<M
     );
     ensure!(
         found.format_version == format.version,
-        hinted(
+        unavailable(
             format!(
                 "`{}` has {} format version {}, and this program reads version {}",
                 dir.display(),

@@ -13,18 +13,20 @@ use poolcast_report::{self as report, HeldJobs, REPORT_FILE, ReportInputs};
 use poolcast_sweep::{SweepFolder, TrialRow, events_dir};
 
 /// The advice on the jobs held at the end of the log; `None` if there is no model yet, or if the
-/// events of the log are missing.
+/// events of the log are missing or of another version.
 pub(super) fn held_jobs(inputs: &ReportInputs) -> Result<Option<HeldJobs>> {
-    let events = events_dir(&inputs.dir);
-    let (Some(run), true) = (inputs.best_run(), events.is_dir()) else {
+    let Some(run) = inputs.best_run() else {
+        return Ok(None);
+    };
+    let events = EventStore::open(&events_dir(&inputs.dir));
+    let Some(store) = inputs.if_available(events)? else {
         return Ok(None);
     };
     // A DAG whose models were not fetched has no model to open.
-    let Ok(models) = RunModels::open(run) else {
+    let Some(models) = inputs.if_available(RunModels::open(run))? else {
         return Ok(None);
     };
 
-    let store = EventStore::open(&events)?;
     let model = models.at_moment(store.summary.end_ms);
     let mut advice = advice::advise(&store, model, &inputs.config.advice, None, None)?;
     if !inputs.is_anonymous {

@@ -6,7 +6,7 @@ use anyhow::{Context as _, Result, ensure};
 use serde::{Deserialize, Serialize};
 
 use super::fitted::FittedPipeline;
-use poolcast_base::error::hinted;
+use poolcast_base::error::unavailable;
 use poolcast_base::shard::ArtefactFormat;
 
 /// File name of a fitted pipeline.
@@ -82,7 +82,7 @@ impl PipelineHeader {
             self.format == PIPELINE_FORMAT.name && self.format_version == PIPELINE_FORMAT.version;
         ensure!(
             is_ours,
-            hinted(
+            unavailable(
                 format!(
                     "`{}` is {} format version {}, and this program reads {} format version {}",
                     path.display(),

@@ -12,7 +12,6 @@ use poolcast_base::output;
 use poolcast_holds::advice::code_meaning;
 use poolcast_holds::events::EventStore;
 use poolcast_holds::tensors::{Dataset, Split, TensorSummary, audit};
-use poolcast_holds::training::TrainedModel;
 use poolcast_sweep as sweep;
 
 /// Number of bins of the time axis.
@@ -25,13 +24,11 @@ const MAX_CODES: usize = 12;
 /// Makes the part.
 ///
 /// # Errors
-/// Fails if a file exists but is not valid.
+/// Fails if a file is damaged.
 pub(super) fn data_part(inputs: &ReportInputs) -> Result<ReportPart> {
     let mut blocks = Vec::new();
-    let events = sweep::events_dir(&inputs.dir);
-    if events.is_dir()
-        && let Ok(store) = EventStore::open(&events)
-    {
+    let events = EventStore::open(&sweep::events_dir(&inputs.dir));
+    if let Some(store) = inputs.if_available(events)? {
         blocks.extend(hold_blocks(&store));
     }
     blocks.extend(sample_blocks(inputs)?);
@@ -61,7 +58,7 @@ fn missing(inputs: &ReportInputs) -> MissingInput {
     }
     MissingInput {
         text:
-            "The events of the log are not in this directory. To read a log and print its contents:"
+            "The events of the log are not in this directory, or were read by another version of poolcast. To read a log and print its contents:"
                 .to_owned(),
         command: Some("poolcast parse LOG -o EVENTS".to_owned()),
     }
@@ -267,11 +264,14 @@ fn success_figure(holds: &[PastHoldTime], bins: &TimeBins) -> Figure {
 
 /// Shows the samples of the best model, and the holds that were left out.
 fn sample_blocks(inputs: &ReportInputs) -> Result<Vec<ReportBlock>> {
-    let model = inputs.best_run().map(TrainedModel::open);
-    let Some(Ok(model)) = model else {
+    let Some(run) = inputs.best_run() else {
         return Ok(Vec::new());
     };
-    let Ok(dataset) = Dataset::open(&sweep::tensors_dir(&inputs.dir, &model.tensors)) else {
+    let Some(model) = inputs.open_model(run)? else {
+        return Ok(Vec::new());
+    };
+    let opened = Dataset::open(&sweep::tensors_dir(&inputs.dir, &model.tensors));
+    let Some(dataset) = inputs.if_available(opened)? else {
         return Ok(Vec::new());
     };
     Ok(vec![

@@ -9,11 +9,11 @@ use serde::de::DeserializeOwned;
 use super::held_jobs::HeldJobs;
 use super::reported_trial::ReportedTrial;
 use super::words;
-use poolcast_base::error::hinted;
+use poolcast_base::error::{self, EXIT_RETRY, hinted};
 use poolcast_base::{files, manifest, output};
 use poolcast_config::{self as config, Metric, PredictionTask};
 use poolcast_holds::tensors::Split;
-use poolcast_holds::training::{ModelEvaluation, evaluation_path};
+use poolcast_holds::training::{ModelEvaluation, TrainedModel, evaluation_path};
 use poolcast_sweep::condor::{self, DagProgress};
 use poolcast_sweep::config::{Config, TrialSource};
 use poolcast_sweep::{
@@ -221,6 +221,48 @@ impl ReportInputs {
             Some(trial) => Some(sweep::trial_dir(&self.dir, trial)),
             None => self.run.clone(),
         }
+    }
+
+    /// Returns the artefact of this directory that was `opened`; `None` if it is absent, or was
+    /// made by another version.
+    ///
+    /// # Errors
+    /// Fails if the artefact is damaged.
+    pub fn if_available<T>(&self, opened: Result<T>) -> Result<Option<T>> {
+        match opened {
+            Ok(artefact) => Ok(Some(artefact)),
+            Err(error) if error::is_unavailable(&error) => Ok(None),
+            Err(error) => Err(self.with_remedy(error)),
+        }
+    }
+
+    /// Replaces the hint of `error`, which is about a damaged file. No command repairs a file of a
+    /// finished sweep in place.
+    fn with_remedy(&self, error: anyhow::Error) -> anyhow::Error {
+        if self.kind == ReportedKind::Run || error::exit_code(&error) == EXIT_RETRY {
+            return error;
+        }
+        let config = self.dir.join(config::FILE);
+        let config = words::quoted(&config.to_string_lossy());
+        hinted(
+            format!("{error:#}"),
+            format!(
+                "copy the directory again, or repeat the sweep in another one: poolcast sweep init {config} -o DIR && poolcast sweep run DIR"
+            ),
+        )
+        .into()
+    }
+
+    /// Opens the model in `run`; `None` if it is absent, was made by another version, or learned
+    /// from tables.
+    ///
+    /// # Errors
+    /// Fails if a file of the model is damaged.
+    pub(super) fn open_model(&self, run: &Path) -> Result<Option<TrainedModel>> {
+        if self.config.data.is_given() {
+            return Ok(None);
+        }
+        self.if_available(TrainedModel::open(run))
     }
 
     /// The metric that the sweep optimizes.

@@ -10,17 +10,16 @@ use super::words;
 use poolcast_base::{manifest, output, program};
 use poolcast_config::yaml;
 use poolcast_holds::events::{EVENTS_FORMAT, StoreSummary};
-use poolcast_holds::training::TrainedModel;
 use poolcast_sweep as sweep;
 
 /// Makes the part.
 ///
 /// # Errors
-/// Fails if the configuration cannot be written as YAML.
+/// Fails if a file is damaged, or if the configuration cannot be written as YAML.
 pub(super) fn provenance_part(inputs: &ReportInputs) -> Result<ReportPart> {
-    let mut blocks = vec![ReportBlock::Table(fact_table(inputs))];
+    let mut blocks = vec![ReportBlock::Table(fact_table(inputs)?)];
     let events = manifest::read::<StoreSummary>(&sweep::events_dir(&inputs.dir), EVENTS_FORMAT);
-    if let Ok(events) = events {
+    if let Some(events) = inputs.if_available(events)? {
         blocks.push(ReportBlock::Table(log_table(inputs, &events.body)));
     }
     blocks.push(ReportBlock::paragraph(
@@ -41,7 +40,7 @@ pub(super) fn provenance_part(inputs: &ReportInputs) -> Result<ReportPart> {
     })
 }
 
-fn fact_table(inputs: &ReportInputs) -> ReportTable {
+fn fact_table(inputs: &ReportInputs) -> Result<ReportTable> {
     let mut table = ReportTable::new("Made with", &[("what", 0), ("value", 0)]);
     let mut add = |what: &str, value: String| {
         table
@@ -68,16 +67,16 @@ fn fact_table(inputs: &ReportInputs) -> ReportTable {
             }
         }
     }
-    if let Some(model) = inputs
-        .run
-        .as_ref()
-        .and_then(|run| TrainedModel::open(run).ok())
-    {
+    let model = match &inputs.run {
+        Some(run) => inputs.open_model(run)?,
+        None => None,
+    };
+    if let Some(model) = model {
         add("model", words::shown(&model.name));
         add("SHA-256 of the model that was scored", model.sha256);
         add("digest of the tensors", model.tensors_key);
     }
-    table
+    Ok(table)
 }
 
 /// Lists the logs with their digests.

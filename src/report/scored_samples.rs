@@ -39,10 +39,10 @@ pub(super) struct ScoredSamples {
 
 impl ScoredSamples {
     /// Scores the best model of a sweep on the test split; `None` if the model or its tensors are
-    /// missing, or if the model has learned from that split.
+    /// missing or of another version, or if the model has learned from that split.
     ///
     /// # Errors
-    /// Fails if these files exist but are not valid.
+    /// Fails if one of these files is damaged.
     pub(super) fn read(inputs: &ReportInputs) -> Result<Option<ScoredSamples>> {
         let Some(run) = inputs
             .best_run()
@@ -50,11 +50,12 @@ impl ScoredSamples {
         else {
             return Ok(None);
         };
-        let Ok(model) = TrainedModel::open(run) else {
+        let Some(model) = inputs.open_model(run)? else {
             return Ok(None);
         };
         let tensors = sweep::tensors_dir(&inputs.dir, &model.tensors);
-        let Ok(dataset) = Dataset::open_side(&tensors, Split::Test) else {
+        let opened = Dataset::open_side(&tensors, Split::Test);
+        let Some(dataset) = inputs.if_available(opened)? else {
             return Ok(None);
         };
         // Scores on samples that the model has learned from would be too good.
@@ -84,6 +85,7 @@ impl ScoredSamples {
 
         let advice = &inputs.config.advice;
         let precisions = [advice.precision, advice.probable_precision];
+        let limits = inputs.if_available(model.answer_thresholds(precisions))?;
         Ok(ScoredSamples {
             probabilities: predict_split(model, dataset, split)?,
             uncalibrated: uncalibrated_split(model, dataset, split)?,
@@ -92,7 +94,7 @@ impl ScoredSamples {
             asked_ms: dataset.column(split, "asked_time_ms")?,
             rates,
             threshold: model.calibration.threshold,
-            limits: model.answer_thresholds(precisions).unwrap_or_default(),
+            limits: limits.unwrap_or_default(),
             groups: SampleGroups::new(&dataset.column::<u32>(split, "group")?),
             seed: model.seed,
             resamples: inputs.config.evaluation.resamples.min(MAX_RESAMPLES),

@@ -475,3 +475,86 @@ fn log_with_one_class_or_without_holds_has_a_valid_page() {
         assert!(!drawn.contains("NaN") && !drawn.contains(" inf"), "{name}");
     }
 }
+
+/// Returns the files of the finished run that the report opens, below `out`: one of each kind.
+fn reported_files() -> Vec<String> {
+    let files = FINISHED.files("out");
+    let trial = files
+        .keys()
+        .find_map(|name| name.strip_suffix("/evaluation-test.json"))
+        .expect("the best trial is scored");
+    let mut found = vec![
+        format!("{trial}/model.safetensors"),
+        format!("{trial}/manifest.json"),
+        "events/events-00000.safetensors".to_owned(),
+        "events/manifest.json".to_owned(),
+    ];
+    let config = text(&FINISHED, &format!("out/{trial}/config.yaml"));
+    let j = config
+        .lines()
+        .find_map(|line| line.trim().strip_prefix("j: "));
+    let tensors = format!("tensors/j{}-", j.expect("a number"));
+    let of_best = files.keys().filter(|name| name.starts_with(&tensors));
+    found.extend(of_best.cloned());
+    found
+}
+
+/// A copy of the finished run in `out`, without `left_out`.
+fn copy_without(left_out: &str) -> Place {
+    let place = Place::with_log();
+    for (name, bytes) in FINISHED.files("out") {
+        if name != left_out {
+            let path = place.path(&format!("out/{name}"));
+            fs_err::create_dir_all(path.parent().expect("a parent")).expect("made");
+            fs_err::write(path, bytes).expect("written");
+        }
+    }
+    place
+}
+
+#[test]
+fn damaged_files_are_errors_and_absent_ones_are_not() {
+    let files = reported_files();
+    assert!(files.len() >= 8, "{files:?}");
+    for name in files {
+        let place = copy_without(&name);
+        let outcome = place.run("report out");
+        assert_eq!(outcome.code, Some(0), "without {name}\n{outcome}");
+
+        let mut bytes = FINISHED.files("out")[&name].clone();
+        let middle = bytes.len() / 2;
+        bytes[middle] ^= 0xff;
+        place.write(&format!("out/{name}"), bytes);
+        let outcome = place.run("report out");
+        assert_eq!(outcome.code, Some(2), "damaged {name}\n{outcome}");
+        assert!(
+            outcome.stderr.contains("hint: copy the directory again"),
+            "{outcome}"
+        );
+        assert!(
+            outcome
+                .stderr
+                .contains("poolcast sweep init out/config.yaml -o DIR"),
+            "{outcome}"
+        );
+    }
+}
+
+#[test]
+fn files_of_another_version_count_as_absent() {
+    for name in reported_files() {
+        if !name.ends_with("manifest.json") {
+            continue;
+        }
+        let place = copy_without("");
+        let manifest = text(&place, &format!("out/{name}"));
+        let version = manifest
+            .lines()
+            .find(|line| line.contains("format_version"));
+        let other = manifest.replace(version.expect("a version"), "  \"format_version\": 9999,");
+        place.write(&format!("out/{name}"), other);
+        let outcome = place.run("report out");
+        assert_eq!(outcome.code, Some(0), "{name}\n{outcome}");
+        assert!(text(&place, "out/report.html").contains("another version of poolcast"));
+    }
+}

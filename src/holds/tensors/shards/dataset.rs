@@ -10,7 +10,7 @@ use super::format::TENSORS_FORMAT;
 use super::sample_shard::{SampleCounts, SampleShape, check, codes_of_sample, statics_of_sample};
 use super::tensor_summary::{ListedTensorShard, SplitSummary, TensorSummary};
 use crate::tensors::cycles::Split;
-use poolcast_base::error::hinted;
+use poolcast_base::error::{hinted, unavailable};
 use poolcast_base::manifest;
 use poolcast_base::shard::Shard;
 
@@ -115,7 +115,7 @@ impl Dataset {
         };
         ensure!(
             summary.e == shape.e,
-            hinted(
+            unavailable(
                 format!(
                     "`{}` has e = {}, but this version uses {}",
                     dir.display(),

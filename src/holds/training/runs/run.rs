@@ -17,7 +17,7 @@ use crate::training::fitting::{Epoch, PooledScores};
 use crate::training::scoring::Calibration;
 use crate::training::scoring::RollingPredictions;
 use crate::training::scoring::SuccessRates;
-use poolcast_base::error::hinted;
+use poolcast_base::error::{hinted, unavailable};
 use poolcast_base::shard::{self, Shard, ShardColumn};
 use poolcast_base::{files, manifest};
 use poolcast_models::{Model, ModelShape};
@@ -149,7 +149,7 @@ impl TrainingRun {
             dir.join(CHECKPOINT_FILE).exists() && !dir.join(manifest::FILE).exists();
         ensure!(
             !is_unfinished,
-            hinted(
+            unavailable(
                 format!("the training in `{}` has not finished", dir.display()),
                 "continue it with `poolcast train --resume`"
             )
@@ -165,7 +165,7 @@ impl TrainingRun {
         let known = static_feature_count(architecture, &summary.tensors);
         ensure!(
             summary.shape.s == known,
-            hinted(
+            unavailable(
                 format!(
                     "the model uses {}, but this version computes {known}",
                     poolcast_base::output::counted(summary.shape.s, "static feature")
