@@ -318,6 +318,7 @@ impl FinishedSweep {
             "loss",
             "ROC-AUC",
             "F-measure",
+            "judged",
             "",
         ];
 
@@ -332,7 +333,7 @@ impl FinishedSweep {
         }
         format!(
             "Trials, by {}\n{}",
-            self.best.metric.name,
+            self.best.metric.name.judged_name(),
             output::aligned_table(&table)
         )
     }
@@ -354,7 +355,7 @@ impl FinishedSweep {
         }
         format!(
             "\nPipelines and networks on the same samples, by {}\n{}{}",
-            self.best.metric.name,
+            self.best.metric.name.judged_name(),
             output::aligned_table(&table),
             choices::choice_table(&self.choices)
         )
@@ -390,7 +391,7 @@ fn trial_row(best: &BestModel, result: &sweep::TrialResult, row: &TrialRow) -> V
     let network = training.parameters;
 
     let score = |score: Option<f64>| score.map_or("-".to_owned(), |score| format!("{score:.3}"));
-    let mut row = vec![
+    let mut cells = vec![
         result.trial.to_string(),
         tensors.j.to_string(),
         tensors.m.to_string(),
@@ -402,20 +403,20 @@ fn trial_row(best: &BestModel, result: &sweep::TrialResult, row: &TrialRow) -> V
         network.batch_size.to_string(),
     ];
 
-    let judged = result.metrics.as_ref().and_then(|of| of.judged.as_ref());
-    match result.best_epoch().zip(judged) {
-        Some((epoch, judged)) => row.extend([
+    match result.best_epoch() {
+        Some(epoch) => cells.extend([
             epoch.epoch.to_string(),
-            format!("{:.4}", judged.loss),
-            score(judged.scores.roc_auc),
-            score(judged.scores.f_measure),
+            format!("{:.4}", epoch.validation_loss),
+            score(epoch.validation.roc_auc),
+            score(epoch.validation.f_measure),
+            score(row.value),
             if best.trial == result.trial {
                 "best".to_owned()
             } else {
                 String::new()
             },
         ]),
-        None => row.push(result.error.clone().unwrap_or_default()),
+        None => cells.push(result.error.clone().unwrap_or_default()),
     }
-    row
+    cells
 }

@@ -157,6 +157,17 @@ pub enum MetricName {
 }
 
 impl MetricName {
+    /// The name of the value of this metric by which trials are compared: for a network the score
+    /// of the predictions after each time cut, each from the epoch that the other cuts chose. The
+    /// name of the metric itself stands for the score of the epoch that the model has.
+    pub fn judged_name(self) -> String {
+        let name = self.to_string();
+        match name.strip_prefix("validation_") {
+            Some(score) => format!("judged_{score}"),
+            None => name,
+        }
+    }
+
     /// Returns true if only wait models have this metric.
     pub fn is_wait_metric(self) -> bool {
         matches!(self, MetricName::HeldBackPinball | MetricName::HeldBackCost)

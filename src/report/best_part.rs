@@ -45,9 +45,10 @@ fn choice_sentence(inputs: &ReportInputs) -> Option<String> {
         best.trial,
         words::shown(&trial.model),
         output::counted(best.trials.len(), "trial"),
-        words::metric_title(best.metric.name),
+        inputs.value_title(),
         best.value
     );
+    sentence.push_str(&judged_sentence(inputs));
     if let Some(ensemble) = &best.ensemble {
         sentence.push_str(&format!(
             " An ensemble of the best trials of {} kinds is used, because it reaches {:.3}: {}.",
@@ -60,6 +61,21 @@ fn choice_sentence(inputs: &ReportInputs) -> Option<String> {
         sentence.push_str(" The holds in the table below were not used for this choice.");
     }
     Some(sentence)
+}
+
+/// Explains the values by which networks are compared; empty without networks.
+fn judged_sentence(inputs: &ReportInputs) -> String {
+    let best = inputs.ranked_trials().into_iter().next();
+    let Some(best) = best.filter(|_| inputs.has_epochs()) else {
+        return String::new();
+    };
+    let mut sentence = " Judged values are of the predictions after each time cut, from the epoch that the other cuts chose, so that the choice of the epoch does not flatter them.".to_owned();
+    if let (Some(epoch), Some(kept)) = (best.kept_epoch, best.kept_value) {
+        sentence.push_str(&format!(
+            " Epoch {epoch} of this trial was kept; its own value is {kept:.3}."
+        ));
+    }
+    sentence
 }
 
 /// Says which trial over samples of waits is the best, and how to validate it; empty for other
@@ -214,7 +230,7 @@ fn choice_table(inputs: &ReportInputs) -> ReportTable {
     for (title, _) in estimates {
         columns.extend([(*title, 3), ("from", 3), ("to", 3)]);
     }
-    let name = words::metric_title(inputs.metric().name);
+    let name = inputs.value_title();
     let mut table = ReportTable::new(
         format!("The choice by {name}, with estimates that are free of selection bias"),
         &columns,

@@ -17,7 +17,8 @@ use poolcast_holds::training::{ModelEvaluation, TrainedModel, evaluation_path};
 use poolcast_sweep::condor::{self, DagProgress};
 use poolcast_sweep::config::{Config, TrialSource};
 use poolcast_sweep::{
-    self as sweep, BestModel, SplitChoice, SweepFolder, TrialOutcomes, TrialResult, TrialRow,
+    self as sweep, BestModel, ParameterNames, SplitChoice, SweepFolder, TrialOutcomes, TrialResult,
+    TrialRow,
 };
 
 /// Size limit of a JSON document of scores or choices, in bytes.
@@ -48,6 +49,8 @@ pub struct ReportInputs {
     /// The configuration.
     pub config: Config,
     pub(super) kind: ReportedKind,
+    /// The names of hyper-parameters across the kinds of models.
+    pub(super) parameter_names: ParameterNames,
     /// The trials that have ended.
     pub(super) trials: Vec<ReportedTrial>,
     /// Planned number of trials.
@@ -76,11 +79,13 @@ impl ReportInputs {
     pub fn read(dir: &Path, is_anonymous: bool) -> Result<ReportInputs> {
         let dir = condor::results_directory(dir)?;
         let kind = kind_of(&dir)?;
+        let config = Config::read(&dir)?;
         let mut inputs = ReportInputs {
+            parameter_names: ParameterNames::from_config(&config),
             is_anonymous,
             is_job: false,
             reload_s: None,
-            config: Config::read(&dir)?,
+            config,
             kind,
             trials: Vec::new(),
             planned: 1,
@@ -111,6 +116,7 @@ impl ReportInputs {
     /// Fails if a file cannot be read.
     pub fn of_job(sweep: &SweepFolder, rows: &[TrialRow], results: &Path) -> Result<ReportInputs> {
         let mut inputs = ReportInputs {
+            parameter_names: ParameterNames::from_config(&sweep.config),
             is_anonymous: false,
             is_job: true,
             reload_s: None,
@@ -199,7 +205,8 @@ impl ReportInputs {
     }
 
     fn add_row(&mut self, row: &TrialRow, results: &mut Vec<TrialResult>) {
-        self.trials.push(ReportedTrial::from_row(row));
+        let trial = ReportedTrial::from_row(row, &self.parameter_names);
+        self.trials.push(trial);
         if row.config.trial_source() == TrialSource::Logs {
             results.push(TrialResult::from(row));
         }
@@ -268,6 +275,21 @@ impl ReportInputs {
     /// The metric that the sweep optimizes.
     pub(super) fn metric(&self) -> &Metric {
         &self.config.wandb.sweep.metric
+    }
+
+    /// Returns true if some trials are networks, whose scores differ between epochs.
+    pub(super) fn has_epochs(&self) -> bool {
+        self.trials.iter().any(|trial| trial.epochs.is_some())
+    }
+
+    /// The display name of the values by which trials are compared.
+    pub(super) fn value_title(&self) -> String {
+        let title = words::metric_title(self.metric().name);
+        if self.has_epochs() {
+            format!("judged {title}")
+        } else {
+            title.to_owned()
+        }
     }
 
     /// Returns true if numbers are predicted instead of classes.

@@ -11,8 +11,8 @@ use super::scale::Scale;
 use super::words;
 use poolcast_config::{Distribution, Parameter};
 use poolcast_sweep::config::Config;
-use poolcast_sweep::plain_value;
 use poolcast_sweep::search::SearchSpace;
+use poolcast_sweep::{ParameterNames, parameters_by_kind, plain_value};
 
 /// Maximum number of listed values that are shown as words. More words share "others"; more numbers
 /// get a numeric scale.
@@ -40,13 +40,13 @@ impl ParameterAxis {
     }
 }
 
-/// Makes the axes of the hyper-parameters that differ between `trials`, by name. The fitted
-/// pipeline comes first if it differs.
+/// Makes the axes of the hyper-parameters that differ between `trials`, by name. The kind
+/// comes first if it differs.
 pub(super) fn parameter_axes(
     inputs: &ReportInputs,
     trials: &[&ReportedTrial],
 ) -> Vec<ParameterAxis> {
-    let distributions = drawn_distributions(&inputs.config);
+    let distributions = drawn_distributions(&inputs.config, &inputs.parameter_names);
     let mut names: Vec<&str> = Vec::new();
     for trial in trials {
         names.extend(trial.parameters.keys().map(String::as_str));
@@ -55,11 +55,11 @@ pub(super) fn parameter_axes(
     names.dedup();
 
     let mut axes = Vec::new();
-    // Trials of pipelines have no hyper-parameter `model`, so the pipeline takes its place.
-    if !names.contains(&"model") {
-        let model = |trial: &&ReportedTrial| Some(Value::from(trial.model.clone()));
-        let models = trials.iter().map(model).collect();
-        axes.extend(parameter_axis("pipeline", models, None));
+    // Trials of pipelines have no hyper-parameter `model`, so the kind takes its place.
+    if !inputs.is_over_waits() {
+        let kind = |trial: &&ReportedTrial| Some(Value::from(trial.kind.clone()));
+        let kinds = trials.iter().map(kind).collect();
+        axes.extend(parameter_axis("pipeline", kinds, None));
     }
     for name in names {
         let value = |trial: &&ReportedTrial| trial.parameters.get(name).cloned();
@@ -69,18 +69,16 @@ pub(super) fn parameter_axes(
     axes
 }
 
-/// Returns the distributions from which the sweep draws its hyper-parameters.
-fn drawn_distributions(config: &Config) -> BTreeMap<String, Distribution> {
+/// Returns the distributions from which the sweep draws its hyper-parameters, by their `names`.
+fn drawn_distributions(config: &Config, names: &ParameterNames) -> BTreeMap<String, Distribution> {
     let mut drawn = BTreeMap::new();
-    for space in config.pipelines.values().flat_map(|spaces| spaces.all()) {
-        for (name, parameter) in &space.parameters {
-            if let Parameter::Drawn(distribution) = parameter {
-                drawn.insert(name.clone(), distribution.clone());
-            }
-        }
-    }
     for (name, distribution) in SearchSpace::from_config(config).parameters() {
         drawn.insert(name.clone(), distribution.clone());
+    }
+    for (kind, name, parameter) in parameters_by_kind(config) {
+        if let Parameter::Drawn(distribution) = parameter {
+            drawn.insert(names.name(kind, name), distribution.clone());
+        }
     }
     drawn
 }

@@ -40,6 +40,8 @@ const MARKED_STYLE: usize = 3;
 
 /// Comparable trials from best to worst, and the hyper-parameters in which they differ.
 struct ComparedTrials<'a> {
+    /// The kind of all trials; `None` for all kinds together.
+    kind: Option<String>,
     trials: Vec<&'a ReportedTrial>,
     values: Vec<f64>,
     axes: Vec<ParameterAxis>,
@@ -68,7 +70,11 @@ pub(super) fn parameter_blocks(inputs: &ReportInputs) -> Vec<ReportBlock> {
             &importances,
         )));
     }
-    blocks.push(ReportBlock::figure(parallel_figure(inputs, &compared)));
+    let panels = parallel_panels(inputs, &compared);
+    for (at, panel) in panels.iter().enumerate() {
+        let figure = parallel_figure(inputs, panel, at, panels.len());
+        blocks.push(ReportBlock::figure(figure));
+    }
     for (at, axis) in compared.axes.iter().take(MAX_PLOTS).enumerate() {
         let figure = value_figure(inputs, &compared, axis, at + 1);
         blocks.push(ReportBlock::figure(figure));
@@ -89,7 +95,17 @@ impl ComparedTrials<'_> {
         } else {
             ""
         };
+        ComparedTrials::from_trials(inputs, None, trials, left_out)
+    }
+
+    fn from_trials<'a>(
+        inputs: &ReportInputs,
+        kind: Option<String>,
+        trials: Vec<&'a ReportedTrial>,
+        left_out: &'static str,
+    ) -> ComparedTrials<'a> {
         ComparedTrials {
+            kind,
             values: trials.iter().filter_map(|trial| trial.value).collect(),
             axes: parameter_axes(inputs, &trials),
             trials,
@@ -240,15 +256,53 @@ fn edge_sentence(is_cut: bool) -> &'static str {
     }
 }
 
-fn parallel_figure(inputs: &ReportInputs, compared: &ComparedTrials<'_>) -> Figure {
+/// Splits the trials into the panels of parallel coordinates: one for each kind, the kind of the
+/// best trial first. A trial has no line across the hyper-parameters of another kind. The axes have
+/// the order of `compared`.
+fn parallel_panels<'a>(
+    inputs: &ReportInputs,
+    compared: &ComparedTrials<'a>,
+) -> Vec<ComparedTrials<'a>> {
+    let mut kinds: Vec<&str> = Vec::new();
+    for trial in &compared.trials {
+        if !kinds.contains(&trial.kind.as_str()) {
+            kinds.push(&trial.kind);
+        }
+    }
+
+    let mut panels = Vec::new();
+    for &kind in &kinds {
+        let mut trials = compared.trials.clone();
+        trials.retain(|trial| trial.kind == kind);
+        let name = (kinds.len() > 1).then(|| kind.to_owned());
+        let mut panel = ComparedTrials::from_trials(inputs, name, trials, compared.left_out);
+        let place = |axis: &ParameterAxis| {
+            let mut all = compared.axes.iter();
+            all.position(|known| known.name == axis.name)
+        };
+        panel.axes.sort_by_key(place);
+        if !panel.axes.is_empty() {
+            panels.push(panel);
+        }
+    }
+    panels
+}
+
+/// Draws panel `number` of `count`.
+fn parallel_figure(
+    inputs: &ReportInputs,
+    compared: &ComparedTrials<'_>,
+    number: usize,
+    count: usize,
+) -> Figure {
     let axes = &compared.axes[..compared.axes.len().min(MAX_AXES)];
-    let title = words::metric_title(inputs.metric().name);
+    let title = inputs.value_title();
     let (scale, is_cut) = value_scale(inputs, &compared.values);
     let mut plot_axes: Vec<PlotAxis> = axes
         .iter()
         .map(|axis| PlotAxis::new(output::cut(&axis.name, 50), axis.scale.clone()))
         .collect();
-    plot_axes.push(PlotAxis::new(title, scale));
+    plot_axes.push(PlotAxis::new(title.clone(), scale));
 
     // Draw the best trials last, above the others.
     let every = compared.trials.len().div_ceil(MAX_LINES);
@@ -267,9 +321,15 @@ fn parallel_figure(inputs: &ReportInputs, compared: &ComparedTrials<'_>) -> Figu
     }
 
     let legend = parallel_legend(compared.trials.len(), lines.len());
+    let of_kind = compared.kind.as_ref();
     Figure {
-        id: "parallel".to_owned(),
-        title: "What the best trials have in common".to_owned(),
+        id: match count {
+            1 => "parallel".to_owned(),
+            _ => format!("parallel-{}", number + 1),
+        },
+        title: of_kind.map_or("What the best trials have in common".to_owned(), |kind| {
+            format!("What the best trials of {kind} have in common")
+        }),
         see: format!(
             "Each line is a trial, from the value of its first hyper-parameter down to its {title}; {} is better. Where the dark lines meet, the best trials agree; where they spread over a whole axis, that hyper-parameter matters little.{}{}",
             words::better_word(inputs.metric().goal),
@@ -282,7 +342,7 @@ fn parallel_figure(inputs: &ReportInputs, compared: &ComparedTrials<'_>) -> Figu
             legend,
         }
         .into(),
-        table: best_table(compared, axes, title),
+        table: best_table(compared, axes, &title),
     }
 }
 
@@ -398,7 +458,7 @@ fn value_figure(
     axis: &ParameterAxis,
     number: usize,
 ) -> Figure {
-    let title = words::metric_title(inputs.metric().name);
+    let title = inputs.value_title();
     let caption = format!("The {title} by {}", axis.name);
     let (scale, is_cut) = value_scale(inputs, &compared.values);
     let every = compared.trials.len().div_ceil(MAX_POINTS);

@@ -8,7 +8,8 @@ use serde_json::Value;
 use super::words;
 use poolcast_config::MetricName;
 use poolcast_holds::training::TrainingStatus;
-use poolcast_sweep::{TrialEnd, TrialRow};
+use poolcast_sweep::config::TrialSource;
+use poolcast_sweep::{ParameterNames, TrialEnd, TrialRow, trial_kind};
 
 /// Maximum number of epochs of a trial that are shown.
 const MAX_EPOCHS: usize = 2000;
@@ -20,6 +21,8 @@ pub(super) struct ReportedTrial {
     pub(super) trial: usize,
     /// The pipeline, or the network's model.
     pub(super) model: String,
+    /// The kind of the trial: its pipeline, its kind of wait model, or `network`.
+    pub(super) kind: String,
     /// The split of tables that the trial learns from.
     pub(super) split: Option<String>,
     /// Outcome of the trial, in words.
@@ -28,8 +31,10 @@ pub(super) struct ReportedTrial {
     pub(super) failure: Option<TrialEnd>,
     /// Error message of a failure.
     pub(super) error: Option<String>,
-    /// Value of the metric that the sweep optimizes.
+    /// Value by which the sweep compares trials.
     pub(super) value: Option<f64>,
+    /// Value of the sweep's metric in the epoch that a network has, or of a fit.
+    pub(super) kept_value: Option<f64>,
     /// Values of this metric after each epoch of a network.
     pub(super) values: Vec<Option<f64>>,
     /// Validation loss of the model.
@@ -46,13 +51,18 @@ pub(super) struct ReportedTrial {
     pub(super) is_stopped: bool,
     /// True if the trial was terminated early, because others were better.
     pub(super) is_terminated: bool,
-    /// Hyper-parameters by name.
+    /// Hyper-parameters by their names in the sweep.
     pub(super) parameters: BTreeMap<String, Value>,
 }
 
 impl ReportedTrial {
-    pub(super) fn from_row(row: &TrialRow) -> ReportedTrial {
+    pub(super) fn from_row(row: &TrialRow, names: &ParameterNames) -> ReportedTrial {
         let scores = row.scores();
+        let metric = row.config.wandb.sweep.metric.name;
+        let kind = match row.config.trial_source() {
+            TrialSource::WaitSamples => &row.pipeline,
+            TrialSource::Logs | TrialSource::Tables => trial_kind(&row.config),
+        };
         let metrics = row.metrics.as_ref();
         let status = metrics.map(|metrics| metrics.status);
         let mut values = row.values.clone();
@@ -60,6 +70,7 @@ impl ReportedTrial {
         ReportedTrial {
             trial: row.trial,
             model: words::shown(&row.pipeline),
+            kind: words::shown(kind),
             split: row.split.as_deref().map(words::shown),
             ended: match row.ended_on_request {
                 true => "ended on request".to_owned(),
@@ -68,6 +79,7 @@ impl ReportedTrial {
             failure: (row.ended != TrialEnd::Done).then_some(row.ended),
             error: row.error.as_deref().map(words::shown),
             value: row.value.filter(|value| value.is_finite()),
+            kept_value: scores.and_then(|scores| scores.watched(metric)),
             values,
             loss: scores.and_then(|scores| scores.loss()),
             roc_auc: scores.and_then(|scores| scores.watched(MetricName::ValidationRocAuc)),
@@ -76,7 +88,7 @@ impl ReportedTrial {
             kept_epoch: metrics.and_then(|metrics| Some(metrics.of_model()?.epoch)),
             is_stopped: status == Some(TrainingStatus::StoppedEarly),
             is_terminated: status == Some(TrainingStatus::TerminatedEarly),
-            parameters: row.parameters.clone(),
+            parameters: names.renamed(kind, row.parameters.clone()),
         }
     }
 }

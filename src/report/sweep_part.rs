@@ -11,7 +11,6 @@ use super::plot::{LegendKind, Plot, PlotAxis, PlotMark};
 use super::rung_figure::rung_figure;
 use super::scale::Scale;
 use super::trial_table::trial_table;
-use super::words;
 use poolcast_config::Goal;
 
 /// Maximum number of trials with a dot.
@@ -120,7 +119,7 @@ fn best_so_far(inputs: &ReportInputs) -> Option<Figure> {
     let last = valued[valued.len() - 1].0;
     steps.extend(steps.last().map(|step| (last, step.1)));
 
-    let title = words::metric_title(metric.name);
+    let title = inputs.value_title();
     let mut plot = Plot::new(
         PlotAxis::new("trial", Scale::around(valued.iter().map(|point| point.0))),
         PlotAxis::new(title, Scale::around(valued.iter().map(|point| point.1))),

@@ -8,6 +8,7 @@ use super::document::{ReportCell, ReportTable};
 use super::inputs::ReportInputs;
 use super::reported_trial::ReportedTrial;
 use super::words;
+use poolcast_config::MetricName;
 use poolcast_sweep::plain_value;
 
 /// Maximum number of columns for hyper-parameters.
@@ -16,7 +17,7 @@ const MAX_PARAMETER_COLUMNS: usize = 16;
 /// Makes the table.
 pub(super) fn trial_table(inputs: &ReportInputs) -> ReportTable {
     let has_splits = inputs.trials.iter().any(|trial| trial.split.is_some());
-    let has_epochs = inputs.trials.iter().any(|trial| trial.epochs.is_some());
+    let has_epochs = inputs.has_epochs();
     let has_errors = inputs.trials.iter().any(|trial| trial.error.is_some());
     let mut parameters = varied_parameters(&inputs.trials);
     // The model's name has its own column.
@@ -24,7 +25,9 @@ pub(super) fn trial_table(inputs: &ReportInputs) -> ReportTable {
     parameters.retain(|name| !is_of_model(name));
     let shown: Vec<String> = parameters.iter().map(|name| words::shown(name)).collect();
 
-    let value = inputs.metric().name.to_string();
+    let metric = inputs.metric().name;
+    let (value, kept_value) = (metric.judged_name(), metric.to_string());
+    let value = if has_epochs { &value } else { &kept_value };
     let mut columns = vec![
         ("trial", 0),
         ("model", 0),
@@ -32,12 +35,15 @@ pub(super) fn trial_table(inputs: &ReportInputs) -> ReportTable {
         (value.as_str(), 4),
     ];
     let optional = [
+        (has_epochs, (kept_value.as_str(), 4)),
         (
-            value != "validation_loss" && !inputs.is_over_waits(),
+            metric != MetricName::ValidationLoss && !inputs.is_over_waits(),
             ("validation loss", 4),
         ),
         (
-            value != "validation_roc_auc" && !inputs.predicts_numbers() && !inputs.is_over_waits(),
+            metric != MetricName::ValidationRocAuc
+                && !inputs.predicts_numbers()
+                && !inputs.is_over_waits(),
             ("ROC-AUC", 4),
         ),
         (has_epochs, ("epochs", 0)),
@@ -75,14 +81,15 @@ pub(super) fn trial_table(inputs: &ReportInputs) -> ReportTable {
 
 /// Returns the cells of a trial before its hyper-parameters. `is_shown` selects the optional
 /// columns.
-fn trial_cells(trial: &ReportedTrial, is_shown: [bool; 5]) -> Vec<ReportCell> {
+fn trial_cells(trial: &ReportedTrial, is_shown: [bool; 6]) -> Vec<ReportCell> {
     let mut row = vec![
         trial.trial.into(),
         trial.model.clone().into(),
         trial.ended.clone().into(),
         trial.value.into(),
     ];
-    let optional: [ReportCell; 5] = [
+    let optional: [ReportCell; 6] = [
+        trial.kept_value.into(),
         trial.loss.into(),
         trial.roc_auc.into(),
         trial.epochs.into(),

@@ -380,7 +380,7 @@ fn pipelines_and_networks_are_compared_on_the_same_samples() {
     );
     let printed = place.stdout("run small.yaml --threads 1");
     assert!(
-        printed.contains("Pipelines and networks on the same samples, by validation_roc_auc"),
+        printed.contains("Pipelines and networks on the same samples, by judged_roc_auc"),
         "{printed}"
     );
     let found = rows(&place, "out");

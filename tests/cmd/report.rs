@@ -558,3 +558,98 @@ fn files_of_another_version_count_as_absent() {
         assert!(text(&place, "out/report.html").contains("another version of poolcast"));
     }
 }
+
+/// Trials of two kinds have hyper-parameters of one name that mean different things.
+#[test]
+fn kinds_have_hyper_parameters_and_parallel_coordinates_of_their_own() {
+    let place = sweep_of(30, |trial, row| {
+        row["value"] = (0.9 - 0.001 * trial as f64).into();
+        row["parameters"]["learning_rate"] = (0.001 * trial as f64).into();
+        if trial % 2 == 0 {
+            let rate = 0.01 * trial as f64;
+            row["pipeline"] = "xgb".into();
+            row["parameters"] = serde_json::json!({"learning_rate": rate, "max_depth": trial % 5});
+            row["config"]["pipelines"] =
+                serde_json::json!({"xgb": {"runs": 1, "parameters": {"learning_rate": rate}}});
+            row["metrics"] = serde_json::Value::Null;
+            row["values"] = serde_json::json!([]);
+        }
+    });
+    let config = text(&place, "sweep/config.yaml");
+    let pipelines = "pipelines: {xgb: {runs: 15, parameters: {learning_rate: {distribution: log_uniform_values, min: 0.01, max: 0.3}}}}";
+    let mixed = config.replace("pipelines: {}", pipelines);
+    assert_ne!(config, mixed);
+    place.write("sweep/config.yaml", mixed);
+
+    let report = place.json("report sweep --json");
+    let parts = report["parts"].as_array().expect("parts");
+    let blocks: Vec<&serde_json::Value> = parts
+        .iter()
+        .flat_map(|part| part["blocks"].as_array().expect("blocks"))
+        .collect();
+    let block = |id: &str| blocks.iter().find(|block| block["id"] == id);
+    let names = |id: &str| {
+        let columns = block(id).expect(id)["table"]["columns"]
+            .as_array()
+            .expect("columns");
+        let names = columns
+            .iter()
+            .map(|column| column["name"].as_str().expect("a name").to_owned());
+        names.collect::<Vec<String>>()
+    };
+    assert!(block("parallel").is_none());
+    let (first, second) = (names("parallel-1"), names("parallel-2"));
+    assert!(
+        first.contains(&"network.learning_rate".to_owned()),
+        "{first:?}"
+    );
+    assert!(
+        second.contains(&"xgb.learning_rate".to_owned()),
+        "{second:?}"
+    );
+    assert!(second.contains(&"max_depth".to_owned()) && !first.contains(&"max_depth".to_owned()));
+
+    let rows = block("importance").expect("a forest")["table"]["rows"].as_array();
+    let ranked: Vec<&str> = rows
+        .expect("rows")
+        .iter()
+        .filter_map(|row| row[0].as_str())
+        .collect();
+    assert!(ranked.contains(&"network.learning_rate") && ranked.contains(&"xgb.learning_rate"));
+    assert!(!ranked.contains(&"learning_rate"), "{ranked:?}");
+
+    // The line of each trial crosses all axes of its panel.
+    place.stdout("report sweep");
+    let page = text(&place, "sweep/report.html");
+    let line = page.split("data-trial=\"1\" d=\"").nth(1).expect("a line");
+    let line = line.split('"').next().expect("its end");
+    assert_eq!(line.matches('M').count(), 1, "{line}");
+    assert_eq!(line.matches('L').count(), first.len() - 2, "{line}");
+}
+
+#[test]
+fn metric_is_the_value_of_the_kept_epoch_everywhere() {
+    let place = sweep_of(2, |trial, row| {
+        row["value"] = (0.5 + 0.1 * trial as f64).into();
+        row["values"] = serde_json::json!([0.7, 0.8, 0.75]);
+        row["metrics"]["best"]["epoch"] = 2.into();
+        row["metrics"]["best"]["validation"]["roc_auc"] = 0.8.into();
+    });
+    let report = place.json("report sweep --json");
+    let parts = report["parts"].as_array().expect("parts");
+    let mut blocks = parts
+        .iter()
+        .flat_map(|part| part["blocks"].as_array().expect("blocks"));
+    let table = blocks
+        .find(|block| block["title"] == "All trials that have ended, the best first")
+        .expect("a table");
+    let columns = table["columns"].as_array().expect("columns");
+    let cells = |name: &str| {
+        let at = columns.iter().position(|column| column["name"] == name);
+        let rows = table["rows"].as_array().expect("rows").iter();
+        rows.map(|row| row[at.expect(name)].as_f64())
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(cells("validation_roc_auc"), [Some(0.8), Some(0.8)]);
+    assert_eq!(cells("judged_roc_auc"), [Some(0.7), Some(0.6)]);
+}

@@ -40,7 +40,7 @@ fn run_writes_all_results_and_a_second_run_changes_nothing() {
     for heading in [
         "Events",
         "Samples of the best trial",
-        "Trials, by validation_roc_auc",
+        "Trials, by judged_roc_auc",
         "The best trial on holds",
         "Advice on the jobs",
         "8 held jobs: ",

@@ -120,7 +120,10 @@ fn sweep_sent_repeatedly_is_stored_once() {
         }
         let summary: Value =
             serde_json::from_str(run.summary.as_deref().expect("a summary")).expect("JSON");
-        assert_eq!(summary["validation_roc_auc"], row["value"]);
+        assert_eq!(summary["judged_roc_auc"], row["value"]);
+        let kept = &row["metrics"]["best"]["validation"]["roc_auc"];
+        let of_model = if kept.is_null() { &row["value"] } else { kept };
+        assert_eq!(&summary["validation_roc_auc"], of_model);
         let epochs = usize::max(row["values"].as_array().expect("values").len(), 1);
         assert_eq!(run.history.len(), epochs);
         let stamps = run.history.values().map(|line| {

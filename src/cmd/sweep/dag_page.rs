@@ -121,7 +121,9 @@ fn best_text(status: &DagStatus) -> String {
     let best = status.best.as_ref().map(|best| {
         format!(
             "best: trial {} with {} {:.4}\n",
-            best.trial, status.metric, best.value
+            best.trial,
+            status.metric.judged_name(),
+            best.value
         )
     });
     best.unwrap_or_default()

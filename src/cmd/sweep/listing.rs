@@ -304,7 +304,7 @@ impl TrialListing {
         let mut head = ["rank", "trial", "state", "s", "epochs"]
             .map(str::to_owned)
             .to_vec();
-        head.push(sweep.config.wandb.sweep.metric.name.to_string());
+        head.push(sweep.config.wandb.sweep.metric.name.judged_name());
         head.extend(scores.shown.iter().map(|name| Scores::title(name)));
         head.extend(["split", "pipeline", "with"].map(str::to_owned));
         Ok(TrialListing::Table {

@@ -92,7 +92,9 @@ fn best_line(status: &SweepStatus) -> Option<String> {
     let best = status.best.as_ref()?;
     Some(format!(
         "best: trial {} with {} {:.4}",
-        best.trial, status.metric.name, best.value
+        best.trial,
+        status.metric.name.judged_name(),
+        best.value
     ))
 }
 

@@ -30,7 +30,10 @@ pub(in crate::cmd) fn log_epoch(trial: usize, epoch: &Epoch) {
 pub(in crate::cmd) fn trial_line(row: &TrialRow, sweep: &SweepFolder) -> String {
     let what = match (&row.error, row.value) {
         (Some(error), _) => format!("{}: {}", row.ended, escape::value(error)),
-        (None, Some(value)) => format!("{} {value:.4}", sweep.config.wandb.sweep.metric.name),
+        (None, Some(value)) => {
+            let name = sweep.config.wandb.sweep.metric.name.judged_name();
+            format!("{name} {value:.4}")
+        }
         (None, None) => row.ended.to_string(),
     };
     let how = if row.ended_on_request {
@@ -62,7 +65,7 @@ pub(in crate::cmd) fn ensemble_text(best: &BestModel, dir: &Path) -> String {
     };
     let mut text = format!(
         "ensemble of the best trial of each kind: {} {:.4}, the best trial alone {:.4}; trials {}\n",
-        best.metric.name,
+        best.metric.name.judged_name(),
         ensemble.value,
         best.value,
         escape::value(&ensemble.words())

@@ -3,6 +3,7 @@
 mod folder;
 mod given_points;
 mod network_draws;
+mod parameter_names;
 mod paths;
 mod pipeline_draws;
 pub(crate) mod rounds;
@@ -14,6 +15,7 @@ pub(crate) use folder::sweep_key;
 pub use folder::{SWEEP, SweepFolder, SweepPlan, check_sweep_dir};
 pub use given_points::{GivenPoint, GivenPoints, PointAgent, is_usable_id, is_usable_run_id};
 pub use network_draws::{RepeatedDraw, network_trial_count};
+pub use parameter_names::{ParameterNames, parameters_by_kind, trial_kind};
 pub use paths::{
     BEST_FILE, CHOSEN_FILE, INFO_FILE, LOG_FILE, ROWS_FILE, SELECTION_FILE, ensemble_dir,
     events_dir, table_dir, tensors_dir, trial_dir,

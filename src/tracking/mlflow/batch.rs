@@ -21,6 +21,10 @@ const MAX_PARAMS: usize = 100;
 /// Maximum length of the name of a metric, a parameter or a tag, in characters.
 const MAX_KEY_CHARS: usize = 250;
 
+/// Delay from the last epoch to the results of a run, in seconds. Of two values at one step, MLflow
+/// shows the later one.
+const FINAL_DELAY_S: f64 = 0.001;
+
 /// Maximum length of the text of a parameter or a tag, in characters.
 const MAX_TEXT_CHARS: usize = 6000;
 
@@ -131,6 +135,10 @@ pub(super) fn missing_batches(run: &TrackedRun, server: &ServerRun) -> Vec<LogBa
     if run.outcome != TrackedOutcome::Running {
         let mut metrics = summary_metrics(run);
         metrics.retain(|metric| !server.has_metric(metric));
+        // The server has both kinds or none, because they are in one batch.
+        if !metrics.is_empty() {
+            metrics.extend(final_metrics(run));
+        }
         let mut tags = summary_tags(run);
         tags.retain(|tag| !server.tags.contains(&tag.key));
         if !batch.has_room_for(metrics.len() + tags.len()) {
@@ -172,6 +180,25 @@ fn summary_metrics(run: &TrackedRun) -> Vec<LoggedMetric> {
         if let Some(number) = value.as_f64() {
             let key = allowed_key(&format!("summary.{name}"));
             metrics.push(logged_metric(key, number, step, run.ended_s()));
+        }
+    }
+    metrics
+}
+
+/// Returns the results of a finished run that differ from the measurements of its last epoch.
+/// MLflow shows the latest value of a metric, which must be that of the model.
+fn final_metrics(run: &TrackedRun) -> Vec<LoggedMetric> {
+    let Some(last) = run.epochs.last() else {
+        return Vec::new();
+    };
+    let mut metrics = Vec::new();
+    for (name, value) in &run.summary {
+        let measured = last.values.get(name).copied();
+        if let (Some(number), Some(measured)) = (value.as_f64(), measured)
+            && number != measured
+        {
+            let after_s = last.ended_s + FINAL_DELAY_S;
+            metrics.push(logged_metric(allowed_key(name), number, last.step, after_s));
         }
     }
     metrics
@@ -312,6 +339,27 @@ mod tests {
             server.add(batch);
         }
         assert_eq!(missing_batches(&run, &server), []);
+    }
+
+    #[test]
+    fn latest_values_of_an_ended_run_are_its_results() {
+        let mut run = recorded_run();
+        let last = run.epochs.last().expect("epochs").clone();
+        run.summary.insert("loss".to_owned(), json!(0.125));
+        run.summary
+            .insert("acc".to_owned(), json!(last.values["acc"]));
+        let latest = |run: &TrackedRun| {
+            let batches = missing_batches(run, &ServerRun::default());
+            let metrics = batches.into_iter().flat_map(|batch| batch.metrics);
+            let mut of_loss: Vec<LoggedMetric> = metrics.filter(|one| one.key == "loss").collect();
+            of_loss.sort_by_key(|metric| (metric.step, metric.timestamp));
+            of_loss.pop().map(|metric| (metric.step, metric.value))
+        };
+        assert_eq!(latest(&run), Some((last.step as i64, json!(0.125))));
+
+        run.outcome = TrackedOutcome::Running;
+        let measured = json!(last.values["loss"]);
+        assert_eq!(latest(&run), Some((last.step as i64, measured)));
     }
 
     #[test]

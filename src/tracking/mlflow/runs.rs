@@ -288,9 +288,11 @@ fn read<T: DeserializeOwned>(answer: Value) -> Result<T> {
 fn status_of(outcome: TrackedOutcome) -> &'static str {
     match outcome {
         TrackedOutcome::Running => "RUNNING",
-        TrackedOutcome::Finished => "FINISHED",
-        TrackedOutcome::StoppedEarly | TrackedOutcome::EndedOnRequest => "KILLED",
-        TrackedOutcome::Failed | TrackedOutcome::Quarantined => "FAILED",
+        TrackedOutcome::Finished | TrackedOutcome::StoppedEarly => "FINISHED",
+        TrackedOutcome::TerminatedEarly
+        | TrackedOutcome::EndedOnRequest
+        | TrackedOutcome::Quarantined => "KILLED",
+        TrackedOutcome::Failed => "FAILED",
     }
 }
 
@@ -660,6 +662,25 @@ mod tests {
         let sent = sender.send(&mut post, &recorded_run()).expect("answered");
         assert_eq!(sent, SendOutcome::Deleted);
         assert_eq!(server.runs.len(), 2);
+    }
+
+    #[test]
+    fn runs_that_others_ended_are_killed() {
+        use TrackedOutcome::{
+            EndedOnRequest, Failed, Finished, Quarantined, StoppedEarly, TerminatedEarly,
+        };
+        let outcomes = [
+            Finished,
+            StoppedEarly,
+            TerminatedEarly,
+            EndedOnRequest,
+            Quarantined,
+            Failed,
+        ];
+        let expected = [
+            "FINISHED", "FINISHED", "KILLED", "KILLED", "KILLED", "FAILED",
+        ];
+        assert_eq!(outcomes.map(status_of), expected);
     }
 
     #[test]

@@ -10,9 +10,7 @@ use serde_json::Value;
 
 use super::sweep_space::sweep_space;
 use super::tracked_run::{TrackedOutcome, TrackedRun, run_id};
-use super::tracked_trial::{
-    run_from_row, run_from_training, run_from_trial_at_work, score_summary,
-};
+use super::tracked_trial::{fit_summary, run_from_row, run_from_training, run_from_trial_at_work};
 use poolcast_base::manifest;
 use poolcast_holds::training::{FIT, FitSummary, RUN_FORMAT, checkpoint_key};
 use poolcast_queue::Queue;
@@ -135,7 +133,7 @@ impl TrackedSource {
             let fit = manifest::read::<FitSummary>(&self.dir, FIT)?;
             let mut run = run_from_training(&self.config, &fit.key, &self.dir);
             if let Some(judged) = fit.body.scores.judged() {
-                run.summary.extend(score_summary(judged));
+                run.summary.extend(fit_summary(judged));
             }
             visit(TrackedRun {
                 outcome: TrackedOutcome::Finished,
@@ -176,8 +174,11 @@ impl TrackedSource {
             // A promoted trial has ended at one rung and goes on at the next one.
             if !known.contains(&trial) && at_work.iter().all(|running| running.trial != trial) {
                 let mut run = self.tracked(&outcomes.row(at)?);
-                if !is_over && run.outcome == TrackedOutcome::StoppedEarly && self.may_be_promoted()
-                {
+                let has_ended_early = matches!(
+                    run.outcome,
+                    TrackedOutcome::StoppedEarly | TrackedOutcome::TerminatedEarly
+                );
+                if !is_over && has_ended_early && self.may_be_promoted() {
                     run.outcome = TrackedOutcome::Running;
                 }
                 visit(named(run))?;

@@ -4,6 +4,7 @@ use serde_json::{Map, Value, json};
 
 use poolcast_config::Parameter;
 use poolcast_sweep::config::{Config, Method, TrialSource};
+use poolcast_sweep::{ParameterNames, parameters_by_kind};
 
 /// Describes the sweep of `config` as a document that W&B can read, because JSON is valid YAML.
 /// Early termination is omitted: poolcast does it itself, and W&B would also stop runs.
@@ -29,18 +30,10 @@ pub(super) fn sweep_space(config: &Config) -> Value {
             add(&name, parameter);
         }
     }
-    if source != TrialSource::WaitSamples && config.runs > 0 {
-        for (name, parameter) in config.training.parameters.all() {
-            add(&name, parameter);
-        }
-    }
     // A pipeline may have several spaces, but W&B has one: the first definition of a name counts.
-    for spaces in config.pipelines.values() {
-        for space in spaces.all() {
-            for (name, parameter) in &space.parameters {
-                add(name, parameter);
-            }
-        }
+    let names = ParameterNames::from_config(config);
+    for (kind, name, parameter) in parameters_by_kind(config) {
+        add(&names.name(kind, name), parameter);
     }
     if !config.pipelines.is_empty() {
         let names: Vec<&String> = config.pipelines.keys().collect();
@@ -50,7 +43,7 @@ pub(super) fn sweep_space(config: &Config) -> Value {
     json!({
         "name": sweep.name,
         "method": method_word(sweep.method),
-        "metric": {"name": sweep.metric.name, "goal": sweep.metric.goal},
+        "metric": {"name": sweep.metric.name.judged_name(), "goal": sweep.metric.goal},
         "parameters": parameters,
     })
 }

@@ -61,8 +61,10 @@ pub enum TrackedOutcome {
     Running,
     /// The run has a model and did all its work.
     Finished,
-    /// The run has a model and ended early: it no longer improved, or other trials did better.
+    /// The run has a model and ended early, because it no longer improved.
     StoppedEarly,
+    /// The run has a model and was ended early, because other trials did better.
+    TerminatedEarly,
     /// The run has a model and ended early because a user asked for it on its page.
     EndedOnRequest,
     /// The run has no model.
@@ -87,6 +89,7 @@ impl TrackedOutcome {
             TrackedOutcome::Running => None,
             TrackedOutcome::Finished
             | TrackedOutcome::StoppedEarly
+            | TrackedOutcome::TerminatedEarly
             | TrackedOutcome::EndedOnRequest => Some(0),
             TrackedOutcome::Failed => Some(1),
             TrackedOutcome::Quarantined => Some(137),

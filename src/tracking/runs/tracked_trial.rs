@@ -14,11 +14,16 @@ use poolcast_holds::training::{
     read_history,
 };
 use poolcast_sweep::config::Config;
-use poolcast_sweep::{TrialAtWork, TrialEnd, TrialRow, hyper_parameters, plain_value};
+use poolcast_sweep::{
+    ParameterNames, TrialAtWork, TrialEnd, TrialRow, hyper_parameters, plain_value, trial_kind,
+};
 
 /// Name prefix of metrics on samples that were not learned from. The metrics that a sweep can
 /// optimize have the same prefix.
 const VALIDATION: &str = "validation_";
+
+/// Name prefix of the scores by which trials are compared, as in [`MetricName::judged_name`].
+const JUDGED: &str = "judged_";
 
 /// The `status` of a run that a user ended on its page.
 const ENDED_ON_REQUEST: &str = "ended on request";
@@ -27,7 +32,8 @@ const ENDED_ON_REQUEST: &str = "ended on request";
 /// still exist.
 pub(super) fn run_from_row(sweep: &Config, row: &TrialRow, dir: &Path) -> TrackedRun {
     let name = &sweep.wandb.sweep.name;
-    let config = run_config(&row.config, &row.parameters, Some(row.trial));
+    let parameters = sweep_parameters(sweep, &row.config, row.parameters.clone());
+    let config = run_config(&row.config, &parameters, Some(row.trial));
     // A trial with unusable parameters has no key.
     let key = row.key.clone();
     let key = key.unwrap_or_else(|| Value::Object(config.clone()).to_string());
@@ -56,13 +62,14 @@ pub(super) fn run_from_row(sweep: &Config, row: &TrialRow, dir: &Path) -> Tracke
 pub(super) fn run_from_trial_at_work(sweep: &Config, at_work: &TrialAtWork) -> TrackedRun {
     let name = &sweep.wandb.sweep.name;
     let parameters = hyper_parameters(&at_work.config);
+    let named = sweep_parameters(sweep, &at_work.config, parameters.clone());
     let epochs = trained_epochs(&at_work.dir);
     TrackedRun {
         run_id: run_id(name, Some(at_work.trial), &at_work.key),
         name: trial_name(at_work.trial),
         group: Some(name.clone()),
         tags: model_tag(&parameters),
-        config: run_config(&at_work.config, &parameters, Some(at_work.trial)),
+        config: run_config(&at_work.config, &named, Some(at_work.trial)),
         began_s: run_start_s(&at_work.dir, &epochs, 0.0),
         summary: last_values(&epochs),
         epochs,
@@ -77,7 +84,7 @@ pub(super) fn run_from_training(config: &Config, key: &str, dir: &Path) -> Track
     let mut summary = last_values(&epochs);
     let metrics = TrainingMetrics::read(dir).ok();
     if let Some(metrics) = &metrics {
-        summary.extend(training_summary(metrics));
+        add_training(&mut summary, metrics);
     }
     let model = model_tag(&parameters);
     TrackedRun {
@@ -93,6 +100,15 @@ pub(super) fn run_from_training(config: &Config, key: &str, dir: &Path) -> Track
             training_outcome(&metrics)
         }),
     }
+}
+
+/// Returns the parameters of the trial `config` with their names in the sweep's space.
+fn sweep_parameters(
+    sweep: &Config,
+    config: &Config,
+    parameters: BTreeMap<String, Value>,
+) -> BTreeMap<String, Value> {
+    ParameterNames::from_config(sweep).renamed(trial_kind(config), parameters)
 }
 
 fn trial_name(trial: usize) -> String {
@@ -152,20 +168,22 @@ fn trained_epochs(dir: &Path) -> Vec<TrackedEpoch> {
 
 fn epoch_values(epoch: &Epoch) -> BTreeMap<String, f64> {
     let mut values = BTreeMap::from([("train_loss".to_owned(), epoch.train_loss)]);
-    let scores = TargetScores::of_classes(epoch.validation_loss, epoch.validation);
-    add_scores(&mut values, &scores);
+    values.extend(named_scores(VALIDATION, &epoch_scores(epoch)));
     values
 }
 
-fn add_scores(values: &mut BTreeMap<String, f64>, scores: &TargetScores) {
-    values.extend(
-        scores
-            .loss()
-            .map(|loss| (format!("{VALIDATION}loss"), loss)),
-    );
+fn epoch_scores(epoch: &Epoch) -> TargetScores {
+    TargetScores::of_classes(epoch.validation_loss, epoch.validation)
+}
+
+/// Returns the scores that are defined, with names that begin with `prefix`.
+fn named_scores(prefix: &str, scores: &TargetScores) -> BTreeMap<String, f64> {
+    let mut values = BTreeMap::new();
+    values.extend(scores.loss().map(|loss| (format!("{prefix}loss"), loss)));
     for (name, value) in scores.named() {
-        values.extend(value.map(|value| (format!("{VALIDATION}{name}"), value)));
+        values.extend(value.map(|value| (format!("{prefix}{name}"), value)));
     }
+    values
 }
 
 /// The names of the metrics that a network has after each epoch.
@@ -199,7 +217,7 @@ fn row_epochs(row: &TrialRow, began_s: f64) -> Vec<TrackedEpoch> {
             Some(value) => values.extend(value.map(|value| (metric.to_string(), value))),
             None => {
                 if let Some(scores) = row.scores() {
-                    add_scores(&mut values, &scores);
+                    values.extend(named_scores(VALIDATION, &scores));
                 }
             }
         }
@@ -235,7 +253,7 @@ fn last_values(epochs: &[TrackedEpoch]) -> Map<String, Value> {
 fn row_summary(row: &TrialRow, epochs: &[TrackedEpoch]) -> Map<String, Value> {
     let mut summary = last_values(epochs);
     if let Some(metrics) = &row.metrics {
-        summary.extend(training_summary(metrics));
+        add_training(&mut summary, metrics);
     }
     if let Some(waits) = &row.waits {
         for name in [MetricName::HeldBackPinball, MetricName::HeldBackCost] {
@@ -244,11 +262,11 @@ fn row_summary(row: &TrialRow, epochs: &[TrackedEpoch]) -> Map<String, Value> {
         }
     }
     if let Some(scores) = row.fit.as_ref().and_then(|_| row.scores()) {
-        summary.extend(score_summary(&scores));
+        summary.extend(fit_summary(&scores));
     }
-    // Insert the sweep's metric last, because trackers rank runs by it.
-    let metric = row.config.wandb.sweep.metric.name.to_string();
-    summary.extend(row.value.map(|value| (metric, json!(value))));
+    // Trackers rank the runs of a sweep by this value, as the sweep does.
+    let judged = row.config.wandb.sweep.metric.name.judged_name();
+    summary.extend(row.value.map(|value| (judged, json!(value))));
     summary.insert("ended".to_owned(), json!(row.ended));
     if row.ended_on_request {
         summary.insert("status".to_owned(), json!(ENDED_ON_REQUEST));
@@ -257,26 +275,34 @@ fn row_summary(row: &TrialRow, epochs: &[TrackedEpoch]) -> Map<String, Value> {
     summary
 }
 
-/// Returns the results of a training's model, as the sweep scores it.
-fn training_summary(metrics: &TrainingMetrics) -> Map<String, Value> {
-    let mut summary = Map::new();
+/// Adds the results of a training: the scores of its model's epoch in place of the last epoch's,
+/// and those by which a sweep compares it.
+fn add_training(summary: &mut Map<String, Value>, metrics: &TrainingMetrics) {
+    if let Some(kept) = metrics.of_model() {
+        // A score may be undefined in this epoch alone.
+        summary.retain(|name, _| !name.starts_with(VALIDATION));
+        summary.extend(score_summary(VALIDATION, &epoch_scores(kept)));
+    }
     if let Some(judged) = &metrics.judged {
         let scores = TargetScores::of_classes(judged.loss, judged.scores);
-        summary.extend(score_summary(&scores));
+        summary.extend(score_summary(JUDGED, &scores));
     }
     summary.insert("epochs".to_owned(), json!(metrics.epochs));
     summary.insert("status".to_owned(), json!(metrics.status));
     if let Some(best) = metrics.of_model() {
         summary.insert("best_epoch".to_owned(), json!(best.epoch));
     }
+}
+
+/// Returns the scores of a fit. It has no epochs, so it is compared by the same scores.
+pub(super) fn fit_summary(scores: &TargetScores) -> Map<String, Value> {
+    let mut summary = score_summary(VALIDATION, scores);
+    summary.extend(score_summary(JUDGED, scores));
     summary
 }
 
-/// Returns the scores of a model by metric name.
-pub(super) fn score_summary(scores: &TargetScores) -> Map<String, Value> {
-    let mut values = BTreeMap::new();
-    add_scores(&mut values, scores);
-    let named = values.into_iter();
+fn score_summary(prefix: &str, scores: &TargetScores) -> Map<String, Value> {
+    let named = named_scores(prefix, scores).into_iter();
     named.map(|(name, value)| (name, json!(value))).collect()
 }
 
@@ -297,9 +323,8 @@ fn row_outcome(row: &TrialRow) -> TrackedOutcome {
 fn training_outcome(metrics: &TrainingMetrics) -> TrackedOutcome {
     match metrics.status {
         TrainingStatus::Finished => TrackedOutcome::Finished,
-        TrainingStatus::StoppedEarly | TrainingStatus::TerminatedEarly => {
-            TrackedOutcome::StoppedEarly
-        }
+        TrainingStatus::StoppedEarly => TrackedOutcome::StoppedEarly,
+        TrainingStatus::TerminatedEarly => TrackedOutcome::TerminatedEarly,
         TrainingStatus::NonFinite => TrackedOutcome::Failed,
     }
 }
