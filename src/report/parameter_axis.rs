@@ -77,7 +77,7 @@ fn drawn_distributions(config: &Config, names: &ParameterNames) -> BTreeMap<Stri
     }
     for (kind, name, parameter) in parameters_by_kind(config) {
         if let Parameter::Drawn(distribution) = parameter {
-            drawn.insert(names.name(kind, name), distribution.clone());
+            drawn.insert(names.name(kind, &name), distribution.clone());
         }
     }
     drawn

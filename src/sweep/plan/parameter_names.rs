@@ -1,6 +1,7 @@
 //! Names of hyper-parameters across the kinds of models in a sweep. Two kinds may have different
 //! hyper-parameters of one name, such as the learning rate of `xgb` and of networks.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
@@ -22,7 +23,7 @@ pub struct ParameterNames {
 impl ParameterNames {
     /// Finds the names that the kinds in the sweep `config` define differently.
     pub fn from_config(config: &Config) -> ParameterNames {
-        let mut definitions: BTreeMap<&str, BTreeMap<&str, Vec<&Parameter>>> = BTreeMap::new();
+        let mut definitions: BTreeMap<Cow<'_, str>, BTreeMap<&str, Vec<&Parameter>>> = BTreeMap::new();
         for (kind, name, parameter) in parameters_by_kind(config) {
             let by_kind = definitions.entry(name).or_default();
             by_kind.entry(kind).or_default().push(parameter);
@@ -33,7 +34,7 @@ impl ParameterNames {
             of_kinds.any(|other| Some(other) != first)
         });
         ParameterNames {
-            ambiguous: definitions.into_keys().map(str::to_owned).collect(),
+            ambiguous: definitions.into_keys().map(Cow::into_owned).collect(),
         }
     }
 
@@ -61,7 +62,7 @@ impl ParameterNames {
 
 /// Lists the kind, the name and the definition of each hyper-parameter of the models in a sweep.
 /// Hyper-parameters of samples are left out, because all kinds share them.
-pub fn parameters_by_kind(config: &Config) -> Vec<(&str, &str, &Parameter)> {
+pub fn parameters_by_kind(config: &Config) -> Vec<(&str, Cow<'_, str>, &Parameter)> {
     let mut all = Vec::new();
     if config.trial_source() == TrialSource::Logs && config.runs > 0 {
         for (name, parameter) in config.training.parameters.all() {
@@ -71,7 +72,7 @@ pub fn parameters_by_kind(config: &Config) -> Vec<(&str, &str, &Parameter)> {
     for (kind, spaces) in &config.pipelines {
         for space in spaces.all() {
             for (name, parameter) in &space.parameters {
-                all.push((kind.as_str(), name.as_str(), parameter));
+                all.push((kind.as_str(), Cow::Borrowed(name), parameter));
             }
         }
     }

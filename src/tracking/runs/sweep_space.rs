@@ -33,7 +33,7 @@ pub(super) fn sweep_space(config: &Config) -> Value {
     // A pipeline may have several spaces, but W&B has one: the first definition of a name counts.
     let names = ParameterNames::from_config(config);
     for (kind, name, parameter) in parameters_by_kind(config) {
-        add(&names.name(kind, name), parameter);
+        add(&names.name(kind, &name), parameter);
     }
     if !config.pipelines.is_empty() {
         let names: Vec<&String> = config.pipelines.keys().collect();
