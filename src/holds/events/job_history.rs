@@ -27,7 +27,7 @@ column_table! {
     /// A number that depends on the kind of event, for instance an exit code.
     value: i32 = event.value,
     /// 1 if a job exited normally and not by a signal, for event 005.
-    normal: u8 = event.normal,
+    normal: u8 = event.normal(),
     /// Hash of the text of the event, to compare events.
     text_hash: u32 = event.text_hash,
 }

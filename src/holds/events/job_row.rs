@@ -1,8 +1,15 @@
 //! Rows for a shard: one event or one ad of a job, as reported in a log.
 
-use std::num::NonZeroU8;
+use std::num::NonZeroU16;
 
-use htcondor_eventlog::{EventFacts, JobEvent, ResourceRequest, SubmissionNames};
+use htcondor_eventlog::{
+    ABORTED, EXECUTE, EventFacts, HELD, JobEvent, RELEASED, ResourceRequest, SUBMIT,
+    SubmissionNames, TERMINATED,
+};
+
+/// Time stamps of duplicate events differ by less than this, in ms. The formats of logs have
+/// different precision.
+const SAME_TIME_MS: i64 = 1000;
 
 /// The id of a job in a log. An id may be used for another job after a job queue was wiped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -27,22 +34,43 @@ impl JobId {
 /// A stretch of a log. Within it, events are in the order in which they happened, even if their
 /// time stamps are not.
 ///
-/// The stretches of a store reuse 128 numbers in turn. Neighboring events of one job from different
-/// stretches have different numbers, unless the stretches are a multiple of 128 apart.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct LogStretch(NonZeroU8);
+/// The stretches of a store reuse 32,767 numbers in turn, as many as fit in 15 bits without 0.
+/// Neighboring events of one job from different stretches have different numbers, unless the
+/// stretches are a multiple of 32,767 apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) struct LogStretch(NonZeroU16);
 
 impl LogStretch {
-    const NUMBERS: u32 = 128;
+    const NUMBERS: u32 = (1 << 15) - 1;
 
     /// Returns the stretch `number`, counted from 0 over all logs of a store.
     pub(super) fn numbered(number: u32) -> LogStretch {
-        LogStretch(NonZeroU8::MIN.saturating_add((number % LogStretch::NUMBERS) as u8))
+        LogStretch(NonZeroU16::MIN.saturating_add((number % LogStretch::NUMBERS) as u16))
     }
 
-    /// Returns its reused number, 7 bits.
-    pub(super) fn number(self) -> u8 {
+    /// Returns its reused number.
+    pub(super) fn number(self) -> u16 {
         self.0.get() - 1
+    }
+}
+
+/// The stretch of an event, and 1 in the low bit if the event is normal. Rows have no room for both
+/// apart. It is never 0, so a row of another kind takes no further byte.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct StretchAndNormal(NonZeroU16);
+
+impl StretchAndNormal {
+    fn new(stretch: LogStretch, normal: u8) -> StretchAndNormal {
+        let both = stretch.0.get() << 1 | u16::from(normal & 1);
+        StretchAndNormal(NonZeroU16::new(both).unwrap_or(NonZeroU16::MIN))
+    }
+
+    fn stretch(self) -> LogStretch {
+        LogStretch(NonZeroU16::new(self.0.get() >> 1).unwrap_or(NonZeroU16::MIN))
+    }
+
+    fn normal(self) -> u8 {
+        (self.0.get() & 1) as u8
     }
 }
 
@@ -58,8 +86,7 @@ pub(super) struct EventRow {
     /// Facts of the event; hashes of names are salted.
     pub(super) facts: EventFacts,
     pub(super) number: u16,
-    pub(super) normal: u8,
-    pub(super) stretch: LogStretch,
+    stretch_and_normal: StretchAndNormal,
 }
 
 impl EventRow {
@@ -86,9 +113,44 @@ impl EventRow {
             text_hash,
             facts,
             number,
-            normal,
-            stretch,
+            stretch_and_normal: StretchAndNormal::new(stretch, normal),
         }
+    }
+
+    /// Returns the stretch of the log that reported the event last.
+    #[inline]
+    pub(super) fn stretch(&self) -> LogStretch {
+        self.stretch_and_normal.stretch()
+    }
+
+    pub(super) fn set_stretch(&mut self, stretch: LogStretch) {
+        self.stretch_and_normal = StretchAndNormal::new(stretch, self.normal());
+    }
+
+    /// Returns a key that equal events share.
+    pub(super) fn text_key(&self) -> (u16, u32) {
+        #[cfg(test)]
+        tests::COMPARED_EVENTS.set(tests::COMPARED_EVENTS.get() + 1);
+        (self.number, self.text_hash)
+    }
+
+    /// Returns true if the event is so close after `earlier` that both may be one event.
+    pub(super) fn is_near(&self, earlier: &EventRow) -> bool {
+        self.time_ms - earlier.time_ms < SAME_TIME_MS
+    }
+
+    /// Returns true if the event changes the state of its job.
+    pub(super) fn changes_state(&self) -> bool {
+        matches!(
+            self.number,
+            SUBMIT | EXECUTE | TERMINATED | ABORTED | HELD | RELEASED
+        )
+    }
+
+    /// Returns 1 if a job exited normally, for event 005.
+    #[inline]
+    pub(super) fn normal(&self) -> u8 {
+        self.stretch_and_normal.normal()
     }
 }
 
@@ -216,8 +278,8 @@ fn restore_log_order(events: &mut [EventRow]) {
     let mut latest_ms = i64::MIN;
 
     for event in events {
-        if stretch != Some(event.stretch) {
-            stretch = Some(event.stretch);
+        if stretch != Some(event.stretch()) {
+            stretch = Some(event.stretch());
             latest_ms = i64::MIN;
         }
         latest_ms = latest_ms.max(event.time_ms);
@@ -226,8 +288,13 @@ fn restore_log_order(events: &mut [EventRow]) {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
+
+    thread_local! {
+        /// Number of events that this thread compared with others.
+        pub(crate) static COMPARED_EVENTS: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
+    }
 
     #[test]
     fn events_keep_log_order_within_a_stretch() {
@@ -246,7 +313,26 @@ mod tests {
     #[test]
     fn stretch_numbers_are_reused_in_turn() {
         let number = |stretch| LogStretch::numbered(stretch).number();
-        assert_eq!([0, 1, 127, 128, 129].map(number), [0, 1, 127, 0, 1]);
+        assert_eq!(
+            [0, 1, 127, 128, 32_766, 32_767, 32_768].map(number),
+            [0, 1, 127, 128, 32_766, 0, 1]
+        );
+    }
+
+    #[test]
+    fn rows_keep_stretch_and_normal_apart() {
+        for (stretch, normal) in [(0, 0), (0, 1), (32_766, 0), (32_766, 1)] {
+            let event = JobEvent {
+                normal,
+                ..JobEvent::default()
+            };
+            let mut row = EventRow::new(0, LogStretch::numbered(7), &event);
+            row.set_stretch(LogStretch::numbered(stretch));
+            assert_eq!(
+                (row.stretch().number(), row.normal()),
+                (stretch as u16, normal)
+            );
+        }
     }
 
     #[test]

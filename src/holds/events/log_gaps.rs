@@ -1,15 +1,16 @@
 //! Finds the time ranges of missing generations of event logs.
 
-use super::store_summary::{LogGap, StoreSummary};
+use super::access_points::AccessPoints;
+use super::store_summary::{LogGap, SourceLog};
 use htcondor_eventlog::LogGeneration;
 
 /// Returns the gaps between consecutive generations of each access point: a generation is missing
-/// between them, or the end of the first one is.
-pub(super) fn find_gaps(summary: &mut StoreSummary) -> Vec<LogGap> {
+/// between them, or the end of the first one is. Adds the access points that are not known yet.
+pub(super) fn find_gaps(sources: &[SourceLog], aps: &mut AccessPoints) -> Vec<LogGap> {
     let mut generations = Vec::new();
-    for source in summary.sources.clone() {
-        if let Some(generation) = source.generation {
-            let ap = summary.access_point_index(&generation.ap);
+    for source in sources {
+        if let Some(generation) = &source.generation {
+            let ap = aps.index(&generation.ap);
             let end_ms = source.end_ms.unwrap_or(generation.created_ms);
             generations.push((ap, generation, end_ms));
         }

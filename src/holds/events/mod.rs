@@ -1,11 +1,13 @@
 //! Stores the events of many logs in shards: columns sorted so that a job's history is one slice.
 
+mod access_points;
 mod fact_tables;
 mod format;
 mod ingest;
 mod job_history;
 mod job_row;
 mod log_gaps;
+mod near_events;
 mod read_log;
 mod row_sorter;
 mod salted_names;

@@ -210,7 +210,7 @@ mod tests {
             };
             return JobRow::Ad(AdRow::new(id, time_ms, at as u64, request, names));
         }
-        let stretch = LogStretch::numbered(if code < 3 { 5 } else { 127 });
+        let stretch = LogStretch::numbered(if code < 3 { 5 } else { 32_766 });
         let event = JobEvent {
             cluster,
             proc,

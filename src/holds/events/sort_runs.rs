@@ -12,7 +12,7 @@ use anyhow::Result;
 use bytemuck::{Pod, Zeroable};
 
 use super::job_row::{AdRow, EventRow, JobId, JobRow, LogStretch, SameIdRows};
-use htcondor_eventlog::{EventFacts, ResourceRequest, SubmissionNames};
+use htcondor_eventlog::{EventFacts, JobEvent, ResourceRequest, SubmissionNames};
 
 /// Buffer size of each run, in bytes.
 const BUFFER_BYTES: usize = 1 << 18;
@@ -39,18 +39,20 @@ impl JobHeader {
 }
 
 /// The fields that every event has.
+// Packed, because millions of records go to the disk and back.
 #[derive(Debug, Clone, Copy, Pod, Zeroable)]
-#[repr(C)]
+#[repr(C, packed(2))]
 struct EventRecord {
     time_ms: i64,
     text_hash: u32,
     number: u16,
+    /// Number of the event's stretch.
+    stretch: u16,
     /// The low bit is set if the event is normal. The other bits are the number of words of facts,
     /// which follow last.
     normal_and_fact_words: u8,
-    /// The low bit is set if [`EventCodes`] follow. The other bits are the number of the event's
-    /// stretch.
-    has_codes_and_stretch: u8,
+    /// 1 if [`EventCodes`] follow.
+    has_codes: u8,
 }
 
 /// The fields that few events have.
@@ -123,8 +125,9 @@ fn write_event(file: &mut BufWriter<fs_err::File>, event: &EventRow) -> std::io:
         time_ms: event.time_ms,
         text_hash: event.text_hash,
         number: event.number,
-        normal_and_fact_words: (facts.len() as u8) << 1 | event.normal & 1,
-        has_codes_and_stretch: event.stretch.number() << 1 | u8::from(has_codes),
+        stretch: event.stretch().number(),
+        normal_and_fact_words: (facts.len() as u8) << 1 | event.normal(),
+        has_codes: u8::from(has_codes),
     };
 
     file.write_all(bytemuck::bytes_of(&record))?;
@@ -230,23 +233,28 @@ impl RunReader {
         let mut record = EventRecord::zeroed();
         self.file.read_exact(bytemuck::bytes_of_mut(&mut record))?;
         let mut codes = EventCodes::zeroed();
-        if record.has_codes_and_stretch & 1 != 0 {
+        if record.has_codes != 0 {
             self.file.read_exact(bytemuck::bytes_of_mut(&mut codes))?;
         }
         let facts = self.read_facts(usize::from(record.normal_and_fact_words >> 1))?;
 
-        Ok(EventRow {
+        let JobHeader {
+            ap, cluster, proc, ..
+        } = self.header;
+        let event = JobEvent {
             time_ms: record.time_ms,
-            id: self.header.id(),
-            hold_code: codes.hold_code,
-            hold_subcode: codes.hold_subcode,
-            value: codes.value,
-            text_hash: record.text_hash,
+            cluster,
+            proc,
             number: record.number,
             normal: record.normal_and_fact_words & 1,
+            value: codes.value,
+            hold_code: codes.hold_code,
+            hold_subcode: codes.hold_subcode,
+            text_hash: record.text_hash,
             facts,
-            stretch: LogStretch::numbered(u32::from(record.has_codes_and_stretch >> 1)),
-        })
+        };
+        let stretch = LogStretch::numbered(u32::from(record.stretch));
+        Ok(EventRow::new(ap, stretch, &event))
     }
 
     /// Reads facts of `words` words.

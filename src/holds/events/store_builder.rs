@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 
+use super::access_points::AccessPoints;
 use super::format::EVENTS_FORMAT;
 use super::job_row::{AdRow, EventRow, JobId, JobRow, LogStretch};
 use super::log_gaps::find_gaps;
@@ -23,6 +24,8 @@ use poolcast_base::shard::Shard;
 pub struct EventStoreBuilder {
     salted_names: SaltedNames,
     rows: RowSorter,
+    /// The access points, which the summary gets at the end.
+    aps: AccessPoints,
     summary: StoreSummary,
     /// Number of the first stretch of the current log.
     first_stretch: u32,
@@ -39,6 +42,7 @@ impl EventStoreBuilder {
         EventStoreBuilder {
             salted_names: SaltedNames::new(salt),
             rows: RowSorter::new(dir),
+            aps: AccessPoints::default(),
             summary: StoreSummary {
                 options_key: options_key.to_owned(),
                 owner_salt_digest: poolcast_base::salt::digest(salt),
@@ -52,7 +56,7 @@ impl EventStoreBuilder {
     /// Adds events of one log. Events without a job (negative cluster or proc) are skipped, but
     /// stay in the counts.
     pub fn add_batch(&mut self, batch: &EventBatch<'_>) -> Result<()> {
-        let ap = self.summary.access_point_index(batch.ap);
+        let ap = self.aps.index(batch.ap);
         self.last_stretch = self.first_stretch + batch.stretch;
         let stretch = LogStretch::numbered(self.last_stretch);
 
@@ -97,6 +101,7 @@ impl EventStoreBuilder {
             shards: Vec::new(),
             ..store.summary.clone()
         };
+        self.aps = AccessPoints::new(&store.summary.aps);
         self.add_stored_jobs(store, last_has_grown)?;
 
         if !last_has_grown {
@@ -224,12 +229,13 @@ impl EventStoreBuilder {
     /// Groups the rows by job. Calls `take_shard` with the columns whenever a shard is full, and at
     /// the end.
     fn for_each_shard(mut self, take_shard: &mut TakeShard<'_>) -> Result<StoreSummary> {
-        let gaps = find_gaps(&mut self.summary);
+        let gaps = find_gaps(&self.summary.sources, &mut self.aps);
         let sources = &self.summary.sources;
         let begin_ms = sources.iter().filter_map(|source| source.begin_ms).min();
         let end_ms = sources.iter().filter_map(|source| source.end_ms).max();
         let mut summary = StoreSummary {
             gaps,
+            aps: self.aps.into_names(),
             begin_ms: begin_ms.unwrap_or(0),
             end_ms: end_ms.unwrap_or(0),
             ..self.summary
@@ -238,10 +244,11 @@ impl EventStoreBuilder {
         let mut columns = ShardColumns::with_capacity(self.rows.min_row_count());
         self.rows.for_each_id(|same_id| {
             summary.doubles += drop_duplicates(&mut same_id.events);
+            let ads = SameIdAds::new(&same_id.ads);
             for job in split_at_submissions(&same_id.events) {
                 summary.jobs += 1;
                 let submit_ms = submit_time_ms(job);
-                let ad = find_ad(&same_id.ads, submit_ms);
+                let ad = ads.of_job(submit_ms);
                 columns.push_job(job, submit_ms, ad);
             }
 
@@ -256,15 +263,40 @@ impl EventStoreBuilder {
     }
 }
 
-/// Returns the ad of the job submitted at `submit_ms`, from the `ads` of one id. Ads without a time
-/// apply to any job of that id, if they agree on the owner.
-fn find_ad(ads: &[AdRow], submit_ms: i64) -> Option<&AdRow> {
-    let nearest = ads
-        .iter()
-        .min_by_key(|ad| (ad.submit_ms - submit_ms).abs())?;
-    let is_of_nearest = |ad: &AdRow| ad.owner == nearest.owner;
-    let is_sure = nearest.submit_ms != 0 || ads.iter().all(is_of_nearest);
-    is_sure.then_some(nearest)
+/// The ads of one id, sorted by the submission times that they state.
+struct SameIdAds<'a> {
+    ads: &'a [AdRow],
+    has_one_owner: bool,
+}
+
+impl SameIdAds<'_> {
+    fn new(ads: &[AdRow]) -> SameIdAds<'_> {
+        let is_of_first = |ad: &AdRow| ad.owner == ads[0].owner;
+        SameIdAds {
+            ads,
+            has_one_owner: ads.iter().all(is_of_first),
+        }
+    }
+
+    /// Returns the ad of the job submitted at `submit_ms`. Ads without a time apply to any job of
+    /// that id, if they agree on the owner.
+    fn of_job(&self, submit_ms: i64) -> Option<&AdRow> {
+        let nearest = self.nearest(submit_ms)?;
+        let is_sure = nearest.submit_ms != 0 || self.has_one_owner;
+        is_sure.then_some(nearest)
+    }
+
+    /// Returns the first of the ads whose time is closest to `submit_ms`.
+    fn nearest(&self, submit_ms: i64) -> Option<&AdRow> {
+        let first_from = |time_ms: i64| (self.ads).partition_point(|ad| ad.submit_ms < time_ms);
+        let after = first_from(submit_ms);
+        let before = after
+            .checked_sub(1)
+            .map(|last| &self.ads[first_from(self.ads[last].submit_ms)]);
+
+        let candidates = before.into_iter().chain(self.ads.get(after));
+        candidates.min_by_key(|ad| ad.submit_ms.abs_diff(submit_ms))
+    }
 }
 
 #[cfg(test)]
@@ -446,6 +478,25 @@ pub(crate) mod tests {
     }
 
     #[test]
+    fn duplicates_in_distant_logs_are_dropped() {
+        let burst = &[(5, 0), (20, 12), (20, 13), (20, 12)][..];
+        for logs_between in [126, 127, 255] {
+            let mut logs = vec![burst];
+            logs.extend(std::iter::repeat_n(&[][..], logs_between));
+            logs.push(burst);
+            assert_eq!(told(&logs), (vec![0, 12, 13, 12], 4), "{logs_between}");
+        }
+    }
+
+    #[test]
+    fn events_of_distant_logs_keep_their_times() {
+        let mut logs = vec![&[(0, 0), (90_000, 12)][..]];
+        logs.extend(std::iter::repeat_n(&[][..], 127));
+        logs.push(&[(50_000, 1)]);
+        assert_eq!(told(&logs).0, [0, 1, 12]);
+    }
+
+    #[test]
     fn repeated_hold_within_one_second_is_dropped() {
         assert_eq!(
             told(&[&[(5, 0), (20_123, 12), (20_124, 12), (30_000, 13)]]),
@@ -526,11 +577,17 @@ pub(crate) mod tests {
                 SubmissionNames::default(),
             )
         };
-        let owner = |ads: &[AdRow]| find_ad(ads, 9000).map(|ad| ad.owner);
+        let owner = |ads: &[AdRow]| SameIdAds::new(ads).of_job(9000).map(|ad| ad.owner);
         assert_eq!(owner(&[ad(0, 7), ad(0, 7)]), Some(7));
         assert_eq!(owner(&[ad(0, 7), ad(0, 8)]), None);
         assert_eq!(owner(&[ad(0, 7), ad(9000, 8)]), Some(8));
         assert_eq!(owner(&[]), None);
+        assert_eq!(
+            owner(&[ad(8000, 1), ad(8000, 2), ad(10_000, 3)]),
+            Some(1),
+            "the first of the nearest"
+        );
+        assert_eq!(owner(&[ad(i64::MIN, 1), ad(i64::MAX, 2)]), Some(2));
     }
 
     #[test]

@@ -93,16 +93,6 @@ impl StoreSummary {
     pub fn hold_count(&self) -> u64 {
         self.events_by_number.get(&HELD).copied().unwrap_or(0)
     }
-
-    /// Returns the index of the access point `name`; adds it if it is new.
-    pub(super) fn access_point_index(&mut self, name: &str) -> u32 {
-        let known = self.aps.iter().position(|known| known == name);
-        let index = known.unwrap_or_else(|| {
-            self.aps.push(name.to_owned());
-            self.aps.len() - 1
-        });
-        index as u32
-    }
 }
 
 /// A shard of a store.
