@@ -362,13 +362,11 @@ impl LogAssembly {
 
         let event = JobEvent { time_ms, ..event };
         // Nearly every log has one access point, so this avoids a look-up in the job table.
-        if self.others.hosts.is_empty() {
+        if self.others.is_empty() {
             self.events.push(event);
         } else {
-            self.others
-                .host_of_event(&event)
-                .map_or(&mut self.events, |host| &mut host.events)
-                .push(event);
+            let of_other = self.others.events_for(&event);
+            of_other.unwrap_or(&mut self.events).push(event);
         }
         Ok(step)
     }
@@ -382,10 +380,8 @@ impl LogAssembly {
         while let Some(found) = ads.next_if(|ad| ad.index <= index) {
             let (key, ad) = found.item;
             if !self.earlier.ads.insert(key.hash, key.spread) {
-                self.others
-                    .host_of((ad.cluster, ad.proc))
-                    .map_or(&mut self.ads, |host| &mut host.ads)
-                    .push(ad);
+                let of_other = self.others.ads_for((ad.cluster, ad.proc));
+                of_other.unwrap_or(&mut self.ads).push(ad);
             }
         }
     }
@@ -439,7 +435,7 @@ impl LogAssembly {
 
     /// Begins a new log segment. Emits the events of the current one first.
     fn begin_stretch(&mut self, sink: &mut EventSink<'_>) -> BoxedResult<()> {
-        if !self.events.is_empty() || !self.ads.is_empty() || !self.others.hosts.is_empty() {
+        if !self.events.is_empty() || !self.ads.is_empty() || !self.others.is_empty() {
             self.flush(sink)?;
         }
         self.stretch += 1;
@@ -527,19 +523,17 @@ impl LogAssembly {
         self.ads.clear();
         self.hold_texts.clear();
 
-        for host in &mut self.others.hosts {
+        let (log, stretch) = (&mut self.log, self.stretch);
+        self.others.emit_pending(|host| {
             let batch = EventBatch {
                 ap: &host.name,
                 events: &host.events,
                 ads: &host.ads,
                 hold_texts: &[],
-                stretch: self.stretch,
+                stretch,
             };
-            emit_batch(batch, &mut self.log, sink)?;
-            host.events.clear();
-            host.ads.clear();
-        }
-        Ok(())
+            emit_batch(batch, log, sink)
+        })
     }
 
     /// Emits the remaining events and returns the summary of the log at `path`.
@@ -575,7 +569,7 @@ impl LogAssembly {
 
     fn into_summary(mut self) -> LogSummary {
         // A resume point does not store the access point of each job.
-        let can_resume = self.others.hosts.is_empty() && !self.calendar.may_be_wrong();
+        let can_resume = self.others.is_empty() && !self.calendar.may_be_wrong();
         if can_resume
             && let Some(offset) = self.whole_end
             && let Some(clock) = self.calendar.state()

@@ -39,6 +39,11 @@ pub(super) const BLOCK_SIZES: BlockSizes = if cfg!(fuzzing) {
 /// bytes. Longer text is damaged, so it is cut anywhere to bound the memory.
 const MAX_UNCUT_BYTES: usize = 64 << 20;
 
+/// Maximum number of bytes around the start of a record that tell that a record begins there. A
+/// start that is not found in text that ends there, but would be found in longer text, is at most
+/// this far from the end. A start with more blanks in its header is not found; another one follows.
+const MAX_CUT_BYTES: usize = 4 << 10;
+
 /// Reads a log as blocks of whole records.
 pub(super) struct BlockReader {
     pub(super) source: LogSource,
@@ -110,9 +115,11 @@ impl BlockReader {
         memory[..filled].copy_from_slice(&self.rest);
 
         let mut text_bytes = 0;
+        let mut searched = 0;
         while text_bytes == 0 && !self.is_at_end {
             filled = self.read_on(&mut memory, filled)?;
-            text_bytes = self.block_end(&memory[..filled]);
+            text_bytes = self.block_end(&memory[..filled], searched);
+            searched = filled;
         }
         self.read_bytes = self.block_bytes;
 
@@ -126,16 +133,17 @@ impl BlockReader {
     }
 
     /// Returns the length of the block that `text` begins with; 0 if more text must be read to find
-    /// it.
-    fn block_end(&self, text: &[u8]) -> usize {
+    /// it. The first `searched` bytes were searched when `text` ended there.
+    fn block_end(&self, text: &[u8], searched: usize) -> usize {
         if self.is_at_end {
             return text.len();
         }
 
         // The last cut, not the next one: it is near the end, so the search is short, and most of
         // the text is parsed now.
-        match last_record_start(text) {
-            Some(cut) => cut,
+        let unsearched = searched.saturating_sub(MAX_CUT_BYTES);
+        match last_record_start(&text[unsearched..]) {
+            Some(cut) => unsearched + cut,
             None if text.len() > MAX_UNCUT_BYTES => {
                 memrchr(b'\n', text).map_or(text.len(), |at| at + 1)
             }
@@ -194,5 +202,69 @@ impl<'a> RecordBlock<'a> {
             start = end;
         }
         pieces
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::record_cuts::tests::CHECKED_LINES;
+    use super::*;
+
+    /// Returns the number of lines that are checked to read a log with `empty_lines` empty lines
+    /// between two records.
+    fn checked_lines(empty_lines: usize) -> usize {
+        let record = "000 (1.0.0) 2024-01-01 00:00:01 s\n...\n";
+        let text = [record, &"\n".repeat(empty_lines), record].concat();
+        let file = tempfile::NamedTempFile::new().expect("a file");
+        fs_err::write(file.path(), &text).expect("written");
+        let sizes = BlockSizes {
+            first_bytes: 4096,
+            block_bytes: 4096,
+            piece_bytes: 4096,
+        };
+        let source = LogSource::open(file.path(), |_| {}).expect("opened");
+        let mut blocks = BlockReader::new(source, sizes);
+
+        let before = CHECKED_LINES.get();
+        let mut bytes = 0;
+        while let Some(read) = blocks.next_block(Vec::new()) {
+            bytes += read.block.expect("read").text_bytes;
+        }
+        assert_eq!(bytes, text.len());
+        CHECKED_LINES.get() - before
+    }
+
+    #[test]
+    fn text_without_records_is_searched_once() {
+        let (few, many) = (checked_lines(100_000), checked_lines(400_000));
+        assert!(
+            many <= 5 * few,
+            "{many} lines checked, and {few} in a quarter of the text"
+        );
+    }
+
+    /// The first of several reads ends at every offset near the header.
+    #[test]
+    fn starts_of_records_across_reads_are_found() {
+        let junk = |lines: usize| "junk\n".repeat(lines);
+        let before = junk(2000) + "...\n";
+        let text = [&before, "000 (1.0.0) 2024-01-01 00:00:01 s\n", &junk(8000)].concat();
+        let file = tempfile::NamedTempFile::new().expect("a file");
+        fs_err::write(file.path(), &text).expect("written");
+        for read_bytes in before.len() - 9..before.len() + 40 {
+            let sizes = BlockSizes {
+                first_bytes: read_bytes,
+                block_bytes: read_bytes,
+                piece_bytes: 4096,
+            };
+            let source = LogSource::open(file.path(), |_| {}).expect("opened");
+            let first = BlockReader::new(source, sizes).next_block(Vec::new());
+            let first = first.expect("a block").block.expect("read");
+            assert_eq!(
+                first.text_bytes,
+                before.len(),
+                "reads of {read_bytes} bytes"
+            );
+        }
     }
 }

@@ -13,8 +13,12 @@ use super::job_ad::JobAd;
 pub(super) struct OtherAccessPoints {
     /// Host from which the first job was submitted.
     pub(super) first_host: Option<String>,
-    /// Other hosts.
-    pub(super) hosts: Vec<HostEvents>,
+    /// Other hosts, in the order in which they were first named.
+    hosts: Vec<HostEvents>,
+    /// Index in `hosts` by name.
+    index_by_name: HashMap<String, usize>,
+    /// Indices of the hosts whose events or ads were not emitted yet.
+    pending: Vec<usize>,
     /// Index in `hosts` of the last named host; `None` for the first host.
     pub(super) last_host: Option<usize>,
     /// Index in `hosts` of each job that was submitted from one of them.
@@ -22,6 +26,7 @@ pub(super) struct OtherAccessPoints {
 }
 
 /// Events and ads of one host that were not emitted yet.
+#[derive(Default)]
 pub(super) struct HostEvents {
     pub(super) name: String,
     pub(super) events: Vec<JobEvent>,
@@ -37,21 +42,29 @@ impl OtherAccessPoints {
             return;
         }
 
-        let known = self.hosts.iter().position(|known| known.name == host);
-        let index = known.unwrap_or(self.hosts.len());
-        if known.is_none() {
-            self.hosts.push(HostEvents {
-                name: host.to_owned(),
-                events: Vec::new(),
-                ads: Vec::new(),
-            });
-        }
-        self.last_host = Some(index);
+        let known = self.index_by_name.get(host).copied();
+        self.last_host = Some(known.unwrap_or_else(|| self.add_host(host)));
     }
 
-    /// Returns the host of `event`; `None` for the first host. An event 000 belongs to the last
-    /// named host.
-    pub(super) fn host_of_event(&mut self, event: &JobEvent) -> Option<&mut HostEvents> {
+    /// Adds a host, and returns its index.
+    fn add_host(&mut self, name: &str) -> usize {
+        let index = self.hosts.len();
+        self.hosts.push(HostEvents {
+            name: name.to_owned(),
+            ..HostEvents::default()
+        });
+        self.index_by_name.insert(name.to_owned(), index);
+        index
+    }
+
+    /// Returns true if all jobs so far were submitted from the first host.
+    pub(super) fn is_empty(&self) -> bool {
+        self.hosts.is_empty()
+    }
+
+    /// Returns the list to which `event` must be added; `None` for the first host. An event 000
+    /// belongs to the last named host.
+    pub(super) fn events_for(&mut self, event: &JobEvent) -> Option<&mut Vec<JobEvent>> {
         let job = (event.cluster, event.proc);
         if event.number == SUBMIT {
             match self.last_host {
@@ -59,13 +72,39 @@ impl OtherAccessPoints {
                 None => self.host_of_job.remove(&job),
             };
         }
-        self.host_of(job)
+        self.pending_host(job).map(|host| &mut host.events)
     }
 
-    /// Returns the host from which `job` was submitted; `None` for the first host.
-    pub(super) fn host_of(&mut self, job: (i32, i32)) -> Option<&mut HostEvents> {
-        let host = self.host_of_job.get(&job)?;
-        Some(&mut self.hosts[*host])
+    /// Returns the list to which an ad of `job` must be added; `None` for the first host.
+    pub(super) fn ads_for(&mut self, job: (i32, i32)) -> Option<&mut Vec<JobAd>> {
+        self.pending_host(job).map(|host| &mut host.ads)
+    }
+
+    /// Returns the host from which `job` was submitted, as pending; `None` for the first host.
+    fn pending_host(&mut self, job: (i32, i32)) -> Option<&mut HostEvents> {
+        let index = *self.host_of_job.get(&job)?;
+        let host = &mut self.hosts[index];
+        if host.events.is_empty() && host.ads.is_empty() {
+            self.pending.push(index);
+        }
+        Some(host)
+    }
+
+    /// Calls `emit` with each host that has events or ads, in the order in which they were first
+    /// named, and clears these. A log of very many hosts is emitted in many steps, so no step
+    /// visits all hosts.
+    pub(super) fn emit_pending<E>(
+        &mut self,
+        mut emit: impl FnMut(&HostEvents) -> Result<(), E>,
+    ) -> Result<(), E> {
+        self.pending.sort_unstable();
+        for index in self.pending.drain(..) {
+            let host = &mut self.hosts[index];
+            emit(host)?;
+            host.events.clear();
+            host.ads.clear();
+        }
+        Ok(())
     }
 
     /// Forgets the hosts of all jobs, because another log begins.

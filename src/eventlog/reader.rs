@@ -731,6 +731,29 @@ mod tests {
         );
     }
 
+    /// Each record is a block of its own, which is emitted alone.
+    #[test]
+    fn emitted_batches_grow_with_records_not_with_hosts() {
+        let one_record_each = BlockSizes {
+            first_bytes: 1,
+            block_bytes: 1,
+            piece_bytes: 1,
+        };
+        let batches_of = |hosts: usize| {
+            let text: String = (0..hosts)
+                .map(|host| format!("000 ({host}.0.0) 2024-01-01 00:00:01 Job submitted from host: <10.0.0.1:9618?alias=h{host}&sock=x>\n...\n"))
+                .collect();
+            let mut batches = 0;
+            for_each_batch(&text, one_record_each, |_| batches += 1);
+            batches
+        };
+        let (few, many) = (batches_of(50), batches_of(200));
+        assert!(
+            many <= 4 * few + 4,
+            "{many} batches, and {few} for a quarter of the hosts"
+        );
+    }
+
     #[test]
     fn json_xml_and_text_can_share_a_log() {
         let text = "012 (1.0.0) 2024-01-02 03:04:05 h\n\tCode 3 Subcode 1\n...\n";

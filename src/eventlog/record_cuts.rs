@@ -43,6 +43,8 @@ pub fn last_record_start(text: &[u8]) -> Option<usize> {
 
 /// Returns true if a line that ends a record precedes `at`, and a line that begins one is at `at`.
 fn is_cut(text: &[u8], at: usize) -> bool {
+    #[cfg(test)]
+    tests::CHECKED_LINES.set(tests::CHECKED_LINES.get() + 1);
     let (before, after) = text.split_at(at);
     match after.first() {
         // A header that reaches the end of the read text may continue and turn out not to be a
@@ -68,8 +70,13 @@ fn ends_with_line(text: &[u8], line: &[u8]) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
+
+    thread_local! {
+        /// Number of lines at which this thread looked for a cut.
+        pub(crate) static CHECKED_LINES: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
+    }
 
     #[test]
     fn logs_are_not_cut_at_truncated_headers() {
