@@ -134,15 +134,14 @@ impl StateEncoder {
         let first = skippable_events(job.time_ms, frames.first_ms());
         codes[0] = self.state_before(job, first);
         for at in first..job.number.len() {
-            let state = self.state_after(job, at);
-            if state == IGNORED {
-                continue;
-            }
             let frame = frames.count_before(job.time_ms[at]);
             if frame >= frames.count() {
                 return;
             }
-            codes[frame * row_length] = state;
+            let state = self.state_after(job, at);
+            if state != IGNORED {
+                codes[frame * row_length] = state;
+            }
         }
     }
 

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::events::{JobHistory, LogGap};
-use htcondor_eventlog::{ABORTED, HELD, RELEASED, RemovedBy, TERMINATED};
+use htcondor_eventlog::{ABORTED, EXECUTE, HELD, RELEASED, RemovedBy, SUBMIT, TERMINATED};
 use poolcast_config as config;
 
 /// One hold of a job, and its outcome.
@@ -13,6 +13,12 @@ pub struct HoldCycle {
     pub hold: usize,
     /// Number of earlier holds of the job.
     pub earlier_holds: u32,
+    /// Number of times that the job began to execute before the hold.
+    pub earlier_starts: u32,
+    /// Index of the submission or release from which the job waited for its last start before the
+    /// hold, or for the hold itself if it did not start since the previous hold. `None` if the log
+    /// has neither.
+    pub queued: Option<usize>,
     /// Index of the event that ended the hold: the first release, removal, termination or next hold
     /// after it. `None` while the job is held.
     pub end: Option<usize>,
@@ -93,13 +99,19 @@ pub fn hold_cycles(
         return Vec::new();
     }
 
-    let holds = (0..history.number.len()).filter(|&at| history.number[at] == HELD);
-    let mut cycles = Vec::new();
-    for (hold, earlier_holds) in holds.zip(0..) {
-        let decision = match label {
-            config::LabelKind::Next => next_outcome(history, hold),
-            config::LabelKind::Final => final_outcome(history),
-        };
+    // A job may be held very often, so what is true of all its holds is found once.
+    let of_all_holds = match label {
+        config::LabelKind::Next => None,
+        config::LabelKind::Final => Some(final_outcome(history)),
+    };
+    let mut cycles: Vec<HoldCycle> = Vec::new();
+    let mut runs = RunsSoFar::default();
+    for (hold, &number) in history.number.iter().enumerate() {
+        if number != HELD {
+            runs.add_event(hold, number);
+            continue;
+        }
+        let decision = of_all_holds.unwrap_or_else(|| next_outcome(history, hold));
         let hold_ms = history.time_ms[hold];
         let decided_ms = history.time_ms[decision.at];
         let is_across_gap = gaps.iter().any(|gap| gap.is_between(hold_ms, decided_ms));
@@ -110,13 +122,45 @@ pub fn hold_cycles(
         };
         cycles.push(HoldCycle {
             hold,
-            earlier_holds,
+            earlier_holds: cycles.len() as u32,
+            earlier_starts: runs.starts,
+            queued: runs.queued_before_hold(),
             end: hold_end(history, hold),
             outcome,
             decided: decision.at,
         });
     }
     cycles
+}
+
+/// The runs of a job up to an event, as far as cycles need them.
+#[derive(Default)]
+struct RunsSoFar {
+    /// Number of times that the job began to execute.
+    starts: u32,
+    /// Index of the last submission or release.
+    last_queued: Option<usize>,
+    /// `last_queued` at the last start, if the job has started since the last hold.
+    queued_at_start: Option<Option<usize>>,
+}
+
+impl RunsSoFar {
+    /// Adds event `number` at index `at`, which is not a hold.
+    fn add_event(&mut self, at: usize, number: u16) {
+        match number {
+            EXECUTE => {
+                self.starts += 1;
+                self.queued_at_start = Some(self.last_queued);
+            }
+            SUBMIT | RELEASED => self.last_queued = Some(at),
+            _ => {}
+        }
+    }
+
+    /// Adds a hold, and returns its [`HoldCycle::queued`].
+    fn queued_before_hold(&mut self) -> Option<usize> {
+        self.queued_at_start.take().unwrap_or(self.last_queued)
+    }
 }
 
 impl HoldCycle {
@@ -134,6 +178,7 @@ fn hold_end(history: JobHistory<'_>, hold: usize) -> Option<usize> {
 }
 
 /// The outcome of a hold, and the index of the event that decided it.
+#[derive(Clone, Copy)]
 struct Decision {
     outcome: HoldOutcome,
     at: usize,
@@ -342,19 +387,48 @@ pub(crate) mod tests {
         let found = with_history(&[HOLD, RELEASE, HOLD, RELEASE, (5, 1, 0)], |h| {
             hold_cycles(h, config::LabelKind::Next, &[])
         });
-        let expected = [(0, 0, 1, false, 2), (2, 1, 3, true, 4)];
+        let expected = [(0, 0, None, 1, false, 2), (2, 1, Some(1), 3, true, 4)];
         assert_eq!(found.len(), 2);
-        for (cycle, (hold, earlier_holds, end, label, decided)) in found.into_iter().zip(expected) {
+        for (cycle, (hold, earlier_holds, queued, end, label, decided)) in
+            found.into_iter().zip(expected)
+        {
             assert_eq!(
                 cycle,
                 HoldCycle {
                     hold,
                     earlier_holds,
+                    earlier_starts: 0,
+                    queued,
                     end: Some(end),
                     outcome: HoldOutcome::Label(label),
                     decided
                 }
             );
         }
+    }
+
+    #[test]
+    fn runs_before_each_hold_are_found_in_one_pass() {
+        let (submit, start) = ((0, 0, 0), (1, 0, 0));
+        let events = [
+            submit,
+            start,
+            start,
+            HOLD,
+            HOLD,
+            RELEASE,
+            start,
+            (4, 0, 0),
+            HOLD,
+            start,
+            RELEASE,
+            HOLD,
+        ];
+        let found = with_history(&events, |h| hold_cycles(h, config::LabelKind::Next, &[]));
+        let runs = found
+            .iter()
+            .map(|cycle| (cycle.earlier_starts, cycle.queued));
+        let expected = [(2, Some(0)), (2, Some(0)), (3, Some(5)), (4, Some(5))];
+        assert_eq!(Vec::from_iter(runs), expected);
     }
 }

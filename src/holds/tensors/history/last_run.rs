@@ -1,7 +1,8 @@
 //! The last run of a job before a hold.
 
 use crate::events::{JobHistory, StoredJob};
-use htcondor_eventlog::{EXECUTE, ExecutionHost, HELD, RELEASED, RunUsage, SUBMIT};
+use crate::tensors::cycles::HoldCycle;
+use htcondor_eventlog::{EXECUTE, ExecutionHost, HELD, RunUsage};
 
 /// The last run before a hold. Values that no event reports are `None`. If the job did not begin to
 /// execute since the previous hold, all values of the run are `None`.
@@ -23,20 +24,16 @@ pub struct LastRun {
 }
 
 impl LastRun {
-    /// Collects the run of `job` before its event `hold`.
-    pub(crate) fn before(job: &StoredJob<'_>, hold: usize) -> LastRun {
+    /// Collects the run of `job` before its hold `cycle`.
+    pub(crate) fn before(job: &StoredJob<'_>, cycle: &HoldCycle) -> LastRun {
         let history = &job.history;
-        let numbers = &history.number[..hold];
-        let starts = numbers.iter().filter(|&&number| number == EXECUTE).count();
+        let hold = cycle.hold;
         let start = last_start(&job.history, hold);
 
         let wait_end = start.unwrap_or(hold);
-        let queued = numbers[..wait_end]
-            .iter()
-            .rposition(|number| matches!(*number, SUBMIT | RELEASED));
-        let queued_ms = queued.map_or(job.submit_ms, |at| history.time_ms[at]);
+        let queued_ms = (cycle.queued).map_or(job.submit_ms, |at| history.time_ms[at]);
         let mut run = LastRun {
-            starts: starts as u32,
+            starts: cycle.earlier_starts,
             wall_s: None,
             queue_wait_s: seconds_between(queued_ms, history.time_ms[wait_end]),
             usage: RunUsage::default(),

@@ -64,7 +64,7 @@ impl PoolHistory {
             since_submit_s: seconds_between(job.submit_ms, *asked_ms),
             held_for_s: seconds_between(job.history.time_ms[cycle.hold], *asked_ms),
             request: job.request,
-            last_run: LastRun::before(job, cycle.hold),
+            last_run: LastRun::before(job, cycle),
             records: known.records,
             cluster: self.clusters.at_prediction_time(job, *asked_ms),
             recent_in_pool: known.recent_in_pool,
