@@ -145,7 +145,7 @@ impl<'a> Keys<'a> {
             self.written
                 .get(key)
                 .and_then(Value::as_i64)
-                .filter(|whole| whole.abs() < 1 << 53)
+                .filter(|whole| whole.unsigned_abs() < 1 << 53)
         };
         match (whole("min"), whole("max")) {
             (Some(min), Some(max)) => Ok(DistributionForm::IntUniform { min, max }),
@@ -297,6 +297,12 @@ fn deprecated_distribution(name: &str, written: &Map<String, Value>) -> String {
 mod tests {
     use super::*;
     use serde_json::json;
+
+    #[test]
+    fn smallest_integer_is_rejected_without_overflow() {
+        let written = json!({"distribution": "int_uniform", "min": i64::MIN, "max": 3});
+        assert!(read_distribution(written.as_object().expect("an object")).is_err());
+    }
 
     #[test]
     fn invalid_distributions_are_rejected() {
