@@ -23,7 +23,8 @@ pub const SALT_FILE_VARIABLE: &str = "POOLCAST_OWNER_SALT_FILE";
 /// Random bytes in a new salt.
 const SALT_BYTES: usize = 32;
 
-/// Minimum length of a salt that is read from a file, in bytes.
+/// Minimum length of a salt that a user gives, in bytes. Somebody who has a store could try all
+/// shorter salts, and then all names.
 const MIN_CHARACTERS: usize = 16;
 
 /// Maximum size of a salt file, in bytes.
@@ -49,14 +50,11 @@ impl OwnerSalt {
     /// the salt is random and valid for one store only.
     ///
     /// # Errors
-    /// Fails if the file holds no valid salt, or if the file in [`SALT_FILE_VARIABLE`] can be
-    /// neither read nor created.
+    /// Fails if the variable or the file holds no valid salt, or if the file in
+    /// [`SALT_FILE_VARIABLE`] can be neither read nor created.
     pub fn for_this_user() -> Result<OwnerSalt> {
         if let Some(text) = nonempty_variable(SALT_VARIABLE) {
-            return Ok(OwnerSalt {
-                text: text.to_string_lossy().into_owned(),
-                note: None,
-            });
+            return OwnerSalt::from_variable(text.to_string_lossy().into_owned());
         }
         if let Some(path) = nonempty_variable(SALT_FILE_VARIABLE) {
             let kept = read_or_create_salt(Path::new(&path));
@@ -78,6 +76,18 @@ impl OwnerSalt {
             }
             kept => kept,
         }
+    }
+
+    /// Returns the salt `text`, the value of [`SALT_VARIABLE`]. The error does not repeat it.
+    fn from_variable(text: String) -> Result<OwnerSalt> {
+        ensure!(
+            text.len() >= MIN_CHARACTERS,
+            hinted(
+                format!("the salt in `{SALT_VARIABLE}` has fewer than {MIN_CHARACTERS} characters"),
+                "set it to random text, such as the output of `openssl rand -hex 32`; or unset it, and poolcast creates a salt once and keeps it in a file"
+            )
+        );
+        Ok(OwnerSalt { text, note: None })
     }
 
     /// Creates a random salt that is not stored anywhere.
@@ -298,6 +308,17 @@ mod tests {
         fs_err::remove_file(&path).expect("removed");
         fs_err::create_dir(&path).expect("made");
         assert!(read_or_create_salt(&path).is_err());
+    }
+
+    #[test]
+    fn short_salt_in_the_variable_is_rejected_and_not_repeated() {
+        let error = OwnerSalt::from_variable("Q".repeat(15)).expect_err("too short");
+        let shown = crate::error::render(&error);
+        assert!(
+            shown.contains("16 characters") && !shown.contains('Q'),
+            "{shown}"
+        );
+        assert!(OwnerSalt::from_variable("Q".repeat(16)).is_ok());
     }
 
     #[test]

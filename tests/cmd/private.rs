@@ -216,16 +216,20 @@ fn a_store_is_not_read_on_with_another_salt() {
                 .expect("it starts"),
         )
     };
-    assert_eq!(parse("one").code, Some(0));
-    assert_eq!(parse("two").code, Some(0), "there is nothing to read");
+    assert_eq!(parse("the first of two salts").code, Some(0));
+    assert_eq!(
+        parse("the second of two salts").code,
+        Some(0),
+        "there is nothing to read"
+    );
     place.write("log", format!("{first}{last}"));
-    insta::assert_snapshot!(parse("two"), @"
+    insta::assert_snapshot!(parse("the second of two salts"), @"
     exit 2
     error: cannot append to `events`, whose owners are hashed with another salt
 
     hint: set `POOLCAST_OWNER_SALT_FILE` to the file of that salt, or name another directory
     ");
-    let outcome = parse("one");
+    let outcome = parse("the first of two salts");
     assert!(
         outcome.code == Some(0) && outcome.stderr.contains("continuing after byte"),
         "{outcome}"
