@@ -114,6 +114,8 @@ pub(super) struct ResultJournal {
     file: Option<fs_err::File>,
     /// The offset of the end of the last whole line.
     end_bytes: u64,
+    /// True if the file may have a part of a line after `end_bytes`.
+    is_torn: bool,
     /// Lines that are not written yet.
     waiting: Vec<u8>,
 }
@@ -125,6 +127,7 @@ impl ResultJournal {
             path: dir.join(format!("{worker}.jsonl")),
             file: None,
             end_bytes: 0,
+            is_torn: false,
             waiting: Vec::new(),
         }
     }
@@ -154,19 +157,25 @@ impl ResultJournal {
     /// Writes and fsyncs the added results.
     ///
     /// # Errors
-    /// Fails for example on a full disk. The journal's file is then rolled back, and the added
-    /// results are dropped.
+    /// Fails for example on a full disk. The journal's file is then rolled back, now or before the
+    /// next results, and the added results are dropped.
     pub(super) fn sync(&mut self) -> Result<()> {
         let lines = std::mem::take(&mut self.waiting);
         self.open()?;
         let Some(file) = &mut self.file else {
             return Ok(());
         };
-        if let Err(error) = file.write_all(&lines).and_then(|()| file.sync_data()) {
-            // If this also fails, the next line follows a partial line, and both are ignored.
+        // After a failed rollback, a line must not follow a part of another one: readers would
+        // ignore both.
+        if self.is_torn {
             file.set_len(self.end_bytes)?;
+        }
+        self.is_torn = true;
+        if let Err(error) = file.write_all(&lines).and_then(|()| file.sync_data()) {
+            self.is_torn = file.set_len(self.end_bytes).is_err();
             return Err(error.into());
         }
+        self.is_torn = false;
         self.end_bytes += lines.len() as u64;
         Ok(())
     }
@@ -366,6 +375,28 @@ mod tests {
             skipped,
             ["directory.jsonl", "hole.jsonl", "pipe.jsonl", "zero.jsonl"]
         );
+    }
+
+    /// A file that can be neither written nor truncated stands for a disk that fails for a while.
+    #[test]
+    fn part_of_a_line_that_could_not_be_rolled_back_is_removed_later() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let path = dir.path().join("w.jsonl");
+        let mut journal = ResultJournal::new(dir.path(), "w");
+        append(&mut journal, 1, "1");
+        let read_only = fs_err::File::open(&path).expect("opened");
+        let mut real = journal.file.replace(read_only).expect("opened");
+        journal.add(ITEM, 0, 2, &"2").expect("added");
+        assert!(journal.sync().is_err());
+        real.write_all(b"{\"item\":").expect("a part of the line");
+        journal.add(ITEM, 0, 3, &"3").expect("added");
+        assert!(journal.sync().is_err(), "it still cannot be rolled back");
+
+        journal.file = Some(real);
+        append(&mut journal, 4, "4");
+        let results = found(dir.path(), |_, _| ());
+        let attempts = [1, 2, 3, 4].map(|attempt| results.contains_key(&(attempt, "w".to_owned())));
+        assert_eq!(attempts, [true, false, false, true]);
     }
 
     #[test]
