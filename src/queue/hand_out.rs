@@ -9,7 +9,7 @@ use anyhow::Result;
 use serde::{Deserialize, Serialize};
 
 use super::item_store::Queue;
-use poolcast_base::files::{create_new, read_regular, sync_directory};
+use poolcast_base::files::{create_new, is_regular, read_regular, sync_directory};
 use poolcast_base::manifest;
 
 /// The file with the requested hand-out. Without it the hand-out is open.
@@ -134,7 +134,7 @@ impl Queue {
 
     /// Returns true if `trial` must end early with its current model.
     pub fn is_asked_to_end(&self, trial: usize) -> bool {
-        self.end_request(trial).exists() || self.hand_out() == Dispatch::Cancelled
+        is_regular(&self.end_request(trial)) || self.hand_out() == Dispatch::Cancelled
     }
 
     fn end_request(&self, trial: usize) -> PathBuf {

@@ -5,13 +5,14 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, ensure};
 
 use super::chunk_entry::ChunkEntry;
 use super::chunk_file::create_empty;
 use super::item::WorkItem;
 use super::settings::{QUEUE, QueueSettings};
-use poolcast_base::files::{StagedDirectory, read_regular, sync_directory};
+use poolcast_base::error::hinted;
+use poolcast_base::files::{StagedDirectory, create_new, is_regular, read_regular, sync_directory};
 use poolcast_base::manifest;
 
 /// The file with the number of trials, once no more trials will be added.
@@ -140,20 +141,30 @@ impl Queue {
         }
     }
 
-    /// Returns true if the queue is paused, so that no worker claims trials.
+    /// Returns true if the queue is paused, so that no worker claims trials. A link or a pipe in
+    /// place of the file counts as missing.
     pub fn is_paused(&self) -> bool {
-        self.path(PAUSED_FILE).exists()
+        is_regular(&self.path(PAUSED_FILE))
     }
 
     /// Pauses the queue until [`Queue::resume`]; returns false if it was paused before.
+    ///
+    /// # Errors
+    /// Fails if the disk cannot be written, or if something else is in place of the file.
     pub fn pause(&self) -> Result<bool> {
-        let made = fs_err::OpenOptions::new()
-            .write(true)
-            .create_new(true)
-            .open(self.path(PAUSED_FILE));
-        match made {
+        let path = self.path(PAUSED_FILE);
+        match create_new(&path) {
             Ok(file) => file.sync_all()?,
-            Err(error) if error.kind() == ErrorKind::AlreadyExists => return Ok(false),
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => {
+                ensure!(
+                    self.is_paused(),
+                    hinted(
+                        format!("`{}` is not a regular file", path.display()),
+                        "`poolcast sweep resume DIR` removes it"
+                    )
+                );
+                return Ok(false);
+            }
             Err(error) => return Err(error.into()),
         }
         sync_directory(&self.dir)?;
@@ -257,6 +268,23 @@ mod tests {
         assert_eq!(queue.sealed_trials().expect("read"), None);
         queue.seal(701).expect("sealed");
         assert_eq!(queue.sealed_trials().expect("read"), Some(701));
+    }
+
+    #[test]
+    fn links_and_pipes_do_not_pause_a_queue() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let queue = queue(dir.path(), 1);
+        let path = queue.path(PAUSED_FILE);
+        let kept = dir.path().join("kept");
+        fs_err::write(&kept, "").expect("written");
+        std::os::unix::fs::symlink(&kept, &path).expect("linked");
+        assert!(!queue.is_paused() && queue.pause().is_err());
+        assert!(queue.resume().expect("removed") && kept.exists());
+        let made = std::process::Command::new("mkfifo").arg(&path).status();
+        assert!(made.expect("it runs").success());
+        assert!(!queue.is_paused() && queue.pause().is_err());
+        assert!(queue.resume().expect("removed") && queue.pause().expect("paused"));
+        assert!(queue.is_paused());
     }
 
     #[test]

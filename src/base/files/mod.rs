@@ -13,5 +13,7 @@ pub use atomic::{AtomicFile, write_atomic, write_atomic_parts};
 pub use directory::{check_space, remove_all, sync_directory};
 pub use file_mode::{MODE_VARIABLE, apply_file_mode};
 pub use lock::{LockedDirectory, lock_directory};
-pub use regular::{open_artefact, open_regular, open_to_append, read_artefact, read_regular};
+pub use regular::{
+    is_regular, open_artefact, open_regular, open_to_append, read_artefact, read_regular,
+};
 pub use staging::StagedDirectory;

@@ -96,15 +96,32 @@ fn read_bounded(path: &Path, file: fs_err::File, max_bytes: u64) -> std::io::Res
     Ok(bytes)
 }
 
-/// Opens a file for appending, and creates it if it is missing. Links are not followed.
+/// Returns true if `path` is a regular file. Links are not followed: in a shared folder, another
+/// user may have put one there.
+pub fn is_regular(path: &Path) -> bool {
+    fs_err::symlink_metadata(path).is_ok_and(|found| found.is_file())
+}
+
+/// Opens a file for appending, and creates it if it is missing. Links are not followed, and opening
+/// never blocks.
+///
+/// # Errors
+/// Fails with [`ErrorKind::InvalidData`] for a pipe or a device.
 pub fn open_to_append(path: &Path) -> std::io::Result<fs_err::File> {
     use fs_err::os::unix::fs::OpenOptionsExt as _;
-    let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
-    fs_err::OpenOptions::new()
+    let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY)
+        .bits()
+        .cast_signed();
+    let file = fs_err::OpenOptions::new()
         .append(true)
         .create(true)
         .custom_flags(flags)
-        .open(path)
+        .open(path)?;
+    if !file.metadata()?.is_file() {
+        let message = format!("`{}` is not a regular file", path.display());
+        return Err(Error::new(ErrorKind::InvalidData, message));
+    }
+    Ok(file)
 }
 
 #[cfg(test)]
@@ -178,5 +195,16 @@ mod tests {
             .write_all(b"d")
             .expect("written");
         assert_eq!(fs_err::read(at("file")).expect("read"), b"abcd");
+
+        let reader = fs_err::OpenOptions::new()
+            .read(true)
+            .write(true)
+            .open(at("pipe"))
+            .expect("opened");
+        let error = open_to_append(&at("pipe")).expect_err("refused");
+        assert_eq!(error.kind(), ErrorKind::InvalidData, "{error}");
+        drop(reader);
+        let is_file = ["file", "link", "pipe", "zero", "."].map(|name| is_regular(&at(name)));
+        assert_eq!(is_file, [true, false, false, false, false]);
     }
 }

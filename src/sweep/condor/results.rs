@@ -11,7 +11,7 @@ use super::parts::parse_trial_ranges;
 use crate::config::Config;
 use crate::{self as sweep, SweepFolder, SweepPlan, SweepTrials, TrialRow};
 use poolcast_base::error::hinted;
-use poolcast_base::manifest;
+use poolcast_base::{files, manifest};
 use poolcast_holds::events::EVENTS_FORMAT;
 use poolcast_tables::TABLE;
 
@@ -36,7 +36,7 @@ pub fn open_sweep(dir: &Path) -> Result<SweepFolder> {
 /// its trials have ended too. Those without a row get a row with the part's error.
 pub fn read_rows(dir: &Path, config: &Config) -> Result<Vec<TrialRow>> {
     let finished = dir.join(sweep::ROWS_FILE);
-    if finished.is_file() {
+    if files::is_regular(&finished) {
         return manifest::read_json_lines(&finished);
     }
     let (mut rows, drawn) = (BTreeMap::new(), SweepTrials::from_config(config)?);

@@ -17,6 +17,7 @@ use crate::plan::SweepFolder;
 use crate::plan::network_trial_count;
 use crate::plan::rounds;
 use crate::plan::{TrialEnd, TrialRow};
+use poolcast_base::files::open_regular;
 use poolcast_config::MetricName;
 use poolcast_holds::training::TrainingMetrics;
 use poolcast_provision::wait_model::WaitModelScores;
@@ -273,7 +274,7 @@ impl TrialOutcomes {
         let names = SharedNames::default();
         let metric = sweep.config.wandb.sweep.metric.name;
         let path = sweep.dir.join(ROWS_FILE);
-        let mut lines = BufReader::with_capacity(1 << 16, fs_err::File::open(&path)?);
+        let mut lines = BufReader::with_capacity(1 << 16, open_regular(&path, u64::MAX)?);
         let mut line = Vec::new();
         let mut first_byte = 0;
 
@@ -297,7 +298,7 @@ impl TrialOutcomes {
             line.clear();
         }
 
-        let file = fs_err::File::open(&path)?;
+        let file = lines.into_inner();
         Ok(TrialOutcomes {
             all,
             places,

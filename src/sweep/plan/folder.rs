@@ -167,7 +167,7 @@ impl SweepFolder {
 
     /// Returns true if all trials have ended and their results are written.
     pub fn is_finished(&self) -> bool {
-        self.dir.join(ROWS_FILE).is_file()
+        files::is_regular(&self.dir.join(ROWS_FILE))
     }
 }
 
