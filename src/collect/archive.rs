@@ -10,6 +10,7 @@ use poolcast_base::error::hinted;
 use poolcast_base::files;
 use poolcast_base::manifest;
 use poolcast_base::shard::ArtefactFormat;
+use poolcast_base::temporary;
 
 /// Format in the manifest of an archive.
 const ARCHIVE: ArtefactFormat = ArtefactFormat {
@@ -78,6 +79,8 @@ pub(super) fn archived_logs(dir: &Path) -> Result<Vec<PathBuf>> {
 pub(super) fn open_archive(dir: &Path) -> Result<(fs_err::File, LogArchive)> {
     fs_err::create_dir_all(dir)?;
     let lock = files::lock_directory(dir)?;
+    // A run that was killed while it wrote the manifest may have been the last with anything new.
+    temporary::remove_leftovers(dir);
     if dir.join(manifest::FILE).exists() {
         let mut archive = manifest::read::<LogArchive>(dir, ARCHIVE)?.body;
         for generation in &archive.generations {
