@@ -120,8 +120,8 @@ fn manager(dir: &Path, items: usize) -> bool {
         queue.add_chunks(0, 100, &chunks(items))?;
         queue.seal(items)
     };
-    let managed =
-        run_manager(&queue, &AtomicBool::new(false), fill, |_| (), |_| Ok(())).expect("managed");
+    let never = AtomicBool::new(false);
+    let managed = run_manager(&queue, &never, &never, fill, |_| (), |_| Ok(())).expect("managed");
     matches!(managed, ManagerOutcome::AllEnded(_))
 }
 

@@ -39,8 +39,13 @@ impl Backoff {
 
     /// Waits, but returns early if `stop` is set.
     pub(super) fn wait(&mut self, stop: &AtomicBool) {
+        self.wait_for(|| stop.load(Ordering::Relaxed));
+    }
+
+    /// Waits, but returns early once `is_over` returns true.
+    pub(super) fn wait_for(&mut self, is_over: impl Fn() -> bool) {
         let end = Instant::now() + self.next;
-        while Instant::now() < end && !stop.load(Ordering::Relaxed) {
+        while Instant::now() < end && !is_over() {
             let left = end.saturating_duration_since(Instant::now());
             std::thread::sleep(left.min(Self::MIN_WAIT));
         }

@@ -33,8 +33,9 @@ pub enum ManagerOutcome {
     Stopped,
 }
 
-/// Manages `queue` until all items have ended or `stop` is set. After the last hand-out it still
-/// waits for the running items. `fill` adds items and finally seals the queue. It is called
+/// Manages `queue` until all items have ended or `stop` is set. `look_again` ends a wait once, for a
+/// caller who knows that something has changed. After the last hand-out it still waits for the
+/// running items. `fill` adds items and finally seals the queue. It is called
 /// repeatedly until then, and a repeated call must change nothing. `on_event` receives the events.
 /// `finish` is called at the end, while this manager still leads.
 ///
@@ -44,6 +45,7 @@ pub enum ManagerOutcome {
 pub fn run_manager(
     queue: &Queue,
     stop: &AtomicBool,
+    look_again: &AtomicBool,
     fill: impl Fn(&Queue) -> Result<()>,
     mut on_event: impl FnMut(ManagerEvent<'_>),
     finish: impl FnOnce(&ItemStateCounts) -> Result<()>,
@@ -100,7 +102,8 @@ pub fn run_manager(
         if is_last_look {
             return Ok(ManagerOutcome::Stopped);
         }
-        backoff.wait(stop);
+        backoff
+            .wait_for(|| stop.load(Ordering::Relaxed) || look_again.swap(false, Ordering::Relaxed));
     }
 }
 

@@ -807,3 +807,29 @@ fn run_finishes_a_sweep_that_workers_began() {
         before
     );
 }
+
+/// The manager was killed after the last trial had ended, and its host cannot tell that it is dead.
+/// So workers find that all trials have ended before a new manager has the seat.
+#[test]
+fn sweep_that_ended_under_a_dead_manager_is_finished_not_stopped() {
+    let place = place(2);
+    let mut manager = start(&place, "sweep manage sweep");
+    wait(|| place.path("sweep/queue/sealed.json").exists());
+    manager.kill().expect("killed");
+    manager.wait().expect("it ended");
+    place.stdout("sweep work sweep --threads 1");
+    for file in fs_err::read_dir(place.path("sweep/queue/workers")).expect("listed") {
+        fs_err::remove_file(file.expect("a file").path()).expect("removed");
+    }
+    let settings = fs_err::read_to_string(place.path("sweep/queue/manifest.json")).expect("read");
+    let short = settings.replace("\"lease_s\": 120.0", "\"lease_s\": 2.0");
+    assert_ne!(short, settings);
+    place.write("sweep/queue/manifest.json", short);
+
+    let outcome = place.run("sweep run sweep --threads 1");
+    assert!(
+        outcome.code == Some(0) && !outcome.stderr.contains("was stopped"),
+        "{outcome}"
+    );
+    assert_eq!(rows(&place).len(), 2);
+}

@@ -107,7 +107,9 @@ fn manage_sweep(args: &SweepManageArgs) -> Result<u8> {
     let prepare =
         |samples: &[TensorSettings]| make_tensors(&sweep, &events_dir(&sweep.dir), samples);
     let tracking = begin_tracking(&sweep.config, &sweep.dir, &stop);
-    let managed = sweep::manage_trials(&sweep, &queue, keep, &stop, prepare, output::note);
+    let no_look = AtomicBool::new(false);
+    let managed =
+        sweep::manage_trials(&sweep, &queue, keep, &stop, &no_look, prepare, output::note);
     end_tracking(tracking);
     match managed? {
         ManagerOutcome::AllEnded(_) => end_sweep(&sweep),

@@ -43,6 +43,8 @@ pub fn run_locally(
     note: impl Fn(&str) + Sync,
 ) -> Result<ManagerOutcome> {
     let stop = workers.stop;
+    let have_all_ended = AtomicBool::new(false);
+    let look_again = AtomicBool::new(false);
     let workers_left = AtomicUsize::new(workers.workers);
     let last_failure = Mutex::new(None);
 
@@ -56,10 +58,18 @@ pub fn run_locally(
             &progress,
             &ended,
         );
-        // A worker that returns Ok found no work left. When the last one returns, stop the manager
-        // too, or it waits forever.
+        // A worker that returns Ok found that all trials have ended. The manager must find that,
+        // too, and write the results: it may still wait for the seat of a dead manager. So it is
+        // told to look, but not to stop.
+        if worked.is_ok() {
+            have_all_ended.store(true, Ordering::Relaxed);
+            look_again.store(true, Ordering::Relaxed);
+        }
+        // If all workers have failed, the manager would wait forever.
         let is_last = workers_left.fetch_sub(1, Ordering::Relaxed) == 1;
-        stop.fetch_or(worked.is_ok() || is_last, Ordering::Relaxed);
+        if is_last && !have_all_ended.load(Ordering::Relaxed) {
+            stop.store(true, Ordering::Relaxed);
+        }
         if let Err(error) = worked
             && let Ok(mut failure) = last_failure.lock()
         {
@@ -71,7 +81,8 @@ pub fn run_locally(
         for _ in 0..workers.workers {
             scope.spawn(work);
         }
-        let managed = manage_trials(sweep, queue, workers.keep, stop, &prepare, &note);
+        let keep = workers.keep;
+        let managed = manage_trials(sweep, queue, keep, stop, &look_again, &prepare, &note);
         // If another process manages the sweep, the workers of this process continue until no trial
         // is left.
         if !matches!(managed, Ok(ManagerOutcome::OtherManager(_))) {

@@ -22,7 +22,8 @@ use poolcast_queue::{ItemStateCounts, ManagerEvent, ManagerOutcome, Queue, run_m
 /// Interval between reports of the number of ended trials.
 const REPORT_INTERVAL: Duration = Duration::from_secs(60);
 
-/// Manages `sweep` until all its trials have ended or `stop` is set. Once they have ended, writes
+/// Manages `sweep` until all its trials have ended or `stop` is set. `look_again` ends a wait, as in
+/// [`run_manager`]. Once they have ended, writes
 /// the results and removes the queue. The models of the `keep` best trials are kept. `prepare`
 /// receives the sample settings of trials before any worker claims them, and must make their
 /// tensors. `note` receives the text of each event, which is also written to [`LOG_FILE`].
@@ -34,6 +35,7 @@ pub fn manage_trials(
     queue: &Queue,
     keep: usize,
     stop: &AtomicBool,
+    look_again: &AtomicBool,
     prepare: impl Fn(&[TensorSettings]) -> Result<()>,
     note: impl Fn(&str),
 ) -> Result<ManagerOutcome> {
@@ -70,7 +72,7 @@ pub fn manage_trials(
         Ok(())
     };
 
-    match run_manager(queue, stop, fill, on_event, finish) {
+    match run_manager(queue, stop, look_again, fill, on_event, finish) {
         // Another manager was faster, and has removed the queue.
         Err(_) if sweep.is_finished() => Ok(ManagerOutcome::AllEnded(ItemStateCounts::default())),
         managed => managed,
