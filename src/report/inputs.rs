@@ -310,13 +310,11 @@ impl ReportInputs {
             .or_else(|| Some(self.choices.first()?.trial))
     }
 
-    /// The directory's name in commands.
+    /// The directory's name in commands; `DIR` if it must not or cannot be shown.
     pub(super) fn dir_argument(&self) -> String {
-        if self.is_anonymous || self.is_job {
-            "DIR".to_owned()
-        } else {
-            words::quoted(&self.dir.to_string_lossy())
-        }
+        let dir = self.dir.to_str().and_then(words::quoted);
+        dir.filter(|_| !self.is_anonymous && !self.is_job)
+            .unwrap_or_else(|| "DIR".to_owned())
     }
 
     /// The trials from best to worst, then those without a value.

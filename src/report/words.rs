@@ -25,13 +25,15 @@ pub(super) fn shown_lines(text: &str) -> String {
     format!("{}\n...", escape::lines(&begin))
 }
 
-/// Quotes a path or a name for a shell.
-pub(super) fn quoted(text: &str) -> String {
+/// Quotes a path or a name for a shell, in full. Returns `None` if it has characters that cannot be
+/// shown, because a command with other characters names something else.
+pub(super) fn quoted(text: &str) -> Option<String> {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "./_-@%+=:,".contains(c);
     if !text.is_empty() && text.chars().all(is_plain) {
-        return text.to_owned();
+        return Some(text.to_owned());
     }
-    format!("'{}'", shown(text).replace('\'', r"'\''"))
+    let is_shown = escape::value(text) == text;
+    is_shown.then(|| format!("'{}'", text.replace('\'', r"'\''")))
 }
 
 /// Returns the display name of a metric.
@@ -69,7 +71,15 @@ mod tests {
         assert_eq!(shown(&"x".repeat(10_000)).len(), MAX_VALUE_CHARACTERS);
         let long = shown_lines(&"line\n".repeat(100_000));
         assert!(long.len() < MAX_TEXT_CHARACTERS + 10);
-        assert_eq!(quoted("out/run-1"), "out/run-1");
-        assert_eq!(quoted("it's here"), r"'it'\''s here'");
+        assert_eq!(quoted("out/run-1").as_deref(), Some("out/run-1"));
+        assert_eq!(quoted("it's here").as_deref(), Some(r"'it'\''s here'"));
+    }
+
+    #[test]
+    fn paths_in_commands_are_never_cut() {
+        let long = format!("/a b/{}", "directory/".repeat(100));
+        assert_eq!(quoted(&long), Some(format!("'{long}'")));
+        assert_eq!(quoted("a\u{202e}b"), None);
+        assert_eq!(quoted("a\nb"), None);
     }
 }
