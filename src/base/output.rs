@@ -2,7 +2,7 @@
 //! sequences in the output are escaped ([`crate::escape`]).
 
 use std::borrow::Cow;
-use std::io::{IsTerminal as _, Write as _};
+use std::io::{BufWriter, IsTerminal as _, Write};
 use std::path::Path;
 use std::time::Duration;
 
@@ -215,9 +215,26 @@ pub fn print_json(schema_version: u32, body: &impl Serialize) -> Result<()> {
         schema_version,
         body,
     };
-    let mut text = serde_json::to_string_pretty(&document)?;
-    text.push('\n');
-    write(&escape::json(&text))
+    let mut stdout = BufWriter::new(std::io::stdout().lock());
+    let written = serde_json::to_writer_pretty(EscapedJson(&mut stdout), &document);
+    written.map_err(std::io::Error::from)?;
+    writeln!(stdout)?;
+    Ok(stdout.flush()?)
+}
+
+/// Writes the parts of a JSON document escaped for a terminal. Each part is whole characters.
+struct EscapedJson<W>(W);
+
+impl<W: Write> Write for EscapedJson<W> {
+    fn write(&mut self, part: &[u8]) -> std::io::Result<usize> {
+        let text = std::str::from_utf8(part).map_err(std::io::Error::other)?;
+        self.0.write_all(escape::json(text).as_bytes())?;
+        Ok(part.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        self.0.flush()
+    }
 }
 
 /// Returns true if stdout is a terminal.
