@@ -79,37 +79,37 @@ fn read_table(text: &[u8], usage: &mut RunUsage) {
     }
 }
 
-/// Parses the memory of the job in event 006, in MB: `MemoryUsage`, else the resident set size; 0
-/// if the event has neither.
+/// Parses the memory of the job in event 006, in MB: the larger of `MemoryUsage` and the resident
+/// set size; 0 if the event has neither.
 pub(super) fn parse_memory_mb(record: &LogRecord<'_>) -> i32 {
-    let mb_of_kb = |kb: f64| whole_number(kb / 1024.0);
     let measured = match record.content {
         RecordContent::Text(text) => memory_line(body_lines(text)),
         RecordContent::Ad(format) => {
             let attributes = record.ad_attributes(format);
+            let used_mb = attributes.number("MemoryUsage").map(whole_number);
             let resident_kb = attributes.number("ResidentSetSize");
-            (attributes.number("MemoryUsage").map(whole_number)).or(resident_kb.map(mb_of_kb))
+            used_mb.max(resident_kb.map(mb_of_kib))
         }
     };
     i32::try_from(measured.unwrap_or(0)).unwrap_or(i32::MAX)
 }
 
-/// Parses the memory in the lines of event 006.
+/// Parses the memory in the lines of event 006, in MB.
 fn memory_line(body: &[u8]) -> Option<u32> {
-    let mut resident_mb = None;
+    let mut memory_mb = None;
     let mut rest = body;
     while !rest.is_empty() {
         let (line, after) = split_line(rest);
         rest = after;
         let line = line.trim_ascii_end();
         if line.ends_with(b"MemoryUsage of job (MB)") {
-            return leading_number(line).map(whole_number);
+            memory_mb = memory_mb.max(leading_number(line).map(whole_number));
         }
         if line.ends_with(b"ResidentSetSize of job (KB)") {
-            resident_mb = leading_number(line).map(|kb| whole_number(kb / 1024.0));
+            memory_mb = memory_mb.max(leading_number(line).map(mb_of_kib));
         }
     }
-    resident_mb
+    memory_mb
 }
 
 /// Splits `text` at its first line feed, which is in neither part.
@@ -144,6 +144,10 @@ fn leading_number(text: &[u8]) -> Option<f64> {
 /// Rounds a measured number up.
 fn whole_number(number: f64) -> u32 {
     number.max(0.0).ceil() as u32
+}
+
+fn mb_of_kib(kib: f64) -> u32 {
+    whole_number(kib / 1024.0)
 }
 
 fn kib_of_bytes(bytes: f64) -> u32 {
@@ -257,6 +261,11 @@ mod tests {
             5
         );
         assert_eq!(memory("\t4872  -  ResidentSetSize of job (KB)\n"), 5);
+        assert_eq!(
+            memory("\t3  -  MemoryUsage of job (MB)\n\t4872  -  ResidentSetSize of job (KB)\n"),
+            5,
+            "the larger one"
+        );
         assert_eq!(memory(""), 0);
         let ids = "\"Cluster\": 1, \"EventTypeNumber\": 6, \"EventTime\": \"2024-01-02T03:04:05\"";
         let json = format!("{{ {ids}, \"Size\": 9, \"ResidentSetSize\": 4872 }}\n");
