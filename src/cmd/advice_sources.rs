@@ -1,7 +1,7 @@
 //! Finds the run, the jobs, the logs and the queue that the arguments of `advise` name. Unnamed
 //! ones come from the current directory.
 
-use std::io::Read as _;
+use std::io::{BufReader, Read as _};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, ensure};
@@ -15,8 +15,8 @@ use poolcast_sweep as sweep;
 use poolcast_sweep::condor;
 use poolcast_sweep::config::Config;
 
-/// Maximum size of a queue file that is read, in bytes.
-const MAX_QUEUE_BYTES: u64 = 1 << 30;
+/// Maximum size of a queue that is read, in bytes. It is read in parts.
+const MAX_QUEUE_BYTES: u64 = 64 << 30;
 
 /// Maximum number of configuration files that are examined in a directory.
 const MAX_CONFIGURATIONS: usize = 100;
@@ -210,15 +210,13 @@ fn configured_logs(config: &Config, results: &Path) -> Result<Vec<PathBuf>> {
 /// # Errors
 /// Fails if the file cannot be read or parsed, or if the query fails.
 pub(super) fn read_queue(named: &str) -> Result<JobQueue> {
-    let text = match named {
-        "now" => condor::held_jobs_in_queue(QUEUE_ATTRIBUTES, None)?,
-        "-" => {
-            let mut text = Vec::new();
-            let stdin = std::io::stdin().lock();
-            stdin.take(MAX_QUEUE_BYTES).read_to_end(&mut text)?;
-            text
+    let queue = match named {
+        "now" => condor::read_held_jobs(QUEUE_ATTRIBUTES, None, |output| JobQueue::read(output)),
+        "-" => JobQueue::read(std::io::stdin().lock().take(MAX_QUEUE_BYTES)),
+        path => {
+            let file = files::open_regular(Path::new(path), MAX_QUEUE_BYTES)?;
+            JobQueue::read(BufReader::new(file))
         }
-        path => files::read_regular(Path::new(path), MAX_QUEUE_BYTES)?,
     };
-    JobQueue::parse(&text).with_context(|| format!("cannot use the queue `{named}`"))
+    queue.with_context(|| format!("cannot use the queue `{named}`"))
 }

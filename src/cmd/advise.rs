@@ -7,7 +7,7 @@ use anyhow::{Result, ensure};
 use super::advice_sources::{AdviceSources, read_queue};
 use super::asked_advice::{AdviceQuery, ComputedAdvice};
 use super::logs::read_store;
-use super::text::advice::{AdviceView, action_word, long_text, shell_word};
+use super::text::advice::{AdviceView, action_word, long_text, shell_word, skipped_jobs_words};
 use super::text::{advice_jobs, advice_page, answer_check};
 use super::{node_advice, text};
 use crate::cli::{AdviceFilterArgs, AdviseArgs, JobOrder};
@@ -39,10 +39,10 @@ pub fn run(args: &AdviseArgs) -> Result<u8> {
     let question = AdviceQuery {
         year: args.year,
         at_ms: args.at,
-        queue: queue.as_ref(),
+        queue,
         selections,
     };
-    let asked = ComputedAdvice::from_sources(&sources, &question)?;
+    let asked = ComputedAdvice::from_sources(&sources, question)?;
 
     let mut chosen: Vec<&JobAdvice> = asked
         .all
@@ -64,6 +64,10 @@ pub fn run(args: &AdviseArgs) -> Result<u8> {
         earlier: asked.earlier,
     };
 
+    let skipped = asked.agreement.and_then(|agreement| agreement.skipped);
+    if let Some(skipped) = skipped.filter(|_| args.ids) {
+        output::note(&format!("note: {}", skipped_jobs_words(skipped)));
+    }
     let is_one_job = matches!(selections[..], [JobSelection::Job(..)]);
     print_view(args, &view, is_one_job)?;
     if args.at.is_none() {
@@ -133,7 +137,7 @@ fn passes(args: &AdviseArgs, names_jobs: bool, advice: &JobAdvice) -> bool {
         actions,
         causes,
     } = &args.filter;
-    let is_owner = |name: &String| advice.owner.as_ref() == Some(name);
+    let is_owner = |name: &String| advice.owner.as_deref() == Some(name.as_str());
     let is_code = |wanted: &crate::cli::HoldCodeFilter| {
         wanted.code == advice.hold_code
             && wanted

@@ -21,7 +21,7 @@ pub(super) struct AdviceQuery<'a> {
     /// Prediction time, epoch ms; the end of the log if `None`.
     pub(super) at_ms: Option<i64>,
     /// The queue, which decides which jobs are held.
-    pub(super) queue: Option<&'a JobQueue>,
+    pub(super) queue: Option<JobQueue>,
     /// The jobs that the user named. Each of them must be held.
     pub(super) selections: &'a [JobSelection],
 }
@@ -45,11 +45,14 @@ impl ComputedAdvice {
     /// Fails if a log cannot be read, or if a selected job cannot be judged.
     pub(super) fn from_sources(
         sources: &AdviceSources,
-        question: &AdviceQuery<'_>,
+        question: AdviceQuery<'_>,
     ) -> Result<ComputedAdvice> {
         let AdviceQuery {
-            year, at_ms, queue, ..
-        } = *question;
+            year,
+            at_ms,
+            queue,
+            selections,
+        } = question;
         let config = &sources.config;
         let mut words = LogWords::until(at_ms);
         let store = read_store(&sources.logs, year, config, Some(&mut words))?;
@@ -57,24 +60,31 @@ impl ComputedAdvice {
         let model = sources
             .models
             .at_moment(at_ms.unwrap_or(store.summary.end_ms));
-        let mut all = advice::advise(&store, model, &config.advice, queue, at_ms)?;
+        let origin = trained_run::model_origin(&sources.run, &sources.results);
+        let mut all = advice::advise(
+            &store,
+            model,
+            &origin,
+            &config.advice,
+            queue.as_ref(),
+            at_ms,
+        )?;
         words.add_to(&mut all);
 
-        let origin = trained_run::model_origin(&sources.run, &sources.results);
         let basis = AdviceBasis::new(&store, model, origin, at_ms);
-        let mut agreement = None;
-        if let Some(queue) = queue {
-            let ap = basis.access_points.first().map_or("", String::as_str);
-            let (corrected, found) = queue.correct(all, ap, basis.asked_ms);
-            (all, agreement) = (corrected, Some(found));
-        }
         // The ledger has answers for the end of the log only, so it says nothing about another
         // time.
         let earlier = match at_ms {
             None => earlier_answers(&sources.results, &store),
             Some(_) => None,
         };
-        advice::check_selections(&store, &all, question.selections, at_ms)?;
+        let mut agreement = None;
+        if let Some(queue) = queue {
+            let ap = basis.access_points.first().map_or("", String::as_str);
+            let (corrected, found) = queue.correct(all, ap, basis.asked_ms);
+            (all, agreement) = (corrected, Some(found));
+        }
+        advice::check_selections(&store, &all, selections, at_ms)?;
         Ok(ComputedAdvice {
             basis,
             all,

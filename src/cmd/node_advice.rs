@@ -4,7 +4,7 @@ use anyhow::Result;
 
 use super::advice_sources::AdviceSources;
 use super::asked_advice::{AdviceQuery, ComputedAdvice};
-use super::text::advice::{AdviceView, long_text};
+use super::text::advice::{AdviceView, long_text, skipped_jobs_words};
 use super::text::advice_page;
 use crate::cli::AdviseArgs;
 use poolcast_base::{error, escape, files, output};
@@ -20,7 +20,7 @@ use poolcast_sweep::condor::DagmanNode;
 pub(super) fn write_node_advice(args: &AdviseArgs, name: &str, now_ms: i64) -> Result<()> {
     let node = DagmanNode::from_script(name)?;
     let text = match query_node_queue(&node) {
-        Ok(queue) => text_on_queue(args, &node, &queue, now_ms),
+        Ok(queue) => text_on_queue(args, &node, queue, now_ms),
         Err(failure) => format!(
             "{}: the queue does not answer\n\n{}",
             title(&node, now_ms),
@@ -38,8 +38,9 @@ pub(super) fn write_node_advice(args: &AdviseArgs, name: &str, now_ms: i64) -> R
 
 /// Reads the held jobs of the node with one call of `condor_q`.
 fn query_node_queue(node: &DagmanNode) -> Result<JobQueue> {
-    let text = condor::held_jobs_in_queue(QUEUE_ATTRIBUTES, Some(node))?;
-    JobQueue::parse(&text)
+    condor::read_held_jobs(QUEUE_ATTRIBUTES, Some(node), |output| {
+        JobQueue::read(output)
+    })
 }
 
 fn title(node: &DagmanNode, now_ms: i64) -> String {
@@ -49,9 +50,9 @@ fn title(node: &DagmanNode, now_ms: i64) -> String {
 }
 
 /// The advice on the jobs in `queue`: from the model if there is one, otherwise from rules.
-fn text_on_queue(args: &AdviseArgs, node: &DagmanNode, queue: &JobQueue, now_ms: i64) -> String {
+fn text_on_queue(args: &AdviseArgs, node: &DagmanNode, queue: JobQueue, now_ms: i64) -> String {
     let held = queue.held_count();
-    if held == 0 {
+    if held == 0 && queue.skipped().is_none() {
         return format!("{}: no job of it is held any more\n", title(node, now_ms));
     }
     let title = format!(
@@ -59,7 +60,7 @@ fn text_on_queue(args: &AdviseArgs, node: &DagmanNode, queue: &JobQueue, now_ms:
         title(node, now_ms),
         output::counted(held, "held job")
     );
-    let said = text_by_model(args, queue, now_ms).unwrap_or_else(|failure| {
+    let said = text_by_model(args, queue.clone(), now_ms).unwrap_or_else(|failure| {
         let why = error::render(&failure);
         format!(
             "{}\nThe model was not asked, and only rules answer.\n{why}",
@@ -69,24 +70,27 @@ fn text_on_queue(args: &AdviseArgs, node: &DagmanNode, queue: &JobQueue, now_ms:
     format!("{title}\n\n{said}")
 }
 
-fn text_by_rules(queue: &JobQueue, now_ms: i64) -> String {
+fn text_by_rules(queue: JobQueue, now_ms: i64) -> String {
+    let skipped = queue
+        .skipped()
+        .map(|skipped| skipped_jobs_words(skipped) + "\n");
     let (all, _) = queue.correct(Vec::new(), "", now_ms);
-    let blocks: Vec<String> = all
-        .iter()
-        .map(|one| advice_text(one, Some(now_ms)))
+    let blocks: Vec<String> = skipped
+        .into_iter()
+        .chain(all.iter().map(|one| advice_text(one, Some(now_ms))))
         .collect();
     escape::lines(&blocks.join("\n")).into_owned()
 }
 
 /// Renders one job in full, or several as a page, like `advise`.
-fn text_by_model(args: &AdviseArgs, queue: &JobQueue, now_ms: i64) -> Result<String> {
+fn text_by_model(args: &AdviseArgs, queue: JobQueue, now_ms: i64) -> Result<String> {
     let sources = AdviceSources::find(args)?;
     let question = AdviceQuery {
         year: args.year,
         queue: Some(queue),
         ..AdviceQuery::default()
     };
-    let asked = ComputedAdvice::from_sources(&sources, &question)?;
+    let asked = ComputedAdvice::from_sources(&sources, question)?;
     let chosen: Vec<&JobAdvice> = asked.all.iter().collect();
     let is_one_job = chosen.len() == 1;
     let view = AdviceView {

@@ -28,7 +28,8 @@ pub(super) fn held_jobs(inputs: &ReportInputs) -> Result<Option<HeldJobs>> {
     };
 
     let model = models.at_moment(store.summary.end_ms);
-    let mut advice = advice::advise(&store, model, &inputs.config.advice, None, None)?;
+    let origin = trained_run::model_origin(run, &inputs.dir);
+    let mut advice = advice::advise(&store, model, &origin, &inputs.config.advice, None, None)?;
     if !inputs.is_anonymous {
         match logs::read_words(&inputs.config) {
             Ok(words) => words.add_to(&mut advice),
@@ -37,7 +38,6 @@ pub(super) fn held_jobs(inputs: &ReportInputs) -> Result<Option<HeldJobs>> {
             )),
         }
     }
-    let origin = trained_run::model_origin(run, &inputs.dir);
     let basis = AdviceBasis::new(&store, model, origin, None);
     Ok(Some(HeldJobs { basis, advice }))
 }

@@ -89,15 +89,16 @@ fn conclude(finished: &FinishedSweep, config: &Config, is_json: bool) -> Result<
         None,
     )?;
     sweep::write_best_model(&config.out, &config.out, &finished.best)?;
+    let dir = finished.best.dir(&config.out);
+    let origin = trained_run::model_origin(&dir, &config.out);
     let advice = advice::advise(
         &finished.store,
         finished.advisor(),
+        &origin,
         &config.advice,
         None,
         None,
     )?;
-    let dir = finished.best.dir(&config.out);
-    let origin = trained_run::model_origin(&dir, &config.out);
     let basis = AdviceBasis::new(&finished.store, finished.advisor(), origin, None);
 
     let report = RunReport {

@@ -9,7 +9,7 @@ use super::page::MAX_OPEN_CAUSES;
 use super::words;
 use poolcast_base::output;
 use poolcast_holds::advice::{
-    AnswerFirmness, CauseGroup, HoldAction, JobAdvice, cause_groups, code_meaning,
+    AnswerFirmness, CauseGroup, HoldAction, JobAdvice, JobId, cause_groups, code_meaning,
 };
 
 /// Maximum number of named jobs per cause. Commands name all jobs.
@@ -70,7 +70,7 @@ fn held_blocks<'a>(inputs: &ReportInputs, held: &'a HeldJobs) -> Vec<ReportBlock
         }
     }
 
-    let name = |advice: &'a JobAdvice| ((advice.ap.as_str(), advice.job.as_str()), advice);
+    let name = |advice: &'a JobAdvice| ((advice.ap.as_str(), advice.job), advice);
     let by_job = held.advice.iter().map(name).collect();
     let mut causes = Vec::new();
     for group in groups.iter().take(MAX_CAUSES) {
@@ -172,14 +172,17 @@ fn action_words(action: HoldAction) -> &'static str {
 
 fn held_cause(
     inputs: &ReportInputs,
-    by_job: &HashMap<(&str, &str), &JobAdvice>,
+    by_job: &HashMap<(&str, JobId), &JobAdvice>,
     group: &CauseGroup<'_>,
 ) -> HeldCause {
     let is_named = !inputs.is_anonymous;
-    let like_cases = group
-        .jobs
-        .iter()
-        .find_map(|job| by_job.get(&(group.ap, *job))?.like_cases);
+    let like_cases = group.jobs.iter().find_map(|job| {
+        by_job
+            .get(&(group.ap, *job))?
+            .like_cases
+            .as_deref()
+            .copied()
+    });
     let first_jobs = group.jobs.iter().take(MAX_NAMED_JOBS);
     let named = |text: &Option<String>| text.clone().filter(|_| is_named);
     HeldCause {
@@ -192,7 +195,7 @@ fn held_cause(
         clusters: group.clusters,
         first_jobs: first_jobs
             .filter(|_| is_named)
-            .map(|job| (*job).to_owned())
+            .map(ToString::to_string)
             .collect(),
         odds: group.odds,
         base_rate: like_cases.map(|cases| (cases.successes, cases.holds)),

@@ -17,7 +17,7 @@ fn a_rule_answers_by_itself() {
       hold reason: Transfer input files failure at access point localhost while sending files to execution point slot1_15@localhost. Details: 1 total failures: first failure: reading from file /home/tester/gel/in/typo.dat: (errno 2) No such file or directory
       owner: tester
       run: condor_q -hold 1161.0
-      once it is fixed: condor_release 1161.0
+      once it is fixed: condor_release -constraint 'JobStatus==5 && EnteredCurrentStatus<=1795227964 && ClusterId==1161 && ProcId==0'
     log of localhost: 2026-11-21 01:49 to 2026-11-21 02:26 UTC, 2,119 holds
     model lstm: learned until 2026-11-21 02:18 UTC (379 holds since), ROC-AUC #.##
       [#.##, #.##] on later holds
@@ -209,12 +209,13 @@ fn costs_choose_the_action_and_low_precision_gives_no_advice() {
     let said = |code, first: &str, last: Option<&str>| {
         (Some(code), first.to_owned(), last.map(str::to_owned))
     };
+    let guarded = "-constraint 'JobStatus==5 && EnteredCurrentStatus<=1795227967 && ClusterId==1185 && ProcId==0'";
     assert_eq!(
         action("release"),
         said(
             0,
             "1185.0: RELEASE AS IT IS",
-            Some("run: condor_release 1185.0")
+            Some(&format!("run: condor_release {guarded}"))
         )
     );
     assert_eq!(
@@ -222,12 +223,16 @@ fn costs_choose_the_action_and_low_precision_gives_no_advice() {
         said(
             10,
             "1185.0: FIX, THEN RELEASE",
-            Some("once it is fixed: condor_release 1185.0")
+            Some(&format!("once it is fixed: condor_release {guarded}"))
         )
     );
     assert_eq!(
         action("remove"),
-        said(20, "1185.0: REMOVE", Some("run: condor_rm 1185.0"))
+        said(
+            20,
+            "1185.0: REMOVE",
+            Some(&format!("run: condor_rm {guarded}"))
+        )
     );
     assert_eq!(action("none"), said(40, "1185.0: NO ADVICE", None));
 }
@@ -248,7 +253,7 @@ fn a_hold_on_purpose_is_left_alone() {
       held since 2026-11-21 01:50:20 UTC, 0 s when the log ends
       held once so far, once for this reason; no other job of its cluster is held for it now
       hold reason: via condor_hold (by user ada)
-      once the reason to hold it is gone: condor_release 1.0
+      once the reason to hold it is gone: condor_release -constraint 'JobStatus==5 && EnteredCurrentStatus<=1795225822 && ClusterId==1 && ProcId==0'
     log of 10.0.0.1: 2026-11-21 01:50 to 2026-11-21 01:50 UTC, 1 hold
     model lstm: learned until 2026-11-21 02:18 UTC (0 holds since), ROC-AUC #.##
       [#.##, #.##] on later holds
@@ -396,7 +401,7 @@ fn a_quota_is_no_path() {
       held once so far, once for this reason; no other job of its cluster is held for it now
       hold reason: disk quota
       run: condor_q -hold 1.0
-      once it is fixed: condor_release 1.0
+      once it is fixed: condor_release -constraint 'JobStatus==5 && EnteredCurrentStatus<=1795225807 && ClusterId==1 && ProcId==0'
     log of 10.0.0.1: 2026-11-21 01:50 to 2026-11-21 01:50 UTC, 1 hold
     model lstm: learned until 2026-11-21 02:18 UTC (0 holds since), ROC-AUC #.##
       [#.##, #.##] on later holds

@@ -248,7 +248,11 @@ fn run_command_for_omitted_causes(place: &Place, page: &str) -> String {
     });
     let (count, call) = left_out.unwrap_or_else(|| panic!("no such line in\n{page}"));
     let ids = place.stdout(&format!("{call} --ids"));
-    assert_eq!(format!("{} jobs", ids.lines().count()), count);
+    let jobs = ids.lines().count();
+    assert_eq!(
+        format!("{jobs} job{}", if jobs == 1 { "" } else { "s" }),
+        count
+    );
     assert!(!page.contains(ids.lines().next().expect("an id")), "{page}");
     call.to_owned()
 }
@@ -282,7 +286,7 @@ fn long_command_calls_poolcast_for_ids_unless_the_log_was_piped() {
     let page = place.stdout("advise run --log EventLog --action fix --code 13");
     let short = page
         .lines()
-        .find(|line| line.contains("| xargs condor_release"));
+        .find(|line| line.contains("| xargs -n 1000 sh -c 'condor_release -constraint"));
     let (call, _) = short
         .expect("a command for a hundred jobs")
         .split_once(" | xargs ")

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use poolcast_base::output::{self, LineColour, PageLine};
 use poolcast_holds::advice::{
-    self, AdviceBasis, AnswerTally, CauseGroup, HoldAction, JobAdvice, QueueAgreement,
+    self, AdviceBasis, AnswerTally, CauseGroup, HoldAction, JobAdvice, QueueAgreement, SkippedJobs,
     cause_groups, query_words,
 };
 
@@ -97,7 +97,9 @@ impl<'a> AdviceView<'a> {
             lines.extend(self.wrapped(LineColour::Dim, &queue_words(queue)));
         }
         let age = self.now_ms.and_then(|now| self.basis.log_age_caveat(now));
-        for caveat in age.iter().chain(&self.basis.caveats) {
+        let skipped = self.queue.and_then(|queue| queue.skipped);
+        let skipped = skipped.map(skipped_jobs_words);
+        for caveat in skipped.iter().chain(&age).chain(&self.basis.caveats) {
             lines.extend(self.wrapped(LineColour::Yellow, &format!("note: {caveat}")));
         }
         lines
@@ -241,6 +243,7 @@ fn queue_words(queue: QueueAgreement) -> String {
         held,
         not_in_log,
         not_in_queue,
+        skipped: _,
     } = queue;
     let mut words = format!("queue: {}", output::counted(held, "held job"));
     if not_in_log > 0 {
@@ -256,6 +259,21 @@ fn queue_words(queue: QueueAgreement) -> String {
         ));
     }
     words
+}
+
+/// Describes the jobs of the queue that cannot be read.
+pub(in crate::cmd) fn skipped_jobs_words(skipped: SkippedJobs) -> String {
+    let SkippedJobs { count, first, why } = skipped;
+    let jobs = output::counted(count, "job");
+    let first = output::with_commas(first as u64);
+    if count == 1 {
+        return format!(
+            "{jobs} of the queue cannot be read, and gets no advice; number {first} of the list: {why}"
+        );
+    }
+    format!(
+        "{jobs} of the queue cannot be read, and get no advice; the first is number {first} of the list: {why}"
+    )
 }
 
 /// A time in UTC, to the minute.

@@ -41,7 +41,10 @@ struct JobListColumns {
 
 impl JobListColumns {
     fn from_view(view: &AdviceView<'_>) -> JobListColumns {
-        let ids = view.chosen.iter().map(|advice| advice.job.len());
+        let ids = view
+            .chosen
+            .iter()
+            .map(|advice| advice.job.to_string().len());
         let id = ids.max().unwrap_or(0).max(3);
         let others = [
             ANSWER_WIDTH,
@@ -89,7 +92,7 @@ impl JobListColumns {
         let code = format!("{}/{}", advice.hold_code, advice.hold_subcode);
         let cause = fitting_cause(&shown_cause(advice), self.cause);
         self.line([
-            advice.job.as_str(),
+            &advice.job.to_string(),
             &answer_word(advice),
             &code,
             &output::cut(&cause, self.cause),

@@ -166,20 +166,12 @@ fn group_commands<'a>(group: &'a CauseGroup<'_>) -> Vec<(&'static str, &'a str)>
 /// Returns `command`, or, if it is too long, a command that queries the ids of the cause.
 fn fitting_command(view: &AdviceView<'_>, group: &CauseGroup<'_>, command: &str) -> String {
     let lines = (command.len() + 16).div_ceil(view.width);
-    let (Some(call), Some((program, rest))) = (&view.call, command.split_once(" -constraint '"))
-    else {
-        return command.to_owned();
-    };
-    if lines <= MAX_COMMAND_LINES {
-        return command.to_owned();
-    }
-    let after = rest.rsplit_once('\'').map_or("", |(_, after)| after);
-    let each = if after.is_empty() {
-        program.to_owned()
-    } else {
-        format!("-I{{}} {program} {{}}{after}")
-    };
-    format!("{call} --cause {} --ids | xargs {each}", group.cause)
+    let short = view
+        .call
+        .as_ref()
+        .filter(|_| lines > MAX_COMMAND_LINES)
+        .and_then(|call| group.command_with_ids_of(call, command));
+    short.unwrap_or_else(|| command.to_owned())
 }
 
 /// The heading of the groups `alike`: their answer and the number of jobs.

@@ -79,7 +79,9 @@ impl AdviceBasis {
         ));
         let span_ms = summary.end_ms - summary.begin_ms;
         let unseen_ms = asked_ms - trained_until_ms;
-        if unseen_ms > span_ms / OLD_MODEL_DIVISOR && holds_since > 0 {
+        if is_out_of_date(model, asked_ms) {
+            caveats.push(out_of_date_caveat(model));
+        } else if unseen_ms > span_ms / OLD_MODEL_DIVISOR && holds_since > 0 {
             caveats.push(format!(
                 "the model has not learned from the last {} and their {}: `poolcast run` learns from them",
                 output::time_span(unseen_ms),
@@ -146,7 +148,41 @@ fn unknown_access_point_caveat(learned: &[String], asked: &[String]) -> Option<S
         .find(is_other)
         .filter(|_| !learned.is_empty())?;
     Some(format!(
-        "the model learned from {}, not from {other}, where holds may have other outcomes",
+        "the model learned from {}, not from {other}, where holds may have other outcomes: jobs there get advice by rules and by the outcomes of similar holds only",
         learned.join(", ")
     ))
+}
+
+/// Returns a caveat on a model that is out of date.
+fn out_of_date_caveat(model: &TrainedModel) -> String {
+    let (from_ms, to_ms) = (model.rates.from_ms, model.rates.to_ms);
+    format!(
+        "the model learned from the {} until {}, and is out of date: advice is by rules and by the outcomes of similar holds only; `poolcast run` learns again",
+        output::time_span(to_ms.saturating_sub(from_ms)),
+        output::utc_time(to_ms)
+    )
+}
+
+/// Returns the reason why `model`, which is from `origin`, must not judge jobs of the access point
+/// `ap` at `asked_ms`; `None` if it may.
+pub(super) fn why_model_does_not_apply(
+    model: &TrainedModel,
+    origin: &ModelOrigin,
+    ap: &String,
+    asked_ms: i64,
+) -> Option<&'static str> {
+    if !origin.access_points.is_empty() && !origin.access_points.contains(ap) {
+        return Some("the model learned from another access point");
+    }
+    is_out_of_date(model, asked_ms).then_some("the model is out of date")
+}
+
+/// Returns true if `asked_ms` is further from the training data than these are long.
+fn is_out_of_date(model: &TrainedModel, asked_ms: i64) -> bool {
+    let (from_ms, to_ms) = (model.rates.from_ms, model.rates.to_ms);
+    let learned_ms = to_ms.saturating_sub(from_ms);
+    let away_ms = asked_ms
+        .saturating_sub(to_ms)
+        .max(from_ms.saturating_sub(asked_ms));
+    away_ms > learned_ms
 }

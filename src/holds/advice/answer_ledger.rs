@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::action::{AnswerFirmness, HoldAction};
 use super::job_advice::JobAdvice;
+use super::shared_text::SharedText;
 use poolcast_base::error::hinted;
 use poolcast_base::files;
 
@@ -18,6 +19,9 @@ const LEDGER_FILE: &str = "answers.jsonl";
 
 /// Version of the line format.
 const LEDGER_VERSION: u32 = 1;
+
+/// Answers that are written at once.
+const ANSWERS_PER_WRITE: usize = 4096;
 
 /// Maximum length of a line, in bytes. This program never writes a longer one.
 const MAX_LINE_BYTES: u64 = 1 << 16;
@@ -53,7 +57,7 @@ impl GivenAnswer {
     fn from_advice(advice: &JobAdvice, asked_ms: i64) -> GivenAnswer {
         GivenAnswer {
             version: LEDGER_VERSION,
-            ap: advice.ap.clone(),
+            ap: advice.ap.as_str().to_owned(),
             cluster: advice.cluster,
             proc: advice.proc,
             submitted_ms: advice.submitted_ms,
@@ -74,10 +78,6 @@ impl GivenAnswer {
             self.held_ms,
         )
     }
-
-    fn is_same_answer(&self, other: &GivenAnswer) -> bool {
-        (self.action, self.firmness) == (other.action, other.firmness)
-    }
 }
 
 /// Reads the answers stored in the directory of a run. Skips unfinished lines. Returns no answers
@@ -86,12 +86,19 @@ impl GivenAnswer {
 /// # Errors
 /// Fails if the file cannot be read, or if a line has another version or is damaged.
 pub fn read_answers(dir: &Path) -> Result<Vec<GivenAnswer>> {
+    let mut answers = Vec::new();
+    for_each_answer(dir, |answer| answers.push(answer))?;
+    Ok(answers)
+}
+
+/// Calls `take` with each answer stored in the directory of a run, like [`read_answers`].
+fn for_each_answer(dir: &Path, mut take: impl FnMut(GivenAnswer)) -> Result<()> {
     let path = dir.join(LEDGER_FILE);
     if !path.exists() {
-        return Ok(Vec::new());
+        return Ok(());
     }
     let mut file = BufReader::new(files::open_regular(&path, u64::MAX)?);
-    let (mut answers, mut line) = (Vec::new(), Vec::new());
+    let mut line = Vec::new();
     while file
         .by_ref()
         .take(MAX_LINE_BYTES)
@@ -100,11 +107,11 @@ pub fn read_answers(dir: &Path) -> Result<Vec<GivenAnswer>> {
     {
         // A line without this ending is the rest of a write that was killed: skip it.
         if line.ends_with(b"}\n") {
-            answers.push(read_line(&path, &line)?);
+            take(read_line(&path, &line)?);
         }
         line.clear();
     }
-    Ok(answers)
+    Ok(())
 }
 
 fn read_line(path: &Path, line: &[u8]) -> Result<GivenAnswer> {
@@ -133,32 +140,56 @@ fn read_line(path: &Path, line: &[u8]) -> Result<GivenAnswer> {
 /// # Errors
 /// Fails if the file cannot be read or written.
 pub fn record_answers(dir: &Path, advice: &[&JobAdvice], asked_ms: i64) -> Result<PathBuf> {
-    let mut last: HashMap<HoldKey, GivenAnswer> = HashMap::new();
-    for answer in read_answers(dir)? {
-        last.insert(answer.hold(), answer);
+    let new = new_answers(dir, advice)?;
+    let path = dir.join(LEDGER_FILE);
+    if new.is_empty() {
+        return Ok(path);
     }
 
+    let mut file = files::open_to_append(&path)?;
     let mut lines = Vec::new();
-    for one in advice {
-        let answer = GivenAnswer::from_advice(one, asked_ms);
-        let before = last.get(&answer.hold());
-        if before.is_none_or(|before| !before.is_same_answer(&answer)) {
-            serde_json::to_writer(&mut lines, &answer)?;
+    // If a killed write left an unfinished line, end that line first.
+    if !ends_with_line_feed(&path)? {
+        lines.push(b'\n');
+    }
+    for answers in new.chunks(ANSWERS_PER_WRITE) {
+        for one in answers {
+            serde_json::to_writer(&mut lines, &GivenAnswer::from_advice(one, asked_ms))?;
             lines.push(b'\n');
         }
-    }
-
-    let path = dir.join(LEDGER_FILE);
-    if !lines.is_empty() {
-        let mut file = files::open_to_append(&path)?;
-        // If a killed write left an unfinished line, end that line first.
-        if !ends_with_line_feed(&path)? {
-            lines.insert(0, b'\n');
-        }
-        // A single write keeps the lines of concurrent calls apart.
+        // A single write of whole lines keeps the lines of concurrent calls apart.
         file.write_all(&lines)?;
+        lines.clear();
     }
     Ok(path)
+}
+
+/// Returns those of `advice` that are not the last answer stored for their hold in `dir`.
+fn new_answers<'a>(dir: &Path, advice: &[&'a JobAdvice]) -> Result<Vec<&'a JobAdvice>> {
+    if !dir.join(LEDGER_FILE).exists() {
+        return Ok(advice.to_vec());
+    }
+    let hold_of = |one: &JobAdvice| {
+        let ap = one.ap.clone();
+        (
+            ap,
+            one.cluster,
+            one.proc,
+            one.submitted_ms,
+            one.held_since_ms,
+        )
+    };
+    let holds = advice.iter().map(|one| (hold_of(one), None));
+    let mut last: HashMap<_, Option<(HoldAction, Option<AnswerFirmness>)>> = holds.collect();
+    for_each_answer(dir, |answer| {
+        let (ap, cluster, proc, submitted_ms, held_ms) = answer.hold();
+        let hold = (SharedText::from(ap), cluster, proc, submitted_ms, held_ms);
+        if let Some(before) = last.get_mut(&hold) {
+            *before = Some((answer.action, answer.firmness));
+        }
+    })?;
+    let is_new = |one: &&JobAdvice| last[&hold_of(one)] != Some((one.action, one.firmness));
+    Ok(advice.iter().copied().filter(is_new).collect())
 }
 
 fn ends_with_line_feed(path: &Path) -> Result<bool> {

@@ -8,9 +8,10 @@ use serde::Serialize;
 use super::action::{AnswerFirmness, HoldAction};
 use super::cause_words::{cause_words, without_numbers};
 use super::codes::code_rule;
-use super::held_ids::{HeldId, constraint, id_list};
+use super::held_ids::{HeldId, command, command_with_ids_of, id_list};
 use super::job_advice::JobAdvice;
-use super::remedy::{RaisedRequest, Remedy};
+use super::job_command::{JobId, RaisedRequest};
+use super::remedy::Remedy;
 
 /// Jobs that are held for one cause and get one answer.
 #[derive(Debug, Clone, Serialize)]
@@ -31,7 +32,7 @@ pub struct CauseGroup<'a> {
     /// code.
     pub words: String,
     /// The ids of the jobs.
-    pub jobs: Vec<&'a str>,
+    pub jobs: Vec<JobId>,
     /// Clusters that the jobs belong to.
     pub clusters: usize,
     /// Known owners of the jobs.
@@ -49,6 +50,15 @@ pub struct CauseGroup<'a> {
     pub command: Option<String>,
     /// Command to type once the fault is fixed or has passed.
     pub then: Option<String>,
+}
+
+impl CauseGroup<'_> {
+    /// Rewrites `command`, one of the group's, so that it gets the job ids from `call`, which
+    /// repeats the advice; `None` if it has no constraint to replace.
+    pub fn command_with_ids_of(&self, call: &str, command: &str) -> Option<String> {
+        let call = format!("{call} --cause {} --ids", self.cause);
+        command_with_ids_of(&call, command, self.held_last_ms.div_euclid(1000))
+    }
 }
 
 /// The key by which jobs are grouped. Its order breaks ties between groups of equal rank and size.
@@ -90,7 +100,12 @@ pub fn cause_groups<'a>(all: &[JobAdvice], chosen: &[&'a JobAdvice]) -> Vec<Caus
     // Job ids are unique only within an access point, so its commands only consider its own jobs.
     let held_by_ap: BTreeMap<&str, Vec<HeldId>> = access_points
         .iter()
-        .map(|&ap| (ap, held_ids(all.iter().filter(|advice| advice.ap == ap))))
+        .map(|&ap| {
+            (
+                ap,
+                held_ids(all.iter().filter(|advice| advice.ap.as_str() == ap)),
+            )
+        })
         .collect();
 
     let mut groups = Vec::new();
@@ -159,7 +174,7 @@ fn cause_key(advice: &JobAdvice) -> CauseKey {
         .map_or(0, |raise| raise.number.next_power_of_two().trailing_zeros());
     CauseKey {
         rank: answer_rank(advice.action, advice.firmness),
-        ap: advice.ap.clone(),
+        ap: advice.ap.as_str().to_owned(),
         hold_code: advice.hold_code,
         hold_subcode: advice.hold_subcode,
         words: without_numbers(&shown_cause(advice)),
@@ -167,16 +182,8 @@ fn cause_key(advice: &JobAdvice) -> CauseKey {
     }
 }
 
-fn held_ids<'a>(advice: impl Iterator<Item = &'a JobAdvice>) -> Vec<HeldId> {
-    advice
-        .map(|advice| HeldId {
-            cluster: advice.cluster,
-            proc: advice.proc,
-            hold_code: advice.hold_code,
-            hold_subcode: advice.hold_subcode,
-            since_s: advice.held_since_ms.div_euclid(1000),
-        })
-        .collect()
+fn held_ids<'a, C: FromIterator<HeldId>>(advice: impl Iterator<Item = &'a JobAdvice>) -> C {
+    advice.map(JobAdvice::held_id).collect()
 }
 
 fn group_of<'a>(
@@ -197,7 +204,7 @@ fn group_of<'a>(
 
     let names = JobNames {
         held,
-        members: held_ids(jobs.iter().copied()).into_iter().collect(),
+        members: held_ids(jobs.iter().copied()),
         access_point: names_access_point.then_some(first.ap.as_str()),
     };
     let (command, then) = names.commands(first, raise);
@@ -209,7 +216,7 @@ fn group_of<'a>(
         hold_code: first.hold_code,
         hold_subcode: first.hold_subcode,
         words: last_held.map_or(String::new(), |advice| shown_cause(advice)),
-        jobs: jobs.iter().map(|advice| advice.job.as_str()).collect(),
+        jobs: jobs.iter().map(|advice| advice.job).collect(),
         clusters: clusters.len(),
         owners: jobs
             .iter()
@@ -243,48 +250,34 @@ impl JobNames<'_> {
         first: &JobAdvice,
         raise: Option<RaisedRequest>,
     ) -> (Option<String>, Option<String>) {
-        let release = || self.command("condor_release", true);
+        let release = || self.command("condor_release", "");
         let is_released = first.then.is_some();
         match first.action {
             HoldAction::Release => (release(), None),
-            HoldAction::Remove => (self.command("condor_rm", false), None),
+            HoldAction::Remove => (self.command("condor_rm", ""), None),
             HoldAction::Fix => match raise {
-                Some(raise) => (self.edit(raise), release()),
-                None => (self.command("condor_q -hold", true), release()),
+                Some(raise) => (self.command("condor_qedit", &raise.arguments()), release()),
+                None => (self.look(), release()),
             },
             HoldAction::Later | HoldAction::Leave if is_released => (None, release()),
             HoldAction::Later | HoldAction::Leave | HoldAction::None => (None, None),
         }
     }
 
-    /// Builds a command that runs `program` on the jobs. Whole clusters are named only if
-    /// `may_name_clusters`, which is right for programs that only affect held jobs.
-    fn command(&self, program: &str, may_name_clusters: bool) -> Option<String> {
+    /// Builds a command that runs `program` with `arguments` on those of the jobs that are still in
+    /// the same hold.
+    fn command(&self, program: &str, arguments: &str) -> Option<String> {
         let program = self.with_access_point(program)?;
-        let names = id_list(self.held, &self.members, may_name_clusters);
-        Some(match names {
-            Some(names) => format!("{program} {}", names.join(" ")),
-            None => format!("{program} -constraint '{}'", self.constraint()),
-        })
+        command(&program, self.held, &self.members, arguments)
     }
 
-    /// Builds one `condor_qedit` command for all jobs. The program takes a single id or a
-    /// constraint.
-    fn edit(&self, raise: RaisedRequest) -> Option<String> {
-        let program = self.with_access_point("condor_qedit")?;
-        let names = id_list(self.held, &self.members, false);
-        let jobs = match names.as_deref() {
-            Some([only]) => only.clone(),
-            _ => format!("-constraint '{}'", self.constraint()),
-        };
-        Some(format!(
-            "{program} {jobs} {} {}",
-            raise.attribute, raise.number
-        ))
-    }
-
-    fn constraint(&self) -> String {
-        constraint(self.held, &self.members)
+    /// Builds a command that shows why the jobs are held.
+    fn look(&self) -> Option<String> {
+        let program = self.with_access_point("condor_q -hold")?;
+        match id_list(self.held, &self.members) {
+            Some(names) => Some(format!("{program} {}", names.join(" "))),
+            None => command(&program, self.held, &self.members, ""),
+        }
     }
 
     /// Returns `program` with the option that selects the access point; `None` if the name is

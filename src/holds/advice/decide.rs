@@ -74,7 +74,8 @@ pub(super) fn decide_by_probability(
         return decide_by_cost(settings, release_from, hold);
     }
     if !thresholds.has_any() {
-        return decide_by_record(settings, hold);
+        let unproven = "the model's answers were not right often enough on later holds";
+        return decide_by_record(settings, hold, unproven);
     }
 
     let steps = [
@@ -129,14 +130,20 @@ fn decide_by_cost(
     }
 }
 
-/// Decides by the outcomes of similar holds, for a model whose precision is too low.
-fn decide_by_record(settings: &AdviceConfig, hold: HoldEvidence) -> AdviceDecision {
-    let unproven = "the model's answers were not right often enough on later holds";
+/// Decides by the outcomes of similar holds, because the model cannot, for the reason `why_no_model`.
+/// Such a decision is never firm, and never a removal.
+pub(super) fn decide_by_record(
+    settings: &AdviceConfig,
+    hold: HoldEvidence,
+    why_no_model: &str,
+) -> AdviceDecision {
     let Some(similar) = hold
         .similar
         .filter(|similar| similar.holds >= MIN_SIMILAR_HOLDS)
     else {
-        return no_advice(&format!("{unproven}, and too few similar holds are known"));
+        return no_advice(&format!(
+            "{why_no_model}, and too few similar holds are known"
+        ));
     };
 
     let wanted = settings.probable_precision;
@@ -145,14 +152,14 @@ fn decide_by_record(settings: &AdviceConfig, hold: HoldEvidence) -> AdviceDecisi
     } else if wilson_lower(1.0 - similar.rate, similar.holds) >= wanted {
         action_on_failure(settings, hold, AnswerFirmness::Probable)
     } else {
-        return no_advice(&format!("{unproven}; {}", similar_holds_words(similar)));
+        return no_advice(&format!("{why_no_model}; {}", similar_holds_words(similar)));
     };
     AdviceDecision {
         action,
         ground: AdviceGround::Record,
         firmness: Some(AnswerFirmness::Probable),
         evidence: None,
-        reasons: vec![similar_holds_words(similar), unproven.to_owned()],
+        reasons: vec![similar_holds_words(similar), why_no_model.to_owned()],
     }
 }
 

@@ -1,10 +1,14 @@
 //! The advice on one job: the action, the reasons for it, and the facts about the hold.
 
-use serde::Serialize;
+use std::sync::Arc;
+
+use serde::{Serialize, Serializer};
 
 use super::action::{AnswerFirmness, HoldAction};
+use super::held_ids::HeldId;
+use super::job_command::{JobCommand, JobId, RaisedRequest};
 use super::queue_facts::QueueFacts;
-use super::remedy::RaisedRequest;
+use super::shared_text::SharedText;
 use crate::training::AnswerThreshold;
 
 /// The source of a recommendation.
@@ -50,9 +54,9 @@ pub struct SimilarHolds {
 #[derive(Debug, Clone, Serialize)]
 pub struct JobAdvice {
     /// Job id, as `cluster.proc`.
-    pub job: String,
+    pub job: JobId,
     /// The job's access point.
-    pub ap: String,
+    pub ap: SharedText,
     /// Cluster number of the job.
     #[serde(skip)]
     pub cluster: i32,
@@ -60,7 +64,7 @@ pub struct JobAdvice {
     #[serde(skip)]
     pub proc: i32,
     /// The job's owner, if the log or the queue names one.
-    pub owner: Option<String>,
+    pub owner: Option<SharedText>,
     /// The recommended action.
     pub action: HoldAction,
     /// The source of the recommendation.
@@ -68,24 +72,25 @@ pub struct JobAdvice {
     /// Certainty of the action; absent where a rule decides, and without advice.
     pub firmness: Option<AnswerFirmness>,
     /// Precision of such answers on holds after the training data.
-    pub evidence: Option<AnswerThreshold>,
+    pub evidence: Option<Box<AnswerThreshold>>,
     /// The reasons for the action, in sentences.
-    pub reasons: Vec<String>,
+    #[serde(serialize_with = "serialize_texts")]
+    pub reasons: Arc<[SharedText]>,
     /// Command to type now; absent without advice, or if there is nothing to do now.
-    pub command: Option<String>,
+    pub command: Option<JobCommand>,
     /// Request that the job should have, if it used more than it requested.
     pub raise: Option<RaisedRequest>,
     /// Command to type once the fault is fixed or has passed, or once the reason for the hold is
     /// gone.
-    pub then: Option<String>,
+    pub then: Option<JobCommand>,
     /// The hold code.
     pub hold_code: i32,
     /// The hold subcode.
     pub hold_subcode: i32,
     /// Meaning of the hold code and subcode.
-    pub meaning: String,
+    pub meaning: SharedText,
     /// The hold reason, in the words of the log or the queue.
-    pub reason: Option<String>,
+    pub reason: Option<SharedText>,
     /// Hash of the hold event's text, which identifies the event among others of the job.
     #[serde(skip)]
     pub hold_text_hash: u32,
@@ -104,7 +109,38 @@ pub struct JobAdvice {
     /// The model's probability of success if released unchanged; absent where a rule decides.
     pub probability: Option<f64>,
     /// Outcomes of similar holds; absent where a rule decides, and if no outcome is known.
-    pub like_cases: Option<SimilarHolds>,
+    pub like_cases: Option<Box<SimilarHolds>>,
+    /// Largest memory usage of the job in the log, MB; 0 if it is unknown.
+    #[serde(skip)]
+    pub used_memory_mb: u64,
     /// Facts from the queue; absent if the queue was not queried.
-    pub queue: Option<QueueFacts>,
+    #[serde(serialize_with = "serialize_facts")]
+    pub queue: Option<Arc<QueueFacts>>,
+}
+
+impl JobAdvice {
+    /// Returns the job with the attributes of its hold, for commands.
+    pub(super) fn held_id(&self) -> HeldId {
+        HeldId {
+            cluster: self.cluster,
+            proc: self.proc,
+            hold_code: self.hold_code,
+            hold_subcode: self.hold_subcode,
+            since_s: self.held_since_ms.div_euclid(1000),
+        }
+    }
+}
+
+fn serialize_facts<S: Serializer>(
+    facts: &Option<Arc<QueueFacts>>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    facts.as_deref().serialize(serializer)
+}
+
+fn serialize_texts<S: Serializer>(
+    texts: &Arc<[SharedText]>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    texts[..].serialize(serializer)
 }

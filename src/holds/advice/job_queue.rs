@@ -1,90 +1,44 @@
-//! Parses the output of `condor_q -json`, and corrects advice by the jobs that are held in the
-//! queue.
+//! Reads the held jobs from the output of `condor_q -json`, and corrects advice by them.
 
-use std::collections::HashMap;
+use std::io::BufRead;
 
 use anyhow::{Context as _, Result};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use serde_json::Value;
 
-use super::action::HoldAction;
-use super::codes::{code_meaning, code_rule};
-use super::job_advice::{AdviceGround, JobAdvice};
-use super::log_words::one_line;
-use super::queue_facts::QueueFacts;
-use super::remedy::{Remedy, raised_memory};
+use super::job_advice::JobAdvice;
+use super::queue_ads::{QueueAd, for_each_ad};
+use super::queued_job::{CodeTexts, CommonValues, QueuedJob};
+use super::shared_text::SharedText;
 use poolcast_base::error::hinted;
 
 /// The job attributes that this program requests from `condor_q`.
 pub const QUEUE_ATTRIBUTES: &str = "ClusterId,ProcId,JobStatus,GlobalJobId,Owner,QDate,EnteredCurrentStatus,HoldReasonCode,\
-    HoldReasonSubCode,HoldReason,NumHolds,NumJobStarts,RequestMemory,MemoryUsage,PeriodicRelease";
+    HoldReasonSubCode,HoldReason,NumHolds,NumJobStarts,RequestMemory,MemoryUsage,ResidentSetSize,PeriodicRelease";
 
 /// HTCondor's `JobStatus` of a held job.
 const HELD_STATUS: i64 = 5;
 
-/// Maximum difference between the timestamps of one hold in the log and in the queue, s.
-const CLOCK_SLACK_S: i64 = 5;
-
-/// Upper limit for timestamps, epoch s; it is in the year 2445.
-const MAX_TIME_S: i64 = 15_000_000_000;
-
-/// A job's attributes, as the queue reports them. A value of an unexpected type counts as missing.
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "PascalCase")]
-struct QueuedAd {
-    cluster_id: i32,
-    proc_id: i32,
-    #[serde(default)]
-    job_status: Value,
-    #[serde(default)]
-    global_job_id: Value,
-    #[serde(default)]
-    owner: Value,
-    #[serde(default)]
-    q_date: Value,
-    #[serde(default)]
-    entered_current_status: Value,
-    #[serde(default)]
-    hold_reason_code: Value,
-    #[serde(default)]
-    hold_reason_sub_code: Value,
-    #[serde(default)]
-    hold_reason: Value,
-    #[serde(default)]
-    num_holds: Value,
-    #[serde(default)]
-    num_job_starts: Value,
-    #[serde(default)]
-    request_memory: Value,
-    #[serde(default)]
-    memory_usage: Value,
-    #[serde(default)]
-    periodic_release: Value,
-}
-
-/// A job that is held in the queue.
-#[derive(Debug)]
-struct QueuedJob {
-    cluster: i32,
-    proc: i32,
-    ap: Option<String>,
-    owner: Option<String>,
-    hold_code: i32,
-    hold_subcode: i32,
-    reason: Option<String>,
-    since_s: i64,
-    submitted_s: i64,
-    holds: u32,
-    requested_mb: Option<u64>,
-    facts: QueueFacts,
-}
+/// Jobs after which the memory of a list that gets shorter is returned.
+const JOBS_PER_SHRINK: usize = 1 << 14;
 
 /// The held jobs in a queue.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct JobQueue {
+    /// The jobs, sorted by cluster and proc.
     held: Vec<QueuedJob>,
-    /// The index in `held` of each job, by cluster and proc.
-    places: HashMap<(i32, i32), usize>,
+    skipped: Option<SkippedJobs>,
+}
+
+/// Jobs in the output of `condor_q` that cannot be read, and get no advice from the queue.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct SkippedJobs {
+    /// Number of these jobs.
+    pub count: usize,
+    /// Position of the first of them in the list; 1 is the first job.
+    pub first: usize,
+    /// The reason why the first of them cannot be read.
+    pub why: &'static str,
 }
 
 /// The agreement between the log and the queue on the held jobs.
@@ -96,38 +50,79 @@ pub struct QueueAgreement {
     pub not_in_log: usize,
     /// Jobs that are held in the log but not in the queue. They get no advice.
     pub not_in_queue: usize,
+    /// Jobs that cannot be read; absent if there are none.
+    pub skipped: Option<SkippedJobs>,
 }
 
 impl JobQueue {
-    /// Parses `text`, the output of `condor_q -json`. An empty text means an empty queue.
+    /// Reads the output of `condor_q -json` from `input`. An empty input means an empty queue. Jobs
+    /// that cannot be read are skipped and counted, and a job that is listed twice counts once.
     ///
     /// # Errors
-    /// Fails if `text` is not a JSON list of jobs.
-    pub fn parse(text: &[u8]) -> Result<JobQueue> {
-        let ads: Vec<QueuedAd> = if text.trim_ascii().is_empty() {
-            Vec::new()
-        } else {
-            serde_json::from_slice(text).with_context(|| {
-                hinted(
-                    "cannot parse the text as output of `condor_q -json`",
-                    format!("condor_q -allusers -json -attributes {QUEUE_ATTRIBUTES}"),
-                )
-            })?
-        };
-
+    /// Fails if `input` cannot be read, or if it is not a complete JSON list.
+    pub fn read(input: impl BufRead) -> Result<JobQueue> {
         let mut queue = JobQueue {
             held: Vec::new(),
-            places: HashMap::new(),
+            skipped: None,
         };
-        for ad in ads {
-            if ad.job_status.as_i64() == Some(HELD_STATUS) {
-                let job = QueuedJob::from_ad(&ad);
-                let place = queue.held.len();
-                queue.places.entry((job.cluster, job.proc)).or_insert(place);
-                queue.held.push(job);
+        let mut common = CommonValues::new();
+        let mut number = 0;
+        for_each_ad(input, |ad| {
+            number += 1;
+            queue.add(number, ad, &mut common);
+        })
+        .with_context(|| {
+            hinted(
+                "cannot parse the text as output of `condor_q -json`",
+                format!("condor_q -allusers -json -attributes {QUEUE_ATTRIBUTES}"),
+            )
+        })?;
+        queue.sort();
+        Ok(queue)
+    }
+
+    /// Adds job `number` of the list, if it is held.
+    fn add(&mut self, number: usize, ad: Result<QueueAd, &'static str>, common: &mut CommonValues) {
+        let job = match ad {
+            Ok(ad) if ad.get("JobStatus").and_then(Value::as_i64) != Some(HELD_STATUS) => return,
+            Ok(ad) => QueuedJob::from_ad(&ad, common),
+            Err(why) => Err(why),
+        };
+        match job {
+            Ok(job) => self.held.push(job),
+            Err(why) => {
+                let first = SkippedJobs {
+                    count: 0,
+                    first: number,
+                    why,
+                };
+                self.skipped.get_or_insert(first).count += 1;
             }
         }
-        Ok(queue)
+    }
+
+    /// Sorts the jobs by number, and drops those that were listed before. Several access points may
+    /// have jobs of one number.
+    fn sort(&mut self) {
+        fn key(job: &QueuedJob) -> (i32, i32, Option<&str>) {
+            (job.cluster, job.proc, job.ap.as_deref())
+        }
+        self.held.sort_by(|a, b| key(a).cmp(&key(b)));
+        self.held.dedup_by(|later, first| key(later) == key(first));
+        self.held.shrink_to_fit();
+    }
+
+    /// Returns the index in `held` of the job.
+    fn place(&self, cluster: i32, proc: i32) -> Option<usize> {
+        let number = (cluster, proc);
+        let place = (self.held).partition_point(|job| (job.cluster, job.proc) < number);
+        let is_it = |job: &QueuedJob| (job.cluster, job.proc) == number;
+        self.held.get(place).is_some_and(is_it).then_some(place)
+    }
+
+    /// The jobs that were skipped, if there are any.
+    pub fn skipped(&self) -> Option<SkippedJobs> {
+        self.skipped
     }
 
     /// The number of held jobs.
@@ -137,7 +132,7 @@ impl JobQueue {
 
     /// Returns true if the job is held in the queue.
     pub(super) fn has_held(&self, cluster: i32, proc: i32) -> bool {
-        self.places.contains_key(&(cluster, proc))
+        self.place(cluster, proc).is_some()
     }
 
     /// Corrects `advice` by the queue, which has the final say on which jobs are held. Drops advice
@@ -145,20 +140,20 @@ impl JobQueue {
     /// gets advice by rule, for the prediction time `asked_ms`. `ap` is the access point of jobs
     /// for which the queue names none.
     pub fn correct(
-        &self,
+        mut self,
         advice: Vec<JobAdvice>,
         ap: &str,
         asked_ms: i64,
     ) -> (Vec<JobAdvice>, QueueAgreement) {
-        let in_log = advice.len();
-        let mut is_known = vec![false; self.held.len()];
-        let mut all = Vec::with_capacity(self.held.len());
-        let mut released = 0;
+        let (in_log, held) = (advice.len(), self.held.len());
+        let mut is_known = vec![false; held];
+        let mut all = Vec::with_capacity(held);
+        let mut still_held = 0;
         for mut one in advice {
-            let Some(&place) = self.places.get(&(one.cluster, one.proc)) else {
+            let Some(place) = self.place(one.cluster, one.proc) else {
                 continue;
             };
-            released += 1;
+            still_held += 1;
             let job = &self.held[place];
             // A job may be in another hold than the one in the log: then the advice is outdated.
             if job.matches_hold_of(&one) {
@@ -168,154 +163,43 @@ impl JobQueue {
             }
         }
 
-        let not_in_log = is_known.iter().filter(|known| !**known).count();
-        for (job, _) in self
-            .held
-            .iter()
-            .zip(&is_known)
-            .filter(|(_, known)| !**known)
-        {
-            all.push(job.advice(ap, asked_ms));
-        }
-        all.sort_by(|a, b| (&a.ap, a.cluster, a.proc).cmp(&(&b.ap, b.cluster, b.proc)));
         let agreement = QueueAgreement {
-            held: self.held.len(),
-            not_in_log,
-            not_in_queue: in_log - released,
+            held,
+            not_in_log: is_known.iter().filter(|known| !**known).count(),
+            not_in_queue: in_log - still_held,
+            skipped: self.skipped,
         };
-        (all, agreement)
-    }
-}
-
-impl QueuedJob {
-    fn from_ad(ad: &QueuedAd) -> QueuedJob {
-        let number = |value: &Value| value.as_i64().unwrap_or(0);
-        let moment_s = |value: &Value| number(value).clamp(0, MAX_TIME_S);
-        let code = |value: &Value| i32::try_from(number(value)).unwrap_or(0);
-        let words = |value: &Value| value.as_str().map(one_line);
-        let access_point = ad.global_job_id.as_str().and_then(|id| id.split_once('#'));
-        QueuedJob {
-            cluster: ad.cluster_id,
-            proc: ad.proc_id,
-            ap: access_point.map(|(ap, _)| ap.to_owned()),
-            owner: words(&ad.owner),
-            hold_code: code(&ad.hold_reason_code),
-            hold_subcode: code(&ad.hold_reason_sub_code),
-            reason: words(&ad.hold_reason),
-            since_s: moment_s(&ad.entered_current_status),
-            submitted_s: moment_s(&ad.q_date),
-            holds: u32::try_from(number(&ad.num_holds)).unwrap_or(0).max(1),
-            requested_mb: ad.request_memory.as_u64(),
-            facts: QueueFacts {
-                request_memory: expression(&ad.request_memory),
-                memory_usage_mb: ad.memory_usage.as_u64(),
-                job_starts: ad.num_job_starts.as_u64(),
-                periodic_release: expression(&ad.periodic_release).filter(|rule| rule != "false"),
-            },
-        }
-    }
-
-    /// Returns true if `advice` is about the hold that the job is in now.
-    fn matches_hold_of(&self, advice: &JobAdvice) -> bool {
-        let since_s = advice.held_since_ms.div_euclid(1000);
-        let is_same_time = self.since_s == 0 || (self.since_s - since_s).abs() <= CLOCK_SLACK_S;
-        is_same_time
-            && (self.hold_code, self.hold_subcode) == (advice.hold_code, advice.hold_subcode)
-    }
-
-    /// Adds the facts that the log lacks to `advice`.
-    fn add_to(&self, advice: &mut JobAdvice) {
-        if self.owner.is_some() {
-            advice.owner.clone_from(&self.owner);
-        }
-        if self.reason.is_some() {
-            advice.reason.clone_from(&self.reason);
-        }
-        let remedy = code_rule(self.hold_code, self.hold_subcode).map(|rule| rule.remedy);
-        let is_expression = self.facts.request_memory.is_some() && self.requested_mb.is_none();
-        if remedy == Some(Remedy::RaiseMemory) && advice.ground == AdviceGround::Rule {
-            // The job's current request counts here, not the one at its submission.
-            let used_mb = self.facts.memory_usage_mb.unwrap_or(0);
-            let by_queue = self
-                .requested_mb
-                .and_then(|requested_mb| raised_memory(requested_mb, used_mb));
-            let by_log = advice.raise.filter(|_| !is_expression);
-            let raised = by_queue.into_iter().chain(by_log);
-            advice.raise = raised.max_by_key(|raised| raised.number);
-            advice.command = Remedy::RaiseMemory.command(&advice.job, advice.raise);
-            if is_expression {
-                advice.reasons.push(
-                    "RequestMemory is an expression: check its value before you change it"
-                        .to_owned(),
-                );
+        let (ap, mut texts) = (SharedText::from(ap), CodeTexts::default());
+        while let Some(job) = self.held.pop() {
+            if !is_known[self.held.len()] {
+                all.push(job.advice(&ap, asked_ms, &mut texts));
+            }
+            // The list of a long queue gets shorter as that of the advice gets longer.
+            if self.held.len().is_multiple_of(JOBS_PER_SHRINK) {
+                self.held.shrink_to_fit();
             }
         }
-        advice.queue = Some(self.facts.clone());
-    }
-
-    /// Advises on a hold that is not in the log: by rule if its code has a rule.
-    fn advice(&self, ap: &str, asked_ms: i64) -> JobAdvice {
-        let job = format!("{}.{}", self.cluster, self.proc);
-        let release = format!("condor_release {job}");
-        let rule = code_rule(self.hold_code, self.hold_subcode);
-        let unknown = "its hold is not in the log, so the model cannot predict its outcome";
-        let mut advice = JobAdvice {
-            ap: self.ap.clone().unwrap_or_else(|| ap.to_owned()),
-            cluster: self.cluster,
-            proc: self.proc,
-            owner: None,
-            action: rule.map_or(HoldAction::None, |rule| rule.action),
-            ground: rule.map_or(AdviceGround::Nothing, |_| AdviceGround::Rule),
-            firmness: None,
-            evidence: None,
-            reasons: rule.iter().map(|rule| rule.why.to_owned()).collect(),
-            command: rule.and_then(|rule| rule.remedy.command(&job, None)),
-            raise: None,
-            then: rule
-                .filter(|rule| rule.is_released_by_hand)
-                .map(|_| release),
-            hold_code: self.hold_code,
-            hold_subcode: self.hold_subcode,
-            meaning: code_meaning(self.hold_code, self.hold_subcode),
-            reason: None,
-            hold_text_hash: 0,
-            submitted_ms: 1000 * self.submitted_s,
-            held_since_ms: 1000 * self.since_s,
-            held_for_ms: asked_ms - 1000 * self.since_s,
-            holds: self.holds,
-            holds_for_this_reason: 1,
-            siblings_held: 0,
-            probability: None,
-            like_cases: None,
-            queue: None,
-            job,
-        };
-        advice.reasons.push(unknown.to_owned());
-        self.add_to(&mut advice);
-        advice
-    }
-}
-
-/// Formats a value as the job's ClassAd has it, on one line; `None` if it is missing.
-fn expression(value: &Value) -> Option<String> {
-    match value {
-        Value::Null => None,
-        Value::String(text) => {
-            let inner = text
-                .strip_prefix("/Expr(")
-                .and_then(|rest| rest.strip_suffix(")/"));
-            Some(one_line(inner.unwrap_or(text)))
-        }
-        other => Some(other.to_string()),
+        // Sorting in place needs no memory for another list.
+        all.sort_unstable_by(|a, b| (&a.ap, a.cluster, a.proc).cmp(&(&b.ap, b.cluster, b.proc)));
+        (all, agreement)
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::action::HoldAction;
     use super::*;
 
     fn queue(text: &str) -> JobQueue {
-        JobQueue::parse(text.as_bytes()).expect("a queue")
+        JobQueue::read(text.as_bytes()).expect("a queue")
+    }
+
+    /// The command for one job, which is limited to its hold since 100 s.
+    fn guarded(program: &str, job: &str, arguments: &str) -> String {
+        let (cluster, proc) = job.split_once('.').expect("an id");
+        format!(
+            "{program} -constraint 'JobStatus==5 && EnteredCurrentStatus<=102 && ClusterId=={cluster} && ProcId=={proc}'{arguments}"
+        )
     }
 
     #[test]
@@ -323,25 +207,33 @@ mod tests {
         let queue = queue(
             r#"[{"ClusterId": 7, "ProcId": 1, "JobStatus": 5, "HoldReasonCode": 34, "HoldReasonSubCode": 102, "Owner": "ada",
                  "EnteredCurrentStatus": 100, "RequestMemory": 1000, "MemoryUsage": 2000, "NumJobStarts": 3, "GlobalJobId": "ap#7.1#9"},
-                {"ClusterId": 7, "ProcId": 2, "JobStatus": 5, "HoldReasonCode": 34, "HoldReasonSubCode": 102, "RequestMemory": "/Expr(2 * $(reboot))/"},
+                {"ClusterId": 7, "ProcId": 2, "JobStatus": 5, "HoldReasonCode": 34, "HoldReasonSubCode": 102, "EnteredCurrentStatus": 100,
+                 "RequestMemory": "/Expr(2 * $(reboot))/", "ResidentSetSize": 225280},
                 {"ClusterId": 7, "ProcId": 3, "JobStatus": 5, "HoldReasonCode": 12},
                 {"ClusterId": 8, "ProcId": 0, "JobStatus": 2}]"#,
         );
         let (advice, agreement) = queue.correct(Vec::new(), "log", 200_000);
         let said: Vec<_> = advice
             .iter()
-            .map(|one| (&one.job[..], one.action, one.command.as_deref()))
+            .map(|one| {
+                let command = one.command.map(|command| command.to_string());
+                (one.job.to_string(), one.action, command)
+            })
             .collect();
         assert_eq!(
             said,
             [
                 (
-                    "7.1",
+                    "7.1".to_owned(),
                     HoldAction::Fix,
-                    Some("condor_qedit 7.1 RequestMemory 3072")
+                    Some(guarded("condor_qedit", "7.1", " RequestMemory 3072"))
                 ),
-                ("7.2", HoldAction::Fix, Some("condor_q -hold 7.2")),
-                ("7.3", HoldAction::None, None),
+                (
+                    "7.2".to_owned(),
+                    HoldAction::Fix,
+                    Some("condor_q -hold 7.2".to_owned())
+                ),
+                ("7.3".to_owned(), HoldAction::None, None),
             ]
         );
         assert_eq!(
@@ -355,25 +247,74 @@ mod tests {
         assert_eq!(shown, Some("2 * $(reboot)"));
     }
 
+    /// Returns the command for a job that was held for memory, with `attributes` in the queue.
+    fn memory_command(attributes: &str) -> Option<String> {
+        let queue = queue(&format!(
+            r#"[{{"ClusterId": 7, "ProcId": 1, "JobStatus": 5, "HoldReasonCode": 34, "HoldReasonSubCode": 102,
+                 "EnteredCurrentStatus": 100, "RequestMemory": 64, {attributes}}}]"#
+        ));
+        let (mut advice, _) = queue.correct(Vec::new(), "log", 200_000);
+        let command = advice.pop().and_then(|one| one.command);
+        command.map(|command| command.to_string())
+    }
+
     #[test]
-    fn hostile_queues_are_rejected_or_harmless() {
+    fn memory_request_counts_the_resident_set_where_memory_usage_is_an_expression() {
+        let expression = r#""MemoryUsage": "\/Expr(( ( ResidentSetSize + 1023 ) \/ 1024 ))\/""#;
+        let raised = |mb| {
+            Some(guarded(
+                "condor_qedit",
+                "7.1",
+                &format!(" RequestMemory {mb}"),
+            ))
+        };
+        // 225,281 KiB are 221 MB, and 1.5 times as much is rounded up to a multiple of 128.
+        assert_eq!(
+            memory_command(&format!(r#"{expression}, "ResidentSetSize": 225281"#)),
+            raised(384)
+        );
+        assert_eq!(
+            memory_command(r#""MemoryUsage": 700, "ResidentSetSize": 225280"#),
+            raised(1152)
+        );
+        assert_eq!(
+            memory_command(r#""MemoryUsage": 219.5, "ResidentSetSize": 4000"#),
+            raised(384)
+        );
+        assert_eq!(
+            memory_command(expression).as_deref(),
+            Some("condor_q -hold 7.1"),
+            "no usage, no number"
+        );
+    }
+
+    #[test]
+    fn queue_ads_of_a_real_pool_have_a_usage() {
+        let text = fs_err::read("../../tests/data/gel/condor_q.json").expect("read");
+        let queue = JobQueue::read(&text[..]).expect("a queue");
+        assert_eq!((queue.held_count(), queue.skipped()), (8, None));
+        for job in &queue.held {
+            let facts = &job.facts;
+            assert_eq!(facts.memory_usage_mb, None, "an expression: {job:?}");
+            // One job has never run.
+            let has_run = job.facts.job_starts > Some(0);
+            assert_eq!(facts.used_memory_mb() > 0, has_run, "{job:?}");
+        }
+    }
+
+    #[test]
+    fn damaged_queues_are_rejected_or_harmless() {
         assert!(queue("").held.is_empty());
         assert!(queue("[]").held.is_empty());
-        for text in [
-            "{}",
-            "[1]",
-            "[{}]",
-            "[{\"ClusterId\": 1e99, \"ProcId\": 0}]",
-            &"[".repeat(100_000),
-        ] {
+        for text in ["{}", "[", "[{}", &"[".repeat(100_000)] {
             assert!(
-                JobQueue::parse(text.as_bytes()).is_err(),
+                JobQueue::read(text.as_bytes()).is_err(),
                 "{}",
                 &text[..text.len().min(40)]
             );
         }
         let odd = queue(
-            r#"[{"ClusterId": 1, "ProcId": -1, "JobStatus": 5, "EnteredCurrentStatus": -9223372036854775808, "HoldReasonCode": "x",
+            r#"[{"ClusterId": 1, "ProcId": 1, "JobStatus": 5, "EnteredCurrentStatus": -9223372036854775808, "HoldReasonCode": "x",
                  "RequestMemory": 18446744073709551615, "MemoryUsage": 18446744073709551615, "HoldReason": 5, "Owner": ["a"]},
                 {"ClusterId": 1, "ProcId": 0, "JobStatus": 5, "HoldReasonCode": 34, "HoldReasonSubCode": 102,
                  "RequestMemory": 18446744073709551615, "EnteredCurrentStatus": 9223372036854775807}]"#,
@@ -383,6 +324,63 @@ mod tests {
         assert_eq!(
             super::super::cause_groups(&advice, &advice.iter().collect::<Vec<_>>()).len(),
             2
+        );
+    }
+
+    #[test]
+    fn jobs_that_cannot_be_read_are_skipped_and_counted() {
+        let good = r#"{"ClusterId": 1, "ProcId": 0, "JobStatus": 5}"#;
+        for (bad, why) in [
+            ("1", "it is not a JSON object"),
+            (r#"{"JobStatus": x}"#, "it is not a JSON object"),
+            (
+                r#"{"JobStatus": 5}"#,
+                "its ClusterId and ProcId are not a job id",
+            ),
+            (
+                r#"{"JobStatus": 5, "ClusterId": -1, "ProcId": 0}"#,
+                "its ClusterId and ProcId are not a job id",
+            ),
+            (
+                r#"{"JobStatus": 5, "ClusterId": 1, "ProcId": -7}"#,
+                "its ClusterId and ProcId are not a job id",
+            ),
+            (
+                r#"{"JobStatus": 5, "ClusterId": 1e99, "ProcId": 0}"#,
+                "its ClusterId and ProcId are not a job id",
+            ),
+        ] {
+            let queue = queue(&format!("[{good}, {bad}, {bad}]"));
+            let skipped = SkippedJobs {
+                count: 2,
+                first: 2,
+                why,
+            };
+            assert_eq!(
+                (queue.held_count(), queue.skipped()),
+                (1, Some(skipped)),
+                "{bad}"
+            );
+        }
+        assert_eq!(
+            queue(r#"[{"ClusterId": -1, "JobStatus": 2}]"#).skipped(),
+            None
+        );
+    }
+
+    #[test]
+    fn a_job_that_is_listed_twice_counts_once() {
+        let job = |ap: &str| {
+            format!(
+                r#"{{"ClusterId": 1, "ProcId": 0, "JobStatus": 5, "GlobalJobId": "{ap}#1.0#9"}}"#
+            )
+        };
+        let (a, b) = (job("a"), job("b"));
+        let (advice, agreement) =
+            queue(&format!("[{a}, {b}, {b}, {a}, {a}]")).correct(Vec::new(), "a", 0);
+        assert_eq!(
+            (agreement.held, agreement.not_in_log, advice.len()),
+            (2, 2, 2)
         );
     }
 }

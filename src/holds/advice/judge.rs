@@ -1,19 +1,24 @@
 //! Judges each held job: by rule if the hold code decides, or else by the model.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use anyhow::{Result, ensure};
 
 use super::action::HoldAction;
+use super::advice_basis::{ModelOrigin, why_model_does_not_apply};
 use super::codes::{HoldRule, code_meaning, code_rule};
 use super::decide::{
     AdviceDecision, DecisionThresholds, HoldEvidence, MIN_SIMILAR_HOLDS, contradicts_rule,
-    decide_by_probability, similar_holds_words,
+    decide_by_probability, decide_by_record, similar_holds_words,
 };
+use super::held_ids::HeldId;
 use super::held_jobs::{HeldJob, held_jobs};
 use super::job_advice::{AdviceGround, JobAdvice, SimilarHoldKind, SimilarHolds};
+use super::job_command::{CommandTask, JobCommand, JobId, RaisedRequest};
 use super::job_queue::JobQueue;
-use super::remedy::RaisedRequest;
+use super::remedy::{Remedy, used_memory_mb};
+use super::shared_text::SharedText;
 use crate::config::AdviceConfig;
 use crate::events::{EventStore, StoreSummary};
 use crate::tensors::{HoldRecordKind, HoldRecords, OutcomeCounts, OutcomeRecord, QueriedHold};
@@ -24,7 +29,8 @@ use poolcast_config::WindowPosition;
 
 /// Judges the jobs of `store` that are held at `at_ms`, or else at the end of the log. Uses only
 /// events up to that time. Where events are missing from the log, `queue` decides which jobs are
-/// still held.
+/// still held. The model, which is from `origin`, judges only jobs of access points that it learned
+/// from, and only until it is out of date.
 ///
 /// # Errors
 /// Fails if `at_ms` is outside the log. Also fails for any `at_ms` if the samples of the model
@@ -32,6 +38,7 @@ use poolcast_config::WindowPosition;
 pub fn advise(
     store: &EventStore,
     model: &TrainedModel,
+    origin: &ModelOrigin,
     settings: &AdviceConfig,
     queue: Option<&JobQueue>,
     at_ms: Option<i64>,
@@ -43,15 +50,17 @@ pub fn advise(
     let held = held_jobs(store, window, at_ms);
 
     let precisions = [settings.precision, settings.probable_precision];
+    let asked_ms = at_ms.unwrap_or(store.summary.end_ms);
     let [firm, probable] = model.answer_thresholds(precisions)?;
     let judge = HoldJudge {
         store,
         settings,
         thresholds: DecisionThresholds { firm, probable },
         model: HoldModel::new(store, model),
+        model_objections: model_objections(store, model, origin, asked_ms),
         queue,
         held_by_reason: count_held_by_reason(&held),
-        asked_ms: at_ms.unwrap_or(store.summary.end_ms),
+        asked_ms,
     };
     let asked: Vec<QueriedHold> = held.iter().map(|held| held.asked).collect();
     let probabilities = judge.model.probabilities(&asked)?;
@@ -70,6 +79,35 @@ fn cluster_and_reason(held: &HeldJob<'_>) -> ClusterHoldReason {
     (held.job.ap, held.job.cluster, held.reason())
 }
 
+fn shared(texts: Vec<String>) -> Arc<[SharedText]> {
+    texts.into_iter().map(SharedText::from).collect()
+}
+
+/// Returns the job with the attributes of its hold, for commands.
+fn held_id(held: &HeldJob<'_>) -> HeldId {
+    let (hold_code, hold_subcode) = held.reason();
+    let since_ms = held.job.history.time_ms[held.asked.cycle.hold];
+    HeldId {
+        cluster: held.job.cluster,
+        proc: held.job.proc,
+        hold_code,
+        hold_subcode,
+        since_s: since_ms.div_euclid(1000),
+    }
+}
+
+/// Returns the reason why `model` must not judge jobs at `asked_ms`, for each access point of
+/// `store`.
+fn model_objections(
+    store: &EventStore,
+    model: &TrainedModel,
+    origin: &ModelOrigin,
+    asked_ms: i64,
+) -> Vec<Option<&'static str>> {
+    let objection = |ap: &String| why_model_does_not_apply(model, origin, ap, asked_ms);
+    store.summary.aps.iter().map(objection).collect()
+}
+
 /// Counts the held jobs by cluster and reason.
 fn count_held_by_reason(held: &[HeldJob<'_>]) -> HashMap<ClusterHoldReason, usize> {
     let mut alike = HashMap::new();
@@ -86,6 +124,9 @@ struct HoldJudge<'a> {
     queue: Option<&'a JobQueue>,
     thresholds: DecisionThresholds,
     model: HoldModel<'a>,
+    /// The reason why the model must not judge jobs of an access point, if there is one, by the
+    /// index of the access point.
+    model_objections: Vec<Option<&'static str>>,
     /// Number of held jobs, by cluster and reason.
     held_by_reason: HashMap<ClusterHoldReason, usize>,
     /// Prediction time, epoch ms.
@@ -134,25 +175,29 @@ impl HoldJudge<'_> {
         };
         let judgement = self.judge(held, odds);
         let is_by_probability = judgement.decision.ground != AdviceGround::Rule;
+        let has_probability = is_by_probability && self.model_objection(held).is_none();
 
         let held_since_ms = history.time_ms[held.asked.cycle.hold];
         JobAdvice {
-            job: held.job.id(),
-            ap: self.store.summary.aps[held.job.ap as usize].clone(),
+            job: JobId {
+                cluster: held.job.cluster,
+                proc: held.job.proc,
+            },
+            ap: self.store.summary.aps[held.job.ap as usize].as_str().into(),
             cluster: held.job.cluster,
             proc: held.job.proc,
             owner: None,
             action: judgement.decision.action,
             ground: judgement.decision.ground,
             firmness: judgement.decision.firmness,
-            evidence: judgement.decision.evidence,
-            reasons: judgement.decision.reasons,
+            evidence: judgement.decision.evidence.map(Box::new),
+            reasons: shared(judgement.decision.reasons),
             command: judgement.command,
             raise: judgement.raise,
             then: judgement.then,
             hold_code,
             hold_subcode,
-            meaning: code_meaning(hold_code, hold_subcode),
+            meaning: code_meaning(hold_code, hold_subcode).into(),
             reason: None,
             hold_text_hash: history.text_hash[held.asked.cycle.hold],
             submitted_ms: held.job.submit_ms,
@@ -161,8 +206,9 @@ impl HoldJudge<'_> {
             holds: held.asked.cycle.earlier_holds + 1,
             holds_for_this_reason,
             siblings_held,
-            probability: is_by_probability.then_some(odds.probability),
-            like_cases: odds.similar.filter(|_| is_by_probability),
+            probability: has_probability.then_some(odds.probability),
+            like_cases: odds.similar.filter(|_| is_by_probability).map(Box::new),
+            used_memory_mb: used_memory_mb(&held.job),
             queue: None,
         }
     }
@@ -180,20 +226,29 @@ impl HoldJudge<'_> {
             Some(rule) if !(rule.can_be_outweighed() && contradicts_rule(odds.similar)) => {
                 Judgement::by_rule(&rule, held, odds.similar)
             }
-            _ => Judgement::by_probability(
-                decide_by_probability(self.settings, &self.thresholds, odds),
-                held,
-            ),
+            _ => Judgement::by_probability(self.decide(held, odds), held),
         }
+    }
+
+    /// Decides by the model if it applies to the job, or else by the outcomes of similar holds.
+    fn decide(&self, held: &HeldJob<'_>, odds: HoldEvidence) -> AdviceDecision {
+        match self.model_objection(held) {
+            None => decide_by_probability(self.settings, &self.thresholds, odds),
+            Some(why) => decide_by_record(self.settings, odds, why),
+        }
+    }
+
+    fn model_objection(&self, held: &HeldJob<'_>) -> Option<&'static str> {
+        self.model_objections[held.job.ap as usize]
     }
 }
 
 /// A decision with the commands for it.
 struct Judgement {
     decision: AdviceDecision,
-    command: Option<String>,
+    command: Option<JobCommand>,
     raise: Option<RaisedRequest>,
-    then: Option<String>,
+    then: Option<JobCommand>,
 }
 
 impl Judgement {
@@ -202,8 +257,8 @@ impl Judgement {
         if let Some(similar) = similar.filter(|_| rule.expects_failure()) {
             reasons.push(similar_holds_words(similar));
         }
-        let id = held.job.id();
-        let release = format!("condor_release {id}");
+        let job = held_id(held);
+        let release = || JobCommand::new(CommandTask::Release, &job);
         let raise = rule.remedy.raised_request(&held.job);
         Judgement {
             decision: AdviceDecision {
@@ -213,20 +268,20 @@ impl Judgement {
                 evidence: None,
                 reasons,
             },
-            command: rule.remedy.command(&id, raise),
+            command: rule.remedy.command(&job, raise),
             raise,
-            then: rule.is_released_by_hand.then_some(release),
+            then: rule.is_released_by_hand.then(release).flatten(),
         }
     }
 
     fn by_probability(decision: AdviceDecision, held: &HeldJob<'_>) -> Judgement {
-        let id = held.job.id();
-        let release = format!("condor_release {id}");
+        let job = held_id(held);
+        let release = || JobCommand::new(CommandTask::Release, &job);
         let (command, then) = match decision.action {
-            HoldAction::Release => (Some(release), None),
-            HoldAction::Fix => (Some(format!("condor_q -hold {id}")), Some(release)),
-            HoldAction::Remove => (Some(format!("condor_rm {id}")), None),
-            HoldAction::Later => (None, Some(release)),
+            HoldAction::Release => (release(), None),
+            HoldAction::Fix => (Remedy::Look.command(&job, None), release()),
+            HoldAction::Remove => (JobCommand::new(CommandTask::Remove, &job), None),
+            HoldAction::Later => (None, release()),
             HoldAction::Leave | HoldAction::None => (None, None),
         };
         Judgement {

@@ -105,9 +105,9 @@ impl LogWords {
             };
             let held = self.held.get(&(ap, one.cluster, one.proc));
             let held = held.filter(|held| held.text_hash == one.hold_text_hash);
-            one.reason = held.map(|held| one_line(&held.reason));
+            one.reason = held.map(|held| one_line(&held.reason).into());
             let owner = self.owners.get(&(ap, one.cluster));
-            one.owner = owner.map(|&owner| self.owner_names[owner as usize].clone());
+            one.owner = owner.map(|&owner| self.owner_names[owner as usize].as_str().into());
         }
     }
 

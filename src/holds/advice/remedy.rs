@@ -1,8 +1,8 @@
 //! Remedies for the faults of held jobs, and the commands for them. Commands set plain numbers: an
 //! expression may refer to itself, or lower the request.
 
-use serde::Serialize;
-
+use super::held_ids::HeldId;
+use super::job_command::{CommandTask, JobCommand, RaisedRequest, RequestAttribute};
 use crate::events::StoredJob;
 
 /// A remedy for a fault.
@@ -40,13 +40,9 @@ impl PeakUsage {
     }
 }
 
-/// A job attribute, and the number to set it to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-pub struct RaisedRequest {
-    /// Name of the attribute, such as `RequestMemory`.
-    pub attribute: &'static str,
-    /// The new value, in the attribute's own unit.
-    pub number: u64,
+/// Returns the largest memory usage of `job` in the log, MB; 0 if it is unknown.
+pub(super) fn used_memory_mb(job: &StoredJob<'_>) -> u64 {
+    PeakUsage::of_job(job).memory_mb.into()
 }
 
 impl Remedy {
@@ -57,41 +53,39 @@ impl Remedy {
         let raised = match self {
             Remedy::Nothing | Remedy::Look => None,
             Remedy::RaiseMemory => {
-                let used_mb = PeakUsage::of_job(job).memory_mb;
-                return raised_memory(request.memory_mb.into(), used_mb.into());
+                return raised_memory(request.memory_mb.into(), used_memory_mb(job));
             }
             Remedy::RaiseDisk => {
                 let requested_kib = 1024 * u64::from(request.disk_mb);
                 let used_kib = PeakUsage::of_job(job).disk_kib;
                 raise_by_half(requested_kib, used_kib.into())
-                    .map(|kib| ("RequestDisk", kib.next_multiple_of(1024)))
+                    .map(|kib| (RequestAttribute::RequestDisk, kib.next_multiple_of(1024)))
             }
             Remedy::RaiseCpus => {
                 let is_known = (1..u8::MAX).contains(&request.cpus);
-                is_known.then(|| ("RequestCpus", 2 * u64::from(request.cpus)))
+                is_known.then(|| (RequestAttribute::RequestCpus, 2 * u64::from(request.cpus)))
             }
         };
         raised.map(|(attribute, number)| RaisedRequest { attribute, number })
     }
 
-    /// Builds the command for the job `id`, which should have the request `raised`; `None` if there
-    /// is nothing to do.
-    pub(super) fn command(self, id: &str, raised: Option<RaisedRequest>) -> Option<String> {
-        match (self, raised) {
-            (Remedy::Nothing, _) => None,
-            (_, Some(RaisedRequest { attribute, number })) => {
-                Some(format!("condor_qedit {id} {attribute} {number}"))
-            }
-            (_, None) => Some(format!("condor_q -hold {id}")),
+    /// Builds the command for a job, which should have the request `raised`; `None` if there is
+    /// nothing to do.
+    pub(super) fn command(self, job: &HeldId, raised: Option<RaisedRequest>) -> Option<JobCommand> {
+        if self == Remedy::Nothing {
+            return None;
         }
+        let edit = raised.and_then(|raised| JobCommand::new(CommandTask::Raise(raised), job));
+        edit.or_else(|| JobCommand::new(CommandTask::Look, job))
     }
 }
 
 /// Returns the memory request for a job that requested `requested_mb` and used `used_mb`; `None` if
-/// its request is unknown.
+/// either is unknown (0). Without its usage, the job might be held again with a higher request.
 pub(super) fn raised_memory(requested_mb: u64, used_mb: u64) -> Option<RaisedRequest> {
-    raise_by_half(requested_mb, used_mb).map(|mb| RaisedRequest {
-        attribute: "RequestMemory",
+    let raised_mb = raise_by_half(requested_mb, used_mb).filter(|_| used_mb > 0);
+    raised_mb.map(|mb| RaisedRequest {
+        attribute: RequestAttribute::RequestMemory,
         number: mb.next_multiple_of(128),
     })
 }
@@ -106,18 +100,32 @@ fn raise_by_half(requested: u64, used: u64) -> Option<u64> {
 mod tests {
     use super::*;
     use crate::events;
-    use htcondor_eventlog::{JobEvent, ResourceRequest};
+    use htcondor_eventlog::{IMAGE_SIZE, JobEvent, ResourceRequest};
 
     fn command(remedy: Remedy, request: ResourceRequest) -> Option<String> {
         let submission = JobEvent {
             cluster: 7,
             ..JobEvent::default()
         };
-        let store = events::store_of(&[submission]);
+        let image = JobEvent {
+            number: IMAGE_SIZE,
+            time_ms: 1000,
+            value: 900,
+            ..submission
+        };
+        let store = events::store_of(&[submission, image]);
         let jobs = store.jobs();
         let mut job = jobs.get(0);
         job.request = request;
-        remedy.command("7.0", remedy.raised_request(&job))
+        let held = HeldId {
+            cluster: 7,
+            proc: 0,
+            hold_code: 34,
+            hold_subcode: 102,
+            since_s: 100,
+        };
+        let command = remedy.command(&held, remedy.raised_request(&job));
+        command.map(|command| command.to_string())
     }
 
     #[test]
@@ -129,15 +137,13 @@ mod tests {
             ..ResourceRequest::default()
         };
         let said = |remedy| command(remedy, request).unwrap_or_default();
+        let edit = "condor_qedit -constraint 'JobStatus==5 && EnteredCurrentStatus<=102 && ClusterId==7 && ProcId==0'";
         assert_eq!(
             said(Remedy::RaiseMemory),
-            "condor_qedit 7.0 RequestMemory 1536"
+            format!("{edit} RequestMemory 1536")
         );
-        assert_eq!(
-            said(Remedy::RaiseDisk),
-            "condor_qedit 7.0 RequestDisk 15360"
-        );
-        assert_eq!(said(Remedy::RaiseCpus), "condor_qedit 7.0 RequestCpus 8");
+        assert_eq!(said(Remedy::RaiseDisk), format!("{edit} RequestDisk 15360"));
+        assert_eq!(said(Remedy::RaiseCpus), format!("{edit} RequestCpus 8"));
         assert_eq!(said(Remedy::Look), "condor_q -hold 7.0");
         assert_eq!(command(Remedy::Nothing, request), None);
     }
@@ -152,6 +158,16 @@ mod tests {
             let said = command(remedy, unknown);
             assert_eq!(said.as_deref(), Some("condor_q -hold 7.0"), "{remedy:?}");
         }
+    }
+
+    #[test]
+    fn memory_request_is_at_least_the_usage_and_unchanged_without_one() {
+        let number = |requested_mb, used_mb| {
+            raised_memory(requested_mb, used_mb).map(|raised| raised.number)
+        };
+        assert_eq!(number(64, 220), Some(384));
+        assert_eq!(number(64, 0), None);
+        assert_eq!(number(0, 220), None);
     }
 
     #[test]

@@ -13,7 +13,7 @@ pub fn advice_text(advice: &JobAdvice, at_ms: Option<i64>) -> String {
     let mut lines = vec![
         format!(
             "{}: {}",
-            escape::value(&advice.job),
+            advice.job,
             answer_words(advice.action, advice.firmness)
         ),
         format!("  why: {}", escape::value(&advice.reasons.join("; "))),
@@ -36,7 +36,7 @@ pub fn advice_text(advice: &JobAdvice, at_ms: Option<i64>) -> String {
     if let Some(owner) = &advice.owner {
         lines.push(format!("  owner: {}", escape::value(owner)));
     }
-    lines.extend(advice.queue.as_ref().and_then(queue_line));
+    lines.extend(advice.queue.as_deref().and_then(queue_line));
     if let Some(command) = &advice.command {
         lines.push(format!("  run: {command}"));
     }
@@ -103,6 +103,9 @@ fn queue_line(facts: &QueueFacts) -> Option<String> {
     if let Some(used_mb) = facts.memory_usage_mb {
         parts.push(format!("MemoryUsage {used_mb}"));
     }
+    if let Some(resident_kib) = facts.resident_set_kib {
+        parts.push(format!("ResidentSetSize {resident_kib} KiB"));
+    }
     if let Some(starts) = facts.job_starts {
         parts.push(format!("NumJobStarts {starts}"));
     }
@@ -123,7 +126,7 @@ fn probability_lines(advice: &JobAdvice) -> Vec<String> {
         "  probability of success if released unchanged: {}",
         percent_words(probability)
     )];
-    if let Some(evidence) = advice.evidence {
+    if let Some(evidence) = &advice.evidence {
         lines.push(format!(
             "  similar earlier answers: {} of {} were right ({:.0} %, at least {:.0} %)",
             output::with_commas(evidence.right as u64),
@@ -137,13 +140,27 @@ fn probability_lines(advice: &JobAdvice) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
+    use super::super::held_ids::HeldId;
     use super::super::job_advice::{SimilarHoldKind, SimilarHolds};
+    use super::super::job_command::{CommandTask, JobCommand, JobId};
     use super::*;
     use crate::training::AnswerThreshold;
 
     fn advice() -> JobAdvice {
+        let job = HeldId {
+            cluster: 12,
+            proc: 0,
+            hold_code: 12,
+            hold_subcode: 2,
+            since_s: 1_795_227_966,
+        };
         JobAdvice {
-            job: "12.0".into(),
+            job: JobId {
+                cluster: 12,
+                proc: 0,
+            },
             ap: "ap".into(),
             cluster: 12,
             proc: 0,
@@ -151,21 +168,21 @@ mod tests {
             action: HoldAction::Release,
             ground: AdviceGround::Model,
             firmness: Some(AnswerFirmness::Probable),
-            evidence: Some(AnswerThreshold {
+            evidence: Some(Box::new(AnswerThreshold {
                 probability: 0.7,
                 answers: 1200,
                 right: 960,
                 clusters: 310,
                 coverage: 0.3,
                 lower: 0.752,
-            }),
-            reasons: vec!["so".into()],
-            command: Some("condor_release 12.0".into()),
+            })),
+            reasons: ["so".into()].into(),
+            command: JobCommand::new(CommandTask::Release, &job),
             raise: None,
             then: None,
             hold_code: 12,
             hold_subcode: 2,
-            meaning: super::super::code_meaning(12, 2),
+            meaning: super::super::code_meaning(12, 2).into(),
             reason: Some("no file\u{1b}".into()),
             hold_text_hash: 0,
             submitted_ms: 0,
@@ -175,19 +192,21 @@ mod tests {
             holds_for_this_reason: 1,
             siblings_held: 2,
             probability: Some(0.731),
-            like_cases: Some(SimilarHolds {
+            like_cases: Some(Box::new(SimilarHolds {
                 kind: SimilarHoldKind::Reason,
                 holds: 40,
                 successes: 10,
                 rate: 0.25,
                 last_10_successes: 4,
-            }),
-            queue: Some(QueueFacts {
+            })),
+            used_memory_mb: 0,
+            queue: Some(Arc::new(QueueFacts {
                 request_memory: Some("64".into()),
                 memory_usage_mb: None,
+                resident_set_kib: Some(4872),
                 job_starts: Some(3),
                 periodic_release: None,
-            }),
+            })),
         }
     }
 
@@ -203,8 +222,8 @@ mod tests {
           similar earlier answers: 960 of 1,200 were right (80 %, at least 75 %)
           hold reason: no file\u{1b}
           owner: ada
-          queue: RequestMemory 64, NumJobStarts 3
-          run: condor_release 12.0
+          queue: RequestMemory 64, ResidentSetSize 4872 KiB, NumJobStarts 3
+          run: condor_release -constraint 'JobStatus==5 && EnteredCurrentStatus<=1795227968 && ClusterId==12 && ProcId==0'
         ");
     }
 

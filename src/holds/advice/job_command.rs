@@ -1,0 +1,147 @@
+//! Commands on single jobs. They are stored in a few bytes and formatted where they are shown, as
+//! there may be very many.
+
+use std::fmt;
+
+use serde::{Serialize, Serializer};
+
+use super::held_ids::{HeldId, job_constraint};
+
+/// The number of a job within its access point.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct JobId {
+    /// The job's cluster.
+    pub cluster: i32,
+    /// The job's proc.
+    pub proc: i32,
+}
+
+impl fmt::Display for JobId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}", self.cluster, self.proc)
+    }
+}
+
+impl Serialize for JobId {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+/// A job attribute that says how much the job needs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[expect(missing_docs, reason = "the names of HTCondor's attributes")]
+pub enum RequestAttribute {
+    RequestMemory,
+    RequestDisk,
+    RequestCpus,
+}
+
+/// A job attribute, and the number to set it to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct RaisedRequest {
+    /// The attribute.
+    pub attribute: RequestAttribute,
+    /// The new value, in the attribute's own unit.
+    pub number: u64,
+}
+
+impl RaisedRequest {
+    /// Formats the arguments of `condor_qedit` after the jobs.
+    pub(super) fn arguments(&self) -> String {
+        format!(" {:?} {}", self.attribute, self.number)
+    }
+}
+
+/// A command to type for one job. It does nothing once the job has left its present hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct JobCommand {
+    task: CommandTask,
+    job: JobId,
+    /// Time of the hold, epoch s.
+    since_s: i64,
+}
+
+/// The task of a command.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum CommandTask {
+    /// Show why the job is held.
+    Look,
+    /// Release the job.
+    Release,
+    /// Remove the job.
+    Remove,
+    /// Set a higher request.
+    Raise(RaisedRequest),
+}
+
+impl JobCommand {
+    /// Creates the command that performs `task` on `job`. Returns `None` if the task changes the
+    /// job, and its hold time is unknown.
+    pub(super) fn new(task: CommandTask, job: &HeldId) -> Option<JobCommand> {
+        (task == CommandTask::Look || job.since_s > 0).then_some(JobCommand {
+            task,
+            job: JobId {
+                cluster: job.cluster,
+                proc: job.proc,
+            },
+            since_s: job.since_s,
+        })
+    }
+}
+
+impl fmt::Display for JobCommand {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (program, arguments) = match self.task {
+            CommandTask::Look => return write!(f, "condor_q -hold {}", self.job),
+            CommandTask::Release => ("condor_release", String::new()),
+            CommandTask::Remove => ("condor_rm", String::new()),
+            CommandTask::Raise(raised) => ("condor_qedit", raised.arguments()),
+        };
+        let constraint = job_constraint(self.job.cluster, self.job.proc, self.since_s);
+        write!(f, "{program} -constraint '{constraint}'{arguments}")
+    }
+}
+
+impl Serialize for JobCommand {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn commands_that_change_a_job_are_limited_to_its_present_hold() {
+        let job = HeldId {
+            cluster: 12,
+            proc: 1,
+            hold_code: 13,
+            hold_subcode: 2,
+            since_s: 100,
+        };
+        let raised = RaisedRequest {
+            attribute: RequestAttribute::RequestCpus,
+            number: 2,
+        };
+        let guard =
+            "-constraint 'JobStatus==5 && EnteredCurrentStatus<=102 && ClusterId==12 && ProcId==1'";
+        for (task, expected) in [
+            (CommandTask::Look, "condor_q -hold 12.1".to_owned()),
+            (CommandTask::Release, format!("condor_release {guard}")),
+            (CommandTask::Remove, format!("condor_rm {guard}")),
+            (
+                CommandTask::Raise(raised),
+                format!("condor_qedit {guard} RequestCpus 2"),
+            ),
+        ] {
+            let command = JobCommand::new(task, &job).expect("a command");
+            assert_eq!(command.to_string(), expected);
+            let unknown = HeldId { since_s: 0, ..job };
+            let is_harmless = task == CommandTask::Look;
+            assert_eq!(JobCommand::new(task, &unknown).is_some(), is_harmless);
+        }
+    }
+}
