@@ -8,6 +8,7 @@ use anyhow::Result;
 use super::advice_sources::{find_run_here, find_run_logs};
 use super::logs::read_store_with_owners;
 use super::text;
+use super::trained_run;
 use crate::cli::PolicyArgs;
 use poolcast_base::error::EXIT_DONE;
 use poolcast_base::output;
@@ -55,7 +56,8 @@ fn compare_with_advice(
         let config = Config::read(&run)?;
         let models = RunModels::open(&run)?;
         let model = models.at_moment(store.summary.end_ms);
-        advice::advise(store, model, &config.advice, None, None)
+        let origin = trained_run::model_origin(&run, &run);
+        advice::advise(store, model, &origin, &config.advice, None, None)
     };
     match answers() {
         Ok(answers) => Some(contradictions(study, &answers, owners)),

@@ -250,14 +250,13 @@ impl ReportInputs {
             return error;
         }
         let config = self.dir.join(config::FILE);
-        let config = words::quoted(&config.to_string_lossy());
-        hinted(
-            format!("{error:#}"),
-            format!(
-                "copy the directory again, or repeat the sweep in another one: poolcast sweep init {config} -o DIR && poolcast sweep run DIR"
-            ),
-        )
-        .into()
+        let mut hint = "copy the directory again, or repeat the sweep in another one".to_owned();
+        if let Some(config) = words::quoted(&config.to_string_lossy()) {
+            hint.push_str(&format!(
+                ": poolcast sweep init {config} -o DIR && poolcast sweep run DIR"
+            ));
+        }
+        hinted(format!("{error:#}"), hint).into()
     }
 
     /// Opens the model in `run`; `None` if it is absent, was made by another version, or learned

@@ -23,7 +23,8 @@ pub struct ParameterNames {
 impl ParameterNames {
     /// Finds the names that the kinds in the sweep `config` define differently.
     pub fn from_config(config: &Config) -> ParameterNames {
-        let mut definitions: BTreeMap<Cow<'_, str>, BTreeMap<&str, Vec<&Parameter>>> = BTreeMap::new();
+        let mut definitions: BTreeMap<Cow<'_, str>, BTreeMap<&str, Vec<&Parameter>>> =
+            BTreeMap::new();
         for (kind, name, parameter) in parameters_by_kind(config) {
             let by_kind = definitions.entry(name).or_default();
             by_kind.entry(kind).or_default().push(parameter);
