@@ -112,7 +112,8 @@ mod tests {
                 place + 1
             ));
         }
-        let queue = JobQueue::parse(format!("[{}]", ads.join(",")).as_bytes()).expect("a queue");
+        let queue =
+            JobQueue::read(&mut format!("[{}]", ads.join(",")).as_bytes()).expect("a queue");
         let (mut advice, _) = queue.correct(Vec::new(), "ap", 0);
         for (one, (_, action)) in advice.iter_mut().zip(answers) {
             one.action = *action;
