@@ -4,10 +4,11 @@
 use std::borrow::Cow;
 use std::io::{BufWriter, IsTerminal as _, Write};
 use std::path::Path;
-use std::time::Duration;
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
 
 use anyhow::Result;
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{HumanDuration, ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 use serde::Serialize;
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
@@ -409,8 +410,33 @@ pub fn fraction_bar() -> ProgressBar {
     bar(1, "", "{msg}  {prefix} [{bar:30}] {eta}")
 }
 
+/// Returns the time that `rest` more steps take if they are as fast as the `done` steps of the time
+/// `elapsed`. `None` if no step is done or left, or if the time is more than a `Duration` holds.
+pub fn remaining_time(done: u64, rest: u64, elapsed: Duration) -> Option<Duration> {
+    if done == 0 || rest == 0 {
+        return None;
+    }
+    let seconds = elapsed.as_secs_f64() * rest as f64 / done as f64;
+    Duration::try_from_secs_f64(seconds).ok()
+}
+
+/// Creates a bar from a template. Its `eta` is [`remaining_time`] from the first step that it shows
+/// on: the estimate of `indicatif` grows beyond all bounds while a long step lasts.
 fn bar(total: u64, what: &str, template: &str) -> ProgressBar {
+    let first_shown = Arc::new(OnceLock::new());
+    let eta = move |state: &ProgressState, out: &mut dyn std::fmt::Write| {
+        let at = state.pos();
+        if at == 0 {
+            return;
+        }
+        let (from, since) = *first_shown.get_or_init(|| (at, Instant::now()));
+        let rest = state.len().unwrap_or(0).saturating_sub(at);
+        if let Some(left) = remaining_time(at.saturating_sub(from), rest, since.elapsed()) {
+            let _ = write!(out, "{:#}", HumanDuration(left));
+        }
+    };
     let style = ProgressStyle::with_template(template).expect("the templates above are valid");
+    let style = style.with_key("eta", eta);
     let target = if is_quiet() {
         ProgressDrawTarget::hidden()
     } else {
@@ -536,6 +562,15 @@ mod tests {
         assert_eq!(time_span(59_999), "59 s");
         assert_eq!(time_span(250_000), "4 min 10 s");
         assert_eq!(time_span(183_600_000), "2 d 3 h");
+    }
+
+    #[test]
+    fn remaining_time_is_bounded_or_unknown() {
+        let minute = Duration::from_secs(60);
+        assert_eq!(remaining_time(2, 6, minute), Some(3 * minute));
+        assert_eq!(remaining_time(0, 6, minute), None);
+        assert_eq!(remaining_time(6, 0, minute), None);
+        assert_eq!(remaining_time(1, u64::MAX, Duration::MAX), None);
     }
 
     #[test]

@@ -110,5 +110,5 @@ pub(super) fn earlier_answers(results: &Path, store: &EventStore) -> Option<Answ
     if given.is_empty() {
         return None;
     }
-    advice::check_answers(&given, store).tally()
+    advice::check_answers(&given, store).total
 }

@@ -5,12 +5,17 @@ use std::path::Path;
 use anyhow::Result;
 
 use super::progress::StageBar;
+use poolcast_base::files::LockedDirectory;
 use poolcast_holds::tensors::TensorSettings;
 use poolcast_sweep::config::Config;
 use poolcast_sweep::{self as sweep, PrepareListener, PrepareStep, SweepFolder};
 
 /// Like [`sweep::begin_sweep`], but shows the progress.
-pub(super) fn begin_sweep(config: &Config, place: &str, from_scratch: bool) -> Result<SweepFolder> {
+pub(super) fn begin_sweep(
+    config: &Config,
+    place: &str,
+    from_scratch: bool,
+) -> Result<(SweepFolder, LockedDirectory)> {
     with_bar(|listener| sweep::begin_sweep(config, place, from_scratch, listener))
 }
 

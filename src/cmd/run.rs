@@ -60,7 +60,8 @@ pub fn run(args: &RunArgs, threads: usize) -> Result<u8> {
     let (config, place) = run_config(args)?;
     check_logs(&config, &place)?;
 
-    let sweep = begin_sweep(&config, &place, args.overwrite)?;
+    // Until the end, no other call may replace the events and trials that this one works on.
+    let (sweep, _lock) = begin_sweep(&config, &place, args.overwrite)?;
     if args.overwrite {
         files::remove_all(["trials", "tensors"].map(|name| config.out.join(name)))?;
     }

@@ -13,7 +13,7 @@ use super::preparation::make_tensors;
 use super::signals::stop_signal;
 use super::text::trials::{log_epoch, trial_line};
 use super::tracking::{begin_tracking, end_tracking};
-use poolcast_base::error::EXIT_RETRY;
+use poolcast_base::error::{EXIT_RETRY, too_early};
 use poolcast_base::output;
 use poolcast_holds::tensors::TensorSettings;
 use poolcast_holds::training::Epoch;
@@ -68,7 +68,7 @@ pub(super) fn run_to_end(
     let managed = managed?;
     let is_over = matches!(managed, ManagerOutcome::AllEnded(_));
     if !is_over {
-        explain_unfinished(&managed, sweep);
+        explain_unfinished(&managed, sweep)?;
     }
     Ok(is_over)
 }
@@ -93,6 +93,8 @@ struct TrialProgress {
     trials: usize,
     /// Epochs of a network.
     epochs: usize,
+    /// Epochs that earlier calls have done.
+    begun: u64,
     ended: AtomicUsize,
     /// Epochs counted so far, by trial of a network at work.
     counted: Mutex<BTreeMap<usize, usize>>,
@@ -114,13 +116,14 @@ impl TrialProgress {
         let ended_networks = outcomes.all().iter().filter(is_network).count();
 
         let bar = output::item_bar(steps(networks, trials), "epochs of all trials");
-        bar.set_position(steps(ended_networks, ended));
-        bar.reset_eta();
+        let begun = steps(ended_networks, ended);
+        bar.set_position(begun);
 
         Ok(TrialProgress {
             bar,
             trials,
             epochs,
+            begun,
             ended: AtomicUsize::new(ended),
             counted: Mutex::default(),
         })
@@ -157,18 +160,23 @@ impl TrialProgress {
         let all = self.bar.length().unwrap_or(0);
         let ended = self.ended.load(Ordering::Relaxed);
 
-        let left_ms = i64::try_from(self.bar.eta().as_millis()).unwrap_or(i64::MAX);
-        let left = if self.bar.eta().is_zero() {
-            String::new()
-        } else {
-            format!(", about {} remain", output::time_span(left_ms))
-        };
-
         format!(
-            "{ended} of {} have ended, {done} of {}{left}",
+            "{ended} of {} have ended, {done} of {}{}",
             output::counted(self.trials, "trial"),
-            output::counted(all as usize, "epoch")
+            output::counted(all as usize, "epoch"),
+            self.remaining_words(done, all)
         )
+    }
+
+    /// The forecast of the remaining time; empty until an epoch of this call is done.
+    fn remaining_words(&self, done: u64, all: u64) -> String {
+        let done_here = done.saturating_sub(self.begun);
+        let rest = all.saturating_sub(done);
+        let left = output::remaining_time(done_here, rest, self.bar.elapsed());
+        match left.map(|left| i64::try_from(left.as_millis())) {
+            Some(Ok(left_ms)) => format!(", about {} remain", output::time_span(left_ms)),
+            _ => String::new(),
+        }
     }
 }
 
@@ -182,16 +190,21 @@ pub(super) fn note_pause(queue: &Queue, sweep: &SweepFolder) {
     }
 }
 
-/// Prints why a sweep has not ended; returns the exit code.
-pub(super) fn explain_unfinished(managed: &ManagerOutcome, sweep: &SweepFolder) -> u8 {
+/// Prints that a sweep was stopped; returns the exit code.
+///
+/// # Errors
+/// Fails with a retryable error if another process manages the sweep.
+pub(super) fn explain_unfinished(managed: &ManagerOutcome, sweep: &SweepFolder) -> Result<u8> {
     let place = sweep.dir.display();
-    match managed {
-        ManagerOutcome::OtherManager(other) => {
-            output::note(&format!("`{place}` is managed by {other}"))
-        }
-        _ => output::note(&format!(
-            "the sweep in `{place}` was stopped; the same command goes on from there"
-        )),
+    if let ManagerOutcome::OtherManager(other) = managed {
+        return Err(too_early(
+            format!("`{place}` is managed by {other}"),
+            format!("wait until it is done; `poolcast sweep status {place}` shows how far it is"),
+        )
+        .into());
     }
-    EXIT_RETRY
+    output::note(&format!(
+        "the sweep in `{place}` was stopped; the same command goes on from there"
+    ));
+    Ok(EXIT_RETRY)
 }

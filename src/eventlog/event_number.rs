@@ -23,6 +23,8 @@ pub(super) const NODE_TERMINATED: u16 = 15;
 /// Event 028: attributes of the job ad, written after the event that triggered it. It is an
 /// annotation and does not change the state of the job.
 pub const AD_INFORMATION: u16 = 28;
+/// Event 033: an attribute of the job was changed.
+pub const ATTRIBUTE_UPDATE: u16 = 33;
 
 /// Event 040: input or output files of the job are transferred.
 pub const FILE_TRANSFER: u16 = 40;

@@ -54,8 +54,8 @@ pub use anomaly::{Anomaly, AnomalyCounts, AnomalyPosition, first_positions};
 pub use event::{JobEvent, RemovedBy};
 pub use event_facts::{EventFacts, ExecutionHost, HoldFacts, RunUsage, SubmissionNames, ends_run};
 pub use event_number::{
-    ABORTED, AD_INFORMATION, EVICTED, EXECUTE, FILE_TRANSFER, GENERIC, HELD, IMAGE_SIZE, RELEASED,
-    SUBMIT, TERMINATED, event_name,
+    ABORTED, AD_INFORMATION, ATTRIBUTE_UPDATE, EVICTED, EXECUTE, FILE_TRANSFER, GENERIC, HELD,
+    IMAGE_SIZE, RELEASED, SUBMIT, TERMINATED, event_name,
 };
 pub use event_reader::{EventReader, LogEvent};
 pub use generations::{find_generations, likely_access_point, rotated_paths, sequence_number};

@@ -530,3 +530,87 @@ fn advice_notes_a_gap_and_another_access_point() {
         insta::assert_snapshot!("advice_gap_and_other_access_point_jobs_120", said);
     });
 }
+
+/// A job that is held because its input `/home/ada/in/FILE` is missing: proc and file, and the
+/// minutes of the hold and, if there are any, of the release and of the success.
+type MissingInput = (u32, &'static str, u32, Option<(u32, u32)>);
+
+/// Returns the log of the cluster 7 with these jobs, in order of time.
+fn log_of_missing_inputs(jobs: &[MissingInput]) -> String {
+    let mut records = Vec::new();
+    for &(proc, file, held, end) in jobs {
+        let mut add = |minute: u32, number: u16, body: String| {
+            let (hour, minute) = (2 + minute / 60, minute % 60);
+            let text = format!(
+                "{number:03} (007.{proc:03}.000) 2026-11-21 {hour:02}:{minute:02}:00 {body}\n...\n"
+            );
+            records.push((hour * 60 + minute, text));
+        };
+        add(0, 0, "Job submitted from host: <10.0.0.1:9618>".to_owned());
+        let held_body = format!(
+            "Job was held.\n\tTransfer input files failure at access point localhost while sending files to execution point \
+             slot1_{proc}@localhost. Details: 1 total failures: first failure: reading from file /home/ada/in/{file}: \
+             (errno 2) No such file or directory\n\tCode 13 Subcode 2"
+        );
+        add(held, 12, held_body);
+        if let Some((released, ended)) = end {
+            add(
+                released,
+                13,
+                "Job was released.\n\tvia condor_release (by user ada)".to_owned(),
+            );
+            add(
+                ended - 1,
+                1,
+                "Job executing on host: <10.0.0.2:9618>".to_owned(),
+            );
+            add(
+                ended,
+                5,
+                "Job terminated.\n\t(1) Normal termination (return value 0)".to_owned(),
+            );
+        }
+    }
+    records.sort_by_key(|(minute, _)| *minute);
+    records.into_iter().map(|(_, text)| text).collect()
+}
+
+/// Returns the ground of the advice on job `7.PROC` of the log with these jobs.
+fn ground_of(jobs: &[MissingInput], proc: u32) -> (String, String) {
+    let place = Place::with_run();
+    place.write("EventLog", log_of_missing_inputs(jobs));
+    let document: serde_json::Value = serde_json::from_str(
+        &place
+            .run(&format!("advise run --log EventLog --json 7.{proc}"))
+            .stdout,
+    )
+    .expect("JSON");
+    let advice = &document["advice"][0];
+    let text = |key: &str| advice[key].as_str().unwrap_or_default().to_owned();
+    (text("ground"), text("action"))
+}
+
+#[test]
+fn successes_for_other_files_do_not_overrule_a_rule() {
+    let mut jobs: Vec<MissingInput> = (0..40)
+        .map(|proc| (proc, "site.dat", 10, Some((20, 30))))
+        .collect();
+    jobs.push((99, "typo.dat", 40, None));
+    let by_rule = ("rule".to_owned(), "fix".to_owned());
+    assert_eq!(ground_of(&jobs, 99), by_rule);
+}
+
+#[test]
+fn one_job_past_the_same_missing_file_overrules_a_rule() {
+    let by_rule = ("rule".to_owned(), "fix".to_owned());
+    let ground = |released: u32| {
+        let jobs = [
+            (1, "site.dat", 10, Some((released, 50))),
+            (2, "site.dat", 30, None),
+            (3, "site.dat", 60, None),
+        ];
+        ground_of(&jobs, 2)
+    };
+    assert_ne!(ground(40), by_rule, "released since the hold");
+    assert_eq!(ground(20), by_rule, "released before the hold");
+}

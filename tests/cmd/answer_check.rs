@@ -124,3 +124,67 @@ fn a_ledger_that_is_none_of_ours_is_named_and_no_reason_to_be_silent() {
     hint: move it away: the next answers start a new file
     ");
 }
+
+/// Returns the log of one job that is held for a missing file; with its success after a release if
+/// `is_whole`. It is changed before that if `is_edited`.
+fn log_of_one_job(is_whole: bool, is_edited: bool) -> String {
+    let mut records = vec![
+        ("000", "00", "Job submitted from host: <10.0.0.1:9618>"),
+        (
+            "012",
+            "10",
+            "Job was held.\n\tTransfer input files failure at access point localhost: reading from file /home/ada/typo.dat\n\tCode 13 Subcode 2",
+        ),
+    ];
+    if is_whole {
+        if is_edited {
+            records.push((
+                "033",
+                "20",
+                "Changing job attribute TransferInput from typo.dat to type.dat",
+            ));
+        }
+        records.extend([
+            (
+                "013",
+                "30",
+                "Job was released.\n\tvia condor_release (by user ada)",
+            ),
+            ("001", "40", "Job executing on host: <10.0.0.2:9618>"),
+            (
+                "005",
+                "50",
+                "Job terminated.\n\t(1) Normal termination (return value 0)",
+            ),
+        ]);
+    }
+    let text = |&(number, second, body): &(&str, &str, &str)| {
+        format!("{number} (7.0.0) 2026-11-21 02:00:{second} {body}\n...\n")
+    };
+    records.iter().map(text).collect()
+}
+
+#[test]
+fn fix_is_wrong_if_the_job_succeeds_unrepaired() {
+    let place = Place::with_run();
+    place.write("EventLog", log_of_one_job(false, false));
+    assert_eq!(
+        place.json("advise run --log EventLog --json")["counts"]["fix"],
+        1
+    );
+    let check = |is_edited| {
+        place.write("EventLog", log_of_one_job(true, is_edited));
+        let check = place.json("advise run --log EventLog --check --json");
+        let total = &check["total"];
+        let page = place.stdout("advise run --log EventLog");
+        let line = format!(
+            "earlier answers: {} of {} decided",
+            total["right"], total["decided"]
+        );
+        assert!(page.contains(&line), "{line}\n{page}");
+        let row = &check["answers"][0];
+        ["decided", "succeeded", "repaired", "right"].map(|key| row[key].as_u64().expect(key))
+    };
+    assert_eq!(check(false), [1, 1, 0, 0]);
+    assert_eq!(check(true), [1, 1, 1, 1]);
+}

@@ -215,6 +215,63 @@ fn killed_run_resumes_to_the_same_bytes() {
 }
 
 #[test]
+fn second_run_names_the_first_and_leaves_it_alone() {
+    let place = place();
+    fs_err::remove_file(place.path("EventLog.xz")).expect("removed");
+    let whole = fs_err::read(concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/tests/data/gel/EventLog.xz"
+    ));
+    place.write("EventLog.xz", whole.expect("read"));
+    place.write(
+        "long.yaml",
+        SMALL.replace("epochs: 3", "epochs: 60\nearlystop_threshold: 60"),
+    );
+    let mut first = place
+        .command("run long.yaml")
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("it starts");
+    while !place.path("out/queue/running").exists() {
+        assert!(
+            first.try_wait().expect("asked").is_none(),
+            "it ended too early"
+        );
+        std::thread::sleep(Duration::from_millis(1));
+    }
+
+    // The log has changed since, so the second run would parse it again and begin another sweep.
+    let file = fs_err::File::open(place.path("EventLog.xz")).expect("opened");
+    let mut log = String::new();
+    let mut text = liblzma::read::XzDecoder::new(file);
+    text.read_to_string(&mut log).expect("read");
+    place.write("grown", &log);
+    let busy = format!("error: process {} is writing to `out`", first.id());
+    for args in [
+        "run long.yaml",
+        "run long.yaml --overwrite",
+        "run long.yaml --log grown",
+        "sweep init small.yaml -o out --overwrite",
+    ] {
+        let second = place.run(args);
+        assert!(
+            second.code == Some(1) && second.stderr.starts_with(&busy),
+            "{args}\n{second}"
+        );
+    }
+
+    let first = Outcome::of(first.wait_with_output().expect("it ends"));
+    assert_eq!(first.code, Some(0), "{first}");
+    let names = place.files("out");
+    assert!(
+        !names.keys().any(|name| name.starts_with(".lock")),
+        "{:?}",
+        names.keys()
+    );
+}
+
+#[test]
 fn another_seed_makes_other_trials() {
     let place = place();
     let first = place.json("run small.yaml --json");

@@ -6,7 +6,12 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 
+use super::atomic::AtomicFile;
 use crate::error::hinted;
+use crate::temporary::other_writer;
+
+/// Final name of the temporary file by which the holder of a lock is known.
+const HOLDER: &str = "lock";
 
 /// Locks the directory `dir` against other calls of this program until the returned file is
 /// dropped. If the file system has no locks, nothing is locked (NFS has none for directories).
@@ -18,7 +23,11 @@ pub fn lock_directory(dir: &Path) -> Result<fs_err::File> {
     match directory.file().try_lock() {
         Err(TryLockError::WouldBlock) => {
             let busy = anyhow::Error::from(Error::from(ErrorKind::ResourceBusy));
-            let message = format!("another process is writing to `{}`", dir.display());
+            let holder = match other_writer(&dir.join(HOLDER)) {
+                Some(pid) => format!("process {pid}"),
+                None => "another process".to_owned(),
+            };
+            let message = format!("{holder} is writing to `{}`", dir.display());
             Err(busy.context(hinted(
                 message,
                 "wait until it is done, or name another directory",
@@ -37,6 +46,7 @@ pub fn lock_directory(dir: &Path) -> Result<fs_err::File> {
 #[derive(Debug)]
 pub struct LockedDirectory {
     path: PathBuf,
+    holder: Option<AtomicFile>,
     _lock: fs_err::File,
 }
 
@@ -50,12 +60,25 @@ impl LockedDirectory {
         Ok(LockedDirectory {
             _lock: lock_directory(path)?,
             path: path.to_owned(),
+            holder: None,
         })
+    }
+
+    /// Like [`LockedDirectory::new`], but the errors of other calls name this process. Until this
+    /// is dropped, the directory has a temporary file.
+    ///
+    /// # Errors
+    /// Fails like [`LockedDirectory::new`], and if the directory cannot be written.
+    pub fn with_holder(path: &Path) -> Result<LockedDirectory> {
+        let mut locked = LockedDirectory::new(path)?;
+        locked.holder = Some(AtomicFile::new(&path.join(HOLDER))?);
+        Ok(locked)
     }
 }
 
 impl Drop for LockedDirectory {
     fn drop(&mut self) {
+        self.holder = None;
         // This fails if the directory is not empty, which is intended.
         let _ = fs_err::remove_dir(&self.path);
     }

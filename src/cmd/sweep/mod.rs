@@ -80,7 +80,7 @@ fn init_sweep(args: &SweepInitArgs) -> Result<u8> {
         Some(sweep) => sweep,
         None => {
             let place = format!("`{}`", args.config.display());
-            begin_sweep(&config, &place, args.overwrite)?
+            begin_sweep(&config, &place, args.overwrite)?.0
         }
     };
     choices::note_repeats(&sweep)?;
@@ -113,7 +113,7 @@ fn manage_sweep(args: &SweepManageArgs) -> Result<u8> {
     end_tracking(tracking);
     match managed? {
         ManagerOutcome::AllEnded(_) => end_sweep(&sweep),
-        managed => Ok(explain_unfinished(&managed, &sweep)),
+        managed => explain_unfinished(&managed, &sweep),
     }
 }
 

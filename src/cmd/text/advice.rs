@@ -222,19 +222,12 @@ impl<'a> AdviceView<'a> {
 /// Describes the results of earlier answers.
 fn tally_words(tally: AnswerTally) -> String {
     let number = |n: usize| output::with_commas(n as u64);
-    let mut words = format!(
+    format!(
         "earlier answers: {} of {} decided since {} UTC were right",
         number(tally.right),
         number(tally.decided),
         minute(tally.since_ms)
-    );
-    if tally.heeded_or_wrong > 0 {
-        words.push_str(&format!(
-            "; {} to fix first or release later have succeeded",
-            output::counted(tally.heeded_or_wrong, "job")
-        ));
-    }
-    words
+    )
 }
 
 /// Describes the agreement between the log and the queue.

@@ -2,10 +2,10 @@
 
 use super::advice::action_word;
 use poolcast_base::output;
-use poolcast_holds::advice::{AnswerCheck, AnswerFirmness, AnswerOutcomes};
+use poolcast_holds::advice::{AnswerCheck, AnswerFirmness, AnswerOutcomes, AnswerTally};
 
 /// Version of the JSON document.
-pub(in crate::cmd) const SCHEMA_VERSION: u32 = 1;
+pub(in crate::cmd) const SCHEMA_VERSION: u32 = 2;
 
 /// A table with one line per answer.
 pub(in crate::cmd) fn summary(check: &AnswerCheck) -> String {
@@ -19,6 +19,7 @@ pub(in crate::cmd) fn summary(check: &AnswerCheck) -> String {
         "released",
         "decided",
         "succeeded",
+        "repaired",
         "right",
     ];
     let mut table = vec![names.map(str::to_owned).to_vec()];
@@ -38,7 +39,15 @@ pub(in crate::cmd) fn summary(check: &AnswerCheck) -> String {
             output::counted(not_in_log, "hold")
         ));
     }
-    text.push_str("right: success after release, failure after the others; no log records what was fixed before a release\n");
+    if let Some(AnswerTally { decided, right, .. }) = check.total {
+        text.push_str(&format!(
+            "{} of {} were right\n",
+            output::with_commas(right as u64),
+            output::counted(decided, "decided answer")
+        ));
+    }
+    text.push_str("repaired: the log shows that the job was changed before it succeeded; it does not show files that were put back\n");
+    text.push_str("right: a success after release, no unrepaired success after fix, a later success or a failure at once after later, a failure after remove\n");
     text
 }
 
@@ -67,6 +76,7 @@ fn cells(row: &AnswerOutcomes) -> Vec<String> {
         number(row.released),
         number(row.decided),
         number(row.succeeded),
+        number(row.repaired),
         right,
     ]
 }

@@ -8,7 +8,8 @@ use super::action::{AnswerFirmness, HoldAction};
 use super::answer_ledger::{GivenAnswer, HoldKey};
 use super::cause_groups::answer_rank;
 use crate::events::{EventStore, StoredJob};
-use crate::tensors::{ExclusionReason, HoldCycle, HoldOutcome, hold_cycles};
+use crate::tensors::{ExclusionReason, FrameChoice, HoldCycle, HoldOutcome, hold_cycles};
+use htcondor_eventlog::ATTRIBUTE_UPDATE;
 use poolcast_config::LabelKind;
 
 /// Outcomes of the holds that got one kind of answer.
@@ -30,9 +31,21 @@ pub struct AnswerOutcomes {
     pub decided: usize,
     /// Successes among `decided`.
     pub succeeded: usize,
-    /// Correct answers among `decided`. `release` is correct after a success; `fix`, `remove` and
-    /// `later` are correct after a failure. Absent for other actions.
+    /// Successes among `decided` before which the log shows that the job was changed.
+    pub repaired: usize,
+    /// Correct answers among `decided`. Absent for other actions than `release`, `fix`, `remove` and
+    /// `later`.
     pub right: Option<usize>,
+}
+
+/// The decided outcome of a hold that got an answer.
+#[derive(Debug, Clone, Copy)]
+struct AnswerOutcome {
+    is_success: bool,
+    /// True if the log shows that the job was changed before it ran again.
+    is_repaired: bool,
+    /// True if the job was released at once, without waiting for a passing fault.
+    is_at_once: bool,
 }
 
 /// Outcomes of all answers.
@@ -42,12 +55,14 @@ pub struct AnswerCheck {
     pub since_ms: Option<i64>,
     /// End of the log, epoch ms.
     pub log_end_ms: i64,
+    /// Totals over all answers; absent if no answer is known to be right or wrong.
+    pub total: Option<AnswerTally>,
     /// Outcomes by kind of answer, in display order.
     pub answers: Vec<AnswerOutcomes>,
 }
 
 /// Totals over all answers given earlier.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct AnswerTally {
     /// Prediction time of the first answer, epoch ms.
     pub since_ms: i64,
@@ -55,30 +70,21 @@ pub struct AnswerTally {
     pub decided: usize,
     /// Correct answers among `decided`.
     pub right: usize,
-    /// Answers `fix` and `later` after which the job succeeded. The log does not show whether
-    /// somebody followed the advice, so these answers are neither right nor wrong.
-    pub heeded_or_wrong: usize,
 }
 
-impl AnswerCheck {
+impl AnswerTally {
     /// Adds up the rows; `None` if no answer is known to be right or wrong.
-    pub fn tally(&self) -> Option<AnswerTally> {
+    fn from_rows(since_ms: Option<i64>, rows: &[AnswerOutcomes]) -> Option<AnswerTally> {
         let mut tally = AnswerTally {
-            since_ms: self.since_ms?,
+            since_ms: since_ms?,
             decided: 0,
             right: 0,
-            heeded_or_wrong: 0,
         };
-        for row in &self.answers {
-            let Some(right) = row.right else {
-                continue;
-            };
-            // A success after `fix` or `later` may be due to the advice: it proves nothing.
-            let is_to_change = matches!(row.action, HoldAction::Fix | HoldAction::Later);
-            let ambiguous = if is_to_change { row.succeeded } else { 0 };
-            tally.right += right;
-            tally.decided += row.decided - ambiguous;
-            tally.heeded_or_wrong += ambiguous;
+        for row in rows {
+            if let Some(right) = row.right {
+                tally.right += right;
+                tally.decided += row.decided;
+            }
         }
         (tally.decided > 0).then_some(tally)
     }
@@ -102,6 +108,7 @@ pub fn check_answers(given: &[GivenAnswer], store: &EventStore) -> AnswerCheck {
         row.given += 1;
         row.not_in_log += 1;
     }
+    let at_once_ms = at_once_ms(store);
     // Every answer starts as `not_in_log`; `add` corrects this for each hold that the log has.
     for job in store.jobs().iter() {
         let ap = &store.summary.aps[job.ap as usize];
@@ -119,14 +126,63 @@ pub fn check_answers(given: &[GivenAnswer], store: &EventStore) -> AnswerCheck {
             let rank = 2 * answer_rank(answer.action, answer.firmness)
                 + u8::from(answer.firmness.is_none());
             if let Some(row) = rows.get_mut(&rank) {
-                row.add(&job, &cycle);
+                row.add(&job, &cycle, answer.asked_ms + at_once_ms);
             }
         }
     }
+    let since_ms = given.iter().map(|answer| answer.asked_ms).min();
+    let answers: Vec<AnswerOutcomes> = rows.into_values().collect();
     AnswerCheck {
-        since_ms: given.iter().map(|answer| answer.asked_ms).min(),
+        since_ms,
         log_end_ms: store.summary.end_ms,
-        answers: rows.into_values().collect(),
+        total: AnswerTally::from_rows(since_ms, &answers),
+        answers,
+    }
+}
+
+/// Returns the time, in ms, within which a release after an answer counts as a release at once: a
+/// tenth of the median hold.
+fn at_once_ms(store: &EventStore) -> i64 {
+    let median_ms = FrameChoice::by_log(store).median_hold_ms;
+    median_ms.unwrap_or(0) / 10
+}
+
+/// Returns true if the log shows that `job` was changed between the hold of `cycle` and its
+/// success: it has an attribute update, or the job was held for its use of memory or disk and then
+/// used more than it had requested when it was submitted.
+fn is_visibly_repaired(job: &StoredJob<'_>, cycle: &HoldCycle) -> bool {
+    let history = &job.history;
+    if history.number[cycle.hold..cycle.decided].contains(&ATTRIBUTE_UPDATE) {
+        return true;
+    }
+    let used = job.run_usage(cycle.decided);
+    let exceeds = |used: Option<u32>, requested: u32| {
+        requested > 0 && used.is_some_and(|used| used > requested)
+    };
+    match (
+        history.hold_code[cycle.hold],
+        history.hold_subcode[cycle.hold],
+    ) {
+        (21 | 34, 102) => exceeds(used.memory_mb, job.request.memory_mb),
+        (21 | 34, 104) => exceeds(
+            used.disk_kib.map(|disk_kib| disk_kib / 1024),
+            job.request.disk_mb,
+        ),
+        _ => false,
+    }
+}
+
+impl AnswerOutcome {
+    /// Returns true if `action` was right. `release` is right if the job succeeded, and `remove` if
+    /// it did not. `fix` is right if it did not succeed unrepaired. `later` is right if the job
+    /// succeeded later, or did not succeed at once.
+    fn is_right(self, action: HoldAction) -> bool {
+        match action {
+            HoldAction::Release => self.is_success,
+            HoldAction::Fix => !self.is_success || self.is_repaired,
+            HoldAction::Later => self.is_success != self.is_at_once,
+            HoldAction::Remove | HoldAction::Leave | HoldAction::None => !self.is_success,
+        }
     }
 }
 
@@ -142,25 +198,35 @@ impl AnswerOutcomes {
             released: 0,
             decided: 0,
             succeeded: 0,
+            repaired: 0,
             right: is_checkable.then_some(0),
         }
     }
 
-    /// Adds the outcome of a hold that got this answer.
-    fn add(&mut self, job: &StoredJob<'_>, cycle: &HoldCycle) {
+    /// Adds the outcome of a hold that got this answer. A release until `at_once_ms` was at once.
+    fn add(&mut self, job: &StoredJob<'_>, cycle: &HoldCycle, at_once_ms: i64) {
         self.not_in_log = self.not_in_log.saturating_sub(1);
         self.released += usize::from(cycle.is_released(&job.history));
         match cycle.outcome {
             HoldOutcome::LeftOut(ExclusionReason::StillHeld) => self.still_held += 1,
             HoldOutcome::LeftOut(_) => {}
             HoldOutcome::Label(is_success) => {
-                self.decided += 1;
-                self.succeeded += usize::from(is_success);
-                let was_expected = self.action == HoldAction::Release;
-                if let Some(right) = &mut self.right {
-                    *right += usize::from(is_success == was_expected);
-                }
+                let release_ms = cycle.end.map(|end| job.history.time_ms[end]);
+                self.add_decided(AnswerOutcome {
+                    is_success,
+                    is_repaired: is_success && is_visibly_repaired(job, cycle),
+                    is_at_once: release_ms.is_some_and(|release_ms| release_ms <= at_once_ms),
+                });
             }
+        }
+    }
+
+    fn add_decided(&mut self, outcome: AnswerOutcome) {
+        self.decided += 1;
+        self.succeeded += usize::from(outcome.is_success);
+        self.repaired += usize::from(outcome.is_repaired);
+        if let Some(right) = &mut self.right {
+            *right += usize::from(outcome.is_right(self.action));
         }
     }
 }
@@ -168,58 +234,133 @@ impl AnswerOutcomes {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::events::store_of;
+    use htcondor_eventlog::{
+        EXECUTE, EventFacts, HELD, JobEvent, RELEASED, RunUsage, SUBMIT, TERMINATED,
+    };
 
-    fn row(action: HoldAction, decided: usize, succeeded: usize) -> AnswerOutcomes {
-        let right = match action {
-            HoldAction::Release => Some(succeeded),
-            HoldAction::Leave | HoldAction::None => None,
-            _ => Some(decided - succeeded),
-        };
-        AnswerOutcomes {
-            action,
-            firmness: None,
-            given: decided,
-            not_in_log: 0,
-            still_held: 0,
-            released: decided,
-            decided,
-            succeeded,
-            right,
+    /// Returns the outcome of one answer.
+    fn outcome(is_success: bool, is_repaired: bool, is_at_once: bool) -> AnswerOutcome {
+        AnswerOutcome {
+            is_success,
+            is_repaired,
+            is_at_once,
         }
     }
 
-    fn tally(answers: Vec<AnswerOutcomes>) -> Option<AnswerTally> {
-        let check = AnswerCheck {
-            since_ms: Some(7),
-            log_end_ms: 9,
-            answers,
+    fn row(action: HoldAction, outcomes: &[AnswerOutcome]) -> AnswerOutcomes {
+        let is_checkable = !matches!(action, HoldAction::Leave | HoldAction::None);
+        let mut row = AnswerOutcomes {
+            action,
+            firmness: None,
+            given: outcomes.len(),
+            not_in_log: 0,
+            still_held: 0,
+            released: outcomes.len(),
+            decided: 0,
+            succeeded: 0,
+            repaired: 0,
+            right: is_checkable.then_some(0),
         };
-        check.tally()
+        outcomes
+            .iter()
+            .for_each(|outcome| row.add_decided(*outcome));
+        row
     }
 
     #[test]
-    fn successes_after_fix_or_later_are_neither_right_nor_wrong() {
-        let rows = vec![
-            row(HoldAction::Release, 10, 8),
-            row(HoldAction::Fix, 20, 5),
-            row(HoldAction::Later, 4, 3),
-            row(HoldAction::Remove, 3, 1),
-            row(HoldAction::None, 100, 50),
+    fn every_decided_answer_counts() {
+        let (succeeded, failed) = (outcome(true, false, true), outcome(false, false, true));
+        let rows = [
+            row(HoldAction::Release, &[succeeded, succeeded, failed]),
+            row(HoldAction::Fix, &[succeeded, succeeded, failed]),
+            row(HoldAction::Later, &[succeeded, failed]),
+            row(HoldAction::Remove, &[succeeded, failed, failed]),
+            row(HoldAction::None, &[succeeded, failed]),
         ];
         let expected = AnswerTally {
             since_ms: 7,
-            decided: 10 + 15 + 1 + 3,
-            right: 8 + 15 + 1 + 2,
-            heeded_or_wrong: 8,
+            decided: 3 + 3 + 2 + 3,
+            right: 2 + 1 + 1 + 2,
         };
-        assert_eq!(tally(rows), Some(expected));
+        assert_eq!(AnswerTally::from_rows(Some(7), &rows), Some(expected));
+    }
+
+    #[test]
+    fn success_after_fix_is_right_only_if_repaired() {
+        let is_right = |is_success, is_repaired| {
+            outcome(is_success, is_repaired, false).is_right(HoldAction::Fix)
+        };
+        assert_eq!(
+            [
+                is_right(true, false),
+                is_right(true, true),
+                is_right(false, false)
+            ],
+            [false, true, true]
+        );
+    }
+
+    #[test]
+    fn later_means_a_success_later_and_a_failure_at_once() {
+        let is_right = |is_success, is_at_once| {
+            outcome(is_success, false, is_at_once).is_right(HoldAction::Later)
+        };
+        assert!(is_right(true, false) && is_right(false, true));
+        assert!(!is_right(true, true) && !is_right(false, false));
     }
 
     #[test]
     fn tally_is_none_without_decided_answers() {
-        assert_eq!(tally(Vec::new()), None);
-        assert_eq!(tally(vec![row(HoldAction::None, 5, 5)]), None);
-        assert_eq!(tally(vec![row(HoldAction::Release, 0, 0)]), None);
-        assert_eq!(tally(vec![row(HoldAction::Fix, 2, 2)]), None);
+        let tally = |rows: &[AnswerOutcomes]| AnswerTally::from_rows(Some(7), rows);
+        assert_eq!(tally(&[]), None);
+        assert_eq!(
+            tally(&[row(HoldAction::None, &[outcome(true, false, false)])]),
+            None
+        );
+        assert_eq!(tally(&[row(HoldAction::Release, &[])]), None);
+    }
+
+    /// Returns whether the success of a job that was held with this code is visibly repaired. The
+    /// job updates an attribute if `is_edited`, and its last run uses `memory_mb`.
+    fn is_repaired(hold_code: i32, memory_mb: u32, is_edited: bool) -> bool {
+        let mut life = vec![(0, SUBMIT), (1, EXECUTE), (2, HELD)];
+        life.extend(is_edited.then_some((3, ATTRIBUTE_UPDATE)));
+        life.extend([(4, RELEASED), (5, EXECUTE), (6, TERMINATED)]);
+        let events: Vec<JobEvent> = (life.into_iter())
+            .map(|(s, number)| JobEvent {
+                cluster: 1,
+                time_ms: s * 1000,
+                number,
+                normal: u8::from(number == TERMINATED),
+                hold_code: if number == HELD { hold_code } else { 0 },
+                hold_subcode: if number == HELD { 102 } else { 0 },
+                facts: match number {
+                    TERMINATED => EventFacts::from_run(RunUsage {
+                        memory_mb: Some(memory_mb),
+                        ..RunUsage::default()
+                    }),
+                    _ => EventFacts::default(),
+                },
+                ..JobEvent::default()
+            })
+            .collect();
+        let store = store_of(&events);
+        let mut job = store.jobs().get(0);
+        job.request.memory_mb = 128;
+        let cycle = hold_cycles(job.history, LabelKind::Next, &[])[0];
+        assert_eq!(cycle.outcome, HoldOutcome::Label(true));
+        is_visibly_repaired(&job, &cycle)
+    }
+
+    #[test]
+    fn repairs_are_visible_as_edits_and_as_use_above_the_request() {
+        assert!(
+            is_repaired(34, 200, false),
+            "used more than it had requested"
+        );
+        assert!(!is_repaired(34, 100, false));
+        assert!(!is_repaired(13, 200, false), "was not held for its use");
+        assert!(is_repaired(13, 100, true), "edited");
     }
 }

@@ -24,9 +24,9 @@ impl HoldRule {
         matches!(self.action, HoldAction::Fix | HoldAction::Later)
     }
 
-    /// Returns true if the outcomes of similar holds can overrule the rule. They cannot if the
-    /// remedy is a higher request: raising it costs little, and most jobs that succeeded got a
-    /// higher request before their release.
+    /// Returns true if the outcomes of holds for the same reason can overrule the rule. They cannot
+    /// if the remedy is a higher request: raising it costs little, and most jobs that succeeded got
+    /// a higher request before their release.
     pub(super) fn can_be_outweighed(&self) -> bool {
         let asks_for_more = matches!(
             self.remedy,
@@ -34,6 +34,19 @@ impl HoldRule {
         );
         self.expects_failure() && !asks_for_more
     }
+}
+
+/// Returns true if the reasons of holds with this code name a file or a directory that could not be
+/// used. A job that was held for the same reason, and now gets past it, shows that it is there.
+pub(super) fn reason_names_file(code: i32) -> bool {
+    matches!(code, 6..=10 | 13 | 14 | 22)
+}
+
+/// Returns true if the reasons of holds with this code name the machine that could not use a file.
+/// A job that was held there with the same code, and now gets past it, shows that the machine may
+/// be at fault and not the file.
+pub(super) fn reason_names_host(code: i32) -> bool {
+    matches!(code, 6..=10 | 14)
 }
 
 /// Describes a hold code and subcode for people.

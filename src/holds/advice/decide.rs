@@ -10,7 +10,8 @@ use poolcast_base::output;
 /// Minimum number of similar holds whose outcomes count as evidence.
 pub(super) const MIN_SIMILAR_HOLDS: usize = 20;
 
-/// Share of successes among similar holds from which a rule that predicts failure is overruled.
+/// Share of successes among holds for the same reason from which a rule that predicts failure is
+/// overruled.
 const MIN_SUCCESS_RATE_AGAINST_RULE: f64 = 0.25;
 
 /// Share of successes among similar holds from which a low probability is attributed to a transient
@@ -41,8 +42,34 @@ pub(super) struct HoldEvidence {
     pub(super) probability: f64,
     /// Outcomes of similar holds, with the same reason or the same code and subcode.
     pub(super) similar: Option<SimilarHolds>,
+    /// Outcomes of holds for the same reason.
+    pub(super) of_reason: SimilarHolds,
+    /// Another job's release since this hold began, after which the job got past the same fault.
+    pub(super) passed_since: Option<PassedSince>,
     /// Holds of the job with this code and subcode, this one included.
     pub(super) holds_for_this_reason: usize,
+}
+
+/// What a job shares with a held one, after whose hold it was released and got past the fault.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum PassedSince {
+    /// The hold reason.
+    Reason,
+    /// The machine and the hold code.
+    Host,
+}
+
+impl PassedSince {
+    fn words(self) -> &'static str {
+        match self {
+            PassedSince::Reason => {
+                "a job that was held for this reason was released since then, and got past it"
+            }
+            PassedSince::Host => {
+                "a job that was held on the same machine with this code was released since then, and got past it"
+            }
+        }
+    }
 }
 
 /// A decision on one hold, with its reasons and evidence.
@@ -56,11 +83,14 @@ pub(super) struct AdviceDecision {
     pub(super) reasons: Vec<String>,
 }
 
-/// Returns true if the outcomes of similar holds contradict a rule that predicts failure.
-pub(super) fn contradicts_rule(similar: Option<SimilarHolds>) -> bool {
-    similar.is_some_and(|similar| {
-        similar.holds >= MIN_SIMILAR_HOLDS && similar.rate >= MIN_SUCCESS_RATE_AGAINST_RULE
-    })
+impl HoldEvidence {
+    /// Returns true if the outcomes of holds for the same reason contradict a rule that predicts
+    /// failure. Holds with the same code alone cannot: they may have other faults.
+    pub(super) fn contradicts_rule(&self) -> bool {
+        let SimilarHolds { holds, rate, .. } = self.of_reason;
+        let often_succeeded = holds >= MIN_SIMILAR_HOLDS && rate >= MIN_SUCCESS_RATE_AGAINST_RULE;
+        often_succeeded || self.passed_since.is_some()
+    }
 }
 
 /// Decides the action for a hold that no rule decides. Gives no advice if the evidence is too weak.
@@ -213,6 +243,7 @@ fn decision_reasons(action: HoldAction, hold: HoldEvidence) -> Vec<String> {
     if let Some(similar) = hold.similar {
         reasons.push(similar_holds_words(similar));
     }
+    reasons.extend(hold.passed_since.map(|passed| passed.words().to_owned()));
     reasons
 }
 
@@ -288,10 +319,19 @@ mod tests {
         })
     }
 
+    fn of_reason(holds: usize, successes: usize) -> SimilarHolds {
+        SimilarHolds {
+            kind: SimilarHoldKind::Reason,
+            ..similar(holds.max(1), successes).expect("some")
+        }
+    }
+
     fn hold(probability: f64) -> HoldEvidence {
         HoldEvidence {
             probability,
             similar: similar(100, 20),
+            of_reason: of_reason(0, 0),
+            passed_since: None,
             holds_for_this_reason: 1,
         }
     }
@@ -392,10 +432,42 @@ mod tests {
     }
 
     #[test]
-    fn many_successes_contradict_a_rule() {
-        assert!(contradicts_rule(similar(20, 5)));
-        assert!(!contradicts_rule(similar(19, 19)));
-        assert!(!contradicts_rule(similar(100, 24)));
-        assert!(!contradicts_rule(None));
+    fn many_successes_for_the_same_reason_contradict_a_rule() {
+        let contradicts = |holds, successes| {
+            let evidence = HoldEvidence {
+                of_reason: of_reason(holds, successes),
+                ..hold(0.5)
+            };
+            evidence.contradicts_rule()
+        };
+        assert!(contradicts(20, 5));
+        assert!(!contradicts(19, 19));
+        assert!(!contradicts(100, 24));
+        assert!(!contradicts(0, 0));
+    }
+
+    #[test]
+    fn holds_with_the_same_code_do_not_contradict_a_rule() {
+        let evidence = HoldEvidence {
+            similar: similar(500, 480),
+            of_reason: of_reason(3, 0),
+            ..hold(0.9)
+        };
+        assert!(!evidence.contradicts_rule());
+    }
+
+    #[test]
+    fn one_pass_since_the_hold_contradicts_a_rule() {
+        let evidence = HoldEvidence {
+            of_reason: of_reason(3, 1),
+            passed_since: Some(PassedSince::Reason),
+            ..hold(0.9)
+        };
+        assert!(evidence.contradicts_rule());
+        let decision = decide_by_probability(&SETTINGS, &thresholds(), evidence);
+        assert!(
+            decision.reasons.concat().contains("since then"),
+            "{decision:?}"
+        );
     }
 }

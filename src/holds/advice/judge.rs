@@ -7,9 +7,9 @@ use anyhow::{Result, ensure};
 
 use super::action::HoldAction;
 use super::advice_basis::{ModelOrigin, why_model_does_not_apply};
-use super::codes::{HoldRule, code_meaning, code_rule};
+use super::codes::{HoldRule, code_meaning, code_rule, reason_names_file, reason_names_host};
 use super::decide::{
-    AdviceDecision, DecisionThresholds, HoldEvidence, MIN_SIMILAR_HOLDS, contradicts_rule,
+    AdviceDecision, DecisionThresholds, HoldEvidence, MIN_SIMILAR_HOLDS, PassedSince,
     decide_by_probability, decide_by_record, similar_holds_words,
 };
 use super::held_ids::HeldId;
@@ -165,14 +165,9 @@ impl HoldJudge<'_> {
     fn advise_on(&self, held: &HeldJob<'_>, probability: f64) -> JobAdvice {
         let (hold_code, hold_subcode) = held.reason();
         let history = held.job.history;
-        let holds_for_this_reason = held.holds_for_this_reason();
         let siblings_held = self.held_by_reason[&cluster_and_reason(held)] - 1;
 
-        let odds = HoldEvidence {
-            probability,
-            similar: similar_holds(&self.model.facts(&held.asked).records),
-            holds_for_this_reason,
-        };
+        let odds = self.evidence(held, probability);
         let judgement = self.judge(held, odds);
         let is_by_probability = judgement.decision.ground != AdviceGround::Rule;
         let has_probability = is_by_probability && self.model_objection(held).is_none();
@@ -204,7 +199,7 @@ impl HoldJudge<'_> {
             held_since_ms,
             held_for_ms: self.asked_ms - held_since_ms,
             holds: held.asked.cycle.earlier_holds + 1,
-            holds_for_this_reason,
+            holds_for_this_reason: odds.holds_for_this_reason,
             siblings_held,
             probability: has_probability.then_some(odds.probability),
             like_cases: odds.similar.filter(|_| is_by_probability).map(Box::new),
@@ -213,8 +208,20 @@ impl HoldJudge<'_> {
         }
     }
 
-    /// Judges by rule if the hold code has a rule that similar holds do not contradict, or else by
-    /// the evidence.
+    /// Collects the evidence for the decision on one hold.
+    fn evidence(&self, held: &HeldJob<'_>, probability: f64) -> HoldEvidence {
+        let records = self.model.facts(&held.asked).records;
+        HoldEvidence {
+            probability,
+            similar: similar_holds(&records),
+            of_reason: holds_for_reason(&records),
+            passed_since: passed_since(held, &records),
+            holds_for_this_reason: held.holds_for_this_reason(),
+        }
+    }
+
+    /// Judges by rule if the hold code has a rule that holds for the same reason do not contradict,
+    /// or else by the evidence.
     fn judge(&self, held: &HeldJob<'_>, odds: HoldEvidence) -> Judgement {
         let (hold_code, hold_subcode) = held.reason();
         let is_in_queue = |queue: &JobQueue| queue.has_held(held.job.cluster, held.job.proc);
@@ -223,8 +230,8 @@ impl HoldJudge<'_> {
             return Judgement::unknown();
         }
         match code_rule(hold_code, hold_subcode) {
-            Some(rule) if !(rule.can_be_outweighed() && contradicts_rule(odds.similar)) => {
-                Judgement::by_rule(&rule, held, odds.similar)
+            Some(rule) if !(rule.can_be_outweighed() && odds.contradicts_rule()) => {
+                Judgement::by_rule(&rule, held, odds.of_reason)
             }
             _ => Judgement::by_probability(self.decide(held, odds), held),
         }
@@ -252,10 +259,10 @@ struct Judgement {
 }
 
 impl Judgement {
-    fn by_rule(rule: &HoldRule, held: &HeldJob<'_>, similar: Option<SimilarHolds>) -> Judgement {
+    fn by_rule(rule: &HoldRule, held: &HeldJob<'_>, of_reason: SimilarHolds) -> Judgement {
         let mut reasons = vec![rule.why.to_owned()];
-        if let Some(similar) = similar.filter(|_| rule.expects_failure()) {
-            reasons.push(similar_holds_words(similar));
+        if rule.expects_failure() && of_reason.holds > 0 {
+            reasons.push(similar_holds_words(of_reason));
         }
         let job = held_id(held);
         let release = || JobCommand::new(CommandTask::Release, &job);
@@ -312,18 +319,34 @@ impl Judgement {
     }
 }
 
+/// Returns what `held` shares with a job that was released since it is held, and got past the fault
+/// that the reason names.
+fn passed_since(held: &HeldJob<'_>, records: &HoldRecords) -> Option<PassedSince> {
+    let (code, _) = held.reason();
+    let held_for_ms = held.asked.asked_ms - held.job.history.time_ms[held.asked.cycle.hold];
+    let is_since = |ago_ms: Option<i64>| ago_ms.is_some_and(|ago_ms| ago_ms < held_for_ms);
+    if reason_names_file(code) && is_since(records.since_passed_for_reason_ms) {
+        return Some(PassedSince::Reason);
+    }
+    let is_from_host = reason_names_host(code) && is_since(records.since_passed_from_host_ms);
+    is_from_host.then_some(PassedSince::Host)
+}
+
 /// Returns the outcomes of holds for the same reason. If too few are known, uses all holds with the
 /// same code and subcode instead.
 fn similar_holds(records: &HoldRecords) -> Option<SimilarHolds> {
-    let of_reason = SimilarHolds::from_record(
-        SimilarHoldKind::Reason,
-        records.holds(HoldRecordKind::Reason),
-    );
+    let of_reason = holds_for_reason(records);
     let of_code =
         SimilarHolds::from_record(SimilarHoldKind::Code, records.holds(HoldRecordKind::Code));
     let is_enough = of_reason.holds >= MIN_SIMILAR_HOLDS || of_reason.holds == of_code.holds;
     let similar = if is_enough { of_reason } else { of_code };
     (similar.holds > 0).then_some(similar)
+}
+
+/// Returns the outcomes of holds for the same reason.
+fn holds_for_reason(records: &HoldRecords) -> SimilarHolds {
+    let record = records.holds(HoldRecordKind::Reason);
+    SimilarHolds::from_record(SimilarHoldKind::Reason, record)
 }
 
 impl SimilarHolds {

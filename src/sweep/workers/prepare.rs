@@ -77,9 +77,10 @@ impl std::fmt::Debug for PrepareListener<'_> {
 }
 
 /// Parses the logs that `config` names, joins its tables, or copies its wait samples. Then begins
-/// its sweep in its directory, or opens the one that is there. `place` is the source that the
-/// configuration was read from, for messages. With `anew` nothing that exists is reused. A frame
-/// length that the log determines becomes a number in the sweep's configuration.
+/// its sweep in its directory, or opens the one that is there. Returns it with the lock of the
+/// directory. `place` is the source that the configuration was read from, for messages. With `anew`
+/// nothing that exists is reused. A frame length that the log determines becomes a number in the
+/// sweep's configuration.
 ///
 /// # Errors
 /// Fails for a configuration that no trial can use, and if another process prepares the same sweep.
@@ -89,10 +90,10 @@ pub fn begin_sweep(
     place: &str,
     anew: bool,
     listener: &PrepareListener<'_>,
-) -> Result<SweepFolder> {
+) -> Result<(SweepFolder, LockedDirectory)> {
     check(config, place)?;
     check_sweep_dir(&config.out)?;
-    let _lock = LockedDirectory::new(&config.out)?;
+    let lock = LockedDirectory::with_holder(&config.out)?;
 
     let source_key = match config.trial_source() {
         TrialSource::Logs => prepare_events(config, anew, listener)?,
@@ -110,7 +111,7 @@ pub fn begin_sweep(
     if sweep.is_finished() {
         (listener.on_step)(PrepareStep::TrialsFound);
     }
-    Ok(sweep)
+    Ok((sweep, lock))
 }
 
 /// Rejects configurations that are known to fail, before any work.

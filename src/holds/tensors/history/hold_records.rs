@@ -7,7 +7,9 @@ use rayon::prelude::*;
 use twox_hash::XxHash3_64;
 
 use super::cluster_parts::{JOBS_PER_BLOCK, cuts_between_clusters};
-use super::keyed_outcomes::{KeyGroups, KeyedOutcomes, NO_GROUP, NO_KEY, TimedOutcomes};
+use super::keyed_outcomes::{
+    KeyGroups, KeyedOutcomes, LatestReleases, NO_GROUP, NO_KEY, PassedRelease, TimedOutcomes,
+};
 use super::last_run::execution_host_before;
 use super::next_run::next_run_outcome;
 use super::outcome_record::{DatedOutcome, OutcomeRecord};
@@ -176,6 +178,19 @@ impl FirstRunKind {
 
 const POOL_KEY: u64 = 1;
 
+/// Returns the key of the holds with the code and subcode of hold `hold` whose last run was on the
+/// machine of `place`, or [`NO_KEY`] if the machine is unknown.
+fn host_code_key(job: &StoredJob<'_>, hold: usize, place: ExecutionHost) -> u64 {
+    match place.host {
+        0 => NO_KEY,
+        host => hashed_key(
+            host.into(),
+            job.history.hold_code[hold],
+            job.history.hold_subcode[hold],
+        ),
+    }
+}
+
 fn hashed_key(first: u64, second: i32, third: i32) -> u64 {
     let mut bytes = [0; 16];
     bytes[..8].copy_from_slice(&first.to_le_bytes());
@@ -196,6 +211,11 @@ pub struct HoldRecords {
     /// Records of next runs, in the order of [`NEXT_RUN_KINDS`]. They count no holds and no
     /// releases.
     next_runs: [OutcomeRecord; NEXT_RUN_KINDS.len()],
+    /// Time since the latest release of a hold for the same reason after which the job is known to
+    /// have got past the point of the hold, in ms.
+    pub since_passed_for_reason_ms: Option<i64>,
+    /// The same of holds with the same code and subcode on the same machine.
+    pub since_passed_from_host_ms: Option<i64>,
     /// Half-life of the weight of an outcome, in ms: the geometric mean duration of the holds that
     /// were released by prediction time.
     ///
@@ -243,6 +263,12 @@ pub(crate) struct RecordHistory {
     /// The outcomes of the first runs, in the order of [`FirstRunKind::ALL`], by the groups of the
     /// holds.
     first_runs: Vec<KeyedOutcomes>,
+    /// The passed releases of the holds for each reason.
+    passed_for_reason: LatestReleases,
+    /// The groups of the holds by machine, code and subcode.
+    host_codes: KeyGroups,
+    /// Their passed releases.
+    passed_from_host: LatestReleases,
     hold_lengths: HoldLengths,
 }
 
@@ -260,6 +286,12 @@ impl RecordHistory {
             .map(|&kind| found.keyed_next_runs(kind, &groups[kind as usize]))
             .collect();
 
+        let reasons = &groups[HoldRecordKind::Reason as usize];
+        let of_reason = found.groups_of(HoldRecordKind::Reason, reasons);
+        let passed_for_reason = LatestReleases::new(reasons.len(), &of_reason, &found.passed);
+        let (host_codes, of_host) = KeyGroups::from_keys(found.host_codes.iter().copied());
+        let passed_from_host = LatestReleases::new(host_codes.len(), &of_host, &found.passed);
+
         let runs = RecordedRuns::from_all_jobs(&jobs, &cuts, &groups);
         let first_runs = FirstRunKind::ALL
             .par_iter()
@@ -270,6 +302,9 @@ impl RecordHistory {
             holds,
             next_runs,
             first_runs,
+            passed_for_reason,
+            host_codes,
+            passed_from_host,
             hold_lengths: HoldLengths::new(found.lengths_ms),
         }
     }
@@ -301,8 +336,12 @@ impl RecordHistory {
             let lists = self.holds[kind as usize].lists(groups[kind as usize]);
             RecentCounts::new(lists.until(asked_ms), asked_ms, frame_ms)
         };
+        let mut records = self.records(&groups, asked_ms, last);
+        let host = self.host_codes.group(host_code_key(job, hold, place));
+        let released_ms = self.passed_from_host.latest_ms(host, asked_ms);
+        records.since_passed_from_host_ms = released_ms.map(|released_ms| asked_ms - released_ms);
         PredictionRecords {
-            records: self.records(&groups, asked_ms, last),
+            records,
             recent_in_pool: match same(HoldRecordKind::Pool) {
                 Some(last) => last.recent_in_pool,
                 None => recent(HoldRecordKind::Pool),
@@ -316,8 +355,8 @@ impl RecordHistory {
         }
     }
 
-    /// Computes the records of a hold of `groups` at `asked_ms`. If `last` is given, it has the
-    /// same prediction time.
+    /// Computes the records of a hold of `groups` at `asked_ms`, without the releases from the same
+    /// machine. If `last` is given, it has the same prediction time.
     fn records(
         &self,
         groups: &HoldGroups,
@@ -337,7 +376,11 @@ impl RecordHistory {
             OutcomeRecord::new(known, asked_ms, half_life_ms)
         };
 
+        let reason = groups[HoldRecordKind::Reason as usize];
+        let released_ms = self.passed_for_reason.latest_ms(reason, asked_ms);
         HoldRecords {
+            since_passed_for_reason_ms: released_ms.map(|released_ms| asked_ms - released_ms),
+            since_passed_from_host_ms: None,
             holds: HoldRecordKind::ALL.map(|kind| match same(kind) {
                 Some(last) => last.holds[kind as usize],
                 None => record(&self.holds[kind as usize], kind),
@@ -375,10 +418,14 @@ pub(crate) struct PredictionRecords {
 struct RecordedHolds {
     /// The keys of each hold, in the order of [`HoldRecordKind::ALL`].
     keys: Vec<[u64; HoldRecordKind::ALL.len()]>,
+    /// The keys of each hold's machine, code and subcode.
+    host_codes: Vec<u64>,
     timed: TimedOutcomes,
     /// For each decided next run: whether it got past the point of the hold, and the index of the
     /// hold.
     next_runs: Vec<(DatedOutcome, u32)>,
+    /// The releases after which the job got past the point of the hold, with the index of the hold.
+    passed: Vec<(PassedRelease, u32)>,
     /// The time of each release, and the duration of the released hold.
     lengths_ms: Vec<(i64, i64)>,
 }
@@ -391,12 +438,14 @@ impl RecordedHolds {
     fn with_capacity(holds: usize) -> RecordedHolds {
         RecordedHolds {
             keys: Vec::with_capacity(holds),
+            host_codes: Vec::with_capacity(holds),
             timed: TimedOutcomes {
                 held: Vec::with_capacity(holds),
                 released: Vec::with_capacity(holds),
                 decided: Vec::with_capacity(holds),
             },
             next_runs: Vec::with_capacity(holds),
+            passed: Vec::with_capacity(holds),
             lengths_ms: Vec::with_capacity(holds),
         }
     }
@@ -432,6 +481,7 @@ impl RecordedHolds {
             let place = execution_host_before(job, cycle.hold);
             self.keys
                 .push(HoldRecordKind::ALL.map(|kind| kind.key(job, cycle.hold, place)));
+            self.host_codes.push(host_code_key(job, cycle.hold, place));
 
             let hold_ms = job.history.time_ms[cycle.hold];
             self.timed.held.push((hold_ms, index));
@@ -452,6 +502,13 @@ impl RecordedHolds {
             };
             if let Some(outcome) = next_run_outcome(&job.history, &cycle).filter(is_seen) {
                 self.next_runs.push((outcome, index));
+                if let Some(end) = cycle.end.filter(|_| outcome.is_success()) {
+                    let release = PassedRelease {
+                        known_ms: outcome.decided_ms(),
+                        released_ms: job.history.time_ms[end],
+                    };
+                    self.passed.push((release, index));
+                }
             }
         }
     }
@@ -460,10 +517,12 @@ impl RecordedHolds {
     fn append(&mut self, mut later: RecordedHolds) {
         let first = self.keys.len() as u32;
         self.keys.append(&mut later.keys);
+        self.host_codes.append(&mut later.host_codes);
         append_with_offset(&mut self.timed.held, later.timed.held, first);
         append_with_offset(&mut self.timed.released, later.timed.released, first);
         append_with_offset(&mut self.timed.decided, later.timed.decided, first);
         append_with_offset(&mut self.next_runs, later.next_runs, first);
+        append_with_offset(&mut self.passed, later.passed, first);
         self.lengths_ms.append(&mut later.lengths_ms);
     }
 
@@ -477,10 +536,15 @@ impl RecordedHolds {
 
     /// Groups the outcomes of the next runs by the `groups` of `kind`.
     fn keyed_next_runs(&self, kind: HoldRecordKind, groups: &KeyGroups) -> KeyedOutcomes {
-        let group_of: Vec<u32> = (self.keys.iter())
-            .map(|keys| groups.group(keys[kind as usize]).unwrap_or(NO_GROUP))
-            .collect();
+        let group_of = self.groups_of(kind, groups);
         KeyedOutcomes::from_keyed_outcomes(groups.len(), &group_of, &self.next_runs)
+    }
+
+    /// The group of each hold among the `groups` of `kind`.
+    fn groups_of(&self, kind: HoldRecordKind, groups: &KeyGroups) -> Vec<u32> {
+        (self.keys.iter())
+            .map(|keys| groups.group(keys[kind as usize]).unwrap_or(NO_GROUP))
+            .collect()
     }
 }
 

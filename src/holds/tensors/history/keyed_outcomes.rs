@@ -117,6 +117,47 @@ impl KeyedOutcomes {
     }
 }
 
+/// The release of a hold after which the job got past the point of the hold. Sorts by the time at
+/// which that was known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct PassedRelease {
+    /// Time at which the job got past, in epoch ms.
+    pub(crate) known_ms: i64,
+    /// Time of the release, in epoch ms.
+    pub(crate) released_ms: i64,
+}
+
+/// Passed releases by group. Each has the latest release among the earlier ones of its group.
+#[derive(Debug)]
+pub(crate) struct LatestReleases(GroupedList<PassedRelease>);
+
+impl LatestReleases {
+    /// Groups `releases`. `group_of` maps their indices to one of `groups` groups.
+    pub(crate) fn new(
+        groups: usize,
+        group_of: &[u32],
+        releases: &[IndexedItem<PassedRelease>],
+    ) -> LatestReleases {
+        let mut list = GroupedList::new(groups, group_of, releases);
+        for group in list.bounds.windows(2) {
+            let mut latest_ms = i64::MIN;
+            for release in &mut list.items[group[0] as usize..group[1] as usize] {
+                latest_ms = latest_ms.max(release.released_ms);
+                release.released_ms = latest_ms;
+            }
+        }
+        LatestReleases(list)
+    }
+
+    /// Returns the time of the latest release in `group` that is known by `asked_ms` to have passed.
+    pub(crate) fn latest_ms(&self, group: Option<u32>, asked_ms: i64) -> Option<i64> {
+        let releases = &self.0.items[self.0.range(group)];
+        let known = releases.partition_point(|release| release.known_ms <= asked_ms);
+        let last = releases[..known].last()?;
+        Some(last.released_ms)
+    }
+}
+
 fn successes_so_far(decided: &GroupedList<DatedOutcome>) -> Vec<u32> {
     let mut all = Vec::with_capacity(decided.items.len());
     for bounds in decided.bounds.windows(2) {
@@ -211,5 +252,22 @@ mod tests {
         assert_eq!(seven.decided.successes, [1, 1, 2]);
         assert_eq!(lists(8).held, [10]);
         assert!(lists(NO_KEY).held.is_empty() && lists(9).held.is_empty());
+    }
+
+    #[test]
+    fn latest_release_counts_once_it_has_passed() {
+        let passed = |released_ms, known_ms| PassedRelease {
+            known_ms,
+            released_ms,
+        };
+        let releases = [(passed(30, 40), 0), (passed(10, 90), 2), (passed(5, 6), 1)];
+        let (groups, group_of) = KeyGroups::from_keys([7, 8, 7].into_iter());
+        let latest = LatestReleases::new(groups.len(), &group_of, &releases);
+        let of = |key, asked_ms| latest.latest_ms(groups.group(key), asked_ms);
+        assert_eq!(
+            (of(7, 39), of(7, 40), of(7, 99)),
+            (None, Some(30), Some(30))
+        );
+        assert_eq!((of(8, 99), of(9, 99)), (Some(5), None));
     }
 }

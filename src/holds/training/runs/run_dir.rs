@@ -15,21 +15,21 @@ use poolcast_pipelines::PIPELINE_FILE;
 /// Format of finished trainings.
 pub const RUN_FORMAT: ArtefactFormat = ArtefactFormat {
     name: "run",
-    version: 8,
+    version: 9,
     rebuild: "poolcast train TENSORS -o RUN",
 };
 
 /// Format of directories of fitted pipelines.
 pub const FIT: ArtefactFormat = ArtefactFormat {
     name: "fit",
-    version: 8,
+    version: 9,
     rebuild: "poolcast sweep run DIR",
 };
 
 /// Format of ensembles.
 pub const ENSEMBLE: ArtefactFormat = ArtefactFormat {
     name: "ensemble",
-    version: 1,
+    version: 2,
     rebuild: "poolcast sweep run DIR",
 };
 

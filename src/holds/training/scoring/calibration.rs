@@ -11,14 +11,14 @@ use poolcast_config::Threshold;
 /// alone would drive it to 0.
 const MIN_INVERSE_TEMPERATURE: f64 = 1.0 / 64.0;
 
-/// Maximum of the inverse temperature. If all samples are on the right side of 0, the likelihood
-/// alone would drive it to infinity.
-const MAX_INVERSE_TEMPERATURE: f64 = 64.0;
+/// Maximum of the inverse temperature. A temperature below 1 would make probabilities more extreme
+/// than the model's own, and later holds rarely keep to those.
+const MAX_INVERSE_TEMPERATURE: f64 = 1.0;
 
 /// Maps a model's logits to probabilities and to decisions.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Calibration {
-    /// Divisor of every logit.
+    /// Divisor of every logit, at least 1.
     pub temperature: f64,
     /// Minimum probability at which success is predicted.
     pub threshold: f64,
@@ -29,14 +29,13 @@ pub struct Calibration {
 
 impl Calibration {
     /// Fits the temperature to `predictions`, then chooses the threshold. The temperature stays 1
-    /// if the one fitted to earlier cuts would not have lowered the loss on the latest cut.
+    /// if it does not help on all predictions, or if the one fitted to the earlier cuts would not
+    /// have helped on the latest cut.
     pub fn fit(predictions: &RollingPredictions, threshold: Threshold) -> Calibration {
         let RollingPredictions { logits, labels, .. } = predictions;
-        let temperature = if helps_on_latest_cut(predictions) {
-            fit_temperature(logits, labels)
-        } else {
-            1.0
-        };
+        let fitted = fit_temperature(logits, labels);
+        let is_kept = helps(fitted, logits, labels) && helps_on_latest_cut(predictions);
+        let temperature = if is_kept { fitted } else { 1.0 };
         let probabilities: Vec<f64> = logits
             .iter()
             .map(|&x| sigmoid(f64::from(x) / temperature))
@@ -55,8 +54,8 @@ impl Calibration {
     }
 }
 
-/// Returns true if the temperature fitted to the earlier cuts lowers the loss on the latest cut.
-/// With a single cut there is nothing to compare, and the result is true.
+/// Returns true if the temperature fitted to the earlier cuts helps on the latest cut. With a single
+/// cut there is nothing to compare, and the result is true.
 fn helps_on_latest_cut(predictions: &RollingPredictions) -> bool {
     let Some(latest) = predictions.cuts.iter().max() else {
         return true;
@@ -76,9 +75,24 @@ fn helps_on_latest_cut(predictions: &RollingPredictions) -> bool {
         return true;
     }
 
-    let temperature = fit_temperature(&earlier.logits, &earlier.labels) as f32;
-    let cooled: Vec<f32> = last.logits.iter().map(|x| x / temperature).collect();
-    mean_cross_entropy(&cooled, &last.labels) < mean_cross_entropy(&last.logits, &last.labels)
+    let temperature = fit_temperature(&earlier.logits, &earlier.labels);
+    helps(temperature, &last.logits, &last.labels)
+}
+
+/// Returns true if `temperature` lowers the loss of `logits` without raising their Brier score.
+fn helps(temperature: f64, logits: &[f32], labels: &[bool]) -> bool {
+    let divided: Vec<f32> = logits.iter().map(|x| x / temperature as f32).collect();
+    mean_cross_entropy(&divided, labels) < mean_cross_entropy(logits, labels)
+        && squared_error(&divided, labels) <= squared_error(logits, labels)
+}
+
+/// The sum of the squared errors of the probabilities of `logits`.
+fn squared_error(logits: &[f32], labels: &[bool]) -> f64 {
+    let errors = logits.iter().zip(labels).map(|(&logit, &label)| {
+        let error = sigmoid(f64::from(logit)) - f64::from(u8::from(label));
+        error * error
+    });
+    errors.sum()
 }
 
 #[derive(Default)]
@@ -87,11 +101,14 @@ struct LabelledLogits {
     labels: Vec<bool>,
 }
 
-/// Fits the temperature under which `labels` are most likely. Returns 1 if there is only one kind
-/// of label, because such labels cannot determine a temperature.
+/// Fits the temperature, of at least 1, under which `labels` are most likely. Returns 1 if there is
+/// only one kind of label, because such labels cannot determine a temperature.
 fn fit_temperature(logits: &[f32], labels: &[bool]) -> f64 {
     if labels.iter().all(|label| *label) || !labels.contains(&true) {
         return 1.0;
+    }
+    if loss_slope(logits, labels, MAX_INVERSE_TEMPERATURE) <= 0.0 {
+        return 1.0 / MAX_INVERSE_TEMPERATURE;
     }
 
     // The loss is convex in the inverse temperature, so its slope changes sign once. Bisection
@@ -278,7 +295,7 @@ mod tests {
     #[test]
     fn the_temperature_of_overconfident_logits_is_found() {
         let (logits, labels) = drawn(20_000);
-        for factor in [0.5, 1.0, 4.0] {
+        for factor in [1.0, 2.0, 4.0] {
             let overconfident: Vec<f32> = logits.iter().map(|x| factor * x).collect();
             let found = fit_temperature(&overconfident, &labels) / f64::from(factor);
             assert!((found - 1.0).abs() < 0.05, "{found}");
@@ -302,6 +319,34 @@ mod tests {
                 "the order is the same"
             );
         }
+    }
+
+    #[test]
+    fn logits_are_never_sharpened() {
+        let (logits, labels) = drawn(4000);
+        let cautious: Vec<f32> = logits.iter().map(|x| 0.25 * x).collect();
+        assert_eq!(fit_temperature(&cautious, &labels), 1.0);
+        let predictions = predictions_of_one_cut(&cautious, &labels);
+        let fitted = Calibration::fit(&predictions, Threshold::At(0.5));
+        assert_eq!(fitted.temperature, 1.0);
+    }
+
+    /// A few certain errors dominate the loss, whose best temperature flattens the many right
+    /// answers. The Brier score of all of them is then worse.
+    #[test]
+    fn a_temperature_that_raises_the_brier_score_is_rejected() {
+        let mut logits = vec![3.0; 97];
+        logits.extend([9.0; 3]);
+        let labels: Vec<bool> = (0..100).map(|at| at < 97).collect();
+        let temperature = fit_temperature(&logits, &labels);
+        let divided: Vec<f32> = logits.iter().map(|x| x / temperature as f32).collect();
+        assert!(temperature > 1.0);
+        assert!(mean_cross_entropy(&divided, &labels) < mean_cross_entropy(&logits, &labels));
+        assert!(squared_error(&divided, &labels) > squared_error(&logits, &labels));
+
+        let predictions = predictions_of_one_cut(&logits, &labels);
+        let fitted = Calibration::fit(&predictions, Threshold::At(0.5));
+        assert_eq!(fitted.temperature, 1.0);
     }
 
     /// Three of four samples at a distance of 2 lie on the side of their label. The most likely
