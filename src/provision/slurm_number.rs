@@ -1,6 +1,7 @@
 //! Numbers and words in the JSON output of Slurm's programs. Slurm up to 22.05 writes plain values,
 //! later versions write objects and lists.
 
+use anyhow::{Result, bail};
 use serde::Deserialize;
 
 /// A number that may be missing or unlimited, such as 60, null, or
@@ -64,4 +65,24 @@ impl SlurmWords {
             SlurmWords::Several(words) => words,
         }
     }
+}
+
+/// An entry of the list `errors` in Slurm's JSON. An answer with errors may lack jobs or nodes.
+#[derive(Debug, Deserialize)]
+pub(crate) struct SlurmError {
+    #[serde(default)]
+    error: Option<String>,
+    #[serde(default)]
+    description: Option<String>,
+}
+
+/// Fails if Slurm has reported `errors`; the message has the first one.
+pub(crate) fn reject_errors(program: &str, errors: &[SlurmError]) -> Result<()> {
+    let Some(first) = errors.first() else {
+        return Ok(());
+    };
+    let texts = [&first.error, &first.description];
+    let mut texts = texts.into_iter().flatten().filter(|text| !text.is_empty());
+    let text = texts.next().map_or("no description", String::as_str);
+    bail!("`{program}` reports an error: {text}")
 }

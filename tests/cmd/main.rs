@@ -6,6 +6,7 @@ mod advise;
 mod advise_sources;
 mod advise_views;
 mod answer_check;
+mod chain_script;
 mod collect;
 mod config;
 mod dag;

@@ -71,7 +71,7 @@ fn queue(jobs: &[Job]) -> String {
             "job_id": job.id, "job_state": job.state, "state_reason": job.reason, "user_name": "user\u{1b}[31m", "partition": "all",
             "node_count": job.nodes, "time_limit": job.limit_min, "submit_time": NOW_S - 7000, "eligible_time": NOW_S - 7000,
             "start_time": job.start_s, "end_time": job.end_s, "priority": 1000 - job.id,
-            "nodes": if job.start_s > 0 { "n1" } else { "" }, "comment": "",
+            "nodes": if job.start_s > 0 { format!("n{}", job.id % 2 + 1) } else { String::new() }, "comment": "",
         }));
     }
     json!({"jobs": rows}).to_string()
@@ -126,7 +126,7 @@ fn the_moment_to_submit_is_told_from_files() {
     assert_eq!(later["action"], "later");
     assert_eq!(
         later["queue"],
-        json!({"running": 2, "waiting": 2, "dependent": 1, "held": 1, "later": 1})
+        json!({"running": 2, "waiting": 2, "dependent": 1, "held": 1, "later": 1, "limited": 0, "never": 0})
     );
     // Job 6 is expected to run for 30 of 40 minutes, job 8 for 10 of 20, and job 9 for 30 of 40.
     assert_eq!(later["expected"]["wait_s"], 1200 + 600 + 1800);
@@ -138,6 +138,78 @@ fn the_moment_to_submit_is_told_from_files() {
     }
     let given = advise("--after 7 --nodes 3");
     assert!(given.stdout.contains("3 nodes can be used"), "{given}");
+}
+
+#[test]
+fn queues_that_cannot_be_forecast_get_no_advice() {
+    let place = place_with_queue();
+    let queue = fs_err::read_to_string(place.path("queue.json")).expect("read");
+    let reason = |files: [(&str, String); 2]| {
+        for (name, text) in files {
+            place.write(name, text);
+        }
+        let outcome = place.run(&format!("provision advise trace --after 7 {FILES} --json"));
+        assert_eq!(outcome.code, Some(40), "{outcome}");
+        let document: serde_json::Value = serde_json::from_str(&outcome.stdout).expect("JSON");
+        assert_eq!(document["expected"], json!(null), "{document}");
+        (document["because"].clone(), document["detail"].clone())
+    };
+    let nodes = || ("nodes.json", NODES.to_owned());
+    // Only a part of a node is allocated, as Slurm prints it where jobs have cores of their own.
+    let mixed = NODES.replacen("allocated", "mixed", 1);
+    assert_eq!(
+        reason([("queue.json", queue.clone()), ("nodes.json", mixed)]),
+        (json!("shared_nodes"), json!("node n1 is partly allocated"))
+    );
+    let twice = queue.replace("\"n2\"", "\"n1\"");
+    assert_eq!(
+        reason([("queue.json", twice), nodes()]),
+        (json!("shared_nodes"), json!("two jobs run on node n1"))
+    );
+    let unknown = queue.replace("\"Priority\"", "\"MoonPhase\"");
+    assert_eq!(
+        reason([("queue.json", unknown), nodes()]),
+        (
+            json!("unknown_reason"),
+            json!("the reason `MoonPhase` of job 9")
+        )
+    );
+    let unknown = queue.replacen("\"PENDING\"", "\"DREAMING\"", 1);
+    assert_eq!(
+        reason([("queue.json", unknown), nodes()]).0,
+        json!("unknown_reason")
+    );
+}
+
+/// Reasons are as Slurm prints them.
+#[test]
+fn jobs_behind_limits_of_their_own_do_not_compete() {
+    let place = Place::new();
+    let mut jobs = vec![
+        Job::running(6, 1, 40, NOW_S - 600),
+        Job::running(7, 1, 240, NOW_S - 3600),
+    ];
+    let limits = [
+        "JobArrayTaskLimit",
+        "QOSMaxJobsPerUserLimit",
+        "AssocGrpNodeLimit",
+        "ReqNodeNotAvail",
+        "Licenses",
+        "Reservation",
+    ];
+    for (id, reason) in (20..).zip(limits) {
+        jobs.push(Job::waiting(id, 2, 600, reason));
+    }
+    jobs.push(Job::waiting(30, 2, 600, "PartitionTimeLimit"));
+    place.write("queue.json", queue(&jobs));
+    place.write("nodes.json", NODES);
+    let later = place.run(&format!("provision advise --after 7 {FILES} --json"));
+    let later: serde_json::Value = serde_json::from_str(&later.stdout).expect("JSON");
+    assert_eq!(
+        later["queue"],
+        json!({"running": 2, "waiting": 0, "dependent": 0, "held": 0, "later": 0, "limited": 6, "never": 1})
+    );
+    assert_eq!(later["expected"]["wait_s"], 1800);
 }
 
 /// A test directory with models of eight-hour jobs, and a queue in which job 7 is such a job.
@@ -203,6 +275,11 @@ pub(crate) fn submission_documents() -> PrintedKeys {
         let document = serde_json::from_str(&place.run(&args).stdout).expect("JSON");
         printed.extend(json_documents::printed_keys(&args, &document));
     }
+    let shared = NODES.replacen("allocated", "mixed", 1);
+    place.write("nodes.json", shared);
+    let args = format!("provision advise trace --after 7 {FILES} --json");
+    let document = serde_json::from_str(&place.run(&args).stdout).expect("JSON");
+    printed.extend(json_documents::printed_keys(&args, &document));
     let place = place_with_models_and_queue();
     let args = format!("provision advise trace --after 7 --model trees {FILES} --json");
     let document = serde_json::from_str(&place.run(&args).stdout).expect("JSON");
@@ -315,6 +392,63 @@ impl FakeSlurm {
     /// Makes the fake programs fail once, in the way that `fault` names.
     fn will(&self, fault: &str) {
         fs_err::write(self.path(fault), "").expect("written");
+    }
+
+    /// Writes the file `name` of the fake cluster.
+    fn set(&self, name: &str, text: &str) {
+        fs_err::write(self.path(name), text).expect("written");
+    }
+
+    /// Fills the cluster: a link holds one of two nodes for an hour, and another job the other one
+    /// for two days. Slurm plans to start a successor in `planned_s` seconds.
+    fn fill(&self, planned_s: u32) {
+        let now_s = jiff::Timestamp::now().as_second();
+        let other = json!({
+            "job_id": 5, "job_state": "RUNNING", "user_name": "other", "user_id": 12_345, "partition": "all", "node_count": 1,
+            "time_limit": 2880, "submit_time": now_s, "start_time": now_s, "end_time": now_s + 172_800, "nodes": "n3",
+        });
+        self.set("others", &other.to_string());
+        self.set("nodes", "n2 n3");
+        self.set("limit", "60");
+        self.set("planned", &planned_s.to_string());
+    }
+
+    /// Writes the state of a chain of one link, whose job has the number `job`.
+    fn state_with_link(&self, job: Option<u64>) {
+        let submit_s = jiff::Timestamp::now().as_second() - 1000;
+        let link = json!({
+            "number": 1, "job": job, "is_released": job.is_some(), "submit_s": submit_s, "start_s": null, "end_s": null, "outcome": null,
+        });
+        let state = json!({"format": "poolcast chain", "version": 1, "chain": "c", "links": [link], "told_failure": 0});
+        fs_err::create_dir(self.place.path("job.sh.chain")).expect("made");
+        self.place
+            .write("job.sh.chain/state.json", state.to_string());
+    }
+
+    /// Writes the file of the job `id` with the comment of link 1 of the chain `c`.
+    fn job_of_link(&self, id: u64, user_id: u32, is_released: bool) {
+        let submit_s = jiff::Timestamp::now().as_second() - 1000;
+        let mut text = format!(
+            "comment=\"poolcast chain c link 1\"\nlink=1\nsubmitted={submit_s}\nuser_id={user_id}\npredecessor=\"\"\n"
+        );
+        if is_released {
+            text.push_str(&format!("released={submit_s}\n"));
+        }
+        self.set(&format!("jobs/{id}"), &text);
+    }
+
+    /// Runs a chain of two links for `seconds`, and then stops it.
+    fn chain_for(&self, seconds: u64) -> Outcome {
+        let child = self
+            .command("provision chain job.sh --links 2 --every 1")
+            .stderr(std::process::Stdio::piped())
+            .spawn()
+            .expect("it starts");
+        std::thread::sleep(Duration::from_secs(seconds));
+        let pid = rustix::process::Pid::from_child(&child);
+        // It may have ended.
+        let _ = rustix::process::kill_process(pid, rustix::process::Signal::INT);
+        Outcome::of(child.wait_with_output().expect("it ended"))
     }
 
     /// Sets how the job of link `number` ends, and after how many seconds.
@@ -615,6 +749,174 @@ fn advise_queries_a_live_slurm() {
     assert!(
         away.stderr.contains("Unable to contact slurm controller"),
         "{away}"
+    );
+}
+
+#[test]
+fn chain_refuses_clusters_that_cannot_be_forecast() {
+    let slurm = FakeSlurm::new();
+    let refusal = |file: &str, text: &str| {
+        slurm.set(file, text);
+        let outcome = slurm.chain(2);
+        assert_eq!(outcome.code, Some(40), "{outcome}");
+        let dry = slurm.run("provision chain job.sh --links 2 --dry-run");
+        assert_eq!(dry.code, Some(40), "{dry}");
+        fs_err::remove_file(slurm.path(file)).expect("removed");
+        outcome.stderr
+    };
+    let row = json!({
+        "job_id": 5, "job_state": "PENDING", "state_reason": "MoonPhase", "partition": "all", "node_count": 1, "time_limit": 9, "submit_time": 1,
+    });
+    let unknown = refusal("others", &row.to_string());
+    assert!(unknown.contains("the reason `MoonPhase` of job 5"), "{unknown}");
+    let shared = "PrivateData = none\nSelectType = select/cons_tres\nSlurmUser = slurm(64030)\n";
+    let cores = "PartitionName=all OverSubscribe=NO\n";
+    let forced = refusal("partition", "PartitionName=all OverSubscribe=FORCE:4\n");
+    assert!(forced.contains("OverSubscribe=FORCE:4"), "{forced}");
+    slurm.set("config", shared);
+    insta::assert_snapshot!(refusal("partition", cores), @"");
+    let hidden = "PrivateData = jobs\nSelectType = select/linear\nSlurmUser = slurm(64030)\n";
+    // Slurm hides nothing from root.
+    if !rustix::process::getuid().is_root() {
+        assert!(refusal("config", hidden).contains("PrivateData"));
+    }
+    assert!(slurm.released().is_empty(), "a job was submitted");
+    slurm.set("config", hidden);
+    let outcome = slurm.chain(1);
+    let is_root = rustix::process::getuid().is_root();
+    assert_eq!(outcome.code, Some(if is_root { 0 } else { 40 }));
+}
+
+#[test]
+fn chain_obeys_slurms_plan() {
+    let slurm = FakeSlurm::new();
+    slurm.fill(0);
+    slurm.plan(1, "COMPLETED", 4);
+    let outcome = slurm.chain(2);
+    assert_eq!(outcome.code, Some(0), "{outcome}");
+    let said = outcome.stderr.matches("contradicts Slurm's own plan");
+    assert_eq!(said.count(), 1, "{outcome}");
+    assert!(!outcome.stderr.contains("with two jobs"), "{outcome}");
+    slurm.assert_each_ran_once(2);
+}
+
+#[test]
+fn advise_obeys_slurms_plan() {
+    let slurm = FakeSlurm::new();
+    slurm.fill(3600);
+    slurm.plan(1, "COMPLETED", 5000);
+    slurm.job_of_link(11, rustix::process::getuid().as_raw(), true);
+    let advise = || slurm.run("provision advise --after 11");
+    let agreeing = advise();
+    assert_eq!(agreeing.code, Some(0), "{agreeing}");
+    slurm.set("planned", "600");
+    let shorter = advise();
+    assert_eq!(shorter.code, Some(40), "{shorter}");
+    assert!(shorter.stdout.contains("contradicts Slurm's own plan"));
+    // Two nodes are free, but Slurm does not plan to use them now.
+    slurm.set("nodes", "n1 n2 n3 n4");
+    let later = advise();
+    assert_eq!(later.code, Some(40), "{later}");
+    slurm.set("planned", "0");
+    assert_eq!(advise().code, Some(30));
+}
+
+#[test]
+fn link_that_starts_far_too_early_stops_the_chain() {
+    let slurm = FakeSlurm::new();
+    slurm.fill(3600);
+    slurm.plan(1, "COMPLETED", 6);
+    let stopped = slurm.chain(3);
+    assert_eq!(stopped.code, Some(40), "{stopped}");
+    assert!(
+        stopped.stderr.contains("error: link 2, job 12, has started after"),
+        "{stopped}"
+    );
+    assert_eq!(slurm.released().len(), 2, "a third link was submitted");
+    // The next call continues.
+    assert_eq!(slurm.chain(2).code, Some(0));
+    slurm.assert_each_ran_once(2);
+}
+
+/// Job 11 of link 1 runs all the time, but Slurm does not say so.
+#[test]
+fn no_second_link_runs_while_the_first_one_may_be_alive() {
+    for (file, text) in [
+        ("lacking", ""),
+        ("errors", ""),
+        ("plan/1", "DREAMING 0"),
+        ("record", "1000|Unknown|RUNNING\n"),
+    ] {
+        let slurm = FakeSlurm::new();
+        slurm.state_with_link(Some(11));
+        slurm.job_of_link(11, rustix::process::getuid().as_raw(), true);
+        slurm.plan(1, "COMPLETED", 5000);
+        slurm.set("limit", "100");
+        slurm.set(file, text);
+        if file == "record" {
+            slurm.will("lacking");
+        }
+        let stopped = slurm.chain_for(4);
+        assert_eq!(stopped.code, Some(85), "{file}: {stopped}");
+        assert_eq!(slurm.released().len(), 1, "{file}: {stopped}");
+    }
+}
+
+#[test]
+fn link_ends_if_the_accounting_says_so() {
+    let slurm = FakeSlurm::new();
+    slurm.state_with_link(Some(11));
+    slurm.will("lacking");
+    slurm.set("record", "1000|1060|COMPLETED\n");
+    let stopped = slurm.chain_for(4);
+    assert!(
+        stopped.stderr.contains("job 11, has completed (`sacct`)"),
+        "{stopped}"
+    );
+}
+
+#[test]
+fn jobs_of_neighbours_are_neither_adopted_nor_cancelled() {
+    let slurm = FakeSlurm::new();
+    slurm.state_with_link(None);
+    slurm.job_of_link(3, rustix::process::getuid().as_raw() + 1, false);
+    let outcome = slurm.chain(1);
+    assert_eq!(outcome.code, Some(0), "{outcome}");
+    let neighbour = fs_err::read_to_string(slurm.path("jobs/3")).expect("read");
+    assert!(
+        !neighbour.contains("released=") && !neighbour.contains("cancelled="),
+        "{neighbour}"
+    );
+    slurm.assert_each_ran_once(1);
+}
+
+#[test]
+fn refusal_behind_a_running_link_is_not_repeated_until_its_end() {
+    let slurm = FakeSlurm::new();
+    slurm.fill(3600);
+    slurm.will("one-job");
+    slurm.plan(1, "COMPLETED", 5);
+    slurm.plan(2, "COMPLETED", 1);
+    let outcome = slurm.chain(2);
+    assert_eq!(outcome.code, Some(0), "{outcome}");
+    let refusals = fs_err::read_to_string(slurm.path("refusals")).expect("read");
+    assert_eq!(refusals.lines().count(), 1, "{outcome}");
+    assert!(
+        outcome.stderr.contains("once the link before it has ended"),
+        "{outcome}"
+    );
+    slurm.assert_each_ran_once(2);
+}
+
+#[test]
+fn permanent_refusal_of_squeue_ends_the_chain() {
+    let slurm = FakeSlurm::new();
+    slurm.will("denied");
+    let outcome = slurm.chain(2);
+    assert_eq!(outcome.code, Some(2), "{outcome}");
+    assert!(
+        outcome.stderr.contains("Access/permission denied"),
+        "{outcome}"
     );
 }
 

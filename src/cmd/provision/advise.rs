@@ -4,7 +4,8 @@ use anyhow::{Context as _, Result};
 use serde::Serialize;
 
 use super::live_sources::{
-    LivePast, advice_settings, cluster_view, now_s, query_node_listing, read_file,
+    LivePast, advice_settings, cluster_view, now_s, query_cluster_settings, query_node_listing,
+    read_file,
 };
 use super::shared_flags::decision_config;
 use crate::cli::ProvisionAdviseArgs;
@@ -14,8 +15,8 @@ use crate::cmd::text;
 use poolcast_base::error::hinted;
 use poolcast_base::output;
 use poolcast_provision::live::{
-    ListedJob, NodeListing, QueriedModel, QueueListing, SubmissionAdvice, advise_submission,
-    query_planned_start, query_queue,
+    ClusterListing, ListedJob, NodeListing, QueriedModel, QueueListing, SubmissionAdvice,
+    advise_submission, plan_like, query_queue,
 };
 
 /// Version of the JSON document.
@@ -31,21 +32,23 @@ pub(super) fn run(args: &ProvisionAdviseArgs) -> Result<u8> {
     let queries_slurm = args.queue.is_none();
     let mut past = LivePast::find(args.trace.as_deref(), queries_slurm, &salt)?;
     let (listing, nodes) = listings(args, &mut past.missing)?;
+    let cluster_settings = match queries_slurm {
+        true => query_cluster_settings(&mut past.missing),
+        false => None,
+    };
     if listing.left_out > 0 {
         let jobs = output::counted(listing.left_out, "job");
         past.missing
-            .push(format!("{jobs} with invalid data or an unknown state"));
+            .push(format!("{jobs} with invalid data"));
     }
 
     let moment_s = prediction_time_s(args, &listing);
-    let view = cluster_view(
-        moment_s,
-        &listing,
-        nodes.as_ref(),
-        &past,
-        &salt,
-        &config.provision,
-    );
+    let cluster = ClusterListing {
+        queue: &listing,
+        nodes: nodes.as_ref(),
+        settings: cluster_settings.as_ref(),
+    };
+    let view = cluster_view(moment_s, &cluster, &past, &salt, &config.provision);
     let settings = advice_settings(&config, &past.zone, QUERY_INTERVAL_S)?;
     let job = find_job(&listing, &args.after)?;
     let model = args.model.as_deref().map(open_wait_model).transpose()?;
@@ -53,13 +56,15 @@ pub(super) fn run(args: &ProvisionAdviseArgs) -> Result<u8> {
         model,
         wall_s: past.zone.wall_s(moment_s),
     });
-    let advice = advise_submission(&view, job, &settings, model.as_ref())?;
-    let planned_start_s = match advice.expected {
-        Some(_) if queries_slurm => planned_start_s(job, &mut past.missing),
-        _ => None,
-    };
+    let mut advice = advise_submission(&view, job, &settings, model.as_ref())?;
+    if queries_slurm
+        && advice.expected.is_some()
+        && let Some(start_s) = planned_start_s(job, &mut past.missing)
+    {
+        advice = advice.checked_by_plan(start_s);
+    }
 
-    print(args, &advice, planned_start_s, &past)?;
+    print(args, &advice, &past)?;
     Ok(advice.answer.exit_code())
 }
 
@@ -72,25 +77,15 @@ fn prediction_time_s(args: &ProvisionAdviseArgs, listing: &QueueListing) -> i64 
     }
 }
 
-fn print(
-    args: &ProvisionAdviseArgs,
-    advice: &SubmissionAdvice,
-    planned_start_s: Option<i64>,
-    past: &LivePast,
-) -> Result<()> {
+fn print(args: &ProvisionAdviseArgs, advice: &SubmissionAdvice, past: &LivePast) -> Result<()> {
     if args.json {
         let printed = PrintedAdvice {
             advice,
-            planned_start_s,
             missing: &past.missing,
         };
         return output::print_json(SCHEMA_VERSION, &printed);
     }
-    output::print(&text::submission::advice(
-        advice,
-        planned_start_s,
-        &past.zone,
-    ))?;
+    output::print(&text::submission::advice(advice, &past.zone))?;
     for missing in &past.missing {
         output::note(&format!("missing: {missing}"));
     }
@@ -109,8 +104,8 @@ fn find_job<'a>(listing: &'a QueueListing, name: &str) -> Result<&'a ListedJob> 
 /// The time at which Slurm itself would start the successor of `job`, in epoch seconds. If Slurm
 /// does not answer, `missing` gets an entry.
 fn planned_start_s(job: &ListedJob, missing: &mut Vec<String>) -> Option<i64> {
-    match query_planned_start(job) {
-        Ok(start_s) => Some(start_s),
+    match plan_like(job) {
+        Ok(plan) => Some(plan.start_s),
         Err(fault) => {
             missing.push(format!("the start that Slurm plans ({fault})"));
             None
@@ -124,11 +119,11 @@ fn listings(
     missing: &mut Vec<String>,
 ) -> Result<(QueueListing, Option<NodeListing>)> {
     let Some(file) = &args.queue else {
-        let text = query_queue().context(hinted(
+        let listing = query_queue().context(hinted(
             "cannot query Slurm's queue",
             "if this machine has no Slurm commands, save the output of `squeue --all --states=all --json` and give it as `--queue FILE`",
         ))?;
-        return Ok((QueueListing::parse(&text)?, query_node_listing(missing)?));
+        return Ok((listing, query_node_listing(missing)));
     };
     let listing = QueueListing::parse(&read_file(file)?)
         .with_context(|| format!("cannot use the queue `{}`", file.display()))?;
@@ -144,6 +139,5 @@ fn listings(
 struct PrintedAdvice<'a> {
     #[serde(flatten)]
     advice: &'a SubmissionAdvice,
-    planned_start_s: Option<i64>,
     missing: &'a [String],
 }

@@ -14,14 +14,15 @@ use crate::cli::ProvisionChainArgs;
 use crate::cmd::logs::user_salt;
 use crate::cmd::signals::stop_signal;
 use crate::cmd::text;
-use poolcast_base::error::{EXIT_CHECKPOINTED, EXIT_DONE, EXIT_NEVER, hinted};
+use poolcast_base::error::{EXIT_CHECKPOINTED, EXIT_DONE, EXIT_NEVER, hinted, render};
 use poolcast_base::files;
 use poolcast_base::output;
 use poolcast_provision::chain::{
     ChainCaller, ChainEnd, ChainLink, ChainPlan, ChainState, run_chain,
 };
 use poolcast_provision::live::{
-    ListedJob, NodeListing, QueueListing, advise_submission, test_script,
+    ClusterListing, ListedJob, NO_ADVICE_CODE, NoAdviceReason, advise_submission, plan_script,
+    query_nodes, query_queue, query_settings, test_script,
 };
 
 /// Version of the JSON document.
@@ -59,16 +60,8 @@ pub(super) fn run(args: &ProvisionChainArgs) -> Result<u8> {
     let settings = advice_settings(&config, &past.zone, args.every.into())?;
     let last_s = Cell::new(0);
     let caller = ChainCaller {
-        advise: &|listing: &QueueListing, nodes: &NodeListing, job: &ListedJob| {
-            let nodes = Some(nodes);
-            let view = cluster_view(
-                last_s.get(),
-                listing,
-                nodes,
-                &past,
-                &salt,
-                &config.provision,
-            );
+        advise: &|cluster: &ClusterListing<'_>, job: &ListedJob| {
+            let view = cluster_view(last_s.get(), cluster, &past, &salt, &config.provision);
             advise_submission(&view, job, &settings, None)
         },
         tell: &|note| output::note(&text::chain::note(&note)),
@@ -87,7 +80,25 @@ pub(super) fn run(args: &ProvisionChainArgs) -> Result<u8> {
             output::note("stopped; run the same command again to continue");
             Ok(EXIT_CHECKPOINTED)
         }
+        ChainEnd::NoAdvice(reason) => Ok(no_advice(&reason)),
+        ChainEnd::EarlyStart(link) => {
+            let hint = "find the cause, for example in `scontrol show job`; run the same command again to continue with the next link";
+            Ok(refuse(text::chain::early_start(&link), hint))
+        }
     }
+}
+
+/// Reports that there will be no advice on the chain for this `reason`, and returns the exit code.
+fn no_advice(reason: &NoAdviceReason) -> u8 {
+    let why = text::submission::no_advice_words(reason);
+    let hint = "let each job wait for the end of the previous one: `sbatch --dependency=afterany:JOBID`";
+    refuse(format!("no advice: {why}"), hint)
+}
+
+/// Prints the error `message` with its `hint`, and returns the exit code.
+fn refuse(message: String, hint: &str) -> u8 {
+    output::error(&render(&hinted(message, hint).into()));
+    NO_ADVICE_CODE
 }
 
 /// Rejects a script that cannot be a link, because it asks for an array of jobs.
@@ -200,13 +211,27 @@ fn dry_run(args: &ProvisionChainArgs, plan: &ChainPlan, dir: &Path) -> Result<u8
     match test_script(&plan.command) {
         Ok(said) => {
             output::print(&format!("Slurm would accept it: {said}\n"))?;
-            Ok(EXIT_DONE)
+            Ok(find_obstacle(plan)?.map_or(EXIT_DONE, |obstacle| no_advice(&obstacle)))
         }
         Err(fault) => {
             output::error(&format!("Slurm would reject it: {fault}"));
             Ok(EXIT_NEVER)
         }
     }
+}
+
+/// Finds what makes forecasts for the script of `plan` impossible, if anything.
+fn find_obstacle(plan: &ChainPlan) -> Result<Option<NoAdviceReason>> {
+    let Some(partition) = plan_script(&plan.command)?.partition else {
+        return Ok(None);
+    };
+    let (queue, nodes, settings) = (query_queue()?, query_nodes()?, query_settings()?);
+    let cluster = ClusterListing {
+        queue: &queue,
+        nodes: Some(&nodes),
+        settings: Some(&settings),
+    };
+    Ok(cluster.find_obstacle(&partition, now_s(&queue, false)))
 }
 
 fn shell_word(word: &str) -> String {

@@ -11,7 +11,8 @@ use poolcast_base::output;
 use poolcast_base::salt::{self, OwnerSalt};
 use poolcast_provision::config::{NodeCount, ProvisionConfig};
 use poolcast_provision::live::{
-    AdviceSettings, ClusterView, NodeListing, PastRuns, QueueListing, query_accounting, query_nodes,
+    AdviceSettings, ClusterListing, ClusterView, NodeListing, PastRuns, QueueListing,
+    SlurmSettings, query_accounting, query_nodes, query_settings,
 };
 use poolcast_provision::trace::{JobTrace, TraceZone, read_accounting};
 use poolcast_sweep::config::Config;
@@ -99,12 +100,25 @@ pub(super) fn read_file(name: &Path) -> Result<Vec<u8>> {
 }
 
 /// The nodes that `sinfo` lists now. If it cannot be queried, `missing` gets an entry.
-pub(super) fn query_node_listing(missing: &mut Vec<String>) -> Result<Option<NodeListing>> {
+pub(super) fn query_node_listing(missing: &mut Vec<String>) -> Option<NodeListing> {
     match query_nodes() {
-        Ok(text) => Ok(Some(NodeListing::parse(&text)?)),
+        Ok(nodes) => Some(nodes),
         Err(fault) => {
             missing.push(format!("the usable nodes ({fault})"));
-            Ok(None)
+            None
+        }
+    }
+}
+
+/// The settings of the cluster. If they cannot be queried, `missing` gets an entry.
+pub(super) fn query_cluster_settings(missing: &mut Vec<String>) -> Option<SlurmSettings> {
+    match query_settings() {
+        Ok(settings) => Some(settings),
+        Err(fault) => {
+            missing.push(format!(
+                "whether jobs share nodes, and whether jobs are hidden ({fault})"
+            ));
+            None
         }
     }
 }
@@ -123,11 +137,10 @@ pub(super) fn now_s(listing: &QueueListing, notes_lag: bool) -> i64 {
     clock_s.max(last_s)
 }
 
-/// The view of the cluster at `now_s`, from `listing` and `nodes`.
+/// The view of `cluster` at `now_s`.
 pub(super) fn cluster_view<'a>(
     now_s: i64,
-    listing: &'a QueueListing,
-    nodes: Option<&'a NodeListing>,
+    cluster: &ClusterListing<'a>,
     past: &'a LivePast,
     salt: &'a OwnerSalt,
     provision: &ProvisionConfig,
@@ -151,8 +164,9 @@ pub(super) fn cluster_view<'a>(
     };
     ClusterView {
         now_s,
-        listing,
-        nodes,
+        listing: cluster.queue,
+        nodes: cluster.nodes,
+        settings: cluster.settings,
         node_count,
         past: &past.past,
         salt,

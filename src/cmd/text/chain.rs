@@ -1,5 +1,6 @@
 //! The notes on a job chain and the table of its links, for people.
 
+use super::submission::no_advice_words;
 use poolcast_base::output;
 use poolcast_provision::chain::{ChainLink, ChainNote, LinkEvent};
 use poolcast_provision::live::SubmissionAdvice;
@@ -20,8 +21,16 @@ pub(in crate::cmd) fn note(note: &ChainNote<'_>) -> String {
             format!("it is not yet known whether link {number} was submitted: {said}")
         }
         ChainNote::NotReleased(link, said) => format!("{} is still held: {said}", named(link)),
-        ChainNote::NoAdvice(link, _) => format!(
-            "the end of {} is unknown: the next link is submitted after it",
+        ChainNote::RefusedBehind(number, said) => format!(
+            "Slurm rejects link {number}, which is submitted once the link before it has ended: {said}"
+        ),
+        ChainNote::NoAdvice(link, reason) => format!(
+            "no advice on the successor of {} which is submitted after its end: {}",
+            named(link),
+            no_advice_words(reason)
+        ),
+        ChainNote::Absent(link) => format!(
+            "{} is missing in a listing of `squeue`; it counts as alive until `sacct` reports its end, or several listings lack it",
             named(link)
         ),
         ChainNote::Found(link) => format!("{} was already submitted", named(link)),
@@ -30,6 +39,18 @@ pub(in crate::cmd) fn note(note: &ChainNote<'_>) -> String {
         }
         ChainNote::Link(link, event, gap_s) => event_line(link, event, *gap_s),
     }
+}
+
+/// Describes a link that started far earlier than forecast.
+pub(in crate::cmd) fn early_start(link: &ChainLink) -> String {
+    let span = |s: i64| output::time_span(s * 1000);
+    let wait_s = link.start_s.map_or(0, |start_s| start_s - link.submit_s);
+    format!(
+        "{} has started after {}, but 90 % of the draws were longer than {}: the forecast has a wrong picture of this cluster",
+        named(link),
+        span(wait_s.max(0)),
+        span(link.expected_wait_s.unwrap_or(0))
+    )
 }
 
 fn named(link: &ChainLink) -> String {
@@ -61,7 +82,7 @@ fn event_line(link: &ChainLink, event: &LinkEvent, gap_s: Option<i64>) -> String
             .to_owned(),
         LinkEvent::Forgotten => match link.outcome {
             Some(outcome) => format!("{} (`sacct`)", outcome.describe()),
-            None => "is no longer listed: it is assumed to have ended".to_owned(),
+            None => "was missing in several listings: it is assumed to have ended".to_owned(),
         },
     };
     let gap = gap_s.map_or(String::new(), |gap_s| format!(": {}", gap_words(gap_s)));

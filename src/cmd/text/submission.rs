@@ -7,13 +7,8 @@ use poolcast_provision::live::{
 };
 use poolcast_provision::trace::TraceZone;
 
-/// The whole advice. `planned_start_s` is the time at which Slurm itself would start the successor,
-/// in epoch seconds.
-pub(in crate::cmd) fn advice(
-    advice: &SubmissionAdvice,
-    planned_start_s: Option<i64>,
-    zone: &TraceZone,
-) -> String {
+/// The whole advice.
+pub(in crate::cmd) fn advice(advice: &SubmissionAdvice, zone: &TraceZone) -> String {
     let clock = WallClock {
         now_s: advice.now_s,
         zone,
@@ -32,7 +27,7 @@ pub(in crate::cmd) fn advice(
     if let Some(model) = &advice.model {
         text.push_str(&learned(model));
     }
-    if let Some(start_s) = planned_start_s {
+    if let Some(start_s) = advice.planned_start_s {
         text.push_str(&format!(
             "Slurm itself would start it {} (`sbatch --test-only`)\n",
             clock.at(start_s)
@@ -96,18 +91,33 @@ fn answer(advice: &SubmissionAdvice, clock: &WallClock<'_>) -> String {
         SubmissionAnswer::Later {
             not_before_s: None, ..
         } => "NOT YET: the job itself waits; ask again once it runs".to_owned(),
-        SubmissionAnswer::None { reason } => {
-            let why = match reason {
-                NoAdviceReason::NoLimit => {
-                    "the job has no time limit, so its end is unknown: set `provision.job_length`"
-                }
-                NoAdviceReason::Failed => {
-                    "the job has failed: find the cause before you submit another"
-                }
-                NoAdviceReason::Cancelled => "the job was cancelled",
-                NoAdviceReason::TooLarge => "the job needs more nodes than can be used now",
-            };
-            format!("NO ADVICE: {why}")
+        SubmissionAnswer::None { reason } => format!("NO ADVICE: {}", no_advice_words(reason)),
+    }
+}
+
+/// Describes why there is no advice.
+pub(in crate::cmd) fn no_advice_words(reason: &NoAdviceReason) -> String {
+    match reason {
+        NoAdviceReason::NoLimit => {
+            "the job has no time limit, so its end is unknown: set `provision.job_length`".to_owned()
+        }
+        NoAdviceReason::Failed => {
+            "the job has failed: find the cause before you submit another".to_owned()
+        }
+        NoAdviceReason::Cancelled => "the job was cancelled".to_owned(),
+        NoAdviceReason::TooLarge => "the job needs more nodes than can be used now".to_owned(),
+        NoAdviceReason::SharedNodes(why) => {
+            format!("jobs share nodes ({why}), but forecasts assume that each job has whole nodes")
+        }
+        NoAdviceReason::HiddenJobs => {
+            "Slurm hides the jobs of other users (PrivateData), so their queue is unknown".to_owned()
+        }
+        NoAdviceReason::UnknownReason(what) => format!("this version does not know {what}"),
+        NoAdviceReason::UnlikeSlurm => {
+            "the forecast contradicts Slurm's own plan (`sbatch --test-only`), so its picture of this cluster is wrong".to_owned()
+        }
+        NoAdviceReason::NoPlan => {
+            "`sbatch --test-only` has not printed when the job would start".to_owned()
         }
     }
 }
@@ -121,6 +131,7 @@ fn job(job: &QueriedJob, clock: &WallClock<'_>) -> String {
             format!("{name} runs on {nodes} and ends {}", clock.at(end_s))
         }
         (QueueState::Running, None) => format!("{name} runs on {nodes}"),
+        (QueueState::Unknown, _) => format!("{name} is in a state that this version does not know"),
         (QueueState::Completing | QueueState::Ended, end_s) => {
             let how = job
                 .outcome
@@ -142,6 +153,8 @@ fn queue(nodes: u32, counts: &QueueCounts, ended_runs: usize) -> String {
         (counts.dependent, "depends on another", "depend on others"),
         (counts.held, "is held", "are held"),
         (counts.later, "begins later", "begin later"),
+        (counts.limited, "waits for a limit of its own", "wait for limits of their own"),
+        (counts.never, "cannot start", "cannot start"),
     ] {
         if count > 0 {
             text.push_str(&format!(", {}", counted_phrase(count, one, several)));

@@ -4,6 +4,9 @@
 //! with a unique comment, and releases it once the file has its job id. If the chain is killed in
 //! between, the next run finds the job by its comment, because a held job stays in the queue. So a
 //! link may be submitted twice, if an answer of the controller is lost, but it never runs twice.
+//!
+//! The chain submits a successor ahead of the end of its predecessor only if the forecast agrees
+//! with Slurm's own plan. It stops if the cluster cannot be forecast, or has shown a forecast wrong.
 
 use std::fs::File;
 use std::time::Duration;
@@ -12,9 +15,10 @@ use anyhow::Result;
 
 use super::chain_state::{ChainLink, ChainState, LinkEvent};
 use crate::live::{
-    ListedJob, NodeListing, QueueListing, QueueState, SlurmFault, SubmissionAdvice,
-    SubmissionAnswer, SubmissionAttempt, cancel_job, query_ended_job, query_nodes, query_queue,
-    release_job, submit_job,
+    ClusterListing, ListedJob, NoAdviceReason, PlannedStart, QueueListing, QueueState,
+    RecordedState, SlurmFault, SlurmSettings, SubmissionAdvice, SubmissionAnswer,
+    SubmissionAttempt, cancel_job, plan_script, query_job_record, query_nodes, query_queue,
+    query_settings, release_job, submit_job,
 };
 use poolcast_base::error::hinted;
 
@@ -26,7 +30,8 @@ pub const LINK_VARIABLE: &str = "POOLCAST_LINK";
 /// Number of searches without a result after which a submission with an unknown result is repeated.
 const MAX_ABSENCES: u32 = 3;
 
-/// Number of consecutive rejections after which the chain stops.
+/// Number of consecutive rejections of a link without a running predecessor, or of consecutive
+/// rounds without a usable answer of Slurm, after which the chain stops.
 const MAX_REFUSALS: u32 = 30;
 
 /// The pause before the next round if a change is expected soon.
@@ -52,14 +57,20 @@ pub enum ChainNote<'a> {
     Back,
     /// A link was submitted. If it has a predecessor, the advice is attached.
     Submitted(&'a ChainLink, Option<&'a SubmissionAdvice>),
-    /// Slurm rejected the link with this number, for this reason.
+    /// Slurm rejected the link with this number, for this reason. It is submitted again.
     Refused(u32, &'a str),
+    /// Slurm rejected the link with this number, for this reason, while its predecessor runs. It is
+    /// submitted again once that has ended.
+    RefusedBehind(u32, &'a str),
     /// The result of submitting the link with this number is unknown, for this reason.
     Unclear(u32, &'a str),
     /// The job of a link could not be released, for this reason.
     NotReleased(&'a ChainLink, &'a str),
-    /// There is no advice on the successor of a link. It is submitted once the link has ended.
-    NoAdvice(&'a ChainLink, &'a SubmissionAdvice),
+    /// There is no advice on the successor of a link, for this reason. It is submitted once the link
+    /// has ended.
+    NoAdvice(&'a ChainLink, &'a NoAdviceReason),
+    /// Slurm no longer lists a link, which may still be alive.
+    Absent(&'a ChainLink),
     /// The job of a submission with an unknown result was found.
     Found(&'a ChainLink),
     /// A superfluous second job of a link was cancelled.
@@ -69,17 +80,21 @@ pub enum ChainNote<'a> {
 }
 
 /// The way in which a chain ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ChainEnd {
     /// All links were submitted, and the last one has started or ended.
     Done,
     /// The caller stopped the chain.
     Stopped,
+    /// The cluster cannot be forecast.
+    NoAdvice(NoAdviceReason),
+    /// This link started far earlier than forecast.
+    EarlyStart(ChainLink),
 }
 
 /// Advises on the successor of a job, given Slurm's listings.
 pub type AdviseLink<'a> =
-    dyn Fn(&QueueListing, &NodeListing, &ListedJob) -> Result<SubmissionAdvice> + 'a;
+    dyn Fn(&ClusterListing<'_>, &ListedJob) -> Result<SubmissionAdvice> + 'a;
 
 /// Callbacks of a chain.
 pub struct ChainCaller<'a> {
@@ -100,11 +115,21 @@ struct ChainRun<'a> {
     state: &'a mut ChainState,
     plan: &'a ChainPlan,
     caller: &'a ChainCaller<'a>,
+    /// The settings of the cluster, once this call has checked that it can be forecast.
+    settings: Option<SlurmSettings>,
     is_away: bool,
+    /// True if Slurm has not answered in this round.
+    has_fault: bool,
+    /// Rounds with an unusable answer since the last round with all answers.
+    unusable_rounds: u32,
     absences: u32,
     refusals: u32,
     /// The last link without advice on its successor.
     unadvised: u32,
+    /// The last link behind which Slurm rejected the next one.
+    refused_behind: u32,
+    /// The last link that was reported as absent.
+    told_absent: u32,
 }
 
 /// The result of a round.
@@ -113,7 +138,8 @@ enum Round {
     Wait,
     /// Continue after a short pause.
     Soon,
-    Done,
+    /// The chain ends.
+    End(ChainEnd),
 }
 
 /// Runs the chain until it is done or the caller stops it.
@@ -131,14 +157,24 @@ pub fn run_chain(
         state,
         plan,
         caller,
+        settings: None,
         is_away: false,
+        has_fault: false,
+        unusable_rounds: 0,
         absences: 0,
         refusals: 0,
         unadvised: 0,
+        refused_behind: 0,
+        told_absent: 0,
     };
     loop {
-        let pause = match run.round()? {
-            Round::Done => return Ok(ChainEnd::Done),
+        run.has_fault = false;
+        let round = run.round()?;
+        if !run.has_fault {
+            run.note_answers();
+        }
+        let pause = match round {
+            Round::End(end) => return Ok(end),
             Round::Soon => SHORT_PAUSE.min(plan.every),
             Round::Wait => plan.every,
         };
@@ -151,17 +187,26 @@ pub fn run_chain(
 impl ChainRun<'_> {
     fn round(&mut self) -> Result<Round> {
         if self.state.is_done(self.plan.links) {
-            return Ok(Round::Done);
+            return Ok(Round::End(ChainEnd::Done));
         }
         let Some(listing) = self.query(query_queue)? else {
             return Ok(Round::Wait);
         };
-        let listing = QueueListing::parse(&listing)?;
         let now_s = (self.caller.now_s)(&listing);
         self.cancel_strays(&listing);
         self.observe_links(&listing, now_s)?;
+        // A link that started far too early may also have failed for that reason.
+        if let Some(end) = self.check_starts()? {
+            return Ok(Round::End(end));
+        }
+        self.check_failures()?;
         if self.state.is_done(self.plan.links) {
-            return Ok(Round::Done);
+            return Ok(Round::End(ChainEnd::Done));
+        }
+        if self.settings.is_none()
+            && let Some(round) = self.check_cluster(&listing, now_s)?
+        {
+            return Ok(round);
         }
 
         let Some(last) = self.state.links.last().cloned() else {
@@ -179,27 +224,96 @@ impl ChainRun<'_> {
         self.decide(&last, &listing, now_s)
     }
 
+    /// Checks once in a call that the cluster can be forecast, before the call submits anything.
+    /// Returns the result of the round if it cannot, or if Slurm does not answer.
+    fn check_cluster(&mut self, listing: &QueueListing, now_s: i64) -> Result<Option<Round>> {
+        let Some(settings) = self.query(query_settings)? else {
+            return Ok(Some(Round::Wait));
+        };
+        let Some(nodes) = self.query(query_nodes)? else {
+            return Ok(Some(Round::Wait));
+        };
+        let plan = match plan_script(&self.plan.command) {
+            Err(fault) if fault.is_transient() => {
+                self.tell_away(&fault);
+                return Ok(Some(Round::Wait));
+            }
+            plan => plan.ok(),
+        };
+        let cluster = ClusterListing {
+            queue: listing,
+            nodes: Some(&nodes),
+            settings: Some(&settings),
+        };
+        // If Slurm rejects the script now, its partition is checked before the second link.
+        let partition = plan.and_then(|plan| plan.partition);
+        let obstacle = match &partition {
+            Some(partition) => cluster.find_obstacle(partition, now_s),
+            None => None,
+        };
+        if let Some(obstacle) = obstacle {
+            return Ok(Some(Round::End(ChainEnd::NoAdvice(obstacle))));
+        }
+        self.settings = Some(settings);
+        Ok(None)
+    }
+
+    /// Reports a link that failed without being asked to end.
+    fn check_failures(&mut self) -> Result<()> {
+        let Some(failed) = self.state.unreported_failure().cloned() else {
+            return Ok(());
+        };
+        self.state.told_failure = failed.number;
+        self.state.save()?;
+        let next = self.state.links.get(failed.number as usize);
+        Err(link_failure(&failed, next).into())
+    }
+
+    /// Reports a link that started far earlier than forecast.
+    fn check_starts(&mut self) -> Result<Option<ChainEnd>> {
+        let Some(early) = self.state.unreported_early_start().cloned() else {
+            return Ok(None);
+        };
+        self.state.told_early_start = early.number;
+        if early.end_s.is_some() {
+            self.state.told_failure = self.state.told_failure.max(early.number);
+        }
+        self.state.save()?;
+        Ok(Some(ChainEnd::EarlyStart(early)))
+    }
+
     /// Runs `question`. Returns `None` while Slurm does not answer, and reports that only once.
-    fn query(
-        &mut self,
-        question: impl Fn() -> Result<Vec<u8>, SlurmFault>,
-    ) -> Result<Option<Vec<u8>>> {
-        match question() {
-            Ok(answer) => {
-                if std::mem::take(&mut self.is_away) {
-                    (self.caller.tell)(ChainNote::Back);
-                }
-                Ok(Some(answer))
+    ///
+    /// # Errors
+    /// Fails if the program is missing, or its answers stay unusable.
+    fn query<T>(&mut self, question: impl Fn() -> Result<T, SlurmFault>) -> Result<Option<T>> {
+        let fault = match question() {
+            Ok(answer) => return Ok(Some(answer)),
+            Err(fault @ SlurmFault::Missing { .. }) => return Err(fault.into()),
+            Err(fault) => fault,
+        };
+        if !fault.is_transient() {
+            self.unusable_rounds += 1;
+            if self.unusable_rounds >= MAX_REFUSALS {
+                return Err(fault.into());
             }
-            Err(fault @ (SlurmFault::Missing { .. } | SlurmFault::Unusable { .. })) => {
-                Err(fault.into())
-            }
-            Err(fault) => {
-                if !std::mem::replace(&mut self.is_away, true) {
-                    (self.caller.tell)(ChainNote::Away(fault.to_string()));
-                }
-                Ok(None)
-            }
+        }
+        self.tell_away(&fault);
+        Ok(None)
+    }
+
+    /// Notes that Slurm has answered all questions of a round.
+    fn note_answers(&mut self) {
+        self.unusable_rounds = 0;
+        if std::mem::take(&mut self.is_away) {
+            (self.caller.tell)(ChainNote::Back);
+        }
+    }
+
+    fn tell_away(&mut self, fault: &SlurmFault) {
+        self.has_fault = true;
+        if !std::mem::replace(&mut self.is_away, true) {
+            (self.caller.tell)(ChainNote::Away(fault.to_string()));
         }
     }
 
@@ -217,13 +331,13 @@ impl ChainRun<'_> {
         let before = self.state.clone();
         let mut events = Vec::new();
         for place in 0..self.state.links.len() {
-            let Some(event) = self.state.observe(place, listing, now_s) else {
-                continue;
-            };
-            if event == LinkEvent::Forgotten {
-                self.recall(place);
+            let mut event = self.state.observe(place, listing, now_s);
+            if self.state.links[place].is_absent() || event == Some(LinkEvent::Forgotten) {
+                event = self.recall(place, event, now_s);
             }
-            events.push((place, event));
+            if let Some(event) = event {
+                events.push((place, event));
+            }
         }
         if *self.state != before {
             self.state.save()?;
@@ -240,71 +354,141 @@ impl ChainRun<'_> {
         Ok(())
     }
 
-    /// Asks the accounting for the end of a link that Slurm no longer lists. Without an answer, the
-    /// current time remains the end.
-    fn recall(&mut self, place: usize) {
+    /// Asks the accounting about a link that Slurm does not list, and returns its event. `event` is
+    /// the event without an answer.
+    fn recall(
+        &mut self,
+        place: usize,
+        event: Option<LinkEvent>,
+        now_s: i64,
+    ) -> Option<LinkEvent> {
         let link = &mut self.state.links[place];
-        let Some(ended) = link.job.and_then(|id| query_ended_job(id).ok()).flatten() else {
-            return;
-        };
-        link.start_s = ended.start_s;
-        link.end_s = Some(ended.end_s);
-        link.outcome = ended.outcome;
+        match link.job.map(query_job_record) {
+            Some(Ok(RecordedState::Ended(ended))) => {
+                link.start_s = ended.start_s;
+                link.end_s = Some(ended.end_s);
+                link.outcome = ended.outcome;
+                Some(LinkEvent::Forgotten)
+            }
+            // The accounting may never learn that a job has ended.
+            Some(Ok(RecordedState::Alive)) if !link.has_outlived_limit(now_s) => {
+                link.end_s = None;
+                link.forget_absence();
+                self.tell_absent(place);
+                None
+            }
+            _ => {
+                if event.is_none() {
+                    self.tell_absent(place);
+                }
+                event
+            }
+        }
+    }
+
+    fn tell_absent(&mut self, place: usize) {
+        let link = &self.state.links[place];
+        if link.number > self.told_absent {
+            self.told_absent = link.number;
+            (self.caller.tell)(ChainNote::Absent(link));
+        }
     }
 
     /// Decides whether to submit the successor of `last` now.
-    fn decide(&mut self, last: &ChainLink, listing: &QueueListing, now_s: i64) -> Result<Round> {
-        let has_failed = last
-            .outcome
-            .is_some_and(|outcome| !outcome.allows_successor());
-        if has_failed && last.number > self.state.told_failure {
-            self.state.told_failure = last.number;
-            self.state.save()?;
-            return Err(link_failure(last).into());
-        }
+    fn decide(
+        &mut self,
+        last: &ChainLink,
+        queue: &QueueListing,
+        now_s: i64,
+    ) -> Result<Round> {
         if last.end_s.is_some() {
             return self.submit(None, now_s);
         }
-        let id = last.job.unwrap_or(0);
-        let Some(job) = listing.jobs.iter().find(|job| job.id == id) else {
-            return Ok(Round::Soon);
+        let Some(job) = self.state.own_job(queue, last.job.unwrap_or(0)) else {
+            return Ok(Round::Wait);
         };
         match job.state {
-            QueueState::Pending => return Ok(Round::Wait),
+            QueueState::Pending | QueueState::Unknown => return Ok(Round::Wait),
             // The outcome will be known shortly.
             QueueState::Completing | QueueState::Ended => return Ok(Round::Soon),
             QueueState::Running => {}
         }
+        if self.refused_behind == last.number {
+            return Ok(Round::Wait);
+        }
         let Some(nodes) = self.query(query_nodes)? else {
             return Ok(Round::Wait);
         };
-        let nodes = NodeListing::parse(&nodes)?;
-        let advice = (self.caller.advise)(listing, &nodes, job)?;
-        match advice.answer {
-            SubmissionAnswer::Now => self.submit(Some(&advice), now_s),
+        let cluster = ClusterListing {
+            queue,
+            nodes: Some(&nodes),
+            settings: self.settings.as_ref(),
+        };
+        let advice = (self.caller.advise)(&cluster, job)?;
+        match &advice.answer {
+            SubmissionAnswer::Now => self.submit_ahead(last, advice, now_s),
             SubmissionAnswer::Later { .. } => Ok(Round::Wait),
-            SubmissionAnswer::None { .. } => {
-                if std::mem::replace(&mut self.unadvised, last.number) != last.number {
-                    (self.caller.tell)(ChainNote::NoAdvice(last, &advice));
-                }
-                Ok(Round::Wait)
-            }
+            SubmissionAnswer::None { reason } => Ok(self.wait_for_end(last, reason)),
         }
+    }
+
+    /// Submits the successor of the running link `last`, as `advice` recommends, unless Slurm's own
+    /// plan contradicts the advice.
+    fn submit_ahead(
+        &mut self,
+        last: &ChainLink,
+        advice: SubmissionAdvice,
+        now_s: i64,
+    ) -> Result<Round> {
+        let PlannedStart { start_s, .. } = match plan_script(&self.plan.command) {
+            Ok(plan) => plan,
+            Err(fault) if fault.is_transient() => {
+                self.tell_away(&fault);
+                return Ok(Round::Wait);
+            }
+            Err(SlurmFault::Refused { said, .. }) => {
+                return Ok(self.wait_behind(last.number, &said));
+            }
+            Err(SlurmFault::Unusable { .. }) => {
+                return Ok(self.wait_for_end(last, &NoAdviceReason::NoPlan));
+            }
+            Err(fault) => return Err(fault.into()),
+        };
+        let advice = advice.checked_by_plan(start_s);
+        match &advice.answer {
+            SubmissionAnswer::None { reason } => Ok(self.wait_for_end(last, reason)),
+            _ => self.submit(Some(&advice), now_s),
+        }
+    }
+
+    /// Waits for the end of the running link `last`, because there is no advice for this `reason`.
+    /// The chain ends if there will be none later, either.
+    fn wait_for_end(&mut self, last: &ChainLink, reason: &NoAdviceReason) -> Round {
+        if reason.is_permanent() {
+            return Round::End(ChainEnd::NoAdvice(reason.clone()));
+        }
+        if std::mem::replace(&mut self.unadvised, last.number) != last.number {
+            (self.caller.tell)(ChainNote::NoAdvice(last, reason));
+        }
+        Round::Wait
+    }
+
+    /// Waits for the end of the running link `number`, because Slurm rejects the next one until
+    /// then: its users may have a limit on the number of their jobs.
+    fn wait_behind(&mut self, number: u32, said: &str) -> Round {
+        self.refused_behind = number;
+        (self.caller.tell)(ChainNote::RefusedBehind(number + 1, said));
+        Round::Wait
     }
 
     /// Submits the next link, held, and then releases it.
     fn submit(&mut self, advice: Option<&SubmissionAdvice>, now_s: i64) -> Result<Round> {
         let number = self.state.links.len() as u32 + 1;
         let predecessor = self.state.links.last().and_then(|link| link.job);
-        self.state.links.push(ChainLink {
-            number,
-            job: None,
-            is_released: false,
-            submit_s: now_s,
-            start_s: None,
-            end_s: None,
-            outcome: None,
-        });
+        let expected = advice.and_then(|advice| advice.expected);
+        let mut link = ChainLink::intended(number, now_s);
+        link.expected_wait_s = expected.map(|expected| expected.wait_p10_s);
+        self.state.links.push(link);
         self.absences = 0;
         // Write the intent first: after a crash, the next run looks for the job.
         self.state.save()?;
@@ -355,6 +539,10 @@ impl ChainRun<'_> {
     fn drop_rejected_link(&mut self, number: u32, said: &str) -> Result<Round> {
         self.state.links.pop();
         self.state.save()?;
+        let before = self.state.links.last();
+        if before.is_some_and(|link| link.end_s.is_none()) {
+            return Ok(self.wait_behind(number - 1, said));
+        }
         self.refusals += 1;
         // A script that never worked is probably wrong, so do not retry the first link.
         if number == 1 || self.refusals >= MAX_REFUSALS {
@@ -402,12 +590,20 @@ impl ChainRun<'_> {
     }
 }
 
-fn link_failure(link: &ChainLink) -> poolcast_base::error::HintedError {
+/// Returns the error that `link` failed. `next` is its successor, if that was submitted.
+fn link_failure(link: &ChainLink, next: Option<&ChainLink>) -> poolcast_base::error::HintedError {
     let how = link
         .outcome
         .map_or("has ended", |outcome| outcome.describe());
+    let next = next.filter(|next| next.end_s.is_none());
+    let next = next.and_then(|next| next.job);
+    let next = next.map_or(String::new(), |id| format!("; job {id} is still in the queue"));
     hinted(
-        format!("link {} (job {}) {how}", link.number, link.job.unwrap_or(0)),
+        format!(
+            "link {} (job {}) {how}{next}",
+            link.number,
+            link.job.unwrap_or(0)
+        ),
         "check its output; run the same command again to continue with the next link",
     )
 }

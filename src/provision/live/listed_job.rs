@@ -2,6 +2,7 @@
 
 use anyhow::{Result, ensure};
 
+use super::pending_reason::{IdleReason, PendingRole, role_of};
 use super::slurm_state::{JobOutcome, QueueState};
 
 /// A job in Slurm's queue, or the pending elements of an array that share a row. Times are in epoch
@@ -14,6 +15,8 @@ pub struct ListedJob {
     pub array_task: Option<(i64, i64)>,
     /// Number of jobs in the row, which is more than one for pending array elements.
     pub jobs: u32,
+    /// Number of elements of the job's array that may run at once, if limited.
+    pub array_limit: Option<u32>,
     /// The state.
     pub state: QueueState,
     /// The outcome, if the job has ended and Slurm reports it.
@@ -22,6 +25,8 @@ pub struct ListedJob {
     pub reason: String,
     /// The user name.
     pub user: String,
+    /// The number of the user, if listed.
+    pub user_id: Option<u32>,
     /// The partitions in which the job may run.
     pub partitions: Vec<String>,
     /// The account.
@@ -44,7 +49,7 @@ pub struct ListedJob {
     pub priority: Option<i64>,
     /// The names of the job's nodes, in Slurm's abbreviated form.
     pub node_list: String,
-    /// The comment given at submission.
+    /// The comment given at submission. Text has the comments of the caller's jobs alone.
     pub comment: String,
 }
 
@@ -68,41 +73,37 @@ impl ListedJob {
         }
     }
 
-    /// Returns why a job that is pending at `now_s` does not compete for nodes; `None` if it does.
-    pub fn idle_reason(&self, now_s: i64) -> Option<IdleReason> {
-        match self.reason.as_str() {
-            "Dependency" | "DependencyNeverSatisfied" => return Some(IdleReason::Depends),
-            "JobHeldUser" | "JobHeldAdmin" | "JobHoldMaxRequeue" => return Some(IdleReason::Held),
-            "BeginTime" => return Some(IdleReason::Later),
-            _ => {}
+    /// Returns the role of a job that is pending at `now_s`; `None` if Slurm's reason is unknown.
+    pub fn pending_role(&self, now_s: i64) -> Option<PendingRole> {
+        let role = role_of(&self.reason)?;
+        if role != PendingRole::Turn {
+            return Some(role);
         }
         if self.priority == Some(0) {
-            return Some(IdleReason::Held);
+            return Some(PendingRole::Idle(IdleReason::Held));
         }
         let begins_later = self.eligible_s.is_some_and(|eligible_s| eligible_s > now_s);
-        begins_later.then_some(IdleReason::Later)
+        Some(match begins_later {
+            true => PendingRole::Idle(IdleReason::Later),
+            false => PendingRole::Turn,
+        })
     }
-}
-
-/// The reason why a pending job does not compete for nodes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum IdleReason {
-    /// The job depends on another job.
-    Depends,
-    /// The job is held.
-    Held,
-    /// The job must not begin yet.
-    Later,
 }
 
 /// The content of a parsed listing.
 #[derive(Debug, Default)]
 pub(super) struct ParsedJobs {
     pub(super) jobs: Vec<ListedJob>,
-    /// Ignored rows: jobs in an unknown state, or invalid rows.
+    /// Number of invalid rows, which are ignored.
     pub(super) left_out: usize,
     /// Slurm's last update of the jobs, in epoch seconds, if listed.
     pub(super) last_update_s: Option<i64>,
+}
+
+/// Parses the number after `%` in the elements `tasks` of an array, such as `2-9%3`.
+pub(super) fn array_limit(tasks: &str) -> Option<u32> {
+    let (_, limit) = tasks.split_once('%')?;
+    limit.parse().ok()
 }
 
 /// Returns `moment_s` if it is in a plausible range.

@@ -6,10 +6,13 @@ use anyhow::{Context as _, Result, ensure};
 use serde::Serialize;
 
 use super::host_list::expand_hosts;
-use super::listed_job::{IdleReason, ListedJob};
+use super::listed_job::ListedJob;
 use super::node_listing::NodeListing;
+use super::obstacle::ClusterListing;
 use super::past_runs::{PastRun, PastRuns};
+use super::pending_reason::{IdleReason, PendingRole};
 use super::queue_listing::QueueListing;
+use super::slurm_settings::SlurmSettings;
 use super::slurm_state::QueueState;
 use crate::forecast::{EndedRun, QueueTime, SeenRun, SeenWait};
 use crate::trace::hash_user;
@@ -29,6 +32,8 @@ pub struct ClusterView<'a> {
     pub listing: &'a QueueListing,
     /// The nodes, if Slurm has listed them.
     pub nodes: Option<&'a NodeListing>,
+    /// The settings of the cluster, if Slurm has listed them.
+    pub settings: Option<&'a SlurmSettings>,
     /// Number of nodes, if the user has given it.
     pub node_count: Option<u32>,
     /// The jobs that had ended before.
@@ -52,6 +57,10 @@ pub struct QueueCounts {
     pub held: usize,
     /// Jobs that must not begin yet.
     pub later: usize,
+    /// Jobs that wait for a limit of their own, such as the number of jobs of their user.
+    pub limited: usize,
+    /// Jobs that cannot start until a person acts.
+    pub never: usize,
 }
 
 /// The queue of a partition.
@@ -136,9 +145,10 @@ impl LiveQueue {
                     queue.add_running(other, nodes, limit_s, user, end_s);
                 }
                 QueueState::Pending if other.partitions.iter().any(|name| name == partition) => {
-                    queue.add_pending(other, limit_s, user);
+                    let turns = turns(other, view.listing);
+                    queue.add_pending(other, turns, limit_s, user);
                 }
-                QueueState::Pending | QueueState::Ended => {}
+                QueueState::Pending | QueueState::Ended | QueueState::Unknown => {}
             }
         }
         queue.ended_runs = view.ended_runs(longest_s, &mut users);
@@ -194,26 +204,47 @@ impl LiveQueue {
         });
     }
 
-    fn add_pending(&mut self, job: &ListedJob, limit_s: i64, user: u32) {
+    /// Adds a pending row, of which at most `turns` jobs can start.
+    fn add_pending(&mut self, job: &ListedJob, turns: usize, limit_s: i64, user: u32) {
         let jobs = job.jobs as usize;
-        match job.idle_reason(self.moment.now_s) {
-            Some(IdleReason::Depends) => self.counts.dependent += jobs,
-            Some(IdleReason::Held) => self.counts.held += jobs,
-            Some(IdleReason::Later) => self.counts.later += jobs,
-            None => {
-                self.counts.waiting += jobs;
+        let counts = &mut self.counts;
+        match job.pending_role(self.moment.now_s) {
+            Some(PendingRole::Idle(IdleReason::Depends)) => counts.dependent += jobs,
+            Some(PendingRole::Idle(IdleReason::Held)) => counts.held += jobs,
+            Some(PendingRole::Idle(IdleReason::Later)) => counts.later += jobs,
+            Some(PendingRole::Idle(IdleReason::OwnLimit)) => counts.limited += jobs,
+            Some(PendingRole::Idle(IdleReason::Never)) => counts.never += jobs,
+            Some(PendingRole::Turn) => {
+                counts.waiting += turns;
+                counts.limited += jobs - turns;
                 let wait = SeenWait {
                     since_s: job.eligible_s.unwrap_or(job.submit_s),
                     limit_s,
                     nodes: job.nodes,
                     user,
                 };
-                self.moment.waiting.extend(std::iter::repeat_n(wait, jobs));
+                self.moment.waiting.extend(std::iter::repeat_n(wait, turns));
                 self.priorities
-                    .extend(std::iter::repeat_n(job.priority, jobs));
+                    .extend(std::iter::repeat_n(job.priority, turns));
             }
+            // There is no advice on a queue with such a job.
+            None => {}
         }
     }
+}
+
+/// Returns the number of jobs in a pending row that can start. An array may limit how many of its
+/// elements run at once.
+fn turns(row: &ListedJob, listing: &QueueListing) -> usize {
+    let Some(limit) = row.array_limit else {
+        return row.jobs as usize;
+    };
+    let is_running = |job: &&ListedJob| {
+        let is_element = job.array_task.is_some_and(|(array, _)| array == row.id as i64);
+        is_element && matches!(job.state, QueueState::Running | QueueState::Completing)
+    };
+    let running = listing.jobs.iter().filter(is_running).count() as u32;
+    limit.saturating_sub(running).min(row.jobs) as usize
 }
 
 /// Returns the nodes of `partition`, if Slurm has listed any nodes.
@@ -245,7 +276,16 @@ fn held_nodes(job: &ListedJob, partition: &str, hosts: Option<&BTreeSet<String>>
     0
 }
 
-impl ClusterView<'_> {
+impl<'a> ClusterView<'a> {
+    /// Returns what Slurm's programs have listed.
+    pub(super) fn listing(&self) -> ClusterListing<'a> {
+        ClusterListing {
+            queue: self.listing,
+            nodes: self.nodes,
+            settings: self.settings,
+        }
+    }
+
     fn user_hash(&self, job: &ListedJob) -> u64 {
         hash_user(self.salt.text(), &job.user)
     }

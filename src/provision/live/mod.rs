@@ -5,27 +5,36 @@ mod host_list;
 mod listed_job;
 mod live_queue;
 mod model_advice;
+mod no_advice_reason;
 mod node_listing;
+mod obstacle;
 mod past_runs;
+mod pending_reason;
 mod queue_json;
 mod queue_listing;
 mod queue_text;
 mod slurm_programs;
+mod slurm_settings;
 mod slurm_state;
 mod submission_advice;
 
-pub use listed_job::{IdleReason, ListedJob};
+pub use listed_job::ListedJob;
 pub use live_queue::{ClusterView, QueueCounts};
 pub use model_advice::{ModelAdvice, QueriedModel};
+pub use no_advice_reason::NoAdviceReason;
 pub use node_listing::NodeListing;
+pub use obstacle::ClusterListing;
 pub use past_runs::PastRuns;
+pub use pending_reason::{IdleReason, PendingRole};
 pub use queue_listing::QueueListing;
 pub use slurm_programs::{
-    RecordedEnd, SlurmFault, SubmissionAttempt, cancel_job, query_accounting, query_ended_job,
-    query_nodes, query_planned_start, query_queue, release_job, submit_job, test_script,
+    PlannedStart, RecordedEnd, RecordedState, SlurmFault, SubmissionAttempt, cancel_job, plan_like,
+    plan_script, query_accounting, query_job_record, query_nodes, query_queue, query_settings,
+    release_job, submit_job, test_script,
 };
+pub use slurm_settings::SlurmSettings;
 pub use slurm_state::{JobOutcome, QueueState};
 pub use submission_advice::{
-    AdviceSettings, ExpectedStart, NoAdviceReason, QueriedJob, SubmissionAdvice, SubmissionAnswer,
+    AdviceSettings, ExpectedStart, NO_ADVICE_CODE, QueriedJob, SubmissionAdvice, SubmissionAnswer,
     advise_submission,
 };

@@ -7,7 +7,7 @@ use anyhow::{Context as _, Result, bail};
 use serde::Deserialize;
 
 use super::host_list::expand_hosts;
-use crate::slurm_number::SlurmWords;
+use crate::slurm_number::{SlurmError, SlurmWords, reject_errors};
 use poolcast_base::error::hinted;
 use poolcast_base::output::cut;
 
@@ -26,6 +26,8 @@ struct NodeDocument {
     nodes: Option<Vec<ListedNode>>,
     #[serde(default)]
     sinfo: Option<Vec<NodeGroup>>,
+    #[serde(default)]
+    errors: Option<Vec<SlurmError>>,
 }
 
 #[derive(Deserialize)]
@@ -63,6 +65,8 @@ struct GroupNodes {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct NodeListing {
     partitions: BTreeMap<String, BTreeSet<String>>,
+    /// Nodes of which jobs hold a part.
+    mixed: BTreeSet<String>,
 }
 
 /// States in which a node accepts no further jobs.
@@ -98,7 +102,7 @@ impl NodeListing {
             let [node, state, partition] = fields[..] else {
                 bail!("`{row}` is not a row of `sinfo`");
             };
-            listing.add(partition, node, is_usable(&[state.to_owned()]))?;
+            listing.add(partition, node, &[state.to_owned()])?;
         }
         Ok(listing)
     }
@@ -111,21 +115,21 @@ impl NodeListing {
             )
         };
         let document: NodeDocument = serde_json::from_slice(text).with_context(hint)?;
+        reject_errors("sinfo", document.errors.as_deref().unwrap_or_default())?;
         let mut listing = NodeListing::default();
         match (document.nodes, document.sinfo) {
             (Some(nodes), _) => {
                 for node in nodes {
-                    let is_usable = is_usable(node.state.all()) && is_usable(&node.state_flags);
+                    let words = [node.state.all(), &node.state_flags].concat();
                     for partition in &node.partitions {
-                        listing.add(partition, &node.name, is_usable)?;
+                        listing.add(partition, &node.name, &words)?;
                     }
                 }
             }
             (None, Some(groups)) => {
                 for group in groups {
-                    let is_usable = is_usable(group.node.state.all());
                     for list in &group.nodes.nodes {
-                        listing.add(&group.partition.name, list, is_usable)?;
+                        listing.add(&group.partition.name, list, group.node.state.all())?;
                     }
                 }
             }
@@ -136,16 +140,32 @@ impl NodeListing {
         Ok(listing)
     }
 
-    fn add(&mut self, partition: &str, list: &str, is_usable: bool) -> Result<()> {
+    /// Adds the nodes `list` of `partition`. `words` are their state and its flags.
+    fn add(&mut self, partition: &str, list: &str, words: &[String]) -> Result<()> {
         // A partition without usable nodes exists, too.
         let nodes = self.partitions.entry(partition.to_owned()).or_default();
-        if is_usable {
-            let hosts = expand_hosts(list);
-            nodes.extend(hosts.with_context(|| {
-                format!("`{}` is not a list of nodes", cut(list, MAX_SHOWN_COLUMNS))
-            })?);
+        let names: Vec<String> = words.iter().map(|word| state_name(word)).collect();
+        if words.iter().any(|word| word.ends_with('*'))
+            || names.iter().any(|name| UNUSABLE_STATES.contains(&name.as_str()))
+        {
+            return Ok(());
         }
+        let hosts = expand_hosts(list);
+        let hosts = hosts.with_context(|| {
+            format!("`{}` is not a list of nodes", cut(list, MAX_SHOWN_COLUMNS))
+        })?;
+        if names.iter().any(|name| name == "MIXED") {
+            self.mixed.extend(hosts.iter().cloned());
+        }
+        nodes.extend(hosts);
         Ok(())
+    }
+
+    /// Returns a usable node of `partition` of which jobs hold only a part, so that jobs can share
+    /// it.
+    pub fn mixed_host(&self, partition: &str) -> Option<&str> {
+        let hosts = self.partitions.get(partition)?;
+        hosts.intersection(&self.mixed).next().map(String::as_str)
     }
 
     /// Returns the usable nodes of `partition`; `None` if there is no such partition.
@@ -159,15 +179,11 @@ impl NodeListing {
     }
 }
 
-fn is_usable(words: &[String]) -> bool {
-    let is_bad = |word: &String| {
-        let word = word.to_ascii_uppercase();
-        // Text output appends marks to a state, for example if a node does not respond or saves
-        // power.
-        let name = word.trim_end_matches(|mark: char| !mark.is_ascii_alphabetic());
-        UNUSABLE_STATES.contains(&name) || word.ends_with('*')
-    };
-    !words.iter().any(is_bad)
+/// Returns the upper-case name of a node's state. Text output appends marks to it, for example if a
+/// node does not respond or saves power.
+fn state_name(word: &str) -> String {
+    let name = word.trim_end_matches(|mark: char| !mark.is_ascii_alphabetic());
+    name.to_ascii_uppercase()
 }
 
 #[cfg(test)]
@@ -196,6 +212,8 @@ mod tests {
             {"partition": {"name": "all"}, "node": {"state": ["MIXED"]}, "nodes": {"nodes": ["n1", "n[3-4]"]}},
             {"partition": {"name": "all"}, "node": {"state": ["IDLE", "DRAIN"]}, "nodes": {"nodes": ["n2"]}}], "errors": []}"#;
         assert_eq!(usable(groups, "all").as_deref(), Some("n1 n3 n4"));
+        let listing = NodeListing::parse(groups.as_bytes()).expect("read");
+        assert_eq!(listing.mixed_host("all"), Some("n1"));
 
         let text = "NODELIST|STATE|PARTITION\nn1|allocated|all\nn1|allocated|short\nn2|drained|all\nn3|idle*|all\nn4|idle~|all\n";
         assert_eq!(usable(text, "all").as_deref(), Some("n1 n4"));
@@ -210,14 +228,17 @@ mod tests {
                 "{\"nodes\": [{\"name\": \"n1\", \"partitions\": []}]}",
                 "missing field `state`",
             ),
+            (
+                r#"{"nodes": [], "errors": [{"error": "Zero Bytes were transmitted"}]}"#,
+                "Zero Bytes were transmitted",
+            ),
             ("{\"jobs\": []}", "neither `nodes` nor `sinfo`"),
         ] {
             let error = NodeListing::parse(text.as_bytes()).expect_err("refused");
             let said = poolcast_base::error::render(&error);
-            assert!(
-                said.contains(named) && said.contains("hint: write it with `sinfo"),
-                "{said}"
-            );
+            assert!(said.contains(named), "{said}");
+            let is_answer = !text.contains("errors");
+            assert_eq!(said.contains("hint: write it with `sinfo"), is_answer);
         }
     }
 }

@@ -3,10 +3,11 @@
 
 use anyhow::{Context as _, Result, ensure};
 use serde::Deserialize;
+use serde_json::Value;
 
-use super::listed_job::{ListedJob, ParsedJobs, checked_time_s};
-use super::slurm_state::{JobOutcome, QueueState, read_state};
-use crate::slurm_number::{SlurmNumber, SlurmWords};
+use super::listed_job::{ListedJob, ParsedJobs, array_limit, checked_time_s};
+use super::slurm_state::{QueueState, read_state};
+use crate::slurm_number::{SlurmError, SlurmNumber, SlurmWords, reject_errors};
 use crate::trace::elements_of_array;
 use poolcast_base::error::hinted;
 
@@ -15,6 +16,8 @@ struct QueueDocument {
     jobs: Vec<SlurmJob>,
     #[serde(default)]
     last_update: SlurmNumber,
+    #[serde(default)]
+    errors: Option<Vec<SlurmError>>,
 }
 
 /// A job of the document, with the fields that this program uses.
@@ -33,6 +36,8 @@ struct SlurmJob {
     state_reason: Option<String>,
     #[serde(default)]
     user_name: Option<String>,
+    #[serde(default)]
+    user_id: Option<Value>,
     partition: String,
     #[serde(default)]
     account: Option<String>,
@@ -63,25 +68,22 @@ pub(super) fn read_queue_json(text: &[u8]) -> Result<ParsedJobs> {
             "write it with `squeue --all --states=all --json`",
         )
     })?;
+    reject_errors("squeue", document.errors.as_deref().unwrap_or_default())?;
     let mut read = ParsedJobs {
         last_update_s: document.last_update.positive(),
         ..ParsedJobs::default()
     };
     for job in document.jobs {
-        let Some(state) = read_state(job.job_state.all()) else {
-            read.left_out += 1;
-            continue;
-        };
         let id = job.job_id;
-        let listed = job.listed(state);
         read.jobs
-            .push(listed.with_context(|| format!("cannot use job {id} of `squeue`"))?);
+            .push(job.listed().with_context(|| format!("cannot use job {id} of `squeue`"))?);
     }
     Ok(read)
 }
 
 impl SlurmJob {
-    fn listed(self, (state, outcome): (QueueState, Option<JobOutcome>)) -> Result<ListedJob> {
+    fn listed(self) -> Result<ListedJob> {
+        let (state, outcome) = read_state(self.job_state.all());
         let array = self.array_job_id.positive();
         let task = self.array_task_id.known();
         let waiting = self.array_task_string.filter(|tasks| !tasks.is_empty());
@@ -105,10 +107,12 @@ impl SlurmJob {
             id: self.job_id,
             array_task: array.zip(task),
             jobs: jobs as u32,
+            array_limit: waiting.as_deref().and_then(array_limit),
             state,
             outcome,
             reason: self.state_reason.unwrap_or_default(),
             user: self.user_name.unwrap_or_default(),
+            user_id: self.user_id.as_ref().and_then(user_number),
             partitions: self.partition.split(',').map(str::to_owned).collect(),
             account: self.account.filter(|account| !account.is_empty()),
             qos: self.qos.filter(|qos| !qos.is_empty()),
@@ -122,5 +126,13 @@ impl SlurmJob {
             node_list: self.nodes.unwrap_or_default(),
             comment: self.comment.unwrap_or_default(),
         })
+    }
+}
+
+/// Parses the number of a user, which may be a JSON number or a text.
+fn user_number(value: &Value) -> Option<u32> {
+    match value {
+        Value::String(text) => text.parse().ok(),
+        _ => value.as_u64()?.try_into().ok(),
     }
 }

@@ -1,12 +1,11 @@
 //! The listing of all jobs by `squeue`.
 
-use anyhow::{Result, ensure};
+use anyhow::Result;
 
 use super::listed_job::ListedJob;
 use super::queue_json::read_queue_json;
 use super::queue_text::{is_queue_text, read_queue_text};
 use super::slurm_state::QueueState;
-use poolcast_base::error::hinted;
 
 /// All jobs that Slurm knows at one time, including jobs that ended recently.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -15,7 +14,7 @@ pub struct QueueListing {
     pub jobs: Vec<ListedJob>,
     /// Slurm's last update of the jobs, in epoch seconds; older versions do not report it.
     pub last_update_s: Option<i64>,
-    /// Ignored rows: jobs in an unknown state, or invalid rows.
+    /// Number of invalid rows, which are ignored.
     pub left_out: usize,
 }
 
@@ -23,21 +22,14 @@ impl QueueListing {
     /// Parses the output of `squeue`, as JSON or as text with the expected columns.
     ///
     /// # Errors
-    /// Fails for invalid output; the error names the line and the field. Also fails if every job is
-    /// in an unknown state.
+    /// Fails for invalid output; the error names the line and the field. Also fails if Slurm reports
+    /// errors, because the listing may then lack jobs.
     pub fn parse(text: &[u8]) -> Result<QueueListing> {
         let read = if is_queue_text(text) {
             read_queue_text(text)?
         } else {
             read_queue_json(text)?
         };
-        ensure!(
-            read.left_out == 0 || !read.jobs.is_empty(),
-            hinted(
-                "every job of `squeue` is in an unknown state",
-                "update poolcast: Slurm is probably newer than this version"
-            )
-        );
         Ok(QueueListing {
             jobs: read.jobs,
             last_update_s: read.last_update_s,
@@ -55,7 +47,7 @@ impl QueueListing {
         let mut last_s = self.last_update_s.unwrap_or(0);
         for job in &self.jobs {
             let event_s = match job.state {
-                QueueState::Pending => None,
+                QueueState::Pending | QueueState::Unknown => None,
                 QueueState::Running => job.start_s,
                 QueueState::Completing | QueueState::Ended => job.end_s,
             };
@@ -68,7 +60,7 @@ impl QueueListing {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::live::IdleReason;
+    use crate::live::{IdleReason, PendingRole};
 
     const PLAIN: &str = r#"{"meta": {}, "jobs": [
         {"job_id": 7, "array_job_id": 5, "array_task_id": 1, "array_task_string": "", "job_state": "RUNNING", "state_reason": "None",
@@ -144,10 +136,8 @@ mod tests {
                 "`array_task_string` is `4-2`",
             ),
             (
-                &PLAIN
-                    .replace("RUNNING", "DREAMING")
-                    .replace("PENDING", "DREAMING"),
-                "is in an unknown state",
+                r#"{"errors": [{"error": "Zero Bytes were transmitted", "error_number": 1010}], "jobs": []}"#,
+                "Zero Bytes were transmitted",
             ),
             ("[]", "squeue"),
         ] {
@@ -156,22 +146,37 @@ mod tests {
     }
 
     #[test]
+    fn jobs_in_unknown_states_are_listed() {
+        let text = PLAIN
+            .replace("RUNNING", "DREAMING")
+            .replace("PENDING", "DREAMING");
+        let listing = QueueListing::parse(text.as_bytes()).expect("read");
+        let states: Vec<QueueState> = listing.jobs.iter().map(|job| job.state).collect();
+        assert_eq!(states, [QueueState::Unknown, QueueState::Unknown]);
+        assert_eq!(listing.left_out, 0);
+    }
+
+    #[test]
     fn dependent_held_and_later_jobs_are_idle() {
         let listing = QueueListing::parse(PLAIN.as_bytes()).expect("read");
         let mut job = listing.jobs[1].clone();
-        assert_eq!(job.idle_reason(2000), None);
-        for (reason, idle) in [
+        let idle = |idle| Some(PendingRole::Idle(idle));
+        assert_eq!(job.pending_role(2000), idle(IdleReason::OwnLimit));
+        for (reason, why) in [
             ("Dependency", IdleReason::Depends),
             ("JobHeldUser", IdleReason::Held),
             ("BeginTime", IdleReason::Later),
         ] {
             job.reason = reason.to_owned();
-            assert_eq!(job.idle_reason(2000), Some(idle));
+            assert_eq!(job.pending_role(2000), idle(why));
         }
         job.reason = "None".to_owned();
+        assert_eq!(job.pending_role(2000), Some(PendingRole::Turn));
         job.eligible_s = Some(2001);
-        assert_eq!(job.idle_reason(2000), Some(IdleReason::Later));
+        assert_eq!(job.pending_role(2000), idle(IdleReason::Later));
         job.priority = Some(0);
-        assert_eq!(job.idle_reason(3000), Some(IdleReason::Held));
+        assert_eq!(job.pending_role(3000), idle(IdleReason::Held));
+        job.reason = "MoonPhase".to_owned();
+        assert_eq!(job.pending_role(3000), None);
     }
 }

@@ -1,17 +1,23 @@
 //! Parser of `squeue` text, for Slurm that was built without JSON: a header, and a row per job.
 
+use std::collections::HashMap;
+
 use anyhow::{Context as _, Result, ensure};
 
-use super::listed_job::{ListedJob, ParsedJobs, checked_time_s};
+use super::listed_job::{ListedJob, ParsedJobs, array_limit, checked_time_s};
 use super::slurm_state::{QueueState, read_state};
 use crate::trace::{TimeLimit, elements_of_array, parse_time_limit};
 use poolcast_base::error::hinted;
 
-/// The argument of `squeue --format`. The comment is last because it may contain a `|`.
-pub(super) const SQUEUE_COLUMNS: &str = "%A|%F|%K|%T|%r|%u|%P|%a|%q|%D|%l|%V|%S|%e|%Q|%N|%k";
+/// The argument of `squeue --format`. It has no comments, because the line breaks in a comment of
+/// any user could forge rows.
+pub(super) const SQUEUE_COLUMNS: &str = "%A|%F|%K|%T|%r|%u|%U|%P|%a|%q|%D|%l|%V|%S|%e|%Q|%N";
+
+/// The argument of `squeue --format` for the comments of the caller's own jobs.
+pub(super) const COMMENT_COLUMNS: &str = "%A|%k";
 
 /// The header of these columns.
-const HEADS: &str = "JOBID|ARRAY_JOB_ID|ARRAY_TASK_ID|STATE|REASON|USER|PARTITION|ACCOUNT|QOS|NODES|TIME_LIMIT|SUBMIT_TIME|START_TIME|END_TIME|PRIORITY|NODELIST|COMMENT";
+const HEADS: &str = "JOBID|ARRAY_JOB_ID|ARRAY_TASK_ID|STATE|REASON|USER|UID|PARTITION|ACCOUNT|QOS|NODES|TIME_LIMIT|SUBMIT_TIME|START_TIME|END_TIME|PRIORITY|NODELIST";
 
 /// Number of columns.
 const COLUMNS: usize = 17;
@@ -38,22 +44,37 @@ pub(super) fn read_queue_text(text: &[u8]) -> Result<ParsedJobs> {
 
     let mut read = ParsedJobs::default();
     for (number, line) in lines.enumerate() {
-        let fields: Vec<&str> = line.splitn(COLUMNS, '|').map(str::trim).collect();
+        let fields: Vec<&str> = line.split('|').map(str::trim).collect();
         let Ok(fields) = <[&str; COLUMNS]>::try_from(fields) else {
-            // The rest of a comment that contains a line break.
             read.left_out += 1;
             continue;
         };
-        match listed_job(fields).with_context(|| format!("line {} of `squeue`", number + 2))? {
-            Some(job) => read.jobs.push(job),
-            None => read.left_out += 1,
-        }
+        let job = listed_job(fields).with_context(|| format!("line {} of `squeue`", number + 2))?;
+        read.jobs.push(job);
     }
     Ok(read)
 }
 
-/// Parses the job of a row. Returns `None` if its state is unknown.
-fn listed_job(fields: [&str; COLUMNS]) -> Result<Option<ListedJob>> {
+/// Sets the comments of `jobs` from the rows `JOBID|COMMENT` of `squeue`. A row that is the rest of
+/// a comment with a line break changes no job of another user, because no such job is among `jobs`.
+pub(super) fn add_comments<'a>(jobs: impl Iterator<Item = &'a mut ListedJob>, rows: &str) {
+    let mut comments: HashMap<u64, &str> = HashMap::new();
+    for row in rows.lines() {
+        if let Some((id, comment)) = row.split_once('|')
+            && let Ok(id) = id.trim().parse()
+        {
+            comments.insert(id, comment);
+        }
+    }
+    for job in jobs {
+        if let Some(comment) = comments.get(&job.id) {
+            job.comment = nonempty_field(comment).unwrap_or_default();
+        }
+    }
+}
+
+/// Parses the job of a row.
+fn listed_job(fields: [&str; COLUMNS]) -> Result<ListedJob> {
     let [
         id,
         array,
@@ -61,6 +82,7 @@ fn listed_job(fields: [&str; COLUMNS]) -> Result<Option<ListedJob>> {
         state,
         reason,
         user,
+        user_id,
         partition,
         account,
         qos,
@@ -71,11 +93,8 @@ fn listed_job(fields: [&str; COLUMNS]) -> Result<Option<ListedJob>> {
         end,
         priority,
         node_list,
-        comment,
     ] = fields;
-    let Some((state, outcome)) = read_state(&[state.to_owned()]) else {
-        return Ok(None);
-    };
+    let (state, outcome) = read_state(&[state.to_owned()]);
 
     let id: u64 = id
         .parse()
@@ -86,14 +105,16 @@ fn listed_job(fields: [&str; COLUMNS]) -> Result<Option<ListedJob>> {
             .with_context(|| format!("ARRAY_TASK_ID is `{task}`, which is not a list of tasks"))?,
         _ => 1,
     };
-    Ok(Some(ListedJob {
+    Ok(ListedJob {
         id,
         array_task: array.parse().ok().zip(task.parse().ok()),
         jobs: u32::try_from(jobs).context("an array has too many elements")?,
+        array_limit: array_limit(task),
         state,
         outcome,
         reason: reason.to_owned(),
         user: user.to_owned(),
+        user_id: user_id.parse().ok(),
         partitions: partition.split(',').map(str::to_owned).collect(),
         account: nonempty_field(account),
         qos: nonempty_field(qos),
@@ -108,8 +129,8 @@ fn listed_job(fields: [&str; COLUMNS]) -> Result<Option<ListedJob>> {
         end_s: moment_s("END_TIME", end)?,
         priority: priority.parse().ok(),
         node_list: node_list.to_owned(),
-        comment: nonempty_field(comment).unwrap_or_default(),
-    }))
+        comment: String::new(),
+    })
 }
 
 /// Returns the value of a column, or `None` if it is empty.
@@ -154,14 +175,14 @@ fn moment_s(column: &str, field: &str) -> Result<Option<i64>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::live::IdleReason;
+    use crate::live::{IdleReason, PendingRole};
 
     const ROWS: &str = "\
-7|5|1|RUNNING|None|a|all|(null)|normal|2|3:00|1000|1002|1182|42|n[1-2]|x|y
-5|5|2-4%1|PENDING|JobArrayTaskLimit|a|all,other|lab|(null)|2-4|UNLIMITED|1000|N/A|N/A|41||(null)
-9|9|N/A|PENDING|Dependency|b|all|lab|(null)|1K|2-00:00:00|1001|N/A|N/A|0||(null)
-a line of a comment
-10|10|N/A|DREAMING|None|b|all|lab|(null)|1|1:00|1001|1002|1003|0|n1|(null)
+7|5|1|RUNNING|None|a|1000|all|(null)|normal|2|3:00|1000|1002|1182|42|n[1-2]
+5|5|2-4%1|PENDING|JobArrayTaskLimit|a|1000|all,other|lab|(null)|2-4|UNLIMITED|1000|N/A|N/A|41|
+9|9|N/A|PENDING|Dependency|b|1001|all|lab|(null)|1K|2-00:00:00|1001|N/A|N/A|0|
+not a row
+10|10|N/A|DREAMING|None|b|1001|all|lab|(null)|1|1:00|1001|1002|1003|0|n1
 ";
 
     fn listing(rows: &str) -> Result<ParsedJobs> {
@@ -171,9 +192,9 @@ a line of a comment
     #[test]
     fn rows_are_parsed_into_jobs() {
         let read = listing(ROWS).expect("read");
-        assert_eq!((read.jobs.len(), read.left_out), (3, 2));
-        let [element, array, dependent] = &read.jobs[..] else {
-            panic!("three jobs");
+        assert_eq!((read.jobs.len(), read.left_out), (4, 1));
+        let [element, array, dependent, dreaming] = &read.jobs[..] else {
+            panic!("four jobs");
         };
         assert_eq!((element.name(), element.jobs), ("5_1".to_owned(), 1));
         assert_eq!(
@@ -181,13 +202,31 @@ a line of a comment
             (Some(1002), Some(1182), Some(180))
         );
         assert_eq!(
-            (element.comment.as_str(), element.account.as_deref()),
-            ("x|y", None)
+            (element.user_id, element.account.as_deref()),
+            (Some(1000), None)
         );
         assert_eq!((array.jobs, array.nodes, array.limit_s), (3, 2, None));
+        assert_eq!((array.array_limit, element.array_limit), (Some(1), None));
         assert_eq!(array.partitions, ["all", "other"]);
         assert_eq!((dependent.nodes, dependent.limit_s), (1024, Some(172_800)));
-        assert_eq!(dependent.idle_reason(2000), Some(IdleReason::Depends));
+        let role = PendingRole::Idle(IdleReason::Depends);
+        assert_eq!(dependent.pending_role(2000), Some(role));
+        assert_eq!(dreaming.state, QueueState::Unknown);
+    }
+
+    /// The rows are as Slurm 22.05 prints them for a comment with a line break.
+    #[test]
+    fn comments_with_line_breaks_do_not_forge_rows() {
+        let mut read = listing(ROWS).expect("read");
+        let own = |job: &&mut ListedJob| job.user_id == Some(1000);
+        let rows = "7|x|y\n5|a\n9|poolcast chain c link 1\nthe end\n10\n11|b\n";
+        add_comments(read.jobs.iter_mut().filter(own), rows);
+        let comments: Vec<&str> = read.jobs.iter().map(|job| job.comment.as_str()).collect();
+        assert_eq!(comments, ["x|y", "a", "", ""]);
+
+        let with_comments = format!("{HEADS}|COMMENT\n7|7|N/A|PENDING|None");
+        let error = read_queue_text(with_comments.as_bytes()).expect_err("rejected");
+        assert!(poolcast_base::error::render(&error).contains("%N'"), "{error}");
     }
 
     #[test]

@@ -6,8 +6,10 @@ use std::sync::mpsc::Receiver;
 use std::time::{Duration, Instant};
 
 use super::listed_job::ListedJob;
-use super::node_listing::SINFO_COLUMNS;
-use super::queue_text::SQUEUE_COLUMNS;
+use super::node_listing::{NodeListing, SINFO_COLUMNS};
+use super::queue_listing::QueueListing;
+use super::queue_text::{COMMENT_COLUMNS, SQUEUE_COLUMNS, add_comments, is_queue_text};
+use super::slurm_settings::SlurmSettings;
 use super::slurm_state::{JobOutcome, QueueState, read_state};
 use poolcast_base::program::command_without_keys;
 
@@ -65,8 +67,9 @@ impl SlurmFault {
     /// Returns true if a retry may help, because the controller may be down only for a while.
     pub fn is_transient(&self) -> bool {
         match self {
-            SlurmFault::Missing { .. } | SlurmFault::Unusable { .. } => false,
+            SlurmFault::Missing { .. } => false,
             SlurmFault::Silent { .. } => true,
+            SlurmFault::Unusable { why, .. } => is_controller_away(why),
             SlurmFault::Refused { said, .. } => is_controller_away(said),
         }
     }
@@ -97,17 +100,54 @@ fn is_controller_away(said: &str) -> bool {
     .any(|words| said.contains(words))
 }
 
-/// Runs `squeue` for all jobs that Slurm knows. Returns JSON, or text if Slurm was built without
-/// JSON.
-pub fn query_queue() -> Result<Vec<u8>, SlurmFault> {
+/// Runs `squeue` for all jobs that Slurm knows, as JSON, or as text if Slurm was built without JSON.
+pub fn query_queue() -> Result<QueueListing, SlurmFault> {
     let all = ["--all", "--states=all"];
-    json_or_text("squeue", &all, &[&format!("--format={SQUEUE_COLUMNS}")])
+    let printed = json_or_text("squeue", &all, &[&format!("--format={SQUEUE_COLUMNS}")])?;
+    let mut listing = parsed("squeue", QueueListing::parse(&printed))?;
+    if is_queue_text(&printed) {
+        query_own_comments(&mut listing)?;
+    }
+    Ok(listing)
 }
 
-/// Runs `sinfo` for all nodes. Returns JSON, or text if Slurm was built without JSON.
-pub fn query_nodes() -> Result<Vec<u8>, SlurmFault> {
+/// Adds the comments of the caller's own jobs to `listing`.
+fn query_own_comments(listing: &mut QueueListing) -> Result<(), SlurmFault> {
+    let caller = rustix::process::getuid().as_raw();
+    let mut command = slurm_command("squeue");
+    command.args(["--all", "--states=all", "--noheader"]);
+    command.arg(format!("--user={caller}"));
+    let printed = answer(command.arg(format!("--format={COMMENT_COLUMNS}")))?;
+    let jobs = listing.jobs.iter_mut();
+    let own_jobs = jobs.filter(|job| job.user_id == Some(caller));
+    add_comments(own_jobs, &String::from_utf8_lossy(&printed));
+    Ok(())
+}
+
+/// Runs `sinfo` for all nodes, as JSON, or as text if Slurm was built without JSON.
+pub fn query_nodes() -> Result<NodeListing, SlurmFault> {
     let text = ["--Node", &format!("--format={SINFO_COLUMNS}")];
-    json_or_text("sinfo", &["--all"], &text)
+    let printed = json_or_text("sinfo", &["--all"], &text)?;
+    parsed("sinfo", NodeListing::parse(&printed))
+}
+
+/// Runs `scontrol show` for the settings of the cluster and of its partitions.
+pub fn query_settings() -> Result<SlurmSettings, SlurmFault> {
+    let show = |what: &str| {
+        let mut command = slurm_command("scontrol");
+        let printed = answer(command.args(["--all", "--oneliner", "show", what]))?;
+        Ok(String::from_utf8_lossy(&printed).into_owned())
+    };
+    let settings = SlurmSettings::parse(&show("config")?, &show("partition")?);
+    parsed("scontrol", settings)
+}
+
+/// Returns a parsed answer of `program`.
+fn parsed<T>(program: &str, answer: anyhow::Result<T>) -> Result<T, SlurmFault> {
+    answer.map_err(|error| SlurmFault::Unusable {
+        program: program.to_owned(),
+        why: format!("{error:#}"),
+    })
 }
 
 /// Runs `program` with the options `what` and `--json`. If it rejects them, runs it again with the
@@ -141,9 +181,19 @@ pub struct RecordedEnd {
     pub outcome: Option<JobOutcome>,
 }
 
-/// Asks `sacct` for the end of the job `id`. Returns `None` if it does not know the job, or if the
-/// job has not ended.
-pub fn query_ended_job(id: u64) -> Result<Option<RecordedEnd>, SlurmFault> {
+/// The state of a job, as recorded by the accounting.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RecordedState {
+    /// The job has ended.
+    Ended(RecordedEnd),
+    /// The job is pending or running, or in a state that this program does not know.
+    Alive,
+    /// The accounting does not know the job.
+    Unknown,
+}
+
+/// Asks `sacct` for the state of the job `id`.
+pub fn query_job_record(id: u64) -> Result<RecordedState, SlurmFault> {
     let mut command = slurm_command("sacct");
     command.args([
         "--allocations",
@@ -152,24 +202,39 @@ pub fn query_ended_job(id: u64) -> Result<Option<RecordedEnd>, SlurmFault> {
         "--format=Start,End,State",
     ]);
     let printed = answer(command.arg(format!("--jobs={id}")))?;
-    Ok(recorded_end(&String::from_utf8_lossy(&printed)))
+    Ok(recorded_state(&String::from_utf8_lossy(&printed)))
 }
 
-/// Parses a line `START|END|STATE`. Returns `None` if the job has not ended.
-fn recorded_end(printed: &str) -> Option<RecordedEnd> {
-    let mut fields = printed.lines().next()?.split('|');
-    let (start, end, state) = (fields.next()?, fields.next()?, fields.next()?);
-    let (state, outcome) = read_state(&[state.to_owned()])?;
-    Some(RecordedEnd {
-        start_s: start.parse().ok(),
-        end_s: end.parse().ok().filter(|_| state == QueueState::Ended)?,
-        outcome,
-    })
+/// Parses a line `START|END|STATE`.
+fn recorded_state(printed: &str) -> RecordedState {
+    let fields: Vec<&str> = printed.lines().next().unwrap_or("").split('|').collect();
+    let [start, end, state] = fields[..] else {
+        return RecordedState::Unknown;
+    };
+    let (state, outcome) = read_state(&[state.to_owned()]);
+    match (state, end.parse()) {
+        (QueueState::Ended, Ok(end_s)) => RecordedState::Ended(RecordedEnd {
+            start_s: start.parse().ok(),
+            end_s,
+            outcome,
+        }),
+        (QueueState::Ended, Err(_)) => RecordedState::Unknown,
+        _ => RecordedState::Alive,
+    }
 }
 
-/// Asks Slurm when it would start a job like `job` that is submitted now, in epoch seconds. It uses
-/// `sbatch --test-only`, which submits nothing.
-pub fn query_planned_start(job: &ListedJob) -> Result<i64, SlurmFault> {
+/// The time at which Slurm plans to start a job that is submitted now.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PlannedStart {
+    /// The start, in epoch seconds.
+    pub start_s: i64,
+    /// The partition in which the job would start, if stated.
+    pub partition: Option<String>,
+}
+
+/// Asks Slurm when it would start a job like `job` that is submitted now, by `sbatch --test-only`,
+/// which submits nothing.
+pub fn plan_like(job: &ListedJob) -> Result<PlannedStart, SlurmFault> {
     let mut command = slurm_command("sbatch");
     command.args(["--test-only", "--wrap=true"]);
     command.arg(format!("--nodes={}", job.nodes));
@@ -182,6 +247,18 @@ pub fn query_planned_start(job: &ListedJob) -> Result<i64, SlurmFault> {
             command.arg(format!("{option}={value}"));
         }
     }
+    plan(command)
+}
+
+/// Asks Slurm when it would start a script that is submitted now with its arguments, by
+/// `sbatch --test-only`, which submits nothing.
+pub fn plan_script(command_line: &[String]) -> Result<PlannedStart, SlurmFault> {
+    let mut command = slurm_command("sbatch");
+    command.arg("--test-only").args(command_line);
+    plan(command)
+}
+
+fn plan(mut command: Command) -> Result<PlannedStart, SlurmFault> {
     let answer = run(&mut command)?;
     // `sbatch` writes the answer to standard error.
     let said = format!(
@@ -192,7 +269,7 @@ pub fn query_planned_start(job: &ListedJob) -> Result<i64, SlurmFault> {
     if !answer.status.success() {
         return Err(refused(&command, &said));
     }
-    planned_start_s(&said).ok_or_else(|| SlurmFault::Unusable {
+    planned_start(&said).ok_or_else(|| SlurmFault::Unusable {
         program: name_of(&command),
         why: message_tail(&said),
     })
@@ -209,10 +286,17 @@ pub fn test_script(command_line: &[String]) -> Result<String, SlurmFault> {
     Ok(message_tail(&answer.said))
 }
 
-/// Parses the time in `sbatch: Job 8 to start at 1795407855 using 2 processors on nodes ...`.
-fn planned_start_s(said: &str) -> Option<i64> {
+/// Parses `sbatch: Job 8 to start at 1795407855 using 2 processors on nodes ... in partition all`.
+fn planned_start(said: &str) -> Option<PlannedStart> {
     let (_, rest) = said.split_once(" to start at ")?;
-    rest.split_ascii_whitespace().next()?.parse().ok()
+    let start_s = rest.split_ascii_whitespace().next()?.parse().ok()?;
+    let partition = rest
+        .split_once(" in partition ")
+        .and_then(|(_, name)| name.split_ascii_whitespace().next());
+    Some(PlannedStart {
+        start_s,
+        partition: partition.map(str::to_owned),
+    })
 }
 
 /// The result of a submission.
@@ -445,21 +529,32 @@ mod tests {
     }
 
     #[test]
-    fn recorded_ends_are_parsed() {
-        let ended = recorded_end("1000|1060|CANCELLED by 0\n").expect("an end");
+    fn recorded_states_are_parsed() {
+        let RecordedState::Ended(ended) = recorded_state("1000|1060|CANCELLED by 0\n") else {
+            panic!("it has ended");
+        };
         assert_eq!((ended.start_s, ended.end_s), (Some(1000), 1060));
         assert_eq!(ended.outcome, Some(JobOutcome::Cancelled));
-        for none in ["", "1000|Unknown|RUNNING\n", "slurm"] {
-            assert_eq!(recorded_end(none), None, "{none}");
+        for unknown in ["", "slurm"] {
+            assert_eq!(recorded_state(unknown), RecordedState::Unknown, "{unknown}");
+        }
+        for alive in [
+            "1000|Unknown|RUNNING\n",
+            "Unknown|Unknown|PENDING\n",
+            "1000|Unknown|DREAMING\n",
+        ] {
+            assert_eq!(recorded_state(alive), RecordedState::Alive, "{alive}");
         }
     }
 
     #[test]
     fn planned_starts_are_parsed() {
         let said = "sbatch: Job 8 to start at 1795407855 using 2 processors on nodes n[1-2] in partition all\n";
-        assert_eq!(planned_start_s(said), Some(1_795_407_855));
+        let planned = planned_start(said).expect("a start");
+        assert_eq!(planned.start_s, 1_795_407_855);
+        assert_eq!(planned.partition.as_deref(), Some("all"));
         assert_eq!(
-            planned_start_s("allocation failure: Requested node configuration is not available"),
+            planned_start("allocation failure: Requested node configuration is not available"),
             None
         );
     }

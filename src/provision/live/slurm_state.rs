@@ -14,6 +14,8 @@ pub enum QueueState {
     Completing,
     /// The job has left the queue.
     Ended,
+    /// The state is not known to this program. The job is alive.
+    Unknown,
 }
 
 /// The outcome of a job.
@@ -54,15 +56,15 @@ impl JobOutcome {
 }
 
 /// Parses the words of `job_state`. The first word is the state, the others are flags. Up to Slurm
-/// 22.05 a flag replaces the state. Returns `None` for an unknown word.
-pub(super) fn read_state(words: &[String]) -> Option<(QueueState, Option<JobOutcome>)> {
+/// 22.05 a flag replaces the state.
+pub(super) fn read_state(words: &[String]) -> (QueueState, Option<JobOutcome>) {
     let is = |flag: &str| words.iter().any(|word| word == flag);
     if is("REQUEUED") || is("REQUEUE_HOLD") || is("REQUEUE_FED") || is("SPECIAL_EXIT") {
-        return Some((QueueState::Pending, None));
+        return (QueueState::Pending, None);
     }
     // `sacct` writes `CANCELLED by 0`.
-    let word = words.first()?.split(' ').next()?;
-    let (state, outcome) = match word {
+    let word = words.first().and_then(|word| word.split(' ').next());
+    let (state, outcome) = match word.unwrap_or_default() {
         "PENDING" | "RESV_DEL_HOLD" => (QueueState::Pending, None),
         "RUNNING" | "SUSPENDED" | "CONFIGURING" | "RESIZING" | "SIGNALING" | "STAGE_OUT"
         | "STOPPED" | "POWER_UP_NODE" => (QueueState::Running, None),
@@ -74,12 +76,12 @@ pub(super) fn read_state(words: &[String]) -> Option<(QueueState, Option<JobOutc
         }
         "FAILED" | "OUT_OF_MEMORY" => (QueueState::Ended, Some(JobOutcome::Failed)),
         "CANCELLED" | "REVOKED" => (QueueState::Ended, Some(JobOutcome::Cancelled)),
-        _ => return None,
+        _ => (QueueState::Unknown, None),
     };
     if state == QueueState::Ended && is("COMPLETING") {
-        return Some((QueueState::Completing, outcome));
+        return (QueueState::Completing, outcome);
     }
-    Some((state, outcome))
+    (state, outcome)
 }
 
 #[cfg(test)]
@@ -93,19 +95,20 @@ mod tests {
             read_state(&words)
         };
         for (words, expected) in [
-            ("PENDING", Some((QueueState::Pending, None))),
-            ("COMPLETING", Some((QueueState::Completing, None))),
-            ("RUNNING+CONFIGURING", Some((QueueState::Running, None))),
+            ("PENDING", (QueueState::Pending, None)),
+            ("COMPLETING", (QueueState::Completing, None)),
+            ("RUNNING+CONFIGURING", (QueueState::Running, None)),
             (
                 "COMPLETED+COMPLETING",
-                Some((QueueState::Completing, Some(JobOutcome::Completed))),
+                (QueueState::Completing, Some(JobOutcome::Completed)),
             ),
-            ("PREEMPTED+REQUEUED", Some((QueueState::Pending, None))),
+            ("PREEMPTED+REQUEUED", (QueueState::Pending, None)),
             (
                 "CANCELLED by 0",
-                Some((QueueState::Ended, Some(JobOutcome::Cancelled))),
+                (QueueState::Ended, Some(JobOutcome::Cancelled)),
             ),
-            ("DREAMING", None),
+            ("DREAMING", (QueueState::Unknown, None)),
+            ("", (QueueState::Unknown, None)),
         ] {
             assert_eq!(read(words), expected, "{words}");
         }

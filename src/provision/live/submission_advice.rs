@@ -6,6 +6,7 @@ use serde::Serialize;
 use super::listed_job::ListedJob;
 use super::live_queue::{ClusterView, LiveQueue, QueueCounts};
 use super::model_advice::{ModelAdvice, QueriedModel};
+use super::no_advice_reason::NoAdviceReason;
 use super::slurm_state::{JobOutcome, QueueState};
 use crate::forecast::{RunHistory, SeenWait, WaitForecast, WaitSpan};
 use crate::replay::SlurmReplay;
@@ -13,6 +14,12 @@ use poolcast_base::stats::{cost_quantile, interpolated_quantile, mean};
 
 /// Maximum wait in forecasts, in seconds. Longer waits are cut to it.
 const MAX_FORECAST_WAIT_S: i64 = 30 * 86_400;
+
+/// The exit code that means that there is no advice.
+pub const NO_ADVICE_CODE: u8 = 40;
+
+/// Margin, in seconds, by which a forecast may exceed Slurm's own plan. Slurm plans once a minute.
+const PLAN_MARGIN_S: i64 = 60;
 
 /// Settings of the decision.
 #[derive(Debug, Clone)]
@@ -32,7 +39,7 @@ pub struct AdviceSettings {
 }
 
 /// The action that the advice recommends. Times are in epoch seconds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "action", rename_all = "snake_case")]
 pub enum SubmissionAnswer {
     /// Submit the successor now.
@@ -48,32 +55,18 @@ pub enum SubmissionAnswer {
     /// There is no advice.
     None {
         /// The reason.
-        #[serde(rename = "because")]
+        #[serde(flatten)]
         reason: NoAdviceReason,
     },
 }
 
-/// The reason why there is no advice.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum NoAdviceReason {
-    /// The end of the job is unknown, because it has no limit.
-    NoLimit,
-    /// The job has failed.
-    Failed,
-    /// The job was cancelled.
-    Cancelled,
-    /// The job needs more nodes than are usable.
-    TooLarge,
-}
-
 impl SubmissionAnswer {
     /// Returns the exit code of `provision advise` for this answer.
-    pub fn exit_code(self) -> u8 {
+    pub fn exit_code(&self) -> u8 {
         match self {
             SubmissionAnswer::Now => 0,
             SubmissionAnswer::Later { .. } => 30,
-            SubmissionAnswer::None { .. } => 40,
+            SubmissionAnswer::None { .. } => NO_ADVICE_CODE,
         }
     }
 }
@@ -87,6 +80,8 @@ pub struct ExpectedStart {
     pub wait_p50_s: i64,
     /// 90 % quantile of the wait.
     pub wait_p90_s: i64,
+    /// 10 % quantile of the wait.
+    pub wait_p10_s: i64,
     /// The quantile, from 0 to 1, on which the decision is based.
     pub quantile: f64,
     /// The wait at `quantile`.
@@ -142,6 +137,41 @@ pub struct SubmissionAdvice {
     pub expected: Option<ExpectedStart>,
     /// The output of the model, if the caller gave one. The answer then follows the model.
     pub model: Option<ModelAdvice>,
+    /// The time at which Slurm itself would start the successor, if it was queried.
+    pub planned_start_s: Option<i64>,
+}
+
+impl SubmissionAdvice {
+    /// Compares the advice with `start_s`, the time at which Slurm itself plans to start the
+    /// successor, assuming that all jobs run to their limits. If the two contradict each other, the
+    /// forecast has a wrong picture of the cluster, and there is no advice.
+    #[must_use]
+    pub fn checked_by_plan(mut self, start_s: i64) -> SubmissionAdvice {
+        self.planned_start_s = Some(start_s);
+        let is_running = self.job.state == QueueState::Running;
+        if let Some(wait_s) = self.decisive_wait_s().filter(|_| is_running)
+            && contradict_each_other(wait_s, (start_s - self.now_s).max(0))
+        {
+            self.answer = SubmissionAnswer::None {
+                reason: NoAdviceReason::UnlikeSlurm,
+            };
+        }
+        self
+    }
+
+    /// Returns the wait that decides the answer: that of the model, if it predicts one, else the
+    /// forecast.
+    fn decisive_wait_s(&self) -> Option<i64> {
+        let of_model = self.model.as_ref().and_then(|model| model.wait_s);
+        of_model.or(self.expected.map(|expected| expected.wait_s))
+    }
+}
+
+/// Returns true if a forecast wait contradicts the wait that Slurm plans. Both are in seconds.
+fn contradict_each_other(wait_s: i64, planned_s: i64) -> bool {
+    let is_longer = wait_s > planned_s + PLAN_MARGIN_S;
+    let misses_a_queue = wait_s == 0 && planned_s > PLAN_MARGIN_S;
+    is_longer || misses_a_queue
 }
 
 /// Decides whether a successor of `job` should be submitted at the time of `view`. The decision
@@ -160,7 +190,12 @@ pub fn advise_submission(
     }
     let end_s = end_of(job, settings.length_s);
     let queue = LiveQueue::new(view, job, end_s)?;
-    let successor = successor(view, job, &queue, settings);
+    let partition = job.partitions.first().map_or("", String::as_str);
+    let obstacle = view.listing().find_obstacle(partition, view.now_s);
+    let successor = match obstacle {
+        Some(_) => None,
+        None => successor(view, job, &queue, settings),
+    };
     let left_s = end_s.map(|end_s| (end_s - view.now_s).max(0));
     let mut advice = SubmissionAdvice {
         now_s: view.now_s,
@@ -171,6 +206,7 @@ pub fn advise_submission(
         ended_runs: queue.ended_runs.len(),
         expected: None,
         model: None,
+        planned_start_s: None,
     };
     if let (Some(successor), Some(left_s)) = (successor, left_s) {
         let expected = estimate_start(view, &queue, &successor, left_s, settings);
@@ -181,7 +217,7 @@ pub fn advise_submission(
         advice.model = model.map(query);
         advice.expected = Some(expected);
     }
-    advice.answer = answer(job, &advice, settings);
+    advice.answer = answer(job, &advice, obstacle, settings);
     Ok(advice)
 }
 
@@ -222,7 +258,7 @@ fn successor(
 /// known limit.
 fn end_of(job: &ListedJob, length_s: Option<i64>) -> Option<i64> {
     match job.state {
-        QueueState::Pending => None,
+        QueueState::Pending | QueueState::Unknown => None,
         QueueState::Completing | QueueState::Ended => job.end_s.or(job.start_s),
         QueueState::Running => {
             let limit_end_s = job.limit_s.and(job.end_s);
@@ -241,6 +277,7 @@ fn end_of(job: &ListedJob, length_s: Option<i64>) -> Option<i64> {
 fn answer(
     job: &ListedJob,
     advice: &SubmissionAdvice,
+    obstacle: Option<NoAdviceReason>,
     settings: &AdviceSettings,
 ) -> SubmissionAnswer {
     let no_advice = |reason| SubmissionAnswer::None { reason };
@@ -254,7 +291,10 @@ fn answer(
         (_, Some(JobOutcome::Cancelled)) => return no_advice(NoAdviceReason::Cancelled),
         (QueueState::Pending, _) => return not_yet,
         (QueueState::Completing | QueueState::Ended, _) => return SubmissionAnswer::Now,
-        (QueueState::Running, _) => {}
+        (QueueState::Running | QueueState::Unknown, _) => {}
+    }
+    if let Some(reason) = obstacle {
+        return no_advice(reason);
     }
     if job.nodes > advice.nodes {
         return no_advice(NoAdviceReason::TooLarge);
@@ -337,11 +377,33 @@ fn estimate_start(
         draws: drawn_s.len(),
         wait_p50_s: interpolated_quantile(&waits_s, 0.5) as i64,
         wait_p90_s: interpolated_quantile(&waits_s, 0.9) as i64,
+        wait_p10_s: interpolated_quantile(&waits_s, 0.1) as i64,
         quantile: decided,
         wait_s: interpolated_quantile(&waits_s, decided) as i64,
         wait_by_limits_s,
         starts_by_end: in_time as f64 / drawn_s.len().max(1) as f64,
         interruption_s: mean(&interruptions_s),
         overlap_s: mean(&overlaps_s),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn forecasts_that_contradict_the_plan_are_found() {
+        for (wait_s, planned_s, expected) in [
+            (600, 7200, false),
+            (600, 541, false),
+            (600, 539, true),
+            (0, 60, false),
+            (0, 61, true),
+            (1, 7200, false),
+            (0, 0, false),
+        ] {
+            let found = contradict_each_other(wait_s, planned_s);
+            assert_eq!(found, expected, "{wait_s} {planned_s}");
+        }
     }
 }

@@ -1,0 +1,37 @@
+//! The reasons why there is no advice.
+
+use serde::Serialize;
+
+/// The reason why there is no advice.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(tag = "because", content = "detail", rename_all = "snake_case")]
+pub enum NoAdviceReason {
+    /// The end of the job is unknown, because it has no limit.
+    NoLimit,
+    /// The job has failed.
+    Failed,
+    /// The job was cancelled.
+    Cancelled,
+    /// The job needs more nodes than are usable.
+    TooLarge,
+    /// Jobs share nodes, as this setting or node shows.
+    SharedNodes(String),
+    /// Slurm hides other users' jobs from the caller.
+    HiddenJobs,
+    /// This program does not know this reason or state of a job in the queue.
+    UnknownReason(String),
+    /// The forecast contradicts Slurm's own plan.
+    UnlikeSlurm,
+    /// Slurm has not said when it would start the successor.
+    NoPlan,
+}
+
+impl NoAdviceReason {
+    /// Returns true if there will be no advice until an administrator changes the cluster.
+    pub fn is_permanent(&self) -> bool {
+        matches!(
+            self,
+            NoAdviceReason::SharedNodes(_) | NoAdviceReason::HiddenJobs
+        )
+    }
+}

@@ -1,0 +1,90 @@
+//! Finds what makes forecasts of a partition's queue impossible.
+
+use std::collections::BTreeSet;
+
+use super::host_list::expand_hosts;
+use super::no_advice_reason::NoAdviceReason;
+use super::node_listing::NodeListing;
+use super::queue_listing::QueueListing;
+use super::slurm_settings::SlurmSettings;
+use super::slurm_state::QueueState;
+
+/// A cluster as Slurm's programs describe it at one time.
+#[derive(Debug, Clone, Copy)]
+pub struct ClusterListing<'a> {
+    /// The jobs.
+    pub queue: &'a QueueListing,
+    /// The nodes, if listed.
+    pub nodes: Option<&'a NodeListing>,
+    /// The settings, if known.
+    pub settings: Option<&'a SlurmSettings>,
+}
+
+impl ClusterListing<'_> {
+    /// Finds what makes forecasts for `partition` at `now_s` impossible, if anything.
+    pub fn find_obstacle(&self, partition: &str, now_s: i64) -> Option<NoAdviceReason> {
+        let caller = rustix::process::getuid().as_raw();
+        if self
+            .settings
+            .is_some_and(|settings| settings.hides_jobs(caller))
+        {
+            return Some(NoAdviceReason::HiddenJobs);
+        }
+        if let Some(why) = self.sharing(partition) {
+            return Some(NoAdviceReason::SharedNodes(why));
+        }
+        self.unknown_reason(partition, now_s)
+            .map(NoAdviceReason::UnknownReason)
+    }
+
+    /// Returns the evidence that jobs of `partition` share nodes, if there is any.
+    fn sharing(&self, partition: &str) -> Option<String> {
+        if let Some(settings) = self.settings {
+            if let Some(setting) = settings.sharing(partition) {
+                return Some(setting);
+            }
+        } else if let Some(host) = self.nodes.and_then(|nodes| nodes.mixed_host(partition)) {
+            return Some(format!("node {host} is partly allocated"));
+        }
+        let host = self.doubly_used_host(partition)?;
+        Some(format!("two jobs run on node {host}"))
+    }
+
+    /// Returns a node of `partition` on which two jobs run, if there is one.
+    fn doubly_used_host(&self, partition: &str) -> Option<String> {
+        let hosts = self
+            .nodes
+            .and_then(|nodes| nodes.hosts_in_partition(partition));
+        let mut used = BTreeSet::new();
+        for job in &self.queue.jobs {
+            let is_in_partition = job.partitions.iter().any(|name| name == partition);
+            if job.state != QueueState::Running || (hosts.is_none() && !is_in_partition) {
+                continue;
+            }
+            for host in expand_hosts(&job.node_list).unwrap_or_default() {
+                let counts = hosts.is_none_or(|hosts| hosts.contains(&host));
+                if counts && !used.insert(host.clone()) {
+                    return Some(host);
+                }
+            }
+        }
+        None
+    }
+
+    /// Returns the reason or the state of a job of `partition` that this program does not know.
+    fn unknown_reason(&self, partition: &str, now_s: i64) -> Option<String> {
+        for job in &self.queue.jobs {
+            if !job.partitions.iter().any(|name| name == partition) {
+                continue;
+            }
+            match job.state {
+                QueueState::Unknown => return Some(format!("the state of job {}", job.name())),
+                QueueState::Pending if job.pending_role(now_s).is_none() => {
+                    return Some(format!("the reason `{}` of job {}", job.reason, job.name()));
+                }
+                _ => {}
+            }
+        }
+        None
+    }
+}

@@ -1,0 +1,131 @@
+//! The settings of a cluster that decide whether its queue can be forecast, from
+//! `scontrol show config` and `scontrol show partition`.
+
+use std::collections::BTreeMap;
+
+use anyhow::{Context as _, Result};
+
+/// The settings of a cluster.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct SlurmSettings {
+    /// The plugin that selects nodes, such as `select/linear`.
+    select_type: String,
+    /// The kinds of information that users see only about themselves.
+    private_data: Vec<String>,
+    /// The number of the user who runs the controller, and may see everything.
+    slurm_user_id: Option<u32>,
+    /// The value of `OverSubscribe` by partition.
+    oversubscribe: BTreeMap<String, String>,
+}
+
+impl SlurmSettings {
+    /// Parses the output of `scontrol show config`, and of `scontrol --oneliner show partition`.
+    ///
+    /// # Errors
+    /// Fails if a setting is missing.
+    pub fn parse(config: &str, partitions: &str) -> Result<SlurmSettings> {
+        let value = |key: &str| {
+            let line = config.lines().find_map(|line| {
+                let (name, value) = line.split_once('=')?;
+                (name.trim() == key).then(|| value.trim().to_owned())
+            });
+            line.with_context(|| format!("`scontrol show config` has no `{key}`"))
+        };
+        let mut oversubscribe = BTreeMap::new();
+        for line in partitions.lines() {
+            let value = |key: &str| {
+                let mut pairs = line.split_ascii_whitespace();
+                pairs.find_map(|pair| pair.strip_prefix(key)?.strip_prefix('='))
+            };
+            if let (Some(name), Some(sharing)) = (value("PartitionName"), value("OverSubscribe")) {
+                oversubscribe.insert(name.to_owned(), sharing.to_owned());
+            }
+        }
+        let private_data = value("PrivateData")?;
+        Ok(SlurmSettings {
+            select_type: value("SelectType")?,
+            private_data: private_data.split(',').map(str::to_owned).collect(),
+            slurm_user_id: user_number(&value("SlurmUser")?),
+            oversubscribe,
+        })
+    }
+
+    /// Returns the setting by which jobs of `partition` can share a node, or `None` if each job has
+    /// whole nodes.
+    pub fn sharing(&self, partition: &str) -> Option<String> {
+        let over = self.oversubscribe.get(partition).map(String::as_str);
+        let is_linear = self.select_type == "select/linear";
+        match over {
+            Some("EXCLUSIVE") => None,
+            Some("NO") if is_linear => None,
+            Some("NO") => Some(format!("SelectType={}", self.select_type)),
+            Some(over) => Some(format!("OverSubscribe={over}")),
+            None => Some("no known setting of OverSubscribe".to_owned()),
+        }
+    }
+
+    /// Returns true if `PrivateData` hides other users' jobs from the user with the number
+    /// `user_id`.
+    pub fn hides_jobs(&self, user_id: u32) -> bool {
+        let sees_all = user_id == 0 || self.slurm_user_id == Some(user_id);
+        !sees_all && self.private_data.iter().any(|kind| kind == "jobs")
+    }
+}
+
+/// Parses the number in `slurm(64030)`.
+fn user_number(user: &str) -> Option<u32> {
+    let (_, number) = user.strip_suffix(')')?.rsplit_once('(')?;
+    number.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Lines that Slurm 22.05 prints.
+    const CONFIG: &str = "\
+Configuration data as of 2026-11-24T12:08:20
+JobCredentialPrivateKey = (null)
+PrivateData             = accounts,jobs
+SelectType              = select/cons_tres
+SelectTypeParameters    = CR_CORE_MEMORY
+SlurmUser               = slurm(64030)
+";
+
+    fn settings(select: &str, sharing: &str) -> SlurmSettings {
+        let config = CONFIG.replace("select/cons_tres", select);
+        let partition = format!(
+            "PartitionName=all AllowGroups=ALL Nodes=n[1-4] ReqResv=NO OverSubscribe={sharing} OverTimeLimit=NONE State=UP\n"
+        );
+        SlurmSettings::parse(&config, &partition).expect("read")
+    }
+
+    #[test]
+    fn partitions_whose_jobs_share_nodes_are_found() {
+        let sharing = |select, over| settings(select, over).sharing("all");
+        assert_eq!(sharing("select/linear", "NO"), None);
+        assert_eq!(sharing("select/cons_tres", "EXCLUSIVE"), None);
+        let of_cores = Some("SelectType=select/cons_tres".to_owned());
+        assert_eq!(sharing("select/cons_tres", "NO"), of_cores);
+        let forced = Some("OverSubscribe=FORCE:4".to_owned());
+        assert_eq!(sharing("select/linear", "FORCE:4"), forced);
+        assert!(settings("select/linear", "NO").sharing("other").is_some());
+    }
+
+    #[test]
+    fn private_data_hides_jobs_from_ordinary_users() {
+        let settings = settings("select/linear", "NO");
+        let hidden = [0, 64_030, 1000].map(|user_id| settings.hides_jobs(user_id));
+        assert_eq!(hidden, [false, false, true]);
+        let public = CONFIG.replace("accounts,jobs", "none");
+        let public = SlurmSettings::parse(&public, "").expect("read");
+        assert!(!public.hides_jobs(1000));
+    }
+
+    #[test]
+    fn missing_settings_are_named() {
+        let config = CONFIG.replace("PrivateData", "Private");
+        let error = SlurmSettings::parse(&config, "").expect_err("rejected");
+        assert!(error.to_string().contains("`PrivateData`"), "{error}");
+    }
+}
