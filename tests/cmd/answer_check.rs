@@ -44,12 +44,14 @@ fn answers_are_held_against_what_came_of_the_jobs() {
 
     insta::assert_snapshot!(place.stdout("advise mine --log EventLog.xz --check"), @"
     Answers given since 2026-11-21 02:14:59 UTC, and outcomes of the jobs until 2026-11-21 02:26:17 UTC
-    answer          given  held  released  decided  succeeded  right
-    fix (by rule)       5     0         5        5          0  100 %
-    fix (probably)     16     0        15       15          0  100 %
-    leave               1     0         1        1          0      -
-    none                6     0         6        6          1      -
-    right: success after release, failure after the others; no log records what was fixed before a release
+    answer          given  held  released  decided  succeeded  repaired  right
+    fix (by rule)       5     0         5        5          0         0  100 %
+    fix (probably)     16     0        15       15          0         0  100 %
+    leave               1     0         1        1          0         0      -
+    none                6     0         6        6          1         0      -
+    20 of 20 decided answers were right
+    repaired: the log shows that the job was changed before it succeeded; it does not show files that were put back
+    right: a success after release, no unrepaired success after fix, a later success or a failure at once after later, a failure after remove
     ");
     let check = place.json("advise mine --log EventLog.xz --check --json");
     let rows = check["answers"].as_array().expect("a list");

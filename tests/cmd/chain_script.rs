@@ -111,7 +111,13 @@ fn predecessor_with_little_time_left_is_asked_to_end() {
 
 #[test]
 fn work_begins_only_after_the_end_of_the_predecessor() {
-    for before in ["no answer", "lacking both", "lacking", "COMPLETING", "DREAMING"] {
+    for before in [
+        "no answer",
+        "lacking both",
+        "lacking",
+        "COMPLETING",
+        "DREAMING",
+    ] {
         let link = Link::new();
         link.list(before, 100);
         match before {

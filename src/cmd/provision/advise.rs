@@ -38,8 +38,7 @@ pub(super) fn run(args: &ProvisionAdviseArgs) -> Result<u8> {
     };
     if listing.left_out > 0 {
         let jobs = output::counted(listing.left_out, "job");
-        past.missing
-            .push(format!("{jobs} with invalid data"));
+        past.missing.push(format!("{jobs} with invalid data"));
     }
 
     let moment_s = prediction_time_s(args, &listing);

@@ -91,7 +91,8 @@ pub(super) fn run(args: &ProvisionChainArgs) -> Result<u8> {
 /// Reports that there will be no advice on the chain for this `reason`, and returns the exit code.
 fn no_advice(reason: &NoAdviceReason) -> u8 {
     let why = text::submission::no_advice_words(reason);
-    let hint = "let each job wait for the end of the previous one: `sbatch --dependency=afterany:JOBID`";
+    let hint =
+        "let each job wait for the end of the previous one: `sbatch --dependency=afterany:JOBID`";
     refuse(format!("no advice: {why}"), hint)
 }
 

@@ -153,7 +153,11 @@ fn queue(nodes: u32, counts: &QueueCounts, ended_runs: usize) -> String {
         (counts.dependent, "depends on another", "depend on others"),
         (counts.held, "is held", "are held"),
         (counts.later, "begins later", "begin later"),
-        (counts.limited, "waits for a limit of its own", "wait for limits of their own"),
+        (
+            counts.limited,
+            "waits for a limit of its own",
+            "wait for limits of their own",
+        ),
         (counts.never, "cannot start", "cannot start"),
     ] {
         if count > 0 {

@@ -93,8 +93,7 @@ pub enum ChainEnd {
 }
 
 /// Advises on the successor of a job, given Slurm's listings.
-pub type AdviseLink<'a> =
-    dyn Fn(&ClusterListing<'_>, &ListedJob) -> Result<SubmissionAdvice> + 'a;
+pub type AdviseLink<'a> = dyn Fn(&ClusterListing<'_>, &ListedJob) -> Result<SubmissionAdvice> + 'a;
 
 /// Callbacks of a chain.
 pub struct ChainCaller<'a> {
@@ -356,12 +355,7 @@ impl ChainRun<'_> {
 
     /// Asks the accounting about a link that Slurm does not list, and returns its event. `event` is
     /// the event without an answer.
-    fn recall(
-        &mut self,
-        place: usize,
-        event: Option<LinkEvent>,
-        now_s: i64,
-    ) -> Option<LinkEvent> {
+    fn recall(&mut self, place: usize, event: Option<LinkEvent>, now_s: i64) -> Option<LinkEvent> {
         let link = &mut self.state.links[place];
         match link.job.map(query_job_record) {
             Some(Ok(RecordedState::Ended(ended))) => {
@@ -395,12 +389,7 @@ impl ChainRun<'_> {
     }
 
     /// Decides whether to submit the successor of `last` now.
-    fn decide(
-        &mut self,
-        last: &ChainLink,
-        queue: &QueueListing,
-        now_s: i64,
-    ) -> Result<Round> {
+    fn decide(&mut self, last: &ChainLink, queue: &QueueListing, now_s: i64) -> Result<Round> {
         if last.end_s.is_some() {
             return self.submit(None, now_s);
         }
@@ -597,7 +586,9 @@ fn link_failure(link: &ChainLink, next: Option<&ChainLink>) -> poolcast_base::er
         .map_or("has ended", |outcome| outcome.describe());
     let next = next.filter(|next| next.end_s.is_none());
     let next = next.and_then(|next| next.job);
-    let next = next.map_or(String::new(), |id| format!("; job {id} is still in the queue"));
+    let next = next.map_or(String::new(), |id| {
+        format!("; job {id} is still in the queue")
+    });
     hinted(
         format!(
             "link {} (job {}) {how}{next}",

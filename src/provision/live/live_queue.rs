@@ -240,7 +240,9 @@ fn turns(row: &ListedJob, listing: &QueueListing) -> usize {
         return row.jobs as usize;
     };
     let is_running = |job: &&ListedJob| {
-        let is_element = job.array_task.is_some_and(|(array, _)| array == row.id as i64);
+        let is_element = job
+            .array_task
+            .is_some_and(|(array, _)| array == row.id as i64);
         is_element && matches!(job.state, QueueState::Running | QueueState::Completing)
     };
     let running = listing.jobs.iter().filter(is_running).count() as u32;

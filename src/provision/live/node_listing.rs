@@ -146,7 +146,9 @@ impl NodeListing {
         let nodes = self.partitions.entry(partition.to_owned()).or_default();
         let names: Vec<String> = words.iter().map(|word| state_name(word)).collect();
         if words.iter().any(|word| word.ends_with('*'))
-            || names.iter().any(|name| UNUSABLE_STATES.contains(&name.as_str()))
+            || names
+                .iter()
+                .any(|name| UNUSABLE_STATES.contains(&name.as_str()))
         {
             return Ok(());
         }

@@ -107,7 +107,8 @@ pub(super) fn role_of(reason: &str) -> Option<PendingRole> {
         return None;
     }
     // A job that is itself too large will never be small enough.
-    let is_too_large = name.contains("PerJob") || name.contains("Min");
+    let is_minimum = name.starts_with("QOSMin") || name.starts_with("AssocMin");
+    let is_too_large = name.contains("PerJob") || is_minimum;
     Some(if is_too_large { NEVER } else { OWN_LIMIT })
 }
 

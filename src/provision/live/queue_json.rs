@@ -75,8 +75,10 @@ pub(super) fn read_queue_json(text: &[u8]) -> Result<ParsedJobs> {
     };
     for job in document.jobs {
         let id = job.job_id;
-        read.jobs
-            .push(job.listed().with_context(|| format!("cannot use job {id} of `squeue`"))?);
+        read.jobs.push(
+            job.listed()
+                .with_context(|| format!("cannot use job {id} of `squeue`"))?,
+        );
     }
     Ok(read)
 }

@@ -226,7 +226,10 @@ not a row
 
         let with_comments = format!("{HEADS}|COMMENT\n7|7|N/A|PENDING|None");
         let error = read_queue_text(with_comments.as_bytes()).expect_err("rejected");
-        assert!(poolcast_base::error::render(&error).contains("%N'"), "{error}");
+        assert!(
+            poolcast_base::error::render(&error).contains("%N'"),
+            "{error}"
+        );
     }
 
     #[test]
