@@ -5,7 +5,7 @@ use std::io::Read as _;
 use crate::place::Place;
 
 /// A test directory with a run of its own, and the bundled log up to 02:15.
-fn place() -> Place {
+pub(crate) fn place() -> Place {
     let place = Place::with_log();
     place.copy("run", "mine");
     let mut log = String::new();

@@ -12,7 +12,10 @@ use crate::ensemble::FOUR_KINDS;
 use crate::place::{Place, queue};
 use crate::policy::planted_log;
 use crate::run::SMALL;
-use crate::{dag, nodes, pipelines, pipelines_of_numbers, provision, provision_live, sweep, track};
+use crate::{
+    answer_check, dag, nodes, pipelines, pipelines_of_numbers, provision, provision_live, sweep,
+    track,
+};
 
 /// A row of a table in docs/json.md: the path of a key, and its type. `groups[].cause` is a key of
 /// each of `groups`, and `counts.*` a value of the map `counts`.
@@ -297,6 +300,8 @@ fn model_documents() -> PrintedKeys {
     jobs[0]["HoldReasonCode"] = 34.into();
     jobs[0]["HoldReasonSubCode"] = 102.into();
     place.write("queue.json", serde_json::to_vec(&jobs).expect("JSON"));
+    let damaged = r#"[{"ClusterId": -1, "ProcId": 7, "JobStatus": 5}]"#;
+    place.write("damaged.json", damaged);
     print_all(
         &place,
         &[
@@ -307,6 +312,7 @@ fn model_documents() -> PrintedKeys {
             "predict mine events --json",
             "advise mine --log EventLog.xz --json",
             "advise mine --log EventLog.xz --queue queue.json --json",
+            "advise mine --log EventLog.xz --queue damaged.json --json",
             "advise mine --log EventLog.xz --check --json",
         ],
     )
@@ -444,15 +450,28 @@ fn dag_documents() -> PrintedKeys {
 
 /// Returns the keys for policies and for simulated logs.
 fn policy_documents() -> PrintedKeys {
-    let place = Place::new();
+    let place = Place::with_run();
     place.write("planted", planted_log());
+    place.write("pool.yaml", "out: run\n");
+    place.write(
+        "cost.yaml",
+        "advice: {cost: {wasted_run: 1, lost_success: 9}}",
+    );
     print_all(
         &place,
         &[
             "policy --log planted --json",
+            "policy --log EventLog.xz --config cost.yaml --json",
             "simulate -o EventLog --truth truth --jobs 400 --days 7 --json",
         ],
     )
+}
+
+/// Returns the keys for earlier answers with an outcome.
+fn checked_documents() -> PrintedKeys {
+    let place = answer_check::place();
+    place.stdout("advise mine --log EventLog");
+    print_all(&place, &["advise mine --log EventLog.xz --check --json"])
 }
 
 /// Returns the keys for the trace of a real cluster, and for a broken export.
@@ -512,6 +531,7 @@ fn every_documented_key_is_printed() {
         running_documents,
         dag_documents,
         policy_documents,
+        checked_documents,
         provision_documents,
         live_documents,
         wait_model_documents,

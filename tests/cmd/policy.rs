@@ -243,7 +243,7 @@ fn codes_that_advise_answers_otherwise_are_named() {
     let place = Place::with_run();
     place.write(
         "cost.yaml",
-        "advice: {cost: {wasted_run: 1, lost_success: 4}}",
+        "advice: {cost: {wasted_run: 1, lost_success: 9}}",
     );
     let policy = "policy --log EventLog.xz --config cost.yaml";
     let alone = place.json(&format!("{policy} --json"));
@@ -261,8 +261,7 @@ fn codes_that_advise_answers_otherwise_are_named() {
         (&true.into(), &"fix".into())
     );
     let shown = place.stdout(policy);
-    let line =
-        "  12/2: 7 held jobs: `advise` says FIX, THEN RELEASE, and this policy releases them";
+    let line = " held jobs: `advise` says FIX, THEN RELEASE, and this policy releases them";
     assert!(
         shown.contains("contradicts this policy on the same log"),
         "{shown}"
