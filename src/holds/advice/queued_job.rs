@@ -200,12 +200,15 @@ impl CommonValues {
     }
 }
 
-/// The meaning of each hold code, and the reasons for the advice by its rule.
+/// The meaning of a hold code, and the reasons for the advice by its rule.
+type CodeText = (SharedText, Arc<[SharedText]>);
+
+/// The texts of each hold code and subcode.
 #[derive(Debug, Default)]
-pub(super) struct CodeTexts(HashMap<(i32, i32), (SharedText, Arc<[SharedText]>)>);
+pub(super) struct CodeTexts(HashMap<(i32, i32), CodeText>);
 
 impl CodeTexts {
-    fn of_code(&mut self, code: i32, subcode: i32) -> (SharedText, Arc<[SharedText]>) {
+    fn of_code(&mut self, code: i32, subcode: i32) -> CodeText {
         let texts = self.0.entry((code, subcode)).or_insert_with(|| {
             let unknown = "its hold is not in the log, so the model cannot predict its outcome";
             let rule = code_rule(code, subcode);

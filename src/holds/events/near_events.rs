@@ -29,8 +29,8 @@ impl NearEvents {
         kept: &mut [EventRow],
         event: &EventRow,
     ) -> Option<usize> {
-        for at in self.end..kept.len() {
-            self.add(at, &kept[at]);
+        for (at, row) in kept.iter().enumerate().skip(self.end) {
+            self.add(at, row);
         }
         self.end = kept.len();
         while self.first < kept.len() && !event.is_near(&kept[self.first]) {

@@ -30,7 +30,7 @@ impl SaltedNames {
     }
 
     /// Returns `names` with salted hashes.
-    pub(super) fn from_submission(&mut self, names: SubmissionNames) -> SubmissionNames {
+    pub(super) fn salted_submission(&mut self, names: SubmissionNames) -> SubmissionNames {
         SubmissionNames {
             batch: self.salted_hash(names.batch),
             dag_node: self.salted_hash(names.dag_node),

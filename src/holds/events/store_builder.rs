@@ -80,7 +80,7 @@ impl EventStoreBuilder {
                     .owner
                     .as_deref()
                     .map_or(0, |name| self.salted_names.owner_hash(name));
-                let names = self.salted_names.from_submission(ad.names);
+                let names = self.salted_names.salted_submission(ad.names);
                 let row = AdRow::new(id, submit_ms, owner, ad.request, names);
                 self.rows.push(JobRow::Ad(row))?;
             }

@@ -38,7 +38,7 @@ pub(super) const CHECKPOINT_FORMAT: CheckpointFormat = CheckpointFormat {
     },
     layout: CheckpointLayout::SingleNetwork,
     other_training: "belongs to another training",
-    hint: "name another directory, or replace it with `provision train --overwrite`",
+    hint: "name another directory",
 };
 
 /// Reads the last checkpoint in `dir`; `None` if there is none. While the experts of a mixture

@@ -272,7 +272,7 @@ pub(super) fn prepare_directory(dir: &Path, key: &str, overwrite: bool) -> Resul
             found.as_deref() == Some(key),
             hinted(
                 format!("`{}` already holds something else", dir.display()),
-                "name another directory, or replace it with `provision train --overwrite`"
+                "name another directory"
             )
         );
         remove_checkpoint(dir)?;
