@@ -35,7 +35,7 @@ impl ClassScores {
     }
 
     /// Scores `probabilities` `[n, 2]` of samples of logs with labels `y` `[n]`, the way network
-    /// epochs are scored: see [`super::Epoch::validation`].
+    /// epochs are scored: see [`crate::training::Epoch::validation`].
     pub fn from_samples(probabilities: &[f64], y: &[u32]) -> ClassScores {
         let mut found = ClassScores::compute(probabilities, y, 2);
         let BinaryView { second, labels } = BinaryView::new(probabilities, y);
