@@ -141,7 +141,7 @@ fn remove_earlier(log: &Path, truth: &Path, overwrite: bool) -> Result<()> {
             overwrite || !path.exists(),
             hinted(
                 format!("`{place}` already exists"),
-                "name another file, or replace it with `--overwrite`"
+                "name another file; `--help` says how one is replaced"
             )
         );
     }

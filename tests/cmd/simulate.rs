@@ -107,7 +107,7 @@ fn nothing_else_is_replaced() {
     exit 2
     error: `EventLog` already exists
 
-    hint: name another file, or replace it with `--overwrite`
+    hint: name another file; `--help` says how one is replaced
     ");
     insta::assert_snapshot!(call("precious", "truth", "--overwrite"), @"
     exit 2
