@@ -33,11 +33,11 @@ pub enum ManagerOutcome {
     Stopped,
 }
 
-/// Manages `queue` until all items have ended or `stop` is set. `look_again` ends a wait once, for a
-/// caller who knows that something has changed. After the last hand-out it still waits for the
-/// running items. `fill` adds items and finally seals the queue. It is called
-/// repeatedly until then, and a repeated call must change nothing. `on_event` receives the events.
-/// `finish` is called at the end, while this manager still leads.
+/// Manages `queue` until all items have ended or `stop` is set. `look_again` ends a wait once, for
+/// a caller who knows that something has changed. After the last hand-out it still waits for the
+/// running items. `fill` adds items and finally seals the queue. It is called repeatedly until
+/// then, and a repeated call must change nothing. `on_event` receives the events. `finish` is
+/// called at the end, while this manager still leads.
 ///
 /// # Errors
 /// Fails with a permanent error, or with a temporary one that has lasted for the duration of a

@@ -12,7 +12,7 @@ use poolcast_holds::advice::{
 /// Lines of a screen.
 const SCREEN_LINES: usize = 40;
 
-/// Number of held jobs for each of which a page may have a screen.
+/// Held jobs per screen of a page.
 const JOBS_PER_SCREEN: usize = 100;
 
 /// Maximum lines of a command. A longer one is replaced by a call that names its cause.

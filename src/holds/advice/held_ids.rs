@@ -23,8 +23,8 @@ const CLOCK_SLACK_S: i64 = 2;
 /// Jobs for one call of a program by `xargs`. Their ids must fit into one argument of 128 KiB.
 const JOBS_PER_CALL: usize = 1000;
 
-/// Builds the command `program JOBS arguments`, which affects only those of `members` that are
-/// still in the same hold. Returns `None` if there are no members, or if one of their hold times is
+/// Builds the command `program JOBS arguments`, which affects only the `members` that are still in the
+/// same hold. Returns `None` if there are no members, or if one of their hold times is
 /// unknown. All members must have the same hold code and subcode.
 pub(super) fn command(
     program: &str,

@@ -174,7 +174,7 @@ impl JobQueue {
             if !is_known[self.held.len()] {
                 all.push(job.advice(&ap, asked_ms, &mut texts));
             }
-            // The list of a long queue gets shorter as that of the advice gets longer.
+            // The queue shrinks while the advice grows, so that memory holds both only in part.
             if self.held.len().is_multiple_of(JOBS_PER_SHRINK) {
                 self.held.shrink_to_fit();
             }

@@ -36,7 +36,7 @@ pub enum CheckpointLayout {
 }
 
 /// What a learner keeps in its checkpoint besides the networks and the position in the training.
-pub trait Kept: Sized {
+pub trait LearnerState: Sized {
     /// The part that is written as JSON.
     type Notes: Serialize + DeserializeOwned;
 
@@ -61,7 +61,7 @@ struct CheckpointNotes<E, N> {
     steps: OptimiserSteps,
     history: Vec<E>,
     #[serde(flatten)]
-    kept: N,
+    learner: N,
     batch: usize,
     loss_sum: f64,
 }
@@ -118,7 +118,7 @@ impl Checkpoint<'_> {
     ///
     /// # Errors
     /// Fails when the file cannot be written.
-    pub fn write<N: FlatNetwork, E: Clone + Serialize, K: Kept>(
+    pub fn write<N: FlatNetwork, E: Clone + Serialize, K: LearnerState>(
         &self,
         state: &TrainingState<N, E, K>,
     ) -> Result<()> {
@@ -130,7 +130,7 @@ impl Checkpoint<'_> {
                 CheckpointLayout::NumberedNetworks => OptimiserSteps::Steps(steps.collect()),
             },
             history: state.history.clone(),
-            kept: state.kept.notes(),
+            learner: state.learner.notes(),
             batch: state.batch,
             loss_sum: state.loss_sum,
         };
@@ -152,7 +152,7 @@ impl Checkpoint<'_> {
         let vectors = vectors
             .iter()
             .map(|(name, vector)| (name.clone(), &**vector));
-        let columns = vectors.chain(state.kept.columns());
+        let columns = vectors.chain(state.learner.columns());
         let columns = columns.map(|(name, vector)| (name, ShardColumn::vector(vector)));
         shard::write(self.path, self.format.artefact, &notes, columns.collect())
     }
@@ -161,7 +161,7 @@ impl Checkpoint<'_> {
     ///
     /// # Errors
     /// Fails when the checkpoint belongs to a training with another key.
-    pub fn read<N: FlatNetwork, E: DeserializeOwned, K: Kept>(
+    pub fn read<N: FlatNetwork, E: DeserializeOwned, K: LearnerState>(
         &self,
         networks: Vec<N>,
     ) -> Result<TrainingState<N, E, K>> {
@@ -179,7 +179,7 @@ impl Checkpoint<'_> {
             )
         );
 
-        let kept = K::read(notes.kept, &shard, networks.len())?;
+        let learner = K::read(notes.learner, &shard, networks.len())?;
         let mut states = Vec::with_capacity(networks.len());
         for ((number, mut network), step) in networks.into_iter().enumerate().zip(steps) {
             let group =
@@ -201,7 +201,7 @@ impl Checkpoint<'_> {
         Ok(TrainingState {
             networks: states,
             history: notes.history,
-            kept,
+            learner,
             batch: notes.batch,
             loss_sum: notes.loss_sum,
         })

@@ -10,7 +10,9 @@ mod training_loop;
 mod training_state;
 
 pub use adam::{Adam, AdamSettings};
-pub use checkpoint::{Checkpoint, CheckpointFormat, CheckpointLayout, CheckpointSummary, Kept};
+pub use checkpoint::{
+    Checkpoint, CheckpointFormat, CheckpointLayout, CheckpointSummary, LearnerState,
+};
 pub use early_stopping::{EarlyStopping, WatchedEpochs};
 pub use flat_network::FlatNetwork;
 pub use stopped::{NonFiniteLoss, TrainError, TrainingStopped};

@@ -10,7 +10,7 @@ use rand::seq::SliceRandom as _;
 use serde::Serialize;
 
 use super::adam::AdamSettings;
-use super::checkpoint::{Checkpoint, Kept};
+use super::checkpoint::{Checkpoint, LearnerState};
 use super::flat_network::FlatNetwork;
 use super::stopped::{NonFiniteLoss, TrainError, TrainingStopped};
 use super::training_state::TrainingState;
@@ -22,7 +22,7 @@ pub trait Learner: Send {
     /// The result of an epoch.
     type Epoch: Clone + Serialize + Send;
     /// What the learner keeps in its checkpoint.
-    type Kept: Kept + Send;
+    type State: LearnerState + Send;
 
     /// The number of rows from which each network learns.
     fn row_counts(&self) -> Vec<usize>;
@@ -77,7 +77,7 @@ pub trait Learner: Send {
 
 /// The state of the training of a learner `L`.
 pub type StateOf<L> =
-    TrainingState<<L as Learner>::Network, <L as Learner>::Epoch, <L as Learner>::Kept>;
+    TrainingState<<L as Learner>::Network, <L as Learner>::Epoch, <L as Learner>::State>;
 
 /// Loss and gradient of a batch.
 #[derive(Debug)]

@@ -36,7 +36,7 @@ pub struct TrainingState<N, E, K> {
     /// Completed epochs.
     pub history: Vec<E>,
     /// What else the learner keeps in its checkpoint.
-    pub kept: K,
+    pub learner: K,
     /// Batches that the current epoch has learned from, over all networks in their order.
     pub batch: usize,
     /// Sum of the losses of the rows of these batches.
@@ -45,11 +45,11 @@ pub struct TrainingState<N, E, K> {
 
 impl<N: FlatNetwork, E, K> TrainingState<N, E, K> {
     /// The state before the first batch.
-    pub fn new(networks: Vec<N>, kept: K) -> TrainingState<N, E, K> {
+    pub fn new(networks: Vec<N>, learner: K) -> TrainingState<N, E, K> {
         TrainingState {
             networks: networks.into_iter().map(NetworkState::new).collect(),
             history: Vec::new(),
-            kept,
+            learner,
             batch: 0,
             loss_sum: 0.0,
         }

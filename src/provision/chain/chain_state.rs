@@ -175,16 +175,7 @@ impl ChainState {
     pub fn open(dir: &Path) -> Result<ChainState> {
         let path = dir.join(STATE_FILE);
         if !path.try_exists()? {
-            return Ok(ChainState {
-                format: FORMAT.to_owned(),
-                version: VERSION,
-                chain: random_text::<8>()?,
-                links: Vec::new(),
-                told_failure: 0,
-                told_early_start: 0,
-                user_id: caller(),
-                dir: dir.to_owned(),
-            });
+            return ChainState::begin(dir);
         }
         let unusable = || {
             hinted(
@@ -232,6 +223,20 @@ impl ChainState {
         Ok(ChainState {
             dir: dir.to_owned(),
             ..state
+        })
+    }
+
+    /// A chain without links in the directory `dir`.
+    fn begin(dir: &Path) -> Result<ChainState> {
+        Ok(ChainState {
+            format: FORMAT.to_owned(),
+            version: VERSION,
+            chain: random_text::<8>()?,
+            links: Vec::new(),
+            told_failure: 0,
+            told_early_start: 0,
+            user_id: caller(),
+            dir: dir.to_owned(),
         })
     }
 

@@ -204,7 +204,7 @@ impl LiveQueue {
         });
     }
 
-    /// Adds a pending row, of which at most `turns` jobs can start.
+    /// Adds a pending row. At most `turns` of its jobs can start.
     fn add_pending(&mut self, job: &ListedJob, turns: usize, limit_s: i64, user: u32) {
         let jobs = job.jobs as usize;
         let counts = &mut self.counts;

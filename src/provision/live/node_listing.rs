@@ -65,7 +65,7 @@ struct GroupNodes {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct NodeListing {
     partitions: BTreeMap<String, BTreeSet<String>>,
-    /// Nodes of which jobs hold a part.
+    /// Nodes that jobs use only in part.
     mixed: BTreeSet<String>,
 }
 
@@ -163,7 +163,7 @@ impl NodeListing {
         Ok(())
     }
 
-    /// Returns a usable node of `partition` of which jobs hold only a part, so that jobs can share
+    /// Returns a usable node of `partition` that jobs use only in part, so that jobs can share
     /// it.
     pub fn mixed_host(&self, partition: &str) -> Option<&str> {
         let hosts = self.partitions.get(partition)?;

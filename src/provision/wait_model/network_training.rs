@@ -170,7 +170,7 @@ struct TaskLearner<'a> {
 impl Learner for TaskLearner<'_> {
     type Network = SeriesNetwork;
     type Epoch = LearningEpoch;
-    type Kept = TargetWeights;
+    type State = TargetWeights;
 
     fn row_counts(&self) -> Vec<usize> {
         vec![self.task.rows.len()]
@@ -239,7 +239,7 @@ impl Learner for TaskLearner<'_> {
         let at_work = &state.networks[0];
         let steps = self.task.refresh_steps;
         if steps.is_some_and(|steps| at_work.adam.step.is_multiple_of(steps)) {
-            state.kept = TargetWeights(at_work.network.flat_weights().to_vec());
+            state.learner = TargetWeights(at_work.network.flat_weights().to_vec());
             self.target = None;
         }
         Ok((self.watch.listener)(LearningUpdate::Batch {
@@ -262,6 +262,7 @@ impl Learner for TaskLearner<'_> {
 /// Creates the target network.
 fn target_network(state: &LearningState) -> Result<FrozenNetwork> {
     let network = &state.networks[0].network;
-    let target = SeriesNetwork::with_weights(*network.design(), &state.kept.0, network.device())?;
+    let target =
+        SeriesNetwork::with_weights(*network.design(), &state.learner.0, network.device())?;
     target.freeze()
 }

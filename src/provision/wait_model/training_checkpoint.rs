@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Result;
 
 use poolcast_base::shard::{ArtefactFormat, Shard};
-use poolcast_models::optim::{CheckpointFormat, CheckpointLayout, CheckpointSummary, Kept};
+use poolcast_models::optim::{CheckpointFormat, CheckpointLayout, CheckpointSummary, LearnerState};
 use poolcast_published::series::MAX_EXPERTS;
 
 /// Returns the path of the checkpoint of an unfinished training of the model in `dir`.
@@ -62,7 +62,7 @@ pub(super) fn checkpoint_key(path: &Path) -> Option<String> {
 #[derive(Debug)]
 pub(super) struct TargetWeights(pub(super) Vec<f32>);
 
-impl Kept for TargetWeights {
+impl LearnerState for TargetWeights {
     type Notes = ();
 
     fn notes(&self) {}

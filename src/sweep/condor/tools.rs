@@ -74,7 +74,7 @@ pub fn read_held_jobs<T>(
     let errors = condor_q.stderr.take().map(|errors| {
         std::thread::spawn(move || {
             let mut text = Vec::new();
-            // The exit status tells whether `condor_q` failed.
+            // The exit status shows whether `condor_q` failed.
             let _ = errors.take(MAX_ERROR_BYTES).read_to_end(&mut text);
             text
         })

@@ -59,8 +59,8 @@ pub fn run_locally(
             &ended,
         );
         // A worker that returns Ok found that all trials have ended. The manager must find that,
-        // too, and write the results: it may still wait for the seat of a dead manager. So it is
-        // told to look, but not to stop.
+        // too, and write the results, although it may still wait for the seat of a dead manager.
+        // Therefore it is woken, but not stopped.
         if worked.is_ok() {
             have_all_ended.store(true, Ordering::Relaxed);
             look_again.store(true, Ordering::Relaxed);

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::split_side::Split;
+use super::split::Split;
 use crate::tensors::shards::{SplitSummary, TensorSummary};
 
 /// Minimum difference of two success rates that matters, even if a smaller one is significant.

@@ -7,7 +7,7 @@ mod hold_counts;
 mod hold_cycles;
 mod labelled_holds;
 mod split;
-mod split_side;
+mod split_assignment;
 
 pub use asked_hold::{QueriedHold, cutoffs_ms};
 pub(crate) use base_rate::share_error;
@@ -16,5 +16,5 @@ pub use frame_choice::FrameChoice;
 pub use hold_counts::{HoldCount, hold_counts};
 pub use hold_cycles::{ExclusionReason, HoldCycle, HoldOutcome, hold_cycles};
 pub(crate) use labelled_holds::{FoundHolds, LabelledHold, find_labelled_holds};
-pub(crate) use split::{SplitMember, assign_splits};
-pub use split_side::Split;
+pub use split::Split;
+pub(crate) use split_assignment::{SplitMember, assign_splits};

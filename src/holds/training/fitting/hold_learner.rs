@@ -54,7 +54,7 @@ pub(crate) struct RepeatedTraining {
 impl Learner for HoldLearner<'_> {
     type Network = Model;
     type Epoch = Epoch;
-    type Kept = CutChoices;
+    type State = CutChoices;
 
     fn row_counts(&self) -> Vec<usize> {
         self.cuts.iter().map(|cut| cut.learned.len()).collect()
@@ -95,7 +95,9 @@ impl Learner for HoldLearner<'_> {
         let epoch = self.judge_epoch(&state.history, &predictions, learned)?;
         self.clock.end_epoch(epoch.epoch, learned.rows)?;
         let metric = &self.settings.metric;
-        state.kept.observe(epoch.train_loss, &predictions, metric);
+        state
+            .learner
+            .observe(epoch.train_loss, &predictions, metric);
         Ok(epoch)
     }
 
@@ -148,7 +150,7 @@ impl HoldLearner<'_> {
     pub(crate) fn held_out_predictions(self, state: &TrainingState) -> Result<RollingPredictions> {
         match self.repeated {
             Some(repeated) => Ok(repeated.predictions),
-            None => Ok(chosen_predictions(self.predict(state)?, &state.kept.0)),
+            None => Ok(chosen_predictions(self.predict(state)?, &state.learner.0)),
         }
     }
 

@@ -9,7 +9,7 @@ use crate::training::scoring::RollingPredictions;
 use poolcast_base::shard::Shard;
 use poolcast_config::Metric;
 use poolcast_models::Model;
-use poolcast_models::optim::{self, Kept};
+use poolcast_models::optim::{self, LearnerState};
 
 /// The state of a training: one model for each time cut, then the final model, see
 /// [`super::time_cuts`].
@@ -40,7 +40,7 @@ pub(crate) struct CutNotes {
     judged_by_others: Vec<Vec<Epoch>>,
 }
 
-impl Kept for CutChoices {
+impl LearnerState for CutChoices {
     type Notes = CutNotes;
 
     fn notes(&self) -> CutNotes {

@@ -122,7 +122,7 @@ pub(crate) struct TrainingTask<'a> {
 impl TrainingTask<'_> {
     /// Trains the models and writes the run to `place`.
     pub(crate) fn train(
-        self,
+        mut self,
         place: RunLocation<'_>,
         mode: StartMode,
         device: &Device,
@@ -134,33 +134,15 @@ impl TrainingTask<'_> {
             config,
             checkpoint_minutes,
         } = place;
-        let TrainingTask { settings, key, .. } = self;
+        let (settings, key) = (self.settings, self.key);
         let checkpoint = Checkpoint {
             path: &dir.join(CHECKPOINT_FILE),
             key,
             format: &CHECKPOINT_FORMAT,
         };
         let mut state = self.start_or_resume(dir, checkpoint, mode, device)?;
-        let shape = model_shape(self.dataset, settings, settings.architecture()?);
-        let samples = SplitSamples::new(self.dataset, self.sides, shape)?;
-        let pos_weight = settings.parameters.pos_weight;
-        let weights = self.cuts.iter();
-        let weights = weights.map(|cut| loss_weights(&samples, &cut.learned, pos_weight));
-        let ranges = self.cuts.iter();
-        let ranges = ranges.map(|cut| samples.static_range(&cut.learned));
-        let mut learner = HoldLearner {
-            dir,
-            settings,
-            weights: weights.collect(),
-            ranges: ranges.collect(),
-            samples,
-            cuts: self.cuts,
-            repeated: self.repeated,
-            clock: EpochClock::resume(dir, state.history.len(), device),
-            gradient: Gradient::default(),
-            ends,
-            listener,
-        };
+        let clock = EpochClock::resume(dir, state.history.len(), device);
+        let mut learner = self.take_learner(dir, clock, ends, listener)?;
         config.write(dir)?;
         write_history(dir, &state.history)?;
 
@@ -194,6 +176,40 @@ impl TrainingTask<'_> {
             model: last_model.network,
         };
         Ok(finished.write(dir)?)
+    }
+
+    /// Moves the cuts, and the training to repeat, into a learner for the run in `dir`.
+    fn take_learner<'a>(
+        &'a mut self,
+        dir: &'a Path,
+        clock: EpochClock,
+        ends: &'a (dyn Fn(&[Epoch]) -> bool + Sync),
+        listener: &'a ProgressListener<'a>,
+    ) -> Result<HoldLearner<'a>> {
+        let settings = self.settings;
+        let shape = model_shape(self.dataset, settings, settings.architecture()?);
+        let samples = SplitSamples::new(self.dataset, self.sides, shape)?;
+
+        let cuts = std::mem::take(&mut self.cuts);
+        let pos_weight = settings.parameters.pos_weight;
+        let weights = |cut: &TimeCut| loss_weights(&samples, &cut.learned, pos_weight);
+        let weights = cuts.iter().map(weights).collect();
+        let ranges = |cut: &TimeCut| samples.static_range(&cut.learned);
+        let ranges = cuts.iter().map(ranges).collect();
+
+        Ok(HoldLearner {
+            dir,
+            settings,
+            samples,
+            cuts,
+            weights,
+            ranges,
+            repeated: self.repeated.take(),
+            clock,
+            gradient: Gradient::default(),
+            ends,
+            listener,
+        })
     }
 }
 

@@ -59,12 +59,12 @@ pub struct TrainedModel {
     pub sha256: String,
     /// Directory of the model.
     dir: PathBuf,
-    learner: Learner,
+    predictor: Predictor,
 }
 
 /// The trained predictor itself.
 #[derive(Debug)]
-enum Learner {
+enum Predictor {
     Network(Box<LearnedNetwork>),
     Pipeline(Box<FittedPipeline>),
     /// Members, whose voted logits are averaged.
@@ -120,7 +120,7 @@ impl TrainedModel {
             file: MODEL_FILE,
             sha256: summary.model_sha256,
             dir: dir.to_owned(),
-            learner: Learner::Network(Box::new(LearnedNetwork {
+            predictor: Predictor::Network(Box::new(LearnedNetwork {
                 model: run.model,
                 static_range: summary.static_range,
             })),
@@ -141,7 +141,7 @@ impl TrainedModel {
             file: PIPELINE_FILE,
             sha256: run.pipeline_sha256,
             dir: dir.to_owned(),
-            learner: Learner::Pipeline(Box::new(run.pipeline)),
+            predictor: Predictor::Pipeline(Box::new(run.pipeline)),
         }
     }
 
@@ -184,16 +184,16 @@ impl TrainedModel {
             file: manifest::FILE,
             sha256: manifest::sha256(&bytes),
             dir: dir.to_owned(),
-            learner: Learner::Ensemble(models),
+            predictor: Predictor::Ensemble(models),
         })
     }
 
     /// Members of an ensemble. Empty for a model of another kind.
     #[cfg(test)]
     pub(crate) fn members(&self) -> &[TrainedModel] {
-        match &self.learner {
-            Learner::Ensemble(members) => members,
-            Learner::Network(_) | Learner::Pipeline(_) => &[],
+        match &self.predictor {
+            Predictor::Ensemble(members) => members,
+            Predictor::Network(_) | Predictor::Pipeline(_) => &[],
         }
     }
 
@@ -232,24 +232,24 @@ impl TrainedModel {
     /// # Errors
     /// Fails like [`Model::computed_by`].
     pub fn computed_by(self, engine: EngineChoice, device: &Device) -> Result<TrainedModel> {
-        let learner = match self.learner {
-            Learner::Network(network) => Learner::Network(Box::new(LearnedNetwork {
+        let predictor = match self.predictor {
+            Predictor::Network(network) => Predictor::Network(Box::new(LearnedNetwork {
                 model: network.model.computed_by(engine, device)?,
                 static_range: network.static_range,
             })),
-            Learner::Ensemble(members) => {
+            Predictor::Ensemble(members) => {
                 let computed = |member: TrainedModel| member.computed_by(engine, device);
-                Learner::Ensemble(members.into_iter().map(computed).collect::<Result<_>>()?)
+                Predictor::Ensemble(members.into_iter().map(computed).collect::<Result<_>>()?)
             }
-            pipeline @ Learner::Pipeline(_) => pipeline,
+            pipeline @ Predictor::Pipeline(_) => pipeline,
         };
-        Ok(TrainedModel { learner, ..self })
+        Ok(TrainedModel { predictor, ..self })
     }
 
     /// The logits of the samples of one split, `[n]`.
     pub(crate) fn side_logits(&self, dataset: &Dataset, side: Split) -> Result<Vec<f32>> {
-        match &self.learner {
-            Learner::Network(network) => {
+        match &self.predictor {
+            Predictor::Network(network) => {
                 let LearnedNetwork {
                     model,
                     static_range,
@@ -257,10 +257,10 @@ impl TrainedModel {
                 let samples = SplitSamples::new(dataset, &[side], model.shape)?;
                 score_samples(model, &samples, static_range)
             }
-            Learner::Pipeline(pipeline) => {
+            Predictor::Pipeline(pipeline) => {
                 success_logits(pipeline, &sample_features(dataset, side)?)
             }
-            Learner::Ensemble(members) => {
+            Predictor::Ensemble(members) => {
                 mean_logits(members, |member| member.side_logits(dataset, side))
             }
         }
@@ -268,8 +268,8 @@ impl TrainedModel {
 
     /// The logits of `holds`, `[n]`.
     pub(crate) fn hold_logits(&self, holds: &EncodedHolds<'_>) -> Result<Vec<f32>> {
-        match &self.learner {
-            Learner::Network(network) => {
+        match &self.predictor {
+            Predictor::Network(network) => {
                 let LearnedNetwork {
                     model,
                     static_range,
@@ -283,20 +283,22 @@ impl TrainedModel {
                 static_range.clip(&mut statics);
                 model.logits(&SampleBatch::new(&model.shape, holds.codes, &statics)?)
             }
-            Learner::Pipeline(pipeline) => {
+            Predictor::Pipeline(pipeline) => {
                 let table = hold_features(&self.tensors, holds.codes, holds.statics);
                 success_logits(pipeline, &table)
             }
-            Learner::Ensemble(members) => mean_logits(members, |member| member.hold_logits(holds)),
+            Predictor::Ensemble(members) => {
+                mean_logits(members, |member| member.hold_logits(holds))
+            }
         }
     }
 
     /// Returns true if the model uses static features.
     pub(crate) fn takes_statics(&self) -> bool {
-        match &self.learner {
-            Learner::Network(network) => network.model.shape.s > 0,
-            Learner::Pipeline(_) => true,
-            Learner::Ensemble(members) => members.iter().any(TrainedModel::takes_statics),
+        match &self.predictor {
+            Predictor::Network(network) => network.model.shape.s > 0,
+            Predictor::Pipeline(_) => true,
+            Predictor::Ensemble(members) => members.iter().any(TrainedModel::takes_statics),
         }
     }
 }
