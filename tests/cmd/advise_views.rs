@@ -239,6 +239,30 @@ fn causes_beyond_a_screen_are_counted_with_a_command() {
     assert_eq!(all.matches(".dat is missing").count(), 49, "{all}");
 }
 
+/// Causes fill the page, but the release has its command: it is all that a user has to type.
+#[test]
+fn release_keeps_its_command_on_a_full_page() {
+    let place = Place::with_run();
+    place.copy("run", "mine");
+    let config = fs_err::read_to_string(place.path("mine/config.yaml")).expect("read");
+    let eager = config.replace(
+        "cost: null",
+        "cost: {wasted_run: 1.0, lost_success: 1000.0}",
+    );
+    assert_ne!(eager, config);
+    place.write("mine/config.yaml", eager);
+    let passing = "Transfer input files failure at execution point slot1@node while receiving files. Details: TimedOut\n\tCode 12 Subcode 256";
+    let log = scattered_log(100, 49).replace(
+        "Error from slot1@node: memory usage exceeded request_memory\n\tCode 34 Subcode 102",
+        passing,
+    );
+    place.write("EventLog", log);
+    let page = place.stdout("advise mine --log EventLog");
+    assert!(page.contains("RELEASE AS IT IS: 1 job\n"), "{page}");
+    assert!(page.contains("\n    condor_release -constraint "), "{page}");
+    assert!(page.contains(" more causes of "), "{page}");
+}
+
 /// Runs the command that `page` shows for the causes that it leaves out, and asserts that the
 /// command selects the jobs that the page does not show. Returns the command.
 fn run_command_for_omitted_causes(place: &Place, page: &str) -> String {

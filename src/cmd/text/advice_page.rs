@@ -230,9 +230,10 @@ impl PageBody<'_> {
         parts
     }
 
-    /// Lists the parts of all groups, the most important first. Causes come before commands. Among
-    /// causes, the first of each answer comes first, and then those of most jobs. Among commands,
-    /// those to type now come first.
+    /// Lists the parts of all groups, the most important first: the first cause of each answer, with
+    /// its command if that is all a user has to do, then the other causes, and then the other
+    /// commands. Among causes, those with the most jobs come first. Among commands, those to type
+    /// now come first.
     fn parts_by_priority(&self) -> Vec<(usize, ShownPart)> {
         let firsts: Vec<usize> = self.answers().map(|range| range.start).collect();
         let mut causes: Vec<usize> = (0..self.groups.len()).collect();
@@ -241,11 +242,22 @@ impl PageBody<'_> {
         commands.retain(|&at| self.blocks[at].len() > 1);
         commands.sort_by_key(|&at| !has_command_for_now(&self.groups[at]));
 
-        let causes = causes.into_iter().map(|at| (at, ShownPart::Cause));
-        let commands = commands
+        // Without a command to type, the page would answer, but not help.
+        let answers = causes.drain(..firsts.len()).collect::<Vec<usize>>();
+        let is_done_by_command = |at: &usize| {
+            let action = self.groups[*at].action;
+            matches!(action, HoldAction::Release | HoldAction::Remove)
+        };
+        let (first_commands, commands): (Vec<usize>, Vec<usize>) = commands
             .into_iter()
-            .map(|at| (at, ShownPart::CauseAndCommands));
-        causes.chain(commands).collect()
+            .partition(|at| firsts.contains(at) && is_done_by_command(at));
+
+        let parts = |groups: Vec<usize>, part| groups.into_iter().map(move |at| (at, part));
+        parts(answers, ShownPart::Cause)
+            .chain(parts(first_commands, ShownPart::CauseAndCommands))
+            .chain(parts(causes, ShownPart::Cause))
+            .chain(parts(commands, ShownPart::CauseAndCommands))
+            .collect()
     }
 
     /// The index ranges of groups with the same answer.
