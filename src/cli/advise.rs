@@ -113,6 +113,7 @@ pub struct HoldCodeFilter {
 #[expect(missing_docs, reason = "the answers of `advise`")]
 pub enum ActionFilter {
     Release,
+    Probe,
     Later,
     Fix,
     Remove,
@@ -125,6 +126,7 @@ impl ActionFilter {
     pub fn action(self) -> HoldAction {
         match self {
             ActionFilter::Release => HoldAction::Release,
+            ActionFilter::Probe => HoldAction::Probe,
             ActionFilter::Later => HoldAction::Later,
             ActionFilter::Fix => HoldAction::Fix,
             ActionFilter::Remove => HoldAction::Remove,

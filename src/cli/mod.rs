@@ -10,6 +10,7 @@ mod parse;
 mod policy;
 mod predict;
 mod provision;
+mod rehearse;
 mod report;
 mod run;
 mod shards;
@@ -36,6 +37,7 @@ pub use provision::{
     ProvisionSamplesArgs, ProvisionStep, ProvisionTraceArgs, ProvisionTrainArgs,
     ProvisionValidateArgs, WindowArgs,
 };
+pub use rehearse::RehearseArgs;
 pub use report::ReportArgs;
 pub use run::RunArgs;
 pub use shards::ShardArgs;
@@ -160,6 +162,13 @@ pub enum Verb {
     /// Example: poolcast policy --log /var/log/condor/EventLog
     #[command(verbatim_doc_comment)]
     Policy(PolicyArgs),
+    /// Replay a log as if this program had been used, and count what came of its answers
+    ///
+    /// At moments through the log, it learns from what was known then, asks about every job that is held, and settles each answer by what happened, as of the second of the question. The table has, for each kind of answer, the share of right ones, and the successes kept and the runs wasted beside those of other policies.
+    ///
+    /// Example: poolcast rehearse --log /var/log/condor/EventLog
+    #[command(verbatim_doc_comment)]
+    Rehearse(RehearseArgs),
     /// Write one HTML page on a run, a sweep or a DAG: advice on held jobs, the best model, every trial
     ///
     /// The page needs no network and no server: it opens from a file, and can be mailed. It has every number of its plots as a table. `poolcast run` writes one as report.html.

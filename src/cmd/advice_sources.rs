@@ -10,6 +10,7 @@ use crate::cli::AdviseArgs;
 use poolcast_base::error::hinted;
 use poolcast_base::{files, manifest};
 use poolcast_holds::advice::{JobQueue, JobSelection, QUEUE_ATTRIBUTES};
+use poolcast_holds::answers::LearnedAnswers;
 use poolcast_holds::training::RunModels;
 use poolcast_sweep as sweep;
 use poolcast_sweep::condor;
@@ -36,6 +37,8 @@ pub(super) struct AdviceSources {
     pub(super) run: PathBuf,
     /// The models of the run.
     pub(super) models: RunModels,
+    /// The model for questions in the middle of a hold, if the results have one.
+    pub(super) answers: Option<LearnedAnswers>,
     /// The configuration of the run.
     pub(super) config: Config,
     /// The logs that the user named, or else the logs of the run.
@@ -69,6 +72,7 @@ impl AdviceSources {
         };
         let run = sweep::resolve_run(&results)?;
         let models = RunModels::open(&run)?;
+        let answers = LearnedAnswers::open(&sweep::answers_dir(&results))?;
         let config = Config::read(&run)?;
         let logs = match &args.logs[..] {
             [] => configured_logs(&config, &results)?,
@@ -78,6 +82,7 @@ impl AdviceSources {
             results,
             run,
             models,
+            answers,
             config,
             logs,
             selections,

@@ -9,7 +9,7 @@ use super::logs::read_store;
 use super::trained_run;
 use poolcast_base::output;
 use poolcast_holds::advice::{
-    self, AdviceBasis, AnswerTally, JobAdvice, JobQueue, JobSelection, LogWords, QueueAgreement,
+    self, AdviceBasis, AdviceModels, AnswerTally, JobAdvice, JobQueue, JobSelection, LogWords, QueueAgreement,
 };
 use poolcast_holds::events::EventStore;
 
@@ -63,8 +63,11 @@ impl ComputedAdvice {
         let origin = trained_run::model_origin(&sources.run, &sources.results);
         let mut all = advice::advise(
             &store,
-            model,
-            &origin,
+            AdviceModels {
+                trained: model,
+                answers: sources.answers.as_ref(),
+                origin: &origin,
+            },
             &config.advice,
             queue.as_ref(),
             at_ms,

@@ -13,6 +13,7 @@ pub mod parse;
 pub mod policy;
 pub mod predict;
 pub mod provision;
+pub mod rehearse;
 pub mod report;
 pub mod run;
 pub mod simulate;
@@ -67,6 +68,7 @@ pub fn run(verb: Verb, threads: usize) -> Result<u8> {
         Verb::Evaluate(args) => evaluate::run(&args),
         Verb::Advise(args) => advise::run(&args),
         Verb::Policy(args) => policy::run(&args),
+        Verb::Rehearse(args) => rehearse::run(&args),
         Verb::Report(args) => report::run(&args),
         Verb::Track(args) => track::run(&args),
         Verb::Predict(args) => predict::run(&args),

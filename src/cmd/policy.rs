@@ -13,7 +13,8 @@ use crate::cli::PolicyArgs;
 use poolcast_base::error::EXIT_DONE;
 use poolcast_base::output;
 use poolcast_base::pager;
-use poolcast_holds::advice;
+use poolcast_holds::advice::{self, AdviceModels};
+use poolcast_holds::answers::LearnedAnswers;
 use poolcast_holds::events::EventStore;
 use poolcast_holds::policy::{
     AdviceContradiction, OwnerNames, ReleaseStudy, StudySettings, contradictions, past_holds,
@@ -57,7 +58,13 @@ fn compare_with_advice(
         let models = RunModels::open(&run)?;
         let model = models.at_moment(store.summary.end_ms);
         let origin = trained_run::model_origin(&run, &run);
-        advice::advise(store, model, &origin, &config.advice, None, None)
+        let answers = LearnedAnswers::open(&poolcast_sweep::answers_dir(&run))?;
+        let models = AdviceModels {
+            trained: model,
+            answers: answers.as_ref(),
+            origin: &origin,
+        };
+        advice::advise(store, models, &config.advice, None, None)
     };
     match answers() {
         Ok(answers) => Some(contradictions(study, &answers, owners)),

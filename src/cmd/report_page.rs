@@ -6,11 +6,12 @@ use anyhow::Result;
 
 use super::{logs, trained_run};
 use poolcast_base::{files, output};
-use poolcast_holds::advice::{self, AdviceBasis};
+use poolcast_holds::advice::{self, AdviceBasis, AdviceModels};
+use poolcast_holds::answers::LearnedAnswers;
 use poolcast_holds::events::EventStore;
 use poolcast_holds::training::RunModels;
 use poolcast_report::{self as report, HeldJobs, REPORT_FILE, ReportInputs};
-use poolcast_sweep::{SweepFolder, TrialRow, events_dir};
+use poolcast_sweep::{SweepFolder, TrialRow, answers_dir, events_dir};
 
 /// The advice on the jobs held at the end of the log; `None` if there is no model yet, or if the
 /// events of the log are missing or of another version.
@@ -29,7 +30,13 @@ pub(super) fn held_jobs(inputs: &ReportInputs) -> Result<Option<HeldJobs>> {
 
     let model = models.at_moment(store.summary.end_ms);
     let origin = trained_run::model_origin(run, &inputs.dir);
-    let mut advice = advice::advise(&store, model, &origin, &inputs.config.advice, None, None)?;
+    let answers = LearnedAnswers::open(&answers_dir(&inputs.dir))?;
+    let models = AdviceModels {
+        trained: model,
+        answers: answers.as_ref(),
+        origin: &origin,
+    };
+    let mut advice = advice::advise(&store, models, &inputs.config.advice, None, None)?;
     if !inputs.is_anonymous {
         match logs::read_words(&inputs.config) {
             Ok(words) => words.add_to(&mut advice),

@@ -20,7 +20,8 @@ use htcondor_eventlog as eventlog;
 use poolcast_base::error::{EXIT_DONE, EXIT_RETRY, HintedError, hinted};
 use poolcast_base::output::JsonDocument;
 use poolcast_base::{escape, files, manifest, output};
-use poolcast_holds::advice::{self, AdviceBasis, AnswerTally, JobAdvice};
+use poolcast_holds::advice::{self, AdviceBasis, AdviceModels, AnswerTally, JobAdvice};
+use poolcast_holds::answers::LearnedAnswers;
 use poolcast_holds::events::{EventStore, StoreSummary};
 use poolcast_holds::tensors::{Dataset, Split};
 use poolcast_holds::training::{ModelEvaluation, RunModels, TrainedModel};
@@ -92,10 +93,14 @@ fn conclude(finished: &FinishedSweep, config: &Config, is_json: bool) -> Result<
     sweep::write_best_model(&config.out, &config.out, &finished.best)?;
     let dir = finished.best.dir(&config.out);
     let origin = trained_run::model_origin(&dir, &config.out);
+    let answers = LearnedAnswers::open(&sweep::answers_dir(&config.out))?;
     let advice = advice::advise(
         &finished.store,
-        finished.advisor(),
-        &origin,
+        AdviceModels {
+            trained: finished.advisor(),
+            answers: answers.as_ref(),
+            origin: &origin,
+        },
         &config.advice,
         None,
         None,

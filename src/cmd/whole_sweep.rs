@@ -14,9 +14,13 @@ use super::signals::stop_signal;
 use super::text::trials::{log_epoch, trial_line};
 use super::tracking::{begin_tracking, end_tracking};
 use poolcast_base::error::{EXIT_RETRY, too_early};
-use poolcast_base::output;
+use poolcast_base::{manifest, output};
+use poolcast_holds::answers::{ANSWERS_FORMAT, HoldHistory};
+use poolcast_holds::events::{EVENTS_FORMAT, EventStore};
+use poolcast_holds::rehearsal::{Rehearsal, RehearsalSettings, rehearse};
 use poolcast_holds::tensors::TensorSettings;
 use poolcast_holds::training::Epoch;
+use poolcast_sweep::config::Config;
 use poolcast_queue::{Dispatch, ManagerOutcome, Queue};
 use poolcast_sweep::{
     self as sweep, LocalWorkers, SweepFolder, TrialOutcome, TrialOutcomes, TrialRow, events_dir,
@@ -84,7 +88,62 @@ pub(super) fn refit_best(sweep: &SweepFolder, out: &Path) -> Result<bool> {
         output::note("stopped; the same command goes on from there");
         return Ok(false);
     }
-    fitted.map(|()| true)
+    fitted?;
+    learn_answers(sweep, out, &is_stopped)
+}
+
+/// Learns the model for questions in the middle of a hold, and writes it to `out`, unless it is
+/// there or the sweep has no events of a log. Returns false if a signal stopped it.
+fn learn_answers(
+    sweep: &SweepFolder,
+    out: &Path,
+    is_stopped: &(dyn Fn() -> bool + Sync),
+) -> Result<bool> {
+    let events = events_dir(&sweep.dir);
+    let Some(events_key) = manifest::finished_key(&events, EVENTS_FORMAT) else {
+        return Ok(true);
+    };
+    let Config { advice, seed, .. } = &sweep.config;
+    let dir = sweep::answers_dir(out);
+    let key = manifest::key(&(events_key, advice, seed))?;
+    if manifest::finished_key(&dir, ANSWERS_FORMAT).as_ref() == Some(&key) {
+        return Ok(true);
+    }
+
+    let store = EventStore::open(&events)?;
+    let history = HoldHistory::new(&store);
+    let settings = RehearsalSettings {
+        moments: advice.moments,
+        advice,
+        seed: *seed,
+    };
+    match rehearse_with_progress(&history, &settings, is_stopped) {
+        Ok(rehearsal) => {
+            if let Some(answers) = rehearsal.answers_after(&store) {
+                answers.write(&dir, &key)?;
+            }
+            Ok(true)
+        }
+        Err(_) if is_stopped() => {
+            output::note("stopped; the same command goes on from there");
+            Ok(false)
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// Rehearses with a progress bar over the moments.
+pub(super) fn rehearse_with_progress(
+    history: &HoldHistory<'_>,
+    settings: &RehearsalSettings<'_>,
+    is_stopped: &(dyn Fn() -> bool + Sync),
+) -> Result<Rehearsal> {
+    let bar = output::item_bar(settings.moments.into(), "moments rehearsed");
+    let rehearsal = rehearse(history, settings, is_stopped, |moment| {
+        bar.set_position(moment.into());
+    });
+    bar.finish_and_clear();
+    rehearsal
 }
 
 /// Progress of the trials of a sweep, in epochs. The trial of a pipeline counts as one epoch.

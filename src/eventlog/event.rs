@@ -6,7 +6,8 @@ use memchr::{memmem, memrchr};
 
 use super::event_facts::EventFacts;
 use super::event_number::{
-    ABORTED, EVICTED, EXECUTE, FILE_TRANSFER, HELD, IMAGE_SIZE, NODE_TERMINATED, SUBMIT, TERMINATED,
+    ABORTED, EVICTED, EXECUTE, FILE_TRANSFER, HELD, IMAGE_SIZE, NODE_TERMINATED, RELEASED, SUBMIT,
+    TERMINATED,
 };
 use super::execution_place::parse_execution_host;
 use super::record::{LogRecord, RecordContent, body_lines, headline};
@@ -30,8 +31,9 @@ pub struct JobEvent {
     ///
     /// - 005: the return value or the signal.
     /// - 006: the memory of the job, in MB, or 0.
-    /// - 009: who removed the job, as in [`RemovedBy`].
+    /// - 009: who removed the job, as in [`DecidedBy`].
     /// - 012: the bits of the template hash of its reason, as in [`super::ReasonTemplates`], or 0.
+    /// - 013: who released the job, as in [`DecidedBy`].
     /// - 040: HTCondor's transfer type. 1 to 3 are input (queued, started, finished), 4 to 6 are
     ///   output; 0 if the type is not stated.
     pub value: i32,
@@ -46,14 +48,14 @@ pub struct JobEvent {
     pub facts: EventFacts,
 }
 
-/// Initiator of a removal, according to the reason in event 009.
+/// Initiator of a removal or of a release, according to the reason in event 009 or 013.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum RemovedBy {
+pub enum DecidedBy {
     /// No reason, or a reason of unknown form.
     Unknown = 0,
-    /// `condor_rm`.
+    /// `condor_rm` or `condor_release`.
     Person = 1,
-    /// A periodic or on-exit expression of the job or of the access point.
+    /// An expression of the job or of the access point, such as `periodic_release`.
     Policy = 2,
 }
 
@@ -100,7 +102,7 @@ pub(super) fn parse_event(record: &LogRecord<'_>) -> JobEvent {
         EXECUTE => event.facts = EventFacts::from_execution(parse_execution_host(record)),
         SUBMIT => event.facts = EventFacts::from_submission(parse_submission_names(record)),
         IMAGE_SIZE => event.value = parse_memory_mb(record),
-        ABORTED => event.value = parse_removed_by(record) as i32,
+        ABORTED | RELEASED => event.value = parse_decided_by(record) as i32,
         FILE_TRANSFER => event.value = parse_transfer_type(record),
         _ => {}
     }
@@ -247,8 +249,8 @@ fn leading_int(text: &[u8]) -> Option<(i32, &[u8])> {
     Some((number, &text[end..]))
 }
 
-/// Finds the initiator of a removal by the wording of HTCondor's reason.
-fn parse_removed_by(record: &LogRecord<'_>) -> RemovedBy {
+/// Finds the initiator of a removal or of a release by the wording of HTCondor's reason.
+fn parse_decided_by(record: &LogRecord<'_>) -> DecidedBy {
     let reason = match record.content {
         RecordContent::Text(text) => Cow::Borrowed(body_lines(text)),
         RecordContent::Ad(format) => {
@@ -260,11 +262,11 @@ fn parse_removed_by(record: &LogRecord<'_>) -> RemovedBy {
     let says = |words: &[u8]| memmem::find(&reason, words).is_some();
 
     if says(b"evaluated to TRUE") || says(b"evaluated to UNDEFINED") {
-        RemovedBy::Policy
-    } else if says(b"via condor_rm") || says(b"by the user") {
-        RemovedBy::Person
+        DecidedBy::Policy
+    } else if says(b"via condor_") || says(b"by the user") {
+        DecidedBy::Person
     } else {
-        RemovedBy::Unknown
+        DecidedBy::Unknown
     }
 }
 
@@ -327,11 +329,11 @@ mod tests {
         let removed = |reason: &str| end("009", reason).value;
         assert_eq!(
             removed("\tvia condor_rm (by user u)"),
-            RemovedBy::Person as i32
+            DecidedBy::Person as i32
         );
         let policy = "\tThe system macro SYSTEM_PERIODIC_REMOVE expression 'NumHolds >= 4' evaluated to TRUE";
-        assert_eq!(removed(policy), RemovedBy::Policy as i32);
-        assert_eq!(removed(""), RemovedBy::Unknown as i32);
+        assert_eq!(removed(policy), DecidedBy::Policy as i32);
+        assert_eq!(removed(""), DecidedBy::Unknown as i32);
     }
 
     #[test]

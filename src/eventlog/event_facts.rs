@@ -53,6 +53,11 @@ pub struct HoldFacts {
     pub reason: u32,
     /// Place of the run that the reason names, if it names one.
     pub place: ExecutionHost,
+    /// Hash of the file or URL that the reason names, in full; 0 if it names none.
+    pub file: u32,
+    /// Hash of the origin of that URL, or of the upper directories of that file; 0 if there is
+    /// none.
+    pub origin: u32,
     /// Exit code of the job's program, if a policy of the job states it in the reason.
     pub exit_code: Option<u32>,
 }
@@ -85,15 +90,17 @@ impl EventFacts {
         let HoldFacts {
             reason,
             place,
+            file,
+            origin,
             exit_code,
         } = hold;
         EventFacts([
             reason,
             place.host,
             place.slot,
+            file,
+            origin,
             pack_measured(exit_code),
-            0,
-            0,
         ])
     }
 
@@ -134,9 +141,11 @@ impl EventFacts {
     /// Returns the facts of a hold; all empty unless `number` is event 012.
     pub fn hold(&self, number: u16) -> HoldFacts {
         match (number, self.0) {
-            (HELD, [reason, host, slot, exit_code, ..]) => HoldFacts {
+            (HELD, [reason, host, slot, file, origin, exit_code]) => HoldFacts {
                 reason,
                 place: ExecutionHost { host, slot },
+                file,
+                origin,
                 exit_code: unpack_measured(exit_code),
             },
             _ => HoldFacts::default(),
@@ -147,7 +156,7 @@ impl EventFacts {
     pub fn with_hashes(mut self, number: u16, mut change: impl FnMut(u32) -> u32) -> EventFacts {
         let hashes = match number {
             SUBMIT | EXECUTE => 2,
-            HELD => 3,
+            HELD => 5,
             _ => 0,
         };
         for hash in &mut self.0[..hashes] {

@@ -18,7 +18,7 @@ const MAX_NAME_DIGITS: usize = 4;
 /// Parses `reason`, of a hold with the code `code`. `scratch` is memory for reuse.
 pub(super) fn read_hold_reason(reason: &[u8], code: i32, scratch: &mut Vec<u8>) -> HoldFacts {
     scratch.clear();
-    let place = normalise(reason, scratch);
+    let named = normalise(reason, scratch);
     let is_policy = matches!(code, JOB_POLICY | SYSTEM_POLICY);
     HoldFacts {
         reason: if scratch.is_empty() {
@@ -26,7 +26,9 @@ pub(super) fn read_hold_reason(reason: &[u8], code: i32, scratch: &mut Vec<u8>) 
         } else {
             name_hash(scratch)
         },
-        place,
+        place: named.place,
+        file: named.file.map_or(0, name_hash),
+        origin: named.file.map_or(0, |file| name_hash(origin_of(file))),
         exit_code: if is_policy { exit_code(reason) } else { None },
     }
 }
@@ -42,10 +44,63 @@ fn exit_code(reason: &[u8]) -> Option<u32> {
     std::str::from_utf8(&reason[at..end]).ok()?.parse().ok()
 }
 
-/// Writes the normalised words of `reason` to `out`, separated by blanks. Returns the first place
-/// that they name.
-fn normalise(reason: &[u8], out: &mut Vec<u8>) -> ExecutionHost {
-    let mut place = ExecutionHost::default();
+/// What a hold reason names.
+#[derive(Debug, Clone, Copy, Default)]
+struct NamedInReason<'a> {
+    /// The first execution point.
+    place: ExecutionHost,
+    /// The first URL, or else the first absolute path that is not in a sandbox.
+    file: Option<&'a [u8]>,
+}
+
+impl<'a> NamedInReason<'a> {
+    /// Remembers `word` if it is the URL or path that the reason is about.
+    fn add_word(&mut self, word: &'a [u8]) {
+        let is_url = |word: &[u8]| memmem::find(word, b"://").is_some();
+        let is_better = match self.file {
+            Some(file) => is_url(word) && !is_url(file),
+            None => is_url(word) || word[0] == b'/' && sandbox_end(word).is_none(),
+        };
+        if is_better {
+            self.file = Some(word);
+        }
+    }
+}
+
+/// Maximum number of directories of a path that count as its origin: a mount and what is below it.
+const MAX_ORIGIN_DIRECTORIES: usize = 3;
+
+/// Number of directories of a URL without a host that count as its origin, as in
+/// `osdf:///ospool/ap40`.
+const ORIGIN_DIRECTORIES_OF_URL: usize = 2;
+
+/// Returns the part of a URL or path that many files share: the scheme and the host of a URL, its
+/// namespace if it has no host, or the upper directories of a path.
+fn origin_of(file: &[u8]) -> &[u8] {
+    let Some(scheme) = memmem::find(file, b"://") else {
+        let directory = &file[..memrchr(b'/', file).unwrap_or(0)];
+        return first_directories(directory, MAX_ORIGIN_DIRECTORIES);
+    };
+    let host = scheme + b"://".len();
+    match memchr(b'/', &file[host..]) {
+        Some(0) => {
+            let path = first_directories(&file[host..], ORIGIN_DIRECTORIES_OF_URL);
+            &file[..host + path.len()]
+        }
+        Some(end) => &file[..host + end],
+        None => file,
+    }
+}
+
+/// Returns the first `count` directories of the absolute path `path`.
+fn first_directories(path: &[u8], count: usize) -> &[u8] {
+    let mut slashes = memchr::memchr_iter(b'/', path);
+    &path[..slashes.nth(count).unwrap_or(path.len())]
+}
+
+/// Writes the normalised words of `reason` to `out`, separated by blanks. Returns what they name.
+fn normalise<'a>(reason: &'a [u8], out: &mut Vec<u8>) -> NamedInReason<'a> {
+    let mut named = NamedInReason::default();
     let mut before: &[u8] = b"";
 
     // Over time, HTCondor has written line feeds in reasons as blanks or as bars.
@@ -64,19 +119,20 @@ fn normalise(reason: &[u8], out: &mut Vec<u8>) -> ExecutionHost {
         }
         let is_slot = memchr(b'@', word).is_some() && memchr(b'/', word).is_none();
         if is_slot || is_execution_point(before, out) {
-            if place == ExecutionHost::default() {
-                place = parse_slot_name(word);
+            if named.place == ExecutionHost::default() {
+                named.place = parse_slot_name(word);
             }
             out.push(b'@');
         } else if before == b"Site:" {
             // The site of the execution point, as reported by the client of an origin.
             out.push(b'@');
         } else {
+            named.add_word(word);
             normalise_word(word, out);
         }
         before = word;
     }
-    place
+    named
 }
 
 /// Returns true if the next word names the machine of the job. `before` is the previous word.
@@ -410,6 +466,52 @@ mod tests {
             "Error from slot1_1@a.example: Failed to execute '/home/u/run8/run.sh': (errno=2: 'No such file or directory')",
             "Error from slot9@b.example: Failed to execute '/home/u/run8/run.sh': (errno=2: 'No such file or directory')",
         ]));
+    }
+
+    #[test]
+    fn file_and_origin_are_found_in_a_reason() {
+        let named = |reason: &str| {
+            let mut out = Vec::new();
+            let file = normalise(reason.as_bytes(), &mut out).file?;
+            let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).expect("text");
+            Some((text(file), text(origin_of(file))))
+        };
+        let is = |reason: &str, file: &str, origin: &str| {
+            let expected = Some((file.to_owned(), origin.to_owned()));
+            assert_eq!(named(reason), expected, "{reason}");
+        };
+        let url = "osdf:///ospool/ap40/data/gomez/seed36.dat";
+        is(
+            &format!(
+                "Transfer input files failure at execution point slot2@c0-22.nord@ap7 using protocol osdf. Details: {url}: server returned 503 Service Unavailable ( URL file = {url} )|"
+            ),
+            url,
+            "osdf:///ospool/ap40",
+        );
+        let url = "https://s3.genomes-open.org/ref/chr3.fa";
+        is(
+            &format!("Details: {url}: server returned 404 Not Found"),
+            url,
+            "https://s3.genomes-open.org",
+        );
+        is(
+            &missing_input("slot1_13@localhost", "/ospool/shared/gwave/v1/ref.db"),
+            "/ospool/shared/gwave/v1/ref.db",
+            "/ospool/shared/gwave",
+        );
+        is(
+            &missing_input("slot1_13@localhost", "/home/amara/in/deck_7.inp"),
+            "/home/amara/in/deck_7.inp",
+            "/home/amara/in",
+        );
+        is(
+            "Cannot access initial working directory /scratch",
+            "/scratch",
+            "",
+        );
+        let sandbox = "Details: 1 total failures: first failure: reading from file /var/lib/condor/execute/dir_427/scratch/out.txt: (errno 2) No such file or directory";
+        assert_eq!(named(sandbox), None);
+        assert_eq!(named("Job used 300 MB of memory"), None);
     }
 
     #[test]

@@ -1,7 +1,8 @@
 //! Held jobs: from the events of logs to advice.
 //!
 //! ```text
-//! events ──▶ tensors ──▶ training ──▶ advice, policy
+//! events ──▶ tensors ──▶ training ──▶ answers ──▶ advice ──▶ rehearsal
+//!                                                └──▶ policy
 //! ```
 //!
 //! Each module imports only modules above it.
@@ -12,5 +13,7 @@ mod test_config;
 pub mod events;
 pub mod tensors;
 pub mod training;
+pub mod answers;
 pub mod advice;
 pub mod policy;
+pub mod rehearsal;

@@ -112,6 +112,8 @@ pub struct HeldCause {
     pub action: &'static str,
     /// True if the advice is only probable.
     pub is_probable: bool,
+    /// True if the advice is only possible.
+    pub is_possible: bool,
     /// The hold code and subcode.
     pub code: String,
     /// Meaning of the code.

@@ -107,7 +107,7 @@ fn cause_table(causes: &[HeldCause]) -> ReportTable {
     let mut table = ReportTable::new("The causes, the most urgent first", &columns);
     table.is_sortable = true;
     for cause in causes {
-        let probably = if cause.is_probable { "probably " } else { "" };
+        let probably = certainty_words(cause);
         let (low, high) = cause.odds.unzip();
         let (successes, holds) = cause.base_rate.unzip();
         table.push([
@@ -148,9 +148,19 @@ fn counts_sentence(advice: &[JobAdvice]) -> String {
     )
 }
 
+/// The certainty of the advice on a cause, before its action; empty if it is firm.
+pub(crate) fn certainty_words(cause: &HeldCause) -> &'static str {
+    match (cause.is_probable, cause.is_possible) {
+        (true, _) => "probably ",
+        (_, true) => "possibly ",
+        _ => "",
+    }
+}
+
 fn count_words(action: HoldAction) -> &'static str {
     match action {
         HoldAction::Release => "release",
+        HoldAction::Probe => "try one",
         HoldAction::Later => "release later",
         HoldAction::Fix => "fix first",
         HoldAction::Remove => "remove",
@@ -162,6 +172,7 @@ fn count_words(action: HoldAction) -> &'static str {
 fn action_words(action: HoldAction) -> &'static str {
     match action {
         HoldAction::Release => "release as it is",
+        HoldAction::Probe => "release one or two, then ask again",
         HoldAction::Later => "release later",
         HoldAction::Fix => "fix, then release",
         HoldAction::Remove => "remove",
@@ -188,6 +199,7 @@ fn held_cause(
     HeldCause {
         action: action_words(group.action),
         is_probable: group.firmness == Some(AnswerFirmness::Probable),
+        is_possible: group.firmness == Some(AnswerFirmness::Possible),
         code: format!("{}/{}", group.hold_code, group.hold_subcode),
         meaning: code_meaning(group.hold_code, group.hold_subcode),
         cause: is_named.then(|| words::shown(&group.words)),

@@ -6,6 +6,7 @@ use maud::{DOCTYPE, Markup, PreEscaped, html};
 use super::document::{
     Figure, HeldCause, MissingInput, Report, ReportBlock, ReportCell, ReportPart, ReportTable,
 };
+use super::held_part::certainty_words;
 use poolcast_base::output;
 
 const STYLE: &str = include_str!("style.css");
@@ -213,13 +214,10 @@ fn causes_markup(causes: &[HeldCause]) -> Markup {
 }
 
 fn cause_markup(cause: &HeldCause) -> Markup {
-    let heading = if cause.is_probable {
-        format!("Probably {}", cause.action)
-    } else {
-        let mut letters = cause.action.chars();
-        let first = letters.next().map(|letter| letter.to_ascii_uppercase());
-        first.into_iter().chain(letters).collect()
-    };
+    let answer = format!("{}{}", certainty_words(cause), cause.action);
+    let mut letters = answer.chars();
+    let first = letters.next().map(|letter| letter.to_ascii_uppercase());
+    let heading: String = first.into_iter().chain(letters).collect();
     html! {
         h3 { (heading) ": " (output::counted(cause.jobs, "job")) }
         p { (cause.cause.as_ref().unwrap_or(&cause.meaning)) }

@@ -245,7 +245,7 @@ fn code_advice(code: i32, subcode: i32) -> String {
             .to_owned();
     };
     let action = match rule.action {
-        HoldAction::Release => "release it",
+        HoldAction::Release | HoldAction::Probe => "release it",
         HoldAction::Later => "release it later",
         HoldAction::Fix => "fix it first",
         HoldAction::Remove => "remove it",

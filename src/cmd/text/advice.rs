@@ -90,6 +90,7 @@ impl<'a> AdviceView<'a> {
     pub(in crate::cmd) fn basis_lines(&self) -> Vec<PageLine> {
         let mut lines = self.wrapped(LineColour::Dim, &self.log_line());
         lines.extend(self.wrapped(LineColour::Dim, &self.model_line()));
+        lines.extend(self.expiry_line());
         if let Some(tally) = self.earlier {
             lines.extend(self.wrapped(LineColour::Dim, &tally_words(tally)));
         }
@@ -110,6 +111,13 @@ impl<'a> AdviceView<'a> {
             .into_iter()
             .map(|line| PageLine::of(colour, line))
             .collect()
+    }
+
+    /// Says until when the answers are good; `None` if none of them expires.
+    fn expiry_line(&self) -> Option<PageLine> {
+        let good_until = self.chosen.iter().filter_map(|one| one.good_until_ms).min()?;
+        let until = output::utc_time(good_until);
+        Some(PageLine::of(LineColour::Dim, format!("good until {until}, then ask again")))
     }
 
     fn counts_line(&self) -> String {
@@ -290,6 +298,7 @@ pub(in crate::cmd) fn shell_word(text: &str) -> String {
 pub(in crate::cmd) fn action_word(action: HoldAction) -> &'static str {
     match action {
         HoldAction::Release => "release",
+        HoldAction::Probe => "probe",
         HoldAction::Later => "later",
         HoldAction::Fix => "fix",
         HoldAction::Remove => "remove",
@@ -301,6 +310,7 @@ pub(in crate::cmd) fn action_word(action: HoldAction) -> &'static str {
 fn action_phrase(action: HoldAction) -> &'static str {
     match action {
         HoldAction::Release => "to release",
+        HoldAction::Probe => "to try one of",
         HoldAction::Later => "to release later",
         HoldAction::Fix => "to fix first",
         HoldAction::Remove => "to remove",
@@ -312,7 +322,7 @@ fn action_phrase(action: HoldAction) -> &'static str {
 /// The colour of an answer.
 pub(in crate::cmd) fn action_colour(action: HoldAction) -> LineColour {
     match action {
-        HoldAction::Release => LineColour::Green,
+        HoldAction::Release | HoldAction::Probe => LineColour::Green,
         HoldAction::Later | HoldAction::Fix => LineColour::Yellow,
         HoldAction::Remove => LineColour::Red,
         HoldAction::Leave | HoldAction::None => LineColour::Dim,

@@ -26,9 +26,12 @@ pub(in crate::cmd) fn job_lines(view: &AdviceView<'_>) -> Vec<PageLine> {
         lines.push(PageLine::of(action_colour(advice.action), line));
     }
 
-    let is_probable = |advice: &&JobAdvice| advice.firmness == Some(AnswerFirmness::Probable);
-    if view.chosen.iter().any(is_probable) {
+    let has = |firmness| view.chosen.iter().any(|one| one.firmness == Some(firmness));
+    if has(AnswerFirmness::Probable) {
         lines.push(PageLine::of(LineColour::Dim, "? probably"));
+    }
+    if has(AnswerFirmness::Possible) {
+        lines.push(PageLine::of(LineColour::Dim, "?? possibly"));
     }
     lines
 }
@@ -104,11 +107,13 @@ impl JobListColumns {
     }
 }
 
-/// The answer in one word: `release`, or `release?` if it is only probable.
+/// The answer in one word: `release`, `release?` if it is only probable, or `release??` if it is
+/// only possible.
 fn answer_word(advice: &JobAdvice) -> String {
     let word = action_word(advice.action);
     match advice.firmness {
         Some(AnswerFirmness::Probable) => format!("{word}?"),
+        Some(AnswerFirmness::Possible) => format!("{word}??"),
         _ => word.to_owned(),
     }
 }

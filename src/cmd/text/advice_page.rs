@@ -56,12 +56,10 @@ pub(in crate::cmd) fn page(view: &AdviceView<'_>) -> Vec<PageLine> {
     lines
 }
 
-/// The action of a group, and whether it is only probable.
-fn answer_of(group: &CauseGroup<'_>) -> (HoldAction, bool) {
-    (
-        group.action,
-        group.firmness == Some(AnswerFirmness::Probable),
-    )
+/// The action of a group, and its certainty if it is not firm.
+fn answer_of(group: &CauseGroup<'_>) -> (HoldAction, Option<AnswerFirmness>) {
+    let is_unsure = |firmness: &AnswerFirmness| *firmness != AnswerFirmness::Firm;
+    (group.action, group.firmness.filter(is_unsure))
 }
 
 /// Widths of the columns that depend on the width of the page, in characters.
@@ -156,7 +154,7 @@ fn group_commands<'a>(group: &'a CauseGroup<'_>) -> Vec<(&'static str, &'a str)>
             .map(|command| ("later: ", command))
             .into_iter()
             .collect(),
-        HoldAction::Release | HoldAction::Remove => {
+        HoldAction::Release | HoldAction::Probe | HoldAction::Remove => {
             now.map(|command| ("", command)).into_iter().collect()
         }
         HoldAction::Leave | HoldAction::None => Vec::new(),
@@ -324,7 +322,7 @@ impl PageBody<'_> {
 /// Returns true if the group has a command to type now, and not only once a fault is fixed.
 fn has_command_for_now(group: &CauseGroup<'_>) -> bool {
     match group.action {
-        HoldAction::Release | HoldAction::Remove => true,
+        HoldAction::Release | HoldAction::Probe | HoldAction::Remove => true,
         HoldAction::Fix => group.raise.is_some(),
         HoldAction::Later | HoldAction::Leave | HoldAction::None => false,
     }

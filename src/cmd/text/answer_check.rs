@@ -56,6 +56,7 @@ fn cells(row: &AnswerOutcomes) -> Vec<String> {
     let word = match row.firmness {
         Some(AnswerFirmness::Firm) => "",
         Some(AnswerFirmness::Probable) => " (probably)",
+        Some(AnswerFirmness::Possible) => " (possibly)",
         None => " (by rule)",
     };
     let is_answer = row.right.is_some();

@@ -10,6 +10,7 @@ mod cluster_warnings;
 pub(super) mod evaluation;
 pub(super) mod events;
 pub(super) mod policy;
+pub(super) mod rehearsal;
 pub(super) mod replay;
 pub(super) mod samples;
 pub(super) mod submission;

@@ -8,6 +8,8 @@ use serde::{Deserialize, Serialize};
 pub enum HoldAction {
     /// Release it as it is.
     Release,
+    /// Release one or two of the jobs that are held for its cause, and ask again.
+    Probe,
     /// Release it later, because a transient fault makes it fail now.
     Later,
     /// Fix its fault, then release it.
@@ -22,8 +24,9 @@ pub enum HoldAction {
 
 impl HoldAction {
     /// All actions, in the order in which summaries list their counts.
-    pub const COUNTED: [HoldAction; 6] = [
+    pub const COUNTED: [HoldAction; 7] = [
         HoldAction::Release,
+        HoldAction::Probe,
         HoldAction::Fix,
         HoldAction::Remove,
         HoldAction::Later,
@@ -37,7 +40,7 @@ impl HoldAction {
             HoldAction::Release => 0,
             HoldAction::Fix => 10,
             HoldAction::Remove => 20,
-            HoldAction::Later | HoldAction::Leave => 30,
+            HoldAction::Probe | HoldAction::Later | HoldAction::Leave => 30,
             HoldAction::None => 40,
         }
     }
@@ -51,4 +54,6 @@ pub enum AnswerFirmness {
     Firm,
     /// Earlier answers with such a probability reached the precision `advice.probable_precision`.
     Probable,
+    /// Earlier answers with such a probability did not reach a precision.
+    Possible,
 }

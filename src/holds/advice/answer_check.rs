@@ -178,7 +178,7 @@ impl AnswerOutcome {
     /// succeeded later, or did not succeed at once.
     fn is_right(self, action: HoldAction) -> bool {
         match action {
-            HoldAction::Release => self.is_success,
+            HoldAction::Release | HoldAction::Probe => self.is_success,
             HoldAction::Fix => !self.is_success || self.is_repaired,
             HoldAction::Later => self.is_success != self.is_at_once,
             HoldAction::Remove | HoldAction::Leave | HoldAction::None => !self.is_success,

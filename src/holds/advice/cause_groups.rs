@@ -78,13 +78,19 @@ struct CauseKey {
 pub fn answer_rank(action: HoldAction, firmness: Option<AnswerFirmness>) -> u8 {
     let step = match action {
         HoldAction::Release => 0,
-        HoldAction::Fix => 2,
-        HoldAction::Remove => 4,
-        HoldAction::Later => 6,
-        HoldAction::Leave => 8,
-        HoldAction::None => 9,
+        HoldAction::Probe => 3,
+        HoldAction::Fix => 6,
+        HoldAction::Remove => 9,
+        HoldAction::Later => 12,
+        HoldAction::Leave => 15,
+        HoldAction::None => 18,
     };
-    step + u8::from(firmness == Some(AnswerFirmness::Probable))
+    let level = match firmness {
+        None | Some(AnswerFirmness::Firm) => 0,
+        Some(AnswerFirmness::Probable) => 1,
+        Some(AnswerFirmness::Possible) => 2,
+    };
+    step + level
 }
 
 /// Groups the advice in `chosen`, sorted by urgency and then by descending number of jobs. `all` is
@@ -204,7 +210,7 @@ fn group_of<'a>(
 
     let names = JobNames {
         held,
-        members: held_ids(jobs.iter().copied()),
+        members: held_ids(jobs.iter().copied().filter(|advice| is_named(advice))),
         access_point: names_access_point.then_some(first.ap.as_str()),
     };
     let (command, then) = names.commands(first, raise);
@@ -234,6 +240,11 @@ fn group_of<'a>(
     }
 }
 
+/// Returns true if commands name the job. Of the jobs of a probed cause, they name the probes alone.
+fn is_named(advice: &JobAdvice) -> bool {
+    advice.action != HoldAction::Probe || advice.command.is_some()
+}
+
 /// The jobs of one group, for building commands that name exactly these jobs.
 struct JobNames<'a> {
     held: &'a [HeldId],
@@ -253,7 +264,7 @@ impl JobNames<'_> {
         let release = || self.command("condor_release", "");
         let is_released = first.then.is_some();
         match first.action {
-            HoldAction::Release => (release(), None),
+            HoldAction::Release | HoldAction::Probe => (release(), None),
             HoldAction::Remove => (self.command("condor_rm", ""), None),
             HoldAction::Fix => match raise {
                 Some(raise) => (self.command("condor_qedit", &raise.arguments()), release()),

@@ -2,6 +2,7 @@
 //! the outcomes of similar holds.
 
 use super::action::{AnswerFirmness, HoldAction};
+use super::held_answer::{HeldAnswer, HeldEvidence};
 use super::job_advice::{AdviceGround, SimilarHoldKind, SimilarHolds};
 use crate::config::AdviceConfig;
 use crate::training::{AnswerThreshold, AnswerThresholds, wilson_lower};
@@ -133,6 +134,52 @@ pub(super) fn decide_by_probability(
         };
     }
     no_advice("the probability is not decisive: answers to similar holds were wrong too often")
+}
+
+/// Puts the `answer` about a held job into words. `reached` is the limit that it reached.
+pub(super) fn decide_by_answer(
+    settings: &AdviceConfig,
+    answer: HeldAnswer,
+    evidence: &HeldEvidence,
+    reached: Option<AnswerThreshold>,
+    hold: HoldEvidence,
+) -> AdviceDecision {
+    if let Some(cost) = settings.cost {
+        let release_from = cost.wasted_run / (cost.wasted_run + cost.lost_success);
+        return decide_by_cost(settings, release_from, hold);
+    }
+    let mut reasons = answer_reasons(answer.action, evidence);
+    reasons.extend(hold.similar.map(similar_holds_words));
+    reasons.extend(hold.passed_since.map(|passed| passed.words().to_owned()));
+    AdviceDecision {
+        action: answer.action,
+        ground: AdviceGround::Model,
+        firmness: answer.firmness,
+        evidence: reached,
+        reasons,
+    }
+}
+
+/// States the odds that lead to an action.
+fn answer_reasons(action: HoldAction, evidence: &HeldEvidence) -> Vec<String> {
+    let now = percent_words(evidence.odds.now);
+    let later = percent_words(evidence.odds.later);
+    let odds = format!(
+        "released unchanged, it succeeds with a probability of {now} now, and of {later} later"
+    );
+    let held = evidence.held_for_cause;
+    let why = match action {
+        HoldAction::Probe if held > 1 => Some(format!(
+            "{held} jobs are held for this cause: the run of one shows if the fault has passed"
+        )),
+        HoldAction::Probe => Some("one run shows if the fault has passed".to_owned()),
+        HoldAction::Remove => Some(format!(
+            "it was held {} times for this reason",
+            evidence.holds_for_code
+        )),
+        _ => None,
+    };
+    why.into_iter().chain([odds]).collect()
 }
 
 /// Decides by the costs of mistakes. With known costs, every hold gets an answer.

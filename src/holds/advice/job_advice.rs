@@ -108,6 +108,11 @@ pub struct JobAdvice {
     pub siblings_held: usize,
     /// The model's probability of success if released unchanged; absent where a rule decides.
     pub probability: Option<f64>,
+    /// The probability of success if released unchanged at a later time; absent where a rule
+    /// decides, and without an answer model.
+    pub later_probability: Option<f64>,
+    /// Time up to which the answer is good, epoch ms; absent like `later_probability`.
+    pub good_until_ms: Option<i64>,
     /// Outcomes of similar holds; absent where a rule decides, and if no outcome is known.
     pub like_cases: Option<Box<SimilarHolds>>,
     /// Largest memory usage of the job in the log, MB; 0 if it is unknown.

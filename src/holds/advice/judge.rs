@@ -10,8 +10,9 @@ use super::advice_basis::{ModelOrigin, why_model_does_not_apply};
 use super::codes::{HoldRule, code_meaning, code_rule, reason_names_file, reason_names_host};
 use super::decide::{
     AdviceDecision, DecisionThresholds, HoldEvidence, MIN_SIMILAR_HOLDS, PassedSince,
-    decide_by_probability, decide_by_record, similar_holds_words,
+    decide_by_answer, decide_by_probability, decide_by_record, similar_holds_words,
 };
+use super::held_answer::AskedAnswers;
 use super::held_ids::HeldId;
 use super::held_jobs::{HeldJob, held_jobs};
 use super::job_advice::{AdviceGround, JobAdvice, SimilarHoldKind, SimilarHolds};
@@ -19,6 +20,7 @@ use super::job_command::{CommandTask, JobCommand, JobId, RaisedRequest};
 use super::job_queue::JobQueue;
 use super::remedy::{Remedy, used_memory_mb};
 use super::shared_text::SharedText;
+use crate::answers::LearnedAnswers;
 use crate::config::AdviceConfig;
 use crate::events::{EventStore, StoreSummary};
 use crate::tensors::{HoldRecordKind, HoldRecords, OutcomeCounts, OutcomeRecord, QueriedHold};
@@ -26,6 +28,17 @@ use crate::training::{HoldModel, TrainedModel};
 use poolcast_base::error::{EXIT_DONE, hinted};
 use poolcast_base::output;
 use poolcast_config::WindowPosition;
+
+/// The models that judge held jobs.
+#[derive(Debug, Clone, Copy)]
+pub struct AdviceModels<'a> {
+    /// The model of the run.
+    pub trained: &'a TrainedModel,
+    /// The model for questions in the middle of a hold; `None` if the run has none.
+    pub answers: Option<&'a LearnedAnswers>,
+    /// The origin of both.
+    pub origin: &'a ModelOrigin,
+}
 
 /// Judges the jobs of `store` that are held at `at_ms`, or else at the end of the log. Uses only
 /// events up to that time. Where events are missing from the log, `queue` decides which jobs are
@@ -37,12 +50,16 @@ use poolcast_config::WindowPosition;
 /// include later events, or if the model's probabilities cannot be computed.
 pub fn advise(
     store: &EventStore,
-    model: &TrainedModel,
-    origin: &ModelOrigin,
+    models: AdviceModels<'_>,
     settings: &AdviceConfig,
     queue: Option<&JobQueue>,
     at_ms: Option<i64>,
 ) -> Result<Vec<JobAdvice>> {
+    let AdviceModels {
+        trained: model,
+        origin,
+        ..
+    } = models;
     let window = model.tensors.window;
     if let Some(at_ms) = at_ms {
         check_prediction_time(store, window, at_ms)?;
@@ -52,18 +69,24 @@ pub fn advise(
     let precisions = [settings.precision, settings.probable_precision];
     let asked_ms = at_ms.unwrap_or(store.summary.end_ms);
     let [firm, probable] = model.answer_thresholds(precisions)?;
+    let asked: Vec<QueriedHold> = held.iter().map(|held| held.asked).collect();
+    // A model that learned from later events must not answer.
+    let answers = models.answers.filter(|answers| answers.known_ms <= asked_ms);
+    let answers = answers
+        .map(|answers| AskedAnswers::new(store, answers, &asked, asked_ms))
+        .transpose()?;
     let judge = HoldJudge {
         store,
         settings,
         thresholds: DecisionThresholds { firm, probable },
         model: HoldModel::new(store, model),
         model_objections: model_objections(store, model, origin, asked_ms),
+        answers,
         queue,
         held_by_reason: count_held_by_reason(&held),
         asked_ms,
     };
-    let asked: Vec<QueriedHold> = held.iter().map(|held| held.asked).collect();
-    let probabilities = judge.model.probabilities(&asked)?;
+    let probabilities = judge.probabilities(&asked)?;
 
     let mut advice = Vec::with_capacity(held.len());
     for (held, probability) in held.iter().zip(probabilities) {
@@ -124,6 +147,8 @@ struct HoldJudge<'a> {
     queue: Option<&'a JobQueue>,
     thresholds: DecisionThresholds,
     model: HoldModel<'a>,
+    /// Answers for questions in the middle of a hold.
+    answers: Option<AskedAnswers>,
     /// The reason why the model must not judge jobs of an access point, if there is one, by the
     /// index of the access point.
     model_objections: Vec<Option<&'static str>>,
@@ -160,6 +185,16 @@ fn check_prediction_time(store: &EventStore, window: WindowPosition, at_ms: i64)
 }
 
 impl HoldJudge<'_> {
+    /// Returns the probability that each of the `asked` holds leads to a success if the job is
+    /// released now.
+    fn probabilities(&self, asked: &[QueriedHold]) -> Result<Vec<f64>> {
+        let Some(answers) = &self.answers else {
+            return self.model.probabilities(asked);
+        };
+        let now = |asked| answers.evidence(asked).map_or(0.5, |evidence| evidence.odds.now);
+        Ok(asked.iter().map(now).collect())
+    }
+
     /// Judges one job, and adds the facts about it. `probability` is the model's probability of
     /// success if the job is released unchanged.
     fn advise_on(&self, held: &HeldJob<'_>, probability: f64) -> JobAdvice {
@@ -172,6 +207,8 @@ impl HoldJudge<'_> {
         let is_by_probability = judgement.decision.ground != AdviceGround::Rule;
         let has_probability = is_by_probability && self.model_objection(held).is_none();
 
+        let answers = self.answers.as_ref().filter(|_| has_probability);
+        let evidence = answers.and_then(|answers| answers.evidence(&held.asked));
         let held_since_ms = history.time_ms[held.asked.cycle.hold];
         JobAdvice {
             job: JobId {
@@ -202,6 +239,10 @@ impl HoldJudge<'_> {
             holds_for_this_reason: odds.holds_for_this_reason,
             siblings_held,
             probability: has_probability.then_some(odds.probability),
+            later_probability: evidence
+                .filter(|_| has_probability)
+                .map(|evidence| evidence.odds.later),
+            good_until_ms: answers.map(|answers| answers.good_until_ms),
             like_cases: odds.similar.filter(|_| is_by_probability).map(Box::new),
             used_memory_mb: used_memory_mb(&held.job),
             queue: None,
@@ -229,12 +270,35 @@ impl HoldJudge<'_> {
         if !held.is_known && !self.queue.is_some_and(is_in_queue) {
             return Judgement::unknown();
         }
+        if self.model_objection(held).is_none()
+            && let Some(judgement) = self.judge_by_answer(held, odds)
+        {
+            return judgement;
+        }
         match code_rule(hold_code, hold_subcode) {
             Some(rule) if !(rule.can_be_outweighed() && odds.contradicts_rule()) => {
                 Judgement::by_rule(&rule, held, odds.of_reason)
             }
             _ => Judgement::by_probability(self.decide(held, odds), held),
         }
+    }
+
+    /// Judges by the answer about the hold; `None` if there is no answer model.
+    fn judge_by_answer(&self, held: &HeldJob<'_>, odds: HoldEvidence) -> Option<Judgement> {
+        let answers = self.answers.as_ref()?;
+        let evidence = answers.evidence(&held.asked)?;
+        let answer = answers.answer(evidence, self.settings.remove_from_holds);
+        if let Some(rule) = evidence.rule.filter(|_| answer.is_by_rule) {
+            return Some(Judgement::by_rule(&rule, held, odds.of_reason));
+        }
+        let reached = answers.limit(&answer);
+        let decision = decide_by_answer(self.settings, answer, evidence, reached, odds);
+        let mut judgement = Judgement::by_probability(decision, held);
+        // Only the probes of a cause are released now.
+        if answer.action == HoldAction::Probe && !evidence.is_probe {
+            judgement.command = None;
+        }
+        Some(judgement)
     }
 
     /// Decides by the model if it applies to the job, or else by the outcomes of similar holds.
@@ -285,7 +349,7 @@ impl Judgement {
         let job = held_id(held);
         let release = || JobCommand::new(CommandTask::Release, &job);
         let (command, then) = match decision.action {
-            HoldAction::Release => (release(), None),
+            HoldAction::Release | HoldAction::Probe => (release(), None),
             HoldAction::Fix => (Remedy::Look.command(&job, None), release()),
             HoldAction::Remove => (JobCommand::new(CommandTask::Remove, &job), None),
             HoldAction::Later => (None, release()),

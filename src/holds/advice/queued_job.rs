@@ -171,6 +171,8 @@ impl QueuedJob {
             holds_for_this_reason: 1,
             siblings_held: 0,
             probability: None,
+            later_probability: None,
+            good_until_ms: None,
             like_cases: None,
             used_memory_mb: 0,
             queue: None,

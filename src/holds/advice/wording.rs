@@ -51,6 +51,7 @@ pub fn advice_text(advice: &JobAdvice, at_ms: Option<i64>) -> String {
 pub fn answer_words(action: HoldAction, firmness: Option<AnswerFirmness>) -> String {
     let words = match action {
         HoldAction::Release => "RELEASE AS IT IS",
+        HoldAction::Probe => "TRY ONE",
         HoldAction::Later => "RELEASE LATER",
         HoldAction::Fix => "FIX, THEN RELEASE",
         HoldAction::Remove => "REMOVE",
@@ -59,6 +60,7 @@ pub fn answer_words(action: HoldAction, firmness: Option<AnswerFirmness>) -> Str
     };
     match firmness {
         Some(AnswerFirmness::Probable) => format!("PROBABLY {words}"),
+        Some(AnswerFirmness::Possible) => format!("POSSIBLY {words}"),
         _ => words.to_owned(),
     }
 }

@@ -69,6 +69,8 @@ column_table! {
     hold_reason: u32 = row.facts.reason,
     hold_host: u32 = row.facts.place.host,
     hold_slot: u32 = row.facts.place.slot,
+    hold_file: u32 = row.facts.file,
+    hold_origin: u32 = row.facts.origin,
     hold_exit_code: u32 = row.facts.exit_code.unwrap_or(UNKNOWN),
 }
 
@@ -235,6 +237,8 @@ impl<'a> FactRows<'a> {
                     host: rows.hold_host[at],
                     slot: rows.hold_slot[at],
                 },
+                file: rows.hold_file[at],
+                origin: rows.hold_origin[at],
                 exit_code: known(rows.hold_exit_code[at]),
             },
             Err(_) => HoldFacts::default(),

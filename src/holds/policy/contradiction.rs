@@ -70,7 +70,10 @@ fn contradicts(finding: &CodeFinding, advice: &JobAdvice) -> bool {
             is_kept && advice.holds <= rule.most_holds
         }
         CodeVerdict::OnPurpose | CodeVerdict::NeedsRepair => {
-            matches!(advice.action, HoldAction::Release | HoldAction::Later)
+            matches!(
+                advice.action,
+                HoldAction::Release | HoldAction::Probe | HoldAction::Later
+            )
         }
         CodeVerdict::OwnerUnknown | CodeVerdict::TooFew | CodeVerdict::NotShown => false,
     }

@@ -52,6 +52,11 @@ pub fn events_dir(dir: &Path) -> PathBuf {
     dir.join("events")
 }
 
+/// The model for questions in the middle of a hold, in the results in `dir`.
+pub fn answers_dir(dir: &Path) -> PathBuf {
+    dir.join("answers")
+}
+
 /// The joined tables of the sweep in `dir`.
 pub fn table_dir(dir: &Path) -> PathBuf {
     dir.join("table")

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::events::{JobHistory, LogGap};
-use htcondor_eventlog::{ABORTED, EXECUTE, HELD, RELEASED, RemovedBy, SUBMIT, TERMINATED};
+use htcondor_eventlog::{ABORTED, EXECUTE, HELD, RELEASED, DecidedBy, SUBMIT, TERMINATED};
 use poolcast_config as config;
 
 /// One hold of a job, and its outcome.
@@ -200,7 +200,7 @@ fn next_outcome(history: JobHistory<'_>, hold: usize) -> Decision {
             (TERMINATED, true) => {
                 HoldOutcome::Label(history.normal[at] == 1 && history.value[at] == 0)
             }
-            (ABORTED, true) if history.value[at] == RemovedBy::Policy as i32 => {
+            (ABORTED, true) if history.value[at] == DecidedBy::Policy as i32 => {
                 HoldOutcome::Label(false)
             }
             (ABORTED, true) => HoldOutcome::LeftOut(ExclusionReason::RemovedAfterRelease),

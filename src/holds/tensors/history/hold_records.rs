@@ -632,7 +632,7 @@ fn first_termination(numbers: &[u16]) -> Option<usize> {
 
 /// The durations of released holds, as known at any prediction time.
 #[derive(Debug)]
-struct HoldLengths {
+pub(crate) struct HoldLengths {
     release_ms: Vec<i64>,
     /// Running sums of ln(1 + duration in seconds), in order of the releases.
     log_sums: Vec<f64>,
@@ -643,7 +643,7 @@ const UNKNOWN_LENGTH_MS: f32 = 60_000.0;
 
 impl HoldLengths {
     /// Builds the sums from pairs of release time and duration in ms, sorted by release time.
-    fn new(lengths_ms: Vec<(i64, i64)>) -> HoldLengths {
+    pub(crate) fn new(lengths_ms: Vec<(i64, i64)>) -> HoldLengths {
         let mut sum = 0.0;
         let mut lengths = HoldLengths {
             release_ms: Vec::with_capacity(lengths_ms.len()),
@@ -659,7 +659,7 @@ impl HoldLengths {
 
     /// Returns the geometric mean duration, in ms, of the holds released by `asked_ms`; at least
     /// one second.
-    fn mean_ms(&self, asked_ms: i64) -> f32 {
+    pub(crate) fn mean_ms(&self, asked_ms: i64) -> f32 {
         let known = self.release_ms.partition_point(|&ms| ms <= asked_ms);
         let Some(last) = known.checked_sub(1) else {
             return UNKNOWN_LENGTH_MS;

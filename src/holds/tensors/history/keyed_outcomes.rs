@@ -107,8 +107,8 @@ impl KeyedOutcomes {
     pub(crate) fn lists(&self, group: Option<u32>) -> KeyLists<'_> {
         let decided = self.decided.range(group);
         KeyLists {
-            held: &self.held.items[self.held.range(group)],
-            released: &self.released.items[self.released.range(group)],
+            held: self.held.of(group),
+            released: self.released.of(group),
             decided: OutcomeList {
                 outcomes: &self.decided.items[decided.clone()],
                 successes: &self.successes[decided],
@@ -151,7 +151,7 @@ impl LatestReleases {
 
     /// Returns the time of the latest release in `group` that is known by `asked_ms` to have passed.
     pub(crate) fn latest_ms(&self, group: Option<u32>, asked_ms: i64) -> Option<i64> {
-        let releases = &self.0.items[self.0.range(group)];
+        let releases = self.0.of(group);
         let known = releases.partition_point(|release| release.known_ms <= asked_ms);
         let last = releases[..known].last()?;
         Some(last.released_ms)
@@ -172,7 +172,7 @@ fn successes_so_far(decided: &GroupedList<DatedOutcome>) -> Vec<u32> {
 
 /// Items by group, sorted within each group.
 #[derive(Debug)]
-struct GroupedList<T> {
+pub(crate) struct GroupedList<T> {
     /// The index of the first item of each group, and the end of the last group.
     bounds: Vec<u32>,
     items: Vec<T>,
@@ -180,7 +180,11 @@ struct GroupedList<T> {
 
 impl<T: Copy + Ord> GroupedList<T> {
     /// Groups the items of `happened` that have a group. `group_of` maps an index to its group.
-    fn new(groups: usize, group_of: &[u32], happened: &[IndexedItem<T>]) -> GroupedList<T> {
+    pub(crate) fn new(
+        groups: usize,
+        group_of: &[u32],
+        happened: &[IndexedItem<T>],
+    ) -> GroupedList<T> {
         // Counting sort by group: count the items of each group, then sum the counts to bounds.
         let mut bounds = vec![0u32; groups + 1];
         for &(_, index) in happened {
@@ -210,6 +214,12 @@ impl<T: Copy + Ord> GroupedList<T> {
             items[group[0] as usize..group[1] as usize].sort_unstable();
         }
         GroupedList { bounds, items }
+    }
+
+    /// Returns the items of `group`, sorted; none for `None`.
+    #[inline]
+    pub(crate) fn of(&self, group: Option<u32>) -> &[T] {
+        &self.items[self.range(group)]
     }
 
     #[inline]

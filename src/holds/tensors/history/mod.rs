@@ -15,10 +15,14 @@ mod static_features;
 mod subcode_family;
 
 pub use cluster_states::ClusterState;
+pub(crate) use hold_records::HoldLengths;
 pub use hold_records::{FirstRunKind, HoldRecordKind, HoldRecords};
+pub(crate) use keyed_outcomes::{GroupedList, KeyGroups, NO_KEY};
 pub use known_facts::KnownFacts;
 pub use last_run::LastRun;
-pub(crate) use last_run::seconds_between;
+pub(crate) use last_run::{execution_host_before, seconds_between};
+pub(crate) use next_run::next_run_outcome;
+pub(crate) use outcome_record::DatedOutcome;
 pub use outcome_record::{OutcomeCounts, OutcomeRecord, WeightedOutcomes};
 pub use pool_history::PoolHistory;
 pub use recent_events::{RecentCounts, WINDOW_FRAMES};

@@ -3,7 +3,7 @@
 
 use std::collections::HashSet;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::calibration::Calibration;
 use super::rolling_predictions::RollingPredictions;
@@ -23,7 +23,7 @@ const PRECISION_SLACK: f64 = 0.1;
 const NEARBY_ANSWERS: usize = 50;
 
 /// Probability threshold of one answer, with the past precision beyond it.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct AnswerThreshold {
     /// Probability of success at the threshold.
     pub probability: f64,

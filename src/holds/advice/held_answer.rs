@@ -1,0 +1,326 @@
+//! Decides what to answer about a job that is held now, from its odds, the limits that earlier
+//! answers have earned, and the rule for its hold code.
+
+use std::collections::HashMap;
+
+use anyhow::Result;
+
+use super::action::{AnswerFirmness, HoldAction};
+use super::codes::{HoldRule, code_rule, reason_names_file};
+use crate::events::EventStore;
+use crate::tensors::QueriedHold;
+use crate::training::AnswerThreshold;
+use crate::answers::{
+    LearnedAnswers, AnswerLimits, AnswerModel, CauseKind, HeldOdds, HoldHistory, PastHold,
+};
+
+/// Probability of a later success from which on a fault counts as passing.
+const PASSING_FROM: f64 = 0.6;
+/// Like [`PASSING_FROM`], for a probe, which costs one run.
+const PROBE_PASSING_FROM: f64 = 0.5;
+/// Minimum probability of success of a probe.
+const MIN_PROBE_PROBABILITY: f64 = 0.1;
+/// Expected successes in a cause from which on a probe of it is worth a run.
+const MIN_EXPECTED_SUCCESSES: f64 = 0.6;
+/// Number of held jobs of a cause from which on two of them are probes.
+const HELD_FOR_TWO_PROBES: usize = 6;
+/// Number of held jobs of a cause up to which each is released by its own probability.
+const FEW_HELD: usize = 3;
+/// Probability of success from which on many held jobs of a cause are released without a probe.
+const RELEASE_MANY_FROM: f64 = 0.9;
+/// Probability of success from which on a job that is alone with its cause is released as a try.
+const TRY_FROM: f64 = 0.5;
+/// Decided outcomes of the owner with the code, or of the named file, without which nobody can say
+/// that a release pays.
+const MIN_TAUGHT_OUTCOMES: usize = 3;
+
+/// The facts that decide the answer about one held job.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct HeldEvidence {
+    /// Index of the hold in the history.
+    pub(crate) hold: usize,
+    pub(crate) odds: HeldOdds,
+    /// The rule for the hold code.
+    pub(crate) rule: Option<HoldRule>,
+    /// True if a job got past the same named file since this job is held.
+    pub(crate) passed_since: bool,
+    /// True if outcomes of this owner, or of the named file, are known.
+    pub(crate) is_taught: bool,
+    /// Jobs that are held now for the cause, this one included.
+    pub(crate) held_for_cause: usize,
+    /// The cause that a probe would be about: its kind and its key.
+    pub(crate) cause: ProbeCause,
+    /// True if this job is one of those that a probe of the cause releases.
+    pub(crate) is_probe: bool,
+    /// Holds of the job for the code and subcode, this one included.
+    pub(crate) holds_for_code: usize,
+}
+
+/// An answer about a held job.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct HeldAnswer {
+    pub(crate) action: HoldAction,
+    pub(crate) firmness: Option<AnswerFirmness>,
+    /// True if the rule for the hold code decided.
+    pub(crate) is_by_rule: bool,
+}
+
+impl HeldAnswer {
+    fn new(action: HoldAction, firmness: Option<AnswerFirmness>) -> HeldAnswer {
+        HeldAnswer {
+            action,
+            firmness,
+            is_by_rule: false,
+        }
+    }
+}
+
+/// Share of a typical hold length for which an answer is good. Then the fault may have changed.
+const GOOD_FOR: f64 = 0.25;
+
+/// The answers about all jobs that are held at one moment.
+#[derive(Debug)]
+pub(super) struct AskedAnswers {
+    /// Evidence by the job and its number of earlier holds.
+    evidence: HashMap<(u32, u32), HeldEvidence>,
+    limits: AnswerLimits,
+    /// Time at which the answers expire, epoch ms.
+    pub(super) good_until_ms: i64,
+}
+
+impl AskedAnswers {
+    /// Asks `answers` about the holds in `asked`, all at `asked_ms`.
+    ///
+    /// # Errors
+    /// Fails if the model cannot compute the odds.
+    pub(super) fn new(
+        store: &EventStore,
+        answers: &LearnedAnswers,
+        asked: &[QueriedHold],
+        asked_ms: i64,
+    ) -> Result<AskedAnswers> {
+        let history = HoldHistory::new(store);
+        let find = |asked: &QueriedHold| history.find(asked.job, asked.cycle.earlier_holds);
+        let holds: Vec<usize> = asked.iter().filter_map(find).collect();
+        let evidence = held_evidence(&history, &answers.model, &holds, asked_ms)?;
+        let key = |evidence: &HeldEvidence| {
+            let hold = &history.holds[evidence.hold];
+            (hold.job, hold.cycle.earlier_holds)
+        };
+        Ok(AskedAnswers {
+            evidence: evidence.iter().map(|one| (key(one), *one)).collect(),
+            limits: answers.limits,
+            good_until_ms: asked_ms + (GOOD_FOR * history.unit_ms(asked_ms)) as i64,
+        })
+    }
+
+    /// Returns the evidence on a hold.
+    pub(super) fn evidence(&self, asked: &QueriedHold) -> Option<&HeldEvidence> {
+        self.evidence.get(&(asked.job, asked.cycle.earlier_holds))
+    }
+
+    /// Returns the answer that follows from `evidence`.
+    pub(super) fn answer(&self, evidence: &HeldEvidence, remove_from_holds: usize) -> HeldAnswer {
+        held_answer(evidence, &self.limits, remove_from_holds)
+    }
+
+    /// Returns the limit that `answer` reached, with the earlier answers beyond it.
+    pub(super) fn limit(&self, answer: &HeldAnswer) -> Option<AnswerThreshold> {
+        let limits = match answer.action {
+            HoldAction::Release => self.limits.release,
+            HoldAction::Fix | HoldAction::Remove | HoldAction::Later => self.limits.failure,
+            HoldAction::Probe | HoldAction::Leave | HoldAction::None => return None,
+        };
+        match answer.firmness? {
+            AnswerFirmness::Firm => limits.firm,
+            AnswerFirmness::Probable => limits.probable,
+            AnswerFirmness::Possible => None,
+        }
+    }
+}
+
+/// Returns the evidence on each of `holds`, which last at `asked_ms`, `[n]`.
+///
+/// # Errors
+/// Fails if the model cannot compute the odds.
+pub(crate) fn held_evidence(
+    history: &HoldHistory<'_>,
+    model: &AnswerModel,
+    holds: &[usize],
+    asked_ms: i64,
+) -> Result<Vec<HeldEvidence>> {
+    let odds = model.odds(history, holds, asked_ms)?;
+    let causes = HeldCauses::new(history, holds, &odds);
+    let mut evidence = Vec::with_capacity(holds.len());
+    for (&index, &odds) in holds.iter().zip(&odds) {
+        let hold = &history.holds[index];
+        evidence.push(HeldEvidence {
+            hold: index,
+            odds,
+            rule: code_rule(hold.code, hold.subcode),
+            passed_since: has_passed_since(history, hold, asked_ms),
+            is_taught: is_taught(history, hold, asked_ms),
+            held_for_cause: causes.held.get(&probe_cause(hold)).map_or(1, Vec::len),
+            cause: probe_cause(hold),
+            is_probe: causes.probes.binary_search(&index).is_ok(),
+            holds_for_code: hold.earlier_for_code as usize + 1,
+        });
+    }
+    Ok(evidence)
+}
+
+/// Returns true if a job that was held for the same named file got past it since `hold` began.
+fn has_passed_since(history: &HoldHistory<'_>, hold: &PastHold, asked_ms: i64) -> bool {
+    let kind = if hold.causes.names_file() {
+        CauseKind::File
+    } else if reason_names_file(hold.code) {
+        CauseKind::Reason
+    } else {
+        return false;
+    };
+    let lent = history.lent(kind, &hold.causes);
+    let is_pass = |release_ms: i64| release_ms > hold.hold_ms;
+    let since = lent.partition_point(|one| one.at_ms <= hold.hold_ms);
+    let succeeded = lent[since..].iter().any(|one| {
+        is_pass(one.at_ms) && one.outcome.is_success() && one.outcome.decided_ms() <= asked_ms
+    });
+    let known = history.known_cause(kind, &hold.causes, asked_ms);
+    succeeded || known.passes.last().is_some_and(|pass| pass.released_ms > hold.hold_ms)
+}
+
+/// Returns true if enough outcomes of the owner with this code, or of the named file, are decided.
+fn is_taught(history: &HoldHistory<'_>, hold: &PastHold, asked_ms: i64) -> bool {
+    let decided = |kind| history.known_cause(kind, &hold.causes, asked_ms).outcomes.len();
+    // A log without owners cannot tell whose outcomes they are.
+    let own = if hold.owner == 0 { CauseKind::Code } else { CauseKind::OwnerCode };
+    decided(own).max(decided(CauseKind::File)) >= MIN_TAUGHT_OUTCOMES
+}
+
+/// The held jobs by cause, with those that a probe releases.
+struct HeldCauses {
+    /// Jobs by the key of the cause.
+    held: HashMap<ProbeCause, Vec<usize>>,
+    probes: Vec<usize>,
+}
+
+/// The kind of a cause, and its key.
+pub(crate) type ProbeCause = (u8, u64);
+
+impl HeldCauses {
+    fn new(history: &HoldHistory<'_>, holds: &[usize], odds: &[HeldOdds]) -> HeldCauses {
+        let mut held: HashMap<ProbeCause, Vec<usize>> = HashMap::new();
+        for &index in holds {
+            held.entry(probe_cause(&history.holds[index])).or_default().push(index);
+        }
+        let odds_of: HashMap<usize, f64> = holds.iter().copied().zip(odds.iter().map(|odds| odds.now)).collect();
+        let mut probes = Vec::new();
+        for jobs in held.values() {
+            probes.extend(probes_among(history, jobs, &odds_of));
+        }
+        probes.sort_unstable();
+        HeldCauses { held, probes }
+    }
+}
+
+/// Returns the cause that a probe of `hold` is about: the origin where a URL or a written directory
+/// fails, or else the named file, or else the cluster and the reason.
+fn probe_cause(hold: &PastHold) -> ProbeCause {
+    let is_of_origin = hold.code == 12 || hold.code == 13 && hold.subcode >= 256;
+    let kind = match hold.causes.names_file() {
+        true if is_of_origin => CauseKind::Origin,
+        true => CauseKind::File,
+        false => CauseKind::ClusterReason,
+    };
+    (kind as u8, hold.causes.get(kind))
+}
+
+/// Returns the jobs to release as probes: those with the highest odds, of different owners where
+/// there are some.
+fn probes_among(
+    history: &HoldHistory<'_>,
+    jobs: &[usize],
+    odds: &HashMap<usize, f64>,
+) -> Vec<usize> {
+    let mut sorted = jobs.to_vec();
+    let key = |index: &usize| (-(odds[index] * 1e6) as i64, *index);
+    sorted.sort_by_key(key);
+    let count = if jobs.len() < HELD_FOR_TWO_PROBES { 1 } else { 2 };
+    let first = sorted[0];
+    let owner = |index: usize| history.holds[index].owner;
+    let other = sorted[1..].iter().find(|&&index| owner(index) != owner(first));
+    let second = other.or(sorted.get(1)).copied();
+    [Some(first), second].into_iter().flatten().take(count).collect()
+}
+
+/// Decides the answer. The first rule that applies counts.
+pub(crate) fn held_answer(
+    evidence: &HeldEvidence,
+    limits: &AnswerLimits,
+    remove_from_holds: usize,
+) -> HeldAnswer {
+    let HeldEvidence { odds, rule, .. } = *evidence;
+    if let Some(rule) = rule.filter(|rule| rule_decides(rule, evidence)) {
+        return HeldAnswer {
+            is_by_rule: true,
+            ..HeldAnswer::new(rule.action, None)
+        };
+    }
+    success_answer(evidence, limits).unwrap_or_else(|| failure_answer(evidence, odds, limits, remove_from_holds))
+}
+
+/// Returns true if `rule` decides. It yields only to a job that got past the same file since, or to
+/// odds that say that the fault passes.
+fn rule_decides(rule: &HoldRule, evidence: &HeldEvidence) -> bool {
+    if !rule.expects_failure() || !rule.can_be_outweighed() {
+        return true;
+    }
+    !evidence.passed_since && evidence.odds.later < PASSING_FROM
+}
+
+/// Returns the answer where a release pays, now or as a probe.
+fn success_answer(evidence: &HeldEvidence, limits: &AnswerLimits) -> Option<HeldAnswer> {
+    let HeldOdds { now, later } = evidence.odds;
+    let reaches = |limit: Option<AnswerThreshold>| limit.is_some_and(|limit| now >= limit.probability);
+    let release = |firmness| Some(HeldAnswer::new(HoldAction::Release, Some(firmness)));
+    let is_passing = later >= PASSING_FROM;
+    if is_passing && evidence.is_taught && reaches(limits.release.firm) {
+        return release(AnswerFirmness::Firm);
+    }
+    let is_few = evidence.held_for_cause <= FEW_HELD || now >= RELEASE_MANY_FROM;
+    if evidence.is_taught && is_few && reaches(limits.release.probable) {
+        return release(AnswerFirmness::Probable);
+    }
+    let held = evidence.held_for_cause;
+    let pays = now >= MIN_PROBE_PROBABILITY.max(MIN_EXPECTED_SUCCESSES / held as f64);
+    if held >= 2 && later >= PROBE_PASSING_FROM && pays {
+        return Some(HeldAnswer::new(HoldAction::Probe, None));
+    }
+    let is_try = held == 1 && is_passing && evidence.is_taught && now >= TRY_FROM;
+    is_try.then(|| HeldAnswer::new(HoldAction::Probe, None))
+}
+
+/// Returns the answer for a job that fails if it is released now.
+fn failure_answer(
+    evidence: &HeldEvidence,
+    odds: HeldOdds,
+    limits: &AnswerLimits,
+    remove_from_holds: usize,
+) -> HeldAnswer {
+    let is_within = |limit: Option<AnswerThreshold>| limit.is_some_and(|limit| odds.now <= limit.probability);
+    let firmness = if is_within(limits.failure.firm) {
+        AnswerFirmness::Firm
+    } else if is_within(limits.failure.probable) {
+        AnswerFirmness::Probable
+    } else {
+        AnswerFirmness::Possible
+    };
+    let is_firm = firmness == AnswerFirmness::Firm;
+    let action = if odds.later >= PASSING_FROM {
+        HoldAction::Later
+    } else if is_firm && evidence.holds_for_code >= remove_from_holds {
+        HoldAction::Remove
+    } else {
+        HoldAction::Fix
+    };
+    HeldAnswer::new(action, Some(firmness))
+}

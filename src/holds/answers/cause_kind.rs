@@ -1,0 +1,135 @@
+//! The kinds of causes: what a hold shares with the holds that tell something about it.
+
+use twox_hash::XxHash3_64;
+
+use crate::events::StoredJob;
+use crate::tensors::{NO_KEY, execution_host_before};
+
+/// A kind of cause. Holds of one kind with the same key are evidence for each other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum CauseKind {
+    /// All holds.
+    Pool,
+    /// Code and subcode.
+    Code,
+    /// The owner, code and subcode.
+    OwnerCode,
+    /// The hold reason without the parts that vary from job to job.
+    Reason,
+    /// The origin or directory that the reason names.
+    Origin,
+    /// The owner and that origin or directory.
+    OwnerOrigin,
+    /// The file or URL that the reason names.
+    File,
+    /// The cluster and the reason.
+    ClusterReason,
+    /// The owner and the batch or the kind of DAG node.
+    Batch,
+    /// The machine of the last run.
+    Host,
+}
+
+impl CauseKind {
+    /// All kinds, each after its parent.
+    pub(crate) const ALL: [CauseKind; 10] = [
+        CauseKind::Pool,
+        CauseKind::Code,
+        CauseKind::OwnerCode,
+        CauseKind::Reason,
+        CauseKind::Origin,
+        CauseKind::OwnerOrigin,
+        CauseKind::File,
+        CauseKind::ClusterReason,
+        CauseKind::Batch,
+        CauseKind::Host,
+    ];
+
+    /// The name of the kind in column names.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            CauseKind::Pool => "pool",
+            CauseKind::Code => "code",
+            CauseKind::OwnerCode => "owner_code",
+            CauseKind::Reason => "reason",
+            CauseKind::Origin => "origin",
+            CauseKind::OwnerOrigin => "owner_origin",
+            CauseKind::File => "file",
+            CauseKind::ClusterReason => "cluster_reason",
+            CauseKind::Batch => "batch",
+            CauseKind::Host => "host",
+        }
+    }
+
+    /// The kind whose success rate is the prior for a small record of this kind.
+    pub(crate) fn parent(self) -> Option<CauseKind> {
+        match self {
+            CauseKind::Pool => None,
+            CauseKind::Code | CauseKind::Host => Some(CauseKind::Pool),
+            CauseKind::OwnerCode | CauseKind::Reason | CauseKind::Origin => Some(CauseKind::Code),
+            CauseKind::OwnerOrigin | CauseKind::File => Some(CauseKind::Origin),
+            CauseKind::ClusterReason => Some(CauseKind::Reason),
+            CauseKind::Batch => Some(CauseKind::OwnerCode),
+        }
+    }
+}
+
+/// The keys of one hold, in the order of [`CauseKind::ALL`]; [`NO_KEY`] where the log does not say.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct CauseKeys([u64; CauseKind::ALL.len()]);
+
+impl CauseKeys {
+    /// Returns the keys of hold `hold` of `job`.
+    pub(crate) fn new(job: &StoredJob<'_>, hold: usize) -> CauseKeys {
+        CauseKeys(CauseKind::ALL.map(|kind| key(kind, job, hold)))
+    }
+
+    /// Returns the key of one kind.
+    pub(crate) fn get(&self, kind: CauseKind) -> u64 {
+        self.0[kind as usize]
+    }
+
+    /// Returns true if the hold reason names a file or a URL.
+    pub(crate) fn names_file(&self) -> bool {
+        self.get(CauseKind::File) != NO_KEY
+    }
+}
+
+/// Returns the key of `kind`, or [`NO_KEY`].
+fn key(kind: CauseKind, job: &StoredJob<'_>, hold: usize) -> u64 {
+    let code = job.history.hold_code[hold].cast_unsigned();
+    let subcode = job.history.hold_subcode[hold].cast_unsigned();
+    let facts = job.hold_facts(hold);
+    let cluster = u64::from(job.ap) << 32 | u64::from(job.cluster.cast_unsigned());
+    let of_names = |names: &[u32]| match names {
+        names if names.iter().all(|&name| name == 0) => NO_KEY,
+        names => hashed(kind, names.iter().map(|&name| u64::from(name))),
+    };
+    let owned = |key: u64| match (job.owner, key) {
+        (0, _) | (_, NO_KEY) => NO_KEY,
+        (owner, key) => hashed(kind, [owner, key]),
+    };
+
+    let code_key = hashed(kind, [u64::from(code) << 32 | u64::from(subcode)]);
+    match kind {
+        CauseKind::Pool => code_key.min(1),
+        CauseKind::Code => code_key,
+        CauseKind::OwnerCode => owned(code_key),
+        CauseKind::Reason => hashed(kind, [code_key, facts.reason.into()]),
+        CauseKind::Origin => of_names(&[facts.origin]),
+        CauseKind::OwnerOrigin => owned(of_names(&[facts.origin])),
+        CauseKind::File => of_names(&[facts.file]),
+        CauseKind::ClusterReason => hashed(kind, [cluster, code_key, facts.reason.into()]),
+        CauseKind::Batch => owned(of_names(&[job.names.batch, job.names.dag_node])),
+        CauseKind::Host => of_names(&[execution_host_before(job, hold).host]),
+    }
+}
+
+/// Hashes `parts` to a key other than [`NO_KEY`].
+fn hashed(kind: CauseKind, parts: impl IntoIterator<Item = u64>) -> u64 {
+    let mut bytes = vec![kind as u8];
+    for part in parts {
+        bytes.extend(part.to_le_bytes());
+    }
+    XxHash3_64::oneshot(&bytes).max(NO_KEY + 1)
+}

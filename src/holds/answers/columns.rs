@@ -1,0 +1,228 @@
+//! The columns of an answer model: the facts about a job and its cluster, and for each kind of
+//! cause what was known of it at the prediction time.
+
+use super::cause_kind::CauseKind;
+use super::hold_history::{HoldHistory, KnownCause};
+use super::past_hold::PastHold;
+use super::taught_rows::ReleaseWay;
+use crate::tensors::static_names;
+use poolcast_config::FeatureGroup;
+
+/// Feature groups whose columns an answer model takes. The records of outcomes are replaced by the
+/// columns of causes.
+const FEATURES: [FeatureGroup; 7] = [
+    FeatureGroup::Hold,
+    FeatureGroup::Request,
+    FeatureGroup::ClusterState,
+    FeatureGroup::LastRun,
+    FeatureGroup::FirstRuns,
+    FeatureGroup::NextRuns,
+    FeatureGroup::RecentEvents,
+];
+
+/// Prior weight of the parent's success rate, in cases.
+const PRIOR_CASES: f32 = 4.0;
+/// Half-life of the weight of an outcome, in typical hold lengths.
+const HALF_LIFE: f64 = 4.0;
+/// Maximum number of outcomes in the recent success rate.
+const MAX_RECENT: usize = 60;
+/// Maximum number of passes and successes whose owners are counted.
+const MAX_OWNERS: usize = 30;
+
+/// Columns of one cause.
+const CAUSE_COLUMNS: [&str; 19] = [
+    "decided",
+    "rate",
+    "recent_rate",
+    "since_success",
+    "since_failure",
+    "since_hold",
+    "since_pass",
+    "success_is_newer",
+    "passes_since_failure",
+    "owners_since_failure",
+    "successes_since_hold",
+    "failures_since_hold",
+    "holds_since_hold",
+    "passes_since_hold",
+    "holds_in_1",
+    "holds_in_4",
+    "passes_in_1",
+    "held_now",
+    "last_3",
+];
+
+/// Columns of the hold itself.
+const OWN_COLUMNS: [&str; 5] = [
+    "age",
+    "earlier_for_code",
+    "earlier_releases",
+    "automatic_share",
+    "way",
+];
+
+/// Returns the names of all columns, `[f]`.
+pub(crate) fn column_names() -> Vec<String> {
+    let mut names = static_names(&FEATURES);
+    for kind in CauseKind::ALL {
+        let columns = CAUSE_COLUMNS.iter();
+        names.extend(columns.map(|column| format!("cause_{}_{column}", kind.name())));
+    }
+    names.extend(OWN_COLUMNS.map(|column| format!("hold_{column}")));
+    names
+}
+
+/// Returns the values of hold `index` at `asked_ms`, `[f]`. Its age counts up to `max_age` typical
+/// hold lengths: what is longer was never learned.
+pub(crate) fn columns(
+    history: &HoldHistory<'_>,
+    index: usize,
+    asked_ms: i64,
+    way: ReleaseWay,
+    max_age: f64,
+) -> Vec<f32> {
+    let hold = &history.holds[index];
+    let mut values = Vec::new();
+    let job = history.store.jobs().get(hold.job as usize);
+    let mut facts = history.pool.facts(&job, &history.asked(index, asked_ms));
+    // Ages are in typical hold lengths, below.
+    (facts.held_for_s, facts.since_submit_s) = (0, 0);
+    facts.add_static_features(&FEATURES, &mut values);
+
+    let moment = AskedMoment {
+        asked_ms,
+        hold_ms: hold.hold_ms,
+        unit_ms: history.unit_ms(asked_ms),
+    };
+    let mut rates = [0.5; CauseKind::ALL.len()];
+    for kind in CauseKind::ALL {
+        let prior = kind.parent().map_or(0.5, |parent| rates[parent as usize]);
+        let known = history.known_cause(kind, &hold.causes, asked_ms);
+        rates[kind as usize] = moment.add_cause(known, prior, &mut values);
+    }
+    add_own(hold, moment.age().min(max_age), way, &mut values);
+    values
+}
+
+fn add_own(hold: &PastHold, age: f64, way: ReleaseWay, values: &mut Vec<f32>) {
+    let releases = hold.earlier_releases.max(1) as f32;
+    values.extend([
+        age.ln_1p() as f32,
+        log_share(hold.earlier_for_code as usize),
+        log_share(hold.earlier_releases as usize),
+        hold.earlier_automatic as f32 / releases,
+        way.value(),
+    ]);
+}
+
+/// A moment of a hold, and the unit of all ages.
+#[derive(Debug, Clone, Copy)]
+struct AskedMoment {
+    asked_ms: i64,
+    hold_ms: i64,
+    unit_ms: f64,
+}
+
+impl AskedMoment {
+    /// The age of the hold in typical hold lengths.
+    fn age(&self) -> f64 {
+        (self.asked_ms - self.hold_ms).max(0) as f64 / self.unit_ms
+    }
+
+    /// Appends the columns of one cause. Returns its success rate, shrunk to `prior`.
+    fn add_cause(&self, known: KnownCause<'_>, prior: f32, values: &mut Vec<f32>) -> f32 {
+        let KnownCause {
+            held,
+            ended,
+            outcomes,
+            passes,
+        } = known;
+        let successes = outcomes.iter().filter(|outcome| outcome.is_success()).count();
+        let rate = shrunk(successes as f32, outcomes.len() as f32, prior, PRIOR_CASES);
+        let last = |is_success: bool| {
+            let found = outcomes.iter().rfind(|outcome| outcome.is_success() == is_success);
+            found.map(|outcome| outcome.decided_ms())
+        };
+        let (success_ms, failure_ms) = (last(true), last(false));
+        let other_hold_ms = held.iter().rev().find(|&&held_ms| held_ms != self.hold_ms);
+
+        let pass_ms = passes.last().map(|pass| pass.known_ms);
+        let since_failure = passes.partition_point(|pass| {
+            failure_ms.is_some_and(|failure_ms| pass.known_ms <= failure_ms)
+        });
+        let mut owners: Vec<u64> = passes[since_failure..].iter().rev().take(MAX_OWNERS).map(|pass| pass.owner).collect();
+        owners.sort_unstable();
+        owners.dedup();
+
+        let since_hold = outcomes.partition_point(|outcome| outcome.decided_ms() <= self.hold_ms);
+        let successes_since = outcomes[since_hold..].iter().filter(|outcome| outcome.is_success()).count();
+        let holds_after = |from_ms: i64| held.len() - held.partition_point(|&at_ms| at_ms <= from_ms);
+        let passes_after = |from_ms: i64| passes.len() - passes.partition_point(|pass| pass.known_ms <= from_ms);
+        let ago = |units: f64| self.asked_ms - (units * self.unit_ms) as i64;
+        let last_3 = &outcomes[outcomes.len().saturating_sub(3)..];
+        let successes_of_3 = last_3.iter().filter(|outcome| outcome.is_success()).count();
+
+        values.extend([
+            log_share(outcomes.len()),
+            rate,
+            self.recent_rate(outcomes, rate),
+            self.nearness(success_ms),
+            self.nearness(failure_ms),
+            self.nearness(other_hold_ms.copied()),
+            self.nearness(pass_ms),
+            newer(success_ms.max(pass_ms), failure_ms.max(other_hold_ms.copied())),
+            log_share(passes.len() - since_failure),
+            log_share(owners.len()),
+            log_share(successes_since),
+            log_share(outcomes.len() - since_hold - successes_since),
+            log_share(holds_after(self.hold_ms)),
+            log_share(passes_after(self.hold_ms)),
+            log_share(holds_after(ago(1.0))),
+            log_share(holds_after(ago(4.0))),
+            log_share(passes_after(ago(1.0))),
+            log_share(held.len().saturating_sub(ended.len())),
+            shrunk(successes_of_3 as f32, last_3.len() as f32, rate, 1.0),
+        ]);
+        rate
+    }
+
+    /// Returns the success rate of the last outcomes, with weights that halve with their age,
+    /// shrunk to `rate`.
+    fn recent_rate(&self, outcomes: &[crate::tensors::DatedOutcome], rate: f32) -> f32 {
+        let (mut successes, mut decided) = (0.0, 0.0);
+        for outcome in outcomes.iter().rev().take(MAX_RECENT) {
+            let age = (self.asked_ms - outcome.decided_ms()) as f64 / self.unit_ms;
+            let weight = (-age / HALF_LIFE).exp2() as f32;
+            decided += weight;
+            successes += if outcome.is_success() { weight } else { 0.0 };
+        }
+        shrunk(successes, decided, rate, 1.0)
+    }
+
+    /// Returns 1 for now, 1/2 for one typical hold length ago, and 0 for never.
+    fn nearness(&self, time_ms: Option<i64>) -> f32 {
+        let Some(time_ms) = time_ms else {
+            return 0.0;
+        };
+        let age_ms = (self.asked_ms - time_ms).max(0) as f64;
+        (self.unit_ms / (self.unit_ms + age_ms)) as f32
+    }
+}
+
+/// Returns 1 if the first time is later, -1 if the second is, and 0 if neither is known.
+fn newer(first_ms: Option<i64>, second_ms: Option<i64>) -> f32 {
+    match first_ms.cmp(&second_ms) {
+        std::cmp::Ordering::Greater => 1.0,
+        std::cmp::Ordering::Less => -1.0,
+        std::cmp::Ordering::Equal => 0.0,
+    }
+}
+
+fn shrunk(successes: f32, decided: f32, prior: f32, prior_cases: f32) -> f32 {
+    (successes + prior_cases * prior) / (decided + prior_cases)
+}
+
+/// Scales a count logarithmically to the range from 0 to 1, with its maximum at 100.
+fn log_share(count: usize) -> f32 {
+    (count.min(100) as f32).ln_1p() / 101f32.ln()
+}

@@ -1,0 +1,199 @@
+//! The holds of a log as evidence: by cause, what was known at any moment.
+
+use rayon::prelude::*;
+
+use super::cause_kind::{CauseKeys, CauseKind};
+use super::past_hold::{PastHold, past_holds};
+use crate::events::EventStore;
+use crate::tensors::{
+    DatedOutcome, GroupedList, HoldLengths, KeyGroups, PoolHistory, QueriedHold,
+};
+
+/// Seconds per frame in which recent events are counted.
+const FRAME_S: u32 = 60;
+
+/// A release of a job whose outcome stands for what would have happened to others at that time, or
+/// a new hold for the same cause, which stands for a failure. Sorts by time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct LentOutcome {
+    /// Time of the release or of the hold.
+    pub(crate) at_ms: i64,
+    pub(crate) outcome: DatedOutcome,
+    /// Index of the job.
+    pub(crate) job: u32,
+}
+
+/// A job that got past the point of its hold. Sorts by the time at which that was known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Pass {
+    pub(crate) known_ms: i64,
+    pub(crate) released_ms: i64,
+    pub(crate) owner: u64,
+}
+
+/// The events of the holds of one kind of cause, by cause.
+#[derive(Debug)]
+struct CauseIndex {
+    groups: KeyGroups,
+    held: GroupedList<i64>,
+    ended: GroupedList<i64>,
+    outcomes: GroupedList<DatedOutcome>,
+    passes: GroupedList<Pass>,
+    lent: GroupedList<LentOutcome>,
+}
+
+/// The events of one cause, all known at one moment.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct KnownCause<'a> {
+    /// Times of the holds.
+    pub(crate) held: &'a [i64],
+    /// Ends of the holds.
+    pub(crate) ended: &'a [i64],
+    /// Outcomes of the releases.
+    pub(crate) outcomes: &'a [DatedOutcome],
+    /// Jobs that got past the point of their hold.
+    pub(crate) passes: &'a [Pass],
+}
+
+/// The holds of a log, with what was known about their causes at any moment.
+#[derive(Debug)]
+pub struct HoldHistory<'a> {
+    pub(crate) store: &'a EventStore,
+    pub(crate) pool: PoolHistory,
+    pub(crate) holds: Vec<PastHold>,
+    causes: Vec<CauseIndex>,
+    lengths: HoldLengths,
+}
+
+impl<'a> HoldHistory<'a> {
+    /// Indexes the holds of `store`.
+    pub fn new(store: &'a EventStore) -> HoldHistory<'a> {
+        let (pool, holds) = rayon::join(
+            || PoolHistory::new(store, FRAME_S),
+            || past_holds(store),
+        );
+        let causes = CauseKind::ALL
+            .par_iter()
+            .map(|&kind| CauseIndex::new(&holds, kind))
+            .collect();
+        let mut lengths_ms: Vec<(i64, i64)> = holds
+            .iter()
+            .filter_map(|hold| Some((hold.release_ms?, hold.release_ms? - hold.hold_ms)))
+            .collect();
+        lengths_ms.sort_unstable();
+        HoldHistory {
+            store,
+            pool,
+            holds,
+            causes,
+            lengths: HoldLengths::new(lengths_ms),
+        }
+    }
+
+    /// Returns the typical length of a hold as known at `time_ms`, in ms: the geometric mean of
+    /// the holds that had been released. All ages are measured in it.
+    pub(crate) fn unit_ms(&self, time_ms: i64) -> f64 {
+        f64::from(self.lengths.mean_ms(time_ms))
+    }
+
+    /// Returns hold `hold` as asked about at `asked_ms`.
+    pub(crate) fn asked(&self, hold: usize, asked_ms: i64) -> QueriedHold {
+        let PastHold { job, cycle, .. } = self.holds[hold];
+        QueriedHold {
+            job,
+            cycle,
+            asked_ms,
+        }
+    }
+
+    /// Returns the index of the hold of job `job` with `earlier_holds` earlier ones, if it exists.
+    pub(crate) fn find(&self, job: u32, earlier_holds: u32) -> Option<usize> {
+        let first = self.holds.partition_point(|hold| hold.job < job);
+        let index = first + earlier_holds as usize;
+        self.holds.get(index).filter(|hold| hold.job == job)?;
+        Some(index)
+    }
+
+    /// Returns the indices of the holds that last at `time_ms`.
+    pub(crate) fn held_at(&self, time_ms: i64) -> Vec<usize> {
+        let holds = 0..self.holds.len();
+        holds.filter(|&hold| self.holds[hold].lasts_at(time_ms)).collect()
+    }
+
+    /// Returns what was known at `time_ms` about the cause of kind `kind` with these `keys`.
+    pub(crate) fn known_cause(&self, kind: CauseKind, keys: &CauseKeys, time_ms: i64) -> KnownCause<'_> {
+        let index = &self.causes[kind as usize];
+        let group = index.groups.group(keys.get(kind));
+        let until = |times_ms: &'_ [i64]| times_ms.partition_point(|&at_ms| at_ms <= time_ms);
+        let (held, ended) = (index.held.of(group), index.ended.of(group));
+        let (outcomes, passes) = (index.outcomes.of(group), index.passes.of(group));
+        let decided = outcomes.partition_point(|outcome| outcome.decided_ms() <= time_ms);
+        let passed = passes.partition_point(|pass| pass.known_ms <= time_ms);
+        KnownCause {
+            held: &held[..until(held)],
+            ended: &ended[..until(ended)],
+            outcomes: &outcomes[..decided],
+            passes: &passes[..passed],
+        }
+    }
+
+    /// Returns the outcomes that holds with these `keys` lend to each other, in order of time.
+    pub(crate) fn lent(&self, kind: CauseKind, keys: &CauseKeys) -> &[LentOutcome] {
+        let index = &self.causes[kind as usize];
+        index.lent.of(index.groups.group(keys.get(kind)))
+    }
+}
+
+impl CauseIndex {
+    fn new(holds: &[PastHold], kind: CauseKind) -> CauseIndex {
+        let (groups, group_of) = KeyGroups::from_keys(holds.iter().map(|hold| hold.causes.get(kind)));
+        let mut held = Vec::with_capacity(holds.len());
+        let mut ended = Vec::with_capacity(holds.len());
+        let mut outcomes = Vec::with_capacity(holds.len());
+        let mut passes = Vec::new();
+        let mut lent = Vec::new();
+        for (hold, index) in holds.iter().zip(0..) {
+            held.push((hold.hold_ms, index));
+            ended.extend(hold.end_ms.map(|end_ms| (end_ms, index)));
+            outcomes.extend(hold.outcome.map(|outcome| (outcome, index)));
+            let is_pass = |run: &DatedOutcome| run.is_success();
+            let passed = hold.next_run.filter(is_pass).zip(hold.release_ms);
+            passes.extend(passed.map(|(run, released_ms)| {
+                let pass = Pass {
+                    known_ms: run.decided_ms(),
+                    released_ms,
+                    owner: hold.owner,
+                };
+                (pass, index)
+            }));
+            lent.extend(lent_outcomes(hold).map(|outcome| (outcome, index)));
+        }
+        let count = groups.len();
+        CauseIndex {
+            held: GroupedList::new(count, &group_of, &held),
+            ended: GroupedList::new(count, &group_of, &ended),
+            outcomes: GroupedList::new(count, &group_of, &outcomes),
+            passes: GroupedList::new(count, &group_of, &passes),
+            lent: GroupedList::new(count, &group_of, &lent),
+            groups,
+        }
+    }
+}
+
+/// Returns the outcomes that `hold` lends: a failure when it began, and its outcome when it was
+/// released.
+fn lent_outcomes(hold: &PastHold) -> impl Iterator<Item = LentOutcome> {
+    let job = hold.job;
+    let begun = LentOutcome {
+        at_ms: hold.hold_ms,
+        outcome: DatedOutcome::new(hold.hold_ms, false),
+        job,
+    };
+    let released = hold.release_ms.zip(hold.outcome);
+    let released = released.map(|(at_ms, outcome)| LentOutcome {
+        at_ms,
+        outcome,
+        job,
+    });
+    [Some(begun), released].into_iter().flatten()
+}

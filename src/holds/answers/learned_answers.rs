@@ -1,0 +1,119 @@
+//! The directory of an answer model: its forests, and the limits that a rehearsal gave it.
+
+use std::path::Path;
+
+use anyhow::{Context as _, Result, ensure};
+use serde::{Deserialize, Serialize};
+
+use super::answer_limits::AnswerLimits;
+use super::answer_model::{AnswerModel, LearnedQuestion};
+use poolcast_base::error::unavailable;
+use poolcast_base::files::StagedDirectory;
+use poolcast_base::manifest;
+use poolcast_base::shard::ArtefactFormat;
+use poolcast_pipelines::FittedPipeline;
+
+/// Format of directories of answer models.
+pub const ANSWERS_FORMAT: ArtefactFormat = ArtefactFormat {
+    name: "answers",
+    version: 1,
+    rebuild: "poolcast run CONFIG",
+};
+
+/// An answer model, and the limits of its answers.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LearnedAnswers {
+    /// The model.
+    pub model: AnswerModel,
+    /// The limits that the answers of a rehearsal earned.
+    pub limits: AnswerLimits,
+    /// End of the time that the model learned from, epoch ms.
+    pub known_ms: i64,
+}
+
+/// Body of the manifest.
+#[derive(Debug, Serialize, Deserialize)]
+struct AnswersSummary {
+    known_ms: i64,
+    max_age: f64,
+    limits: AnswerLimits,
+    now: QuestionSummary,
+    later: QuestionSummary,
+}
+
+/// The kind of a question's model.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum QuestionSummary {
+    /// A forest, in a directory with the name of the question.
+    Forest,
+    /// The success rate of all rows.
+    Rate(f64),
+}
+
+impl LearnedAnswers {
+    /// Writes the model to the directory `dir`, which is replaced, with `key` as the digest of what
+    /// it was made from.
+    pub fn write(&self, dir: &Path, key: &str) -> Result<()> {
+        let staging = StagedDirectory::new(dir, true)?;
+        let summary = AnswersSummary {
+            known_ms: self.known_ms,
+            max_age: self.model.max_age,
+            limits: self.limits,
+            now: write_question(&self.model.now, &staging.path().join("now"))?,
+            later: write_question(&self.model.later, &staging.path().join("later"))?,
+        };
+        manifest::write(staging.path(), ANSWERS_FORMAT, key, &summary)?;
+        staging.commit()
+    }
+
+    /// Opens the model in `dir`; `None` if there is none.
+    ///
+    /// # Errors
+    /// Fails if a file is damaged or of another version.
+    pub fn open(dir: &Path) -> Result<Option<LearnedAnswers>> {
+        if !dir.join(manifest::FILE).is_file() {
+            return Ok(None);
+        }
+        let summary = manifest::read::<AnswersSummary>(dir, ANSWERS_FORMAT)?.body;
+        let model = AnswerModel {
+            now: open_question(&summary.now, &dir.join("now"))?,
+            later: open_question(&summary.later, &dir.join("later"))?,
+            max_age: summary.max_age,
+        };
+        ensure!(
+            model.has_current_columns(),
+            unavailable(
+                format!("`{}` was learned from other columns", dir.display()),
+                format!("learn again with `{}`", ANSWERS_FORMAT.rebuild)
+            )
+        );
+        Ok(Some(LearnedAnswers {
+            model,
+            limits: summary.limits,
+            known_ms: summary.known_ms,
+        }))
+    }
+}
+
+fn write_question(question: &LearnedQuestion, dir: &Path) -> Result<QuestionSummary> {
+    match question {
+        LearnedQuestion::Rate(rate) => Ok(QuestionSummary::Rate(*rate)),
+        LearnedQuestion::Forest(forest) => {
+            fs_err::create_dir_all(dir)?;
+            forest.write(dir)?;
+            Ok(QuestionSummary::Forest)
+        }
+    }
+}
+
+fn open_question(question: &QuestionSummary, dir: &Path) -> Result<LearnedQuestion> {
+    match question {
+        QuestionSummary::Rate(rate) => Ok(LearnedQuestion::Rate(rate.clamp(0.0, 1.0))),
+        QuestionSummary::Forest => {
+            let forest = FittedPipeline::open(dir)
+                .with_context(|| format!("cannot open the model in `{}`", dir.display()))?;
+            Ok(LearnedQuestion::Forest(Box::new(forest)))
+        }
+    }
+}

@@ -1,0 +1,20 @@
+//! Answers about jobs that are held now: learned from moments in the middle of holds, for two
+//! questions. Does the job succeed if it is released now, unrepaired? Does it later?
+
+mod answer_limits;
+mod answer_model;
+mod cause_kind;
+mod columns;
+mod hold_history;
+mod learned_answers;
+mod past_hold;
+mod taught_rows;
+
+pub use answer_limits::{AnswerLimits, LimitPair};
+pub(crate) use answer_limits::{MomentShares, SettledAnswer};
+pub use answer_model::{AnswerModel, HeldOdds};
+pub use learned_answers::{ANSWERS_FORMAT, LearnedAnswers};
+pub(crate) use cause_kind::CauseKind;
+pub use hold_history::HoldHistory;
+pub(crate) use past_hold::PastHold;
+pub(crate) use taught_rows::label_now;

@@ -1,0 +1,161 @@
+//! The holds of a store, each with its outcome and the moments at which the outcome was known.
+
+use std::ops::Range;
+
+use rayon::prelude::*;
+
+use super::cause_kind::CauseKeys;
+use crate::events::{EventStore, LogGap, StoredJob};
+use crate::tensors::{
+    DatedOutcome, ExclusionReason, HoldCycle, HoldOutcome, hold_cycles, next_run_outcome,
+};
+use htcondor_eventlog::DecidedBy;
+use poolcast_config::LabelKind;
+
+/// Number of releases, the one that ends the hold included, within which a success shows that the
+/// fault passes by itself.
+const RELEASES_UNTIL_PASSED: usize = 3;
+
+/// One hold of a job.
+#[derive(Debug, Clone)]
+pub(crate) struct PastHold {
+    /// Index of the job in the store.
+    pub(crate) job: u32,
+    pub(crate) cycle: HoldCycle,
+    /// Salted hash of the owner; 0 if unknown.
+    pub(crate) owner: u64,
+    pub(crate) code: i32,
+    pub(crate) subcode: i32,
+    pub(crate) hold_ms: i64,
+    /// End of the hold; `None` if it lasts to the end of the log.
+    pub(crate) end_ms: Option<i64>,
+    /// Release that ended the hold; `None` if another event did.
+    pub(crate) release_ms: Option<i64>,
+    /// True if a policy released the job.
+    pub(crate) is_automatic: bool,
+    /// True if events of the job may be missing after the hold.
+    pub(crate) is_across_gap: bool,
+    /// Outcome after the release.
+    pub(crate) outcome: Option<DatedOutcome>,
+    /// The next run: a success if the job got past the point of the hold.
+    pub(crate) next_run: Option<DatedOutcome>,
+    pub(crate) causes: CauseKeys,
+    /// Outcomes of this release and of the job's next ones.
+    next_outcomes: Vec<DatedOutcome>,
+    /// Removal of the job that ended this hold or one of the next ones.
+    removed_ms: Option<i64>,
+    /// Earlier holds of the job for the same code and subcode.
+    pub(crate) earlier_for_code: u32,
+    /// Releases of earlier holds of the job, and how many of them a policy made.
+    pub(crate) earlier_releases: u32,
+    pub(crate) earlier_automatic: u32,
+}
+
+impl PastHold {
+    /// Returns true if the job is held at `time_ms`.
+    pub(crate) fn lasts_at(&self, time_ms: i64) -> bool {
+        self.hold_ms <= time_ms && self.end_ms.is_none_or(|end_ms| time_ms < end_ms)
+    }
+
+    /// Returns true if the job succeeds once it is released later, without a repair, as far as that
+    /// was known at `known_ms`: true after a success of one of the next three releases, false after
+    /// two failures or a removal.
+    pub(crate) fn passes_later(&self, known_ms: i64) -> Option<bool> {
+        let is_known = |outcome: &&DatedOutcome| outcome.decided_ms() <= known_ms;
+        let known = self.next_outcomes.iter().filter(is_known);
+        let mut failures = 0;
+        for outcome in known {
+            if outcome.is_success() {
+                return Some(true);
+            }
+            failures += 1;
+        }
+        let is_removed = self.removed_ms.is_some_and(|removed_ms| removed_ms <= known_ms);
+        (failures >= 2 || is_removed).then_some(false)
+    }
+}
+
+/// Returns all holds of `store`, sorted by job, and the range of the holds of each access point's
+/// jobs is not kept apart.
+pub(crate) fn past_holds(store: &EventStore) -> Vec<PastHold> {
+    let jobs = store.jobs();
+    let of_jobs: Vec<Vec<PastHold>> = (0..jobs.len())
+        .into_par_iter()
+        .filter(|&index| jobs.was_held(index))
+        .map(|index| {
+            let job = jobs.get(index);
+            holds_of_job(index as u32, &job, store.gaps(job.ap))
+        })
+        .collect();
+    of_jobs.concat()
+}
+
+fn holds_of_job(index: u32, job: &StoredJob<'_>, gaps: &[LogGap]) -> Vec<PastHold> {
+    let history = &job.history;
+    let cycles = hold_cycles(*history, LabelKind::Next, gaps);
+    let mut holds: Vec<PastHold> = Vec::with_capacity(cycles.len());
+    for (at, cycle) in cycles.iter().enumerate() {
+        let next = at..cycles.len().min(at + RELEASES_UNTIL_PASSED);
+        let release = cycle.end.filter(|_| cycle.is_released(history));
+        let (code, subcode) = (history.hold_code[cycle.hold], history.hold_subcode[cycle.hold]);
+        let hold_ms = history.time_ms[cycle.hold];
+        let is_seen = |outcome: &DatedOutcome| {
+            !gaps.iter().any(|gap| gap.is_between(hold_ms, outcome.decided_ms()))
+        };
+        let of_code = |hold: &&PastHold| (hold.code, hold.subcode) == (code, subcode);
+        holds.push(PastHold {
+            job: index,
+            cycle: *cycle,
+            owner: job.owner,
+            code,
+            subcode,
+            hold_ms,
+            end_ms: cycle.end.map(|end| history.time_ms[end].max(hold_ms)),
+            release_ms: release.map(|release| history.time_ms[release]),
+            is_automatic: release
+                .is_some_and(|release| history.value[release] == DecidedBy::Policy as i32),
+            is_across_gap: cycle.outcome == HoldOutcome::LeftOut(ExclusionReason::AcrossGap),
+            outcome: dated_outcome(job, cycle),
+            next_run: next_run_outcome(history, cycle).filter(is_seen),
+            causes: CauseKeys::new(job, cycle.hold),
+            next_outcomes: outcomes_of(job, &cycles[next.clone()]),
+            removed_ms: removal_ms(job, &cycles, next),
+            earlier_for_code: holds.iter().filter(of_code).count() as u32,
+            earlier_releases: holds.iter().filter(|hold| hold.release_ms.is_some()).count() as u32,
+            earlier_automatic: holds.iter().filter(|hold| hold.is_automatic).count() as u32,
+        });
+    }
+    holds
+}
+
+/// Returns the outcome of a released hold, with the time at which it was decided.
+fn dated_outcome(job: &StoredJob<'_>, cycle: &HoldCycle) -> Option<DatedOutcome> {
+    match cycle.outcome {
+        HoldOutcome::Label(is_success) => Some(DatedOutcome::new(
+            job.history.time_ms[cycle.decided],
+            is_success,
+        )),
+        HoldOutcome::LeftOut(_) => None,
+    }
+}
+
+/// Returns the outcomes of the releases that ended `cycles`.
+fn outcomes_of(job: &StoredJob<'_>, cycles: &[HoldCycle]) -> Vec<DatedOutcome> {
+    let outcomes = cycles.iter().filter_map(|cycle| dated_outcome(job, cycle));
+    outcomes.collect()
+}
+
+/// Returns the time at which the job was removed while it was held, or after a release, in one of
+/// the `next` cycles.
+fn removal_ms(job: &StoredJob<'_>, cycles: &[HoldCycle], next: Range<usize>) -> Option<i64> {
+    let is_removal = |cycle: &&HoldCycle| {
+        matches!(
+            cycle.outcome,
+            HoldOutcome::LeftOut(
+                ExclusionReason::RemovedWhileHeld | ExclusionReason::RemovedAfterRelease
+            )
+        )
+    };
+    let removed = cycles[next].iter().find(is_removal)?;
+    Some(job.history.time_ms[removed.decided])
+}

@@ -1,0 +1,220 @@
+//! The rows that teach an answer model: moments at which a hold could have been asked about, each
+//! with a label that was known when the model learned.
+//!
+//! Hardly any release follows a question at once. So a moment is labelled by the hold's own release
+//! only if that followed soon. Otherwise it is labelled by what happened to another job with the
+//! same cause at about that time: its release, or a new hold, which is a failure.
+
+use super::cause_kind::CauseKind;
+use super::hold_history::{HoldHistory, LentOutcome};
+use super::past_hold::PastHold;
+
+/// Number of moments at which each hold is asked about, besides its beginning and its end.
+const MOMENTS_BETWEEN: u32 = 5;
+
+/// Age of the first moment, in typical hold lengths.
+const FIRST_AGE: f64 = 0.05;
+/// Minimum age of the first moment, in ms.
+const MIN_FIRST_AGE_MS: f64 = 1000.0;
+
+/// Maximum time from the moment to the hold's own release, in typical hold lengths.
+const OWN_RELEASE_WITHIN: f64 = 0.1;
+/// Maximum time between the moment and another job's outcome, in typical hold lengths.
+const LENT_WITHIN: f64 = 0.25;
+/// Ratio of the distances of two outcomes from which on the nearer one counts although they differ.
+const CLEARLY_NEARER: i64 = 4;
+/// Weight of a lent outcome relative to the hold's own.
+const LENT_WEIGHT: f64 = 3.0;
+
+/// Hold codes of holds on purpose: by a person, on submission, and for spooling.
+const ON_PURPOSE: [i32; 3] = [1, 15, 16];
+
+/// The way in which the labelled release came about. Owners repair faults before they release a job
+/// by hand, and a log does not show it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum ReleaseWay {
+    /// A person released the job.
+    ByHand,
+    /// The label is another job's outcome.
+    Lent,
+    /// A policy released the job, so nothing was repaired.
+    ByItself,
+}
+
+impl ReleaseWay {
+    /// The value of the column.
+    pub(crate) fn value(self) -> f32 {
+        match self {
+            ReleaseWay::ByHand => 0.0,
+            ReleaseWay::Lent => 0.5,
+            ReleaseWay::ByItself => 1.0,
+        }
+    }
+
+    fn of(hold: &PastHold) -> ReleaseWay {
+        if hold.is_automatic {
+            ReleaseWay::ByItself
+        } else {
+            ReleaseWay::ByHand
+        }
+    }
+}
+
+/// A moment of a hold with its label.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct TaughtRow {
+    /// Index of the hold.
+    pub(crate) hold: usize,
+    /// Prediction time, epoch ms.
+    pub(crate) asked_ms: i64,
+    pub(crate) is_success: bool,
+    pub(crate) weight: f64,
+    pub(crate) way: ReleaseWay,
+}
+
+/// A label, the certainty that it is the label of this moment, and its origin.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct MomentLabel {
+    pub(crate) is_success: bool,
+    weight: f64,
+    way: ReleaseWay,
+}
+
+/// Rows for the two questions about a hold.
+#[derive(Debug, Default)]
+pub(crate) struct TaughtRows {
+    /// Does it succeed if it is released now, unrepaired?
+    pub(crate) now: Vec<TaughtRow>,
+    /// Does it succeed if it is released later, unrepaired?
+    pub(crate) later: Vec<TaughtRow>,
+}
+
+impl TaughtRows {
+    /// Collects the rows whose labels were known at `known_ms`.
+    pub(crate) fn until(history: &HoldHistory<'_>, known_ms: i64) -> TaughtRows {
+        let mut rows = TaughtRows::default();
+        for (index, hold) in history.holds.iter().enumerate() {
+            if hold.hold_ms < known_ms && !ON_PURPOSE.contains(&hold.code) && !hold.is_across_gap {
+                rows.add_hold(history, index, known_ms);
+            }
+        }
+        rows
+    }
+
+    fn add_hold(&mut self, history: &HoldHistory<'_>, index: usize, known_ms: i64) {
+        let hold = &history.holds[index];
+        let moments = moments_of(history, hold, known_ms);
+        let of_cluster = history.known_cause(CauseKind::ClusterReason, &hold.causes, known_ms);
+        let share = 1.0 / (moments.len() as f64 * (of_cluster.held.len() as f64).sqrt());
+        let row = |asked_ms, label: MomentLabel| TaughtRow {
+            hold: index,
+            asked_ms,
+            is_success: label.is_success,
+            weight: share * label.weight,
+            way: label.way,
+        };
+
+        let passes = hold.passes_later(known_ms).map(|is_success| MomentLabel {
+            is_success,
+            weight: 1.0,
+            way: ReleaseWay::of(hold),
+        });
+        for asked_ms in moments {
+            let now = label_now(history, hold, asked_ms, known_ms);
+            self.now.extend(now.map(|label| row(asked_ms, label)));
+            self.later.extend(passes.map(|label| row(asked_ms, label)));
+        }
+    }
+}
+
+/// Returns the moments at which `hold` is asked about: soon after it begins, at ages spread evenly
+/// in their logarithm, and at its end, which is at most `known_ms`.
+fn moments_of(history: &HoldHistory<'_>, hold: &PastHold, known_ms: i64) -> Vec<i64> {
+    let end_ms = match hold.end_ms {
+        // Nothing of the second of the release is known, as at the end of a real question.
+        Some(end_ms) if end_ms <= known_ms => end_ms.div_euclid(1000) * 1000 - 1,
+        _ => known_ms,
+    };
+    let longest = (end_ms - hold.hold_ms).max(0) as f64;
+    let first = (FIRST_AGE * history.unit_ms(hold.hold_ms)).max(MIN_FIRST_AGE_MS);
+    let mut moments = Vec::new();
+    if longest > first {
+        // Each age is at least twice the one before it.
+        let between = ((longest / first).log2() as u32).min(MOMENTS_BETWEEN);
+        let steps = f64::from(between + 1);
+        for step in 0..=between {
+            let age = first * (longest / first).powf(f64::from(step) / steps);
+            moments.push(hold.hold_ms + age as i64);
+        }
+    }
+    moments.push(end_ms.max(hold.hold_ms));
+    moments
+}
+
+/// Returns the label of `hold` for a release at `asked_ms`, as far as it was known at `known_ms`:
+/// its own outcome if it was released soon after, or else the nearest outcome that another hold
+/// with the same cause lends. Returns `None` if there is neither.
+pub(crate) fn label_now(
+    history: &HoldHistory<'_>,
+    hold: &PastHold,
+    asked_ms: i64,
+    known_ms: i64,
+) -> Option<MomentLabel> {
+    let unit_ms = history.unit_ms(asked_ms);
+    let within = OWN_RELEASE_WITHIN * unit_ms;
+    if let Some((release_ms, outcome)) = hold.release_ms.zip(hold.outcome) {
+        let gap = (release_ms - asked_ms) as f64;
+        if gap <= within.max(MIN_FIRST_AGE_MS) && outcome.decided_ms() <= known_ms {
+            return Some(MomentLabel {
+                is_success: outcome.is_success(),
+                weight: (-gap.max(0.0) / within.max(1.0)).exp(),
+                way: ReleaseWay::of(hold),
+            });
+        }
+    }
+
+    let kinds = [CauseKind::File, CauseKind::ClusterReason];
+    let nearest = kinds.into_iter().find_map(|kind| {
+        let lent = history.lent(kind, &hold.causes);
+        nearest_outcome(lent, hold.job, asked_ms, known_ms, LENT_WITHIN * unit_ms)
+    });
+    nearest.map(|is_success| MomentLabel {
+        is_success,
+        weight: LENT_WEIGHT,
+        way: ReleaseWay::Lent,
+    })
+}
+
+/// Returns the outcome in `lent` that is nearest to `asked_ms` and at most `within_ms` away, among
+/// those of other jobs than `job` that were known at `known_ms`. If the nearest outcomes on both
+/// sides differ, one must be clearly nearer.
+fn nearest_outcome(
+    lent: &[LentOutcome],
+    job: u32,
+    asked_ms: i64,
+    known_ms: i64,
+    within_ms: f64,
+) -> Option<bool> {
+    let is_usable =
+        |one: &&LentOutcome| one.job != job && one.outcome.decided_ms() <= known_ms;
+    let middle = lent.partition_point(|one| one.at_ms <= asked_ms);
+    let distance = |one: &LentOutcome| (one.at_ms - asked_ms).abs();
+    let is_near = |one: &&LentOutcome| distance(one) as f64 <= within_ms;
+
+    let before = lent[..middle].iter().rev().take_while(is_near).find(is_usable);
+    let after = lent[middle..].iter().take_while(is_near).find(is_usable);
+    let success = |one: &LentOutcome| one.outcome.is_success();
+    match (before, after) {
+        // The fault began or ended in between, and the log does not show on which side of it.
+        (Some(before), Some(after)) if success(before) != success(after) => {
+            let (near, far) = if distance(before) < distance(after) {
+                (before, after)
+            } else {
+                (after, before)
+            };
+            (distance(far) >= CLEARLY_NEARER * distance(near)).then(|| success(near))
+        }
+        (Some(one), _) | (None, Some(one)) => Some(success(one)),
+        (None, None) => None,
+    }
+}

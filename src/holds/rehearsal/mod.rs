@@ -1,0 +1,11 @@
+//! Rehearsal: replays a log as if the program had been used. At moments through the log, it learns
+//! from what was known, asks about every job that is held, and settles each answer by what
+//! happened, as of the second of the question.
+
+mod rehearse;
+mod settled;
+mod tally;
+
+pub use rehearse::{Rehearsal, RehearsalSettings, RehearsedAnswer, rehearse};
+pub use settled::{AnswerRow, HoldTruth, RehearsedHold, SettledAnswers};
+pub use tally::{KindTally, Proportion, RehearsalTally, StrategyTally};

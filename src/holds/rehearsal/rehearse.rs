@@ -1,0 +1,165 @@
+//! Asks about all held jobs at moments through a log.
+
+use anyhow::Result;
+
+use crate::advice::{AnswerFirmness, HoldAction, HeldAnswer, HeldEvidence, held_answer, held_evidence};
+use crate::events::EventStore;
+use crate::answers::{
+    LearnedAnswers, AnswerLimits, AnswerModel, HeldOdds, HoldHistory, SettledAnswer, label_now,
+};
+use crate::config::AdviceConfig;
+
+/// Share of the log's time before the first moment. Earlier, too little is known.
+const FIRST_SHARE: f64 = 0.3;
+
+/// The moments and the settings of a rehearsal.
+#[derive(Debug, Clone, Copy)]
+pub struct RehearsalSettings<'a> {
+    /// Number of moments, spread evenly over the last 70 % of the log.
+    pub moments: u32,
+    /// Precisions of firm and of probable answers, and when to remove.
+    pub advice: &'a AdviceConfig,
+    /// Root seed.
+    pub seed: u64,
+}
+
+/// An answer about one held job at one moment.
+#[derive(Debug, Clone, Copy)]
+pub struct RehearsedAnswer {
+    /// Index of the moment.
+    pub moment: u32,
+    /// Time of the moment, epoch ms.
+    pub asked_ms: i64,
+    /// Odds that the model gave.
+    pub odds: HeldOdds,
+    /// The action.
+    pub action: HoldAction,
+    /// The certainty of the action.
+    pub firmness: Option<AnswerFirmness>,
+    /// Number of holds of the job so far, this one included.
+    pub holds: u32,
+    pub(crate) hold: usize,
+    pub(crate) evidence: HeldEvidence,
+    pub(crate) is_by_rule: bool,
+}
+
+/// The answers of a rehearsal, and what it leaves for the questions after the log.
+#[derive(Debug)]
+pub struct Rehearsal {
+    /// All answers, by moment.
+    pub answers: Vec<RehearsedAnswer>,
+    /// The limits that all answers have earned by the end of the log.
+    pub limits: AnswerLimits,
+    /// The model that has learned from the whole log; `None` if no outcome is known.
+    pub model: Option<AnswerModel>,
+}
+
+impl Rehearsal {
+    /// Returns the model and the limits for questions after the log in `store`; `None` if nothing
+    /// could be learned.
+    pub fn answers_after(self, store: &EventStore) -> Option<LearnedAnswers> {
+        Some(LearnedAnswers {
+            model: self.model?,
+            limits: self.limits,
+            known_ms: store.summary.end_ms,
+        })
+    }
+}
+
+/// Replays `history` with `settings`. Calls `progress` after each moment with its number, from 1.
+///
+/// # Errors
+/// Fails once `stop` returns true, and if a model cannot be fitted.
+pub fn rehearse(
+    history: &HoldHistory<'_>,
+    settings: &RehearsalSettings<'_>,
+    stop: &(dyn Fn() -> bool + Sync),
+    progress: impl Fn(u32),
+) -> Result<Rehearsal> {
+    let mut answers: Vec<RehearsedAnswer> = Vec::new();
+    for moment in 0..settings.moments {
+        let asked_ms = moment_ms(history, moment, settings.moments);
+        let model = AnswerModel::learn(history, asked_ms, settings.seed, stop)?;
+        if let Some(model) = model {
+            let limits = earned_limits(history, &answers, asked_ms, settings.advice);
+            let asking = Asking { history, settings, moment, asked_ms, limits };
+            answers.extend(asking.ask_all(&model)?);
+        }
+        progress(moment + 1);
+    }
+
+    let end_ms = history.store.summary.end_ms;
+    Ok(Rehearsal {
+        limits: earned_limits(history, &answers, end_ms, settings.advice),
+        model: AnswerModel::learn(history, end_ms, settings.seed, stop)?,
+        answers,
+    })
+}
+
+/// Returns the time of moment `moment` of `moments`, epoch ms.
+fn moment_ms(history: &HoldHistory<'_>, moment: u32, moments: u32) -> i64 {
+    let summary = &history.store.summary;
+    let step = (1.0 - FIRST_SHARE) / f64::from(moments);
+    let share = FIRST_SHARE + step * f64::from(moment);
+    let span_ms = (summary.end_ms - summary.begin_ms) as f64;
+    summary.begin_ms + (share * span_ms) as i64
+}
+
+/// Returns the limits that `answers` have earned, as far as their outcomes were known at
+/// `known_ms`.
+fn earned_limits(
+    history: &HoldHistory<'_>,
+    answers: &[RehearsedAnswer],
+    known_ms: i64,
+    advice: &AdviceConfig,
+) -> AnswerLimits {
+    let mut settled = Vec::new();
+    for answer in answers {
+        let hold = &history.holds[answer.hold];
+        let label = label_now(history, hold, answer.asked_ms, known_ms);
+        settled.extend(label.map(|label| SettledAnswer {
+            moment: answer.moment,
+            cluster: history.store.jobs().cluster(hold.job as usize),
+            probability: answer.odds.now,
+            is_success: label.is_success,
+        }));
+    }
+    AnswerLimits::find(&settled, advice.precision, advice.probable_precision)
+}
+
+/// One moment at which all held jobs are asked about.
+struct Asking<'a> {
+    history: &'a HoldHistory<'a>,
+    settings: &'a RehearsalSettings<'a>,
+    moment: u32,
+    asked_ms: i64,
+    limits: AnswerLimits,
+}
+
+impl Asking<'_> {
+    fn ask_all(&self, model: &AnswerModel) -> Result<Vec<RehearsedAnswer>> {
+        let held = self.history.held_at(self.asked_ms);
+        let evidence = held_evidence(self.history, model, &held, self.asked_ms)?;
+        Ok(evidence.iter().map(|evidence| self.answer(evidence)).collect())
+    }
+
+    fn answer(&self, evidence: &HeldEvidence) -> RehearsedAnswer {
+        let remove_from_holds = self.settings.advice.remove_from_holds;
+        let HeldAnswer {
+            action,
+            firmness,
+            is_by_rule,
+        } = held_answer(evidence, &self.limits, remove_from_holds);
+        RehearsedAnswer {
+            moment: self.moment,
+            asked_ms: self.asked_ms,
+            odds: evidence.odds,
+            action,
+            firmness,
+            holds: self.history.holds[evidence.hold].cycle.earlier_holds + 1,
+            hold: evidence.hold,
+            evidence: *evidence,
+            is_by_rule,
+        }
+    }
+}

@@ -1,0 +1,136 @@
+//! Settles answers: what would have come of a release at the second of the question.
+
+use serde::Serialize;
+
+use super::rehearse::{Rehearsal, RehearsedAnswer};
+use crate::advice::{AnswerFirmness, HoldAction};
+use crate::answers::{HoldHistory, label_now};
+
+/// A hold that was asked about, for who knows the truth about it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RehearsedHold {
+    /// Cluster of the job.
+    pub cluster: i32,
+    /// Proc of the job.
+    pub proc: i32,
+    /// Number of earlier holds of the job.
+    pub earlier_holds: u32,
+    /// Time of the question, epoch ms.
+    pub asked_ms: i64,
+}
+
+/// What is known about one answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+pub struct HoldTruth {
+    /// True if the job would have succeeded, released at that second; `None` if nobody knows.
+    pub succeeds_now: Option<bool>,
+    /// True if the fault passes without a repair; `None` if nobody knows.
+    pub is_passing: Option<bool>,
+}
+
+/// One settled answer, as written to a file.
+#[derive(Debug, Clone, Serialize)]
+pub struct AnswerRow {
+    /// Time of the question, epoch ms.
+    pub asked_ms: i64,
+    /// The job, as `cluster.proc`.
+    pub job: String,
+    /// Start of the hold, epoch ms.
+    pub held_since_ms: i64,
+    /// The hold code.
+    pub hold_code: i32,
+    /// The hold subcode.
+    pub hold_subcode: i32,
+    /// The action.
+    pub action: HoldAction,
+    /// The certainty of the action.
+    pub firmness: Option<AnswerFirmness>,
+    /// Probability of success if released now, unrepaired.
+    pub probability: f64,
+    /// Probability of success if released later, unrepaired.
+    pub later: f64,
+    /// Jobs held for the cause, this one included.
+    pub held_for_cause: usize,
+    /// True if the rule for the hold code decided.
+    pub is_by_rule: bool,
+    /// What is known about the answer.
+    #[serde(flatten)]
+    pub truth: HoldTruth,
+}
+
+/// The answers of a rehearsal, each with what is known about it.
+#[derive(Debug)]
+pub struct SettledAnswers<'a> {
+    pub(crate) answers: Vec<(&'a RehearsedAnswer, HoldTruth)>,
+}
+
+impl<'a> SettledAnswers<'a> {
+    /// Settles the answers by `truth`, where it knows a hold.
+    pub fn by_truth(
+        rehearsal: &'a Rehearsal,
+        history: &HoldHistory<'_>,
+        truth: impl Fn(RehearsedHold) -> Option<HoldTruth>,
+    ) -> SettledAnswers<'a> {
+        let jobs = history.store.jobs();
+        SettledAnswers::settle(rehearsal, |answer| {
+            let hold = &history.holds[answer.hold];
+            let job = jobs.get(hold.job as usize);
+            let asked = RehearsedHold {
+                cluster: job.cluster,
+                proc: job.proc,
+                earlier_holds: hold.cycle.earlier_holds,
+                asked_ms: answer.asked_ms,
+            };
+            truth(asked).unwrap_or_default()
+        })
+    }
+
+    /// Settles the answers by the evidence in the log: by the job's own release if that followed
+    /// soon, or else by what happened to another job with the same cause at about that time, never
+    /// by a release that came much later.
+    pub fn by_evidence(rehearsal: &'a Rehearsal, history: &HoldHistory<'_>) -> SettledAnswers<'a> {
+        let end_ms = history.store.summary.end_ms;
+        SettledAnswers::settle(rehearsal, |answer| {
+            let hold = &history.holds[answer.hold];
+            let label = label_now(history, hold, answer.asked_ms, end_ms);
+            HoldTruth {
+                succeeds_now: label.map(|label| label.is_success),
+                is_passing: hold.passes_later(end_ms),
+            }
+        })
+    }
+
+    /// Returns the answers as rows, in the order in which they were given.
+    pub fn rows(&self, history: &HoldHistory<'_>) -> Vec<AnswerRow> {
+        let jobs = history.store.jobs();
+        let row = |(answer, truth): &(&RehearsedAnswer, HoldTruth)| {
+            let hold = &history.holds[answer.hold];
+            let job = jobs.get(hold.job as usize);
+            AnswerRow {
+                asked_ms: answer.asked_ms,
+                job: job.id(),
+                held_since_ms: hold.hold_ms,
+                hold_code: hold.code,
+                hold_subcode: hold.subcode,
+                action: answer.action,
+                firmness: answer.firmness,
+                probability: answer.odds.now,
+                later: answer.odds.later,
+                held_for_cause: answer.evidence.held_for_cause,
+                is_by_rule: answer.is_by_rule,
+                truth: *truth,
+            }
+        };
+        self.answers.iter().map(row).collect()
+    }
+
+    fn settle(
+        rehearsal: &'a Rehearsal,
+        truth: impl Fn(&RehearsedAnswer) -> HoldTruth,
+    ) -> SettledAnswers<'a> {
+        let answers = rehearsal.answers.iter();
+        SettledAnswers {
+            answers: answers.map(|answer| (answer, truth(answer))).collect(),
+        }
+    }
+}

@@ -1,0 +1,240 @@
+//! Counts settled answers: the right ones of each kind, the successes kept, and the runs wasted.
+
+use std::collections::{BTreeMap, HashMap};
+
+use serde::Serialize;
+
+use super::rehearse::RehearsedAnswer;
+use super::settled::{HoldTruth, SettledAnswers};
+use crate::advice::{AnswerFirmness, HoldAction, answer_rank};
+use crate::answers::MomentShares;
+
+/// Number of holds below which a usual `periodic_release` expression releases a job.
+const PERIODIC_RELEASE_HOLDS: u32 = 4;
+
+/// A count of cases, and of those among them to which something applies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+pub struct Proportion {
+    /// Cases to which it applies.
+    pub count: usize,
+    /// All cases.
+    pub of: usize,
+}
+
+impl Proportion {
+    fn add(&mut self, applies: bool) {
+        self.count += usize::from(applies);
+        self.of += 1;
+    }
+
+    /// The share; `None` without cases.
+    pub fn share(&self) -> Option<f64> {
+        (self.of > 0).then(|| self.count as f64 / self.of as f64)
+    }
+}
+
+/// One kind of answer.
+#[derive(Debug, Clone, Copy, Serialize)]
+pub struct KindTally {
+    /// The action.
+    pub action: HoldAction,
+    /// The certainty of the action.
+    pub firmness: Option<AnswerFirmness>,
+    /// Answers given.
+    pub given: usize,
+    /// Right answers among those whose outcome is known.
+    pub right: Proportion,
+    /// Lower bound of the share of right answers, at a confidence of 90 %, where answers of one
+    /// moment share what happened.
+    pub lower: Option<f64>,
+}
+
+/// The successes that a strategy keeps, and the runs that it wastes.
+#[derive(Debug, Clone, Copy, Default, Serialize)]
+pub struct StrategyTally {
+    /// Jobs that are released, of those that would succeed now.
+    pub kept: Proportion,
+    /// Jobs that are released, of those that would fail now.
+    pub wasted: Proportion,
+}
+
+/// The counts of a rehearsal.
+#[derive(Debug, Clone, Serialize)]
+pub struct RehearsalTally {
+    /// Answers given, without the holds on purpose.
+    pub answers: usize,
+    /// Kinds of answers, in display order.
+    pub kinds: Vec<KindTally>,
+    /// Held jobs for which the kind of answer was right: to fix or to remove for a permanent fault,
+    /// and to release, now or later or as a probe, for a passing one.
+    pub kind_right: Proportion,
+    /// Firm answers that were right.
+    pub firm_right: Proportion,
+    /// Firm answers, of all.
+    pub firm: Proportion,
+    /// The answers, with each probe followed by what it shows: if one succeeds, the other jobs of
+    /// its cause are released.
+    pub advice: StrategyTally,
+    /// Jobs told release or probe, of those that would succeed now.
+    pub told: Proportion,
+    /// Jobs told release, of those with a permanent fault.
+    pub permanent_released: Proportion,
+    /// Jobs released as a probe, of those with a permanent fault.
+    pub permanent_probed: Proportion,
+    /// A usual `periodic_release` expression: `NumHolds < 4`.
+    pub periodic_release: StrategyTally,
+    /// The release of all held jobs.
+    pub release_all: StrategyTally,
+    /// The rules for hold codes alone: kinds of answers that are right.
+    pub rules_right: Proportion,
+}
+
+/// A probed cause at one moment.
+type ProbedCause = (u32, u8, u64);
+
+impl RehearsalTally {
+    /// Counts `settled` answers.
+    pub fn new(settled: &SettledAnswers<'_>) -> RehearsalTally {
+        let mut tally = RehearsalTally {
+            answers: 0,
+            kinds: Vec::new(),
+            kind_right: Proportion::default(),
+            firm_right: Proportion::default(),
+            firm: Proportion::default(),
+            advice: StrategyTally::default(),
+            told: Proportion::default(),
+            permanent_released: Proportion::default(),
+            permanent_probed: Proportion::default(),
+            periodic_release: StrategyTally::default(),
+            release_all: StrategyTally::default(),
+            rules_right: Proportion::default(),
+        };
+        let probes = successful_probes(settled);
+        let mut kinds: BTreeMap<u8, (KindTally, MomentShares)> = BTreeMap::new();
+        for (answer, truth) in &settled.answers {
+            if answer.action == HoldAction::Leave {
+                continue;
+            }
+            tally.answers += 1;
+            let is_right = is_right(answer.action, *truth);
+            add_kind(&mut kinds, answer, is_right);
+            tally.add_kind_of_fault(answer, truth.is_passing);
+            tally.add_firm(answer, is_right);
+            if let Some(succeeds) = truth.succeeds_now {
+                tally.add_strategies(answer, succeeds, probes.get(&answer.probed_cause()) == Some(&true));
+            }
+        }
+        tally.kinds = kinds.into_values().map(|(kind, shares)| KindTally {
+            lower: (kind.right.of > 0).then(|| shares.lower_bound()),
+            ..kind
+        }).collect();
+        tally
+    }
+
+    fn add_kind_of_fault(&mut self, answer: &RehearsedAnswer, is_passing: Option<bool>) {
+        let Some(is_passing) = is_passing else {
+            return;
+        };
+        let says_passing = |action| match action {
+            HoldAction::Release | HoldAction::Probe | HoldAction::Later => Some(true),
+            HoldAction::Fix | HoldAction::Remove => Some(false),
+            HoldAction::Leave | HoldAction::None => None,
+        };
+        self.kind_right.add(says_passing(answer.action) == Some(is_passing));
+        let rule = answer.evidence.rule.map(|rule| rule.action);
+        self.rules_right.add(rule.and_then(says_passing) == Some(is_passing));
+        if !is_passing {
+            self.permanent_released.add(answer.action == HoldAction::Release);
+            self.permanent_probed.add(answer.releases_as_probe());
+        }
+    }
+
+    fn add_firm(&mut self, answer: &RehearsedAnswer, is_right: Option<bool>) {
+        let is_firm = answer.firmness == Some(AnswerFirmness::Firm);
+        self.firm.add(is_firm);
+        if let Some(is_right) = is_right.filter(|_| is_firm) {
+            self.firm_right.add(is_right);
+        }
+    }
+
+    fn add_strategies(&mut self, answer: &RehearsedAnswer, succeeds: bool, probe_succeeds: bool) {
+        let is_probe_cause = answer.action == HoldAction::Probe;
+        let is_released = answer.action == HoldAction::Release
+            || answer.releases_as_probe()
+            || is_probe_cause && probe_succeeds;
+        self.advice.add(is_released, succeeds);
+        self.periodic_release.add(answer.holds < PERIODIC_RELEASE_HOLDS, succeeds);
+        self.release_all.add(true, succeeds);
+        if succeeds {
+            self.told.add(is_probe_cause || answer.action == HoldAction::Release);
+        }
+    }
+}
+
+impl StrategyTally {
+    fn add(&mut self, is_released: bool, succeeds: bool) {
+        let jobs = if succeeds { &mut self.kept } else { &mut self.wasted };
+        jobs.add(is_released);
+    }
+}
+
+impl RehearsedAnswer {
+    /// Returns true if the job itself is released as a probe.
+    fn releases_as_probe(&self) -> bool {
+        self.action == HoldAction::Probe && self.evidence.is_probe
+    }
+
+    fn probed_cause(&self) -> ProbedCause {
+        let (kind, key) = self.evidence.cause;
+        (self.moment, kind, key)
+    }
+}
+
+/// Returns the probed causes, and for each if one of its probes would succeed.
+fn successful_probes(settled: &SettledAnswers<'_>) -> HashMap<ProbedCause, bool> {
+    let mut probes: HashMap<ProbedCause, bool> = HashMap::new();
+    for (answer, truth) in &settled.answers {
+        if answer.releases_as_probe() {
+            let succeeds = truth.succeeds_now == Some(true);
+            *probes.entry(answer.probed_cause()).or_default() |= succeeds;
+        }
+    }
+    probes
+}
+
+fn add_kind(
+    kinds: &mut BTreeMap<u8, (KindTally, MomentShares)>,
+    answer: &RehearsedAnswer,
+    is_right: Option<bool>,
+) {
+    let rank = 2 * answer_rank(answer.action, answer.firmness) + u8::from(answer.firmness.is_none());
+    let (kind, shares) = kinds.entry(rank).or_insert_with(|| {
+        let kind = KindTally {
+            action: answer.action,
+            firmness: answer.firmness,
+            given: 0,
+            right: Proportion::default(),
+            lower: None,
+        };
+        (kind, MomentShares::default())
+    });
+    kind.given += 1;
+    if let Some(is_right) = is_right {
+        kind.right.add(is_right);
+        shares.add(answer.moment, is_right);
+    }
+}
+
+/// Returns true if `action` was right; `None` if that is unknown. `release` and `probe` are right
+/// if the job would have succeeded at that second, `later` if the fault passes, and `fix` and
+/// `remove` if it does not.
+fn is_right(action: HoldAction, truth: HoldTruth) -> Option<bool> {
+    match action {
+        HoldAction::Release | HoldAction::Probe => truth.succeeds_now,
+        HoldAction::Later => truth.is_passing,
+        HoldAction::Fix | HoldAction::Remove => {
+            truth.is_passing.or(truth.succeeds_now).map(|passes| !passes)
+        }
+        HoldAction::Leave | HoldAction::None => None,
+    }
+}
