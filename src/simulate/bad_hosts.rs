@@ -41,12 +41,28 @@ impl BadHosts {
         BadHosts { shares }
     }
 
+    /// Times at which the share changes, after `after_ms` and up to `until_ms`.
+    pub(super) fn changes_between(
+        &self,
+        after_ms: i64,
+        until_ms: i64,
+    ) -> impl Iterator<Item = i64> {
+        let later = &self.shares[self.count_until(after_ms)..];
+        later
+            .iter()
+            .map(|(change_ms, _)| *change_ms)
+            .take_while(move |change_ms| *change_ms <= until_ms)
+    }
+
+    /// Returns the number of changes up to `time_ms`.
+    fn count_until(&self, time_ms: i64) -> usize {
+        self.shares
+            .partition_point(|(from_ms, _)| *from_ms <= time_ms)
+    }
+
     /// Returns the share at `time_ms`.
     pub(super) fn share(&self, time_ms: i64) -> f64 {
-        let after = self
-            .shares
-            .partition_point(|(from_ms, _)| *from_ms <= time_ms);
-        after
+        self.count_until(time_ms)
             .checked_sub(1)
             .map_or(0.0, |place| self.shares[place].1)
     }

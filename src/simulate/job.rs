@@ -6,7 +6,7 @@ use rand::Rng as _;
 use rand_chacha::ChaCha8Rng;
 
 use super::hold_cause::HoldCause;
-use super::hold_truth::{HoldTruth, SimulatedHold};
+use super::hold_truth::{HoldTruth, SimulatedHold, whole_second};
 use super::outages::draw_exponential;
 use super::pool::SimulatedPool;
 use super::pool_user::PoolUser;
@@ -14,6 +14,7 @@ use super::release_habit::{MAX_AUTOMATIC_RELEASES, ReleaseChoice, ReleaseWay};
 use super::run_chances::{DataOutages, JobCondition, RunOutcome, repair_chance, success_at_hold};
 use super::submissions::JobCluster;
 use super::traces::{JobTraces, PoolSlot, TimedEvent, TracedEvent};
+use super::unmended::unmended_changes;
 
 /// Mean wait for the first slot, in ms.
 const FIRST_WAIT_MS: f64 = 40.0 * 60_000.0;
@@ -30,6 +31,15 @@ const MAX_GIVE_UP_PROBABILITY: f64 = 0.5;
 const DAGMAN_START_MS: i64 = 900;
 /// Number of holds after which a job is removed.
 const MAX_HOLDS: u32 = 12;
+
+/// The end of a hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum HoldEnd {
+    Released,
+    Removed,
+    /// The job is still held at the end of the log.
+    Forgotten,
+}
 
 /// A job during its simulation.
 pub(super) struct SimulatedJob<'a> {
@@ -148,16 +158,9 @@ impl<'a> SimulatedJob<'a> {
 
     /// Looks up the outages at the times when input is fetched and when output is sent.
     fn check_condition(&mut self, input_ms: i64, output_ms: i64) {
-        let origin = |place: Option<usize>, time_ms| {
-            place.is_some_and(|place| self.pool.origins[place].outages.is_down(time_ms))
-        };
-        let mount = self.user.mount.filter(|_| self.state.reads_mount);
-        self.state.down = DataOutages {
-            input: origin(self.user.input, input_ms),
-            output: origin(self.user.output, output_ms),
-            mount: mount.is_some_and(|place| self.pool.mounts[place].outages.is_down(input_ms)),
-        };
-        self.state.bad_share = self.pool.bad_hosts.share(input_ms);
+        self.state = self
+            .state
+            .with_resources_at(input_ms, output_ms, self.pool, self.user);
         self.checked_ms = input_ms;
     }
 
@@ -199,19 +202,20 @@ impl<'a> SimulatedJob<'a> {
         let grown = self.with_grown_request(cause);
         let p_hold = success_at_hold(&grown, cause, way, hold_ms, self.pool, self.user);
 
-        // Logs have whole seconds.
-        let second = |time_ms: i64| time_ms.div_euclid(1000) * 1000;
         let truth = HoldTruth {
             cluster: self.cluster.id.cast_signed(),
             proc: self.proc.cast_signed(),
             earlier_holds: self.state.holds - 1,
-            hold_time_ms: second(hold_ms),
+            hold_time_ms: whole_second(hold_ms),
             release_time_ms: -1,
             is_released: false,
             p_release: None,
             p_release_unseen_repair: None,
             p_hold,
             cause: Some(cause),
+            // A person's hold lasts only as long as that person wants.
+            permanent: Some(cause != HoldCause::Person && grown.is_permanent()),
+            unmended: Vec::new(),
         };
 
         let at = self.traces.cycles.len();
@@ -223,7 +227,16 @@ impl<'a> SimulatedJob<'a> {
 
         let quantile = self.rng.random();
         self.now_ms += self.user.release.delay_ms(way, hold_ms, quantile);
-        if !self.is_released(cause, way, p_hold) || self.now_ms >= self.pool.end_ms {
+        let end = self.draw_hold_end(cause, way, p_hold);
+        let end_ms = if end == HoldEnd::Forgotten {
+            self.pool.end_ms
+        } else {
+            self.now_ms
+        };
+        let until_ms = end_ms.min(self.pool.end_ms - 1);
+        self.traces.cycles[at].truth.unmended =
+            unmended_changes(&grown, hold_ms, until_ms, self.pool, self.user);
+        if end != HoldEnd::Released || self.now_ms >= self.pool.end_ms {
             return None;
         }
 
@@ -241,7 +254,7 @@ impl<'a> SimulatedJob<'a> {
         let after_repair = self.success_now(grown.after_repair(cause));
 
         let truth = &mut self.traces.cycles[at].truth;
-        truth.release_time_ms = second(self.now_ms);
+        truth.release_time_ms = whole_second(self.now_ms);
         truth.is_released = true;
         truth.p_release = Some(self.state.success_probability(self.pool, self.user));
         truth.p_release_unseen_repair =
@@ -286,10 +299,10 @@ impl<'a> SimulatedJob<'a> {
         }
     }
 
-    /// Returns true if the job is released at its due time. If not, the owner may have removed it.
-    fn is_released(&mut self, cause: HoldCause, way: ReleaseWay, p_hold: f64) -> bool {
+    /// Draws the end of the hold at its due time, and removes the job if that is the end.
+    fn draw_hold_end(&mut self, cause: HoldCause, way: ReleaseWay, p_hold: f64) -> HoldEnd {
         if way == ReleaseWay::Automatic {
-            return true;
+            return HoldEnd::Released;
         }
         let belief = self.user.release.belief(p_hold, cause == HoldCause::Person);
         let removes = match cause {
@@ -305,9 +318,13 @@ impl<'a> SimulatedJob<'a> {
         };
         if self.rng.random::<f64>() < removes {
             self.remove_by_person();
-            return false;
+            return HoldEnd::Removed;
         }
-        self.rng.random::<f64>() < belief * (1.0 - FORGOTTEN_PROBABILITY)
+        if self.rng.random::<f64>() < belief * (1.0 - FORGOTTEN_PROBABILITY) {
+            HoldEnd::Released
+        } else {
+            HoldEnd::Forgotten
+        }
     }
 
     fn remove_by_person(&mut self) {

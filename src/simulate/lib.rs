@@ -29,6 +29,7 @@ mod submissions;
 mod summary;
 mod traces;
 mod truth_file;
+mod unmended;
 mod writer;
 
 use std::collections::BTreeMap;
@@ -50,7 +51,7 @@ use truth_file::SimulationOrigin;
 use writer::LogWriter;
 
 pub use hold_cause::HoldCause;
-pub use hold_truth::HoldTruth;
+pub use hold_truth::{HoldTruth, UnmendedChange};
 pub use settings::SimulationSettings;
 pub use summary::{CodeCount, SimulationSummary};
 pub use truth_file::{TRUTH, find_hold, p_hold, p_release, read_truth};
@@ -284,7 +285,7 @@ mod tests {
         early
             .filter_map(|cycle| {
                 Some((
-                    cycle.truth,
+                    cycle.truth.clone(),
                     p(&cycle.truth),
                     f64::from(u8::from(cycle.label?)),
                 ))
@@ -413,6 +414,87 @@ mod tests {
         assert!((0.02..0.1).contains(&share), "{share} of the jobs are held");
     }
 
+    /// Returns true if nobody repaired anything before the release, as far as the truth shows.
+    fn is_surely_unmended(truth: &HoldTruth) -> bool {
+        truth.is_released && truth.p_release == truth.p_release_unseen_repair
+    }
+
+    #[test]
+    fn p_unmended_at_an_unmended_release_is_p_release() {
+        let (_, cycles) = cycles(1, 20_000, 14);
+        let (mut unmended, mut mended) = (0, 0);
+        for cycle in &cycles {
+            let truth = &cycle.truth;
+            assert!(truth.p_unmended(truth.hold_time_ms).is_some());
+            assert_eq!(truth.p_unmended(truth.hold_time_ms - 1), None);
+            let Some(p_release) = truth.p_release else {
+                continue;
+            };
+            let p = truth.p_unmended(truth.release_time_ms).expect("recorded");
+            assert_eq!(truth.p_unmended(truth.release_time_ms + 1000), None);
+            assert!(p_release > p - 0.01, "a repair does no harm: {truth:?}");
+            if is_surely_unmended(truth) {
+                assert!((p - p_release).abs() < 0.01, "{truth:?}");
+                unmended += 1;
+            }
+            mended += usize::from(p_release > p + 0.01);
+        }
+        assert!(unmended > 200 && mended > 20, "{unmended}, {mended}");
+    }
+
+    #[test]
+    fn unmended_releases_succeed_as_often_as_p_unmended_says() {
+        let days = 400;
+        let (_, cycles) = cycles(1, 20_000, days);
+        let known = known(&cycles, days, |truth| {
+            truth.p_unmended(truth.release_time_ms).unwrap_or(f64::NAN)
+        });
+        let unmended: Vec<_> = known
+            .into_iter()
+            .filter(|(truth, ..)| is_surely_unmended(truth))
+            .collect();
+        assert!(unmended.len() > 400, "{} holds", unmended.len());
+        let z_scores = z_scores(&unmended);
+        assert!(z_scores.iter().all(|z| z.abs() < 4.0), "{z_scores:?}");
+        let mean = |value: fn(&(HoldTruth, f64, f64)) -> f64| {
+            unmended.iter().map(value).sum::<f64>() / unmended.len() as f64
+        };
+        let (predicted, came) = (mean(|row| row.1), mean(|row| row.2));
+        assert!(
+            (predicted - came).abs() < 0.03,
+            "{predicted} predicted, {came} came"
+        );
+    }
+
+    #[test]
+    fn permanent_faults_fail_at_any_time_without_a_repair() {
+        let (_, cycles) = cycles(1, 20_000, 14);
+        let mut count = 0;
+        for cycle in &cycles {
+            let truth = &cycle.truth;
+            let is_permanent = truth.permanent.expect("recorded");
+            match truth.cause {
+                Some(HoldCause::Person) => assert!(!is_permanent),
+                Some(
+                    HoldCause::MissingInput
+                    | HoldCause::WrongUrl
+                    | HoldCause::MissingExecutable
+                    | HoldCause::MissingOutput,
+                ) => assert!(is_permanent),
+                _ => {}
+            }
+            if is_permanent {
+                assert!(
+                    truth.unmended.iter().all(|change| change.p < 0.5),
+                    "{truth:?}"
+                );
+                count += 1;
+            }
+        }
+        let share = f64::from(count) / cycles.len() as f64;
+        assert!((0.1..0.8).contains(&share), "{share} of the holds");
+    }
+
     #[test]
     fn truth_files_round_trip() {
         let (_, cycles) = cycles(2, 2000, 7);
@@ -436,6 +518,8 @@ mod tests {
                 truth.p_release_unseen_repair.map(f64::to_bits),
                 truth.is_released,
                 truth.cause,
+                truth.permanent,
+                truth.unmended.clone(),
             )
         };
         assert!(

@@ -58,10 +58,19 @@ impl OutageTimes {
 
     /// Returns true if the resource is down at `time_ms`.
     pub(super) fn is_down(&self, time_ms: i64) -> bool {
+        self.count_until(time_ms) % 2 == 1
+    }
+
+    /// Times of the state changes after `after_ms` and up to `until_ms`.
+    pub(super) fn switches_between(&self, after_ms: i64, until_ms: i64) -> &[i64] {
+        let later = &self.switches_ms[self.count_until(after_ms)..];
+        &later[..later.partition_point(|switch_ms| *switch_ms <= until_ms)]
+    }
+
+    /// Returns the number of state changes up to `time_ms`.
+    fn count_until(&self, time_ms: i64) -> usize {
         self.switches_ms
             .partition_point(|switch_ms| *switch_ms <= time_ms)
-            % 2
-            == 1
     }
 
     /// Times of the state changes, epoch ms. The first change is to down.

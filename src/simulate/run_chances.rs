@@ -5,7 +5,7 @@ use rand_chacha::ChaCha8Rng;
 
 use super::bad_hosts::{bad_host_failure_probability, expected_share_after};
 use super::hold_cause::HoldCause;
-use super::outages::OutageLaw;
+use super::outages::{OutageLaw, OutageTimes};
 use super::pool::{MOUNT_OUTAGES, ORIGIN_OUTAGES, SimulatedPool};
 use super::pool_user::PoolUser;
 use super::release_habit::ReleaseWay;
@@ -167,6 +167,68 @@ impl JobCondition {
         } else {
             OVERRUN_PROBABILITY
         }
+    }
+
+    /// Returns the condition with the outages at the times when input is fetched and when output is
+    /// sent, and with the bad hosts at the former.
+    pub(super) fn with_resources_at(
+        &self,
+        input_ms: i64,
+        output_ms: i64,
+        pool: &SimulatedPool,
+        user: &PoolUser,
+    ) -> JobCondition {
+        let [input, output, mount] = self.resource_outages(pool, user);
+        let is_down = |outages: Option<&OutageTimes>, time_ms| {
+            outages.is_some_and(|outages| outages.is_down(time_ms))
+        };
+        JobCondition {
+            down: DataOutages {
+                input: is_down(input, input_ms),
+                output: is_down(output, output_ms),
+                mount: is_down(mount, input_ms),
+            },
+            bad_share: pool.bad_hosts.share(input_ms),
+            ..*self
+        }
+    }
+
+    /// Lists the times at which a resource of the job fails or recovers, or at which the share of
+    /// bad hosts changes: after `after_ms` and up to `until_ms`, in no order.
+    pub(super) fn switches_ms<'a>(
+        &self,
+        after_ms: i64,
+        until_ms: i64,
+        pool: &'a SimulatedPool,
+        user: &PoolUser,
+    ) -> impl Iterator<Item = i64> + use<'a> {
+        self.resource_outages(pool, user)
+            .into_iter()
+            .flatten()
+            .flat_map(move |outages| outages.switches_between(after_ms, until_ms))
+            .copied()
+            .chain(pool.bad_hosts.changes_between(after_ms, until_ms))
+    }
+
+    /// The outages of the origins of the job's input and output, and of its shared file system.
+    fn resource_outages<'a>(
+        &self,
+        pool: &'a SimulatedPool,
+        user: &PoolUser,
+    ) -> [Option<&'a OutageTimes>; 3] {
+        let origin = |place: usize| &pool.origins[place].outages;
+        let mount = user.mount.filter(|_| self.reads_mount);
+        [
+            user.input.map(origin),
+            user.output.map(origin),
+            mount.map(|place| &pool.mounts[place].outages),
+        ]
+    }
+
+    /// Returns true if the job mostly fails until somebody fixes it: it has a permanent fault, or
+    /// its mean memory need is above the request.
+    pub(super) fn is_permanent(&self) -> bool {
+        self.fault.is_some() || self.memory > 1.0
     }
 
     /// Returns the condition after a person fixed `cause`.

@@ -2,20 +2,28 @@
 
 use std::path::Path;
 
-use anyhow::{Result, ensure};
+use anyhow::{Context as _, Result, ensure};
 use serde::{Deserialize, Serialize};
 
 use super::hold_cause::HoldCause;
-use super::hold_truth::{HoldTruth, SimulatedHold};
+use super::hold_truth::{HoldTruth, SimulatedHold, UnmendedChange};
 use super::summary::SimulationSummary;
 use poolcast_base::shard::{self, ArtefactFormat, Shard, ShardColumn, ShardElement};
 
 /// Format of truth files.
 pub const TRUTH: ArtefactFormat = ArtefactFormat {
     name: "truth",
-    version: 1,
+    version: 2,
     rebuild: "poolcast simulate",
 };
+
+/// First version of the format. It has neither `permanent` nor the changes of `p_unmended`.
+const TRUTH_1: ArtefactFormat = ArtefactFormat {
+    version: 1,
+    ..TRUTH
+};
+/// Value of `permanent` for a hold of which this is not known.
+const UNKNOWN_PERMANENCE: u8 = u8::MAX;
 
 /// The inputs and the results of a simulation.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -53,6 +61,10 @@ pub(super) fn encode(cycles: &[SimulatedHold], origin: &SimulationOrigin) -> Res
     });
     let p_hold = column(cycles, |truth| truth.p_hold);
     let cause = column(cycles, |truth| place_of(truth.cause));
+    let permanent = column(cycles, |truth| {
+        truth.permanent.map_or(UNKNOWN_PERMANENCE, u8::from)
+    });
+    let changes = ChangeColumns::new(cycles)?;
     let columns = [
         ("cluster", ShardColumn::vector(&cluster)),
         ("proc", ShardColumn::vector(&proc)),
@@ -64,6 +76,10 @@ pub(super) fn encode(cycles: &[SimulatedHold], origin: &SimulationOrigin) -> Res
         ("p_release_unseen_repair", ShardColumn::vector(&p_unseen)),
         ("p_hold", ShardColumn::vector(&p_hold)),
         ("cause", ShardColumn::vector(&cause)),
+        ("permanent", ShardColumn::vector(&permanent)),
+        ("change_start", ShardColumn::vector(&changes.start)),
+        ("change_time_ms", ShardColumn::vector(&changes.time_ms)),
+        ("p_unmended", ShardColumn::vector(&changes.p)),
     ];
     let notes = TruthNotes {
         causes: HoldCause::ALL.iter().map(|cause| cause.name()).collect(),
@@ -76,6 +92,35 @@ pub(super) fn encode(cycles: &[SimulatedHold], origin: &SimulationOrigin) -> Res
             .map(|(name, column)| (name.to_owned(), column))
             .into(),
     )
+}
+
+/// The changes of all holds, in the order of the holds.
+struct ChangeColumns {
+    /// Index of the first change of each hold, and the number of all changes.
+    start: Vec<u32>,
+    time_ms: Vec<i64>,
+    p: Vec<f64>,
+}
+
+impl ChangeColumns {
+    fn new(cycles: &[SimulatedHold]) -> Result<ChangeColumns> {
+        let mut columns = ChangeColumns {
+            start: vec![0],
+            time_ms: Vec::new(),
+            p: Vec::new(),
+        };
+        for cycle in cycles {
+            for change in &cycle.truth.unmended {
+                columns.time_ms.push(change.time_ms);
+                columns.p.push(change.p);
+            }
+            let end = u32::try_from(columns.p.len());
+            columns
+                .start
+                .push(end.context("the holds have too many changes for one truth file")?);
+        }
+        Ok(columns)
+    }
 }
 
 /// Returns the index of `cause` in [`HoldCause::ALL`], or an index outside of the list if the cause
@@ -97,14 +142,15 @@ pub(super) fn read_origin(path: &Path) -> Option<SimulationOrigin> {
 /// Reads the truth file at `path`. The result is sorted by cluster, proc and number of earlier
 /// holds.
 ///
-/// The columns `released`, `p_release`, `p_release_unseen_repair` and `cause` may be missing, and
-/// unknown columns are ignored. A truth computed for a real log may have fewer or more columns.
+/// The columns `released`, `p_release`, `p_release_unseen_repair`, `cause` and `permanent` may be
+/// missing, and so may all columns of changes. Unknown columns are ignored. A truth computed for a
+/// real log may have fewer or more columns.
 ///
 /// # Errors
-/// Fails if the file is not a truth file, if it lacks another column, or if columns differ in
-/// length.
+/// Fails if the file is not a truth file, if it lacks another column, if columns differ in length,
+/// or if the changes are not as described in `docs/simulation.md`.
 pub fn read_truth(path: &Path) -> Result<Vec<HoldTruth>> {
-    let shard = Shard::open(path, TRUTH)?;
+    let (shard, version) = open_any_version(path)?;
     let cluster = shard.column::<i32>("cluster")?;
     let proc = whole_column::<i32>(&shard, "proc", cluster.len())?;
     let earlier_holds = whole_column::<u32>(&shard, "earlier_holds", cluster.len())?;
@@ -115,6 +161,13 @@ pub fn read_truth(path: &Path) -> Result<Vec<HoldTruth>> {
     let p_release = optional_column::<f64>(&shard, "p_release", cluster.len())?;
     let p_unseen = optional_column::<f64>(&shard, "p_release_unseen_repair", cluster.len())?;
     let cause = optional_column::<u8>(&shard, "cause", cluster.len())?;
+    // In version 1, these names do not mean anything.
+    let (permanent, mut unmended) = if version == TRUTH_1.version {
+        (None, Vec::new())
+    } else {
+        let permanent = optional_column::<u8>(&shard, "permanent", cluster.len())?;
+        (permanent, unmended_by_hold(&shard, hold_time_ms)?)
+    };
     let known_causes = known_causes(&shard.notes::<TruthNotes>()?.causes);
 
     let mut truth = Vec::with_capacity(cluster.len());
@@ -137,11 +190,78 @@ pub fn read_truth(path: &Path) -> Result<Vec<HoldTruth>> {
             p_release_unseen_repair: at_release(p_unseen),
             p_hold: p_hold[at],
             cause: place.and_then(|place| known_causes.get(place).copied().flatten()),
+            permanent: permanent.and_then(|column| match column[at] {
+                0 => Some(false),
+                1 => Some(true),
+                _ => None,
+            }),
+            unmended: unmended.get_mut(at).map(std::mem::take).unwrap_or_default(),
         });
     }
 
     truth.sort_by_key(hold_key);
     Ok(truth)
+}
+
+/// Opens a truth file of any version. Returns it with its version.
+fn open_any_version(path: &Path) -> Result<(Shard, u32)> {
+    let newest = Shard::open(path, TRUTH);
+    match newest {
+        Ok(shard) => Ok((shard, TRUTH.version)),
+        // Neither version can be read, so report the error of the newest.
+        Err(error) => Shard::open(path, TRUTH_1)
+            .map(|shard| (shard, TRUTH_1.version))
+            .map_err(|_| error),
+    }
+}
+
+/// Reads the changes of each hold, and checks them. Returns an empty list if the file has none.
+fn unmended_by_hold(shard: &Shard, hold_time_ms: &[i64]) -> Result<Vec<Vec<UnmendedChange>>> {
+    const NAMES: [&str; 3] = ["change_start", "change_time_ms", "p_unmended"];
+    if !shard.names().any(|name| NAMES.contains(&name)) {
+        return Ok(Vec::new());
+    }
+
+    let start = shard.column::<u32>("change_start")?;
+    let time_ms = shard.column::<i64>("change_time_ms")?;
+    let p = whole_column::<f64>(shard, "p_unmended", time_ms.len())?;
+    let place = shard.path().display();
+    ensure!(
+        start.len() == hold_time_ms.len() + 1,
+        "`change_start` of `{place}` has {} elements, expected {}",
+        start.len(),
+        hold_time_ms.len() + 1
+    );
+    let covers_all = start.first() == Some(&0)
+        && start.is_sorted()
+        && start.last().map(|end| *end as usize) == Some(time_ms.len());
+    ensure!(
+        covers_all,
+        "`change_start` of `{place}` does not ascend from 0 to the number of changes"
+    );
+
+    let mut by_hold = Vec::with_capacity(hold_time_ms.len());
+    for (row, bounds) in start.windows(2).enumerate() {
+        let range = bounds[0] as usize..bounds[1] as usize;
+        let (times_ms, p) = (&time_ms[range.clone()], &p[range]);
+        ensure!(
+            times_ms.is_sorted_by(|earlier, later| earlier < later)
+                && times_ms
+                    .first()
+                    .is_none_or(|first_ms| *first_ms == hold_time_ms[row]),
+            "`change_time_ms` of row {row} of `{place}` does not ascend from the time of the hold"
+        );
+        ensure!(
+            p.iter().all(|p| (0.0..=1.0).contains(p)),
+            "`p_unmended` of row {row} of `{place}` is not a probability"
+        );
+        let changes = times_ms.iter().zip(p).map(|(time_ms, p)| UnmendedChange {
+            time_ms: *time_ms,
+            p: *p,
+        });
+        by_hold.push(changes.collect());
+    }
+    Ok(by_hold)
 }
 
 /// Returns the column `name`, which must have `rows` elements.
@@ -206,6 +326,15 @@ mod tests {
 
     /// Reads back a truth file with two holds. It has the required columns and those in `more`.
     fn truth_with(more: &[(&str, ShardColumn<'_>)]) -> Vec<HoldTruth> {
+        read_version(TRUTH, more).expect("read")
+    }
+
+    /// Like [`truth_with`], but for a file of the version of `format`. Returns the error of the
+    /// reader.
+    fn read_version(
+        format: ArtefactFormat,
+        more: &[(&str, ShardColumn<'_>)],
+    ) -> Result<Vec<HoldTruth>> {
         let mut columns = vec![
             ("cluster".to_owned(), ShardColumn::vector(&[7i32, 6])),
             ("proc".to_owned(), ShardColumn::vector(&[0i32, 1])),
@@ -227,11 +356,111 @@ mod tests {
             causes: vec!["licence".to_owned(), "memory".to_owned()],
             origin: None,
         };
-        let bytes = shard::encode(TRUTH, &notes, columns).expect("encoded");
+        let bytes = shard::encode(format, &notes, columns).expect("encoded");
         let dir = tempfile::tempdir().expect("a directory");
         let path = dir.path().join("truth");
         write_atomic(&path, &bytes).expect("written");
-        read_truth(&path).expect("read")
+        read_truth(&path)
+    }
+
+    /// Returns the reader's error for a file with these changes.
+    fn changes_error(start: &[u32], time_ms: &[i64], p: &[f64]) -> String {
+        let columns = [
+            ("change_start", ShardColumn::vector(start)),
+            ("change_time_ms", ShardColumn::vector(time_ms)),
+            ("p_unmended", ShardColumn::vector(p)),
+        ];
+        let refused = read_version(TRUTH, &columns).expect_err("must be refused");
+        format!("{refused:#}")
+    }
+
+    #[test]
+    fn changes_are_read_and_searched_by_time() {
+        let truth = truth_with(&[
+            ("permanent", ShardColumn::vector(&[1u8, 255])),
+            ("change_start", ShardColumn::vector(&[0u32, 0, 2])),
+            ("change_time_ms", ShardColumn::vector(&[2000i64, 2500])),
+            ("p_unmended", ShardColumn::vector(&[0.125f64, 0.875])),
+        ]);
+        let changed = find_hold(&truth, (6, 1), 2).expect("found");
+        let times_ms = [1999, 2000, 2499, 2500, 3000, 3001];
+        assert_eq!(
+            times_ms.map(|time_ms| changed.p_unmended(time_ms)),
+            [
+                None,
+                Some(0.125),
+                Some(0.125),
+                Some(0.875),
+                Some(0.875),
+                None
+            ]
+        );
+        assert_eq!(changed.permanent, None);
+
+        let unchanged = find_hold(&truth, (7, 0), 0).expect("found");
+        assert_eq!(unchanged.p_unmended(1000), None);
+        assert_eq!(unchanged.permanent, Some(true));
+    }
+
+    #[test]
+    fn columns_of_version_2_are_ignored_in_version_1() {
+        let columns = [
+            ("permanent", ShardColumn::vector(&[0i64, 1])),
+            ("p_unmended", ShardColumn::vector(&[0.5f64])),
+        ];
+        let truth = read_version(TRUTH_1, &columns).expect("read");
+        assert_eq!(truth.len(), 2);
+        assert!(
+            truth
+                .iter()
+                .all(|hold| hold.permanent.is_none() && hold.unmended.is_empty())
+        );
+        let version_3 = ArtefactFormat {
+            version: 3,
+            ..TRUTH
+        };
+        let refused = read_version(version_3, &[]).expect_err("must be refused");
+        assert!(format!("{refused:#}").contains("version 3, and this program reads version 2"));
+    }
+
+    #[test]
+    fn invalid_changes_are_rejected() {
+        let (times_ms, p) = ([1000i64, 1500, 2000], [0.1, 0.2, 0.3]);
+        for start in [vec![], vec![0], vec![0, 3], vec![0, 2, 3, 3]] {
+            let error = changes_error(&start, &times_ms, &p);
+            assert!(error.contains("expected 3"), "{error}");
+        }
+        for start in [
+            [1, 2, 3],
+            [0, 2, 2],
+            [0, 2, 4],
+            [0, 4, 3],
+            [0, u32::MAX, 3],
+            [0, 2, u32::MAX],
+        ] {
+            let error = changes_error(&start, &times_ms, &p);
+            assert!(error.contains("does not ascend from 0"), "{error}");
+        }
+        for times_ms in [
+            [1000, 1000, 2000],
+            [1000, 999, 2000],
+            [1000, 1500, 2001],
+            [999, 1500, 2000],
+            [i64::MIN, i64::MAX, 2000],
+        ] {
+            let error = changes_error(&[0, 2, 3], &times_ms, &p);
+            assert!(error.contains("from the time of the hold"), "{error}");
+        }
+        for wrong in [f64::NAN, -0.1, 1.1, f64::INFINITY] {
+            let error = changes_error(&[0, 2, 3], &times_ms, &[0.1, wrong, 0.3]);
+            assert!(error.contains("is not a probability"), "{error}");
+        }
+        let error = changes_error(&[0, 2, 3], &times_ms, &p[..2]);
+        assert!(error.contains("differ in length"), "{error}");
+
+        let lone = [("p_unmended", ShardColumn::vector(&p))];
+        let refused = read_version(TRUTH, &lone).expect_err("must be refused");
+        assert!(format!("{refused:#}").contains("no tensor `change_start`"));
     }
 
     #[test]
