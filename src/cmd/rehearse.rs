@@ -17,8 +17,9 @@ use poolcast_base::output::{self, JsonDocument};
 use poolcast_base::{files, manifest};
 use poolcast_holds::answers::HoldHistory;
 use poolcast_holds::rehearsal::{
-    AnswerRow, RehearsalSettings, RehearsalTally, SettledAnswers,
+    AnswerRow, HoldTruth, RehearsalSettings, RehearsedHold, RehearsalTally, SettledAnswers,
 };
+use poolcast_simulate::{find_hold, read_truth};
 use poolcast_sweep::config::Config;
 
 /// Rehearses the log and prints the counts.
@@ -34,7 +35,13 @@ pub fn run(args: &RehearseArgs) -> Result<u8> {
     let stop = stop_signal()?;
     let is_stopped = || stop.load(Ordering::Relaxed);
     let rehearsal = rehearse_with_progress(&history, &settings, &is_stopped)?;
-    let settled = SettledAnswers::by_evidence(&rehearsal, &history);
+    let settled = match &args.truth {
+        None => SettledAnswers::by_evidence(&rehearsal, &history),
+        Some(file) => {
+            let truth = read_truth(file)?;
+            SettledAnswers::by_truth(&rehearsal, &history, |asked| true_outcome(&truth, asked))
+        }
+    };
     let tally = RehearsalTally::new(&settled);
     if let Some(out) = &args.out {
         write_results(out, &settled.rows(&history), &tally)?;
@@ -45,6 +52,19 @@ pub fn run(args: &RehearseArgs) -> Result<u8> {
         output::print(&text::rehearsal::page(&tally))?;
     }
     Ok(EXIT_DONE)
+}
+
+/// Returns what `truth` knows about a hold that was asked about.
+fn true_outcome(
+    truth: &[poolcast_simulate::HoldTruth],
+    asked: RehearsedHold,
+) -> Option<HoldTruth> {
+    let job = (asked.cluster, asked.proc);
+    let hold = find_hold(truth, job, asked.earlier_holds)?;
+    Some(HoldTruth {
+        succeeds_now: hold.p_unmended(asked.asked_ms).map(|p| p >= 0.5),
+        is_passing: hold.permanent.map(|is_permanent| !is_permanent),
+    })
 }
 
 /// Writes the answers and the counts to `out`.

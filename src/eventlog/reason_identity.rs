@@ -142,7 +142,7 @@ fn is_execution_point(before: &[u8], out: &[u8]) -> bool {
 
 /// Writes one word: `#` for an address, a normalised URL or path, or the word with masked numbers.
 fn normalise_word(word: &[u8], out: &mut Vec<u8>) {
-    if word[0] == b'<' || is_ip6_address(word) {
+    if word[0] == b'<' || is_ip6_address(word) || is_host_with_port(word) {
         out.push(b'#');
     } else if let Some(scheme) = memmem::find(word, b"://") {
         let (scheme, rest) = word.split_at(scheme + 3);
@@ -271,6 +271,19 @@ fn is_ip6_address(word: &[u8]) -> bool {
             .all(|byte| byte.is_ascii_hexdigit() || matches!(byte, b':' | b'[' | b']' | b'%'))
 }
 
+/// Returns true if `word` is a host and a port, as of the cache that served a file:
+/// `osdf-cache.glacier.example:8443`.
+fn is_host_with_port(word: &[u8]) -> bool {
+    let Some(colon) = memrchr(b':', word) else {
+        return false;
+    };
+    let (host, port) = (&word[..colon], &word[colon + 1..]);
+    let is_host = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-');
+    let is_named = memchr(b'.', host).is_some() && host.iter().any(u8::is_ascii_alphabetic);
+    let is_port = !port.is_empty() && port.iter().all(u8::is_ascii_digit);
+    is_named && is_port && host.iter().all(is_host)
+}
+
 /// Returns true if `word` is the unit of a size.
 fn is_unit(word: &[u8]) -> bool {
     const UNITS: [&[u8]; 14] = [
@@ -310,7 +323,7 @@ fn trim_punctuation(word: &[u8]) -> &[u8] {
     let is_name = memchr2(b'@', b'/', word).is_some();
     match word {
         [name @ .., b'\'' | b'"', b':'] => name,
-        [name @ .., b':'] if is_name => name,
+        [name @ .., b':'] if is_name || is_host_with_port(name) => name,
         _ => word,
     }
 }
@@ -427,6 +440,9 @@ mod tests {
             &pelican("slot1_4@e1.mesa.example", "mesa", 17)
         ]));
         assert!(!are_same(&[&glacier, &glacier.replace("run76", "run77")]));
+        let cached = |host: &str| format!("Error: from osdf-cache.{host}.example:8443: Transfer.TimedOut Error: code 3");
+        assert!(are_same(&[&cached("mesa"), &cached("glacier")]));
+        assert!(!are_same(&[&cached("mesa"), &cached("mesa").replace("TimedOut", "Refused")]));
     }
 
     /// Reasons from simulated pools.

@@ -14,6 +14,8 @@ pub(crate) enum CauseKind {
     Code,
     /// The owner, code and subcode.
     OwnerCode,
+    /// Code and subcode, and the words of the reason without all names.
+    Template,
     /// The hold reason without the parts that vary from job to job.
     Reason,
     /// The origin or directory that the reason names.
@@ -32,10 +34,11 @@ pub(crate) enum CauseKind {
 
 impl CauseKind {
     /// All kinds, each after its parent.
-    pub(crate) const ALL: [CauseKind; 10] = [
+    pub(crate) const ALL: [CauseKind; 11] = [
         CauseKind::Pool,
         CauseKind::Code,
         CauseKind::OwnerCode,
+        CauseKind::Template,
         CauseKind::Reason,
         CauseKind::Origin,
         CauseKind::OwnerOrigin,
@@ -51,6 +54,7 @@ impl CauseKind {
             CauseKind::Pool => "pool",
             CauseKind::Code => "code",
             CauseKind::OwnerCode => "owner_code",
+            CauseKind::Template => "template",
             CauseKind::Reason => "reason",
             CauseKind::Origin => "origin",
             CauseKind::OwnerOrigin => "owner_origin",
@@ -66,7 +70,8 @@ impl CauseKind {
         match self {
             CauseKind::Pool => None,
             CauseKind::Code | CauseKind::Host => Some(CauseKind::Pool),
-            CauseKind::OwnerCode | CauseKind::Reason | CauseKind::Origin => Some(CauseKind::Code),
+            CauseKind::OwnerCode | CauseKind::Template | CauseKind::Origin => Some(CauseKind::Code),
+            CauseKind::Reason => Some(CauseKind::Template),
             CauseKind::OwnerOrigin | CauseKind::File => Some(CauseKind::Origin),
             CauseKind::ClusterReason => Some(CauseKind::Reason),
             CauseKind::Batch => Some(CauseKind::OwnerCode),
@@ -99,6 +104,7 @@ impl CauseKeys {
 fn key(kind: CauseKind, job: &StoredJob<'_>, hold: usize) -> u64 {
     let code = job.history.hold_code[hold].cast_unsigned();
     let subcode = job.history.hold_subcode[hold].cast_unsigned();
+    let template = job.history.value[hold].cast_unsigned();
     let facts = job.hold_facts(hold);
     let cluster = u64::from(job.ap) << 32 | u64::from(job.cluster.cast_unsigned());
     let of_names = |names: &[u32]| match names {
@@ -115,6 +121,7 @@ fn key(kind: CauseKind, job: &StoredJob<'_>, hold: usize) -> u64 {
         CauseKind::Pool => code_key.min(1),
         CauseKind::Code => code_key,
         CauseKind::OwnerCode => owned(code_key),
+        CauseKind::Template => hashed(kind, [code_key, template.into()]),
         CauseKind::Reason => hashed(kind, [code_key, facts.reason.into()]),
         CauseKind::Origin => of_names(&[facts.origin]),
         CauseKind::OwnerOrigin => owned(of_names(&[facts.origin])),
