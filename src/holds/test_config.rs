@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::config::{PreprocessingConfig, TrainingConfig};
+use crate::config::{AdviceConfig, PreprocessingConfig, TrainingConfig};
 use poolcast_config::{ResolvedConfig, TrainingKeys, layers};
 
 /// The keys of the configuration that determine samples and trainings.
@@ -15,6 +15,7 @@ pub(crate) struct TestConfig {
     pub(crate) keys: TrainingKeys,
     pub(crate) preprocessing: PreprocessingConfig,
     pub(crate) training: TrainingConfig,
+    pub(crate) advice: AdviceConfig,
 }
 
 impl TestConfig {

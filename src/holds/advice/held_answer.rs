@@ -324,3 +324,133 @@ fn failure_answer(
     };
     HeldAnswer::new(action, Some(firmness))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::answers::LimitPair;
+
+    fn limit(probability: f64) -> Option<AnswerThreshold> {
+        Some(AnswerThreshold {
+            probability,
+            answers: 100,
+            right: 95,
+            clusters: 40,
+            coverage: 0.5,
+            lower: 0.9,
+        })
+    }
+
+    fn limits() -> AnswerLimits {
+        AnswerLimits {
+            release: LimitPair {
+                firm: limit(0.9),
+                probable: limit(0.7),
+            },
+            failure: LimitPair {
+                firm: limit(0.1),
+                probable: limit(0.3),
+            },
+        }
+    }
+
+    fn evidence(now: f64, later: f64) -> HeldEvidence {
+        HeldEvidence {
+            hold: 0,
+            odds: HeldOdds { now, later },
+            rule: None,
+            passed_since: false,
+            is_taught: true,
+            held_for_cause: 1,
+            cause: (0, 0),
+            is_probe: true,
+            holds_for_code: 1,
+        }
+    }
+
+    fn answer(evidence: HeldEvidence) -> (HoldAction, Option<AnswerFirmness>) {
+        let HeldAnswer {
+            action, firmness, ..
+        } = held_answer(&evidence, &limits(), 5);
+        (action, firmness)
+    }
+
+    const FIRM: Option<AnswerFirmness> = Some(AnswerFirmness::Firm);
+    const PROBABLE: Option<AnswerFirmness> = Some(AnswerFirmness::Probable);
+    const POSSIBLE: Option<AnswerFirmness> = Some(AnswerFirmness::Possible);
+
+    #[test]
+    fn both_odds_decide() {
+        assert_eq!(answer(evidence(0.95, 0.9)), (HoldAction::Release, FIRM));
+        assert_eq!(answer(evidence(0.8, 0.9)), (HoldAction::Release, PROBABLE));
+        assert_eq!(answer(evidence(0.6, 0.9)), (HoldAction::Probe, None), "a try");
+        assert_eq!(answer(evidence(0.4, 0.9)), (HoldAction::Later, POSSIBLE));
+        assert_eq!(answer(evidence(0.2, 0.9)), (HoldAction::Later, PROBABLE));
+        assert_eq!(answer(evidence(0.05, 0.2)), (HoldAction::Fix, FIRM));
+        assert_eq!(answer(evidence(0.4, 0.2)), (HoldAction::Fix, POSSIBLE));
+        let often = HeldEvidence {
+            holds_for_code: 5,
+            ..evidence(0.05, 0.2)
+        };
+        assert_eq!(answer(often), (HoldAction::Remove, FIRM));
+    }
+
+    #[test]
+    fn many_held_jobs_are_probed_before_they_are_released() {
+        let many = |now| HeldEvidence {
+            held_for_cause: 12,
+            ..evidence(now, 0.7)
+        };
+        assert_eq!(answer(many(0.8)), (HoldAction::Probe, None));
+        assert_eq!(answer(many(0.12)), (HoldAction::Probe, None));
+        assert_eq!(answer(many(0.05)), (HoldAction::Later, FIRM), "0.6 successes of 12");
+        assert_eq!(answer(many(0.95)), (HoldAction::Release, FIRM));
+        let two = HeldEvidence {
+            held_for_cause: 2,
+            ..evidence(0.25, 0.7)
+        };
+        assert_eq!(answer(two).0, HoldAction::Later, "a run for half a success");
+    }
+
+    #[test]
+    fn owner_without_outcomes_gets_no_release() {
+        let untaught = HeldEvidence {
+            is_taught: false,
+            ..evidence(0.95, 0.9)
+        };
+        assert_eq!(answer(untaught).0, HoldAction::Later);
+    }
+
+    #[test]
+    fn rules_yield_to_a_pass_or_to_a_passing_fault_alone() {
+        let missing = |evidence| HeldEvidence {
+            rule: code_rule(13, 2),
+            ..evidence
+        };
+        assert_eq!(answer(missing(evidence(0.95, 0.5))), (HoldAction::Fix, None));
+        assert_eq!(answer(missing(evidence(0.95, 0.9))).0, HoldAction::Release);
+        let passed = HeldEvidence {
+            passed_since: true,
+            ..evidence(0.8, 0.5)
+        };
+        assert_eq!(answer(missing(passed)), (HoldAction::Release, PROBABLE));
+        let memory = HeldEvidence {
+            rule: code_rule(34, 102),
+            passed_since: true,
+            ..evidence(0.95, 0.9)
+        };
+        assert_eq!(answer(memory), (HoldAction::Fix, None));
+    }
+
+    #[test]
+    fn probes_are_of_different_owners() {
+        use crate::answers::test_log::log_with_outages;
+        let store = log_with_outages(2).store();
+        let history = HoldHistory::new(&store);
+        let jobs: Vec<usize> = (0..7).collect();
+        let odds = |now: &[f64]| jobs.iter().copied().zip(now.iter().copied()).collect::<HashMap<_, _>>();
+        let rising = odds(&[0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7]);
+        assert_eq!(probes_among(&history, &jobs, &rising), [6, 5]);
+        assert_eq!(probes_among(&history, &jobs[..5], &rising), [4], "fewer than six");
+    }
+}

@@ -5,7 +5,7 @@ use super::cause_kind::CauseKind;
 use super::hold_history::{HoldHistory, KnownCause};
 use super::past_hold::PastHold;
 use super::taught_rows::ReleaseWay;
-use crate::tensors::static_names;
+use crate::tensors::{DatedOutcome, static_names};
 use poolcast_config::FeatureGroup;
 
 /// Feature groups whose columns an answer model takes. The records of outcomes are replaced by the
@@ -188,7 +188,7 @@ impl AskedMoment {
 
     /// Returns the success rate of the last outcomes, with weights that halve with their age,
     /// shrunk to `rate`.
-    fn recent_rate(&self, outcomes: &[crate::tensors::DatedOutcome], rate: f32) -> f32 {
+    fn recent_rate(&self, outcomes: &[DatedOutcome], rate: f32) -> f32 {
         let (mut successes, mut decided) = (0.0, 0.0);
         for outcome in outcomes.iter().rev().take(MAX_RECENT) {
             let age = (self.asked_ms - outcome.decided_ms()) as f64 / self.unit_ms;
@@ -225,4 +225,53 @@ fn shrunk(successes: f32, decided: f32, prior: f32, prior_cases: f32) -> f32 {
 /// Scales a count logarithmically to the range from 0 to 1, with its maximum at 100.
 fn log_share(count: usize) -> f32 {
     (count.min(100) as f32).ln_1p() / 101f32.ln()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::test_log::{TestLog, log_with_outages};
+    use super::*;
+    use proptest::prelude::*;
+
+    /// Returns the columns of the first hold of the last job of `log` at second `asked_s`.
+    fn columns_at(log: &TestLog, cluster: i32, asked_s: i64) -> Vec<f32> {
+        let store = log.store();
+        let history = HoldHistory::new(&store);
+        let jobs = store.jobs();
+        let is_job = |hold: &PastHold| jobs.get(hold.job as usize).cluster == cluster;
+        let index = history.holds.iter().position(is_job).expect("a hold");
+        columns(&history, index, asked_s * 1000, ReleaseWay::ByItself, 1e9)
+    }
+
+    #[test]
+    fn successes_since_the_hold_are_seen() {
+        let mut log = log_with_outages(2);
+        let job = log.add_held(7, 11_500);
+        let before = columns_at(&log, job, 11_501);
+        let after = columns_at(&log, job, 11_990);
+        let value = |values: &[f32], name: &str| {
+            let at = column_names().iter().position(|known| known == name);
+            values[at.expect(name)]
+        };
+        assert_eq!(value(&before, "cause_file_successes_since_hold"), 0.0);
+        assert!(value(&after, "cause_file_successes_since_hold") > 0.3);
+        assert!(value(&after, "cause_file_recent_rate") > value(&before, "cause_code_rate"));
+        assert_eq!(column_names().len(), after.len());
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(24))]
+        #[test]
+        fn events_after_the_prediction_time_change_nothing(
+            later in proptest::collection::vec((12_001..20_000i64, 1..900i64, any::<bool>(), 7..10u32), 1..20),
+        ) {
+            let mut log = log_with_outages(2);
+            let job = log.add_held(7, 11_500);
+            let plain = columns_at(&log, job, 12_000);
+            for (held_s, for_s, succeeds, file) in later {
+                log.add_released(file, held_s, held_s + for_s, succeeds);
+            }
+            prop_assert_eq!(plain, columns_at(&log, job, 12_000));
+        }
+    }
 }

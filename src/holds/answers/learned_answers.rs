@@ -117,3 +117,57 @@ fn open_question(question: &QuestionSummary, dir: &Path) -> Result<LearnedQuesti
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::hold_history::HoldHistory;
+    use super::super::test_log::log_with_outages;
+    use super::*;
+
+    #[test]
+    fn written_answers_are_read_back() {
+        let store = log_with_outages(8).store();
+        let history = HoldHistory::new(&store);
+        let model = AnswerModel::learn(&history, store.summary.end_ms, 1, &|| false)
+            .expect("learned")
+            .expect("outcomes are known");
+        assert!(matches!(model.now, LearnedQuestion::Forest(_)));
+        let answers = LearnedAnswers {
+            model,
+            limits: AnswerLimits::default(),
+            known_ms: store.summary.end_ms,
+        };
+        let dir = tempfile::tempdir().expect("a directory");
+        let place = dir.path().join("answers");
+        assert_eq!(LearnedAnswers::open(&place).expect("nothing"), None);
+        answers.write(&place, "key").expect("written");
+        assert_eq!(LearnedAnswers::open(&place).expect("opened").as_ref(), Some(&answers));
+
+        fs_err::write(place.join("now/pipeline.json"), "{}").expect("damaged");
+        assert!(LearnedAnswers::open(&place).is_err());
+    }
+
+    #[test]
+    fn model_learns_that_the_server_is_up_again() {
+        // File 7 is up in the last stretch, and file 9 never was.
+        let mut log = log_with_outages(8);
+        for at in 0..4 {
+            log.add_held(7, 17_100 + at);
+            log.add_held(9, 17_100 + at);
+        }
+        let store = log.store();
+        let history = HoldHistory::new(&store);
+        let end_ms = store.summary.end_ms;
+        let model = AnswerModel::learn(&history, end_ms, 1, &|| false)
+            .expect("learned")
+            .expect("outcomes are known");
+        let held = history.held_at(end_ms);
+        let odds = model.odds(&history, &held, end_ms).expect("asked");
+        assert_eq!(held.len(), 8);
+        for (index, odds) in held.iter().zip(odds) {
+            let job = store.jobs().get(history.holds[*index].job as usize);
+            let is_up = job.cluster % 2 == 1;
+            assert!((odds.now > 0.6) == is_up && (odds.now < 0.3) != is_up, "{}: {odds:?}", job.id());
+        }
+    }
+}

@@ -18,3 +18,5 @@ pub(crate) use cause_kind::CauseKind;
 pub use hold_history::HoldHistory;
 pub(crate) use past_hold::PastHold;
 pub(crate) use taught_rows::label_now;
+#[cfg(test)]
+pub(crate) mod test_log;

@@ -75,8 +75,7 @@ impl PastHold {
     }
 }
 
-/// Returns all holds of `store`, sorted by job, and the range of the holds of each access point's
-/// jobs is not kept apart.
+/// Returns all holds of `store`, sorted by job and time.
 pub(crate) fn past_holds(store: &EventStore) -> Vec<PastHold> {
     let jobs = store.jobs();
     let of_jobs: Vec<Vec<PastHold>> = (0..jobs.len())
@@ -158,4 +157,36 @@ fn removal_ms(job: &StoredJob<'_>, cycles: &[HoldCycle], next: Range<usize>) -> 
     };
     let removed = cycles[next].iter().find(is_removal)?;
     Some(job.history.time_ms[removed.decided])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::test_log::TestLog;
+    use super::*;
+    use htcondor_eventlog::{ABORTED, EXECUTE, HELD, RELEASED, SUBMIT, TERMINATED};
+
+    /// Returns whether the fault of the first hold passes, as known at second `known_s`, for a job
+    /// that is held at 10 s and then has these events.
+    fn passes(then: &[(i64, u16)], known_s: i64) -> Option<bool> {
+        let mut events = vec![(0, SUBMIT, 0), (5, EXECUTE, 0), (10, HELD, 7)];
+        events.extend(then.iter().map(|&(s, number)| (s, number, 7)));
+        let mut log = TestLog::default();
+        log.add(&events);
+        past_holds(&log.store())[0].passes_later(known_s * 1000)
+    }
+
+    #[test]
+    fn fault_passes_if_one_of_three_releases_succeeds() {
+        let failed = [(20, RELEASED), (21, EXECUTE), (22, HELD), (30, RELEASED), (31, EXECUTE)];
+        let succeeded = [&failed[..], &[(40, TERMINATED)]].concat();
+        assert_eq!(passes(&succeeded, 39), None, "one failure is not enough");
+        assert_eq!(passes(&succeeded, 40), Some(true));
+        let failed_again = [&failed[..], &[(40, HELD)]].concat();
+        assert_eq!(passes(&failed_again, 39), None);
+        assert_eq!(passes(&failed_again, 40), Some(false));
+        let removed = [&failed[..3], &[(50, ABORTED)]].concat();
+        assert_eq!(passes(&removed, 50), Some(false));
+        assert_eq!(passes(&removed, 49), None);
+        assert_eq!(passes(&[], 99), None);
+    }
 }

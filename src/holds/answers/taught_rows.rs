@@ -218,3 +218,78 @@ fn nearest_outcome(
         (None, None) => None,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::test_log::{TestLog, log_with_outages};
+    use super::*;
+
+    /// Returns the label of the first hold of job `cluster`, asked at second `asked_s`.
+    fn label(log: &TestLog, cluster: i32, asked_s: i64, known_s: i64) -> Option<bool> {
+        let store = log.store();
+        let history = HoldHistory::new(&store);
+        let jobs = store.jobs();
+        let is_job = |hold: &&PastHold| jobs.get(hold.job as usize).cluster == cluster;
+        let hold = history.holds.iter().find(is_job).expect("a hold");
+        let label = label_now(&history, hold, asked_s * 1000, known_s * 1000)?;
+        Some(label.is_success)
+    }
+
+    /// Returns a log whose typical hold lasts 1,000 s.
+    fn log_of_long_holds() -> TestLog {
+        let mut log = TestLog::default();
+        for at in 0..9 {
+            log.add_released(1, 100 + at, 1_100 + at, true);
+        }
+        log
+    }
+
+    #[test]
+    fn own_release_labels_only_the_moments_just_before_it() {
+        let mut log = log_of_long_holds();
+        let job = log.add_released(7, 5_000, 6_000, true);
+        assert_eq!(label(&log, job, 5_950, 9_000), Some(true));
+        assert_eq!(label(&log, job, 5_800, 9_000), None, "200 s before the release");
+        assert_eq!(label(&log, job, 5_950, 6_005), None, "not decided yet");
+    }
+
+    #[test]
+    fn other_jobs_of_the_cause_lend_their_outcomes() {
+        let mut log = log_of_long_holds();
+        let job = log.add_held(7, 5_000);
+        log.add_released(7, 5_100, 6_000, true);
+        assert_eq!(label(&log, job, 6_100, 9_000), Some(true));
+        assert_eq!(label(&log, job, 7_000, 9_000), None, "1,000 s later");
+        assert_eq!(label(&log, job, 5_090, 9_000), Some(false), "another hold begins");
+        log.add_released(8, 6_190, 6_195, false);
+        assert_eq!(label(&log, job, 6_100, 9_000), Some(true), "another file");
+    }
+
+    #[test]
+    fn outcomes_that_differ_on_both_sides_give_no_label() {
+        let mut log = log_of_long_holds();
+        let job = log.add_held(7, 5_000);
+        log.add_released(7, 5_900, 6_200, true);
+        assert_eq!(label(&log, job, 6_050, 9_000), None);
+        assert_eq!(label(&log, job, 6_190, 9_000), Some(true), "clearly nearer");
+        assert_eq!(label(&log, job, 5_910, 9_000), Some(false));
+    }
+
+    #[test]
+    fn every_label_was_known_when_it_teaches() {
+        let store = log_with_outages(6).store();
+        let history = HoldHistory::new(&store);
+        for known_s in [11_000, 12_345, 14_000] {
+            let known_ms = known_s * 1000;
+            let rows = TaughtRows::until(&history, known_ms);
+            assert!(!rows.now.is_empty() && !rows.later.is_empty());
+            for row in rows.now.iter().chain(&rows.later) {
+                assert!(row.asked_ms <= known_ms && row.asked_ms >= history.holds[row.hold].hold_ms);
+                assert!(row.weight > 0.0);
+            }
+            // The events after that time teach nothing.
+            let end_ms = store.summary.end_ms;
+            assert!(TaughtRows::until(&history, end_ms).now.len() > rows.now.len());
+        }
+    }
+}

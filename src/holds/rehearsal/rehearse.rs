@@ -163,3 +163,86 @@ impl Asking<'_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::answers::test_log::{TestLog, log_with_outages};
+    use crate::rehearsal::{RehearsalTally, SettledAnswers};
+    use crate::test_config::TestConfig;
+
+    /// Returns a log with outages, and jobs that nobody releases.
+    fn log() -> TestLog {
+        let mut log = log_with_outages(12);
+        for at in 0..60 {
+            log.add_held(7, 10_050 + 190 * at);
+            log.add_held(9, 10_070 + 190 * at);
+        }
+        log
+    }
+
+    fn rehearsed(log: &TestLog, threads: usize) -> (Vec<(u32, HoldAction, HeldOdds)>, RehearsalTally) {
+        let config = TestConfig::load(&[]).advice;
+        let settings = RehearsalSettings {
+            moments: 6,
+            advice: &config,
+            seed: 1,
+        };
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().expect("a pool");
+        pool.install(|| {
+            let store = log.store();
+            let history = HoldHistory::new(&store);
+            let rehearsal = rehearse(&history, &settings, &|| false, |_| {}).expect("rehearsed");
+            let settled = SettledAnswers::by_evidence(&rehearsal, &history);
+            let row = |answer: &RehearsedAnswer| (answer.moment, answer.action, answer.odds);
+            (rehearsal.answers.iter().map(row).collect(), RehearsalTally::new(&settled))
+        })
+    }
+
+    #[test]
+    fn answers_do_not_depend_on_threads() {
+        let log = log();
+        assert_eq!(rehearsed(&log, 1).0, rehearsed(&log, 3).0);
+    }
+
+    #[test]
+    fn answers_do_not_depend_on_what_comes_later() {
+        let mut log = log();
+        let (before, _) = rehearsed(&log, 2);
+        let store = log.store();
+        let (begin_ms, end_ms) = (store.summary.begin_ms, store.summary.end_ms);
+        // The moments depend on the end of the log alone, which stays.
+        let from_s = (begin_ms + (end_ms - begin_ms) * 9 / 10) / 1000;
+        for at in 0..40 {
+            log.add_released(9, from_s + 10 * at, from_s + 5 + 10 * at, true);
+        }
+        let (after, _) = rehearsed(&log, 2);
+        let is_early = |row: &&(u32, HoldAction, HeldOdds)| row.0 < 5;
+        assert!(before.iter().filter(is_early).eq(after.iter().filter(is_early)));
+        assert!(before.iter().filter(is_early).count() > 50);
+    }
+
+    #[test]
+    fn most_successes_are_kept_and_few_runs_are_wasted() {
+        let (_, tally) = rehearsed(&log(), 2);
+        let share = |of: crate::rehearsal::Proportion| of.share().expect("cases");
+        assert!(share(tally.kind_right) > 0.7, "{tally:?}");
+        assert!(share(tally.advice.kept) > 0.6, "{tally:?}");
+        assert!(share(tally.advice.wasted) < 0.2, "{tally:?}");
+        assert_eq!(share(tally.release_all.kept), 1.0);
+        assert_eq!(share(tally.release_all.wasted), 1.0);
+    }
+
+    #[test]
+    fn stopped_rehearsal_is_an_error() {
+        let store = log().store();
+        let history = HoldHistory::new(&store);
+        let config = TestConfig::load(&[]).advice;
+        let settings = RehearsalSettings {
+            moments: 3,
+            advice: &config,
+            seed: 1,
+        };
+        assert!(rehearse(&history, &settings, &|| true, |_| {}).is_err());
+    }
+}
