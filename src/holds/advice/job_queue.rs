@@ -288,6 +288,45 @@ mod tests {
         );
     }
 
+    /// The ad of a job that HTCondor 25.14.1 held by its policy `HOLD_IF_MEMORY_EXCEEDED`.
+    const HELD_BY_EXECUTION_POINT: &str = r#"[
+{
+  "ClusterId": 1,
+  "EnteredCurrentStatus": 1795535923,
+  "GlobalJobId": "localhost#1.1#1795535915",
+  "HoldReason": "Error from slot1_2@localhost: memory usage exceeded request_memory",
+  "HoldReasonCode": 21,
+  "HoldReasonSubCode": 102,
+  "JobStatus": 5,
+  "MemoryUsage": "\/Expr(((ResidentSetSize + 1023) / 1024))\/",
+  "NumHolds": 1,
+  "NumJobStarts": 1,
+  "Owner": "tester",
+  "ProcId": 1,
+  "QDate": 1795535915,
+  "RequestMemory": 128,
+  "ResidentSetSize": 275000
+}
+]
+"#;
+
+    #[test]
+    fn memory_holds_by_an_execution_point_get_a_request() {
+        let (advice, _) =
+            queue(HELD_BY_EXECUTION_POINT).correct(Vec::new(), "log", 1_795_535_930_000);
+        let [one] = &advice[..] else {
+            panic!("one job: {advice:?}")
+        };
+        assert_eq!(one.action, HoldAction::Fix);
+        assert_eq!(
+            one.command.map(|command| command.to_string()).as_deref(),
+            Some(
+                "condor_qedit -constraint 'JobStatus==5 && EnteredCurrentStatus<=1795535925 && ClusterId==1 && ProcId==1' RequestMemory 512"
+            )
+        );
+        assert!(one.then.is_some(), "a release follows");
+    }
+
     #[test]
     fn queue_ads_of_a_real_pool_have_a_usage() {
         let text = fs_err::read("../../tests/data/gel/condor_q.json").expect("read");
