@@ -315,25 +315,13 @@ fn write_long_queue(path: &std::path::Path, jobs: u32, value_bytes: usize) {
 fn assert_bounded_memory(jobs: u32, value_bytes: usize) {
     let place = Place::with_run();
     write_long_queue(&place.path("queue.json"), jobs, value_bytes);
-    let command = place.command("advise run --log EventLog.xz --queue queue.json");
-    // The largest resident size of the program, in KiB, follows its output.
-    let variables = command.get_envs();
-    let measured = std::process::Command::new("/usr/bin/time")
-        .args(["-f", "%M"])
-        .arg(command.get_program())
-        .args(command.get_args())
-        .envs(variables.filter_map(|(name, value)| Some((name, value?))))
-        .current_dir(place.path(""))
-        .output();
-    let Ok(measured) = measured else {
+    let args = "advise run --log EventLog.xz --queue queue.json";
+    let Some((outcome, used_mib)) = place.run_measured(args) else {
         return;
     };
-
-    let outcome = Outcome::of(measured);
     assert_eq!(outcome.code, Some(0), "{outcome}");
     assert!(outcome.stdout.contains("held jobs: "), "{outcome}");
-    let used_kib: u64 = outcome.stderr.trim().parse().expect("a number");
-    assert!(used_kib < 300 << 10, "{jobs} jobs: {used_kib} KiB");
+    assert!(used_mib < 300, "{jobs} jobs: {used_mib} MiB");
 }
 
 #[test]

@@ -91,6 +91,26 @@ impl Place {
         Outcome::of(self.command(args).output().expect("the program starts"))
     }
 
+    /// Runs the program under GNU time. Returns its outcome, and its largest resident size in MiB;
+    /// `None` if GNU time is missing.
+    pub(crate) fn run_measured(&self, args: &str) -> Option<(Outcome, u64)> {
+        let command = self.command(args);
+        let variables = command.get_envs();
+        let measured = Command::new("/usr/bin/time")
+            .args(["-f", "%M"])
+            .arg(command.get_program())
+            .args(command.get_args())
+            .envs(variables.filter_map(|(name, value)| Some((name, value?))))
+            .current_dir(self.path(""))
+            .output();
+        let mut outcome = Outcome::of(measured.ok()?);
+        // The size, in KiB, follows the output of the program.
+        let end = outcome.stderr.trim_end().rfind('\n').map_or(0, |at| at + 1);
+        let size = outcome.stderr.split_off(end);
+        let used_kib: u64 = size.trim().parse().expect("a number");
+        Some((outcome, used_kib >> 10))
+    }
+
     /// Runs the program, which must succeed, and returns its stdout.
     pub(crate) fn stdout(&self, args: &str) -> String {
         let outcome = self.run(args);
