@@ -1,14 +1,14 @@
 //! Groups advice by cause: jobs that are held for the same reason and get the same answer. Each
 //! group gets one command for all of its jobs.
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
 use super::action::{AnswerFirmness, HoldAction};
 use super::cause_words::{cause_words, without_numbers};
 use super::codes::code_rule;
-use super::held_ids::{HeldId, command, command_with_ids_of, id_list};
+use super::held_ids::{HeldId, HeldIds, command, command_with_ids_of, id_list};
 use super::job_advice::JobAdvice;
 use super::job_command::{JobId, RaisedRequest};
 use super::remedy::Remedy;
@@ -101,26 +101,16 @@ pub fn cause_groups<'a>(all: &[JobAdvice], chosen: &[&'a JobAdvice]) -> Vec<Caus
         by_cause.entry(cause_key(advice)).or_default().push(advice);
     }
 
-    let access_points: BTreeSet<&str> = all.iter().map(|advice| advice.ap.as_str()).collect();
-    let names_access_point = access_points.len() > 1;
-    // Job ids are unique only within an access point, so its commands only consider its own jobs.
-    let held_by_ap: BTreeMap<&str, Vec<HeldId>> = access_points
-        .iter()
-        .map(|&ap| {
-            (
-                ap,
-                held_ids(all.iter().filter(|advice| advice.ap.as_str() == ap)),
-            )
-        })
-        .collect();
-
+    let held_by_ap = held_by_access_point(all);
+    let names_access_point = held_by_ap.len() > 1;
     let mut groups = Vec::new();
     for (key, mut jobs) in by_cause {
         jobs.sort_by_key(|advice| (advice.cluster, advice.proc));
-        let held = held_by_ap
-            .get(key.ap.as_str())
-            .map_or(&[][..], Vec::as_slice);
-        groups.push(group_of(&key, &jobs, held, names_access_point));
+        // Job ids are unique only within an access point, so its commands only consider its own
+        // jobs.
+        if let Some(held) = held_by_ap.get(key.ap.as_str()) {
+            groups.push(group_of(&key, &jobs, held, names_access_point));
+        }
     }
     groups.sort_by_key(|group| {
         let rank = answer_rank(group.action, group.firmness);
@@ -188,14 +178,21 @@ fn cause_key(advice: &JobAdvice) -> CauseKey {
     }
 }
 
-fn held_ids<'a, C: FromIterator<HeldId>>(advice: impl Iterator<Item = &'a JobAdvice>) -> C {
-    advice.map(JobAdvice::held_id).collect()
+/// Returns the held jobs of each access point.
+fn held_by_access_point(all: &[JobAdvice]) -> BTreeMap<&str, HeldIds> {
+    let mut held: BTreeMap<&str, Vec<HeldId>> = BTreeMap::new();
+    for advice in all {
+        held.entry(&advice.ap).or_default().push(advice.held_id());
+    }
+    held.into_iter()
+        .map(|(ap, jobs)| (ap, HeldIds::new(jobs)))
+        .collect()
 }
 
 fn group_of<'a>(
     key: &CauseKey,
     jobs: &[&'a JobAdvice],
-    held: &[HeldId],
+    held: &HeldIds,
     names_access_point: bool,
 ) -> CauseGroup<'a> {
     let first = jobs[0];
@@ -210,7 +207,11 @@ fn group_of<'a>(
 
     let names = JobNames {
         held,
-        members: held_ids(jobs.iter().copied().filter(|advice| is_named(advice))),
+        members: jobs
+            .iter()
+            .filter(|advice| is_named(advice))
+            .map(|advice| advice.held_id())
+            .collect(),
         access_point: names_access_point.then_some(first.ap.as_str()),
     };
     let (command, then) = names.commands(first, raise);
@@ -247,8 +248,9 @@ fn is_named(advice: &JobAdvice) -> bool {
 
 /// The jobs of one group, for building commands that name exactly these jobs.
 struct JobNames<'a> {
-    held: &'a [HeldId],
-    members: HashSet<HeldId>,
+    held: &'a HeldIds,
+    /// The jobs of the group, sorted by id.
+    members: Vec<HeldId>,
     /// The group's access point; `None` if the log has only one.
     access_point: Option<&'a str>,
 }

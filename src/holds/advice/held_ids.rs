@@ -1,7 +1,7 @@
 //! Names a subset of the held jobs in a command that people may paste later: by a constraint that
 //! is false for every other held job, and for a named job that has left its hold.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::HashMap;
 
 /// A job that is held now, with the attributes of its hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -12,6 +12,53 @@ pub(super) struct HeldId {
     pub(super) hold_subcode: i32,
     /// Time of the hold, epoch s; 0 if it is unknown.
     pub(super) since_s: i64,
+}
+
+/// The held jobs of one access point.
+#[derive(Debug)]
+pub(super) struct HeldIds {
+    /// The jobs, sorted by id.
+    jobs: Vec<HeldId>,
+    /// Indices of the jobs that a constraint on a hold code and subcode selects. A 0 selects all
+    /// codes or subcodes.
+    selected: HashMap<(i32, i32), Vec<u32>>,
+}
+
+impl HeldIds {
+    /// Sorts `jobs` by id and by hold code.
+    pub(super) fn new(mut jobs: Vec<HeldId>) -> HeldIds {
+        jobs.sort_unstable();
+        let mut selected: HashMap<(i32, i32), Vec<u32>> = HashMap::new();
+        for job in &jobs {
+            selected.entry(job.codes()).or_default();
+        }
+        for (index, job) in (0..).zip(&jobs) {
+            let (code, subcode) = job.codes();
+            let mut selectors = vec![(code, subcode), (code, 0), (0, subcode), (0, 0)];
+            selectors.sort_unstable();
+            selectors.dedup();
+            for selector in selectors {
+                // Constraints are only built for codes that a held job has.
+                if let Some(indices) = selected.get_mut(&selector) {
+                    indices.push(index);
+                }
+            }
+        }
+        HeldIds { jobs, selected }
+    }
+
+    /// Counts the held jobs of a cluster.
+    fn count_in_cluster(&self, cluster: i32) -> usize {
+        let begin = self.jobs.partition_point(|job| job.cluster < cluster);
+        let end = self.jobs.partition_point(|job| job.cluster <= cluster);
+        end - begin
+    }
+}
+
+impl HeldId {
+    fn codes(&self) -> (i32, i32) {
+        (self.hold_code, self.hold_subcode)
+    }
 }
 
 /// Maximum number of ids in a command; for more, the constraint names ranges.
@@ -25,11 +72,11 @@ const JOBS_PER_CALL: usize = 1000;
 
 /// Builds the command `program JOBS arguments`, which affects only the `members` that are still in the
 /// same hold. Returns `None` if there are no members, or if one of their hold times is
-/// unknown. All members must have the same hold code and subcode.
+/// unknown. All members must have the same hold code and subcode, and be sorted.
 pub(super) fn command(
     program: &str,
-    held: &[HeldId],
-    members: &HashSet<HeldId>,
+    held: &HeldIds,
+    members: &[HeldId],
     arguments: &str,
 ) -> Option<String> {
     let constraint = constraint(held, members)?;
@@ -50,25 +97,16 @@ pub(super) fn command_with_ids_of(call: &str, command: &str, last_held_s: i64) -
 
 /// Lists the ids of `members`, such as `12.0 12.1 13`, for programs that change nothing. A cluster
 /// with several held jobs is named as a whole if all of them are members. Returns `None` if the
-/// list is too long.
-pub(super) fn id_list(held: &[HeldId], members: &HashSet<HeldId>) -> Option<Vec<String>> {
-    let mut clusters: BTreeMap<i32, (usize, Vec<i32>)> = BTreeMap::new();
-    for job in held {
-        let (all, member_procs) = clusters.entry(job.cluster).or_default();
-        *all += 1;
-        if members.contains(job) {
-            member_procs.push(job.proc);
-        }
-    }
-
+/// list is too long. `members` must be sorted.
+pub(super) fn id_list(held: &HeldIds, members: &[HeldId]) -> Option<Vec<String>> {
     let mut names = Vec::new();
-    for (cluster, (all, mut procs)) in clusters {
-        if procs.len() == all && all > 1 {
+    for jobs in members.chunk_by(|a, b| a.cluster == b.cluster) {
+        let cluster = jobs[0].cluster;
+        if jobs.len() > 1 && jobs.len() == held.count_in_cluster(cluster) {
             names.push(cluster.to_string());
-            continue;
+        } else {
+            names.extend(jobs.iter().map(|job| format!("{cluster}.{}", job.proc)));
         }
-        procs.sort_unstable();
-        names.extend(procs.iter().map(|proc| format!("{cluster}.{proc}")));
         if names.len() > MAX_IDS {
             return None;
         }
@@ -78,14 +116,12 @@ pub(super) fn id_list(held: &[HeldId], members: &HashSet<HeldId>) -> Option<Vec<
 
 /// Builds a ClassAd expression that is true for `members`, but false for the rest of `held` and for
 /// later holds. Returns `None` if there are no members, or if one of their hold times is unknown.
-fn constraint(held: &[HeldId], members: &HashSet<HeldId>) -> Option<String> {
-    let mut ids: Vec<HeldId> = members.iter().copied().collect();
-    ids.sort_unstable();
-    if ids.is_empty() || ids.iter().any(|job| job.since_s <= 0) {
+fn constraint(held: &HeldIds, members: &[HeldId]) -> Option<String> {
+    if members.iter().any(|job| job.since_s <= 0) {
         return None;
     }
-    let latest_s = ids.iter().map(|job| job.since_s).max()?;
-    let jobs = match &ids[..] {
+    let latest_s = members.iter().map(|job| job.since_s).max()?;
+    let jobs = match members {
         [only] => return Some(job_constraint(only.cluster, only.proc, only.since_s)),
         few if few.len() <= MAX_IDS => {
             let ids: Vec<String> = few
@@ -94,7 +130,7 @@ fn constraint(held: &[HeldId], members: &HashSet<HeldId>) -> Option<String> {
                 .collect();
             is_one_of(&ids.join(" "))
         }
-        many => ranges_with_code(held, members, many[0], latest_s),
+        many => ranges_with_code(held, many, latest_s),
     };
     Some(format!("{} && {jobs}", hold_guard(latest_s)))
 }
@@ -119,32 +155,28 @@ fn is_one_of(ids: &str) -> String {
     format!("stringListMember(strcat(ClusterId,\".\",ProcId),\"{ids}\")")
 }
 
-/// Builds an expression from the hold code of `first`, one of `members`, and from ranges of ids.
-fn ranges_with_code(
-    held: &[HeldId],
-    members: &HashSet<HeldId>,
-    first: HeldId,
-    latest_s: i64,
-) -> String {
+/// Builds an expression from the hold code of `members`, and from ranges of their ids.
+fn ranges_with_code(held: &HeldIds, members: &[HeldId], latest_s: i64) -> String {
+    let (code, subcode) = members[0].codes();
     let mut terms = Vec::new();
-    if first.hold_code != 0 {
-        terms.push(format!("HoldReasonCode=={}", first.hold_code));
+    if code != 0 {
+        terms.push(format!("HoldReasonCode=={code}"));
     }
     // The queue may omit a subcode of 0.
-    if first.hold_subcode != 0 {
-        terms.push(format!("HoldReasonSubCode=={}", first.hold_subcode));
+    if subcode != 0 {
+        terms.push(format!("HoldReasonSubCode=={subcode}"));
     }
 
-    // Only jobs that match the terms so far need to be excluded by id. Clocks may differ, so a job
-    // held shortly after the guard's time may match.
-    let may_match = |job: &HeldId| {
-        (first.hold_code == 0 || job.hold_code == first.hold_code)
-            && (first.hold_subcode == 0 || job.hold_subcode == first.hold_subcode)
-            && job.since_s <= latest_s + 2 * CLOCK_SLACK_S
+    let candidates = Candidates {
+        held,
+        selected: held
+            .selected
+            .get(&(code, subcode))
+            .map_or(&[], Vec::as_slice),
+        // Clocks may differ, so a job held shortly after the guard's time may match.
+        latest_s: latest_s + 2 * CLOCK_SLACK_S,
     };
-    let mut candidates: Vec<HeldId> = held.iter().copied().filter(may_match).collect();
-    candidates.sort_unstable_by_key(|job| (job.cluster, job.proc));
-    let ranges = member_ranges(&candidates, members);
+    let ranges = candidates.member_ranges(members);
     match &ranges[..] {
         [only] => terms.push(only.clone()),
         _ => terms.push(format!("({})", ranges.join(" || "))),
@@ -152,52 +184,84 @@ fn ranges_with_code(
     terms.join(" && ")
 }
 
-/// Builds one expression for each run of consecutive members in `candidates`, which are sorted by
-/// id.
-fn member_ranges(candidates: &[HeldId], members: &HashSet<HeldId>) -> Vec<String> {
-    let mut ranges = Vec::new();
-    let mut at = 0;
-    while at < candidates.len() {
-        let run = candidates[at..]
-            .iter()
-            .take_while(|job| members.contains(job))
-            .count();
-        if run == 0 {
-            at += 1;
-            continue;
-        }
-        add_run(candidates, at..at + run, &mut ranges);
-        at += run;
-    }
-    ranges
+/// The held jobs that match a hold code and a time, and that need to be excluded by id unless they
+/// are members.
+struct Candidates<'a> {
+    held: &'a HeldIds,
+    /// Indices of the jobs with the hold code.
+    selected: &'a [u32],
+    /// Time of the last hold that matches, epoch s.
+    latest_s: i64,
 }
 
-/// Adds the expressions for one run of members in `candidates`: the end of a first cluster, whole
-/// clusters, and the beginning of a last cluster.
-fn add_run(candidates: &[HeldId], run: std::ops::Range<usize>, ranges: &mut Vec<String>) {
-    let cluster_of = |at: usize| candidates[at].cluster;
+impl Candidates<'_> {
+    /// Builds one expression for each run of consecutive members among the candidates.
+    fn member_ranges(&self, members: &[HeldId]) -> Vec<String> {
+        let mut ranges = Vec::new();
+        let mut rest = members;
+        while let Some(first) = rest.first() {
+            let begin = self.selected.partition_point(|&at| self.job(at) < first);
+            let (run, is_followed) = self.split_run(rest, &self.selected[begin..]);
+            let is_preceded = self.end_with_cluster(&self.selected[..begin], first.cluster);
+            let last = run.last().unwrap_or(first);
+            let shared_clusters = [
+                is_preceded.then_some(first.cluster),
+                is_followed.then_some(last.cluster),
+            ];
+            add_run(run, shared_clusters, &mut ranges);
+            rest = &rest[run.len()..];
+        }
+        ranges
+    }
+
+    /// Returns the members that both `members` and the candidates in `selected` begin with, and true
+    /// if the next candidate belongs to the cluster of the last of them.
+    fn split_run<'m>(&self, members: &'m [HeldId], selected: &[u32]) -> (&'m [HeldId], bool) {
+        let mut run = 1;
+        for job in selected.iter().skip(1).map(|&at| self.job(at)) {
+            let is_of_last_cluster = job.cluster == members[run - 1].cluster;
+            match members.get(run) {
+                Some(next) if next == job => run += 1,
+                _ if self.matches(job) => return (&members[..run], is_of_last_cluster),
+                None if !is_of_last_cluster => break,
+                _ => {}
+            }
+        }
+        (&members[..run], false)
+    }
+
+    /// Returns true if the candidates in `selected` end with one of `cluster`.
+    fn end_with_cluster(&self, selected: &[u32], cluster: i32) -> bool {
+        let jobs = selected.iter().rev().map(|&at| self.job(at));
+        let mut of_cluster = jobs.take_while(|job| job.cluster == cluster);
+        of_cluster.any(|job| self.matches(job))
+    }
+
+    fn job(&self, index: u32) -> &HeldId {
+        #[cfg(test)]
+        tests::EXAMINED_JOBS.set(tests::EXAMINED_JOBS.get() + 1);
+        &self.held.jobs[index as usize]
+    }
+
+    fn matches(&self, job: &HeldId) -> bool {
+        job.since_s <= self.latest_s
+    }
+}
+
+/// Adds the expressions for one run of members: the end of a first cluster, whole clusters, and the
+/// beginning of a last cluster. The `shared_clusters` also have other candidates.
+fn add_run(run: &[HeldId], shared_clusters: [Option<i32>; 2], ranges: &mut Vec<String>) {
     let mut whole: Option<(i32, i32)> = None;
-    let mut at = run.start;
-    while at < run.end {
-        let cluster = cluster_of(at);
-        let end = (at..run.end)
-            .find(|&next| cluster_of(next) != cluster)
-            .unwrap_or(run.end);
-        let begins_before = at > 0 && cluster_of(at - 1) == cluster;
-        let goes_on = end < candidates.len() && cluster_of(end) == cluster;
+    for jobs in run.chunk_by(|a, b| a.cluster == b.cluster) {
+        let (cluster, procs) = (jobs[0].cluster, [jobs[0].proc, jobs[jobs.len() - 1].proc]);
         // A cluster that also has other jobs needs a range of procs.
-        if begins_before || goes_on {
+        if shared_clusters.contains(&Some(cluster)) {
             add_clusters(whole.take(), ranges);
-            ranges.push(proc_range(
-                cluster,
-                candidates[at].proc,
-                candidates[end - 1].proc,
-            ));
+            ranges.push(proc_range(cluster, procs[0], procs[1]));
         } else {
             let first = whole.map_or(cluster, |(first, _)| first);
             whole = Some((first, cluster));
         }
-        at = end;
     }
     add_clusters(whole, ranges);
 }
@@ -219,9 +283,15 @@ fn proc_range(cluster: i32, first: i32, last: i32) -> String {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    thread_local! {
+        /// Number of times that this thread examined a held job.
+        pub(crate) static EXAMINED_JOBS: std::cell::Cell<usize> =
+            const { std::cell::Cell::new(0) };
+    }
 
     fn held(cluster: i32, proc: i32) -> HeldId {
         HeldId {
@@ -233,8 +303,8 @@ mod tests {
         }
     }
 
-    fn members(jobs: &[HeldId]) -> HashSet<HeldId> {
-        jobs.iter().copied().collect()
+    fn ids(jobs: &[HeldId]) -> HeldIds {
+        HeldIds::new(jobs.to_vec())
     }
 
     #[test]
@@ -246,12 +316,12 @@ mod tests {
             held(13, 0),
             held(13, 4),
         ];
-        let some = members(&[all[0], all[1], all[3], all[4]]);
-        let named = id_list(&all, &some).expect("few");
+        let some = [all[0], all[1], all[3], all[4]];
+        let named = id_list(&ids(&all), &some).expect("few");
         assert_eq!(named, ["12.0", "12.1", "13"]);
         let many: Vec<HeldId> = (0..20).map(|proc| held(7, proc)).collect();
-        assert_eq!(id_list(&many, &members(&many)).expect("one"), ["7"]);
-        assert_eq!(id_list(&many, &members(&many[1..])), None);
+        assert_eq!(id_list(&ids(&many), &many).expect("one"), ["7"]);
+        assert_eq!(id_list(&ids(&many), &many[1..]), None);
     }
 
     #[test]
@@ -259,10 +329,10 @@ mod tests {
         let all = [held(12, 0), held(12, 1), held(13, 0)];
         let guard = "-constraint 'JobStatus==5 && EnteredCurrentStatus<=102 && ";
         assert_eq!(
-            command("condor_rm", &all, &members(&all[1..2]), "").expect("one"),
+            command("condor_rm", &ids(&all), &all[1..2], "").expect("one"),
             format!("condor_rm {guard}ClusterId==12 && ProcId==1'")
         );
-        let few = command("condor_qedit", &all, &members(&all), " RequestCpus 2");
+        let few = command("condor_qedit", &ids(&all), &all, " RequestCpus 2");
         assert_eq!(
             few.as_deref(),
             Some(&*format!(
@@ -270,7 +340,7 @@ mod tests {
             ))
         );
         let many: Vec<HeldId> = (0..20).map(|proc| held(7, proc)).collect();
-        let all_of_cluster = command("condor_release", &many, &members(&many), "");
+        let all_of_cluster = command("condor_release", &ids(&many), &many, "");
         assert_eq!(
             all_of_cluster.as_deref(),
             Some(&*format!(
@@ -292,8 +362,8 @@ mod tests {
             ..held(12, 0)
         };
         let both = [unknown, held(12, 1)];
-        assert_eq!(command("condor_rm", &both, &members(&both), ""), None);
-        assert_eq!(command("condor_rm", &both, &HashSet::new(), ""), None);
+        assert_eq!(command("condor_rm", &ids(&both), &both, ""), None);
+        assert_eq!(command("condor_rm", &ids(&both), &[], ""), None);
     }
 
     #[test]
@@ -307,7 +377,7 @@ mod tests {
             held(4, 1),
             held(4, 2),
         ];
-        let said = |jobs: &[HeldId]| ranges_with_code(&all, &members(jobs), jobs[0], 100);
+        let said = |jobs: &[HeldId]| ranges_with_code(&ids(&all), jobs, 100);
         let head = "HoldReasonCode==13 && HoldReasonSubCode==2 && ";
         assert_eq!(said(&all), format!("{head}ClusterId>=1 && ClusterId<=4"));
         assert_eq!(
@@ -383,11 +453,10 @@ mod tests {
                     continue;
                 }
                 let latest_s = chosen.iter().map(|job| job.since_s).max().expect("some");
-                let first = chosen[0];
-                let chosen = members(&chosen);
-                let ranges = ranges_with_code(&all, &chosen, first, latest_s);
+                let held = ids(&all);
+                let ranges = ranges_with_code(&held, &chosen, latest_s);
                 let by_ranges = format!("{} && {ranges}", hold_guard(latest_s));
-                for expression in [constraint(&all, &chosen).expect("some"), by_ranges] {
+                for expression in [constraint(&held, &chosen).expect("some"), by_ranges] {
                     for &job in &all {
                         prop_assert_eq!(is_true(&expression, job), chosen.contains(&job), "{} {:?}", expression, job);
                         let held_again = HeldId { since_s: latest_s + CLOCK_SLACK_S + 1, ..job };

@@ -188,6 +188,7 @@ impl JobQueue {
 #[cfg(test)]
 mod tests {
     use super::super::action::HoldAction;
+    use super::super::held_ids::tests::EXAMINED_JOBS;
     use super::*;
 
     fn queue(text: &str) -> JobQueue {
@@ -420,6 +421,33 @@ mod tests {
         assert_eq!(
             (agreement.held, agreement.not_in_log, advice.len()),
             (2, 2, 2)
+        );
+    }
+
+    /// Returns the number of held jobs that are examined to write the commands for a queue with
+    /// `codes` hold codes, each of which several clusters share.
+    fn examined_for_commands(codes: usize) -> usize {
+        let jobs = (0..8 * codes).map(|number| {
+            let (subcode, held_s) = (1000 + number % codes, 100 + number);
+            format!(
+                r#"{{"ClusterId": {number}, "ProcId": 0, "JobStatus": 5, "HoldReasonCode": 14,
+                    "HoldReasonSubCode": {subcode}, "EnteredCurrentStatus": {held_s}}}"#
+            )
+        });
+        let text = format!("[{}]", jobs.collect::<Vec<_>>().join(","));
+        let (advice, _) = queue(&text).correct(Vec::new(), "a", 0);
+        let before = EXAMINED_JOBS.get();
+        let groups = super::super::cause_groups(&advice, &advice.iter().collect::<Vec<_>>());
+        assert_eq!(groups.len(), codes);
+        EXAMINED_JOBS.get() - before
+    }
+
+    #[test]
+    fn commands_for_many_hold_codes_take_linear_time() {
+        let (few, many) = (examined_for_commands(100), examined_for_commands(400));
+        assert!(
+            few > 0 && many <= 5 * few,
+            "{many} jobs examined, and {few} for a quarter of the codes"
         );
     }
 }
