@@ -132,12 +132,13 @@ fn name_of(key: &CauseKey) -> String {
 
 /// Describes the cause of a hold, by its reason if there is one, or else by its code.
 pub fn shown_cause(advice: &JobAdvice) -> String {
-    match advice
+    let reason = advice
         .reason
-        .as_deref()
+        .as_ref()
         .filter(|_| !is_cause_given_by_code(advice))
-    {
-        Some(reason) if !reason.is_empty() => cause_words(reason),
+        .map(ToString::to_string);
+    match reason {
+        Some(reason) if !reason.is_empty() => cause_words(&reason),
         _ => code_words(advice),
     }
 }

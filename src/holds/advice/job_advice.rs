@@ -8,7 +8,7 @@ use super::action::{AnswerFirmness, HoldAction};
 use super::held_ids::HeldId;
 use super::job_command::{JobCommand, JobId, RaisedRequest};
 use super::queue_facts::QueueFacts;
-use super::shared_text::SharedText;
+use super::shared_text::{NumberedText, SharedText};
 use crate::training::AnswerThreshold;
 
 /// The source of a recommendation.
@@ -90,7 +90,7 @@ pub struct JobAdvice {
     /// Meaning of the hold code and subcode.
     pub meaning: SharedText,
     /// The hold reason, in the words of the log or the queue.
-    pub reason: Option<SharedText>,
+    pub reason: Option<NumberedText>,
     /// Hash of the hold event's text, which identifies the event among others of the job.
     #[serde(skip)]
     pub hold_text_hash: u32,

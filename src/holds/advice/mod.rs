@@ -40,5 +40,5 @@ pub use judge::{AdviceModels, advise, exit_code};
 pub use log_words::LogWords;
 pub use queue_facts::QueueFacts;
 pub use remedy::Remedy;
-pub use shared_text::SharedText;
+pub use shared_text::{NumberedText, SharedText};
 pub use wording::{advice_text, answer_words};

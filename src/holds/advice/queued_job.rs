@@ -14,7 +14,7 @@ use super::log_words::one_line;
 use super::queue_ads::QueueAd;
 use super::queue_facts::QueueFacts;
 use super::remedy::{Remedy, raised_memory};
-use super::shared_text::{SharedText, SharedTexts, SharedValues};
+use super::shared_text::{NumberedText, SharedText, SharedTexts, SharedValues};
 
 /// Maximum difference between the timestamps of one hold in the log and in the queue, s.
 const CLOCK_SLACK_S: i64 = 5;
@@ -31,7 +31,7 @@ pub(super) struct QueuedJob {
     owner: Option<SharedText>,
     hold_code: i32,
     hold_subcode: i32,
-    reason: Option<SharedText>,
+    reason: Option<NumberedText>,
     since_s: i64,
     submitted_s: i64,
     holds: u32,
@@ -66,7 +66,7 @@ impl QueuedJob {
             owner: words("Owner").map(|owner| common.texts.share(&owner)),
             hold_code: code("HoldReasonCode"),
             hold_subcode: code("HoldReasonSubCode"),
-            reason: words("HoldReason").map(SharedText::from),
+            reason: words("HoldReason").map(|reason| common.texts.share_numbered(&reason)),
             since_s: moment_s("EnteredCurrentStatus"),
             submitted_s: moment_s("QDate"),
             holds: u32::try_from(number("NumHolds")).unwrap_or(0).max(1),

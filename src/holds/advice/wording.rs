@@ -31,7 +31,10 @@ pub fn advice_text(advice: &JobAdvice, at_ms: Option<i64>) -> String {
     ];
     lines.extend(probability_lines(advice));
     if let Some(reason) = &advice.reason {
-        lines.push(format!("  hold reason: {}", escape::value(reason)));
+        lines.push(format!(
+            "  hold reason: {}",
+            escape::value(&reason.to_string())
+        ));
     }
     if let Some(owner) = &advice.owner {
         lines.push(format!("  owner: {}", escape::value(owner)));
