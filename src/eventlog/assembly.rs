@@ -200,6 +200,11 @@ impl LogAssembly {
         Ok(piece.events)
     }
 
+    /// Skips `bytes` NULs, which belong to the damage at the end of the last piece.
+    pub(super) fn skip_hole(&mut self, bytes: u64) {
+        self.log.bytes += bytes;
+    }
+
     /// Removes the headers in `piece` that do not begin a generation. A header begins one if it is
     /// the first record of the log, or if it can follow the previous header. The others become
     /// anomalies.

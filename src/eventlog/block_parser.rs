@@ -101,6 +101,7 @@ impl BlockParser {
             self.spare_events.give_back(events);
         }
         assembly.check_beginning(path)?;
+        assembly.skip_hole(parsed.block.hole_bytes());
         assembly.flush(sink)?;
         Ok(parsed.block.into_memory())
     }

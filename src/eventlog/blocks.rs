@@ -39,6 +39,14 @@ pub(super) const BLOCK_SIZES: BlockSizes = if cfg!(fuzzing) {
 /// bytes. Longer text is damaged, so it is cut anywhere to bound the memory.
 const MAX_UNCUT_BYTES: usize = 64 << 20;
 
+/// Number of NULs after which a run of them is a hole, which a crashed file system or a sparse file
+/// has. The rest of a hole is counted, but not kept.
+const MIN_HOLE_BYTES: usize = 1 << 20;
+
+/// Maximum number of bytes of a hole that are skipped at once. So an endless source of NULs is
+/// rejected, because it is not a log.
+const MAX_SKIPPED_BYTES: u64 = 1 << 30;
+
 /// Maximum number of bytes around the start of a record that tell that a record begins there. A
 /// start that is not found in text that ends there, but would be found in longer text, is at most
 /// this far from the end. A start with more blanks in its header is not found; another one follows.
@@ -68,6 +76,8 @@ pub(super) struct ReadBlock {
 pub(super) struct LogBlock {
     memory: Vec<u8>,
     text_bytes: usize,
+    /// Number of NULs after the text that were skipped.
+    hole_bytes: u64,
     is_at_log_end: bool,
 }
 
@@ -114,13 +124,37 @@ impl BlockReader {
         }
         memory[..filled].copy_from_slice(&self.rest);
 
-        let mut text_bytes = 0;
+        let mut hole_bytes = 0;
         let mut searched = 0;
-        while text_bytes == 0 && !self.is_at_end {
-            filled = self.read_on(&mut memory, filled)?;
-            text_bytes = self.block_end(&memory[..filled], searched);
+        let text_bytes = loop {
+            if self.is_at_end {
+                break filled;
+            }
+            let begin = filled;
+            filled = self.read_on(&mut memory, begin)?;
+
+            let nuls = hole_length(&memory[..filled], begin);
+            if nuls > 0 && begin + nuls == filled {
+                hole_bytes += nuls as u64;
+                filled = begin;
+                if hole_bytes > MAX_SKIPPED_BYTES {
+                    break begin;
+                }
+                continue;
+            }
+            if hole_bytes > 0 {
+                // The block ends in the hole, and the next one begins after it.
+                hole_bytes += nuls as u64;
+                memory.copy_within(begin + nuls..filled, begin);
+                filled -= nuls;
+                break begin;
+            }
+
+            if let Some(end) = self.block_end(&memory[..filled], searched) {
+                break end;
+            }
             searched = filled;
-        }
+        };
         self.read_bytes = self.block_bytes;
 
         self.rest.clear();
@@ -128,26 +162,27 @@ impl BlockReader {
         Ok((text_bytes > 0).then_some(LogBlock {
             memory,
             text_bytes,
-            is_at_log_end: self.is_at_end,
+            hole_bytes,
+            is_at_log_end: self.is_at_end && self.rest.is_empty(),
         }))
     }
 
-    /// Returns the length of the block that `text` begins with; 0 if more text must be read to find
-    /// it. The first `searched` bytes were searched when `text` ended there.
-    fn block_end(&self, text: &[u8], searched: usize) -> usize {
+    /// Returns the length of the block that `text` begins with; `None` if more text must be read to
+    /// find it. The first `searched` bytes were searched when `text` ended there.
+    fn block_end(&self, text: &[u8], searched: usize) -> Option<usize> {
         if self.is_at_end {
-            return text.len();
+            return Some(text.len());
         }
 
         // The last cut, not the next one: it is near the end, so the search is short, and most of
         // the text is parsed now.
         let unsearched = searched.saturating_sub(MAX_CUT_BYTES);
         match last_record_start(&text[unsearched..]) {
-            Some(cut) => unsearched + cut,
+            Some(cut) => Some(unsearched + cut),
             None if text.len() > MAX_UNCUT_BYTES => {
-                memrchr(b'\n', text).map_or(text.len(), |at| at + 1)
+                Some(memrchr(b'\n', text).map_or(text.len(), |at| at + 1))
             }
-            None => 0,
+            None => None,
         }
     }
 
@@ -180,9 +215,29 @@ impl LogBlock {
         }
     }
 
+    /// Returns the number of NULs after the records that were skipped.
+    pub(super) fn hole_bytes(&self) -> u64 {
+        self.hole_bytes
+    }
+
     /// Returns the memory for reuse by a later block.
     pub(super) fn into_memory(self) -> Vec<u8> {
         self.memory
+    }
+}
+
+/// Returns the number of NULs at `begin` that continue a hole; 0 if no hole reaches `begin`.
+fn hole_length(text: &[u8], begin: usize) -> usize {
+    let (before, after) = text.split_at(begin);
+    let is_nul = |byte: &&u8| **byte == 0;
+    let is_in_hole = before
+        .len()
+        .checked_sub(MIN_HOLE_BYTES)
+        .is_some_and(|hole| before[hole..].iter().rev().all(|byte| *byte == 0));
+    if is_in_hole {
+        after.iter().take_while(is_nul).count()
+    } else {
+        0
     }
 }
 
@@ -209,6 +264,7 @@ impl<'a> RecordBlock<'a> {
 mod tests {
     use super::super::record_cuts::tests::CHECKED_LINES;
     use super::*;
+    use std::io::{Seek as _, SeekFrom, Write as _};
 
     /// Returns the number of lines that are checked to read a log with `empty_lines` empty lines
     /// between two records.
@@ -241,6 +297,36 @@ mod tests {
             many <= 5 * few,
             "{many} lines checked, and {few} in a quarter of the text"
         );
+    }
+
+    /// Writes a log with `hole_bytes` NULs between its two records, as a sparse file.
+    fn write_log_with_hole(path: &std::path::Path, hole_bytes: u64) {
+        let record = b"000 (1.0.0) 2024-01-01 00:00:01 s\n...\n";
+        let mut file = fs_err::File::create(path).expect("made");
+        file.write_all(record).expect("written");
+        file.seek(SeekFrom::Current(hole_bytes as i64))
+            .expect("skipped");
+        file.write_all(record).expect("written");
+    }
+
+    #[test]
+    fn holes_are_counted_and_not_kept() {
+        let file = tempfile::NamedTempFile::new().expect("a file");
+        for hole_bytes in [0, 5, 3 << 20, 400 << 20] {
+            write_log_with_hole(file.path(), hole_bytes);
+            let source = LogSource::open(file.path(), |_| {}).expect("opened");
+            let mut blocks = BlockReader::new(source, BLOCK_SIZES);
+            let (mut bytes, mut memory) = (0, Vec::new());
+            while let Some(read) = blocks.next_block(memory) {
+                let block = read.block.expect("read");
+                bytes += block.text_bytes as u64 + block.hole_bytes;
+                memory = block.into_memory();
+                let kept = memory.capacity() + blocks.rest.capacity();
+                assert!(kept < 8 << 20, "{kept} bytes are kept of {hole_bytes}");
+            }
+            let size = file.path().metadata().expect("known").len();
+            assert_eq!(bytes, size, "every byte is counted");
+        }
     }
 
     /// The first of several reads ends at every offset near the header.

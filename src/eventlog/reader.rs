@@ -819,6 +819,45 @@ mod tests {
         assert_eq!(all.events.len(), 4);
     }
 
+    /// A long run of NULs is not kept in memory; it has the same effect as a short one.
+    #[test]
+    fn a_hole_is_one_anomaly_and_counts_in_offsets() {
+        let sound = "001 (1.0.0) 2024-01-02 03:04:05 x\n...\n";
+        let length = sound.len() as u64;
+        let small_blocks = BlockSizes {
+            first_bytes: 999,
+            block_bytes: 999,
+            piece_bytes: 99,
+        };
+        for hole in [9, 5 << 20] {
+            let nuls = "\0".repeat(hole);
+            for (tail, kept, last) in [
+                (format!("{sound}\n{sound}"), 3, Some(Anomaly::Junk)),
+                (
+                    format!("{sound}013 (1."),
+                    2,
+                    Some(Anomaly::UnfinishedRecord),
+                ),
+                (String::new(), 1, None),
+            ] {
+                for sizes in [BLOCK_SIZES, small_blocks] {
+                    let text = format!("{sound}{nuls}{tail}");
+                    let (all, log) =
+                        read_text(&text, &ReadOptions::default(), sizes).expect("read");
+                    let places = all.places.iter().map(|place| (place.anomaly, place.offset));
+                    let after_record = 2 * length + hole as u64;
+                    let expected = std::iter::once((Anomaly::Junk, length));
+                    assert_eq!(
+                        Vec::from_iter(places),
+                        Vec::from_iter(expected.chain(last.map(|last| (last, after_record)))),
+                        "{hole} NULs"
+                    );
+                    assert_eq!((all.events.len(), log.bytes), (kept, text.len() as u64));
+                }
+            }
+        }
+    }
+
     /// Valid and damaged parts of a log.
     const LOG_FRAGMENTS: [&str; 21] = [
         "001 (1.0.0) 2024-01-02 03:04:05 a\n...\n",

@@ -148,6 +148,45 @@ fn a_small_log_and_its_year() {
     ");
 }
 
+/// A hole of a sparse file reads as NULs.
+#[test]
+fn a_hole_of_nuls_is_counted_in_bounded_memory() {
+    use std::io::{Seek as _, SeekFrom};
+    const HOLE_BYTES: u32 = 400 << 20;
+    let place = Place::new();
+    let at = SMALL.find("013 (").expect("a release");
+    let mut file = fs_err::File::create(place.path("hole")).expect("made");
+    file.write_all(&SMALL.as_bytes()[..at]).expect("written");
+    file.seek(SeekFrom::Current(HOLE_BYTES.into()))
+        .expect("skipped");
+    file.write_all(&SMALL.as_bytes()[at..]).expect("written");
+    drop(file);
+
+    let args = "parse hole -o events --threads 2";
+    let Some((outcome, used_mib)) = place.run_measured(args) else {
+        return;
+    };
+    insta::assert_snapshot!(outcome, @"
+    exit 0
+    hole: 8 records of 2 jobs at schedd@ap.example, 2026-11-21 01:50:00 UTC to 2026-11-21 01:54:00 UTC
+      000 SUBMIT          2
+      001 EXECUTE         1
+      005 JOB_TERMINATED  1
+      008 GENERIC         1
+      009 JOB_ABORTED     1
+      012 JOB_HELD        1
+      013 JOB_RELEASED    1
+      1 x blank lines, text or NULs between records
+          hole: line 11 (byte 448)
+    ");
+    assert!(used_mib < 100, "{used_mib} MiB");
+    let dumped = place.stdout("parse hole --dump");
+    let last: serde_json::Value =
+        serde_json::from_str(dumped.lines().last().expect("an event")).expect("JSON");
+    let last_offset = SMALL.trim_end().rfind("...\n").expect("a record") + 4;
+    assert_eq!(last["offset"], u64::from(HOLE_BYTES) + last_offset as u64);
+}
+
 #[test]
 fn damage_is_counted_and_the_rest_kept() {
     let place = Place::new();

@@ -80,6 +80,7 @@ pub fn dump(path: &Path, options: &ReadOptions, out: &mut impl Write) -> Result<
             line += count_line_feeds(&piece.text[counted..]);
             offset += piece.text.len() as u64;
         }
+        offset += block.hole_bytes();
         memory = block.into_memory();
     }
     Ok(())
