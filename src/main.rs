@@ -74,6 +74,9 @@ fn filter_from_env() -> Result<EnvFilter> {
 
 /// Prints help or the version. Help that does not fit on the terminal is shown in a pager.
 fn print_usage(error: &clap::Error) -> Result<()> {
+    if !error.use_stderr() {
+        drop(output::stdout()?);
+    }
     if error.kind() != ErrorKind::DisplayHelp || !output::is_live() {
         return Ok(error.print()?);
     }

@@ -5,6 +5,7 @@
 
 pub mod escape;
 pub mod error;
+mod closed_stdout;
 pub mod output;
 pub mod live_screen;
 pub mod process;

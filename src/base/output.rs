@@ -2,16 +2,17 @@
 //! sequences in the output are escaped ([`crate::escape`]).
 
 use std::borrow::Cow;
-use std::io::{BufWriter, IsTerminal as _, Write};
+use std::io::{BufWriter, IsTerminal as _, StdoutLock, Write};
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-use anyhow::Result;
+use anyhow::{Result, ensure};
 use indicatif::{HumanDuration, ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 use serde::Serialize;
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
+use crate::closed_stdout::{close_replacement_on_exec, was_stdout_closed};
 use crate::escape;
 use tracing::level_filters::LevelFilter;
 
@@ -38,9 +39,30 @@ pub fn shown_file(text: &str) -> Cow<'_, str> {
     escape::lines(text)
 }
 
+/// Returns standard output, locked.
+///
+/// # Errors
+/// Fails if standard output was closed when the process started, as by `>&-`.
+pub fn stdout() -> Result<StdoutLock<'static>> {
+    ensure!(
+        !was_stdout_closed(),
+        std::io::Error::other("standard output is closed")
+    );
+    Ok(std::io::stdout().lock())
+}
+
+/// Makes a program that takes over this process find standard output closed if it was closed when
+/// this process started.
+///
+/// # Errors
+/// Fails if the system does.
+pub fn keep_stdout_closed_on_exec() -> std::io::Result<()> {
+    close_replacement_on_exec()
+}
+
 /// Writes `text` to stdout unchanged. The caller must have escaped it for a terminal.
 pub fn write(text: &str) -> Result<()> {
-    let mut stdout = std::io::stdout().lock();
+    let mut stdout = stdout()?;
     stdout.write_all(text.as_bytes())?;
     Ok(stdout.flush()?)
 }
@@ -216,7 +238,7 @@ pub fn print_json(schema_version: u32, body: &impl Serialize) -> Result<()> {
         schema_version,
         body,
     };
-    let mut stdout = BufWriter::new(std::io::stdout().lock());
+    let mut stdout = BufWriter::new(stdout()?);
     let written = serde_json::to_writer_pretty(EscapedJson(&mut stdout), &document);
     written.map_err(std::io::Error::from)?;
     writeln!(stdout)?;

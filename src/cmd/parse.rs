@@ -57,7 +57,7 @@ pub fn run(args: &ParseArgs) -> Result<u8> {
 }
 
 fn dump_events(logs: &[PathBuf], options: &ReadOptions) -> Result<u8> {
-    let mut out = std::io::BufWriter::new(std::io::stdout().lock());
+    let mut out = std::io::BufWriter::new(output::stdout()?);
     for log in logs {
         eventlog::dump(log, options, &mut out).map_err(explain)?;
     }

@@ -6,6 +6,8 @@ use std::process::Command;
 
 use anyhow::{Context as _, Result};
 
+use poolcast_base::output;
+
 /// The variable that rayon and candle read.
 const THREADS_VARIABLE: &str = "RAYON_NUM_THREADS";
 
@@ -26,6 +28,7 @@ pub fn set_thread_count(asked: Option<u16>) -> Result<usize> {
 
     if count_in_environment(THREADS_VARIABLE) != Some(threads) {
         let program = std::env::current_exe().context("cannot find the path of this program")?;
+        output::keep_stdout_closed_on_exec()?;
         let failure = Command::new(program)
             .args(std::env::args_os().skip(1))
             .env(THREADS_VARIABLE, threads.to_string())
@@ -33,7 +36,7 @@ pub fn set_thread_count(asked: Option<u16>) -> Result<usize> {
         return Err(failure).context("cannot restart this program with its number of threads");
     }
 
-    tracing::debug!("{}", poolcast_base::output::counted(threads, "thread"));
+    tracing::debug!("{}", output::counted(threads, "thread"));
     Ok(threads)
 }
 

@@ -812,6 +812,48 @@ fn closed_pipe_is_no_error_but_a_full_disk_is() {
     }
 }
 
+/// Runs the program by way of a shell that closes standard output.
+fn run_without_stdout(place: &Place, args: &str) -> Outcome {
+    let command = place.command(args);
+    let variables = command.get_envs();
+    let mut shell = std::process::Command::new("/bin/sh");
+    shell
+        .args(["-c", "exec \"$@\" >&-", "sh"])
+        .arg(command.get_program())
+        .args(command.get_args())
+        .envs(variables.filter_map(|(name, value)| Some((name, value?))))
+        .current_dir(place.path(""));
+    Outcome::of(shell.output().expect("the shell starts"))
+}
+
+#[test]
+fn closed_stdout_is_an_error() {
+    let place = Place::with_run();
+    place.write("config.yaml", "logs: [EventLog.xz]\n");
+    for args in [
+        "advise run --log EventLog.xz",
+        "advise run --log EventLog.xz --json",
+        "advise run --log EventLog.xz --ids",
+        "parse EventLog.xz --dump",
+        "parse EventLog.xz -o parsed",
+        "config",
+        "--help",
+        "--version",
+    ] {
+        let outcome = run_without_stdout(&place, args);
+        assert!(
+            outcome.code == Some(1) && outcome.stderr.contains("standard output is closed"),
+            "{args}: {outcome}"
+        );
+        // /dev/null, open for reads and writes, is what the runtime puts in place of a closed one.
+        let ignored = place.command(args).stdout(Stdio::null()).output();
+        let ignored = Outcome::of(ignored.expect("the program starts"));
+        assert_eq!(ignored.code, Some(0), "{args}: {ignored}");
+    }
+    let wrong = run_without_stdout(&place, "advise --no-such-option");
+    assert_eq!(wrong.code, Some(2), "{wrong}");
+}
+
 #[test]
 fn jobs_of_two_access_points_in_one_log_stay_apart() {
     let place = Place::new();
