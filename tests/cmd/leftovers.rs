@@ -1,10 +1,12 @@
 //! Tests of several calls on one directory, and of the leftovers of killed calls.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
 use poolcast_base::files::{StagedDirectory, lock_directory};
 
+use crate::collect::generation;
 use crate::place::{Outcome, Place};
 
 /// Returns the names of temporary entries in `dir`.
@@ -47,6 +49,68 @@ fn next_call_removes_leftovers_of_a_killed_call() {
         "{outcome}"
     );
     assert_eq!(temporary(&place.path("work")), Vec::<String>::new());
+}
+
+/// Writes a log with `count` rotated generations. Returns their contents by the names that they get
+/// in an archive.
+fn write_generations(place: &Place, count: u32) -> BTreeMap<String, Vec<u8>> {
+    let mut offset = 0;
+    let mut archived = BTreeMap::new();
+    for number in 1..=count {
+        let events = format!("000 ({number}.0.0) 11/21 01:11:00 Job submitted\n...\n");
+        let text = generation(1, offset, &events).replace(
+            "id=0.1 sequence=1",
+            &format!("id=0.{number} sequence={number}"),
+        );
+        let name = match count - number {
+            0 => "EventLog".to_owned(),
+            rotations => format!("EventLog.{rotations}"),
+        };
+        place.write(&name, &text);
+        offset += text.len();
+        archived.insert(format!("EventLog.1795223400.{number}"), text.into_bytes());
+    }
+    archived
+}
+
+/// Runs `collect EventLog -o ARCHIVE`, and kills it as soon as it has a temporary file. Returns true
+/// if one is left.
+fn kill_collect(place: &Place, archive: &str) -> bool {
+    let dir = place.path(archive);
+    fs_err::create_dir(&dir).expect("made");
+    let mut child = place
+        .command(&format!("collect EventLog -o {archive}"))
+        .stdout(std::process::Stdio::null())
+        .spawn()
+        .expect("it starts");
+    while temporary(&dir).is_empty() && child.try_wait().expect("asked").is_none() {
+        std::thread::yield_now();
+    }
+    child.kill().expect("killed");
+    child.wait().expect("it ended");
+    !temporary(&dir).is_empty()
+}
+
+#[test]
+fn collect_completes_the_archive_of_a_killed_call() {
+    let place = Place::new();
+    let generations = write_generations(&place, 40);
+    // A temporary file lasts a moment, so not every kill leaves one.
+    let mut archives = (0..200).map(|attempt| format!("archive{attempt}"));
+    let archive = archives
+        .find(|archive| kill_collect(&place, archive))
+        .expect("a kill left a temporary file");
+
+    let outcome = place.run(&format!("collect EventLog -o {archive}"));
+    assert!(
+        outcome.code == Some(0) && outcome.stderr.contains("a leftover of a killed process"),
+        "{outcome}"
+    );
+    assert_eq!(temporary(&place.path(&archive)), Vec::<String>::new());
+    let mut files = place.files(&archive);
+    files.remove("manifest.json").expect("a manifest");
+    files.retain(|name, _| !name.starts_with('.'));
+    assert!(files == generations, "{:?}", files.keys());
 }
 
 #[test]
