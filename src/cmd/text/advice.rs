@@ -75,8 +75,11 @@ impl<'a> AdviceView<'a> {
 
     /// The job ids, one per line.
     pub(in crate::cmd) fn ids(&self) -> String {
-        let lines = self.chosen.iter().map(|advice| format!("{}\n", advice.job));
-        lines.collect()
+        // Programs release what is listed, and of a probed cause only the probes may be released.
+        let is_listed =
+            |one: &&&JobAdvice| one.action != HoldAction::Probe || one.command.is_some();
+        let listed = self.chosen.iter().filter(is_listed);
+        listed.map(|advice| format!("{}\n", advice.job)).collect()
     }
 
     /// The lines at the top: the number of jobs per answer, then the basis of the advice.

@@ -169,6 +169,9 @@ fn answer_reasons(action: HoldAction, evidence: &HeldEvidence) -> Vec<String> {
     );
     let held = evidence.held_for_cause;
     let why = match action {
+        HoldAction::Probe if evidence.awaits_outcome => Some(
+            "a job with this cause was released recently: wait for what comes of it".to_owned(),
+        ),
         HoldAction::Probe if held > 1 => Some(format!(
             "{held} jobs are held for this cause: the run of one shows if the fault has passed"
         )),

@@ -52,6 +52,8 @@ pub(crate) struct HeldEvidence {
     pub(crate) cause: ProbeCause,
     /// True if this job is one of those that a probe of the cause releases.
     pub(crate) is_probe: bool,
+    /// True if a job of the cause was released recently, and its outcome is not known yet.
+    pub(crate) awaits_outcome: bool,
     /// Holds of the job for the code and subcode, this one included.
     pub(crate) holds_for_code: usize,
 }
@@ -75,6 +77,8 @@ impl HeldAnswer {
     }
 }
 
+/// Number of typical hold lengths for which a release without a known outcome counts as a probe.
+const PROBE_LASTS: f64 = 4.0;
 /// Share of a typical hold length for which an answer is good. Then the fault may have changed.
 const GOOD_FOR: f64 = 0.25;
 
@@ -162,11 +166,20 @@ pub(crate) fn held_evidence(
             is_taught: is_taught(history, hold, asked_ms),
             held_for_cause: causes.held.get(&probe_cause(hold)).map_or(1, Vec::len),
             cause: probe_cause(hold),
+            awaits_outcome: awaits_outcome(history, hold, asked_ms),
             is_probe: causes.probes.binary_search(&index).is_ok(),
             holds_for_code: hold.earlier_for_code as usize + 1,
         });
     }
     Ok(evidence)
+}
+
+/// Returns true if a job of the cause was released within the last few typical hold lengths, and
+/// its outcome is not known yet. It is then the probe.
+fn awaits_outcome(history: &HoldHistory<'_>, hold: &PastHold, asked_ms: i64) -> bool {
+    let within_ms = (PROBE_LASTS * history.unit_ms(asked_ms)) as i64;
+    let kind = probe_kind(hold);
+    history.awaits_outcome(kind, &hold.causes, asked_ms, within_ms)
 }
 
 /// Returns true if a job that was held for the same named file got past it since `hold` began.
@@ -225,13 +238,17 @@ impl HeldCauses {
 /// Returns the cause that a probe of `hold` is about: the origin where a URL or a written directory
 /// fails, or else the named file, or else the cluster and the reason.
 fn probe_cause(hold: &PastHold) -> ProbeCause {
+    let kind = probe_kind(hold);
+    (kind as u8, hold.causes.get(kind))
+}
+
+fn probe_kind(hold: &PastHold) -> CauseKind {
     let is_of_origin = hold.code == 12 || hold.code == 13 && hold.subcode >= 256;
-    let kind = match hold.causes.names_file() {
+    match hold.causes.names_file() {
         true if is_of_origin => CauseKind::Origin,
         true => CauseKind::File,
         false => CauseKind::ClusterReason,
-    };
-    (kind as u8, hold.causes.get(kind))
+    }
 }
 
 /// Returns the jobs to release as probes: those with the highest odds, of different owners where
@@ -364,6 +381,7 @@ mod tests {
             held_for_cause: 1,
             cause: (0, 0),
             is_probe: true,
+            awaits_outcome: false,
             holds_for_code: 1,
         }
     }

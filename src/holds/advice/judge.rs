@@ -294,8 +294,9 @@ impl HoldJudge<'_> {
         let reached = answers.limit(&answer);
         let decision = decide_by_answer(self.settings, answer, evidence, reached, odds);
         let mut judgement = Judgement::by_probability(decision, held);
-        // Only the probes of a cause are released now.
-        if answer.action == HoldAction::Probe && !evidence.is_probe {
+        // Only the probes of a cause are released now, and only if no other job of it runs.
+        let is_released = evidence.is_probe && !evidence.awaits_outcome;
+        if answer.action == HoldAction::Probe && !is_released {
             judgement.command = None;
         }
         Some(judgement)

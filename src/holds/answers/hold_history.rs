@@ -31,6 +31,15 @@ pub(crate) struct Pass {
     pub(crate) owner: u64,
 }
 
+/// A release, and the time at which it was known if the job got past the point of its hold. Sorts by
+/// the time of the release.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct DatedRelease {
+    released_ms: i64,
+    /// `i64::MAX` if the log ends before.
+    known_ms: i64,
+}
+
 /// The events of the holds of one kind of cause, by cause.
 #[derive(Debug)]
 struct CauseIndex {
@@ -40,6 +49,7 @@ struct CauseIndex {
     outcomes: GroupedList<DatedOutcome>,
     passes: GroupedList<Pass>,
     lent: GroupedList<LentOutcome>,
+    releases: GroupedList<DatedRelease>,
 }
 
 /// The events of one cause, all known at one moment.
@@ -137,6 +147,24 @@ impl<'a> HoldHistory<'a> {
         }
     }
 
+    /// Returns true if a job with the cause of kind `kind` was released in the `within_ms` before
+    /// `time_ms`, and the outcome is not known yet.
+    pub(crate) fn awaits_outcome(
+        &self,
+        kind: CauseKind,
+        keys: &CauseKeys,
+        time_ms: i64,
+        within_ms: i64,
+    ) -> bool {
+        let index = &self.causes[kind as usize];
+        let releases = index.releases.of(index.groups.group(keys.get(kind)));
+        let until = releases.partition_point(|release| release.released_ms <= time_ms);
+        let recent = releases[..until].iter().rev();
+        recent
+            .take_while(|release| time_ms - release.released_ms <= within_ms)
+            .any(|release| release.known_ms > time_ms)
+    }
+
     /// Returns the outcomes that holds with these `keys` lend to each other, in order of time.
     pub(crate) fn lent(&self, kind: CauseKind, keys: &CauseKeys) -> &[LentOutcome] {
         let index = &self.causes[kind as usize];
@@ -152,6 +180,7 @@ impl CauseIndex {
         let mut outcomes = Vec::with_capacity(holds.len());
         let mut passes = Vec::new();
         let mut lent = Vec::new();
+        let mut releases = Vec::new();
         for (hold, index) in holds.iter().zip(0..) {
             held.push((hold.hold_ms, index));
             ended.extend(hold.end_ms.map(|end_ms| (end_ms, index)));
@@ -166,6 +195,15 @@ impl CauseIndex {
                 };
                 (pass, index)
             }));
+            releases.extend(hold.release_ms.map(|released_ms| {
+                let outcomes = hold.next_run.into_iter().chain(hold.outcome);
+                let known_ms = outcomes.map(DatedOutcome::decided_ms).min();
+                let release = DatedRelease {
+                    released_ms,
+                    known_ms: known_ms.unwrap_or(i64::MAX),
+                };
+                (release, index)
+            }));
             lent.extend(lent_outcomes(hold).map(|outcome| (outcome, index)));
         }
         let count = groups.len();
@@ -175,6 +213,7 @@ impl CauseIndex {
             outcomes: GroupedList::new(count, &group_of, &outcomes),
             passes: GroupedList::new(count, &group_of, &passes),
             lent: GroupedList::new(count, &group_of, &lent),
+            releases: GroupedList::new(count, &group_of, &releases),
             groups,
         }
     }
