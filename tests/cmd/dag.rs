@@ -456,10 +456,29 @@ fn read_page(place: &Place, dir: &str) -> String {
     fs_err::read_to_string(place.path(&format!("{dir}/report.html"))).expect("a page")
 }
 
+/// The small sweep, with few steps per epoch. Jobs that exit after every step then start seldom.
+fn sweep_of_few_steps() -> String {
+    SMALL.replace("hidden_size:", "batch_size: 256, hidden_size:")
+}
+
+/// Asserts that the training of each job in `dir` was resumed from a checkpoint.
+fn assert_resumed(place: &Place, dir: &str) {
+    for job in ["trials-0001", "trials-0002"] {
+        let messages = fs_err::read_to_string(place.path(&format!("{dir}/logs/{job}.err")));
+        let messages = messages.expect("read");
+        assert!(
+            messages.contains(": continuing after "),
+            "{job}\n{messages}"
+        );
+    }
+}
+
 #[test]
 fn dag_nodes_produce_the_same_bytes_as_a_local_run() {
     // Each training exits with a checkpoint almost at once, and is then resumed.
-    let place = place(", submit: {trials: {minutes: 0.001}}");
+    let place = Place::with_run();
+    let more = ", submit: {trials: {minutes: 0.001}}";
+    place.write("small.yaml", small(&sweep_of_few_steps(), more));
     place.stdout("dag small.yaml -o dag");
     assert!(
         place
@@ -467,6 +486,7 @@ fn dag_nodes_produce_the_same_bytes_as_a_local_run() {
             .starts_with("DAGMan has not started\n3 trials: 0 done, 0 failed, 3 remaining\n")
     );
     assert_eq!(nodes::run(&place, "dag"), 0);
+    assert_resumed(&place, "dag/poolcast");
     place.stdout("run small.yaml -o here");
     assert_eq!(
         trials(&place, "dag/poolcast").len(),
@@ -561,11 +581,11 @@ fn jobs_receive_only_the_inputs_they_need() {
 
 /// Like [`place`], but the jobs fetch their shared inputs from the directory `origin`, through
 /// `address`.
-fn sharing_place(address: &str, more: &str) -> Place {
+fn sharing_place(address: &str) -> Place {
     let place = Place::with_run();
     fs_err::create_dir(place.path("origin")).expect("made");
     let shared = shared_inputs(&place, address);
-    place.write("small.yaml", small(SMALL, &format!("{shared}{more}")));
+    place.write("small.yaml", small(SMALL, &shared));
     place
 }
 
@@ -588,7 +608,7 @@ fn shared_directory(place: &Place, out: &str) -> String {
 
 #[test]
 fn shared_inputs_are_fetched_from_their_address() {
-    let place = sharing_place("osdf:///ospool/ap40/data/me/", "");
+    let place = sharing_place("osdf:///ospool/ap40/data/me/");
     place.stdout("dag small.yaml");
     let name = shared_directory(&place, "out");
     let token = name.strip_prefix("poolcast-").expect("the sweep's name");
@@ -610,7 +630,7 @@ fn shared_inputs_are_fetched_from_their_address() {
 
 #[test]
 fn a_place_that_jobs_cannot_fetch_from_is_refused() {
-    let place = sharing_place("", "");
+    let place = sharing_place("");
     let refused = |shared: &str| {
         let shared = shared.replace("ORIGIN", &place.path("origin").to_string_lossy());
         place.write(
@@ -673,7 +693,10 @@ fn a_place_that_jobs_cannot_fetch_from_is_refused() {
 fn dag_with_shared_inputs_produces_the_same_bytes_as_a_local_run() {
     // Each training exits with a checkpoint almost at once, and is then resumed in a directory
     // where its inputs are already unpacked.
-    let place = sharing_place("file://ORIGIN", ", submit: {trials: {minutes: 0.001}}");
+    let place = sharing_place("file://ORIGIN");
+    let shared = shared_inputs(&place, "file://ORIGIN");
+    let more = format!("{shared}, submit: {{trials: {{minutes: 0.001}}}}");
+    place.write("small.yaml", small(&sweep_of_few_steps(), &more));
     place.stdout("dag small.yaml -o dag");
     // An earlier packing was interrupted.
     let shared = place.path("origin").join(shared_directory(&place, "dag"));
@@ -698,6 +721,7 @@ fn dag_with_shared_inputs_produces_the_same_bytes_as_a_local_run() {
             "tensors-j5-m4-t10-uniform-events.tar"
         ]
     );
+    assert_resumed(&place, "dag/poolcast");
     place.stdout("run small.yaml -o here");
     assert!(
         trials(&place, "dag/poolcast") == trials(&place, "here"),
@@ -753,7 +777,7 @@ fn shared_table_is_fetched_and_kept_until_cleanup() {
 
 #[test]
 fn sharing_fails_with_a_reason_if_the_archive_differs() {
-    let place = sharing_place("file://ORIGIN", "");
+    let place = sharing_place("file://ORIGIN");
     place.write("small.yaml", one(&shared_inputs(&place, "file://ORIGIN")));
     place.stdout("dag small.yaml");
     let shared = place.path("origin").join(shared_directory(&place, "out"));

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Child, Command};
 use std::time::{Duration, Instant};
 
 use serde_json::json;
@@ -452,9 +452,50 @@ impl FakeSlurm {
     }
 
     /// Sets how the job of link `number` ends, and after how many seconds.
-    fn plan(&self, number: u32, outcome: &str, seconds: u32) {
+    fn plan(&self, number: u32, outcome: &str, seconds: u64) {
         let path = self.path("plan").join(number.to_string());
-        fs_err::write(path, format!("{outcome} {seconds}")).expect("written");
+        // The fake programs may be reading the plan.
+        let new = self.path("new-plan");
+        fs_err::write(&new, format!("{outcome} {seconds}")).expect("written");
+        fs_err::rename(new, path).expect("moved");
+    }
+
+    /// Starts a chain of two links, which writes its messages to `messages`, and waits until the
+    /// first link runs. The link runs until [`FakeSlurm::end_first_link`].
+    fn start_chain(&self) -> Child {
+        self.plan(1, "COMPLETED", 5000);
+        let child = self.spawn_chain();
+        wait_for(|| self.released().len() == 1);
+        child
+    }
+
+    /// Starts a chain of two links, which writes its messages to `messages`.
+    fn spawn_chain(&self) -> Child {
+        let messages = fs_err::File::create(self.path("messages")).expect("made");
+        self.command("provision chain job.sh --links 2 --every 1")
+            .stderr(messages.into_file())
+            .spawn()
+            .expect("it starts")
+    }
+
+    /// Ends the job of the first link within a second.
+    fn end_first_link(&self) {
+        let text = fs_err::read_to_string(self.path("jobs/11")).expect("read");
+        let mut released = text
+            .lines()
+            .filter_map(|line| line.strip_prefix("released="));
+        let released_s: i64 = released
+            .next()
+            .expect("released")
+            .parse()
+            .expect("a number");
+        let run_s = jiff::Timestamp::now().as_second() + 1 - released_s;
+        self.plan(1, "COMPLETED", run_s.unsigned_abs());
+    }
+
+    /// Returns the messages of a chain that [`FakeSlurm::spawn_chain`] has started.
+    fn messages(&self) -> String {
+        fs_err::read_to_string(self.path("messages")).expect("read")
     }
 
     /// Returns the released jobs by link, each with its number and the number of its predecessor.
@@ -511,7 +552,7 @@ fn chain_submits_each_link_once_in_order() {
 
 #[test]
 fn chain_killed_at_a_submission_runs_no_link_twice() {
-    for fault in ["kill-before", "kill-after"] {
+    at_once(["kill-before", "kill-after"], |fault| {
         let slurm = FakeSlurm::new();
         slurm.will(fault);
         let killed = slurm.chain(2);
@@ -523,7 +564,7 @@ fn chain_killed_at_a_submission_runs_no_link_twice() {
             "{outcome}"
         );
         slurm.assert_each_ran_once(2);
-    }
+    });
 }
 
 #[test]
@@ -562,6 +603,16 @@ fn late_submission_is_cancelled() {
     slurm.assert_each_ran_once(2);
 }
 
+/// Runs `check` for all `cases` at the same time, because chains mostly wait.
+fn at_once<T: Send, const N: usize>(cases: [T; N], check: impl Fn(T) + Sync) {
+    let check = &check;
+    std::thread::scope(|scope| {
+        for case in cases {
+            scope.spawn(move || check(case));
+        }
+    });
+}
+
 fn wait_for(is_so: impl Fn() -> bool) {
     let begin = Instant::now();
     while !is_so() {
@@ -572,7 +623,7 @@ fn wait_for(is_so: impl Fn() -> bool) {
 
 #[test]
 fn failed_link_stops_the_chain_until_the_next_call() {
-    for outcome in ["FAILED", "CANCELLED"] {
+    at_once(["FAILED", "CANCELLED"], |outcome| {
         let slurm = FakeSlurm::new();
         slurm.plan(1, outcome, 1);
         let stopped = slurm.chain(2);
@@ -584,7 +635,7 @@ fn failed_link_stops_the_chain_until_the_next_call() {
         assert_eq!(slurm.released().len(), 1);
         assert_eq!(slurm.chain(2).code, Some(0));
         slurm.assert_each_ran_once(2);
-    }
+    });
 }
 
 #[test]
@@ -623,23 +674,23 @@ fn a_refused_first_link_ends_the_call_and_a_later_one_is_tried_again() {
 fn chain_waits_for_an_unreachable_controller() {
     let slurm = FakeSlurm::new();
     slurm.will("away");
-    let child = slurm
-        .command("provision chain job.sh --links 2 --every 1")
-        .stderr(std::process::Stdio::piped())
-        .spawn()
-        .expect("it starts");
-    std::thread::sleep(Duration::from_secs(3));
+    let mut child = slurm.spawn_chain();
+    let absences = || slurm.messages().matches("Slurm does not answer").count();
+    wait_for(|| absences() == 1);
+    // The next round gets no answer either.
+    std::thread::sleep(Duration::from_millis(1500));
     fs_err::remove_file(slurm.path("away")).expect("removed");
     wait_for(|| slurm.released().len() == 1);
     slurm.will("away");
-    std::thread::sleep(Duration::from_secs(3));
+    wait_for(|| absences() == 2);
     fs_err::remove_file(slurm.path("away")).expect("removed");
-    let outcome = Outcome::of(child.wait_with_output().expect("it ended"));
-    assert_eq!(outcome.code, Some(0), "{outcome}");
+    let code = child.wait().expect("it ended").code();
+    let messages = slurm.messages();
+    assert_eq!(code, Some(0), "{messages}");
     assert_eq!(
-        outcome.stderr.matches("Slurm answers again").count(),
+        messages.matches("Slurm answers again").count(),
         2,
-        "{outcome}"
+        "{messages}"
     );
     slurm.assert_each_ran_once(2);
 }
@@ -647,21 +698,17 @@ fn chain_waits_for_an_unreachable_controller() {
 #[test]
 fn interrupted_chain_resumes_at_the_next_call() {
     let slurm = FakeSlurm::new();
-    slurm.plan(1, "COMPLETED", 5);
-    let child = slurm
-        .command("provision chain job.sh --links 2 --every 1")
-        .stderr(std::process::Stdio::piped())
-        .spawn()
-        .expect("it starts");
-    wait_for(|| slurm.released().len() == 1);
+    let mut child = slurm.start_chain();
     let pid = rustix::process::Pid::from_child(&child);
     rustix::process::kill_process(pid, rustix::process::Signal::INT).expect("sent");
-    let outcome = Outcome::of(child.wait_with_output().expect("it ended"));
-    assert_eq!(outcome.code, Some(85), "{outcome}");
+    let code = child.wait().expect("it ended").code();
+    let messages = slurm.messages();
+    assert_eq!(code, Some(85), "{messages}");
     assert!(
-        outcome.stderr.contains("run the same command again"),
-        "{outcome}"
+        messages.contains("run the same command again"),
+        "{messages}"
     );
+    slurm.end_first_link();
     assert_eq!(slurm.chain(2).code, Some(0));
     slurm.assert_each_ran_once(2);
 }
@@ -669,12 +716,7 @@ fn interrupted_chain_resumes_at_the_next_call() {
 #[test]
 fn second_chain_in_a_directory_is_rejected() {
     let slurm = FakeSlurm::new();
-    slurm.plan(1, "COMPLETED", 20);
-    let mut child = slurm
-        .command("provision chain job.sh --links 2 --every 1")
-        .spawn()
-        .expect("it starts");
-    wait_for(|| slurm.released().len() == 1);
+    let mut child = slurm.start_chain();
     let second = slurm.chain(2);
     assert_eq!(second.code, Some(1), "{second}");
     assert!(
@@ -683,6 +725,7 @@ fn second_chain_in_a_directory_is_rejected() {
             .contains("another process is writing to `job.sh.chain`"),
         "{second}"
     );
+    slurm.end_first_link();
     assert!(child.wait().expect("it ended").success());
     slurm.assert_each_ran_once(2);
 }
@@ -856,13 +899,14 @@ fn link_that_starts_far_too_early_stops_the_chain() {
 /// Job 11 of link 1 runs all the time, but Slurm does not say so.
 #[test]
 fn no_second_link_runs_while_the_first_one_may_be_alive() {
-    for (file, text, code) in [
+    let faults = [
         ("lacking", "", 85),
         ("errors", "", 85),
         // A state that is not understood ends the call, but not the link.
         ("plan/1", "DREAMING 0", 40),
         ("record", "1000|Unknown|RUNNING\n", 85),
-    ] {
+    ];
+    at_once(faults, |(file, text, code)| {
         let slurm = FakeSlurm::new();
         slurm.state_with_link(Some(11));
         slurm.job_of_link(11, rustix::process::getuid().as_raw(), true);
@@ -875,7 +919,7 @@ fn no_second_link_runs_while_the_first_one_may_be_alive() {
         let stopped = slurm.chain_for(4);
         assert_eq!(stopped.code, Some(code), "{file}: {stopped}");
         assert_eq!(slurm.released().len(), 1, "{file}: {stopped}");
-    }
+    });
 }
 
 #[test]
@@ -884,11 +928,10 @@ fn link_ends_if_the_accounting_says_so() {
     slurm.state_with_link(Some(11));
     slurm.will("lacking");
     slurm.set("record", "1000|1060|COMPLETED\n");
-    let stopped = slurm.chain_for(4);
-    assert!(
-        stopped.stderr.contains("job 11, has completed (`sacct`)"),
-        "{stopped}"
-    );
+    let mut child = slurm.spawn_chain();
+    wait_for(|| slurm.messages().contains("job 11, has completed (`sacct`)"));
+    child.kill().expect("killed");
+    child.wait().expect("it ended");
 }
 
 #[test]

@@ -225,7 +225,7 @@ fn second_run_names_the_first_and_leaves_it_alone() {
     place.write("EventLog.xz", whole.expect("read"));
     place.write(
         "long.yaml",
-        SMALL.replace("epochs: 3", "epochs: 60\nearlystop_threshold: 60"),
+        SMALL.replace("epochs: 3", "epochs: 16\nearlystop_threshold: 16"),
     );
     let mut first = place
         .command("run long.yaml")

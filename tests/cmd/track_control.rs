@@ -190,7 +190,12 @@ fn dag_rejects_points_from_a_server() {
 
 #[test]
 fn workers_without_a_network_try_the_points_of_a_server() {
-    let state = state_after_given_points(false);
+    // Both sweeps mostly wait, so they run at the same time.
+    let (state, again) = std::thread::scope(|scope| {
+        let killed = scope.spawn(|| state_after_given_points(true));
+        let state = state_after_given_points(false);
+        (state, killed.join().expect("it ends"))
+    });
     assert!(state.sweeps.is_empty(), "it was there");
     let names: Vec<&str> = state.runs.keys().map(String::as_str).collect();
     assert_eq!(names, ["given0", "given1", "given2", "given3"]);
@@ -211,7 +216,6 @@ fn workers_without_a_network_try_the_points_of_a_server() {
         });
         all.collect()
     };
-    let again = state_after_given_points(true);
     assert_eq!(
         losses(&again),
         losses(&state),
