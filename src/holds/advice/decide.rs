@@ -333,6 +333,7 @@ mod tests {
         probable_precision: 0.75,
         cost: None,
         remove_from_holds: 5,
+        moments: 20,
     };
 
     fn threshold(probability: f64) -> Option<AnswerThreshold> {

@@ -196,6 +196,8 @@ mod tests {
             holds: 3,
             holds_for_this_reason: 1,
             siblings_held: 2,
+            later_probability: None,
+            good_until_ms: None,
             probability: Some(0.731),
             like_cases: Some(Box::new(SimilarHolds {
                 kind: SimilarHoldKind::Reason,
