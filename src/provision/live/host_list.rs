@@ -1,7 +1,7 @@
 //! Parser of Slurm's node lists, such as `n[01-04,7],login`.
 
-/// Maximum number of nodes in a list.
-const MAX_NODES: usize = 1_000_000;
+/// Maximum number of nodes in a list. The largest clusters have fewer.
+const MAX_NODES: usize = 200_000;
 
 /// Maximum width of a number, in digits.
 const MAX_DIGITS: usize = 20;

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result, bail, ensure};
 use serde::Deserialize;
 
 use super::host_list::expand_hosts;
@@ -16,6 +16,10 @@ pub(super) const SINFO_COLUMNS: &str = "%N|%T|%R";
 
 /// The header of these columns.
 const HEADS: &str = "NODELIST|STATE|PARTITION";
+
+/// Maximum number of nodes in a listing; a node counts once per partition. A short text can name
+/// very many nodes.
+const MAX_NODES: usize = 1_000_000;
 
 /// Maximum length of a list of nodes in a message, in columns.
 const MAX_SHOWN_COLUMNS: usize = 80;
@@ -67,6 +71,8 @@ pub struct NodeListing {
     partitions: BTreeMap<String, BTreeSet<String>>,
     /// Nodes that jobs use only in part.
     mixed: BTreeSet<String>,
+    /// Number of nodes that were added, once per partition.
+    added: usize,
 }
 
 /// States in which a node accepts no further jobs.
@@ -156,6 +162,11 @@ impl NodeListing {
         let hosts = hosts.with_context(|| {
             format!("`{}` is not a list of nodes", cut(list, MAX_SHOWN_COLUMNS))
         })?;
+        self.added += hosts.len();
+        ensure!(
+            self.added <= MAX_NODES,
+            "it lists more than {MAX_NODES} nodes"
+        );
         if names.iter().any(|name| name == "MIXED") {
             self.mixed.extend(hosts.iter().cloned());
         }
@@ -220,6 +231,22 @@ mod tests {
         let text = "NODELIST|STATE|PARTITION\nn1|allocated|all\nn1|allocated|short\nn2|drained|all\nn3|idle*|all\nn4|idle~|all\n";
         assert_eq!(usable(text, "all").as_deref(), Some("n1 n4"));
         assert_eq!(usable(text, "short").as_deref(), Some("n1"));
+    }
+
+    #[test]
+    fn short_texts_that_name_very_many_nodes_are_rejected() {
+        let groups = |count: usize| {
+            let rows = (0..count).map(|row| format!("c{row}n[1-200000]|idle|all\n"));
+            let text = format!("{HEADS}\n{}", rows.collect::<String>());
+            NodeListing::parse(text.as_bytes())
+        };
+        let nodes = groups(1).expect("read");
+        assert_eq!(
+            nodes.hosts_in_partition("all").map(BTreeSet::len),
+            Some(200_000)
+        );
+        let error = groups(100).expect_err("rejected");
+        assert_eq!(error.to_string(), "it lists more than 1000000 nodes");
     }
 
     #[test]

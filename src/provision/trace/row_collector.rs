@@ -6,6 +6,9 @@ use super::row_fault::{RowFault, RowFaults};
 use super::trace_job::TraceJob;
 use poolcast_base::salt::hash_name;
 
+/// Maximum number of waiting array elements in a file. A row of a few bytes may name very many.
+const MAX_ELEMENTS: usize = 500_000;
+
 /// Cache of user hashes. User names never leave it.
 #[derive(Debug)]
 pub(super) struct UserHashes {
@@ -51,6 +54,8 @@ pub(super) struct RowCollector {
     pub(super) step_rows: u64,
     /// Jobs without a time limit in the file, for which the run time is used as the limit.
     pub(super) limits_from_runs: u64,
+    /// Jobs from rows that name several array elements.
+    elements: usize,
 }
 
 impl RowCollector {
@@ -58,7 +63,15 @@ impl RowCollector {
     pub(super) fn add(&mut self, line: u64, found: Result<Vec<TraceJob>, RowFault>) {
         self.rows += 1;
         match found {
-            Ok(jobs) => self.jobs.extend(jobs),
+            Ok(jobs) if self.elements + jobs.len() > MAX_ELEMENTS && jobs.len() > 1 => {
+                self.faults.add(RowFault::ManyElements, line);
+            }
+            Ok(jobs) => {
+                if jobs.len() > 1 {
+                    self.elements += jobs.len();
+                }
+                self.jobs.extend(jobs);
+            }
             Err(fault) => self.faults.add(fault, line),
         }
     }

@@ -31,6 +31,8 @@ pub enum RowFault {
     JobId,
     #[error("array of more than 100,000 elements")]
     LongArray,
+    #[error("arrays of more than 500,000 elements in one file")]
+    ManyElements,
     #[error("no submit time")]
     Submit,
     #[error("invalid eligible time")]

@@ -260,6 +260,23 @@ COMPLETED|1|16+0|eve|2023-01-01T00:06:00|2023-01-01T00:30:00|2023-01-01T00:06:00
     }
 
     #[test]
+    fn elements_of_all_arrays_are_limited() {
+        let mut text = "JobID|Submit|Start|End|TimelimitRaw|NNodes\n".to_owned();
+        for array in 1..=60 {
+            text += &format!("{array}_[1-99999]|2023-01-01T00:00:00|Unknown|Unknown|60|1\n");
+        }
+        text += "61|2023-01-01T00:00:00|Unknown|Unknown|60|1\n";
+        let trace = read(&text);
+        assert_eq!(trace.jobs.len(), 5 * 99_999 + 1);
+        let expected = RejectedRows {
+            fault: RowFault::ManyElements,
+            rows: 55,
+            first_line: 7,
+        };
+        assert_eq!(trace.sources[0].rejected, [expected]);
+    }
+
+    #[test]
     fn overlapping_exports_are_merged() {
         let head = "JobID|Submit|Start|End|TimelimitRaw|NNodes\n";
         let earlier = format!(
