@@ -209,4 +209,21 @@ mod tests {
             serde_json::json!({"id": "say \"no\"", "p": 1.0 / 3.0, "code": 1u64 << 53})
         );
     }
+
+    #[test]
+    fn files_that_claim_more_rows_than_bytes_can_hold_are_rejected() {
+        let rows = 500_000;
+        let repeated = OutputTable {
+            columns: vec![
+                ("id".to_owned(), OutputCells::Integers(vec![7; rows])),
+                ("p".to_owned(), OutputCells::Floats(vec![0.5; rows])),
+            ],
+        };
+        let dir = tempfile::tempdir().expect("a directory");
+        let path = dir.path().join("sheet.parquet");
+        repeated.write(&path).expect("written");
+        let error = read_table(&path, |_| Ok(()), |(), _, _| Ok(())).expect_err("rejected");
+        let text = format!("{error:#}");
+        assert!(text.contains("it claims 500000 rows in"), "{text}");
+    }
 }

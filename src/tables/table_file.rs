@@ -4,6 +4,7 @@ use std::io::Read as _;
 use std::path::Path;
 
 use anyhow::{Context as _, Result, bail, ensure};
+use parquet::file::metadata::RowGroupMetaData;
 use parquet::file::reader::{FileReader as _, SerializedFileReader};
 use parquet::record::{Field, Row};
 
@@ -25,6 +26,10 @@ pub(super) enum TableCell<'a> {
 const MISSING_WORDS: [&str; 9] = [
     "", "NA", "N/A", "NaN", "nan", "<NA>", "None", "null", "NULL",
 ];
+
+/// Maximum number of rows in a Parquet file, per byte. A file of tables with an index and numbers has
+/// far fewer, but a damaged one may claim any number.
+const MAX_ROWS_PER_BYTE: u64 = 100;
 
 /// First bytes of a Parquet file.
 const PARQUET_MAGIC: &[u8] = b"PAR1";
@@ -94,7 +99,10 @@ fn read_parquet<T>(
     begin: impl FnOnce(&[String]) -> Result<T>,
     mut add_row: impl FnMut(&mut T, &str, &[TableCell<'_>]) -> Result<()>,
 ) -> Result<T> {
-    let reader = SerializedFileReader::new(fs_err::File::open(path)?.into_parts().0)?;
+    let file = fs_err::File::open(path)?;
+    let bytes = file.metadata()?.len();
+    let reader = SerializedFileReader::new(file.into_parts().0)?;
+    check_row_count(reader.metadata().row_groups(), bytes)?;
     let schema = reader.metadata().file_metadata().schema();
     let names: Vec<String> = schema
         .get_fields()
@@ -114,6 +122,17 @@ fn read_parquet<T>(
         add_row(&mut table, &format!("row {number}"), &cells)?;
     }
     Ok(table)
+}
+
+/// Fails if the file of this size claims more rows than a table can have in it.
+fn check_row_count(groups: &[RowGroupMetaData], bytes: u64) -> Result<()> {
+    let counts = groups.iter().map(|group| group.num_rows().cast_unsigned());
+    let rows = counts.fold(0, u64::saturating_add);
+    ensure!(
+        rows <= bytes.saturating_mul(MAX_ROWS_PER_BYTE),
+        "it claims {rows} rows in {bytes} bytes, so it is damaged"
+    );
+    Ok(())
 }
 
 fn parquet_cell(field: &Field) -> Result<TableCell<'_>> {
