@@ -63,11 +63,19 @@ impl FittedPipeline {
     pub fn open(dir: &Path) -> Result<FittedPipeline> {
         let path = dir.join(PIPELINE_FILE);
         let bytes = poolcast_base::files::read_artefact(&path, MAX_BYTES)?;
-        let unreadable = || format!("cannot read `{}`", path.display());
-        let header: PipelineHeader = serde_json::from_slice(&bytes).with_context(unreadable)?;
-        header.check(&path)?;
+        FittedPipeline::from_bytes(&bytes, &path)
+    }
 
-        let document: ReadPipeline = serde_json::from_slice(&bytes).with_context(unreadable)?;
+    /// Reads the pipeline from `bytes`, which are the content of the file `path`.
+    ///
+    /// # Errors
+    /// Fails if the bytes have another format version, or hold an unsound pipeline.
+    pub fn from_bytes(bytes: &[u8], path: &Path) -> Result<FittedPipeline> {
+        let unreadable = || format!("cannot read `{}`", path.display());
+        let header: PipelineHeader = serde_json::from_slice(bytes).with_context(unreadable)?;
+        header.check(path)?;
+
+        let document: ReadPipeline = serde_json::from_slice(bytes).with_context(unreadable)?;
         document
             .body
             .check()

@@ -226,6 +226,6 @@ mod tests {
         }
         assert_eq!(together.share(), apart.share());
         assert!(together.lower_bound() < 0.8, "{}", together.lower_bound());
-        assert!(apart.lower_bound() > 0.87, "{}", apart.lower_bound());
+        assert!(apart.lower_bound() > 0.86, "{}", apart.lower_bound());
     }
 }

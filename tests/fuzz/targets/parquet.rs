@@ -1,0 +1,52 @@
+//! Opens any bytes as a table file: as metadata, and as new rows for a pipeline. Each result must be
+//! a table or an error, but never a panic.
+
+#![no_main]
+
+use std::cell::RefCell;
+use std::io::{Seek as _, Write as _};
+use std::path::Path;
+
+use libfuzzer_sys::fuzz_target;
+use poolcast_tables::{MetadataTable, read_new_rows};
+use tempfile::NamedTempFile;
+
+/// Name of the column of the seeds that has the names of the rows.
+const INDEX: &str = "run";
+
+thread_local! {
+    /// The file of the table, in memory if the system has `/dev/shm`.
+    static FILE: RefCell<NamedTempFile> = RefCell::new(new_file());
+}
+
+fuzz_target!(|bytes: &[u8]| {
+    FILE.with_borrow_mut(|file| {
+        let path = write(file, bytes);
+        drop(MetadataTable::read(path, INDEX));
+        let features = ["a".to_owned(), "b".to_owned()];
+        if let Ok((names, table)) = read_new_rows(path, INDEX, &features) {
+            assert_eq!(names.len(), table.row_count());
+        }
+    });
+});
+
+fn new_file() -> NamedTempFile {
+    let memory = Path::new("/dev/shm");
+    let file = if memory.is_dir() {
+        NamedTempFile::new_in(memory)
+    } else {
+        NamedTempFile::new()
+    };
+    file.expect("a temporary file")
+}
+
+/// Replaces the content of `file` with `bytes`.
+fn write<'a>(file: &'a mut NamedTempFile, bytes: &[u8]) -> &'a Path {
+    let handle = file.as_file_mut();
+    handle
+        .set_len(0)
+        .and_then(|()| handle.rewind())
+        .and_then(|()| handle.write_all(bytes))
+        .expect("written");
+    file.path()
+}
