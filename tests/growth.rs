@@ -1,0 +1,341 @@
+//! Tests that reading the output of other programs, and files that others have written, takes CPU
+//! time and memory in proportion to its size.
+//!
+//! A test starts this program again for each measurement, so that each one has its own peak memory.
+
+use std::io::Write as _;
+use std::process::Command;
+use std::sync::Arc;
+
+use parquet::data_type::{DoubleType, Int64Type};
+use parquet::file::writer::SerializedFileWriter;
+use parquet::schema::parser::parse_message_type;
+use poolcast_base::salt::OwnerSalt;
+use poolcast_holds::advice::JobQueue;
+use poolcast_pipelines::FittedPipeline;
+use poolcast_provision::live::{NodeListing, QueueListing};
+use poolcast_provision::trace::read_accounting;
+use poolcast_tables::MetadataTable;
+use rustix::time::{ClockId, clock_gettime};
+use serde_json::{Value, json};
+
+/// Environment variable with the number of rows that a measuring process reads.
+const ROWS: &str = "POOLCAST_GROWTH_ROWS";
+
+/// Marker of the line that a measuring process prints.
+const MARKER: &str = "measured ";
+
+/// Measurements of one size. The least of them is the least disturbed by other processes.
+const RUNS: usize = 3;
+
+/// Increase of the CPU time that is not due to the input, s.
+const CPU_SLACK_S: f64 = 0.05;
+
+/// Increase of the memory that is not due to the input, bytes.
+const MEMORY_SLACK_BYTES: f64 = 16e6;
+
+/// CPU time, s, and peak memory, bytes, of one reading.
+#[derive(Debug, Clone, Copy)]
+struct Cost {
+    cpu_s: f64,
+    memory_bytes: f64,
+}
+
+/// Fails if reading 4 `rows` costs more than five times as much as reading `rows`. `write` makes the
+/// input, and `read` reads it. `test` is the name of the calling test.
+fn check_growth<T>(test: &str, rows: usize, write: fn(usize) -> Vec<u8>, read: fn(&[u8]) -> T) {
+    if let Some(rows) = std::env::var(ROWS).ok().and_then(|rows| rows.parse().ok()) {
+        return print_cost(&write(rows), read);
+    }
+    let (few, many) = (least_cost(test, rows), least_cost(test, 4 * rows));
+    assert!(
+        many.cpu_s <= 5.0 * few.cpu_s + CPU_SLACK_S
+            && many.memory_bytes <= 5.0 * few.memory_bytes + MEMORY_SLACK_BYTES,
+        "{rows} rows: {few:?}; four times as many: {many:?}"
+    );
+}
+
+/// Reads `input`, and prints the cost.
+#[expect(clippy::print_stdout, reason = "the parent process reads it")]
+fn print_cost<T>(input: &[u8], read: fn(&[u8]) -> T) {
+    let (cpu_s, memory_bytes) = (process_cpu_s(), peak_memory_bytes());
+    let result = read(input);
+    let (cpu_s, memory_bytes) = (process_cpu_s() - cpu_s, peak_memory_bytes() - memory_bytes);
+    drop(result);
+    println!("{MARKER}{cpu_s} {memory_bytes}");
+}
+
+/// Returns the least CPU time and the least memory of some runs of `test` with `rows`.
+fn least_cost(test: &str, rows: usize) -> Cost {
+    let mut least = Cost {
+        cpu_s: f64::INFINITY,
+        memory_bytes: f64::INFINITY,
+    };
+    for _ in 0..RUNS {
+        let cost = cost_in_child(test, rows);
+        least.cpu_s = least.cpu_s.min(cost.cpu_s);
+        least.memory_bytes = least.memory_bytes.min(cost.memory_bytes);
+    }
+    least
+}
+
+fn cost_in_child(test: &str, rows: usize) -> Cost {
+    let program = std::env::current_exe().expect("this program");
+    let output = Command::new(program)
+        .args(["--exact", test, "--nocapture"])
+        .env(ROWS, rows.to_string())
+        .output()
+        .expect("a measuring process");
+    let printed = String::from_utf8_lossy(&output.stdout);
+    let line = printed.lines().find_map(|line| line.split_once(MARKER));
+    let numbers = line.and_then(|(_, line)| line.split_once(' '));
+    let (cpu_s, memory_bytes) = numbers.unwrap_or_else(|| {
+        panic!("{printed}{}", String::from_utf8_lossy(&output.stderr));
+    });
+    Cost {
+        cpu_s: cpu_s.parse().expect("a number"),
+        memory_bytes: memory_bytes.parse().expect("a number"),
+    }
+}
+
+/// CPU time of this process, s.
+fn process_cpu_s() -> f64 {
+    let time = clock_gettime(ClockId::ProcessCPUTime);
+    time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
+}
+
+/// Peak memory of this process, bytes.
+fn peak_memory_bytes() -> f64 {
+    let status = fs_err::read_to_string("/proc/self/status").expect("Linux");
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    let kibibytes = line.and_then(|line| line.trim().strip_suffix(" kB"));
+    1024.0 * kibibytes.expect("a peak").parse::<f64>().expect("a number")
+}
+
+/// Returns a seed of the fuzz targets as JSON.
+fn seed(name: &str) -> Value {
+    let path = format!("{}/tests/fuzz/corpus/{name}", env!("CARGO_MANIFEST_DIR"));
+    serde_json::from_slice(&fs_err::read(path).expect("read")).expect("JSON")
+}
+
+/// Returns `document` with `rows` copies of the first item of the list at `pointer`, which
+/// `number` makes differ.
+fn with_rows(
+    mut document: Value,
+    pointer: &str,
+    rows: usize,
+    number: fn(&mut Value, usize),
+) -> Vec<u8> {
+    let list = document.pointer_mut(pointer).expect("a list");
+    let first = list[0].clone();
+    let mut written = Vec::with_capacity(rows);
+    for row in 0..rows {
+        let mut item = first.clone();
+        number(&mut item, row);
+        written.push(item);
+    }
+    *list = Value::Array(written);
+    serde_json::to_vec(&document).expect("JSON")
+}
+
+fn condor_q(rows: usize) -> Vec<u8> {
+    with_rows(seed("condor_q/real.json"), "", rows, |job, row| {
+        job["ClusterId"] = json!(row + 1);
+        job["GlobalJobId"] = json!(format!("ap{}#{}.0#1795227668", row % 7, row + 1));
+        job["Owner"] = json!(format!("user{row}"));
+        job["RequestMemory"] = json!(row);
+        job["HoldReason"] = json!(format!("Error from slot1@node{row}: no such file"));
+    })
+}
+
+#[test]
+fn condor_q_is_read_in_linear_time_and_memory() {
+    check_growth(
+        "condor_q_is_read_in_linear_time_and_memory",
+        5_000,
+        condor_q,
+        |text| {
+            let queue = JobQueue::read(text).expect("a queue");
+            queue.correct(Vec::new(), "ap", 0)
+        },
+    );
+}
+
+fn squeue_json(rows: usize) -> Vec<u8> {
+    with_rows(
+        seed("slurm_queue/squeue-22.05.json"),
+        "/jobs",
+        rows,
+        |job, row| {
+            job["job_id"] = json!(row + 1);
+            job["user_name"] = json!(format!("user{row}"));
+            job["partition"] = json!(format!("partition{row}"));
+        },
+    )
+}
+
+fn squeue_text(rows: usize) -> Vec<u8> {
+    let mut text = "JOBID|ARRAY_JOB_ID|ARRAY_TASK_ID|STATE|REASON|USER|UID|PARTITION|ACCOUNT|QOS|NODES|TIME_LIMIT|SUBMIT_TIME|START_TIME|END_TIME|PRIORITY|NODELIST\n".to_owned();
+    for row in 1..=rows {
+        text += &format!(
+            "{row}|{row}|N/A|RUNNING|None|user{row}|1000|part{row}|(null)|normal|2|3:00|1000|1002|1182|42|n[1-2]\n"
+        );
+    }
+    text.into_bytes()
+}
+
+#[test]
+fn squeue_json_is_read_in_linear_time_and_memory() {
+    check_growth(
+        "squeue_json_is_read_in_linear_time_and_memory",
+        10_000,
+        squeue_json,
+        |text| QueueListing::parse(text).expect("jobs"),
+    );
+}
+
+#[test]
+fn squeue_text_is_read_in_linear_time_and_memory() {
+    check_growth(
+        "squeue_text_is_read_in_linear_time_and_memory",
+        20_000,
+        squeue_text,
+        |text| QueueListing::parse(text).expect("jobs"),
+    );
+}
+
+fn sinfo_json(rows: usize) -> Vec<u8> {
+    let nodes = (0..rows).map(|row| {
+        json!({"name": format!("n{row}"), "state": ["MIXED"], "partitions": ["all", format!("p{}", row % 1000)]})
+    });
+    serde_json::to_vec(&json!({"nodes": nodes.collect::<Vec<_>>()})).expect("JSON")
+}
+
+fn sinfo_text(rows: usize) -> Vec<u8> {
+    let mut text = "NODELIST|STATE|PARTITION\n".to_owned();
+    for row in 0..rows {
+        text += &format!("n{row}|mixed|p{}\n", row % 1000);
+    }
+    text.into_bytes()
+}
+
+#[test]
+fn sinfo_json_is_read_in_linear_time_and_memory() {
+    check_growth(
+        "sinfo_json_is_read_in_linear_time_and_memory",
+        10_000,
+        sinfo_json,
+        |text| NodeListing::parse(text).expect("nodes"),
+    );
+}
+
+#[test]
+fn sinfo_text_is_read_in_linear_time_and_memory() {
+    check_growth(
+        "sinfo_text_is_read_in_linear_time_and_memory",
+        20_000,
+        sinfo_text,
+        |text| NodeListing::parse(text).expect("nodes"),
+    );
+}
+
+fn sacct_text(rows: usize) -> Vec<u8> {
+    let mut text = "JobID|User|Submit|Start|End|TimelimitRaw|NNodes|State\n".to_owned();
+    for row in 1..=rows {
+        let submit_s = 1_677_164_293 + row / 10;
+        text += &format!(
+            "{row}|user{row}|{submit_s}|{}|{}|2880|4|COMPLETED\n",
+            submit_s + 60,
+            submit_s + 3600
+        );
+    }
+    text.into_bytes()
+}
+
+fn sacct_json(rows: usize) -> Vec<u8> {
+    with_rows(seed("sacct/sacct-22.05.json"), "/jobs", rows, |job, row| {
+        job["job_id"] = json!(row + 1);
+        job["user"] = json!(format!("user{row}"));
+    })
+}
+
+fn read_sacct(text: &[u8]) -> impl Sized + use<> {
+    let salt = OwnerSalt::random().expect("a salt");
+    let trace = read_accounting(text.to_vec(), &salt).expect("a trace");
+    assert!(!trace.jobs.is_empty());
+    trace
+}
+
+#[test]
+fn sacct_text_is_read_in_linear_time_and_memory() {
+    check_growth(
+        "sacct_text_is_read_in_linear_time_and_memory",
+        20_000,
+        sacct_text,
+        read_sacct,
+    );
+}
+
+#[test]
+fn sacct_json_is_read_in_linear_time_and_memory() {
+    check_growth(
+        "sacct_json_is_read_in_linear_time_and_memory",
+        10_000,
+        sacct_json,
+        read_sacct,
+    );
+}
+
+/// Writes a Parquet file with an index, which differs in each row, and a column of numbers.
+fn parquet_table(rows: usize) -> Vec<u8> {
+    let schema = "message schema { REQUIRED INT64 run; OPTIONAL DOUBLE a; }";
+    let schema = Arc::new(parse_message_type(schema).expect("a schema"));
+    let mut file = SerializedFileWriter::new(Vec::new(), schema, Arc::default()).expect("a file");
+    let mut group = file.next_row_group().expect("a group");
+    let runs: Vec<i64> = (0..rows as i64).collect();
+    let mut column = group.next_column().expect("written").expect("a column");
+    (column.typed::<Int64Type>().write_batch(&runs, None, None)).expect("written");
+    column.close().expect("closed");
+
+    let numbers: Vec<f64> = runs.iter().map(|run| *run as f64 / 7.0).collect();
+    let mut column = group.next_column().expect("written").expect("a column");
+    let is_present = vec![1; rows];
+    (column.typed::<DoubleType>())
+        .write_batch(&numbers, Some(&is_present), None)
+        .expect("written");
+    column.close().expect("closed");
+    group.close().expect("closed");
+    file.into_inner().expect("written")
+}
+
+#[test]
+fn parquet_is_read_in_linear_time_and_memory() {
+    check_growth(
+        "parquet_is_read_in_linear_time_and_memory",
+        20_000,
+        parquet_table,
+        |bytes| {
+            let mut file = tempfile::NamedTempFile::new().expect("a file");
+            file.write_all(bytes).expect("written");
+            MetadataTable::read(file.path(), "run").expect("a table")
+        },
+    );
+}
+
+fn boosted_trees(rows: usize) -> Vec<u8> {
+    let trees = "/body/target/classes/model/boosted/trees";
+    with_rows(seed("pipeline/xgb.json"), trees, rows, |_, _| {})
+}
+
+#[test]
+fn pipelines_are_read_in_linear_time_and_memory() {
+    check_growth(
+        "pipelines_are_read_in_linear_time_and_memory",
+        5_000,
+        boosted_trees,
+        |bytes| {
+            let path = std::path::Path::new("pipeline.json");
+            FittedPipeline::from_bytes(bytes, path).expect("a pipeline")
+        },
+    );
+}
