@@ -226,4 +226,13 @@ mod tests {
         let text = format!("{error:#}");
         assert!(text.contains("it claims 500000 rows in"), "{text}");
     }
+
+    /// The decoder panics on this file, which the fuzzer found.
+    #[test]
+    fn damaged_parquet_files_are_rejected() {
+        let path = Path::new("../../tests/fuzz/corpus/parquet/short-page.parquet");
+        let error = read_table(path, |_| Ok(()), |(), _, _| Ok(())).expect_err("rejected");
+        let text = format!("{error:#}");
+        assert!(text.contains("the Parquet file is damaged"), "{text}");
+    }
 }

@@ -1,6 +1,7 @@
 //! Reads the cells of a CSV or Parquet file, row by row.
 
 use std::io::Read as _;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
 use anyhow::{Context as _, Result, bail, ensure};
@@ -47,11 +48,17 @@ pub(super) fn read_table<T>(
     add_row: impl FnMut(&mut T, &str, &[TableCell<'_>]) -> Result<()>,
 ) -> Result<T> {
     let read = if is_parquet(path)? {
-        read_parquet(path, begin, add_row)
+        without_panics(|| read_parquet(path, begin, add_row))
     } else {
         read_csv(path, begin, add_row)
     };
     read.with_context(|| format!("cannot use the table `{}`", path.display()))
+}
+
+/// Calls `read`. The Parquet decoder panics on some damaged files, and its panic becomes an error.
+fn without_panics<T>(read: impl FnOnce() -> Result<T>) -> Result<T> {
+    let read = catch_unwind(AssertUnwindSafe(read));
+    read.unwrap_or_else(|_| bail!("the Parquet file is damaged"))
 }
 
 fn is_parquet(path: &Path) -> Result<bool> {
