@@ -9,7 +9,8 @@ use super::logs::read_store;
 use super::trained_run;
 use poolcast_base::output;
 use poolcast_holds::advice::{
-    self, AdviceBasis, AdviceModels, AnswerTally, JobAdvice, JobQueue, JobSelection, LogWords, QueueAgreement,
+    self, AdviceBasis, AdviceModels, AnswerTally, JobAdvice, JobQueue, JobSelection, LogWords,
+    QueueAgreement,
 };
 use poolcast_holds::events::EventStore;
 

@@ -17,7 +17,7 @@ use poolcast_base::output::{self, JsonDocument};
 use poolcast_base::{files, manifest};
 use poolcast_holds::answers::HoldHistory;
 use poolcast_holds::rehearsal::{
-    AnswerRow, HoldTruth, RehearsalSettings, RehearsedHold, RehearsalTally, SettledAnswers,
+    AnswerRow, HoldTruth, RehearsalSettings, RehearsalTally, RehearsedHold, SettledAnswers,
 };
 use poolcast_simulate::{find_hold, read_truth};
 use poolcast_sweep::config::Config;
@@ -55,10 +55,7 @@ pub fn run(args: &RehearseArgs) -> Result<u8> {
 }
 
 /// Returns what `truth` knows about a hold that was asked about.
-fn true_outcome(
-    truth: &[poolcast_simulate::HoldTruth],
-    asked: RehearsedHold,
-) -> Option<HoldTruth> {
+fn true_outcome(truth: &[poolcast_simulate::HoldTruth], asked: RehearsedHold) -> Option<HoldTruth> {
     let job = (asked.cluster, asked.proc);
     let hold = find_hold(truth, job, asked.earlier_holds)?;
     Some(HoldTruth {

@@ -20,8 +20,8 @@ use poolcast_holds::events::{EVENTS_FORMAT, EventStore};
 use poolcast_holds::rehearsal::{Rehearsal, RehearsalSettings, rehearse};
 use poolcast_holds::tensors::TensorSettings;
 use poolcast_holds::training::Epoch;
-use poolcast_sweep::config::Config;
 use poolcast_queue::{Dispatch, ManagerOutcome, Queue};
+use poolcast_sweep::config::Config;
 use poolcast_sweep::{
     self as sweep, LocalWorkers, SweepFolder, TrialOutcome, TrialOutcomes, TrialRow, events_dir,
 };

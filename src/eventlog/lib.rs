@@ -51,7 +51,7 @@ mod whole_records;
 mod write;
 
 pub use anomaly::{Anomaly, AnomalyCounts, AnomalyPosition, first_positions};
-pub use event::{JobEvent, DecidedBy};
+pub use event::{DecidedBy, JobEvent};
 pub use event_facts::{EventFacts, ExecutionHost, HoldFacts, RunUsage, SubmissionNames, ends_run};
 pub use event_number::{
     ABORTED, AD_INFORMATION, ATTRIBUTE_UPDATE, EVICTED, EXECUTE, FILE_TRANSFER, GENERIC, HELD,

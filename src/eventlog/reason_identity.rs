@@ -440,9 +440,14 @@ mod tests {
             &pelican("slot1_4@e1.mesa.example", "mesa", 17)
         ]));
         assert!(!are_same(&[&glacier, &glacier.replace("run76", "run77")]));
-        let cached = |host: &str| format!("Error: from osdf-cache.{host}.example:8443: Transfer.TimedOut Error: code 3");
+        let cached = |host: &str| {
+            format!("Error: from osdf-cache.{host}.example:8443: Transfer.TimedOut Error: code 3")
+        };
         assert!(are_same(&[&cached("mesa"), &cached("glacier")]));
-        assert!(!are_same(&[&cached("mesa"), &cached("mesa").replace("TimedOut", "Refused")]));
+        assert!(!are_same(&[
+            &cached("mesa"),
+            &cached("mesa").replace("TimedOut", "Refused")
+        ]));
     }
 
     /// Reasons from simulated pools.

@@ -118,9 +118,16 @@ impl<'a> AdviceView<'a> {
 
     /// Says until when the answers are good; `None` if none of them expires.
     fn expiry_line(&self) -> Option<PageLine> {
-        let good_until = self.chosen.iter().filter_map(|one| one.good_until_ms).min()?;
+        let good_until = self
+            .chosen
+            .iter()
+            .filter_map(|one| one.good_until_ms)
+            .min()?;
         let until = output::utc_time(good_until);
-        Some(PageLine::of(LineColour::Dim, format!("good until {until}, then ask again")))
+        Some(PageLine::of(
+            LineColour::Dim,
+            format!("good until {until}, then ask again"),
+        ))
     }
 
     fn counts_line(&self) -> String {

@@ -10,23 +10,47 @@ pub(in crate::cmd) const SCHEMA_VERSION: u32 = 1;
 /// Returns the counts for people.
 pub(in crate::cmd) fn page(tally: &RehearsalTally) -> String {
     let mut lines = vec![
-        format!("{} about held jobs", output::counted(tally.answers, "answer")),
+        format!(
+            "{} about held jobs",
+            output::counted(tally.answers, "answer")
+        ),
         String::new(),
-        format!("{:<30} {:>7} {:>9} {:>7} {:>9}", "answer", "given", "settled", "right", "at least"),
+        format!(
+            "{:<30} {:>7} {:>9} {:>7} {:>9}",
+            "answer", "given", "settled", "right", "at least"
+        ),
     ];
     lines.extend(tally.kinds.iter().map(kind_line));
     lines.push(String::new());
     lines.push(share_line("the kind of fault was right", tally.kind_right));
-    lines.push(share_line("  by the rules for hold codes alone", tally.rules_right));
+    lines.push(share_line(
+        "  by the rules for hold codes alone",
+        tally.rules_right,
+    ));
     lines.push(share_line("firm answers", tally.firm));
     lines.push(share_line("  right among them", tally.firm_right));
-    lines.push(share_line("permanent faults told to release", tally.permanent_released));
-    lines.push(share_line("permanent faults released as a probe", tally.permanent_probed));
-    lines.push(share_line("would succeed now, told release or probe", tally.told));
+    lines.push(share_line(
+        "permanent faults told to release",
+        tally.permanent_released,
+    ));
+    lines.push(share_line(
+        "permanent faults released as a probe",
+        tally.permanent_probed,
+    ));
+    lines.push(share_line(
+        "would succeed now, told release or probe",
+        tally.told,
+    ));
     lines.push(String::new());
-    lines.push(format!("{:<40} {:>16} {:>16}", "", "successes kept", "runs wasted"));
+    lines.push(format!(
+        "{:<40} {:>16} {:>16}",
+        "", "successes kept", "runs wasted"
+    ));
     lines.push(strategy_line("this advice, after its probes", tally.advice));
-    lines.push(strategy_line("periodic_release, NumHolds < 4", tally.periodic_release));
+    lines.push(strategy_line(
+        "periodic_release, NumHolds < 4",
+        tally.periodic_release,
+    ));
     lines.push(strategy_line("release all", tally.release_all));
     lines.push(String::new());
     lines.join("\n")
@@ -44,7 +68,12 @@ fn kind_line(kind: &KindTally) -> String {
 }
 
 fn share_line(words: &str, share: Proportion) -> String {
-    format!("{words:<42} {:>7}  ({} of {})", percent(share.share()), share.count, share.of)
+    format!(
+        "{words:<42} {:>7}  ({} of {})",
+        percent(share.share()),
+        share.count,
+        share.of
+    )
 }
 
 fn strategy_line(words: &str, strategy: StrategyTally) -> String {

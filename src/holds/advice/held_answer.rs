@@ -7,12 +7,12 @@ use anyhow::Result;
 
 use super::action::{AnswerFirmness, HoldAction};
 use super::codes::{HoldRule, code_rule, reason_names_file};
+use crate::answers::{
+    AnswerLimits, AnswerModel, CauseKind, HeldOdds, HoldHistory, LearnedAnswers, PastHold,
+};
 use crate::events::EventStore;
 use crate::tensors::QueriedHold;
 use crate::training::AnswerThreshold;
-use crate::answers::{
-    LearnedAnswers, AnswerLimits, AnswerModel, CauseKind, HeldOdds, HoldHistory, PastHold,
-};
 
 /// Probability of a later success from which on a fault counts as passing.
 const PASSING_FROM: f64 = 0.6;
@@ -198,14 +198,27 @@ fn has_passed_since(history: &HoldHistory<'_>, hold: &PastHold, asked_ms: i64) -
         is_pass(one.at_ms) && one.outcome.is_success() && one.outcome.decided_ms() <= asked_ms
     });
     let known = history.known_cause(kind, &hold.causes, asked_ms);
-    succeeded || known.passes.last().is_some_and(|pass| pass.released_ms > hold.hold_ms)
+    succeeded
+        || known
+            .passes
+            .last()
+            .is_some_and(|pass| pass.released_ms > hold.hold_ms)
 }
 
 /// Returns true if enough outcomes of the owner with this code, or of the named file, are decided.
 fn is_taught(history: &HoldHistory<'_>, hold: &PastHold, asked_ms: i64) -> bool {
-    let decided = |kind| history.known_cause(kind, &hold.causes, asked_ms).outcomes.len();
+    let decided = |kind| {
+        history
+            .known_cause(kind, &hold.causes, asked_ms)
+            .outcomes
+            .len()
+    };
     // A log without owners cannot tell whose outcomes they are.
-    let own = if hold.owner == 0 { CauseKind::Code } else { CauseKind::OwnerCode };
+    let own = if hold.owner == 0 {
+        CauseKind::Code
+    } else {
+        CauseKind::OwnerCode
+    };
     decided(own).max(decided(CauseKind::File)) >= MIN_TAUGHT_OUTCOMES
 }
 
@@ -223,9 +236,15 @@ impl HeldCauses {
     fn new(history: &HoldHistory<'_>, holds: &[usize], odds: &[HeldOdds]) -> HeldCauses {
         let mut held: HashMap<ProbeCause, Vec<usize>> = HashMap::new();
         for &index in holds {
-            held.entry(probe_cause(&history.holds[index])).or_default().push(index);
+            held.entry(probe_cause(&history.holds[index]))
+                .or_default()
+                .push(index);
         }
-        let odds_of: HashMap<usize, f64> = holds.iter().copied().zip(odds.iter().map(|odds| odds.now)).collect();
+        let odds_of: HashMap<usize, f64> = holds
+            .iter()
+            .copied()
+            .zip(odds.iter().map(|odds| odds.now))
+            .collect();
         let mut probes = Vec::new();
         for jobs in held.values() {
             probes.extend(probes_among(history, jobs, &odds_of));
@@ -261,12 +280,22 @@ fn probes_among(
     let mut sorted = jobs.to_vec();
     let key = |index: &usize| (-(odds[index] * 1e6) as i64, *index);
     sorted.sort_by_key(key);
-    let count = if jobs.len() < HELD_FOR_TWO_PROBES { 1 } else { 2 };
+    let count = if jobs.len() < HELD_FOR_TWO_PROBES {
+        1
+    } else {
+        2
+    };
     let first = sorted[0];
     let owner = |index: usize| history.holds[index].owner;
-    let other = sorted[1..].iter().find(|&&index| owner(index) != owner(first));
+    let other = sorted[1..]
+        .iter()
+        .find(|&&index| owner(index) != owner(first));
     let second = other.or(sorted.get(1)).copied();
-    [Some(first), second].into_iter().flatten().take(count).collect()
+    [Some(first), second]
+        .into_iter()
+        .flatten()
+        .take(count)
+        .collect()
 }
 
 /// Decides the answer. The first rule that applies counts.
@@ -282,7 +311,8 @@ pub(crate) fn held_answer(
             ..HeldAnswer::new(rule.action, None)
         };
     }
-    success_answer(evidence, limits).unwrap_or_else(|| failure_answer(evidence, odds, limits, remove_from_holds))
+    success_answer(evidence, limits)
+        .unwrap_or_else(|| failure_answer(evidence, odds, limits, remove_from_holds))
 }
 
 /// Returns true if `rule` decides. It yields only to a job that got past the same file since, or to
@@ -297,7 +327,8 @@ fn rule_decides(rule: &HoldRule, evidence: &HeldEvidence) -> bool {
 /// Returns the answer where a release pays, now or as a probe.
 fn success_answer(evidence: &HeldEvidence, limits: &AnswerLimits) -> Option<HeldAnswer> {
     let HeldOdds { now, later } = evidence.odds;
-    let reaches = |limit: Option<AnswerThreshold>| limit.is_some_and(|limit| now >= limit.probability);
+    let reaches =
+        |limit: Option<AnswerThreshold>| limit.is_some_and(|limit| now >= limit.probability);
     let release = |firmness| Some(HeldAnswer::new(HoldAction::Release, Some(firmness)));
     let is_passing = later >= PASSING_FROM;
     if is_passing && evidence.is_taught && reaches(limits.release.firm) {
@@ -323,7 +354,8 @@ fn failure_answer(
     limits: &AnswerLimits,
     remove_from_holds: usize,
 ) -> HeldAnswer {
-    let is_within = |limit: Option<AnswerThreshold>| limit.is_some_and(|limit| odds.now <= limit.probability);
+    let is_within =
+        |limit: Option<AnswerThreshold>| limit.is_some_and(|limit| odds.now <= limit.probability);
     let firmness = if is_within(limits.failure.firm) {
         AnswerFirmness::Firm
     } else if is_within(limits.failure.probable) {
@@ -401,7 +433,11 @@ mod tests {
     fn both_odds_decide() {
         assert_eq!(answer(evidence(0.95, 0.9)), (HoldAction::Release, FIRM));
         assert_eq!(answer(evidence(0.8, 0.9)), (HoldAction::Release, PROBABLE));
-        assert_eq!(answer(evidence(0.6, 0.9)), (HoldAction::Probe, None), "a try");
+        assert_eq!(
+            answer(evidence(0.6, 0.9)),
+            (HoldAction::Probe, None),
+            "a try"
+        );
         assert_eq!(answer(evidence(0.4, 0.9)), (HoldAction::Later, POSSIBLE));
         assert_eq!(answer(evidence(0.2, 0.9)), (HoldAction::Later, PROBABLE));
         assert_eq!(answer(evidence(0.05, 0.2)), (HoldAction::Fix, FIRM));
@@ -421,7 +457,11 @@ mod tests {
         };
         assert_eq!(answer(many(0.8)), (HoldAction::Probe, None));
         assert_eq!(answer(many(0.12)), (HoldAction::Probe, None));
-        assert_eq!(answer(many(0.05)), (HoldAction::Later, FIRM), "0.6 successes of 12");
+        assert_eq!(
+            answer(many(0.05)),
+            (HoldAction::Later, FIRM),
+            "0.6 successes of 12"
+        );
         assert_eq!(answer(many(0.95)), (HoldAction::Release, FIRM));
         let two = HeldEvidence {
             held_for_cause: 2,
@@ -445,7 +485,10 @@ mod tests {
             rule: code_rule(13, 2),
             ..evidence
         };
-        assert_eq!(answer(missing(evidence(0.95, 0.5))), (HoldAction::Fix, None));
+        assert_eq!(
+            answer(missing(evidence(0.95, 0.5))),
+            (HoldAction::Fix, None)
+        );
         assert_eq!(answer(missing(evidence(0.95, 0.9))).0, HoldAction::Release);
         let passed = HeldEvidence {
             passed_since: true,
@@ -466,9 +509,18 @@ mod tests {
         let store = log_with_outages(2).store();
         let history = HoldHistory::new(&store);
         let jobs: Vec<usize> = (0..7).collect();
-        let odds = |now: &[f64]| jobs.iter().copied().zip(now.iter().copied()).collect::<HashMap<_, _>>();
+        let odds = |now: &[f64]| {
+            jobs.iter()
+                .copied()
+                .zip(now.iter().copied())
+                .collect::<HashMap<_, _>>()
+        };
         let rising = odds(&[0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7]);
         assert_eq!(probes_among(&history, &jobs, &rising), [6, 5]);
-        assert_eq!(probes_among(&history, &jobs[..5], &rising), [4], "fewer than six");
+        assert_eq!(
+            probes_among(&history, &jobs[..5], &rising),
+            [4],
+            "fewer than six"
+        );
     }
 }

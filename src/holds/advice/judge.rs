@@ -71,7 +71,9 @@ pub fn advise(
     let [firm, probable] = model.answer_thresholds(precisions)?;
     let asked: Vec<QueriedHold> = held.iter().map(|held| held.asked).collect();
     // A model that learned from later events must not answer.
-    let answers = models.answers.filter(|answers| answers.known_ms <= asked_ms);
+    let answers = models
+        .answers
+        .filter(|answers| answers.known_ms <= asked_ms);
     let answers = answers
         .map(|answers| AskedAnswers::new(store, answers, &asked, asked_ms))
         .transpose()?;
@@ -191,7 +193,11 @@ impl HoldJudge<'_> {
         let Some(answers) = &self.answers else {
             return self.model.probabilities(asked);
         };
-        let now = |asked| answers.evidence(asked).map_or(0.5, |evidence| evidence.odds.now);
+        let now = |asked| {
+            answers
+                .evidence(asked)
+                .map_or(0.5, |evidence| evidence.odds.now)
+        };
         Ok(asked.iter().map(now).collect())
     }
 

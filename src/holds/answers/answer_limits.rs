@@ -63,7 +63,10 @@ impl AnswerLimits {
             firm: widest(&sorted, firm, |answer| !answer.is_success),
             probable: widest(&sorted, probable, |answer| !answer.is_success),
         };
-        AnswerLimits { release: release.at_least(), failure }
+        AnswerLimits {
+            release: release.at_least(),
+            failure,
+        }
     }
 }
 
@@ -208,12 +211,21 @@ mod tests {
 
     #[test]
     fn few_or_wrong_answers_give_no_limit() {
-        assert_eq!(AnswerLimits::find(&even(4000, 20)[..19], 0.9, 0.75), AnswerLimits::default());
+        assert_eq!(
+            AnswerLimits::find(&even(4000, 20)[..19], 0.9, 0.75),
+            AnswerLimits::default()
+        );
         let wrong: Vec<SettledAnswer> = even(400, 20)
             .into_iter()
-            .map(|answer| SettledAnswer { is_success: !answer.is_success, ..answer })
+            .map(|answer| SettledAnswer {
+                is_success: !answer.is_success,
+                ..answer
+            })
             .collect();
-        assert_eq!(AnswerLimits::find(&wrong, 0.9, 0.75), AnswerLimits::default());
+        assert_eq!(
+            AnswerLimits::find(&wrong, 0.9, 0.75),
+            AnswerLimits::default()
+        );
     }
 
     #[test]

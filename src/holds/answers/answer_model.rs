@@ -66,7 +66,12 @@ impl AnswerModel {
         }
         let max_age = max_age(history, &rows.now);
         let learn = |rows: &[TaughtRow], name: &str| {
-            let teaching = TeachingSet { history, max_age, seed, name };
+            let teaching = TeachingSet {
+                history,
+                max_age,
+                seed,
+                name,
+            };
             teaching.learn(rows, stop)
         };
         Ok(Some(AnswerModel {
@@ -100,12 +105,14 @@ impl AnswerModel {
     /// Returns true if the forests have learned from the columns that this program computes.
     pub(super) fn has_current_columns(&self) -> bool {
         let names = column_names();
-        [&self.now, &self.later].into_iter().all(|question| match question {
-            LearnedQuestion::Forest(forest) => {
-                forest.features == names && forest.classes().len() == 2
-            }
-            LearnedQuestion::Rate(_) => true,
-        })
+        [&self.now, &self.later]
+            .into_iter()
+            .all(|question| match question {
+                LearnedQuestion::Forest(forest) => {
+                    forest.features == names && forest.classes().len() == 2
+                }
+                LearnedQuestion::Rate(_) => true,
+            })
     }
 }
 

@@ -137,10 +137,15 @@ impl AskedMoment {
             outcomes,
             passes,
         } = known;
-        let successes = outcomes.iter().filter(|outcome| outcome.is_success()).count();
+        let successes = outcomes
+            .iter()
+            .filter(|outcome| outcome.is_success())
+            .count();
         let rate = shrunk(successes as f32, outcomes.len() as f32, prior, PRIOR_CASES);
         let last = |is_success: bool| {
-            let found = outcomes.iter().rfind(|outcome| outcome.is_success() == is_success);
+            let found = outcomes
+                .iter()
+                .rfind(|outcome| outcome.is_success() == is_success);
             found.map(|outcome| outcome.decided_ms())
         };
         let (success_ms, failure_ms) = (last(true), last(false));
@@ -150,14 +155,24 @@ impl AskedMoment {
         let since_failure = passes.partition_point(|pass| {
             failure_ms.is_some_and(|failure_ms| pass.known_ms <= failure_ms)
         });
-        let mut owners: Vec<u64> = passes[since_failure..].iter().rev().take(MAX_OWNERS).map(|pass| pass.owner).collect();
+        let mut owners: Vec<u64> = passes[since_failure..]
+            .iter()
+            .rev()
+            .take(MAX_OWNERS)
+            .map(|pass| pass.owner)
+            .collect();
         owners.sort_unstable();
         owners.dedup();
 
         let since_hold = outcomes.partition_point(|outcome| outcome.decided_ms() <= self.hold_ms);
-        let successes_since = outcomes[since_hold..].iter().filter(|outcome| outcome.is_success()).count();
-        let holds_after = |from_ms: i64| held.len() - held.partition_point(|&at_ms| at_ms <= from_ms);
-        let passes_after = |from_ms: i64| passes.len() - passes.partition_point(|pass| pass.known_ms <= from_ms);
+        let successes_since = outcomes[since_hold..]
+            .iter()
+            .filter(|outcome| outcome.is_success())
+            .count();
+        let holds_after =
+            |from_ms: i64| held.len() - held.partition_point(|&at_ms| at_ms <= from_ms);
+        let passes_after =
+            |from_ms: i64| passes.len() - passes.partition_point(|pass| pass.known_ms <= from_ms);
         let ago = |units: f64| self.asked_ms - (units * self.unit_ms) as i64;
         let last_3 = &outcomes[outcomes.len().saturating_sub(3)..];
         let successes_of_3 = last_3.iter().filter(|outcome| outcome.is_success()).count();
@@ -170,7 +185,10 @@ impl AskedMoment {
             self.nearness(failure_ms),
             self.nearness(other_hold_ms.copied()),
             self.nearness(pass_ms),
-            newer(success_ms.max(pass_ms), failure_ms.max(other_hold_ms.copied())),
+            newer(
+                success_ms.max(pass_ms),
+                failure_ms.max(other_hold_ms.copied()),
+            ),
             log_share(passes.len() - since_failure),
             log_share(owners.len()),
             log_share(successes_since),

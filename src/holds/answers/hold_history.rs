@@ -5,9 +5,7 @@ use rayon::prelude::*;
 use super::cause_kind::{CauseKeys, CauseKind};
 use super::past_hold::{PastHold, past_holds};
 use crate::events::EventStore;
-use crate::tensors::{
-    DatedOutcome, GroupedList, HoldLengths, KeyGroups, PoolHistory, QueriedHold,
-};
+use crate::tensors::{DatedOutcome, GroupedList, HoldLengths, KeyGroups, PoolHistory, QueriedHold};
 
 /// Seconds per frame in which recent events are counted.
 const FRAME_S: u32 = 60;
@@ -78,10 +76,7 @@ pub struct HoldHistory<'a> {
 impl<'a> HoldHistory<'a> {
     /// Indexes the holds of `store`.
     pub fn new(store: &'a EventStore) -> HoldHistory<'a> {
-        let (pool, holds) = rayon::join(
-            || PoolHistory::new(store, FRAME_S),
-            || past_holds(store),
-        );
+        let (pool, holds) = rayon::join(|| PoolHistory::new(store, FRAME_S), || past_holds(store));
         let causes = CauseKind::ALL
             .par_iter()
             .map(|&kind| CauseIndex::new(&holds, kind))
@@ -127,11 +122,18 @@ impl<'a> HoldHistory<'a> {
     /// Returns the indices of the holds that last at `time_ms`.
     pub(crate) fn held_at(&self, time_ms: i64) -> Vec<usize> {
         let holds = 0..self.holds.len();
-        holds.filter(|&hold| self.holds[hold].lasts_at(time_ms)).collect()
+        holds
+            .filter(|&hold| self.holds[hold].lasts_at(time_ms))
+            .collect()
     }
 
     /// Returns what was known at `time_ms` about the cause of kind `kind` with these `keys`.
-    pub(crate) fn known_cause(&self, kind: CauseKind, keys: &CauseKeys, time_ms: i64) -> KnownCause<'_> {
+    pub(crate) fn known_cause(
+        &self,
+        kind: CauseKind,
+        keys: &CauseKeys,
+        time_ms: i64,
+    ) -> KnownCause<'_> {
         let index = &self.causes[kind as usize];
         let group = index.groups.group(keys.get(kind));
         let until = |times_ms: &'_ [i64]| times_ms.partition_point(|&at_ms| at_ms <= time_ms);
@@ -174,7 +176,8 @@ impl<'a> HoldHistory<'a> {
 
 impl CauseIndex {
     fn new(holds: &[PastHold], kind: CauseKind) -> CauseIndex {
-        let (groups, group_of) = KeyGroups::from_keys(holds.iter().map(|hold| hold.causes.get(kind)));
+        let (groups, group_of) =
+            KeyGroups::from_keys(holds.iter().map(|hold| hold.causes.get(kind)));
         let mut held = Vec::with_capacity(holds.len());
         let mut ended = Vec::with_capacity(holds.len());
         let mut outcomes = Vec::with_capacity(holds.len());

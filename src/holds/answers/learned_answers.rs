@@ -141,7 +141,10 @@ mod tests {
         let place = dir.path().join("answers");
         assert_eq!(LearnedAnswers::open(&place).expect("nothing"), None);
         answers.write(&place, "key").expect("written");
-        assert_eq!(LearnedAnswers::open(&place).expect("opened").as_ref(), Some(&answers));
+        assert_eq!(
+            LearnedAnswers::open(&place).expect("opened").as_ref(),
+            Some(&answers)
+        );
 
         fs_err::write(place.join("now/pipeline.json"), "{}").expect("damaged");
         assert!(LearnedAnswers::open(&place).is_err());
@@ -167,7 +170,11 @@ mod tests {
         for (index, odds) in held.iter().zip(odds) {
             let job = store.jobs().get(history.holds[*index].job as usize);
             let is_up = job.cluster % 2 == 1;
-            assert!((odds.now > 0.6) == is_up && (odds.now < 0.3) != is_up, "{}: {odds:?}", job.id());
+            assert!(
+                (odds.now > 0.6) == is_up && (odds.now < 0.3) != is_up,
+                "{}: {odds:?}",
+                job.id()
+            );
         }
     }
 }

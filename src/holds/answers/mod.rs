@@ -13,10 +13,10 @@ mod taught_rows;
 pub use answer_limits::{AnswerLimits, LimitPair};
 pub(crate) use answer_limits::{MomentShares, SettledAnswer};
 pub use answer_model::{AnswerModel, HeldOdds};
-pub use learned_answers::{ANSWERS_FORMAT, LearnedAnswers};
 pub(crate) use cause_kind::CauseKind;
 pub use hold_history::HoldHistory;
+pub use learned_answers::{ANSWERS_FORMAT, LearnedAnswers};
 pub(crate) use past_hold::PastHold;
-pub(crate) use taught_rows::label_now;
+pub(crate) use taught_rows::{label_later, label_now};
 #[cfg(test)]
 pub(crate) mod test_log;

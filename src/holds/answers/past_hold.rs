@@ -70,7 +70,9 @@ impl PastHold {
             }
             failures += 1;
         }
-        let is_removed = self.removed_ms.is_some_and(|removed_ms| removed_ms <= known_ms);
+        let is_removed = self
+            .removed_ms
+            .is_some_and(|removed_ms| removed_ms <= known_ms);
         (failures >= 2 || is_removed).then_some(false)
     }
 }
@@ -96,10 +98,15 @@ fn holds_of_job(index: u32, job: &StoredJob<'_>, gaps: &[LogGap]) -> Vec<PastHol
     for (at, cycle) in cycles.iter().enumerate() {
         let next = at..cycles.len().min(at + RELEASES_UNTIL_PASSED);
         let release = cycle.end.filter(|_| cycle.is_released(history));
-        let (code, subcode) = (history.hold_code[cycle.hold], history.hold_subcode[cycle.hold]);
+        let (code, subcode) = (
+            history.hold_code[cycle.hold],
+            history.hold_subcode[cycle.hold],
+        );
         let hold_ms = history.time_ms[cycle.hold];
         let is_seen = |outcome: &DatedOutcome| {
-            !gaps.iter().any(|gap| gap.is_between(hold_ms, outcome.decided_ms()))
+            !gaps
+                .iter()
+                .any(|gap| gap.is_between(hold_ms, outcome.decided_ms()))
         };
         let of_code = |hold: &&PastHold| (hold.code, hold.subcode) == (code, subcode);
         holds.push(PastHold {
@@ -120,7 +127,10 @@ fn holds_of_job(index: u32, job: &StoredJob<'_>, gaps: &[LogGap]) -> Vec<PastHol
             next_outcomes: outcomes_of(job, &cycles[next.clone()]),
             removed_ms: removal_ms(job, &cycles, next),
             earlier_for_code: holds.iter().filter(of_code).count() as u32,
-            earlier_releases: holds.iter().filter(|hold| hold.release_ms.is_some()).count() as u32,
+            earlier_releases: holds
+                .iter()
+                .filter(|hold| hold.release_ms.is_some())
+                .count() as u32,
             earlier_automatic: holds.iter().filter(|hold| hold.is_automatic).count() as u32,
         });
     }
@@ -177,7 +187,13 @@ mod tests {
 
     #[test]
     fn fault_passes_if_one_of_three_releases_succeeds() {
-        let failed = [(20, RELEASED), (21, EXECUTE), (22, HELD), (30, RELEASED), (31, EXECUTE)];
+        let failed = [
+            (20, RELEASED),
+            (21, EXECUTE),
+            (22, HELD),
+            (30, RELEASED),
+            (31, EXECUTE),
+        ];
         let succeeded = [&failed[..], &[(40, TERMINATED)]].concat();
         assert_eq!(passes(&succeeded, 39), None, "one failure is not enough");
         assert_eq!(passes(&succeeded, 40), Some(true));

@@ -23,6 +23,9 @@ const OWN_RELEASE_WITHIN: f64 = 0.1;
 const LENT_WITHIN: f64 = 0.25;
 /// Ratio of the distances of two outcomes from which on the nearer one counts although they differ.
 const CLEARLY_NEARER: i64 = 4;
+/// Time after the beginning of a hold within which another job's success shows that the fault
+/// passes, in typical hold lengths.
+const PASSES_WITHIN: f64 = 8.0;
 /// Weight of a lent outcome relative to the hold's own.
 const LENT_WEIGHT: f64 = 3.0;
 
@@ -114,17 +117,51 @@ impl TaughtRows {
             way: label.way,
         };
 
-        let passes = hold.passes_later(known_ms).map(|is_success| MomentLabel {
-            is_success,
-            weight: 1.0,
-            way: ReleaseWay::of(hold),
-        });
+        let passes = label_later(history, hold, known_ms);
         for asked_ms in moments {
             let now = label_now(history, hold, asked_ms, known_ms);
             self.now.extend(now.map(|label| row(asked_ms, label)));
             self.later.extend(passes.map(|label| row(asked_ms, label)));
         }
     }
+}
+
+/// Returns the label of `hold` for a release later, as far as it was known at `known_ms`. A job that
+/// was given up says little about its fault if another job with the same cause succeeded soon after.
+pub(crate) fn label_later(
+    history: &HoldHistory<'_>,
+    hold: &PastHold,
+    known_ms: i64,
+) -> Option<MomentLabel> {
+    let own = hold.passes_later(known_ms);
+    if own != Some(true) && has_passed_for_others(history, hold, known_ms) {
+        return Some(MomentLabel {
+            is_success: true,
+            weight: 1.0,
+            way: ReleaseWay::Lent,
+        });
+    }
+    own.map(|is_success| MomentLabel {
+        is_success,
+        weight: 1.0,
+        way: ReleaseWay::of(hold),
+    })
+}
+
+/// Returns true if another job with the same cause was released after `hold` began, within a few
+/// typical hold lengths, and succeeded.
+fn has_passed_for_others(history: &HoldHistory<'_>, hold: &PastHold, known_ms: i64) -> bool {
+    let kind = if hold.causes.names_file() {
+        CauseKind::File
+    } else {
+        CauseKind::ClusterReason
+    };
+    let lent = history.lent(kind, &hold.causes);
+    let until_ms = hold.hold_ms + (PASSES_WITHIN * history.unit_ms(hold.hold_ms)) as i64;
+    let after = lent.partition_point(|one| one.at_ms <= hold.hold_ms);
+    let soon = lent[after..].iter().take_while(|one| one.at_ms <= until_ms);
+    soon.filter(|one| one.job != hold.job && one.outcome.decided_ms() <= known_ms)
+        .any(|one| one.outcome.is_success())
 }
 
 /// Returns the moments at which `hold` is asked about: soon after it begins, at ages spread evenly
@@ -195,13 +232,16 @@ fn nearest_outcome(
     known_ms: i64,
     within_ms: f64,
 ) -> Option<bool> {
-    let is_usable =
-        |one: &&LentOutcome| one.job != job && one.outcome.decided_ms() <= known_ms;
+    let is_usable = |one: &&LentOutcome| one.job != job && one.outcome.decided_ms() <= known_ms;
     let middle = lent.partition_point(|one| one.at_ms <= asked_ms);
     let distance = |one: &LentOutcome| (one.at_ms - asked_ms).abs();
     let is_near = |one: &&LentOutcome| distance(one) as f64 <= within_ms;
 
-    let before = lent[..middle].iter().rev().take_while(is_near).find(is_usable);
+    let before = lent[..middle]
+        .iter()
+        .rev()
+        .take_while(is_near)
+        .find(is_usable);
     let after = lent[middle..].iter().take_while(is_near).find(is_usable);
     let success = |one: &LentOutcome| one.outcome.is_success();
     match (before, after) {
@@ -249,7 +289,11 @@ mod tests {
         let mut log = log_of_long_holds();
         let job = log.add_released(7, 5_000, 6_000, true);
         assert_eq!(label(&log, job, 5_950, 9_000), Some(true));
-        assert_eq!(label(&log, job, 5_800, 9_000), None, "200 s before the release");
+        assert_eq!(
+            label(&log, job, 5_800, 9_000),
+            None,
+            "200 s before the release"
+        );
         assert_eq!(label(&log, job, 5_950, 6_005), None, "not decided yet");
     }
 
@@ -260,7 +304,11 @@ mod tests {
         log.add_released(7, 5_100, 6_000, true);
         assert_eq!(label(&log, job, 6_100, 9_000), Some(true));
         assert_eq!(label(&log, job, 7_000, 9_000), None, "1,000 s later");
-        assert_eq!(label(&log, job, 5_090, 9_000), Some(false), "another hold begins");
+        assert_eq!(
+            label(&log, job, 5_090, 9_000),
+            Some(false),
+            "another hold begins"
+        );
         log.add_released(8, 6_190, 6_195, false);
         assert_eq!(label(&log, job, 6_100, 9_000), Some(true), "another file");
     }
@@ -284,7 +332,9 @@ mod tests {
             let rows = TaughtRows::until(&history, known_ms);
             assert!(!rows.now.is_empty() && !rows.later.is_empty());
             for row in rows.now.iter().chain(&rows.later) {
-                assert!(row.asked_ms <= known_ms && row.asked_ms >= history.holds[row.hold].hold_ms);
+                assert!(
+                    row.asked_ms <= known_ms && row.asked_ms >= history.holds[row.hold].hold_ms
+                );
                 assert!(row.weight > 0.0);
             }
             // The events after that time teach nothing.

@@ -21,32 +21,47 @@ impl TestLog {
     pub(crate) fn add(&mut self, events: &[Event]) -> i32 {
         self.jobs += 1;
         let cluster = self.jobs;
-        self.events.extend(events.iter().map(|&(s, number, file)| JobEvent {
-            cluster,
-            time_ms: s * 1000,
-            number,
-            normal: u8::from(number == TERMINATED),
-            value: if number == RELEASED { DecidedBy::Policy as i32 } else { 0 },
-            hold_code: if number == HELD { 13 } else { 0 },
-            hold_subcode: if number == HELD { 256 } else { 0 },
-            facts: match number {
-                HELD => EventFacts::from_hold(HoldFacts {
-                    reason: file,
-                    file,
-                    origin: file,
-                    ..HoldFacts::default()
-                }),
-                _ => EventFacts::default(),
-            },
-            ..JobEvent::default()
-        }));
+        self.events
+            .extend(events.iter().map(|&(s, number, file)| JobEvent {
+                cluster,
+                time_ms: s * 1000,
+                number,
+                normal: u8::from(number == TERMINATED),
+                value: if number == RELEASED {
+                    DecidedBy::Policy as i32
+                } else {
+                    0
+                },
+                hold_code: if number == HELD { 13 } else { 0 },
+                hold_subcode: if number == HELD { 256 } else { 0 },
+                facts: match number {
+                    HELD => EventFacts::from_hold(HoldFacts {
+                        reason: file,
+                        file,
+                        origin: file,
+                        ..HoldFacts::default()
+                    }),
+                    _ => EventFacts::default(),
+                },
+                ..JobEvent::default()
+            }));
         cluster
     }
 
     /// Adds a job that is held at `held_s` for `file`, is released at `released_s`, and then
     /// succeeds or is held again and removed.
-    pub(crate) fn add_released(&mut self, file: u32, held_s: i64, released_s: i64, succeeds: bool) -> i32 {
-        let begun = [(held_s - 9, SUBMIT, 0), (held_s - 2, EXECUTE, 0), (held_s, HELD, file)];
+    pub(crate) fn add_released(
+        &mut self,
+        file: u32,
+        held_s: i64,
+        released_s: i64,
+        succeeds: bool,
+    ) -> i32 {
+        let begun = [
+            (held_s - 9, SUBMIT, 0),
+            (held_s - 2, EXECUTE, 0),
+            (held_s, HELD, file),
+        ];
         let then = [(released_s, RELEASED, 0), (released_s + 1, EXECUTE, 0)];
         let end: &[Event] = if succeeds {
             &[(released_s + 9, TERMINATED, 0)]
@@ -58,7 +73,11 @@ impl TestLog {
 
     /// Adds a job that is held at `held_s` for `file` and stays so.
     pub(crate) fn add_held(&mut self, file: u32, held_s: i64) -> i32 {
-        self.add(&[(held_s - 9, SUBMIT, 0), (held_s - 2, EXECUTE, 0), (held_s, HELD, file)])
+        self.add(&[
+            (held_s - 9, SUBMIT, 0),
+            (held_s - 2, EXECUTE, 0),
+            (held_s, HELD, file),
+        ])
     }
 
     pub(crate) fn store(&self) -> EventStore {

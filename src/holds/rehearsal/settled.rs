@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::rehearse::{Rehearsal, RehearsedAnswer};
 use crate::advice::{AnswerFirmness, HoldAction};
-use crate::answers::{HoldHistory, label_now};
+use crate::answers::{HoldHistory, label_later, label_now};
 
 /// A hold that was asked about, for who knows the truth about it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -95,7 +95,7 @@ impl<'a> SettledAnswers<'a> {
             let label = label_now(history, hold, answer.asked_ms, end_ms);
             HoldTruth {
                 succeeds_now: label.map(|label| label.is_success),
-                is_passing: hold.passes_later(end_ms),
+                is_passing: label_later(history, hold, end_ms).map(|label| label.is_success),
             }
         })
     }

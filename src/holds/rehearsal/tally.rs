@@ -121,13 +121,20 @@ impl RehearsalTally {
             tally.add_kind_of_fault(answer, truth.is_passing);
             tally.add_firm(answer, is_right);
             if let Some(succeeds) = truth.succeeds_now {
-                tally.add_strategies(answer, succeeds, probes.get(&answer.probed_cause()) == Some(&true));
+                tally.add_strategies(
+                    answer,
+                    succeeds,
+                    probes.get(&answer.probed_cause()) == Some(&true),
+                );
             }
         }
-        tally.kinds = kinds.into_values().map(|(kind, shares)| KindTally {
-            lower: (kind.right.of > 0).then(|| shares.lower_bound()),
-            ..kind
-        }).collect();
+        tally.kinds = kinds
+            .into_values()
+            .map(|(kind, shares)| KindTally {
+                lower: (kind.right.of > 0).then(|| shares.lower_bound()),
+                ..kind
+            })
+            .collect();
         tally
     }
 
@@ -140,11 +147,14 @@ impl RehearsalTally {
             HoldAction::Fix | HoldAction::Remove => Some(false),
             HoldAction::Leave | HoldAction::None => None,
         };
-        self.kind_right.add(says_passing(answer.action) == Some(is_passing));
+        self.kind_right
+            .add(says_passing(answer.action) == Some(is_passing));
         let rule = answer.evidence.rule.map(|rule| rule.action);
-        self.rules_right.add(rule.and_then(says_passing) == Some(is_passing));
+        self.rules_right
+            .add(rule.and_then(says_passing) == Some(is_passing));
         if !is_passing {
-            self.permanent_released.add(answer.action == HoldAction::Release);
+            self.permanent_released
+                .add(answer.action == HoldAction::Release);
             self.permanent_probed.add(answer.releases_as_probe());
         }
     }
@@ -163,17 +173,23 @@ impl RehearsalTally {
             || answer.releases_as_probe()
             || is_probe_cause && probe_succeeds;
         self.advice.add(is_released, succeeds);
-        self.periodic_release.add(answer.holds < PERIODIC_RELEASE_HOLDS, succeeds);
+        self.periodic_release
+            .add(answer.holds < PERIODIC_RELEASE_HOLDS, succeeds);
         self.release_all.add(true, succeeds);
         if succeeds {
-            self.told.add(is_probe_cause || answer.action == HoldAction::Release);
+            self.told
+                .add(is_probe_cause || answer.action == HoldAction::Release);
         }
     }
 }
 
 impl StrategyTally {
     fn add(&mut self, is_released: bool, succeeds: bool) {
-        let jobs = if succeeds { &mut self.kept } else { &mut self.wasted };
+        let jobs = if succeeds {
+            &mut self.kept
+        } else {
+            &mut self.wasted
+        };
         jobs.add(is_released);
     }
 }
@@ -207,7 +223,8 @@ fn add_kind(
     answer: &RehearsedAnswer,
     is_right: Option<bool>,
 ) {
-    let rank = 2 * answer_rank(answer.action, answer.firmness) + u8::from(answer.firmness.is_none());
+    let rank =
+        2 * answer_rank(answer.action, answer.firmness) + u8::from(answer.firmness.is_none());
     let (kind, shares) = kinds.entry(rank).or_insert_with(|| {
         let kind = KindTally {
             action: answer.action,
@@ -232,9 +249,10 @@ fn is_right(action: HoldAction, truth: HoldTruth) -> Option<bool> {
     match action {
         HoldAction::Release | HoldAction::Probe => truth.succeeds_now,
         HoldAction::Later => truth.is_passing,
-        HoldAction::Fix | HoldAction::Remove => {
-            truth.is_passing.or(truth.succeeds_now).map(|passes| !passes)
-        }
+        HoldAction::Fix | HoldAction::Remove => truth
+            .is_passing
+            .or(truth.succeeds_now)
+            .map(|passes| !passes),
         HoldAction::Leave | HoldAction::None => None,
     }
 }

@@ -11,14 +11,14 @@ pub use cycles::{
     BaseRateShift, ExclusionReason, FrameChoice, HoldCount, HoldCycle, HoldOutcome, QueriedHold,
     Split, base_rate_shifts, cutoffs_ms, hold_counts, hold_cycles,
 };
-pub(crate) use history::{
-    DatedOutcome, GroupedList, HoldLengths, KeyGroups, NO_KEY, execution_host_before,
-    next_run_outcome,
-};
 pub use history::{
     ClusterState, FirstRunKind, HoldRecordKind, HoldRecords, KnownFacts, LastRun, OutcomeCounts,
     OutcomeRecord, PoolHistory, RecentCounts, WINDOW_FRAMES, WeightedOutcomes,
     static_feature_count, static_names,
+};
+pub(crate) use history::{
+    DatedOutcome, GroupedList, HoldLengths, KeyGroups, NO_KEY, execution_host_before,
+    next_run_outcome,
 };
 pub use shards::{
     BuildProgress, Dataset, ExcludedCycles, HoldCodeSamples, LeakageAudit, ListedTensorShard,

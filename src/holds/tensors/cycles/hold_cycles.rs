@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::events::{JobHistory, LogGap};
-use htcondor_eventlog::{ABORTED, EXECUTE, HELD, RELEASED, DecidedBy, SUBMIT, TERMINATED};
+use htcondor_eventlog::{ABORTED, DecidedBy, EXECUTE, HELD, RELEASED, SUBMIT, TERMINATED};
 use poolcast_config as config;
 
 /// One hold of a job, and its outcome.
