@@ -32,6 +32,7 @@ mod provision;
 mod provision_live;
 mod provision_sweep;
 mod provision_train;
+mod rehearse;
 mod report;
 mod run;
 mod simulate;

@@ -176,6 +176,10 @@ fn answer_reasons(action: HoldAction, evidence: &HeldEvidence) -> Vec<String> {
             "{held} jobs are held for this cause: the run of one shows if the fault has passed"
         )),
         HoldAction::Probe => Some("one run shows if the fault has passed".to_owned()),
+        HoldAction::Release if evidence.recovered > 0 => Some(format!(
+            "{} with this cause got past it since this one is held, and none has failed since",
+            output::counted(evidence.recovered, "job")
+        )),
         HoldAction::Remove => Some(format!(
             "it was held {} times for this reason",
             evidence.holds_for_code

@@ -52,10 +52,21 @@ pub(crate) struct HeldEvidence {
     pub(crate) cause: ProbeCause,
     /// True if this job is one of those that a probe of the cause releases.
     pub(crate) is_probe: bool,
+    /// Jobs of the cause that got past it since this job is held, and since the last failure.
+    pub(crate) recovered: usize,
     /// True if a job of the cause was released recently, and its outcome is not known yet.
     pub(crate) awaits_outcome: bool,
     /// Holds of the job for the code and subcode, this one included.
     pub(crate) holds_for_code: usize,
+}
+
+impl HeldEvidence {
+    /// Returns true if what came of other jobs shows that the fault has passed: two of two got past
+    /// it, or one where the odds agree.
+    fn has_recovered(&self) -> bool {
+        let enough = if self.odds.now >= TRY_FROM { 1 } else { 2 };
+        self.recovered >= enough
+    }
 }
 
 /// An answer about a held job.
@@ -129,17 +140,27 @@ impl AskedAnswers {
     }
 
     /// Returns the limit that `answer` reached, with the earlier answers beyond it.
-    pub(super) fn limit(&self, answer: &HeldAnswer) -> Option<AnswerThreshold> {
+    pub(super) fn limit(
+        &self,
+        answer: &HeldAnswer,
+        evidence: &HeldEvidence,
+    ) -> Option<AnswerThreshold> {
         let limits = match answer.action {
             HoldAction::Release => self.limits.release,
             HoldAction::Fix | HoldAction::Remove | HoldAction::Later => self.limits.failure,
             HoldAction::Probe | HoldAction::Leave | HoldAction::None => return None,
         };
-        match answer.firmness? {
-            AnswerFirmness::Firm => limits.firm,
-            AnswerFirmness::Probable => limits.probable,
-            AnswerFirmness::Possible => None,
-        }
+        let limit = match answer.firmness? {
+            AnswerFirmness::Firm => limits.firm?,
+            AnswerFirmness::Probable => limits.probable?,
+            AnswerFirmness::Possible => return None,
+        };
+        // A release may follow from what came of other jobs, without the odds.
+        let is_reached = match answer.action {
+            HoldAction::Release => evidence.odds.now >= limit.probability,
+            _ => evidence.odds.now <= limit.probability,
+        };
+        is_reached.then_some(limit)
     }
 }
 
@@ -166,12 +187,34 @@ pub(crate) fn held_evidence(
             is_taught: is_taught(history, hold, asked_ms),
             held_for_cause: causes.held.get(&probe_cause(hold)).map_or(1, Vec::len),
             cause: probe_cause(hold),
+            recovered: recovered(history, hold, asked_ms),
             awaits_outcome: awaits_outcome(history, hold, asked_ms),
             is_probe: causes.probes.binary_search(&index).is_ok(),
             holds_for_code: hold.earlier_for_code as usize + 1,
         });
     }
     Ok(evidence)
+}
+
+/// Returns the number of jobs of the cause that are known to have got past it since `hold` began,
+/// and since the last failure or new hold.
+fn recovered(history: &HoldHistory<'_>, hold: &PastHold, asked_ms: i64) -> usize {
+    let known = history.known_cause(probe_kind(hold), &hold.causes, asked_ms);
+    let failures = known
+        .outcomes
+        .iter()
+        .filter(|outcome| !outcome.is_success());
+    let last_failure_ms = failures.map(|outcome| outcome.decided_ms()).max();
+    let last_hold_ms = known.held.last().copied();
+    let since_ms = last_failure_ms
+        .max(last_hold_ms)
+        .unwrap_or(i64::MIN)
+        .max(hold.hold_ms);
+    let passes = known.passes.iter().rev();
+    passes
+        .take_while(|pass| pass.known_ms > since_ms)
+        .filter(|pass| pass.released_ms >= since_ms)
+        .count()
 }
 
 /// Returns true if a job of the cause was released within the last few typical hold lengths, and
@@ -321,7 +364,7 @@ fn rule_decides(rule: &HoldRule, evidence: &HeldEvidence) -> bool {
     if !rule.expects_failure() || !rule.can_be_outweighed() {
         return true;
     }
-    !evidence.passed_since && evidence.odds.later < PASSING_FROM
+    !evidence.passed_since && !evidence.has_recovered() && evidence.odds.later < PASSING_FROM
 }
 
 /// Returns the answer where a release pays, now or as a probe.
@@ -333,6 +376,9 @@ fn success_answer(evidence: &HeldEvidence, limits: &AnswerLimits) -> Option<Held
     let is_passing = later >= PASSING_FROM;
     if is_passing && evidence.is_taught && reaches(limits.release.firm) {
         return release(AnswerFirmness::Firm);
+    }
+    if evidence.has_recovered() {
+        return release(AnswerFirmness::Probable);
     }
     let is_few = evidence.held_for_cause <= FEW_HELD || now >= RELEASE_MANY_FROM;
     if evidence.is_taught && is_few && reaches(limits.release.probable) {
@@ -414,6 +460,7 @@ mod tests {
             cause: (0, 0),
             is_probe: true,
             awaits_outcome: false,
+            recovered: 0,
             holds_for_code: 1,
         }
     }
@@ -468,6 +515,18 @@ mod tests {
             ..evidence(0.25, 0.7)
         };
         assert_eq!(answer(two).0, HoldAction::Later, "a run for half a success");
+    }
+
+    #[test]
+    fn others_are_released_once_probes_have_succeeded() {
+        let after = |now, recovered| HeldEvidence {
+            held_for_cause: 12,
+            recovered,
+            ..evidence(now, 0.7)
+        };
+        assert_eq!(answer(after(0.4, 1)), (HoldAction::Probe, None));
+        assert_eq!(answer(after(0.5, 1)), (HoldAction::Release, PROBABLE));
+        assert_eq!(answer(after(0.2, 2)), (HoldAction::Release, PROBABLE));
     }
 
     #[test]

@@ -297,7 +297,7 @@ impl HoldJudge<'_> {
         if let Some(rule) = evidence.rule.filter(|_| answer.is_by_rule) {
             return Some(Judgement::by_rule(&rule, held, odds.of_reason));
         }
-        let reached = answers.limit(&answer);
+        let reached = answers.limit(&answer, evidence);
         let decision = decide_by_answer(self.settings, answer, evidence, reached, odds);
         let mut judgement = Judgement::by_probability(decision, held);
         // Only the probes of a cause are released now, and only if no other job of it runs.

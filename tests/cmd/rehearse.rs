@@ -1,0 +1,84 @@
+//! `poolcast rehearse`: a log replayed as if the program had been used.
+
+use serde_json::Value;
+
+use crate::place::Place;
+
+#[test]
+fn bundled_log_is_rehearsed() {
+    let place = Place::with_log();
+    let rehearse = "rehearse --log EventLog.xz --moments 3";
+    let printed = place.stdout(&format!("{rehearse} -o out"));
+    insta::assert_snapshot!(printed);
+    assert_eq!(place.stdout(&format!("{rehearse} --threads 1")), printed);
+
+    let answers = String::from_utf8(place.files("out")["answers.jsonl"].clone()).expect("text");
+    let rows: Vec<Value> = answers
+        .lines()
+        .map(|line| serde_json::from_str(line).expect("JSON"))
+        .collect();
+    let counted = rows.iter().filter(|row| row["action"] != "leave").count();
+    let tally: Value = serde_json::from_slice(&place.files("out")["rehearsal.json"]).expect("JSON");
+    assert_eq!(tally["answers"], counted);
+    assert!(counted > 50);
+}
+
+#[test]
+fn truth_settles_every_answer() {
+    let place = Place::new();
+    place.stdout("simulate -o EventLog --truth truth --jobs 3000 --days 7 --seed 3");
+    let tally = place.json("rehearse --log EventLog --truth truth --moments 4 --json");
+    let count = |key: &str| tally[key]["of"].as_u64().expect("a count");
+    let answers = tally["answers"].as_u64().expect("a count");
+    assert!(answers > 50, "{tally}");
+    assert_eq!(count("kind_right"), answers);
+    let kept = |name: &str| tally[name]["kept"]["of"].as_u64().expect("a count");
+    let wasted = |name: &str| tally[name]["wasted"]["of"].as_u64().expect("a count");
+    assert_eq!(kept("advice") + wasted("advice"), answers);
+    assert_eq!(tally["release_all"]["kept"]["count"], kept("advice"));
+
+    let refused = place.run("rehearse --log EventLog --truth EventLog");
+    assert_eq!(refused.code, Some(2), "{refused}");
+}
+
+#[test]
+fn run_learns_answers_and_advise_asks_them() {
+    let place = Place::with_log();
+    let config = "logs: [EventLog.xz]\nout: out\nruns: 0\nwandb: {sweep: {metric: {name: validation_roc_auc, goal: maximize}}}\n\
+                  preprocessing: {parameters: {j: 2, m: 4, timeframe_len: 20}}\n\
+                  pipelines: {et: {method: random, runs: 1, parameters: {n_estimators: 10, min_samples_leaf: 10, max_features: 0.3}}}\n";
+    place.write("run.yaml", config);
+    place.stdout("run run.yaml");
+    assert!(place.path("out/answers/manifest.json").is_file());
+    let advice = place.json("advise out --log EventLog.xz --json");
+    let jobs = advice["advice"].as_array().expect("jobs");
+    let asked = jobs
+        .iter()
+        .filter(|job| !job["later_probability"].is_null());
+    for job in asked.clone() {
+        let now = job["probability"].as_f64().expect("a probability");
+        let later = job["later_probability"].as_f64().expect("a probability");
+        assert!((0.0..=1.0).contains(&now) && (0.0..=1.0).contains(&later));
+        assert!(job["good_until_ms"].as_i64() > advice["asked_ms"].as_i64());
+    }
+    assert!(asked.count() > 0, "{advice}");
+
+    // The model has learned from later events than those known at an earlier time, so it must not
+    // answer there.
+    let earlier = place.json("advise out --log EventLog.xz --at 2026-11-21T02:14:59Z --json");
+    let jobs = earlier["advice"].as_array().expect("jobs");
+    assert!(!jobs.is_empty());
+    assert!(jobs.iter().all(|job| job["later_probability"].is_null()));
+
+    let files = place.files("out/answers");
+    place.stdout("run run.yaml");
+    assert_eq!(
+        place.files("out/answers"),
+        files,
+        "nothing is learned again"
+    );
+
+    place.write("out/answers/now/pipeline.json", "{");
+    let refused = place.run("advise out --log EventLog.xz");
+    assert_eq!(refused.code, Some(2), "{refused}");
+}
