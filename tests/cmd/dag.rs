@@ -456,21 +456,9 @@ fn read_page(place: &Place, dir: &str) -> String {
     fs_err::read_to_string(place.path(&format!("{dir}/report.html"))).expect("a page")
 }
 
-/// The small sweep, with few steps per epoch. Jobs that exit after every step then start seldom.
+/// The small sweep, with fewer steps per epoch. Jobs that exit after every step then start less often.
 fn sweep_of_few_steps() -> String {
-    SMALL.replace("hidden_size:", "batch_size: 256, hidden_size:")
-}
-
-/// Asserts that the training of each job in `dir` was resumed from a checkpoint.
-fn assert_resumed(place: &Place, dir: &str) {
-    for job in ["trials-0001", "trials-0002"] {
-        let messages = fs_err::read_to_string(place.path(&format!("{dir}/logs/{job}.err")));
-        let messages = messages.expect("read");
-        assert!(
-            messages.contains(": continuing after "),
-            "{job}\n{messages}"
-        );
-    }
+    SMALL.replace("hidden_size:", "batch_size: 64, hidden_size:")
 }
 
 #[test]
@@ -486,7 +474,6 @@ fn dag_nodes_produce_the_same_bytes_as_a_local_run() {
             .starts_with("DAGMan has not started\n3 trials: 0 done, 0 failed, 3 remaining\n")
     );
     assert_eq!(nodes::run(&place, "dag"), 0);
-    assert_resumed(&place, "dag/poolcast");
     place.stdout("run small.yaml -o here");
     assert_eq!(
         trials(&place, "dag/poolcast").len(),
@@ -721,7 +708,6 @@ fn dag_with_shared_inputs_produces_the_same_bytes_as_a_local_run() {
             "tensors-j5-m4-t10-uniform-events.tar"
         ]
     );
-    assert_resumed(&place, "dag/poolcast");
     place.stdout("run small.yaml -o here");
     assert!(
         trials(&place, "dag/poolcast") == trials(&place, "here"),

@@ -17,6 +17,6 @@ pub(crate) use cause_kind::CauseKind;
 pub use hold_history::HoldHistory;
 pub use learned_answers::{ANSWERS_FORMAT, LearnedAnswers};
 pub(crate) use past_hold::PastHold;
-pub(crate) use taught_rows::{label_later, label_now};
+pub(crate) use taught_rows::{label_later, settled_outcome};
 #[cfg(test)]
 pub(crate) mod test_log;

@@ -21,6 +21,8 @@ const MIN_FIRST_AGE_MS: f64 = 1000.0;
 const OWN_RELEASE_WITHIN: f64 = 0.1;
 /// Maximum time between the moment and another job's outcome, in typical hold lengths.
 const LENT_WITHIN: f64 = 0.25;
+/// Maximum time from the moment to a success that settles an answer, in typical hold lengths.
+const SETTLED_WITHIN: f64 = 0.05;
 /// Ratio of the distances of two outcomes from which on the nearer one counts although they differ.
 const CLEARLY_NEARER: i64 = 4;
 /// Time after the beginning of a hold within which another job's success shows that the fault
@@ -79,6 +81,8 @@ pub(crate) struct TaughtRow {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct MomentLabel {
     pub(crate) is_success: bool,
+    /// Time of the release or of the hold that gave the label, epoch ms.
+    at_ms: i64,
     weight: f64,
     way: ReleaseWay,
 }
@@ -137,12 +141,14 @@ pub(crate) fn label_later(
     if own != Some(true) && has_passed_for_others(history, hold, known_ms) {
         return Some(MomentLabel {
             is_success: true,
+            at_ms: hold.hold_ms,
             weight: 1.0,
             way: ReleaseWay::Lent,
         });
     }
     own.map(|is_success| MomentLabel {
         is_success,
+        at_ms: hold.hold_ms,
         weight: 1.0,
         way: ReleaseWay::of(hold),
     })
@@ -188,6 +194,21 @@ fn moments_of(history: &HoldHistory<'_>, hold: &PastHold, known_ms: i64) -> Vec<
     moments
 }
 
+/// Returns the outcome that settles an answer about `hold` at `asked_ms`: its label, unless that is a
+/// success that came clearly later. The fault may have ended in between, and an answer is about the
+/// second of the question.
+pub(crate) fn settled_outcome(
+    history: &HoldHistory<'_>,
+    hold: &PastHold,
+    asked_ms: i64,
+    known_ms: i64,
+) -> Option<bool> {
+    let label = label_now(history, hold, asked_ms, known_ms)?;
+    let within = (SETTLED_WITHIN * history.unit_ms(asked_ms)).max(MIN_FIRST_AGE_MS);
+    let is_later = (label.at_ms - asked_ms) as f64 > within;
+    (!label.is_success || !is_later).then_some(label.is_success)
+}
+
 /// Returns the label of `hold` for a release at `asked_ms`, as far as it was known at `known_ms`:
 /// its own outcome if it was released soon after, or else the nearest outcome that another hold
 /// with the same cause lends. Returns `None` if there is neither.
@@ -204,6 +225,7 @@ pub(crate) fn label_now(
         if gap <= within.max(MIN_FIRST_AGE_MS) && outcome.decided_ms() <= known_ms {
             return Some(MomentLabel {
                 is_success: outcome.is_success(),
+                at_ms: release_ms,
                 weight: (-gap.max(0.0) / within.max(1.0)).exp(),
                 way: ReleaseWay::of(hold),
             });
@@ -215,8 +237,9 @@ pub(crate) fn label_now(
         let lent = history.lent(kind, &hold.causes);
         nearest_outcome(lent, hold.job, asked_ms, known_ms, LENT_WITHIN * unit_ms)
     });
-    nearest.map(|is_success| MomentLabel {
-        is_success,
+    nearest.map(|nearest| MomentLabel {
+        is_success: nearest.outcome.is_success(),
+        at_ms: nearest.at_ms,
         weight: LENT_WEIGHT,
         way: ReleaseWay::Lent,
     })
@@ -231,7 +254,7 @@ fn nearest_outcome(
     asked_ms: i64,
     known_ms: i64,
     within_ms: f64,
-) -> Option<bool> {
+) -> Option<&LentOutcome> {
     let is_usable = |one: &&LentOutcome| one.job != job && one.outcome.decided_ms() <= known_ms;
     let middle = lent.partition_point(|one| one.at_ms <= asked_ms);
     let distance = |one: &LentOutcome| (one.at_ms - asked_ms).abs();
@@ -252,9 +275,10 @@ fn nearest_outcome(
             } else {
                 (after, before)
             };
-            (distance(far) >= CLEARLY_NEARER * distance(near)).then(|| success(near))
+            (distance(far) >= CLEARLY_NEARER * distance(near)).then_some(near)
         }
-        (Some(one), _) | (None, Some(one)) => Some(success(one)),
+        (Some(before), Some(after)) if distance(after) < distance(before) => Some(after),
+        (Some(one), _) | (None, Some(one)) => Some(one),
         (None, None) => None,
     }
 }

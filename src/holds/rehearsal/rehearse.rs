@@ -6,7 +6,8 @@ use crate::advice::{
     AnswerFirmness, HeldAnswer, HeldEvidence, HoldAction, held_answer, held_evidence,
 };
 use crate::answers::{
-    AnswerLimits, AnswerModel, HeldOdds, HoldHistory, LearnedAnswers, SettledAnswer, label_now,
+    AnswerLimits, AnswerModel, HeldOdds, HoldHistory, LearnedAnswers, SettledAnswer,
+    settled_outcome,
 };
 use crate::config::AdviceConfig;
 use crate::events::EventStore;
@@ -124,12 +125,12 @@ fn earned_limits(
     let mut settled = Vec::new();
     for answer in answers {
         let hold = &history.holds[answer.hold];
-        let label = label_now(history, hold, answer.asked_ms, known_ms);
-        settled.extend(label.map(|label| SettledAnswer {
+        let outcome = settled_outcome(history, hold, answer.asked_ms, known_ms);
+        settled.extend(outcome.map(|is_success| SettledAnswer {
             moment: answer.moment,
             cluster: history.store.jobs().cluster(hold.job as usize),
             probability: answer.odds.now,
-            is_success: label.is_success,
+            is_success,
         }));
     }
     AnswerLimits::find(&settled, advice.precision, advice.probable_precision)

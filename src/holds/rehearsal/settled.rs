@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::rehearse::{Rehearsal, RehearsedAnswer};
 use crate::advice::{AnswerFirmness, HoldAction};
-use crate::answers::{HoldHistory, label_later, label_now};
+use crate::answers::{HoldHistory, label_later, settled_outcome};
 
 /// A hold that was asked about, for who knows the truth about it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -92,9 +92,8 @@ impl<'a> SettledAnswers<'a> {
         let end_ms = history.store.summary.end_ms;
         SettledAnswers::settle(rehearsal, |answer| {
             let hold = &history.holds[answer.hold];
-            let label = label_now(history, hold, answer.asked_ms, end_ms);
             HoldTruth {
-                succeeds_now: label.map(|label| label.is_success),
+                succeeds_now: settled_outcome(history, hold, answer.asked_ms, end_ms),
                 is_passing: label_later(history, hold, end_ms).map(|label| label.is_success),
             }
         })
