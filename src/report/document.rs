@@ -138,6 +138,17 @@ pub struct HeldCause {
     pub then: Option<String>,
 }
 
+impl HeldCause {
+    /// The certainty of the advice, before its action; empty if it is firm.
+    pub(crate) fn certainty_words(&self) -> &'static str {
+        match (self.is_probable, self.is_possible) {
+            (true, _) => "probably ",
+            (_, true) => "possibly ",
+            _ => "",
+        }
+    }
+}
+
 /// A table.
 #[derive(Debug, Serialize)]
 pub struct ReportTable {

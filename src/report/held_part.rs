@@ -107,7 +107,7 @@ fn cause_table(causes: &[HeldCause]) -> ReportTable {
     let mut table = ReportTable::new("The causes, the most urgent first", &columns);
     table.is_sortable = true;
     for cause in causes {
-        let probably = certainty_words(cause);
+        let probably = cause.certainty_words();
         let (low, high) = cause.odds.unzip();
         let (successes, holds) = cause.base_rate.unzip();
         table.push([
@@ -146,15 +146,6 @@ fn counts_sentence(advice: &[JobAdvice]) -> String {
         output::counted(advice.len(), "held job"),
         counts.join(", ").replace("to without", "without")
     )
-}
-
-/// The certainty of the advice on a cause, before its action; empty if it is firm.
-pub(crate) fn certainty_words(cause: &HeldCause) -> &'static str {
-    match (cause.is_probable, cause.is_possible) {
-        (true, _) => "probably ",
-        (_, true) => "possibly ",
-        _ => "",
-    }
 }
 
 fn count_words(action: HoldAction) -> &'static str {

@@ -6,7 +6,6 @@ use maud::{DOCTYPE, Markup, PreEscaped, html};
 use super::document::{
     Figure, HeldCause, MissingInput, Report, ReportBlock, ReportCell, ReportPart, ReportTable,
 };
-use super::held_part::certainty_words;
 use poolcast_base::output;
 
 const STYLE: &str = include_str!("style.css");
@@ -214,7 +213,7 @@ fn causes_markup(causes: &[HeldCause]) -> Markup {
 }
 
 fn cause_markup(cause: &HeldCause) -> Markup {
-    let answer = format!("{}{}", certainty_words(cause), cause.action);
+    let answer = format!("{}{}", cause.certainty_words(), cause.action);
     let mut letters = answer.chars();
     let first = letters.next().map(|letter| letter.to_ascii_uppercase());
     let heading: String = first.into_iter().chain(letters).collect();

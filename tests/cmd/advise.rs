@@ -185,7 +185,9 @@ fn costs_choose_the_action_and_low_precision_gives_no_advice() {
             "remove" => {
                 "{precision: 0.9, probable_precision: 0.9, cost: {wasted_run: 1000.0, lost_success: 1.0}, remove_from_holds: 1, moments: 1}"
             }
-            _ => "{precision: 1.0, probable_precision: 1.0, cost: null, remove_from_holds: 5, moments: 1}",
+            _ => {
+                "{precision: 1.0, probable_precision: 1.0, cost: null, remove_from_holds: 5, moments: 1}"
+            }
         };
         place.write(
             &format!("{settings}/config.yaml"),
