@@ -16,9 +16,10 @@ pub struct RehearseArgs {
     /// about jobs that nobody released [default: the log settles them, as far as it can]
     #[arg(long, value_name = "FILE")]
     pub truth: Option<PathBuf>,
-    /// Number of moments at which all held jobs are asked about
+    /// Number of models, which learn one after the other through the log; all held jobs are asked
+    /// about at three moments of each
     #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=1000))]
-    pub moments: u32,
+    pub models: u32,
     /// Year of the first event, for a log without a header whose time stamps have no year
     #[arg(long, value_parser = clap::value_parser!(i16).range(1970..=2100))]
     pub year: Option<i16>,

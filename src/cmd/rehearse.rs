@@ -28,7 +28,7 @@ pub fn run(args: &RehearseArgs) -> Result<u8> {
     let store = read_store(&args.logs, args.year, &config, None)?;
     let history = HoldHistory::new(&store);
     let settings = RehearsalSettings {
-        moments: args.moments,
+        models: args.models,
         advice: &config.advice,
         seed: config.seed,
     };

@@ -113,7 +113,7 @@ fn learn_answers(
     let store = EventStore::open(&events)?;
     let history = HoldHistory::new(&store);
     let settings = RehearsalSettings {
-        moments: advice.moments,
+        models: advice.rehearsed_models,
         advice,
         seed: *seed,
     };
@@ -132,15 +132,15 @@ fn learn_answers(
     }
 }
 
-/// Rehearses with a progress bar over the moments.
+/// Rehearses with a progress bar over the models.
 pub(super) fn rehearse_with_progress(
     history: &HoldHistory<'_>,
     settings: &RehearsalSettings<'_>,
     is_stopped: &(dyn Fn() -> bool + Sync),
 ) -> Result<Rehearsal> {
-    let bar = output::item_bar(settings.moments.into(), "moments rehearsed");
-    let rehearsal = rehearse(history, settings, is_stopped, |moment| {
-        bar.set_position(moment.into());
+    let bar = output::item_bar(settings.models.into(), "rehearsed models");
+    let rehearsal = rehearse(history, settings, is_stopped, |models| {
+        bar.set_position(models.into());
     });
     bar.finish_and_clear();
     rehearsal

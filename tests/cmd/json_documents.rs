@@ -462,7 +462,7 @@ fn policy_documents() -> PrintedKeys {
         &[
             "policy --log planted --json",
             "policy --log EventLog.xz --config cost.yaml --json",
-            "rehearse --log EventLog.xz --moments 2 --json",
+            "rehearse --log EventLog.xz --models 2 --json",
             "simulate -o EventLog --truth truth --jobs 400 --days 7 --json",
         ],
     )

@@ -142,7 +142,7 @@ fn command(dir: &Path, args: &str) -> Command {
         .env("TZ", "America/Chicago");
     // The rehearsal of a whole log takes seconds. Only its own tests need many moments.
     if args.split(' ').next() != Some("config") {
-        command.env("POOLCAST_ADVICE__MOMENTS", "1");
+        command.env("POOLCAST_ADVICE__REHEARSED_MODELS", "1");
     }
     // No test makes or reads the salt of the user who runs it.
     command.env("POOLCAST_OWNER_SALT_FILE", &*SALT);

@@ -7,7 +7,7 @@ use crate::place::Place;
 #[test]
 fn bundled_log_is_rehearsed() {
     let place = Place::with_log();
-    let rehearse = "rehearse --log EventLog.xz --moments 3";
+    let rehearse = "rehearse --log EventLog.xz --models 3";
     let printed = place.stdout(&format!("{rehearse} -o out"));
     insta::assert_snapshot!(printed);
     assert_eq!(place.stdout(&format!("{rehearse} --threads 1")), printed);
@@ -27,7 +27,7 @@ fn bundled_log_is_rehearsed() {
 fn truth_settles_every_answer() {
     let place = Place::new();
     place.stdout("simulate -o EventLog --truth truth --jobs 3000 --days 7 --seed 3");
-    let tally = place.json("rehearse --log EventLog --truth truth --moments 4 --json");
+    let tally = place.json("rehearse --log EventLog --truth truth --models 4 --json");
     let count = |key: &str| tally[key]["of"].as_u64().expect("a count");
     let answers = tally["answers"].as_u64().expect("a count");
     assert!(answers > 50, "{tally}");

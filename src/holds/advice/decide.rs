@@ -337,7 +337,7 @@ mod tests {
         probable_precision: 0.75,
         cost: None,
         remove_from_holds: 5,
-        moments: 20,
+        rehearsed_models: 20,
     };
 
     fn threshold(probability: f64) -> Option<AnswerThreshold> {

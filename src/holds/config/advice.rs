@@ -28,7 +28,7 @@ pub struct AdviceConfig {
     pub probable_precision: f64,
     pub cost: Option<AdviceCost>,
     pub remove_from_holds: usize,
-    pub moments: u32,
+    pub rehearsed_models: u32,
 }
 
 /// Costs of mistakes, all in the same unit.
@@ -49,7 +49,11 @@ impl AdviceConfig {
             self.probable_precision,
             0.5..=self.precision,
         )?;
-        check_range("advice.moments", f64::from(self.moments), 1.0..=1000.0)?;
+        check_range(
+            "advice.rehearsed_models",
+            f64::from(self.rehearsed_models),
+            1.0..=1000.0,
+        )?;
         if let Some(cost) = self.cost {
             check_range("advice.cost.wasted_run", cost.wasted_run, 1e-9..=1e9)?;
             check_range("advice.cost.lost_success", cost.lost_success, 1e-9..=1e9)?;

@@ -12,14 +12,17 @@ use crate::answers::{
 use crate::config::AdviceConfig;
 use crate::events::EventStore;
 
-/// Share of the log's time before the first moment. Earlier, too little is known.
+/// Share of the log's time before the first model. Earlier, too little is known.
 const FIRST_SHARE: f64 = 0.3;
+/// Number of moments at which each model is asked: when it has learned, and later, as by users of a
+/// model that learns each night.
+const MOMENTS_PER_MODEL: u32 = 3;
 
 /// The moments and the settings of a rehearsal.
 #[derive(Debug, Clone, Copy)]
 pub struct RehearsalSettings<'a> {
-    /// Number of moments, spread evenly over the last 70 % of the log.
-    pub moments: u32,
+    /// Number of models, which learn at times spread evenly over the last 70 % of the log.
+    pub models: u32,
     /// Precisions of firm and of probable answers, and when to remove.
     pub advice: &'a AdviceConfig,
     /// Root seed.
@@ -69,7 +72,7 @@ impl Rehearsal {
     }
 }
 
-/// Replays `history` with `settings`. Calls `progress` after each moment with its number, from 1.
+/// Replays `history` with `settings`. Calls `progress` after each model with its number, from 1.
 ///
 /// # Errors
 /// Fails once `stop` returns true, and if a model cannot be fitted.
@@ -80,21 +83,25 @@ pub fn rehearse(
     progress: impl Fn(u32),
 ) -> Result<Rehearsal> {
     let mut answers: Vec<RehearsedAnswer> = Vec::new();
-    for moment in 0..settings.moments {
-        let asked_ms = moment_ms(history, moment, settings.moments);
-        let model = AnswerModel::learn(history, asked_ms, settings.seed, stop)?;
+    for number in 0..settings.models {
+        let first = number * MOMENTS_PER_MODEL;
+        let known_ms = moment_ms(history, first, settings.models);
+        let model = AnswerModel::learn(history, known_ms, settings.seed, stop)?;
         if let Some(model) = model {
-            let limits = earned_limits(history, &answers, asked_ms, settings.advice);
-            let asking = Asking {
-                history,
-                settings,
-                moment,
-                asked_ms,
-                limits,
-            };
-            answers.extend(asking.ask_all(&model)?);
+            for moment in first..first + MOMENTS_PER_MODEL {
+                let asked_ms = moment_ms(history, moment, settings.models);
+                let limits = earned_limits(history, &answers, asked_ms, settings.advice);
+                let asking = Asking {
+                    history,
+                    settings,
+                    moment,
+                    asked_ms,
+                    limits,
+                };
+                answers.extend(asking.ask_all(&model)?);
+            }
         }
-        progress(moment + 1);
+        progress(number + 1);
     }
 
     let end_ms = history.store.summary.end_ms;
@@ -105,10 +112,10 @@ pub fn rehearse(
     })
 }
 
-/// Returns the time of moment `moment` of `moments`, epoch ms.
-fn moment_ms(history: &HoldHistory<'_>, moment: u32, moments: u32) -> i64 {
+/// Returns the time of moment `moment` of a rehearsal with `models` models, epoch ms.
+fn moment_ms(history: &HoldHistory<'_>, moment: u32, models: u32) -> i64 {
     let summary = &history.store.summary;
-    let step = (1.0 - FIRST_SHARE) / f64::from(moments);
+    let step = (1.0 - FIRST_SHARE) / f64::from(models * MOMENTS_PER_MODEL);
     let share = FIRST_SHARE + step * f64::from(moment);
     let span_ms = (summary.end_ms - summary.begin_ms) as f64;
     summary.begin_ms + (share * span_ms) as i64
@@ -199,7 +206,7 @@ mod tests {
     ) -> (Vec<(u32, HoldAction, HeldOdds)>, RehearsalTally) {
         let config = TestConfig::load(&[]).advice;
         let settings = RehearsalSettings {
-            moments: 6,
+            models: 6,
             advice: &config,
             seed: 1,
         };
@@ -246,7 +253,7 @@ mod tests {
             log.add_released(9, from_s + 10 * at, from_s + 5 + 10 * at, true);
         }
         let (after, _) = rehearsed(&log, 2);
-        let is_early = |row: &&(u32, HoldAction, HeldOdds)| row.0 < 5;
+        let is_early = |row: &&(u32, HoldAction, HeldOdds)| row.0 < 15;
         assert!(
             before
                 .iter()
@@ -274,7 +281,7 @@ mod tests {
         let history = HoldHistory::new(&store);
         let config = TestConfig::load(&[]).advice;
         let settings = RehearsalSettings {
-            moments: 3,
+            models: 3,
             advice: &config,
             seed: 1,
         };
