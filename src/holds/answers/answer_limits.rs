@@ -13,10 +13,11 @@ use crate::training::AnswerThreshold;
 const Z: f64 = 1.281_552;
 /// Minimum number of answers beyond a limit.
 const MIN_ANSWERS: usize = 20;
-/// Minimum probability of success from which on a release is firm.
-const MIN_FIRM_RELEASE: f64 = 0.8;
-/// Minimum probability of success from which on a release is probable.
-const MIN_PROBABLE_RELEASE: f64 = 0.5;
+/// Minimum probability of a firm answer, whatever earlier answers were: where nearly all jobs fail,
+/// "it fails" is right for any probability.
+const MIN_FIRM: f64 = 0.8;
+/// Minimum probability of a probable answer.
+const MIN_PROBABLE: f64 = 0.5;
 
 /// An earlier answer whose outcome is known.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -64,24 +65,28 @@ impl AnswerLimits {
             probable: widest(&sorted, probable, |answer| !answer.is_success),
         };
         AnswerLimits {
-            release: release.at_least(),
-            failure,
+            release: release.clamped(f64::max, |minimum| minimum),
+            failure: failure.clamped(f64::min, |minimum| 1.0 - minimum),
         }
     }
 }
 
 impl LimitPair {
-    /// Raises the limits of releases to their minimum.
-    fn at_least(self) -> LimitPair {
-        let raise = |limit: Option<AnswerThreshold>, minimum: f64| {
+    /// Moves the limits with `clamp` to those that follow from the minimum probabilities.
+    fn clamped(
+        self,
+        clamp: impl Fn(f64, f64) -> f64,
+        from_minimum: impl Fn(f64) -> f64,
+    ) -> LimitPair {
+        let move_limit = |limit: Option<AnswerThreshold>, minimum: f64| {
             limit.map(|limit| AnswerThreshold {
-                probability: limit.probability.max(minimum),
+                probability: clamp(limit.probability, from_minimum(minimum)),
                 ..limit
             })
         };
         LimitPair {
-            firm: raise(self.firm, MIN_FIRM_RELEASE),
-            probable: raise(self.probable, MIN_PROBABLE_RELEASE),
+            firm: move_limit(self.firm, MIN_FIRM),
+            probable: move_limit(self.probable, MIN_PROBABLE),
         }
     }
 }
@@ -207,6 +212,21 @@ mod tests {
         assert!((0.5..0.55).contains(&probable.probability), "{probable:?}");
         let fails = limits.failure.firm.expect("found");
         assert!((0.15..0.2).contains(&fails.probability), "{fails:?}");
+    }
+
+    #[test]
+    fn a_log_where_nearly_all_fail_gives_no_firm_answer_to_high_odds() {
+        let failing: Vec<SettledAnswer> = even(4000, 20)
+            .into_iter()
+            .map(|answer| SettledAnswer {
+                is_success: answer.is_success && answer.cluster.1 % 10 == 0,
+                ..answer
+            })
+            .collect();
+        let limits = AnswerLimits::find(&failing, 0.9, 0.75);
+        let limit = |limit: Option<AnswerThreshold>| limit.expect("found").probability;
+        assert!(limit(limits.failure.firm) <= 0.2, "{limits:?}");
+        assert_eq!(limit(limits.failure.probable), 0.5);
     }
 
     #[test]
