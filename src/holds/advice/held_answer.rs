@@ -88,6 +88,8 @@ impl HeldAnswer {
     }
 }
 
+/// Maximum number of passes that are examined.
+const MAX_PASSES: usize = 100;
 /// Number of typical hold lengths for which a release without a known outcome counts as a probe.
 const PROBE_LASTS: f64 = 4.0;
 /// Share of a typical hold length for which an answer is good. Then the fault may have changed.
@@ -200,11 +202,8 @@ pub(crate) fn held_evidence(
 /// and since the last failure or new hold.
 fn recovered(history: &HoldHistory<'_>, hold: &PastHold, asked_ms: i64) -> usize {
     let known = history.known_cause(probe_kind(hold), &hold.causes, asked_ms);
-    let failures = known
-        .outcomes
-        .iter()
-        .filter(|outcome| !outcome.is_success());
-    let last_failure_ms = failures.map(|outcome| outcome.decided_ms()).max();
+    let last_failure = known.outcomes.iter().rfind(|outcome| !outcome.is_success());
+    let last_failure_ms = last_failure.map(|outcome| outcome.decided_ms());
     let last_hold_ms = known.held.last().copied();
     let since_ms = last_failure_ms
         .max(last_hold_ms)
@@ -213,6 +212,7 @@ fn recovered(history: &HoldHistory<'_>, hold: &PastHold, asked_ms: i64) -> usize
     let passes = known.passes.iter().rev();
     passes
         .take_while(|pass| pass.known_ms > since_ms)
+        .take(MAX_PASSES)
         .filter(|pass| pass.released_ms >= since_ms)
         .count()
 }
@@ -234,18 +234,11 @@ fn has_passed_since(history: &HoldHistory<'_>, hold: &PastHold, asked_ms: i64) -
     } else {
         return false;
     };
-    let lent = history.lent(kind, &hold.causes);
-    let is_pass = |release_ms: i64| release_ms > hold.hold_ms;
-    let since = lent.partition_point(|one| one.at_ms <= hold.hold_ms);
-    let succeeded = lent[since..].iter().any(|one| {
-        is_pass(one.at_ms) && one.outcome.is_success() && one.outcome.decided_ms() <= asked_ms
-    });
     let known = history.known_cause(kind, &hold.causes, asked_ms);
-    succeeded
-        || known
-            .passes
-            .last()
-            .is_some_and(|pass| pass.released_ms > hold.hold_ms)
+    let latest = known.passes.iter().rev().take(MAX_PASSES);
+    latest
+        .map(|pass| pass.released_ms)
+        .any(|released_ms| released_ms > hold.hold_ms)
 }
 
 /// Returns true if enough outcomes of the owner with this code, or of the named file, are decided.

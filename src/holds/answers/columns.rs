@@ -135,12 +135,14 @@ impl AskedMoment {
             held,
             ended,
             outcomes,
+            successes: successes_so_far,
             passes,
         } = known;
-        let successes = outcomes
-            .iter()
-            .filter(|outcome| outcome.is_success())
-            .count();
+        let successes_until = |end: usize| match end {
+            0 => 0,
+            end => successes_so_far[end - 1] as usize,
+        };
+        let successes = successes_until(outcomes.len());
         let rate = shrunk(successes as f32, outcomes.len() as f32, prior, PRIOR_CASES);
         let last = |is_success: bool| {
             let found = outcomes
@@ -165,10 +167,7 @@ impl AskedMoment {
         owners.dedup();
 
         let since_hold = outcomes.partition_point(|outcome| outcome.decided_ms() <= self.hold_ms);
-        let successes_since = outcomes[since_hold..]
-            .iter()
-            .filter(|outcome| outcome.is_success())
-            .count();
+        let successes_since = successes - successes_until(since_hold);
         let holds_after =
             |from_ms: i64| held.len() - held.partition_point(|&at_ms| at_ms <= from_ms);
         let passes_after =

@@ -5,7 +5,9 @@ use rayon::prelude::*;
 use super::cause_kind::{CauseKeys, CauseKind};
 use super::past_hold::{PastHold, past_holds};
 use crate::events::EventStore;
-use crate::tensors::{DatedOutcome, GroupedList, HoldLengths, KeyGroups, PoolHistory, QueriedHold};
+use crate::tensors::{
+    DatedOutcome, GroupedList, HoldLengths, KeyGroups, PoolHistory, QueriedHold, successes_so_far,
+};
 
 /// Seconds per frame in which recent events are counted.
 const FRAME_S: u32 = 60;
@@ -45,8 +47,11 @@ struct CauseIndex {
     held: GroupedList<i64>,
     ended: GroupedList<i64>,
     outcomes: GroupedList<DatedOutcome>,
+    /// For each outcome, the number of successes of its cause so far.
+    successes: Vec<u32>,
     passes: GroupedList<Pass>,
     lent: GroupedList<LentOutcome>,
+    lent_successes: GroupedList<LentOutcome>,
     releases: GroupedList<DatedRelease>,
 }
 
@@ -59,6 +64,8 @@ pub(crate) struct KnownCause<'a> {
     pub(crate) ended: &'a [i64],
     /// Outcomes of the releases.
     pub(crate) outcomes: &'a [DatedOutcome],
+    /// For each outcome, the number of successes so far.
+    pub(crate) successes: &'a [u32],
     /// Jobs that got past the point of their hold.
     pub(crate) passes: &'a [Pass],
 }
@@ -145,6 +152,7 @@ impl<'a> HoldHistory<'a> {
             held: &held[..until(held)],
             ended: &ended[..until(ended)],
             outcomes: &outcomes[..decided],
+            successes: &index.successes[index.outcomes.range(group)][..decided],
             passes: &passes[..passed],
         }
     }
@@ -171,6 +179,13 @@ impl<'a> HoldHistory<'a> {
     pub(crate) fn lent(&self, kind: CauseKind, keys: &CauseKeys) -> &[LentOutcome] {
         let index = &self.causes[kind as usize];
         index.lent.of(index.groups.group(keys.get(kind)))
+    }
+
+    /// Like [`HoldHistory::lent`], but only the successes.
+    pub(crate) fn lent_successes(&self, kind: CauseKind, keys: &CauseKeys) -> &[LentOutcome] {
+        let index = &self.causes[kind as usize];
+        let group = index.groups.group(keys.get(kind));
+        index.lent_successes.of(group)
     }
 }
 
@@ -210,12 +225,17 @@ impl CauseIndex {
             lent.extend(lent_outcomes(hold).map(|outcome| (outcome, index)));
         }
         let count = groups.len();
+        let is_success = |(lent, _): &&(LentOutcome, u32)| lent.outcome.is_success();
+        let successes: Vec<(LentOutcome, u32)> = lent.iter().filter(is_success).copied().collect();
+        let outcomes = GroupedList::new(count, &group_of, &outcomes);
         CauseIndex {
             held: GroupedList::new(count, &group_of, &held),
             ended: GroupedList::new(count, &group_of, &ended),
-            outcomes: GroupedList::new(count, &group_of, &outcomes),
+            successes: successes_so_far(&outcomes),
+            outcomes,
             passes: GroupedList::new(count, &group_of, &passes),
             lent: GroupedList::new(count, &group_of, &lent),
+            lent_successes: GroupedList::new(count, &group_of, &successes),
             releases: GroupedList::new(count, &group_of, &releases),
             groups,
         }

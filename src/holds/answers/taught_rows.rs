@@ -23,6 +23,8 @@ const OWN_RELEASE_WITHIN: f64 = 0.1;
 const LENT_WITHIN: f64 = 0.25;
 /// Maximum time from the moment to a success that settles an answer, in typical hold lengths.
 const SETTLED_WITHIN: f64 = 0.05;
+/// Maximum number of successes that are examined for one that is known.
+const MAX_LENT: usize = 100;
 /// Ratio of the distances of two outcomes from which on the nearer one counts although they differ.
 const CLEARLY_NEARER: i64 = 4;
 /// Time after the beginning of a hold within which another job's success shows that the fault
@@ -162,12 +164,12 @@ fn has_passed_for_others(history: &HoldHistory<'_>, hold: &PastHold, known_ms: i
     } else {
         CauseKind::ClusterReason
     };
-    let lent = history.lent(kind, &hold.causes);
+    let lent = history.lent_successes(kind, &hold.causes);
     let until_ms = hold.hold_ms + (PASSES_WITHIN * history.unit_ms(hold.hold_ms)) as i64;
     let after = lent.partition_point(|one| one.at_ms <= hold.hold_ms);
     let soon = lent[after..].iter().take_while(|one| one.at_ms <= until_ms);
-    soon.filter(|one| one.job != hold.job && one.outcome.decided_ms() <= known_ms)
-        .any(|one| one.outcome.is_success())
+    soon.take(MAX_LENT)
+        .any(|one| one.job != hold.job && one.outcome.decided_ms() <= known_ms)
 }
 
 /// Returns the moments at which `hold` is asked about: soon after it begins, at ages spread evenly
@@ -255,6 +257,8 @@ fn nearest_outcome(
     known_ms: i64,
     within_ms: f64,
 ) -> Option<&LentOutcome> {
+    // What happens later cannot be known yet.
+    let lent = &lent[..lent.partition_point(|one| one.at_ms <= known_ms)];
     let is_usable = |one: &&LentOutcome| one.job != job && one.outcome.decided_ms() <= known_ms;
     let middle = lent.partition_point(|one| one.at_ms <= asked_ms);
     let distance = |one: &LentOutcome| (one.at_ms - asked_ms).abs();

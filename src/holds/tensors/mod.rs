@@ -18,7 +18,7 @@ pub use history::{
 };
 pub(crate) use history::{
     DatedOutcome, GroupedList, HoldLengths, KeyGroups, NO_KEY, execution_host_before,
-    next_run_outcome,
+    next_run_outcome, successes_so_far,
 };
 pub use shards::{
     BuildProgress, Dataset, ExcludedCycles, HoldCodeSamples, LeakageAudit, ListedTensorShard,

@@ -158,7 +158,8 @@ impl LatestReleases {
     }
 }
 
-fn successes_so_far(decided: &GroupedList<DatedOutcome>) -> Vec<u32> {
+/// Returns, for each outcome of all groups, the number of successes in its group so far.
+pub(crate) fn successes_so_far(decided: &GroupedList<DatedOutcome>) -> Vec<u32> {
     let mut all = Vec::with_capacity(decided.items.len());
     for bounds in decided.bounds.windows(2) {
         let mut successes = 0;
@@ -222,8 +223,9 @@ impl<T: Copy + Ord> GroupedList<T> {
         &self.items[self.range(group)]
     }
 
+    /// Returns the range of `group` in the items of all groups; empty for `None`.
     #[inline]
-    fn range(&self, group: Option<u32>) -> std::ops::Range<usize> {
+    pub(crate) fn range(&self, group: Option<u32>) -> std::ops::Range<usize> {
         match group {
             Some(group) => {
                 let group = group as usize;

@@ -17,7 +17,7 @@ mod subcode_family;
 pub use cluster_states::ClusterState;
 pub(crate) use hold_records::HoldLengths;
 pub use hold_records::{FirstRunKind, HoldRecordKind, HoldRecords};
-pub(crate) use keyed_outcomes::{GroupedList, KeyGroups, NO_KEY};
+pub(crate) use keyed_outcomes::{GroupedList, KeyGroups, NO_KEY, successes_so_far};
 pub use known_facts::KnownFacts;
 pub use last_run::LastRun;
 pub(crate) use last_run::{execution_host_before, seconds_between};
