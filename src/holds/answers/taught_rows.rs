@@ -21,8 +21,6 @@ const MIN_FIRST_AGE_MS: f64 = 1000.0;
 const OWN_RELEASE_WITHIN: f64 = 0.1;
 /// Maximum time between the moment and another job's outcome, in typical hold lengths.
 const LENT_WITHIN: f64 = 0.25;
-/// Maximum time from the moment to a success that settles an answer, in typical hold lengths.
-const SETTLED_WITHIN: f64 = 0.05;
 /// Maximum number of successes that are examined for one that is known.
 const MAX_LENT: usize = 100;
 /// Ratio of the distances of two outcomes from which on the nearer one counts although they differ.
@@ -197,8 +195,8 @@ fn moments_of(history: &HoldHistory<'_>, hold: &PastHold, known_ms: i64) -> Vec<
 }
 
 /// Returns the outcome that settles an answer about `hold` at `asked_ms`: its label, unless that is a
-/// success that came clearly later. The fault may have ended in between, and an answer is about the
-/// second of the question.
+/// later success and the last failure was about as near. The fault ended in between, and the log
+/// does not show on which side of the question.
 pub(crate) fn settled_outcome(
     history: &HoldHistory<'_>,
     hold: &PastHold,
@@ -206,9 +204,26 @@ pub(crate) fn settled_outcome(
     known_ms: i64,
 ) -> Option<bool> {
     let label = label_now(history, hold, asked_ms, known_ms)?;
-    let within = (SETTLED_WITHIN * history.unit_ms(asked_ms)).max(MIN_FIRST_AGE_MS);
-    let is_later = (label.at_ms - asked_ms) as f64 > within;
-    (!label.is_success || !is_later).then_some(label.is_success)
+    let to_success_ms = label.at_ms - asked_ms;
+    if !label.is_success || to_success_ms <= 0 {
+        return Some(label.is_success);
+    }
+    let since_failure_ms = asked_ms - last_failure_ms(history, hold, asked_ms);
+    (since_failure_ms >= CLEARLY_NEARER * to_success_ms).then_some(true)
+}
+
+/// Returns the time of the last failure with the cause of `hold` by `asked_ms`: of its own hold, of
+/// another one, or of a run after a release.
+fn last_failure_ms(history: &HoldHistory<'_>, hold: &PastHold, asked_ms: i64) -> i64 {
+    let kind = if hold.causes.names_file() {
+        CauseKind::File
+    } else {
+        CauseKind::ClusterReason
+    };
+    let known = history.known_cause(kind, &hold.causes, asked_ms);
+    let held_ms = known.held.last().copied().unwrap_or(hold.hold_ms);
+    let failed = known.outcomes.iter().rfind(|outcome| !outcome.is_success());
+    failed.map_or(held_ms, |outcome| outcome.decided_ms().max(held_ms))
 }
 
 /// Returns the label of `hold` for a release at `asked_ms`, as far as it was known at `known_ms`:
