@@ -367,6 +367,24 @@ mod tests {
     }
 
     #[test]
+    fn later_success_settles_an_answer_only_if_the_last_failure_is_far() {
+        let mut log = log_of_long_holds();
+        let job = log.add_held(7, 5_000);
+        log.add_released(7, 5_900, 6_200, true);
+        let store = log.store();
+        let history = HoldHistory::new(&store);
+        let jobs = store.jobs();
+        let is_job = |hold: &&PastHold| jobs.get(hold.job as usize).cluster == job;
+        let hold = history.holds.iter().find(is_job).expect("a hold");
+        let settled = |asked_s: i64| settled_outcome(&history, hold, asked_s * 1000, 9_000_000);
+        // The other job is held at 5,900 s, and succeeds after its release at 6,200 s.
+        assert_eq!(settled(6_150), Some(true));
+        assert_eq!(settled(6_130), None);
+        assert_eq!(settled(5_910), Some(false));
+        assert_eq!(settled(6_300), Some(true), "after the success");
+    }
+
+    #[test]
     fn every_label_was_known_when_it_teaches() {
         let store = log_with_outages(6).store();
         let history = HoldHistory::new(&store);
