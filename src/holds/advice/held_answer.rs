@@ -299,10 +299,10 @@ fn probe_cause(hold: &PastHold) -> ProbeCause {
 
 fn probe_kind(hold: &PastHold) -> CauseKind {
     let is_of_origin = hold.code == 12 || hold.code == 13 && hold.subcode >= 256;
-    match hold.causes.names_file() {
-        true if is_of_origin => CauseKind::Origin,
-        true => CauseKind::File,
-        false => CauseKind::ClusterReason,
+    if is_of_origin && hold.causes.names_file() {
+        CauseKind::Origin
+    } else {
+        hold.causes.narrowest_kind()
     }
 }
 

@@ -245,9 +245,7 @@ impl HoldJudge<'_> {
             holds_for_this_reason: odds.holds_for_this_reason,
             siblings_held,
             probability: has_probability.then_some(odds.probability),
-            later_probability: evidence
-                .filter(|_| has_probability)
-                .map(|evidence| evidence.odds.later),
+            later_probability: evidence.map(|evidence| evidence.odds.later),
             good_until_ms: answers.map(|answers| answers.good_until_ms),
             like_cases: odds.similar.filter(|_| is_by_probability).map(Box::new),
             used_memory_mb: used_memory_mb(&held.job),

@@ -7,7 +7,7 @@ use std::collections::HashSet;
 
 use serde::{Deserialize, Serialize};
 
-use crate::training::AnswerThreshold;
+use crate::training::{AnswerThreshold, wilson_bound};
 
 /// Quantile of the normal distribution for a one-sided 90 % bound.
 const Z: f64 = 1.281_552;
@@ -154,7 +154,7 @@ impl MomentShares {
     /// Returns the lower end of Wilson's one-sided 90 % interval for the share, with the number of
     /// independent answers that the spread over the moments shows.
     pub(crate) fn lower_bound(&self) -> f64 {
-        lower_bound(self.share(), self.independent_answers())
+        wilson_bound(self.share(), self.independent_answers(), Z)
     }
 
     /// Returns the number of independent answers with the same variance of the share: Cochran,
@@ -175,15 +175,6 @@ impl MomentShares {
         let independent = share * (1.0 - share) / variance.max(f64::MIN_POSITIVE);
         independent.clamp(moments, answers.max(moments))
     }
-}
-
-fn lower_bound(share: f64, n: f64) -> f64 {
-    if n < 1.0 {
-        return 0.0;
-    }
-    let centre = share + Z * Z / (2.0 * n);
-    let spread = Z * (share * (1.0 - share) / n + Z * Z / (4.0 * n * n)).sqrt();
-    ((centre - spread) / (1.0 + Z * Z / n)).max(0.0)
 }
 
 #[cfg(test)]

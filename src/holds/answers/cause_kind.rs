@@ -94,6 +94,16 @@ impl CauseKeys {
         self.0[kind as usize]
     }
 
+    /// Returns the narrowest kind whose holds have the same fault: the named file, or else the
+    /// cluster and the reason.
+    pub(crate) fn narrowest_kind(&self) -> CauseKind {
+        if self.names_file() {
+            CauseKind::File
+        } else {
+            CauseKind::ClusterReason
+        }
+    }
+
     /// Returns true if the hold reason names a file or a URL.
     pub(crate) fn names_file(&self) -> bool {
         self.get(CauseKind::File) != NO_KEY

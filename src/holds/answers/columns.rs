@@ -2,10 +2,10 @@
 //! cause what was known of it at the prediction time.
 
 use super::cause_kind::CauseKind;
-use super::hold_history::{HoldHistory, KnownCause};
+use super::hold_history::{HoldHistory, KnownCause, Pass};
 use super::past_hold::PastHold;
 use super::taught_rows::ReleaseWay;
-use crate::tensors::{DatedOutcome, static_names};
+use crate::tensors::{DatedOutcome, log_share, shrunk_rate, static_names};
 use poolcast_config::FeatureGroup;
 
 /// Feature groups whose columns an answer model takes. The records of outcomes are replaced by the
@@ -108,8 +108,8 @@ fn add_own(hold: &PastHold, age: f64, way: ReleaseWay, values: &mut Vec<f32>) {
     let releases = hold.earlier_releases.max(1) as f32;
     values.extend([
         age.ln_1p() as f32,
-        log_share(hold.earlier_for_code as usize),
-        log_share(hold.earlier_releases as usize),
+        count_share(hold.earlier_for_code as usize),
+        count_share(hold.earlier_releases as usize),
         hold.earlier_automatic as f32 / releases,
         way.value(),
     ]);
@@ -143,7 +143,7 @@ impl AskedMoment {
             end => successes_so_far[end - 1] as usize,
         };
         let successes = successes_until(outcomes.len());
-        let rate = shrunk(successes as f32, outcomes.len() as f32, prior, PRIOR_CASES);
+        let rate = shrunk_rate(successes as f32, outcomes.len() as f32, prior, PRIOR_CASES);
         let last = |is_success: bool| {
             let found = outcomes
                 .iter()
@@ -157,15 +157,6 @@ impl AskedMoment {
         let since_failure = passes.partition_point(|pass| {
             failure_ms.is_some_and(|failure_ms| pass.known_ms <= failure_ms)
         });
-        let mut owners: Vec<u64> = passes[since_failure..]
-            .iter()
-            .rev()
-            .take(MAX_OWNERS)
-            .map(|pass| pass.owner)
-            .collect();
-        owners.sort_unstable();
-        owners.dedup();
-
         let since_hold = outcomes.partition_point(|outcome| outcome.decided_ms() <= self.hold_ms);
         let successes_since = successes - successes_until(since_hold);
         let holds_after =
@@ -177,7 +168,7 @@ impl AskedMoment {
         let successes_of_3 = last_3.iter().filter(|outcome| outcome.is_success()).count();
 
         values.extend([
-            log_share(outcomes.len()),
+            count_share(outcomes.len()),
             rate,
             self.recent_rate(outcomes, rate),
             self.nearness(success_ms),
@@ -188,17 +179,17 @@ impl AskedMoment {
                 success_ms.max(pass_ms),
                 failure_ms.max(other_hold_ms.copied()),
             ),
-            log_share(passes.len() - since_failure),
-            log_share(owners.len()),
-            log_share(successes_since),
-            log_share(outcomes.len() - since_hold - successes_since),
-            log_share(holds_after(self.hold_ms)),
-            log_share(passes_after(self.hold_ms)),
-            log_share(holds_after(ago(1.0))),
-            log_share(holds_after(ago(4.0))),
-            log_share(passes_after(ago(1.0))),
-            log_share(held.len().saturating_sub(ended.len())),
-            shrunk(successes_of_3 as f32, last_3.len() as f32, rate, 1.0),
+            count_share(passes.len() - since_failure),
+            count_share(owner_count(&passes[since_failure..])),
+            count_share(successes_since),
+            count_share(outcomes.len() - since_hold - successes_since),
+            count_share(holds_after(self.hold_ms)),
+            count_share(passes_after(self.hold_ms)),
+            count_share(holds_after(ago(1.0))),
+            count_share(holds_after(ago(4.0))),
+            count_share(passes_after(ago(1.0))),
+            count_share(held.len().saturating_sub(ended.len())),
+            shrunk_rate(successes_of_3 as f32, last_3.len() as f32, rate, 1.0),
         ]);
         rate
     }
@@ -213,7 +204,7 @@ impl AskedMoment {
             decided += weight;
             successes += if outcome.is_success() { weight } else { 0.0 };
         }
-        shrunk(successes, decided, rate, 1.0)
+        shrunk_rate(successes, decided, rate, 1.0)
     }
 
     /// Returns 1 for now, 1/2 for one typical hold length ago, and 0 for never.
@@ -235,13 +226,18 @@ fn newer(first_ms: Option<i64>, second_ms: Option<i64>) -> f32 {
     }
 }
 
-fn shrunk(successes: f32, decided: f32, prior: f32, prior_cases: f32) -> f32 {
-    (successes + prior_cases * prior) / (decided + prior_cases)
+/// Counts the owners of the last `passes`.
+fn owner_count(passes: &[Pass]) -> usize {
+    let last = passes.iter().rev().take(MAX_OWNERS);
+    let mut owners: Vec<u64> = last.map(|pass| pass.owner).collect();
+    owners.sort_unstable();
+    owners.dedup();
+    owners.len()
 }
 
-/// Scales a count logarithmically to the range from 0 to 1, with its maximum at 100.
-fn log_share(count: usize) -> f32 {
-    (count.min(100) as f32).ln_1p() / 101f32.ln()
+/// Scales a count like the columns of records.
+fn count_share(count: usize) -> f32 {
+    log_share(u32::try_from(count).unwrap_or(u32::MAX))
 }
 
 #[cfg(test)]

@@ -157,11 +157,7 @@ pub(crate) fn label_later(
 /// Returns true if another job with the same cause was released after `hold` began, within a few
 /// typical hold lengths, and succeeded.
 fn has_passed_for_others(history: &HoldHistory<'_>, hold: &PastHold, known_ms: i64) -> bool {
-    let kind = if hold.causes.names_file() {
-        CauseKind::File
-    } else {
-        CauseKind::ClusterReason
-    };
+    let kind = hold.causes.narrowest_kind();
     let lent = history.lent_successes(kind, &hold.causes);
     let until_ms = hold.hold_ms + (PASSES_WITHIN * history.unit_ms(hold.hold_ms)) as i64;
     let after = lent.partition_point(|one| one.at_ms <= hold.hold_ms);
@@ -215,11 +211,7 @@ pub(crate) fn settled_outcome(
 /// Returns the time of the last failure with the cause of `hold` by `asked_ms`: of its own hold, of
 /// another one, or of a run after a release.
 fn last_failure_ms(history: &HoldHistory<'_>, hold: &PastHold, asked_ms: i64) -> i64 {
-    let kind = if hold.causes.names_file() {
-        CauseKind::File
-    } else {
-        CauseKind::ClusterReason
-    };
+    let kind = hold.causes.narrowest_kind();
     let known = history.known_cause(kind, &hold.causes, asked_ms);
     let held_ms = known.held.last().copied().unwrap_or(hold.hold_ms);
     let failed = known.outcomes.iter().rfind(|outcome| !outcome.is_success());

@@ -17,8 +17,8 @@ pub use history::{
     static_feature_count, static_names,
 };
 pub(crate) use history::{
-    DatedOutcome, GroupedList, HoldLengths, KeyGroups, NO_KEY, execution_host_before,
-    next_run_outcome, successes_so_far,
+    DatedOutcome, GroupedList, HoldLengths, KeyGroups, NO_KEY, execution_host_before, log_share,
+    next_run_outcome, shrunk_rate, successes_so_far,
 };
 pub use shards::{
     BuildProgress, Dataset, ExcludedCycles, HoldCodeSamples, LeakageAudit, ListedTensorShard,

@@ -18,6 +18,7 @@ pub use runs::{
     evaluation_path, hold_features, member_dir, pipeline_sha256, pooled_predictions, predict_holds,
     predict_samples, read_as_member, refit_dir, remove_checkpoint, remove_model, sample_features,
 };
+pub(crate) use scoring::wilson_bound;
 pub use scoring::{
     AnswerThreshold, AnswerThresholds, Calibration, ClassScores, MethodScores, ModelEvaluation,
     NumberScores, RollingPrediction, RollingPredictions, ScoreInterval, SuccessRate, SuccessRates,

@@ -22,7 +22,7 @@ pub use known_facts::KnownFacts;
 pub use last_run::LastRun;
 pub(crate) use last_run::{execution_host_before, seconds_between};
 pub(crate) use next_run::next_run_outcome;
-pub(crate) use outcome_record::DatedOutcome;
+pub(crate) use outcome_record::{DatedOutcome, log_share, shrunk_rate};
 pub use outcome_record::{OutcomeCounts, OutcomeRecord, WeightedOutcomes};
 pub use pool_history::PoolHistory;
 pub use recent_events::{RecentCounts, WINDOW_FRAMES};

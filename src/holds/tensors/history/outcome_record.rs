@@ -206,7 +206,9 @@ impl OutcomeRecord {
 /// Prior weight, in cases.
 const PRIOR_CASES: f32 = 4.0;
 
-fn shrunk_rate(successes: f32, decided: f32, prior: f32, prior_cases: f32) -> f32 {
+/// Returns the rate of `successes` in `decided` cases, shrunk to `prior` with the weight of
+/// `prior_cases`.
+pub(crate) fn shrunk_rate(successes: f32, decided: f32, prior: f32, prior_cases: f32) -> f32 {
     (successes + prior_cases * prior) / (decided + prior_cases)
 }
 
@@ -316,7 +318,7 @@ fn balance(rate: f32) -> f32 {
 
 /// Scales a count logarithmically to the range from 0 to 1, with its maximum at 100. More cases add
 /// no evidence, and a count that only grows would reveal the date.
-fn log_share(n: u32) -> f32 {
+pub(crate) fn log_share(n: u32) -> f32 {
     log_count(n.min(100)) / 101f32.ln()
 }
 

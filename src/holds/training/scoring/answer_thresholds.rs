@@ -136,13 +136,18 @@ fn widest_threshold(judged: &[JudgedHold], precision: f64) -> Option<AnswerThres
 
 /// The lower end of Wilson's 95 % interval for a share of `n`.
 pub fn wilson_lower(share: f64, n: usize) -> f64 {
-    if n == 0 {
+    wilson_bound(share, n as f64, Z)
+}
+
+/// The lower end of Wilson's interval for a share of `n` independent cases, `z` standard deviations
+/// wide on each side.
+pub(crate) fn wilson_bound(share: f64, n: f64, z: f64) -> f64 {
+    if n <= 0.0 {
         return 0.0;
     }
-    let n = n as f64;
-    let centre = share + Z * Z / (2.0 * n);
-    let spread = Z * (share * (1.0 - share) / n + Z * Z / (4.0 * n * n)).sqrt();
-    ((centre - spread) / (1.0 + Z * Z / n)).max(0.0)
+    let centre = share + z * z / (2.0 * n);
+    let spread = z * (share * (1.0 - share) / n + z * z / (4.0 * n * n)).sqrt();
+    ((centre - spread) / (1.0 + z * z / n)).max(0.0)
 }
 
 #[cfg(test)]

@@ -9,6 +9,7 @@ mod number_scores;
 mod rolling_predictions;
 mod target_scores;
 
+pub(crate) use answer_thresholds::wilson_bound;
 pub use answer_thresholds::{AnswerThreshold, AnswerThresholds, wilson_lower};
 pub use baselines::{SuccessRate, SuccessRates};
 pub use calibration::{Calibration, best_f_measure, choose_threshold};
