@@ -4,10 +4,9 @@
 #![no_main]
 
 use std::cell::RefCell;
-use std::io::{Seek as _, Write as _};
-use std::path::Path;
 
 use libfuzzer_sys::fuzz_target;
+use poolcast_fuzz::{new_file, write};
 use poolcast_tables::{MetadataTable, read_new_rows};
 use tempfile::NamedTempFile;
 
@@ -34,25 +33,4 @@ fuzz_target!(init: keep_panics_quiet(), |bytes: &[u8]| {
 /// leaves the target still aborts.
 fn keep_panics_quiet() {
     std::panic::set_hook(Box::new(|_| {}));
-}
-
-fn new_file() -> NamedTempFile {
-    let memory = Path::new("/dev/shm");
-    let file = if memory.is_dir() {
-        NamedTempFile::new_in(memory)
-    } else {
-        NamedTempFile::new()
-    };
-    file.expect("a temporary file")
-}
-
-/// Replaces the content of `file` with `bytes`.
-fn write<'a>(file: &'a mut NamedTempFile, bytes: &[u8]) -> &'a Path {
-    let handle = file.as_file_mut();
-    handle
-        .set_len(0)
-        .and_then(|()| handle.rewind())
-        .and_then(|()| handle.write_all(bytes))
-        .expect("written");
-    file.path()
 }

@@ -4,11 +4,11 @@
 #![no_main]
 
 use std::cell::RefCell;
-use std::io::{Seek as _, Write as _};
 use std::path::Path;
 
 use htcondor_eventlog::{self as eventlog, AD_INFORMATION, GENERIC, LogSummary, ReadOptions};
 use libfuzzer_sys::fuzz_target;
+use poolcast_fuzz::{new_file, write};
 use tempfile::NamedTempFile;
 
 thread_local! {
@@ -35,27 +35,6 @@ fn one_thread() {
         .num_threads(1)
         .use_current_thread();
     pool.build_global().expect("the first pool");
-}
-
-fn new_file() -> NamedTempFile {
-    let memory = Path::new("/dev/shm");
-    let file = if memory.is_dir() {
-        NamedTempFile::new_in(memory)
-    } else {
-        NamedTempFile::new()
-    };
-    file.expect("a temporary file")
-}
-
-/// Replaces the content of `file` with `text`.
-fn write<'a>(file: &'a mut NamedTempFile, text: &[u8]) -> &'a Path {
-    let handle = file.as_file_mut();
-    handle
-        .set_len(0)
-        .and_then(|()| handle.rewind())
-        .and_then(|()| handle.write_all(text))
-        .expect("written");
-    file.path()
 }
 
 /// Reads the log at `path` in several ways, and compares them. A scan found `scanned` events in it.
