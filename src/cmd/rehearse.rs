@@ -58,9 +58,13 @@ pub fn run(args: &RehearseArgs) -> Result<u8> {
 fn true_outcome(truth: &[poolcast_simulate::HoldTruth], asked: RehearsedHold) -> Option<HoldTruth> {
     let job = (asked.cluster, asked.proc);
     let hold = find_hold(truth, job, asked.earlier_holds)?;
+    let succeeds_now = hold.p_unmended(asked.asked_ms).map(|p| p >= 0.5);
     Some(HoldTruth {
-        succeeds_now: hold.p_unmended(asked.asked_ms).map(|p| p >= 0.5),
-        is_passing: hold.permanent.map(|is_permanent| !is_permanent),
+        succeeds_now,
+        // A fault that somebody has repaired for all is over.
+        is_passing: hold
+            .permanent
+            .map(|is_permanent| !is_permanent || succeeds_now == Some(true)),
     })
 }
 

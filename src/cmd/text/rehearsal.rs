@@ -1,7 +1,7 @@
 //! The text of a rehearsal: its counts as a table.
 
 use poolcast_base::output;
-use poolcast_holds::advice::{HoldAction, answer_words};
+use poolcast_holds::advice::answer_words;
 use poolcast_holds::rehearsal::{KindTally, Proportion, RehearsalTally, StrategyTally};
 
 /// Version of the JSON document.
@@ -16,7 +16,7 @@ pub(in crate::cmd) fn page(tally: &RehearsalTally) -> String {
         ),
         String::new(),
         format!(
-            "{:<30} {:>7} {:>9} {:>7} {:>9}",
+            "{:<37} {:>7} {:>9} {:>7} {:>9}",
             "answer", "given", "settled", "right", "at least"
         ),
     ];
@@ -58,11 +58,11 @@ pub(in crate::cmd) fn page(tally: &RehearsalTally) -> String {
 
 fn kind_line(kind: &KindTally) -> String {
     let mut words = answer_words(kind.action, kind.firmness);
-    if kind.firmness.is_none() && kind.action != HoldAction::Probe {
+    if kind.is_by_rule {
         words.push_str(" (by rule)");
     }
     format!(
-        "{words:<30} {:>7} {:>9} {:>7} {:>9}",
+        "{words:<37} {:>7} {:>9} {:>7} {:>9}",
         kind.given,
         kind.right.of,
         percent(kind.right.share()),

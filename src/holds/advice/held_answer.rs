@@ -8,8 +8,10 @@ use anyhow::Result;
 use super::action::{AnswerFirmness, HoldAction};
 use super::codes::{HoldRule, code_rule, reason_names_file};
 use crate::answers::{
-    AnswerLimits, AnswerModel, CauseKind, HeldOdds, HoldHistory, LearnedAnswers, PastHold,
+    AnswerLimits, AnswerModel, CauseKind, HeldOdds, HoldHistory, LearnedAnswers, LimitPair,
+    PastHold, RuleRecord,
 };
+use crate::config::AdviceConfig;
 use crate::events::EventStore;
 use crate::tensors::QueriedHold;
 use crate::training::AnswerThreshold;
@@ -39,6 +41,8 @@ const MIN_TAUGHT_OUTCOMES: usize = 3;
 pub(crate) struct HeldEvidence {
     /// Index of the hold in the history.
     pub(crate) hold: usize,
+    /// Code and subcode of the hold.
+    pub(crate) code: (i32, i32),
     pub(crate) odds: HeldOdds,
     /// The rule for the hold code.
     pub(crate) rule: Option<HoldRule>,
@@ -64,7 +68,8 @@ impl HeldEvidence {
     /// Returns true if what came of other jobs shows that the fault has passed: two of two got past
     /// it, or one where the odds agree.
     fn has_recovered(&self) -> bool {
-        let enough = if self.odds.now >= TRY_FROM { 1 } else { 2 };
+        let odds = self.odds.now.max(self.odds.uncalibrated);
+        let enough = if odds >= TRY_FROM { 1 } else { 2 };
         self.recovered >= enough
     }
 }
@@ -126,7 +131,7 @@ impl AskedAnswers {
         };
         Ok(AskedAnswers {
             evidence: evidence.iter().map(|one| (key(one), *one)).collect(),
-            limits: answers.limits,
+            limits: answers.limits.clone(),
             good_until_ms: asked_ms + (GOOD_FOR * history.unit_ms(asked_ms)) as i64,
         })
     }
@@ -137,8 +142,8 @@ impl AskedAnswers {
     }
 
     /// Returns the answer that follows from `evidence`.
-    pub(super) fn answer(&self, evidence: &HeldEvidence, remove_from_holds: usize) -> HeldAnswer {
-        held_answer(evidence, &self.limits, remove_from_holds)
+    pub(super) fn answer(&self, evidence: &HeldEvidence, settings: &AdviceConfig) -> HeldAnswer {
+        held_answer(evidence, &self.limits, settings)
     }
 
     /// Returns the limit that `answer` reached, with the earlier answers beyond it.
@@ -149,7 +154,8 @@ impl AskedAnswers {
     ) -> Option<AnswerThreshold> {
         let limits = match answer.action {
             HoldAction::Release => self.limits.release,
-            HoldAction::Fix | HoldAction::Remove | HoldAction::Later => self.limits.failure,
+            HoldAction::Fix | HoldAction::Remove => self.limits.fix,
+            HoldAction::Later => self.limits.later,
             HoldAction::Probe | HoldAction::Leave | HoldAction::None => return None,
         };
         let limit = match answer.firmness? {
@@ -158,10 +164,8 @@ impl AskedAnswers {
             AnswerFirmness::Possible => return None,
         };
         // A release may follow from what came of other jobs, without the odds.
-        let is_reached = match answer.action {
-            HoldAction::Release => evidence.odds.now >= limit.probability,
-            _ => evidence.odds.now <= limit.probability,
-        };
+        let is_reached =
+            answer.action != HoldAction::Release || evidence.odds.now >= limit.probability;
         is_reached.then_some(limit)
     }
 }
@@ -183,6 +187,7 @@ pub(crate) fn held_evidence(
         let hold = &history.holds[index];
         evidence.push(HeldEvidence {
             hold: index,
+            code: (hold.code, hold.subcode),
             odds,
             rule: code_rule(hold.code, hold.subcode),
             passed_since: has_passed_since(history, hold, asked_ms),
@@ -338,17 +343,32 @@ fn probes_among(
 pub(crate) fn held_answer(
     evidence: &HeldEvidence,
     limits: &AnswerLimits,
-    remove_from_holds: usize,
+    settings: &AdviceConfig,
 ) -> HeldAnswer {
-    let HeldEvidence { odds, rule, .. } = *evidence;
-    if let Some(rule) = rule.filter(|rule| rule_decides(rule, evidence)) {
+    if let Some(rule) = evidence.rule.filter(|rule| rule_decides(rule, evidence)) {
+        let firmness = rule_firmness(limits.rule(evidence.code), settings);
+        // A rule that leaves a job alone claims nothing about its success.
+        let firmness = rule.expects_failure().then_some(firmness);
         return HeldAnswer {
             is_by_rule: true,
-            ..HeldAnswer::new(rule.action, None)
+            ..HeldAnswer::new(rule.action, firmness)
         };
     }
     success_answer(evidence, limits)
-        .unwrap_or_else(|| failure_answer(evidence, odds, limits, remove_from_holds))
+        .unwrap_or_else(|| failure_answer(evidence, limits, settings.remove_from_holds))
+}
+
+/// Returns the certainty that the earlier answers of a rule have earned. A rule without a record is
+/// knowledge about HTCondor, and firm.
+fn rule_firmness(record: Option<&RuleRecord>, settings: &AdviceConfig) -> AnswerFirmness {
+    let precision = record.map_or(1.0, RuleRecord::precision);
+    if precision >= settings.precision {
+        AnswerFirmness::Firm
+    } else if precision >= settings.probable_precision {
+        AnswerFirmness::Probable
+    } else {
+        AnswerFirmness::Possible
+    }
 }
 
 /// Returns true if `rule` decides. It yields only to a job that got past the same file since, or to
@@ -362,7 +382,7 @@ fn rule_decides(rule: &HoldRule, evidence: &HeldEvidence) -> bool {
 
 /// Returns the answer where a release pays, now or as a probe.
 fn success_answer(evidence: &HeldEvidence, limits: &AnswerLimits) -> Option<HeldAnswer> {
-    let HeldOdds { now, later } = evidence.odds;
+    let HeldOdds { now, later, .. } = evidence.odds;
     let reaches =
         |limit: Option<AnswerThreshold>| limit.is_some_and(|limit| now >= limit.probability);
     let release = |firmness| Some(HeldAnswer::new(HoldAction::Release, Some(firmness)));
@@ -378,34 +398,30 @@ fn success_answer(evidence: &HeldEvidence, limits: &AnswerLimits) -> Option<Held
         return release(AnswerFirmness::Probable);
     }
     let held = evidence.held_for_cause;
-    let pays = now >= MIN_PROBE_PROBABILITY.max(MIN_EXPECTED_SUCCESSES / held as f64);
+    // The outcomes that calibrate are mostly of causes that go on failing.
+    let odds = now.max(evidence.odds.uncalibrated);
+    let pays = odds >= MIN_PROBE_PROBABILITY.max(MIN_EXPECTED_SUCCESSES / held as f64);
     if held >= 2 && later >= PROBE_PASSING_FROM && pays {
         return Some(HeldAnswer::new(HoldAction::Probe, None));
     }
-    let is_try = held == 1 && is_passing && evidence.is_taught && now >= TRY_FROM;
+    let is_try = held == 1 && is_passing && evidence.is_taught && odds >= TRY_FROM;
     is_try.then(|| HeldAnswer::new(HoldAction::Probe, None))
 }
 
 /// Returns the answer for a job that fails if it is released now.
 fn failure_answer(
     evidence: &HeldEvidence,
-    odds: HeldOdds,
     limits: &AnswerLimits,
     remove_from_holds: usize,
 ) -> HeldAnswer {
-    let is_within =
-        |limit: Option<AnswerThreshold>| limit.is_some_and(|limit| odds.now <= limit.probability);
-    let firmness = if is_within(limits.failure.firm) {
-        AnswerFirmness::Firm
-    } else if is_within(limits.failure.probable) {
-        AnswerFirmness::Probable
-    } else {
-        AnswerFirmness::Possible
-    };
-    let is_firm = firmness == AnswerFirmness::Firm;
-    let action = if odds.later >= PASSING_FROM {
-        HoldAction::Later
-    } else if is_firm && evidence.holds_for_code >= remove_from_holds {
+    let later = evidence.odds.later;
+    if later >= PASSING_FROM {
+        let firmness = firmness_of(limits.later, |limit| later >= limit.probability);
+        return HeldAnswer::new(HoldAction::Later, Some(firmness));
+    }
+    let firmness = firmness_of(limits.fix, |limit| later <= limit.probability);
+    let is_often_held = evidence.holds_for_code >= remove_from_holds;
+    let action = if firmness == AnswerFirmness::Firm && is_often_held {
         HoldAction::Remove
     } else {
         HoldAction::Fix
@@ -413,10 +429,21 @@ fn failure_answer(
     HeldAnswer::new(action, Some(firmness))
 }
 
+/// Returns the certainty of an answer whose odds reach the limits for which `reaches` is true.
+fn firmness_of(limits: LimitPair, reaches: impl Fn(AnswerThreshold) -> bool) -> AnswerFirmness {
+    if limits.firm.is_some_and(&reaches) {
+        AnswerFirmness::Firm
+    } else if limits.probable.is_some_and(&reaches) {
+        AnswerFirmness::Probable
+    } else {
+        AnswerFirmness::Possible
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::answers::LimitPair;
+    use crate::test_config::TestConfig;
 
     fn limit(probability: f64) -> Option<AnswerThreshold> {
         Some(AnswerThreshold {
@@ -435,17 +462,27 @@ mod tests {
                 firm: limit(0.9),
                 probable: limit(0.7),
             },
-            failure: LimitPair {
+            fix: LimitPair {
                 firm: limit(0.1),
                 probable: limit(0.3),
             },
+            later: LimitPair {
+                firm: limit(0.95),
+                probable: limit(0.8),
+            },
+            rules: Vec::new(),
         }
     }
 
     fn evidence(now: f64, later: f64) -> HeldEvidence {
         HeldEvidence {
             hold: 0,
-            odds: HeldOdds { now, later },
+            code: (13, 2),
+            odds: HeldOdds {
+                now,
+                uncalibrated: now,
+                later,
+            },
             rule: None,
             passed_since: false,
             is_taught: true,
@@ -461,7 +498,7 @@ mod tests {
     fn answer(evidence: HeldEvidence) -> (HoldAction, Option<AnswerFirmness>) {
         let HeldAnswer {
             action, firmness, ..
-        } = held_answer(&evidence, &limits(), 5);
+        } = held_answer(&evidence, &limits(), &TestConfig::load(&[]).advice);
         (action, firmness)
     }
 
@@ -478,13 +515,15 @@ mod tests {
             (HoldAction::Probe, None),
             "a try"
         );
-        assert_eq!(answer(evidence(0.4, 0.9)), (HoldAction::Later, POSSIBLE));
-        assert_eq!(answer(evidence(0.2, 0.9)), (HoldAction::Later, PROBABLE));
-        assert_eq!(answer(evidence(0.05, 0.2)), (HoldAction::Fix, FIRM));
-        assert_eq!(answer(evidence(0.4, 0.2)), (HoldAction::Fix, POSSIBLE));
+        assert_eq!(answer(evidence(0.4, 0.7)), (HoldAction::Later, POSSIBLE));
+        assert_eq!(answer(evidence(0.4, 0.9)), (HoldAction::Later, PROBABLE));
+        assert_eq!(answer(evidence(0.2, 0.96)), (HoldAction::Later, FIRM));
+        assert_eq!(answer(evidence(0.3, 0.05)), (HoldAction::Fix, FIRM));
+        assert_eq!(answer(evidence(0.05, 0.2)), (HoldAction::Fix, PROBABLE));
+        assert_eq!(answer(evidence(0.05, 0.4)), (HoldAction::Fix, POSSIBLE));
         let often = HeldEvidence {
             holds_for_code: 5,
-            ..evidence(0.05, 0.2)
+            ..evidence(0.05, 0.05)
         };
         assert_eq!(answer(often), (HoldAction::Remove, FIRM));
     }
@@ -498,9 +537,9 @@ mod tests {
         assert_eq!(answer(many(0.8)), (HoldAction::Probe, None));
         assert_eq!(answer(many(0.12)), (HoldAction::Probe, None));
         assert_eq!(
-            answer(many(0.05)),
-            (HoldAction::Later, FIRM),
-            "0.6 successes of 12"
+            answer(many(0.04)),
+            (HoldAction::Later, POSSIBLE),
+            "half a success of 12"
         );
         assert_eq!(answer(many(0.95)), (HoldAction::Release, FIRM));
         let two = HeldEvidence {
@@ -539,7 +578,7 @@ mod tests {
         };
         assert_eq!(
             answer(missing(evidence(0.95, 0.5))),
-            (HoldAction::Fix, None)
+            (HoldAction::Fix, FIRM)
         );
         assert_eq!(answer(missing(evidence(0.95, 0.9))).0, HoldAction::Release);
         let passed = HeldEvidence {
@@ -552,7 +591,22 @@ mod tests {
             passed_since: true,
             ..evidence(0.95, 0.9)
         };
-        assert_eq!(answer(memory), (HoldAction::Fix, None));
+        assert_eq!(answer(memory), (HoldAction::Fix, FIRM));
+    }
+
+    #[test]
+    fn rule_is_as_certain_as_its_record() {
+        let settings = TestConfig::load(&[]).advice;
+        let record = |right| RuleRecord {
+            code: (13, 2),
+            answers: 100,
+            right,
+        };
+        let firmness = |record: Option<RuleRecord>| Some(rule_firmness(record.as_ref(), &settings));
+        assert_eq!(firmness(None), FIRM);
+        assert_eq!(firmness(Some(record(93))), FIRM);
+        assert_eq!(firmness(Some(record(80))), PROBABLE);
+        assert_eq!(firmness(Some(record(50))), POSSIBLE);
     }
 
     #[test]

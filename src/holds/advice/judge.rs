@@ -291,9 +291,11 @@ impl HoldJudge<'_> {
     fn judge_by_answer(&self, held: &HeldJob<'_>, odds: HoldEvidence) -> Option<Judgement> {
         let answers = self.answers.as_ref()?;
         let evidence = answers.evidence(&held.asked)?;
-        let answer = answers.answer(evidence, self.settings.remove_from_holds);
+        let answer = answers.answer(evidence, self.settings);
         if let Some(rule) = evidence.rule.filter(|_| answer.is_by_rule) {
-            return Some(Judgement::by_rule(&rule, held, odds.of_reason));
+            let mut judgement = Judgement::by_rule(&rule, held, odds.of_reason);
+            judgement.decision.firmness = answer.firmness;
+            return Some(judgement);
         }
         let reached = answers.limit(&answer, evidence);
         let decision = decide_by_answer(self.settings, answer, evidence, reached, odds);

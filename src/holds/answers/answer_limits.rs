@@ -1,9 +1,11 @@
 //! Limits of answers: the probabilities from which on earlier answers were right often enough.
 //!
 //! A limit is chosen by a lower bound of the share of right answers, not by the share itself: the
-//! widest of many limits whose share looks sufficient is sufficient by luck.
+//! widest of many limits whose share looks sufficient is sufficient by luck. Each kind of answer has
+//! limits of its own, for the odds that make it right: a release is right if the job succeeds now,
+//! a repair if the fault does not pass, and a later release if it does.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 
 use serde::{Deserialize, Serialize};
 
@@ -13,6 +15,8 @@ use crate::training::{AnswerThreshold, wilson_bound};
 const Z: f64 = 1.281_552;
 /// Minimum number of answers beyond a limit.
 const MIN_ANSWERS: usize = 20;
+/// Number of limits that are tried.
+const TRIED_LIMITS: usize = 20;
 /// Minimum probability of a firm answer, whatever earlier answers were: where nearly all jobs fail,
 /// "it fails" is right for any probability.
 const MIN_FIRM: f64 = 0.8;
@@ -26,9 +30,28 @@ pub(crate) struct SettledAnswer {
     pub(crate) moment: u32,
     /// Access point and cluster of the job.
     pub(crate) cluster: (u32, i32),
-    /// Probability of success.
+    /// Probability of success, now or later.
     pub(crate) probability: f64,
     pub(crate) is_success: bool,
+}
+
+/// An earlier answer of the rule for a hold code, of which it is known if it was right.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct SettledRule {
+    /// Code and subcode of the hold.
+    pub(crate) code: (i32, i32),
+    pub(crate) is_right: bool,
+}
+
+/// All earlier answers whose outcomes are known, in order of their moments.
+#[derive(Debug, Default)]
+pub(crate) struct SettledRecord {
+    /// All answers, by the success of a release at that moment.
+    pub(crate) now: Vec<SettledAnswer>,
+    /// Answers other than releases and probes, by the success of a later release.
+    pub(crate) later: Vec<SettledAnswer>,
+    /// Answers by rules.
+    pub(crate) rules: Vec<SettledRule>,
 }
 
 /// Limits for one kind of answer.
@@ -40,35 +63,85 @@ pub struct LimitPair {
     pub probable: Option<AnswerThreshold>,
 }
 
-/// Limits for both kinds of answers.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+/// The earlier answers of the rule for one hold code.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct RuleRecord {
+    /// Code and subcode of the hold.
+    pub code: (i32, i32),
+    /// Answers whose outcome is known.
+    pub answers: usize,
+    /// Right answers among them.
+    pub right: usize,
+}
+
+impl RuleRecord {
+    /// The share of right answers.
+    pub fn precision(&self) -> f64 {
+        self.right as f64 / self.answers as f64
+    }
+}
+
+/// Limits for all kinds of answers.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct AnswerLimits {
-    /// Minimum probabilities for "released now, it succeeds".
+    /// Minimum odds now for "released now, it succeeds".
     pub release: LimitPair,
-    /// Maximum probabilities for "released now, it fails".
-    pub failure: LimitPair,
+    /// Maximum odds later for "it fails until it is repaired".
+    pub fix: LimitPair,
+    /// Minimum odds later for "released later, it succeeds".
+    pub later: LimitPair,
+    /// Rules of which enough answers are known.
+    pub rules: Vec<RuleRecord>,
 }
 
 impl AnswerLimits {
-    /// Finds the limits at which `settled` answers were right with the precisions `firm` and
+    /// Finds the limits at which the answers in `settled` were right with the precisions `firm` and
     /// `probable`.
-    pub(crate) fn find(settled: &[SettledAnswer], firm: f64, probable: f64) -> AnswerLimits {
-        let mut sorted = settled.to_vec();
-        sorted.sort_by(|a, b| b.probability.total_cmp(&a.probability));
-        let release = LimitPair {
-            firm: widest(&sorted, firm, |answer| answer.is_success),
-            probable: widest(&sorted, probable, |answer| answer.is_success),
+    pub(crate) fn find(settled: &SettledRecord, firm: f64, probable: f64) -> AnswerLimits {
+        let pair = |sorted: &[SettledAnswer], right_outcome: bool| {
+            let is_right = |answer: &SettledAnswer| answer.is_success == right_outcome;
+            LimitPair {
+                firm: widest(sorted, firm, is_right),
+                probable: widest(sorted, probable, is_right),
+            }
         };
-        sorted.reverse();
-        let failure = LimitPair {
-            firm: widest(&sorted, firm, |answer| !answer.is_success),
-            probable: widest(&sorted, probable, |answer| !answer.is_success),
+        let from_high = |answers: &[SettledAnswer]| {
+            let mut sorted = answers.to_vec();
+            sorted.sort_by(|a, b| b.probability.total_cmp(&a.probability));
+            sorted
         };
+        let now = from_high(&settled.now);
+        let mut later = from_high(&settled.later);
+        let passes = pair(&later, true);
+        later.reverse();
         AnswerLimits {
-            release: release.clamped(f64::max, |minimum| minimum),
-            failure: failure.clamped(f64::min, |minimum| 1.0 - minimum),
+            release: pair(&now, true).clamped(f64::max, |minimum| minimum),
+            fix: pair(&later, false).clamped(f64::min, |minimum| 1.0 - minimum),
+            later: passes.clamped(f64::max, |minimum| minimum),
+            rules: rule_records(&settled.rules),
         }
     }
+
+    /// Returns the record of the rule for `code`, if enough of its answers are known.
+    pub fn rule(&self, code: (i32, i32)) -> Option<&RuleRecord> {
+        self.rules.iter().find(|record| record.code == code)
+    }
+}
+
+/// Counts the answers of each rule with enough of them, in order of the codes.
+fn rule_records(settled: &[SettledRule]) -> Vec<RuleRecord> {
+    let mut records: BTreeMap<(i32, i32), RuleRecord> = BTreeMap::new();
+    for answer in settled {
+        let record = records.entry(answer.code).or_insert(RuleRecord {
+            code: answer.code,
+            answers: 0,
+            right: 0,
+        });
+        record.answers += 1;
+        record.right += usize::from(answer.is_right);
+    }
+    let is_known = |record: &RuleRecord| record.answers >= MIN_ANSWERS;
+    records.into_values().filter(is_known).collect()
 }
 
 impl LimitPair {
@@ -91,8 +164,9 @@ impl LimitPair {
     }
 }
 
-/// Goes from the strict end of `sorted` inwards as long as the lower bound reaches `precision`, and
-/// returns the last limit.
+/// Returns the widest of a few limits in `sorted`, which begins at the strict end, at which the lower
+/// bound of the share of right answers reaches `precision`. The limits are at fixed shares of the
+/// answers: among many limits, some would pass by luck.
 fn widest(
     sorted: &[SettledAnswer],
     precision: f64,
@@ -101,26 +175,28 @@ fn widest(
     let mut shares = MomentShares::default();
     let mut clusters = HashSet::new();
     let mut widest = None;
+    let mut tried = 0;
     for (at, answer) in sorted.iter().enumerate() {
         shares.add(answer.moment, is_right(answer));
         clusters.insert(answer.cluster);
         let next = sorted.get(at + 1).map(|next| next.probability);
+        let step = (at + 1) * TRIED_LIMITS / sorted.len();
         // A limit cannot separate equal probabilities.
-        if at + 1 < MIN_ANSWERS || next == Some(answer.probability) {
+        if at + 1 < MIN_ANSWERS || next == Some(answer.probability) || step == tried {
             continue;
         }
+        tried = step;
         let lower = shares.lower_bound();
-        if lower < precision {
-            break;
+        if lower >= precision {
+            widest = Some(AnswerThreshold {
+                probability: answer.probability,
+                answers: shares.answers,
+                right: shares.right,
+                clusters: clusters.len(),
+                coverage: shares.answers as f64 / sorted.len() as f64,
+                lower,
+            });
         }
-        widest = Some(AnswerThreshold {
-            probability: answer.probability,
-            answers: shares.answers,
-            right: shares.right,
-            clusters: clusters.len(),
-            coverage: shares.answers as f64 / sorted.len() as f64,
-            lower,
-        });
     }
     widest
 }
@@ -192,17 +268,28 @@ mod tests {
         (0..count).map(answer).collect()
     }
 
+    /// Returns the limits that `answers` earn, for now and for later.
+    fn limits(answers: &[SettledAnswer]) -> AnswerLimits {
+        let settled = SettledRecord {
+            now: answers.to_vec(),
+            later: answers.to_vec(),
+            rules: Vec::new(),
+        };
+        AnswerLimits::find(&settled, 0.9, 0.75)
+    }
+
     #[test]
     fn limits_reach_the_precision_with_confidence() {
-        let limits = AnswerLimits::find(&even(4000, 20), 0.9, 0.75);
+        let limits = limits(&even(4000, 20));
         let firm = limits.release.firm.expect("found");
         // Above 0.8, answers of these are right in nine of ten cases.
         assert!((0.8..0.85).contains(&firm.probability), "{firm:?}");
         assert!(firm.lower >= 0.9 && firm.right * 10 >= firm.answers * 9);
         let probable = limits.release.probable.expect("found");
         assert!((0.5..0.55).contains(&probable.probability), "{probable:?}");
-        let fails = limits.failure.firm.expect("found");
+        let fails = limits.fix.firm.expect("found");
         assert!((0.15..0.2).contains(&fails.probability), "{fails:?}");
+        assert_eq!(limits.later, limits.release, "the same answers");
     }
 
     #[test]
@@ -214,18 +301,15 @@ mod tests {
                 ..answer
             })
             .collect();
-        let limits = AnswerLimits::find(&failing, 0.9, 0.75);
+        let limits = limits(&failing);
         let limit = |limit: Option<AnswerThreshold>| limit.expect("found").probability;
-        assert!(limit(limits.failure.firm) <= 0.2, "{limits:?}");
-        assert_eq!(limit(limits.failure.probable), 0.5);
+        assert!(limit(limits.fix.firm) <= 0.2, "{limits:?}");
+        assert_eq!(limit(limits.fix.probable), 0.5);
     }
 
     #[test]
     fn few_or_wrong_answers_give_no_limit() {
-        assert_eq!(
-            AnswerLimits::find(&even(4000, 20)[..19], 0.9, 0.75),
-            AnswerLimits::default()
-        );
+        assert_eq!(limits(&even(4000, 20)[..19]), AnswerLimits::default());
         let wrong: Vec<SettledAnswer> = even(400, 20)
             .into_iter()
             .map(|answer| SettledAnswer {
@@ -233,10 +317,7 @@ mod tests {
                 ..answer
             })
             .collect();
-        assert_eq!(
-            AnswerLimits::find(&wrong, 0.9, 0.75),
-            AnswerLimits::default()
-        );
+        assert_eq!(limits(&wrong), AnswerLimits::default());
     }
 
     #[test]
@@ -250,5 +331,32 @@ mod tests {
         assert_eq!(together.share(), apart.share());
         assert!(together.lower_bound() < 0.8, "{}", together.lower_bound());
         assert!(apart.lower_bound() > 0.86, "{}", apart.lower_bound());
+    }
+
+    #[test]
+    fn rules_have_records_by_code() {
+        let rule = |code, is_right| SettledRule { code, is_right };
+        let mut rules: Vec<SettledRule> = (0..200).map(|_| rule((13, 2), true)).collect();
+        rules.extend((0..200).map(|at| rule((6, 2), at % 2 == 0)));
+        rules.extend((0..19).map(|_| rule((12, 2), true)));
+        let settled = SettledRecord {
+            rules,
+            ..SettledRecord::default()
+        };
+        let limits = AnswerLimits::find(&settled, 0.9, 0.75);
+        let precision = |code| limits.rule(code).map(RuleRecord::precision);
+        assert_eq!(precision((13, 2)), Some(1.0));
+        assert_eq!(precision((6, 2)), Some(0.5));
+        assert_eq!(precision((12, 2)), None, "too few");
+    }
+
+    #[test]
+    fn few_wrong_answers_at_the_strict_end_do_not_hide_a_limit() {
+        let mut answers = even(4000, 20);
+        for answer in answers.iter_mut().rev().take(30) {
+            answer.is_success = false;
+        }
+        let firm = limits(&answers).release.firm.expect("found");
+        assert!((0.8..0.9).contains(&firm.probability), "{firm:?}");
     }
 }

@@ -5,6 +5,7 @@ use rand::seq::index::sample;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
+use super::answer_calibration::AnswerCalibration;
 use super::columns::{column_names, columns};
 use super::hold_history::HoldHistory;
 use super::taught_rows::{ReleaseWay, TaughtRow, TaughtRows};
@@ -26,6 +27,8 @@ const AGE_QUANTILE: f64 = 0.98;
 pub struct HeldOdds {
     /// If it is released now.
     pub now: f64,
+    /// The same before the calibration.
+    pub uncalibrated: f64,
     /// If it is released later.
     pub later: f64,
 }
@@ -37,6 +40,8 @@ pub struct AnswerModel {
     pub(super) later: LearnedQuestion,
     /// Maximum age of a hold that was learned from, in typical hold lengths.
     pub(super) max_age: f64,
+    /// Calibration of the odds now, by the outcomes of earlier answers.
+    pub calibration: AnswerCalibration,
 }
 
 /// A model for one question.
@@ -78,6 +83,7 @@ impl AnswerModel {
             now: learn(&rows.now, "answer now")?,
             later: learn(&rows.later, "answer later")?,
             max_age,
+            calibration: AnswerCalibration::default(),
         }))
     }
 
@@ -99,7 +105,13 @@ impl AnswerModel {
         let now = self.now.probabilities(&table)?;
         let later = self.later.probabilities(&table)?;
         let odds = now.into_iter().zip(later);
-        Ok(odds.map(|(now, later)| HeldOdds { now, later }).collect())
+        Ok(odds
+            .map(|(uncalibrated, later)| HeldOdds {
+                now: self.calibration.probability(uncalibrated),
+                uncalibrated,
+                later,
+            })
+            .collect())
     }
 
     /// Returns true if the forests have learned from the columns that this program computes.

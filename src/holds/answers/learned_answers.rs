@@ -5,6 +5,7 @@ use std::path::Path;
 use anyhow::{Context as _, Result, ensure};
 use serde::{Deserialize, Serialize};
 
+use super::answer_calibration::AnswerCalibration;
 use super::answer_limits::AnswerLimits;
 use super::answer_model::{AnswerModel, LearnedQuestion};
 use poolcast_base::error::unavailable;
@@ -16,7 +17,7 @@ use poolcast_pipelines::FittedPipeline;
 /// Format of directories of answer models.
 pub const ANSWERS_FORMAT: ArtefactFormat = ArtefactFormat {
     name: "answers",
-    version: 1,
+    version: 2,
     rebuild: "poolcast run CONFIG",
 };
 
@@ -36,6 +37,7 @@ pub struct LearnedAnswers {
 struct AnswersSummary {
     known_ms: i64,
     max_age: f64,
+    calibration: AnswerCalibration,
     limits: AnswerLimits,
     now: QuestionSummary,
     later: QuestionSummary,
@@ -59,7 +61,8 @@ impl LearnedAnswers {
         let summary = AnswersSummary {
             known_ms: self.known_ms,
             max_age: self.model.max_age,
-            limits: self.limits,
+            calibration: self.model.calibration.clone(),
+            limits: self.limits.clone(),
             now: write_question(&self.model.now, &staging.path().join("now"))?,
             later: write_question(&self.model.later, &staging.path().join("later"))?,
         };
@@ -80,9 +83,10 @@ impl LearnedAnswers {
             now: open_question(&summary.now, &dir.join("now"))?,
             later: open_question(&summary.later, &dir.join("later"))?,
             max_age: summary.max_age,
+            calibration: summary.calibration,
         };
         ensure!(
-            model.has_current_columns(),
+            model.has_current_columns() && model.calibration.is_valid(),
             unavailable(
                 format!("`{}` was learned from other columns", dir.display()),
                 format!("learn again with `{}`", ANSWERS_FORMAT.rebuild)

@@ -1,6 +1,7 @@
 //! Answers about jobs that are held now: learned from moments in the middle of holds, for two
 //! questions. Does the job succeed if it is released now, unrepaired? Does it later?
 
+mod answer_calibration;
 mod answer_limits;
 mod answer_model;
 mod cause_kind;
@@ -10,8 +11,10 @@ mod learned_answers;
 mod past_hold;
 mod taught_rows;
 
-pub use answer_limits::{AnswerLimits, LimitPair};
-pub(crate) use answer_limits::{MomentShares, SettledAnswer};
+pub use answer_calibration::AnswerCalibration;
+pub(crate) use answer_calibration::CalibrationTrials;
+pub use answer_limits::{AnswerLimits, LimitPair, RuleRecord};
+pub(crate) use answer_limits::{MomentShares, SettledAnswer, SettledRecord, SettledRule};
 pub use answer_model::{AnswerModel, HeldOdds};
 pub(crate) use cause_kind::CauseKind;
 pub use hold_history::HoldHistory;

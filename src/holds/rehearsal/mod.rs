@@ -2,10 +2,12 @@
 //! from what was known, asks about every job that is held, and settles each answer by what
 //! happened, as of the second of the question.
 
+mod hold_truth;
 mod rehearse;
 mod settled;
 mod tally;
 
+pub use hold_truth::HoldTruth;
 pub use rehearse::{Rehearsal, RehearsalSettings, RehearsedAnswer, rehearse};
-pub use settled::{AnswerRow, HoldTruth, RehearsedHold, SettledAnswers};
+pub use settled::{AnswerRow, RehearsedHold, SettledAnswers};
 pub use tally::{KindTally, Proportion, RehearsalTally, StrategyTally};

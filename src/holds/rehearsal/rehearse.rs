@@ -2,12 +2,13 @@
 
 use anyhow::Result;
 
+use super::hold_truth::HoldTruth;
 use crate::advice::{
     AnswerFirmness, HeldAnswer, HeldEvidence, HoldAction, held_answer, held_evidence,
 };
 use crate::answers::{
-    AnswerLimits, AnswerModel, HeldOdds, HoldHistory, LearnedAnswers, SettledAnswer,
-    settled_outcome,
+    AnswerCalibration, AnswerLimits, AnswerModel, CalibrationTrials, HeldOdds, HoldHistory,
+    LearnedAnswers, SettledAnswer, SettledRecord, SettledRule,
 };
 use crate::config::AdviceConfig;
 use crate::events::EventStore;
@@ -83,20 +84,22 @@ pub fn rehearse(
     progress: impl Fn(u32),
 ) -> Result<Rehearsal> {
     let mut answers: Vec<RehearsedAnswer> = Vec::new();
+    let mut trials = CalibrationTrials::default();
     for number in 0..settings.models {
         let first = number * MOMENTS_PER_MODEL;
         let known_ms = moment_ms(history, first, settings.models);
         let model = AnswerModel::learn(history, known_ms, settings.seed, stop)?;
-        if let Some(model) = model {
+        if let Some(mut model) = model {
             for moment in first..first + MOMENTS_PER_MODEL {
                 let asked_ms = moment_ms(history, moment, settings.models);
-                let limits = earned_limits(history, &answers, asked_ms, settings.advice);
+                let settled = settled_record(history, &answers, asked_ms);
+                model.calibration = trials.learn(moment, &settled.now);
                 let asking = Asking {
                     history,
                     settings,
                     moment,
                     asked_ms,
-                    limits,
+                    limits: earned_limits(settled, &model.calibration, settings.advice),
                 };
                 answers.extend(asking.ask_all(&model)?);
             }
@@ -105,10 +108,17 @@ pub fn rehearse(
     }
 
     let end_ms = history.store.summary.end_ms;
+    let settled = settled_record(history, &answers, end_ms);
+    let calibration = trials.learn(settings.models * MOMENTS_PER_MODEL, &settled.now);
+    let limits = earned_limits(settled, &calibration, settings.advice);
+    let mut model = AnswerModel::learn(history, end_ms, settings.seed, stop)?;
+    if let Some(model) = &mut model {
+        model.calibration = calibration;
+    }
     Ok(Rehearsal {
-        limits: earned_limits(history, &answers, end_ms, settings.advice),
-        model: AnswerModel::learn(history, end_ms, settings.seed, stop)?,
         answers,
+        limits,
+        model,
     })
 }
 
@@ -121,24 +131,55 @@ fn moment_ms(history: &HoldHistory<'_>, moment: u32, models: u32) -> i64 {
     summary.begin_ms + (share * span_ms) as i64
 }
 
-/// Returns the limits that `answers` have earned, as far as their outcomes were known at
-/// `known_ms`.
-fn earned_limits(
+/// Collects the `answers` whose outcomes were known at `known_ms`, with uncalibrated odds.
+fn settled_record(
     history: &HoldHistory<'_>,
     answers: &[RehearsedAnswer],
     known_ms: i64,
-    advice: &AdviceConfig,
-) -> AnswerLimits {
-    let mut settled = Vec::new();
+) -> SettledRecord {
+    let mut record = SettledRecord::default();
     for answer in answers {
         let hold = &history.holds[answer.hold];
-        let outcome = settled_outcome(history, hold, answer.asked_ms, known_ms);
-        settled.extend(outcome.map(|is_success| SettledAnswer {
+        let truth = HoldTruth::known_at(history, hold, answer.asked_ms, known_ms);
+        let settled = |probability, is_success| SettledAnswer {
             moment: answer.moment,
             cluster: history.store.jobs().cluster(hold.job as usize),
-            probability: answer.odds.now,
+            probability,
             is_success,
-        }));
+        };
+        let now = truth.succeeds_now;
+        let now = now.map(|is_success| settled(answer.odds.uncalibrated, is_success));
+        record.now.extend(now);
+
+        let Some(is_right) = truth.is_right(answer.action) else {
+            continue;
+        };
+        if answer.is_by_rule {
+            record.rules.push(SettledRule {
+                code: (hold.code, hold.subcode),
+                is_right,
+            });
+            continue;
+        }
+        match answer.action {
+            HoldAction::Fix | HoldAction::Remove => {
+                record.later.push(settled(answer.odds.later, !is_right));
+            }
+            HoldAction::Later => record.later.push(settled(answer.odds.later, is_right)),
+            HoldAction::Release | HoldAction::Probe | HoldAction::Leave | HoldAction::None => {}
+        }
+    }
+    record
+}
+
+/// Returns the limits that the answers in `settled` have earned, for calibrated odds.
+fn earned_limits(
+    mut settled: SettledRecord,
+    calibration: &AnswerCalibration,
+    advice: &AdviceConfig,
+) -> AnswerLimits {
+    for answer in &mut settled.now {
+        answer.probability = calibration.probability(answer.probability);
     }
     AnswerLimits::find(&settled, advice.precision, advice.probable_precision)
 }
@@ -163,12 +204,11 @@ impl Asking<'_> {
     }
 
     fn answer(&self, evidence: &HeldEvidence) -> RehearsedAnswer {
-        let remove_from_holds = self.settings.advice.remove_from_holds;
         let HeldAnswer {
             action,
             firmness,
             is_by_rule,
-        } = held_answer(evidence, &self.limits, remove_from_holds);
+        } = held_answer(evidence, &self.limits, self.settings.advice);
         RehearsedAnswer {
             moment: self.moment,
             asked_ms: self.asked_ms,
@@ -187,7 +227,7 @@ impl Asking<'_> {
 mod tests {
     use super::*;
     use crate::answers::test_log::{TestLog, log_with_outages};
-    use crate::rehearsal::{HoldTruth, RehearsalTally, SettledAnswers};
+    use crate::rehearsal::{RehearsalTally, SettledAnswers};
     use crate::test_config::TestConfig;
 
     /// Returns a log with outages, and jobs that nobody releases.

@@ -2,9 +2,10 @@
 
 use serde::Serialize;
 
+use super::hold_truth::HoldTruth;
 use super::rehearse::{Rehearsal, RehearsedAnswer};
 use crate::advice::{AnswerFirmness, HoldAction};
-use crate::answers::{HoldHistory, label_later, settled_outcome};
+use crate::answers::HoldHistory;
 
 /// A hold that was asked about, for who knows the truth about it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,15 +18,6 @@ pub struct RehearsedHold {
     pub earlier_holds: u32,
     /// Time of the question, epoch ms.
     pub asked_ms: i64,
-}
-
-/// What is known about one answer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
-pub struct HoldTruth {
-    /// True if the job would have succeeded, released at that second; `None` if nobody knows.
-    pub succeeds_now: Option<bool>,
-    /// True if the fault passes without a repair; `None` if nobody knows.
-    pub is_passing: Option<bool>,
 }
 
 /// One settled answer, as written to a file.
@@ -85,17 +77,12 @@ impl<'a> SettledAnswers<'a> {
         })
     }
 
-    /// Settles the answers by the evidence in the log: by the job's own release if that followed
-    /// soon, or else by what happened to another job with the same cause at about that time, never
-    /// by a release that came much later.
+    /// Settles the answers by the evidence in the log.
     pub fn by_evidence(rehearsal: &'a Rehearsal, history: &HoldHistory<'_>) -> SettledAnswers<'a> {
         let end_ms = history.store.summary.end_ms;
         SettledAnswers::settle(rehearsal, |answer| {
             let hold = &history.holds[answer.hold];
-            HoldTruth {
-                succeeds_now: settled_outcome(history, hold, answer.asked_ms, end_ms),
-                is_passing: label_later(history, hold, end_ms).map(|label| label.is_success),
-            }
+            HoldTruth::known_at(history, hold, answer.asked_ms, end_ms)
         })
     }
 

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use serde::Serialize;
 
 use super::rehearse::RehearsedAnswer;
-use super::settled::{HoldTruth, SettledAnswers};
+use super::settled::SettledAnswers;
 use crate::advice::{AnswerFirmness, HoldAction, answer_rank};
 use crate::answers::MomentShares;
 
@@ -40,6 +40,8 @@ pub struct KindTally {
     pub action: HoldAction,
     /// The certainty of the action.
     pub firmness: Option<AnswerFirmness>,
+    /// True if the rule for the hold code decided.
+    pub is_by_rule: bool,
     /// Answers given.
     pub given: usize,
     /// Right answers among those whose outcome is known.
@@ -116,7 +118,7 @@ impl RehearsalTally {
                 continue;
             }
             tally.answers += 1;
-            let is_right = is_right(answer.action, *truth);
+            let is_right = truth.is_right(answer.action);
             add_kind(&mut kinds, answer, is_right);
             tally.add_kind_of_fault(answer, truth.is_passing);
             tally.add_firm(answer, is_right);
@@ -223,12 +225,12 @@ fn add_kind(
     answer: &RehearsedAnswer,
     is_right: Option<bool>,
 ) {
-    let rank =
-        2 * answer_rank(answer.action, answer.firmness) + u8::from(answer.firmness.is_none());
+    let rank = 2 * answer_rank(answer.action, answer.firmness) + u8::from(answer.is_by_rule);
     let (kind, shares) = kinds.entry(rank).or_insert_with(|| {
         let kind = KindTally {
             action: answer.action,
             firmness: answer.firmness,
+            is_by_rule: answer.is_by_rule,
             given: 0,
             right: Proportion::default(),
             lower: None,
@@ -239,20 +241,5 @@ fn add_kind(
     if let Some(is_right) = is_right {
         kind.right.add(is_right);
         shares.add(answer.moment, is_right);
-    }
-}
-
-/// Returns true if `action` was right; `None` if that is unknown. `release` and `probe` are right
-/// if the job would have succeeded at that second, `later` if the fault passes, and `fix` and
-/// `remove` if it does not.
-fn is_right(action: HoldAction, truth: HoldTruth) -> Option<bool> {
-    match action {
-        HoldAction::Release | HoldAction::Probe => truth.succeeds_now,
-        HoldAction::Later => truth.is_passing,
-        HoldAction::Fix | HoldAction::Remove => truth
-            .is_passing
-            .or(truth.succeeds_now)
-            .map(|passes| !passes),
-        HoldAction::Leave | HoldAction::None => None,
     }
 }
