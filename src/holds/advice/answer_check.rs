@@ -7,9 +7,9 @@ use serde::Serialize;
 use super::action::{AnswerFirmness, HoldAction};
 use super::answer_ledger::{GivenAnswer, HoldKey};
 use super::cause_groups::answer_rank;
+use crate::answers::is_visibly_repaired;
 use crate::events::{EventStore, StoredJob};
 use crate::tensors::{ExclusionReason, FrameChoice, HoldCycle, HoldOutcome, hold_cycles};
-use htcondor_eventlog::ATTRIBUTE_UPDATE;
 use poolcast_config::LabelKind;
 
 /// Outcomes of the holds that got one kind of answer.
@@ -147,31 +147,6 @@ fn at_once_ms(store: &EventStore) -> i64 {
     median_ms.unwrap_or(0) / 10
 }
 
-/// Returns true if the log shows that `job` was changed between the hold of `cycle` and its
-/// success: it has an attribute update, or the job was held for its use of memory or disk and then
-/// used more than it had requested when it was submitted.
-fn is_visibly_repaired(job: &StoredJob<'_>, cycle: &HoldCycle) -> bool {
-    let history = &job.history;
-    if history.number[cycle.hold..cycle.decided].contains(&ATTRIBUTE_UPDATE) {
-        return true;
-    }
-    let used = job.run_usage(cycle.decided);
-    let exceeds = |used: Option<u32>, requested: u32| {
-        requested > 0 && used.is_some_and(|used| used > requested)
-    };
-    match (
-        history.hold_code[cycle.hold],
-        history.hold_subcode[cycle.hold],
-    ) {
-        (21 | 34, 102) => exceeds(used.memory_mb, job.request.memory_mb),
-        (21 | 34, 104) => exceeds(
-            used.disk_kib.map(|disk_kib| disk_kib / 1024),
-            job.request.disk_mb,
-        ),
-        _ => false,
-    }
-}
-
 impl AnswerOutcome {
     /// Returns true if `action` was right. `release` is right if the job succeeded, and `remove` if
     /// it did not. `fix` is right if it did not succeed unrepaired. `later` is right if the job
@@ -234,6 +209,7 @@ impl AnswerOutcomes {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use htcondor_eventlog::ATTRIBUTE_UPDATE;
     use crate::events::store_of;
     use htcondor_eventlog::{
         EXECUTE, EventFacts, HELD, JobEvent, RELEASED, RunUsage, SUBMIT, TERMINATED,

@@ -251,7 +251,7 @@ fn lent_outcomes(hold: &PastHold) -> impl Iterator<Item = LentOutcome> {
         outcome: DatedOutcome::new(hold.hold_ms, false),
         job,
     };
-    let released = hold.release_ms.zip(hold.outcome);
+    let released = hold.release_ms.zip(hold.unrepaired_outcome());
     let released = released.map(|(at_ms, outcome)| LentOutcome {
         at_ms,
         outcome,

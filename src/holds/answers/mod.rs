@@ -10,6 +10,7 @@ mod hold_history;
 mod learned_answers;
 mod past_hold;
 mod taught_rows;
+mod visible_repair;
 
 pub use answer_calibration::AnswerCalibration;
 pub(crate) use answer_calibration::CalibrationTrials;
@@ -21,5 +22,6 @@ pub use hold_history::HoldHistory;
 pub use learned_answers::{ANSWERS_FORMAT, LearnedAnswers};
 pub(crate) use past_hold::PastHold;
 pub(crate) use taught_rows::{label_later, settled_outcome};
+pub(crate) use visible_repair::is_visibly_repaired;
 #[cfg(test)]
 pub(crate) mod test_log;

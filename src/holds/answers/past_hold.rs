@@ -5,6 +5,7 @@ use std::ops::Range;
 use rayon::prelude::*;
 
 use super::cause_kind::CauseKeys;
+use super::visible_repair::is_visibly_repaired;
 use crate::events::{EventStore, LogGap, StoredJob};
 use crate::tensors::{
     DatedOutcome, ExclusionReason, HoldCycle, HoldOutcome, hold_cycles, next_run_outcome,
@@ -37,10 +38,12 @@ pub(crate) struct PastHold {
     pub(crate) is_across_gap: bool,
     /// Outcome after the release.
     pub(crate) outcome: Option<DatedOutcome>,
+    /// True if the log shows that the job was repaired before it succeeded.
+    pub(crate) is_repaired: bool,
     /// The next run: a success if the job got past the point of the hold.
     pub(crate) next_run: Option<DatedOutcome>,
     pub(crate) causes: CauseKeys,
-    /// Outcomes of this release and of the job's next ones.
+    /// Outcomes of this release and of the job's next ones, each without a repair.
     next_outcomes: Vec<DatedOutcome>,
     /// Removal of the job that ended this hold or one of the next ones.
     removed_ms: Option<i64>,
@@ -57,9 +60,14 @@ impl PastHold {
         self.hold_ms <= time_ms && self.end_ms.is_none_or(|end_ms| time_ms < end_ms)
     }
 
+    /// Returns the outcome after the release if nobody is known to have repaired the job before it.
+    pub(crate) fn unrepaired_outcome(&self) -> Option<DatedOutcome> {
+        self.outcome.filter(|_| !self.is_repaired)
+    }
+
     /// Returns true if the job succeeds once it is released later, without a repair, as far as that
     /// was known at `known_ms`: true after a success of one of the next three releases, false after
-    /// two failures or a removal.
+    /// two failures or a removal. A success after a repair that the log shows tells nothing.
     pub(crate) fn passes_later(&self, known_ms: i64) -> Option<bool> {
         let is_known = |outcome: &&DatedOutcome| outcome.decided_ms() <= known_ms;
         let known = self.next_outcomes.iter().filter(is_known);
@@ -122,6 +130,7 @@ fn holds_of_job(index: u32, job: &StoredJob<'_>, gaps: &[LogGap]) -> Vec<PastHol
                 .is_some_and(|release| history.value[release] == DecidedBy::Policy as i32),
             is_across_gap: cycle.outcome == HoldOutcome::LeftOut(ExclusionReason::AcrossGap),
             outcome: dated_outcome(job, cycle),
+            is_repaired: is_repaired_success(job, cycle),
             next_run: next_run_outcome(history, cycle).filter(is_seen),
             causes: CauseKeys::new(job, cycle.hold),
             next_outcomes: outcomes_of(job, &cycles[next.clone()]),
@@ -148,10 +157,20 @@ fn dated_outcome(job: &StoredJob<'_>, cycle: &HoldCycle) -> Option<DatedOutcome>
     }
 }
 
-/// Returns the outcomes of the releases that ended `cycles`.
+/// Returns true if the job succeeded after the release of `cycle`, and the log shows a repair before
+/// it.
+fn is_repaired_success(job: &StoredJob<'_>, cycle: &HoldCycle) -> bool {
+    cycle.outcome == HoldOutcome::Label(true) && is_visibly_repaired(job, cycle)
+}
+
+/// Returns the outcomes of the releases that ended `cycles`, without successes after a repair.
 fn outcomes_of(job: &StoredJob<'_>, cycles: &[HoldCycle]) -> Vec<DatedOutcome> {
-    let outcomes = cycles.iter().filter_map(|cycle| dated_outcome(job, cycle));
-    outcomes.collect()
+    let unrepaired = cycles
+        .iter()
+        .filter(|cycle| !is_repaired_success(job, cycle));
+    unrepaired
+        .filter_map(|cycle| dated_outcome(job, cycle))
+        .collect()
 }
 
 /// Returns the time at which the job was removed while it was held, or after a release, in one of

@@ -229,7 +229,7 @@ pub(crate) fn label_now(
 ) -> Option<MomentLabel> {
     let unit_ms = history.unit_ms(asked_ms);
     let within = OWN_RELEASE_WITHIN * unit_ms;
-    if let Some((release_ms, outcome)) = hold.release_ms.zip(hold.outcome) {
+    if let Some((release_ms, outcome)) = hold.release_ms.zip(hold.unrepaired_outcome()) {
         let gap = (release_ms - asked_ms) as f64;
         if gap <= within.max(MIN_FIRST_AGE_MS) && outcome.decided_ms() <= known_ms {
             return Some(MomentLabel {
