@@ -17,9 +17,7 @@ use crate::tensors::QueriedHold;
 use crate::training::AnswerThreshold;
 
 /// Probability of a later success from which on a fault counts as passing.
-const PASSING_FROM: f64 = 0.6;
-/// Like [`PASSING_FROM`], for a probe, which costs one run.
-const PROBE_PASSING_FROM: f64 = 0.5;
+const PASSING_FROM: f64 = 0.5;
 /// Minimum probability of success of a probe.
 const MIN_PROBE_PROBABILITY: f64 = 0.1;
 /// Expected successes in a cause from which on a probe of it is worth a run.
@@ -401,7 +399,7 @@ fn success_answer(evidence: &HeldEvidence, limits: &AnswerLimits) -> Option<Held
     // The outcomes that calibrate are mostly of causes that go on failing.
     let odds = now.max(evidence.odds.uncalibrated);
     let pays = odds >= MIN_PROBE_PROBABILITY.max(MIN_EXPECTED_SUCCESSES / held as f64);
-    if held >= 2 && later >= PROBE_PASSING_FROM && pays {
+    if held >= 2 && is_passing && pays {
         return Some(HeldAnswer::new(HoldAction::Probe, None));
     }
     let is_try = held == 1 && is_passing && evidence.is_taught && odds >= TRY_FROM;
@@ -577,13 +575,13 @@ mod tests {
             ..evidence
         };
         assert_eq!(
-            answer(missing(evidence(0.95, 0.5))),
+            answer(missing(evidence(0.95, 0.4))),
             (HoldAction::Fix, FIRM)
         );
         assert_eq!(answer(missing(evidence(0.95, 0.9))).0, HoldAction::Release);
         let passed = HeldEvidence {
             passed_since: true,
-            ..evidence(0.8, 0.5)
+            ..evidence(0.8, 0.4)
         };
         assert_eq!(answer(missing(passed)), (HoldAction::Release, PROBABLE));
         let memory = HeldEvidence {
