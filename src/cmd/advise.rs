@@ -61,7 +61,7 @@ pub fn run(args: &AdviseArgs) -> Result<u8> {
         call: repeat_command(args),
         shows_all: args.shows_all,
         queue: asked.agreement,
-        earlier: asked.earlier,
+        earlier: asked.earlier.as_ref(),
     };
 
     let skipped = asked.agreement.and_then(|agreement| agreement.skipped);
@@ -84,7 +84,7 @@ pub fn run(args: &AdviseArgs) -> Result<u8> {
 fn check(args: &AdviseArgs, sources: &AdviceSources) -> Result<u8> {
     let given = advice::read_answers(&sources.results)?;
     let store = read_store(&sources.logs, args.year, &sources.config, None)?;
-    let check = advice::check_answers(&given, &store);
+    let check = advice::CheckedAnswers::new(&given, &store).check();
     if args.json {
         output::print_json(answer_check::SCHEMA_VERSION, &check)?;
     } else {

@@ -9,8 +9,8 @@ use super::logs::read_store;
 use super::trained_run;
 use poolcast_base::output;
 use poolcast_holds::advice::{
-    self, AdviceBasis, AdviceModels, AnswerTally, JobAdvice, JobQueue, JobSelection, LogWords,
-    QueueAgreement,
+    self, AdviceBasis, AdviceModels, AnswerTally, CheckedAnswers, GivenAnswer, JobAdvice, JobQueue,
+    JobSelection, LogWords, QueueAgreement,
 };
 use poolcast_holds::events::EventStore;
 
@@ -75,13 +75,20 @@ impl ComputedAdvice {
         )?;
         words.add_to(&mut all);
 
-        let basis = AdviceBasis::new(&store, model, origin, at_ms);
+        let mut basis = AdviceBasis::new(&store, model, origin, at_ms);
+        let mut earlier = None;
         // The ledger has answers for the end of the log only, so it says nothing about another
         // time.
-        let earlier = match at_ms {
-            None => earlier_answers(&sources.results, &store),
-            Some(_) => None,
-        };
+        if at_ms.is_none() {
+            let given = given_answers(&sources.results);
+            let checked = CheckedAnswers::new(&given, &store);
+            earlier = checked.check().total;
+            let learned_ms = sources.answers.as_ref().map(|answers| answers.known_ms);
+            let of_model = checked.check_since(learned_ms.unwrap_or(basis.trained_until_ms));
+            let broken = advice::lower_broken_promises(&mut all, &of_model, &config.advice);
+            basis.caveats.extend(broken);
+            advice::add_probe_results(&mut all, &given, &store);
+        }
         let mut agreement = None;
         if let Some(queue) = queue {
             let ap = basis.access_points.first().map_or("", String::as_str);
@@ -96,6 +103,7 @@ impl ComputedAdvice {
             earlier,
         })
     }
+
     /// Records the answers in `said` next to the run. A failure, as in the run of another user,
     /// only causes a note.
     pub(super) fn record(&self, sources: &AdviceSources, said: &[&JobAdvice]) {
@@ -107,12 +115,14 @@ impl ComputedAdvice {
     }
 }
 
-/// The results of the answers recorded in `results`, judged at the end of `store`. An unreadable
-/// ledger counts as empty here; recording further answers reports the error.
+/// The results of the answers recorded in `results`, judged at the end of `store`.
 pub(super) fn earlier_answers(results: &Path, store: &EventStore) -> Option<AnswerTally> {
-    let given = advice::read_answers(results).ok()?;
-    if given.is_empty() {
-        return None;
-    }
-    advice::check_answers(&given, store).total
+    let given = given_answers(results);
+    CheckedAnswers::new(&given, store).check().total
+}
+
+/// The answers recorded in `results`. An unreadable ledger counts as empty here; recording further
+/// answers reports the error.
+fn given_answers(results: &Path) -> Vec<GivenAnswer> {
+    advice::read_answers(results).unwrap_or_default()
 }

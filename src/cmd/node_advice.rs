@@ -109,7 +109,7 @@ fn text_by_model(args: &AdviseArgs, queue: JobQueue, now_ms: i64) -> Result<Stri
             not_in_queue: 0,
             ..agreement
         }),
-        earlier: asked.earlier,
+        earlier: asked.earlier.as_ref(),
     };
     asked.record(&sources, &view.chosen);
     if !is_one_job {

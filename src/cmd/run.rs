@@ -132,7 +132,7 @@ fn conclude(finished: &FinishedSweep, config: &Config, is_json: bool) -> Result<
     let earlier = earlier_answers(&config.out, &finished.store);
     let view = AdviceView {
         call: repeat_command(config),
-        ..advice_view(&held.basis, &held.advice, earlier)
+        ..advice_view(&held.basis, &held.advice, earlier.as_ref())
     };
     output::print_page(&text::advice_page::page(&view))
 }
@@ -163,7 +163,7 @@ fn repeat_command(config: &Config) -> Option<String> {
 fn advice_view<'a>(
     basis: &'a AdviceBasis,
     advice: &'a [JobAdvice],
-    earlier: Option<AnswerTally>,
+    earlier: Option<&'a AnswerTally>,
 ) -> AdviceView<'a> {
     AdviceView {
         basis,

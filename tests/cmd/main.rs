@@ -3,6 +3,7 @@
 mod place;
 
 mod advise;
+mod advise_probes;
 mod advise_sources;
 mod advise_views;
 mod answer_check;

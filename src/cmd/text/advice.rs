@@ -6,8 +6,8 @@ use serde::Serialize;
 
 use poolcast_base::output::{self, LineColour, PageLine};
 use poolcast_holds::advice::{
-    self, AdviceBasis, AnswerTally, CauseGroup, HoldAction, JobAdvice, QueueAgreement, SkippedJobs,
-    cause_groups, query_words,
+    self, ActionTally, AdviceBasis, AnswerTally, CauseGroup, HoldAction, JobAdvice, QueueAgreement,
+    SkippedJobs, cause_groups, query_words,
 };
 
 /// Version of the JSON document.
@@ -22,6 +22,8 @@ pub(in crate::cmd) struct AdviceDocument<'a> {
     held: usize,
     /// Agreement between the log and the queue, if the queue was queried.
     queue: Option<QueueAgreement>,
+    /// Results of earlier answers, if the outcome of any is decided.
+    earlier: Option<&'a AnswerTally>,
     /// Number of jobs below, by answer.
     counts: BTreeMap<String, usize>,
     groups: Vec<CauseGroup<'a>>,
@@ -51,7 +53,7 @@ pub(in crate::cmd) struct AdviceView<'a> {
     /// Agreement between the log and the queue, if the queue was queried.
     pub(in crate::cmd) queue: Option<QueueAgreement>,
     /// Results of earlier answers, if the outcome of any is decided.
-    pub(in crate::cmd) earlier: Option<AnswerTally>,
+    pub(in crate::cmd) earlier: Option<&'a AnswerTally>,
 }
 
 impl<'a> AdviceView<'a> {
@@ -67,6 +69,7 @@ impl<'a> AdviceView<'a> {
             basis: self.basis,
             held: self.all.len(),
             queue: self.queue,
+            earlier: self.earlier,
             counts,
             groups: cause_groups(self.all, &self.chosen),
             advice: self.chosen.clone(),
@@ -237,15 +240,34 @@ impl<'a> AdviceView<'a> {
     }
 }
 
-/// Describes the results of earlier answers.
-fn tally_words(tally: AnswerTally) -> String {
-    let number = |n: usize| output::with_commas(n as u64);
+/// Describes the results of earlier answers, kind by kind.
+fn tally_words(tally: &AnswerTally) -> String {
+    let judged = tally.kinds.iter().filter(|kind| kind.right.is_some());
+    let probes = tally.kinds.iter().filter(|kind| kind.right.is_none());
+    let mut counts: Vec<String> = judged.chain(probes).map(kind_words).collect();
+    // The first count says what all of them count.
+    if let Some(first) = counts.first_mut().filter(|_| tally.decided > 0) {
+        first.push_str(" right");
+    }
     format!(
-        "earlier answers: {} of {} decided since {} UTC were right",
-        number(tally.right),
-        number(tally.decided),
-        minute(tally.since_ms)
+        "earlier answers since {} UTC: {}",
+        minute(tally.since_ms),
+        counts.join(", ")
     )
+}
+
+/// Describes the results of the answers with one action.
+fn kind_words(kind: &ActionTally) -> String {
+    let number = |n: usize| output::with_commas(n as u64);
+    let Some(right) = kind.right else {
+        return format!(
+            "TRY ONE {} succeeded and {} failed",
+            number(kind.succeeded),
+            number(kind.decided - kind.succeeded)
+        );
+    };
+    let word = action_word(kind.action).to_uppercase();
+    format!("{word} {} of {}", number(right), number(kind.decided))
 }
 
 /// Describes the agreement between the log and the queue.

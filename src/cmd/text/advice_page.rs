@@ -132,6 +132,15 @@ fn group_lines(
         let command = fitting_command(view, group, command);
         lines.push(PageLine::plain(format!("    {words}{command}")));
     }
+    let probes = group.probes.iter();
+    let results: Vec<String> = probes
+        .map(|probe| probe.words(view.basis.asked_ms))
+        .collect();
+    if !results.is_empty() {
+        let text = format!("    {}", results.join("; "));
+        let folded = output::wrapped(&text, view.width).into_iter();
+        lines.extend(folded.map(|line| PageLine::of(LineColour::Dim, line)));
+    }
     lines
 }
 

@@ -7,6 +7,14 @@ use poolcast_holds::advice::{AnswerCheck, AnswerFirmness, AnswerOutcomes, Answer
 /// Version of the JSON document.
 pub(in crate::cmd) const SCHEMA_VERSION: u32 = 2;
 
+/// The meaning of the columns.
+const LEGEND: &str = "\
+repaired: the log shows that the job was changed before it succeeded; it does not show files that were put back
+right: a success after release, no unrepaired success after fix, a failure after remove, and after later a success within three releases; after later, two failures among them are wrong, and one failure decides nothing
+interval: jobs of one cluster count as one
+with hidden repairs: the share of right answers if all other successes after a release by hand were repaired jobs, and if none was
+";
+
 /// A table with one line per answer.
 pub(in crate::cmd) fn summary(check: &AnswerCheck) -> String {
     let Some(since_ms) = check.since_ms else {
@@ -21,6 +29,8 @@ pub(in crate::cmd) fn summary(check: &AnswerCheck) -> String {
         "succeeded",
         "repaired",
         "right",
+        "95 % interval",
+        "with hidden repairs",
     ];
     let mut table = vec![names.map(str::to_owned).to_vec()];
     for row in &check.answers {
@@ -39,15 +49,15 @@ pub(in crate::cmd) fn summary(check: &AnswerCheck) -> String {
             output::counted(not_in_log, "hold")
         ));
     }
-    if let Some(AnswerTally { decided, right, .. }) = check.total {
+    let judged = check.total.as_ref().filter(|total| total.decided > 0);
+    if let Some(AnswerTally { decided, right, .. }) = judged {
         text.push_str(&format!(
             "{} of {} were right\n",
-            output::with_commas(right as u64),
-            output::counted(decided, "decided answer")
+            output::with_commas(*right as u64),
+            output::counted(*decided, "decided answer")
         ));
     }
-    text.push_str("repaired: the log shows that the job was changed before it succeeded; it does not show files that were put back\n");
-    text.push_str("right: a success after release, no unrepaired success after fix, a later success or a failure at once after later, a failure after remove\n");
+    text.push_str(LEGEND);
     text
 }
 
@@ -66,6 +76,8 @@ fn cells(row: &AnswerOutcomes) -> Vec<String> {
         .map_or("-".to_owned(), |right| {
             format!("{:.0} %", 100.0 * right as f64 / row.decided as f64)
         });
+    let percent = |(low, high): (f64, f64)| format!("{:.0}-{:.0} %", 100.0 * low, 100.0 * high);
+    let is_open = |(low, high): &(f64, f64)| low < high;
     vec![
         format!(
             "{}{}",
@@ -79,5 +91,7 @@ fn cells(row: &AnswerOutcomes) -> Vec<String> {
         number(row.succeeded),
         number(row.repaired),
         right,
+        row.interval.map_or("-".to_owned(), percent),
+        row.range.filter(is_open).map_or("-".to_owned(), percent),
     ]
 }

@@ -11,6 +11,7 @@ use super::codes::code_rule;
 use super::held_ids::{HeldId, HeldIds, command, command_with_ids_of, id_list};
 use super::job_advice::JobAdvice;
 use super::job_command::{JobId, RaisedRequest};
+use super::probe_result::ProbeResult;
 use super::remedy::Remedy;
 
 /// Jobs that are held for one cause and get one answer.
@@ -39,6 +40,8 @@ pub struct CauseGroup<'a> {
     pub owners: BTreeSet<&'a str>,
     /// Lowest and highest probability of success; absent where rules decide.
     pub odds: Option<(f64, f64)>,
+    /// Results of the last probes of the cause, by job.
+    pub probes: Vec<ProbeResult>,
     /// Start of the earliest hold in the group, epoch ms.
     pub held_since_ms: i64,
     /// Start of the latest hold in the group, epoch ms.
@@ -234,12 +237,23 @@ fn group_of<'a>(
             .clone()
             .min_by(f64::total_cmp)
             .zip(odds.max_by(f64::total_cmp)),
+        probes: probe_results(jobs),
         held_since_ms: since.clone().min().unwrap_or(0),
         held_last_ms: since.max().unwrap_or(0),
         raise,
         command,
         then,
     }
+}
+
+/// Returns the results of probes that `jobs` have in their advice, the last one of each probe.
+fn probe_results(jobs: &[&JobAdvice]) -> Vec<ProbeResult> {
+    let mut by_job: BTreeMap<JobId, ProbeResult> = BTreeMap::new();
+    for &probe in jobs.iter().flat_map(|advice| &*advice.probes) {
+        let last = by_job.entry(probe.job).or_insert(probe);
+        *last = probe.max(*last);
+    }
+    by_job.into_values().collect()
 }
 
 /// Returns true if commands name the job. Of the jobs of a probed cause, they name the probes alone.

@@ -5,8 +5,10 @@ use std::sync::Arc;
 use serde::{Serialize, Serializer};
 
 use super::action::{AnswerFirmness, HoldAction};
+use super::held_answer::ProbeCause;
 use super::held_ids::HeldId;
 use super::job_command::{JobCommand, JobId, RaisedRequest};
+use super::probe_result::ProbeResult;
 use super::queue_facts::QueueFacts;
 use super::shared_text::{NumberedText, SharedText};
 use crate::training::AnswerThreshold;
@@ -74,7 +76,7 @@ pub struct JobAdvice {
     /// Precision of such answers on holds after the training data.
     pub evidence: Option<Box<AnswerThreshold>>,
     /// The reasons for the action, in sentences.
-    #[serde(serialize_with = "serialize_texts")]
+    #[serde(serialize_with = "serialize_slice")]
     pub reasons: Arc<[SharedText]>,
     /// Command to type now; absent without advice, or if there is nothing to do now.
     pub command: Option<JobCommand>,
@@ -113,6 +115,12 @@ pub struct JobAdvice {
     pub later_probability: Option<f64>,
     /// Time up to which the answer is good, epoch ms; absent like `later_probability`.
     pub good_until_ms: Option<i64>,
+    /// The cause of which one job is tried first; absent for other answers than a probe.
+    #[serde(skip)]
+    pub(super) probe_cause: Option<ProbeCause>,
+    /// Results of the last probe of its cause that was recommended since the job is held.
+    #[serde(serialize_with = "serialize_slice")]
+    pub probes: Arc<[ProbeResult]>,
     /// Outcomes of similar holds; absent where a rule decides, and if no outcome is known.
     pub like_cases: Option<Box<SimilarHolds>>,
     /// Largest memory usage of the job in the log, MB; 0 if it is unknown.
@@ -143,9 +151,81 @@ fn serialize_facts<S: Serializer>(
     facts.as_deref().serialize(serializer)
 }
 
-fn serialize_texts<S: Serializer>(
-    texts: &Arc<[SharedText]>,
+fn serialize_slice<T: Serialize, S: Serializer>(
+    items: &Arc<[T]>,
     serializer: S,
 ) -> Result<S::Ok, S::Error> {
-    texts[..].serialize(serializer)
+    items[..].serialize(serializer)
+}
+
+#[cfg(test)]
+impl JobAdvice {
+    /// Returns the advice on a job that is held for the third time.
+    pub(super) fn of_test_job() -> JobAdvice {
+        use super::job_command::CommandTask;
+
+        let job = HeldId {
+            cluster: 12,
+            proc: 0,
+            hold_code: 12,
+            hold_subcode: 2,
+            since_s: 1_795_227_966,
+        };
+        JobAdvice {
+            job: JobId {
+                cluster: 12,
+                proc: 0,
+            },
+            ap: "ap".into(),
+            cluster: 12,
+            proc: 0,
+            owner: Some("ada".into()),
+            action: HoldAction::Release,
+            ground: AdviceGround::Model,
+            firmness: Some(AnswerFirmness::Probable),
+            evidence: Some(Box::new(AnswerThreshold {
+                probability: 0.7,
+                answers: 1200,
+                right: 960,
+                clusters: 310,
+                coverage: 0.3,
+                lower: 0.752,
+            })),
+            reasons: ["so".into()].into(),
+            command: JobCommand::new(CommandTask::Release, &job),
+            raise: None,
+            then: None,
+            hold_code: 12,
+            hold_subcode: 2,
+            meaning: super::codes::code_meaning(12, 2).into(),
+            reason: Some("no file\u{1b}".into()),
+            hold_text_hash: 0,
+            submitted_ms: 0,
+            held_since_ms: 1_795_227_966_000,
+            held_for_ms: 61_000,
+            holds: 3,
+            holds_for_this_reason: 1,
+            siblings_held: 2,
+            later_probability: None,
+            good_until_ms: None,
+            probe_cause: None,
+            probes: Arc::default(),
+            probability: Some(0.731),
+            like_cases: Some(Box::new(SimilarHolds {
+                kind: SimilarHoldKind::Reason,
+                holds: 40,
+                successes: 10,
+                rate: 0.25,
+                last_10_successes: 4,
+            })),
+            used_memory_mb: 0,
+            queue: Some(Arc::new(QueueFacts {
+                request_memory: Some("64".into()),
+                memory_usage_mb: None,
+                resident_set_kib: Some(4872),
+                job_starts: Some(3),
+                periodic_release: None,
+            })),
+        }
+    }
 }

@@ -3,7 +3,8 @@
 
 use std::fmt;
 
-use serde::{Serialize, Serializer};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::held_ids::{HeldId, job_constraint};
 
@@ -25,6 +26,21 @@ impl fmt::Display for JobId {
 impl Serialize for JobId {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for JobId {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<JobId, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        let number = |part: &str| part.parse::<i32>().ok();
+        let parts = text.split_once('.');
+        let id = parts.and_then(|(cluster, proc)| {
+            Some(JobId {
+                cluster: number(cluster)?,
+                proc: number(proc)?,
+            })
+        });
+        id.ok_or_else(|| D::Error::custom("expected a job id such as 123.0"))
     }
 }
 

@@ -216,6 +216,7 @@ impl HoldJudge<'_> {
         let answers = self.answers.as_ref().filter(|_| has_probability);
         let evidence = answers.and_then(|answers| answers.evidence(&held.asked));
         let held_since_ms = history.time_ms[held.asked.cycle.hold];
+        let is_probe = judgement.decision.action == HoldAction::Probe;
         JobAdvice {
             job: JobId {
                 cluster: held.job.cluster,
@@ -247,6 +248,8 @@ impl HoldJudge<'_> {
             probability: has_probability.then_some(odds.probability),
             later_probability: evidence.map(|evidence| evidence.odds.later),
             good_until_ms: answers.map(|answers| answers.good_until_ms),
+            probe_cause: evidence.filter(|_| is_probe).map(|evidence| evidence.cause),
+            probes: Arc::default(),
             like_cases: odds.similar.filter(|_| is_by_probability).map(Box::new),
             used_memory_mb: used_memory_mb(&held.job),
             queue: None,

@@ -173,6 +173,8 @@ impl QueuedJob {
             probability: None,
             later_probability: None,
             good_until_ms: None,
+            probe_cause: None,
+            probes: Arc::default(),
             like_cases: None,
             used_memory_mb: 0,
             queue: None,

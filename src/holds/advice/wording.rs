@@ -145,76 +145,10 @@ fn probability_lines(advice: &JobAdvice) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
-    use super::super::held_ids::HeldId;
-    use super::super::job_advice::{SimilarHoldKind, SimilarHolds};
-    use super::super::job_command::{CommandTask, JobCommand, JobId};
     use super::*;
-    use crate::training::AnswerThreshold;
 
     fn advice() -> JobAdvice {
-        let job = HeldId {
-            cluster: 12,
-            proc: 0,
-            hold_code: 12,
-            hold_subcode: 2,
-            since_s: 1_795_227_966,
-        };
-        JobAdvice {
-            job: JobId {
-                cluster: 12,
-                proc: 0,
-            },
-            ap: "ap".into(),
-            cluster: 12,
-            proc: 0,
-            owner: Some("ada".into()),
-            action: HoldAction::Release,
-            ground: AdviceGround::Model,
-            firmness: Some(AnswerFirmness::Probable),
-            evidence: Some(Box::new(AnswerThreshold {
-                probability: 0.7,
-                answers: 1200,
-                right: 960,
-                clusters: 310,
-                coverage: 0.3,
-                lower: 0.752,
-            })),
-            reasons: ["so".into()].into(),
-            command: JobCommand::new(CommandTask::Release, &job),
-            raise: None,
-            then: None,
-            hold_code: 12,
-            hold_subcode: 2,
-            meaning: super::super::code_meaning(12, 2).into(),
-            reason: Some("no file\u{1b}".into()),
-            hold_text_hash: 0,
-            submitted_ms: 0,
-            held_since_ms: 1_795_227_966_000,
-            held_for_ms: 61_000,
-            holds: 3,
-            holds_for_this_reason: 1,
-            siblings_held: 2,
-            later_probability: None,
-            good_until_ms: None,
-            probability: Some(0.731),
-            like_cases: Some(Box::new(SimilarHolds {
-                kind: SimilarHoldKind::Reason,
-                holds: 40,
-                successes: 10,
-                rate: 0.25,
-                last_10_successes: 4,
-            })),
-            used_memory_mb: 0,
-            queue: Some(Arc::new(QueueFacts {
-                request_memory: Some("64".into()),
-                memory_usage_mb: None,
-                resident_set_kib: Some(4872),
-                job_starts: Some(3),
-                periodic_release: None,
-            })),
-        }
+        JobAdvice::of_test_job()
     }
 
     #[test]
