@@ -245,6 +245,20 @@ pub fn print_json(schema_version: u32, body: &impl Serialize) -> Result<()> {
     Ok(stdout.flush()?)
 }
 
+/// Like [`print_json`], but writes the document as one line, for programs that read a document a
+/// line.
+pub fn print_json_line(schema_version: u32, body: &impl Serialize) -> Result<()> {
+    let document = JsonDocument {
+        schema_version,
+        body,
+    };
+    let mut stdout = BufWriter::new(stdout()?);
+    let written = serde_json::to_writer(EscapedJson(&mut stdout), &document);
+    written.map_err(std::io::Error::from)?;
+    writeln!(stdout)?;
+    Ok(stdout.flush()?)
+}
+
 /// Writes the parts of a JSON document escaped for a terminal. Each part is whole characters.
 struct EscapedJson<W>(W);
 

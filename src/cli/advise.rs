@@ -52,6 +52,12 @@ pub struct AdviseArgs {
     /// Print the outcomes of earlier answers, according to the log read now
     #[arg(long, conflicts_with_all = ["shows_all", "lists_jobs", "long", "ids", "jobs", "queue", "at"])]
     pub check: bool,
+    /// Ask again every 30 s, or as many as are given, until none of these jobs is held; print the
+    /// advice again when an answer has changed, with --json as one line. Nothing is ever released
+    #[arg(long, value_name = "SECONDS", num_args = 0..=1, require_equals = true, default_missing_value = "30")]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=86_400))]
+    #[arg(conflicts_with_all = ["at", "check", "dag", "ids", "exit_code"])]
+    pub watch: Option<u32>,
     /// Name of a node, for its SCRIPT HOLD in DAGMan: write the advice on the held jobs of this
     /// node to the file NODE.advice here, and exit with 0 even after a failure; condor/held-node.sh
     /// is an example

@@ -147,9 +147,10 @@ pub enum Verb {
     ///
     /// Prints a page with one line per hold cause, and the commands for all jobs of that cause.
     ///
-    /// Exit codes: 0 done; for one job, or with --exit-code: 0 release; 10 fix first; 20 remove; 30 wait; 40 no advice, or different advice for several jobs; 1 and 2 errors.
+    /// Exit codes: 0 done; for one job, or with --exit-code: 0 release; 10 fix first; 20 remove; 30 wait; 40 no advice, or different advice for several jobs; 1 and 2 errors; 130 interrupted, with --watch.
     ///
     /// Example: poolcast advise out/quickstart --log EventLog --queue now
+    /// Example, until no job is held: poolcast advise --watch=60
     /// Example, as the SCRIPT HOLD of a node: poolcast advise held-jobs/out --dag NODE
     #[command(verbatim_doc_comment)]
     Advise(AdviseArgs),

@@ -1,20 +1,25 @@
 //! `poolcast advise`: turns a model and a log into advice on each held job.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Result, ensure};
 
 use super::advice_sources::{AdviceSources, read_queue};
+use super::advice_watch::AdviceWatch;
 use super::asked_advice::{AdviceQuery, ComputedAdvice};
 use super::logs::read_store;
 use super::text::advice::{AdviceView, action_word, long_text, shell_word, skipped_jobs_words};
 use super::text::{advice_jobs, advice_page, answer_check};
 use super::{node_advice, text};
 use crate::cli::{AdviceFilterArgs, AdviseArgs, JobOrder};
+use htcondor_eventlog as eventlog;
 use poolcast_base::error::{EXIT_DONE, hinted};
 use poolcast_base::output::{self, PageLine};
 use poolcast_base::pager;
-use poolcast_holds::advice::{self, JobAdvice, JobSelection, answer_rank, cause_name};
+use poolcast_collect::find_generations;
+use poolcast_holds::advice::{
+    self, CheckedAnswers, JobAdvice, JobSelection, answer_rank, cause_name,
+};
 
 /// Reads the logs, judges the held jobs and prints the advice. For a single job, the exit code
 /// encodes its advice.
@@ -27,6 +32,9 @@ pub fn run(args: &AdviseArgs) -> Result<u8> {
     if args.check {
         return check(args, &sources);
     }
+    if let Some(interval_s) = args.watch {
+        return watch(args, interval_s, sources);
+    }
     ensure!(
         !(args.queue.as_deref() == Some("-") && sources.logs.iter().any(|log| is_stdin(log))),
         hinted(
@@ -34,41 +42,13 @@ pub fn run(args: &AdviseArgs) -> Result<u8> {
             "write one of them to a file"
         )
     );
-    let queue = args.queue.as_deref().map(read_queue).transpose()?;
-    let selections = &sources.selections;
-    let question = AdviceQuery {
-        year: args.year,
-        at_ms: args.at,
-        queue,
-        selections,
-    };
-    let asked = ComputedAdvice::from_sources(&sources, question)?;
-
-    let mut chosen: Vec<&JobAdvice> = asked
-        .all
-        .iter()
-        .filter(|one| is_selected(selections, one) && passes(args, !selections.is_empty(), one))
-        .collect();
-    sort_jobs(&mut chosen, args.sort);
-    let view = AdviceView {
-        basis: &asked.basis,
-        all: &asked.all,
-        chosen,
-        at_ms: args.at,
-        now_ms: Some(args.now.unwrap_or_else(now_ms)),
-        width: output::page_width(),
-        shows_ages: output::is_live(),
-        call: repeat_command(args),
-        shows_all: args.shows_all,
-        queue: asked.agreement,
-        earlier: asked.earlier.as_ref(),
-    };
-
+    let asked = ask(args, &sources, &sources.selections)?;
+    let view = view_of(args, &sources, &asked);
     let skipped = asked.agreement.and_then(|agreement| agreement.skipped);
     if let Some(skipped) = skipped.filter(|_| args.ids) {
         output::note(&format!("note: {}", skipped_jobs_words(skipped)));
     }
-    let is_one_job = matches!(selections[..], [JobSelection::Job(..)]);
+    let is_one_job = is_one_job(&sources);
     print_view(args, &view, is_one_job)?;
     if args.at.is_none() {
         asked.record(&sources, &view.chosen);
@@ -80,11 +60,107 @@ pub fn run(args: &AdviseArgs) -> Result<u8> {
     })
 }
 
+/// Reads the logs and the queue, and judges the held jobs. Each of `selections` must be held.
+fn ask(
+    args: &AdviseArgs,
+    sources: &AdviceSources,
+    selections: &[JobSelection],
+) -> Result<ComputedAdvice> {
+    let queue = args.queue.as_deref().map(read_queue).transpose()?;
+    let question = AdviceQuery {
+        year: args.year,
+        at_ms: args.at,
+        queue,
+        selections,
+    };
+    ComputedAdvice::from_sources(sources, question)
+}
+
+/// The view of the jobs that the options select.
+fn view_of<'a>(
+    args: &AdviseArgs,
+    sources: &AdviceSources,
+    asked: &'a ComputedAdvice,
+) -> AdviceView<'a> {
+    let selections = &sources.selections;
+    let mut chosen: Vec<&JobAdvice> = asked
+        .all
+        .iter()
+        .filter(|one| is_selected(selections, one) && passes(args, !selections.is_empty(), one))
+        .collect();
+    sort_jobs(&mut chosen, args.sort);
+    AdviceView {
+        basis: &asked.basis,
+        all: &asked.all,
+        chosen,
+        at_ms: args.at,
+        now_ms: Some(args.now.unwrap_or_else(now_ms)),
+        width: output::page_width(),
+        shows_ages: output::is_live(),
+        call: repeat_command(args),
+        shows_all: args.shows_all,
+        queue: asked.agreement,
+        earlier: asked.earlier.as_ref(),
+    }
+}
+
+/// Returns true if the user named a single job.
+fn is_one_job(sources: &AdviceSources) -> bool {
+    matches!(sources.selections[..], [JobSelection::Job(..)])
+}
+
+/// Asks every `interval_s` seconds, until none of the selected jobs is held.
+fn watch(args: &AdviseArgs, interval_s: u32, first: AdviceSources) -> Result<u8> {
+    let is_gone = |log: &PathBuf| eventlog::is_read_once(log);
+    ensure!(
+        args.queue.as_deref() != Some("-") && !first.logs.iter().any(is_gone),
+        hinted(
+            "cannot watch standard input or a pipe: `--watch` reads its input again and again",
+            "name a file, or use `--queue now`"
+        )
+    );
+    let mut first = Some(first);
+    let watch = AdviceWatch {
+        interval_s,
+        has_status: !args.json && output::can_draw(),
+        now_ms: &|| args.now.unwrap_or_else(now_ms),
+    };
+    watch.run(|progress| {
+        // A model that was learned meanwhile answers next. Jobs that are not held any more are no
+        // error then.
+        let (sources, asked) = match first.take() {
+            Some(sources) => {
+                let asked = ask(args, &sources, &sources.selections)?;
+                (sources, asked)
+            }
+            None => {
+                let mut sources = AdviceSources::find(args)?;
+                // Rotated generations are named once.
+                sources.logs = find_generations(&sources.logs)?;
+                let asked = ask(args, &sources, &[])?;
+                (sources, asked)
+            }
+        };
+        let view = view_of(args, &sources, &asked);
+        let Some(news) = progress.news(&view) else {
+            return Ok(());
+        };
+        if args.json {
+            output::print_json_line(text::advice::SCHEMA_VERSION, &view.document())?;
+        } else {
+            let page = view_text(args, &view, is_one_job(&sources) && !view.chosen.is_empty());
+            output::write(&format!("{}{page}\n", output::shown_page(&[news])))?;
+        }
+        asked.record(&sources, &view.chosen);
+        Ok(())
+    })
+}
+
 /// Prints the outcomes of earlier answers.
 fn check(args: &AdviseArgs, sources: &AdviceSources) -> Result<u8> {
     let given = advice::read_answers(&sources.results)?;
     let store = read_store(&sources.logs, args.year, &sources.config, None)?;
-    let check = advice::CheckedAnswers::new(&given, &store).check();
+    let check = CheckedAnswers::new(&given, &store).check();
     if args.json {
         output::print_json(answer_check::SCHEMA_VERSION, &check)?;
     } else {

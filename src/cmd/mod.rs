@@ -24,6 +24,7 @@ pub mod train;
 
 // Code that the verbs share.
 mod advice_sources;
+mod advice_watch;
 mod asked_advice;
 mod best_wait_model;
 mod choices;

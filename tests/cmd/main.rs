@@ -6,6 +6,7 @@ mod advise;
 mod advise_probes;
 mod advise_sources;
 mod advise_views;
+mod advise_watch;
 mod answer_check;
 mod chain_script;
 mod collect;
