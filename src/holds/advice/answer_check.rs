@@ -419,11 +419,8 @@ impl RowCounts {
 mod tests {
     use super::super::job_command::JobId;
     use super::*;
-<<<<<<< HEAD
     use htcondor_eventlog::ATTRIBUTE_UPDATE;
-=======
     use crate::answers::test_log::TestLog;
->>>>>>> 46f4e3d (advise: count every earlier answer by kind, and name probes)
     use crate::events::store_of;
     use htcondor_eventlog::{
         ABORTED, EXECUTE, EventFacts, HELD, JobEvent, RELEASED, RunUsage, SUBMIT, TERMINATED,
