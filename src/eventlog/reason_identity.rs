@@ -33,6 +33,27 @@ pub(super) fn read_hold_reason(reason: &[u8], code: i32, scratch: &mut Vec<u8>) 
     }
 }
 
+/// The file that a hold reason names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NamedFile<'a> {
+    /// The URL or the absolute path, in full.
+    pub file: &'a str,
+    /// The scheme and the host of the URL, its namespace if it has no host, or the upper
+    /// directories of the path; may be empty.
+    pub origin: &'a str,
+}
+
+/// Returns the file that the hold reason `reason` names: the one whose hash is in
+/// [`HoldFacts::file`]. Returns `None` if the reason names none.
+pub fn named_file(reason: &str) -> Option<NamedFile<'_>> {
+    let file = normalise(reason.as_bytes(), &mut Vec::new()).file?;
+    // Words are cut at ASCII characters, so they are text again.
+    Some(NamedFile {
+        file: std::str::from_utf8(file).ok()?,
+        origin: std::str::from_utf8(origin_of(file)).ok()?,
+    })
+}
+
 /// Parses the exit code in a policy's reason, as in `program ended with status 75`.
 fn exit_code(reason: &[u8]) -> Option<u32> {
     const WORDS: [&[u8]; 3] = [b"status ", b"exit code ", b"exit-code "];
@@ -491,15 +512,12 @@ mod tests {
 
     #[test]
     fn file_and_origin_are_found_in_a_reason() {
-        let named = |reason: &str| {
-            let mut out = Vec::new();
-            let file = normalise(reason.as_bytes(), &mut out).file?;
-            let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).expect("text");
-            Some((text(file), text(origin_of(file))))
-        };
         let is = |reason: &str, file: &str, origin: &str| {
-            let expected = Some((file.to_owned(), origin.to_owned()));
-            assert_eq!(named(reason), expected, "{reason}");
+            let expected = Some(NamedFile { file, origin });
+            assert_eq!(named_file(reason), expected, "{reason}");
+            let facts = read_hold_reason(reason.as_bytes(), 13, &mut Vec::new());
+            let hashes = [file, origin].map(|name| name_hash(name.as_bytes()));
+            assert_eq!([facts.file, facts.origin], hashes, "{reason}");
         };
         let url = "osdf:///ospool/ap40/data/gomez/seed36.dat";
         is(
@@ -531,8 +549,10 @@ mod tests {
             "",
         );
         let sandbox = "Details: 1 total failures: first failure: reading from file /var/lib/condor/execute/dir_427/scratch/out.txt: (errno 2) No such file or directory";
-        assert_eq!(named(sandbox), None);
-        assert_eq!(named("Job used 300 MB of memory"), None);
+        assert_eq!(named_file(sandbox), None);
+        assert_eq!(named_file("Job used 300 MB of memory"), None);
+        let path = "/home/ada/mesür/deck.inp";
+        is(&missing_input("slot1@e", path), path, "/home/ada/mesür");
     }
 
     #[test]

@@ -41,6 +41,7 @@ mod simulate;
 mod sweep;
 mod tensors;
 mod terminal;
+mod thing_states;
 mod threads;
 mod track;
 mod track_control;

@@ -6,7 +6,8 @@ use std::ops::Range;
 use super::advice::{AdviceView, action_colour, action_word, odds_words, owner_cell};
 use poolcast_base::output::{self, LineColour, PageLine};
 use poolcast_holds::advice::{
-    AnswerFirmness, CauseGroup, HoldAction, answer_words, cause_groups, fitting_cause,
+    AnswerFirmness, CauseGroup, HoldAction, answer_words, cause_groups, fitting_cause, lack_words,
+    state_words,
 };
 
 /// Lines of a screen.
@@ -17,6 +18,9 @@ const JOBS_PER_SCREEN: usize = 100;
 
 /// Maximum lines of a command. A longer one is replaced by a call that names its cause.
 const MAX_COMMAND_LINES: usize = 3;
+
+/// Minimum width of the name of a thing in a note.
+const MIN_NAME_WIDTH: usize = 20;
 
 const CODE_WIDTH: usize = 7;
 const JOBS_WIDTH: usize = 5;
@@ -34,9 +38,9 @@ pub(in crate::cmd) fn page(view: &AdviceView<'_>) -> Vec<PageLine> {
     }
     let groups = cause_groups(view.all, &view.chosen);
     let columns = PageColumns::from_width(view.width);
-    let blocks: Vec<Vec<PageLine>> = groups
+    let blocks: Vec<CauseBlock> = groups
         .iter()
-        .map(|group| group_lines(view, &columns, group))
+        .map(|group| CauseBlock::new(view, &columns, group))
         .collect();
 
     lines.push(PageLine::plain(""));
@@ -111,11 +115,77 @@ impl PageColumns {
     }
 }
 
-fn group_lines(
-    view: &AdviceView<'_>,
-    columns: &PageColumns,
-    group: &CauseGroup<'_>,
-) -> Vec<PageLine> {
+/// The lines of a group.
+struct CauseBlock {
+    cause: PageLine,
+    /// What is known of the thing that failed, or why it is not released.
+    note: Option<PageLine>,
+    commands: Vec<PageLine>,
+    /// The results of the last probes.
+    probes: Vec<PageLine>,
+}
+
+impl CauseBlock {
+    fn new(view: &AdviceView<'_>, columns: &PageColumns, group: &CauseGroup<'_>) -> CauseBlock {
+        let command_line = |(words, command)| {
+            let command = fitting_command(view, group, command);
+            PageLine::plain(format!("    {words}{command}"))
+        };
+        CauseBlock {
+            cause: cause_line(view, columns, group),
+            note: note_line(view, group),
+            commands: group_commands(group)
+                .into_iter()
+                .map(command_line)
+                .collect(),
+            probes: probe_lines(view, group),
+        }
+    }
+
+    /// The lines below the cause.
+    fn details(&self) -> Vec<PageLine> {
+        let lines = self.note.iter().chain(&self.commands);
+        lines.chain(&self.probes).cloned().collect()
+    }
+}
+
+/// The note on a group: why it is not released, or else the state of the thing that failed.
+fn note_line(view: &AdviceView<'_>, group: &CauseGroup<'_>) -> Option<PageLine> {
+    let note = if group.lacks_outcomes {
+        lack_words()
+    } else {
+        let state = group.state?;
+        let ago = if view.shows_ages { " ago" } else { "" };
+        let failed = view.short_time(state.last_failure_ms);
+        let words = state_words(state, &format!("{failed}{ago}"));
+        let room = view
+            .width
+            .saturating_sub(6 + words.len())
+            .max(MIN_NAME_WIDTH);
+        let name = group.thing.as_deref().unwrap_or_default();
+        format!("{}: {words}", output::cut(&fitting_cause(name, room), room))
+    };
+    Some(PageLine::of(LineColour::Dim, format!("    {note}")))
+}
+
+/// The results of the last probes of a group, folded at the width of the page.
+fn probe_lines(view: &AdviceView<'_>, group: &CauseGroup<'_>) -> Vec<PageLine> {
+    let probes = group.probes.iter();
+    let results: Vec<String> = probes
+        .map(|probe| probe.words(view.basis.asked_ms))
+        .collect();
+    if results.is_empty() {
+        return Vec::new();
+    }
+    let text = format!("    {}", results.join("; "));
+    let folded = output::wrapped(&text, view.width).into_iter();
+    folded
+        .map(|line| PageLine::of(LineColour::Dim, line))
+        .collect()
+}
+
+/// The line of a cause.
+fn cause_line(view: &AdviceView<'_>, columns: &PageColumns, group: &CauseGroup<'_>) -> PageLine {
     let code = format!("{}/{}", group.hold_code, group.hold_subcode);
     let cells = [
         code.as_str(),
@@ -126,22 +196,7 @@ fn group_lines(
         &odds_words(group.odds),
         &view.short_time(group.held_since_ms),
     ];
-
-    let mut lines = vec![PageLine::plain(columns.line(cells))];
-    for (words, command) in group_commands(group) {
-        let command = fitting_command(view, group, command);
-        lines.push(PageLine::plain(format!("    {words}{command}")));
-    }
-    let probes = group.probes.iter();
-    let results: Vec<String> = probes
-        .map(|probe| probe.words(view.basis.asked_ms))
-        .collect();
-    if !results.is_empty() {
-        let text = format!("    {}", results.join("; "));
-        let folded = output::wrapped(&text, view.width).into_iter();
-        lines.extend(folded.map(|line| PageLine::of(LineColour::Dim, line)));
-    }
-    lines
+    PageLine::plain(columns.line(cells))
 }
 
 /// The commands of a group, each with the words that introduce it.
@@ -194,21 +249,22 @@ fn heading_line(alike: &[CauseGroup<'_>]) -> PageLine {
 enum ShownPart {
     Nothing,
     Cause,
-    CauseAndCommands,
+    /// The cause, its note and its commands.
+    Whole,
 }
 
-/// The groups of a page, with the lines of each: its cause, then its commands.
+/// The groups of a page, with the lines of each.
 struct PageBody<'a> {
     view: &'a AdviceView<'a>,
     groups: &'a [CauseGroup<'a>],
-    blocks: &'a [Vec<PageLine>],
+    blocks: &'a [CauseBlock],
 }
 
 impl PageBody<'_> {
     /// Selects the part of each group for a body of at most `room` rows: first the cause of every
     /// group, then commands.
     fn fitting_parts(&self, room: usize) -> Vec<ShownPart> {
-        let whole = vec![ShownPart::CauseAndCommands; self.groups.len()];
+        let whole = vec![ShownPart::Whole; self.groups.len()];
         if self.rows(&self.lines(&whole)) <= room {
             return whole;
         }
@@ -218,10 +274,10 @@ impl PageBody<'_> {
         let mut taken = Vec::new();
         for (at, part) in self.parts_by_priority() {
             let (needed, added) = match part {
-                ShownPart::CauseAndCommands => (ShownPart::Cause, &self.blocks[at][1..]),
-                _ => (ShownPart::Nothing, &self.blocks[at][..1]),
+                ShownPart::Whole => (ShownPart::Cause, self.blocks[at].details()),
+                _ => (ShownPart::Nothing, vec![self.blocks[at].cause.clone()]),
             };
-            let rows = self.rows(added);
+            let rows = self.rows(&added);
             if rows <= left && parts[at] == needed {
                 left -= rows;
                 taken.push((at, needed));
@@ -246,7 +302,7 @@ impl PageBody<'_> {
         let mut causes: Vec<usize> = (0..self.groups.len()).collect();
         causes.sort_by_key(|at| (!firsts.contains(at), Reverse(self.groups[*at].jobs.len())));
         let mut commands = causes.clone();
-        commands.retain(|&at| self.blocks[at].len() > 1);
+        commands.retain(|&at| !self.blocks[at].commands.is_empty());
         commands.sort_by_key(|&at| !has_command_for_now(&self.groups[at]));
 
         // Without a command to type, the page would answer, but not help.
@@ -261,9 +317,9 @@ impl PageBody<'_> {
 
         let parts = |groups: Vec<usize>, part| groups.into_iter().map(move |at| (at, part));
         parts(answers, ShownPart::Cause)
-            .chain(parts(first_commands, ShownPart::CauseAndCommands))
+            .chain(parts(first_commands, ShownPart::Whole))
             .chain(parts(causes, ShownPart::Cause))
-            .chain(parts(commands, ShownPart::CauseAndCommands))
+            .chain(parts(commands, ShownPart::Whole))
             .collect()
     }
 
@@ -285,8 +341,11 @@ impl PageBody<'_> {
             for at in range.clone() {
                 match parts[at] {
                     ShownPart::Nothing => {}
-                    ShownPart::Cause => lines.push(self.blocks[at][0].clone()),
-                    ShownPart::CauseAndCommands => lines.extend_from_slice(&self.blocks[at]),
+                    ShownPart::Cause => lines.push(self.blocks[at].cause.clone()),
+                    ShownPart::Whole => {
+                        lines.push(self.blocks[at].cause.clone());
+                        lines.extend(self.blocks[at].details());
+                    }
                 }
             }
             let alike = &self.groups[range.clone()];
@@ -308,8 +367,8 @@ impl PageBody<'_> {
 
     /// The note on shown causes whose commands are not shown.
     fn hidden_commands_line(&self, parts: &[ShownPart]) -> Option<PageLine> {
-        let is_cut = |(part, block): (&ShownPart, &Vec<PageLine>)| {
-            *part == ShownPart::Cause && block.len() > 1
+        let is_cut = |(part, block): (&ShownPart, &CauseBlock)| {
+            *part == ShownPart::Cause && !block.commands.is_empty()
         };
         let count = parts
             .iter()

@@ -419,9 +419,9 @@ impl RowCounts {
 mod tests {
     use super::super::job_command::JobId;
     use super::*;
-    use htcondor_eventlog::ATTRIBUTE_UPDATE;
     use crate::answers::test_log::TestLog;
     use crate::events::store_of;
+    use htcondor_eventlog::ATTRIBUTE_UPDATE;
     use htcondor_eventlog::{
         ABORTED, EXECUTE, EventFacts, HELD, JobEvent, RELEASED, RunUsage, SUBMIT, TERMINATED,
     };

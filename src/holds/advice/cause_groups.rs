@@ -13,6 +13,8 @@ use super::job_advice::JobAdvice;
 use super::job_command::{JobId, RaisedRequest};
 use super::probe_result::ProbeResult;
 use super::remedy::Remedy;
+use super::thing_words::thing_name;
+use crate::answers::ThingState;
 
 /// Jobs that are held for one cause and get one answer.
 #[derive(Debug, Clone, Serialize)]
@@ -42,6 +44,14 @@ pub struct CauseGroup<'a> {
     pub odds: Option<(f64, f64)>,
     /// Results of the last probes of the cause, by job.
     pub probes: Vec<ProbeResult>,
+    /// State of the thing that the latest hold is for, among the holds with a known state.
+    pub state: Option<&'a ThingState>,
+    /// The name of that thing.
+    #[serde(skip)]
+    pub thing: Option<String>,
+    /// True if the answer would be a release or a probe if more outcomes of the owners were known.
+    #[serde(skip)]
+    pub lacks_outcomes: bool,
     /// Start of the earliest hold in the group, epoch ms.
     pub held_since_ms: i64,
     /// Start of the latest hold in the group, epoch ms.
@@ -219,6 +229,9 @@ fn group_of<'a>(
         access_point: names_access_point.then_some(first.ap.as_str()),
     };
     let (command, then) = names.commands(first, raise);
+    let with_state = jobs.iter().filter(|advice| advice.state.is_some());
+    let last_known = with_state.max_by_key(|advice| advice.held_since_ms);
+    let state = last_known.and_then(|advice| advice.state.as_deref());
     CauseGroup {
         cause: name_of(key),
         ap: &first.ap,
@@ -238,6 +251,11 @@ fn group_of<'a>(
             .min_by(f64::total_cmp)
             .zip(odds.max_by(f64::total_cmp)),
         probes: probe_results(jobs),
+        state,
+        thing: last_known
+            .zip(state)
+            .map(|(advice, state)| thing_name(advice, state.kind)),
+        lacks_outcomes: jobs.iter().all(|advice| advice.lacks_outcomes),
         held_since_ms: since.clone().min().unwrap_or(0),
         held_last_ms: since.max().unwrap_or(0),
         raise,
@@ -317,5 +335,64 @@ impl JobNames<'_> {
         let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_' | '@');
         let is_name = !ap.is_empty() && !ap.starts_with('-') && ap.chars().all(is_plain);
         is_name.then(|| format!("{program} -name {ap}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::super::job_queue::JobQueue;
+    use super::*;
+    use crate::answers::ThingKind;
+
+    /// Returns the advice on two jobs that are held for one cause, the second one later.
+    fn two_held_jobs() -> Vec<JobAdvice> {
+        let queue = r#"[
+            {"ClusterId": 7, "ProcId": 0, "JobStatus": 5, "HoldReasonCode": 13, "HoldReasonSubCode": 2, "EnteredCurrentStatus": 100},
+            {"ClusterId": 7, "ProcId": 1, "JobStatus": 5, "HoldReasonCode": 13, "HoldReasonSubCode": 2, "EnteredCurrentStatus": 200}]"#;
+        let queue = JobQueue::read(queue.as_bytes()).expect("a queue");
+        queue.correct(Vec::new(), "ap", 300_000).0
+    }
+
+    fn groups_of(advice: &[JobAdvice]) -> Vec<CauseGroup<'_>> {
+        let chosen: Vec<&JobAdvice> = advice.iter().collect();
+        cause_groups(advice, &chosen)
+    }
+
+    #[test]
+    fn state_of_a_group_is_that_of_its_latest_hold_with_a_state() {
+        let mut advice = two_held_jobs();
+        for one in &mut advice {
+            one.reason = Some("reading from file /in/a.dat: (errno 2)".into());
+        }
+        let name = |advice: &[JobAdvice]| groups_of(advice)[0].thing.clone();
+        assert_eq!(name(&advice), None);
+        assert!(groups_of(&advice)[0].state.is_none());
+
+        let state = |successes_since| {
+            Some(Arc::new(ThingState {
+                kind: ThingKind::File,
+                last_failure_ms: 200_000,
+                successes_since,
+                owners_since: 0,
+                success_lower: None,
+            }))
+        };
+        advice[0].state = state(1);
+        assert_eq!(name(&advice).as_deref(), Some("/in/a.dat"));
+        advice[1].state = state(2);
+        let groups = groups_of(&advice);
+        assert_eq!(groups.len(), 1);
+        assert_eq!(groups[0].state.map(|state| state.successes_since), Some(2));
+    }
+
+    #[test]
+    fn group_lacks_outcomes_if_all_its_jobs_do() {
+        let mut advice = two_held_jobs();
+        advice[0].lacks_outcomes = true;
+        assert!(!groups_of(&advice)[0].lacks_outcomes);
+        advice[1].lacks_outcomes = true;
+        assert!(groups_of(&advice)[0].lacks_outcomes);
     }
 }

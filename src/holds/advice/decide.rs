@@ -2,8 +2,9 @@
 //! the outcomes of similar holds.
 
 use super::action::{AnswerFirmness, HoldAction};
-use super::held_answer::{HeldAnswer, HeldEvidence};
+use super::held_answer::{HeldAnswer, HeldEvidence, MIN_TAUGHT_OUTCOMES};
 use super::job_advice::{AdviceGround, SimilarHoldKind, SimilarHolds};
+use crate::answers::ThingState;
 use crate::config::AdviceConfig;
 use crate::training::{AnswerThreshold, AnswerThresholds, wilson_lower};
 use poolcast_base::output;
@@ -136,37 +137,52 @@ pub(super) fn decide_by_probability(
     no_advice("the probability is not decisive: answers to similar holds were wrong too often")
 }
 
-/// Puts the `answer` about a held job into words. `reached` is the limit that it reached.
+/// Facts about the answer on a held job that its words need, besides its evidence.
+#[derive(Debug, Clone, Default)]
+pub(super) struct AnswerNotes {
+    /// The limit that the answer reached.
+    pub(super) reached: Option<AnswerThreshold>,
+    /// The state of the thing that failed.
+    pub(super) state: Option<ThingState>,
+    /// The reason why the odds are unknown, if they are.
+    pub(super) why_no_odds: Option<String>,
+    /// True if the answer would be a release or a probe if more outcomes were known.
+    pub(super) lacks_outcomes: bool,
+}
+
+/// Puts the `answer` about a held job into words.
 pub(super) fn decide_by_answer(
     settings: &AdviceConfig,
     answer: HeldAnswer,
     evidence: &HeldEvidence,
-    reached: Option<AnswerThreshold>,
+    notes: AnswerNotes,
     hold: HoldEvidence,
 ) -> AdviceDecision {
     if let Some(cost) = settings.cost {
         let release_from = cost.wasted_run / (cost.wasted_run + cost.lost_success);
         return decide_by_cost(settings, release_from, hold);
     }
-    let mut reasons = answer_reasons(answer.action, evidence);
+    let mut reasons = answer_reasons(answer.action, evidence, &notes);
     reasons.extend(hold.similar.map(similar_holds_words));
     reasons.extend(hold.passed_since.map(|passed| passed.words().to_owned()));
     AdviceDecision {
         action: answer.action,
         ground: AdviceGround::Model,
         firmness: answer.firmness,
-        evidence: reached,
+        evidence: notes.reached,
         reasons,
     }
 }
 
-/// States the odds that lead to an action.
-fn answer_reasons(action: HoldAction, evidence: &HeldEvidence) -> Vec<String> {
+/// States the odds that lead to an action, or why they are unknown.
+fn answer_reasons(action: HoldAction, evidence: &HeldEvidence, notes: &AnswerNotes) -> Vec<String> {
     let now = percent_words(evidence.odds.now);
     let later = percent_words(evidence.odds.later);
-    let odds = format!(
-        "released unchanged, it succeeds with a probability of {now} now, and of {later} later"
-    );
+    let odds = notes.why_no_odds.clone().unwrap_or_else(|| {
+        format!(
+            "released unchanged, it succeeds with a probability of {now} now, and of {later} later"
+        )
+    });
     let held = evidence.held_for_cause;
     let why = match action {
         HoldAction::Probe if evidence.awaits_outcome => Some(
@@ -176,17 +192,41 @@ fn answer_reasons(action: HoldAction, evidence: &HeldEvidence) -> Vec<String> {
             "{held} jobs are held for this cause: the run of one shows if the fault has passed"
         )),
         HoldAction::Probe => Some("one run shows if the fault has passed".to_owned()),
-        HoldAction::Release if evidence.recovered > 0 => Some(format!(
-            "{} with this cause got past it since this one is held, and none has failed since",
-            output::counted(evidence.recovered, "job")
-        )),
+        HoldAction::Release => notes.state.and_then(|state| successes_words(&state)),
         HoldAction::Remove => Some(format!(
             "it was held {} times for this reason",
             evidence.holds_for_code
         )),
         _ => None,
     };
-    why.into_iter().chain([odds]).collect()
+    let lacks_outcomes = notes.lacks_outcomes.then(lack_words);
+    why.into_iter()
+        .chain([odds])
+        .chain(lacks_outcomes)
+        .collect()
+}
+
+/// States the successes since the last failure, with the lower bound of the chance of success if
+/// there are several; `None` if there are none.
+fn successes_words(state: &ThingState) -> Option<String> {
+    let lower = state.success_lower?;
+    let since = output::utc_time(state.last_failure_ms);
+    let count = state.successes_since;
+    Some(match count {
+        1 => format!("1 job with this cause got past it since {since}, and none has failed since"),
+        // Rounded down, because it is a lower bound.
+        _ => format!(
+            "{count} of {count} jobs with this cause got past it since {since}: with 90 % confidence, at least {:.0} % do",
+            (100.0 * lower).floor()
+        ),
+    })
+}
+
+/// States that too few outcomes are known for a release.
+pub fn lack_words() -> String {
+    format!(
+        "fewer than {MIN_TAUGHT_OUTCOMES} outcomes of this owner for this code are known: too few to advise a release"
+    )
 }
 
 /// Decides by the costs of mistakes. With known costs, every hold gets an answer.
@@ -330,6 +370,7 @@ pub(super) fn similar_holds_words(similar: SimilarHolds) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::answers::{HeldOdds, ThingKind};
     use crate::config::AdviceCost;
 
     const SETTINGS: AdviceConfig = AdviceConfig {
@@ -457,6 +498,65 @@ mod tests {
             (HoldAction::None, AdviceGround::Nothing)
         );
         assert_eq!(by_record(None), (HoldAction::None, AdviceGround::Nothing));
+    }
+
+    #[test]
+    fn reasons_of_an_answer_have_the_bound_and_what_is_unknown() {
+        let evidence = HeldEvidence {
+            hold: 0,
+            code: (12, 2),
+            odds: HeldOdds {
+                now: 0.4,
+                uncalibrated: 0.4,
+                later: 0.7,
+            },
+            rule: None,
+            passed_since: false,
+            is_taught: false,
+            held_for_cause: 1,
+            cause: (0, 0),
+            is_probe: true,
+            recovered: 10,
+            awaits_outcome: false,
+            holds_for_code: 1,
+            is_beyond_learned: false,
+        };
+        let state = |successes_since, success_lower| {
+            Some(ThingState {
+                kind: ThingKind::File,
+                last_failure_ms: 1_795_227_966_000,
+                successes_since,
+                owners_since: 0,
+                success_lower: Some(success_lower),
+            })
+        };
+        let reasons =
+            |notes: &AnswerNotes| answer_reasons(HoldAction::Release, &evidence, notes).join("; ");
+        let odds =
+            "released unchanged, it succeeds with a probability of 40 % now, and of 70 % later";
+        assert_eq!(reasons(&AnswerNotes::default()), odds);
+
+        let of_ten = AnswerNotes {
+            state: state(10, 0.794),
+            ..AnswerNotes::default()
+        };
+        let bound = "10 of 10 jobs with this cause got past it since 2026-11-21 02:26:06 UTC: with 90 % confidence, at least 79 % do";
+        assert_eq!(reasons(&of_ten), format!("{bound}; {odds}"));
+        let of_one = AnswerNotes {
+            state: state(1, 0.1),
+            ..AnswerNotes::default()
+        };
+        assert!(!reasons(&of_one).contains("confidence"));
+
+        let unknown = AnswerNotes {
+            why_no_odds: Some("nobody knows".to_owned()),
+            lacks_outcomes: true,
+            ..AnswerNotes::default()
+        };
+        assert_eq!(
+            reasons(&unknown),
+            "nobody knows; fewer than 3 outcomes of this owner for this code are known: too few to advise a release"
+        );
     }
 
     #[test]

@@ -1,20 +1,22 @@
 //! Decides what to answer about a job that is held now, from its odds, the limits that earlier
 //! answers have earned, and the rule for its hold code.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 
 use anyhow::Result;
 
 use super::action::{AnswerFirmness, HoldAction};
 use super::codes::{HoldRule, code_rule, reason_names_file};
 use crate::answers::{
-    AnswerLimits, AnswerModel, CauseKind, HeldOdds, HoldHistory, LearnedAnswers, LimitPair,
-    PastHold, RuleRecord,
+    AnswerLimits, AnswerModel, CauseKind, HeldOdds, HoldHistory, LearnedAge, LearnedAnswers,
+    LimitPair, PastHold, RuleRecord, ThingState,
 };
 use crate::config::AdviceConfig;
 use crate::events::EventStore;
 use crate::tensors::QueriedHold;
 use crate::training::AnswerThreshold;
+use poolcast_base::output;
 
 /// Probability of a later success from which on a fault counts as passing.
 const PASSING_FROM: f64 = 0.5;
@@ -30,9 +32,12 @@ const FEW_HELD: usize = 3;
 const RELEASE_MANY_FROM: f64 = 0.9;
 /// Probability of success from which on a job that is alone with its cause is released as a try.
 const TRY_FROM: f64 = 0.5;
+/// Jobs that got past the cause since its last failure from which on it has passed, whatever the
+/// odds.
+const RECOVERED_WITHOUT_ODDS: usize = 2;
 /// Decided outcomes of the owner with the code, or of the named file, without which nobody can say
 /// that a release pays.
-const MIN_TAUGHT_OUTCOMES: usize = 3;
+pub(super) const MIN_TAUGHT_OUTCOMES: usize = 3;
 
 /// The facts that decide the answer about one held job.
 #[derive(Debug, Clone, Copy)]
@@ -60,6 +65,8 @@ pub(crate) struct HeldEvidence {
     pub(crate) awaits_outcome: bool,
     /// Holds of the job for the code and subcode, this one included.
     pub(crate) holds_for_code: usize,
+    /// True if the hold is older than all that was learned from. Its odds are then a guess.
+    pub(crate) is_beyond_learned: bool,
 }
 
 impl HeldEvidence {
@@ -67,7 +74,11 @@ impl HeldEvidence {
     /// it, or one where the odds agree.
     fn has_recovered(&self) -> bool {
         let odds = self.odds.now.max(self.odds.uncalibrated);
-        let enough = if odds >= TRY_FROM { 1 } else { 2 };
+        let enough = if odds >= TRY_FROM {
+            1
+        } else {
+            RECOVERED_WITHOUT_ODDS
+        };
         self.recovered >= enough
     }
 }
@@ -91,7 +102,7 @@ impl HeldAnswer {
     }
 }
 
-/// Maximum number of passes that are examined.
+/// Maximum number of passes of a file that are examined.
 const MAX_PASSES: usize = 100;
 /// Number of typical hold lengths for which a release without a known outcome counts as a probe.
 const PROBE_LASTS: f64 = 4.0;
@@ -104,6 +115,9 @@ pub(super) struct AskedAnswers {
     /// Evidence by the job and its number of earlier holds.
     evidence: HashMap<(u32, u32), HeldEvidence>,
     limits: AnswerLimits,
+    /// The states of the things that failed.
+    states: HashMap<ProbeCause, Arc<ThingState>>,
+    learned_age: LearnedAge,
     /// Time at which the answers expire, epoch ms.
     pub(super) good_until_ms: i64,
 }
@@ -130,6 +144,8 @@ impl AskedAnswers {
         Ok(AskedAnswers {
             evidence: evidence.iter().map(|one| (key(one), *one)).collect(),
             limits: answers.limits.clone(),
+            states: thing_states(&history, &holds, asked_ms),
+            learned_age: LearnedAge::new(&answers.model, &history, asked_ms),
             good_until_ms: asked_ms + (GOOD_FOR * history.unit_ms(asked_ms)) as i64,
         })
     }
@@ -144,12 +160,53 @@ impl AskedAnswers {
         held_answer(evidence, &self.limits, settings)
     }
 
+    /// Returns true if the answer would be a release, or at least a probe, if more outcomes were
+    /// known.
+    pub(super) fn lacks_outcomes(
+        &self,
+        answer: &HeldAnswer,
+        evidence: &HeldEvidence,
+        settings: &AdviceConfig,
+    ) -> bool {
+        let taught = HeldEvidence {
+            is_taught: true,
+            ..*evidence
+        };
+        let action = self.answer(&taught, settings).action;
+        action != answer.action && matches!(action, HoldAction::Release | HoldAction::Probe)
+    }
+
+    /// Returns the state of the thing that failed; `None` if no outcome is known.
+    pub(super) fn state(&self, evidence: &HeldEvidence) -> Option<&Arc<ThingState>> {
+        self.states.get(&evidence.cause)
+    }
+
+    /// Explains why the odds of a hold that has lasted for `held_for_ms` are unknown; `None` if they
+    /// are known.
+    pub(super) fn why_no_odds(&self, evidence: &HeldEvidence, held_for_ms: i64) -> Option<String> {
+        if !evidence.is_beyond_learned {
+            return None;
+        }
+        let longest_ms = self.learned_age.longest_released_ms;
+        let known = if held_for_ms > longest_ms {
+            let longest = output::time_span(longest_ms);
+            format!("no job in this log was released after more than {longest}")
+        } else {
+            let max = output::time_span(self.learned_age.max_ms);
+            format!("the answers have learned from the first {max} of holds only")
+        };
+        Some(format!("{known}, so its probability of success is unknown"))
+    }
+
     /// Returns the limit that `answer` reached, with the earlier answers beyond it.
     pub(super) fn limit(
         &self,
         answer: &HeldAnswer,
         evidence: &HeldEvidence,
     ) -> Option<AnswerThreshold> {
+        if evidence.is_beyond_learned {
+            return None;
+        }
         let limits = match answer.action {
             HoldAction::Release => self.limits.release,
             HoldAction::Fix | HoldAction::Remove => self.limits.fix,
@@ -180,6 +237,7 @@ pub(crate) fn held_evidence(
 ) -> Result<Vec<HeldEvidence>> {
     let odds = model.odds(history, holds, asked_ms)?;
     let causes = HeldCauses::new(history, holds, &odds);
+    let max_age_ms = LearnedAge::new(model, history, asked_ms).max_ms;
     let mut evidence = Vec::with_capacity(holds.len());
     for (&index, &odds) in holds.iter().zip(&odds) {
         let hold = &history.holds[index];
@@ -196,6 +254,7 @@ pub(crate) fn held_evidence(
             awaits_outcome: awaits_outcome(history, hold, asked_ms),
             is_probe: causes.probes.binary_search(&index).is_ok(),
             holds_for_code: hold.earlier_for_code as usize + 1,
+            is_beyond_learned: asked_ms - hold.hold_ms > max_age_ms,
         });
     }
     Ok(evidence)
@@ -204,20 +263,28 @@ pub(crate) fn held_evidence(
 /// Returns the number of jobs of the cause that are known to have got past it since `hold` began,
 /// and since the last failure or new hold.
 fn recovered(history: &HoldHistory<'_>, hold: &PastHold, asked_ms: i64) -> usize {
-    let known = history.known_cause(probe_kind(hold), &hold.causes, asked_ms);
-    let last_failure = known.outcomes.iter().rfind(|outcome| !outcome.is_success());
-    let last_failure_ms = last_failure.map(|outcome| outcome.decided_ms());
-    let last_hold_ms = known.held.last().copied();
-    let since_ms = last_failure_ms
-        .max(last_hold_ms)
-        .unwrap_or(i64::MIN)
-        .max(hold.hold_ms);
-    let passes = known.passes.iter().rev();
-    passes
-        .take_while(|pass| pass.known_ms > since_ms)
-        .take(MAX_PASSES)
-        .filter(|pass| pass.released_ms >= since_ms)
-        .count()
+    // `hold` itself is a failure of the thing, so all successes since the last one are later.
+    let state = ThingState::known(history, probe_kind(hold), hold, asked_ms);
+    state.map_or(0, |state| state.successes_since)
+}
+
+/// Returns the states of the things that the `holds` are for, as far as an outcome is known.
+fn thing_states(
+    history: &HoldHistory<'_>,
+    holds: &[usize],
+    asked_ms: i64,
+) -> HashMap<ProbeCause, Arc<ThingState>> {
+    let mut states = HashMap::new();
+    let mut seen = HashSet::new();
+    for &index in holds {
+        let hold = &history.holds[index];
+        let cause = probe_cause(hold);
+        if seen.insert(cause) {
+            let state = ThingState::known(history, probe_kind(hold), hold, asked_ms);
+            states.extend(state.map(|state| (cause, Arc::new(state))));
+        }
+    }
+    states
 }
 
 /// Returns true if a job of the cause was released within the last few typical hold lengths, and
@@ -352,8 +419,23 @@ pub(crate) fn held_answer(
             ..HeldAnswer::new(rule.action, firmness)
         };
     }
-    success_answer(evidence, limits)
-        .unwrap_or_else(|| failure_answer(evidence, limits, settings.remove_from_holds))
+    let answer = success_answer(evidence, limits)
+        .unwrap_or_else(|| failure_answer(evidence, limits, settings.remove_from_holds));
+    answer_within_learned(answer, evidence)
+}
+
+/// Returns `answer`, without its promise if it follows from odds that nothing was learned for. A
+/// removal, which cannot be undone, then becomes a repair.
+fn answer_within_learned(answer: HeldAnswer, evidence: &HeldEvidence) -> HeldAnswer {
+    if !evidence.is_beyond_learned || evidence.recovered >= RECOVERED_WITHOUT_ODDS {
+        return answer;
+    }
+    let action = match answer.action {
+        HoldAction::Remove => HoldAction::Fix,
+        action => action,
+    };
+    let firmness = answer.firmness.map(|_| AnswerFirmness::Possible);
+    HeldAnswer::new(action, firmness)
 }
 
 /// Returns the certainty that the earlier answers of a rule have earned. A rule without a record is
@@ -441,6 +523,7 @@ fn firmness_of(limits: LimitPair, reaches: impl Fn(AnswerThreshold) -> bool) -> 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::answers::test_log::{TestLog, log_with_outages};
     use crate::test_config::TestConfig;
 
     fn limit(probability: f64) -> Option<AnswerThreshold> {
@@ -490,6 +573,7 @@ mod tests {
             awaits_outcome: false,
             recovered: 0,
             holds_for_code: 1,
+            is_beyond_learned: false,
         }
     }
 
@@ -608,8 +692,123 @@ mod tests {
     }
 
     #[test]
+    fn answers_beyond_the_learned_ages_promise_nothing() {
+        let old = |evidence| HeldEvidence {
+            is_beyond_learned: true,
+            ..evidence
+        };
+        let of_odds = |now, later| answer(old(evidence(now, later)));
+        assert_eq!(of_odds(0.95, 0.9), (HoldAction::Release, POSSIBLE));
+        assert_eq!(of_odds(0.6, 0.9), (HoldAction::Probe, None));
+        assert_eq!(of_odds(0.2, 0.9), (HoldAction::Later, POSSIBLE));
+        assert_eq!(of_odds(0.05, 0.05), (HoldAction::Fix, POSSIBLE));
+        let often = HeldEvidence {
+            holds_for_code: 5,
+            ..evidence(0.05, 0.05)
+        };
+        assert_eq!(answer(often).0, HoldAction::Remove);
+        assert_eq!(answer(old(often)), (HoldAction::Fix, POSSIBLE));
+
+        let recovered = |recovered| HeldEvidence {
+            recovered,
+            ..evidence(0.6, 0.9)
+        };
+        assert_eq!(answer(old(recovered(1))), (HoldAction::Release, POSSIBLE));
+        assert_eq!(answer(old(recovered(2))), (HoldAction::Release, PROBABLE));
+        let missing = HeldEvidence {
+            rule: code_rule(13, 2),
+            ..evidence(0.6, 0.2)
+        };
+        assert_eq!(
+            answer(old(missing)),
+            answer(missing),
+            "a rule needs no odds"
+        );
+    }
+
+    /// Returns the answers about the jobs that are held at second 16,500 of `log`, which is a log of
+    /// six outages with more jobs. The model has learned up to second 16,000.
+    fn asked_answers(log: &TestLog) -> (AskedAnswers, Vec<QueriedHold>) {
+        let store = log.store();
+        let history = HoldHistory::new(&store);
+        let asked_ms = 16_500_000;
+        let holds = history.held_at(asked_ms);
+        let asked: Vec<QueriedHold> = holds
+            .iter()
+            .map(|&hold| history.asked(hold, asked_ms))
+            .collect();
+        let model = AnswerModel::learn(&history, 16_000_000, 1, &|| false);
+        let answers = LearnedAnswers {
+            model: model.expect("learned").expect("outcomes"),
+            limits: limits(),
+            known_ms: 16_000_000,
+        };
+        let answers = AskedAnswers::new(&store, &answers, &asked, asked_ms);
+        (answers.expect("asked"), asked)
+    }
+
+    #[test]
+    fn jobs_of_one_thing_share_its_state() {
+        let mut log = log_with_outages(6);
+        log.add_held(7, 15_990);
+        log.add_held(7, 16_000);
+        log.add_held(8, 16_010);
+        let (answers, asked) = asked_answers(&log);
+        assert_eq!(asked.len(), 3);
+        let state = |at: usize| {
+            let evidence = answers.evidence(&asked[at]).expect("evidence");
+            answers.state(evidence).map(|state| **state)
+        };
+        let known = state(0).expect("a state");
+        assert_eq!(known.last_failure_ms, 16_000_000);
+        assert_eq!(state(1), Some(known));
+        assert_eq!(state(2), None, "no outcome of file 8 is known");
+    }
+
+    #[test]
+    fn held_for_longer_than_any_release_has_no_odds() {
+        let mut log = log_with_outages(6);
+        log.add_held(7, 11_000);
+        log.add_held(7, 16_490);
+        let (answers, asked) = asked_answers(&log);
+        let why = |at: usize, held_for_ms| {
+            let evidence = answers.evidence(&asked[at]).expect("evidence");
+            answers.why_no_odds(evidence, held_for_ms)
+        };
+        let of_old = why(0, 5_500_000).expect("too old");
+        assert!(
+            of_old.starts_with("no job in this log was released after more than 1 min 21 s,"),
+            "{of_old}"
+        );
+        let of_younger = why(0, 80_000).expect("too old");
+        assert!(of_younger.starts_with("the answers have learned from the first"));
+        assert_eq!(why(1, 10_000), None);
+    }
+
+    #[test]
+    fn lack_of_outcomes_is_named_only_where_it_decides() {
+        let mut log = log_with_outages(6);
+        log.add_held(7, 16_000);
+        let (answers, _) = asked_answers(&log);
+        let settings = TestConfig::load(&[]).advice;
+        let lacks = |now, later| {
+            let untaught = HeldEvidence {
+                is_taught: false,
+                ..evidence(now, later)
+            };
+            let answer = answers.answer(&untaught, &settings);
+            answers.lacks_outcomes(&answer, &untaught, &settings)
+        };
+        assert!(lacks(0.95, 0.9), "else a release");
+        assert!(lacks(0.6, 0.9), "else a try");
+        assert!(!lacks(0.05, 0.2), "a permanent fault");
+        let taught = evidence(0.95, 0.9);
+        let answer = answers.answer(&taught, &settings);
+        assert!(!answers.lacks_outcomes(&answer, &taught, &settings));
+    }
+
+    #[test]
     fn probes_are_of_different_owners() {
-        use crate::answers::test_log::log_with_outages;
         let store = log_with_outages(2).store();
         let history = HoldHistory::new(&store);
         let jobs: Vec<usize> = (0..7).collect();

@@ -11,6 +11,7 @@ use super::job_command::{JobCommand, JobId, RaisedRequest};
 use super::probe_result::ProbeResult;
 use super::queue_facts::QueueFacts;
 use super::shared_text::{NumberedText, SharedText};
+use crate::answers::ThingState;
 use crate::training::AnswerThreshold;
 
 /// The source of a recommendation.
@@ -108,12 +109,14 @@ pub struct JobAdvice {
     pub holds_for_this_reason: usize,
     /// Number of other jobs in the cluster that are held now with this code and subcode.
     pub siblings_held: usize,
-    /// The model's probability of success if released unchanged; absent where a rule decides.
+    /// The model's probability of success if released unchanged; absent where a rule decides, and
+    /// for a hold that is older than all that the answers have learned from.
     pub probability: Option<f64>,
-    /// The probability of success if released unchanged at a later time; absent where a rule
-    /// decides, and without an answer model.
+    /// The probability of success if released unchanged at a later time; absent like `probability`,
+    /// and without an answer model.
     pub later_probability: Option<f64>,
-    /// Time up to which the answer is good, epoch ms; absent like `later_probability`.
+    /// Time up to which the answer is good, epoch ms; absent where a rule decides, and without an
+    /// answer model.
     pub good_until_ms: Option<i64>,
     /// The cause of which one job is tried first; absent for other answers than a probe.
     #[serde(skip)]
@@ -121,13 +124,20 @@ pub struct JobAdvice {
     /// Results of the last probe of its cause that was recommended since the job is held.
     #[serde(serialize_with = "serialize_slice")]
     pub probes: Arc<[ProbeResult]>,
+    /// Latest outcomes of all jobs that were held for the same file, server or reason; absent if
+    /// none is known, and without an answer model.
+    #[serde(serialize_with = "serialize_shared")]
+    pub state: Option<Arc<ThingState>>,
+    /// True if the answer would be a release or a probe if more outcomes were known.
+    #[serde(skip)]
+    pub lacks_outcomes: bool,
     /// Outcomes of similar holds; absent where a rule decides, and if no outcome is known.
     pub like_cases: Option<Box<SimilarHolds>>,
     /// Largest memory usage of the job in the log, MB; 0 if it is unknown.
     #[serde(skip)]
     pub used_memory_mb: u64,
     /// Facts from the queue; absent if the queue was not queried.
-    #[serde(serialize_with = "serialize_facts")]
+    #[serde(serialize_with = "serialize_shared")]
     pub queue: Option<Arc<QueueFacts>>,
 }
 
@@ -144,11 +154,11 @@ impl JobAdvice {
     }
 }
 
-fn serialize_facts<S: Serializer>(
-    facts: &Option<Arc<QueueFacts>>,
+fn serialize_shared<T: Serialize, S: Serializer>(
+    shared: &Option<Arc<T>>,
     serializer: S,
 ) -> Result<S::Ok, S::Error> {
-    facts.as_deref().serialize(serializer)
+    shared.as_deref().serialize(serializer)
 }
 
 fn serialize_slice<T: Serialize, S: Serializer>(
@@ -210,6 +220,8 @@ impl JobAdvice {
             good_until_ms: None,
             probe_cause: None,
             probes: Arc::default(),
+            state: None,
+            lacks_outcomes: false,
             probability: Some(0.731),
             like_cases: Some(Box::new(SimilarHolds {
                 kind: SimilarHoldKind::Reason,

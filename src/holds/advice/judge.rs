@@ -9,7 +9,7 @@ use super::action::HoldAction;
 use super::advice_basis::{ModelOrigin, why_model_does_not_apply};
 use super::codes::{HoldRule, code_meaning, code_rule, reason_names_file, reason_names_host};
 use super::decide::{
-    AdviceDecision, DecisionThresholds, HoldEvidence, MIN_SIMILAR_HOLDS, PassedSince,
+    AdviceDecision, AnswerNotes, DecisionThresholds, HoldEvidence, MIN_SIMILAR_HOLDS, PassedSince,
     decide_by_answer, decide_by_probability, decide_by_record, similar_holds_words,
 };
 use super::held_answer::AskedAnswers;
@@ -20,7 +20,7 @@ use super::job_command::{CommandTask, JobCommand, JobId, RaisedRequest};
 use super::job_queue::JobQueue;
 use super::remedy::{Remedy, used_memory_mb};
 use super::shared_text::SharedText;
-use crate::answers::LearnedAnswers;
+use crate::answers::{LearnedAnswers, ThingState};
 use crate::config::AdviceConfig;
 use crate::events::{EventStore, StoreSummary};
 use crate::tensors::{HoldRecordKind, HoldRecords, OutcomeCounts, OutcomeRecord, QueriedHold};
@@ -215,6 +215,7 @@ impl HoldJudge<'_> {
 
         let answers = self.answers.as_ref().filter(|_| has_probability);
         let evidence = answers.and_then(|answers| answers.evidence(&held.asked));
+        let has_odds = has_probability && !evidence.is_some_and(|one| one.is_beyond_learned);
         let held_since_ms = history.time_ms[held.asked.cycle.hold];
         let is_probe = judgement.decision.action == HoldAction::Probe;
         JobAdvice {
@@ -241,15 +242,19 @@ impl HoldJudge<'_> {
             hold_text_hash: history.text_hash[held.asked.cycle.hold],
             submitted_ms: held.job.submit_ms,
             held_since_ms,
-            held_for_ms: self.asked_ms - held_since_ms,
+            held_for_ms: self.held_for_ms(held),
             holds: held.asked.cycle.earlier_holds + 1,
             holds_for_this_reason: odds.holds_for_this_reason,
             siblings_held,
-            probability: has_probability.then_some(odds.probability),
-            later_probability: evidence.map(|evidence| evidence.odds.later),
+            probability: has_odds.then_some(odds.probability),
+            later_probability: evidence
+                .filter(|_| has_odds)
+                .map(|evidence| evidence.odds.later),
             good_until_ms: answers.map(|answers| answers.good_until_ms),
             probe_cause: evidence.filter(|_| is_probe).map(|evidence| evidence.cause),
             probes: Arc::default(),
+            state: self.state(held).cloned(),
+            lacks_outcomes: judgement.lacks_outcomes,
             like_cases: odds.similar.filter(|_| is_by_probability).map(Box::new),
             used_memory_mb: used_memory_mb(&held.job),
             queue: None,
@@ -300,15 +305,33 @@ impl HoldJudge<'_> {
             judgement.decision.firmness = answer.firmness;
             return Some(judgement);
         }
-        let reached = answers.limit(&answer, evidence);
-        let decision = decide_by_answer(self.settings, answer, evidence, reached, odds);
+        let notes = AnswerNotes {
+            reached: answers.limit(&answer, evidence),
+            state: answers.state(evidence).map(|state| **state),
+            why_no_odds: answers.why_no_odds(evidence, self.held_for_ms(held)),
+            lacks_outcomes: answers.lacks_outcomes(&answer, evidence, self.settings),
+        };
+        // With known costs, these decide and not what is known of the owner.
+        let lacks_outcomes = notes.lacks_outcomes && self.settings.cost.is_none();
+        let decision = decide_by_answer(self.settings, answer, evidence, notes, odds);
         let mut judgement = Judgement::by_probability(decision, held);
+        judgement.lacks_outcomes = lacks_outcomes;
         // Only the probes of a cause are released now, and only if no other job of it runs.
         let is_released = evidence.is_probe && !evidence.awaits_outcome;
         if answer.action == HoldAction::Probe && !is_released {
             judgement.command = None;
         }
         Some(judgement)
+    }
+
+    /// Returns the state of the thing that the job is held for.
+    fn state(&self, held: &HeldJob<'_>) -> Option<&Arc<ThingState>> {
+        let answers = self.answers.as_ref()?;
+        answers.state(answers.evidence(&held.asked)?)
+    }
+
+    fn held_for_ms(&self, held: &HeldJob<'_>) -> i64 {
+        self.asked_ms - held.job.history.time_ms[held.asked.cycle.hold]
     }
 
     /// Decides by the model if it applies to the job, or else by the outcomes of similar holds.
@@ -330,6 +353,8 @@ struct Judgement {
     command: Option<JobCommand>,
     raise: Option<RaisedRequest>,
     then: Option<JobCommand>,
+    /// True if the answer would be a release or a probe if more outcomes were known.
+    lacks_outcomes: bool,
 }
 
 impl Judgement {
@@ -352,6 +377,7 @@ impl Judgement {
             command: rule.remedy.command(&job, raise),
             raise,
             then: rule.is_released_by_hand.then(release).flatten(),
+            lacks_outcomes: false,
         }
     }
 
@@ -370,6 +396,7 @@ impl Judgement {
             command,
             raise: None,
             then,
+            lacks_outcomes: false,
         }
     }
 
@@ -389,6 +416,7 @@ impl Judgement {
             command: None,
             raise: None,
             then: None,
+            lacks_outcomes: false,
         }
     }
 }

@@ -175,6 +175,8 @@ impl QueuedJob {
             good_until_ms: None,
             probe_cause: None,
             probes: Arc::default(),
+            state: None,
+            lacks_outcomes: false,
             like_cases: None,
             used_memory_mb: 0,
             queue: None,

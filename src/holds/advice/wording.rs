@@ -5,6 +5,7 @@ use super::decide::percent_words;
 use super::held_jobs::query_words;
 use super::job_advice::{AdviceGround, JobAdvice};
 use super::queue_facts::QueueFacts;
+use super::thing_words::{state_words, thing_name};
 use poolcast_base::{escape, output};
 
 /// Formats the advice on one job in several lines. The prediction time is `at_ms`, or else the end
@@ -16,7 +17,7 @@ pub fn advice_text(advice: &JobAdvice, at_ms: Option<i64>) -> String {
             advice.job,
             answer_words(advice.action, advice.firmness)
         ),
-        format!("  why: {}", escape::value(&advice.reasons.join("; "))),
+        format!("  why: {}", escape::value(&all_reasons(advice))),
         format!(
             "  hold code {}/{}: {}",
             advice.hold_code, advice.hold_subcode, advice.meaning
@@ -48,6 +49,17 @@ pub fn advice_text(advice: &JobAdvice, at_ms: Option<i64>) -> String {
     }
     lines.push(String::new());
     lines.join("\n")
+}
+
+/// Joins the reasons, and the state of the thing that failed.
+fn all_reasons(advice: &JobAdvice) -> String {
+    let mut reasons = advice.reasons.join("; ");
+    if let Some(state) = &advice.state {
+        let name = thing_name(advice, state.kind);
+        let words = state_words(state, &output::utc_time(state.last_failure_ms));
+        reasons.push_str(&format!("; {name}: {words}"));
+    }
+    reasons
 }
 
 /// The answer in capitals, such as `PROBABLY REMOVE`.
@@ -145,7 +157,10 @@ fn probability_lines(advice: &JobAdvice) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
+    use crate::answers::{ThingKind, ThingState};
 
     fn advice() -> JobAdvice {
         JobAdvice::of_test_job()
@@ -166,6 +181,34 @@ mod tests {
           queue: RequestMemory 64, ResidentSetSize 4872 KiB, NumJobStarts 3
           run: condor_release -constraint 'JobStatus==5 && EnteredCurrentStatus<=1795227968 && ClusterId==12 && ProcId==0'
         ");
+    }
+
+    #[test]
+    fn state_of_the_named_file_is_a_reason() {
+        let state = ThingState {
+            kind: ThingKind::File,
+            last_failure_ms: 1_795_227_966_000,
+            successes_since: 3,
+            owners_since: 2,
+            success_lower: Some(0.46),
+        };
+        let why = |reason: Option<&str>| {
+            let held = JobAdvice {
+                state: Some(Arc::new(state)),
+                reason: reason.map(Into::into),
+                ..advice()
+            };
+            let text = advice_text(&held, None);
+            text.lines().nth(1).expect("a line").to_owned()
+        };
+        let since = "last failure 2026-11-21 02:26:06 UTC, 3 successes since, of 2 owners";
+        assert_eq!(
+            why(Some(
+                "Details: reading from file /home/ada/a\u{1b}[31m.dat: (errno 2) No such file"
+            )),
+            format!("  why: so; /home/ada/a\\u{{1b}}[31m.dat: {since}")
+        );
+        assert_eq!(why(None), format!("  why: so; this file: {since}"));
     }
 
     #[test]

@@ -7,10 +7,12 @@ mod answer_model;
 mod cause_kind;
 mod columns;
 mod hold_history;
+mod learned_age;
 mod learned_answers;
 mod past_hold;
 mod taught_rows;
 mod visible_repair;
+mod thing_state;
 
 pub use answer_calibration::AnswerCalibration;
 pub(crate) use answer_calibration::CalibrationTrials;
@@ -19,9 +21,11 @@ pub(crate) use answer_limits::{MomentShares, SettledAnswer, SettledRecord, Settl
 pub use answer_model::{AnswerModel, HeldOdds};
 pub(crate) use cause_kind::CauseKind;
 pub use hold_history::HoldHistory;
+pub(crate) use learned_age::LearnedAge;
 pub use learned_answers::{ANSWERS_FORMAT, LearnedAnswers};
 pub(crate) use past_hold::PastHold;
 pub(crate) use taught_rows::{label_later, settled_outcome};
+pub use thing_state::{MAX_SUCCESSES, ThingKind, ThingState};
 pub(crate) use visible_repair::is_visibly_repaired;
 #[cfg(test)]
 pub(crate) mod test_log;

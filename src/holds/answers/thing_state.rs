@@ -1,0 +1,171 @@
+//! The state of a thing that held jobs name: the latest outcomes of all jobs that were held for it.
+
+use serde::Serialize;
+
+use super::cause_kind::CauseKind;
+use super::hold_history::{HoldHistory, Pass};
+use super::past_hold::PastHold;
+
+/// Maximum number of successes that are counted.
+pub const MAX_SUCCESSES: usize = 100;
+/// Probability that the chance of success is below its lower bound.
+const ERROR_PROBABILITY: f64 = 0.1;
+
+/// The kind of a thing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ThingKind {
+    /// The host or namespace of a URL, or the upper directories of a path.
+    Origin,
+    /// A file.
+    File,
+    /// A hold reason in a cluster, where the reason names no file.
+    Reason,
+}
+
+impl From<CauseKind> for ThingKind {
+    fn from(kind: CauseKind) -> ThingKind {
+        match kind {
+            CauseKind::Origin => ThingKind::Origin,
+            CauseKind::File => ThingKind::File,
+            _ => ThingKind::Reason,
+        }
+    }
+}
+
+/// The latest outcomes of all jobs that were held for one thing.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct ThingState {
+    /// The kind of the thing.
+    pub kind: ThingKind,
+    /// Time of the last hold for the thing, or of the last failure of a job that was held for it,
+    /// epoch ms.
+    pub last_failure_ms: i64,
+    /// Jobs that were released since then, and got past the point of their hold: at most
+    /// [`MAX_SUCCESSES`].
+    pub successes_since: usize,
+    /// Known owners of these jobs.
+    pub owners_since: usize,
+    /// Lower bound of the chance of success, with 90 % confidence; absent without a success.
+    pub success_lower: Option<f64>,
+}
+
+impl ThingState {
+    /// Returns the state of the thing of kind `kind` that `hold` is for, as known at `asked_ms`;
+    /// `None` if no outcome is known.
+    pub(crate) fn known(
+        history: &HoldHistory<'_>,
+        kind: CauseKind,
+        hold: &PastHold,
+        asked_ms: i64,
+    ) -> Option<ThingState> {
+        let known = history.known_cause(kind, &hold.causes, asked_ms);
+        if known.outcomes.is_empty() && known.passes.is_empty() {
+            return None;
+        }
+        let last_failure = known.outcomes.iter().rfind(|outcome| !outcome.is_success());
+        let last_failure_ms = last_failure.map(|outcome| outcome.decided_ms());
+        let since_ms = last_failure_ms.max(known.held.last().copied())?;
+
+        let latest = known.passes.iter().rev();
+        let successes: Vec<&Pass> = latest
+            .take_while(|pass| pass.known_ms > since_ms)
+            .take(MAX_SUCCESSES)
+            .filter(|pass| pass.released_ms >= since_ms)
+            .collect();
+        Some(ThingState {
+            kind: kind.into(),
+            last_failure_ms: since_ms,
+            successes_since: successes.len(),
+            owners_since: known_owners(&successes),
+            success_lower: success_lower(successes.len()),
+        })
+    }
+}
+
+fn known_owners(successes: &[&Pass]) -> usize {
+    let mut owners: Vec<u64> = successes.iter().map(|pass| pass.owner).collect();
+    owners.retain(|&owner| owner != 0);
+    owners.sort_unstable();
+    owners.dedup();
+    owners.len()
+}
+
+/// Returns the one-sided lower bound of Clopper and Pearson for `count` successes of `count`.
+fn success_lower(count: usize) -> Option<f64> {
+    (count > 0).then(|| ERROR_PROBABILITY.powf(1.0 / count as f64))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::test_log::TestLog;
+    use super::*;
+
+    /// Returns the state of the file that the last job of `log` is held for, at second `asked_s`.
+    fn state_at(log: &TestLog, asked_s: i64) -> Option<ThingState> {
+        let store = log.store();
+        let history = HoldHistory::new(&store);
+        let hold = history.holds.last().expect("a hold");
+        ThingState::known(&history, CauseKind::File, hold, asked_s * 1000)
+    }
+
+    /// Returns a log in which file 7 fails up to 200 s, and three jobs get past it from 309 s on.
+    fn log_of_recovery() -> TestLog {
+        let mut log = TestLog::default();
+        log.add_released(7, 100, 150, false);
+        for at in 0..3 {
+            log.add_released(7, 160 + at, 300 + 10 * at, true);
+        }
+        log.add_released(8, 100, 310, true);
+        log.add_held(7, 200);
+        log
+    }
+
+    #[test]
+    fn successes_count_from_the_last_failure_on() {
+        let log = log_of_recovery();
+        let state = |asked_s| state_at(&log, asked_s).expect("a state");
+        assert_eq!(
+            (state(299).last_failure_ms, state(299).successes_since),
+            (200_000, 0)
+        );
+        assert_eq!(state(299).success_lower, None);
+        let later = [309, 319, 329].map(|asked_s| state(asked_s).successes_since);
+        assert_eq!(later, [1, 2, 3]);
+        assert_eq!(state(999).owners_since, 0, "the log names no owner");
+    }
+
+    #[test]
+    fn new_hold_or_failure_ends_the_successes() {
+        let mut log = log_of_recovery();
+        log.add_held(7, 400);
+        let state = state_at(&log, 500).expect("a state");
+        assert_eq!((state.last_failure_ms, state.successes_since), (400_000, 0));
+        let before = state_at(&log, 399).expect("a state");
+        assert_eq!(before.successes_since, 3, "as of the time of asking");
+    }
+
+    #[test]
+    fn release_before_the_last_failure_is_no_evidence() {
+        let mut log = TestLog::default();
+        log.add_released(7, 100, 195, true);
+        log.add_held(7, 200);
+        let state = state_at(&log, 300).expect("a state");
+        assert_eq!(state.successes_since, 0, "it succeeded at 204 s");
+    }
+
+    #[test]
+    fn thing_without_outcomes_has_no_state() {
+        let mut log = TestLog::default();
+        log.add_released(8, 100, 150, true);
+        log.add_held(7, 200);
+        assert_eq!(state_at(&log, 300), None);
+    }
+
+    #[test]
+    fn bound_follows_clopper_and_pearson() {
+        let percent = |count| (100.0 * success_lower(count).expect("a bound")).floor();
+        assert_eq!([1, 2, 10, 12].map(percent), [10.0, 31.0, 79.0, 82.0]);
+        assert_eq!(success_lower(0), None);
+    }
+}
