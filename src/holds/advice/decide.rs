@@ -176,7 +176,7 @@ pub(super) fn decide_by_answer(
 
 /// States the odds that lead to an action, or why they are unknown.
 fn answer_reasons(action: HoldAction, evidence: &HeldEvidence, notes: &AnswerNotes) -> Vec<String> {
-    let now = percent_words(evidence.odds.now);
+    let now = percent_words(evidence.probability_now());
     let later = percent_words(evidence.odds.later);
     let odds = notes.why_no_odds.clone().unwrap_or_else(|| {
         format!(

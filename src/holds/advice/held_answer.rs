@@ -70,6 +70,16 @@ pub(crate) struct HeldEvidence {
 }
 
 impl HeldEvidence {
+    /// Returns the probability of success now: the odds, or the posterior mean of the chance of
+    /// success with Jeffreys' prior if all jobs of the cause since its last failure got past it.
+    pub(crate) fn probability_now(&self) -> f64 {
+        if !self.has_recovered() {
+            return self.odds.now;
+        }
+        let successes = self.recovered as f64;
+        self.odds.now.max((successes + 0.5) / (successes + 1.0))
+    }
+
     /// Returns true if what came of other jobs shows that the fault has passed: two of two got past
     /// it, or one where the odds agree.
     fn has_recovered(&self) -> bool {
@@ -641,6 +651,17 @@ mod tests {
         assert_eq!(answer(after(0.4, 1)), (HoldAction::Probe, None));
         assert_eq!(answer(after(0.5, 1)), (HoldAction::Release, PROBABLE));
         assert_eq!(answer(after(0.2, 2)), (HoldAction::Release, PROBABLE));
+    }
+
+    #[test]
+    fn successes_since_the_last_failure_raise_the_probability() {
+        let after = |now, recovered| HeldEvidence {
+            recovered,
+            ..evidence(now, 0.7)
+        };
+        assert_eq!(after(0.4, 1).probability_now(), 0.4, "one may be luck");
+        assert_eq!(after(0.4, 2).probability_now(), 2.5 / 3.0);
+        assert_eq!(after(0.95, 2).probability_now(), 0.95);
     }
 
     #[test]

@@ -196,7 +196,7 @@ impl HoldJudge<'_> {
         let now = |asked| {
             answers
                 .evidence(asked)
-                .map_or(0.5, |evidence| evidence.odds.now)
+                .map_or(0.5, |evidence| evidence.probability_now())
         };
         Ok(asked.iter().map(now).collect())
     }
