@@ -42,7 +42,7 @@ pub(super) struct WatchProgress<'a> {
     seen: Option<SeenAnswers>,
 }
 
-/// The answers at one time, as far as a change of them is news.
+/// The answers at one time, for the comparison with the last ones.
 #[derive(Debug, Clone, PartialEq)]
 struct SeenAnswers {
     /// The answers by hold.

@@ -278,7 +278,7 @@ fn recovered(history: &HoldHistory<'_>, hold: &PastHold, asked_ms: i64) -> usize
     state.map_or(0, |state| state.successes_since)
 }
 
-/// Returns the states of the things that the `holds` are for, as far as an outcome is known.
+/// Returns the states of the things that the `holds` are for, where an outcome is known.
 fn thing_states(
     history: &HoldHistory<'_>,
     holds: &[usize],

@@ -118,7 +118,7 @@ pub struct JobAdvice {
     /// Time up to which the answer is good, epoch ms; absent where a rule decides, and without an
     /// answer model.
     pub good_until_ms: Option<i64>,
-    /// The cause of which one job is tried first; absent for other answers than a probe.
+    /// The cause that a probe is for; absent for other answers.
     #[serde(skip)]
     pub(super) probe_cause: Option<ProbeCause>,
     /// Results of the last probe of its cause that was recommended since the job is held.

@@ -141,7 +141,7 @@ mod tests {
 
     use AnswerFirmness::{Firm, Possible, Probable};
 
-    /// An action, its firmness, and the outcomes of so many jobs: successes, then failures.
+    /// An action, its firmness, and the numbers of jobs that succeeded and that failed.
     type Record = (HoldAction, AnswerFirmness, usize, usize);
 
     /// Lowers one answer with the action and firmness of the first record; returns what it became,

@@ -1,4 +1,4 @@
-//! The result of a probe: what came of a job that an earlier answer said to release first.
+//! The result of a probe: the outcome of a job that an earlier answer said to release first.
 
 use serde::Serialize;
 

@@ -34,14 +34,13 @@ pub fn add_probe_results(advice: &mut [JobAdvice], given: &[GivenAnswer], store:
     let results = probe_results(&of_held, store);
     let asked_ms = store.summary.end_ms;
     // The jobs of a cause share their results and the words for them.
-    let mut shared: HashMap<(&str, &[JobId], i64), (Arc<[ProbeResult]>, Vec<SharedText>)> =
-        HashMap::new();
+    let mut shared: HashMap<_, SharedResults> = HashMap::new();
     for (one, answer) in advice.iter_mut().zip(of_held) {
         let Some(answer) = answer else {
             continue;
         };
         let key = (answer.ap.as_str(), &answer.probes[..], answer.asked_ms);
-        let (found, words) = shared.entry(key).or_insert_with(|| {
+        let SharedResults { found, words } = shared.entry(key).or_insert_with(|| {
             let result = |job: &JobId| {
                 let key = (answer.ap.as_str(), job.cluster, job.proc, answer.asked_ms);
                 results.get(&key).copied()
@@ -49,13 +48,19 @@ pub fn add_probe_results(advice: &mut [JobAdvice], given: &[GivenAnswer], store:
             let found: Arc<[ProbeResult]> = answer.probes.iter().filter_map(result).collect();
             let words = found.iter().map(|result| result.words(asked_ms).into());
             let words = words.collect();
-            (found, words)
+            SharedResults { found, words }
         });
         if !found.is_empty() {
             one.probes = Arc::clone(found);
             one.reasons = words.iter().chain(&*one.reasons).cloned().collect();
         }
     }
+}
+
+/// The results of the probes of one cause.
+struct SharedResults {
+    found: Arc<[ProbeResult]>,
+    words: Vec<SharedText>,
 }
 
 fn hold_of(advice: &JobAdvice) -> HoldKey {
@@ -106,7 +111,7 @@ fn probe_results<'a>(
     results
 }
 
-/// Returns what came of the release that ended the hold of `cycle`, as known at `end_ms`; `None` if
+/// Returns the outcome of the release that ended the hold of `cycle`, as known at `end_ms`; `None` if
 /// there was none.
 fn probe_result(job: &StoredJob<'_>, cycle: &HoldCycle, end_ms: i64) -> Option<ProbeResult> {
     let history = &job.history;

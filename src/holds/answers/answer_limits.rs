@@ -35,7 +35,7 @@ pub(crate) struct SettledAnswer {
     pub(crate) is_success: bool,
 }
 
-/// An earlier answer of the rule for a hold code, of which it is known if it was right.
+/// An earlier answer of the rule for a hold code that is known to be right or wrong.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct SettledRule {
     /// Code and subcode of the hold.
@@ -90,7 +90,7 @@ pub struct AnswerLimits {
     pub fix: LimitPair,
     /// Minimum odds later for "released later, it succeeds".
     pub later: LimitPair,
-    /// Rules of which enough answers are known.
+    /// Rules with enough known answers.
     pub rules: Vec<RuleRecord>,
 }
 

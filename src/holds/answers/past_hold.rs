@@ -67,7 +67,7 @@ impl PastHold {
 
     /// Returns true if the job succeeds once it is released later, without a repair, as far as that
     /// was known at `known_ms`: true after a success of one of the next three releases, false after
-    /// two failures or a removal. A success after a repair that the log shows tells nothing.
+    /// two failures or a removal. A success after a repair that the log shows does not count.
     pub(crate) fn passes_later(&self, known_ms: i64) -> Option<bool> {
         let is_known = |outcome: &&DatedOutcome| outcome.decided_ms() <= known_ms;
         let known = self.next_outcomes.iter().filter(is_known);
