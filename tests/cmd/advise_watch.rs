@@ -31,7 +31,15 @@ impl Watch<'_> {
 
     /// Waits until the output has `text`.
     fn wait_for(&self, text: &str) {
-        wait(|| self.shown().contains(text));
+        let end = std::time::Instant::now() + std::time::Duration::from_secs(60);
+        while !self.shown().contains(text) {
+            assert!(
+                std::time::Instant::now() < end,
+                "no `{text}` in {}",
+                self.shown()
+            );
+            std::thread::sleep(std::time::Duration::from_millis(20));
+        }
     }
 
     /// Appends records to the log.
@@ -62,9 +70,9 @@ fn watch_prints_what_is_new_until_no_job_is_held() {
     let first = watch.shown();
 
     watch.append(&released(8, 20, 0));
-    watch.wait_for(": the probe 8.0 of 02:00 ended well\n");
+    watch.wait_for(": the probe 8.0 of 02:00 ended well; 2 jobs have another answer\n");
     watch.append(&held(10, 50, "other.dat"));
-    watch.wait_for(": 1 new cause\n");
+    watch.wait_for(": 1 job has another answer; 1 new cause\n");
     assert!(watch.shown().starts_with(&first));
     watch.append(&(released(7, 60, 0) + &released(9, 60, 0) + &released(10, 60, 0)));
     let text = |place: &Place| fs_err::read_to_string(place.path("shown")).expect("read");
@@ -81,8 +89,8 @@ fn watch_prints_what_is_new_until_no_job_is_held() {
         stamps,
         [
             "",
-            ": the probe 8.0 of 02:00 ended well",
-            ": 1 new cause",
+            ": the probe 8.0 of 02:00 ended well; 2 jobs have another answer",
+            ": 1 job has another answer; 1 new cause",
             ": none of these jobs is held any more"
         ],
         "{shown}"

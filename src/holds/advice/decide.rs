@@ -514,6 +514,7 @@ mod tests {
             passed_since: false,
             is_taught: false,
             held_for_cause: 1,
+            best_of_cause: 0.4,
             cause: (0, 0),
             is_probe: true,
             recovered: 10,
@@ -533,7 +534,7 @@ mod tests {
         let reasons =
             |notes: &AnswerNotes| answer_reasons(HoldAction::Release, &evidence, notes).join("; ");
         let odds =
-            "released unchanged, it succeeds with a probability of 40 % now, and of 70 % later";
+            "released unchanged, it succeeds with a probability of 95 % now, and of 70 % later";
         assert_eq!(reasons(&AnswerNotes::default()), odds);
 
         let of_ten = AnswerNotes {

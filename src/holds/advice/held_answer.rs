@@ -21,7 +21,7 @@ use poolcast_base::output;
 /// Probability of a later success from which on a fault counts as passing.
 const PASSING_FROM: f64 = 0.5;
 /// Minimum probability of success of a probe.
-const MIN_PROBE_PROBABILITY: f64 = 0.1;
+const MIN_PROBE_PROBABILITY: f64 = 0.05;
 /// Expected successes in a cause from which on a probe of it is worth a run.
 const MIN_EXPECTED_SUCCESSES: f64 = 0.6;
 /// Number of held jobs of a cause from which on two of them are probes.
@@ -55,6 +55,8 @@ pub(crate) struct HeldEvidence {
     pub(crate) is_taught: bool,
     /// Jobs that are held now for the cause, this one included.
     pub(crate) held_for_cause: usize,
+    /// Highest odds now among these jobs: those of the job that a probe would release.
+    pub(crate) best_of_cause: f64,
     /// The cause that a probe would be about: its kind and its key.
     pub(crate) cause: ProbeCause,
     /// True if this job is one of those that a probe of the cause releases.
@@ -259,6 +261,7 @@ pub(crate) fn held_evidence(
             passed_since: has_passed_since(history, hold, asked_ms),
             is_taught: is_taught(history, hold, asked_ms),
             held_for_cause: causes.held.get(&probe_cause(hold)).map_or(1, Vec::len),
+            best_of_cause: causes.best_odds(probe_cause(hold)),
             cause: probe_cause(hold),
             recovered: recovered(history, hold, asked_ms),
             awaits_outcome: awaits_outcome(history, hold, asked_ms),
@@ -342,6 +345,8 @@ fn is_taught(history: &HoldHistory<'_>, hold: &PastHold, asked_ms: i64) -> bool 
 struct HeldCauses {
     /// Jobs by the key of the cause.
     held: HashMap<ProbeCause, Vec<usize>>,
+    /// Highest odds now among the jobs of each cause.
+    best_odds: HashMap<ProbeCause, f64>,
     probes: Vec<usize>,
 }
 
@@ -361,12 +366,31 @@ impl HeldCauses {
             .copied()
             .zip(odds.iter().map(|odds| odds.now))
             .collect();
+        // The outcomes that calibrate are mostly of causes that go on failing, so they do not lower
+        // the odds of a probe.
+        let mut best_odds: HashMap<ProbeCause, f64> = HashMap::new();
+        for (&index, odds) in holds.iter().zip(odds) {
+            let best = best_odds
+                .entry(probe_cause(&history.holds[index]))
+                .or_default();
+            *best = best.max(odds.now).max(odds.uncalibrated);
+        }
+
         let mut probes = Vec::new();
         for jobs in held.values() {
             probes.extend(probes_among(history, jobs, &odds_of));
         }
         probes.sort_unstable();
-        HeldCauses { held, probes }
+        HeldCauses {
+            held,
+            best_odds,
+            probes,
+        }
+    }
+
+    /// Returns the highest odds among the jobs of `cause`.
+    fn best_odds(&self, cause: ProbeCause) -> f64 {
+        self.best_odds.get(&cause).copied().unwrap_or(0.0)
     }
 }
 
@@ -488,13 +512,14 @@ fn success_answer(evidence: &HeldEvidence, limits: &AnswerLimits) -> Option<Held
         return release(AnswerFirmness::Probable);
     }
     let held = evidence.held_for_cause;
-    // The outcomes that calibrate are mostly of causes that go on failing.
-    let odds = now.max(evidence.odds.uncalibrated);
-    let pays = odds >= MIN_PROBE_PROBABILITY.max(MIN_EXPECTED_SUCCESSES / held as f64);
+    // One run is about all jobs of the cause, so they get one answer.
+    let pays =
+        evidence.best_of_cause >= MIN_PROBE_PROBABILITY.max(MIN_EXPECTED_SUCCESSES / held as f64);
     if held >= 2 && is_passing && pays {
         return Some(HeldAnswer::new(HoldAction::Probe, None));
     }
-    let is_try = held == 1 && is_passing && evidence.is_taught && odds >= TRY_FROM;
+    let is_try =
+        held == 1 && is_passing && evidence.is_taught && evidence.best_of_cause >= TRY_FROM;
     is_try.then(|| HeldAnswer::new(HoldAction::Probe, None))
 }
 
@@ -578,6 +603,7 @@ mod tests {
             passed_since: false,
             is_taught: true,
             held_for_cause: 1,
+            best_of_cause: now,
             cause: (0, 0),
             is_probe: true,
             awaits_outcome: false,
@@ -639,6 +665,16 @@ mod tests {
             ..evidence(0.25, 0.7)
         };
         assert_eq!(answer(two).0, HoldAction::Later, "a run for half a success");
+    }
+
+    #[test]
+    fn jobs_of_one_cause_are_probed_together() {
+        let of_cause = HeldEvidence {
+            held_for_cause: 12,
+            best_of_cause: 0.3,
+            ..evidence(0.01, 0.7)
+        };
+        assert_eq!(answer(of_cause), (HoldAction::Probe, None));
     }
 
     #[test]
