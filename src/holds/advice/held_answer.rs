@@ -21,7 +21,7 @@ use poolcast_base::output;
 /// Probability of a later success from which on a fault counts as passing.
 const PASSING_FROM: f64 = 0.5;
 /// Minimum probability of success of a probe.
-const MIN_PROBE_PROBABILITY: f64 = 0.05;
+const MIN_PROBE_PROBABILITY: f64 = 0.1;
 /// Expected successes in a cause from which on a probe of it is worth a run.
 const MIN_EXPECTED_SUCCESSES: f64 = 0.6;
 /// Number of held jobs of a cause from which on two of them are probes.

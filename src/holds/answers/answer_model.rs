@@ -236,7 +236,9 @@ impl LearnedQuestion {
             LearnedQuestion::Forest(_) if table.row_count() == 0 => Ok(Vec::new()),
             LearnedQuestion::Forest(forest) => {
                 let both = forest.predict(table)?;
-                Ok(both.chunks_exact(2).map(|pair| pair[1]).collect())
+                // Rounding leaves some means of trees just outside of the range.
+                let success = both.chunks_exact(2).map(|pair| pair[1].clamp(0.0, 1.0));
+                Ok(success.map(|p| if p == 0.0 { 0.0 } else { p }).collect())
             }
         }
     }
