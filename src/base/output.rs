@@ -234,27 +234,31 @@ pub struct JsonDocument<T> {
 
 /// Writes `body` to stdout as one JSON document with the keys of version `schema_version`.
 pub fn print_json(schema_version: u32, body: &impl Serialize) -> Result<()> {
-    let document = JsonDocument {
-        schema_version,
-        body,
-    };
-    let mut stdout = BufWriter::new(stdout()?);
-    let written = serde_json::to_writer_pretty(EscapedJson(&mut stdout), &document);
-    written.map_err(std::io::Error::from)?;
-    writeln!(stdout)?;
-    Ok(stdout.flush()?)
+    print_document(schema_version, body, |stdout, document| {
+        serde_json::to_writer_pretty(stdout, document)
+    })
 }
 
 /// Like [`print_json`], but writes the document as one line, for programs that read a document a
 /// line.
 pub fn print_json_line(schema_version: u32, body: &impl Serialize) -> Result<()> {
+    print_document(schema_version, body, |stdout, document| {
+        serde_json::to_writer(stdout, document)
+    })
+}
+
+/// Writes a document to stdout with `write`, and ends the line.
+fn print_document<T: Serialize>(
+    schema_version: u32,
+    body: &T,
+    write: impl FnOnce(&mut dyn Write, &JsonDocument<&T>) -> serde_json::Result<()>,
+) -> Result<()> {
     let document = JsonDocument {
         schema_version,
         body,
     };
     let mut stdout = BufWriter::new(stdout()?);
-    let written = serde_json::to_writer(EscapedJson(&mut stdout), &document);
-    written.map_err(std::io::Error::from)?;
+    write(&mut EscapedJson(&mut stdout), &document).map_err(std::io::Error::from)?;
     writeln!(stdout)?;
     Ok(stdout.flush()?)
 }

@@ -111,9 +111,9 @@ fn is_one_job(sources: &AdviceSources) -> bool {
 
 /// Asks every `interval_s` seconds, until none of the selected jobs is held.
 fn watch(args: &AdviseArgs, interval_s: u32, first: AdviceSources) -> Result<u8> {
-    let is_gone = |log: &PathBuf| eventlog::is_read_once(log);
+    let is_read_once = |log: &PathBuf| eventlog::is_read_once(log);
     ensure!(
-        args.queue.as_deref() != Some("-") && !first.logs.iter().any(is_gone),
+        args.queue.as_deref() != Some("-") && !first.logs.iter().any(is_read_once),
         hinted(
             "cannot watch standard input or a pipe: `--watch` reads its input again and again",
             "name a file, or use `--queue now`"

@@ -31,15 +31,7 @@ impl Watch<'_> {
 
     /// Waits until the output has `text`.
     fn wait_for(&self, text: &str) {
-        let end = std::time::Instant::now() + std::time::Duration::from_secs(60);
-        while !self.shown().contains(text) {
-            assert!(
-                std::time::Instant::now() < end,
-                "no `{text}` in {}",
-                self.shown()
-            );
-            std::thread::sleep(std::time::Duration::from_millis(20));
-        }
+        wait(|| self.shown().contains(text));
     }
 
     /// Appends records to the log.

@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::config::AdviceConfig;
+
 /// An action for a held job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -46,8 +48,8 @@ impl HoldAction {
     }
 }
 
-/// The certainty of an answer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+/// The certainty of an answer. Sorts from the most certain one on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum AnswerFirmness {
     /// Earlier answers with such a probability reached the precision `advice.precision`.
@@ -56,4 +58,17 @@ pub enum AnswerFirmness {
     Probable,
     /// Earlier answers with such a probability did not reach a precision.
     Possible,
+}
+
+impl AnswerFirmness {
+    /// Returns the certainty of answers whose share of right ones is `precision`.
+    pub(super) fn earned(precision: f64, settings: &AdviceConfig) -> AnswerFirmness {
+        if precision >= settings.precision {
+            AnswerFirmness::Firm
+        } else if precision >= settings.probable_precision {
+            AnswerFirmness::Probable
+        } else {
+            AnswerFirmness::Possible
+        }
+    }
 }

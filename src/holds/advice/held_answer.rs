@@ -1,7 +1,7 @@
 //! Decides what to answer about a job that is held now, from its odds, the limits that earlier
 //! answers have earned, and the rule for its hold code.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use anyhow::Result;
@@ -82,11 +82,10 @@ impl HeldEvidence {
         self.odds.now.max((successes + 0.5) / (successes + 1.0))
     }
 
-    /// Returns true if what came of other jobs shows that the fault has passed: two of two got past
+    /// Returns true if the outcomes of other jobs show that the fault has passed: two of two got past
     /// it, or one where the odds agree.
     fn has_recovered(&self) -> bool {
-        let odds = self.odds.now.max(self.odds.uncalibrated);
-        let enough = if odds >= TRY_FROM {
+        let enough = if self.odds.higher_now() >= TRY_FROM {
             1
         } else {
             RECOVERED_WITHOUT_ODDS
@@ -148,7 +147,11 @@ impl AskedAnswers {
         let history = HoldHistory::new(store);
         let find = |asked: &QueriedHold| history.find(asked.job, asked.cycle.earlier_holds);
         let holds: Vec<usize> = asked.iter().filter_map(find).collect();
-        let evidence = held_evidence(&history, &answers.model, &holds, asked_ms)?;
+        let AllEvidence {
+            holds: evidence,
+            states,
+            learned_age,
+        } = held_evidence(&history, &answers.model, &holds, asked_ms)?;
         let key = |evidence: &HeldEvidence| {
             let hold = &history.holds[evidence.hold];
             (hold.job, hold.cycle.earlier_holds)
@@ -156,8 +159,8 @@ impl AskedAnswers {
         Ok(AskedAnswers {
             evidence: evidence.iter().map(|one| (key(one), *one)).collect(),
             limits: answers.limits.clone(),
-            states: thing_states(&history, &holds, asked_ms),
-            learned_age: LearnedAge::new(&answers.model, &history, asked_ms),
+            states,
+            learned_age,
             good_until_ms: asked_ms + (GOOD_FOR * history.unit_ms(asked_ms)) as i64,
         })
     }
@@ -230,11 +233,20 @@ impl AskedAnswers {
             AnswerFirmness::Probable => limits.probable?,
             AnswerFirmness::Possible => return None,
         };
-        // A release may follow from what came of other jobs, without the odds.
+        // A release may follow from the outcomes of other jobs, without the odds.
         let is_reached =
             answer.action != HoldAction::Release || evidence.odds.now >= limit.probability;
         is_reached.then_some(limit)
     }
+}
+
+/// The evidence on all jobs that are held at one moment.
+pub(crate) struct AllEvidence {
+    /// The evidence on each hold, `[n]`.
+    pub(crate) holds: Vec<HeldEvidence>,
+    /// The states of the things that failed, where an outcome is known.
+    states: HashMap<ProbeCause, Arc<ThingState>>,
+    learned_age: LearnedAge,
 }
 
 /// Returns the evidence on each of `holds`, which last at `asked_ms`, `[n]`.
@@ -246,13 +258,14 @@ pub(crate) fn held_evidence(
     model: &AnswerModel,
     holds: &[usize],
     asked_ms: i64,
-) -> Result<Vec<HeldEvidence>> {
+) -> Result<AllEvidence> {
     let odds = model.odds(history, holds, asked_ms)?;
-    let causes = HeldCauses::new(history, holds, &odds);
-    let max_age_ms = LearnedAge::new(model, history, asked_ms).max_ms;
+    let causes = held_causes(history, holds, &odds, asked_ms);
+    let learned_age = LearnedAge::new(model, history, asked_ms);
     let mut evidence = Vec::with_capacity(holds.len());
     for (&index, &odds) in holds.iter().zip(&odds) {
         let hold = &history.holds[index];
+        let cause = &causes[&probe_cause(hold)];
         evidence.push(HeldEvidence {
             hold: index,
             code: (hold.code, hold.subcode),
@@ -260,44 +273,22 @@ pub(crate) fn held_evidence(
             rule: code_rule(hold.code, hold.subcode),
             passed_since: has_passed_since(history, hold, asked_ms),
             is_taught: is_taught(history, hold, asked_ms),
-            held_for_cause: causes.held.get(&probe_cause(hold)).map_or(1, Vec::len),
-            best_of_cause: causes.best_odds(probe_cause(hold)),
+            held_for_cause: cause.held.len(),
+            best_of_cause: cause.best_odds,
             cause: probe_cause(hold),
-            recovered: recovered(history, hold, asked_ms),
+            recovered: cause.recovered(),
             awaits_outcome: awaits_outcome(history, hold, asked_ms),
-            is_probe: causes.probes.binary_search(&index).is_ok(),
+            is_probe: cause.probes.contains(&index),
             holds_for_code: hold.earlier_for_code as usize + 1,
-            is_beyond_learned: asked_ms - hold.hold_ms > max_age_ms,
+            is_beyond_learned: asked_ms - hold.hold_ms > learned_age.max_ms,
         });
     }
-    Ok(evidence)
-}
-
-/// Returns the number of jobs of the cause that are known to have got past it since `hold` began,
-/// and since the last failure or new hold.
-fn recovered(history: &HoldHistory<'_>, hold: &PastHold, asked_ms: i64) -> usize {
-    // `hold` itself is a failure of the thing, so all successes since the last one are later.
-    let state = ThingState::known(history, probe_kind(hold), hold, asked_ms);
-    state.map_or(0, |state| state.successes_since)
-}
-
-/// Returns the states of the things that the `holds` are for, where an outcome is known.
-fn thing_states(
-    history: &HoldHistory<'_>,
-    holds: &[usize],
-    asked_ms: i64,
-) -> HashMap<ProbeCause, Arc<ThingState>> {
-    let mut states = HashMap::new();
-    let mut seen = HashSet::new();
-    for &index in holds {
-        let hold = &history.holds[index];
-        let cause = probe_cause(hold);
-        if seen.insert(cause) {
-            let state = ThingState::known(history, probe_kind(hold), hold, asked_ms);
-            states.extend(state.map(|state| (cause, Arc::new(state))));
-        }
-    }
-    states
+    let state_of = |(key, cause): (ProbeCause, HeldCause)| Some((key, Arc::new(cause.state?)));
+    Ok(AllEvidence {
+        holds: evidence,
+        states: causes.into_iter().filter_map(state_of).collect(),
+        learned_age,
+    })
 }
 
 /// Returns true if a job of the cause was released within the last few typical hold lengths, and
@@ -341,57 +332,53 @@ fn is_taught(history: &HoldHistory<'_>, hold: &PastHold, asked_ms: i64) -> bool 
     decided(own).max(decided(CauseKind::File)) >= MIN_TAUGHT_OUTCOMES
 }
 
-/// The held jobs by cause, with those that a probe releases.
-struct HeldCauses {
-    /// Jobs by the key of the cause.
-    held: HashMap<ProbeCause, Vec<usize>>,
-    /// Highest odds now among the jobs of each cause.
-    best_odds: HashMap<ProbeCause, f64>,
-    probes: Vec<usize>,
-}
-
 /// The kind of a cause, and its key.
 pub(crate) type ProbeCause = (u8, u64);
 
-impl HeldCauses {
-    fn new(history: &HoldHistory<'_>, holds: &[usize], odds: &[HeldOdds]) -> HeldCauses {
-        let mut held: HashMap<ProbeCause, Vec<usize>> = HashMap::new();
-        for &index in holds {
-            held.entry(probe_cause(&history.holds[index]))
-                .or_default()
-                .push(index);
-        }
-        let odds_of: HashMap<usize, f64> = holds
-            .iter()
-            .copied()
-            .zip(odds.iter().map(|odds| odds.now))
-            .collect();
-        // The outcomes that calibrate are mostly of causes that go on failing, so they do not lower
-        // the odds of a probe.
-        let mut best_odds: HashMap<ProbeCause, f64> = HashMap::new();
-        for (&index, odds) in holds.iter().zip(odds) {
-            let best = best_odds
-                .entry(probe_cause(&history.holds[index]))
-                .or_default();
-            *best = best.max(odds.now).max(odds.uncalibrated);
-        }
+/// The jobs that are held for one cause.
+#[derive(Default)]
+struct HeldCause {
+    /// Each job, with its odds now.
+    held: Vec<(usize, f64)>,
+    /// Highest odds now among them.
+    best_odds: f64,
+    /// The jobs that a probe releases.
+    probes: Vec<usize>,
+    /// The state of the thing that failed, if an outcome is known.
+    state: Option<ThingState>,
+}
 
-        let mut probes = Vec::new();
-        for jobs in held.values() {
-            probes.extend(probes_among(history, jobs, &odds_of));
-        }
-        probes.sort_unstable();
-        HeldCauses {
-            held,
-            best_odds,
-            probes,
-        }
+impl HeldCause {
+    /// Returns the number of jobs of the cause that are known to have got past it since its last
+    /// failure or new hold, and so since each of the holds that last.
+    fn recovered(&self) -> usize {
+        self.state.map_or(0, |state| state.successes_since)
+    }
+}
+
+/// Groups the `holds`, which last at `asked_ms`, by cause.
+fn held_causes(
+    history: &HoldHistory<'_>,
+    holds: &[usize],
+    odds: &[HeldOdds],
+    asked_ms: i64,
+) -> HashMap<ProbeCause, HeldCause> {
+    let mut causes: HashMap<ProbeCause, HeldCause> = HashMap::new();
+    for (&index, odds) in holds.iter().zip(odds) {
+        let cause = causes
+            .entry(probe_cause(&history.holds[index]))
+            .or_default();
+        cause.held.push((index, odds.now));
+        cause.best_odds = cause.best_odds.max(odds.higher_now());
     }
 
-    /// Returns the highest odds among the jobs of `cause`.
-    fn best_odds(&self, cause: ProbeCause) -> f64 {
-        self.best_odds.get(&cause).copied().unwrap_or(0.0)
+    for cause in causes.values_mut() {
+        let (first, _) = cause.held[0];
+        let hold = &history.holds[first];
+        cause.state = ThingState::known(history, probe_kind(hold), hold, asked_ms);
+        cause.probes = probes_among(history, &cause.held);
     }
+    causes
 }
 
 /// Returns the cause that a probe of `hold` is about: the origin where a URL or a written directory
@@ -412,14 +399,10 @@ fn probe_kind(hold: &PastHold) -> CauseKind {
 
 /// Returns the jobs to release as probes: those with the highest odds, of different owners where
 /// there are some.
-fn probes_among(
-    history: &HoldHistory<'_>,
-    jobs: &[usize],
-    odds: &HashMap<usize, f64>,
-) -> Vec<usize> {
+fn probes_among(history: &HoldHistory<'_>, jobs: &[(usize, f64)]) -> Vec<usize> {
     let mut sorted = jobs.to_vec();
-    let key = |index: &usize| (-(odds[index] * 1e6) as i64, *index);
-    sorted.sort_by_key(key);
+    sorted.sort_by_key(|&(index, odds)| (-(odds * 1e6) as i64, index));
+    let sorted: Vec<usize> = sorted.into_iter().map(|(index, _)| index).collect();
     let count = if jobs.len() < HELD_FOR_TWO_PROBES {
         1
     } else {
@@ -475,14 +458,7 @@ fn answer_within_learned(answer: HeldAnswer, evidence: &HeldEvidence) -> HeldAns
 /// Returns the certainty that the earlier answers of a rule have earned. A rule without a record is
 /// knowledge about HTCondor, and firm.
 fn rule_firmness(record: Option<&RuleRecord>, settings: &AdviceConfig) -> AnswerFirmness {
-    let precision = record.map_or(1.0, RuleRecord::precision);
-    if precision >= settings.precision {
-        AnswerFirmness::Firm
-    } else if precision >= settings.probable_precision {
-        AnswerFirmness::Probable
-    } else {
-        AnswerFirmness::Possible
-    }
+    AnswerFirmness::earned(record.map_or(1.0, RuleRecord::precision), settings)
 }
 
 /// Returns true if `rule` decides. It yields only to a job that got past the same file since, or to
@@ -868,19 +844,8 @@ mod tests {
     fn probes_are_of_different_owners() {
         let store = log_with_outages(2).store();
         let history = HoldHistory::new(&store);
-        let jobs: Vec<usize> = (0..7).collect();
-        let odds = |now: &[f64]| {
-            jobs.iter()
-                .copied()
-                .zip(now.iter().copied())
-                .collect::<HashMap<_, _>>()
-        };
-        let rising = odds(&[0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7]);
-        assert_eq!(probes_among(&history, &jobs, &rising), [6, 5]);
-        assert_eq!(
-            probes_among(&history, &jobs[..5], &rising),
-            [4],
-            "fewer than six"
-        );
+        let rising: Vec<(usize, f64)> = (0..7).zip([0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7]).collect();
+        assert_eq!(probes_among(&history, &rising), [6, 5]);
+        assert_eq!(probes_among(&history, &rising[..5]), [4], "fewer than six");
     }
 }

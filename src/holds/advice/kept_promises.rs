@@ -66,15 +66,8 @@ impl BrokenPromise {
     fn of_row(row: &AnswerOutcomes, settings: &AdviceConfig) -> Option<BrokenPromise> {
         let (promised, right) = row.firmness.zip(row.right)?;
         let (_, upper) = row.interval.filter(|_| row.decided >= MIN_DECIDED)?;
-        let is_kept = |firmness| match firmness {
-            AnswerFirmness::Firm => upper >= settings.precision,
-            AnswerFirmness::Probable => upper >= settings.probable_precision,
-            AnswerFirmness::Possible => true,
-        };
-        let kept = [AnswerFirmness::Probable, AnswerFirmness::Possible]
-            .into_iter()
-            .find(|&firmness| is_kept(firmness))?;
-        (!is_kept(promised)).then_some(BrokenPromise {
+        let kept = AnswerFirmness::earned(upper, settings);
+        (kept > promised).then_some(BrokenPromise {
             action: row.action,
             promised,
             kept,
@@ -130,14 +123,7 @@ mod tests {
     use super::super::answer_ledger::GivenAnswer;
     use super::*;
     use crate::answers::test_log::TestLog;
-
-    const SETTINGS: AdviceConfig = AdviceConfig {
-        precision: 0.9,
-        probable_precision: 0.75,
-        cost: None,
-        remove_from_holds: 5,
-        rehearsed_models: 20,
-    };
+    use crate::test_config::TestConfig;
 
     use AnswerFirmness::{Firm, Possible, Probable};
 
@@ -165,7 +151,7 @@ mod tests {
             firmness: Some(firmness),
             ..JobAdvice::of_test_job()
         }];
-        let caveats = lower_broken_promises(&mut advice, &check, &SETTINGS);
+        let caveats = lower_broken_promises(&mut advice, &check, &TestConfig::load(&[]).advice);
         let [advice] = advice;
         (advice, caveats)
     }

@@ -33,6 +33,14 @@ pub struct HeldOdds {
     pub later: f64,
 }
 
+impl HeldOdds {
+    /// Returns the higher of the odds now before and after the calibration. The outcomes that
+    /// calibrate are mostly of causes that go on failing, so they must not prevent a probe.
+    pub(crate) fn higher_now(&self) -> f64 {
+        self.now.max(self.uncalibrated)
+    }
+}
+
 /// A model for both questions.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AnswerModel {

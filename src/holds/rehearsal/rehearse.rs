@@ -198,6 +198,7 @@ impl Asking<'_> {
         let held = self.history.held_at(self.asked_ms);
         let evidence = held_evidence(self.history, model, &held, self.asked_ms)?;
         Ok(evidence
+            .holds
             .iter()
             .map(|evidence| self.answer(evidence))
             .collect())
