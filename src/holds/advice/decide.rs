@@ -165,9 +165,13 @@ pub(super) fn decide_by_answer(
     let mut reasons = answer_reasons(answer.action, evidence, &notes);
     reasons.extend(hold.similar.map(similar_holds_words));
     reasons.extend(hold.passed_since.map(|passed| passed.words().to_owned()));
+    let ground = match answer.action {
+        HoldAction::None => AdviceGround::Nothing,
+        _ => AdviceGround::Model,
+    };
     AdviceDecision {
         action: answer.action,
-        ground: AdviceGround::Model,
+        ground,
         firmness: answer.firmness,
         evidence: notes.reached,
         reasons,
@@ -192,6 +196,7 @@ fn answer_reasons(action: HoldAction, evidence: &HeldEvidence, notes: &AnswerNot
             "{held} jobs are held for this cause: the run of one shows if the fault has passed"
         )),
         HoldAction::Probe => Some("one run shows if the fault has passed".to_owned()),
+        HoldAction::None => Some(unknown_words()),
         HoldAction::Release => notes.state.and_then(|state| successes_words(&state)),
         HoldAction::Remove => Some(format!(
             "it was held {} times for this reason",
@@ -227,6 +232,11 @@ pub fn lack_words() -> String {
     format!(
         "fewer than {MIN_TAUGHT_OUTCOMES} outcomes of this owner for this code are known: too few to advise a release"
     )
+}
+
+/// States that the outcomes of neither the cause nor the owner are known.
+fn unknown_words() -> String {
+    format!("fewer than {MIN_TAUGHT_OUTCOMES} outcomes of this cause or of this owner are known")
 }
 
 /// Decides by the costs of mistakes. With known costs, every hold gets an answer.
@@ -513,6 +523,7 @@ mod tests {
             rule: None,
             passed_since: false,
             is_taught: false,
+            has_outcomes: true,
             held_for_cause: 1,
             best_of_cause: 0.4,
             cause: (0, 0),

@@ -20,6 +20,8 @@ use poolcast_base::output;
 
 /// Probability of a later success from which on a fault counts as passing.
 const PASSING_FROM: f64 = 0.5;
+/// Probability of a later success up to which the odds agree with a rule that expects failure.
+const RULE_AGREES_UP_TO: f64 = 0.3;
 /// Minimum probability of success of a probe.
 const MIN_PROBE_PROBABILITY: f64 = 0.1;
 /// Expected successes in a cause from which on a probe of it is worth a run.
@@ -53,6 +55,9 @@ pub(crate) struct HeldEvidence {
     pub(crate) passed_since: bool,
     /// True if outcomes of this owner, or of the named file, are known.
     pub(crate) is_taught: bool,
+    /// True if outcomes of this owner, of the named file or of the cause are known. Without any, low
+    /// odds are no evidence of a permanent fault.
+    pub(crate) has_outcomes: bool,
     /// Jobs that are held now for the cause, this one included.
     pub(crate) held_for_cause: usize,
     /// Highest odds now among these jobs: those of the job that a probe would release.
@@ -266,13 +271,15 @@ pub(crate) fn held_evidence(
     for (&index, &odds) in holds.iter().zip(&odds) {
         let hold = &history.holds[index];
         let cause = &causes[&probe_cause(hold)];
+        let is_taught = is_taught(history, hold, asked_ms);
         evidence.push(HeldEvidence {
             hold: index,
             code: (hold.code, hold.subcode),
             odds,
             rule: code_rule(hold.code, hold.subcode),
             passed_since: has_passed_since(history, hold, asked_ms),
-            is_taught: is_taught(history, hold, asked_ms),
+            is_taught,
+            has_outcomes: is_taught || cause.outcomes >= MIN_TAUGHT_OUTCOMES,
             held_for_cause: cause.held.len(),
             best_of_cause: cause.best_odds,
             cause: probe_cause(hold),
@@ -344,6 +351,8 @@ struct HeldCause {
     best_odds: f64,
     /// The jobs that a probe releases.
     probes: Vec<usize>,
+    /// Decided outcomes of jobs that were held for it.
+    outcomes: usize,
     /// The state of the thing that failed, if an outcome is known.
     state: Option<ThingState>,
 }
@@ -375,7 +384,10 @@ fn held_causes(
     for cause in causes.values_mut() {
         let (first, _) = cause.held[0];
         let hold = &history.holds[first];
-        cause.state = ThingState::known(history, probe_kind(hold), hold, asked_ms);
+        let kind = probe_kind(hold);
+        let known = history.known_cause(kind, &hold.causes, asked_ms);
+        cause.outcomes = known.outcomes.len();
+        cause.state = ThingState::known(history, kind, hold, asked_ms);
         cause.probes = probes_among(history, &cause.held);
     }
     causes
@@ -428,7 +440,8 @@ pub(crate) fn held_answer(
     settings: &AdviceConfig,
 ) -> HeldAnswer {
     if let Some(rule) = evidence.rule.filter(|rule| rule_decides(rule, evidence)) {
-        let firmness = rule_firmness(limits.rule(evidence.code), settings);
+        let record = limits.rule(evidence.code);
+        let firmness = rule_firmness(record, evidence.odds.later, settings);
         // A rule that leaves a job alone claims nothing about its success.
         let firmness = rule.expects_failure().then_some(firmness);
         return HeldAnswer {
@@ -456,9 +469,19 @@ fn answer_within_learned(answer: HeldAnswer, evidence: &HeldEvidence) -> HeldAns
 }
 
 /// Returns the certainty that the earlier answers of a rule have earned. A rule without a record is
-/// knowledge about HTCondor, and firm.
-fn rule_firmness(record: Option<&RuleRecord>, settings: &AdviceConfig) -> AnswerFirmness {
-    AnswerFirmness::earned(record.map_or(1.0, RuleRecord::precision), settings)
+/// knowledge about HTCondor, and firm. Outcomes are known only for owners who release jobs, so the
+/// record alone makes no answer firm: the odds `later` must agree.
+fn rule_firmness(
+    record: Option<&RuleRecord>,
+    later: f64,
+    settings: &AdviceConfig,
+) -> AnswerFirmness {
+    let earned = AnswerFirmness::earned(record.map_or(1.0, RuleRecord::precision), settings);
+    if earned == AnswerFirmness::Firm && later > RULE_AGREES_UP_TO {
+        AnswerFirmness::Probable
+    } else {
+        earned
+    }
 }
 
 /// Returns true if `rule` decides. It yields only to a job that got past the same file since, or to
@@ -491,7 +514,8 @@ fn success_answer(evidence: &HeldEvidence, limits: &AnswerLimits) -> Option<Held
     // One run is about all jobs of the cause, so they get one answer.
     let pays =
         evidence.best_of_cause >= MIN_PROBE_PROBABILITY.max(MIN_EXPECTED_SUCCESSES / held as f64);
-    if held >= 2 && is_passing && pays {
+    let may_pass = is_passing || !evidence.has_outcomes;
+    if held >= 2 && may_pass && pays {
         return Some(HeldAnswer::new(HoldAction::Probe, None));
     }
     let is_try =
@@ -511,6 +535,9 @@ fn failure_answer(
         return HeldAnswer::new(HoldAction::Later, Some(firmness));
     }
     let firmness = firmness_of(limits.fix, |limit| later <= limit.probability);
+    if firmness == AnswerFirmness::Possible && !evidence.has_outcomes {
+        return HeldAnswer::new(HoldAction::None, None);
+    }
     let is_often_held = evidence.holds_for_code >= remove_from_holds;
     let action = if firmness == AnswerFirmness::Firm && is_often_held {
         HoldAction::Remove
@@ -578,6 +605,7 @@ mod tests {
             rule: None,
             passed_since: false,
             is_taught: true,
+            has_outcomes: true,
             held_for_cause: 1,
             best_of_cause: now,
             cause: (0, 0),
@@ -686,6 +714,21 @@ mod tests {
     }
 
     #[test]
+    fn low_odds_without_outcomes_are_no_advice_or_a_probe() {
+        let unknown = |now, later, held_for_cause| HeldEvidence {
+            is_taught: false,
+            has_outcomes: false,
+            held_for_cause,
+            ..evidence(now, later)
+        };
+        assert_eq!(answer(unknown(0.3, 0.4, 1)), (HoldAction::None, None));
+        assert_eq!(answer(unknown(0.3, 0.4, 4)), (HoldAction::Probe, None));
+        assert_eq!(answer(unknown(0.05, 0.4, 4)), (HoldAction::None, None));
+        assert_eq!(answer(unknown(0.05, 0.05, 4)), (HoldAction::Fix, FIRM));
+        assert_eq!(answer(unknown(0.3, 0.7, 1)), (HoldAction::Later, POSSIBLE));
+    }
+
+    #[test]
     fn rules_yield_to_a_pass_or_to_a_passing_fault_alone() {
         let missing = |evidence| HeldEvidence {
             rule: code_rule(13, 2),
@@ -717,11 +760,14 @@ mod tests {
             answers: 100,
             right,
         };
-        let firmness = |record: Option<RuleRecord>| Some(rule_firmness(record.as_ref(), &settings));
-        assert_eq!(firmness(None), FIRM);
-        assert_eq!(firmness(Some(record(93))), FIRM);
-        assert_eq!(firmness(Some(record(80))), PROBABLE);
-        assert_eq!(firmness(Some(record(50))), POSSIBLE);
+        let firmness = |record: Option<RuleRecord>, later| {
+            Some(rule_firmness(record.as_ref(), later, &settings))
+        };
+        assert_eq!(firmness(None, 0.1), FIRM);
+        assert_eq!(firmness(Some(record(93)), 0.1), FIRM);
+        assert_eq!(firmness(Some(record(93)), 0.4), PROBABLE, "the odds differ");
+        assert_eq!(firmness(Some(record(80)), 0.1), PROBABLE);
+        assert_eq!(firmness(Some(record(50)), 0.1), POSSIBLE);
     }
 
     #[test]
