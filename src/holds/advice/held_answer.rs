@@ -735,7 +735,7 @@ mod tests {
             ..evidence
         };
         assert_eq!(
-            answer(missing(evidence(0.95, 0.4))),
+            answer(missing(evidence(0.95, 0.2))),
             (HoldAction::Fix, FIRM)
         );
         assert_eq!(answer(missing(evidence(0.95, 0.9))).0, HoldAction::Release);
@@ -749,7 +749,7 @@ mod tests {
             passed_since: true,
             ..evidence(0.95, 0.9)
         };
-        assert_eq!(answer(memory), (HoldAction::Fix, FIRM));
+        assert_eq!(answer(memory), (HoldAction::Fix, PROBABLE));
     }
 
     #[test]
