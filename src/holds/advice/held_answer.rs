@@ -88,9 +88,10 @@ impl HeldEvidence {
     }
 
     /// Returns true if the outcomes of other jobs show that the fault has passed: two of two got past
-    /// it, or one where the odds agree.
+    /// it, or one where the odds agree and the cause is small, as one job is then its probe.
     fn has_recovered(&self) -> bool {
-        let enough = if self.odds.higher_now() >= TRY_FROM {
+        let is_small = (2..HELD_FOR_TWO_PROBES).contains(&self.held_for_cause);
+        let enough = if is_small && self.odds.higher_now() >= TRY_FROM {
             1
         } else {
             RECOVERED_WITHOUT_ODDS
@@ -683,14 +684,20 @@ mod tests {
 
     #[test]
     fn others_are_released_once_probes_have_succeeded() {
-        let after = |now, recovered| HeldEvidence {
-            held_for_cause: 12,
+        let after = |held_for_cause, now, recovered| HeldEvidence {
+            held_for_cause,
             recovered,
             ..evidence(now, 0.7)
         };
-        assert_eq!(answer(after(0.4, 1)), (HoldAction::Probe, None));
-        assert_eq!(answer(after(0.5, 1)), (HoldAction::Release, PROBABLE));
-        assert_eq!(answer(after(0.2, 2)), (HoldAction::Release, PROBABLE));
+        assert_eq!(answer(after(5, 0.4, 1)), (HoldAction::Probe, None));
+        assert_eq!(answer(after(5, 0.5, 1)), (HoldAction::Release, PROBABLE));
+        assert_eq!(answer(after(1, 0.5, 1)), (HoldAction::Probe, None), "a try");
+        assert_eq!(
+            answer(after(12, 0.5, 1)),
+            (HoldAction::Probe, None),
+            "two of many are probes"
+        );
+        assert_eq!(answer(after(12, 0.2, 2)), (HoldAction::Release, PROBABLE));
     }
 
     #[test]
@@ -792,7 +799,7 @@ mod tests {
             recovered,
             ..evidence(0.6, 0.9)
         };
-        assert_eq!(answer(old(recovered(1))), (HoldAction::Release, POSSIBLE));
+        assert_eq!(answer(old(recovered(1))), (HoldAction::Probe, None));
         assert_eq!(answer(old(recovered(2))), (HoldAction::Release, PROBABLE));
         let missing = HeldEvidence {
             rule: code_rule(13, 2),
