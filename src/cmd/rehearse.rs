@@ -12,12 +12,12 @@ use super::signals::stop_signal;
 use super::text;
 use super::whole_sweep::rehearse_with_progress;
 use crate::cli::RehearseArgs;
-use poolcast_base::error::EXIT_DONE;
-use poolcast_base::output::{self, JsonDocument};
-use poolcast_base::{files, manifest};
+use poolcast_base::error::{EXIT_DONE, EXIT_RETRY};
+use poolcast_base::output;
 use poolcast_holds::answers::HoldHistory;
 use poolcast_holds::rehearsal::{
-    AnswerRow, HoldTruth, RehearsalSettings, RehearsalTally, RehearsedHold, SettledAnswers,
+    HoldTruth, REHEARSAL_SCHEMA_VERSION, RehearsalDir, RehearsalSettings, RehearsalTally,
+    RehearsalTimes, RehearsedHold, SettledAnswers,
 };
 use poolcast_simulate::{find_hold, read_truth};
 use poolcast_sweep::config::Config;
@@ -25,33 +25,61 @@ use poolcast_sweep::config::Config;
 /// Rehearses the log and prints the counts.
 pub fn run(args: &RehearseArgs) -> Result<u8> {
     let config = Config::load(args.config.as_deref(), &BTreeMap::new())?;
+    let truth = args.truth.as_deref().map(read_truth).transpose()?;
     let store = read_store(&args.logs, args.year, &config, None)?;
     let history = HoldHistory::new(&store);
     let settings = RehearsalSettings {
-        models: args.models,
+        times: times(args),
         advice: &config.advice,
         seed: config.seed,
     };
+    let open = |dir: &Path| RehearsalDir::open(dir, &store, &settings, args.overwrite);
+    let kept = args.out.as_deref().map(open).transpose()?;
     let stop = stop_signal()?;
     let is_stopped = || stop.load(Ordering::Relaxed);
-    let rehearsal = rehearse_with_progress(&history, &settings, &is_stopped)?;
-    let settled = match &args.truth {
-        None => SettledAnswers::by_evidence(&rehearsal, &history),
-        Some(file) => {
-            let truth = read_truth(file)?;
-            SettledAnswers::by_truth(&rehearsal, &history, |asked| true_outcome(&truth, asked))
+    let rehearsal = match rehearse_with_progress(&history, &settings, kept.as_ref(), &is_stopped) {
+        Err(_) if is_stopped() => {
+            output::note(stopped_words(args));
+            return Ok(EXIT_RETRY);
         }
+        rehearsal => rehearsal?,
+    };
+
+    let settled = match &truth {
+        None => SettledAnswers::by_evidence(&rehearsal.answers, &history),
+        Some(truth) => SettledAnswers::by_truth(&rehearsal.answers, &history, |asked| {
+            true_outcome(truth, asked)
+        }),
     };
     let tally = RehearsalTally::new(&settled);
-    if let Some(out) = &args.out {
-        write_results(out, &settled.rows(&history), &tally)?;
+    if let Some(kept) = &kept {
+        kept.write_results(&settled.rows(&history), &tally)?;
     }
     if args.output.json {
-        output::print_json(text::rehearsal::SCHEMA_VERSION, &tally)?;
+        output::print_json(REHEARSAL_SCHEMA_VERSION, &tally)?;
     } else {
         output::print(&text::rehearsal::page(&tally))?;
     }
     Ok(EXIT_DONE)
+}
+
+/// The times at which models learn and are asked.
+fn times(args: &RehearseArgs) -> RehearsalTimes {
+    match args.learn_every {
+        None => RehearsalTimes::Models(args.models),
+        Some(learn_ms) => RehearsalTimes::Every {
+            learn_ms,
+            ask_ms: args.ask_every.unwrap_or_else(|| (learn_ms / 3).max(1)),
+        },
+    }
+}
+
+fn stopped_words(args: &RehearseArgs) -> &'static str {
+    if args.out.is_some() {
+        "stopped; the same command goes on from there"
+    } else {
+        "stopped; with `-o DIR`, the same command would go on from there"
+    }
 }
 
 /// Returns what `truth` knows about a hold that was asked about.
@@ -66,20 +94,4 @@ fn true_outcome(truth: &[poolcast_simulate::HoldTruth], asked: RehearsedHold) ->
             .permanent
             .map(|is_permanent| !is_permanent || succeeds_now == Some(true)),
     })
-}
-
-/// Writes the answers and the counts to `out`.
-fn write_results(out: &Path, rows: &[AnswerRow], tally: &RehearsalTally) -> Result<()> {
-    fs_err::create_dir_all(out)?;
-    let mut lines = Vec::new();
-    for row in rows {
-        serde_json::to_writer(&mut lines, row)?;
-        lines.push(b'\n');
-    }
-    files::write_atomic(&out.join("answers.jsonl"), &lines)?;
-    let document = JsonDocument {
-        schema_version: text::rehearsal::SCHEMA_VERSION,
-        body: tally,
-    };
-    manifest::write_json(&out.join("rehearsal.json"), &document)
 }

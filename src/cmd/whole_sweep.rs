@@ -17,7 +17,10 @@ use poolcast_base::error::{EXIT_RETRY, too_early};
 use poolcast_base::{manifest, output};
 use poolcast_holds::answers::{ANSWERS_FORMAT, HoldHistory};
 use poolcast_holds::events::{EVENTS_FORMAT, EventStore};
-use poolcast_holds::rehearsal::{Rehearsal, RehearsalSettings, rehearse};
+use poolcast_holds::rehearsal::{
+    REHEARSAL_FILE, Rehearsal, RehearsalDir, RehearsalSettings, RehearsalTally, RehearsalTimes,
+    SettledAnswers, rehearse,
+};
 use poolcast_holds::tensors::TensorSettings;
 use poolcast_holds::training::Epoch;
 use poolcast_queue::{Dispatch, ManagerOutcome, Queue};
@@ -92,8 +95,9 @@ pub(super) fn refit_best(sweep: &SweepFolder, out: &Path) -> Result<bool> {
     learn_answers(sweep, out, &is_stopped)
 }
 
-/// Learns the model for questions in the middle of a hold, and writes it to `out`, unless it is
-/// there or the sweep has no events of a log. Returns false if a signal stopped it.
+/// Learns the model for questions in the middle of a hold, and writes it to `out`, with the counts
+/// of the rehearsal beside it, unless both are there or the sweep has no events of a log. Returns
+/// false if a signal stopped it.
 fn learn_answers(
     sweep: &SweepFolder,
     out: &Path,
@@ -106,20 +110,27 @@ fn learn_answers(
     let Config { advice, seed, .. } = &sweep.config;
     let dir = sweep::answers_dir(out);
     let key = manifest::key(&(events_key, advice, seed))?;
-    if manifest::finished_key(&dir, ANSWERS_FORMAT).as_ref() == Some(&key) {
+    let is_counted = out.join(REHEARSAL_FILE).is_file();
+    if is_counted && manifest::finished_key(&dir, ANSWERS_FORMAT).as_ref() == Some(&key) {
         return Ok(true);
     }
 
     let store = EventStore::open(&events)?;
     let history = HoldHistory::new(&store);
     let settings = RehearsalSettings {
-        models: advice.rehearsed_models,
+        times: RehearsalTimes::Models(advice.rehearsed_models),
         advice,
         seed: *seed,
     };
-    match rehearse_with_progress(&history, &settings, is_stopped) {
-        Ok(rehearsal) => {
-            if let Some(answers) = rehearsal.answers_after(&store) {
+    let learned = rehearse_with_progress(&history, &settings, None, is_stopped).and_then(|made| {
+        let tally = RehearsalTally::new(&SettledAnswers::by_evidence(&made.answers, &history));
+        let answers = made.learn_answers(&history, &settings, is_stopped)?;
+        Ok((tally, answers))
+    });
+    match learned {
+        Ok((tally, answers)) => {
+            tally.write(out)?;
+            if let Some(answers) = answers {
                 answers.write(&dir, &key)?;
             }
             Ok(true)
@@ -132,15 +143,24 @@ fn learn_answers(
     }
 }
 
-/// Rehearses with a progress bar over the models.
+/// Rehearses with a progress bar over the models. The answers of finished models are in `kept`.
 pub(super) fn rehearse_with_progress(
     history: &HoldHistory<'_>,
     settings: &RehearsalSettings<'_>,
+    kept: Option<&RehearsalDir>,
     is_stopped: &(dyn Fn() -> bool + Sync),
 ) -> Result<Rehearsal> {
-    let bar = output::item_bar(settings.models.into(), "rehearsed models");
-    let rehearsal = rehearse(history, settings, is_stopped, |models| {
-        bar.set_position(models.into());
+    let models = settings.times.models(history)?;
+    let bar = output::item_bar(models as u64, "rehearsed models");
+    let done = kept.map_or(0, |kept| kept.kept_models(models));
+    if done > 0 {
+        output::note(&format!(
+            "the answers of {done} of {} are kept",
+            output::counted(models, "model")
+        ));
+    }
+    let rehearsal = rehearse(history, settings, kept, is_stopped, |models| {
+        bar.set_position(models as u64);
     });
     bar.finish_and_clear();
     rehearsal

@@ -28,10 +28,9 @@ fn truth_settles_every_answer() {
     let place = Place::new();
     place.stdout("simulate -o EventLog --truth truth --jobs 3000 --days 7 --seed 3");
     let tally = place.json("rehearse --log EventLog --truth truth --models 4 --json");
-    let count = |key: &str| tally[key]["of"].as_u64().expect("a count");
     let answers = tally["answers"].as_u64().expect("a count");
     assert!(answers > 50, "{tally}");
-    assert_eq!(count("kind_right"), answers);
+    assert_eq!(tally["advice"]["kind_right"]["of"], answers);
     let kept = |name: &str| tally[name]["kept"]["of"].as_u64().expect("a count");
     let wasted = |name: &str| tally[name]["wasted"]["of"].as_u64().expect("a count");
     assert_eq!(kept("advice") + wasted("advice"), answers);
@@ -39,6 +38,58 @@ fn truth_settles_every_answer() {
 
     let refused = place.run("rehearse --log EventLog --truth EventLog");
     assert_eq!(refused.code, Some(2), "{refused}");
+}
+
+#[test]
+fn rehearsal_in_a_directory_goes_on() {
+    let place = Place::with_log();
+    let rehearse = "rehearse --log EventLog.xz --learn-every 10m --ask-every 4m -o out";
+    let printed = place.stdout(rehearse);
+    let files = place.files("out");
+    let models = files.keys().filter(|name| name.starts_with("models/"));
+    assert_eq!(models.count(), 3);
+
+    fs_err::remove_file(place.path("out/models/0003.jsonl")).expect("removed");
+    fs_err::remove_file(place.path("out/rehearsal.json")).expect("removed");
+    let outcome = place.run(rehearse);
+    assert_eq!(outcome.stdout, printed);
+    assert!(
+        outcome
+            .stderr
+            .contains("the answers of 2 of 3 models are kept"),
+        "{outcome}"
+    );
+    assert_eq!(place.files("out"), files);
+
+    let other = "rehearse --log EventLog.xz --learn-every 10m -o out";
+    let refused = place.run(other);
+    assert_eq!(refused.code, Some(2), "{refused}");
+    assert!(
+        refused.stderr.contains("or with other settings")
+            && refused.stderr.contains("the flag that `--help` lists"),
+        "{refused}"
+    );
+    place.stdout(&format!("{other} --overwrite"));
+    // The test directory itself has other files.
+    let refused = place.run("rehearse --log EventLog.xz --models 1 -o . --overwrite");
+    assert_eq!(refused.code, Some(2), "{refused}");
+}
+
+#[test]
+fn intervals_replace_the_number_of_models() {
+    let place = Place::with_log();
+    for wrong in [
+        "--models 3 --learn-every 1h",
+        "--ask-every 1h",
+        "--learn-every nightly",
+        "--learn-every 0s",
+        "--overwrite",
+    ] {
+        let refused = place.run(&format!("rehearse --log EventLog.xz {wrong}"));
+        assert_eq!(refused.code, Some(2), "{wrong}\n{refused}");
+    }
+    let refused = place.run("rehearse --log EventLog.xz --learn-every 1h --ask-every 1ms");
+    assert!(refused.stderr.contains("name a longer time"), "{refused}");
 }
 
 #[test]
@@ -50,6 +101,10 @@ fn run_learns_answers_and_advise_asks_them() {
     place.write("run.yaml", config);
     place.stdout("run run.yaml");
     assert!(place.path("out/answers/manifest.json").is_file());
+    let tally: Value = serde_json::from_slice(&place.files("out")["rehearsal.json"]).expect("JSON");
+    assert!(tally["answers"].as_u64() > Some(10), "{tally}");
+    let report: Value = serde_json::from_slice(&place.files("out")["report.json"]).expect("JSON");
+    assert_eq!(report["rehearsal"], tally);
     let advice = place.json("advise out --log EventLog.xz --json");
     let jobs = advice["advice"].as_array().expect("jobs");
     let asked = jobs

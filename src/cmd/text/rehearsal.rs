@@ -1,11 +1,7 @@
 //! The text of a rehearsal: its counts as a table.
 
 use poolcast_base::output;
-use poolcast_holds::advice::answer_words;
 use poolcast_holds::rehearsal::{KindTally, Proportion, RehearsalTally, StrategyTally};
-
-/// Version of the JSON document.
-pub(in crate::cmd) const SCHEMA_VERSION: u32 = 1;
 
 /// Returns the counts for people.
 pub(in crate::cmd) fn page(tally: &RehearsalTally) -> String {
@@ -22,11 +18,6 @@ pub(in crate::cmd) fn page(tally: &RehearsalTally) -> String {
     ];
     lines.extend(tally.kinds.iter().map(kind_line));
     lines.push(String::new());
-    lines.push(share_line("the kind of fault was right", tally.kind_right));
-    lines.push(share_line(
-        "  by the rules for hold codes alone",
-        tally.rules_right,
-    ));
     lines.push(share_line("firm answers", tally.firm));
     lines.push(share_line("  right among them", tally.firm_right));
     lines.push(share_line(
@@ -42,27 +33,50 @@ pub(in crate::cmd) fn page(tally: &RehearsalTally) -> String {
         tally.told,
     ));
     lines.push(String::new());
-    lines.push(format!(
-        "{:<40} {:>16} {:>16}",
-        "", "successes kept", "runs wasted"
-    ));
-    lines.push(strategy_line("this advice, after its probes", tally.advice));
-    lines.push(strategy_line(
-        "periodic_release, NumHolds < 4",
-        tally.periodic_release,
-    ));
-    lines.push(strategy_line("release all", tally.release_all));
+    lines.push(strategies_table(tally));
+    lines.join("\n")
+}
+
+/// Returns the table of the strategies.
+pub(in crate::cmd) fn strategies_table(tally: &RehearsalTally) -> String {
+    let StrategyTally {
+        kept,
+        wasted,
+        kind_right,
+    } = tally.advice;
+    let mut lines = vec![
+        format!(
+            "{:<33} {:>14} {:>14} {:>14}",
+            "", "successes kept", "runs wasted", "kind right"
+        ),
+        format!(
+            "{:<33} {:>14} {:>14} {:>14}",
+            "",
+            of_words(kept),
+            of_words(wasted),
+            of_words(kind_right)
+        ),
+    ];
+    lines.extend(tally.strategies().map(|(name, strategy)| {
+        format!(
+            "{name:<33} {:>14} {:>14} {:>14}",
+            percent(strategy.kept.share()),
+            percent(strategy.wasted.share()),
+            percent(strategy.kind_right.share())
+        )
+    }));
     lines.push(String::new());
     lines.join("\n")
 }
 
+fn of_words(share: Proportion) -> String {
+    format!("of {}", output::with_commas(share.of as u64))
+}
+
 fn kind_line(kind: &KindTally) -> String {
-    let mut words = answer_words(kind.action, kind.firmness);
-    if kind.is_by_rule {
-        words.push_str(" (by rule)");
-    }
     format!(
-        "{words:<37} {:>7} {:>9} {:>7} {:>9}",
+        "{:<37} {:>7} {:>9} {:>7} {:>9}",
+        kind.words(),
         kind.given,
         kind.right.of,
         percent(kind.right.share()),
@@ -76,14 +90,6 @@ fn share_line(words: &str, share: Proportion) -> String {
         percent(share.share()),
         share.count,
         share.of
-    )
-}
-
-fn strategy_line(words: &str, strategy: StrategyTally) -> String {
-    format!(
-        "{words:<40} {:>16} {:>16}",
-        percent(strategy.kept.share()),
-        percent(strategy.wasted.share())
     )
 }
 

@@ -3,11 +3,19 @@
 //! happened, as of the second of the question.
 
 mod hold_truth;
+mod rehearsal_dir;
 mod rehearse;
+mod rehearsed_answer;
+mod schedule;
 mod settled;
 mod tally;
+mod tally_file;
 
 pub use hold_truth::HoldTruth;
-pub use rehearse::{Rehearsal, RehearsalSettings, RehearsedAnswer, rehearse};
+pub use rehearsal_dir::RehearsalDir;
+pub use rehearse::{Rehearsal, rehearse};
+pub use rehearsed_answer::RehearsedAnswer;
+pub use schedule::{RehearsalSettings, RehearsalTimes};
 pub use settled::{AnswerRow, RehearsedHold, SettledAnswers};
 pub use tally::{KindTally, Proportion, RehearsalTally, StrategyTally};
+pub use tally_file::{REHEARSAL_FILE, REHEARSAL_SCHEMA_VERSION};

@@ -1,99 +1,101 @@
 //! Asks about all held jobs at moments through a log.
 
+use std::collections::HashMap;
+
 use anyhow::Result;
 
 use super::hold_truth::HoldTruth;
-use crate::advice::{
-    AnswerFirmness, HeldAnswer, HeldEvidence, HoldAction, held_answer, held_evidence,
-};
+use super::rehearsal_dir::RehearsalDir;
+use super::rehearsed_answer::RehearsedAnswer;
+use super::schedule::{RehearsalSettings, ScheduledModel};
+use crate::advice::{HeldAnswer, HeldEvidence, HoldAction, held_answer, held_evidence};
 use crate::answers::{
-    AnswerCalibration, AnswerLimits, AnswerModel, CalibrationTrials, HeldOdds, HoldHistory,
-    LearnedAnswers, SettledAnswer, SettledRecord, SettledRule,
+    AnswerCalibration, AnswerLimits, AnswerModel, CalibrationTrials, HoldHistory, LearnedAnswers,
+    SettledAnswer, SettledRecord, SettledRule,
 };
 use crate::config::AdviceConfig;
-use crate::events::EventStore;
 
-/// Share of the log's time before the first model. Earlier, too little is known.
-const FIRST_SHARE: f64 = 0.3;
-/// Number of moments at which each model is asked: when it has learned, and later, as by users of a
-/// model that learns each night.
-const MOMENTS_PER_MODEL: u32 = 3;
-
-/// The moments and the settings of a rehearsal.
-#[derive(Debug, Clone, Copy)]
-pub struct RehearsalSettings<'a> {
-    /// Number of models, which learn at times spread evenly over the last 70 % of the log.
-    pub models: u32,
-    /// Precisions of firm and of probable answers, and when to remove.
-    pub advice: &'a AdviceConfig,
-    /// Root seed.
-    pub seed: u64,
-}
-
-/// An answer about one held job at one moment.
-#[derive(Debug, Clone, Copy)]
-pub struct RehearsedAnswer {
-    /// Index of the moment.
-    pub moment: u32,
-    /// Time of the moment, epoch ms.
-    pub asked_ms: i64,
-    /// Odds that the model gave.
-    pub odds: HeldOdds,
-    /// The action.
-    pub action: HoldAction,
-    /// The certainty of the action.
-    pub firmness: Option<AnswerFirmness>,
-    /// Number of holds of the job so far, this one included.
-    pub holds: u32,
-    pub(crate) hold: usize,
-    pub(crate) evidence: HeldEvidence,
-    pub(crate) is_by_rule: bool,
-}
-
-/// The answers of a rehearsal, and what it leaves for the questions after the log.
-#[derive(Debug)]
+/// The answers of a rehearsal.
+#[derive(Debug, Default)]
 pub struct Rehearsal {
     /// All answers, by moment.
     pub answers: Vec<RehearsedAnswer>,
-    /// The limits that all answers have earned by the end of the log.
-    pub limits: AnswerLimits,
-    /// The model that has learned from the whole log; `None` if no outcome is known.
-    pub model: Option<AnswerModel>,
+    trials: CalibrationTrials,
+    /// Number of moments.
+    moments: u32,
 }
 
-impl Rehearsal {
-    /// Returns the model and the limits for questions after the log in `store`; `None` if nothing
-    /// could be learned.
-    pub fn answers_after(self, store: &EventStore) -> Option<LearnedAnswers> {
-        Some(LearnedAnswers {
-            model: self.model?,
-            limits: self.limits,
-            known_ms: store.summary.end_ms,
-        })
-    }
-}
-
-/// Replays `history` with `settings`. Calls `progress` after each model with its number, from 1.
+/// Replays `history` with `settings`. Models whose answers are in `kept` are not asked again, and
+/// the answers of the others are kept there. Calls `progress` after each model with the number of
+/// models so far.
 ///
 /// # Errors
-/// Fails once `stop` returns true, and if a model cannot be fitted.
+/// Fails once `stop` returns true, if a model cannot be fitted, and if the times do not suit the log.
 pub fn rehearse(
     history: &HoldHistory<'_>,
     settings: &RehearsalSettings<'_>,
+    kept: Option<&RehearsalDir>,
     stop: &(dyn Fn() -> bool + Sync),
-    progress: impl Fn(u32),
+    progress: impl Fn(usize),
 ) -> Result<Rehearsal> {
-    let mut answers: Vec<RehearsedAnswer> = Vec::new();
-    let mut trials = CalibrationTrials::default();
-    for number in 0..settings.models {
-        let first = number * MOMENTS_PER_MODEL;
-        let known_ms = moment_ms(history, first, settings.models);
-        let model = AnswerModel::learn(history, known_ms, settings.seed, stop)?;
+    let mut rehearsal = Rehearsal::default();
+    for (number, scheduled) in settings.times.schedule(history)?.iter().enumerate() {
+        let read = kept.map(|kept| kept.read(number, scheduled, history));
+        match read.transpose()?.flatten() {
+            Some(answers) => rehearsal.add_kept(history, scheduled, &answers),
+            None => {
+                let before = rehearsal.answers.len();
+                rehearsal.ask_model(history, settings, scheduled, stop)?;
+                if let Some(kept) = kept {
+                    kept.keep(number, &rehearsal.answers[before..])?;
+                }
+            }
+        }
+        progress(number + 1);
+    }
+    Ok(rehearsal)
+}
+
+impl Rehearsal {
+    /// Learns from the whole log, for questions after it; returns `None` if nothing could be
+    /// learned.
+    ///
+    /// # Errors
+    /// Fails once `stop` returns true, and if the model cannot be fitted.
+    pub fn learn_answers(
+        mut self,
+        history: &HoldHistory<'_>,
+        settings: &RehearsalSettings<'_>,
+        stop: &(dyn Fn() -> bool + Sync),
+    ) -> Result<Option<LearnedAnswers>> {
+        let end_ms = history.store.summary.end_ms;
+        let settled = settled_record(history, &self.answers, end_ms);
+        let calibration = self.trials.learn(self.moments, &settled.now);
+        let limits = earned_limits(settled, &calibration, settings.advice);
+        let mut model = AnswerModel::learn(history, end_ms, settings.seed, stop)?;
+        if let Some(model) = &mut model {
+            model.calibration = calibration;
+        }
+        Ok(model.map(|model| LearnedAnswers {
+            model,
+            limits,
+            known_ms: end_ms,
+        }))
+    }
+
+    /// Learns the model in `scheduled`, and asks it.
+    fn ask_model(
+        &mut self,
+        history: &HoldHistory<'_>,
+        settings: &RehearsalSettings<'_>,
+        scheduled: &ScheduledModel,
+        stop: &(dyn Fn() -> bool + Sync),
+    ) -> Result<()> {
+        let model = AnswerModel::learn(history, scheduled.known_ms, settings.seed, stop)?;
         if let Some(mut model) = model {
-            for moment in first..first + MOMENTS_PER_MODEL {
-                let asked_ms = moment_ms(history, moment, settings.models);
-                let settled = settled_record(history, &answers, asked_ms);
-                model.calibration = trials.learn(moment, &settled.now);
+            for (moment, asked_ms) in scheduled.moments() {
+                let settled = settled_record(history, &self.answers, asked_ms);
+                model.calibration = self.trials.learn(moment, &settled.now);
                 let asking = Asking {
                     history,
                     settings,
@@ -101,34 +103,29 @@ pub fn rehearse(
                     asked_ms,
                     limits: earned_limits(settled, &model.calibration, settings.advice),
                 };
-                answers.extend(asking.ask_all(&model)?);
+                self.answers.extend(asking.ask_all(&model)?);
             }
         }
-        progress(number + 1);
+        self.moments += scheduled.asked_ms.len() as u32;
+        Ok(())
     }
 
-    let end_ms = history.store.summary.end_ms;
-    let settled = settled_record(history, &answers, end_ms);
-    let calibration = trials.learn(settings.models * MOMENTS_PER_MODEL, &settled.now);
-    let limits = earned_limits(settled, &calibration, settings.advice);
-    let mut model = AnswerModel::learn(history, end_ms, settings.seed, stop)?;
-    if let Some(model) = &mut model {
-        model.calibration = calibration;
+    /// Adds the `answers` that the model in `scheduled` gave in an earlier call, and learns from them
+    /// what that call had learned.
+    fn add_kept(
+        &mut self,
+        history: &HoldHistory<'_>,
+        scheduled: &ScheduledModel,
+        answers: &[RehearsedAnswer],
+    ) {
+        for (moment, asked_ms) in scheduled.moments() {
+            let settled = settled_record(history, &self.answers, asked_ms);
+            self.trials.learn(moment, &settled.now);
+            let of_moment = answers.iter().filter(|answer| answer.moment == moment);
+            self.answers.extend(of_moment);
+        }
+        self.moments += scheduled.asked_ms.len() as u32;
     }
-    Ok(Rehearsal {
-        answers,
-        limits,
-        model,
-    })
-}
-
-/// Returns the time of moment `moment` of a rehearsal with `models` models, epoch ms.
-fn moment_ms(history: &HoldHistory<'_>, moment: u32, models: u32) -> i64 {
-    let summary = &history.store.summary;
-    let step = (1.0 - FIRST_SHARE) / f64::from(models * MOMENTS_PER_MODEL);
-    let share = FIRST_SHARE + step * f64::from(moment);
-    let span_ms = (summary.end_ms - summary.begin_ms) as f64;
-    summary.begin_ms + (share * span_ms) as i64
 }
 
 /// Collects the `answers` whose outcomes were known at `known_ms`, with uncalibrated odds.
@@ -197,14 +194,15 @@ impl Asking<'_> {
     fn ask_all(&self, model: &AnswerModel) -> Result<Vec<RehearsedAnswer>> {
         let held = self.history.held_at(self.asked_ms);
         let evidence = held_evidence(self.history, model, &held, self.asked_ms)?;
-        Ok(evidence
-            .holds
-            .iter()
-            .map(|evidence| self.answer(evidence))
-            .collect())
+        let mut causes = HashMap::new();
+        let answer = |evidence: &HeldEvidence| {
+            let first = *causes.entry(evidence.cause).or_insert(evidence.hold);
+            self.answer(evidence, first)
+        };
+        Ok(evidence.holds.iter().map(answer).collect())
     }
 
-    fn answer(&self, evidence: &HeldEvidence) -> RehearsedAnswer {
+    fn answer(&self, evidence: &HeldEvidence, first_of_cause: usize) -> RehearsedAnswer {
         let HeldAnswer {
             action,
             firmness,
@@ -218,7 +216,10 @@ impl Asking<'_> {
             firmness,
             holds: self.history.holds[evidence.hold].cycle.earlier_holds + 1,
             hold: evidence.hold,
-            evidence: *evidence,
+            first_of_cause,
+            held_for_cause: evidence.held_for_cause,
+            is_probe: evidence.is_probe,
+            rule: evidence.rule.map(|rule| rule.action),
             is_by_rule,
         }
     }
@@ -226,9 +227,12 @@ impl Asking<'_> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
     use super::*;
+    use crate::answers::HeldOdds;
     use crate::answers::test_log::{TestLog, log_with_outages};
-    use crate::rehearsal::{RehearsalTally, SettledAnswers};
+    use crate::rehearsal::{RehearsalTally, RehearsalTimes, SettledAnswers};
     use crate::test_config::TestConfig;
 
     /// Returns a log with outages, and jobs that nobody releases.
@@ -247,7 +251,7 @@ mod tests {
     ) -> (Vec<(u32, HoldAction, HeldOdds)>, RehearsalTally) {
         let config = TestConfig::load(&[]).advice;
         let settings = RehearsalSettings {
-            models: 6,
+            times: RehearsalTimes::Models(6),
             advice: &config,
             seed: 1,
         };
@@ -258,8 +262,9 @@ mod tests {
         pool.install(|| {
             let store = log.store();
             let history = HoldHistory::new(&store);
-            let rehearsal = rehearse(&history, &settings, &|| false, |_| {}).expect("rehearsed");
-            let settled = SettledAnswers::by_truth(&rehearsal, &history, |asked| {
+            let rehearsal =
+                rehearse(&history, &settings, None, &|| false, |_| {}).expect("rehearsed");
+            let settled = SettledAnswers::by_truth(&rehearsal.answers, &history, |asked| {
                 // Odd jobs use file 7, which is there in every second stretch of 1,000 s.
                 let is_passing = asked.cluster % 2 == 1;
                 let is_up = (asked.asked_ms / 1_000_000) % 2 == 1;
@@ -308,12 +313,81 @@ mod tests {
     fn most_successes_are_kept_and_few_runs_are_wasted() {
         let (_, tally) = rehearsed(&log(), 2);
         let share = |of: crate::rehearsal::Proportion| of.share().expect("cases");
-        assert!(share(tally.kind_right) > 0.7, "{tally:?}");
+        assert!(share(tally.advice.kind_right) > 0.7, "{tally:?}");
         // Some moments are just after the server came back, when no outcome shows it yet.
         assert!(share(tally.advice.kept) > 0.4, "{tally:?}");
         assert!(share(tally.advice.wasted) < 0.2, "{tally:?}");
         assert_eq!(share(tally.release_all.kept), 1.0);
         assert_eq!(share(tally.release_all.wasted), 1.0);
+        let best = tally.best_possible;
+        assert_eq!((share(best.kept), share(best.wasted)), (1.0, 0.0));
+        assert_eq!(share(best.kind_right), 1.0);
+        assert_eq!(best.kept.of, tally.advice.kept.of);
+        let passing = share(tally.release_all.kind_right);
+        assert!(passing > 0.0 && passing < share(tally.advice.kind_right));
+    }
+
+    #[test]
+    fn stopped_rehearsal_goes_on_with_the_same_answers() {
+        let store = log().store();
+        let history = HoldHistory::new(&store);
+        let config = TestConfig::load(&[]).advice;
+        let settings = RehearsalSettings {
+            times: RehearsalTimes::Models(6),
+            advice: &config,
+            seed: 1,
+        };
+        let whole = rehearse(&history, &settings, None, &|| false, |_| {}).expect("rehearsed");
+
+        let place = tempfile::tempdir().expect("a directory");
+        let dir = place.path().join("out");
+        let done = AtomicUsize::new(0);
+        let is_stopped = || done.load(Ordering::Relaxed) == 3;
+        {
+            let kept = RehearsalDir::open(&dir, &store, &settings, false).expect("new");
+            let count = |models| done.store(models, Ordering::Relaxed);
+            let stopped = rehearse(&history, &settings, Some(&kept), &is_stopped, count);
+            assert!(stopped.is_err());
+        }
+        let resumed = {
+            let kept = RehearsalDir::open(&dir, &store, &settings, false).expect("the same");
+            assert_eq!(kept.kept_models(6), 3);
+            rehearse(&history, &settings, Some(&kept), &|| false, |_| {}).expect("rehearsed")
+        };
+        assert_eq!(resumed.answers, whole.answers);
+        let learn = |rehearsal: Rehearsal| {
+            let learned = rehearsal.learn_answers(&history, &settings, &|| false);
+            learned.expect("learned").expect("outcomes")
+        };
+        assert_eq!(learn(resumed), learn(whole));
+
+        let other = RehearsalSettings {
+            seed: 2,
+            ..settings
+        };
+        assert!(RehearsalDir::open(&dir, &store, &other, false).is_err());
+        let kept = RehearsalDir::open(&dir, &store, &other, true).expect("replaced");
+        assert_eq!(kept.kept_models(6), 0);
+    }
+
+    #[test]
+    fn damaged_answers_are_an_error() {
+        let store = log().store();
+        let history = HoldHistory::new(&store);
+        let config = TestConfig::load(&[]).advice;
+        let settings = RehearsalSettings {
+            times: RehearsalTimes::Models(1),
+            advice: &config,
+            seed: 1,
+        };
+        let place = tempfile::tempdir().expect("a directory");
+        let kept = RehearsalDir::open(place.path(), &store, &settings, false).expect("new");
+        let rehearsed = || rehearse(&history, &settings, Some(&kept), &|| false, |_| {});
+        let answers = rehearsed().expect("rehearsed").answers;
+        let mut beyond = answers[0];
+        beyond.hold = history.holds.len();
+        kept.keep(0, &[beyond]).expect("kept");
+        assert!(rehearsed().is_err());
     }
 
     #[test]
@@ -322,10 +396,10 @@ mod tests {
         let history = HoldHistory::new(&store);
         let config = TestConfig::load(&[]).advice;
         let settings = RehearsalSettings {
-            models: 3,
+            times: RehearsalTimes::Models(3),
             advice: &config,
             seed: 1,
         };
-        assert!(rehearse(&history, &settings, &|| true, |_| {}).is_err());
+        assert!(rehearse(&history, &settings, None, &|| true, |_| {}).is_err());
     }
 }

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::hold_truth::HoldTruth;
-use super::rehearse::{Rehearsal, RehearsedAnswer};
+use super::rehearsed_answer::RehearsedAnswer;
 use crate::advice::{AnswerFirmness, HoldAction};
 use crate::answers::HoldHistory;
 
@@ -59,12 +59,12 @@ pub struct SettledAnswers<'a> {
 impl<'a> SettledAnswers<'a> {
     /// Settles the answers by `truth`, where it knows a hold.
     pub fn by_truth(
-        rehearsal: &'a Rehearsal,
+        answers: &'a [RehearsedAnswer],
         history: &HoldHistory<'_>,
         truth: impl Fn(RehearsedHold) -> Option<HoldTruth>,
     ) -> SettledAnswers<'a> {
         let jobs = history.store.jobs();
-        SettledAnswers::settle(rehearsal, |answer| {
+        SettledAnswers::settle(answers, |answer| {
             let hold = &history.holds[answer.hold];
             let job = jobs.get(hold.job as usize);
             let asked = RehearsedHold {
@@ -78,9 +78,12 @@ impl<'a> SettledAnswers<'a> {
     }
 
     /// Settles the answers by the evidence in the log.
-    pub fn by_evidence(rehearsal: &'a Rehearsal, history: &HoldHistory<'_>) -> SettledAnswers<'a> {
+    pub fn by_evidence(
+        answers: &'a [RehearsedAnswer],
+        history: &HoldHistory<'_>,
+    ) -> SettledAnswers<'a> {
         let end_ms = history.store.summary.end_ms;
-        SettledAnswers::settle(rehearsal, |answer| {
+        SettledAnswers::settle(answers, |answer| {
             let hold = &history.holds[answer.hold];
             HoldTruth::known_at(history, hold, answer.asked_ms, end_ms)
         })
@@ -102,7 +105,7 @@ impl<'a> SettledAnswers<'a> {
                 firmness: answer.firmness,
                 probability: answer.odds.now,
                 later: answer.odds.later,
-                held_for_cause: answer.evidence.held_for_cause,
+                held_for_cause: answer.held_for_cause,
                 is_by_rule: answer.is_by_rule,
                 truth: *truth,
             }
@@ -111,12 +114,14 @@ impl<'a> SettledAnswers<'a> {
     }
 
     fn settle(
-        rehearsal: &'a Rehearsal,
+        answers: &'a [RehearsedAnswer],
         truth: impl Fn(&RehearsedAnswer) -> HoldTruth,
     ) -> SettledAnswers<'a> {
-        let answers = rehearsal.answers.iter();
         SettledAnswers {
-            answers: answers.map(|answer| (answer, truth(answer))).collect(),
+            answers: answers
+                .iter()
+                .map(|answer| (answer, truth(answer)))
+                .collect(),
         }
     }
 }

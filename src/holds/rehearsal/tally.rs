@@ -2,18 +2,18 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
-use super::rehearse::RehearsedAnswer;
+use super::rehearsed_answer::RehearsedAnswer;
 use super::settled::SettledAnswers;
-use crate::advice::{AnswerFirmness, HoldAction, answer_rank};
+use crate::advice::{AnswerFirmness, HoldAction, answer_rank, answer_words};
 use crate::answers::MomentShares;
 
 /// Number of holds below which a usual `periodic_release` expression releases a job.
 const PERIODIC_RELEASE_HOLDS: u32 = 4;
 
 /// A count of cases, and of those among them to which something applies.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Proportion {
     /// Cases to which it applies.
     pub count: usize,
@@ -34,7 +34,7 @@ impl Proportion {
 }
 
 /// One kind of answer.
-#[derive(Debug, Clone, Copy, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct KindTally {
     /// The action.
     pub action: HoldAction,
@@ -51,25 +51,25 @@ pub struct KindTally {
     pub lower: Option<f64>,
 }
 
-/// The successes that a strategy keeps, and the runs that it wastes.
-#[derive(Debug, Clone, Copy, Default, Serialize)]
+/// The successes that a strategy keeps, the runs that it wastes, and what it says about faults.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct StrategyTally {
     /// Jobs that are released, of those that would succeed now.
     pub kept: Proportion,
     /// Jobs that are released, of those that would fail now.
     pub wasted: Proportion,
+    /// Jobs whose kind of fault is right, of those with a known one: the strategy repairs or removes
+    /// a job with a permanent fault, and releases one with a passing fault, now or later.
+    pub kind_right: Proportion,
 }
 
 /// The counts of a rehearsal.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct RehearsalTally {
     /// Answers given, without the holds on purpose.
     pub answers: usize,
     /// Kinds of answers, in display order.
     pub kinds: Vec<KindTally>,
-    /// Held jobs for which the kind of answer was right: to fix or to remove for a permanent fault,
-    /// and to release, now or later or as a probe, for a passing one.
-    pub kind_right: Proportion,
     /// Firm answers that were right.
     pub firm_right: Proportion,
     /// Firm answers, of all.
@@ -87,30 +87,19 @@ pub struct RehearsalTally {
     pub periodic_release: StrategyTally,
     /// The release of all held jobs.
     pub release_all: StrategyTally,
-    /// The rules for hold codes alone: kinds of answers that are right.
-    pub rules_right: Proportion,
+    /// The rules for hold codes alone, without an answer where there is no rule.
+    pub rules: StrategyTally,
+    /// The best possible answers: a release for each job that would succeed now, and for no other.
+    pub best_possible: StrategyTally,
 }
 
-/// A probed cause at one moment.
-type ProbedCause = (u32, u8, u64);
+/// A probed cause: the moment, and the index of its first hold.
+type ProbedCause = (u32, usize);
 
 impl RehearsalTally {
     /// Counts `settled` answers.
     pub fn new(settled: &SettledAnswers<'_>) -> RehearsalTally {
-        let mut tally = RehearsalTally {
-            answers: 0,
-            kinds: Vec::new(),
-            kind_right: Proportion::default(),
-            firm_right: Proportion::default(),
-            firm: Proportion::default(),
-            advice: StrategyTally::default(),
-            told: Proportion::default(),
-            permanent_released: Proportion::default(),
-            permanent_probed: Proportion::default(),
-            periodic_release: StrategyTally::default(),
-            release_all: StrategyTally::default(),
-            rules_right: Proportion::default(),
-        };
+        let mut tally = RehearsalTally::default();
         let probes = successful_probes(settled);
         let mut kinds: BTreeMap<u8, (KindTally, MomentShares)> = BTreeMap::new();
         for (answer, truth) in &settled.answers {
@@ -140,20 +129,32 @@ impl RehearsalTally {
         tally
     }
 
+    /// Returns the strategies with their names, in display order.
+    pub fn strategies(&self) -> impl Iterator<Item = (&'static str, StrategyTally)> {
+        [
+            ("this advice, after its probes", self.advice),
+            ("periodic_release, NumHolds < 4", self.periodic_release),
+            ("release all", self.release_all),
+            ("rules for hold codes alone", self.rules),
+            ("best possible", self.best_possible),
+        ]
+        .into_iter()
+    }
+
     fn add_kind_of_fault(&mut self, answer: &RehearsedAnswer, is_passing: Option<bool>) {
         let Some(is_passing) = is_passing else {
             return;
         };
-        let says_passing = |action| match action {
-            HoldAction::Release | HoldAction::Probe | HoldAction::Later => Some(true),
-            HoldAction::Fix | HoldAction::Remove => Some(false),
-            HoldAction::Leave | HoldAction::None => None,
-        };
-        self.kind_right
-            .add(says_passing(answer.action) == Some(is_passing));
-        let rule = answer.evidence.rule.map(|rule| rule.action);
-        self.rules_right
-            .add(rule.and_then(says_passing) == Some(is_passing));
+        let is_below_limit = answer.holds < PERIODIC_RELEASE_HOLDS;
+        for (strategy, says_passing) in [
+            (&mut self.advice, says_passing(answer.action)),
+            (&mut self.periodic_release, Some(is_below_limit)),
+            (&mut self.release_all, Some(true)),
+            (&mut self.rules, answer.rule.and_then(says_passing)),
+            (&mut self.best_possible, Some(is_passing)),
+        ] {
+            strategy.kind_right.add(says_passing == Some(is_passing));
+        }
         if !is_passing {
             self.permanent_released
                 .add(answer.action == HoldAction::Release);
@@ -178,10 +179,21 @@ impl RehearsalTally {
         self.periodic_release
             .add(answer.holds < PERIODIC_RELEASE_HOLDS, succeeds);
         self.release_all.add(true, succeeds);
+        self.rules
+            .add(answer.rule == Some(HoldAction::Release), succeeds);
+        self.best_possible.add(succeeds, succeeds);
         if succeeds {
             self.told
                 .add(is_probe_cause || answer.action == HoldAction::Release);
         }
+    }
+}
+
+impl KindTally {
+    /// Returns the answer in capitals, and if a rule decided.
+    pub fn words(&self) -> String {
+        let by_rule = if self.is_by_rule { " (by rule)" } else { "" };
+        format!("{}{by_rule}", answer_words(self.action, self.firmness))
     }
 }
 
@@ -199,12 +211,20 @@ impl StrategyTally {
 impl RehearsedAnswer {
     /// Returns true if the job itself is released as a probe.
     fn releases_as_probe(&self) -> bool {
-        self.action == HoldAction::Probe && self.evidence.is_probe
+        self.action == HoldAction::Probe && self.is_probe
     }
 
     fn probed_cause(&self) -> ProbedCause {
-        let (kind, key) = self.evidence.cause;
-        (self.moment, kind, key)
+        (self.moment, self.first_of_cause)
+    }
+}
+
+/// Returns true if `action` says that the fault passes, and false if it says that the fault stays.
+fn says_passing(action: HoldAction) -> Option<bool> {
+    match action {
+        HoldAction::Release | HoldAction::Probe | HoldAction::Later => Some(true),
+        HoldAction::Fix | HoldAction::Remove => Some(false),
+        HoldAction::Leave | HoldAction::None => None,
     }
 }
 

@@ -1,0 +1,35 @@
+//! An answer that a rehearsal gave.
+
+use serde::{Deserialize, Serialize};
+
+use crate::advice::{AnswerFirmness, HoldAction};
+use crate::answers::HeldOdds;
+
+/// An answer about one held job at one moment.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct RehearsedAnswer {
+    /// Index of the moment.
+    pub moment: u32,
+    /// Time of the moment, epoch ms.
+    pub asked_ms: i64,
+    /// Odds that the model gave.
+    pub odds: HeldOdds,
+    /// The action.
+    pub action: HoldAction,
+    /// The certainty of the action.
+    pub firmness: Option<AnswerFirmness>,
+    /// Number of holds of the job so far, this one included.
+    pub holds: u32,
+    /// Index of the hold in the history.
+    pub(crate) hold: usize,
+    /// Index of the first hold that is asked about for the same cause at the moment.
+    pub(crate) first_of_cause: usize,
+    /// Jobs that are held for the cause, this one included.
+    pub(crate) held_for_cause: usize,
+    /// True if a probe of the cause releases this job.
+    pub(crate) is_probe: bool,
+    /// The action of the rule for the hold code, if there is one.
+    pub(crate) rule: Option<HoldAction>,
+    /// True if that rule decided.
+    pub(crate) is_by_rule: bool,
+}
