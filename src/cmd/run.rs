@@ -23,6 +23,7 @@ use poolcast_base::{escape, files, manifest, output};
 use poolcast_holds::advice::{self, AdviceBasis, AdviceModels, AnswerTally, JobAdvice};
 use poolcast_holds::answers::LearnedAnswers;
 use poolcast_holds::events::{EventStore, StoreSummary};
+use poolcast_holds::rehearsal::{REHEARSAL_SCHEMA_VERSION, RehearsalTally};
 use poolcast_holds::tensors::{Dataset, Split};
 use poolcast_holds::training::{ModelEvaluation, RunModels, TrainedModel};
 use poolcast_report::{HeldJobs, REPORT_FILE, ReportInputs};
@@ -40,6 +41,8 @@ struct RunReport<'a> {
     evaluation: &'a ModelEvaluation,
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     selection: &'a [SplitChoice],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    rehearsal: Option<JsonDocument<&'a RehearsalTally>>,
     advice: JsonDocument<AdviceDocument<'a>>,
 }
 
@@ -107,11 +110,16 @@ fn conclude(finished: &FinishedSweep, config: &Config, is_json: bool) -> Result<
     )?;
     let basis = AdviceBasis::new(&finished.store, finished.advisor(), origin, None);
 
+    let rehearsal = RehearsalTally::read(&config.out)?;
     let report = RunReport {
         events: &finished.store.summary,
         best: &finished.best,
         evaluation: &evaluation,
         selection: &finished.choices,
+        rehearsal: rehearsal.as_ref().map(|body| JsonDocument {
+            schema_version: REHEARSAL_SCHEMA_VERSION,
+            body,
+        }),
         advice: JsonDocument {
             schema_version: text::advice::SCHEMA_VERSION,
             body: advice_view(&basis, &advice, None).document(),
@@ -125,6 +133,12 @@ fn conclude(finished: &FinishedSweep, config: &Config, is_json: bool) -> Result<
     }
 
     output::print(&finished.text(&evaluation, config))?;
+    if let Some(tally) = &rehearsal {
+        output::print(&format!(
+            "\nThe answers about held jobs, rehearsed on this log\n{}",
+            text::rehearsal::strategies_table(tally)
+        ))?;
+    }
     if let Some(changes) = changes {
         output::print(&format!("\n{}", changes.text()))?;
     }

@@ -130,6 +130,8 @@ pub struct HeldCause {
     pub odds: Option<(f64, f64)>,
     /// Earlier similar holds: successes, and all holds.
     pub base_rate: Option<(usize, usize)>,
+    /// State of the thing that failed, or else why the jobs are not released.
+    pub note: Option<String>,
     /// Start of the earliest of these holds, epoch ms.
     pub held_since_ms: i64,
     /// Command to type now; `None` in an anonymous report.

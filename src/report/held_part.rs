@@ -10,6 +10,7 @@ use super::words;
 use poolcast_base::output;
 use poolcast_holds::advice::{
     AnswerFirmness, CauseGroup, HoldAction, JobAdvice, JobId, cause_groups, code_meaning,
+    lack_words, state_words,
 };
 
 /// Maximum number of named jobs per cause. Commands name all jobs.
@@ -202,8 +203,23 @@ fn held_cause(
             .collect(),
         odds: group.odds,
         base_rate: like_cases.map(|cases| (cases.successes, cases.holds)),
+        note: cause_note(group, is_named),
         held_since_ms: group.held_since_ms,
         command: named(&group.command),
         then: named(&group.then),
     }
+}
+
+/// The note on a cause: why its jobs are not released, or else the state of the thing that failed,
+/// with its name if `is_named`.
+fn cause_note(group: &CauseGroup<'_>, is_named: bool) -> Option<String> {
+    if group.lacks_outcomes {
+        return Some(lack_words());
+    }
+    let state = group.state?;
+    let words = state_words(state, &output::utc_time(state.last_failure_ms));
+    Some(match &group.thing {
+        Some(thing) if is_named => format!("{}: {words}", words::shown(thing)),
+        _ => words,
+    })
 }

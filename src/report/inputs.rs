@@ -12,6 +12,7 @@ use super::words;
 use poolcast_base::error::{self, EXIT_RETRY, hinted};
 use poolcast_base::{files, manifest, output};
 use poolcast_config::{self as config, Metric, PredictionTask};
+use poolcast_holds::rehearsal::RehearsalTally;
 use poolcast_holds::tensors::Split;
 use poolcast_holds::training::{ModelEvaluation, TrainedModel, evaluation_path};
 use poolcast_sweep::condor::{self, DagProgress};
@@ -69,6 +70,8 @@ pub struct ReportInputs {
     pub(super) run: Option<PathBuf>,
     /// Scores of the best run on the test split.
     pub(super) evaluation: Option<ModelEvaluation>,
+    /// Counts of the rehearsed answers.
+    pub(super) rehearsal: Option<RehearsalTally>,
 }
 
 impl ReportInputs {
@@ -96,6 +99,7 @@ impl ReportInputs {
             choices: Vec::new(),
             run: None,
             evaluation: None,
+            rehearsal: None,
             dir,
         };
 
@@ -132,6 +136,7 @@ impl ReportInputs {
             choices: Vec::new(),
             run: None,
             evaluation: None,
+            rehearsal: None,
             dir: sweep.dir.clone(),
         };
         let mut valued = Vec::new();
@@ -160,6 +165,7 @@ impl ReportInputs {
         if self.kind != ReportedKind::Run {
             let selection = results.join(sweep::SELECTION_FILE);
             self.choices = read_if_exists(&selection)?.unwrap_or_default();
+            self.rehearsal = RehearsalTally::read(results)?;
         }
         Ok(())
     }

@@ -17,6 +17,7 @@ mod parameter_axis;
 mod parameter_figures;
 mod plot;
 mod provenance_part;
+mod rehearsal_part;
 mod reported_trial;
 mod rung_figure;
 mod scale;
@@ -41,14 +42,20 @@ pub const REPORT_FILE: &str = "report.html";
 /// # Errors
 /// Fails if a file exists but is not valid.
 pub fn report(inputs: &ReportInputs, held: Option<&HeldJobs>) -> Result<Report> {
-    let parts = vec![
-        held_part::held_part(inputs, held),
+    let mut parts = vec![held_part::held_part(inputs, held)];
+    parts.extend(
+        inputs
+            .rehearsal
+            .as_ref()
+            .map(rehearsal_part::rehearsal_part),
+    );
+    parts.extend([
         best_part::best_part(inputs),
         evaluation_part::evaluation_part(inputs)?,
         sweep_part::sweep_part(inputs)?,
         data_part::data_part(inputs)?,
         provenance_part::provenance_part(inputs)?,
-    ];
+    ]);
     Ok(Report {
         title: inputs.title(),
         about: inputs.about(held),

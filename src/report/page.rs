@@ -225,6 +225,7 @@ fn cause_markup(cause: &HeldCause) -> Markup {
             dt { "jobs" } dd { (jobs_words(cause)) }
             dt { "held since" } dd { (output::utc_time(cause.held_since_ms)) }
             @if let Some(range) = cause.odds { dt { "probability of success" } dd { (probability_words(range)) } }
+            @if let Some(note) = &cause.note { dt { "known outcomes" } dd { (note) } }
             @if let Some((successes, holds)) = cause.base_rate {
                 dt { "similar holds" } dd { (output::with_commas(successes as u64)) " of " (output::with_commas(holds as u64)) " succeeded" }
             }

@@ -23,7 +23,15 @@ fn text(place: &Place, name: &str) -> String {
 #[test]
 fn run_writes_a_self_contained_page() {
     let page = text(&FINISHED, "out/report.html");
-    for part in ["held", "best", "evaluation", "sweep", "data", "provenance"] {
+    for part in [
+        "held",
+        "rehearsal",
+        "best",
+        "evaluation",
+        "sweep",
+        "data",
+        "provenance",
+    ] {
         assert!(
             page.contains(&format!("<section id=\"{part}\"")),
             "no {part}"
@@ -41,6 +49,28 @@ fn run_writes_a_self_contained_page() {
     assert!(figures >= 12, "{figures} figures");
     assert_eq!(page.matches("<desc ").count(), figures);
     assert_eq!(page.matches("<summary>The numbers of").count(), figures);
+}
+
+#[test]
+fn rehearsal_and_states_are_on_the_page() {
+    let report = FINISHED.json("report out --json");
+    let parts = report["parts"].as_array().expect("parts");
+    let rehearsal = parts.iter().find(|part| part["id"] == "rehearsal");
+    insta::assert_snapshot!(format!("{:#}", rehearsal.expect("the part")));
+
+    let state = "this reason in cluster 1086: last failure 2026-11-21 02:2";
+    assert!(text(&FINISHED, "out/report.html").contains(state));
+    FINISHED.stdout("report out --anonymous -o states.html");
+    let nobody = text(&FINISHED, "states.html");
+    assert!(!nobody.contains("in cluster 1086"));
+    assert!(nobody.contains("<dd>last failure 2026-11-21 02:2"));
+
+    let place = copy_without("rehearsal.json");
+    place.stdout("report out -o without.html");
+    assert!(!text(&place, "without.html").contains("<section id=\"rehearsal\""));
+    place.write("out/rehearsal.json", "{\"schema_version\": 1}");
+    let damaged = place.run("report out");
+    assert_eq!(damaged.code, Some(2), "{damaged}");
 }
 
 #[test]
