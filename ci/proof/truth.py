@@ -21,7 +21,6 @@ import struct
 import sys
 
 CELL = {"U8": "B", "I32": "i", "U32": "I", "I64": "q", "F64": "d", "F32": "f", "U16": "H"}
-FIRM_NO, FIRM_YES = 0.1, 0.9
 RESAMPLES = 200
 # Indices of the probabilities in the rows of the truth.
 AT_HOLD, AT_RELEASE, UNSEEN_REPAIR = 0, 1, 3
@@ -140,19 +139,6 @@ def calibration_error(pairs):
     return sum(abs(sum(p - label for p, label in some)) for some in bins.values()) / len(pairs)
 
 
-def is_right(pair):
-    return (pair[0] >= FIRM_YES) == bool(pair[1])
-
-
-def firm(pairs):
-    return [pair for pair in pairs if pair[0] <= FIRM_NO or pair[0] >= FIRM_YES]
-
-
-def firm_precision(pairs):
-    given = firm(pairs)
-    return sum(map(is_right, given)) / len(given) if given else None
-
-
 def rates_by_code(known):
     """Returns {code: success rate}, smoothed with one hold at the mean rate; and that rate."""
     mean = sum(row[5] for row in known) / max(len(known), 1)
@@ -170,10 +156,8 @@ def number(value, range_=None, digits=3):
     return shown + (f" [{range_[0]:.{digits}f}, {range_[1]:.{digits}f}]" if range_ else "")
 
 
-def percent(value, range_=None):
-    if value is None:
-        return "-"
-    return f"{100 * value:.0f} %" + (f" [{100 * range_[0]:.0f}, {100 * range_[1]:.0f}]" if range_ else "")
+def percent(value):
+    return "-" if value is None else f"{100 * value:.0f} %"
 
 
 def line(*cells):
@@ -185,7 +169,6 @@ def score_row(log, name, clusters, scores, labels, low, high):
     pairs = list(zip(scores, labels))
     auc = roc_auc(pairs)
     gap = (auc - low) / (high - low) if None not in (auc, low, high) and high > low else None
-    precision = firm_precision(pairs)
     by_cluster = list(zip(clusters, pairs))
     line(
         log,
@@ -194,8 +177,6 @@ def score_row(log, name, clusters, scores, labels, low, high):
         number(brier(pairs)),
         number(calibration_error(pairs)),
         percent(gap),
-        percent(len(firm(pairs)) / len(pairs)),
-        percent(precision, interval(by_cluster, firm_precision) if precision is not None else None),
     )
 
 
@@ -289,7 +270,6 @@ def self_test():
     assert roc_auc([(0.5, 0), (0.5, 1)]) == 0.5 and roc_auc([(0.5, 1)]) is None
     assert abs(brier([(0.5, 1), (0.0, 0)]) - 0.125) < 1e-12
     assert abs(calibration_error([(0.95, 1), (0.95, 0)]) - 0.45) < 1e-12
-    assert firm_precision([(0.05, 0), (0.95, 0), (0.5, 1)]) == 0.5
     assert hold_second("1795225807") == hold_second("2026-11-21T01:50:07Z") == hold_second("2026-11-21T01:50:07.000")
     rates, mean = rates_by_code([(0, 0, 0, 0, (13, 2), 1), (0, 0, 0, 0, (12, 2), 0)])
     assert mean == 0.5 and rates[13, 2] == 0.75 and rates[12, 2] == 0.25
@@ -307,8 +287,8 @@ def main(arguments):
             if path.exists():
                 asked[log.name][name] = read_probabilities(path)
 
-    line("log", "predictor", "ROC-AUC", "Brier score", "calibration error", "share of the gap", "firm answers", "of them right")
-    line(*["---"] * 8)
+    line("log", "predictor", "ROC-AUC", "Brier score", "calibration error", "share of the gap")
+    line(*["---"] * 6)
     for log in logs:
         score_log(log, asked[log.name])
 
