@@ -21,6 +21,7 @@ pub struct Dataset {
     pub summary: TensorSummary,
     /// Digest of the inputs of the tensors.
     pub key: String,
+    shape: SampleShape,
     sides: BTreeMap<Split, SplitShards>,
 }
 
@@ -136,6 +137,7 @@ impl Dataset {
         Ok(Dataset {
             summary,
             key: manifest.key,
+            shape,
             sides,
         })
     }
@@ -156,7 +158,7 @@ impl Dataset {
     /// # Panics
     /// Panics if the sample does not exist.
     pub fn codes(&self, side: Split, index: usize) -> &[u8] {
-        let cells = self.summary.settings.m * self.summary.settings.j;
+        let cells = self.shape.m * self.shape.j;
         let SplitShards {
             shards,
             first_samples,
@@ -175,11 +177,7 @@ impl Dataset {
             first_samples,
         } = &self.sides[&side];
         let at = first_samples.partition_point(|&first| first <= index) - 1;
-        statics_of_sample(
-            &shards[at],
-            index - first_samples[at],
-            self.summary.settings.s(),
-        )
+        statics_of_sample(&shards[at], index - first_samples[at], self.shape.s)
     }
 
     fn shards(&self, side: Split) -> &[Shard] {
