@@ -206,35 +206,42 @@ impl ColumnHistogram {
         filled: &mut Vec<FilledBin>,
     ) {
         let row_bins = column.row_bins();
-        let mut touched = [0_u64; MAX_BINS / 64];
-        // Few rows touch few bins, so remember them instead of visiting all bins afterwards.
-        if rows.len() < MAX_BINS {
-            for row in rows {
-                let bin = row.bin(row_bins);
-                self.sums[usize::from(bin)].add_row(*row);
-                touched[usize::from(bin / 64)] |= 1 << (bin % 64);
-            }
-        } else {
+        filled.clear();
+        if rows.len() >= MAX_BINS {
             for row in rows {
                 self.sums[usize::from(row.bin(row_bins))].add_row(*row);
             }
-            touched = [u64::MAX; MAX_BINS / 64];
+            for bin in 0..=column.missing_bin() {
+                self.take_bin(bin, filled);
+            }
+            return;
         }
 
-        filled.clear();
+        // Few rows touch few bins, so remember them instead of visiting all bins afterwards.
+        let mut touched = [0_u64; MAX_BINS / 64];
+        for row in rows {
+            let bin = row.bin(row_bins);
+            self.sums[usize::from(bin)].add_row(*row);
+            touched[usize::from(bin / 64)] |= 1 << (bin % 64);
+        }
         for (word, mut bits) in touched.into_iter().enumerate() {
             while bits != 0 {
-                let bin = (word * 64) as u32 + bits.trailing_zeros();
-                let sum = std::mem::take(&mut self.sums[bin as usize]);
-                if !sum.is_empty() {
-                    filled.push(FilledBin {
-                        bin: bin as u8,
-                        sum,
-                    });
-                }
+                self.take_bin(word * 64 + bits.trailing_zeros() as usize, filled);
                 // Clear the lowest bit.
                 bits &= bits - 1;
             }
+        }
+    }
+
+    /// Moves the sum of a bin to the end of `filled`, if the bin has rows.
+    #[inline]
+    fn take_bin(&mut self, bin: usize, filled: &mut Vec<FilledBin>) {
+        let sum = std::mem::take(&mut self.sums[bin]);
+        if !sum.is_empty() {
+            filled.push(FilledBin {
+                bin: bin as u8,
+                sum,
+            });
         }
     }
 }
