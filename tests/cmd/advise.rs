@@ -1,8 +1,6 @@
 //! Tests of `poolcast advise`: held jobs of the bundled log, and job ids that get no advice.
 
-use std::io::Read as _;
-
-use crate::place::{Place, queue};
+use crate::place::{LOG_TEXT, Place, queue};
 
 #[test]
 fn a_rule_answers_by_itself() {
@@ -57,11 +55,7 @@ fn the_moment_of_asking_can_be_named() {
 #[test]
 fn advice_ignores_events_after_the_prediction_time() {
     let place = Place::with_run();
-    let mut log = String::new();
-    let file = fs_err::File::open(place.path("EventLog.xz")).expect("opened");
-    liblzma::read::XzDecoder::new(file)
-        .read_to_string(&mut log)
-        .expect("read");
+    let log = &*LOG_TEXT;
     let end = log
         .find(") 11/21 02:15:00")
         .expect("a record of that second");

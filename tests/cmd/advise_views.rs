@@ -2,9 +2,8 @@
 //! colours, with and without a queue, and with three hundred held jobs.
 
 use std::fmt::Write as _;
-use std::io::Read as _;
 
-use crate::place::{Outcome, Place, queue};
+use crate::place::{LOG_TEXT, Outcome, Place, queue};
 use crate::run::SMALL;
 use crate::terminal::run_on_terminal;
 
@@ -284,11 +283,7 @@ fn run_command_for_omitted_causes(place: &Place, page: &str) -> String {
 #[test]
 fn run_prints_a_command_for_omitted_causes() {
     let place = Place::with_log();
-    let mut log = String::new();
-    let file = fs_err::File::open(place.path("EventLog.xz")).expect("opened");
-    liblzma::read::XzDecoder::new(file)
-        .read_to_string(&mut log)
-        .expect("read");
+    let mut log = LOG_TEXT.clone();
     let crowd = scattered_log(90_000, 45);
     let later = crowd.replace("2026-11-21 02:", "11/21 04:");
     log.push_str(&later.replace("2026-11-21 01:", "11/21 03:"));

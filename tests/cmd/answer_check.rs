@@ -1,30 +1,18 @@
 //! Tests of `poolcast advise --check`: the outcomes of earlier answers.
 
-use std::io::Read as _;
-
-use crate::place::Place;
+use crate::place::{LOG_TEXT, Place};
 
 /// A test directory with a run of its own, and the bundled log up to 02:15.
 pub(crate) fn place() -> Place {
     let place = Place::with_log();
     place.copy("run", "mine");
-    let log = whole_log(&place);
+    let log = &*LOG_TEXT;
     let end = log
         .find(") 11/21 02:15:00")
         .expect("a record of that second");
     let end = log[..end].rfind("...\n").expect("the end of a record") + 4;
     place.write("EventLog", &log[..end]);
     place
-}
-
-/// Returns the text of the bundled log.
-fn whole_log(place: &Place) -> String {
-    let mut log = String::new();
-    let file = fs_err::File::open(place.path("EventLog.xz")).expect("opened");
-    liblzma::read::XzDecoder::new(file)
-        .read_to_string(&mut log)
-        .expect("read");
-    log
 }
 
 #[test]
@@ -236,7 +224,7 @@ fn write_told_to_fix(place: &Place, log: &str, firmness: &str, (successes, of): 
 #[test]
 fn kind_that_breaks_its_promise_is_called_less_firm() {
     let place = place();
-    let log = whole_log(&place);
+    let log = &*LOG_TEXT;
     let firmness = |document: &serde_json::Value| {
         let groups = document["groups"].as_array().expect("groups").iter();
         let by_model = groups.filter(|group| group["action"] == "fix" && !group["odds"].is_null());
@@ -244,18 +232,18 @@ fn kind_that_breaks_its_promise_is_called_less_firm() {
         firmness.collect::<Vec<_>>()
     };
     let advise = "advise mine --log EventLog";
-    write_told_to_fix(&place, &log, "probable", (0, 20));
+    write_told_to_fix(&place, log, "probable", (0, 20));
     let kept = firmness(&place.json(&format!("{advise} --json")));
     assert!(kept.contains(&"probable".into()), "{kept:?}");
 
-    write_told_to_fix(&place, &log, "probable", (15, 20));
+    write_told_to_fix(&place, log, "probable", (15, 20));
     let lowered = place.json(&format!("{advise} --json"));
     let lowered_firmness = firmness(&lowered);
     assert_eq!(lowered_firmness.len(), kept.len());
     assert!(!lowered_firmness.contains(&"probable".into()), "{lowered}");
     assert_eq!(lowered["earlier"]["kinds"][0]["right"], 5);
 
-    write_told_to_fix(&place, &log, "probable", (15, 20));
+    write_told_to_fix(&place, log, "probable", (15, 20));
     let page = place.stdout(advise);
     let page = page.replace("\n  ", " ");
     let note = "note: PROBABLY FIX, THEN RELEASE was right in only 5 of 20 cases since the model was learned: such answers are called POSSIBLY FIX, THEN RELEASE until `poolcast run` learns again";
@@ -277,6 +265,6 @@ fn kind_that_breaks_its_promise_is_called_less_firm() {
     ");
 
     // Nineteen answers contradict nothing.
-    write_told_to_fix(&place, &log, "probable", (15, 19));
+    write_told_to_fix(&place, log, "probable", (15, 19));
     assert_eq!(firmness(&place.json(&format!("{advise} --json"))), kept);
 }

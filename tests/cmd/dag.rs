@@ -458,7 +458,7 @@ fn read_page(place: &Place, dir: &str) -> String {
 
 /// The small sweep, with fewer steps per epoch. Jobs that exit after every step then start less often.
 fn sweep_of_few_steps() -> String {
-    SMALL.replace("hidden_size:", "batch_size: 64, hidden_size:")
+    SMALL.replace("hidden_size:", "batch_size: 256, hidden_size:")
 }
 
 #[test]

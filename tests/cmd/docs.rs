@@ -1,12 +1,11 @@
 //! Tests of the documentation: its commands, output, configurations, code and links match the
 //! program and the repository.
 
-use std::io::Read as _;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::PathBuf;
 use std::process::Command;
 
-use crate::place::{Outcome, Place};
+use crate::place::{LOG_TEXT, Outcome, Place};
 
 fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
@@ -161,11 +160,7 @@ fn unit_commands(unit: &str) -> Vec<String> {
 /// that names the log.
 fn home() -> Place {
     let place = Place::with_log();
-    let mut log = String::new();
-    let file = fs_err::File::open(place.path("EventLog.xz")).expect("opened");
-    liblzma::read::XzDecoder::new(file)
-        .read_to_string(&mut log)
-        .expect("read");
+    let log = &*LOG_TEXT;
     let middle = log.find(") 11/21 02:05:00").expect("a record of then");
     let middle = log[..middle].rfind("...\n").expect("the end of one") + 4;
     place.write("EventLog", &log[..middle]);
@@ -196,6 +191,7 @@ fn type_command(home: &Place, command: &str) -> Outcome {
         .env("POOLCAST_RUNS", "1")
         .env("POOLCAST_EPOCHS", "1")
         .env("POOLCAST_TRAINING__TIME_CUTS", "1")
+        .env("POOLCAST_ADVICE__REHEARSED_MODELS", "1")
         .env("POOLCAST_EVALUATION__RESAMPLES", "10")
         .env("POOLCAST_PIPELINES__XGB__PARAMETERS__N_ESTIMATORS", "5");
     Outcome::of(shell.output().expect("a shell"))

@@ -50,3 +50,28 @@ mod track_export;
 mod train;
 #[expect(dead_code, reason = "the tests of the sender itself need more of it")]
 mod wandb_server;
+
+/// Environment variable with the number of tests that run at once.
+const TEST_THREADS: &str = "RUST_TEST_THREADS";
+
+ctor::declarative::ctor! {
+    // Many tests mostly wait, so twice as many as there are cores run at once, unless the caller has
+    // set a number. The test harness takes the number from the environment. A program cannot change
+    // its own environment safely, so it executes itself again. This is before `main`, where no other
+    // thread runs.
+    #[ctor(unsafe)]
+    fn run_more_tests_at_once() {
+        use std::os::unix::process::CommandExt as _;
+        if std::env::var_os(TEST_THREADS).is_some() {
+            return;
+        }
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        if let Ok(program) = std::env::current_exe() {
+            // If this fails, the tests run all the same.
+            let _ = std::process::Command::new(program)
+                .args(std::env::args_os().skip(1))
+                .env(TEST_THREADS, (2 * cores).to_string())
+                .exec();
+        }
+    }
+}

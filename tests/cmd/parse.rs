@@ -3,7 +3,7 @@
 use std::io::{Read as _, Write as _};
 use std::process::Stdio;
 
-use crate::place::{Outcome, Place, queue};
+use crate::place::{LOG, LOG_TEXT, Outcome, Place, queue, repository_path};
 
 /// The header of a global event log and seven records of two jobs, as HTCondor writes them.
 const SMALL: &str = "\
@@ -32,7 +32,7 @@ const SMALL: &str = "\
 
 #[test]
 fn the_bundled_log() {
-    let place = Place::with_log();
+    let place = Place::with_compressed_log();
     insta::assert_snapshot!(place.run("parse EventLog.xz -o events"), @"
     exit 0
     EventLog.xz: 94,113 records of 3,991 jobs at localhost, 2026-11-21 01:49:47 UTC to 2026-11-21 02:26:17 UTC
@@ -259,7 +259,7 @@ fn what_is_no_log_is_named() {
     place.write("log.json", "{ \"EventTypeNumber\": 12, \"Cluster\": 1 }\n");
     place.write(
         "cut.xz",
-        &fs_err::read(Place::with_log().path("EventLog.xz")).expect("read")[..5000],
+        &fs_err::read(repository_path(LOG)).expect("read")[..5000],
     );
     fs_err::create_dir(place.path("logs")).expect("made");
     let refused = |log: &str| {
@@ -470,11 +470,7 @@ fn a_dump_has_a_line_an_event() {
 #[test]
 fn grown_log_is_resumed_to_the_same_bytes_as_a_full_parse() {
     let place = Place::with_log();
-    let mut text = Vec::new();
-    let log = fs_err::File::open(place.path("EventLog.xz")).expect("opened");
-    liblzma::read::XzDecoder::new(log)
-        .read_to_end(&mut text)
-        .expect("read");
+    let mut text = LOG_TEXT.clone().into_bytes();
     // The first two lengths end within a record.
     for end in [1_000_003, 20_000_001, text.len(), text.len()] {
         place.write("EventLog", &text[..end]);
@@ -692,7 +688,7 @@ fn pipes_are_read_like_files() {
         assert!(shards("file") == shards("piped"), "{log}");
     }
     // A compressed log that is larger than the buffer of a pipe.
-    let log = fs_err::read(place.path("EventLog.xz")).expect("read");
+    let log = fs_err::read(repository_path(LOG)).expect("read");
     place.stdout("parse EventLog.xz -o whole");
     let outcome = piped(&place, "parse - -o piped --overwrite", &log);
     assert!(

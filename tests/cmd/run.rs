@@ -1,11 +1,10 @@
 //! Tests of `poolcast run`: all stages on the bundled log, with small models.
 
 use std::collections::BTreeMap;
-use std::io::Read as _;
 use std::process::Stdio;
 use std::time::Duration;
 
-use crate::place::{Outcome, Place};
+use crate::place::{LOG_TEXT, Outcome, Place};
 
 /// Configuration of a small sweep of networks on the bundled log.
 pub(crate) const SMALL: &str = "
@@ -242,11 +241,7 @@ fn second_run_names_the_first_and_leaves_it_alone() {
     }
 
     // The log has changed since, so the second run would parse it again and begin another sweep.
-    let file = fs_err::File::open(place.path("EventLog.xz")).expect("opened");
-    let mut log = String::new();
-    let mut text = liblzma::read::XzDecoder::new(file);
-    text.read_to_string(&mut log).expect("read");
-    place.write("grown", &log);
+    place.write("grown", &*LOG_TEXT);
     let busy = format!("error: process {} is writing to `out`", first.id());
     for args in [
         "run long.yaml",
@@ -611,11 +606,7 @@ fn a_log_is_enough() {
 #[test]
 fn run_on_a_grown_log_reports_changes_since_the_previous_run() {
     let place = place();
-    let mut log = String::new();
-    let file = fs_err::File::open(place.path("EventLog.xz")).expect("opened");
-    liblzma::read::XzDecoder::new(file)
-        .read_to_string(&mut log)
-        .expect("read");
+    let log = &*LOG_TEXT;
     let middle = log.find(") 11/21 02:20:00").expect("a record of then");
     let middle = log[..middle].rfind("...\n").expect("the end of one") + 4;
     place.write(
@@ -627,7 +618,7 @@ fn run_on_a_grown_log_reports_changes_since_the_previous_run() {
     let first = place.stdout("run auto.yaml --log EventLog");
     assert!(!first.contains("Since the previous run"));
 
-    place.write("EventLog", &log);
+    place.write("EventLog", log);
     let second = place.run("run auto.yaml --log EventLog");
     assert_eq!(second.code, Some(0), "{second}");
     let changes: Vec<&str> = second

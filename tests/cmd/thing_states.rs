@@ -2,11 +2,10 @@
 //! jobs that have been held for longer than anything learned.
 
 use std::fmt::Write as _;
-use std::io::Read as _;
 
 use serde_json::{Value, json};
 
-use crate::place::Place;
+use crate::place::{LOG_TEXT, Place};
 
 const CONFIG: &str = "logs: [EventLog.xz]\nout: out\nruns: 0\n\
     wandb: {sweep: {metric: {name: validation_roc_auc, goal: maximize}}}\n\
@@ -15,16 +14,6 @@ const CONFIG: &str = "logs: [EventLog.xz]\nout: out\nruns: 0\n\
 
 /// Owners of the jobs that use the server. The last job stays held.
 const OWNERS: [&str; 4] = ["ada", "bob", "cy", "ada"];
-
-/// The bundled log.
-fn bundled_log(place: &Place) -> String {
-    let file = fs_err::File::open(place.path("EventLog.xz")).expect("opened");
-    let mut log = String::new();
-    liblzma::read::XzDecoder::new(file)
-        .read_to_string(&mut log)
-        .expect("read");
-    log
-}
 
 /// Events of jobs 90000.0 to 90003.0 just after the bundled log: a server fails for all of them,
 /// and then three get past it.
@@ -89,7 +78,7 @@ fn state_of_the_failed_thing_is_shown() {
     let place = Place::with_log();
     place.write("run.yaml", CONFIG);
     place.stdout("run run.yaml");
-    let log = bundled_log(&place) + &server_log();
+    let log = LOG_TEXT.clone() + &server_log();
     place.write("EventLog", &log);
 
     let page = place.stdout("advise out --log EventLog");

@@ -5,6 +5,8 @@
 //! (`unused_doc_comments`). Neither finds an item that was put between a doc comment and its item, nor
 //! an item that was removed from below its doc comment.
 
+use std::path::Path;
+
 use source_checks::{read_files, repository, rust_files};
 
 /// Width limit of a comment, in columns.
@@ -73,6 +75,22 @@ fn documented_imports(text: &str) -> Vec<usize> {
     documented
 }
 
+/// The line numbers where an example in doc comments begins.
+fn examples(text: &str) -> Vec<usize> {
+    let mut is_code = false;
+    let mut begins = Vec::new();
+    for (number, line) in (1..).zip(text.lines()) {
+        let Some(language) = doc_text(line).and_then(|doc| doc.strip_prefix("```")) else {
+            continue;
+        };
+        is_code = !is_code;
+        if is_code && language != "text" {
+            begins.push(number);
+        }
+    }
+    begins
+}
+
 /// The places, as `path:line`, of everything that `find` finds in the sources.
 fn found_places(find: fn(&str) -> Vec<usize>) -> String {
     let sources = read_sources();
@@ -99,6 +117,27 @@ fn no_doc_comment_follows_another() {
 #[test]
 fn no_private_import_has_a_doc_comment() {
     assert_eq!(found_places(documented_imports), "");
+}
+
+/// Most crates have no examples, and their manifests spare `cargo test` the search for them.
+#[test]
+fn examples_are_in_crates_that_run_them() {
+    let manifest_of = |path: &str| {
+        let mut dirs = Path::new(path).ancestors().skip(1);
+        let manifests = |dir: &Path| repository().join(dir).join("Cargo.toml");
+        dirs.find_map(|dir| fs_err::read_to_string(manifests(dir)).ok())
+            .expect("a manifest")
+    };
+    let examples: Vec<(String, usize)> = read_sources()
+        .into_iter()
+        .filter(|(path, _)| path.starts_with("src/"))
+        .filter_map(|(path, text)| Some((path, *examples(&text).first()?)))
+        .collect();
+    assert!(!examples.is_empty());
+    for (path, line) in examples {
+        let is_run = !manifest_of(&path).contains("doctest = false");
+        assert!(is_run, "{path}:{line} is an example that nothing runs");
+    }
 }
 
 /// This once happened: an item was put between a doc comment and its item.
