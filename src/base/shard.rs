@@ -49,7 +49,7 @@ pub trait ShardElement: bytemuck::Pod {
 macro_rules! elements {
     ($($t:ty => $d:ident),*) => { $(impl ShardElement for $t { const DTYPE: Dtype = Dtype::$d; })* };
 }
-elements!(u8 => U8, u16 => U16, u32 => U32, i32 => I32, i64 => I64, u64 => U64, f32 => F32, f64 => F64);
+elements!(u8 => U8, u16 => U16, u32 => U32, i32 => I32, i64 => I64, u64 => U64, f32 => F32, f64 => F64, half::f16 => F16);
 
 /// One tensor to write: borrowed elements and their shape.
 #[derive(Debug, Clone)]

@@ -14,6 +14,7 @@ mod rehearse;
 mod report;
 mod run;
 mod shards;
+mod share;
 mod shared_flags;
 mod simulate;
 mod sweep;
@@ -41,6 +42,7 @@ pub use rehearse::RehearseArgs;
 pub use report::ReportArgs;
 pub use run::RunArgs;
 pub use shards::ShardArgs;
+pub use share::ShareArgs;
 pub use shared_flags::{JsonFlag, OverwriteFlag};
 pub use simulate::SimulateArgs;
 pub use sweep::{
@@ -170,6 +172,13 @@ pub enum Verb {
     /// Example: poolcast rehearse --log /var/log/condor/EventLog
     #[command(verbatim_doc_comment)]
     Rehearse(RehearseArgs),
+    /// Write what this access point can teach others: the rows that its log teaches, as numbers alone
+    ///
+    /// A row has the columns of one moment of a hold, and whether a release succeeds: no names, no hashes, no times. Rows about a hold code are in it only if at least three owners are behind them. Without --out, it prints what it would write, and writes nothing.
+    ///
+    /// Example: poolcast share out/quickstart -o contribution.safetensors
+    #[command(verbatim_doc_comment)]
+    Share(ShareArgs),
     /// Write one HTML page on a run, a sweep or a DAG: advice on held jobs, the best model, every trial
     ///
     /// The page needs no network and no server: it opens from a file, and can be mailed. It has every number of its plots as a table. `poolcast run` writes one as report.html.

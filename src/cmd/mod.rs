@@ -16,6 +16,7 @@ pub mod provision;
 pub mod rehearse;
 pub mod report;
 pub mod run;
+pub mod share;
 pub mod simulate;
 pub mod sweep;
 pub mod tensors;
@@ -70,6 +71,7 @@ pub fn run(verb: Verb, threads: usize) -> Result<u8> {
         Verb::Advise(args) => advise::run(&args),
         Verb::Policy(args) => policy::run(&args),
         Verb::Rehearse(args) => rehearse::run(&args),
+        Verb::Share(args) => share::run(&args),
         Verb::Report(args) => report::run(&args),
         Verb::Track(args) => track::run(&args),
         Verb::Predict(args) => predict::run(&args),

@@ -171,16 +171,16 @@ fn costs_choose_the_action_and_low_precision_gives_no_advice() {
             .collect();
         let advice = match settings {
             "release" => {
-                "{precision: 0.9, probable_precision: 0.9, cost: {wasted_run: 1.0, lost_success: 1000.0}, remove_from_holds: 5, rehearsed_models: 1}"
+                "{precision: 0.9, probable_precision: 0.9, cost: {wasted_run: 1.0, lost_success: 1000.0}, remove_from_holds: 5, rehearsed_models: 1, prior: false}"
             }
             "fix" => {
-                "{precision: 0.9, probable_precision: 0.9, cost: {wasted_run: 1000.0, lost_success: 1.0}, remove_from_holds: 5, rehearsed_models: 1}"
+                "{precision: 0.9, probable_precision: 0.9, cost: {wasted_run: 1000.0, lost_success: 1.0}, remove_from_holds: 5, rehearsed_models: 1, prior: false}"
             }
             "remove" => {
-                "{precision: 0.9, probable_precision: 0.9, cost: {wasted_run: 1000.0, lost_success: 1.0}, remove_from_holds: 1, rehearsed_models: 1}"
+                "{precision: 0.9, probable_precision: 0.9, cost: {wasted_run: 1000.0, lost_success: 1.0}, remove_from_holds: 1, rehearsed_models: 1, prior: false}"
             }
             _ => {
-                "{precision: 1.0, probable_precision: 1.0, cost: null, remove_from_holds: 5, rehearsed_models: 1}"
+                "{precision: 1.0, probable_precision: 1.0, cost: null, remove_from_holds: 5, rehearsed_models: 1, prior: false}"
             }
         };
         place.write(

@@ -451,6 +451,8 @@ fn dag_documents() -> PrintedKeys {
 /// Returns the keys for policies and for simulated logs.
 fn policy_documents() -> PrintedKeys {
     let place = Place::with_run();
+    place.stdout("simulate -o SharedLog --truth shared-truth --jobs 3000 --days 7 --seed 3");
+    place.stdout("parse SharedLog -o shared-events");
     place.write("planted", planted_log());
     place.write("pool.yaml", "out: run\n");
     place.write(
@@ -463,6 +465,7 @@ fn policy_documents() -> PrintedKeys {
             "policy --log planted --json",
             "policy --log EventLog.xz --config cost.yaml --json",
             "rehearse --log EventLog.xz --models 2 --json",
+            "share shared-events -o shared-rows --json",
             "simulate -o EventLog --truth truth --jobs 400 --days 7 --json",
         ],
     )

@@ -37,6 +37,7 @@ mod provision_train;
 mod rehearse;
 mod report;
 mod run;
+mod share;
 mod simulate;
 mod sweep;
 mod tensors;

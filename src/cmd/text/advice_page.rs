@@ -6,8 +6,8 @@ use std::ops::Range;
 use super::advice::{AdviceView, action_colour, action_word, odds_words, owner_cell};
 use poolcast_base::output::{self, LineColour, PageLine};
 use poolcast_holds::advice::{
-    AnswerFirmness, CauseGroup, HoldAction, answer_words, cause_groups, fitting_cause, lack_words,
-    state_words,
+    AnswerFirmness, CauseGroup, HoldAction, answer_words, cause_groups, elsewhere_words,
+    fitting_cause, lack_words, state_words,
 };
 
 /// Lines of a screen.
@@ -149,9 +149,11 @@ impl CauseBlock {
     }
 }
 
-/// The note on a group: why it is not released, or else the state of the thing that failed.
+/// The note on a group: where its odds are from, or why it is not released, or else the state of the thing that failed.
 fn note_line(view: &AdviceView<'_>, group: &CauseGroup<'_>) -> Option<PageLine> {
-    let note = if group.lacks_outcomes {
+    let note = if group.is_known_from_elsewhere {
+        elsewhere_words().to_owned()
+    } else if group.lacks_outcomes {
         lack_words()
     } else {
         let state = group.state?;

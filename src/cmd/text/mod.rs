@@ -7,6 +7,7 @@ pub(super) mod answer_check;
 pub(super) mod chain;
 pub(super) mod changes;
 mod cluster_warnings;
+pub(super) mod contribution;
 pub(super) mod evaluation;
 pub(super) mod events;
 pub(super) mod policy;

@@ -52,6 +52,9 @@ pub struct CauseGroup<'a> {
     /// True if the answer would be a release or a probe if more outcomes of the owners were known.
     #[serde(skip)]
     pub lacks_outcomes: bool,
+    /// True if the odds follow from outcomes at other access points.
+    #[serde(skip)]
+    pub is_known_from_elsewhere: bool,
     /// Start of the earliest hold in the group, epoch ms.
     pub held_since_ms: i64,
     /// Start of the latest hold in the group, epoch ms.
@@ -256,6 +259,7 @@ fn group_of<'a>(
             .zip(state)
             .map(|(advice, state)| thing_name(advice, state.kind)),
         lacks_outcomes: jobs.iter().all(|advice| advice.lacks_outcomes),
+        is_known_from_elsewhere: jobs.iter().all(|advice| advice.is_known_from_elsewhere),
         held_since_ms: since.clone().min().unwrap_or(0),
         held_last_ms: since.max().unwrap_or(0),
         raise,
@@ -385,6 +389,15 @@ mod tests {
         let groups = groups_of(&advice);
         assert_eq!(groups.len(), 1);
         assert_eq!(groups[0].state.map(|state| state.successes_since), Some(2));
+    }
+
+    #[test]
+    fn group_is_known_from_elsewhere_if_all_its_jobs_are() {
+        let mut advice = two_held_jobs();
+        advice[0].is_known_from_elsewhere = true;
+        assert!(!groups_of(&advice)[0].is_known_from_elsewhere);
+        advice[1].is_known_from_elsewhere = true;
+        assert!(groups_of(&advice)[0].is_known_from_elsewhere);
     }
 
     #[test]

@@ -205,8 +205,11 @@ fn answer_reasons(action: HoldAction, evidence: &HeldEvidence, notes: &AnswerNot
         _ => None,
     };
     let lacks_outcomes = notes.lacks_outcomes.then(lack_words);
+    let is_known_from_elsewhere = evidence.odds.is_known_from_elsewhere;
+    let elsewhere = is_known_from_elsewhere.then(|| elsewhere_words().to_owned());
     why.into_iter()
         .chain([odds])
+        .chain(elsewhere)
         .chain(lacks_outcomes)
         .collect()
 }
@@ -232,6 +235,11 @@ pub fn lack_words() -> String {
     format!(
         "fewer than {MIN_TAUGHT_OUTCOMES} outcomes of this owner for this code are known: too few to advise a release"
     )
+}
+
+/// States that the odds follow from outcomes at other access points.
+pub fn elsewhere_words() -> &'static str {
+    "known from other access points, not from this one: this log shows no outcome for the hold code"
 }
 
 /// States that the outcomes of neither the cause nor the owner are known.
@@ -389,6 +397,7 @@ mod tests {
         cost: None,
         remove_from_holds: 5,
         rehearsed_models: 20,
+        prior: true,
     };
 
     fn threshold(probability: f64) -> Option<AnswerThreshold> {
@@ -519,6 +528,7 @@ mod tests {
                 now: 0.4,
                 uncalibrated: 0.4,
                 later: 0.7,
+                is_known_from_elsewhere: false,
             },
             rule: None,
             passed_since: false,

@@ -225,7 +225,7 @@ impl AskedAnswers {
         answer: &HeldAnswer,
         evidence: &HeldEvidence,
     ) -> Option<AnswerThreshold> {
-        if evidence.is_beyond_learned {
+        if evidence.is_beyond_learned || evidence.odds.is_known_from_elsewhere {
             return None;
         }
         let limits = match answer.action {
@@ -455,10 +455,11 @@ pub(crate) fn held_answer(
     answer_within_learned(answer, evidence)
 }
 
-/// Returns `answer`, without its promise if it follows from odds that nothing was learned for. A
+/// Returns `answer`, without its promise if it follows from odds that nothing was learned for here. A
 /// removal, which cannot be undone, then becomes a repair.
 fn answer_within_learned(answer: HeldAnswer, evidence: &HeldEvidence) -> HeldAnswer {
-    if !evidence.is_beyond_learned || evidence.recovered >= RECOVERED_WITHOUT_ODDS {
+    let is_learned = !evidence.is_beyond_learned && !evidence.odds.is_known_from_elsewhere;
+    if is_learned || evidence.recovered >= RECOVERED_WITHOUT_ODDS {
         return answer;
     }
     let action = match answer.action {
@@ -536,7 +537,8 @@ fn failure_answer(
         return HeldAnswer::new(HoldAction::Later, Some(firmness));
     }
     let firmness = firmness_of(limits.fix, |limit| later <= limit.probability);
-    if firmness == AnswerFirmness::Possible && !evidence.has_outcomes {
+    let has_outcomes = evidence.has_outcomes || evidence.odds.is_known_from_elsewhere;
+    if firmness == AnswerFirmness::Possible && !has_outcomes {
         return HeldAnswer::new(HoldAction::None, None);
     }
     let is_often_held = evidence.holds_for_code >= remove_from_holds;
@@ -602,6 +604,7 @@ mod tests {
                 now,
                 uncalibrated: now,
                 later,
+                is_known_from_elsewhere: false,
             },
             rule: None,
             passed_since: false,
@@ -736,6 +739,32 @@ mod tests {
     }
 
     #[test]
+    fn answers_from_elsewhere_are_never_firm() {
+        let elsewhere = |now, later| {
+            let evidence = evidence(now, later);
+            HeldEvidence {
+                odds: HeldOdds {
+                    is_known_from_elsewhere: true,
+                    ..evidence.odds
+                },
+                is_taught: false,
+                has_outcomes: false,
+                holds_for_code: 9,
+                ..evidence
+            }
+        };
+        assert_eq!(answer(elsewhere(0.05, 0.05)), (HoldAction::Fix, POSSIBLE));
+        assert_eq!(answer(elsewhere(0.3, 0.4)), (HoldAction::Fix, POSSIBLE));
+        assert_eq!(answer(elsewhere(0.05, 0.9)), (HoldAction::Later, POSSIBLE));
+        assert_eq!(answer(elsewhere(0.95, 0.95)).0, HoldAction::Later);
+        let recovered = HeldEvidence {
+            recovered: 2,
+            ..elsewhere(0.3, 0.9)
+        };
+        assert_eq!(answer(recovered), (HoldAction::Release, PROBABLE));
+    }
+
+    #[test]
     fn rules_yield_to_a_pass_or_to_a_passing_fault_alone() {
         let missing = |evidence| HeldEvidence {
             rule: code_rule(13, 2),
@@ -823,7 +852,7 @@ mod tests {
             .iter()
             .map(|&hold| history.asked(hold, asked_ms))
             .collect();
-        let model = AnswerModel::learn(&history, 16_000_000, 1, &|| false);
+        let model = AnswerModel::learn(&history, 16_000_000, 1, None, &|| false);
         let answers = LearnedAnswers {
             model: model.expect("learned").expect("outcomes"),
             limits: limits(),

@@ -128,6 +128,9 @@ pub struct JobAdvice {
     /// none is known, and without an answer model.
     #[serde(serialize_with = "serialize_shared")]
     pub state: Option<Arc<ThingState>>,
+    /// True if the odds follow from outcomes at other access points: this log shows none for the
+    /// hold code.
+    pub is_known_from_elsewhere: bool,
     /// True if the answer would be a release or a probe if more outcomes were known.
     #[serde(skip)]
     pub lacks_outcomes: bool,
@@ -222,6 +225,7 @@ impl JobAdvice {
             probes: Arc::default(),
             state: None,
             lacks_outcomes: false,
+            is_known_from_elsewhere: false,
             probability: Some(0.731),
             like_cases: Some(Box::new(SimilarHolds {
                 kind: SimilarHoldKind::Reason,

@@ -255,6 +255,8 @@ impl HoldJudge<'_> {
             probes: Arc::default(),
             state: self.state(held).cloned(),
             lacks_outcomes: judgement.lacks_outcomes,
+            is_known_from_elsewhere: evidence
+                .is_some_and(|evidence| has_odds && evidence.odds.is_known_from_elsewhere),
             like_cases: odds.similar.filter(|_| is_by_probability).map(Box::new),
             used_memory_mb: used_memory_mb(&held.job),
             queue: None,

@@ -35,7 +35,7 @@ pub use answer_ledger::{GivenAnswer, read_answers, record_answers};
 pub use cause_groups::{CauseGroup, answer_rank, cause_groups, cause_name, shown_cause};
 pub use cause_words::fitting_cause;
 pub use codes::{HoldRule, code_meaning, code_rule};
-pub use decide::lack_words;
+pub use decide::{elsewhere_words, lack_words};
 pub(crate) use held_answer::{HeldAnswer, HeldEvidence, held_answer, held_evidence};
 pub use held_jobs::{JobSelection, check_selections, query_words};
 pub use job_advice::{AdviceGround, JobAdvice, SimilarHoldKind, SimilarHolds};

@@ -177,6 +177,7 @@ impl QueuedJob {
             probes: Arc::default(),
             state: None,
             lacks_outcomes: false,
+            is_known_from_elsewhere: false,
             like_cases: None,
             used_memory_mb: 0,
             queue: None,

@@ -6,9 +6,13 @@ use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use super::answer_calibration::AnswerCalibration;
+use super::cause_kind::CauseKind;
 use super::columns::{column_names, columns};
 use super::hold_history::HoldHistory;
-use super::taught_rows::{ReleaseWay, TaughtRow, TaughtRows};
+use super::past_hold::PastHold;
+use super::prior::{OtherRows, Prior};
+use super::shared_row::{SharedRow, digest, halved};
+use super::taught_rows::{ReleaseWay, TaughtRow, TaughtRows, max_age};
 use poolcast_base::seed::generator;
 use poolcast_pipelines::{
     FittedPipeline, HyperParameters, LearnedRows, ValuesBeyond, fit_pipeline,
@@ -17,10 +21,13 @@ use poolcast_tables::{FeatureTable, RowClasses, RowTargets};
 
 /// Maximum number of rows that a forest learns from. More are drawn.
 const MAX_ROWS: usize = 4_000;
+/// Total weight of the prior, in local rows. It is half of the local weight at 800 local rows, and
+/// its share falls as these grow: it helps a young log, and may harm one that knows better.
+const PRIOR_WEIGHT: f64 = 400.0;
+/// Number of local rows below which ages that other access points have seen count as learned, too.
+const FEW_ROWS: usize = 100;
 /// Minimum number of rows of each outcome without which there is no forest.
 const MIN_ROWS_OF_OUTCOME: usize = 5;
-/// Share of the ages learned from that an age may not exceed.
-const AGE_QUANTILE: f64 = 0.98;
 
 /// The probabilities of success of a held job if it is released unrepaired.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -31,6 +38,8 @@ pub struct HeldOdds {
     pub uncalibrated: f64,
     /// If it is released later.
     pub later: f64,
+    /// True if the local log shows no outcome for the hold code, and the prior does.
+    pub is_known_from_elsewhere: bool,
 }
 
 impl HeldOdds {
@@ -48,6 +57,8 @@ pub struct AnswerModel {
     pub(super) later: LearnedQuestion,
     /// Maximum age of a hold that was learned from, in typical hold lengths.
     pub(super) max_age: f64,
+    /// Codes and subcodes that other access points have taught, sorted.
+    pub(super) codes_elsewhere: Vec<(i32, i32)>,
     /// Calibration of the odds now, by the outcomes of earlier answers.
     pub calibration: AnswerCalibration,
 }
@@ -62,8 +73,9 @@ pub(super) enum LearnedQuestion {
 }
 
 impl AnswerModel {
-    /// Learns from everything that was known at `known_ms`. The same seed gives the same model for
-    /// any number of threads. Returns `None` if no outcome was known.
+    /// Learns from everything that was known at `known_ms`, and from the `prior`, which stands beside
+    /// it. The same seed gives the same model for any number of threads. Returns `None` if there is
+    /// nothing to learn from.
     ///
     /// # Errors
     /// Fails once `stop` returns true.
@@ -71,26 +83,34 @@ impl AnswerModel {
         history: &HoldHistory<'_>,
         known_ms: i64,
         seed: u64,
+        prior: Option<&Prior>,
         stop: &(dyn Fn() -> bool + Sync),
     ) -> Result<Option<AnswerModel>> {
         let rows = TaughtRows::until(history, known_ms);
-        if rows.now.is_empty() || rows.later.is_empty() {
+        let local = LocalLog {
+            history,
+            max_age: max_age(rows.ages(history)),
+            seed,
+        };
+        let mut now = local.teach(&rows.now, "answer now");
+        let mut later = local.teach(&rows.later, "answer later");
+        let others = prior.map_or_else(OtherRows::default, |prior| {
+            prior.of_others(&now.digests().chain(later.digests()).collect())
+        });
+        now.add_prior(&others.now());
+        later.add_prior(&others.later());
+        if now.values.is_empty() || later.values.is_empty() {
             return Ok(None);
         }
-        let max_age = max_age(history, &rows.now);
-        let learn = |rows: &[TaughtRow], name: &str| {
-            let teaching = TeachingSet {
-                history,
-                max_age,
-                seed,
-                name,
-            };
-            teaching.learn(rows, stop)
-        };
         Ok(Some(AnswerModel {
-            now: learn(&rows.now, "answer now")?,
-            later: learn(&rows.later, "answer later")?,
-            max_age,
+            now: now.fit(seed, stop)?,
+            later: later.fit(seed, stop)?,
+            max_age: if rows.now.len() < FEW_ROWS {
+                local.max_age.max(max_age(others.ages()))
+            } else {
+                local.max_age
+            },
+            codes_elsewhere: others.known_codes(),
             calibration: AnswerCalibration::default(),
         }))
     }
@@ -112,14 +132,29 @@ impl AnswerModel {
         let table = table_of(&rows, vec![0; rows.len()]);
         let now = self.now.probabilities(&table)?;
         let later = self.later.probabilities(&table)?;
-        let odds = now.into_iter().zip(later);
+        let odds = now.into_iter().zip(later).zip(holds);
         Ok(odds
-            .map(|(uncalibrated, later)| HeldOdds {
+            .map(|((uncalibrated, later), &hold)| HeldOdds {
                 now: self.calibration.probability(uncalibrated),
                 uncalibrated,
                 later,
+                is_known_from_elsewhere: self.knows_from_elsewhere(history, hold, asked_ms),
             })
             .collect())
+    }
+
+    /// Returns true if the log shows no outcome for the code of hold `hold` at `asked_ms`, and other
+    /// access points do.
+    fn knows_from_elsewhere(&self, history: &HoldHistory<'_>, hold: usize, asked_ms: i64) -> bool {
+        let PastHold {
+            code,
+            subcode,
+            causes,
+            ..
+        } = &history.holds[hold];
+        let of_code = history.known_cause(CauseKind::Code, causes, asked_ms);
+        let elsewhere = self.codes_elsewhere.binary_search(&(*code, *subcode));
+        of_code.outcomes.is_empty() && elsewhere.is_ok()
     }
 
     /// Returns true if the forests have learned from the columns that this program computes.
@@ -136,77 +171,87 @@ impl AnswerModel {
     }
 }
 
-/// Returns the age of a hold, in typical hold lengths, that few of the `rows` exceed.
-fn max_age(history: &HoldHistory<'_>, rows: &[TaughtRow]) -> f64 {
-    let age = |row: &TaughtRow| {
-        let age_ms = row.asked_ms - history.holds[row.hold].hold_ms;
-        age_ms as f64 / history.unit_ms(row.asked_ms)
-    };
-    let mut ages: Vec<f64> = rows.iter().map(age).collect();
-    ages.sort_unstable_by(f64::total_cmp);
-    ages[((ages.len() - 1) as f64 * AGE_QUANTILE) as usize]
-}
-
-/// The inputs of a fit besides its rows.
-struct TeachingSet<'a> {
+/// A log as a source of rows.
+struct LocalLog<'a> {
     history: &'a HoldHistory<'a>,
     max_age: f64,
     seed: u64,
-    /// Name of the question, which seeds the draw of rows.
-    name: &'a str,
 }
 
-impl TeachingSet<'_> {
-    fn learn(
-        &self,
-        rows: &[TaughtRow],
-        stop: &(dyn Fn() -> bool + Sync),
-    ) -> Result<LearnedQuestion> {
-        let drawn = self.draw(rows);
-        let successes = drawn.iter().filter(|row| row.is_success).count();
-        if successes.min(drawn.len() - successes) < MIN_ROWS_OF_OUTCOME {
-            return Ok(LearnedQuestion::Rate(success_rate(&drawn)));
-        }
-
-        let values: Vec<Vec<f32>> = drawn
-            .par_iter()
-            .map(|row| columns(self.history, row.hold, row.asked_ms, row.way, self.max_age))
-            .collect();
-        let classes = drawn.iter().map(|row| u32::from(row.is_success)).collect();
-        let table = table_of(&values, classes);
-        let rows = LearnedRows {
-            table: &table,
-            weights: Some(&mean_one(&drawn)),
-            beyond: ValuesBeyond::Kept,
+impl LocalLog<'_> {
+    /// Returns [`MAX_ROWS`] of `rows`, drawn by the `name` of the question, or all if there are
+    /// fewer. Their weights have a mean of 1: a leaf of a tree then has as many rows as its minimum
+    /// weight says.
+    fn teach(&self, rows: &[TaughtRow], name: &str) -> TeachingRows {
+        let drawn = self.draw(rows, name);
+        let columns_of =
+            |row: &TaughtRow| columns(self.history, row.hold, row.asked_ms, row.way, self.max_age);
+        let sum: f64 = drawn.iter().map(|row| row.weight).sum();
+        let scale = if sum > 0.0 {
+            drawn.len() as f64 / sum
+        } else {
+            1.0
         };
-        let forest = fit_pipeline("et", &forest_parameters(), rows, self.seed, stop)?;
-        Ok(LearnedQuestion::Forest(Box::new(forest)))
+        TeachingRows {
+            values: drawn.par_iter().map(columns_of).collect(),
+            is_success: drawn.iter().map(|row| row.is_success).collect(),
+            weights: drawn.iter().map(|row| row.weight * scale).collect(),
+        }
     }
 
-    /// Draws [`MAX_ROWS`] of `rows`, or returns all if there are fewer.
-    fn draw(&self, rows: &[TaughtRow]) -> Vec<TaughtRow> {
+    fn draw(&self, rows: &[TaughtRow], name: &str) -> Vec<TaughtRow> {
         if rows.len() <= MAX_ROWS {
             return rows.to_vec();
         }
-        let mut generator = generator(self.seed, self.name, &[]);
+        let mut generator = generator(self.seed, name, &[]);
         let mut places = sample(&mut generator, rows.len(), MAX_ROWS).into_vec();
         places.sort_unstable();
         places.into_iter().map(|place| rows[place]).collect()
     }
 }
 
-/// Returns the success rate of `rows`, shrunk to one half by one case of each outcome.
-fn success_rate(rows: &[TaughtRow]) -> f64 {
-    let successes = rows.iter().filter(|row| row.is_success).count();
-    (successes + 1) as f64 / (rows.len() + 2) as f64
+/// The rows of one question.
+struct TeachingRows {
+    /// Columns, `[n, f]`.
+    values: Vec<Vec<f32>>,
+    is_success: Vec<bool>,
+    weights: Vec<f64>,
 }
 
-/// Returns the weights of `rows`, scaled so that their mean is 1: a leaf of a tree then has as many
-/// rows as its minimum weight says.
-fn mean_one(rows: &[TaughtRow]) -> Vec<f64> {
-    let mean = rows.iter().map(|row| row.weight).sum::<f64>() / rows.len() as f64;
-    let scale = if mean > 0.0 { 1.0 / mean } else { 1.0 };
-    rows.iter().map(|row| row.weight * scale).collect()
+impl TeachingRows {
+    /// Returns the digests of the rows, by which the prior recognises its own.
+    fn digests(&self) -> impl Iterator<Item = u64> {
+        self.values.iter().map(|values| digest(&halved(values)))
+    }
+
+    /// Adds the rows of the prior, whose weights sum to 1.
+    fn add_prior(&mut self, rows: &[(&SharedRow, f64)]) {
+        for (row, weight) in rows {
+            let values = row.values.iter().map(|value| value.to_f32());
+            self.values.push(values.collect());
+            self.is_success.push(row.is_success);
+            self.weights.push(PRIOR_WEIGHT * weight);
+        }
+    }
+
+    fn fit(&self, seed: u64, stop: &(dyn Fn() -> bool + Sync)) -> Result<LearnedQuestion> {
+        let rows = self.is_success.len();
+        let successes = self.is_success.iter().filter(|&&success| success).count();
+        if successes.min(rows - successes) < MIN_ROWS_OF_OUTCOME {
+            // Shrunk to one half by one case of each outcome.
+            let rate = (successes + 1) as f64 / (rows + 2) as f64;
+            return Ok(LearnedQuestion::Rate(rate));
+        }
+        let classes = self.is_success.iter().map(|&success| u32::from(success));
+        let table = table_of(&self.values, classes.collect());
+        let rows = LearnedRows {
+            table: &table,
+            weights: Some(&self.weights),
+            beyond: ValuesBeyond::Kept,
+        };
+        let forest = fit_pipeline("et", &forest_parameters(), rows, seed, stop)?;
+        Ok(LearnedQuestion::Forest(Box::new(forest)))
+    }
 }
 
 fn forest_parameters() -> HyperParameters {

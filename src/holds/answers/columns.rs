@@ -6,6 +6,7 @@ use super::hold_history::{HoldHistory, KnownCause, Pass};
 use super::past_hold::PastHold;
 use super::taught_rows::ReleaseWay;
 use crate::tensors::{DatedOutcome, log_share, shrunk_rate, static_names};
+use half::f16;
 use poolcast_config::FeatureGroup;
 
 /// Feature groups whose columns an answer model takes. The records of outcomes are replaced by the
@@ -19,6 +20,9 @@ const FEATURES: [FeatureGroup; 7] = [
     FeatureGroup::NextRuns,
     FeatureGroup::RecentEvents,
 ];
+
+/// Version of the columns. A change of what a column means makes a new one.
+pub(crate) const COLUMNS_VERSION: u32 = 1;
 
 /// Prior weight of the parent's success rate, in cases.
 const PRIOR_CASES: f32 = 4.0;
@@ -102,6 +106,13 @@ pub(crate) fn columns(
     }
     add_own(hold, moment.age().min(max_age), way, &mut values);
     values
+}
+
+/// Returns the age of the hold in a row of `values`, in typical hold lengths.
+pub(crate) fn age_of(values: &[f16]) -> f64 {
+    let age = values.len().checked_sub(OWN_COLUMNS.len());
+    let age = age.and_then(|at| values.get(at));
+    age.map_or(0.0, |age| age.to_f64().exp_m1())
 }
 
 fn add_own(hold: &PastHold, age: f64, way: ReleaseWay, values: &mut Vec<f32>) {

@@ -37,7 +37,7 @@ mod tests {
         log.add_released(7, 12_000, 15_000, true);
         let store = log.store();
         let history = HoldHistory::new(&store);
-        let model = AnswerModel::learn(&history, 16_000_000, 1, &|| false)
+        let model = AnswerModel::learn(&history, 16_000_000, 1, None, &|| false)
             .expect("learned")
             .expect("outcomes");
         let longest_s =

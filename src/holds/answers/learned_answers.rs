@@ -17,7 +17,7 @@ use poolcast_pipelines::FittedPipeline;
 /// Format of directories of answer models.
 pub const ANSWERS_FORMAT: ArtefactFormat = ArtefactFormat {
     name: "answers",
-    version: 2,
+    version: 3,
     rebuild: "poolcast run CONFIG",
 };
 
@@ -37,6 +37,7 @@ pub struct LearnedAnswers {
 struct AnswersSummary {
     known_ms: i64,
     max_age: f64,
+    codes_elsewhere: Vec<(i32, i32)>,
     calibration: AnswerCalibration,
     limits: AnswerLimits,
     now: QuestionSummary,
@@ -61,6 +62,7 @@ impl LearnedAnswers {
         let summary = AnswersSummary {
             known_ms: self.known_ms,
             max_age: self.model.max_age,
+            codes_elsewhere: self.model.codes_elsewhere.clone(),
             calibration: self.model.calibration.clone(),
             limits: self.limits.clone(),
             now: write_question(&self.model.now, &staging.path().join("now"))?,
@@ -83,6 +85,7 @@ impl LearnedAnswers {
             now: open_question(&summary.now, &dir.join("now"))?,
             later: open_question(&summary.later, &dir.join("later"))?,
             max_age: summary.max_age,
+            codes_elsewhere: summary.codes_elsewhere,
             calibration: summary.calibration,
         };
         ensure!(
@@ -125,14 +128,15 @@ fn open_question(question: &QuestionSummary, dir: &Path) -> Result<LearnedQuesti
 #[cfg(test)]
 mod tests {
     use super::super::hold_history::HoldHistory;
-    use super::super::test_log::log_with_outages;
+    use super::super::prior::Prior;
+    use super::super::test_log::{TestLog, log_with_outages};
     use super::*;
 
     #[test]
     fn written_answers_are_read_back() {
         let store = log_with_outages(8).store();
         let history = HoldHistory::new(&store);
-        let model = AnswerModel::learn(&history, store.summary.end_ms, 1, &|| false)
+        let model = AnswerModel::learn(&history, store.summary.end_ms, 1, None, &|| false)
             .expect("learned")
             .expect("outcomes are known");
         assert!(matches!(model.now, LearnedQuestion::Forest(_)));
@@ -165,7 +169,7 @@ mod tests {
         let store = log.store();
         let history = HoldHistory::new(&store);
         let end_ms = store.summary.end_ms;
-        let model = AnswerModel::learn(&history, end_ms, 1, &|| false)
+        let model = AnswerModel::learn(&history, end_ms, 1, None, &|| false)
             .expect("learned")
             .expect("outcomes are known");
         let held = history.held_at(end_ms);
@@ -180,5 +184,29 @@ mod tests {
                 job.id()
             );
         }
+    }
+
+    #[test]
+    fn log_without_outcomes_is_answered_by_the_prior() {
+        let mut log = TestLog::default();
+        let odds_of = |log: &TestLog, prior| {
+            let store = log.store();
+            let history = HoldHistory::new(&store);
+            let end_ms = store.summary.end_ms;
+            let model = AnswerModel::learn(&history, end_ms, 1, prior, &|| false).expect("learned");
+            let held = history.held_at(end_ms);
+            model.map(|model| model.odds(&history, &held, end_ms).expect("asked"))
+        };
+        log.add_held(7, 10_000);
+        log.add_held(7, 10_100);
+        assert_eq!(odds_of(&log, None), None);
+        let prior = Prior::embedded().expect("a prior");
+        let odds = odds_of(&log, Some(prior)).expect("a model");
+        assert!(odds.iter().all(|odds| odds.is_known_from_elsewhere));
+
+        log.add_released(8, 10_200, 10_300, true);
+        log.add_held(7, 10_400);
+        let odds = odds_of(&log, Some(prior)).expect("a model");
+        assert!(odds.iter().all(|odds| !odds.is_known_from_elsewhere));
     }
 }

@@ -6,10 +6,13 @@ mod answer_limits;
 mod answer_model;
 mod cause_kind;
 mod columns;
+mod contribution;
 mod hold_history;
 mod learned_age;
 mod learned_answers;
 mod past_hold;
+mod prior;
+mod shared_row;
 mod taught_rows;
 mod visible_repair;
 mod thing_state;
@@ -20,10 +23,14 @@ pub use answer_limits::{AnswerLimits, LimitPair, RuleRecord};
 pub(crate) use answer_limits::{MomentShares, SettledAnswer, SettledRecord, SettledRule};
 pub use answer_model::{AnswerModel, HeldOdds};
 pub(crate) use cause_kind::CauseKind;
+pub use contribution::{
+    CONTRIBUTION_FORMAT, Contribution, ContributionSummary, HoldQuestion, MIN_OWNERS, SharedGroup,
+};
 pub use hold_history::HoldHistory;
 pub(crate) use learned_age::LearnedAge;
 pub use learned_answers::{ANSWERS_FORMAT, LearnedAnswers};
 pub(crate) use past_hold::PastHold;
+pub use prior::Prior;
 pub(crate) use taught_rows::{label_later, settled_outcome};
 pub use thing_state::{MAX_SUCCESSES, ThingKind, ThingState};
 pub(crate) use visible_repair::is_visibly_repaired;

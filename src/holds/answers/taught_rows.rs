@@ -31,6 +31,9 @@ const PASSES_WITHIN: f64 = 8.0;
 /// Weight of a lent outcome relative to the hold's own.
 const LENT_WEIGHT: f64 = 3.0;
 
+/// Share of the ages learned from that an age may not exceed.
+const AGE_QUANTILE: f64 = 0.98;
+
 /// Hold codes of holds on purpose: by a person, on submission, and for spooling.
 const ON_PURPOSE: [i32; 3] = [1, 15, 16];
 
@@ -108,6 +111,16 @@ impl TaughtRows {
         rows
     }
 
+    /// Returns the ages of the holds at the moments of the question about now, in typical hold
+    /// lengths, `[n]`.
+    pub(crate) fn ages(&self, history: &HoldHistory<'_>) -> Vec<f64> {
+        let age = |row: &TaughtRow| {
+            let age_ms = row.asked_ms - history.holds[row.hold].hold_ms;
+            age_ms as f64 / history.unit_ms(row.asked_ms)
+        };
+        self.now.iter().map(age).collect()
+    }
+
     fn add_hold(&mut self, history: &HoldHistory<'_>, index: usize, known_ms: i64) {
         let hold = &history.holds[index];
         let moments = moments_of(history, hold, known_ms);
@@ -128,6 +141,14 @@ impl TaughtRows {
             self.later.extend(passes.map(|label| row(asked_ms, label)));
         }
     }
+}
+
+/// Returns the age that few of `ages` exceed; 0 if there are none.
+pub(crate) fn max_age(mut ages: Vec<f64>) -> f64 {
+    ages.sort_unstable_by(f64::total_cmp);
+    let last = ages.len().saturating_sub(1);
+    let quantile = ages.get((last as f64 * AGE_QUANTILE) as usize);
+    quantile.copied().unwrap_or(0.0)
 }
 
 /// Returns the label of `hold` for a release later, as far as it was known at `known_ms`. A job that

@@ -29,6 +29,7 @@ pub struct AdviceConfig {
     pub cost: Option<AdviceCost>,
     pub remove_from_holds: usize,
     pub rehearsed_models: u32,
+    pub prior: bool,
 }
 
 /// Costs of mistakes, all in the same unit.

@@ -10,7 +10,7 @@ use super::rehearsed_answer::RehearsedAnswer;
 use super::schedule::{RehearsalSettings, ScheduledModel};
 use crate::advice::{HeldAnswer, HeldEvidence, HoldAction, held_answer, held_evidence};
 use crate::answers::{
-    AnswerCalibration, AnswerLimits, AnswerModel, CalibrationTrials, HoldHistory, LearnedAnswers,
+    AnswerCalibration, AnswerLimits, AnswerModel, CalibrationTrials, HoldHistory, LearnedAnswers, Prior,
     SettledAnswer, SettledRecord, SettledRule,
 };
 use crate::config::AdviceConfig;
@@ -72,7 +72,7 @@ impl Rehearsal {
         let settled = settled_record(history, &self.answers, end_ms);
         let calibration = self.trials.learn(self.moments, &settled.now);
         let limits = earned_limits(settled, &calibration, settings.advice);
-        let mut model = AnswerModel::learn(history, end_ms, settings.seed, stop)?;
+        let mut model = learn_model(history, end_ms, settings, stop)?;
         if let Some(model) = &mut model {
             model.calibration = calibration;
         }
@@ -91,7 +91,7 @@ impl Rehearsal {
         scheduled: &ScheduledModel,
         stop: &(dyn Fn() -> bool + Sync),
     ) -> Result<()> {
-        let model = AnswerModel::learn(history, scheduled.known_ms, settings.seed, stop)?;
+        let model = learn_model(history, scheduled.known_ms, settings, stop)?;
         if let Some(mut model) = model {
             for (moment, asked_ms) in scheduled.moments() {
                 let settled = settled_record(history, &self.answers, asked_ms);
@@ -126,6 +126,18 @@ impl Rehearsal {
         }
         self.moments += scheduled.asked_ms.len() as u32;
     }
+}
+
+/// Learns from what was known at `known_ms`, beside the prior if the settings ask for it; returns
+/// `None` if nothing could be learned.
+fn learn_model(
+    history: &HoldHistory<'_>,
+    known_ms: i64,
+    settings: &RehearsalSettings<'_>,
+    stop: &(dyn Fn() -> bool + Sync),
+) -> Result<Option<AnswerModel>> {
+    let prior = settings.advice.prior.then(Prior::embedded).transpose()?;
+    AnswerModel::learn(history, known_ms, settings.seed, prior, stop)
 }
 
 /// Collects the `answers` whose outcomes were known at `known_ms`, with uncalibrated odds.
@@ -235,6 +247,14 @@ mod tests {
     use crate::rehearsal::{RehearsalTally, RehearsalTimes, SettledAnswers};
     use crate::test_config::TestConfig;
 
+    /// The default settings, for answers that follow from the log alone.
+    fn without_prior() -> AdviceConfig {
+        AdviceConfig {
+            prior: false,
+            ..TestConfig::load(&[]).advice
+        }
+    }
+
     /// Returns a log with outages, and jobs that nobody releases.
     fn log() -> TestLog {
         let mut log = log_with_outages(12);
@@ -249,7 +269,7 @@ mod tests {
         log: &TestLog,
         threads: usize,
     ) -> (Vec<(u32, HoldAction, HeldOdds)>, RehearsalTally) {
-        let config = TestConfig::load(&[]).advice;
+        let config = without_prior();
         let settings = RehearsalSettings {
             times: RehearsalTimes::Models(6),
             advice: &config,
@@ -394,7 +414,7 @@ mod tests {
     fn stopped_rehearsal_is_an_error() {
         let store = log().store();
         let history = HoldHistory::new(&store);
-        let config = TestConfig::load(&[]).advice;
+        let config = without_prior();
         let settings = RehearsalSettings {
             times: RehearsalTimes::Models(3),
             advice: &config,

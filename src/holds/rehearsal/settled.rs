@@ -45,6 +45,8 @@ pub struct AnswerRow {
     pub held_for_cause: usize,
     /// True if the rule for the hold code decided.
     pub is_by_rule: bool,
+    /// True if the odds follow from outcomes at other access points.
+    pub is_known_from_elsewhere: bool,
     /// What is known about the answer.
     #[serde(flatten)]
     pub truth: HoldTruth,
@@ -107,6 +109,7 @@ impl<'a> SettledAnswers<'a> {
                 later: answer.odds.later,
                 held_for_cause: answer.held_for_cause,
                 is_by_rule: answer.is_by_rule,
+                is_known_from_elsewhere: answer.odds.is_known_from_elsewhere,
                 truth: *truth,
             }
         };

@@ -1,0 +1,26 @@
+//! Pools rows into the prior that ships with the program: `pool_prior PRIOR SOURCE...`. A source is a
+//! contribution that `poolcast share` wrote, or the events of a log that was made for such purposes
+//! and whose owners need no protection.
+
+use std::path::Path;
+
+use anyhow::{Context as _, Result};
+use poolcast_base::files;
+use poolcast_holds::answers::{Contribution, HoldHistory, Prior};
+use poolcast_holds::events::EventStore;
+
+fn main() -> Result<()> {
+    let mut paths = std::env::args_os().skip(1);
+    let prior = paths.next().context("name the file to write")?;
+    let sources = paths.map(|path| read_source(Path::new(&path)));
+    let sources: Vec<Contribution> = sources.collect::<Result<_>>()?;
+    files::write_atomic(Path::new(&prior), &Prior::pool(&sources).bytes()?)
+}
+
+fn read_source(path: &Path) -> Result<Contribution> {
+    if !path.is_dir() {
+        return Contribution::read(path);
+    }
+    let store = EventStore::open(path)?;
+    Ok(Contribution::collect(&HoldHistory::new(&store), 0).0)
+}

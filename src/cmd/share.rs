@@ -1,0 +1,52 @@
+//! `poolcast share`: writes what a site contributes to the prior of other access points.
+
+use std::path::Path;
+
+use anyhow::Result;
+use serde::Serialize;
+
+use super::text;
+use crate::cli::ShareArgs;
+use poolcast_base::error::EXIT_DONE;
+use poolcast_base::{manifest, output};
+use poolcast_holds::answers::{Contribution, ContributionSummary, HoldHistory, MIN_OWNERS};
+use poolcast_holds::events::{EVENTS_FORMAT, EventStore};
+use poolcast_sweep::{condor, events_dir};
+
+/// The JSON document: what a contribution has, and the file that has it.
+#[derive(Debug, Serialize)]
+struct ContributionDocument<'a> {
+    /// The file that was written, if one was named.
+    file: Option<&'a Path>,
+    #[serde(flatten)]
+    summary: &'a ContributionSummary,
+}
+
+/// Prints what the contribution has, and writes it if a file is named.
+pub fn run(args: &ShareArgs) -> Result<u8> {
+    let store = open_events(&args.source)?;
+    let (contribution, summary) = Contribution::collect(&HoldHistory::new(&store), MIN_OWNERS);
+    if let Some(file) = &args.out {
+        contribution.write(file)?;
+    }
+    let file = args.out.as_deref();
+    if args.output.json {
+        let document = ContributionDocument {
+            file,
+            summary: &summary,
+        };
+        output::print_json(text::contribution::SCHEMA_VERSION, &document)?;
+    } else {
+        output::print(&text::contribution::page(&summary, file))?;
+    }
+    Ok(EXIT_DONE)
+}
+
+/// Opens the events in `dir`, or those of the run or sweep in `dir`.
+fn open_events(dir: &Path) -> Result<EventStore> {
+    let format = manifest::format_name(dir)?;
+    if format.is_some_and(|format| format == EVENTS_FORMAT.name) {
+        return EventStore::open(dir);
+    }
+    EventStore::open(&events_dir(&condor::results_directory(dir)?))
+}

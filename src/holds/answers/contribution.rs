@@ -1,0 +1,249 @@
+//! What a site contributes to the prior of others: the rows that its log teaches, without names, hashes
+//! and times, and only those of hold codes that several owners had.
+
+use std::collections::{BTreeMap, HashSet};
+use std::path::Path;
+
+use anyhow::{Result, ensure};
+use rand::seq::index::sample;
+use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
+
+use super::columns::{COLUMNS_VERSION, column_names, columns};
+use super::hold_history::HoldHistory;
+use super::shared_row::{RowTensors, SharedRow, halved, read_rows};
+use super::taught_rows::{TaughtRow, TaughtRows, max_age};
+use half::f16;
+use poolcast_base::error::unavailable;
+use poolcast_base::seed::generator;
+use poolcast_base::shard::{self, ArtefactFormat, Shard};
+
+/// Format of contributions. Its version is that of the columns.
+pub const CONTRIBUTION_FORMAT: ArtefactFormat = ArtefactFormat {
+    name: "contribution",
+    version: COLUMNS_VERSION,
+    rebuild: "poolcast share RUN -o FILE",
+};
+
+/// Minimum number of owners behind the rows of one question about one hold code.
+pub const MIN_OWNERS: usize = 3;
+
+/// Maximum number of rows for one question. More are drawn.
+const MAX_ROWS: usize = 6_000;
+
+/// Rows for both questions about a hold.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Contribution {
+    pub(crate) now: Vec<SharedRow>,
+    pub(crate) later: Vec<SharedRow>,
+}
+
+/// One of the two questions about a hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum HoldQuestion {
+    /// Does the job succeed if it is released now, unrepaired?
+    Now,
+    /// Does it if it is released later?
+    Later,
+}
+
+/// The rows of one question about one hold code.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct SharedGroup {
+    /// The question.
+    pub question: HoldQuestion,
+    /// The hold code.
+    pub hold_code: i32,
+    /// The hold subcode.
+    pub hold_subcode: i32,
+    /// Known owners of the held jobs.
+    pub owners: usize,
+    /// Moments of their holds.
+    pub rows: usize,
+    /// Moments at which a release succeeds.
+    pub successes: usize,
+}
+
+/// What a contribution has, in counts.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ContributionSummary {
+    /// Version of the columns.
+    pub columns_version: u32,
+    /// The names of the columns of a row.
+    pub columns: Vec<String>,
+    /// Groups in the contribution, by question and hold code.
+    pub groups: Vec<SharedGroup>,
+    /// Groups that too few owners are behind.
+    pub groups_left_out: usize,
+    /// Rows of these groups.
+    pub rows_left_out: usize,
+}
+
+/// The notes of the file.
+#[derive(Debug, Serialize, Deserialize)]
+struct ContributionNotes {
+    columns: Vec<String>,
+}
+
+impl Contribution {
+    /// Collects the rows that the log of `history` teaches at its end, with their counts. Leaves out
+    /// groups that fewer than `min_owners` known owners are behind. The same log gives the same rows
+    /// for any number of threads.
+    pub fn collect(
+        history: &HoldHistory<'_>,
+        min_owners: usize,
+    ) -> (Contribution, ContributionSummary) {
+        let rows = TaughtRows::until(history, history.store.summary.end_ms);
+        let mut collected = RowCollector {
+            history,
+            min_owners,
+            max_age: max_age(rows.ages(history)),
+            summary: ContributionSummary {
+                columns_version: COLUMNS_VERSION,
+                columns: column_names(),
+                groups: Vec::new(),
+                groups_left_out: 0,
+                rows_left_out: 0,
+            },
+        };
+        let contribution = Contribution {
+            now: collected.share(&rows.now, HoldQuestion::Now),
+            later: collected.share(&rows.later, HoldQuestion::Later),
+        };
+        (contribution, collected.summary)
+    }
+
+    /// Writes the rows to the file `path`, which is replaced.
+    pub fn write(&self, path: &Path) -> Result<()> {
+        let notes = ContributionNotes {
+            columns: column_names(),
+        };
+        let [now, later] =
+            [&self.now, &self.later].map(|rows| RowTensors::new(rows, notes.columns.len()));
+        let tensors = [now.named("now"), later.named("later")].concat();
+        shard::write(path, CONTRIBUTION_FORMAT, &notes, tensors)
+    }
+
+    /// Reads the contribution in the file `path`.
+    ///
+    /// # Errors
+    /// Fails if the file is damaged, or has other columns than this program computes.
+    pub fn read(path: &Path) -> Result<Contribution> {
+        let shard = Shard::open(path, CONTRIBUTION_FORMAT)?;
+        let notes: ContributionNotes = shard.notes()?;
+        ensure!(
+            notes.columns == column_names(),
+            unavailable(
+                format!("`{}` has other columns", path.display()),
+                format!("write it again with `{}`", CONTRIBUTION_FORMAT.rebuild)
+            )
+        );
+        let rows = |name| read_rows(&shard, name, notes.columns.len());
+        Ok(Contribution {
+            now: rows("now")?,
+            later: rows("later")?,
+        })
+    }
+}
+
+/// Returns `count` of `rows`, drawn by the name of the choice, or all if there are fewer.
+pub(crate) fn drawn<T: Clone>(rows: &[T], count: usize, name: &str, parts: &[i64]) -> Vec<T> {
+    if rows.len() <= count {
+        return rows.to_vec();
+    }
+    let mut places = sample(&mut generator(0, name, parts), rows.len(), count).into_vec();
+    places.sort_unstable();
+    places.into_iter().map(|at| rows[at].clone()).collect()
+}
+
+/// Collects rows, and counts them.
+struct RowCollector<'a> {
+    history: &'a HoldHistory<'a>,
+    min_owners: usize,
+    max_age: f64,
+    summary: ContributionSummary,
+}
+
+impl RowCollector<'_> {
+    /// Returns the `rows` of the groups that enough owners are behind, in an order that says
+    /// nothing about when they were.
+    fn share(&mut self, rows: &[TaughtRow], question: HoldQuestion) -> Vec<SharedRow> {
+        let mut by_code: BTreeMap<(i32, i32), Vec<TaughtRow>> = BTreeMap::new();
+        for row in drawn(rows, MAX_ROWS, "contribution", &[]) {
+            let hold = &self.history.holds[row.hold];
+            let of_code = by_code.entry((hold.code, hold.subcode)).or_default();
+            of_code.push(row);
+        }
+        let mut shared = Vec::new();
+        for ((hold_code, hold_subcode), rows) in by_code {
+            let group = SharedGroup {
+                question,
+                hold_code,
+                hold_subcode,
+                owners: self.known_owners(&rows),
+                rows: rows.len(),
+                successes: rows.iter().filter(|row| row.is_success).count(),
+            };
+            if group.owners < self.min_owners {
+                self.summary.groups_left_out += 1;
+                self.summary.rows_left_out += rows.len();
+                continue;
+            }
+            self.summary.groups.push(group);
+            shared.par_extend(rows.par_iter().map(|row| self.shared_row(row)));
+        }
+        shared.sort_by_cached_key(SharedRow::order);
+        shared
+    }
+
+    fn known_owners(&self, rows: &[TaughtRow]) -> usize {
+        let owner = |row: &TaughtRow| self.history.holds[row.hold].owner;
+        let owners: HashSet<u64> = rows.iter().map(owner).filter(|&owner| owner != 0).collect();
+        owners.len()
+    }
+
+    fn shared_row(&self, row: &TaughtRow) -> SharedRow {
+        let hold = &self.history.holds[row.hold];
+        let values = columns(self.history, row.hold, row.asked_ms, row.way, self.max_age);
+        SharedRow {
+            code: (hold.code, hold.subcode),
+            values: halved(&values),
+            is_success: row.is_success,
+            weight: f16::from_f64(row.weight),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::test_log::log_with_outages;
+    use super::*;
+
+    #[test]
+    fn groups_with_few_owners_are_left_out() {
+        let store = log_with_outages(8).store();
+        let history = HoldHistory::new(&store);
+        let (all, counts) = Contribution::collect(&history, 0);
+        assert_eq!(counts.groups.len(), 2, "one code, two questions");
+        assert_eq!(counts.groups[0].rows, all.now.len());
+        assert_eq!(counts.groups_left_out, 0);
+
+        // The log names no owner.
+        let (none, counts) = Contribution::collect(&history, 1);
+        assert_eq!(none, Contribution::default());
+        assert_eq!(counts.groups_left_out, 2);
+        assert_eq!(counts.rows_left_out, all.now.len() + all.later.len());
+    }
+
+    #[test]
+    fn written_rows_are_read_back() {
+        let store = log_with_outages(8).store();
+        let (written, _) = Contribution::collect(&HoldHistory::new(&store), 0);
+        let dir = tempfile::tempdir().expect("a directory");
+        let file = dir.path().join("contribution");
+        written.write(&file).expect("written");
+        assert_eq!(Contribution::read(&file).expect("read"), written);
+        assert!(written.later.is_sorted_by_key(SharedRow::order));
+    }
+}
