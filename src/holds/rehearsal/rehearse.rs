@@ -10,8 +10,8 @@ use super::rehearsed_answer::RehearsedAnswer;
 use super::schedule::{RehearsalSettings, ScheduledModel};
 use crate::advice::{HeldAnswer, HeldEvidence, HoldAction, held_answer, held_evidence};
 use crate::answers::{
-    AnswerCalibration, AnswerLimits, AnswerModel, CalibrationTrials, HoldHistory, LearnedAnswers, Prior,
-    SettledAnswer, SettledRecord, SettledRule,
+    AnswerCalibration, AnswerLimits, AnswerModel, CalibrationTrials, HoldHistory, LearnedAnswers,
+    Prior, SettledAnswer, SettledRecord, SettledRule,
 };
 use crate::config::AdviceConfig;
 
