@@ -1,5 +1,7 @@
 //! The model that answers: extremely randomised trees for each of the two questions about a hold.
 
+use std::collections::HashMap;
+
 use anyhow::Result;
 use rand::seq::index::sample;
 use rayon::prelude::*;
@@ -21,9 +23,11 @@ use poolcast_tables::{FeatureTable, RowClasses, RowTargets};
 
 /// Maximum number of rows that a forest learns from. More are drawn.
 const MAX_ROWS: usize = 4_000;
-/// Total weight of the prior, in local rows. It is half of the local weight at 800 local rows, and
-/// its share falls as these grow: it helps a young log, and may harm one that knows better.
+/// Total weight of the prior beside an empty log, in local rows.
 const PRIOR_WEIGHT: f64 = 400.0;
+/// Local rows of a hold code that halve the weight of the prior's rows of that code: the prior
+/// speaks for the codes that the log has not shown yet, and may harm where the log knows better.
+const ROWS_THAT_HALVE_PRIOR: f64 = 20.0;
 /// Number of local rows below which ages that other access points have seen count as learned, too.
 const FEW_ROWS: usize = 100;
 /// Minimum number of rows of each outcome without which there is no forest.
@@ -192,10 +196,16 @@ impl LocalLog<'_> {
         } else {
             1.0
         };
+        let mut rows_of_code = HashMap::new();
+        for row in &drawn {
+            let PastHold { code, subcode, .. } = self.history.holds[row.hold];
+            *rows_of_code.entry((code, subcode)).or_insert(0.0) += row.weight * scale;
+        }
         TeachingRows {
             values: drawn.par_iter().map(columns_of).collect(),
             is_success: drawn.iter().map(|row| row.is_success).collect(),
             weights: drawn.iter().map(|row| row.weight * scale).collect(),
+            rows_of_code,
         }
     }
 
@@ -216,6 +226,8 @@ struct TeachingRows {
     values: Vec<Vec<f32>>,
     is_success: Vec<bool>,
     weights: Vec<f64>,
+    /// Total weight of the local rows of each code and subcode.
+    rows_of_code: HashMap<(i32, i32), f64>,
 }
 
 impl TeachingRows {
@@ -224,13 +236,16 @@ impl TeachingRows {
         self.values.iter().map(|values| digest(&halved(values)))
     }
 
-    /// Adds the rows of the prior, whose weights sum to 1.
+    /// Adds the rows of the prior, whose weights sum to 1. They weigh the less, the more local rows
+    /// there are of their code.
     fn add_prior(&mut self, rows: &[(&SharedRow, f64)]) {
         for (row, weight) in rows {
             let values = row.values.iter().map(|value| value.to_f32());
             self.values.push(values.collect());
             self.is_success.push(row.is_success);
-            self.weights.push(PRIOR_WEIGHT * weight);
+            let local = self.rows_of_code.get(&row.code).copied().unwrap_or(0.0);
+            let fading = ROWS_THAT_HALVE_PRIOR / (ROWS_THAT_HALVE_PRIOR + local);
+            self.weights.push(PRIOR_WEIGHT * fading * weight);
         }
     }
 
