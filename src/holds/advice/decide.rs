@@ -540,6 +540,7 @@ mod tests {
             is_probe: true,
             recovered: 10,
             awaits_outcome: false,
+            failed_just_now: false,
             holds_for_code: 1,
             is_beyond_learned: false,
         };

@@ -70,6 +70,8 @@ pub(crate) struct HeldEvidence {
     pub(crate) recovered: usize,
     /// True if a job of the cause was released recently, and its outcome is not known yet.
     pub(crate) awaits_outcome: bool,
+    /// True if a job failed for the cause so recently that a probe would hardly find another state.
+    pub(crate) failed_just_now: bool,
     /// Holds of the job for the code and subcode, this one included.
     pub(crate) holds_for_code: usize,
     /// True if the hold is older than all that was learned from. Its odds are then a guess.
@@ -287,6 +289,7 @@ pub(crate) fn held_evidence(
             recovered: cause.recovered(),
             awaits_outcome: awaits_outcome(history, hold, asked_ms),
             is_probe: cause.probes.contains(&index),
+            failed_just_now: cause.failed_just_now,
             holds_for_code: hold.earlier_for_code as usize + 1,
             is_beyond_learned: asked_ms - hold.hold_ms > learned_age.max_ms,
         });
@@ -354,6 +357,8 @@ struct HeldCause {
     probes: Vec<usize>,
     /// Decided outcomes of jobs that were held for it.
     outcomes: usize,
+    /// True if a job failed for it within the time for which an answer is good.
+    failed_just_now: bool,
     /// The state of the thing that failed, if an outcome is known.
     state: Option<ThingState>,
 }
@@ -388,6 +393,10 @@ fn held_causes(
         let kind = probe_kind(hold);
         let known = history.known_cause(kind, &hold.causes, asked_ms);
         cause.outcomes = known.outcomes.len();
+        let since_ms = asked_ms - (GOOD_FOR * history.unit_ms(asked_ms)) as i64;
+        let last_failure = known.outcomes.iter().rfind(|outcome| !outcome.is_success());
+        let failed_ms = last_failure.map(|outcome| outcome.decided_ms());
+        cause.failed_just_now = failed_ms.max(known.held.last().copied()) > Some(since_ms);
         cause.state = ThingState::known(history, kind, hold, asked_ms);
         cause.probes = probes_among(history, &cause.held);
     }
@@ -517,7 +526,9 @@ fn success_answer(evidence: &HeldEvidence, limits: &AnswerLimits) -> Option<Held
     let pays =
         evidence.best_of_cause >= MIN_PROBE_PROBABILITY.max(MIN_EXPECTED_SUCCESSES / held as f64);
     let may_pass = is_passing || !evidence.has_outcomes;
-    if held >= 2 && may_pass && pays {
+    let is_due =
+        !evidence.failed_just_now || evidence.recovered > 0 || evidence.best_of_cause >= TRY_FROM;
+    if held >= 2 && may_pass && pays && is_due {
         return Some(HeldAnswer::new(HoldAction::Probe, None));
     }
     let is_try =
@@ -615,6 +626,7 @@ mod tests {
             cause: (0, 0),
             is_probe: true,
             awaits_outcome: false,
+            failed_just_now: false,
             recovered: 0,
             holds_for_code: 1,
             is_beyond_learned: false,
@@ -673,6 +685,19 @@ mod tests {
             ..evidence(0.25, 0.7)
         };
         assert_eq!(answer(two).0, HoldAction::Later, "a run for half a success");
+    }
+
+    #[test]
+    fn cause_that_failed_just_now_is_not_probed_again_at_once() {
+        let failed = |now, recovered| HeldEvidence {
+            failed_just_now: true,
+            held_for_cause: 12,
+            recovered,
+            ..evidence(now, 0.7)
+        };
+        assert_eq!(answer(failed(0.3, 0)), (HoldAction::Later, POSSIBLE));
+        assert_eq!(answer(failed(0.3, 1)), (HoldAction::Probe, None));
+        assert_eq!(answer(failed(0.6, 0)), (HoldAction::Probe, None));
     }
 
     #[test]
