@@ -10,21 +10,25 @@ use poolcast_holds::advice::HoldAction;
 /// Arguments of `advise`.
 #[derive(Debug, Args)]
 pub struct AdviseArgs {
-    /// Run directory of a model, or directory of a sweep that has chosen its best [default: the run
-    /// in the current directory, or the `out` of a configuration file there]
-    pub run: Option<PathBuf>,
-    /// Held jobs: `123.0`, or `123` for a whole cluster [default: every held job]
-    #[arg(value_name = "JOB")]
-    pub jobs: Vec<String>,
-    /// Event log to read, an archive that `collect` made, or `-` for standard input; repeat the
-    /// option for further logs [default: the logs that the model was made from]
-    #[arg(long = "log", value_name = "LOG")]
+    /// Held jobs (`123.0`, or `123` for a whole cluster), event logs, directories of event logs, and
+    /// the directory of a run or a sweep, in any order [default: every held job; the run in the
+    /// current directory, or the `out` of a configuration file there; and its logs, or else the
+    /// queue]
+    #[arg(value_name = "JOB|LOG|DIR|RUN")]
+    pub named: Vec<PathBuf>,
+    /// Event logs to read, directories of them, archives that `collect` made, `-` for standard
+    /// input, or `mine` for the logs that your jobs in the queue and in the history name [default:
+    /// the logs that the model was made from]
+    #[arg(long = "log", value_name = "LOG", num_args = 1..)]
     pub logs: Vec<PathBuf>,
     /// Source of the queue, which then decides which jobs are held: a file with the output of
     /// `condor_q -allusers -json`, `-` for standard input, or `now` to query the queue of this
-    /// access point
+    /// access point. Without any log or run, your own jobs in the queue are asked for
     #[arg(long, value_name = "FILE", conflicts_with = "at")]
     pub queue: Option<String>,
+    /// Ask for the held jobs of all users, where no log and no queue is named
+    #[arg(long, conflicts_with_all = ["queue", "at"])]
+    pub all_users: bool,
     /// Prediction time: advise on the jobs held then, with the data known then; such as
     /// 2026-11-21T02:20:00Z (UTC if no zone is named), or seconds since 1970 [default: the end of
     /// the log]
@@ -50,7 +54,7 @@ pub struct AdviseArgs {
     #[arg(long, group = "view")]
     pub json: bool,
     /// Print the outcomes of earlier answers, according to the log read now
-    #[arg(long, conflicts_with_all = ["shows_all", "lists_jobs", "long", "ids", "jobs", "queue", "at"])]
+    #[arg(long, conflicts_with_all = ["shows_all", "lists_jobs", "long", "ids", "queue", "at", "all_users"])]
     pub check: bool,
     /// Ask again every 30 s, or as many as are given, until none of these jobs is held; print the
     /// advice again when an answer has changed, with --json as one line. Nothing is ever released
@@ -61,7 +65,7 @@ pub struct AdviseArgs {
     /// Name of a node, for its SCRIPT HOLD in DAGMan: write the advice on the held jobs of this
     /// node to the file NODE.advice here, and exit with 0 even after a failure; condor/held-node.sh
     /// is an example
-    #[arg(long, value_name = "NODE", conflicts_with_all = ["jobs", "queue", "at", "view", "check", "AdviceFilterArgs", "sort", "exit_code"])]
+    #[arg(long, value_name = "NODE", conflicts_with_all = ["queue", "all_users", "at", "view", "check", "AdviceFilterArgs", "sort", "exit_code"])]
     pub dag: Option<String>,
     #[command(flatten)]
     #[expect(

@@ -14,9 +14,10 @@ pub struct RunArgs {
     /// the log]
     #[arg(required_unless_present = "logs")]
     pub config: Option<PathBuf>,
-    /// Event log to read, or an archive that `collect` writes, instead of the logs in the
-    /// configuration; repeat the option for further logs
-    #[arg(long = "log", value_name = "LOG")]
+    /// Event logs to read, directories of them, archives that `collect` writes, or `mine` for the
+    /// logs that your jobs in the queue and in the history name, instead of the logs in the
+    /// configuration
+    #[arg(long = "log", value_name = "LOG", num_args = 1..)]
     pub logs: Vec<PathBuf>,
     /// Directory for all results [default: `out` in the configuration]
     #[arg(short, long, value_name = "DIR")]

@@ -1,14 +1,17 @@
-//! Finds the run, the jobs, the logs and the queue that the arguments of `advise` name. Unnamed
-//! ones come from the current directory.
+//! Finds the run, the jobs, the logs and the queue that the arguments of `advise` name. An unnamed
+//! run comes from the current directory, with its logs, and an unnamed queue from `condor_q`.
 
-use std::io::{BufReader, Read as _};
+use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader, Read as _};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
 
+use super::named_inputs::NamedInputs;
 use crate::cli::AdviseArgs;
 use poolcast_base::error::hinted;
-use poolcast_base::{files, manifest};
+use poolcast_base::{files, manifest, output};
 use poolcast_holds::advice::{JobQueue, JobSelection, QUEUE_ATTRIBUTES};
 use poolcast_holds::answers::LearnedAnswers;
 use poolcast_holds::training::RunModels;
@@ -22,6 +25,9 @@ const MAX_QUEUE_BYTES: u64 = 64 << 30;
 /// Maximum number of configuration files that are examined in a directory.
 const MAX_CONFIGURATIONS: usize = 100;
 
+/// Time within which `condor_q` must begin to answer where nobody asked for the queue.
+const QUEUE_ANSWERS_WITHIN: Duration = Duration::from_secs(2);
+
 /// Advice for a user if no log is found.
 const LOG_HINT: &str =
     "name the log: --log LOG; `condor_config_val EVENT_LOG` prints that of an access point";
@@ -29,17 +35,44 @@ const LOG_HINT: &str =
 /// Formats of artefacts that are models.
 const MODEL_FORMATS: [&str; 3] = ["run", "fit", "ensemble"];
 
-/// The inputs of `advise`.
-pub(super) struct AdviceSources {
+/// The results that a user named, or that were found, and what was learned there.
+pub(super) struct LearnedRun {
     /// The directory that the user named, or that was found.
     pub(super) results: PathBuf,
     /// The run in that directory.
     pub(super) run: PathBuf,
-    /// The models of the run.
-    pub(super) models: RunModels,
+    /// The models of the run; `None` if there were too few holds to train one.
+    pub(super) models: Option<RunModels>,
     /// The model for questions in the middle of a hold, if the results have one.
     pub(super) answers: Option<LearnedAnswers>,
-    /// The configuration of the run.
+}
+
+impl LearnedRun {
+    fn open(results: PathBuf) -> Result<LearnedRun> {
+        let answers = LearnedAnswers::open(&sweep::answers_dir(&results))?;
+        if sweep::has_no_model(&results) {
+            return Ok(LearnedRun {
+                run: results.clone(),
+                results,
+                models: None,
+                answers,
+            });
+        }
+        let run = sweep::resolve_run(&results)?;
+        Ok(LearnedRun {
+            models: Some(RunModels::open(&run)?),
+            results,
+            run,
+            answers,
+        })
+    }
+}
+
+/// The inputs of `advise`.
+pub(super) struct AdviceSources {
+    /// What was learned; `None` if there is no run.
+    pub(super) learned: Option<LearnedRun>,
+    /// The configuration of the run, or else the default one.
     pub(super) config: Config,
     /// The logs that the user named, or else the logs of the run.
     pub(super) logs: Vec<PathBuf>,
@@ -48,41 +81,30 @@ pub(super) struct AdviceSources {
 }
 
 impl AdviceSources {
-    /// Finds the inputs that `args` name.
+    /// Finds the inputs that `args` name. Without a run, there may be no log.
     ///
     /// # Errors
-    /// Fails if there is no run or no log, or if a job cannot be parsed.
+    /// Fails if an argument is no input, if there are several runs, or if no log of the run exists.
     pub(super) fn find(args: &AdviseArgs) -> Result<AdviceSources> {
-        let mut jobs: Vec<&str> = args.jobs.iter().map(String::as_str).collect();
-        let mut named = args.run.as_deref();
-        // A first argument that is a job id, and not an existing path, is a job.
-        if let Some(text) = named.and_then(Path::to_str)
-            && !Path::new(text).exists()
-            && text.parse::<JobSelection>().is_ok()
-        {
-            jobs.insert(0, text);
-            named = None;
-        }
-        let selections: Vec<JobSelection> =
-            jobs.iter().map(|job| job.parse()).collect::<Result<_>>()?;
-
-        let results = match named {
-            Some(run) => condor::results_directory(run)?,
+        let NamedInputs {
+            run,
+            mut logs,
+            selections,
+        } = NamedInputs::sort(&args.named, &args.logs)?;
+        let results = match run {
+            Some(run) => Some(condor::results_directory(&run)?),
             None => find_results()?,
         };
-        let run = sweep::resolve_run(&results)?;
-        let models = RunModels::open(&run)?;
-        let answers = LearnedAnswers::open(&sweep::answers_dir(&results))?;
-        let config = Config::read(&run)?;
-        let logs = match &args.logs[..] {
-            [] => configured_logs(&config, &results)?,
-            named => named.to_vec(),
+        let learned = results.map(LearnedRun::open).transpose()?;
+        let config = match &learned {
+            Some(learned) => Config::read(&learned.run)?,
+            None => Config::load_built_in(&BTreeMap::new())?,
         };
+        if let Some(learned) = learned.as_ref().filter(|_| logs.is_empty()) {
+            logs = configured_logs(&config, &learned.results)?;
+        }
         Ok(AdviceSources {
-            results,
-            run,
-            models,
-            answers,
+            learned,
             config,
             logs,
             selections,
@@ -95,7 +117,9 @@ impl AdviceSources {
 /// # Errors
 /// Fails if there is no such run, or if none of its logs exists.
 pub(super) fn find_run_logs() -> Result<(Config, Vec<PathBuf>)> {
-    let results = find_results().map_err(|error| hinted(error.to_string(), LOG_HINT))?;
+    let results = find_results()
+        .and_then(|found| found.context("there is no run here"))
+        .map_err(|error| hinted(error.to_string(), LOG_HINT))?;
     let config = Config::read(&sweep::resolve_run(&results)?)?;
     let logs = configured_logs(&config, &results)?;
     Ok((config, logs))
@@ -103,15 +127,18 @@ pub(super) fn find_run_logs() -> Result<(Config, Vec<PathBuf>)> {
 
 /// Finds the run whose model `advise` uses in this directory; `None` if there is none, or several.
 pub(super) fn find_run_here() -> Option<PathBuf> {
-    let results = find_results().ok()?;
+    let results = find_results().ok()??;
     sweep::resolve_run(&results).ok()
 }
 
 /// Finds the run of this directory: either the directory itself, or the `out` of one of its
-/// configuration files.
-fn find_results() -> Result<PathBuf> {
+/// configuration files; `None` if there is none.
+///
+/// # Errors
+/// Fails if there are several.
+fn find_results() -> Result<Option<PathBuf>> {
     if is_result(Path::new(".")) {
-        return Ok(PathBuf::from("."));
+        return Ok(Some(PathBuf::from(".")));
     }
 
     let (mut found, mut looked): (Vec<PathBuf>, Vec<PathBuf>) = (Vec::new(), Vec::new());
@@ -134,15 +161,8 @@ fn find_results() -> Result<PathBuf> {
         names.join(", ")
     };
     match &found[..] {
-        [only] => Ok(only.clone()),
-        [] => Err(hinted(
-            format!(
-                "there is no run here: looked in this directory, the `out` of its configuration files, and {}",
-                shown(&looked)
-            ),
-            "name one: poolcast advise RUN; `poolcast run --log LOG` creates one",
-        )
-        .into()),
+        [only] => Ok(Some(only.clone())),
+        [] => Ok(None),
         several => Err(hinted(
             format!("there are several runs here: {}", shown(several)),
             format!("name one: poolcast advise {}", several[0].display()),
@@ -151,11 +171,12 @@ fn find_results() -> Result<PathBuf> {
     }
 }
 
-/// Returns true if `dir` is a run, or a sweep that has chosen its best trial.
+/// Returns true if `dir` is a run, or a sweep that has chosen its best trial, or that had too few
+/// holds for one.
 fn is_result(dir: &Path) -> bool {
     let format = manifest::format_name(dir).ok().flatten();
     let is_model = format.is_some_and(|format| MODEL_FORMATS.contains(&format.as_str()));
-    is_model || dir.join(sweep::BEST_FILE).is_file()
+    is_model || dir.join(sweep::BEST_FILE).is_file() || sweep::has_no_model(dir)
 }
 
 /// The output directories of the configuration files in this directory, in the order of the file
@@ -174,14 +195,14 @@ fn configured_outputs() -> Result<Vec<PathBuf>> {
     let mut outs = Vec::new();
     for path in paths {
         let name = path.strip_prefix(".").unwrap_or(&path);
-        if let Ok(config) = Config::load(Some(name), &std::collections::BTreeMap::new()) {
+        if let Ok(config) = Config::load(Some(name), &BTreeMap::new()) {
             outs.push(config.out);
         }
     }
     Ok(outs)
 }
 
-/// The logs that the model was made from. It is an error if one of them is missing.
+/// The logs that the run was made from, as far as they exist. It is an error if none of them does.
 fn configured_logs(config: &Config, results: &Path) -> Result<Vec<PathBuf>> {
     ensure!(
         !config.logs.is_empty(),
@@ -193,20 +214,43 @@ fn configured_logs(config: &Config, results: &Path) -> Result<Vec<PathBuf>> {
             LOG_HINT
         )
     );
-    for log in &config.logs {
-        ensure!(
-            log.exists(),
-            hinted(
-                format!(
-                    "cannot find `{}`, the log that `{}` was made from",
-                    log.display(),
-                    results.display()
-                ),
-                LOG_HINT
-            )
-        );
+    let (found, missing): (Vec<PathBuf>, Vec<PathBuf>) =
+        config.logs.iter().cloned().partition(|log| log.exists());
+    let Some(first) = missing.first() else {
+        return Ok(found);
+    };
+    // Users remove the logs of finished jobs one by one.
+    ensure!(
+        !found.is_empty(),
+        hinted(
+            format!(
+                "cannot find `{}`, the log that `{}` was made from",
+                first.display(),
+                results.display()
+            ),
+            LOG_HINT
+        )
+    );
+    output::note(&format!(
+        "note: {} of the run cannot be found, such as `{}`",
+        output::counted(missing.len(), "log"),
+        first.display()
+    ));
+    Ok(found)
+}
+
+/// Asks the queue of this access point for the held jobs of this user, or of all users; `None` if it
+/// does not answer within [`QUEUE_ANSWERS_WITHIN`].
+pub(super) fn ask_queue(is_of_all_users: bool) -> Option<JobQueue> {
+    let read = |output: &mut dyn BufRead| JobQueue::read(output);
+    let limit = QUEUE_ANSWERS_WITHIN;
+    match condor::ask_held_jobs(QUEUE_ATTRIBUTES, is_of_all_users, limit, read) {
+        Ok(answer) => answer,
+        Err(error) => {
+            output::note(&format!("note: the queue is not used: {error:#}"));
+            None
+        }
     }
-    Ok(config.logs.clone())
 }
 
 /// Reads the queue that `named` refers to: a file, `-` for stdin, or `now` for the queue of this

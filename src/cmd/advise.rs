@@ -2,9 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Result, ensure};
+use anyhow::{Context as _, Result, ensure};
 
-use super::advice_sources::{AdviceSources, read_queue};
+use super::advice_sources::{AdviceSources, ask_queue, read_queue};
 use super::advice_watch::AdviceWatch;
 use super::asked_advice::{AdviceQuery, ComputedAdvice};
 use super::logs::read_store;
@@ -20,6 +20,9 @@ use poolcast_collect::find_generations;
 use poolcast_holds::advice::{
     self, CheckedAnswers, JobAdvice, JobSelection, answer_rank, cause_name,
 };
+
+/// Maximum number of logs that a suggested command names.
+const MAX_NAMED_LOGS: usize = 3;
 
 /// Reads the logs, judges the held jobs and prints the advice. For a single job, the exit code
 /// encodes its advice.
@@ -49,7 +52,7 @@ pub fn run(args: &AdviseArgs) -> Result<u8> {
         output::note(&format!("note: {}", skipped_jobs_words(skipped)));
     }
     let is_one_job = is_one_job(&sources);
-    print_view(args, &view, is_one_job)?;
+    print_view(args, &view, is_one_job && !view.chosen.is_empty())?;
     if args.at.is_none() {
         asked.record(&sources, &view.chosen);
     }
@@ -66,10 +69,15 @@ fn ask(
     sources: &AdviceSources,
     selections: &[JobSelection],
 ) -> Result<ComputedAdvice> {
-    let queue = args.queue.as_deref().map(read_queue).transpose()?;
+    let queue = match &args.queue {
+        Some(named) => Some(read_queue(named)?),
+        None if sources.logs.is_empty() => ask_queue(args.all_users),
+        None => None,
+    };
     let question = AdviceQuery {
         year: args.year,
         at_ms: args.at,
+        now_ms: args.now.unwrap_or_else(now_ms),
         queue,
         selections,
     };
@@ -101,7 +109,24 @@ fn view_of<'a>(
         shows_all: args.shows_all,
         queue: asked.agreement,
         earlier: asked.earlier.as_ref(),
+        ended: &asked.ended,
+        better: better_advice(sources),
     }
+}
+
+/// Says what would give better advice than `sources`; `None` if there is a model.
+fn better_advice(sources: &AdviceSources) -> Option<String> {
+    if sources.learned.is_some() {
+        return None;
+    }
+    let named: Option<Vec<String>> = (sources.logs.iter())
+        .map(|log| log.to_str().filter(|log| *log != "-").map(shell_word))
+        .collect();
+    let logs = named.filter(|logs| (1..=MAX_NAMED_LOGS).contains(&logs.len()));
+    let logs = logs.map_or_else(|| "mine".to_owned(), |logs| logs.join(" "));
+    Some(format!(
+        "for odds of this access point: poolcast run --log {logs}"
+    ))
 }
 
 /// Returns true if the user named a single job.
@@ -158,7 +183,17 @@ fn watch(args: &AdviseArgs, interval_s: u32, first: AdviceSources) -> Result<u8>
 
 /// Prints the outcomes of earlier answers.
 fn check(args: &AdviseArgs, sources: &AdviceSources) -> Result<u8> {
-    let given = advice::read_answers(&sources.results)?;
+    let learned = sources.learned.as_ref().with_context(|| {
+        hinted(
+            "there is no run here, so no earlier answers are known",
+            "name one: poolcast advise RUN --check; `poolcast run --log LOG` creates one",
+        )
+    })?;
+    ensure!(
+        sources.selections.is_empty(),
+        "`--check` is about all earlier answers, not about one job"
+    );
+    let given = advice::read_answers(&learned.results)?;
     let store = read_store(&sources.logs, args.year, &sources.config, None)?;
     let check = CheckedAnswers::new(&given, &store).check();
     if args.json {
@@ -188,15 +223,16 @@ fn view_text(args: &AdviseArgs, view: &AdviceView<'_>, is_one_job: bool) -> Stri
     if args.lists_jobs {
         return output::shown_page(&advice_jobs::job_lines(view));
     }
+    let better = output::shown_page(&view.better_lines());
     if is_one_job {
-        return long_text(view) + &output::shown_page(&view.basis_lines());
+        return long_text(view) + &output::shown_page(&view.basis_lines()) + &better;
     }
     if args.long {
         let mut head = view.head();
         head.push(PageLine::plain(""));
-        return output::shown_page(&head) + &long_text(view);
+        return output::shown_page(&head) + &long_text(view) + &better;
     }
-    output::shown_page(&advice_page::page(view))
+    output::shown_page(&advice_page::page(view)) + &better
 }
 
 fn is_selected(selections: &[JobSelection], advice: &JobAdvice) -> bool {
@@ -259,17 +295,17 @@ fn repeat_command(args: &AdviseArgs) -> Option<String> {
         return None;
     }
     let mut call = "poolcast advise".to_owned();
-    if let Some(run) = &args.run {
-        call.push_str(&format!(" {}", shell_word(run.to_str()?)));
-    }
-    for job in &args.jobs {
-        call.push_str(&format!(" {}", shell_word(job)));
+    for named in &args.named {
+        call.push_str(&format!(" {}", shell_word(named.to_str()?)));
     }
     for log in &args.logs {
         call.push_str(&format!(" --log {}", shell_word(log.to_str()?)));
     }
     if let Some(queue) = &args.queue {
         call.push_str(&format!(" --queue {}", shell_word(queue)));
+    }
+    if args.all_users {
+        call.push_str(" --all-users");
     }
     if let Some(year) = args.year {
         call.push_str(&format!(" --year {year}"));

@@ -2,16 +2,18 @@
 
 use std::path::Path;
 
-use anyhow::Result;
+use anyhow::{Context as _, Result, ensure};
 
 use super::advice_sources::AdviceSources;
 use super::logs::read_store;
 use super::trained_run;
+use poolcast_base::error::hinted;
 use poolcast_base::output;
 use poolcast_holds::advice::{
-    self, AdviceBasis, AdviceModels, AnswerTally, CheckedAnswers, GivenAnswer, JobAdvice, JobQueue,
-    JobSelection, LogWords, QueueAgreement,
+    self, AdviceBasis, AdviceModels, AnswerTally, CheckedAnswers, EndedJob, GivenAnswer, JobAdvice,
+    JobQueue, JobSelection, LogWords, ModelOrigin, QueueAgreement,
 };
+use poolcast_holds::answers::LearnedAnswers;
 use poolcast_holds::events::EventStore;
 
 /// A query to `advise`.
@@ -21,6 +23,8 @@ pub(super) struct AdviceQuery<'a> {
     pub(super) year: Option<i16>,
     /// Prediction time, epoch ms; the end of the log if `None`.
     pub(super) at_ms: Option<i64>,
+    /// Current time, epoch ms. It is the prediction time if there is only a queue.
+    pub(super) now_ms: i64,
     /// The queue, which decides which jobs are held.
     pub(super) queue: Option<JobQueue>,
     /// The jobs that the user named. Each of them must be held.
@@ -33,6 +37,8 @@ pub(super) struct ComputedAdvice {
     pub(super) basis: AdviceBasis,
     /// One entry per held job.
     pub(super) all: Vec<JobAdvice>,
+    /// The jobs among the selected ones that have ended.
+    pub(super) ended: Vec<EndedJob>,
     /// Agreement between the log and the queue, if the queue was queried.
     pub(super) agreement: Option<QueueAgreement>,
     /// Results of earlier answers, if the outcome of any is decided.
@@ -40,51 +46,58 @@ pub(super) struct ComputedAdvice {
 }
 
 impl ComputedAdvice {
-    /// Reads the logs and judges the held jobs.
+    /// Reads the logs and judges the held jobs. Without logs, those in the queue are judged by rule.
     ///
     /// # Errors
-    /// Fails if a log cannot be read, or if a selected job cannot be judged.
+    /// Fails if a log cannot be read, if there is neither a log nor a queue, or if a selected job
+    /// cannot be judged.
     pub(super) fn from_sources(
         sources: &AdviceSources,
         question: AdviceQuery<'_>,
     ) -> Result<ComputedAdvice> {
+        if sources.logs.is_empty() {
+            return ComputedAdvice::from_queue(question);
+        }
         let AdviceQuery {
             year,
             at_ms,
             queue,
             selections,
+            ..
         } = question;
         let config = &sources.config;
         let mut words = LogWords::until(at_ms);
         let store = read_store(&sources.logs, year, config, Some(&mut words))?;
 
-        let model = sources
-            .models
-            .at_moment(at_ms.unwrap_or(store.summary.end_ms));
-        let origin = trained_run::model_origin(&sources.run, &sources.results);
-        let mut all = advice::advise(
-            &store,
-            AdviceModels {
-                trained: model,
-                answers: sources.answers.as_ref(),
-                origin: &origin,
-            },
-            &config.advice,
-            queue.as_ref(),
-            at_ms,
-        )?;
+        let asked_ms = at_ms.unwrap_or(store.summary.end_ms);
+        let learned = sources.learned.as_ref();
+        let origin = learned.map_or_else(ModelOrigin::default, |learned| {
+            trained_run::model_origin(&learned.run, &learned.results)
+        });
+        let own = match learned {
+            Some(_) => None,
+            None => LearnedAnswers::without_run(&store, asked_ms, config.seed)?,
+        };
+        let trained = learned.and_then(|learned| learned.models.as_ref());
+        let models = AdviceModels {
+            trained: trained.map(|models| models.at_moment(asked_ms)),
+            answers: learned.map_or(own.as_ref(), |learned| learned.answers.as_ref()),
+            origin: &origin,
+        };
+        let mut all = advice::advise(&store, models, &config.advice, queue.as_ref(), at_ms)?;
         words.add_to(&mut all);
 
-        let mut basis = AdviceBasis::new(&store, model, origin, at_ms);
+        let mut basis = AdviceBasis::new(&store, &models, at_ms);
         let mut earlier = None;
         // The ledger has answers for the end of the log only, so it says nothing about another
         // time.
-        if at_ms.is_none() {
-            let given = given_answers(&sources.results);
+        if let Some(learned) = learned.filter(|_| at_ms.is_none()) {
+            let given = given_answers(&learned.results);
             let checked = CheckedAnswers::new(&given, &store);
             earlier = checked.check().total;
-            let learned_ms = sources.answers.as_ref().map(|answers| answers.known_ms);
-            let of_model = checked.check_since(learned_ms.unwrap_or(basis.trained_until_ms));
+            let learned_ms = models.answers.map(|answers| answers.known_ms);
+            let since_ms = learned_ms.or(basis.trained_until_ms).unwrap_or(i64::MIN);
+            let of_model = checked.check_since(since_ms);
             let broken = advice::lower_broken_promises(&mut all, &of_model, &config.advice);
             basis.caveats.extend(broken);
             advice::add_probe_results(&mut all, &given, &store);
@@ -95,19 +108,54 @@ impl ComputedAdvice {
             let (corrected, found) = queue.correct(all, ap, basis.asked_ms);
             (all, agreement) = (corrected, Some(found));
         }
-        advice::check_selections(&store, &all, selections, at_ms)?;
+        let ended = advice::check_selections(&store, &all, selections, at_ms)?;
         Ok(ComputedAdvice {
             basis,
             all,
+            ended,
             agreement,
             earlier,
         })
     }
 
-    /// Records the answers in `said` next to the run. A failure, as in the run of another user,
-    /// only causes a note.
+    /// Judges the held jobs in the queue by rule.
+    fn from_queue(question: AdviceQuery<'_>) -> Result<ComputedAdvice> {
+        let AdviceQuery {
+            queue,
+            selections,
+            now_ms,
+            ..
+        } = question;
+        let queue = queue.context(hinted(
+            "there is nothing to advise on: no log is named, there is no run here, and no queue answers",
+            "name the logs of your jobs: poolcast advise *.log; or the queue: --queue FILE",
+        ))?;
+        let (all, agreement) = queue.correct(Vec::new(), "", now_ms);
+        for selection in selections {
+            ensure!(
+                all.iter().any(|one| selection.has(one.cluster, one.proc)),
+                hinted(
+                    format!("{selection} is not held in the queue"),
+                    "name the log of the job, which shows what happened to it: poolcast advise JOB job.log"
+                )
+            );
+        }
+        Ok(ComputedAdvice {
+            basis: AdviceBasis::without_log(now_ms),
+            all,
+            ended: Vec::new(),
+            agreement: Some(agreement),
+            earlier: None,
+        })
+    }
+
+    /// Records the answers in `said` next to the run, if there is one. A failure, as in the run of
+    /// another user, only causes a note.
     pub(super) fn record(&self, sources: &AdviceSources, said: &[&JobAdvice]) {
-        if let Err(error) = advice::record_answers(&sources.results, said, self.basis.asked_ms) {
+        let Some(learned) = &sources.learned else {
+            return;
+        };
+        if let Err(error) = advice::record_answers(&learned.results, said, self.basis.asked_ms) {
             output::note(&format!(
                 "note: these answers are not saved for `--check`: {error:#}"
             ));

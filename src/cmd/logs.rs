@@ -8,7 +8,7 @@ use super::progress::{StageBar, rotated_note};
 use htcondor_eventlog::{self as eventlog, EventBatch, ReadOptions};
 use poolcast_base::output;
 use poolcast_base::salt::OwnerSalt;
-use poolcast_collect::{explain, explain_beginning, find_generations, found_beside};
+use poolcast_collect::{explain, explain_beginning, find_generations, found_beside, skipped_note};
 use poolcast_holds::advice::LogWords;
 use poolcast_holds::events::{BatchListener, EventStore, IngestStep, read_into_memory};
 use poolcast_holds::policy::OwnerNames;
@@ -19,6 +19,9 @@ pub(super) fn find_logs(named: &[PathBuf]) -> Result<Vec<PathBuf>> {
     let all = find_generations(named)?;
     for found in found_beside(named, &all) {
         output::note(&rotated_note(found));
+    }
+    if let Some(note) = skipped_note(named, &all) {
+        output::note(&note);
     }
     Ok(all)
 }

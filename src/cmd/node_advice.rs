@@ -1,12 +1,13 @@
 //! `advise --dag`: writes advice into a file when DAGMan reports that a job of a node is held.
 
-use anyhow::Result;
+use anyhow::{Result, ensure};
 
 use super::advice_sources::AdviceSources;
 use super::asked_advice::{AdviceQuery, ComputedAdvice};
 use super::text::advice::{AdviceView, long_text, skipped_jobs_words};
 use super::text::advice_page;
 use crate::cli::AdviseArgs;
+use poolcast_base::error::hinted;
 use poolcast_base::{error, escape, files, output};
 use poolcast_holds::advice::{JobAdvice, JobQueue, QUEUE_ATTRIBUTES, QueueAgreement, advice_text};
 use poolcast_sweep::condor;
@@ -85,8 +86,16 @@ fn text_by_rules(queue: JobQueue, now_ms: i64) -> String {
 /// Renders one job in full, or several as a page, like `advise`.
 fn text_by_model(args: &AdviseArgs, queue: JobQueue, now_ms: i64) -> Result<String> {
     let sources = AdviceSources::find(args)?;
+    ensure!(
+        sources.learned.is_some(),
+        hinted(
+            "there is no run here",
+            "name one: poolcast advise RUN; `poolcast run --log LOG` creates one"
+        )
+    );
     let question = AdviceQuery {
         year: args.year,
+        now_ms,
         queue: Some(queue),
         ..AdviceQuery::default()
     };
@@ -110,6 +119,8 @@ fn text_by_model(args: &AdviseArgs, queue: JobQueue, now_ms: i64) -> Result<Stri
             ..agreement
         }),
         earlier: asked.earlier.as_ref(),
+        ended: &[],
+        better: None,
     };
     asked.record(&sources, &view.chosen);
     if !is_one_job {

@@ -60,7 +60,7 @@ fn compare_with_advice(
         let origin = trained_run::model_origin(&run, &run);
         let answers = LearnedAnswers::open(&poolcast_sweep::answers_dir(&run))?;
         let models = AdviceModels {
-            trained: model,
+            trained: Some(model),
             answers: answers.as_ref(),
             origin: &origin,
         };

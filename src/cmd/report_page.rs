@@ -32,7 +32,7 @@ pub(super) fn held_jobs(inputs: &ReportInputs) -> Result<Option<HeldJobs>> {
     let origin = trained_run::model_origin(run, &inputs.dir);
     let answers = LearnedAnswers::open(&answers_dir(&inputs.dir))?;
     let models = AdviceModels {
-        trained: model,
+        trained: Some(model),
         answers: answers.as_ref(),
         origin: &origin,
     };
@@ -45,7 +45,7 @@ pub(super) fn held_jobs(inputs: &ReportInputs) -> Result<Option<HeldJobs>> {
             )),
         }
     }
-    let basis = AdviceBasis::new(&store, model, origin, None);
+    let basis = AdviceBasis::new(&store, &models, None);
     Ok(Some(HeldJobs { basis, advice }))
 }
 

@@ -97,18 +97,13 @@ fn conclude(finished: &FinishedSweep, config: &Config, is_json: bool) -> Result<
     let dir = finished.best.dir(&config.out);
     let origin = trained_run::model_origin(&dir, &config.out);
     let answers = LearnedAnswers::open(&sweep::answers_dir(&config.out))?;
-    let advice = advice::advise(
-        &finished.store,
-        AdviceModels {
-            trained: finished.advisor(),
-            answers: answers.as_ref(),
-            origin: &origin,
-        },
-        &config.advice,
-        None,
-        None,
-    )?;
-    let basis = AdviceBasis::new(&finished.store, finished.advisor(), origin, None);
+    let models = AdviceModels {
+        trained: Some(finished.advisor()),
+        answers: answers.as_ref(),
+        origin: &origin,
+    };
+    let advice = advice::advise(&finished.store, models, &config.advice, None, None)?;
+    let basis = AdviceBasis::new(&finished.store, &models, None);
 
     let rehearsal = RehearsalTally::read(&config.out)?;
     let report = RunReport {
@@ -191,6 +186,8 @@ fn advice_view<'a>(
         shows_all: false,
         queue: None,
         earlier,
+        ended: &[],
+        better: None,
     }
 }
 

@@ -111,15 +111,30 @@ pub fn likely_access_point(logs: &[PathBuf]) -> Result<Option<String>, ReadError
     Ok(names.pop_first().filter(|_| names.is_empty()))
 }
 
+/// Returns true if a record of an event log is in the beginning of the file `log`.
+///
+/// # Errors
+/// Fails if the file is empty or cannot be read.
+pub fn is_event_log(log: &Path) -> Result<bool, ReadError> {
+    Ok(!parse_beginning(log)?.records_by_number.is_empty())
+}
+
 /// Finds the access point in the beginning of `log`.
 fn read_access_point(log: &Path) -> Result<Option<String>, ReadError> {
+    Ok(find_access_point(&[parse_beginning(log)?]))
+}
+
+fn parse_beginning(log: &Path) -> Result<ParsedPiece, ReadError> {
     let text = read_beginning(log, BLOCK_SIZES.first_bytes)?;
     let block = RecordBlock {
         text: &text,
         is_at_log_end: true,
     };
-    let piece = ParsedPiece::parse(&block, &EarlierPieces::new(1, false), Vec::new());
-    Ok(find_access_point(&[piece]))
+    Ok(ParsedPiece::parse(
+        &block,
+        &EarlierPieces::new(1, false),
+        Vec::new(),
+    ))
 }
 
 /// Returns the sequence number of a generation of a global event log; it grows by 1 with each

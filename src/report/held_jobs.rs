@@ -28,10 +28,13 @@ impl HeldJobs {
         } else {
             format!(" of {}", words::shown(&access_points.join(", ")))
         };
+        let Some((begin_ms, end_ms)) = log_begin_ms.zip(*log_end_ms) else {
+            return "No log was read.".to_owned();
+        };
         format!(
             "The log{of} is from {} to {} and has {}.",
-            output::utc_time(*log_begin_ms),
-            output::utc_time(*log_end_ms),
+            output::utc_time(begin_ms),
+            output::utc_time(end_ms),
             output::counted(*holds, "hold")
         )
     }

@@ -6,8 +6,8 @@ use serde::Serialize;
 
 use poolcast_base::output::{self, LineColour, PageLine};
 use poolcast_holds::advice::{
-    self, ActionTally, AdviceBasis, AnswerTally, CauseGroup, HoldAction, JobAdvice, QueueAgreement,
-    SkippedJobs, cause_groups, query_words,
+    self, ActionTally, AdviceBasis, AnswerTally, CauseGroup, EndedJob, HoldAction, JobAdvice,
+    QueueAgreement, SkippedJobs, cause_groups, query_words,
 };
 
 /// Version of the JSON document.
@@ -24,6 +24,12 @@ pub(in crate::cmd) struct AdviceDocument<'a> {
     queue: Option<QueueAgreement>,
     /// Results of earlier answers, if the outcome of any is decided.
     earlier: Option<&'a AnswerTally>,
+    /// The named jobs that have ended; absent if there are none.
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    ended: &'a [EndedJob],
+    /// What would give better advice; absent if there is a model.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    better: Option<String>,
     /// Number of jobs below, by answer.
     counts: BTreeMap<String, usize>,
     groups: Vec<CauseGroup<'a>>,
@@ -54,6 +60,10 @@ pub(in crate::cmd) struct AdviceView<'a> {
     pub(in crate::cmd) queue: Option<QueueAgreement>,
     /// Results of earlier answers, if the outcome of any is decided.
     pub(in crate::cmd) earlier: Option<&'a AnswerTally>,
+    /// The named jobs that have ended.
+    pub(in crate::cmd) ended: &'a [EndedJob],
+    /// What would give better advice, if anything is known to.
+    pub(in crate::cmd) better: Option<String>,
 }
 
 impl<'a> AdviceView<'a> {
@@ -70,6 +80,8 @@ impl<'a> AdviceView<'a> {
             held: self.all.len(),
             queue: self.queue,
             earlier: self.earlier,
+            ended: self.ended,
+            better: self.better.clone(),
             counts,
             groups: cause_groups(self.all, &self.chosen),
             advice: self.chosen.clone(),
@@ -87,21 +99,40 @@ impl<'a> AdviceView<'a> {
 
     /// The lines at the top: the number of jobs per answer, then the basis of the advice.
     pub(in crate::cmd) fn head(&self) -> Vec<PageLine> {
-        let mut lines = self.wrapped(LineColour::Plain, &self.counts_line());
+        let mut lines = Vec::new();
+        for ended in self.ended {
+            lines.extend(self.wrapped(LineColour::Plain, &ended.words()));
+        }
+        if self.ended.is_empty() || !self.chosen.is_empty() {
+            lines.extend(self.wrapped(LineColour::Plain, &self.counts_line()));
+        }
         lines.extend(self.basis_lines());
         lines
     }
 
+    /// The last line: what would give better advice.
+    pub(in crate::cmd) fn better_lines(&self) -> Vec<PageLine> {
+        self.better
+            .iter()
+            .flat_map(|better| self.wrapped(LineColour::Dim, better))
+            .collect()
+    }
+
     /// The basis of the advice: log, model, earlier answers and queue, followed by the caveats.
     pub(in crate::cmd) fn basis_lines(&self) -> Vec<PageLine> {
-        let mut lines = self.wrapped(LineColour::Dim, &self.log_line());
-        lines.extend(self.wrapped(LineColour::Dim, &self.model_line()));
+        let mut lines = Vec::new();
+        for line in self.log_line().into_iter().chain([self.model_line()]) {
+            lines.extend(self.wrapped(LineColour::Dim, &line));
+        }
         lines.extend(self.expiry_line());
         if let Some(tally) = self.earlier {
             lines.extend(self.wrapped(LineColour::Dim, &tally_words(tally)));
         }
         if let Some(queue) = self.queue {
-            lines.extend(self.wrapped(LineColour::Dim, &queue_words(queue)));
+            lines.extend(self.wrapped(
+                LineColour::Dim,
+                &queue_words(queue, self.basis.log_end_ms.is_some()),
+            ));
         }
         let age = self.now_ms.and_then(|now| self.basis.log_age_caveat(now));
         let skipped = self.queue.and_then(|queue| queue.skipped);
@@ -167,7 +198,8 @@ impl<'a> AdviceView<'a> {
         format!("{of_all}: {}", counts.join(", "))
     }
 
-    fn log_line(&self) -> String {
+    /// Describes the log; `None` if none was read.
+    fn log_line(&self) -> Option<String> {
         let AdviceBasis {
             access_points,
             log_begin_ms,
@@ -175,16 +207,17 @@ impl<'a> AdviceView<'a> {
             holds,
             ..
         } = self.basis;
-        let mut ended = format!("{} UTC", minute(*log_end_ms));
+        let (begin_ms, end_ms) = log_begin_ms.zip(*log_end_ms)?;
+        let mut ended = format!("{} UTC", minute(end_ms));
         if let Some(now_ms) = self.now_ms.filter(|_| self.shows_ages) {
-            ended = format!("{ended} ({} ago)", output::time_span(now_ms - log_end_ms));
+            ended = format!("{ended} ({} ago)", output::time_span(now_ms - end_ms));
         }
-        format!(
+        Some(format!(
             "log of {}: {} to {ended}, {}",
             access_points.join(", "),
-            minute(*log_begin_ms),
+            minute(begin_ms),
             output::counted(*holds, "hold")
-        )
+        ))
     }
 
     fn model_line(&self) -> String {
@@ -195,6 +228,19 @@ impl<'a> AdviceView<'a> {
             skill,
             ..
         } = self.basis;
+        let Some(until_ms) = *trained_until_ms else {
+            return "no model: rules for hold codes answer".to_owned();
+        };
+        let learned = format!(
+            "learned until {} UTC ({} since)",
+            minute(until_ms),
+            output::counted(*holds_since, "hold")
+        );
+        let Some(model) = model else {
+            return format!(
+                "no trained model: rules answer, and what the log shows of earlier holds, {learned}"
+            );
+        };
         let skill = skill.map_or("not evaluated".to_owned(), |skill| {
             let (low, high) = skill.interval;
             format!(
@@ -202,11 +248,7 @@ impl<'a> AdviceView<'a> {
                 skill.roc_auc
             )
         });
-        format!(
-            "model {model}: learned until {} UTC ({} since), {skill}",
-            minute(*trained_until_ms),
-            output::counted(*holds_since, "hold")
-        )
+        format!("model {model}: {learned}, {skill}")
     }
 
     /// A time for a table column: an age on a terminal, otherwise the time of day, or the date if
@@ -271,7 +313,12 @@ fn kind_words(kind: &ActionTally) -> String {
 }
 
 /// Describes the agreement between the log and the queue.
-fn queue_words(queue: QueueAgreement) -> String {
+fn queue_words(queue: QueueAgreement, has_log: bool) -> String {
+    let why_not_in_log = if has_log {
+        "of them held since the log ended or before it began"
+    } else {
+        "of them without a log"
+    };
     let QueueAgreement {
         held,
         not_in_log,
@@ -282,7 +329,7 @@ fn queue_words(queue: QueueAgreement) -> String {
     if not_in_log > 0 {
         let jobs = output::with_commas(not_in_log as u64);
         words.push_str(&format!(
-            ", {jobs} of them held since the log ended or before it began: these get advice by rules only"
+            ", {jobs} {why_not_in_log}: these get advice by rules only"
         ));
     }
     if not_in_queue > 0 {

@@ -2,7 +2,8 @@
 
 use serde::Serialize;
 
-use crate::events::EventStore;
+use crate::answers::LearnedAnswers;
+use crate::events::{EventStore, StoreSummary};
 use crate::training::TrainedModel;
 use htcondor_eventlog::HELD;
 use poolcast_base::output;
@@ -31,25 +32,37 @@ pub struct ModelOrigin {
     pub access_points: Vec<String>,
 }
 
+/// The models that judge held jobs.
+#[derive(Debug, Clone, Copy)]
+pub struct AdviceModels<'a> {
+    /// The model of the run; `None` if no model was trained.
+    pub trained: Option<&'a TrainedModel>,
+    /// The model for questions in the middle of a hold; `None` if there is none.
+    pub answers: Option<&'a LearnedAnswers>,
+    /// The origin of both.
+    pub origin: &'a ModelOrigin,
+}
+
 /// The facts and caveats that advice is based on.
 #[derive(Debug, Clone, Serialize)]
 pub struct AdviceBasis {
     /// The access points of the log.
     pub access_points: Vec<String>,
-    /// Time of the first event in the log, epoch ms.
-    pub log_begin_ms: i64,
-    /// Time of the last event in the log, epoch ms. The advice knows nothing later.
-    pub log_end_ms: i64,
+    /// Time of the first event in the log, epoch ms; `None` if no log was read.
+    pub log_begin_ms: Option<i64>,
+    /// Time of the last event in the log, epoch ms. The advice knows nothing later, except from the
+    /// queue.
+    pub log_end_ms: Option<i64>,
     /// Prediction time, epoch ms.
     pub asked_ms: i64,
     /// Holds in the log up to the prediction time.
     pub holds: usize,
-    /// Name of the model's architecture or pipeline.
-    pub model: String,
+    /// Name of the model's architecture or pipeline; `None` if no model was trained.
+    pub model: Option<String>,
     /// Digest of the inputs that the model was made from.
-    pub model_key: String,
-    /// Time of the last training hold, epoch ms.
-    pub trained_until_ms: i64,
+    pub model_key: Option<String>,
+    /// Time until which a model or the answers have learned, epoch ms; `None` if nothing was learned.
+    pub trained_until_ms: Option<i64>,
     /// Holds after the last training hold, up to the prediction time.
     pub holds_since: usize,
     /// The model's skill; absent if the model was never evaluated.
@@ -59,35 +72,28 @@ pub struct AdviceBasis {
 }
 
 impl AdviceBasis {
-    /// Collects the basis of advice that `model` gives on `store`. The prediction time is `at_ms`,
+    /// Collects the basis of advice that `models` give on `store`. The prediction time is `at_ms`,
     /// or else the end of the log.
-    pub fn new(
-        store: &EventStore,
-        model: &TrainedModel,
-        origin: ModelOrigin,
-        at_ms: Option<i64>,
-    ) -> AdviceBasis {
+    pub fn new(store: &EventStore, models: &AdviceModels<'_>, at_ms: Option<i64>) -> AdviceBasis {
+        let AdviceModels {
+            trained,
+            answers,
+            origin,
+        } = *models;
         let summary = &store.summary;
         let asked_ms = at_ms.unwrap_or(summary.end_ms);
-        let trained_until_ms = model.rates.to_ms;
-        let (holds, holds_since) = count_holds(store, trained_until_ms, asked_ms);
+        let trained_until_ms = trained
+            .map(|model| model.rates.to_ms)
+            .or(answers.map(|answers| answers.known_ms));
+        let (holds, holds_since) =
+            count_holds(store, trained_until_ms.unwrap_or(i64::MIN), asked_ms);
 
         let mut caveats = Vec::new();
         caveats.extend(unknown_access_point_caveat(
             &origin.access_points,
             &summary.aps,
         ));
-        let span_ms = summary.end_ms - summary.begin_ms;
-        let unseen_ms = asked_ms - trained_until_ms;
-        if is_out_of_date(model, asked_ms) {
-            caveats.push(out_of_date_caveat(model));
-        } else if unseen_ms > span_ms / OLD_MODEL_DIVISOR && holds_since > 0 {
-            caveats.push(format!(
-                "the model has not learned from the last {} and their {}: `poolcast run` learns from them",
-                output::time_span(unseen_ms),
-                output::counted(holds_since, "hold")
-            ));
-        }
+        caveats.extend(age_caveat(summary, trained, asked_ms, holds_since));
         if !summary.gaps.is_empty() {
             caveats.push(
                 "events are missing in the log: jobs held before a gap may no longer be held"
@@ -99,12 +105,12 @@ impl AdviceBasis {
         }
         AdviceBasis {
             access_points: summary.aps.clone(),
-            log_begin_ms: summary.begin_ms,
-            log_end_ms: summary.end_ms,
+            log_begin_ms: Some(summary.begin_ms),
+            log_end_ms: Some(summary.end_ms),
             asked_ms,
             holds,
-            model: model.name.clone(),
-            model_key: model.key.clone(),
+            model: trained.map(|model| model.name.clone()),
+            model_key: trained.map(|model| model.key.clone()),
             trained_until_ms,
             holds_since,
             skill: origin.skill,
@@ -112,9 +118,26 @@ impl AdviceBasis {
         }
     }
 
+    /// The basis of advice that only the queue gives, at `asked_ms`.
+    pub fn without_log(asked_ms: i64) -> AdviceBasis {
+        AdviceBasis {
+            access_points: Vec::new(),
+            log_begin_ms: None,
+            log_end_ms: None,
+            asked_ms,
+            holds: 0,
+            model: None,
+            model_key: None,
+            trained_until_ms: None,
+            holds_since: 0,
+            skill: None,
+            caveats: Vec::new(),
+        }
+    }
+
     /// Returns a caveat if the log ended more than a day before `now_ms`.
     pub fn log_age_caveat(&self, now_ms: i64) -> Option<String> {
-        let ago_ms = now_ms - self.log_end_ms;
+        let ago_ms = now_ms - self.log_end_ms?;
         (ago_ms > DAY_MS).then(|| {
             format!(
                 "the log ended {} ago: jobs may have been released or held since",
@@ -153,6 +176,28 @@ fn unknown_access_point_caveat(learned: &[String], asked: &[String]) -> Option<S
     ))
 }
 
+/// Returns a caveat on a `model` that has not learned from the latest part of the log.
+fn age_caveat(
+    summary: &StoreSummary,
+    model: Option<&TrainedModel>,
+    asked_ms: i64,
+    holds_since: usize,
+) -> Option<String> {
+    let model = model?;
+    if is_out_of_date(model, asked_ms) {
+        return Some(out_of_date_caveat(model));
+    }
+    let span_ms = summary.end_ms - summary.begin_ms;
+    let unseen_ms = asked_ms - model.rates.to_ms;
+    (unseen_ms > span_ms / OLD_MODEL_DIVISOR && holds_since > 0).then(|| {
+        format!(
+            "the model has not learned from the last {} and their {}: `poolcast run` learns from them",
+            output::time_span(unseen_ms),
+            output::counted(holds_since, "hold")
+        )
+    })
+}
+
 /// Returns a caveat on a model that is out of date.
 fn out_of_date_caveat(model: &TrainedModel) -> String {
     let (from_ms, to_ms) = (model.rates.from_ms, model.rates.to_ms);
@@ -163,10 +208,10 @@ fn out_of_date_caveat(model: &TrainedModel) -> String {
     )
 }
 
-/// Returns the reason why `model`, which is from `origin`, must not judge jobs of the access point
-/// `ap` at `asked_ms`; `None` if it may.
+/// Returns the reason why `model`, or what else was learned, which is from `origin`, must not judge
+/// jobs of the access point `ap` at `asked_ms`; `None` if it may.
 pub(super) fn why_model_does_not_apply(
-    model: &TrainedModel,
+    model: Option<&TrainedModel>,
     origin: &ModelOrigin,
     ap: &String,
     asked_ms: i64,
@@ -174,7 +219,9 @@ pub(super) fn why_model_does_not_apply(
     if !origin.access_points.is_empty() && !origin.access_points.contains(ap) {
         return Some("the model learned from another access point");
     }
-    is_out_of_date(model, asked_ms).then_some("the model is out of date")
+    model
+        .is_some_and(|model| is_out_of_date(model, asked_ms))
+        .then_some("the model is out of date")
 }
 
 /// Returns true if `asked_ms` is further from the training data than these are long.

@@ -1,8 +1,12 @@
 //! Finds the jobs that are held at prediction time, and checks the selection of jobs to advise on.
 
-use anyhow::{Context as _, Result, ensure};
+use std::fmt;
+
+use anyhow::{Context as _, Result};
+use serde::Serialize;
 
 use super::job_advice::JobAdvice;
+use super::job_command::JobId;
 use crate::events::{EventStore, LogGap, StoredJob};
 use crate::tensors::{ExclusionReason, HoldOutcome, QueriedHold, cutoffs_ms, hold_cycles};
 use htcondor_eventlog::{ABORTED, HELD, TERMINATED};
@@ -36,6 +40,15 @@ impl std::str::FromStr for JobSelection {
                 "write `123.0` for a job, or `123` for a cluster",
             )
         })
+    }
+}
+
+impl fmt::Display for JobSelection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            JobSelection::Job(cluster, proc) => write!(f, "job {cluster}.{proc}"),
+            JobSelection::Cluster(cluster) => write!(f, "cluster {cluster}"),
+        }
     }
 }
 
@@ -121,44 +134,120 @@ pub(super) fn held_jobs(
     held
 }
 
+/// The end of a job.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum JobEnd {
+    /// It exited with this code.
+    Exited(i32),
+    /// This signal ended it.
+    Signalled(i32),
+    /// It was removed from the queue.
+    Removed,
+}
+
+/// A job that a user asked about, and that has ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct EndedJob {
+    /// The job.
+    pub job: JobId,
+    /// How it ended.
+    pub end: JobEnd,
+    /// When it ended, epoch ms.
+    pub ended_ms: i64,
+    /// Number of its holds.
+    pub holds: usize,
+}
+
+impl EndedJob {
+    /// Returns the end of `job`; `None` if the log does not show that it has ended.
+    fn of(job: &StoredJob<'_>) -> Option<EndedJob> {
+        let history = job.history;
+        let at = (0..history.number.len())
+            .rfind(|&at| matches!(history.number[at], TERMINATED | ABORTED))?;
+        let end = match (history.number[at], history.normal[at]) {
+            (ABORTED, _) => JobEnd::Removed,
+            (_, 0) => JobEnd::Signalled(history.value[at]),
+            _ => JobEnd::Exited(history.value[at]),
+        };
+        Some(EndedJob {
+            job: JobId {
+                cluster: job.cluster,
+                proc: job.proc,
+            },
+            end,
+            ended_ms: history.time_ms[at],
+            holds: history
+                .number
+                .iter()
+                .filter(|&&number| number == HELD)
+                .count(),
+        })
+    }
+
+    /// Describes the end as a sentence.
+    pub fn words(&self) -> String {
+        let end = match self.end {
+            JobEnd::Exited(0) => "succeeded: it terminated with exit code 0".to_owned(),
+            JobEnd::Exited(code) => format!("failed: it terminated with exit code {code}"),
+            JobEnd::Signalled(signal) => format!("failed: it was ended by signal {signal}"),
+            JobEnd::Removed => "was removed".to_owned(),
+        };
+        let holds = match self.holds {
+            0 => String::new(),
+            holds => format!(", after {}", output::counted(holds, "hold")),
+        };
+        let ended = output::utc_time(self.ended_ms);
+        format!("job {} {end} at {ended}{holds}", self.job)
+    }
+}
+
 /// Checks that each of `selections` matches a job in `advice`, which covers all held jobs of
-/// `store`.
+/// `store`. Returns the jobs of those that match none, as all of them have ended.
 ///
 /// # Errors
-/// Fails for a selection that matches no held job. The message reports what the log says about its
-/// jobs.
+/// Fails for a selection that matches no held job, and not only jobs that have ended. The message
+/// reports what the log says about its jobs.
 pub fn check_selections(
     store: &EventStore,
     advice: &[JobAdvice],
     selections: &[JobSelection],
     at_ms: Option<i64>,
-) -> Result<()> {
+) -> Result<Vec<EndedJob>> {
+    let mut ended = Vec::new();
     for selection in selections {
-        ensure!(
-            advice
-                .iter()
-                .any(|one| selection.has(one.cluster, one.proc)),
-            why_not_held(store, *selection, at_ms)
-        );
+        if advice
+            .iter()
+            .any(|one| selection.has(one.cluster, one.proc))
+        {
+            continue;
+        }
+        let jobs = selected_jobs(store, *selection);
+        let ends: Option<Vec<EndedJob>> = jobs.iter().map(EndedJob::of).collect();
+        // At an earlier time, the job had not ended yet.
+        let ends = ends.filter(|ends| !ends.is_empty() && at_ms.is_none());
+        ended.extend(ends.ok_or_else(|| why_not_held(&jobs, *selection, at_ms))?);
     }
-    Ok(())
+    Ok(ended)
+}
+
+fn selected_jobs(store: &EventStore, selection: JobSelection) -> Vec<StoredJob<'_>> {
+    let jobs = store.jobs();
+    jobs.iter()
+        .filter(|job| selection.has(job.cluster, job.proc))
+        .collect()
 }
 
 /// Explains why no selected job is held: whether the jobs are in the log, and how they ended.
-fn why_not_held(store: &EventStore, selection: JobSelection, at_ms: Option<i64>) -> HintedError {
-    let jobs: Vec<StoredJob<'_>> = store
-        .jobs()
-        .iter()
-        .filter(|job| selection.has(job.cluster, job.proc))
-        .collect();
-
+fn why_not_held(
+    jobs: &[StoredJob<'_>],
+    selection: JobSelection,
+    at_ms: Option<i64>,
+) -> HintedError {
     let message = match (selection, jobs.last()) {
-        (JobSelection::Job(cluster, proc), None) => {
-            format!("job {cluster}.{proc} is not in the log")
-        }
-        (JobSelection::Cluster(cluster), None) => format!("cluster {cluster} is not in the log"),
-        (JobSelection::Cluster(cluster), Some(_)) => format!(
-            "cluster {cluster} has {}, and none is held",
+        (_, None) => format!("{selection} is not in the log"),
+        (JobSelection::Cluster(_), Some(_)) => format!(
+            "{selection} has {}, and none is held",
             output::counted(jobs.len(), "job")
         ),
         (JobSelection::Job(..), Some(last)) => format!(

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use anyhow::{Result, ensure};
 
 use super::action::HoldAction;
-use super::advice_basis::{ModelOrigin, why_model_does_not_apply};
+use super::advice_basis::{AdviceModels, why_model_does_not_apply};
 use super::codes::{HoldRule, code_meaning, code_rule, reason_names_file, reason_names_host};
 use super::decide::{
     AdviceDecision, AnswerNotes, DecisionThresholds, HoldEvidence, MIN_SIMILAR_HOLDS, PassedSince,
@@ -20,30 +20,24 @@ use super::job_command::{CommandTask, JobCommand, JobId, RaisedRequest};
 use super::job_queue::JobQueue;
 use super::remedy::{Remedy, used_memory_mb};
 use super::shared_text::SharedText;
-use crate::answers::{LearnedAnswers, ThingState};
+use crate::answers::ThingState;
 use crate::config::AdviceConfig;
 use crate::events::{EventStore, StoreSummary};
-use crate::tensors::{HoldRecordKind, HoldRecords, OutcomeCounts, OutcomeRecord, QueriedHold};
+use crate::tensors::{
+    HoldRecordKind, HoldRecords, OutcomeCounts, OutcomeRecord, PoolHistory, QueriedHold,
+};
 use crate::training::{HoldModel, TrainedModel};
 use poolcast_base::error::{EXIT_DONE, hinted};
 use poolcast_base::output;
 use poolcast_config::WindowPosition;
 
-/// The models that judge held jobs.
-#[derive(Debug, Clone, Copy)]
-pub struct AdviceModels<'a> {
-    /// The model of the run.
-    pub trained: &'a TrainedModel,
-    /// The model for questions in the middle of a hold; `None` if the run has none.
-    pub answers: Option<&'a LearnedAnswers>,
-    /// The origin of both.
-    pub origin: &'a ModelOrigin,
-}
+/// Length of the frames in which recent events are counted, s. Advice does not use these counts.
+const FRAME_S: u32 = 60;
 
 /// Judges the jobs of `store` that are held at `at_ms`, or else at the end of the log. Uses only
 /// events up to that time. Where events are missing from the log, `queue` decides which jobs are
-/// still held. The model, which is from `origin`, judges only jobs of access points that it learned
-/// from, and only until it is out of date.
+/// still held. The models judge only jobs of access points that they learned from, and only until
+/// they are out of date. Without models, rules and the outcomes of similar holds decide.
 ///
 /// # Errors
 /// Fails if `at_ms` is outside the log. Also fails for any `at_ms` if the samples of the model
@@ -55,12 +49,8 @@ pub fn advise(
     queue: Option<&JobQueue>,
     at_ms: Option<i64>,
 ) -> Result<Vec<JobAdvice>> {
-    let AdviceModels {
-        trained: model,
-        origin,
-        ..
-    } = models;
-    let window = model.tensors.window;
+    let model = models.trained;
+    let window = model.map_or(WindowPosition::Release, |model| model.tensors.window);
     if let Some(at_ms) = at_ms {
         check_prediction_time(store, window, at_ms)?;
     }
@@ -68,7 +58,8 @@ pub fn advise(
 
     let precisions = [settings.precision, settings.probable_precision];
     let asked_ms = at_ms.unwrap_or(store.summary.end_ms);
-    let [firm, probable] = model.answer_thresholds(precisions)?;
+    let thresholds = model.map(|model| model.answer_thresholds(precisions));
+    let [firm, probable] = thresholds.transpose()?.unwrap_or_default();
     let asked: Vec<QueriedHold> = held.iter().map(|held| held.asked).collect();
     // A model that learned from later events must not answer.
     let answers = models
@@ -81,14 +72,14 @@ pub fn advise(
         store,
         settings,
         thresholds: DecisionThresholds { firm, probable },
-        model: HoldModel::new(store, model),
-        model_objections: model_objections(store, model, origin, asked_ms),
+        history: PoolHistory::new(store, FRAME_S),
+        model_objections: model_objections(store, &models, asked_ms),
         answers,
         queue,
         held_by_reason: count_held_by_reason(&held),
         asked_ms,
     };
-    let probabilities = judge.probabilities(&asked)?;
+    let probabilities = judge.probabilities(&asked, model)?;
 
     let mut advice = Vec::with_capacity(held.len());
     for (held, probability) in held.iter().zip(probabilities) {
@@ -121,15 +112,19 @@ fn held_id(held: &HeldJob<'_>) -> HeldId {
     }
 }
 
-/// Returns the reason why `model` must not judge jobs at `asked_ms`, for each access point of
+/// Returns the reason why `models` must not judge jobs at `asked_ms`, for each access point of
 /// `store`.
 fn model_objections(
     store: &EventStore,
-    model: &TrainedModel,
-    origin: &ModelOrigin,
+    models: &AdviceModels<'_>,
     asked_ms: i64,
 ) -> Vec<Option<&'static str>> {
-    let objection = |ap: &String| why_model_does_not_apply(model, origin, ap, asked_ms);
+    let objection = |ap: &String| {
+        if models.trained.is_none() && models.answers.is_none() {
+            return Some("nothing was learned from this access point yet");
+        }
+        why_model_does_not_apply(models.trained, models.origin, ap, asked_ms)
+    };
     store.summary.aps.iter().map(objection).collect()
 }
 
@@ -148,7 +143,7 @@ struct HoldJudge<'a> {
     settings: &'a AdviceConfig,
     queue: Option<&'a JobQueue>,
     thresholds: DecisionThresholds,
-    model: HoldModel<'a>,
+    history: PoolHistory,
     /// Answers for questions in the middle of a hold.
     answers: Option<AskedAnswers>,
     /// The reason why the model must not judge jobs of an access point, if there is one, by the
@@ -189,9 +184,16 @@ fn check_prediction_time(store: &EventStore, window: WindowPosition, at_ms: i64)
 impl HoldJudge<'_> {
     /// Returns the probability that each of the `asked` holds leads to a success if the job is
     /// released now.
-    fn probabilities(&self, asked: &[QueriedHold]) -> Result<Vec<f64>> {
+    fn probabilities(
+        &self,
+        asked: &[QueriedHold],
+        trained: Option<&TrainedModel>,
+    ) -> Result<Vec<f64>> {
         let Some(answers) = &self.answers else {
-            return self.model.probabilities(asked);
+            return trained.map_or_else(
+                || Ok(vec![0.5; asked.len()]),
+                |trained| HoldModel::new(self.store, trained).probabilities(asked),
+            );
         };
         let now = |asked| {
             answers
@@ -265,7 +267,8 @@ impl HoldJudge<'_> {
 
     /// Collects the evidence for the decision on one hold.
     fn evidence(&self, held: &HeldJob<'_>, probability: f64) -> HoldEvidence {
-        let records = self.model.facts(&held.asked).records;
+        let job = self.store.jobs().get(held.asked.job as usize);
+        let records = self.history.facts(&job, &held.asked).records;
         HoldEvidence {
             probability,
             similar: similar_holds(&records),

@@ -161,6 +161,13 @@ impl AnswerModel {
         of_code.outcomes.is_empty() && elsewhere.is_ok()
     }
 
+    /// Returns true if both questions have a forest. A rate alone is the same for every cause.
+    pub(super) fn tells_causes_apart(&self) -> bool {
+        [&self.now, &self.later]
+            .into_iter()
+            .all(|question| matches!(question, LearnedQuestion::Forest(_)))
+    }
+
     /// Returns true if the forests have learned from the columns that this program computes.
     pub(super) fn has_current_columns(&self) -> bool {
         let names = column_names();

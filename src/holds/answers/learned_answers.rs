@@ -8,6 +8,8 @@ use serde::{Deserialize, Serialize};
 use super::answer_calibration::AnswerCalibration;
 use super::answer_limits::AnswerLimits;
 use super::answer_model::{AnswerModel, LearnedQuestion};
+use super::hold_history::HoldHistory;
+use crate::events::EventStore;
 use poolcast_base::error::unavailable;
 use poolcast_base::files::StagedDirectory;
 use poolcast_base::manifest;
@@ -55,6 +57,27 @@ enum QuestionSummary {
 }
 
 impl LearnedAnswers {
+    /// Learns from the outcomes that `store` shows at `known_ms`, for advice without a run. No
+    /// rehearsal has tried these answers, so none of them has earned a limit. Returns `None` if too
+    /// few outcomes are known to tell one cause from another.
+    ///
+    /// # Errors
+    /// Fails if the model cannot be fitted.
+    pub fn without_run(
+        store: &EventStore,
+        known_ms: i64,
+        seed: u64,
+    ) -> Result<Option<LearnedAnswers>> {
+        let history = HoldHistory::new(store);
+        let model = AnswerModel::learn(&history, known_ms, seed, &|| false)?;
+        let model = model.filter(AnswerModel::tells_causes_apart);
+        Ok(model.map(|model| LearnedAnswers {
+            model,
+            limits: AnswerLimits::default(),
+            known_ms,
+        }))
+    }
+
     /// Writes the model to the directory `dir`, which is replaced, with `key` as the digest of what
     /// it was made from.
     pub fn write(&self, dir: &Path, key: &str) -> Result<()> {

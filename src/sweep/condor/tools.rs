@@ -2,7 +2,10 @@
 
 use std::io::{BufRead, BufReader, Read as _};
 use std::path::Path;
-use std::process::Stdio;
+use std::process::{Child, ChildStdout, Command, Stdio};
+use std::sync::mpsc;
+use std::thread::JoinHandle;
+use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
 
@@ -13,6 +16,15 @@ use poolcast_base::program::command_without_keys;
 
 /// Maximum size of the error messages of a program that are kept, in bytes.
 const MAX_ERROR_BYTES: u64 = 64 << 10;
+
+/// A constraint on held jobs.
+const HELD: &str = "JobStatus==5";
+
+/// Maximum number of a user's jobs that are taken from the history.
+const MAX_HISTORY_JOBS: &str = "10000";
+
+/// Maximum number of jobs of the history that are examined for them.
+const MAX_HISTORY_ADS: &str = "1000000";
 
 /// Submits the DAG in `dir` as the batch `name`. A DAG that was removed or has failed continues
 /// from its rescue file. Returns the output of `condor_submit_dag`.
@@ -55,53 +67,175 @@ pub fn read_held_jobs<T>(
     node: Option<&DagmanNode>,
     read: impl FnOnce(&mut dyn BufRead) -> Result<T>,
 ) -> Result<T> {
-    let mut constraint = "JobStatus==5".to_owned();
+    let mut constraint = HELD.to_owned();
     if let Some(node) = node {
         constraint = format!("{constraint} && {}", node.constraint());
     }
-    let mut condor_q = command_without_keys("condor_q")
+    let mut condor_q = command_without_keys("condor_q");
+    condor_q
         .args(["-allusers", "-constraint", &constraint, "-json"])
-        .args(["-attributes", attributes])
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .context(hinted(
-            "cannot run `condor_q`",
-            "run this on an access point; elsewhere, pass its output with `--queue FILE`",
-        ))?;
+        .args(["-attributes", attributes]);
+    let output = RunningQuery::begin(condor_q).context(hinted(
+        "cannot run `condor_q`",
+        "run this on an access point; elsewhere, pass its output with `--queue FILE`",
+    ))?;
+    output.read(read)
+}
 
-    let errors = condor_q.stderr.take().map(|errors| {
-        std::thread::spawn(move || {
-            let mut text = Vec::new();
-            // The exit status shows whether `condor_q` failed.
-            let _ = errors.take(MAX_ERROR_BYTES).read_to_end(&mut text);
-            text
-        })
-    });
-    let found = match condor_q.stdout.take() {
-        Some(output) => {
-            let mut output = BufReader::new(output);
-            let found = read(&mut output);
-            // A program whose output is not read to its end may report that as its own error.
-            std::io::copy(&mut output, &mut std::io::sink())?;
-            found
-        }
-        None => read(&mut std::io::empty()),
+/// Like [`read_held_jobs`], for the held jobs of this user, or of all users. Returns `None` if the
+/// program is missing, or if it prints nothing within `limit`.
+///
+/// # Errors
+/// Fails if the program reports an error, or if `read` fails.
+pub fn ask_held_jobs<T>(
+    attributes: &str,
+    is_of_all_users: bool,
+    limit: Duration,
+    read: impl FnOnce(&mut dyn BufRead) -> Result<T>,
+) -> Result<Option<T>> {
+    let mut condor_q = command_without_keys("condor_q");
+    condor_q.args(is_of_all_users.then_some("-allusers"));
+    condor_q
+        .args(["-constraint", HELD, "-json"])
+        .args(["-attributes", attributes]);
+    let Ok(output) = RunningQuery::begin(condor_q) else {
+        return Ok(None);
     };
-    let status = condor_q.wait()?;
-    let errors = errors.and_then(|errors| errors.join().ok());
-    ensure!(
-        status.success(),
-        hinted(
-            format!(
-                "condor_q failed: {}",
-                String::from_utf8_lossy(&errors.unwrap_or_default()).trim()
-            ),
-            "`condor_q -allusers` shows whether the queue answers"
-        )
-    );
-    found
+    output.read_within(limit, read)
+}
+
+/// Runs `condor_q -json` with the `attributes` of the jobs of this user, and lets `read` consume its
+/// output.
+///
+/// # Errors
+/// Fails if the program is missing or reports an error, or if `read` fails.
+pub fn read_own_jobs<T>(
+    attributes: &str,
+    read: impl FnOnce(&mut dyn BufRead) -> Result<T>,
+) -> Result<T> {
+    let mut condor_q = command_without_keys("condor_q");
+    condor_q.args(["-json", "-attributes", attributes]);
+    RunningQuery::begin(condor_q)
+        .context("cannot run `condor_q`")?
+        .read(read)
+}
+
+/// Like [`read_own_jobs`], for the jobs of `user` that have left the queue, the latest first.
+///
+/// # Errors
+/// Fails if the program is missing or reports an error, or if `read` fails.
+pub fn read_own_history<T>(
+    user: &str,
+    attributes: &str,
+    read: impl FnOnce(&mut dyn BufRead) -> Result<T>,
+) -> Result<T> {
+    let mut condor_history = command_without_keys("condor_history");
+    condor_history
+        .args([
+            user,
+            "-limit",
+            MAX_HISTORY_JOBS,
+            "-scanlimit",
+            MAX_HISTORY_ADS,
+        ])
+        .args(["-json", "-attributes", attributes]);
+    RunningQuery::begin(condor_history)
+        .context("cannot run `condor_history`")?
+        .read(read)
+}
+
+/// A program that was asked, and that may still print its answer.
+struct RunningQuery {
+    program: String,
+    child: Child,
+    /// Collects the error messages.
+    errors: Option<JoinHandle<Vec<u8>>>,
+}
+
+impl RunningQuery {
+    fn begin(mut command: Command) -> std::io::Result<RunningQuery> {
+        let mut child = command
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()?;
+        let errors = child.stderr.take().map(|errors| {
+            std::thread::spawn(move || {
+                let mut text = Vec::new();
+                // The exit status shows whether the program failed.
+                let _ = errors.take(MAX_ERROR_BYTES).read_to_end(&mut text);
+                text
+            })
+        });
+        Ok(RunningQuery {
+            program: command.get_program().to_string_lossy().into_owned(),
+            child,
+            errors,
+        })
+    }
+
+    fn read<T>(mut self, read: impl FnOnce(&mut dyn BufRead) -> Result<T>) -> Result<T> {
+        let Some(output) = self.child.stdout.take() else {
+            return self.finish(read(&mut std::io::empty()));
+        };
+        self.consume(BufReader::new(output), read)
+    }
+
+    /// Like [`RunningQuery::read`]; ends the program and returns `None` if it prints nothing within
+    /// `limit`.
+    fn read_within<T>(
+        mut self,
+        limit: Duration,
+        read: impl FnOnce(&mut dyn BufRead) -> Result<T>,
+    ) -> Result<Option<T>> {
+        let Some(output) = self.child.stdout.take() else {
+            return self.finish(read(&mut std::io::empty())).map(Some);
+        };
+        let (sender, receiver) = mpsc::channel();
+        std::thread::spawn(move || {
+            let mut output = BufReader::new(output);
+            // The reader reports a failure again.
+            let _ = output.fill_buf();
+            let _ = sender.send(output);
+        });
+        match receiver.recv_timeout(limit) {
+            Ok(output) => self.consume(output, read).map(Some),
+            Err(_) => {
+                self.child.kill()?;
+                self.child.wait()?;
+                Ok(None)
+            }
+        }
+    }
+
+    fn consume<T>(
+        self,
+        mut output: BufReader<ChildStdout>,
+        read: impl FnOnce(&mut dyn BufRead) -> Result<T>,
+    ) -> Result<T> {
+        let found = read(&mut output);
+        // A program whose output is not read to its end may report that as its own error.
+        std::io::copy(&mut output, &mut std::io::sink())?;
+        self.finish(found)
+    }
+
+    /// Waits for the program to end; returns `found` if it reports no error.
+    fn finish<T>(mut self, found: Result<T>) -> Result<T> {
+        let status = self.child.wait()?;
+        let errors = self.errors.and_then(|errors| errors.join().ok());
+        ensure!(
+            status.success(),
+            hinted(
+                format!(
+                    "{} failed: {}",
+                    self.program,
+                    String::from_utf8_lossy(&errors.unwrap_or_default()).trim()
+                ),
+                "`condor_q -allusers` shows whether the queue answers"
+            )
+        );
+        found
+    }
 }
 
 /// Returns true if a slot of the pool can run SIF images now; `None` if the pool cannot be queried.

@@ -17,8 +17,8 @@ pub use given_points::{GivenPoint, GivenPoints, PointAgent, is_usable_id, is_usa
 pub use network_draws::{RepeatedDraw, network_trial_count};
 pub use parameter_names::{ParameterNames, parameters_by_kind, trial_kind};
 pub use paths::{
-    BEST_FILE, CHOSEN_FILE, INFO_FILE, LOG_FILE, ROWS_FILE, SELECTION_FILE, answers_dir,
-    ensemble_dir, events_dir, table_dir, tensors_dir, trial_dir,
+    BEST_FILE, CHOSEN_FILE, FEW_HOLDS_FILE, INFO_FILE, LOG_FILE, ROWS_FILE, SELECTION_FILE,
+    answers_dir, ensemble_dir, events_dir, has_no_model, table_dir, tensors_dir, trial_dir,
 };
 pub(crate) use paths::{
     PREDICTIONS_FILE, TABLE_FILE, TrialDir, existing_trial_dirs, publish_lock_file, queue_dir,

@@ -19,6 +19,9 @@ pub const LOG_FILE: &str = "status.log";
 /// The choice of the best network, for programs.
 pub const BEST_FILE: &str = "best.json";
 
+/// What `poolcast run` could not learn, where a log has too few holds for a model.
+pub const FEW_HOLDS_FILE: &str = "few-holds.json";
+
 /// The best model and its scores, for people.
 pub const INFO_FILE: &str = "bestmodel.info";
 
@@ -55,6 +58,11 @@ pub fn events_dir(dir: &Path) -> PathBuf {
 /// The model for questions in the middle of a hold, in the results in `dir`.
 pub fn answers_dir(dir: &Path) -> PathBuf {
     dir.join("answers")
+}
+
+/// Returns true if `dir` has results of `poolcast run` on a log with too few holds to train a model.
+pub fn has_no_model(dir: &Path) -> bool {
+    dir.join(FEW_HOLDS_FILE).is_file() && !dir.join(BEST_FILE).is_file()
 }
 
 /// The joined tables of the sweep in `dir`.

@@ -18,7 +18,7 @@ use poolcast_base::error::hinted;
 use poolcast_base::files::LockedDirectory;
 use poolcast_base::manifest;
 use poolcast_base::salt::OwnerSalt;
-use poolcast_collect::{explain_beginning, find_generations, found_beside};
+use poolcast_collect::{explain_beginning, find_generations, found_beside, skipped_note};
 use poolcast_holds::events::{
     EVENTS_FORMAT, EventStore, IngestListener, IngestStep, LogIngest, event_store_key,
     identify_logs,
@@ -39,6 +39,8 @@ pub enum PrepareStep<'a> {
     TrialsFound,
     /// A rotated generation that the configuration does not name is also read.
     AlsoReading(&'a Path),
+    /// A note about files that are not read.
+    LogNote(&'a str),
     /// The length of time frames was chosen from the log.
     FramesChosen(FrameChoice),
     /// A note about the salt that owners are hashed with.
@@ -199,6 +201,9 @@ pub fn prepare_events(
     let logs = find_generations(&config.logs)?;
     for found in found_beside(&config.logs, &logs) {
         (listener.on_step)(PrepareStep::AlsoReading(found));
+    }
+    if let Some(note) = skipped_note(&config.logs, &logs) {
+        (listener.on_step)(PrepareStep::LogNote(&note));
     }
     let options = ReadOptions {
         ap: config.parse.ap.clone(),
