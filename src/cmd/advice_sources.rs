@@ -49,15 +49,16 @@ pub(super) struct LearnedRun {
 
 impl LearnedRun {
     fn open(results: PathBuf) -> Result<LearnedRun> {
-        let answers = LearnedAnswers::open(&sweep::answers_dir(&results))?;
+        let answers_dir = sweep::answers_dir(&results);
         if sweep::has_no_model(&results) {
             return Ok(LearnedRun {
                 run: results.clone(),
                 results,
                 models: None,
-                answers,
+                answers: LearnedAnswers::open_alone(&answers_dir)?,
             });
         }
+        let answers = LearnedAnswers::open(&answers_dir)?;
         let run = sweep::resolve_run(&results)?;
         Ok(LearnedRun {
             models: Some(RunModels::open(&run)?),

@@ -9,36 +9,43 @@ use serde::Serialize;
 
 use super::asked_advice::earlier_answers;
 use super::flags::{flag, flags};
+use super::own_logs::expand_own_logs;
 use super::preparation::begin_sweep;
 use super::report_page::write_page;
 use super::text::advice::{AdviceDocument, AdviceView, shell_word};
 use super::text::changes::RunChanges;
-use super::whole_sweep::{refit_best, run_to_end};
+use super::whole_sweep::{learn_without_model, refit_best, run_to_end};
 use super::{choices, logs, text, trained_run};
 use crate::cli::RunArgs;
 use htcondor_eventlog as eventlog;
-use poolcast_base::error::{EXIT_DONE, EXIT_RETRY, HintedError, hinted};
+use poolcast_base::error::{EXIT_DONE, EXIT_NEVER, EXIT_RETRY, HintedError, exit_code, hinted};
 use poolcast_base::output::JsonDocument;
 use poolcast_base::{escape, files, manifest, output};
 use poolcast_holds::advice::{self, AdviceBasis, AdviceModels, AnswerTally, JobAdvice};
 use poolcast_holds::answers::LearnedAnswers;
 use poolcast_holds::events::{EventStore, StoreSummary};
 use poolcast_holds::rehearsal::{REHEARSAL_SCHEMA_VERSION, RehearsalTally};
-use poolcast_holds::tensors::{Dataset, Split};
+use poolcast_holds::tensors::{Dataset, Split, hold_counts};
 use poolcast_holds::training::{ModelEvaluation, RunModels, TrainedModel};
 use poolcast_report::{HeldJobs, REPORT_FILE, ReportInputs};
 use poolcast_sweep::config::{Config, TrialSource};
 use poolcast_sweep::{
-    self as sweep, BestModel, ScoreEstimate, SplitChoice, SweepFolder, TrialConfig, TrialModel,
-    TrialOutcomes, TrialRow, events_dir,
+    self as sweep, BestModel, FEW_HOLDS_FILE, ScoreEstimate, SplitChoice, SweepFolder, TrialConfig,
+    TrialModel, TrialOutcomes, TrialRow, events_dir,
 };
 
 /// Contents of `report.json`.
 #[derive(Serialize)]
 struct RunReport<'a> {
     events: &'a StoreSummary,
-    best: &'a BestModel,
-    evaluation: &'a ModelEvaluation,
+    /// Absent if the log has too few holds to train a model.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    best: Option<&'a BestModel>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    evaluation: Option<&'a ModelEvaluation>,
+    /// What could not be learned; absent if a model was trained.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    few_holds: Option<&'a FewHolds>,
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     selection: &'a [SplitChoice],
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -56,6 +63,20 @@ struct PrintedReport<'a> {
     changes: Option<RunChanges>,
 }
 
+/// What could not be learned, because the log has too few holds. Contents of `few-holds.json`.
+#[derive(Serialize)]
+struct FewHolds {
+    /// Number of holds.
+    holds: usize,
+    /// Number of them whose outcome is known.
+    known: usize,
+    /// The reason why no model was trained.
+    why: String,
+}
+
+/// Number of known outcomes up to which a training that fails is attributed to too few holds.
+const FEW_OUTCOMES: usize = 200;
+
 /// Version of the JSON document.
 const SCHEMA_VERSION: u32 = 1;
 
@@ -70,17 +91,109 @@ pub fn run(args: &RunArgs, threads: usize) -> Result<u8> {
         files::remove_all(["trials", "tensors"].map(|name| config.out.join(name)))?;
     }
     choices::note_repeats(&sweep)?;
-    let is_over = run_to_end(&sweep, threads, Duration::MAX, sweep::DEFAULT_KEEP)?;
-    if !is_over || !refit_best(&sweep, &sweep.dir)? {
-        return Ok(EXIT_RETRY);
+    match train(&sweep, &config, threads) {
+        Ok(Some(finished)) => conclude(&finished, &config, args.output.json)?,
+        Ok(None) => return Ok(EXIT_RETRY),
+        Err(error) => {
+            let store = EventStore::open(&events_dir(&config.out))?;
+            let few = FewHolds::of(&store, error)?;
+            if !learn_without_model(&sweep, &config.out)? {
+                return Ok(EXIT_RETRY);
+            }
+            conclude_without_model(&store, &few, &config, args.output.json)?;
+        }
+    }
+    Ok(EXIT_DONE)
+}
+
+/// Runs the trials, and fits the best model again; returns `None` if that was stopped.
+fn train(sweep: &SweepFolder, config: &Config, threads: usize) -> Result<Option<FinishedSweep>> {
+    let is_over = run_to_end(sweep, threads, Duration::MAX, sweep::DEFAULT_KEEP)?;
+    if !is_over || !refit_best(sweep, &sweep.dir)? {
+        return Ok(None);
+    }
+    let finished = FinishedSweep::open(sweep, config)?;
+    files::remove_all([config.out.join(FEW_HOLDS_FILE)])?;
+    Ok(Some(finished))
+}
+
+impl FewHolds {
+    /// Describes why a training on `store` failed with `error`.
+    ///
+    /// # Errors
+    /// Returns `error` if the store has enough holds, or if another try may succeed.
+    fn of(store: &EventStore, error: anyhow::Error) -> Result<FewHolds> {
+        let counts = hold_counts(store);
+        let known = counts.iter().map(|count| count.known).sum();
+        if known > FEW_OUTCOMES || exit_code(&error) != EXIT_NEVER {
+            return Err(error);
+        }
+        Ok(FewHolds {
+            holds: counts.iter().map(|count| count.holds).sum(),
+            known,
+            why: format!("{error:#}"),
+        })
     }
 
-    conclude(
-        &FinishedSweep::open(&sweep, &config)?,
-        &config,
-        args.output.json,
-    )?;
-    Ok(EXIT_DONE)
+    fn words(&self) -> String {
+        format!(
+            "no model was trained: outcomes are known of {} of {}. Rules answer, and what these outcomes show; call `poolcast run` again when the log has grown",
+            output::with_commas(self.known as u64),
+            output::counted(self.holds, "hold")
+        )
+    }
+}
+
+/// Advises on the held jobs by rules and by what was learned without a model. Writes and prints the
+/// results.
+fn conclude_without_model(
+    store: &EventStore,
+    few: &FewHolds,
+    config: &Config,
+    is_json: bool,
+) -> Result<()> {
+    let out = &config.out;
+    files::remove_all([out.join(sweep::BEST_FILE)])?;
+    manifest::write_json(&out.join(FEW_HOLDS_FILE), few)?;
+    let origin = trained_run::model_origin(out, out);
+    let answers = LearnedAnswers::open_alone(&sweep::answers_dir(out))?;
+    let models = AdviceModels {
+        trained: None,
+        answers: answers.as_ref(),
+        origin: &origin,
+    };
+    let mut advice = advice::advise(store, models, &config.advice, None, None)?;
+    let basis = AdviceBasis::new(store, &models, None);
+    let rehearsal = RehearsalTally::read(out)?;
+    let report = RunReport {
+        events: &store.summary,
+        best: None,
+        evaluation: None,
+        few_holds: Some(few),
+        selection: &[],
+        rehearsal: rehearsal.as_ref().map(rehearsal_document),
+        advice: JsonDocument {
+            schema_version: text::advice::SCHEMA_VERSION,
+            body: advice_view(&basis, &advice, None).document(),
+        },
+    };
+    let changes = write_report(out, &report)?;
+    if is_json {
+        let report = &report;
+        return output::print_json(SCHEMA_VERSION, &PrintedReport { report, changes });
+    }
+
+    logs::read_words(config)?.add_to(&mut advice);
+    output::print(&format!(
+        "Events\n{}\n{}\neverything is in {}\n",
+        text::events::summary(&store.summary),
+        few.words(),
+        escape::path(out)
+    ))?;
+    if let Some(changes) = changes {
+        output::print(&format!("\n{}", changes.text()))?;
+    }
+    print_advice(store, config, &basis, &advice)
 }
 
 /// Scores the best model and advises on the held jobs. Writes and prints the results.
@@ -108,13 +221,11 @@ fn conclude(finished: &FinishedSweep, config: &Config, is_json: bool) -> Result<
     let rehearsal = RehearsalTally::read(&config.out)?;
     let report = RunReport {
         events: &finished.store.summary,
-        best: &finished.best,
-        evaluation: &evaluation,
+        best: Some(&finished.best),
+        evaluation: Some(&evaluation),
+        few_holds: None,
         selection: &finished.choices,
-        rehearsal: rehearsal.as_ref().map(|body| JsonDocument {
-            schema_version: REHEARSAL_SCHEMA_VERSION,
-            body,
-        }),
+        rehearsal: rehearsal.as_ref().map(rehearsal_document),
         advice: JsonDocument {
             schema_version: text::advice::SCHEMA_VERSION,
             body: advice_view(&basis, &advice, None).document(),
@@ -137,13 +248,30 @@ fn conclude(finished: &FinishedSweep, config: &Config, is_json: bool) -> Result<
     if let Some(changes) = changes {
         output::print(&format!("\n{}", changes.text()))?;
     }
+    print_advice(&finished.store, config, &held.basis, &held.advice)
+}
+
+/// Prints the page about the held jobs.
+fn print_advice(
+    store: &EventStore,
+    config: &Config,
+    basis: &AdviceBasis,
+    advice: &[JobAdvice],
+) -> Result<()> {
     output::print("\nAdvice on the jobs still held when the log ends\n")?;
-    let earlier = earlier_answers(&config.out, &finished.store);
+    let earlier = earlier_answers(&config.out, store);
     let view = AdviceView {
         call: repeat_command(config),
-        ..advice_view(&held.basis, &held.advice, earlier.as_ref())
+        ..advice_view(basis, advice, earlier.as_ref())
     };
     output::print_page(&text::advice_page::page(&view))
+}
+
+fn rehearsal_document(body: &RehearsalTally) -> JsonDocument<&RehearsalTally> {
+    JsonDocument {
+        schema_version: REHEARSAL_SCHEMA_VERSION,
+        body,
+    }
 }
 
 /// Writes the page for people into the directory of the run; returns the advice with the texts of
@@ -219,9 +347,11 @@ fn write_report(out: &Path, report: &RunReport<'_>) -> Result<Option<RunChanges>
 /// Loads the configuration with the overrides of the flags; returns it and its origin, for
 /// messages.
 fn run_config(args: &RunArgs) -> Result<(Config, String)> {
-    let logs = (!args.logs.is_empty()).then_some(&args.logs);
+    let (file, logs) = named_logs(args);
+    let logs = expand_own_logs(&logs)?;
+    let logs = (!logs.is_empty()).then_some(&logs);
     let given = flags([("out", flag(&args.out)), ("logs", flag(&logs))]);
-    match &args.config {
+    match file {
         Some(file) => {
             let config = Config::load(Some(file), &given)?;
             Ok((config, format!("`{}`", file.display())))
@@ -231,6 +361,24 @@ fn run_config(args: &RunArgs) -> Result<(Config, String)> {
             Ok((config, "the built-in configuration".to_owned()))
         }
     }
+}
+
+/// The configuration file and the logs that the user named. A configuration may follow the logs, and
+/// is then among the values of `--log`.
+fn named_logs(args: &RunArgs) -> (Option<&Path>, Vec<PathBuf>) {
+    let is_config = |log: &PathBuf| {
+        log.extension()
+            .is_some_and(|end| end == "yaml" || end == "yml")
+    };
+    let mut logs = args.logs.clone();
+    if let Some(file) = &args.config {
+        return (Some(file), logs);
+    }
+    let file = args.logs.iter().find(|log| is_config(log));
+    if let Some(file) = file {
+        logs.retain(|log| log != file);
+    }
+    (file.map(PathBuf::as_path), logs)
 }
 
 /// Rejects a configuration without logs, because only logs have jobs to advise on.

@@ -95,6 +95,13 @@ pub(super) fn refit_best(sweep: &SweepFolder, out: &Path) -> Result<bool> {
     learn_answers(sweep, out, &is_stopped)
 }
 
+/// Learns what a log with too few holds for a trial's model shows, and writes it to `out`. Returns
+/// false if a signal stopped it.
+pub(super) fn learn_without_model(sweep: &SweepFolder, out: &Path) -> Result<bool> {
+    let stop = stop_signal()?;
+    learn_answers(sweep, out, &|| stop.load(Ordering::Relaxed))
+}
+
 /// Learns the model for questions in the middle of a hold, and writes it to `out`, with the counts
 /// of the rehearsal beside it, unless both are there or the sweep has no events of a log. Returns
 /// false if a signal stopped it.

@@ -95,6 +95,16 @@ impl LearnedAnswers {
         staging.commit()
     }
 
+    /// Like [`LearnedAnswers::open`], for advice without a trained model. Returns `None` also if too
+    /// few outcomes were known to tell one cause from another.
+    ///
+    /// # Errors
+    /// Fails if a file is damaged or of another version.
+    pub fn open_alone(dir: &Path) -> Result<Option<LearnedAnswers>> {
+        let found = LearnedAnswers::open(dir)?;
+        Ok(found.filter(|answers| answers.model.tells_causes_apart()))
+    }
+
     /// Opens the model in `dir`; `None` if there is none.
     ///
     /// # Errors
