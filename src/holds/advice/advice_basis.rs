@@ -1,5 +1,7 @@
 //! The basis of advice: facts about the log and the model, and caveats about both.
 
+use std::ops::Range;
+
 use serde::Serialize;
 
 use crate::answers::LearnedAnswers;
@@ -41,6 +43,18 @@ pub struct AdviceModels<'a> {
     pub answers: Option<&'a LearnedAnswers>,
     /// The origin of both.
     pub origin: &'a ModelOrigin,
+}
+
+impl AdviceModels<'_> {
+    /// The time that the models have learned from, epoch ms: a trained model from its holds, and the
+    /// answers from the log until its end, unless that is after `asked_ms`. Returns `None` without a
+    /// trained model.
+    fn learned_time(&self, asked_ms: i64) -> Option<Range<i64>> {
+        let rates = &self.trained?.rates;
+        let known_ms = self.answers.map(|answers| answers.known_ms);
+        let known_ms = known_ms.filter(|&known_ms| known_ms <= asked_ms);
+        Some(rates.from_ms..rates.to_ms.max(known_ms.unwrap_or(i64::MIN)))
+    }
 }
 
 /// The facts and caveats that advice is based on.
@@ -93,7 +107,7 @@ impl AdviceBasis {
             &origin.access_points,
             &summary.aps,
         ));
-        caveats.extend(age_caveat(summary, trained, asked_ms, holds_since));
+        caveats.extend(age_caveat(summary, models, asked_ms, holds_since));
         if !summary.gaps.is_empty() {
             caveats.push(
                 "events are missing in the log: jobs held before a gap may no longer be held"
@@ -176,19 +190,19 @@ fn unknown_access_point_caveat(learned: &[String], asked: &[String]) -> Option<S
     ))
 }
 
-/// Returns a caveat on a `model` that has not learned from the latest part of the log.
+/// Returns a caveat on models that have not learned from the latest part of the log.
 fn age_caveat(
     summary: &StoreSummary,
-    model: Option<&TrainedModel>,
+    models: &AdviceModels<'_>,
     asked_ms: i64,
     holds_since: usize,
 ) -> Option<String> {
-    let model = model?;
-    if is_out_of_date(model, asked_ms) {
-        return Some(out_of_date_caveat(model));
+    let learned = models.learned_time(asked_ms)?;
+    if is_out_of_date(&learned, asked_ms) {
+        return Some(out_of_date_caveat(&learned));
     }
     let span_ms = summary.end_ms - summary.begin_ms;
-    let unseen_ms = asked_ms - model.rates.to_ms;
+    let unseen_ms = asked_ms - models.trained?.rates.to_ms;
     (unseen_ms > span_ms / OLD_MODEL_DIVISOR && holds_since > 0).then(|| {
         format!(
             "the model has not learned from the last {} and their {}: `poolcast run` learns from them",
@@ -198,38 +212,37 @@ fn age_caveat(
     })
 }
 
-/// Returns a caveat on a model that is out of date.
-fn out_of_date_caveat(model: &TrainedModel) -> String {
-    let (from_ms, to_ms) = (model.rates.from_ms, model.rates.to_ms);
+/// Returns a caveat on models that are out of date, as they learned from the time in `learned`.
+fn out_of_date_caveat(learned: &Range<i64>) -> String {
     format!(
         "the model learned from the {} until {}, and is out of date: advice is by rules and by the outcomes of similar holds only; `poolcast run` learns again",
-        output::time_span(to_ms.saturating_sub(from_ms)),
-        output::utc_time(to_ms)
+        output::time_span(learned.end.saturating_sub(learned.start)),
+        output::utc_time(learned.end)
     )
 }
 
-/// Returns the reason why `model`, or what else was learned, which is from `origin`, must not judge
-/// jobs of the access point `ap` at `asked_ms`; `None` if it may.
-pub(super) fn why_model_does_not_apply(
-    model: Option<&TrainedModel>,
-    origin: &ModelOrigin,
+/// Returns the reason why `models` must not judge jobs of the access point `ap` at `asked_ms`; `None`
+/// if they may.
+pub(super) fn why_models_do_not_apply(
+    models: &AdviceModels<'_>,
     ap: &String,
     asked_ms: i64,
 ) -> Option<&'static str> {
-    if !origin.access_points.is_empty() && !origin.access_points.contains(ap) {
+    if models.trained.is_none() && models.answers.is_none() {
+        return Some("nothing was learned from this access point yet");
+    }
+    let learned_from = &models.origin.access_points;
+    if !learned_from.is_empty() && !learned_from.contains(ap) {
         return Some("the model learned from another access point");
     }
-    model
-        .is_some_and(|model| is_out_of_date(model, asked_ms))
-        .then_some("the model is out of date")
+    let learned = models.learned_time(asked_ms)?;
+    is_out_of_date(&learned, asked_ms).then_some("the model is out of date")
 }
 
-/// Returns true if `asked_ms` is further from the training data than these are long.
-fn is_out_of_date(model: &TrainedModel, asked_ms: i64) -> bool {
-    let (from_ms, to_ms) = (model.rates.from_ms, model.rates.to_ms);
-    let learned_ms = to_ms.saturating_sub(from_ms);
+/// Returns true if `asked_ms` is further from the time in `learned` than that is long.
+fn is_out_of_date(learned: &Range<i64>, asked_ms: i64) -> bool {
     let away_ms = asked_ms
-        .saturating_sub(to_ms)
-        .max(from_ms.saturating_sub(asked_ms));
-    away_ms > learned_ms
+        .saturating_sub(learned.end)
+        .max(learned.start.saturating_sub(asked_ms));
+    away_ms > learned.end.saturating_sub(learned.start)
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use anyhow::{Result, ensure};
 
 use super::action::HoldAction;
-use super::advice_basis::{AdviceModels, why_model_does_not_apply};
+use super::advice_basis::{AdviceModels, why_models_do_not_apply};
 use super::codes::{HoldRule, code_meaning, code_rule, reason_names_file, reason_names_host};
 use super::decide::{
     AdviceDecision, AnswerNotes, DecisionThresholds, HoldEvidence, MIN_SIMILAR_HOLDS, PassedSince,
@@ -119,12 +119,7 @@ fn model_objections(
     models: &AdviceModels<'_>,
     asked_ms: i64,
 ) -> Vec<Option<&'static str>> {
-    let objection = |ap: &String| {
-        if models.trained.is_none() && models.answers.is_none() {
-            return Some("nothing was learned from this access point yet");
-        }
-        why_model_does_not_apply(models.trained, models.origin, ap, asked_ms)
-    };
+    let objection = |ap: &String| why_models_do_not_apply(models, ap, asked_ms);
     store.summary.aps.iter().map(objection).collect()
 }
 
