@@ -93,9 +93,10 @@ pub enum Verb {
     ///
     /// The stages are parse, tensors, a sweep of trials, the evaluation of the best trial, and advice. Finished stages are kept, and an interrupted run continues where it stopped.
     ///
-    /// A log is enough: without a configuration file, run uses the search of config/quickstart.yaml, with time frames that fit the log. Call it again when the log has grown: it learns from the new events and reports the changes.
+    /// A log is enough, or the logs of your own jobs: without a configuration file, run uses the search of config/quickstart.yaml, with time frames that fit the log. Call it again when the log has grown: it learns from the new events and reports the changes.
     ///
     /// Example: poolcast run --log /var/log/condor/EventLog
+    /// Example, with the logs of your own jobs: poolcast run --log proj/*.log
     #[command(verbatim_doc_comment)]
     Run(RunArgs),
     /// Collect a live, rotating global event log into an archive that only grows
@@ -147,11 +148,13 @@ pub enum Verb {
     Evaluate(EvaluateArgs),
     /// Advise what to do with held jobs, and say why
     ///
-    /// Prints a page with one line per hold cause, and the commands for all jobs of that cause.
+    /// Prints a page with one line per hold cause, and the commands for all jobs of that cause. It uses what there is: logs, the queue, and a run. Without a run, rules and the outcomes in the logs answer.
     ///
-    /// Exit codes: 0 done; for one job, or with --exit-code: 0 release; 10 fix first; 20 remove; 30 wait; 40 no advice, or different advice for several jobs; 1 and 2 errors; 130 interrupted, with --watch.
+    /// Exit codes: 0 done, also if a named job has ended; for one held job, or with --exit-code: 0 release; 10 fix first; 20 remove; 30 wait; 40 no advice, or different advice for several jobs; 1 and 2 errors; 130 interrupted, with --watch.
     ///
-    /// Example: poolcast advise out/quickstart --log EventLog --queue now
+    /// Example: poolcast advise *.log
+    /// Example, with a model: poolcast advise out/quickstart --log EventLog --queue now
+    /// Example, about one of your jobs: poolcast advise 1086.0 --log mine
     /// Example, until no job is held: poolcast advise --watch=60
     /// Example, as the SCRIPT HOLD of a node: poolcast advise held-jobs/out --dag NODE
     #[command(verbatim_doc_comment)]

@@ -95,7 +95,9 @@ pub fn run(args: &RunArgs, threads: usize) -> Result<u8> {
         Ok(Some(finished)) => conclude(&finished, &config, args.output.json)?,
         Ok(None) => return Ok(EXIT_RETRY),
         Err(error) => {
-            let store = EventStore::open(&events_dir(&config.out))?;
+            let Ok(store) = EventStore::open(&events_dir(&config.out)) else {
+                return Err(error);
+            };
             let few = FewHolds::of(&store, error)?;
             if !learn_without_model(&sweep, &config.out)? {
                 return Ok(EXIT_RETRY);
@@ -137,7 +139,7 @@ impl FewHolds {
 
     fn words(&self) -> String {
         format!(
-            "no model was trained: outcomes are known of {} of {}. Rules answer, and what these outcomes show; call `poolcast run` again when the log has grown",
+            "no model was trained: outcomes are known of {} of {}\nRules answer, and what these outcomes show. Call `poolcast run` again when the log has grown.",
             output::with_commas(self.known as u64),
             output::counted(self.holds, "hold")
         )
@@ -184,6 +186,7 @@ fn conclude_without_model(
     }
 
     logs::read_words(config)?.add_to(&mut advice);
+    output::note(&format!("note: no model was trained: {}", few.why));
     output::print(&format!(
         "Events\n{}\n{}\neverything is in {}\n",
         text::events::summary(&store.summary),

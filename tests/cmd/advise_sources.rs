@@ -131,9 +131,9 @@ fn the_run_and_the_logs_of_a_directory_are_found() {
     let place = Place::with_log();
     insta::assert_snapshot!(place.run("advise"), @"
     exit 2
-    error: there is no run here: looked in this directory, the `out` of its configuration files, and `out`
+    error: there is nothing to advise on: no log is named, there is no run here, and no queue answers
 
-    hint: name one: poolcast advise RUN; `poolcast run --log LOG` creates one
+    hint: name the logs of your jobs: poolcast advise *.log; or the queue: --queue FILE
     ");
 
     place.copy("run", "out");

@@ -149,7 +149,7 @@ fn watch_rejects_what_can_be_asked_once() {
     exit 2
     error: the argument '--watch[=<SECONDS>]' cannot be used with '--at <TIME>'
 
-    Usage: poolcast advise --watch[=<SECONDS>] <RUN> [JOB]...
+    Usage: poolcast advise --watch[=<SECONDS>] <JOB|LOG|DIR|RUN>...
 
     For more information, try '--help'.
     ");

@@ -201,24 +201,21 @@ fn type_command(home: &Place, command: &str) -> Outcome {
 fn commands_of_the_held_jobs_page_succeed() {
     let page = read("docs/held-jobs.md");
     let mut commands: Vec<String> = Vec::new();
-    for block in blocks(&page, "sh") {
-        let in_home = if commands.is_empty() {
-            ""
-        } else {
-            "cd ~/held-jobs\n"
-        };
-        commands.push(format!("{in_home}{block}"));
+    for (at, block) in blocks(&page, "sh").into_iter().enumerate() {
+        let directory = if at < 2 { "" } else { "cd ~/held-jobs\n" };
+        commands.push(format!("{directory}{block}"));
     }
-    assert_eq!(commands.len(), 3);
+    assert_eq!(commands.len(), 4);
     for line in blocks(&page, "crontab")[0].lines() {
         let command = line.splitn(6, ' ').nth(5).expect("a command");
         assert!(!command.contains('%'), "cron reads it as the end of a line");
         commands.push(command.to_owned());
     }
     commands.extend(unit_commands(blocks(&page, "ini")[0]));
-    assert_eq!(commands.len(), 7);
+    assert_eq!(commands.len(), 8);
 
     let home = home();
+    write_own_logs(&home);
     let mut printed = Vec::new();
     for command in &commands {
         let outcome = type_command(&home, command);
@@ -226,11 +223,60 @@ fn commands_of_the_held_jobs_page_succeed() {
         printed.push(outcome.stdout);
     }
 
-    assert!(printed[0].contains("Advice on the "), "{}", printed[0]);
-    assert!(!printed[1].is_empty());
-    assert!(printed[2].contains("periodic_release"), "{}", printed[2]);
+    assert!(printed[0].contains("1 held job: "), "{}", printed[0]);
+    assert!(printed[1].contains("Advice on the "), "{}", printed[1]);
+    assert!(!printed[2].is_empty());
+    assert!(printed[3].contains("periodic_release"), "{}", printed[3]);
     let learned = fs_err::read_to_string(home.path("held-jobs/learned.txt")).expect("read");
     assert!(learned.contains("Advice on the "), "{learned}");
+}
+
+/// Writes the log of a held job and of a removed one as `job.log` and into `proj`, and a `condor_q`
+/// and a `condor_history` that name it.
+fn write_own_logs(home: &Place) {
+    let submitted = |job| {
+        format!(
+            "000 ({job}.000.000) 2026-11-21 01:10:00 Job submitted from host: <10.0.0.1:9618>\n...\n"
+        )
+    };
+    let held = "012 (1085.000.000) 2026-11-21 01:20:00 Job was held.\n\tno reason\n\tCode 13 Subcode 2\n...\n";
+    let removed = "009 (1086.000.000) 2026-11-21 01:20:00 Job was aborted.\n...\n";
+    let log = submitted(1085) + &submitted(1086) + held + removed;
+    fs_err::create_dir(home.path("proj")).expect("made");
+    home.write("job.log", &log);
+    home.write("proj/job.log", &log);
+
+    let ads = r#"[{"ClusterId": 1085, "ProcId": 0, "JobStatus": 5, "HoldReasonCode": 13, "HoldReasonSubCode": 2,
+        "UserLog": "job.log", "Iwd": "'$HOME'"}]"#;
+    let executable = std::fs::Permissions::from_mode(0o755);
+    for program in ["condor_q", "condor_history"] {
+        let program = format!(".local/bin/{program}");
+        home.write(&program, format!("#!/bin/sh\necho '{ads}'\n"));
+        fs_err::set_permissions(home.path(&program), executable.clone()).expect("set");
+    }
+}
+
+#[test]
+fn commands_about_own_logs_succeed() {
+    let page = read("docs/held-jobs.md");
+    let typed = page.lines().filter_map(|line| {
+        let cell = line.strip_prefix("| `poolcast advise")?.split('`').next()?;
+        Some(format!("poolcast advise{cell}"))
+    });
+    let typed: Vec<String> = typed.collect();
+    assert_eq!(typed.len(), 5);
+    let home = home();
+    write_own_logs(&home);
+    for command in typed {
+        let outcome = type_command(&home, &format!("export USER=me; {command}"));
+        assert_eq!(outcome.code, Some(0), "{command}\n{outcome}");
+        let expected = if command.contains("1086.0") {
+            "job 1086.0 was removed"
+        } else {
+            "1 held job: 1 to fix first"
+        };
+        assert!(outcome.stdout.contains(expected), "{command}\n{outcome}");
+    }
 }
 
 /// CI runs the documented Podman commands, and the image has the version of the program.

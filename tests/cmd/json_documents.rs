@@ -13,7 +13,7 @@ use crate::place::{Place, queue};
 use crate::policy::planted_log;
 use crate::run::SMALL;
 use crate::{
-    advise_probes, answer_check, dag, nodes, pipelines, pipelines_of_numbers, provision,
+    advise_probes, answer_check, dag, nodes, own_logs, pipelines, pipelines_of_numbers, provision,
     provision_live, sweep, track,
 };
 
@@ -257,7 +257,7 @@ pub(crate) fn printed_keys(args: &str, document: &Value) -> PrintedKeys {
 }
 
 /// Runs `calls` in `place`, and returns the keys of the documents that they print.
-fn print_all(place: &Place, calls: &[&str]) -> PrintedKeys {
+pub(crate) fn print_all(place: &Place, calls: &[&str]) -> PrintedKeys {
     let mut printed = PrintedKeys::new();
     for call in calls {
         printed.extend(printed_keys(call, &place.json(call)));
@@ -536,6 +536,7 @@ fn every_documented_key_is_printed() {
         dag_documents,
         policy_documents,
         checked_documents,
+        own_logs::own_log_documents,
         advise_probes::probe_documents,
         provision_documents,
         live_documents,

@@ -23,6 +23,7 @@ mod leftovers;
 mod mlflow_server;
 mod node_advice;
 mod nodes;
+mod own_logs;
 mod pager;
 mod parse;
 mod pipelines;

@@ -131,7 +131,7 @@ fn the_logs_of_a_configuration_or_of_a_run_are_found() {
     let place = Place::with_log();
     insta::assert_snapshot!(place.run("policy"), @"
     exit 2
-    error: there is no run here: looked in this directory, the `out` of its configuration files, and `out`
+    error: there is no run here
 
     hint: name the log: --log LOG; `condor_config_val EVENT_LOG` prints that of an access point
     ");

@@ -482,7 +482,7 @@ fn log_of_one_class(are_held: bool) -> String {
 #[test]
 fn log_with_one_class_or_without_holds_has_a_valid_page() {
     let place = Place::new();
-    for (name, are_held, code) in [("one", true, 0), ("none", false, 2)] {
+    for (name, are_held) in [("one", true), ("none", false)] {
         place.write("job.log", log_of_one_class(are_held));
         let config = "runs: 1\nepochs: 2\nevaluation: {resamples: 10}\n\
              preprocessing: {parameters: {j: 3, m: 3, timeframe_len: 10}}\ntraining: {parameters: {hidden_size: 2}}\n";
@@ -490,8 +490,7 @@ fn log_with_one_class_or_without_holds_has_a_valid_page() {
             "one.yaml",
             format!("logs: [job.log]\nout: {name}\n{config}"),
         );
-        let outcome = place.run("run one.yaml");
-        assert_eq!(outcome.code, Some(code), "{outcome}");
+        place.stdout("run one.yaml");
 
         place.stdout(&format!("report {name} -o {name}.html"));
         let page = text(&place, &format!("{name}.html"));

@@ -110,12 +110,14 @@ impl<'a> AdviceView<'a> {
         lines
     }
 
-    /// The last line: what would give better advice.
+    /// The end of the page: what would give better advice.
     pub(in crate::cmd) fn better_lines(&self) -> Vec<PageLine> {
-        self.better
-            .iter()
-            .flat_map(|better| self.wrapped(LineColour::Dim, better))
-            .collect()
+        let Some(better) = &self.better else {
+            return Vec::new();
+        };
+        let mut lines = vec![PageLine::plain("")];
+        lines.extend(self.wrapped(LineColour::Dim, better));
+        lines
     }
 
     /// The basis of the advice: log, model, earlier answers and queue, followed by the caveats.

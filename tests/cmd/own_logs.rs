@@ -1,0 +1,248 @@
+//! Tests of advice for users who have the logs of their own jobs, and no global event log.
+
+use std::collections::BTreeMap;
+use std::os::unix::fs::PermissionsExt as _;
+
+use serde_json::Value;
+
+use crate::json_documents::{PrintedKeys, print_all};
+use crate::place::{Outcome, Place};
+
+/// A record of an event log, without its last line.
+fn record(number: &str, job: &str, minute: u32, text: &str) -> String {
+    let (cluster, proc) = job.split_once('.').expect("an id");
+    format!("{number} ({cluster}.{proc}.000) 2026-11-21 01:{minute:02}:00 {text}\n...\n")
+}
+
+fn submitted(job: &str) -> String {
+    record("000", job, 10, "Job submitted from host: <10.0.0.1:9618>")
+}
+
+fn held(job: &str, minute: u32, code: &str) -> String {
+    let (code, subcode) = code.split_once('/').expect("a code");
+    let text = format!("Job was held.\n\tno reason\n\tCode {code} Subcode {subcode}");
+    record("012", job, minute, &text)
+}
+
+fn terminated(job: &str, minute: u32, exit_code: i32) -> String {
+    let text = format!(
+        "Job terminated.\n\t(1) Normal termination (return value {exit_code})\n\t\tUsr 0 00:00:00, Sys 0 00:00:00  -  Run Remote Usage"
+    );
+    record("005", job, minute, &text)
+}
+
+/// A directory `proj` with the logs of three jobs, two of them held, and with other files.
+fn place_with_logs() -> Place {
+    let place = Place::new();
+    fs_err::create_dir(place.path("proj")).expect("made");
+    let write = |name: &str, text: String| place.write(&format!("proj/{name}"), text);
+    write("a.log", submitted("1.0") + &held("1.0", 20, "34/102"));
+    write("b.log", submitted("2.0") + &held("2.0", 21, "13/2"));
+    write("c.log", submitted("3.0") + &terminated("3.0", 22, 0));
+    write("job.out", "hello\n".to_owned());
+    write("job.err", String::new());
+    place
+}
+
+/// Returns the keys for advice without a run on jobs with each kind of end, and for a run on few
+/// holds.
+pub(crate) fn own_log_documents() -> PrintedKeys {
+    let place = place_with_logs();
+    let killed = "Job terminated.\n\t(0) Abnormal termination (signal 9)\n\t(0) No core file";
+    place.write(
+        "proj/d.log",
+        submitted("4.0") + &record("005", "4.0", 22, killed),
+    );
+    let calls = ["advise proj 3.0 4.0 --json", "run --log proj --json"];
+    print_all(&place, &calls)
+}
+
+/// Returns the program's answer about each job of a document.
+fn actions(document: &Value) -> BTreeMap<String, String> {
+    let text = |value: &Value| value.as_str().expect("text").to_owned();
+    let jobs = document["advice"].as_array().expect("a list");
+    jobs.iter()
+        .map(|one| (text(&one["job"]), text(&one["action"])))
+        .collect()
+}
+
+#[test]
+fn own_logs_are_enough_for_a_page() {
+    let place = place_with_logs();
+    let page = place.run("advise proj");
+    insta::assert_snapshot!(page);
+    let of_files = place.run("advise proj/a.log proj/b.log proj/c.log --jobs");
+    assert_eq!(of_files.stdout, place.stdout("advise proj --jobs"));
+    let with_option = place.run("advise --log proj/a.log proj/b.log proj/c.log --jobs");
+    assert_eq!(of_files.stdout, with_option.stdout);
+    let document = place.json("advise proj --json");
+    assert!(document["model"].is_null() && document["better"].is_string());
+
+    // A job and logs may stand in any order, and a log may be repeated by another one.
+    for args in [
+        "advise 2.0 proj",
+        "advise proj 2.0",
+        "advise --log proj 2.0",
+    ] {
+        let one = place.run(args);
+        assert_eq!(one.code, Some(10), "{args}: {one}");
+        assert!(one.stdout.contains("2.0"), "{one}");
+    }
+    place.write("nodes.log", submitted("2.0") + &held("2.0", 21, "13/2"));
+    assert_eq!(
+        actions(&place.json("advise proj nodes.log --json")),
+        actions(&document)
+    );
+}
+
+#[test]
+fn what_is_no_log_is_skipped_in_a_directory_and_refused_by_name() {
+    let place = place_with_logs();
+    let noted = place.run("advise proj --jobs");
+    assert!(
+        noted
+            .stderr
+            .contains("skipping 2 files such as `proj/job.err`"),
+        "{noted}"
+    );
+    for (args, words) in [
+        ("advise proj/job.out", "is not an HTCondor event log"),
+        ("advise proj/missing.log", "is neither a job id nor a file"),
+        ("advise", "there is nothing to advise on"),
+        (
+            "run --log proj/a.log proj/job.out",
+            "is not an HTCondor event log",
+        ),
+    ] {
+        let refused = place.run(args);
+        assert_eq!(refused.code, Some(2), "{args}: {refused}");
+        assert!(refused.stderr.contains(words), "{args}: {refused}");
+    }
+    fs_err::create_dir(place.path("empty")).expect("made");
+    let empty = place.run("advise empty");
+    assert!(
+        empty.code == Some(2) && empty.stderr.contains("there is no event log in `empty`"),
+        "{empty}"
+    );
+}
+
+#[test]
+fn the_end_of_a_job_is_no_error() {
+    let place = place_with_logs();
+    insta::assert_snapshot!(place.run("advise proj 3.0"));
+    let document = place.json("advise proj 3.0 --json");
+    assert_eq!(
+        document["ended"][0]["end"],
+        serde_json::json!({"exited": 0})
+    );
+    let both = place.run("advise proj 3.0 2.0");
+    assert_eq!(both.code, Some(0), "{both}");
+    assert!(both.stdout.starts_with("job 3.0 succeeded: "), "{both}");
+}
+
+/// Puts programs named like HTCondor's into the test directory; each of them is a shell script.
+fn with_programs(place: &Place, args: &str, programs: &[(&str, &str)]) -> Outcome {
+    for (name, script) in programs {
+        place.write(name, format!("#!/bin/sh\n{script}\n"));
+        let mode = std::fs::Permissions::from_mode(0o755);
+        fs_err::set_permissions(place.path(name), mode).expect("set");
+    }
+    let path = format!("{}:/usr/bin:/bin", place.path("").display());
+    let mut command = place.command(args);
+    command.env("PATH", path).env("USER", "ada");
+    Outcome::of(command.output().expect("it starts"))
+}
+
+#[test]
+fn the_queue_answers_where_nothing_is_named() {
+    let place = Place::new();
+    let job = r#"[{"ClusterId": 7, "ProcId": 1, "JobStatus": 5, "HoldReasonCode": 34, "HoldReasonSubCode": 102, "EnteredCurrentStatus": 100}]"#;
+    place.write("queue.json", job);
+    let condor_q = format!(
+        "echo \"$@\" >> {0}/asked; cat {0}/queue.json",
+        place.path("").display()
+    );
+    let page = with_programs(&place, "advise", &[("condor_q", &condor_q)]);
+    insta::assert_snapshot!(page);
+    let one = with_programs(&place, "advise 7.1", &[("condor_q", &condor_q)]);
+    assert_eq!(one.code, Some(10), "{one}");
+    let all = with_programs(&place, "advise --all-users", &[("condor_q", &condor_q)]);
+    assert_eq!(all.stdout, page.stdout);
+    let asked = fs_err::read_to_string(place.path("asked")).expect("asked");
+    let calls: Vec<bool> = (asked.lines())
+        .map(|call| call.starts_with("-allusers "))
+        .collect();
+    assert_eq!(calls, [false, false, true]);
+    let other = with_programs(&place, "advise 8.0", &[("condor_q", &condor_q)]);
+    assert!(
+        other.stderr.contains("job 8.0 is not held in the queue"),
+        "{other}"
+    );
+
+    // A queue that hangs, or that fails, does not hold up the answer.
+    let hangs = with_programs(&place, "advise", &[("condor_q", "exec sleep 60")]);
+    assert_eq!(hangs.code, Some(2), "{hangs}");
+    let fails = with_programs(
+        &place,
+        "advise",
+        &[("condor_q", "echo no schedd >&2; exit 1")],
+    );
+    assert!(
+        fails.stderr.contains("no schedd") && fails.code == Some(2),
+        "{fails}"
+    );
+}
+
+#[test]
+fn the_logs_of_own_jobs_are_found() {
+    let place = place_with_logs();
+    let dir = place.path("proj").display().to_string();
+    let ads = |names: &[&str]| {
+        let ads = names
+            .iter()
+            .map(|name| format!(r#"{{"UserLog": "{name}", "Iwd": "{dir}"}}"#));
+        format!("echo '[{}]'", ads.collect::<Vec<_>>().join(","))
+    };
+    let (queued, ended) = (
+        ads(&["a.log", "b.log"]),
+        ads(&["c.log", "gone.log", "job.out"]),
+    );
+    let programs = [
+        ("condor_q", queued.as_str()),
+        ("condor_history", ended.as_str()),
+    ];
+    let found = with_programs(&place, "advise --log mine --jobs", &programs);
+    assert_eq!(found.stdout, place.stdout("advise proj --jobs"));
+    assert!(
+        found.stderr.contains("2 logs of your jobs cannot be read"),
+        "{found}"
+    );
+    let without = place.run("advise --log mine");
+    assert!(
+        without.code == Some(2) && without.stderr.contains("cannot find your logs"),
+        "{without}"
+    );
+}
+
+#[test]
+fn few_holds_are_learned_from_and_the_lack_is_named() {
+    let place = place_with_logs();
+    let run = place.run("run --log proj");
+    assert_eq!(run.code, Some(0), "{run}");
+    assert!(
+        run.stdout
+            .contains("no model was trained: outcomes are known of 0 of 2 holds"),
+        "{run}"
+    );
+    let document = place.json("run --log proj --json");
+    assert_eq!(document["few_holds"]["known"], 0);
+    let page = place.stdout("advise");
+    assert!(
+        page.contains("no trained model") || page.contains("no model"),
+        "{page}"
+    );
+    assert_eq!(
+        actions(&place.json("advise --json")),
+        actions(&place.json("advise proj --json"))
+    );
+}
