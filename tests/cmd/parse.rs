@@ -309,10 +309,9 @@ fn what_is_no_log_is_named() {
     ");
     insta::assert_snapshot!(refused("logs"), @"
     exit 2
-    error: cannot read the log `logs`
-      caused by: `logs` is a directory
+    error: there is no event log in `logs`
 
-    hint: name the event logs in it, for instance `DIR/EventLog*`
+    hint: name the directory with the logs that the submit files name (`log =`)
     ");
     insta::assert_snapshot!(refused("empty/EventLog"), @"
     exit 2
