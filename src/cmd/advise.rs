@@ -8,13 +8,14 @@ use super::advice_sources::{AdviceSources, ask_queue, read_queue};
 use super::advice_watch::AdviceWatch;
 use super::asked_advice::{AdviceQuery, ComputedAdvice};
 use super::logs::read_store;
+use super::others_jobs::OthersJobs;
 use super::text::advice::{AdviceView, action_word, long_text, shell_word, skipped_jobs_words};
 use super::text::{advice_jobs, advice_page, answer_check};
 use super::{node_advice, text};
 use crate::cli::{AdviceFilterArgs, AdviseArgs, JobOrder};
 use htcondor_eventlog as eventlog;
 use poolcast_base::error::{EXIT_DONE, hinted};
-use poolcast_base::output::{self, PageLine};
+use poolcast_base::output::{self, LineColour, PageLine};
 use poolcast_base::pager;
 use poolcast_collect::find_generations;
 use poolcast_holds::advice::{
@@ -223,16 +224,35 @@ fn view_text(args: &AdviseArgs, view: &AdviceView<'_>, is_one_job: bool) -> Stri
     if args.lists_jobs {
         return output::shown_page(&advice_jobs::job_lines(view));
     }
-    let better = output::shown_page(&view.better_lines());
+    let end = output::shown_page(&end_lines(args, view));
     if is_one_job {
-        return long_text(view) + &output::shown_page(&view.basis_lines()) + &better;
+        return long_text(view) + &output::shown_page(&view.basis_lines()) + &end;
     }
     if args.long {
         let mut head = view.head();
         head.push(PageLine::plain(""));
-        return output::shown_page(&head) + &long_text(view) + &better;
+        return output::shown_page(&head) + &long_text(view) + &end;
     }
-    output::shown_page(&advice_page::page(view)) + &better
+    output::shown_page(&advice_page::page(view)) + &end
+}
+
+/// The end of the page: who may release the jobs of others, and what would give better advice.
+fn end_lines(args: &AdviseArgs, view: &AdviceView<'_>) -> Vec<PageLine> {
+    let mut lines = Vec::new();
+    // A file may have the queue of another access point.
+    let is_here = args.queue.as_deref().is_none_or(|queue| queue == "now");
+    if is_here && let Some(others) = OthersJobs::find(&view.chosen, view.call.as_deref()) {
+        lines.extend(view.note_lines(&others.words));
+        let page = others.page.map(|page| format!("    {page}"));
+        lines.extend(page.map(PageLine::plain));
+    }
+    if let Some(better) = &view.better {
+        lines.extend(view.wrapped(LineColour::Dim, better));
+    }
+    if !lines.is_empty() {
+        lines.insert(0, PageLine::plain(""));
+    }
+    lines
 }
 
 fn is_selected(selections: &[JobSelection], advice: &JobAdvice) -> bool {

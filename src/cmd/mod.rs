@@ -33,6 +33,7 @@ mod flags;
 mod logs;
 mod named_inputs;
 mod node_advice;
+mod others_jobs;
 mod own_logs;
 mod preparation;
 mod progress;

@@ -72,7 +72,8 @@ fn own_logs() -> Result<Vec<PathBuf>> {
     Ok(logs)
 }
 
-fn user_name() -> Result<String> {
+/// Returns the name of this user.
+pub(super) fn user_name() -> Result<String> {
     let name = ["USER", "LOGNAME"]
         .into_iter()
         .find_map(|name| std::env::var(name).ok());

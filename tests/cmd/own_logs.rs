@@ -194,6 +194,42 @@ fn the_queue_answers_where_nothing_is_named() {
 }
 
 #[test]
+fn who_may_not_release_the_jobs_of_others_gets_a_page_for_each_owner() {
+    let place = Place::new();
+    let job = |cluster: u32, owner: &str| {
+        format!(
+            r#"{{"ClusterId": {cluster}, "ProcId": 0, "JobStatus": 5, "HoldReasonCode": 34, "HoldReasonSubCode": 102, "Owner": "{owner}"}}"#
+        )
+    };
+    let hostile = job(4, "a b\\u001b[31m");
+    let jobs = [job(1, "ada"), job(2, "bob"), job(3, "bob"), hostile].join(", ");
+    place.write("queue.json", format!("[{jobs}]"));
+    let condor_q = format!("cat {}", place.path("queue.json").display());
+    let pages = ["root, condor", "root, ada"].map(|names| {
+        let values = format!("echo '{names}'; echo false");
+        let programs = [
+            ("condor_q", condor_q.as_str()),
+            ("condor_config_val", &values),
+        ];
+        with_programs(&place, "advise --all-users", &programs)
+    });
+    let end = |page: &Outcome| {
+        page.stdout
+            .rsplit_once("\n\n")
+            .expect("an end")
+            .1
+            .to_owned()
+    };
+    insta::assert_snapshot!(end(&pages[0]), @r"
+    note: you may not release 3 jobs of other users: their owners may (bob 2, a b\u{1b}[31m
+      1), and root, condor
+        a page for bob: poolcast advise --all-users --owner bob
+    for odds of this access point: poolcast run --log mine
+    ");
+    assert!(!end(&pages[1]).contains("may not release"), "{}", pages[1]);
+}
+
+#[test]
 fn the_logs_of_own_jobs_are_found() {
     let place = place_with_logs();
     let dir = place.path("proj").display().to_string();

@@ -110,16 +110,6 @@ impl<'a> AdviceView<'a> {
         lines
     }
 
-    /// The end of the page: what would give better advice.
-    pub(in crate::cmd) fn better_lines(&self) -> Vec<PageLine> {
-        let Some(better) = &self.better else {
-            return Vec::new();
-        };
-        let mut lines = vec![PageLine::plain("")];
-        lines.extend(self.wrapped(LineColour::Dim, better));
-        lines
-    }
-
     /// The basis of the advice: log, model, earlier answers and queue, followed by the caveats.
     pub(in crate::cmd) fn basis_lines(&self) -> Vec<PageLine> {
         let mut lines = Vec::new();
@@ -140,12 +130,18 @@ impl<'a> AdviceView<'a> {
         let skipped = self.queue.and_then(|queue| queue.skipped);
         let skipped = skipped.map(skipped_jobs_words);
         for caveat in skipped.iter().chain(&age).chain(&self.basis.caveats) {
-            lines.extend(self.wrapped(LineColour::Yellow, &format!("note: {caveat}")));
+            lines.extend(self.note_lines(caveat));
         }
         lines
     }
 
-    fn wrapped(&self, colour: LineColour, line: &str) -> Vec<PageLine> {
+    /// A caveat.
+    pub(in crate::cmd) fn note_lines(&self, caveat: &str) -> Vec<PageLine> {
+        self.wrapped(LineColour::Yellow, &format!("note: {caveat}"))
+    }
+
+    /// The line, broken at the width of the page.
+    pub(in crate::cmd) fn wrapped(&self, colour: LineColour, line: &str) -> Vec<PageLine> {
         output::wrapped(line, self.width)
             .into_iter()
             .map(|line| PageLine::of(colour, line))

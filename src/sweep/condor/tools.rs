@@ -238,6 +238,31 @@ impl RunningQuery {
     }
 }
 
+/// Returns the users who may act on the jobs of others; `None` if that is unknown, or if everyone
+/// may.
+pub fn queue_super_users() -> Option<Vec<String>> {
+    let output = command_without_keys("condor_config_val")
+        .args(["QUEUE_SUPER_USERS", "QUEUE_ALL_USERS_TRUSTED"])
+        .output()
+        .ok()?;
+    let text = String::from_utf8(output.stdout).ok()?;
+    output.status.success().then(|| super_users(&text))?
+}
+
+/// Parses the values of `QUEUE_SUPER_USERS` and `QUEUE_ALL_USERS_TRUSTED`, one per line. Returns
+/// `None` for names that stand for several users.
+fn super_users(text: &str) -> Option<Vec<String>> {
+    let mut lines = text.lines();
+    let (names, trusts_all) = (lines.next()?, lines.next()?);
+    let is_trusted = !trusts_all.trim().eq_ignore_ascii_case("false");
+    if is_trusted || names.contains(['%', '*', '$']) {
+        return None;
+    }
+    let names = names.split([',', ' ']).filter(|name| !name.is_empty());
+    let without_domain = |name: &str| name.split('@').next().unwrap_or(name).to_owned();
+    Some(names.map(without_domain).collect())
+}
+
 /// Returns true if a slot of the pool can run SIF images now; `None` if the pool cannot be queried.
 pub fn pool_runs_images() -> Option<bool> {
     let question = ["-constraint", "HasSIF", "-limit", "1", "-af", "Name"];
@@ -246,4 +271,18 @@ pub fn pool_runs_images() -> Option<bool> {
         .output()
         .ok()?;
     output.status.success().then_some(!output.stdout.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn super_users_are_named_one_by_one() {
+        let found = super_users("root, condor@pool,ada\nfalse\n").expect("names");
+        assert_eq!(found, ["root", "condor", "ada"]);
+        assert_eq!(super_users("root, condor\ntrue\n"), None);
+        assert_eq!(super_users("root, %admins\nFALSE\n"), None);
+        assert_eq!(super_users("root\n"), None);
+    }
 }
