@@ -26,6 +26,11 @@ pub struct AdviseArgs {
     /// access point. Without any log or run, your own jobs in the queue are asked for
     #[arg(long, value_name = "FILE", conflicts_with = "at")]
     pub queue: Option<String>,
+    /// Source of jobs that have left the queue, whose ends are evidence: a file with the output of
+    /// `condor_history -json`, `-` for standard input, or `now` for your own jobs in the history of
+    /// this access point
+    #[arg(long, value_name = "FILE", conflicts_with = "at")]
+    pub history: Option<String>,
     /// Ask for the held jobs of all users, where no log and no queue is named
     #[arg(long, conflicts_with_all = ["queue", "at"])]
     pub all_users: bool,
@@ -54,7 +59,7 @@ pub struct AdviseArgs {
     #[arg(long, group = "view")]
     pub json: bool,
     /// Print the outcomes of earlier answers, according to the log read now
-    #[arg(long, conflicts_with_all = ["shows_all", "lists_jobs", "long", "ids", "queue", "at", "all_users"])]
+    #[arg(long, conflicts_with_all = ["shows_all", "lists_jobs", "long", "ids", "queue", "at", "all_users", "history"])]
     pub check: bool,
     /// Ask again every 30 s, or as many as are given, until none of these jobs is held; print the
     /// advice again when an answer has changed, with --json as one line. Nothing is ever released
@@ -65,7 +70,7 @@ pub struct AdviseArgs {
     /// Name of a node, for its SCRIPT HOLD in DAGMan: write the advice on the held jobs of this
     /// node to the file NODE.advice here, and exit with 0 even after a failure; condor/held-node.sh
     /// is an example
-    #[arg(long, value_name = "NODE", conflicts_with_all = ["queue", "all_users", "at", "view", "check", "AdviceFilterArgs", "sort", "exit_code"])]
+    #[arg(long, value_name = "NODE", conflicts_with_all = ["queue", "all_users", "history", "at", "view", "check", "AdviceFilterArgs", "sort", "exit_code"])]
     pub dag: Option<String>,
     #[command(flatten)]
     #[expect(

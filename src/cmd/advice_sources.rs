@@ -9,18 +9,21 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, ensure};
 
 use super::named_inputs::NamedInputs;
+use super::own_logs::user_name;
 use crate::cli::AdviseArgs;
 use poolcast_base::error::hinted;
 use poolcast_base::{files, manifest, output};
-use poolcast_holds::advice::{JobQueue, JobSelection, QUEUE_ATTRIBUTES};
+use poolcast_holds::advice::{
+    HISTORY_ATTRIBUTES, JobHistory, JobQueue, JobSelection, QUEUE_ATTRIBUTES,
+};
 use poolcast_holds::answers::LearnedAnswers;
 use poolcast_holds::training::RunModels;
 use poolcast_sweep as sweep;
 use poolcast_sweep::condor;
 use poolcast_sweep::config::Config;
 
-/// Maximum size of a queue that is read, in bytes. It is read in parts.
-const MAX_QUEUE_BYTES: u64 = 64 << 30;
+/// Maximum size of a queue or a history that is read, in bytes. It is read in parts.
+const MAX_LIST_BYTES: u64 = 64 << 30;
 
 /// Maximum number of configuration files that are examined in a directory.
 const MAX_CONFIGURATIONS: usize = 100;
@@ -262,11 +265,30 @@ pub(super) fn ask_queue(is_of_all_users: bool) -> Option<JobQueue> {
 pub(super) fn read_queue(named: &str) -> Result<JobQueue> {
     let queue = match named {
         "now" => condor::read_held_jobs(QUEUE_ATTRIBUTES, None, |output| JobQueue::read(output)),
-        "-" => JobQueue::read(std::io::stdin().lock().take(MAX_QUEUE_BYTES)),
+        "-" => JobQueue::read(std::io::stdin().lock().take(MAX_LIST_BYTES)),
         path => {
-            let file = files::open_regular(Path::new(path), MAX_QUEUE_BYTES)?;
+            let file = files::open_regular(Path::new(path), MAX_LIST_BYTES)?;
             JobQueue::read(BufReader::new(file))
         }
     };
     queue.with_context(|| format!("cannot use the queue `{named}`"))
+}
+
+/// Reads the history that `named` refers to: a file, `-` for stdin, or `now` for the jobs of this
+/// user in the history of this access point.
+///
+/// # Errors
+/// Fails if the file cannot be read or parsed, or if the query fails.
+pub(super) fn read_history(named: &str) -> Result<JobHistory> {
+    let history = match named {
+        "now" => condor::read_own_history(&user_name()?, HISTORY_ATTRIBUTES, |output| {
+            JobHistory::read(output)
+        }),
+        "-" => JobHistory::read(std::io::stdin().lock().take(MAX_LIST_BYTES)),
+        path => {
+            let file = files::open_regular(Path::new(path), MAX_LIST_BYTES)?;
+            JobHistory::read(BufReader::new(file))
+        }
+    };
+    history.with_context(|| format!("cannot use the history `{named}`"))
 }

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, ensure};
 
-use super::advice_sources::{AdviceSources, ask_queue, read_queue};
+use super::advice_sources::{AdviceSources, ask_queue, read_history, read_queue};
 use super::advice_watch::AdviceWatch;
 use super::asked_advice::{AdviceQuery, ComputedAdvice};
 use super::logs::read_store;
@@ -82,7 +82,13 @@ fn ask(
         queue,
         selections,
     };
-    ComputedAdvice::from_sources(sources, question)
+    let mut computed = ComputedAdvice::from_sources(sources, question)?;
+    if let Some(named) = &args.history {
+        let history = read_history(named)?;
+        history.add_to(&mut computed.all);
+        computed.basis.caveats.push(history.words());
+    }
+    Ok(computed)
 }
 
 /// The view of the jobs that the options select.
@@ -139,7 +145,7 @@ fn is_one_job(sources: &AdviceSources) -> bool {
 fn watch(args: &AdviseArgs, interval_s: u32, first: AdviceSources) -> Result<u8> {
     let is_read_once = |log: &PathBuf| eventlog::is_read_once(log);
     ensure!(
-        args.queue.as_deref() != Some("-") && !first.logs.iter().any(is_read_once),
+        !reads_list_once(args) && !first.logs.iter().any(is_read_once),
         hinted(
             "cannot watch standard input or a pipe: `--watch` reads its input again and again",
             "name a file, or use `--queue now`"
@@ -303,6 +309,13 @@ fn sort_jobs(chosen: &mut [&JobAdvice], order: JobOrder) {
     }
 }
 
+/// Returns true if the queue or the history is standard input.
+fn reads_list_once(args: &AdviseArgs) -> bool {
+    [&args.queue, &args.history]
+        .into_iter()
+        .any(|named| named.as_deref() == Some("-"))
+}
+
 fn is_stdin(log: &Path) -> bool {
     log.as_os_str() == "-"
 }
@@ -310,7 +323,7 @@ fn is_stdin(log: &Path) -> bool {
 /// The command that gives the same advice again; `None` if its input cannot be read again, or if it
 /// has an explicit prediction time.
 fn repeat_command(args: &AdviseArgs) -> Option<String> {
-    let is_gone = args.queue.as_deref() == Some("-") || args.logs.iter().any(|log| is_stdin(log));
+    let is_gone = reads_list_once(args) || args.logs.iter().any(|log| is_stdin(log));
     if args.at.is_some() || is_gone {
         return None;
     }
@@ -323,6 +336,9 @@ fn repeat_command(args: &AdviseArgs) -> Option<String> {
     }
     if let Some(queue) = &args.queue {
         call.push_str(&format!(" --queue {}", shell_word(queue)));
+    }
+    if let Some(history) = &args.history {
+        call.push_str(&format!(" --history {}", shell_word(history)));
     }
     if args.all_users {
         call.push_str(" --all-users");

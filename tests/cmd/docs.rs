@@ -264,7 +264,7 @@ fn commands_about_own_logs_succeed() {
         Some(format!("poolcast advise{cell}"))
     });
     let typed: Vec<String> = typed.collect();
-    assert_eq!(typed.len(), 5);
+    assert_eq!(typed.len(), 6);
     let home = home();
     write_own_logs(&home);
     for command in typed {

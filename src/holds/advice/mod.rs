@@ -14,6 +14,7 @@ mod held_ids;
 mod held_jobs;
 mod job_advice;
 mod job_command;
+mod job_history;
 mod job_queue;
 mod judge;
 mod kept_promises;
@@ -41,6 +42,7 @@ pub(crate) use held_answer::{HeldAnswer, HeldEvidence, held_answer, held_evidenc
 pub use held_jobs::{EndedJob, JobEnd, JobSelection, check_selections, query_words};
 pub use job_advice::{AdviceGround, JobAdvice, SimilarHoldKind, SimilarHolds};
 pub use job_command::{JobCommand, JobId, RaisedRequest, RequestAttribute};
+pub use job_history::{HISTORY_ATTRIBUTES, JobHistory};
 pub use job_queue::{JobQueue, QUEUE_ATTRIBUTES, QueueAgreement, SkippedJobs};
 pub use judge::{advise, exit_code};
 pub use kept_promises::lower_broken_promises;
