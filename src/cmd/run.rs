@@ -31,7 +31,7 @@ use poolcast_report::{HeldJobs, REPORT_FILE, ReportInputs};
 use poolcast_sweep::config::{Config, TrialSource};
 use poolcast_sweep::{
     self as sweep, BestModel, FEW_HOLDS_FILE, ScoreEstimate, SplitChoice, SweepFolder, TrialConfig,
-    TrialModel, TrialOutcomes, TrialRow, events_dir,
+    TrialEnd, TrialModel, TrialOutcomes, TrialRow, events_dir,
 };
 
 /// Contents of `report.json`.
@@ -98,7 +98,7 @@ pub fn run(args: &RunArgs, threads: usize) -> Result<u8> {
             let Ok(store) = EventStore::open(&events_dir(&config.out)) else {
                 return Err(error);
             };
-            let few = FewHolds::of(&store, error)?;
+            let few = FewHolds::of(&sweep, &store, error)?;
             if !learn_without_model(&sweep, &config.out)? {
                 return Ok(EXIT_RETRY);
             }
@@ -120,14 +120,15 @@ fn train(sweep: &SweepFolder, config: &Config, threads: usize) -> Result<Option<
 }
 
 impl FewHolds {
-    /// Describes why a training on `store` failed with `error`.
+    /// Describes why a training of `sweep` on `store` failed with `error`.
     ///
     /// # Errors
     /// Returns `error` if the store has enough holds, or if another try may succeed.
-    fn of(store: &EventStore, error: anyhow::Error) -> Result<FewHolds> {
+    fn of(sweep: &SweepFolder, store: &EventStore, error: anyhow::Error) -> Result<FewHolds> {
         let counts = hold_counts(store);
         let known = counts.iter().map(|count| count.known).sum();
-        if known > FEW_OUTCOMES || exit_code(&error) != EXIT_NEVER {
+        let has_enough = known > FEW_OUTCOMES && !lacks_scores(sweep);
+        if has_enough || exit_code(&error) != EXIT_NEVER {
             return Err(error);
         }
         Ok(FewHolds {
@@ -529,6 +530,13 @@ impl FinishedSweep {
             choices::choice_table(&self.choices)
         )
     }
+}
+
+/// Returns true if all trials of `sweep` have a model, and none of the models can be scored, because
+/// the holds to score them on ended alike.
+fn lacks_scores(sweep: &SweepFolder) -> bool {
+    let is_unscored = |row: &TrialRow| row.ended == TrialEnd::Done && row.value.is_none();
+    sweep::trial_rows(sweep).is_ok_and(|rows| !rows.is_empty() && rows.iter().all(is_unscored))
 }
 
 /// The error for a sweep in which no trial has a model that can be evaluated.
