@@ -76,7 +76,7 @@ impl ComputedAdvice {
         });
         let own = match learned {
             Some(_) => None,
-            None => LearnedAnswers::without_run(&store, asked_ms, config.seed)?,
+            None => LearnedAnswers::without_run(&store, asked_ms, &config.advice, config.seed)?,
         };
         let trained = learned.and_then(|learned| learned.models.as_ref());
         let models = AdviceModels {

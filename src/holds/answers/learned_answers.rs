@@ -9,6 +9,8 @@ use super::answer_calibration::AnswerCalibration;
 use super::answer_limits::AnswerLimits;
 use super::answer_model::{AnswerModel, LearnedQuestion};
 use super::hold_history::HoldHistory;
+use super::prior::Prior;
+use crate::config::AdviceConfig;
 use crate::events::EventStore;
 use poolcast_base::error::unavailable;
 use poolcast_base::files::StagedDirectory;
@@ -57,19 +59,21 @@ enum QuestionSummary {
 }
 
 impl LearnedAnswers {
-    /// Learns from the outcomes that `store` shows at `known_ms`, for advice without a run. No
-    /// rehearsal has tried these answers, so none of them has earned a limit. Returns `None` if too
-    /// few outcomes are known to tell one cause from another.
+    /// Learns from the outcomes that `store` shows at `known_ms`, beside the prior if `advice` asks
+    /// for it, for advice without a run. No rehearsal has tried these answers, so none of them has
+    /// earned a limit. Returns `None` if too few outcomes are known to tell one cause from another.
     ///
     /// # Errors
     /// Fails if the model cannot be fitted.
     pub fn without_run(
         store: &EventStore,
         known_ms: i64,
+        advice: &AdviceConfig,
         seed: u64,
     ) -> Result<Option<LearnedAnswers>> {
         let history = HoldHistory::new(store);
-        let model = AnswerModel::learn(&history, known_ms, seed, &|| false)?;
+        let prior = Prior::wanted(advice)?;
+        let model = AnswerModel::learn(&history, known_ms, seed, prior, &|| false)?;
         let model = model.filter(AnswerModel::tells_causes_apart);
         Ok(model.map(|model| LearnedAnswers {
             model,

@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use super::columns::{COLUMNS_VERSION, age_of, column_names};
 use super::contribution::{Contribution, drawn};
 use super::shared_row::{RowTensors, SharedRow, read_rows};
+use crate::config::AdviceConfig;
 use poolcast_base::shard::{ArtefactFormat, Shard, ShardLayout};
 
 /// Format of the prior, within its compression. Its version is that of the columns.
@@ -66,11 +67,19 @@ impl Prior {
     ///
     /// # Errors
     /// Fails if it has other columns than this program computes.
-    pub fn embedded() -> Result<&'static Prior> {
+    fn embedded() -> Result<&'static Prior> {
         static PRIOR: LazyLock<Result<Prior>> = LazyLock::new(|| Prior::from_bytes(EMBEDDED));
         PRIOR
             .as_ref()
             .map_err(|error| anyhow!("cannot read the prior of the program: {error:#}"))
+    }
+
+    /// Returns the prior that ships with the program if `advice` asks for one.
+    ///
+    /// # Errors
+    /// Fails like [`Prior::embedded`].
+    pub fn wanted(advice: &AdviceConfig) -> Result<Option<&'static Prior>> {
+        advice.prior.then(Prior::embedded).transpose()
     }
 
     /// Returns the content of the file. Equal rows give equal bytes.

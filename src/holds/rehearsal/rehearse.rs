@@ -136,7 +136,7 @@ fn learn_model(
     settings: &RehearsalSettings<'_>,
     stop: &(dyn Fn() -> bool + Sync),
 ) -> Result<Option<AnswerModel>> {
-    let prior = settings.advice.prior.then(Prior::embedded).transpose()?;
+    let prior = Prior::wanted(settings.advice)?;
     AnswerModel::learn(history, known_ms, settings.seed, prior, stop)
 }
 
