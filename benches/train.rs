@@ -46,6 +46,7 @@ impl Size {
             m,
             j,
             s: 0,
+            shared_bits: 0,
             hidden_size,
             lstm_layers,
         };

@@ -135,6 +135,7 @@ fn shape(metadata: &Metadata) -> ModelShape {
         m: codes[1],
         j: codes[2],
         s,
+        shared_bits: 0,
         hidden_size,
         lstm_layers,
     }

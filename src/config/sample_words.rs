@@ -25,6 +25,8 @@ pub enum ContextChoice {
     Recent,
     /// Drawn from the owner's jobs first, then from the others.
     SameOwnerFirst,
+    /// The jobs that share most with the held one, also ended ones.
+    Related,
 }
 
 /// The kind of states of a job that a sample distinguishes.

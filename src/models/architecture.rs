@@ -23,6 +23,11 @@ pub trait Architecture: fmt::Debug + Sync {
         false
     }
 
+    /// Returns true if the model also uses what each job of a sample shares with the held one.
+    fn takes_shared(&self) -> bool {
+        false
+    }
+
     /// The parameters, in any order.
     fn parameters(&self, shape: &ModelShape) -> Vec<ParameterSpec>;
 

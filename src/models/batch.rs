@@ -5,21 +5,37 @@ use anyhow::{Result, ensure};
 use super::{EMPTY_CELL, ModelShape};
 use poolcast_base::output;
 
-/// Samples: codes `[b, m, j]` and static features `[b, s]`, both row-major.
+/// Samples: codes `[b, m, j]`, static features `[b, s]`, and bits of what each job shares with the held
+/// one `[b, j]`, all row-major.
 #[derive(Debug, Clone, Copy)]
 pub struct SampleBatch<'a> {
     pub(super) codes: &'a [u8],
+    /// Empty if the model does not read it.
+    pub(super) shared: &'a [u8],
     pub(super) statics: &'a [f32],
     pub(super) b: usize,
 }
 
 impl<'a> SampleBatch<'a> {
-    /// Creates a batch for a model of `shape`.
+    /// Creates a batch for a model of `shape` that does not read what jobs share.
     ///
     /// # Errors
-    /// Fails when no model has that shape, when the lengths are not `b * m * j` and `b * s`, and
-    /// when a code is neither below `e` nor empty.
+    /// Fails like [`SampleBatch::with_shared`].
     pub fn new(shape: &ModelShape, codes: &'a [u8], statics: &'a [f32]) -> Result<SampleBatch<'a>> {
+        SampleBatch::with_shared(shape, codes, &[], statics)
+    }
+
+    /// Creates a batch for a model of `shape`. A model that does not read `shared` ignores it.
+    ///
+    /// # Errors
+    /// Fails when no model has that shape, when the lengths are not `b * m * j`, `b * j` and `b *
+    /// s`, and when a code is neither below `e` nor empty.
+    pub fn with_shared(
+        shape: &ModelShape,
+        codes: &'a [u8],
+        shared: &'a [u8],
+        statics: &'a [f32],
+    ) -> Result<SampleBatch<'a>> {
         shape.check_sizes()?;
 
         let cells = shape.m * shape.j;
@@ -44,7 +60,20 @@ impl<'a> SampleBatch<'a> {
             shape.e
         );
 
-        Ok(SampleBatch { codes, statics, b })
+        let shared = if shape.shared_bits > 0 { shared } else { &[] };
+        ensure!(
+            shared.len() == b * shape.shared_bytes(),
+            "{} of shared bits for {} of {}",
+            output::counted(shared.len(), "byte"),
+            output::counted(b, "sample"),
+            output::counted(shape.j, "job")
+        );
+        Ok(SampleBatch {
+            codes,
+            shared,
+            statics,
+            b,
+        })
     }
 
     /// The number of samples, `b`.
@@ -64,12 +93,14 @@ impl<'a> SampleBatch<'a> {
         rows: usize,
     ) -> Vec<SampleBatch<'a>> {
         let cells = shape.m * shape.j;
+        let shared = shape.shared_bytes();
         let mut chunks = Vec::with_capacity(self.b.div_ceil(rows));
 
         for start in (0..self.b).step_by(rows) {
             let end = self.b.min(start + rows);
             chunks.push(SampleBatch {
                 codes: &self.codes[start * cells..end * cells],
+                shared: &self.shared[start * shared..end * shared],
                 statics: &self.statics[start * shape.s..end * shape.s],
                 b: end - start,
             });

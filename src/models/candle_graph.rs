@@ -99,6 +99,8 @@ impl CandleGraph {
         rows: usize,
     ) -> Result<Vec<f32>> {
         let ModelShape { m, j, s, .. } = self.shape;
+        let mut shared = chunk.shared.to_vec();
+        shared.resize(rows * self.shape.shared_bytes(), 0);
         // The number of rows of a product determines the order of its sums. Padding every chunk to
         // `rows` samples keeps a sample's logit the same in every batch.
         let mut codes = chunk.codes.to_vec();
@@ -107,6 +109,7 @@ impl CandleGraph {
         statics.resize(rows * s, 0.0);
         let filled = SampleBatch {
             codes: &codes,
+            shared: &shared,
             statics: &statics,
             b: rows,
         };

@@ -84,6 +84,7 @@ mod tests {
     struct RandomSamples {
         shape: ModelShape,
         codes: Vec<u8>,
+        shared: Vec<u8>,
         statics: Vec<f32>,
         labels: Vec<f32>,
         weights: Vec<f32>,
@@ -115,6 +116,9 @@ mod tests {
             let statics = (0..b * shape.s)
                 .map(|_| generator.random_range(-1.0..1.0))
                 .collect();
+            let shared = (0..b * shape.shared_bytes())
+                .map(|_| generator.random())
+                .collect();
             let labels = (0..b)
                 .map(|_| f32::from(u8::from(generator.random_bool(0.4))))
                 .collect();
@@ -122,6 +126,7 @@ mod tests {
             RandomSamples {
                 shape,
                 codes,
+                shared,
                 statics,
                 labels,
                 weights,
@@ -129,7 +134,8 @@ mod tests {
         }
 
         fn batch(&self) -> SampleBatch<'_> {
-            SampleBatch::new(&self.shape, &self.codes, &self.statics).expect("a batch")
+            SampleBatch::with_shared(&self.shape, &self.codes, &self.shared, &self.statics)
+                .expect("a batch")
         }
 
         fn targets(&self) -> Targets<'_> {
@@ -146,17 +152,21 @@ mod tests {
             1usize..70,
             1usize..20,
             0usize..4,
+            prop_oneof![Just(0usize), 1usize..7],
             1usize..45,
             1usize..5,
         );
-        sizes.prop_map(|(e, m, j, s, hidden_size, lstm_layers)| ModelShape {
-            e,
-            m,
-            j,
-            s,
-            hidden_size,
-            lstm_layers,
-        })
+        sizes.prop_map(
+            |(e, m, j, s, shared_bits, hidden_size, lstm_layers)| ModelShape {
+                e,
+                m,
+                j,
+                s,
+                shared_bits,
+                hidden_size,
+                lstm_layers,
+            },
+        )
     }
 
     fn assert_near(found: &[f32], expected: &[f32], tolerance: f32, what: &str) {
@@ -226,6 +236,7 @@ mod tests {
                 m,
                 j,
                 s: 0,
+                shared_bits: 0,
                 hidden_size,
                 lstm_layers,
             };
@@ -240,6 +251,7 @@ mod tests {
             m: 11,
             j: 6,
             s: 1,
+            shared_bits: 0,
             hidden_size: 20,
             lstm_layers: 3,
         };
@@ -275,6 +287,7 @@ mod tests {
             m: 40,
             j: 3,
             s: 1,
+            shared_bits: 0,
             hidden_size: 9,
             lstm_layers: 2,
         };
@@ -326,6 +339,7 @@ mod tests {
             m: 37,
             j: 3,
             s: 2,
+            shared_bits: 0,
             hidden_size: 5,
             lstm_layers: 2,
         };
@@ -371,6 +385,7 @@ mod tests {
             m: 300,
             j: 1,
             s: 1,
+            shared_bits: 0,
             hidden_size: 2,
             lstm_layers: 16,
         };
@@ -395,6 +410,7 @@ mod tests {
             m: 2,
             j: 1,
             s: 0,
+            shared_bits: 0,
             hidden_size: 2,
             lstm_layers: 1,
         };

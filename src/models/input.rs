@@ -46,35 +46,47 @@ impl ModelInput<'_> {
         Ok(Tensor::from_vec(numbers, (self.len(), n), self.device)?)
     }
 
-    /// Sums, at each of some frames, the rows of `table` `[e*j, k]` that the jobs' codes select. A
-    /// job without a state adds nothing. The result is `[frames * b, k]`, one frame after another.
+    /// Sums, at each of some frames, the rows of `table` that the jobs' codes and what they share
+    /// select, `[j * (e + shared bits), k]`. A job without a state adds nothing. The result is `[frames * b, k]`, one frame after another.
     pub fn gather_rows(&self, table: &Tensor, frames: Range<usize>) -> Result<Tensor> {
         let rows = self.row_indexes(frames);
         match self.device {
             Device::Cpu => Ok(table.apply_op1(SumRows {
                 rows,
-                j: self.shape.j,
+                per_sum: self.rows_per_sum(),
             })?),
-            _ => sum_by_index(table, &rows, self.shape.j),
+            _ => sum_by_index(table, &rows, self.rows_per_sum()),
         }
     }
 
-    /// The table row of each job's code, `[frames, b, j]`. It is `e*j` for a job without a code.
+    /// The maximum number of table rows that a frame selects.
+    fn rows_per_sum(&self) -> usize {
+        self.shape.j * (1 + self.shape.shared_bits)
+    }
+
+    /// The table rows that each frame selects, `[frames, b, rows per sum]`. The rest are the number
+    /// of rows of the table.
     fn row_indexes(&self, frames: Range<usize>) -> Vec<u32> {
         let ModelShape { e, j, .. } = *self.shape;
-        let mut rows = Vec::with_capacity(frames.len() * self.len() * j);
+        let per_sum = self.rows_per_sum();
+        let mut rows = vec![self.shape.frame_inputs() as u32; frames.len() * self.len() * per_sum];
+        let mut sums = rows.chunks_exact_mut(per_sum);
 
         for frame in frames {
-            for codes in self.samples() {
-                let codes = &codes[frame * j..][..j];
-                rows.extend(codes.iter().enumerate().map(|(job, &code)| {
-                    let row = if code == EMPTY_CELL {
-                        e * j
-                    } else {
-                        job * e + usize::from(code)
-                    };
-                    row as u32
-                }));
+            for (sample, codes) in self.samples().enumerate() {
+                let mut free = sums.next().into_iter().flatten();
+                let mut select = |row: usize| {
+                    if let Some(free) = free.next() {
+                        *free = row as u32;
+                    }
+                };
+                let states = codes[frame * j..][..j].iter().enumerate();
+                for (job, &code) in states.filter(|(_, code)| **code != EMPTY_CELL) {
+                    select(job * e + usize::from(code));
+                }
+                let shared = self.shape.shared_bytes();
+                let shared = &self.batch.shared[sample * shared..][..shared];
+                self.shape.for_each_shared(shared, select);
             }
         }
         rows
@@ -82,7 +94,7 @@ impl ModelInput<'_> {
 }
 
 /// Like [`SumRows`], but in candle's own operations, for devices that `SumRows` does not support.
-fn sum_by_index(table: &Tensor, rows: &[u32], j: usize) -> Result<Tensor> {
+fn sum_by_index(table: &Tensor, rows: &[u32], per_sum: usize) -> Result<Tensor> {
     let device = table.device();
     let k = table.dim(1)?;
 
@@ -92,21 +104,21 @@ fn sum_by_index(table: &Tensor, rows: &[u32], j: usize) -> Result<Tensor> {
     let indexes = Tensor::from_slice(rows, rows.len(), device)?;
     Ok(with_zeros
         .index_select(&indexes, 0)?
-        .reshape((rows.len() / j, j, k))?
+        .reshape((rows.len() / per_sum, per_sum, k))?
         .sum(1)?)
 }
 
-/// Operation `table [n, k] → [rows / j, k]`: sums of `j` rows each. A row index beyond the table
+/// Operation `table [n, k] → [rows / per_sum, k]`: sums of `per_sum` rows each. A row index beyond the table
 /// adds nothing.
 struct SumRows {
     rows: Vec<u32>,
-    j: usize,
+    per_sum: usize,
 }
 
 impl SumRows {
     /// Calls `with` with the index of each sum and of each table row in that sum.
     fn for_each_row(&self, n: usize, mut with: impl FnMut(usize, usize)) {
-        for (sum, rows) in self.rows.chunks_exact(self.j).enumerate() {
+        for (sum, rows) in self.rows.chunks_exact(self.per_sum).enumerate() {
             for &row in rows {
                 let row = row as usize;
                 if row < n {
@@ -138,11 +150,14 @@ impl CustomOp1 for SumRows {
             candle_core::bail!("the table is not contiguous")
         };
         let table = &storage.as_slice::<f32>()?[start..end];
-        let mut sums = vec![0f32; self.rows.len() / self.j * k];
+        let mut sums = vec![0f32; self.rows.len() / self.per_sum * k];
         self.for_each_row(n, |sum, row| {
             add_row(&mut sums[sum * k..][..k], &table[row * k..][..k])
         });
-        Ok((CpuStorage::F32(sums), (self.rows.len() / self.j, k).into()))
+        Ok((
+            CpuStorage::F32(sums),
+            (self.rows.len() / self.per_sum, k).into(),
+        ))
     }
 
     fn bwd(
@@ -199,7 +214,7 @@ mod tests {
         let own = way(table
             .apply_op1(SumRows {
                 rows: rows.to_vec(),
-                j: 2,
+                per_sum: 2,
             })
             .expect("sums"));
         assert_eq!(own, way(sum_by_index(&table, &rows, 2).expect("sums")));

@@ -284,6 +284,7 @@ mod tests {
         m: 5,
         j: 3,
         s: 2,
+        shared_bits: 0,
         hidden_size: 4,
         lstm_layers: 2,
     };
@@ -398,6 +399,7 @@ mod tests {
             m: 2,
             j: 1,
             s: 1,
+            shared_bits: 0,
             hidden_size: 1,
             lstm_layers: 1,
         };

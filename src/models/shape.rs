@@ -14,6 +14,9 @@ pub struct ModelShape {
     pub j: usize,
     /// Static features of a sample.
     pub s: usize,
+    /// Bits for each job that say what it shares with the held one; 0 if the model does not read them.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub shared_bits: usize,
     /// Width of each layer, `h`.
     pub hidden_size: usize,
     /// Layers, of any kind.
@@ -32,6 +35,7 @@ impl ModelShape {
             m,
             j,
             s,
+            shared_bits,
             hidden_size,
             lstm_layers,
         } = *self;
@@ -39,6 +43,7 @@ impl ModelShape {
             && (1..=10_000).contains(&m)
             && (1..=10_000).contains(&j)
             && s <= 10_000
+            && shared_bits <= 8
             && (1..=4096).contains(&hidden_size)
             && (1..=16).contains(&lstm_layers);
         ensure!(
@@ -48,4 +53,31 @@ impl ModelShape {
         );
         Ok(())
     }
+
+    /// The number of inputs of a frame: a state of each job, one-hot, and what each job shares.
+    pub(crate) fn frame_inputs(&self) -> usize {
+        self.j * (self.e + self.shared_bits)
+    }
+
+    /// Returns the number of bytes of a sample that say what its jobs share.
+    pub(crate) fn shared_bytes(&self) -> usize {
+        if self.shared_bits > 0 { self.j } else { 0 }
+    }
+
+    /// Calls `found` with each input of a sample that stands for something shared, for `shared` `[j]`.
+    pub(crate) fn for_each_shared(&self, shared: &[u8], mut found: impl FnMut(usize)) {
+        for (job, &bits) in shared.iter().enumerate() {
+            for bit in (0..self.shared_bits).filter(|bit| bits >> bit & 1 == 1) {
+                found(self.e * self.j + job * self.shared_bits + bit);
+            }
+        }
+    }
+}
+
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde passes a reference"
+)]
+fn is_zero(number: &usize) -> bool {
+    *number == 0
 }

@@ -41,7 +41,7 @@ pub(crate) enum RecurrentParameter {
     BiasIh(usize),
     /// Recurrent weights, `[g*h, h]`.
     WeightHh(usize),
-    /// Input weights, `[g*h, e*j]` in the first layer, `[g*h, h]` in the others.
+    /// Input weights, `[g*h, j * (e + shared bits)]` in the first layer, `[g*h, h]` in the others.
     WeightIh(usize),
 }
 
@@ -70,7 +70,7 @@ impl Recurrent {
             BiasIh(l) => ParameterSpec::new(self.name_in_layer("bias_ih", l), &[gates], h),
             WeightHh(l) => ParameterSpec::new(self.name_in_layer("weight_hh", l), &[gates, h], h),
             WeightIh(0) => {
-                let dims = [gates, shape.e * shape.j];
+                let dims = [gates, shape.frame_inputs()];
                 ParameterSpec::new(self.name_in_layer("weight_ih", 0), &dims, h).as_table()
             }
             WeightIh(l) => ParameterSpec::new(self.name_in_layer("weight_ih", l), &[gates, h], h),
@@ -114,6 +114,10 @@ impl Architecture for Recurrent {
 
     fn takes_statics(&self) -> bool {
         self.takes_statics
+    }
+
+    fn takes_shared(&self) -> bool {
+        true
     }
 
     fn is_fused(&self) -> bool {

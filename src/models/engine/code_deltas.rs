@@ -23,7 +23,7 @@ struct DeltaRange {
 /// A weight row that is added to a sum or subtracted from it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct SignedRow {
-    /// Row index, `job * e + code`.
+    /// Row index: `job * e + code`, or a row after these for something that a job shares.
     pub(super) row: u32,
     /// Sign, 1 or -1.
     pub(super) sign: f32,
@@ -35,6 +35,8 @@ pub(super) struct CodeDeltas {
     /// Deltas by sample, then by frame.
     frames: Vec<DeltaRange>,
     rows: Vec<SignedRow>,
+    /// Rows of what the jobs of the current sample share. They are part of every sum.
+    shared: Vec<SignedRow>,
     m: usize,
 }
 
@@ -53,7 +55,13 @@ impl CodeDeltas {
         self.rows.clear();
         self.m = shape.m;
 
-        for sample in batch.codes.chunks_exact(shape.m * shape.j) {
+        let shared = shape.shared_bytes();
+        for (at, sample) in (batch.codes.chunks_exact(shape.m * shape.j)).enumerate() {
+            self.shared.clear();
+            shape.for_each_shared(&batch.shared[at * shared..][..shared], |row| {
+                let (row, sign) = (row as u32, 1.0);
+                self.shared.push(SignedRow { row, sign });
+            });
             let mut before: &[u8] = &[];
             // Number of jobs with a code. A sum that restarts takes as many rows.
             let mut present = 0;
@@ -63,10 +71,12 @@ impl CodeDeltas {
                 if index % FRAMES_TO_RESUM != 0 {
                     present = self.push_difference(shape.e, before, now, present);
                 }
-                let is_fresh = index % FRAMES_TO_RESUM == 0 || self.rows.len() - start > present;
+                let is_fresh = index % FRAMES_TO_RESUM == 0
+                    || self.rows.len() - start > present + self.shared.len();
                 if is_fresh {
                     self.rows.truncate(start);
                     present = self.push_all(shape.e, now);
+                    self.rows.extend_from_slice(&self.shared);
                 }
 
                 self.frames.push(DeltaRange {
@@ -207,6 +217,7 @@ mod tests {
             m: 70,
             j: 11,
             s: 0,
+            shared_bits: 0,
             hidden_size: 1,
             lstm_layers: 1,
         };
@@ -252,6 +263,7 @@ mod tests {
             m: 2,
             j: 9,
             s: 0,
+            shared_bits: 0,
             hidden_size: 1,
             lstm_layers: 1,
         };

@@ -175,6 +175,7 @@ mod tests {
         m: 40,
         j: 5,
         s: 0,
+        shared_bits: 0,
         hidden_size: 16,
         lstm_layers: 1,
     };

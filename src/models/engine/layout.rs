@@ -26,7 +26,7 @@ pub(super) struct LayerRanges {
     pub(super) bias_ih: Range<usize>,
     /// Recurrent weights, `[panels][width][PANEL]`.
     pub(super) weight_hh: Range<usize>,
-    /// Input weights, `[panels][e*j][PANEL]` in the first layer, `[panels][width][PANEL]` in the
+    /// Input weights, `[panels][frame inputs][PANEL]` in the first layer, `[panels][width][PANEL]` in the
     /// others.
     pub(super) weight_ih: Range<usize>,
 }
@@ -90,7 +90,7 @@ impl FlatLayout {
                 },
             });
         }
-        let table = ranges.allocate(4 * width * shape.e * shape.j);
+        let table = ranges.allocate(4 * width * shape.frame_inputs());
         layers[0].weight_ih = table.clone();
 
         FlatLayout {
@@ -107,9 +107,9 @@ impl FlatLayout {
         }
     }
 
-    /// The number of rows of the first layer's `weight_ih`: its one-hot inputs.
+    /// The number of rows of the first layer's `weight_ih`: the inputs of a frame.
     pub(super) fn table_rows(&self) -> usize {
-        self.shape.e * self.shape.j
+        self.shape.frame_inputs()
     }
 
     /// Indices in the flat vector of a parameter's elements, in row-major order of the parameter.
@@ -196,6 +196,7 @@ mod tests {
                 m: 2,
                 j: 3,
                 s: 2,
+                shared_bits: 0,
                 hidden_size,
                 lstm_layers: 3,
             });

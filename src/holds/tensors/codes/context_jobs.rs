@@ -7,7 +7,9 @@ use rand::Rng;
 use super::frames::SampleWindow;
 use super::life_spans::LifeSpans;
 use super::recent_activity::RecentActivity;
+use super::related_jobs::{RelatedJobs, write_shared};
 use crate::events::{StoredJob, StoredJobs};
+use crate::tensors::cycles::QueriedHold;
 use poolcast_config as config;
 
 /// The method of choosing context jobs, with the index that it needs.
@@ -19,16 +21,18 @@ pub(crate) enum ContextJobs {
         all: LifeSpans,
         by_owner: BTreeMap<u64, LifeSpans>,
     },
+    Related(RelatedJobs),
 }
 
 impl ContextJobs {
     pub(crate) fn new(choice: config::ContextChoice, jobs: &StoredJobs<'_>) -> ContextJobs {
-        let all = LifeSpans::from_all_jobs(jobs);
+        let all = || LifeSpans::from_all_jobs(jobs);
         match choice {
-            config::ContextChoice::Uniform => ContextJobs::Uniform(all),
-            config::ContextChoice::Recent => ContextJobs::Recent(all),
+            config::ContextChoice::Uniform => ContextJobs::Uniform(all()),
+            config::ContextChoice::Recent => ContextJobs::Recent(all()),
+            config::ContextChoice::Related => ContextJobs::Related(RelatedJobs::new(jobs)),
             config::ContextChoice::SameOwnerFirst => ContextJobs::SameOwnerFirst {
-                all,
+                all: all(),
                 by_owner: LifeSpans::by_owner(jobs),
             },
         }
@@ -46,18 +50,19 @@ impl ContextJobs {
             ContextJobs::Recent(spans) => {
                 RecentActivity::new(jobs, spans, &windows.collect::<Vec<_>>(), count)
             }
-            ContextJobs::Uniform(_) | ContextJobs::SameOwnerFirst { .. } => {
-                RecentActivity::default()
-            }
+            ContextJobs::Uniform(_)
+            | ContextJobs::SameOwnerFirst { .. }
+            | ContextJobs::Related(_) => RecentActivity::default(),
         }
     }
 
-    /// Adds jobs that exist in `window` until `chosen` has `count` jobs or no more exist. `chosen`
-    /// must already hold the primary job, whose owner is `owner`. Events after the window have no
-    /// influence.
+    /// Adds jobs that exist in `window` until `chosen` has `count` jobs or no more exist. Related
+    /// jobs may have ended before it. `chosen` must already hold the job of `hold`. Events after the
+    /// window, and for related jobs after prediction time, have no influence.
     pub(crate) fn choose(
         &self,
-        owner: u64,
+        jobs: &StoredJobs<'_>,
+        hold: &QueriedHold,
         window: SampleWindow,
         count: usize,
         activity: &RecentActivity,
@@ -68,11 +73,26 @@ impl ContextJobs {
             ContextJobs::Uniform(spans) => spans.draw(window, count, generator, chosen),
             ContextJobs::Recent(_) => activity.add_latest(window, count, chosen),
             ContextJobs::SameOwnerFirst { all, by_owner } => {
-                if let Some(own) = by_owner.get(&owner) {
+                if let Some(own) = by_owner.get(&jobs.get(hold.job as usize).owner) {
                     own.draw(window, count, generator, chosen);
                 }
                 all.draw(window, count, generator, chosen);
             }
+            ContextJobs::Related(related) => related.add_closest(jobs, hold, count, chosen),
+        }
+    }
+
+    /// Writes what each of the `chosen` jobs shares with the job of `hold`, `[j]`, if related jobs are
+    /// chosen.
+    pub(crate) fn write_shared(
+        &self,
+        jobs: &StoredJobs<'_>,
+        hold: &QueriedHold,
+        chosen: &[u32],
+        shared: &mut [u8],
+    ) {
+        if let ContextJobs::Related(_) = self {
+            write_shared(jobs, hold, chosen, shared);
         }
     }
 }
@@ -98,6 +118,7 @@ pub(crate) fn context_generator(
 mod tests {
     use super::*;
     use crate::events::{EventStore, store_of};
+    use crate::tensors::cycles::{HoldCycle, HoldOutcome};
     use htcondor_eventlog::JobEvent;
     use proptest::prelude::*;
 
@@ -152,7 +173,28 @@ mod tests {
         let activity = context.activity(&jobs, windows.into_iter(), count + 1);
         let mut generator = context_generator(1, &jobs.get(0), 0);
         let mut chosen = vec![0];
-        context.choose(0, window, count + 1, &activity, &mut generator, &mut chosen);
+        let hold = QueriedHold {
+            job: 0,
+            cycle: HoldCycle {
+                hold: 0,
+                earlier_holds: 0,
+                earlier_starts: 0,
+                queued: None,
+                end: None,
+                outcome: HoldOutcome::Label(false),
+                decided: 0,
+            },
+            asked_ms: to_ms,
+        };
+        context.choose(
+            &jobs,
+            &hold,
+            window,
+            count + 1,
+            &activity,
+            &mut generator,
+            &mut chosen,
+        );
         chosen.split_off(1)
     }
 

@@ -41,11 +41,13 @@ impl<'a> SampleEncoder<'a> {
         }
     }
 
-    /// Writes the codes `[m, j]` of one hold. Column 0 is its job. The others are jobs that exist
+    /// Writes the codes `[m, j]` of one hold, and what each job shares with it, `[j]`, which is empty
+    /// unless related jobs are chosen. Column 0 is its job. The others are jobs that exist
     /// in its window; they are empty if there are too few. Unless `window = life`, events after
     /// prediction time have no influence.
-    pub fn encode_hold(&self, hold: QueriedHold, codes: &mut [u8]) {
-        self.encode_batch(&[hold], &self.activity([hold].into_iter()), codes);
+    pub fn encode_hold(&self, hold: QueriedHold, codes: &mut [u8], shared: &mut [u8]) {
+        let activity = self.activity([hold].into_iter());
+        self.encode_batch(&[hold], &activity, codes, shared);
     }
 
     /// Looks up the activity that the samples of `holds` share. The holds should be close in time.
@@ -57,13 +59,14 @@ impl<'a> SampleEncoder<'a> {
         self.context.activity(&self.jobs, windows, self.settings.j)
     }
 
-    /// Writes the codes `[n, m, j]` of several samples, which must be among the samples of
-    /// `activity`.
+    /// Writes the codes `[n, m, j]` of several samples, and what their jobs share, `[n, j]` or empty.
+    /// They must be among the samples of `activity`.
     pub(crate) fn encode_batch(
         &self,
         holds: &[QueriedHold],
         activity: &RecentActivity,
         codes: &mut [u8],
+        shared: &mut [u8],
     ) {
         let framed: Vec<FramedHold<'_>> = holds
             .iter()
@@ -80,6 +83,7 @@ impl<'a> SampleEncoder<'a> {
         let TensorSettings { j, m, .. } = self.settings;
         let mut jobs = vec![Vec::new(); SAMPLES_PER_BATCH];
         let mut histories = vec![Vec::new(); SAMPLES_PER_BATCH];
+        let mut shared = shared.chunks_exact_mut(j);
         let together = codes
             .chunks_mut(SAMPLES_PER_BATCH * m * j)
             .zip(framed.chunks(SAMPLES_PER_BATCH));
@@ -90,6 +94,9 @@ impl<'a> SampleEncoder<'a> {
         for (codes, holds) in together {
             for (jobs, hold) in jobs.iter_mut().zip(holds) {
                 self.choose_jobs(hold, activity, jobs);
+                if let Some(shared) = shared.next() {
+                    (self.context).write_shared(&self.jobs, &hold.asked, jobs, shared);
+                }
             }
             let jobs = &jobs[..holds.len()];
             let histories = &mut histories[..holds.len()];
@@ -127,7 +134,8 @@ impl<'a> SampleEncoder<'a> {
         chosen.clear();
         chosen.push(hold.asked.job);
         self.context.choose(
-            hold.job.owner,
+            &self.jobs,
+            &hold.asked,
             hold.frames.window(),
             self.settings.j,
             activity,

@@ -82,7 +82,7 @@ impl HoldRecordKind {
 
     /// Returns the key of the record of this kind to which hold `hold` belongs, given that the last
     /// run was in `place`. Returns [`NO_KEY`] if the key is unknown.
-    fn key(self, job: &StoredJob<'_>, hold: usize, place: ExecutionHost) -> u64 {
+    pub(crate) fn key(self, job: &StoredJob<'_>, hold: usize, place: ExecutionHost) -> u64 {
         let code = job.history.hold_code[hold];
         let subcode = job.history.hold_subcode[hold];
         match self {
@@ -159,7 +159,7 @@ impl FirstRunKind {
 
     /// Returns the key of a first run of `job` in `place`, or [`NO_KEY`], like
     /// [`HoldRecordKind::key`].
-    fn key(self, job: &StoredJob<'_>, place: ExecutionHost) -> u64 {
+    pub(crate) fn key(self, job: &StoredJob<'_>, place: ExecutionHost) -> u64 {
         match self {
             FirstRunKind::Pool => POOL_KEY,
             FirstRunKind::Batch if job.names == SubmissionNames::default() => NO_KEY,

@@ -136,7 +136,10 @@ fn samples_per_shard(&TensorSettings { m, j, .. }: &TensorSettings) -> usize {
 /// Returns the size on disk, in bytes, of the shards of `samples` samples.
 fn shard_bytes(samples: usize, settings: &TensorSettings) -> u64 {
     let shards = samples.div_ceil(samples_per_shard(settings));
-    let sample = settings.m * settings.j + settings.s() * size_of::<f32>() + ROW_BYTES;
+    let sample = settings.m * settings.j
+        + settings.shared_bytes()
+        + settings.s() * size_of::<f32>()
+        + ROW_BYTES;
     (samples * sample + shards * HEADER_BYTES) as u64
 }
 
@@ -152,6 +155,7 @@ fn write_splits(
         m: settings.m,
         j: settings.j,
         s: settings.s(),
+        shared_bits: settings.shared_bits(),
     };
     let per_shard = samples_per_shard(settings);
     let mut writer = ShardWriter::new(shape, dir);
@@ -231,8 +235,10 @@ mod tests {
         let cycle = hold_cycles(history, LabelKind::Next, &[])[0];
         let asked = QueriedHold::new(job as u32, &history, cycle, settings.window, 0);
         let mut codes = vec![0; settings.m * settings.j];
-        SampleEncoder::new(store, settings.clone()).encode_hold(asked, &mut codes);
+        let mut shared = vec![0; settings.shared_bytes()];
+        SampleEncoder::new(store, settings.clone()).encode_hold(asked, &mut codes, &mut shared);
         let history = PoolHistory::new(store, settings.timeframe_len_s);
+        codes.extend(shared);
         (codes, history.facts(&jobs.get(job), &asked))
     }
 
@@ -286,7 +292,7 @@ mod tests {
             let later = [&known[..], &future, &[(1, 45, 13), (1, 60, 5), (2, 41, 12)]].concat();
             // Jobs with their first event in the future must follow the past jobs in the store, so
             // their numbers are higher.
-            for context in [ContextChoice::Uniform, ContextChoice::Recent, ContextChoice::SameOwnerFirst] {
+            for context in [ContextChoice::Uniform, ContextChoice::Recent, ContextChoice::SameOwnerFirst, ContextChoice::Related] {
                 let settings = TensorSettings { window: WindowPosition::Hold, context, vocabulary: Vocabulary::HoldCodes, ..settings() };
                 prop_assert_eq!(sample(&store(&known), 0, &settings), sample(&store(&later), 0, &settings));
             }
@@ -311,7 +317,7 @@ mod tests {
             let own_future = own_future.iter().map(|&(ms, number)| (1, ms, number));
             let later: Vec<(i32, i64, u16)> = known.iter().copied().chain(future).chain(own_future)
                 .chain([(1, release_ms, 13), (1, 60_000, 5), (2, 55_000, 12), (2, 55_001, 9)]).collect();
-            for context in [ContextChoice::Uniform, ContextChoice::Recent, ContextChoice::SameOwnerFirst] {
+            for context in [ContextChoice::Uniform, ContextChoice::Recent, ContextChoice::SameOwnerFirst, ContextChoice::Related] {
                 let settings = TensorSettings { window: WindowPosition::Release, context, vocabulary: Vocabulary::HoldCodes, ..settings() };
                 let (codes, facts) = sample(&store_ms(&plain), 0, &settings);
                 prop_assert_eq!(facts.held_for_s, 15);
@@ -324,16 +330,19 @@ mod tests {
             let mut events = events;
             events.extend([(50, 0, 0), (50, 9, 12), (50, 10, 13), (50, 20, 5)]);
             let store = store(&events);
-            let build_with = |threads| {
+            let build_with = |context, threads| {
+                let settings = TensorSettings { context, ..settings() };
                 let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().expect("a pool");
                 let dir = tempfile::tempdir().expect("a directory");
                 let out = dir.path().join("t");
-                pool.install(|| build(&store, &settings(), "k", &out, false, |_| {})).expect("built");
+                pool.install(|| build(&store, &settings, "k", &out, false, |_| {})).expect("built");
                 let mut files: Vec<_> = fs_err::read_dir(&out).expect("listed").map(|f| f.expect("file").path()).collect();
                 files.sort();
                 files.iter().map(|f| fs_err::read(f).expect("read")).collect::<Vec<_>>()
             };
-            prop_assert_eq!(build_with(1), build_with(3));
+            for context in [ContextChoice::Uniform, ContextChoice::Related] {
+                prop_assert_eq!(build_with(context, 1), build_with(context, 3));
+            }
         }
     }
 }

@@ -7,7 +7,9 @@ use anyhow::{Context as _, Result, ensure};
 use rayon::prelude::*;
 
 use super::format::TENSORS_FORMAT;
-use super::sample_shard::{SampleCounts, SampleShape, check, codes_of_sample, statics_of_sample};
+use super::sample_shard::{
+    SampleCounts, SampleShape, check, codes_of_sample, shared_of_sample, statics_of_sample,
+};
 use super::tensor_summary::{ListedTensorShard, SplitSummary, TensorSummary};
 use crate::tensors::cycles::Split;
 use poolcast_base::error::{hinted, unavailable};
@@ -113,6 +115,7 @@ impl Dataset {
             m: summary.settings.m,
             j: summary.settings.j,
             s: summary.settings.s(),
+            shared_bits: summary.settings.shared_bits(),
         };
         ensure!(
             summary.e == shape.e,
@@ -178,6 +181,24 @@ impl Dataset {
         } = &self.sides[&side];
         let at = first_samples.partition_point(|&first| first <= index) - 1;
         statics_of_sample(&shards[at], index - first_samples[at], self.shape.s)
+    }
+
+    /// Returns what each job of sample `index` of `side` shares with the held one, as bits `[j]`; empty
+    /// unless the context jobs are related ones.
+    ///
+    /// # Panics
+    /// Panics if the sample does not exist.
+    pub fn shared(&self, side: Split, index: usize) -> &[u8] {
+        let j = self.summary.settings.shared_bytes();
+        if j == 0 {
+            return &[];
+        }
+        let SplitShards {
+            shards,
+            first_samples,
+        } = &self.sides[&side];
+        let at = first_samples.partition_point(|&first| first <= index) - 1;
+        shared_of_sample(&shards[at], index - first_samples[at], j)
     }
 
     fn shards(&self, side: Split) -> &[Shard] {

@@ -1,5 +1,5 @@
-//! Shards of samples: `codes` U8 `[n, m, j]`, `statics` `[n, s]`, and columns `[n]` with the label,
-//! times and ids.
+//! Shards of samples: `codes` U8 `[n, m, j]`, `statics` `[n, s]`, with related context jobs `shared` U8
+//! `[n, j]`, and columns `[n]` with the label, times and ids.
 
 use std::path::Path;
 
@@ -17,6 +17,9 @@ const CODES: &str = "codes";
 
 /// Column name of the static features, `[n, s]`.
 const STATICS: &str = "statics";
+
+/// Column name of what each job shares with the held one, `[n, j]`.
+const SHARED: &str = "shared";
 
 /// Bytes per sample in a shard, without its codes and static features.
 pub(crate) const ROW_BYTES: usize = 53;
@@ -72,6 +75,8 @@ pub(crate) struct SampleShape {
     pub(crate) j: usize,
     /// Number of static features.
     pub(crate) s: usize,
+    /// Bits for each job that say what it shares with the held one.
+    pub(crate) shared_bits: usize,
 }
 
 /// The samples of one shard, before it is written.
@@ -79,6 +84,8 @@ pub(crate) struct SampleShape {
 pub(crate) struct ShardSamples {
     /// Codes, `[n, m, j]`. The memory is reused for later shards.
     pub(crate) codes: Vec<u8>,
+    /// What each job shares, `[n, j]`; empty without shared bits.
+    pub(crate) shared: Vec<u8>,
     /// Static features, `[n, s]`.
     pub(crate) statics: Vec<f32>,
     /// Other columns, `[n]`.
@@ -96,6 +103,10 @@ impl ShardSamples {
         named.push((CODES.to_owned(), codes));
         let statics = ShardColumn::new(&self.statics, &[self.rows.len(), shape.s]);
         named.push((STATICS.to_owned(), statics));
+        if shape.shared_bits > 0 {
+            let shared = ShardColumn::new(&self.shared, &[self.rows.len(), shape.j]);
+            named.push((SHARED.to_owned(), shared));
+        }
         let layout = ShardLayout::new(TENSORS_FORMAT, &serde_json::json!({}), named)?;
         layout.write(path)?;
         Ok(Checksum::of(layout.parts()))
@@ -124,6 +135,17 @@ pub(crate) fn statics_of_sample(shard: &Shard, index: usize, s: usize) -> &[f32]
     &statics[index * s..][..s]
 }
 
+/// Returns what each job of sample `index` of a checked shard shares, `[j]`.
+///
+/// # Panics
+/// Panics if the sample does not exist.
+pub(crate) fn shared_of_sample(shard: &Shard, index: usize, j: usize) -> &[u8] {
+    let shared: &[u8] = shard
+        .column(SHARED)
+        .expect("checked when the shard was opened");
+    &shared[index * j..][..j]
+}
+
 /// Counts of the samples in a shard.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct SampleCounts {
@@ -134,7 +156,13 @@ pub(crate) struct SampleCounts {
 
 /// Checks everything that readers rely on, so that no file can make them panic.
 pub(crate) fn check(shard: &Shard, expected: SampleShape) -> Result<SampleCounts> {
-    let SampleShape { e, m, j, s } = expected;
+    let SampleShape {
+        e,
+        m,
+        j,
+        s,
+        shared_bits,
+    } = expected;
     let shape = shard.shape(CODES)?;
     ensure!(
         shape.len() == 3 && shape[1..] == [m, j],
@@ -159,6 +187,19 @@ pub(crate) fn check(shard: &Shard, expected: SampleShape) -> Result<SampleCounts
         statics.iter().all(|number| number.is_finite()),
         "`statics` has a value that is not a number"
     );
+
+    if shared_bits > 0 {
+        let shape = shard.shape(SHARED)?;
+        ensure!(
+            shape == [n, j],
+            "`shared` has shape {shape:?}, expected [{n}, {j}]"
+        );
+        let shared: &[u8] = shard.column(SHARED)?;
+        ensure!(
+            shared.iter().all(|bits| bits >> shared_bits == 0),
+            "`shared` has more than {shared_bits} bits"
+        );
+    }
 
     let samples = SampleSlices::from_shard(shard)?;
     ensure!(

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::format::TENSORS_FORMAT;
 use crate::config::PreprocessingConfig;
+use crate::tensors::codes::SHARED_BITS;
 use crate::tensors::history::static_feature_count;
 use poolcast_base::error::hinted;
 use poolcast_base::manifest;
@@ -101,6 +102,20 @@ impl TensorSettings {
     /// Returns `s`, the number of static features of a sample.
     pub fn s(&self) -> usize {
         static_feature_count(&self.features)
+    }
+
+    /// Returns the number of bits for each job that say what it shares with the held one; 0 if the
+    /// samples do not have them.
+    pub fn shared_bits(&self) -> usize {
+        match self.context {
+            ContextChoice::Related => SHARED_BITS,
+            ContextChoice::Uniform | ContextChoice::Recent | ContextChoice::SameOwnerFirst => 0,
+        }
+    }
+
+    /// Returns the number of bytes of a sample that say what its jobs share.
+    pub fn shared_bytes(&self) -> usize {
+        if self.shared_bits() > 0 { self.j } else { 0 }
     }
 
     /// Fails for samples of an unreasonable size.

@@ -44,18 +44,28 @@ impl SampleSources<'_> {
         let cells = shape.m * shape.j;
         made.codes.resize(holds.len() * cells, EMPTY_CELL);
         made.statics.resize(holds.len() * shape.s, 0.0);
+        let shared_bytes = if shape.shared_bits > 0 { shape.j } else { 0 };
+        made.shared.resize(holds.len() * shared_bytes, 0);
         let at_once = holds
             .len()
             .div_ceil(rayon::current_num_threads())
             .clamp(1, MAX_SAMPLES_PER_TASK);
+        // Without shared bits, there is an empty slice for each task.
+        let tasks = holds.len().div_ceil(at_once);
+        let mut shared: Vec<&mut [u8]> = made
+            .shared
+            .chunks_mut((at_once * shared_bytes).max(1))
+            .collect();
+        shared.resize_with(tasks, Default::default);
         let batches = made
             .codes
             .par_chunks_mut(at_once * cells)
             .zip(made.statics.par_chunks_mut(at_once * shape.s))
+            .zip(shared)
             .zip(holds.par_chunks(at_once));
-        batches.for_each(|((codes, statics), batch)| {
+        batches.for_each(|(((codes, statics), shared), batch)| {
             let asked: Vec<QueriedHold> = batch.iter().map(|hold| hold.asked).collect();
-            self.encoder.encode_batch(&asked, activity, codes);
+            self.encoder.encode_batch(&asked, activity, codes, shared);
             self.write_statics(&asked, statics);
             progress(BuildProgress::Made {
                 samples: batch.len() as u64,

@@ -77,13 +77,16 @@ impl<'a> SplitSamples<'a> {
     ) -> Result<T> {
         let mut codes = Vec::with_capacity(samples.len() * self.shape.m * self.shape.j);
         let mut statics = Vec::with_capacity(samples.len() * self.shape.s);
+        let mut shared = Vec::with_capacity(samples.len() * self.shape.j);
         for &sample in samples {
             let (side, at) = self.place(sample);
+            shared.extend_from_slice(self.dataset.shared(side, at));
             codes.extend_from_slice(self.dataset.codes(side, at));
             statics.extend_from_slice(self.statics(sample));
         }
         range.clip(&mut statics);
-        Ok(with(&SampleBatch::new(&self.shape, &codes, &statics)?))
+        let batch = SampleBatch::with_shared(&self.shape, &codes, &shared, &statics)?;
+        Ok(with(&batch))
     }
 
     /// The labels of some samples as numbers. 1 is success.

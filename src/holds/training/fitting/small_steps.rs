@@ -53,6 +53,7 @@ mod tests {
                 m,
                 j,
                 s: 0,
+                shared_bits: 0,
                 hidden_size,
                 lstm_layers,
             };

@@ -291,6 +291,11 @@ pub(crate) fn model_shape(
         m: tensors.m,
         j: tensors.j,
         s: static_feature_count(architecture, tensors),
+        shared_bits: if architecture.takes_shared() {
+            tensors.shared_bits()
+        } else {
+            0
+        },
         hidden_size: settings.parameters.hidden_size,
         lstm_layers: settings.parameters.lstm_layers,
     }

@@ -57,8 +57,11 @@ impl<'a> HoldModel<'a> {
         let tensors = &self.model.tensors;
         let size = tensors.m * tensors.j;
         let mut codes = vec![0; holds.len() * size];
-        for (codes, asked) in codes.chunks_exact_mut(size).zip(holds) {
-            self.encoder.encode_hold(*asked, codes);
+        let shared_size = tensors.shared_bytes();
+        let mut shared = vec![0; holds.len() * shared_size];
+        for (at, (codes, asked)) in codes.chunks_exact_mut(size).zip(holds).enumerate() {
+            let shared = &mut shared[at * shared_size..][..shared_size];
+            self.encoder.encode_hold(*asked, codes, shared);
         }
 
         let mut statics = Vec::new();
@@ -71,6 +74,7 @@ impl<'a> HoldModel<'a> {
 
         let encoded = EncodedHolds {
             codes: &codes,
+            shared: &shared,
             statics: &statics,
         };
         let logits = self.model.hold_logits(&encoded)?;

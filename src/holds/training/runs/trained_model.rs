@@ -83,6 +83,8 @@ struct LearnedNetwork {
 pub struct EncodedHolds<'a> {
     /// Codes, `[n, m, j]`.
     pub codes: &'a [u8],
+    /// What each job shares with the held one, `[n, j]`. Empty unless the tensors have it.
+    pub shared: &'a [u8],
     /// Static features, `[n, s]`. Empty if no model takes any.
     pub statics: &'a [f32],
 }
@@ -281,7 +283,9 @@ impl TrainedModel {
                     statics.extend_from_slice(holds.statics);
                 }
                 static_range.clip(&mut statics);
-                model.logits(&SampleBatch::new(&model.shape, holds.codes, &statics)?)
+                let batch =
+                    SampleBatch::with_shared(&model.shape, holds.codes, holds.shared, &statics)?;
+                model.logits(&batch)
             }
             Predictor::Pipeline(pipeline) => {
                 let table = hold_features(&self.tensors, holds.codes, holds.statics);
