@@ -116,6 +116,7 @@ fn main() -> Result<()> {
             ContextChoice::Uniform,
             ContextChoice::Recent,
             ContextChoice::SameOwnerFirst,
+            ContextChoice::Related,
         ] {
             measure(
                 &store,

@@ -24,6 +24,15 @@ pub(crate) enum ContextJobs {
     Related(RelatedJobs),
 }
 
+/// A hold, with the time range and the size of its sample.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct SampledHold {
+    pub(crate) hold: QueriedHold,
+    pub(crate) window: SampleWindow,
+    /// Jobs of the sample, the held one included.
+    pub(crate) count: usize,
+}
+
 impl ContextJobs {
     pub(crate) fn new(choice: config::ContextChoice, jobs: &StoredJobs<'_>) -> ContextJobs {
         let all = || LifeSpans::from_all_jobs(jobs);
@@ -56,19 +65,22 @@ impl ContextJobs {
         }
     }
 
-    /// Adds jobs that exist in `window` until `chosen` has `count` jobs or no more exist. Related
+    /// Adds jobs that exist in `window` until `chosen` has as many jobs as the sample, or no more exist. Related
     /// jobs may have ended before it. `chosen` must already hold the job of `hold`. Events after the
     /// window, and for related jobs after prediction time, have no influence.
     pub(crate) fn choose(
         &self,
         jobs: &StoredJobs<'_>,
-        hold: &QueriedHold,
-        window: SampleWindow,
-        count: usize,
+        sampled: SampledHold,
         activity: &RecentActivity,
         generator: &mut impl Rng,
         chosen: &mut Vec<u32>,
     ) {
+        let SampledHold {
+            hold,
+            window,
+            count,
+        } = sampled;
         match self {
             ContextJobs::Uniform(spans) => spans.draw(window, count, generator, chosen),
             ContextJobs::Recent(_) => activity.add_latest(window, count, chosen),
@@ -78,7 +90,7 @@ impl ContextJobs {
                 }
                 all.draw(window, count, generator, chosen);
             }
-            ContextJobs::Related(related) => related.add_closest(jobs, hold, count, chosen),
+            ContextJobs::Related(related) => related.add_closest(jobs, &hold, count, chosen),
         }
     }
 
@@ -186,15 +198,12 @@ mod tests {
             },
             asked_ms: to_ms,
         };
-        context.choose(
-            &jobs,
-            &hold,
+        let sampled = SampledHold {
+            hold,
             window,
-            count + 1,
-            &activity,
-            &mut generator,
-            &mut chosen,
-        );
+            count: count + 1,
+        };
+        context.choose(&jobs, sampled, &activity, &mut generator, &mut chosen);
         chosen.split_off(1)
     }
 

@@ -1,6 +1,6 @@
 //! Encodes the sample of a hold: the states of its job and of context jobs, `[m, j]`.
 
-use super::context_jobs::{ContextJobs, context_generator};
+use super::context_jobs::{ContextJobs, SampledHold, context_generator};
 use super::frames::Frames;
 use super::recent_activity::RecentActivity;
 use super::state_codes::StateEncoder;
@@ -133,15 +133,13 @@ impl<'a> SampleEncoder<'a> {
         let mut generator = context_generator(seed, &hold.job, hold.asked.cycle.earlier_holds);
         chosen.clear();
         chosen.push(hold.asked.job);
-        self.context.choose(
-            &self.jobs,
-            &hold.asked,
-            hold.frames.window(),
-            self.settings.j,
-            activity,
-            &mut generator,
-            chosen,
-        );
+        let sampled = SampledHold {
+            hold: hold.asked,
+            window: hold.frames.window(),
+            count: self.settings.j,
+        };
+        self.context
+            .choose(&self.jobs, sampled, activity, &mut generator, chosen);
     }
 
     /// Looks up the histories of the jobs in a sample, the held one first.
