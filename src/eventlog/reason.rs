@@ -48,6 +48,11 @@ impl ReasonTemplates {
         }
     }
 
+    /// Iterates over the hashes and templates, in order of the hashes.
+    pub fn iter(&self) -> impl Iterator<Item = (u32, &str)> {
+        (self.0.iter()).map(|(hash, template)| (*hash, template.as_str()))
+    }
+
     /// Returns the template of a hold; `None` if it is not stored.
     pub fn get(&self, hold: &JobEvent) -> Option<&str> {
         self.0.get(&hold.value.cast_unsigned()).map(String::as_str)

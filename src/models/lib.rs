@@ -20,6 +20,7 @@ mod labelled_chunk;
 mod model;
 mod parameter;
 mod shape;
+mod token_batch;
 pub mod optim;
 pub mod simd;
 
@@ -38,3 +39,7 @@ pub use labelled_chunk::Targets;
 pub use model::Model;
 pub use parameter::{IndexedParameter, ParameterSpec, place_parameters};
 pub use shape::ModelShape;
+pub use token_batch::{
+    FIRST_NUMBER, FIRST_STATE, QUESTION_FEATURES, REASON_WORDS, TOKEN_CODES, TOKEN_FEATURES,
+    TOKEN_STATES, TOKENS, TokenBatch,
+};

@@ -67,7 +67,7 @@ impl Prior {
     ///
     /// # Errors
     /// Fails if it has other columns than this program computes.
-    fn embedded() -> Result<&'static Prior> {
+    pub fn embedded() -> Result<&'static Prior> {
         static PRIOR: LazyLock<Result<Prior>> = LazyLock::new(|| Prior::from_bytes(EMBEDDED));
         PRIOR
             .as_ref()

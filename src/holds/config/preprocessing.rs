@@ -17,6 +17,8 @@ pub struct PreprocessingConfig {
     pub label: LabelKind,
     pub cycles: HoldCycles,
     pub features: Vec<FeatureGroup>,
+    #[serde(default)]
+    pub outcomes: bool,
     pub split: SplitMethod,
     pub split_clusters: SplitClusters,
     pub fractions: [f64; 3],

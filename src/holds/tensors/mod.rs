@@ -5,6 +5,7 @@ mod codes;
 mod cycles;
 mod history;
 mod shards;
+mod tokens;
 
 pub use codes::SampleEncoder;
 pub use cycles::{
@@ -24,3 +25,4 @@ pub use shards::{
     BuildProgress, Dataset, ExcludedCycles, HoldCodeSamples, LeakageAudit, ListedTensorShard,
     SplitOverlap, SplitSummary, TENSORS_FORMAT, TensorSettings, TensorSummary, audit, build,
 };
+pub(crate) use tokens::{StoredTokens, TokenColumns, TokenHistory};

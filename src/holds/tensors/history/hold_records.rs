@@ -641,6 +641,9 @@ pub(crate) struct HoldLengths {
 /// Mean duration, in ms, before the first release.
 const UNKNOWN_LENGTH_MS: f32 = 60_000.0;
 
+/// Weight of that duration in [`HoldLengths::shrunk_mean_ms`], in holds.
+const PRIOR_HOLDS: f64 = 4.0;
+
 impl HoldLengths {
     /// Builds the sums from pairs of release time and duration in ms, sorted by release time.
     pub(crate) fn new(lengths_ms: Vec<(i64, i64)>) -> HoldLengths {
@@ -665,6 +668,16 @@ impl HoldLengths {
             return UNKNOWN_LENGTH_MS;
         };
         let mean_s = (self.log_sums[last] / known as f64).exp_m1();
+        (mean_s.max(1.0) * 1000.0) as f32
+    }
+
+    /// Like [`HoldLengths::mean_ms`], but with a few holds of a minute among them. So the mean of
+    /// the first releases says little.
+    pub(crate) fn shrunk_mean_ms(&self, asked_ms: i64) -> f32 {
+        let known = self.release_ms.partition_point(|&ms| ms <= asked_ms);
+        let sum = known.checked_sub(1).map_or(0.0, |last| self.log_sums[last]);
+        let prior = PRIOR_HOLDS * f64::from(UNKNOWN_LENGTH_MS / 1000.0).ln_1p();
+        let mean_s = ((sum + prior) / (known as f64 + PRIOR_HOLDS)).exp_m1();
         (mean_s.max(1.0) * 1000.0) as f32
     }
 }

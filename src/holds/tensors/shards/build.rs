@@ -19,6 +19,7 @@ use crate::tensors::cycles::share_error;
 use crate::tensors::cycles::{FoundHolds, LabelledHold, find_labelled_holds};
 use crate::tensors::cycles::{SplitMember, assign_splits};
 use crate::tensors::history::PoolHistory;
+use crate::tensors::tokens::{QUESTION_BYTES, TokenHistory};
 use poolcast_base::error::hinted;
 use poolcast_base::files::{self, StagedDirectory};
 use poolcast_base::manifest;
@@ -90,15 +91,21 @@ pub fn build(
 }
 
 fn sample_sources<'a>(store: &'a EventStore, settings: &TensorSettings) -> SampleSources<'a> {
-    let (history, encoder) = rayon::join(
-        || PoolHistory::new(store, settings.timeframe_len_s),
-        || SampleEncoder::new(store, settings.clone()),
+    let ((history, encoder), tokens) = rayon::join(
+        || {
+            rayon::join(
+                || PoolHistory::new(store, settings.timeframe_len_s),
+                || SampleEncoder::new(store, settings.clone()),
+            )
+        },
+        || settings.outcomes.then(|| TokenHistory::new(store)),
     );
     SampleSources {
         jobs: store.jobs(),
         history,
         features: settings.features.clone(),
         encoder,
+        tokens,
     }
 }
 
@@ -136,10 +143,12 @@ fn samples_per_shard(&TensorSettings { m, j, .. }: &TensorSettings) -> usize {
 /// Returns the size on disk, in bytes, of the shards of `samples` samples.
 fn shard_bytes(samples: usize, settings: &TensorSettings) -> u64 {
     let shards = samples.div_ceil(samples_per_shard(settings));
+    let tokens = if settings.outcomes { QUESTION_BYTES } else { 0 };
     let sample = settings.m * settings.j
         + settings.shared_bytes()
         + settings.s() * size_of::<f32>()
-        + ROW_BYTES;
+        + ROW_BYTES
+        + tokens;
     (samples * sample + shards * HEADER_BYTES) as u64
 }
 
@@ -156,6 +165,7 @@ fn write_splits(
         j: settings.j,
         s: settings.s(),
         shared_bits: settings.shared_bits(),
+        has_tokens: settings.outcomes,
     };
     let per_shard = samples_per_shard(settings);
     let mut writer = ShardWriter::new(shape, dir);
@@ -195,6 +205,7 @@ mod tests {
     use crate::tensors::cycles::hold_cycles;
     use crate::tensors::history::KnownFacts;
     use crate::tensors::history::tests::facts_of;
+    use crate::tensors::tokens::TokenRows;
     use crate::test_config::TestConfig;
     use htcondor_eventlog::JobEvent;
     use poolcast_config::{ContextChoice, LabelKind, Vocabulary, WindowPosition};
@@ -229,7 +240,10 @@ mod tests {
         crate::events::store_of(&events.iter().map(event).collect::<Vec<_>>())
     }
 
-    fn sample(store: &EventStore, job: usize, settings: &TensorSettings) -> (Vec<u8>, KnownFacts) {
+    /// The codes, facts and tokens of a sample.
+    type MadeSample = (Vec<u8>, KnownFacts, TokenRows);
+
+    fn sample(store: &EventStore, job: usize, settings: &TensorSettings) -> MadeSample {
         let jobs = store.jobs();
         let history = jobs.history(job);
         let cycle = hold_cycles(history, LabelKind::Next, &[])[0];
@@ -239,7 +253,8 @@ mod tests {
         SampleEncoder::new(store, settings.clone()).encode_hold(asked, &mut codes, &mut shared);
         let history = PoolHistory::new(store, settings.timeframe_len_s);
         codes.extend(shared);
-        (codes, history.facts(&jobs.get(job), &asked))
+        let facts = history.facts(&jobs.get(job), &asked);
+        (codes, facts, TokenHistory::new(store).rows(&[asked]))
     }
 
     #[test]
@@ -257,7 +272,7 @@ mod tests {
             window: WindowPosition::Hold,
             ..settings()
         };
-        let (codes, _) = sample(&store, 0, &settings);
+        let (codes, ..) = sample(&store, 0, &settings);
         let column = |k: usize| {
             codes
                 .iter()
@@ -319,9 +334,9 @@ mod tests {
                 .chain([(1, release_ms, 13), (1, 60_000, 5), (2, 55_000, 12), (2, 55_001, 9)]).collect();
             for context in [ContextChoice::Uniform, ContextChoice::Recent, ContextChoice::SameOwnerFirst, ContextChoice::Related] {
                 let settings = TensorSettings { window: WindowPosition::Release, context, vocabulary: Vocabulary::HoldCodes, ..settings() };
-                let (codes, facts) = sample(&store_ms(&plain), 0, &settings);
-                prop_assert_eq!(facts.held_for_s, 15);
-                prop_assert_eq!((codes, facts), sample(&store_ms(&later), 0, &settings));
+                let found = sample(&store_ms(&plain), 0, &settings);
+                prop_assert_eq!(found.1.held_for_s, 15);
+                prop_assert_eq!(found, sample(&store_ms(&later), 0, &settings));
             }
         }
 
@@ -333,7 +348,7 @@ mod tests {
             let mut events = events;
             events.extend([(50, 0, 0), (50, 9, 12), (50, 10, 13), (50, 20, 5)]);
             let store = store(&events);
-            let settings = TensorSettings { context, ..settings() };
+            let settings = TensorSettings { context, outcomes: true, ..settings() };
             let build_with = |threads| {
                 let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().expect("a pool");
                 let dir = tempfile::tempdir().expect("a directory");

@@ -12,6 +12,7 @@ use super::sample_shard::{
 };
 use super::tensor_summary::{ListedTensorShard, SplitSummary, TensorSummary};
 use crate::tensors::cycles::Split;
+use crate::tensors::tokens::StoredTokens;
 use poolcast_base::error::{hinted, unavailable};
 use poolcast_base::manifest;
 use poolcast_base::shard::Shard;
@@ -116,6 +117,7 @@ impl Dataset {
             j: summary.settings.j,
             s: summary.settings.s(),
             shared_bits: summary.settings.shared_bits(),
+            has_tokens: summary.settings.outcomes,
         };
         ensure!(
             summary.e == shape.e,
@@ -199,6 +201,25 @@ impl Dataset {
         } = &self.sides[&side];
         let at = first_samples.partition_point(|&first| first <= index) - 1;
         shared_of_sample(&shards[at], index - first_samples[at], j)
+    }
+
+    /// Returns the outcome tokens of sample `index` of `side`; `None` if the samples have none.
+    ///
+    /// # Panics
+    /// Panics if the sample does not exist.
+    pub(crate) fn tokens(&self, side: Split, index: usize) -> Option<StoredTokens<'_>> {
+        if !self.summary.settings.outcomes {
+            return None;
+        }
+        let SplitShards {
+            shards,
+            first_samples,
+        } = &self.sides[&side];
+        let at = first_samples.partition_point(|&first| first <= index) - 1;
+        Some(StoredTokens::of_sample(
+            &shards[at],
+            index - first_samples[at],
+        ))
     }
 
     fn shards(&self, side: Split) -> &[Shard] {

@@ -1,5 +1,5 @@
 //! Shards of samples: `codes` U8 `[n, m, j]`, `statics` `[n, s]`, with related context jobs `shared` U8
-//! `[n, j]`, and columns `[n]` with the label, times and ids.
+//! `[n, j]`, and columns `[n]` with the label, times and ids. Samples may also have outcome tokens.
 
 use std::path::Path;
 
@@ -7,6 +7,7 @@ use anyhow::{Result, ensure};
 
 use super::format::TENSORS_FORMAT;
 use crate::events::TIMESTAMPS_MS;
+use crate::tensors::tokens::{StoredTokens, TokenRows};
 use poolcast_base::column_table;
 use poolcast_base::manifest::Checksum;
 use poolcast_base::shard::{Shard, ShardColumn, ShardLayout};
@@ -77,6 +78,8 @@ pub(crate) struct SampleShape {
     pub(crate) s: usize,
     /// Bits for each job that say what it shares with the held one.
     pub(crate) shared_bits: usize,
+    /// True if samples have outcome tokens.
+    pub(crate) has_tokens: bool,
 }
 
 /// The samples of one shard, before it is written.
@@ -88,6 +91,8 @@ pub(crate) struct ShardSamples {
     pub(crate) shared: Vec<u8>,
     /// Static features, `[n, s]`.
     pub(crate) statics: Vec<f32>,
+    /// Outcome tokens, if the samples have any.
+    pub(crate) tokens: TokenRows,
     /// Other columns, `[n]`.
     pub(crate) rows: Vec<SampleRow>,
 }
@@ -106,6 +111,9 @@ impl ShardSamples {
         if shape.shared_bits > 0 {
             let shared = ShardColumn::new(&self.shared, &[self.rows.len(), shape.j]);
             named.push((SHARED.to_owned(), shared));
+        }
+        if shape.has_tokens {
+            named.extend(self.tokens.named());
         }
         let layout = ShardLayout::new(TENSORS_FORMAT, &serde_json::json!({}), named)?;
         layout.write(path)?;
@@ -162,6 +170,7 @@ pub(crate) fn check(shard: &Shard, expected: SampleShape) -> Result<SampleCounts
         j,
         s,
         shared_bits,
+        has_tokens,
     } = expected;
     let shape = shard.shape(CODES)?;
     ensure!(
@@ -199,6 +208,9 @@ pub(crate) fn check(shard: &Shard, expected: SampleShape) -> Result<SampleCounts
             shared.iter().all(|bits| bits >> shared_bits == 0),
             "`shared` has more than {shared_bits} bits"
         );
+    }
+    if has_tokens {
+        StoredTokens::check(shard, n)?;
     }
 
     let samples = SampleSlices::from_shard(shard)?;

@@ -44,6 +44,9 @@ pub struct TensorSettings {
     pub cycles: HoldCycles,
     /// Groups of static features, in their order and without duplicates.
     pub features: Vec<FeatureGroup>,
+    /// True if samples also have outcome tokens.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub outcomes: bool,
     /// Method of splitting the samples.
     pub split: SplitMethod,
     /// Rule for clusters with samples in two splits.
@@ -88,6 +91,7 @@ impl TensorSettings {
             label: preprocessing.label,
             cycles: preprocessing.cycles,
             features,
+            outcomes: preprocessing.outcomes,
             split: preprocessing.split,
             split_clusters: preprocessing.split_clusters,
             fractions: preprocessing.fractions,

@@ -17,6 +17,7 @@ use crate::tensors::cycles::QueriedHold;
 use crate::tensors::cycles::Split;
 use crate::tensors::history::PoolHistory;
 use crate::tensors::history::seconds_between;
+use crate::tensors::tokens::TokenHistory;
 use poolcast_config::FeatureGroup;
 use poolcast_models::EMPTY_CELL;
 
@@ -29,6 +30,8 @@ pub(crate) struct SampleSources<'a> {
     pub(crate) history: PoolHistory,
     pub(crate) features: Vec<FeatureGroup>,
     pub(crate) encoder: SampleEncoder<'a>,
+    /// History of outcome tokens; `None` for samples without tokens.
+    pub(crate) tokens: Option<TokenHistory<'a>>,
 }
 
 impl SampleSources<'_> {
@@ -72,6 +75,10 @@ impl SampleSources<'_> {
             });
         });
 
+        if let Some(tokens) = &self.tokens {
+            let asked: Vec<QueriedHold> = holds.iter().map(|hold| hold.asked).collect();
+            tokens.write_rows(&asked, &mut made.tokens);
+        }
         holds
             .par_iter()
             .map(|hold| self.row(hold))
