@@ -206,16 +206,20 @@ const NETWORK: &[HyperParameter] = &[
         "RATE",
         "Learning rate of Adam",
     ),
-    HyperParameter::new("weight_decay", ParameterRange::Real(0.0, 1000.0)).flag(
-        "weight-decay",
-        "SHARE",
-        "Share of the learning rate by which every weight shrinks at each step, as in AdamW",
-    ),
-    HyperParameter::new("clip_grad_norm", ParameterRange::Real(0.0, 1e9)).flag(
-        "clip-grad-norm",
-        "NORM",
-        "Maximum norm of a gradient; 0: no limit",
-    ),
+    HyperParameter::new("weight_decay", ParameterRange::Real(0.0, 1000.0))
+        .optional()
+        .flag(
+            "weight-decay",
+            "SHARE",
+            "Share of the learning rate by which every weight shrinks at each step, as in AdamW",
+        ),
+    HyperParameter::new("clip_grad_norm", ParameterRange::Real(0.0, 1e9))
+        .optional()
+        .flag(
+            "clip-grad-norm",
+            "NORM",
+            "Maximum norm of a gradient; 0: no limit",
+        ),
     HyperParameter::new("batch_size", ParameterRange::Whole(1, 1_000_000)).flag(
         "batch-size",
         "N",
@@ -239,10 +243,11 @@ pub struct NetworkParameters {
     pub hidden_size: usize,
     /// Learning rate of Adam.
     pub learning_rate: f64,
-    /// Fraction of the learning rate by which each weight shrinks at each step.
-    pub weight_decay: f64,
-    /// Maximum norm of the gradient; 0 means no limit.
-    pub clip_grad_norm: f64,
+    /// Fraction of the learning rate by which each weight shrinks at each step; `None` for the
+    /// default of the architecture.
+    pub weight_decay: Option<f64>,
+    /// Maximum norm of the gradient; 0 means no limit, and `None` the default of the architecture.
+    pub clip_grad_norm: Option<f64>,
     /// Samples per optimizer step.
     pub batch_size: usize,
     /// Weight of a success in the loss, relative to a failure.

@@ -8,7 +8,7 @@ use std::ops::Range;
 use anyhow::{Context as _, Result};
 use candle_core::Tensor;
 
-use super::{ModelInput, ModelShape, ParameterSpec};
+use super::{ModelInput, ModelShape, ParameterSpec, TrainingRecipe};
 
 /// A kind of model. `docs/new-model.md` shows how to add one.
 pub trait Architecture: fmt::Debug + Sync {
@@ -26,6 +26,21 @@ pub trait Architecture: fmt::Debug + Sync {
     /// Returns true if the model also uses what each job of a sample shares with the held one.
     fn takes_shared(&self) -> bool {
         false
+    }
+
+    /// Returns true if the model reads outcome tokens.
+    fn takes_tokens(&self) -> bool {
+        false
+    }
+
+    /// Returns how the model is trained where a trial does not say.
+    fn recipe(&self) -> TrainingRecipe {
+        TrainingRecipe::default()
+    }
+
+    /// The number of units that [`TrainingRecipe::dropout`] leaves out at random.
+    fn dropout_units(&self, _shape: &ModelShape) -> usize {
+        0
     }
 
     /// The parameters, in any order.
@@ -50,7 +65,9 @@ pub trait Architecture: fmt::Debug + Sync {
         Ok(states.to_vec())
     }
 
-    /// Computes the logits `[b]` of success from the states after all frames.
+    /// Computes the logits `[b]` of success from the states after all frames. A model of several
+    /// networks returns those of each, `[b, networks]`. Each network learns from its own loss, and
+    /// the mean of the logits counts.
     ///
     /// Row `b` must not depend on other rows, because batches are cut into chunks.
     fn logits(

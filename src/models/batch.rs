@@ -1,8 +1,9 @@
 //! Batches of samples, validated once so that no other code has to check them.
 
-use anyhow::{Result, ensure};
+use anyhow::{Context as _, Result, ensure};
 
-use super::{EMPTY_CELL, ModelShape};
+use super::{EMPTY_CELL, ModelShape, TokenBatch};
+use poolcast_base::error::hinted;
 use poolcast_base::output;
 
 /// Samples: codes `[b, m, j]`, static features `[b, s]`, and bits of what each job shares with the held
@@ -13,6 +14,8 @@ pub struct SampleBatch<'a> {
     /// Empty if the model does not read it.
     pub(super) shared: &'a [u8],
     pub(super) statics: &'a [f32],
+    /// Outcome tokens, if the samples have any.
+    pub(super) tokens: Option<TokenBatch<'a>>,
     pub(super) b: usize,
 }
 
@@ -72,7 +75,30 @@ impl<'a> SampleBatch<'a> {
             codes,
             shared,
             statics,
+            tokens: None,
             b,
+        })
+    }
+
+    /// Returns the batch with the outcome tokens of its samples.
+    ///
+    /// # Errors
+    /// Fails when the lengths are not those of the samples, and when a code is out of range.
+    pub fn with_tokens(self, tokens: TokenBatch<'a>) -> Result<SampleBatch<'a>> {
+        tokens.check(self.b)?;
+        Ok(SampleBatch {
+            tokens: Some(tokens),
+            ..self
+        })
+    }
+
+    /// The outcome tokens of the samples.
+    pub(super) fn tokens(&self) -> Result<&TokenBatch<'a>> {
+        self.tokens.as_ref().with_context(|| {
+            hinted(
+                "the samples have no outcome tokens",
+                "build them with `preprocessing.outcomes: true`",
+            )
         })
     }
 
@@ -102,6 +128,7 @@ impl<'a> SampleBatch<'a> {
                 codes: &self.codes[start * cells..end * cells],
                 shared: &self.shared[start * shared..end * shared],
                 statics: &self.statics[start * shape.s..end * shape.s],
+                tokens: self.tokens.map(|tokens| tokens.slice(start, end, self.b)),
                 b: end - start,
             });
         }

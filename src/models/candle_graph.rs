@@ -21,6 +21,7 @@ use super::{
     Weights,
 };
 use crate::EMPTY_CELL;
+use crate::token_batch::PaddedTokens;
 
 /// Frames per segment. Each segment is one graph.
 const SEGMENT_FRAMES: usize = 16;
@@ -63,19 +64,7 @@ impl CandleGraph {
 
     /// Indices in the flat vector of a parameter's elements, in row-major order of the parameter.
     pub(super) fn element_positions(&self, parameter: usize) -> impl Iterator<Item = usize> {
-        let IndexedParameter { spec, start } = &self.parameters[parameter];
-        let start = *start;
-        let columns = spec.dims[spec.dims.len() - 1];
-        let rows = spec.len() / columns.max(1);
-        let is_table = spec.is_table;
-
-        (0..spec.len()).map(move |element| {
-            if is_table {
-                start + element % columns * rows + element / columns
-            } else {
-                start + element
-            }
-        })
+        self.parameters[parameter].element_positions()
     }
 
     /// Computes the logits of the samples of `batch` with the parameters `flat`.
@@ -107,10 +96,14 @@ impl CandleGraph {
         let mut statics = chunk.statics.to_vec();
         codes.resize(rows * m * j, EMPTY_CELL);
         statics.resize(rows * s, 0.0);
+        let tokens = chunk
+            .tokens
+            .map(|tokens| PaddedTokens::new(&tokens, chunk.b, rows));
         let filled = SampleBatch {
             codes: &codes,
             shared: &shared,
             statics: &statics,
+            tokens: tokens.as_ref().map(PaddedTokens::batch),
             b: rows,
         };
         let input = ModelInput {
@@ -127,9 +120,11 @@ impl CandleGraph {
         }
         let logits = self.architecture.logits(weights, &input, &states)?;
 
-        let mut logits = logits.to_vec1()?;
-        logits.truncate(chunk.len());
-        Ok(logits)
+        let logits = logits.flatten_all()?.to_vec1::<f32>()?;
+        let networks = logits.len() / rows;
+        let of_samples = logits.chunks_exact(networks).take(chunk.len());
+        let mean = |of_networks: &[f32]| of_networks.iter().sum::<f32>() / networks as f32;
+        Ok(of_samples.map(mean).collect())
     }
 
     /// Adds the gradient of the mean loss of `batch` against `targets` to `gradient`. Returns the
@@ -301,22 +296,26 @@ impl CandleGraph {
 struct LossSlopes {
     /// Sum of the losses of the samples.
     loss: f64,
-    /// Derivative with respect to the logits, `[b]`.
+    /// Derivative with respect to the logits, in their shape.
     d_logits: Tensor,
 }
 
 fn loss_slopes(logits: &Tensor, chunk: &LabelledChunk<'_>) -> Result<LossSlopes> {
-    let numbers = logits.to_vec1::<f32>()?;
+    let numbers = logits.flatten_all()?.to_vec1::<f32>()?;
+    let networks = numbers.len() / chunk.labels.len();
     let mut losses = Vec::with_capacity(numbers.len());
     let mut slopes = Vec::with_capacity(numbers.len());
-    for ((&logit, &label), &weight) in numbers.iter().zip(chunk.labels).zip(chunk.weights) {
-        let sample = cross_entropy(logit, label, weight);
-        losses.push(sample.loss);
-        slopes.push(sample.slope * chunk.scale);
+    let samples = numbers.chunks_exact(networks);
+    for ((logits, &label), &weight) in samples.zip(chunk.labels).zip(chunk.weights) {
+        for &logit in logits {
+            let sample = cross_entropy(logit, label, weight);
+            losses.push(sample.loss / networks as f64);
+            slopes.push(sample.slope * chunk.scale / networks as f32);
+        }
     }
     Ok(LossSlopes {
         loss: losses.iter().sum(),
-        d_logits: Tensor::from_vec(slopes, numbers.len(), logits.device())?,
+        d_logits: Tensor::from_vec(slopes, logits.shape(), logits.device())?,
     })
 }
 

@@ -8,7 +8,7 @@ use std::ops::Range;
 use anyhow::Result;
 use candle_core::{CpuStorage, CustomOp1, Device, Layout, Tensor};
 
-use super::{ModelShape, SampleBatch};
+use super::{ModelShape, SampleBatch, TokenBatch};
 use crate::EMPTY_CELL;
 
 /// The samples of a batch, on a device.
@@ -39,6 +39,14 @@ impl ModelInput<'_> {
     /// The static features `[b, s]`.
     pub fn statics(&self) -> Result<Tensor> {
         self.tensor(self.batch.statics.to_vec(), self.shape.s)
+    }
+
+    /// The outcome tokens.
+    ///
+    /// # Errors
+    /// Fails when the samples have none.
+    pub fn tokens(&self) -> Result<&TokenBatch<'_>> {
+        self.batch.tokens()
     }
 
     /// Builds a tensor `[b, n]` on the device from `n` numbers per sample.

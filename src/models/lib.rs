@@ -19,6 +19,8 @@ mod input;
 mod labelled_chunk;
 mod model;
 mod parameter;
+mod recipe;
+mod records;
 mod shape;
 mod token_batch;
 pub mod optim;
@@ -38,6 +40,7 @@ pub use input::ModelInput;
 pub use labelled_chunk::Targets;
 pub use model::Model;
 pub use parameter::{IndexedParameter, ParameterSpec, place_parameters};
+pub use recipe::{RateSchedule, TrainingRecipe};
 pub use shape::ModelShape;
 pub use token_batch::{
     FIRST_NUMBER, FIRST_STATE, QUESTION_FEATURES, REASON_WORDS, TOKEN_CODES, TOKEN_FEATURES,

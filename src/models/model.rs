@@ -7,6 +7,7 @@ use candle_core::Device;
 
 use super::candle_graph::CandleGraph;
 use super::engine::FusedLstm;
+use super::records::FusedRecords;
 use super::{AlignedFloats, Architecture, ModelShape, ParameterSpec, SampleBatch};
 use crate::EngineChoice;
 use poolcast_base::error::hinted;
@@ -27,6 +28,7 @@ pub struct Model {
 /// Engine that computes the logits of a model and their gradient.
 pub(super) enum ModelEngine {
     Fused(FusedLstm),
+    Records(FusedRecords),
     Candle(CandleGraph),
 }
 
@@ -34,6 +36,7 @@ impl fmt::Debug for ModelEngine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             ModelEngine::Fused(_) => "Fused",
+            ModelEngine::Records(_) => "Records",
             ModelEngine::Candle(_) => "Candle",
         })
     }
@@ -44,6 +47,7 @@ impl ModelEngine {
     fn flat_len(&self) -> usize {
         match self {
             ModelEngine::Fused(lstm) => lstm.flat_len(),
+            ModelEngine::Records(records) => records.flat_len(),
             ModelEngine::Candle(graph) => graph.flat_len,
         }
     }
@@ -52,6 +56,7 @@ impl ModelEngine {
     fn element_positions(&self, parameter: usize) -> Box<dyn Iterator<Item = usize> + '_> {
         match self {
             ModelEngine::Fused(lstm) => Box::new(lstm.element_positions(parameter)),
+            ModelEngine::Records(records) => Box::new(records.element_positions(parameter)),
             ModelEngine::Candle(graph) => Box::new(graph.element_positions(parameter)),
         }
     }
@@ -158,6 +163,9 @@ impl Model {
         device: Option<&Device>,
     ) -> Model {
         let engine = match device {
+            None if architecture.is_fused() && architecture.takes_tokens() => {
+                ModelEngine::Records(FusedRecords::new(shape, &parameters))
+            }
             None if architecture.is_fused() => ModelEngine::Fused(FusedLstm::new(shape)),
             _ => ModelEngine::Candle(CandleGraph::new(
                 architecture,
@@ -235,6 +243,7 @@ impl Model {
     pub fn logits(&self, batch: &SampleBatch<'_>) -> Result<Vec<f32>> {
         match &self.engine {
             ModelEngine::Fused(lstm) => Ok(lstm.logits(&self.flat, batch)),
+            ModelEngine::Records(records) => records.logits(&self.flat, batch),
             ModelEngine::Candle(graph) => graph.logits(&self.flat, batch),
         }
     }
@@ -277,6 +286,7 @@ mod tests {
     use super::*;
     use crate::EMPTY_CELL;
     use crate::labelled_chunk::SCORED_ROWS;
+    use crate::token_batch::tests::RandomTokens;
     use crate::{ARCHITECTURES, find_architecture};
 
     const SHAPE: ModelShape = ModelShape {
@@ -294,9 +304,8 @@ mod tests {
     }
 
     fn logits(model: &Model, codes: &[u8], statics: &[f32]) -> Vec<f32> {
-        model
-            .logits(&SampleBatch::new(&model.shape, codes, statics).expect("a batch"))
-            .expect("logits")
+        let batch = SampleBatch::new(&model.shape, codes, statics).expect("a batch");
+        model.logits(&batch).expect("logits")
     }
 
     #[test]
@@ -312,12 +321,20 @@ mod tests {
             })
             .collect();
         let statics: Vec<f32> = (0..samples * 2).map(|i| i as f32 / 64.0).collect();
+        let tokens = RandomTokens::new(samples, 0, 1);
         for &architecture in ARCHITECTURES {
             let model = model(architecture.name(), SHAPE, 1);
-            let together = logits(&model, &codes, &statics);
-            let samples = codes.chunks(15).zip(statics.chunks(2));
-            let alone: Vec<f32> = samples
-                .flat_map(|(codes, statics)| logits(&model, codes, statics))
+            let logits = |codes, statics, tokens| {
+                let batch = SampleBatch::new(&SHAPE, codes, statics).expect("a batch");
+                let batch = batch.with_tokens(tokens).expect("tokens");
+                model.logits(&batch).expect("logits")
+            };
+            let together = logits(&codes, &statics, tokens.batch());
+            let inputs = codes.chunks(15).zip(statics.chunks(2)).enumerate();
+            let alone: Vec<f32> = inputs
+                .flat_map(|(at, (codes, statics))| {
+                    logits(codes, statics, tokens.batch().slice(at, at + 1, samples))
+                })
                 .collect();
             assert_eq!(together, alone, "{}", architecture.name());
             assert_ne!(together[0], together[1]);
@@ -330,7 +347,7 @@ mod tests {
             let name = architecture.name();
             let auto = model(name, SHAPE, 1).computed_by(EngineChoice::Auto, &Device::Cpu);
             let engine = auto.expect("computed").engine;
-            let is_fused = matches!(engine, ModelEngine::Fused(_));
+            let is_fused = !matches!(engine, ModelEngine::Candle(_));
             assert_eq!(is_fused, architecture.is_fused(), "{name}");
 
             let candle = model(name, SHAPE, 1).computed_by(EngineChoice::Candle, &Device::Cpu);
@@ -352,7 +369,9 @@ mod tests {
             for (parameter, values) in model.parameters().iter().zip(model.weights()) {
                 assert_eq!(values.len(), parameter.len());
                 assert!(
-                    values.iter().all(|w| w.abs() <= parameter.bound),
+                    values.iter().enumerate().all(|(at, w)| {
+                        (w - parameter.centre_of(at)).abs() <= parameter.bound + 1e-6
+                    }),
                     "{}",
                     parameter.name
                 );

@@ -16,6 +16,8 @@ pub struct ParameterSpec {
     pub bound: f32,
     /// Centre of the range of initial values: 0 for most parameters.
     pub centre: f32,
+    /// Centre of the range of each element, in row-major order; empty if all have the same.
+    pub centres: Vec<f32>,
     /// True if a model reads it transposed, so that each row is the contribution of one input: see
     /// [`ParameterSpec::as_table`].
     pub is_table: bool,
@@ -29,6 +31,7 @@ impl ParameterSpec {
             dims: dims.to_vec(),
             bound: 1.0 / (fan_in as f32).sqrt(),
             centre: 0.0,
+            centres: Vec::new(),
             is_table: false,
         }
     }
@@ -45,6 +48,16 @@ impl ParameterSpec {
     /// Returns the parameter with initial values drawn uniformly from `±bound`.
     pub fn within(self, bound: f32) -> ParameterSpec {
         ParameterSpec { bound, ..self }
+    }
+
+    /// Returns the parameter with initial values around `centres`, one for each element.
+    pub fn around(self, centres: Vec<f32>) -> ParameterSpec {
+        ParameterSpec { centres, ..self }
+    }
+
+    /// The centre of the range of element `at`.
+    pub fn centre_of(&self, at: usize) -> f32 {
+        self.centres.get(at).copied().unwrap_or(self.centre)
     }
 
     /// Returns the parameter as a table: a weight `[outputs, inputs]` from which a model gathers
@@ -74,10 +87,9 @@ impl ParameterSpec {
         }
         let mut generator =
             poolcast_base::seed::generator(seed, &format!("weights {}", self.name), &[]);
-        let range = self.centre - self.bound..self.centre + self.bound;
-        (0..self.len())
-            .map(|_| generator.random_range(range.clone()))
-            .collect()
+        let mut draw =
+            |centre: f32| generator.random_range(centre - self.bound..centre + self.bound);
+        (0..self.len()).map(|at| draw(self.centre_of(at))).collect()
     }
 }
 
@@ -88,6 +100,25 @@ pub struct IndexedParameter {
     pub spec: ParameterSpec,
     /// Index of its first element in the flat vector.
     pub start: usize,
+}
+
+impl IndexedParameter {
+    /// Indices in the flat vector of the elements, in row-major order of the parameter.
+    pub(super) fn element_positions(&self) -> impl Iterator<Item = usize> + use<> {
+        let IndexedParameter { spec, start } = self;
+        let start = *start;
+        let columns = spec.dims[spec.dims.len() - 1];
+        let rows = spec.len() / columns.max(1);
+        let is_table = spec.is_table;
+
+        (0..spec.len()).map(move |element| {
+            if is_table {
+                start + element % columns * rows + element / columns
+            } else {
+                start + element
+            }
+        })
+    }
 }
 
 /// Places parameters one after another. Also returns the length of the flat vector, padded to whole

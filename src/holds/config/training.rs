@@ -4,7 +4,7 @@ use anyhow::Result;
 use serde::{Deserialize, Serialize};
 
 use poolcast_config::{NetworkParameters, SearchParameters, Threshold, check_range};
-use poolcast_models::EngineChoice;
+use poolcast_models::{Architecture, EngineChoice, find_architecture};
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -18,6 +18,14 @@ pub struct TrainingConfig {
 }
 
 impl TrainingConfig {
+    /// Returns true if a model that may be trained reads outcome tokens.
+    pub fn takes_tokens(&self) -> bool {
+        let names = self.parameters.written_values("model");
+        let names = names.iter().filter_map(|name| name.as_str());
+        let mut models = names.filter_map(|name| find_architecture(name).ok());
+        models.any(Architecture::takes_tokens)
+    }
+
     /// Rejects values out of range.
     pub fn check(&self) -> Result<()> {
         check_range(

@@ -3,6 +3,7 @@
 mod gru;
 pub(super) mod lstm;
 mod mlp;
+pub(super) mod outcomes;
 pub(super) mod recurrent;
 
 use anyhow::{Context as _, Result};
@@ -17,6 +18,7 @@ pub static ARCHITECTURES: &[&dyn Architecture] = &[
     &lstm::LSTM_STATIC,
     &gru::GRU,
     &mlp::Mlp,
+    &outcomes::Outcomes,
 ];
 
 /// Returns the architecture called `name`.

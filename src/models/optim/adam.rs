@@ -86,13 +86,21 @@ impl From<&NetworkParameters> for AdamSettings {
     fn from(parameters: &NetworkParameters) -> AdamSettings {
         AdamSettings {
             learning_rate: parameters.learning_rate,
-            weight_decay: parameters.weight_decay,
-            clip_grad_norm: parameters.clip_grad_norm,
+            weight_decay: parameters.weight_decay.unwrap_or(0.0),
+            clip_grad_norm: parameters.clip_grad_norm.unwrap_or(0.0),
         }
     }
 }
 
 impl AdamSettings {
+    /// Returns the settings with the learning rate times `factor`.
+    pub(super) fn with_rate_factor(self, factor: f64) -> AdamSettings {
+        AdamSettings {
+            learning_rate: self.learning_rate * factor,
+            ..self
+        }
+    }
+
     /// The factor that clips the gradient.
     fn gradient_scale(&self, gradient: &[f32]) -> f32 {
         if self.clip_grad_norm == 0.0 {

@@ -14,6 +14,7 @@ use super::checkpoint::{Checkpoint, LearnerState};
 use super::flat_network::FlatNetwork;
 use super::stopped::{NonFiniteLoss, TrainError, TrainingStopped};
 use super::training_state::TrainingState;
+use crate::RateSchedule;
 
 /// A learning problem: its rows, the gradient of its loss, and the evaluation of its networks.
 pub trait Learner: Send {
@@ -121,6 +122,10 @@ pub struct TrainingLoop<'a> {
     pub seed: u64,
     /// Settings of the optimiser.
     pub adam: AdamSettings,
+    /// Course of the learning rate over `epochs` epochs.
+    pub schedule: RateSchedule,
+    /// Number of epochs of the schedule.
+    pub epochs: usize,
     /// The checkpoint.
     pub checkpoint: Checkpoint<'a>,
     /// Interval between checkpoints within an epoch.
@@ -189,7 +194,10 @@ impl TrainingLoop<'_> {
             let gradient = learner.gradient(state, *number, rows)?;
             let at_work = &mut state.networks[*number];
             let weights = at_work.network.flat_weights_mut();
-            at_work.adam.step(weights, gradient.values, &self.adam);
+            let steps = self.epochs * orders[*number].len().div_ceil(self.batch_size);
+            let factor = self.schedule.factor(at_work.adam.step, steps);
+            let adam = self.adam.with_rate_factor(factor);
+            at_work.adam.step(weights, gradient.values, &adam);
 
             state.batch += 1;
             state.loss_sum += gradient.loss_sum;

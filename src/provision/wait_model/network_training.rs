@@ -14,7 +14,7 @@ use poolcast_models::optim::{
     AdamSettings, BatchProgress, Checkpoint, EarlyStopping, LearnedEpoch, Learner, LossGradient,
     NonFiniteLoss, TrainError, TrainingLoop, WatchedEpochs,
 };
-use poolcast_models::{AlignedFloats, Device};
+use poolcast_models::{AlignedFloats, Device, RateSchedule};
 use poolcast_published::series::{BatchGradient, FrozenNetwork, SeriesNetwork};
 
 /// Settings for training a network.
@@ -134,6 +134,8 @@ pub(super) fn learn(
             weight_decay: 0.0,
             clip_grad_norm: 0.0,
         },
+        schedule: RateSchedule::Constant,
+        epochs: task.settings.stopping.epochs,
         checkpoint,
         interval: watch.interval,
     };

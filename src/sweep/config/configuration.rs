@@ -124,7 +124,8 @@ impl Config {
         place: &str,
         flags: &BTreeMap<&str, serde_json::Value>,
     ) -> Result<Config> {
-        let config: Config = layers::merge(layers, place, flags)?;
+        let mut config: Config = layers::merge(layers, place, flags)?;
+        config.preprocessing.outcomes |= config.training.takes_tokens();
         config
             .check()
             .with_context(|| format!("cannot use {place}"))?;

@@ -203,20 +203,27 @@ impl Dataset {
         shared_of_sample(&shards[at], index - first_samples[at], j)
     }
 
-    /// Returns the outcome tokens of sample `index` of `side`; `None` if the samples have none.
+    /// Returns the outcome tokens of sample `index` of `side`.
+    ///
+    /// # Errors
+    /// Fails if the samples have none.
     ///
     /// # Panics
     /// Panics if the sample does not exist.
-    pub(crate) fn tokens(&self, side: Split, index: usize) -> Option<StoredTokens<'_>> {
-        if !self.summary.settings.outcomes {
-            return None;
-        }
+    pub(crate) fn tokens(&self, side: Split, index: usize) -> Result<StoredTokens<'_>> {
+        ensure!(
+            self.summary.settings.outcomes,
+            hinted(
+                "the tensors have no outcome tokens, which the model reads",
+                "set `preprocessing.outcomes: true`, and build them again"
+            )
+        );
         let SplitShards {
             shards,
             first_samples,
         } = &self.sides[&side];
         let at = first_samples.partition_point(|&first| first <= index) - 1;
-        Some(StoredTokens::of_sample(
+        Ok(StoredTokens::of_sample(
             &shards[at],
             index - first_samples[at],
         ))

@@ -262,6 +262,15 @@ pub(crate) struct TokenColumns {
 }
 
 impl TokenColumns {
+    /// Returns the tokens of all questions of `rows`.
+    pub(crate) fn from_rows(rows: &TokenRows) -> TokenColumns {
+        let mut columns = TokenColumns::default();
+        for index in 0..rows.question_code.len() {
+            columns.push(rows.question(index));
+        }
+        columns
+    }
+
     /// Appends the tokens of a question.
     pub(crate) fn push(&mut self, stored: StoredTokens<'_>) {
         let begin = self.tokens.len();

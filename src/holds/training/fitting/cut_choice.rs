@@ -22,13 +22,15 @@ pub(crate) struct CutChoice {
 
 impl CutChoice {
     /// Records an epoch with the models' `predictions` after it. `cut` is the index of this
-    /// choice's cut. If no other cut has predictions, the cut judges itself.
+    /// choice's cut. If no other cut has predictions, the cut judges itself. With `keeps_last`
+    /// nobody chooses: the last epoch counts.
     pub(crate) fn observe(
         &mut self,
         cut: usize,
         train_loss: f64,
         predictions: &RollingPredictions,
         metric: &Metric,
+        keeps_last: bool,
     ) {
         // A training that is repeated on all samples has no predictions. Its loss would be NaN,
         // which a checkpoint cannot store.
@@ -42,7 +44,8 @@ impl CutChoice {
         } else {
             &others
         };
-        let epoch = early_stopping::judge_epoch(&self.epochs, train_loss, judges, metric);
+        let mut epoch = early_stopping::judge_epoch(&self.epochs, train_loss, judges, metric);
+        epoch.is_best |= keeps_last;
         if epoch.is_best {
             self.logits = predictions.select(|other| other == cut).logits;
         }
@@ -92,10 +95,14 @@ mod tests {
     }
 
     fn choose(epochs: &[&[[f32; 2]]]) -> Vec<f32> {
+        choose_or_keep(epochs, false)
+    }
+
+    fn choose_or_keep(epochs: &[&[[f32; 2]]], keeps_last: bool) -> Vec<f32> {
         let mut choices = vec![CutChoice::default(); epochs[0].len()];
         for epoch in epochs {
             for (cut, choice) in choices.iter_mut().enumerate() {
-                choice.observe(cut, 0.5, &predictions(epoch), &LOSS);
+                choice.observe(cut, 0.5, &predictions(epoch), &LOSS, keeps_last);
             }
         }
         let last = predictions(epochs[epochs.len() - 1]);
@@ -109,12 +116,14 @@ mod tests {
         let first = [[1.0, -1.0], [3.0, -3.0]];
         let second = [[2.0, -2.0], [0.5, -0.5]];
         assert_eq!(choose(&[&first, &second]), [1.0, -1.0, 0.5, -0.5]);
+        let kept = choose_or_keep(&[&first, &second], true);
+        assert_eq!(kept, [2.0, -2.0, 0.5, -0.5]);
     }
 
     #[test]
     fn epochs_without_predictions_are_ignored() {
         let mut choice = CutChoice::default();
-        choice.observe(0, 0.5, &RollingPredictions::default(), &LOSS);
+        choice.observe(0, 0.5, &RollingPredictions::default(), &LOSS, false);
         assert_eq!(choice, CutChoice::default());
     }
 

@@ -6,6 +6,7 @@ use std::path::Path;
 
 use anyhow::{Context as _, Result};
 
+use super::batch_noise::BatchNoise;
 use super::cut_choice::chosen_predictions;
 use super::early_stopping;
 use super::epoch::{Epoch, write_history};
@@ -21,13 +22,14 @@ use crate::training::scoring::{RollingPrediction, RollingPredictions};
 use poolcast_models::optim::{
     BatchProgress, LearnedEpoch, Learner, LossGradient, NonFiniteLoss, TrainError,
 };
-use poolcast_models::{Gradient, Model, Targets};
+use poolcast_models::{Gradient, Model, Targets, TrainingRecipe};
 
 /// The samples of a training, and for each of its models the samples to learn from and to predict.
 pub(crate) struct HoldLearner<'a> {
     /// The run's directory.
     pub(crate) dir: &'a Path,
     pub(crate) settings: &'a TrainingSettings,
+    pub(crate) recipe: TrainingRecipe,
     pub(crate) samples: SplitSamples<'a>,
     pub(crate) cuts: Vec<TimeCut>,
     /// For each cut, the loss weight of each sample that is learned from.
@@ -75,9 +77,16 @@ impl Learner for HoldLearner<'_> {
             weights: &weights,
         };
         let model = &state.networks[number].network;
+        let noise = BatchNoise {
+            recipe: self.recipe,
+            units: model.architecture.dropout_units(&model.shape),
+            seed: self.settings.seed,
+            place: [number as i64, state.epoch() as i64, state.batch as i64],
+        };
+        let range = &self.ranges[number];
         let loss = self
             .samples
-            .with_batch(&batch, &self.ranges[number], |batch| {
+            .with_batch(&batch, range, Some(&noise), |batch| {
                 self.gradient.compute(model, batch, &targets)
             })??;
         Ok(LossGradient {
@@ -97,7 +106,7 @@ impl Learner for HoldLearner<'_> {
         let metric = &self.settings.metric;
         state
             .learner
-            .observe(epoch.train_loss, &predictions, metric);
+            .observe(epoch.train_loss, &predictions, metric, self.keeps_last());
         Ok(epoch)
     }
 
@@ -138,6 +147,11 @@ impl Learner for HoldLearner<'_> {
 }
 
 impl HoldLearner<'_> {
+    /// Returns true if the last epoch counts, and not the best one.
+    fn keeps_last(&self) -> bool {
+        self.recipe.max_epochs.is_some()
+    }
+
     /// The static feature range of the final model.
     pub(crate) fn last_range(&self) -> StaticRange {
         let last = self.ranges.last().cloned();
@@ -201,7 +215,8 @@ impl HoldLearner<'_> {
         }
 
         let metric = &self.settings.metric;
-        let judged = early_stopping::judge_epoch(history, train_loss, predictions, metric);
+        let mut judged = early_stopping::judge_epoch(history, train_loss, predictions, metric);
+        judged.is_best |= self.keeps_last();
         if !judged.validation_loss.is_finite() {
             return Err(NonFiniteLoss { epoch }.into());
         }

@@ -1,5 +1,6 @@
 //! Trains a network: the loop over epochs, its samples, its checkpoint and when it stops.
 
+mod batch_noise;
 mod checkpoint;
 mod cluster_weights;
 mod cut_choice;

@@ -2,9 +2,10 @@
 
 use anyhow::Result;
 
+use super::batch_noise::BatchNoise;
 use super::cluster_weights::cluster_weights;
 use super::static_range::StaticRange;
-use crate::tensors::{Dataset, Split, TensorSettings};
+use crate::tensors::{Dataset, Split, TensorSettings, TokenColumns};
 use poolcast_models::{Architecture, ModelShape, SampleBatch};
 
 /// Samples of some splits, one split after another, for models of one shape.
@@ -13,6 +14,8 @@ pub(crate) struct SplitSamples<'a> {
     /// Each split, with the index of its first sample.
     sides: Vec<(Split, usize)>,
     shape: ModelShape,
+    /// True if the models read outcome tokens.
+    takes_tokens: bool,
     pub(crate) labels: Vec<bool>,
     /// Clusters of the samples, by their number within the tensors.
     pub(crate) clusters: Vec<u32>,
@@ -23,11 +26,13 @@ impl<'a> SplitSamples<'a> {
         dataset: &'a Dataset,
         sides: &[Split],
         shape: ModelShape,
+        architecture: &dyn Architecture,
     ) -> Result<SplitSamples<'a>> {
         let mut samples = SplitSamples {
             dataset,
             sides: Vec::new(),
             shape,
+            takes_tokens: architecture.takes_tokens(),
             labels: Vec::new(),
             clusters: Vec::new(),
         };
@@ -68,25 +73,38 @@ impl<'a> SplitSamples<'a> {
     }
 
     /// Calls `with` on the batch of the samples with these indices. Their static features are
-    /// clipped to `range`.
+    /// clipped to `range`. A training leaves out what `noise` says.
     pub(crate) fn with_batch<T>(
         &self,
         samples: &[usize],
         range: &StaticRange,
+        noise: Option<&BatchNoise>,
         with: impl FnOnce(&SampleBatch<'_>) -> T,
     ) -> Result<T> {
         let mut codes = Vec::with_capacity(samples.len() * self.shape.m * self.shape.j);
         let mut statics = Vec::with_capacity(samples.len() * self.shape.s);
         let mut shared = Vec::with_capacity(samples.len() * self.shape.j);
+        let mut tokens = TokenColumns::default();
         for &sample in samples {
             let (side, at) = self.place(sample);
             shared.extend_from_slice(self.dataset.shared(side, at));
             codes.extend_from_slice(self.dataset.codes(side, at));
             statics.extend_from_slice(self.statics(sample));
+            if self.takes_tokens {
+                tokens.push(self.dataset.tokens(side, at)?);
+            }
         }
         range.clip(&mut statics);
         let batch = SampleBatch::with_shared(&self.shape, &codes, &shared, &statics)?;
-        Ok(with(&batch))
+        if !self.takes_tokens {
+            return Ok(with(&batch));
+        }
+        let mut kept = Vec::new();
+        if let Some(noise) = noise {
+            noise.drop_tokens(tokens.mask_mut());
+            kept = noise.kept_units(samples.len());
+        }
+        Ok(with(&batch.with_tokens(tokens.batch(&kept))?))
     }
 
     /// The labels of some samples as numbers. 1 is success.

@@ -28,7 +28,7 @@ pub(crate) fn score_selected(
 ) -> Result<Vec<f32>> {
     let mut logits = Vec::with_capacity(wanted.len());
     for some in wanted.chunks(SAMPLES_PER_CHUNK) {
-        logits.extend(samples.with_batch(some, range, |batch| model.logits(batch))??);
+        logits.extend(samples.with_batch(some, range, None, |batch| model.logits(batch))??);
     }
     Ok(logits)
 }

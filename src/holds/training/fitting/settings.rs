@@ -8,7 +8,7 @@ use crate::training::runs::RUN_FORMAT;
 use poolcast_base::manifest;
 use poolcast_config::{Metric, NetworkParameters, Threshold, TrainingKeys};
 use poolcast_models::EngineChoice;
-use poolcast_models::{Architecture, find_architecture};
+use poolcast_models::{Architecture, TrainingRecipe, find_architecture};
 
 /// All settings that determine the result of a training, apart from its tensors.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -42,13 +42,22 @@ impl TrainingSettings {
     /// # Errors
     /// Fails for a distribution, for a value out of range, and for an unknown model.
     pub fn new(training: &TrainingConfig, keys: TrainingKeys) -> Result<TrainingSettings> {
-        let parameters = training.parameters.trial()?;
-        find_architecture(&parameters.model)?;
+        let mut parameters = training.parameters.trial()?;
+        let recipe = find_architecture(&parameters.model)?.recipe();
+        parameters.weight_decay.get_or_insert(recipe.weight_decay);
+        parameters
+            .clip_grad_norm
+            .get_or_insert(recipe.clip_grad_norm);
+        let limit = recipe.max_epochs.unwrap_or(usize::MAX);
+        let epochs = keys.epochs.min(limit);
         Ok(TrainingSettings {
             parameters,
             engine: training.engine,
-            epochs: keys.epochs,
-            earlystop_threshold: keys.earlystop_threshold,
+            epochs,
+            earlystop_threshold: match recipe.max_epochs {
+                Some(_) => epochs,
+                None => keys.earlystop_threshold,
+            },
             earlystop_min_delta: keys.earlystop_min_delta,
             metric: keys.earlystop_metric,
             threshold: training.threshold,
@@ -60,6 +69,11 @@ impl TrainingSettings {
     /// The architecture of the network.
     pub(crate) fn architecture(&self) -> Result<&'static dyn Architecture> {
         find_architecture(&self.parameters.model)
+    }
+
+    /// How the architecture is trained where the parameters do not say.
+    pub(crate) fn recipe(&self) -> Result<TrainingRecipe> {
+        Ok(self.architecture()?.recipe())
     }
 
     /// The digest of everything that determines a training on the tensors `tensors_key`.

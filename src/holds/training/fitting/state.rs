@@ -20,15 +20,17 @@ pub(crate) type TrainingState = optim::TrainingState<Model, Epoch, CutChoices>;
 pub(crate) struct CutChoices(pub(crate) Vec<CutChoice>);
 
 impl CutChoices {
-    /// Records the models' `predictions` after an epoch, for each cut separately.
+    /// Records the models' `predictions` after an epoch, for each cut separately. If `keeps_last`
+    /// is set, each epoch counts as better than the earlier ones.
     pub(crate) fn observe(
         &mut self,
         train_loss: f64,
         predictions: &RollingPredictions,
         metric: &Metric,
+        keeps_last: bool,
     ) {
         for (cut, choice) in self.0.iter_mut().enumerate() {
-            choice.observe(cut, train_loss, predictions, metric);
+            choice.observe(cut, train_loss, predictions, metric, keeps_last);
         }
     }
 }

@@ -150,6 +150,8 @@ impl TrainingTask<'_> {
             batch_size: settings.parameters.batch_size,
             seed: settings.seed,
             adam: AdamSettings::from(&settings.parameters),
+            schedule: settings.recipe()?.schedule,
+            epochs: settings.epochs,
             checkpoint,
             interval: Duration::from_secs_f64(60.0 * checkpoint_minutes),
         };
@@ -187,8 +189,9 @@ impl TrainingTask<'_> {
         listener: &'a ProgressListener<'a>,
     ) -> Result<HoldLearner<'a>> {
         let settings = self.settings;
-        let shape = model_shape(self.dataset, settings, settings.architecture()?);
-        let samples = SplitSamples::new(self.dataset, self.sides, shape)?;
+        let architecture = settings.architecture()?;
+        let shape = model_shape(self.dataset, settings, architecture);
+        let samples = SplitSamples::new(self.dataset, self.sides, shape, architecture)?;
 
         let cuts = std::mem::take(&mut self.cuts);
         let pos_weight = settings.parameters.pos_weight;
@@ -200,6 +203,7 @@ impl TrainingTask<'_> {
         Ok(HoldLearner {
             dir,
             settings,
+            recipe: architecture.recipe(),
             samples,
             cuts,
             weights,

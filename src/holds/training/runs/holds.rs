@@ -8,7 +8,8 @@ use super::run_models::RunModels;
 use super::trained_model::{EncodedHolds, TrainedModel};
 use crate::events::EventStore;
 use crate::tensors::{
-    Dataset, KnownFacts, PoolHistory, QueriedHold, SampleEncoder, Split, cutoffs_ms, hold_cycles,
+    Dataset, KnownFacts, PoolHistory, QueriedHold, SampleEncoder, Split, TokenHistory, cutoffs_ms,
+    hold_cycles,
 };
 use crate::training::scoring::predict_split;
 use poolcast_config::LabelKind;
@@ -23,6 +24,8 @@ pub struct HoldModel<'a> {
     model: &'a TrainedModel,
     encoder: SampleEncoder<'a>,
     history: PoolHistory,
+    /// History of outcome tokens, if the model reads them.
+    tokens: Option<TokenHistory<'a>>,
 }
 
 impl<'a> HoldModel<'a> {
@@ -35,6 +38,7 @@ impl<'a> HoldModel<'a> {
             model,
             encoder,
             history,
+            tokens: model.takes_tokens().then(|| TokenHistory::new(store)),
         }
     }
 
@@ -72,10 +76,12 @@ impl<'a> HoldModel<'a> {
             }
         }
 
+        let tokens = self.tokens.as_ref().map(|history| history.rows(holds));
         let encoded = EncodedHolds {
             codes: &codes,
             shared: &shared,
             statics: &statics,
+            tokens: tokens.as_ref(),
         };
         let logits = self.model.hold_logits(&encoded)?;
         Ok(logits

@@ -11,7 +11,7 @@ use super::pipeline_run::PipelineRun;
 use super::run::TrainingRun;
 use super::run_dir::{ENSEMBLE, FIT, MODEL_FILE};
 use super::sample_features::{hold_features, sample_features};
-use crate::tensors::{Dataset, Split, TensorSettings};
+use crate::tensors::{Dataset, Split, TensorSettings, TokenColumns, TokenRows};
 use crate::training::fitting::SplitSamples;
 use crate::training::fitting::StaticRange;
 use crate::training::fitting::score_samples;
@@ -87,6 +87,8 @@ pub struct EncodedHolds<'a> {
     pub shared: &'a [u8],
     /// Static features, `[n, s]`. Empty if no model takes any.
     pub statics: &'a [f32],
+    /// Outcome tokens. `None` if no model reads any.
+    pub(crate) tokens: Option<&'a TokenRows>,
 }
 
 impl TrainedModel {
@@ -256,7 +258,7 @@ impl TrainedModel {
                     model,
                     static_range,
                 } = &**network;
-                let samples = SplitSamples::new(dataset, &[side], model.shape)?;
+                let samples = SplitSamples::new(dataset, &[side], model.shape, model.architecture)?;
                 score_samples(model, &samples, static_range)
             }
             Predictor::Pipeline(pipeline) => {
@@ -285,7 +287,13 @@ impl TrainedModel {
                 static_range.clip(&mut statics);
                 let batch =
                     SampleBatch::with_shared(&model.shape, holds.codes, holds.shared, &statics)?;
-                model.logits(&batch)
+                match holds.tokens {
+                    Some(tokens) if model.architecture.takes_tokens() => {
+                        let tokens = TokenColumns::from_rows(tokens);
+                        model.logits(&batch.with_tokens(tokens.batch(&[]))?)
+                    }
+                    _ => model.logits(&batch),
+                }
             }
             Predictor::Pipeline(pipeline) => {
                 let table = hold_features(&self.tensors, holds.codes, holds.statics);
@@ -303,6 +311,17 @@ impl TrainedModel {
             Predictor::Network(network) => network.model.shape.s > 0,
             Predictor::Pipeline(_) => true,
             Predictor::Ensemble(members) => members.iter().any(TrainedModel::takes_statics),
+        }
+    }
+}
+
+impl TrainedModel {
+    /// Returns true if the model reads outcome tokens.
+    pub(crate) fn takes_tokens(&self) -> bool {
+        match &self.predictor {
+            Predictor::Network(network) => network.model.architecture.takes_tokens(),
+            Predictor::Pipeline(_) => false,
+            Predictor::Ensemble(members) => members.iter().any(TrainedModel::takes_tokens),
         }
     }
 }

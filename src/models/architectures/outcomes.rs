@@ -1,0 +1,256 @@
+//! Records with learned memory and similarity, over outcome tokens. Each head is a weighted rate:
+//! the mean of a value by state over all tokens, with a weight that depends on what a token shares
+//! with the held job, and on its age.
+//!
+//! Three networks with different initial weights learn side by side, each from its own loss. The
+//! model's logit is the mean of theirs.
+
+use anyhow::Result;
+use candle_core::{D, Tensor};
+
+use crate::token_batch::{
+    FIRST_NUMBER, FIRST_STATE, QUESTION_FEATURES, REASON_WORDS, TOKEN_CODES, TOKEN_FEATURES,
+    TOKEN_STATES, TOKENS,
+};
+use crate::{
+    Architecture, ModelInput, ModelShape, ParameterSpec, RateSchedule, TrainingRecipe, Weights,
+};
+
+/// Number of networks.
+pub(crate) const MEMBERS: usize = 3;
+
+/// Number of heads of a network: two for each kind of thing that a token may share with the held
+/// job, and four for all tokens.
+pub(crate) const HEADS: usize = 2 * FIRST_STATE + 4;
+
+/// Numbers by which the network knows a hold code, and the words of a hold reason.
+pub(crate) const EMBEDDED: usize = 8;
+
+/// Inputs of the hidden layer: a rate and a weight of each head, and the held job itself.
+pub(crate) const INPUTS: usize = 2 * HEADS + QUESTION_FEATURES + 2 * EMBEDDED;
+
+/// Range of the logarithm of a token's weight.
+pub(crate) const LOG_WEIGHTS: [f32; 2] = [-8.0, 6.0];
+
+/// Minimum of the weight of the value 0 in each rate.
+pub(crate) const MIN_PRIOR: f32 = 0.3;
+
+/// Half-width of the range of the initial weights around those of the records.
+const SPREAD: f32 = 0.1;
+
+#[derive(Debug)]
+pub(super) struct Outcomes;
+
+impl Architecture for Outcomes {
+    fn name(&self) -> &'static str {
+        "outcomes"
+    }
+
+    fn about(&self) -> &'static str {
+        "Weighted success rates over the last outcomes of related jobs"
+    }
+
+    fn takes_tokens(&self) -> bool {
+        true
+    }
+
+    fn recipe(&self) -> TrainingRecipe {
+        TrainingRecipe {
+            max_epochs: Some(20),
+            schedule: RateSchedule::WarmUpAndCosine,
+            token_dropout: 0.1,
+            dropout: 0.2,
+            weight_decay: 0.05,
+            clip_grad_norm: 0.6,
+        }
+    }
+
+    fn dropout_units(&self, shape: &ModelShape) -> usize {
+        MEMBERS * shape.hidden_size
+    }
+
+    fn is_fused(&self) -> bool {
+        true
+    }
+
+    fn parameters(&self, shape: &ModelShape) -> Vec<ParameterSpec> {
+        let members = 0..MEMBERS;
+        members
+            .flat_map(|member| member_parameters(member, shape.hidden_size))
+            .collect()
+    }
+
+    fn logits(
+        &self,
+        weights: &Weights,
+        input: &ModelInput<'_>,
+        _states: &[Tensor],
+    ) -> Result<Tensor> {
+        let tokens = Tokens::new(input)?;
+        let mut logits = Vec::with_capacity(MEMBERS);
+        for member in 0..MEMBERS {
+            logits.push(tokens.member_logits(weights, member, input)?);
+        }
+        Ok(Tensor::cat(&logits, 1)?)
+    }
+}
+
+fn member_parameters(member: usize, width: usize) -> Vec<ParameterSpec> {
+    let spec = |name: &str, dims: &[usize], fan_in| {
+        ParameterSpec::new(format!("members.{member}.{name}"), dims, fan_in)
+    };
+    vec![
+        spec("heads.weight", &[HEADS, TOKEN_FEATURES], 1)
+            .as_table()
+            .within(SPREAD)
+            .around(head_weights()),
+        spec("heads.bias", &[HEADS], 1)
+            .within(SPREAD)
+            .around(head_biases()),
+        spec("values.weight", &[TOKEN_STATES, HEADS], 1)
+            .within(SPREAD)
+            .around(state_values()),
+        ParameterSpec::constant(format!("members.{member}.prior"), &[HEADS], 0.0),
+        spec("code.weight", &[TOKEN_CODES, EMBEDDED], 4),
+        spec("words.weight", &[EMBEDDED, REASON_WORDS], REASON_WORDS).as_table(),
+        spec("hidden.weight", &[width, INPUTS], INPUTS).as_table(),
+        spec("hidden.bias", &[width], INPUTS),
+        spec("output.weight", &[width], width),
+        spec("output.bias", &[1], width),
+        spec("direct.weight", &[INPUTS], INPUTS),
+    ]
+}
+
+/// Number of open states: held, waiting, running. They come first but for one.
+const OPEN_STATES: [usize; 3] = [0, 2, 3];
+
+/// The states of first runs.
+const FIRST_RUN_STATES: [usize; 2] = [10, 11];
+
+/// Initial value of each state: from a success to another hold.
+const STATE_VALUES: [f32; TOKEN_STATES] = [
+    0.0, -0.5, 0.0, 0.0, 1.0, 1.5, -1.5, -1.0, -1.0, -0.5, 1.0, -1.0,
+];
+
+/// Initial weight of the logarithm of a token's age, for every second head.
+const AGE_WEIGHTS: [f32; 2] = [-0.2, -0.9];
+
+/// The initial weights of the heads, `[h, 29]`.
+fn head_weights() -> Vec<f32> {
+    let mut weights = vec![0.0; HEADS * TOKEN_FEATURES];
+    for (head, weights) in weights.chunks_exact_mut(TOKEN_FEATURES).enumerate() {
+        if head / 2 < FIRST_STATE {
+            weights[head / 2] = 4.0;
+        }
+        weights[FIRST_NUMBER] = 0.5;
+        weights[FIRST_NUMBER + 1] = AGE_WEIGHTS[head % 2];
+        for state in OPEN_STATES {
+            weights[FIRST_STATE + state] = -3.0;
+        }
+        for state in FIRST_RUN_STATES {
+            weights[FIRST_STATE + state] = -1.0;
+        }
+    }
+    weights
+}
+
+/// The initial biases of the heads, `[h]`.
+fn head_biases() -> Vec<f32> {
+    (0..HEADS)
+        .map(|head| if head / 2 < FIRST_STATE { -4.0 } else { -2.0 })
+        .collect()
+}
+
+/// The initial values of the states, `[12, h]`.
+fn state_values() -> Vec<f32> {
+    STATE_VALUES
+        .iter()
+        .flat_map(|value| [*value; HEADS])
+        .collect()
+}
+
+/// The tokens of a batch as tensors.
+struct Tokens {
+    /// `[b * 64, 29]`.
+    tokens: Tensor,
+    /// `[b * 64, 12]`.
+    states: Tensor,
+    /// `[b, 64, 1]`.
+    mask: Tensor,
+    /// `[b, 7]`.
+    question: Tensor,
+    /// `[b]`.
+    codes: Tensor,
+    /// `[b, 64]`.
+    words: Tensor,
+    /// `[b, members * width]`; `None` without dropout.
+    kept: Option<Tensor>,
+}
+
+impl Tokens {
+    fn new(input: &ModelInput<'_>) -> Result<Tokens> {
+        let b = input.len();
+        let batch = input.tokens()?;
+        let tensor =
+            |numbers: &[f32], dims: &[usize]| Tensor::from_slice(numbers, dims, input.device);
+        let codes: Vec<u32> = batch.codes.iter().map(|&code| u32::from(code)).collect();
+        let tokens = tensor(batch.tokens, &[b * TOKENS, TOKEN_FEATURES])?;
+        let kept = match batch.kept.len() {
+            0 => None,
+            count => Some(tensor(batch.kept, &[b, count / b])?),
+        };
+        Ok(Tokens {
+            states: tokens.narrow(1, FIRST_STATE, TOKEN_STATES)?.contiguous()?,
+            tokens,
+            mask: tensor(batch.mask, &[b, TOKENS, 1])?,
+            question: tensor(batch.question, &[b, QUESTION_FEATURES])?,
+            codes: Tensor::from_vec(codes, b, input.device)?,
+            words: tensor(batch.words, &[b, REASON_WORDS])?,
+            kept,
+        })
+    }
+
+    /// The logits `[b, 1]` of one network.
+    fn member_logits(
+        &self,
+        weights: &Weights,
+        member: usize,
+        input: &ModelInput<'_>,
+    ) -> Result<Tensor> {
+        let b = input.len();
+        let get = |name: &str| weights.get(&format!("members.{member}.{name}"));
+        let by_head = (b, TOKENS, HEADS);
+
+        let [low, high] = LOG_WEIGHTS;
+        let log_weights = self
+            .tokens
+            .matmul(get("heads.weight")?)?
+            .broadcast_add(get("heads.bias")?)?;
+        let token_weights = log_weights.clamp(low, high)?.exp()?.reshape(by_head)?;
+        let token_weights = token_weights.broadcast_mul(&self.mask)?;
+        let values = self.states.matmul(&get("values.weight")?.tanh()?)?;
+        let values = values.reshape(by_head)?;
+
+        let sums = token_weights.sum(1)?;
+        let weighted = (token_weights * values)?.sum(1)?;
+        let prior = ((get("prior")?.exp()? + 1.0)?.log()? + f64::from(MIN_PRIOR))?;
+        let rates = weighted.div(&sums.broadcast_add(&prior)?)?;
+        let log_sums = (sums + 1.0)?.log()?;
+        let code = get("code.weight")?.index_select(&self.codes, 0)?;
+        let words = self.words.matmul(get("words.weight")?)?;
+        let inputs = Tensor::cat(&[&rates, &log_sums, &self.question, &code, &words], 1)?;
+
+        let hidden = inputs
+            .matmul(get("hidden.weight")?)?
+            .broadcast_add(get("hidden.bias")?)?
+            .gelu()?;
+        let width = input.shape.hidden_size;
+        let hidden = match &self.kept {
+            Some(kept) => (hidden * kept.narrow(D::Minus1, member * width, width)?)?,
+            None => hidden,
+        };
+        let output = hidden.matmul(&get("output.weight")?.unsqueeze(1)?)?;
+        let direct = inputs.matmul(&get("direct.weight")?.unsqueeze(1)?)?;
+        Ok((output + direct)?.broadcast_add(get("output.bias")?)?)
+    }
+}
