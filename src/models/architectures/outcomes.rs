@@ -117,7 +117,9 @@ fn member_parameters(member: usize, width: usize) -> Vec<ParameterSpec> {
         spec("hidden.bias", &[width], INPUTS),
         spec("output.weight", &[width], width),
         spec("output.bias", &[1], width),
-        spec("direct.weight", &[INPUTS], INPUTS),
+        spec("direct.weight", &[INPUTS], 1)
+            .within(SPREAD / 2.0)
+            .around(direct_weights()),
     ]
 }
 
@@ -134,6 +136,9 @@ const STATE_VALUES: [f32; TOKEN_STATES] = [
 
 /// Initial weight of the logarithm of a token's age, for every second head.
 const AGE_WEIGHTS: [f32; 2] = [-0.2, -0.9];
+
+/// Initial weight of a rate in the logit.
+const RATE_WEIGHT: f32 = 0.2;
 
 /// The initial weights of the heads, `[h, 29]`.
 fn head_weights() -> Vec<f32> {
@@ -167,6 +172,12 @@ fn state_values() -> Vec<f32> {
         .iter()
         .flat_map(|value| [*value; HEADS])
         .collect()
+}
+
+/// The initial weights of the inputs in the logit: it begins as the sum of the rates.
+fn direct_weights() -> Vec<f32> {
+    let of_input = |input| if input < HEADS { RATE_WEIGHT } else { 0.0 };
+    (0..INPUTS).map(of_input).collect()
 }
 
 /// The tokens of a batch as tensors.

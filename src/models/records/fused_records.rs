@@ -135,7 +135,7 @@ impl WithSimd for ScoreChunk<'_> {
     type Output = Result<()>;
 
     #[inline(always)]
-    fn with_simd<S: Simd>(self, _simd: S) -> Result<()> {
+    fn with_simd<S: Simd>(self, simd: S) -> Result<()> {
         let batch = self.chunk.tokens()?;
         let width = self.records.shape.hidden_size;
         let mut pass = SamplePass::new(width);
@@ -146,7 +146,7 @@ impl WithSimd for ScoreChunk<'_> {
             for (member, heads) in self.heads.iter().enumerate() {
                 let layout = &self.records.members[member];
                 let kept = sample.kept_by(member, width);
-                pass.forward(layout, heads, self.flat, &sample, kept);
+                pass.forward(simd, layout, heads, self.flat, &sample, kept);
                 sum += pass.logit;
             }
             *mean = sum / MEMBERS as f32;
@@ -169,7 +169,7 @@ impl WithSimd for TrainChunk<'_> {
     type Output = Result<()>;
 
     #[inline(always)]
-    fn with_simd<S: Simd>(self, _simd: S) -> Result<()> {
+    fn with_simd<S: Simd>(self, simd: S) -> Result<()> {
         let LabelledChunk {
             batch: samples,
             labels,
@@ -185,10 +185,11 @@ impl WithSimd for TrainChunk<'_> {
             for (member, heads) in self.heads.iter().enumerate() {
                 let layout = &self.records.members[member];
                 let kept = sample.kept_by(member, width);
-                pass.forward(layout, heads, self.flat, &sample, kept);
+                pass.forward(simd, layout, heads, self.flat, &sample, kept);
                 let loss = cross_entropy(pass.logit, label, weight);
                 self.part.loss += loss.loss / MEMBERS as f64;
                 backward(
+                    simd,
                     layout,
                     heads,
                     self.flat,

@@ -3,13 +3,16 @@
 use super::member_weights::{HeadWeights, MemberLayout};
 use super::sample_pass::{FIRST_CODE, FIRST_WORD, SamplePass, SampleTokens};
 use super::vector_math::{ROW, add_scaled, add_scaled_slice, dot};
+use pulp::Simd;
+
 use crate::architectures::outcomes::{EMBEDDED, HEADS, INPUTS};
 
 /// Adds the gradient of the loss of a sample, whose derivative by the logit is `slope`. That of the
 /// heads goes to `d_heads`, and that of the other parameters to `gradient`.
 #[inline(always)]
 #[expect(clippy::too_many_arguments, reason = "weights, sample and gradient")]
-pub(super) fn backward(
+pub(super) fn backward<S: Simd>(
+    simd: S,
     layout: &MemberLayout,
     heads: &HeadWeights,
     flat: &[f32],
@@ -55,7 +58,7 @@ pub(super) fn backward(
             add_scaled_slice(d_row, count, &d_inputs[FIRST_WORD..]);
         }
     }
-    add_token_gradient(heads, sample, pass, &d_inputs, d_heads);
+    add_token_gradient(simd, heads, sample, pass, &d_inputs, d_heads);
 }
 
 /// Width up to which the gradient of the hidden units is on the stack.
@@ -63,7 +66,8 @@ const MAX_STACK_WIDTH: usize = 64;
 
 /// Adds the gradient of the heads, given the gradient of their rates and sums.
 #[inline(always)]
-fn add_token_gradient(
+fn add_token_gradient<S: Simd>(
+    simd: S,
     heads: &HeadWeights,
     sample: &SampleTokens<'_>,
     pass: &SamplePass,
@@ -90,9 +94,9 @@ fn add_token_gradient(
             d_logs[head] = d_weight * weights[head] * are_inside[head];
             d_values[head] += d_weighted[head] * weights[head];
         }
-        add_scaled(&mut d_heads.biases, 1.0, &d_logs);
+        add_scaled(simd, &mut d_heads.biases, 1.0, &d_logs);
         for (index, number) in token.entries() {
-            add_scaled(&mut d_heads.heads[index], number, &d_logs);
+            add_scaled(simd, &mut d_heads.heads[index], number, &d_logs);
         }
     }
 }

@@ -1,8 +1,11 @@
 //! Forward pass of one sample through one network, and the numbers that the backward pass needs.
 
 use super::member_weights::{HeadWeights, MemberLayout};
-use super::vector_math::{HeadRow, ROW, add_scaled, add_scaled_slice, dot, exp_row, gelu};
+use super::vector_math::{HeadRow, ROW, add_scaled_slice, dot, exp_row, gelu, sum_of_rows};
+use pulp::Simd;
+
 use crate::architectures::outcomes::{EMBEDDED, HEADS, INPUTS, LOG_WEIGHTS};
+use crate::simd::is_wide;
 use crate::token_batch::{
     FIRST_STATE, QUESTION_FEATURES, REASON_WORDS, TOKEN_FEATURES, TOKEN_STATES, TOKENS, TokenBatch,
 };
@@ -140,15 +143,20 @@ impl SamplePass {
 
     /// Computes the logit of `sample` in a network.
     #[inline(always)]
-    pub(super) fn forward(
+    pub(super) fn forward<S: Simd>(
         &mut self,
+        simd: S,
         layout: &MemberLayout,
         heads: &HeadWeights,
         flat: &[f32],
         sample: &SampleTokens<'_>,
         kept: &[f32],
     ) {
-        self.weigh_tokens(heads, sample);
+        if is_wide::<S>() {
+            self.weigh_tokens::<S, 2>(simd, heads, sample);
+        } else {
+            self.weigh_tokens::<S, 4>(simd, heads, sample);
+        }
         for head in 0..HEADS {
             self.inputs[head] = self.rates[head];
             self.inputs[HEADS + head] = self.sums[head].ln_1p();
@@ -191,19 +199,21 @@ impl SamplePass {
             + dot(&self.inputs, layout.direct.of(flat));
     }
 
-    /// Computes the weight of each token and the rate of each head.
+    /// Computes the weight of each token and the rate of each head. A row of heads has `V` vectors.
     #[inline(always)]
-    fn weigh_tokens(&mut self, heads: &HeadWeights, sample: &SampleTokens<'_>) {
+    fn weigh_tokens<S: Simd, const V: usize>(
+        &mut self,
+        simd: S,
+        heads: &HeadWeights,
+        sample: &SampleTokens<'_>,
+    ) {
         let [low, high] = LOG_WEIGHTS;
         self.weights.clear();
         self.are_inside.clear();
         let mut sums = [0.0; ROW];
         let mut weighted = [0.0; ROW];
         for token in &sample.tokens {
-            let mut logs = heads.biases;
-            for (index, number) in token.entries() {
-                add_scaled(&mut logs, number, &heads.heads[index]);
-            }
+            let mut logs = sum_of_rows::<S, V>(simd, &heads.biases, token.entries(), &heads.heads);
             let mut are_inside = [0.0; ROW];
             for head in 0..ROW {
                 let inside = (logs[head] > low) & (logs[head] < high);

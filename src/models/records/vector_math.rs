@@ -1,7 +1,10 @@
 //! Arithmetic on the heads of a network, which compilers turn into vectors. Terms are added in the
 //! same order on every processor.
 
+use pulp::Simd;
+
 use crate::architectures::outcomes::HEADS;
+use crate::simd::{multiply_add, vectors, vectors_mut};
 
 /// Numbers of a row of heads, padded to whole vectors.
 pub(super) const ROW: usize = 32;
@@ -13,10 +16,33 @@ pub(super) type HeadRow = [f32; ROW];
 
 /// Adds `factor * row` to `sums`.
 #[inline(always)]
-pub(super) fn add_scaled(sums: &mut HeadRow, factor: f32, row: &HeadRow) {
-    for head in 0..ROW {
-        sums[head] += factor * row[head];
+pub(super) fn add_scaled<S: Simd>(simd: S, sums: &mut HeadRow, factor: f32, row: &HeadRow) {
+    let factor = simd.splat_f32s(factor);
+    for (sum, &number) in vectors_mut::<S>(sums).iter_mut().zip(vectors::<S>(row)) {
+        *sum = multiply_add(simd, factor, number, *sum);
     }
+}
+
+/// Returns `start` plus the sum of `number * rows[index]` over all entries. A row has `V` vectors.
+#[inline(always)]
+pub(super) fn sum_of_rows<S: Simd, const V: usize>(
+    simd: S,
+    start: &HeadRow,
+    entries: impl Iterator<Item = (usize, f32)>,
+    rows: &[HeadRow],
+) -> HeadRow {
+    let start = vectors::<S>(start);
+    let mut sums: [S::f32s; V] = std::array::from_fn(|v| start[v]);
+    for (index, number) in entries {
+        let factor = simd.splat_f32s(number);
+        let row = vectors::<S>(&rows[index]);
+        for v in 0..V {
+            sums[v] = multiply_add(simd, factor, row[v], sums[v]);
+        }
+    }
+    let mut out = [0.0; ROW];
+    vectors_mut::<S>(&mut out).copy_from_slice(&sums);
+    out
 }
 
 /// Like [`add_scaled`], for slices of equal length.
@@ -61,14 +87,16 @@ pub(super) fn exp_row(row: &HeadRow) -> HeadRow {
     let mut out = [0.0; ROW];
     for head in 0..ROW {
         let x = row[head];
-        let n = (x * std::f32::consts::LOG2_E + ROUND) - ROUND;
+        // The last bits of `whole` are the nearest whole number.
+        let whole = x * std::f32::consts::LOG2_E + ROUND;
+        let n = whole - ROUND;
         let r = x - n * LN_2_HIGH - n * LN_2_LOW;
         let mut sum = COEFFICIENTS[0];
         for coefficient in &COEFFICIENTS[1..] {
             sum = sum * r + coefficient;
         }
         let mantissa = sum * r * r + r + 1.0;
-        let power = f32::from_bits((((n as i32) + 127) << 23) as u32);
+        let power = f32::from_bits((whole.to_bits() << 23).wrapping_add(127 << 23));
         out[head] = mantissa * power;
     }
     out

@@ -17,8 +17,8 @@ use htcondor_eventlog::{EXECUTE, ExecutionHost, HELD, TERMINATED};
 use poolcast_config::LabelKind;
 use poolcast_models::{QUESTION_FEATURES, TOKEN_CODES, TOKEN_FEATURES, TOKENS};
 
-/// Kinds by which tokens are chosen, with the maximum number of tokens of each. The rest of the
-/// tokens is what happened last in the pool.
+/// Kinds by which tokens are chosen, with the maximum number of tokens of each. What shares none of
+/// these says little, so there may be fewer tokens than fit.
 const QUOTAS: [(SharedKind, usize); 9] = [
     (SharedKind::Job, 6),
     (SharedKind::File, 12),
@@ -104,9 +104,6 @@ pub(crate) struct TokenHistory<'a> {
     /// All changes, in order of time.
     changes: Vec<StateChange>,
     kinds: Vec<KindIndex>,
-    /// Changes of holds in the whole pool.
-    pool_decided: Vec<u32>,
-    pool_open: Vec<u32>,
     held: [HeldIndex; 2],
     lengths: HoldLengths,
     words: ReasonWords,
@@ -126,7 +123,7 @@ impl<'a> TokenHistory<'a> {
         changes.par_sort_by_key(|change| (change.at_ms, change.item));
 
         let groups = groups_by_kind(&keys);
-        let change_lists = ChangeLists::new(&items, &changes);
+        let change_lists = ChangeLists::new(&changes);
         let kinds = QUOTAS
             .par_iter()
             .map(|&(kind, quota)| KindIndex::new(kind, quota, &groups, &change_lists))
@@ -138,8 +135,6 @@ impl<'a> TokenHistory<'a> {
             kinds,
             held,
             lengths: HoldLengths::new(lengths_ms),
-            pool_decided: change_lists.of_holds(&change_lists.decided),
-            pool_open: change_lists.of_holds(&change_lists.open),
             groups: groups.of_items(items.len()),
             items,
             changes,
@@ -345,14 +340,13 @@ impl KindGroups {
 }
 
 /// The changes to decided and to open states, each with its item, in order of time.
-struct ChangeLists<'a> {
-    items: &'a [TokenItem],
+struct ChangeLists {
     decided: Vec<(u32, u32)>,
     open: Vec<(u32, u32)>,
 }
 
-impl<'a> ChangeLists<'a> {
-    fn new(items: &'a [TokenItem], changes: &[StateChange]) -> ChangeLists<'a> {
+impl ChangeLists {
+    fn new(changes: &[StateChange]) -> ChangeLists {
         let indexed = (0..).zip(changes);
         let listed = indexed.map(|(index, change)| ((index, change.item), change.state));
         let (decided, open): (Vec<_>, Vec<_>) = listed.partition(|(_, state)| state.is_decided());
@@ -360,19 +354,9 @@ impl<'a> ChangeLists<'a> {
             list.into_iter().map(|(listed, _)| listed).collect()
         };
         ChangeLists {
-            items,
             decided: without_state(decided),
             open: without_state(open),
         }
-    }
-
-    /// Returns the changes of holds in `list`. First runs are many, and only those that share
-    /// something with a hold are of interest.
-    fn of_holds(&self, list: &[(u32, u32)]) -> Vec<u32> {
-        list.iter()
-            .filter(|(_, item)| self.items[*item as usize].hold_ms.is_some())
-            .map(|(change, _)| *change)
-            .collect()
     }
 }
 
@@ -381,7 +365,7 @@ impl KindIndex {
         kind: SharedKind,
         quota: usize,
         groups: &KindGroups,
-        changes: &ChangeLists<'_>,
+        changes: &ChangeLists,
     ) -> KindIndex {
         let (count, group_of) = groups.of(kind);
         KindIndex {
@@ -457,10 +441,6 @@ impl Question<'_> {
             self.add_newest(index.decided.of(Some(group)), decided, choice);
             self.add_newest(index.open.of(Some(group)), index.quota - decided, choice);
         }
-        let rest = TOKENS - choice.bundles.len();
-        let decided = (DECIDED_SHARE * rest as f64).ceil() as usize;
-        self.add_newest(&self.history.pool_decided, decided, choice);
-        self.add_newest(&self.history.pool_open, rest - decided, choice);
         choice
             .bundles
             .sort_by_key(|bundle| (bundle.since_ms, bundle.item));
