@@ -302,10 +302,12 @@ fn model_documents() -> PrintedKeys {
     place.write("queue.json", serde_json::to_vec(&jobs).expect("JSON"));
     let damaged = r#"[{"ClusterId": -1, "ProcId": 7, "JobStatus": 5}]"#;
     place.write("damaged.json", damaged);
+    place.write("outcomes.yaml", "preprocessing: {outcomes: true}");
     print_all(
         &place,
         &[
             "tensors events -o other --j 1 --m 4 --states 0,1,12,5 --audit --json",
+            "tensors events -o related -c outcomes.yaml --j 1 --m 4 --json",
             "train tensors -o trained --hidden-size 4 --epochs 1 --json",
             "evaluate mine tensors --resamples 10 --json",
             "predict mine tensors --json",

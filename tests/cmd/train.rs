@@ -80,6 +80,30 @@ fn every_model_resumes_is_scored_and_gives_advice() {
 }
 
 #[test]
+fn outcomes_of_related_jobs_are_learned_and_give_advice() {
+    let place = Place::with_run();
+    place.write("outcomes.yaml", "training: {parameters: {model: outcomes}}");
+    let tensors = "tensors events -o related -c outcomes.yaml --j 2 --m 2 --timeframe-len 60";
+    place.stdout(tensors);
+    insta::assert_snapshot!(place.run("train tensors -o refused --model outcomes --epochs 1"), @"");
+
+    let train = |threads: usize| {
+        let name = format!("outcomes-{threads}");
+        place.stdout(&format!(
+            "--threads {threads} train related -o {name} -c outcomes.yaml --epochs 2"
+        ));
+        place.files(&name)
+    };
+    assert!(train(1) == train(3));
+    let scores = place.json("evaluate outcomes-1 related --resamples 10 --json");
+    assert_eq!(scores["methods"][0]["name"], "outcomes");
+    let advice = place.run("advise outcomes-1 --log EventLog.xz 1185.0 --json");
+    let advice: serde_json::Value = serde_json::from_str(&advice.stdout).expect("JSON");
+    let probability = advice["advice"][0]["probability"].as_f64();
+    assert!((0.0..1.0).contains(&probability.expect("a probability")));
+}
+
+#[test]
 fn a_run_of_a_model_that_nobody_knows_is_refused() {
     let place = Place::with_run();
     place.copy("run", "foreign");
@@ -95,7 +119,7 @@ fn a_run_of_a_model_that_nobody_knows_is_refused() {
     error: cannot use `foreign`
       caused by: there is no model `transformer`
 
-    hint: `model` must be one of `lstm`, `lstm+static`, `gru`, `mlp`
+    hint: `model` must be one of `lstm`, `lstm+static`, `gru`, `mlp`, `outcomes`
     ");
     insta::assert_snapshot!(damaged("\"lstm\"", "\"gru\""), @"
     exit 2

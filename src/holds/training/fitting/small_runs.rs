@@ -22,6 +22,7 @@ fn config(model: &str) -> TestConfig {
         ("preprocessing.parameters.j", json!(2)),
         ("preprocessing.parameters.m", json!(3)),
         ("preprocessing.parameters.timeframe_len", json!(5)),
+        ("preprocessing.outcomes", json!(true)),
         ("training.parameters.model", json!(model)),
         ("training.parameters.hidden_size", json!(3)),
         ("training.parameters.batch_size", json!(8)),

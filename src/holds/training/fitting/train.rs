@@ -339,6 +339,7 @@ mod tests {
             ("preprocessing.parameters.j", json!(2)),
             ("preprocessing.parameters.m", json!(3)),
             ("preprocessing.parameters.timeframe_len", json!(5)),
+            ("preprocessing.outcomes", json!(true)),
             ("training.parameters.hidden_size", json!(3)),
             ("training.parameters.batch_size", json!(8)),
             ("epochs", json!(3)),
@@ -376,8 +377,19 @@ mod tests {
 
     #[test]
     fn a_training_stopped_after_any_batch_resumes_byte_identically() {
+        stop_and_resume("lstm");
+    }
+
+    /// Its dropout depends on the batch alone, and it keeps the last weights.
+    #[test]
+    fn a_training_with_dropout_resumes_byte_identically() {
+        stop_and_resume("outcomes");
+    }
+
+    fn stop_and_resume(model: &'static str) {
         let dir = tempfile::tempdir().expect("a directory");
-        let (dataset, config) = (dataset(dir.path()), config(&[]));
+        let config = config(&[("training.parameters.model", json!(model))]);
+        let dataset = dataset(dir.path());
         let run = |name: &str, mode, batches| {
             train(
                 &dataset,

@@ -234,3 +234,31 @@ fn side_probabilities(
     }
     Ok(probabilities)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::events::store_of_held_jobs;
+    use crate::training::fitting::{small_dataset, train_small};
+
+    #[test]
+    fn a_log_gets_the_predictions_of_its_samples() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let dataset = small_dataset(dir.path());
+        let store = store_of_held_jobs(|job| i64::from(job % 7));
+        for model in ["outcomes", "lstm+static"] {
+            let run = dir.path().join(model);
+            train_small(&dataset, &run, model);
+            let models = RunModels::open(&run).expect("opened");
+            let of_samples = predict_samples(&dataset, &models).expect("predicted");
+            let of_log = predict_holds(&store, &models).expect("predicted");
+            for sample in of_samples {
+                let is_sample = |hold: &&HoldPrediction| {
+                    (hold.cluster, hold.hold_time_ms) == (sample.cluster, sample.hold_time_ms)
+                };
+                let hold = of_log.iter().find(is_sample).expect("a hold");
+                assert_eq!(hold.probability, sample.probability, "{model}");
+            }
+        }
+    }
+}
