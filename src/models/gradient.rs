@@ -242,6 +242,7 @@ mod tests {
                 m: 1,
                 j: 1,
                 s: 0,
+                shared_bits: 0,
                 hidden_size,
                 lstm_layers: 1,
             };

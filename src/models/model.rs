@@ -28,7 +28,7 @@ pub struct Model {
 /// Engine that computes the logits of a model and their gradient.
 pub(super) enum ModelEngine {
     Fused(FusedLstm),
-    Records(FusedRecords),
+    Records(Box<FusedRecords>),
     Candle(CandleGraph),
 }
 
@@ -164,7 +164,7 @@ impl Model {
     ) -> Model {
         let engine = match device {
             None if architecture.is_fused() && architecture.takes_tokens() => {
-                ModelEngine::Records(FusedRecords::new(shape, &parameters))
+                ModelEngine::Records(Box::new(FusedRecords::new(shape, &parameters)))
             }
             None if architecture.is_fused() => ModelEngine::Fused(FusedLstm::new(shape)),
             _ => ModelEngine::Candle(CandleGraph::new(

@@ -85,7 +85,13 @@ fn outcomes_of_related_jobs_are_learned_and_give_advice() {
     place.write("outcomes.yaml", "training: {parameters: {model: outcomes}}");
     let tensors = "tensors events -o related -c outcomes.yaml --j 2 --m 2 --timeframe-len 60";
     place.stdout(tensors);
-    insta::assert_snapshot!(place.run("train tensors -o refused --model outcomes --epochs 1"), @"");
+    let refused = place.run("train tensors -o refused --model outcomes --epochs 1");
+    insta::assert_snapshot!(refused, @"
+    exit 2
+    error: the tensors have no outcome tokens, which the model reads
+
+    hint: set `preprocessing.outcomes: true`, and build them again
+    ");
 
     let train = |threads: usize| {
         let name = format!("outcomes-{threads}");
