@@ -64,7 +64,7 @@ impl ProseCounts {
                 self.openers += usize::from(OPENERS.contains(&first));
             }
 
-            let count = |expression: &&str| comment.matches(*expression).count();
+            let count = |expression: &&str| count_from_word_start(comment, expression);
             self.archaisms += ARCHAISMS.iter().map(count).sum::<usize>();
             self.words += words.count();
             is_inside = true;
@@ -78,6 +78,14 @@ impl ProseCounts {
     fn archaisms_per_10000(&self) -> f64 {
         10_000.0 * self.archaisms as f64 / self.words as f64
     }
+}
+
+/// Returns how often `expression` occurs in `comment`, not counting the ends of longer words.
+fn count_from_word_start(comment: &str, expression: &str) -> usize {
+    let found = comment.match_indices(expression);
+    found
+        .filter(|(at, _)| !comment[..*at].ends_with(char::is_alphabetic))
+        .count()
 }
 
 #[test]

@@ -13,7 +13,7 @@ use crate::tensors::history::{
     FirstRunKind, HoldRecordKind, KeyGroups, NO_KEY, execution_host_before,
 };
 
-/// Number of things that two jobs may share, each of which is a bit.
+/// Number of things that two jobs may share, with a bit for each.
 pub(crate) const SHARED_BITS: usize = 6;
 
 /// State changes that are looked at for each key of a sample, per context job. Jobs change their

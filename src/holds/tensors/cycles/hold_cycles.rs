@@ -223,7 +223,7 @@ fn next_outcome(history: JobHistory<'_>, hold: usize) -> Decision {
 /// Returns the index of a removal in the second before the hold at `hold`.
 ///
 /// Two daemons write these events, so their order may be wrong. A removed job is not held.
-fn removal_just_before(history: JobHistory<'_>, hold: usize) -> Option<usize> {
+pub(crate) fn removal_just_before(history: JobHistory<'_>, hold: usize) -> Option<usize> {
     let is_near = |at: &usize| history.time_ms[hold] - history.time_ms[*at] <= 1000;
     (0..hold)
         .rev()

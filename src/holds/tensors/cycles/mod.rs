@@ -14,6 +14,7 @@ pub(crate) use base_rate::share_error;
 pub use base_rate::{BaseRateShift, base_rate_shifts};
 pub use frame_choice::FrameChoice;
 pub use hold_counts::{HoldCount, hold_counts};
+pub(crate) use hold_cycles::removal_just_before;
 pub use hold_cycles::{ExclusionReason, HoldCycle, HoldOutcome, hold_cycles};
 pub(crate) use labelled_holds::{FoundHolds, LabelledHold, find_labelled_holds};
 pub use split::Split;

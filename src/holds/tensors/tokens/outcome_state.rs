@@ -1,7 +1,7 @@
 //! The states of a hold after it began, each dated from when it was known.
 
 use crate::events::{JobHistory, LogGap, StoredJob};
-use crate::tensors::cycles::HoldCycle;
+use crate::tensors::cycles::{HoldCycle, removal_just_before};
 use crate::tensors::history::next_run_outcome;
 use htcondor_eventlog::{ABORTED, EVICTED, EXECUTE, HELD, RELEASED, TERMINATED};
 
@@ -59,6 +59,9 @@ pub(crate) fn hold_states(
 ) -> Vec<DatedState> {
     let history = &job.history;
     let hold_ms = history.time_ms[cycle.hold];
+    if removal_just_before(*history, cycle.hold).is_some() {
+        return vec![(hold_ms, OutcomeState::RemovedWhileHeld)];
+    }
     let mut states = vec![(hold_ms, OutcomeState::Held)];
     let Some(end) = cycle.end else {
         return states;
@@ -145,7 +148,11 @@ mod tests {
     /// Returns the states of the first hold of a job that runs from 5 s and is held at 10 s, with
     /// their times in seconds.
     fn states(then: &[(i64, u16)]) -> Vec<(i64, OutcomeState)> {
-        let begun = [(0, SUBMIT), (5, EXECUTE), (10, HELD)];
+        states_of(&[&[(0, SUBMIT), (5, EXECUTE), (10, HELD)], then].concat())
+    }
+
+    /// Returns the states of the first hold of a job with these events.
+    fn states_of(events: &[(i64, u16)]) -> Vec<(i64, OutcomeState)> {
         let event = |&(s, number): &(i64, u16)| JobEvent {
             cluster: 1,
             time_ms: s * 1000,
@@ -153,7 +160,7 @@ mod tests {
             normal: u8::from(number == TERMINATED),
             ..JobEvent::default()
         };
-        let events: Vec<JobEvent> = begun.iter().chain(then).map(event).collect();
+        let events: Vec<JobEvent> = events.iter().map(event).collect();
         let store = store_of(&events);
         let job = store.jobs().get(0);
         let cycles = hold_cycles(job.history, LabelKind::Next, &[]);
@@ -187,5 +194,12 @@ mod tests {
             then(&[(33, EVICTED), (34, EXECUTE), (35, TERMINATED), (36, HELD)]),
             with(&[(33, Waiting), (34, Running), (35, Succeeded)])
         );
+    }
+    #[test]
+    fn job_that_was_removed_in_the_second_of_its_hold_is_not_held() {
+        let removed = [(0, SUBMIT), (10, ABORTED), (10, HELD)];
+        let later = [&removed[..], &[(99, TERMINATED)]].concat();
+        assert_eq!(states_of(&removed), [(10, RemovedWhileHeld)]);
+        assert_eq!(states_of(&later), [(10, RemovedWhileHeld)]);
     }
 }
