@@ -133,6 +133,12 @@ fn a_run_of_a_model_that_nobody_knows_is_refused() {
 
     hint: train it again into another directory with `poolcast train TENSORS -o RUN`
     ");
+    insta::assert_snapshot!(damaged("\"uniform\"", "\"related\""), @"
+    exit 2
+    error: the model of `foreign` reads 0 bits of what each job shares, but its tensors have 6
+
+    hint: train it again into another directory with `poolcast train TENSORS -o RUN`
+    ");
     insta::assert_snapshot!(damaged("\"hidden_size\": 8", "\"hidden_size\": 4000000000"), @"
     exit 2
     error: `foreign/model.safetensors` does not match its manifest

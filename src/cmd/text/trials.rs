@@ -85,7 +85,7 @@ pub(in crate::cmd) fn chance_text(of_best: Option<ScoreEstimate>) -> String {
         return String::new();
     };
     format!(
-        "no trial is shown to be better than chance: on later holds the best has ROC-AUC {value:.2} [{low:.2}, {high:.2}], and a random guess 0.50\n         what can help: more of the log, `context: related` for a network on the frames, models on the static features: `pipelines: {{enet: {{}}, et: {{}}}}`\n"
+        "no trial is shown to be better than chance: on later holds the best has ROC-AUC {value:.2} [{low:.2}, {high:.2}], and a random guess 0.50\n         what can help: more of the log, `context: related` for a network on the frames, `model: outcomes` on what happened to related jobs, models on the static features: `pipelines: {{enet: {{}}, et: {{}}}}`\n"
     )
 }
 

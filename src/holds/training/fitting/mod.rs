@@ -28,7 +28,7 @@ pub use epoch_times::{EpochTimes, read_epoch_times};
 pub use poolcast_models::optim::TrainError;
 pub use progress::TrainingUpdate;
 pub use refit::{later_predictions, refit_key, refit_network};
-pub(crate) use samples::{SplitSamples, static_feature_count};
+pub(crate) use samples::{SplitSamples, shared_bit_count, static_feature_count};
 pub(crate) use score::score_samples;
 pub use settings::TrainingSettings;
 #[cfg(test)]

@@ -151,3 +151,12 @@ pub(crate) fn static_feature_count(
         0
     }
 }
+
+/// The number of bits for each job that a model reads from samples with these settings.
+pub(crate) fn shared_bit_count(architecture: &dyn Architecture, tensors: &TensorSettings) -> usize {
+    if architecture.takes_shared() {
+        tensors.shared_bits()
+    } else {
+        0
+    }
+}

@@ -11,7 +11,7 @@ use super::epoch::{Epoch, read_history, write_history};
 use super::epoch_times::EpochClock;
 use super::hold_learner::{HoldLearner, RepeatedTraining};
 use super::progress::{ProgressListener, TrainingUpdate};
-use super::samples::{SplitSamples, loss_weights, static_feature_count};
+use super::samples::{SplitSamples, loss_weights, shared_bit_count, static_feature_count};
 use super::settings::TrainingSettings;
 use super::state::{CutChoices, TrainingState};
 use super::time_cuts::{LEARNED_SPLITS, TimeCut, learned_splits, time_cuts};
@@ -295,11 +295,7 @@ pub(crate) fn model_shape(
         m: tensors.m,
         j: tensors.j,
         s: static_feature_count(architecture, tensors),
-        shared_bits: if architecture.takes_shared() {
-            tensors.shared_bits()
-        } else {
-            0
-        },
+        shared_bits: shared_bit_count(architecture, tensors),
         hidden_size: settings.parameters.hidden_size,
         lstm_layers: settings.parameters.lstm_layers,
     }

@@ -12,8 +12,8 @@ use crate::tensors::{self, Dataset};
 use crate::training::fitting::StaticRange;
 use crate::training::fitting::TrainingSettings;
 use crate::training::fitting::early_stopping;
-use crate::training::fitting::static_feature_count;
 use crate::training::fitting::{Epoch, PooledScores};
+use crate::training::fitting::{shared_bit_count, static_feature_count};
 use crate::training::scoring::Calibration;
 use crate::training::scoring::RollingPredictions;
 use crate::training::scoring::SuccessRates;
@@ -169,6 +169,18 @@ impl TrainingRun {
                 format!(
                     "the model uses {}, but this version computes {known}",
                     poolcast_base::output::counted(summary.shape.s, "static feature")
+                ),
+                "train it again into another directory with `poolcast train TENSORS -o RUN`"
+            )
+        );
+        let shared_bits = shared_bit_count(architecture, &summary.tensors);
+        ensure!(
+            summary.shape.shared_bits == shared_bits,
+            hinted(
+                format!(
+                    "the model of `{}` reads {} of what each job shares, but its tensors have {shared_bits}",
+                    dir.display(),
+                    poolcast_base::output::counted(summary.shape.shared_bits, "bit")
                 ),
                 "train it again into another directory with `poolcast train TENSORS -o RUN`"
             )
