@@ -208,6 +208,7 @@ pub(super) fn print_choices(
         let best = sweep::choose_model(sweep, &sweep::trial_rows(sweep)?)?;
         let together = text::trials::ensemble_text(&best, &sweep.dir);
         output::print(&together)?;
+        output::print(&text::trials::inputs_text(&best))?;
         let of_best = sweep::no_better_than_chance(sweep, &best)?;
         output::print(&text::trials::chance_text(of_best))?;
     }

@@ -30,8 +30,8 @@ use poolcast_holds::training::{ModelEvaluation, RunModels, TrainedModel};
 use poolcast_report::{HeldJobs, REPORT_FILE, ReportInputs};
 use poolcast_sweep::config::{Config, TrialSource};
 use poolcast_sweep::{
-    self as sweep, BestModel, FEW_HOLDS_FILE, ScoreEstimate, SplitChoice, SweepFolder, TrialConfig,
-    TrialEnd, TrialModel, TrialOutcomes, TrialRow, events_dir,
+    self as sweep, BestModel, FEW_HOLDS_FILE, InputValue, ScoreEstimate, SplitChoice, SweepFolder,
+    TrialConfig, TrialEnd, TrialModel, TrialOutcomes, TrialRow, events_dir,
 };
 
 /// Contents of `report.json`.
@@ -41,6 +41,8 @@ struct RunReport<'a> {
     /// Absent if the log has too few holds to train a model.
     #[serde(skip_serializing_if = "Option::is_none")]
     best: Option<&'a BestModel>,
+    /// Empty without a model.
+    inputs: Vec<InputValue>,
     #[serde(skip_serializing_if = "Option::is_none")]
     evaluation: Option<&'a ModelEvaluation>,
     /// What could not be learned; absent if a model was trained.
@@ -171,6 +173,7 @@ fn conclude_without_model(
     let report = RunReport {
         events: &store.summary,
         best: None,
+        inputs: Vec::new(),
         evaluation: None,
         few_holds: Some(few),
         selection: &[],
@@ -226,6 +229,7 @@ fn conclude(finished: &FinishedSweep, config: &Config, is_json: bool) -> Result<
     let report = RunReport {
         events: &finished.store.summary,
         best: Some(&finished.best),
+        inputs: finished.best.best_by_input(),
         evaluation: Some(&evaluation),
         few_holds: None,
         selection: &finished.choices,
@@ -448,11 +452,12 @@ impl FinishedSweep {
     /// Describes the results of every stage except the last.
     fn text(&self, evaluation: &ModelEvaluation, config: &Config) -> String {
         format!(
-            "Events\n{}\nSamples of the best trial\n{}\n{}{}\n{}\n{}{}the model that advises has learned from {}\neverything is in {}\n",
+            "Events\n{}\nSamples of the best trial\n{}\n{}{}{}\n{}\n{}{}the model that advises has learned from {}\neverything is in {}\n",
             text::events::summary(&self.store.summary),
             text::tensors::summary(&self.dataset.summary),
             self.networks_text(),
             self.pipelines_text(),
+            text::trials::inputs_text(&self.best),
             self.answering_text(&config.out),
             text::evaluation::summary(evaluation),
             text::trials::chance_text(self.chance),

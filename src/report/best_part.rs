@@ -8,7 +8,7 @@ use poolcast_base::output;
 use poolcast_base::stats::Scores;
 use poolcast_holds::training::{MethodScores, ModelEvaluation, ScoreInterval};
 use poolcast_sweep::config::TrialSource;
-use poolcast_sweep::{ScoreEstimate, SplitChoice};
+use poolcast_sweep::{BestModel, InputValue, ScoreEstimate, SplitChoice};
 
 /// Makes the part.
 pub(super) fn best_part(inputs: &ReportInputs) -> ReportPart {
@@ -19,6 +19,9 @@ pub(super) fn best_part(inputs: &ReportInputs) -> ReportPart {
         Some(evaluation) => blocks.extend(evaluation_blocks(evaluation)),
         None if inputs.config.trial_source() != TrialSource::Logs => {}
         None => blocks.push(ReportBlock::Missing(no_scores(inputs))),
+    }
+    if let Some(best) = &inputs.best {
+        blocks.extend(input_blocks(best, inputs));
     }
     if !inputs.choices.is_empty() {
         blocks.push(ReportBlock::Table(choice_table(inputs)));
@@ -214,6 +217,54 @@ fn score_cells(score: Option<&ScoreInterval>) -> [ReportCell; 3] {
     };
     let (low, high) = score.interval.unzip();
     [score.value.into(), low.into(), high.into()]
+}
+
+/// Shows the value of each input alone and of all together, and how to also try the others.
+fn input_blocks(best: &BestModel, inputs: &ReportInputs) -> Vec<ReportBlock> {
+    let columns = [("input", 0), ("trial", 0), ("model", 0), ("value", 3)];
+    let name = inputs.value_title();
+    let mut table = ReportTable::new(format!("The best {name} of each input"), &columns);
+    let mut untried = Vec::new();
+    for InputValue { input, best: found } in best.best_by_input() {
+        let Some(found) = found else {
+            untried.push(format!("{}: {}", input.title(), input.setting()));
+            table.push([
+                input.title().into(),
+                "not tried".into(),
+                ReportCell::Empty,
+                ReportCell::Empty,
+            ]);
+            continue;
+        };
+        let mut trials = best.trials.iter();
+        let of_trial = trials.find(|trial| trial.trial == found.trial);
+        table.push([
+            input.title().into(),
+            found.trial.into(),
+            of_trial.map(|trial| words::shown(&trial.model)).into(),
+            found.value.into(),
+        ]);
+    }
+    let answering = match &best.ensemble {
+        Some(_) => ["all together".into(), ReportCell::Empty, "ensemble".into()],
+        None => [
+            "the model that answers".into(),
+            best.trial.into(),
+            ReportCell::Empty,
+        ],
+    };
+    let [title, trial, model] = answering;
+    table.push([title, trial, model, best.answering_value().into()]);
+
+    let mut blocks = vec![ReportBlock::Table(table)];
+    if !untried.is_empty() {
+        let text = format!(
+            "To try the other inputs, add to the search: {}.",
+            untried.join("; ")
+        );
+        blocks.push(ReportBlock::paragraph(text));
+    }
+    blocks
 }
 
 /// Lists the choice in each split, with estimates of its value without selection bias.

@@ -16,10 +16,10 @@ pub use attempts::{
 };
 pub use outcomes::{
     BestModel, BestTrial, DEFAULT_KEEP, EnsembleChoice, EvaluatedChoices, FMeasureCutoff,
-    ScoreEstimate, SplitChoice, TrialOfKind, TrialOutcome, TrialOutcomes, TrialResult, TrueTargets,
-    best_model_info, best_outcome, best_trial, choose_model, choose_pipelines, clean_up,
-    conclude_parts, csv_line, evaluate_choices, lost_row, no_better_than_chance, refit_best,
-    resolve_run, trial_rows, write_best_model,
+    InputValue, ModelInput, ScoreEstimate, SplitChoice, TrialOfKind, TrialOutcome, TrialOutcomes,
+    TrialResult, TrueTargets, best_model_info, best_outcome, best_trial, choose_model,
+    choose_pipelines, clean_up, conclude_parts, csv_line, evaluate_choices, lost_row,
+    no_better_than_chance, refit_best, resolve_run, trial_rows, write_best_model,
 };
 pub use plan::{
     BEST_FILE, CHOSEN_FILE, FEW_HOLDS_FILE, GivenPoint, GivenPoints, INFO_FILE, LOG_FILE,

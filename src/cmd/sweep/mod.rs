@@ -309,6 +309,7 @@ fn show_best(args: &SweepShowArgs, dir: &Path) -> Result<u8> {
     } else {
         output::print(&best_text(&sweep, row, rows.len()))?;
         output::print(&text::trials::ensemble_text(&best, &sweep.dir))?;
+        output::print(&text::trials::inputs_text(&best))?;
         let of_best = sweep::no_better_than_chance(&sweep, &best)?;
         output::print(&text::trials::chance_text(of_best))?;
     }

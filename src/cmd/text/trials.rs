@@ -4,7 +4,7 @@ use std::path::Path;
 
 use poolcast_base::{escape, output};
 use poolcast_holds::training::{Epoch, RunModels, TrainedModel, refit_dir};
-use poolcast_sweep::{BestModel, ScoreEstimate, SweepFolder, TrialRow};
+use poolcast_sweep::{BestModel, InputValue, ScoreEstimate, SweepFolder, TrialRow};
 
 /// One epoch on one line.
 pub(in crate::cmd) fn epoch_line(epoch: &Epoch) -> String {
@@ -76,6 +76,24 @@ pub(in crate::cmd) fn ensemble_text(best: &BestModel, dir: &Path) -> String {
         text.push_str(&refitted_line(&made));
     }
     text
+}
+
+/// The best value that each input reaches alone, and all together; empty if the trials have only one
+/// input.
+pub(in crate::cmd) fn inputs_text(best: &BestModel) -> String {
+    let mut parts = Vec::new();
+    for InputValue { input, best } in best.best_by_input() {
+        if let Some(best) = best {
+            let (title, trial) = (input.title(), best.trial);
+            parts.push(format!("{title} {:.4} (trial {trial})", best.value));
+        }
+    }
+    if parts.len() < 2 {
+        return String::new();
+    }
+    parts.push(format!("together {:.4}", best.answering_value()));
+    let name = best.metric.name.judged_name();
+    format!("best by input, {name}: {}\n", parts.join(", "))
 }
 
 /// Advice if no trial is better than chance; empty otherwise. `of_best` is the ROC-AUC of the best

@@ -96,7 +96,8 @@ impl BestModel {
     /// # Errors
     /// Fails if no trial has a model.
     pub fn choose(metric: &Metric, trials: Vec<TrialResult>) -> Result<BestModel> {
-        let by = |metric| best_by(metric, &trials).map(|(trial, value)| (metric, trial, value));
+        let by =
+            |metric| best_by(metric, trials.iter()).map(|(trial, value)| (metric, trial, value));
         let (metric, trial, value) = by(metric).or_else(|| by(&LOSS)).with_context(|| {
             let why = trials.iter().find_map(|trial| {
                 Some(format!(
@@ -138,8 +139,11 @@ impl BestModel {
 }
 
 /// The best of the `trials` for which `metric` is defined, with its value.
-fn best_by(metric: &Metric, trials: &[TrialResult]) -> Option<(usize, f64)> {
-    let ranked = trials.iter().filter_map(|trial| {
+pub(super) fn best_by<'a>(
+    metric: &Metric,
+    trials: impl Iterator<Item = &'a TrialResult>,
+) -> Option<(usize, f64)> {
+    let ranked = trials.filter_map(|trial| {
         let loss = trial.value(LOSS.name);
         let roc_auc = trial.value(MetricName::ValidationRocAuc);
         let tie_breaker = metric.name.tie_breaker(loss, roc_auc);
@@ -172,7 +176,7 @@ pub fn resolve_run(path: &Path) -> Result<PathBuf> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use poolcast_base::stats::Scores;
     use poolcast_holds::training::{PooledScores, TrainingStatus};
@@ -182,7 +186,11 @@ mod tests {
         goal: Goal::Maximize,
     };
 
-    fn trial(trial: usize, loss: Option<f64>, f_measure: Option<f64>) -> TrialResult {
+    pub(in crate::outcomes) fn trial(
+        trial: usize,
+        loss: Option<f64>,
+        f_measure: Option<f64>,
+    ) -> TrialResult {
         let (status, validation_loss) = loss.map_or((TrainingStatus::NonFinite, 0.1), |loss| {
             (TrainingStatus::Finished, loss)
         });

@@ -7,7 +7,7 @@ use crate::plan::TrialRow;
 use poolcast_config::Metric;
 
 /// The best trial so far.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct BestTrial {
     /// The trial's number, from 1.
     pub trial: usize,
