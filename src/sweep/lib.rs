@@ -16,7 +16,7 @@ pub use attempts::{
 };
 pub use outcomes::{
     BestModel, BestTrial, DEFAULT_KEEP, EnsembleChoice, EvaluatedChoices, FMeasureCutoff,
-    InputValue, ModelInput, ScoreEstimate, SplitChoice, TrialOfKind, TrialOutcome, TrialOutcomes,
+    InputKind, InputValue, ScoreEstimate, SplitChoice, TrialOfKind, TrialOutcome, TrialOutcomes,
     TrialResult, TrueTargets, best_model_info, best_outcome, best_trial, choose_model,
     choose_pipelines, clean_up, conclude_parts, csv_line, evaluate_choices, lost_row,
     no_better_than_chance, refit_best, resolve_run, trial_rows, write_best_model,

@@ -56,6 +56,15 @@ fn ensemble_advises_where_it_is_better_than_the_best_trial() {
     );
     let said = format!("; trials {KINDS}\nthe ensemble is in out/ensemble\n");
     assert!(first.stdout.contains(&said), "{first}");
+    let line = |line: &&str| line.starts_with("best by input, judged_");
+    let by_input = first.stdout.lines().find(line).expect("a line");
+    for part in [
+        ": frames alone 0.",
+        " (trial 1), static features, with the frames 0.",
+        ", all together 0.",
+    ] {
+        assert!(by_input.contains(part), "{by_input}");
+    }
 
     let info = info(&place);
     let value = |key: &str| -> f64 { info[key].parse().expect("a number") };

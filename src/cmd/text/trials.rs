@@ -78,8 +78,8 @@ pub(in crate::cmd) fn ensemble_text(best: &BestModel, dir: &Path) -> String {
     text
 }
 
-/// The best value that each input reaches alone, and all together; empty if the trials have only one
-/// input.
+/// The best value that each input reaches alone, and all together if that is better; empty if the
+/// trials have only one input.
 pub(in crate::cmd) fn inputs_text(best: &BestModel) -> String {
     let mut parts = Vec::new();
     for InputValue { input, best } in best.best_by_input() {
@@ -91,7 +91,8 @@ pub(in crate::cmd) fn inputs_text(best: &BestModel) -> String {
     if parts.len() < 2 {
         return String::new();
     }
-    parts.push(format!("together {:.4}", best.answering_value()));
+    let ensemble = best.ensemble.as_ref();
+    parts.extend(ensemble.map(|ensemble| format!("all together {:.4}", ensemble.value)));
     let name = best.metric.name.judged_name();
     format!("best by input, {name}: {}\n", parts.join(", "))
 }

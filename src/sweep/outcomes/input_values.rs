@@ -10,7 +10,7 @@ use poolcast_models::find_architecture;
 /// What a model reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum ModelInput {
+pub enum InputKind {
     /// The frames, without static features.
     Frames,
     /// Outcome tokens.
@@ -23,43 +23,39 @@ pub enum ModelInput {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct InputValue {
     /// The input.
-    pub input: ModelInput,
+    pub input: InputKind,
     /// The best of their trials, by the metric of the choice; `None` if there is none with a value.
     pub best: Option<BestTrial>,
 }
 
-impl ModelInput {
+impl InputKind {
     /// All inputs.
-    pub const ALL: [ModelInput; 3] = [
-        ModelInput::Frames,
-        ModelInput::Outcomes,
-        ModelInput::Statics,
-    ];
+    pub const ALL: [InputKind; 3] = [InputKind::Frames, InputKind::Outcomes, InputKind::Statics];
 
     /// The input of the network or pipeline with this name.
-    fn of_model(model: &str) -> ModelInput {
+    fn of_model(model: &str) -> InputKind {
         match find_architecture(model) {
-            Ok(network) if network.takes_tokens() => ModelInput::Outcomes,
-            Ok(network) if !network.takes_statics() => ModelInput::Frames,
-            _ => ModelInput::Statics,
+            Ok(network) if network.takes_tokens() => InputKind::Outcomes,
+            Ok(network) if !network.takes_statics() => InputKind::Frames,
+            _ => InputKind::Statics,
         }
     }
 
     /// The name of the input in reports.
     pub fn title(self) -> &'static str {
         match self {
-            ModelInput::Frames => "frames alone",
-            ModelInput::Outcomes => "outcomes alone",
-            ModelInput::Statics => "static features, with the frames",
+            InputKind::Frames => "frames alone",
+            InputKind::Outcomes => "outcomes alone",
+            InputKind::Statics => "static features, with the frames",
         }
     }
 
     /// The settings with which a search also has models of this input.
     pub fn setting(self) -> &'static str {
         match self {
-            ModelInput::Frames => "model: lstm",
-            ModelInput::Outcomes => "model: outcomes",
-            ModelInput::Statics => "pipelines: {enet: {}, et: {}}",
+            InputKind::Frames => "model: lstm",
+            InputKind::Outcomes => "model: outcomes",
+            InputKind::Statics => "pipelines: {enet: {}, et: {}}",
         }
     }
 }
@@ -69,14 +65,14 @@ impl BestModel {
     pub fn best_by_input(&self) -> Vec<InputValue> {
         let of_input = |input| {
             let trials = self.trials.iter();
-            let trials = trials.filter(|trial| ModelInput::of_model(&trial.model) == input);
+            let trials = trials.filter(|trial| InputKind::of_model(&trial.model) == input);
             InputValue {
                 input,
                 best: best_by(&self.metric, trials)
                     .map(|(trial, value)| BestTrial { trial, value }),
             }
         };
-        ModelInput::ALL.map(of_input).into()
+        InputKind::ALL.map(of_input).into()
     }
 
     /// The value of the model that answers: the ensemble's, or the best trial's.

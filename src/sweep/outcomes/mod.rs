@@ -23,7 +23,7 @@ pub use choice::{SplitChoice, choose_pipelines};
 pub use conclude::{EvaluatedChoices, conclude_parts, evaluate_choices, lost_row};
 pub use csv_table::csv_line;
 pub use ensemble_choice::{EnsembleChoice, TrialOfKind};
-pub use input_values::{InputValue, ModelInput};
+pub use input_values::{InputKind, InputValue};
 pub(crate) use outcome::network_rows;
 pub use outcome::{TrialOutcome, TrialOutcomes};
 pub use refit::refit_best;
