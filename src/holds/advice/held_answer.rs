@@ -496,12 +496,19 @@ fn rule_firmness(
 }
 
 /// Returns true if `rule` decides. It yields only to a job that got past the same file since, or to
-/// odds that say that the fault passes.
+/// odds, learned here, that say that the fault passes: what other access points know does not
+/// outweigh a rule.
 fn rule_decides(rule: &HoldRule, evidence: &HeldEvidence) -> bool {
     if !rule.expects_failure() || !rule.can_be_outweighed() {
         return true;
     }
-    !evidence.passed_since && !evidence.has_recovered() && evidence.odds.later < PASSING_FROM
+    let HeldOdds {
+        later,
+        is_known_from_elsewhere,
+        ..
+    } = evidence.odds;
+    let passes = later >= PASSING_FROM && !is_known_from_elsewhere;
+    !evidence.passed_since && !evidence.has_recovered() && !passes
 }
 
 /// Returns the answer where a release pays, now or as a probe.
@@ -805,6 +812,15 @@ mod tests {
             ..evidence(0.8, 0.4)
         };
         assert_eq!(answer(missing(passed)), (HoldAction::Release, PROBABLE));
+        let from_elsewhere = evidence(0.2, 0.9);
+        let from_elsewhere = HeldEvidence {
+            odds: HeldOdds {
+                is_known_from_elsewhere: true,
+                ..from_elsewhere.odds
+            },
+            ..from_elsewhere
+        };
+        assert_eq!(answer(missing(from_elsewhere)).0, HoldAction::Fix);
         let memory = HeldEvidence {
             rule: code_rule(34, 102),
             passed_since: true,
