@@ -23,7 +23,7 @@ const PASSING_FROM: f64 = 0.5;
 /// Probability of a later success up to which the odds agree with a rule that expects failure.
 const RULE_AGREES_UP_TO: f64 = 0.3;
 /// Minimum probability of success of a probe.
-const MIN_PROBE_PROBABILITY: f64 = 0.1;
+const MIN_PROBE_PROBABILITY: f64 = 0.05;
 /// Expected successes in a cause from which on a probe of it is worth a run.
 const MIN_EXPECTED_SUCCESSES: f64 = 0.6;
 /// Number of held jobs of a cause from which on two of them are probes.
