@@ -6,12 +6,14 @@
 //! exist. The other lines have the samples per second of the fastest of EPOCHS passes, and the
 //! result of the last pass. `ci/bench/outcomes` runs PyTorch on the same samples.
 
+mod passes;
 mod processor;
 
 use std::path::Path;
 
 use anyhow::{Context as _, Result, bail};
 use half::f16;
+use passes::fastest_pass;
 use poolcast_base::{output, seed};
 use poolcast_config::{DEFAULT, yaml};
 use poolcast_holds::config::PreprocessingConfig;
@@ -166,15 +168,9 @@ fn measure(
     what: &str,
     samples: usize,
     epochs: usize,
-    mut pass: impl FnMut() -> Result<f64> + Send,
+    pass: impl FnMut() -> Result<f64> + Send,
 ) -> Result<()> {
-    let (mut best, mut result) = (f64::INFINITY, 0.0);
-    for _ in 0..epochs {
-        let start = processor_s();
-        // The pass runs in the pool, as in training, so that no work moves between threads.
-        result = rayon::scope(|_| pass())?;
-        best = best.min(processor_s() - start);
-    }
+    let (best, result) = fastest_pass(epochs, pass)?;
     print_rate(what, samples, best, result)
 }
 

@@ -6,15 +6,16 @@
 //! program only writes the samples to it, as `ci/bench/train` passes them to PyTorch: codes `[n, m,
 //! j]`, then labels `[n]`, a byte each.
 
+mod passes;
 mod processor;
 
 use std::path::Path;
 
 use anyhow::{Context as _, Result, bail};
+use passes::fastest_pass;
 use poolcast_base::{files, output, seed};
 use poolcast_models::optim::{Adam, AdamSettings};
 use poolcast_models::{Gradient, Model, ModelShape, SampleBatch, Targets, find_architecture};
-use processor::processor_s;
 use rand::Rng as _;
 
 #[global_allocator]
@@ -93,15 +94,9 @@ fn measure(
     what: &str,
     samples: usize,
     epochs: usize,
-    mut pass: impl FnMut() -> Result<f64> + Send,
+    pass: impl FnMut() -> Result<f64> + Send,
 ) -> Result<()> {
-    let (mut best, mut result) = (f64::INFINITY, 0.0);
-    for _ in 0..epochs {
-        let start = processor_s();
-        // The pass runs in the pool, as in training, so that no work moves between threads.
-        result = rayon::scope(|_| pass())?;
-        best = best.min(processor_s() - start);
-    }
+    let (best, result) = fastest_pass(epochs, pass)?;
     output::print(&format!(
         "{what} {:.1} {result:.7} {:.1}\n",
         samples as f64 / best,

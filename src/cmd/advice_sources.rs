@@ -157,21 +157,18 @@ fn find_results() -> Result<Option<PathBuf>> {
         looked.push(out);
     }
 
-    let shown = |paths: &[PathBuf]| {
-        let names: Vec<String> = paths
-            .iter()
-            .map(|path| format!("`{}`", path.display()))
-            .collect();
-        names.join(", ")
-    };
     match &found[..] {
         [only] => Ok(Some(only.clone())),
         [] => Ok(None),
-        several => Err(hinted(
-            format!("there are several runs here: {}", shown(several)),
-            format!("name one: poolcast advise {}", several[0].display()),
-        )
-        .into()),
+        several => {
+            let names = several.iter().map(|run| format!("`{}`", run.display()));
+            let names: Vec<String> = names.collect();
+            Err(hinted(
+                format!("there are several runs here: {}", names.join(", ")),
+                format!("name one: poolcast advise {}", several[0].display()),
+            )
+            .into())
+        }
     }
 }
 
@@ -265,11 +262,7 @@ pub(super) fn ask_queue(is_of_all_users: bool) -> Option<JobQueue> {
 pub(super) fn read_queue(named: &str) -> Result<JobQueue> {
     let queue = match named {
         "now" => condor::read_held_jobs(QUEUE_ATTRIBUTES, None, |output| JobQueue::read(output)),
-        "-" => JobQueue::read(std::io::stdin().lock().take(MAX_LIST_BYTES)),
-        path => {
-            let file = files::open_regular(Path::new(path), MAX_LIST_BYTES)?;
-            JobQueue::read(BufReader::new(file))
-        }
+        file => read_list(file, |list| JobQueue::read(list)),
     };
     queue.with_context(|| format!("cannot use the queue `{named}`"))
 }
@@ -284,11 +277,16 @@ pub(super) fn read_history(named: &str) -> Result<JobHistory> {
         "now" => condor::read_own_history(&user_name()?, HISTORY_ATTRIBUTES, |output| {
             JobHistory::read(output)
         }),
-        "-" => JobHistory::read(std::io::stdin().lock().take(MAX_LIST_BYTES)),
-        path => {
-            let file = files::open_regular(Path::new(path), MAX_LIST_BYTES)?;
-            JobHistory::read(BufReader::new(file))
-        }
+        file => read_list(file, |list| JobHistory::read(list)),
     };
     history.with_context(|| format!("cannot use the history `{named}`"))
+}
+
+/// Lets `read` consume the file `named`, or stdin for `-`.
+fn read_list<T>(named: &str, read: impl FnOnce(&mut dyn BufRead) -> Result<T>) -> Result<T> {
+    if named == "-" {
+        return read(&mut std::io::stdin().lock().take(MAX_LIST_BYTES));
+    }
+    let file = files::open_regular(Path::new(named), MAX_LIST_BYTES)?;
+    read(&mut BufReader::new(file))
 }

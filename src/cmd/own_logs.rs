@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, ensure};
 
-use htcondor_eventlog as eventlog;
 use poolcast_base::error::hinted;
 use poolcast_base::output;
+use poolcast_collect::is_log;
 use poolcast_holds::advice::{LOG_ATTRIBUTES, logs_of_jobs};
 use poolcast_sweep::condor;
 
@@ -53,8 +53,7 @@ fn own_logs() -> Result<Vec<PathBuf>> {
     };
 
     let count = named.len();
-    let is_log = |log: &PathBuf| log.is_file() && eventlog::is_event_log(log).unwrap_or(false);
-    let logs: Vec<PathBuf> = named.into_iter().filter(is_log).collect();
+    let logs: Vec<PathBuf> = named.into_iter().filter(|log| is_log(log)).collect();
     ensure!(
         !logs.is_empty(),
         hinted(

@@ -63,9 +63,10 @@ fn files_in(dir: &Path) -> Result<Vec<PathBuf>> {
     Ok(files)
 }
 
-/// Returns true for an event log. A file that cannot be read is none.
-fn is_log(file: &Path) -> bool {
-    eventlog::is_event_log(file).unwrap_or(false)
+/// Returns true for an event log in a regular file. A file that cannot be read is none, and nothing
+/// is read from pipes and devices.
+pub fn is_log(file: &Path) -> bool {
+    file.is_file() && eventlog::is_event_log(file).unwrap_or(false)
 }
 
 /// Says which files in the directories among `named` are not in `all`, because they are no event

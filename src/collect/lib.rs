@@ -16,5 +16,5 @@ mod whole_records;
 
 pub use archive::{ArchivedGeneration, LogArchive, LostEvents};
 pub use collection::{CollectOutcome, collect};
-pub use find_logs::{find_generations, found_beside, has_event_logs, skipped_note};
+pub use find_logs::{find_generations, found_beside, has_event_logs, is_log, skipped_note};
 pub use log_error::{explain, explain_beginning, sink_error};

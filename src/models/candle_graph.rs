@@ -21,7 +21,7 @@ use super::{
     Weights,
 };
 use crate::EMPTY_CELL;
-use crate::token_batch::PaddedTokens;
+use crate::token_batch::TokenColumns;
 
 /// Frames per segment. Each segment is one graph.
 const SEGMENT_FRAMES: usize = 16;
@@ -98,12 +98,12 @@ impl CandleGraph {
         statics.resize(rows * s, 0.0);
         let tokens = chunk
             .tokens
-            .map(|tokens| PaddedTokens::new(&tokens, chunk.b, rows));
+            .map(|tokens| TokenColumns::padded(&tokens, chunk.b, rows));
         let filled = SampleBatch {
             codes: &codes,
             shared: &shared,
             statics: &statics,
-            tokens: tokens.as_ref().map(PaddedTokens::batch),
+            tokens: tokens.as_ref().map(TokenColumns::batch),
             b: rows,
         };
         let input = ModelInput {

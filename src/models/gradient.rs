@@ -81,7 +81,8 @@ mod tests {
     use crate::EMPTY_CELL;
     use crate::architectures::lstm::LSTM;
     use crate::labelled_chunk::TRAINED_ROWS;
-    use crate::token_batch::tests::RandomTokens;
+    use crate::token_batch::TokenColumns;
+    use crate::token_batch::tests::random_tokens;
     use crate::{ARCHITECTURES, ModelShape, find_architecture};
 
     /// Samples of a shape. Codes stay the same for a while, and one frame of each sample is empty.
@@ -90,7 +91,7 @@ mod tests {
         codes: Vec<u8>,
         shared: Vec<u8>,
         statics: Vec<f32>,
-        tokens: RandomTokens,
+        tokens: TokenColumns,
         labels: Vec<f32>,
         weights: Vec<f32>,
     }
@@ -133,7 +134,7 @@ mod tests {
                 codes,
                 shared,
                 statics,
-                tokens: RandomTokens::new(b, 0, seed),
+                tokens: random_tokens(b, 0, seed),
                 labels,
                 weights,
             }
@@ -249,7 +250,7 @@ mod tests {
             let outcomes = find_architecture("outcomes").expect("a model");
             let units = outcomes.dropout_units(&shape);
             let samples = RandomSamples {
-                tokens: RandomTokens::new(b, units, 3),
+                tokens: random_tokens(b, units, 3),
                 ..RandomSamples::new(shape, b, 3)
             };
             let model = Model::new(outcomes, shape, 3).expect("a model");

@@ -44,5 +44,5 @@ pub use recipe::{RateSchedule, TrainingRecipe};
 pub use shape::ModelShape;
 pub use token_batch::{
     FIRST_NUMBER, FIRST_STATE, QUESTION_FEATURES, REASON_WORDS, TOKEN_CODES, TOKEN_FEATURES,
-    TOKEN_STATES, TOKENS, TokenBatch,
+    TOKEN_STATES, TOKENS, TokenBatch, TokenColumns,
 };

@@ -286,7 +286,7 @@ mod tests {
     use super::*;
     use crate::EMPTY_CELL;
     use crate::labelled_chunk::SCORED_ROWS;
-    use crate::token_batch::tests::RandomTokens;
+    use crate::token_batch::tests::random_tokens;
     use crate::{ARCHITECTURES, find_architecture};
 
     const SHAPE: ModelShape = ModelShape {
@@ -321,7 +321,7 @@ mod tests {
             })
             .collect();
         let statics: Vec<f32> = (0..samples * 2).map(|i| i as f32 / 64.0).collect();
-        let tokens = RandomTokens::new(samples, 0, 1);
+        let tokens = random_tokens(samples, 0, 1);
         for &architecture in ARCHITECTURES {
             let model = model(architecture.name(), SHAPE, 1);
             let logits = |codes, statics, tokens| {

@@ -81,26 +81,32 @@ impl<'a> TokenBatch<'a> {
     }
 }
 
-/// Tokens of a chunk, with samples without tokens behind it.
-#[derive(Debug)]
-pub(super) struct PaddedTokens {
-    tokens: Vec<f32>,
-    mask: Vec<f32>,
-    question: Vec<f32>,
-    codes: Vec<u8>,
-    words: Vec<f32>,
-    kept: Vec<f32>,
+/// The columns of a [`TokenBatch`], with the same shapes.
+#[derive(Debug, Default)]
+pub struct TokenColumns {
+    /// Tokens.
+    pub tokens: Vec<f32>,
+    /// 1 for a token and 0 for padding.
+    pub mask: Vec<f32>,
+    /// Numbers of the held jobs.
+    pub question: Vec<f32>,
+    /// Hashed hold codes of the held jobs.
+    pub codes: Vec<u8>,
+    /// Words of the hold reasons of the held jobs.
+    pub words: Vec<f32>,
+    /// Factors of hidden units; empty without dropout.
+    pub kept: Vec<f32>,
 }
 
-impl PaddedTokens {
-    /// Pads `batch`, of `b` samples, to `rows` samples.
-    pub(super) fn new(batch: &TokenBatch<'_>, b: usize, rows: usize) -> PaddedTokens {
+impl TokenColumns {
+    /// Copies `batch`, of `b` samples, and adds samples without tokens up to `rows` samples.
+    pub(super) fn padded(batch: &TokenBatch<'_>, b: usize, rows: usize) -> TokenColumns {
         fn padded<T: Copy + Default>(all: &[T], b: usize, rows: usize) -> Vec<T> {
             let mut all = all.to_vec();
             all.resize(all.len() / b * rows, T::default());
             all
         }
-        PaddedTokens {
+        TokenColumns {
             tokens: padded(batch.tokens, b, rows),
             mask: padded(batch.mask, b, rows),
             question: padded(batch.question, b, rows),
@@ -110,8 +116,8 @@ impl PaddedTokens {
         }
     }
 
-    /// The padded batch.
-    pub(super) fn batch(&self) -> TokenBatch<'_> {
+    /// Returns the batch.
+    pub fn batch(&self) -> TokenBatch<'_> {
         TokenBatch {
             tokens: &self.tokens,
             mask: &self.mask,
@@ -129,68 +135,45 @@ pub(crate) mod tests {
 
     use super::*;
 
-    /// Random tokens of some samples.
-    pub(crate) struct RandomTokens {
-        tokens: Vec<f32>,
-        mask: Vec<f32>,
-        question: Vec<f32>,
-        codes: Vec<u8>,
-        words: Vec<f32>,
-        kept: Vec<f32>,
-    }
-
-    impl RandomTokens {
-        /// Draws the tokens of `b` samples, and factors for `units` hidden units.
-        pub(crate) fn new(b: usize, units: usize, seed: u64) -> RandomTokens {
-            let mut generator = poolcast_base::seed::generator(seed, "tokens", &[]);
-            let mut tokens = vec![0.0; b * TOKENS * TOKEN_FEATURES];
-            for token in tokens.chunks_exact_mut(TOKEN_FEATURES) {
-                for shared in &mut token[..FIRST_STATE] {
-                    *shared = f32::from(u8::from(generator.random_bool(0.3)));
-                }
-                token[FIRST_STATE + generator.random_range(0..TOKEN_STATES)] = 1.0;
-                for number in &mut token[FIRST_NUMBER..] {
-                    *number = generator.random_range(-2.0..3.0);
-                }
+    /// Draws the tokens of `b` samples, and factors for `units` hidden units.
+    pub(crate) fn random_tokens(b: usize, units: usize, seed: u64) -> TokenColumns {
+        let mut generator = poolcast_base::seed::generator(seed, "tokens", &[]);
+        let mut tokens = vec![0.0; b * TOKENS * TOKEN_FEATURES];
+        for token in tokens.chunks_exact_mut(TOKEN_FEATURES) {
+            for shared in &mut token[..FIRST_STATE] {
+                *shared = f32::from(u8::from(generator.random_bool(0.3)));
             }
-            let mut draw = |count: usize, range: std::ops::Range<f32>| -> Vec<f32> {
-                let drawn = (0..count).map(|_| generator.random_range(range.clone()));
-                drawn.collect()
-            };
-            RandomTokens {
-                tokens,
-                mask: draw(b * TOKENS, 0.0..2.0)
-                    .iter()
-                    .map(|x| x.floor())
-                    .collect(),
-                question: draw(b * QUESTION_FEATURES, -2.0..2.0),
-                codes: draw(b, 0.0..32.0).iter().map(|code| *code as u8).collect(),
-                words: draw(b * REASON_WORDS, -1.0..0.3)
-                    .iter()
-                    .map(|x| x.max(0.0))
-                    .collect(),
-                kept: draw(b * units, 0.0..2.0)
-                    .iter()
-                    .map(|x| x.floor() * 1.25)
-                    .collect(),
+            token[FIRST_STATE + generator.random_range(0..TOKEN_STATES)] = 1.0;
+            for number in &mut token[FIRST_NUMBER..] {
+                *number = generator.random_range(-2.0..3.0);
             }
         }
-
-        pub(crate) fn batch(&self) -> TokenBatch<'_> {
-            TokenBatch {
-                tokens: &self.tokens,
-                mask: &self.mask,
-                question: &self.question,
-                codes: &self.codes,
-                words: &self.words,
-                kept: &self.kept,
-            }
+        let mut draw = |count: usize, range: std::ops::Range<f32>| -> Vec<f32> {
+            let drawn = (0..count).map(|_| generator.random_range(range.clone()));
+            drawn.collect()
+        };
+        TokenColumns {
+            tokens,
+            mask: draw(b * TOKENS, 0.0..2.0)
+                .iter()
+                .map(|x| x.floor())
+                .collect(),
+            question: draw(b * QUESTION_FEATURES, -2.0..2.0),
+            codes: draw(b, 0.0..32.0).iter().map(|code| *code as u8).collect(),
+            words: draw(b * REASON_WORDS, -1.0..0.3)
+                .iter()
+                .map(|x| x.max(0.0))
+                .collect(),
+            kept: draw(b * units, 0.0..2.0)
+                .iter()
+                .map(|x| x.floor() * 1.25)
+                .collect(),
         }
     }
 
     #[test]
     fn wrong_lengths_and_codes_are_rejected() {
-        let tokens = RandomTokens::new(3, 2, 1);
+        let tokens = random_tokens(3, 2, 1);
         let batch = tokens.batch();
         assert!(batch.check(3).is_ok() && batch.check(2).is_err());
         let codes = TokenBatch {

@@ -394,9 +394,7 @@ fn held_causes(
         let known = history.known_cause(kind, &hold.causes, asked_ms);
         cause.outcomes = known.outcomes.len();
         let since_ms = asked_ms - (GOOD_FOR * history.unit_ms(asked_ms)) as i64;
-        let last_failure = known.outcomes.iter().rfind(|outcome| !outcome.is_success());
-        let failed_ms = last_failure.map(|outcome| outcome.decided_ms());
-        cause.failed_just_now = failed_ms.max(known.held.last().copied()) > Some(since_ms);
+        cause.failed_just_now = known.last_failure_ms() > Some(since_ms);
         cause.state = ThingState::known(history, kind, hold, asked_ms);
         cause.probes = probes_among(history, &cause.held);
     }

@@ -203,15 +203,17 @@ impl LocalLog<'_> {
         } else {
             1.0
         };
+        let weights: Vec<f64> = drawn.iter().map(|row| row.weight * scale).collect();
+
         let mut rows_of_code = HashMap::new();
-        for row in &drawn {
+        for (row, weight) in drawn.iter().zip(&weights) {
             let PastHold { code, subcode, .. } = self.history.holds[row.hold];
-            *rows_of_code.entry((code, subcode)).or_insert(0.0) += row.weight * scale;
+            *rows_of_code.entry((code, subcode)).or_insert(0.0) += weight;
         }
         TeachingRows {
             values: drawn.par_iter().map(columns_of).collect(),
             is_success: drawn.iter().map(|row| row.is_success).collect(),
-            weights: drawn.iter().map(|row| row.weight * scale).collect(),
+            weights,
             rows_of_code,
         }
     }

@@ -70,6 +70,15 @@ pub(crate) struct KnownCause<'a> {
     pub(crate) passes: &'a [Pass],
 }
 
+impl KnownCause<'_> {
+    /// Returns the time of the last hold, or of the last failure after a release if that is later.
+    pub(crate) fn last_failure_ms(&self) -> Option<i64> {
+        let last_failure = self.outcomes.iter().rfind(|outcome| !outcome.is_success());
+        let failed_ms = last_failure.map(|outcome| outcome.decided_ms());
+        failed_ms.max(self.held.last().copied())
+    }
+}
+
 /// The holds of a log, with what was known about their causes at any moment.
 #[derive(Debug)]
 pub struct HoldHistory<'a> {

@@ -67,7 +67,7 @@ impl Prior {
     ///
     /// # Errors
     /// Fails if it has other columns than this program computes.
-    pub fn embedded() -> Result<&'static Prior> {
+    pub(crate) fn embedded() -> Result<&'static Prior> {
         static PRIOR: LazyLock<Result<Prior>> = LazyLock::new(|| Prior::from_bytes(EMBEDDED));
         PRIOR
             .as_ref()
@@ -77,7 +77,7 @@ impl Prior {
     /// Returns the prior that ships with the program if `advice` asks for one.
     ///
     /// # Errors
-    /// Fails like [`Prior::embedded`].
+    /// Fails if the prior has other columns than this program computes.
     pub fn wanted(advice: &AdviceConfig) -> Result<Option<&'static Prior>> {
         advice.prior.then(Prior::embedded).transpose()
     }

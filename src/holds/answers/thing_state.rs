@@ -63,9 +63,7 @@ impl ThingState {
         if known.outcomes.is_empty() && known.passes.is_empty() {
             return None;
         }
-        let last_failure = known.outcomes.iter().rfind(|outcome| !outcome.is_success());
-        let last_failure_ms = last_failure.map(|outcome| outcome.decided_ms());
-        let since_ms = last_failure_ms.max(known.held.last().copied())?;
+        let since_ms = known.last_failure_ms()?;
 
         let latest = known.passes.iter().rev();
         let successes: Vec<&Pass> = latest

@@ -25,4 +25,4 @@ pub use shards::{
     BuildProgress, Dataset, ExcludedCycles, HoldCodeSamples, LeakageAudit, ListedTensorShard,
     SplitOverlap, SplitSummary, TENSORS_FORMAT, TensorSettings, TensorSummary, audit, build,
 };
-pub(crate) use tokens::{TokenColumns, TokenHistory, TokenRows};
+pub(crate) use tokens::{TokenHistory, TokenRows};

@@ -9,4 +9,4 @@ mod token_history;
 mod token_rows;
 
 pub(crate) use token_history::TokenHistory;
-pub(crate) use token_rows::{QUESTION_BYTES, StoredTokens, TokenColumns, TokenRows};
+pub(crate) use token_rows::{QUESTION_BYTES, StoredTokens, TokenRows};

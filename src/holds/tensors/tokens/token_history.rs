@@ -59,7 +59,7 @@ struct TokenItem {
 
 /// A change of an item's state.
 #[derive(Debug, Clone, Copy)]
-struct StateChange {
+struct ItemChange {
     at_ms: i64,
     /// Time of the item's next change; `i64::MAX` if there is none.
     until_ms: i64,
@@ -72,7 +72,7 @@ struct StateChange {
 struct FoundItems {
     items: Vec<TokenItem>,
     keys: Vec<SharedKeys>,
-    changes: Vec<StateChange>,
+    changes: Vec<ItemChange>,
     /// Time of each release, and duration of the released hold.
     lengths_ms: Vec<(i64, i64)>,
 }
@@ -102,7 +102,7 @@ pub(crate) struct TokenHistory<'a> {
     /// The group of each item for each kind; [`NO_GROUP`] where the log does not say.
     groups: Vec<[u32; SharedKind::COUNT]>,
     /// All changes, in order of time.
-    changes: Vec<StateChange>,
+    changes: Vec<ItemChange>,
     kinds: Vec<KindIndex>,
     held: [HeldIndex; 2],
     lengths: HoldLengths,
@@ -228,7 +228,7 @@ impl FoundItems {
             all.keys.append(&mut part.keys);
             all.lengths_ms.append(&mut part.lengths_ms);
             all.changes
-                .extend(part.changes.into_iter().map(|change| StateChange {
+                .extend(part.changes.into_iter().map(|change| ItemChange {
                     item: change.item + first,
                     ..change
                 }));
@@ -292,7 +292,7 @@ impl FoundItems {
         let index = self.items.len() as u32;
         let next_ms = states.iter().skip(1).map(|&(next_ms, _)| next_ms);
         for (&(at_ms, state), until_ms) in states.iter().zip(next_ms.chain([i64::MAX])) {
-            self.changes.push(StateChange {
+            self.changes.push(ItemChange {
                 at_ms,
                 until_ms,
                 item: index,
@@ -346,7 +346,7 @@ struct ChangeLists {
 }
 
 impl ChangeLists {
-    fn new(changes: &[StateChange]) -> ChangeLists {
+    fn new(changes: &[ItemChange]) -> ChangeLists {
         let indexed = (0..).zip(changes);
         let listed = indexed.map(|(index, change)| ((index, change.item), change.state));
         let (decided, open): (Vec<_>, Vec<_>) = listed.partition(|(_, state)| state.is_decided());
@@ -378,10 +378,10 @@ impl KindIndex {
 }
 
 impl HeldIndex {
-    fn new(kind: SharedKind, groups: &KindGroups, changes: &[StateChange]) -> HeldIndex {
+    fn new(kind: SharedKind, groups: &KindGroups, changes: &[ItemChange]) -> HeldIndex {
         let (count, group_of) = groups.of(kind);
         let holds = || {
-            let is_hold = |change: &&StateChange| change.state == OutcomeState::Held;
+            let is_hold = |change: &&ItemChange| change.state == OutcomeState::Held;
             changes.iter().filter(is_hold)
         };
         let began: Vec<(i64, u32)> = holds().map(|hold| (hold.at_ms, hold.item)).collect();
@@ -479,7 +479,7 @@ impl Question<'_> {
         ((self.asked_ms - time_ms) as f64 / (STEP_SCALES * self.scale_ms)) as i64
     }
 
-    fn bundle_key(&self, change: &StateChange, step: i64) -> BundleKey {
+    fn bundle_key(&self, change: &ItemChange, step: i64) -> BundleKey {
         let groups = self.groups(change.item);
         let is_own = self.item(change.item).job == self.item(self.own).job;
         BundleKey {
@@ -491,7 +491,7 @@ impl Question<'_> {
         }
     }
 
-    fn bundle(&self, change: &StateChange) -> TokenBundle {
+    fn bundle(&self, change: &ItemChange) -> TokenBundle {
         let (own, other) = (self.groups(self.own), self.groups(change.item));
         let shares = |kind: SharedKind| {
             let group = known_group(own, kind);

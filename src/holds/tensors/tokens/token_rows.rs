@@ -6,7 +6,7 @@ use half::slice::HalfFloatSliceExt as _;
 
 use poolcast_base::shard::{Shard, ShardColumn};
 use poolcast_models::{
-    QUESTION_FEATURES, REASON_WORDS, TOKEN_CODES, TOKEN_FEATURES, TOKENS, TokenBatch,
+    QUESTION_FEATURES, REASON_WORDS, TOKEN_CODES, TOKEN_FEATURES, TOKENS, TokenColumns,
 };
 
 const TOKENS_COLUMN: &str = "tokens";
@@ -106,6 +106,15 @@ impl TokenRows {
         }
     }
 
+    /// Returns the tokens of all questions as a model takes them.
+    pub(crate) fn columns(&self) -> TokenColumns {
+        let mut columns = TokenColumns::default();
+        for index in 0..self.question_code.len() {
+            self.question(index).add_to(&mut columns);
+        }
+        columns
+    }
+
     /// The columns of a shard.
     pub(crate) fn named(&self) -> Vec<(String, ShardColumn<'_>)> {
         let n = self.question_code.len();
@@ -184,6 +193,19 @@ impl<'a> StoredTokens<'a> {
         }
     }
 
+    /// Appends these tokens to the `columns` that a model takes.
+    pub(crate) fn add_to(self, columns: &mut TokenColumns) {
+        let begin = columns.tokens.len();
+        columns.tokens.resize(begin + self.tokens.len(), 0.0);
+        self.tokens
+            .convert_to_f32_slice(&mut columns.tokens[begin..]);
+        let mask = self.mask.iter().map(|&is_token| f32::from(is_token));
+        columns.mask.extend(mask);
+        columns.question.extend(self.question);
+        columns.codes.push(self.question_code);
+        columns.words.extend(self.words);
+    }
+
     /// Checks everything that [`StoredTokens::of_sample`] and models rely on, for a shard of `n`
     /// samples.
     pub(crate) fn check(shard: &Shard, n: usize) -> Result<()> {
@@ -248,57 +270,5 @@ impl<'a> StoredTokens<'a> {
             "it has a reason that is not below {rows}"
         );
         Ok(())
-    }
-}
-
-/// The tokens of a batch as a model takes them.
-#[derive(Debug, Default)]
-pub(crate) struct TokenColumns {
-    tokens: Vec<f32>,
-    mask: Vec<f32>,
-    question: Vec<f32>,
-    codes: Vec<u8>,
-    words: Vec<f32>,
-}
-
-impl TokenColumns {
-    /// Returns the tokens of all questions of `rows`.
-    pub(crate) fn from_rows(rows: &TokenRows) -> TokenColumns {
-        let mut columns = TokenColumns::default();
-        for index in 0..rows.question_code.len() {
-            columns.push(rows.question(index));
-        }
-        columns
-    }
-
-    /// Appends the tokens of a question.
-    pub(crate) fn push(&mut self, stored: StoredTokens<'_>) {
-        let begin = self.tokens.len();
-        self.tokens.resize(begin + stored.tokens.len(), 0.0);
-        stored
-            .tokens
-            .convert_to_f32_slice(&mut self.tokens[begin..]);
-        self.mask
-            .extend(stored.mask.iter().map(|&is_token| f32::from(is_token)));
-        self.question.extend(stored.question);
-        self.codes.push(stored.question_code);
-        self.words.extend(stored.words);
-    }
-
-    /// The mask `[b, 64]`, to drop tokens from.
-    pub(crate) fn mask_mut(&mut self) -> &mut [f32] {
-        &mut self.mask
-    }
-
-    /// Returns the batch. `kept` has a factor for each hidden unit, or nothing without dropout.
-    pub(crate) fn batch<'a>(&'a self, kept: &'a [f32]) -> TokenBatch<'a> {
-        TokenBatch {
-            tokens: &self.tokens,
-            mask: &self.mask,
-            question: &self.question,
-            codes: &self.codes,
-            words: &self.words,
-            kept,
-        }
     }
 }

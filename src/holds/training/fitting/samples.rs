@@ -5,8 +5,8 @@ use anyhow::Result;
 use super::batch_noise::BatchNoise;
 use super::cluster_weights::cluster_weights;
 use super::static_range::StaticRange;
-use crate::tensors::{Dataset, Split, TensorSettings, TokenColumns};
-use poolcast_models::{Architecture, ModelShape, SampleBatch};
+use crate::tensors::{Dataset, Split, TensorSettings};
+use poolcast_models::{Architecture, ModelShape, SampleBatch, TokenColumns};
 
 /// Samples of some splits, one split after another, for models of one shape.
 pub(crate) struct SplitSamples<'a> {
@@ -91,7 +91,7 @@ impl<'a> SplitSamples<'a> {
             codes.extend_from_slice(self.dataset.codes(side, at));
             statics.extend_from_slice(self.statics(sample));
             if self.takes_tokens {
-                tokens.push(self.dataset.tokens(side, at)?);
+                self.dataset.tokens(side, at)?.add_to(&mut tokens);
             }
         }
         range.clip(&mut statics);
@@ -99,12 +99,11 @@ impl<'a> SplitSamples<'a> {
         if !self.takes_tokens {
             return Ok(with(&batch));
         }
-        let mut kept = Vec::new();
         if let Some(noise) = noise {
-            noise.drop_tokens(tokens.mask_mut());
-            kept = noise.kept_units(samples.len());
+            noise.drop_tokens(&mut tokens.mask);
+            tokens.kept = noise.kept_units(samples.len());
         }
-        Ok(with(&batch.with_tokens(tokens.batch(&kept))?))
+        Ok(with(&batch.with_tokens(tokens.batch())?))
     }
 
     /// The labels of some samples as numbers. 1 is success.

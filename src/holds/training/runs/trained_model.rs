@@ -11,7 +11,7 @@ use super::pipeline_run::PipelineRun;
 use super::run::TrainingRun;
 use super::run_dir::{ENSEMBLE, FIT, MODEL_FILE};
 use super::sample_features::{hold_features, sample_features};
-use crate::tensors::{Dataset, Split, TensorSettings, TokenColumns, TokenRows};
+use crate::tensors::{Dataset, Split, TensorSettings, TokenRows};
 use crate::training::fitting::SplitSamples;
 use crate::training::fitting::StaticRange;
 use crate::training::fitting::score_samples;
@@ -289,8 +289,7 @@ impl TrainedModel {
                     SampleBatch::with_shared(&model.shape, holds.codes, holds.shared, &statics)?;
                 match holds.tokens {
                     Some(tokens) if model.architecture.takes_tokens() => {
-                        let tokens = TokenColumns::from_rows(tokens);
-                        model.logits(&batch.with_tokens(tokens.batch(&[]))?)
+                        model.logits(&batch.with_tokens(tokens.columns().batch())?)
                     }
                     _ => model.logits(&batch),
                 }
