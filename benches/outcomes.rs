@@ -84,6 +84,7 @@ struct TokenSamples {
     mask: Vec<f32>,
     question: Vec<f32>,
     codes: Vec<u8>,
+    token_codes: Vec<u8>,
     words: Vec<f32>,
     labels: Vec<f32>,
 }
@@ -108,6 +109,7 @@ impl TokenSamples {
             mask: mask.into_iter().map(f32::from).collect(),
             question: dataset.column(side, "question")?,
             codes: dataset.column(side, "question_code")?,
+            token_codes: dataset.column(side, "token_code")?,
             words,
             labels: labels.into_iter().map(f32::from).collect(),
         })
@@ -140,6 +142,7 @@ impl TokenSamples {
                 mask: &mask,
                 question: rows(&self.question, &range, n),
                 codes: rows(&self.codes, &range, n),
+                token_codes: rows(&self.token_codes, &range, n),
                 words: rows(&self.words, &range, n),
                 kept: &kept,
             })?;

@@ -39,6 +39,8 @@ pub struct TokenBatch<'a> {
     pub question: &'a [f32],
     /// Hashed hold code of the held job, `[b]`.
     pub codes: &'a [u8],
+    /// Hashed hold code of each token, `[b, 64]`; 0 for none.
+    pub token_codes: &'a [u8],
     /// Words of the hold reason of the held job, `[b, 64]`.
     pub words: &'a [f32],
     /// Factors of hidden units `[b, u]`, for dropout; empty without it.
@@ -52,12 +54,13 @@ impl<'a> TokenBatch<'a> {
             && self.mask.len() == b * TOKENS
             && self.question.len() == b * QUESTION_FEATURES
             && self.codes.len() == b
+            && self.token_codes.len() == b * TOKENS
             && self.words.len() == b * REASON_WORDS
             && (b == 0 || self.kept.len().is_multiple_of(b));
         ensure!(are_whole, "the tokens are not those of {b} samples");
         ensure!(
-            self.codes
-                .iter()
+            (self.codes.iter())
+                .chain(self.token_codes)
                 .all(|&code| usize::from(code) < TOKEN_CODES),
             "a hashed hold code is not below {TOKEN_CODES}"
         );
@@ -75,6 +78,7 @@ impl<'a> TokenBatch<'a> {
             mask: part(self.mask, start, end, b),
             question: part(self.question, start, end, b),
             codes: part(self.codes, start, end, b),
+            token_codes: part(self.token_codes, start, end, b),
             words: part(self.words, start, end, b),
             kept: part(self.kept, start, end, b),
         }
@@ -92,6 +96,8 @@ pub struct TokenColumns {
     pub question: Vec<f32>,
     /// Hashed hold codes of the held jobs.
     pub codes: Vec<u8>,
+    /// Hashed hold codes of the tokens.
+    pub token_codes: Vec<u8>,
     /// Words of the hold reasons of the held jobs.
     pub words: Vec<f32>,
     /// Factors of hidden units; empty without dropout.
@@ -111,6 +117,7 @@ impl TokenColumns {
             mask: padded(batch.mask, b, rows),
             question: padded(batch.question, b, rows),
             codes: padded(batch.codes, b, rows),
+            token_codes: padded(batch.token_codes, b, rows),
             words: padded(batch.words, b, rows),
             kept: padded(batch.kept, b, rows),
         }
@@ -123,6 +130,7 @@ impl TokenColumns {
             mask: &self.mask,
             question: &self.question,
             codes: &self.codes,
+            token_codes: &self.token_codes,
             words: &self.words,
             kept: &self.kept,
         }
@@ -167,6 +175,10 @@ pub(crate) mod tests {
             kept: draw(b * units, 0.0..2.0)
                 .iter()
                 .map(|x| x.floor() * 1.25)
+                .collect(),
+            token_codes: draw(b * TOKENS, 0.0..32.0)
+                .iter()
+                .map(|code| *code as u8)
                 .collect(),
         }
     }

@@ -125,7 +125,7 @@ fn a_run_of_a_model_that_nobody_knows_is_refused() {
     error: cannot use `foreign`
       caused by: there is no model `transformer`
 
-    hint: `model` must be one of `lstm`, `lstm+static`, `gru`, `mlp`, `outcomes`
+    hint: `model` must be one of `lstm`, `lstm+static`, `gru`, `mlp`, `outcomes`, `attention`
     ");
     insta::assert_snapshot!(damaged("\"lstm\"", "\"gru\""), @"
     exit 2

@@ -1,10 +1,12 @@
 //! List of the known architectures, with one file for each.
 
+mod attention;
 mod gru;
 pub(super) mod lstm;
 mod mlp;
 pub(super) mod outcomes;
 pub(super) mod recurrent;
+mod token_tensors;
 
 use anyhow::{Context as _, Result};
 
@@ -19,6 +21,7 @@ pub static ARCHITECTURES: &[&dyn Architecture] = &[
     &gru::GRU,
     &mlp::Mlp,
     &outcomes::Outcomes,
+    &attention::Attention,
 ];
 
 /// Returns the architecture called `name`.

@@ -8,6 +8,7 @@
 use anyhow::Result;
 use candle_core::{D, Tensor};
 
+use super::token_tensors::TokenTensors;
 use crate::token_batch::{
     FIRST_NUMBER, FIRST_STATE, QUESTION_FEATURES, REASON_WORDS, TOKEN_CODES, TOKEN_FEATURES,
     TOKEN_STATES, TOKENS,
@@ -86,10 +87,11 @@ impl Architecture for Outcomes {
         input: &ModelInput<'_>,
         _states: &[Tensor],
     ) -> Result<Tensor> {
-        let tokens = Tokens::new(input)?;
+        let tokens = TokenTensors::new(input)?;
+        let width = input.shape.hidden_size;
         let mut logits = Vec::with_capacity(MEMBERS);
         for member in 0..MEMBERS {
-            logits.push(tokens.member_logits(weights, member, input)?);
+            logits.push(member_logits(&tokens, weights, member, width)?);
         }
         Ok(Tensor::cat(&logits, 1)?)
     }
@@ -180,88 +182,44 @@ fn direct_weights() -> Vec<f32> {
     (0..INPUTS).map(of_input).collect()
 }
 
-/// The tokens of a batch as tensors.
-struct Tokens {
-    /// `[b * 64, 29]`.
-    tokens: Tensor,
-    /// `[b * 64, 12]`.
-    states: Tensor,
-    /// `[b, 64, 1]`.
-    mask: Tensor,
-    /// `[b, 7]`.
-    question: Tensor,
-    /// `[b]`.
-    codes: Tensor,
-    /// `[b, 64]`.
-    words: Tensor,
-    /// `[b, members * width]`; `None` without dropout.
-    kept: Option<Tensor>,
-}
+/// Computes the logits `[b, 1]` of one network of `width` hidden units.
+fn member_logits(
+    tokens: &TokenTensors,
+    weights: &Weights,
+    member: usize,
+    width: usize,
+) -> Result<Tensor> {
+    let get = |name: &str| weights.get(&format!("members.{member}.{name}"));
+    let by_head = (tokens.codes.dim(0)?, TOKENS, HEADS);
 
-impl Tokens {
-    fn new(input: &ModelInput<'_>) -> Result<Tokens> {
-        let b = input.len();
-        let batch = input.tokens()?;
-        let tensor =
-            |numbers: &[f32], dims: &[usize]| Tensor::from_slice(numbers, dims, input.device);
-        let codes: Vec<u32> = batch.codes.iter().map(|&code| u32::from(code)).collect();
-        let tokens = tensor(batch.tokens, &[b * TOKENS, TOKEN_FEATURES])?;
-        let kept = match batch.kept.len() {
-            0 => None,
-            count => Some(tensor(batch.kept, &[b, count / b])?),
-        };
-        Ok(Tokens {
-            states: tokens.narrow(1, FIRST_STATE, TOKEN_STATES)?.contiguous()?,
-            tokens,
-            mask: tensor(batch.mask, &[b, TOKENS, 1])?,
-            question: tensor(batch.question, &[b, QUESTION_FEATURES])?,
-            codes: Tensor::from_vec(codes, b, input.device)?,
-            words: tensor(batch.words, &[b, REASON_WORDS])?,
-            kept,
-        })
-    }
+    let [low, high] = LOG_WEIGHTS;
+    let log_weights = tokens
+        .tokens
+        .matmul(get("heads.weight")?)?
+        .broadcast_add(get("heads.bias")?)?;
+    let token_weights = log_weights.clamp(low, high)?.exp()?.reshape(by_head)?;
+    let token_weights = token_weights.broadcast_mul(&tokens.mask)?;
+    let values = tokens.states.matmul(&get("values.weight")?.tanh()?)?;
+    let values = values.reshape(by_head)?;
 
-    /// The logits `[b, 1]` of one network.
-    fn member_logits(
-        &self,
-        weights: &Weights,
-        member: usize,
-        input: &ModelInput<'_>,
-    ) -> Result<Tensor> {
-        let b = input.len();
-        let get = |name: &str| weights.get(&format!("members.{member}.{name}"));
-        let by_head = (b, TOKENS, HEADS);
+    let sums = token_weights.sum(1)?;
+    let weighted = (token_weights * values)?.sum(1)?;
+    let prior = ((get("prior")?.exp()? + 1.0)?.log()? + f64::from(MIN_PRIOR))?;
+    let rates = weighted.div(&sums.broadcast_add(&prior)?)?;
+    let log_sums = (sums + 1.0)?.log()?;
+    let code = get("code.weight")?.index_select(&tokens.codes, 0)?;
+    let words = tokens.words.matmul(get("words.weight")?)?;
+    let inputs = Tensor::cat(&[&rates, &log_sums, &tokens.question, &code, &words], 1)?;
 
-        let [low, high] = LOG_WEIGHTS;
-        let log_weights = self
-            .tokens
-            .matmul(get("heads.weight")?)?
-            .broadcast_add(get("heads.bias")?)?;
-        let token_weights = log_weights.clamp(low, high)?.exp()?.reshape(by_head)?;
-        let token_weights = token_weights.broadcast_mul(&self.mask)?;
-        let values = self.states.matmul(&get("values.weight")?.tanh()?)?;
-        let values = values.reshape(by_head)?;
-
-        let sums = token_weights.sum(1)?;
-        let weighted = (token_weights * values)?.sum(1)?;
-        let prior = ((get("prior")?.exp()? + 1.0)?.log()? + f64::from(MIN_PRIOR))?;
-        let rates = weighted.div(&sums.broadcast_add(&prior)?)?;
-        let log_sums = (sums + 1.0)?.log()?;
-        let code = get("code.weight")?.index_select(&self.codes, 0)?;
-        let words = self.words.matmul(get("words.weight")?)?;
-        let inputs = Tensor::cat(&[&rates, &log_sums, &self.question, &code, &words], 1)?;
-
-        let hidden = inputs
-            .matmul(get("hidden.weight")?)?
-            .broadcast_add(get("hidden.bias")?)?
-            .gelu()?;
-        let width = input.shape.hidden_size;
-        let hidden = match &self.kept {
-            Some(kept) => (hidden * kept.narrow(D::Minus1, member * width, width)?)?,
-            None => hidden,
-        };
-        let output = hidden.matmul(&get("output.weight")?.unsqueeze(1)?)?;
-        let direct = inputs.matmul(&get("direct.weight")?.unsqueeze(1)?)?;
-        Ok((output + direct)?.broadcast_add(get("output.bias")?)?)
-    }
+    let hidden = inputs
+        .matmul(get("hidden.weight")?)?
+        .broadcast_add(get("hidden.bias")?)?
+        .gelu()?;
+    let hidden = match &tokens.kept {
+        Some(kept) => (hidden * kept.narrow(D::Minus1, member * width, width)?)?,
+        None => hidden,
+    };
+    let output = hidden.matmul(&get("output.weight")?.unsqueeze(1)?)?;
+    let direct = inputs.matmul(&get("direct.weight")?.unsqueeze(1)?)?;
+    Ok((output + direct)?.broadcast_add(get("output.bias")?)?)
 }

@@ -99,6 +99,7 @@ impl TokenRows {
     pub(crate) fn question(&self, index: usize) -> StoredTokens<'_> {
         StoredTokens {
             tokens: &self.tokens[index * TOKENS * TOKEN_FEATURES..][..TOKENS * TOKEN_FEATURES],
+            codes: &self.codes[index * TOKENS..][..TOKENS],
             mask: &self.mask[index * TOKENS..][..TOKENS],
             question: &self.question[index * QUESTION_FEATURES..][..QUESTION_FEATURES],
             question_code: self.question_code[index],
@@ -162,6 +163,8 @@ fn words_of(table: &[f32], reason: u16) -> &[f32] {
 pub(crate) struct StoredTokens<'a> {
     /// `[64, 29]`.
     tokens: &'a [f16],
+    /// Hash of code and subcode of each token, `[64]`.
+    codes: &'a [u8],
     /// `[64]`.
     mask: &'a [u8],
     /// `[7]`.
@@ -181,14 +184,16 @@ impl<'a> StoredTokens<'a> {
         let tokens: &[f16] = shard.column(TOKENS_COLUMN).expect(CHECKED);
         let mask: &[u8] = shard.column(MASK_COLUMN).expect(CHECKED);
         let question: &[f32] = shard.column(QUESTION_COLUMN).expect(CHECKED);
-        let codes: &[u8] = shard.column(QUESTION_CODE_COLUMN).expect(CHECKED);
+        let codes: &[u8] = shard.column(CODE_COLUMN).expect(CHECKED);
+        let question_codes: &[u8] = shard.column(QUESTION_CODE_COLUMN).expect(CHECKED);
         let reasons: &[u16] = shard.column(QUESTION_REASON_COLUMN).expect(CHECKED);
         let words: &[f32] = shard.column(WORDS_COLUMN).expect(CHECKED);
         StoredTokens {
             tokens: &tokens[index * TOKENS * TOKEN_FEATURES..][..TOKENS * TOKEN_FEATURES],
+            codes: &codes[index * TOKENS..][..TOKENS],
             mask: &mask[index * TOKENS..][..TOKENS],
             question: &question[index * QUESTION_FEATURES..][..QUESTION_FEATURES],
-            question_code: codes[index],
+            question_code: question_codes[index],
             words: words_of(words, reasons[index]),
         }
     }
@@ -203,6 +208,7 @@ impl<'a> StoredTokens<'a> {
         columns.mask.extend(mask);
         columns.question.extend(self.question);
         columns.codes.push(self.question_code);
+        columns.token_codes.extend(self.codes);
         columns.words.extend(self.words);
     }
 
