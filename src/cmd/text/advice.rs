@@ -222,6 +222,7 @@ impl<'a> AdviceView<'a> {
         let AdviceBasis {
             model,
             trained_until_ms,
+            uses_prior,
             holds_since,
             skill,
             ..
@@ -235,8 +236,13 @@ impl<'a> AdviceView<'a> {
             output::counted(*holds_since, "hold")
         );
         let Some(model) = model else {
+            let elsewhere = if *uses_prior {
+                "and holds at other access points, "
+            } else {
+                ""
+            };
             return format!(
-                "no trained model: rules answer, and what the log shows of earlier holds, {learned}"
+                "no trained model: rules answer, and what the log shows of earlier holds, {elsewhere}{learned}"
             );
         };
         let skill = skill.map_or("not evaluated".to_owned(), |skill| {

@@ -77,6 +77,9 @@ pub struct AdviceBasis {
     pub model_key: Option<String>,
     /// Time until which a model or the answers have learned, epoch ms; `None` if nothing was learned.
     pub trained_until_ms: Option<i64>,
+    /// True if outcomes at other access points stand beside those of the log.
+    #[serde(skip)]
+    pub uses_prior: bool,
     /// Holds after the last training hold, up to the prediction time.
     pub holds_since: usize,
     /// The model's skill; absent if the model was never evaluated.
@@ -126,6 +129,7 @@ impl AdviceBasis {
             model: trained.map(|model| model.name.clone()),
             model_key: trained.map(|model| model.key.clone()),
             trained_until_ms,
+            uses_prior: answers.is_some_and(|answers| answers.model.uses_prior()),
             holds_since,
             skill: origin.skill,
             caveats,
@@ -143,6 +147,7 @@ impl AdviceBasis {
             model: None,
             model_key: None,
             trained_until_ms: None,
+            uses_prior: false,
             holds_since: 0,
             skill: None,
             caveats: Vec::new(),

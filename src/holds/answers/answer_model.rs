@@ -161,6 +161,11 @@ impl AnswerModel {
         of_code.outcomes.is_empty() && elsewhere.is_ok()
     }
 
+    /// Returns true if it learned from other access points, too.
+    pub(crate) fn uses_prior(&self) -> bool {
+        !self.codes_elsewhere.is_empty()
+    }
+
     /// Returns true if both questions have a forest. A rate alone is the same for every cause.
     pub(super) fn tells_causes_apart(&self) -> bool {
         [&self.now, &self.later]

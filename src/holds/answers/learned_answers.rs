@@ -61,7 +61,8 @@ enum QuestionSummary {
 impl LearnedAnswers {
     /// Learns from the outcomes that `store` shows at `known_ms`, beside the prior if `advice` asks
     /// for it, for advice without a run. No rehearsal has tried these answers, so none of them has
-    /// earned a limit. Returns `None` if too few outcomes are known to tell one cause from another.
+    /// earned a limit. Returns `None` if no job is held at `known_ms`, or if too few outcomes are known to
+    /// tell one cause from another.
     ///
     /// # Errors
     /// Fails if the model cannot be fitted.
@@ -72,6 +73,9 @@ impl LearnedAnswers {
         seed: u64,
     ) -> Result<Option<LearnedAnswers>> {
         let history = HoldHistory::new(store);
+        if history.held_at(known_ms).is_empty() {
+            return Ok(None);
+        }
         let prior = Prior::wanted(advice)?;
         let model = AnswerModel::learn(&history, known_ms, seed, prior, &|| false)?;
         let model = model.filter(AnswerModel::tells_causes_apart);
