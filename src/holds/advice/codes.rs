@@ -28,11 +28,15 @@ impl HoldRule {
     /// if the remedy is a higher request: raising it costs little, and most jobs that succeeded got
     /// a higher request before their release.
     pub(super) fn can_be_outweighed(&self) -> bool {
-        let asks_for_more = matches!(
+        self.expects_failure() && !self.raises_request()
+    }
+
+    /// Returns true if the remedy is a higher request.
+    pub(super) fn raises_request(&self) -> bool {
+        matches!(
             self.remedy,
             Remedy::RaiseMemory | Remedy::RaiseDisk | Remedy::RaiseCpus
-        );
-        self.expects_failure() && !asks_for_more
+        )
     }
 }
 

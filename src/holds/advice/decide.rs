@@ -536,6 +536,7 @@ mod tests {
             has_outcomes: true,
             held_for_cause: 1,
             best_of_cause: 0.4,
+            is_new_cause: false,
             cause: (0, 0),
             is_probe: true,
             recovered: 10,

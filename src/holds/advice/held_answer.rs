@@ -62,6 +62,8 @@ pub(crate) struct HeldEvidence {
     pub(crate) held_for_cause: usize,
     /// Highest odds now among these jobs: those of the job that a probe would release.
     pub(crate) best_of_cause: f64,
+    /// True if this log knows no outcome for the cause, nor for the hold code of any of these jobs.
+    pub(crate) is_new_cause: bool,
     /// The cause that a probe would be about: its kind and its key.
     pub(crate) cause: ProbeCause,
     /// True if this job is one of those that a probe of the cause releases.
@@ -285,6 +287,7 @@ pub(crate) fn held_evidence(
             has_outcomes: is_taught || cause.outcomes >= MIN_TAUGHT_OUTCOMES,
             held_for_cause: cause.held.len(),
             best_of_cause: cause.best_odds,
+            is_new_cause: cause.is_new(),
             cause: probe_cause(hold),
             recovered: cause.recovered(),
             awaits_outcome: awaits_outcome(history, hold, asked_ms),
@@ -353,6 +356,8 @@ struct HeldCause {
     held: Vec<(usize, f64)>,
     /// Highest odds now among them.
     best_odds: f64,
+    /// True if this log knows an outcome for the hold code of one of them.
+    is_code_known: bool,
     /// The jobs that a probe releases.
     probes: Vec<usize>,
     /// Decided outcomes of jobs that were held for it.
@@ -368,6 +373,11 @@ impl HeldCause {
     /// failure or new hold, and so since each of the holds that last.
     fn recovered(&self) -> usize {
         self.state.map_or(0, |state| state.successes_since)
+    }
+
+    /// Returns true if this log knows no outcome for the cause, nor for any of its hold codes.
+    fn is_new(&self) -> bool {
+        !self.is_code_known && self.outcomes == 0
     }
 }
 
@@ -385,6 +395,7 @@ fn held_causes(
             .or_default();
         cause.held.push((index, odds.now));
         cause.best_odds = cause.best_odds.max(odds.higher_now());
+        cause.is_code_known |= !odds.is_known_from_elsewhere;
     }
 
     for cause in causes.values_mut() {
@@ -449,7 +460,7 @@ pub(crate) fn held_answer(
 ) -> HeldAnswer {
     if let Some(rule) = evidence.rule.filter(|rule| rule_decides(rule, evidence)) {
         let record = limits.rule(evidence.code);
-        let firmness = rule_firmness(record, evidence.odds.later, settings);
+        let firmness = rule_firmness(&rule, record, evidence.odds.later, settings);
         // A rule that leaves a job alone claims nothing about its success.
         let firmness = rule.expects_failure().then_some(firmness);
         return HeldAnswer {
@@ -478,15 +489,22 @@ fn answer_within_learned(answer: HeldAnswer, evidence: &HeldEvidence) -> HeldAns
 }
 
 /// Returns the certainty that the earlier answers of a rule have earned. A rule without a record is
-/// knowledge about HTCondor, and firm. Outcomes are known only for owners who release jobs, so the
-/// record alone makes no answer firm: the odds `later` must agree.
+/// knowledge about HTCondor and not about this pool, where missing files may come back by themselves,
+/// so it is probable. Outcomes are known only for owners who release jobs, so the record alone makes
+/// no answer firm: the odds `later` must agree. A rule that raises a request is never firm, because
+/// what a job uses differs from run to run.
 fn rule_firmness(
+    rule: &HoldRule,
     record: Option<&RuleRecord>,
     later: f64,
     settings: &AdviceConfig,
 ) -> AnswerFirmness {
-    let earned = AnswerFirmness::earned(record.map_or(1.0, RuleRecord::precision), settings);
-    if earned == AnswerFirmness::Firm && later > RULE_AGREES_UP_TO {
+    let Some(record) = record else {
+        return AnswerFirmness::Probable;
+    };
+    let earned = AnswerFirmness::earned(record.precision(), settings);
+    let may_be_firm = later <= RULE_AGREES_UP_TO && !rule.raises_request();
+    if earned == AnswerFirmness::Firm && !may_be_firm {
         AnswerFirmness::Probable
     } else {
         earned
@@ -527,9 +545,11 @@ fn success_answer(evidence: &HeldEvidence, limits: &AnswerLimits) -> Option<Held
         return release(AnswerFirmness::Probable);
     }
     let held = evidence.held_for_cause;
-    // One run is about all jobs of the cause, so they get one answer.
-    let pays =
-        evidence.best_of_cause >= MIN_PROBE_PROBABILITY.max(MIN_EXPECTED_SUCCESSES / held as f64);
+    // One run is about all jobs of the cause, so they get one answer. Where this log knows nothing,
+    // the run teaches more than the odds of other access points do.
+    let pays = evidence.is_new_cause
+        || evidence.best_of_cause
+            >= MIN_PROBE_PROBABILITY.max(MIN_EXPECTED_SUCCESSES / held as f64);
     let may_pass = is_passing || !evidence.has_outcomes;
     let is_due =
         !evidence.failed_just_now || evidence.recovered > 0 || evidence.best_of_cause >= TRY_FROM;
@@ -628,6 +648,7 @@ mod tests {
             has_outcomes: true,
             held_for_cause: 1,
             best_of_cause: now,
+            is_new_cause: false,
             cause: (0, 0),
             is_probe: true,
             awaits_outcome: false,
@@ -769,6 +790,31 @@ mod tests {
     }
 
     #[test]
+    fn new_cause_of_several_jobs_is_probed_whatever_other_access_points_know() {
+        let new = |held_for_cause| {
+            let evidence = evidence(0.02, 0.1);
+            HeldEvidence {
+                odds: HeldOdds {
+                    is_known_from_elsewhere: true,
+                    ..evidence.odds
+                },
+                is_taught: false,
+                has_outcomes: false,
+                is_new_cause: true,
+                held_for_cause,
+                ..evidence
+            }
+        };
+        assert_eq!(answer(new(2)), (HoldAction::Probe, None));
+        assert_eq!(answer(new(1)), (HoldAction::Fix, POSSIBLE), "no job to try");
+        let tried = HeldEvidence {
+            is_new_cause: false,
+            ..new(2)
+        };
+        assert_eq!(answer(tried).0, HoldAction::Fix, "the probe has failed");
+    }
+
+    #[test]
     fn answers_from_elsewhere_are_never_firm() {
         let elsewhere = |now, later| {
             let evidence = evidence(now, later);
@@ -835,14 +881,20 @@ mod tests {
             answers: 100,
             right,
         };
-        let firmness = |record: Option<RuleRecord>, later| {
-            Some(rule_firmness(record.as_ref(), later, &settings))
+        let of_rule = |code: (i32, i32), record: Option<RuleRecord>, later| {
+            let rule = code_rule(code.0, code.1).expect("a rule");
+            Some(rule_firmness(&rule, record.as_ref(), later, &settings))
         };
-        assert_eq!(firmness(None, 0.1), FIRM);
+        let firmness = |record, later| of_rule((13, 2), record, later);
+        assert_eq!(firmness(None, 0.1), PROBABLE, "nothing earned");
         assert_eq!(firmness(Some(record(93)), 0.1), FIRM);
         assert_eq!(firmness(Some(record(93)), 0.4), PROBABLE, "the odds differ");
         assert_eq!(firmness(Some(record(80)), 0.1), PROBABLE);
         assert_eq!(firmness(Some(record(50)), 0.1), POSSIBLE);
+
+        let memory = (34, 102);
+        assert_eq!(of_rule(memory, None, 0.1), PROBABLE, "the use differs");
+        assert_eq!(of_rule(memory, Some(record(93)), 0.1), PROBABLE);
     }
 
     #[test]
