@@ -11,12 +11,12 @@ fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
 }
 
-fn read(name: &str) -> String {
+pub(crate) fn read(name: &str) -> String {
     fs_err::read_to_string(root().join(name)).expect("read")
 }
 
 /// Returns the fenced blocks of `text` in the language `language`.
-fn blocks<'a>(text: &'a str, language: &str) -> Vec<&'a str> {
+pub(crate) fn blocks<'a>(text: &'a str, language: &str) -> Vec<&'a str> {
     let fence = format!("```{language}\n");
     text.split(&fence)
         .skip(1)
@@ -185,7 +185,7 @@ fn unit_commands(unit: &str) -> Vec<String> {
 
 /// A home directory with the program, the first half of the bundled log, and a `condor_config_val`
 /// that names the log.
-fn home() -> Place {
+pub(crate) fn home() -> Place {
     let place = Place::with_log();
     let log = &*LOG_TEXT;
     let middle = log.find(") 11/21 02:05:00").expect("a record of then");
@@ -203,7 +203,7 @@ fn home() -> Place {
 }
 
 /// Runs `command` in a shell, with settings for small searches.
-fn type_command(home: &Place, command: &str) -> Outcome {
+pub(crate) fn type_command(home: &Place, command: &str) -> Outcome {
     let path = format!("{}:/usr/bin:/bin", home.path(".local/bin").display());
     let mut shell = Command::new("/bin/sh");
     shell
