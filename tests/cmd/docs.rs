@@ -133,7 +133,10 @@ fn assert_are_typed(block: &str, script: &str) {
     let script = read(script);
     for line in block.replace("\\\n", "\\").lines() {
         let command = line.split("  # ").next().expect("a command").trim_end();
-        let words: Vec<&str> = command.split(['\\', ' ']).filter(|word| !word.is_empty()).collect();
+        let words: Vec<&str> = command
+            .split(['\\', ' '])
+            .filter(|word| !word.is_empty())
+            .collect();
         let command = words.join(" ");
         assert!(
             script.contains(&format!("'{command}'")),
@@ -154,9 +157,15 @@ fn commands_of_the_page_on_installation_are_run_by_ci() {
 
     let version = env!("CARGO_PKG_VERSION");
     let is_this_version = |name: &str| name.starts_with(version);
-    let named = page.match_indices("poolcast-").chain(page.match_indices("poolcast_"));
+    let named = page
+        .match_indices("poolcast-")
+        .chain(page.match_indices("poolcast_"));
     for (at, begin) in named {
-        assert!(is_this_version(&page[at + begin.len()..]), "{}", &page[at..at + 20]);
+        assert!(
+            is_this_version(&page[at + begin.len()..]),
+            "{}",
+            &page[at..at + 20]
+        );
     }
 }
 

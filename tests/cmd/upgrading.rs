@@ -46,7 +46,10 @@ fn run_after_an_upgrade_makes_results_again_and_keeps_the_answers() {
     let refused = type_command(&home, "poolcast advise");
     assert_eq!(refused.code, Some(2), "{refused}");
     let says = |words: &str| refused.stderr.contains(words);
-    assert!(says(" format version 99") && says("poolcast run"), "{refused}");
+    assert!(
+        says(" format version 99") && says("poolcast run"),
+        "{refused}"
+    );
     assert_eq!(given(), answers);
 
     let last_page = |printed: &str| printed.rsplit("held job").next().map(str::to_owned);
