@@ -11,12 +11,12 @@ fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
 }
 
-fn read(name: &str) -> String {
+pub(crate) fn read(name: &str) -> String {
     fs_err::read_to_string(root().join(name)).expect("read")
 }
 
 /// Returns the fenced blocks of `text` in the language `language`.
-fn blocks<'a>(text: &'a str, language: &str) -> Vec<&'a str> {
+pub(crate) fn blocks<'a>(text: &'a str, language: &str) -> Vec<&'a str> {
     let fence = format!("```{language}\n");
     text.split(&fence)
         .skip(1)
@@ -114,21 +114,57 @@ fn readme_commands_are_run_by_ci() {
         .collect();
     assert_eq!(
         commands.len(),
-        3,
-        "exactly three for a newcomer: {commands:?}"
+        4,
+        "exactly four for a newcomer: {commands:?}"
     );
-    let pool = read("ci/proof/held-jobs");
-    for command in commands[0].lines() {
-        assert!(
-            pool.contains(&format!("type_line '{command}'")),
-            "`{command}` is not typed in the pool"
-        );
-    }
+    assert_are_typed(commands[0], "ci/proof/packages");
+    assert_are_typed(commands[1], "ci/proof/held-jobs");
     let scripts = read("ci/proof/quickstart") + &read("ci/gate/test");
-    for command in &commands[1..] {
+    for command in &commands[2..] {
         assert!(
             scripts.lines().any(|line| line.starts_with(command)),
             "`{command}` is not run by CI"
+        );
+    }
+}
+
+/// Checks that the script types each command of `block`, which may have comments at its end.
+fn assert_are_typed(block: &str, script: &str) {
+    let script = read(script);
+    for line in block.replace("\\\n", "\\").lines() {
+        let command = line.split("  # ").next().expect("a command").trim_end();
+        let words: Vec<&str> = command
+            .split(['\\', ' '])
+            .filter(|word| !word.is_empty())
+            .collect();
+        let command = words.join(" ");
+        assert!(
+            script.contains(&format!("'{command}'")),
+            "`{command}` is not typed"
+        );
+    }
+}
+
+#[test]
+fn commands_of_the_page_on_installation_are_run_by_ci() {
+    let (page, readme) = (read("docs/installing.md"), read("README.md"));
+    let commands = blocks(&page, "sh");
+    assert_eq!(commands.len(), 2);
+    assert_eq!(commands[0], blocks(&readme, "sh")[0]);
+    for block in commands {
+        assert_are_typed(block, "ci/proof/packages");
+    }
+
+    let version = env!("CARGO_PKG_VERSION");
+    let is_this_version = |name: &str| name.starts_with(version);
+    let named = page
+        .match_indices("poolcast-")
+        .chain(page.match_indices("poolcast_"));
+    for (at, begin) in named {
+        assert!(
+            is_this_version(&page[at + begin.len()..]),
+            "{}",
+            &page[at..at + 20]
         );
     }
 }
@@ -158,7 +194,7 @@ fn unit_commands(unit: &str) -> Vec<String> {
 
 /// A home directory with the program, the first half of the bundled log, and a `condor_config_val`
 /// that names the log.
-fn home() -> Place {
+pub(crate) fn home() -> Place {
     let place = Place::with_log();
     let log = &*LOG_TEXT;
     let middle = log.find(") 11/21 02:05:00").expect("a record of then");
@@ -176,7 +212,7 @@ fn home() -> Place {
 }
 
 /// Runs `command` in a shell, with settings for small searches.
-fn type_command(home: &Place, command: &str) -> Outcome {
+pub(crate) fn type_command(home: &Place, command: &str) -> Outcome {
     let path = format!("{}:/usr/bin:/bin", home.path(".local/bin").display());
     let mut shell = Command::new("/bin/sh");
     shell

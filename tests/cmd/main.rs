@@ -50,6 +50,7 @@ mod track_control;
 mod track_docs;
 mod track_export;
 mod train;
+mod upgrading;
 #[expect(dead_code, reason = "the tests of the sender itself need more of it")]
 mod wandb_server;
 
