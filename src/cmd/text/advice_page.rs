@@ -6,7 +6,7 @@ use std::ops::Range;
 use super::advice::{AdviceView, action_colour, action_word, odds_words, owner_cell};
 use poolcast_base::output::{self, LineColour, PageLine};
 use poolcast_holds::advice::{
-    AnswerFirmness, CauseGroup, HoldAction, answer_words, cause_groups, elsewhere_words,
+    AnswerFirmness, CauseGroup, HoldAction, JobLook, answer_words, cause_groups, elsewhere_words,
     fitting_cause, lack_words, state_words,
 };
 
@@ -149,9 +149,11 @@ impl CauseBlock {
     }
 }
 
-/// The note on a group: where its odds are from, or why it is not released, or else the state of the thing that failed.
+/// The note on a group: what a look has shown, where its odds are from, or why it is not released, or else the state of the thing that failed.
 fn note_line(view: &AdviceView<'_>, group: &CauseGroup<'_>) -> Option<PageLine> {
-    let note = if group.is_known_from_elsewhere {
+    let note = if let Some(look) = group.look {
+        look_words(view, look, group.looked_files)
+    } else if group.is_known_from_elsewhere {
         elsewhere_words().to_owned()
     } else if group.lacks_outcomes {
         lack_words()
@@ -168,6 +170,20 @@ fn note_line(view: &AdviceView<'_>, group: &CauseGroup<'_>) -> Option<PageLine> 
         format!("{}: {words}", output::cut(&fitting_cause(name, room), room))
     };
     Some(PageLine::of(LineColour::Dim, format!("    {note}")))
+}
+
+/// The words on a look at one of `files`, with a path that fits the page.
+fn look_words(view: &AdviceView<'_>, look: &JobLook, files: usize) -> String {
+    let others = match files {
+        0 | 1 => String::new(),
+        _ => format!(", like {}", output::counted(files - 1, "other file")),
+    };
+    let room = view
+        .width
+        .saturating_sub(4 + look.words("").len() + others.len())
+        .max(MIN_NAME_WIDTH);
+    let path = output::cut(&fitting_cause(&look.path, room), room);
+    look.words(&path) + &others
 }
 
 /// The results of the last probes of a group, folded at the width of the page.
