@@ -16,9 +16,6 @@ use poolcast_sweep::condor;
 /// Time after which a look at files is given up.
 const LOOK_LIMIT: Duration = Duration::from_secs(2);
 
-/// The name of the user who may do everything.
-const SUPER_USER: &str = "root";
-
 /// Looks at the files that `advice` is about, unless `args` forbid it, and adds the answers that follow.
 /// `is_queue_here` tells that the queue of this access point names the held jobs. Returns a caveat if
 /// not all files could be looked at.
@@ -37,21 +34,12 @@ pub(super) fn add_looks(
     } else {
         LookScope::OfHost(Process::current().host)
     };
-    let plan = LookPlan {
-        scope,
-        user: user_name().ok().filter(|user| has_rights_of(user)),
-        now_ms,
-    };
+    let plan = LookPlan::new(scope, user_name().ok(), now_ms);
     let looked = look_process().and_then(|process| plan.look(process, advice));
     looked.unwrap_or_else(|failure| {
         output::note(&format!("note: no file was looked at: {failure:#}"));
         None
     })
-}
-
-/// Returns true if what this process may do is what the user with this name may do.
-fn has_rights_of(user: &str) -> bool {
-    !rustix::process::geteuid().is_root() || user == SUPER_USER
 }
 
 /// Returns this program as the process that looks.

@@ -230,25 +230,22 @@ fn directory_of(path: &str) -> &str {
     path.rsplit_once('/').map_or("", |(directory, _)| directory)
 }
 
-/// Marks those paths as hanging that were not tried because their directory or their mount hangs.
+/// Marks those paths as hanging that were not tried because their directory or their mount hangs, and
+/// has given no answer at all.
 fn mark_hanging(paths: &[&str], answers: &mut [LookAnswer]) {
-    let of = |wanted: fn(&LookAnswer) -> bool, part: fn(&str) -> &str| -> BTreeSet<&str> {
-        let both = paths.iter().zip(&*answers);
-        both.filter(|(_, answer)| wanted(answer))
-            .map(|(path, _)| part(path))
-            .collect()
-    };
-    let is_hanging = |answer: &LookAnswer| *answer == LookAnswer::Hangs;
-    let is_seen = |answer: &LookAnswer| matches!(answer, LookAnswer::Seen(_));
-    let directories = of(is_hanging, directory_of);
-    let (mounts, answering) = (of(is_hanging, mount_of), of(is_seen, mount_of));
-    for (path, answer) in paths.iter().zip(answers) {
-        let mount = mount_of(path);
-        let mount_hangs = mounts.contains(mount) && !answering.contains(mount);
-        if *answer == LookAnswer::NotTried
-            && (mount_hangs || directories.contains(directory_of(path)))
-        {
-            *answer = LookAnswer::Hangs;
+    for part in [directory_of, mount_of] {
+        let parts_with = |wanted: fn(&LookAnswer) -> bool| -> BTreeSet<&str> {
+            let both = paths.iter().zip(&*answers);
+            let chosen = both.filter(|(_, answer)| wanted(answer));
+            chosen.map(|(path, _)| part(path)).collect()
+        };
+        let hanging = parts_with(|answer| *answer == LookAnswer::Hangs);
+        let answering = parts_with(|answer| matches!(answer, LookAnswer::Seen(_)));
+        let is_dead = |path: &str| hanging.contains(part(path)) && !answering.contains(part(path));
+        for (path, answer) in paths.iter().zip(&mut *answers) {
+            if *answer == LookAnswer::NotTried && is_dead(path) {
+                *answer = LookAnswer::Hangs;
+            }
         }
     }
 }

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use anyhow::Result;
 use poolcast_base::output;
+use rustix::process::geteuid;
 
 use super::job_look::{JobLook, JobPath};
 use super::look_process::{LookAnswer, LookProcess};
@@ -15,6 +16,9 @@ use crate::advice::queue_facts::absolute_path;
 use crate::advice::remedy::Remedy;
 use crate::advice::shared_text::SharedText;
 use crate::answers::ThingKind;
+
+/// The name of the user who may do everything.
+const SUPER_USER: &str = "root";
 
 /// Maximum number of paths that are looked at.
 const MAX_PATHS: usize = 2000;
@@ -38,11 +42,11 @@ pub enum LookScope {
 #[derive(Debug, Clone)]
 pub struct LookPlan {
     /// The jobs whose files are here.
-    pub scope: LookScope,
-    /// The name of this user, if its rights are those of an ordinary user.
-    pub user: Option<String>,
+    scope: LookScope,
+    /// The name of the user whose rights this process has, if it is known.
+    user: Option<String>,
     /// Time of the look, epoch ms.
-    pub now_ms: i64,
+    now_ms: i64,
 }
 
 /// A path that a job names, by its index among the paths to look at.
@@ -53,6 +57,17 @@ struct AskedPath {
 }
 
 impl LookPlan {
+    /// Creates a plan for a look at `now_ms`, by the user with the name `user`.
+    pub fn new(scope: LookScope, user: Option<String>, now_ms: i64) -> LookPlan {
+        // The environment may still have the name of the user who became root.
+        let has_own_rights = |user: &String| !geteuid().is_root() || user == SUPER_USER;
+        LookPlan {
+            scope,
+            user: user.filter(has_own_rights),
+            now_ms,
+        }
+    }
+
     /// Lets `process` look at the files that held jobs name, and gives those jobs the answer that
     /// follows. Returns a caveat if not all files could be looked at.
     ///
