@@ -3,10 +3,11 @@
 use anyhow::Result;
 
 use poolcast_base::error::EXIT_DONE;
-use poolcast_holds::advice::answer_looks;
+use poolcast_holds::advice::{answer_looks, end_with_caller};
 
 /// Reads paths from stdin, and writes what is there to stdout.
 pub(super) fn run() -> Result<u8> {
+    end_with_caller()?;
     answer_looks(std::io::stdin(), std::io::stdout())?;
     Ok(EXIT_DONE)
 }

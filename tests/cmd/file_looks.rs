@@ -34,9 +34,20 @@ fn held_for_output(cluster: u32, path: &str) -> Value {
     job
 }
 
-/// Returns the path of `name` in the directory of `place`.
-fn absolute(place: &Place, name: &str) -> String {
-    place.path(name).to_str().expect("text").to_owned()
+/// A directory with files of jobs. It is not in `/dev/shm`, where nothing is looked at.
+struct JobFiles(tempfile::TempDir);
+
+impl JobFiles {
+    /// Makes a directory with an input file of this name.
+    fn with_input(name: &str) -> JobFiles {
+        let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a directory");
+        fs_err::write(dir.path().join(name), "data").expect("written");
+        JobFiles(dir)
+    }
+
+    fn path(&self, name: &str) -> String {
+        self.0.path().join(name).to_str().expect("text").to_owned()
+    }
 }
 
 fn write_queue(place: &Place, jobs: &[Value]) {
@@ -65,11 +76,11 @@ fn answers(place: &Place, options: &str) -> Vec<String> {
 /// Returns the keys for advice by looks.
 pub(crate) fn look_documents() -> PrintedKeys {
     let place = Place::new();
-    place.write("in.dat", "data");
+    let files = JobFiles::with_input("in.dat");
     let jobs = [
-        held_for_input(1, &absolute(&place, "in.dat")),
-        held_for_input(2, &absolute(&place, "typo.dat")),
-        held_for_output(3, &absolute(&place, "out.dat")),
+        held_for_input(1, &files.path("in.dat")),
+        held_for_input(2, &files.path("typo.dat")),
+        held_for_output(3, &files.path("out.dat")),
     ];
     write_queue(&place, &jobs);
     print_all(&place, &["advise --queue queue.json --look --json"])
@@ -78,12 +89,12 @@ pub(crate) fn look_documents() -> PrintedKeys {
 #[test]
 fn missing_files_are_fixed_and_files_that_came_back_are_released() {
     let place = Place::new();
-    place.write("in.dat", "data");
+    let files = JobFiles::with_input("in.dat");
     let jobs = [
-        held_for_input(1, &absolute(&place, "in.dat")),
-        held_for_input(2, &absolute(&place, "typo.dat")),
-        held_for_output(3, &absolute(&place, "out.dat")),
-        held_for_output(4, &absolute(&place, "none/out.dat")),
+        held_for_input(1, &files.path("in.dat")),
+        held_for_input(2, &files.path("typo.dat")),
+        held_for_output(3, &files.path("out.dat")),
+        held_for_output(4, &files.path("none/out.dat")),
         held(
             5,
             14,
@@ -109,7 +120,7 @@ fn missing_files_are_fixed_and_files_that_came_back_are_released() {
     assert_eq!(one.code, Some(10), "{one}");
     let why = format!(
         "why: checked now: {} does not exist",
-        absolute(&place, "typo.dat")
+        files.path("typo.dat")
     );
     assert!(one.stdout.contains(&why), "{one}");
 
@@ -125,9 +136,9 @@ fn missing_files_are_fixed_and_files_that_came_back_are_released() {
 #[test]
 fn jobs_of_one_cause_are_decided_file_by_file() {
     let place = Place::new();
-    place.write("in_1.dat", "data");
-    let jobs = [1, 2, 3]
-        .map(|number| held_for_input(number, &absolute(&place, &format!("in_{number}.dat"))));
+    let files = JobFiles::with_input("in_1.dat");
+    let jobs =
+        [1, 2, 3].map(|number| held_for_input(number, &files.path(&format!("in_{number}.dat"))));
     write_queue(&place, &jobs);
     let outcome = advise(&place, "--look --json");
     let document: Value = serde_json::from_str(&outcome.stdout).expect("JSON");
@@ -157,19 +168,20 @@ fn jobs_of_one_cause_are_decided_file_by_file() {
 #[test]
 fn devices_fifos_and_paths_of_execution_points_decide_nothing() {
     let place = Place::new();
-    let fifo = absolute(&place, "fifo");
+    let files = JobFiles::with_input("in.dat");
+    let fifo = files.path("fifo");
     let made = std::process::Command::new("mkfifo").arg(&fifo).status();
     assert!(made.is_ok_and(|status| status.success()));
-    symlink("/dev/zero", place.path("device")).expect("a link");
+    symlink("/dev/zero", files.path("device")).expect("a link");
     let at_ep = "Transfer input files failure at execution point slot1@e while receiving files from access point ap40. \
         Details: writing to file /no/such/file: (errno 2) No such file or directory";
     let jobs = [
         held_for_input(1, &fifo),
-        held_for_input(2, &absolute(&place, "device")),
+        held_for_input(2, &files.path("device")),
         held_for_input(3, "/proc/self/no-such-file"),
         held_for_input(4, "no-directory/relative.dat"),
         // Reasons lose repeated blanks, so this may be another name.
-        held_for_input(5, &absolute(&place, "a b.dat")),
+        held_for_input(5, &files.path("a b.dat")),
         held(6, 13, 2, at_ep),
         held(7, 1, 0, "via condor_hold"),
     ];

@@ -49,7 +49,9 @@ pub use judge::{advise, exit_code};
 pub use kept_promises::lower_broken_promises;
 pub use log_words::LogWords;
 pub use logs_of_jobs::{LOG_ATTRIBUTES, logs_of_jobs};
-pub use look::{JobLook, LookPlan, LookProcess, LookScope, LookState, answer_looks};
+pub use look::{
+    JobLook, LookPlan, LookProcess, LookScope, LookState, answer_looks, end_with_caller,
+};
 pub use probe_result::{ProbeResult, ProbeState};
 pub use queue_facts::QueueFacts;
 pub use remedy::Remedy;

@@ -11,6 +11,7 @@ use std::sync::{Mutex, mpsc};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result};
+use rustix::process::{Signal, set_parent_process_death_signal};
 use serde::{Deserialize, Serialize};
 
 use super::path_sight::PathSight;
@@ -29,9 +30,6 @@ const MAX_QUESTION_BYTES: u64 = 64 << 20;
 
 /// Maximum length of a line of the answer, in bytes. The child never writes a longer one.
 const MAX_LINE_BYTES: u64 = 4096;
-
-/// Time after which a child that was given up ends by itself.
-const CHILD_LIFETIME: Duration = Duration::from_secs(30);
 
 /// Time that a child gets to end once it was killed.
 const KILLED_WITHIN: Duration = Duration::from_millis(50);
@@ -145,6 +143,15 @@ fn give_up(child: &mut Child) {
     }
 }
 
+/// Lets the kernel end this process when the one that has started it ends. So a killed caller leaves no
+/// process behind, unless that hangs in the kernel.
+///
+/// # Errors
+/// Fails if the kernel does not do this.
+pub fn end_with_caller() -> Result<()> {
+    set_parent_process_death_signal(Some(Signal::KILL)).context("cannot end with the caller")
+}
+
 /// Reads paths from `input`, looks at them, and writes what is there to `output`. Few threads look at
 /// one mount, so that a dead one does not delay the others.
 ///
@@ -158,11 +165,6 @@ pub fn answer_looks(input: impl Read, output: impl Write + Send) -> Result<()> {
         .context("cannot read the paths to look at")?;
     let paths: Vec<String> =
         serde_json::from_slice(&questions).context("cannot parse the paths to look at")?;
-    std::thread::spawn(|| {
-        std::thread::sleep(CHILD_LIFETIME);
-        std::process::exit(1);
-    });
-
     let mounts = MountQueue::of_paths(&paths);
     // Every mount gets a thread before one gets a second.
     let turns: Vec<&MountQueue> = (0..THREADS_PER_MOUNT).flat_map(|_| &mounts).collect();

@@ -10,5 +10,5 @@ mod path_sight;
 mod looks;
 
 pub use job_look::{JobLook, LookState};
-pub use look_process::{LookProcess, answer_looks};
+pub use look_process::{LookProcess, answer_looks, end_with_caller};
 pub use looks::{LookPlan, LookScope};
