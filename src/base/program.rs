@@ -27,7 +27,11 @@ pub const TRACKER_KEYS: [&str; 3] = [
 
 /// Returns a command that runs `program` without [`TRACKER_KEYS`] in its environment.
 pub fn command_without_keys(program: &str) -> Command {
-    let mut command = Command::new(program);
+    without_keys(Command::new(program))
+}
+
+/// Returns `command` without [`TRACKER_KEYS`] in its environment.
+pub fn without_keys(mut command: Command) -> Command {
     for name in TRACKER_KEYS {
         command.env_remove(name);
     }

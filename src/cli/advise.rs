@@ -42,6 +42,13 @@ pub struct AdviseArgs {
     /// Year of the first event, for a log without a header whose time stamps have no year
     #[arg(long, value_parser = clap::value_parser!(i16).range(1970..=2100))]
     pub year: Option<i16>,
+    /// Look at the files that hold reasons name, even if the queue or the log may be of another
+    /// machine [default: look if they are of this access point]
+    #[arg(long, conflicts_with = "at")]
+    pub look: bool,
+    /// Look at no files
+    #[arg(long, conflicts_with = "look")]
+    pub no_look: bool,
     /// Print all causes with all commands, not only those that fit on a screen per hundred held
     /// jobs
     #[arg(long = "all", group = "view")]
@@ -59,7 +66,7 @@ pub struct AdviseArgs {
     #[arg(long, group = "view")]
     pub json: bool,
     /// Print the outcomes of earlier answers, according to the log read now
-    #[arg(long, conflicts_with_all = ["shows_all", "lists_jobs", "long", "ids", "queue", "at", "all_users", "history"])]
+    #[arg(long, conflicts_with_all = ["shows_all", "lists_jobs", "long", "ids", "queue", "at", "all_users", "history", "look", "no_look"])]
     pub check: bool,
     /// Ask again every 30 s, or as many as are given, until none of these jobs is held; print the
     /// advice again when an answer has changed, with --json as one line. Nothing is ever released

@@ -235,4 +235,7 @@ pub enum Verb {
     /// Example: poolcast man -o ~/.local/share/man/man1
     #[command(verbatim_doc_comment)]
     Man(ManArgs),
+    /// Look at the paths on standard input; `advise` runs this, and gives it up if a mount hangs
+    #[command(hide = true)]
+    Look,
 }

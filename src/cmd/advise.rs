@@ -7,6 +7,7 @@ use anyhow::{Context as _, Result, ensure};
 use super::advice_sources::{AdviceSources, ask_queue, read_history, read_queue};
 use super::advice_watch::AdviceWatch;
 use super::asked_advice::{AdviceQuery, ComputedAdvice};
+use super::file_looks::add_looks;
 use super::logs::read_store;
 use super::others_jobs::OthersJobs;
 use super::text::advice::{AdviceView, action_word, long_text, shell_word, skipped_jobs_words};
@@ -75,10 +76,11 @@ fn ask(
         None if sources.logs.is_empty() => ask_queue(args.all_users),
         None => None,
     };
+    let now_ms = args.now.unwrap_or_else(now_ms);
     let question = AdviceQuery {
         year: args.year,
         at_ms: args.at,
-        now_ms: args.now.unwrap_or_else(now_ms),
+        now_ms,
         queue,
         selections,
     };
@@ -88,6 +90,12 @@ fn ask(
         history.add_to(&mut computed.all);
         computed.basis.caveats.push(history.words());
     }
+    let is_queue_here = match args.queue.as_deref() {
+        Some(named) => named == "now",
+        None => sources.logs.is_empty(),
+    };
+    let caveat = add_looks(args, is_queue_here, now_ms, &mut computed.all);
+    computed.basis.caveats.extend(caveat);
     Ok(computed)
 }
 
@@ -342,6 +350,9 @@ fn repeat_command(args: &AdviseArgs) -> Option<String> {
     }
     if args.all_users {
         call.push_str(" --all-users");
+    }
+    for (is_given, option) in [(args.look, " --look"), (args.no_look, " --no-look")] {
+        call.push_str(if is_given { option } else { "" });
     }
     if let Some(year) = args.year {
         call.push_str(&format!(" --year {year}"));

@@ -8,6 +8,7 @@ pub mod advise;
 pub mod collect;
 pub mod dag;
 pub mod evaluate;
+pub mod look;
 pub mod manual;
 pub mod parse;
 pub mod policy;
@@ -29,6 +30,7 @@ mod advice_watch;
 mod asked_advice;
 mod best_wait_model;
 mod choices;
+mod file_looks;
 mod flags;
 mod logs;
 mod named_inputs;
@@ -83,6 +85,7 @@ pub fn run(verb: Verb, threads: usize) -> Result<u8> {
         Verb::Config(args) => print_config(&args),
         Verb::Completions(args) => manual::completions(&args),
         Verb::Man(args) => manual::pages(&args),
+        Verb::Look => look::run(),
     }
 }
 

@@ -4,6 +4,7 @@ use anyhow::{Result, ensure};
 
 use super::advice_sources::AdviceSources;
 use super::asked_advice::{AdviceQuery, ComputedAdvice};
+use super::file_looks::add_looks;
 use super::text::advice::{AdviceView, long_text, skipped_jobs_words};
 use super::text::advice_page;
 use crate::cli::AdviseArgs;
@@ -65,17 +66,18 @@ fn text_on_queue(args: &AdviseArgs, node: &DagmanNode, queue: JobQueue, now_ms: 
         let why = error::render(&failure);
         format!(
             "{}\nThe model was not asked, and only rules answer.\n{why}",
-            text_by_rules(queue, now_ms)
+            text_by_rules(args, queue, now_ms)
         )
     });
     format!("{title}\n\n{said}")
 }
 
-fn text_by_rules(queue: JobQueue, now_ms: i64) -> String {
+fn text_by_rules(args: &AdviseArgs, queue: JobQueue, now_ms: i64) -> String {
     let skipped = queue
         .skipped()
         .map(|skipped| skipped_jobs_words(skipped) + "\n");
-    let (all, _) = queue.correct(Vec::new(), "", now_ms);
+    let (mut all, _) = queue.correct(Vec::new(), "", now_ms);
+    add_looks(args, true, now_ms, &mut all);
     let blocks: Vec<String> = skipped
         .into_iter()
         .chain(all.iter().map(|one| advice_text(one, Some(now_ms))))
@@ -99,7 +101,9 @@ fn text_by_model(args: &AdviseArgs, queue: JobQueue, now_ms: i64) -> Result<Stri
         queue: Some(queue),
         ..AdviceQuery::default()
     };
-    let asked = ComputedAdvice::from_sources(&sources, question)?;
+    let mut asked = ComputedAdvice::from_sources(&sources, question)?;
+    let caveat = add_looks(args, true, now_ms, &mut asked.all);
+    asked.basis.caveats.extend(caveat);
     let chosen: Vec<&JobAdvice> = asked.all.iter().collect();
     let is_one_job = chosen.len() == 1;
     let view = AdviceView {

@@ -13,8 +13,8 @@ use crate::place::{Place, queue};
 use crate::policy::planted_log;
 use crate::run::SMALL;
 use crate::{
-    advise_probes, answer_check, dag, nodes, own_logs, pipelines, pipelines_of_numbers, provision,
-    provision_live, sweep, track,
+    advise_probes, answer_check, dag, file_looks, nodes, own_logs, pipelines, pipelines_of_numbers,
+    provision, provision_live, sweep, track,
 };
 
 /// A row of a table in docs/json.md: the path of a key, and its type. `groups[].cause` is a key of
@@ -539,6 +539,7 @@ fn every_documented_key_is_printed() {
         policy_documents,
         checked_documents,
         own_logs::own_log_documents,
+        file_looks::look_documents,
         advise_probes::probe_documents,
         provision_documents,
         live_documents,

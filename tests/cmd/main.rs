@@ -16,6 +16,7 @@ mod digests;
 mod docs;
 mod ensemble;
 mod evaluate;
+mod file_looks;
 mod help;
 mod hostile;
 mod json_documents;

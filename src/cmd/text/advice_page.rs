@@ -6,7 +6,7 @@ use std::ops::Range;
 use super::advice::{AdviceView, action_colour, action_word, odds_words, owner_cell};
 use poolcast_base::output::{self, LineColour, PageLine};
 use poolcast_holds::advice::{
-    AnswerFirmness, CauseGroup, HoldAction, answer_words, cause_groups, elsewhere_words,
+    AnswerFirmness, CauseGroup, HoldAction, JobLook, answer_words, cause_groups, elsewhere_words,
     fitting_cause, lack_words, state_words,
 };
 
@@ -21,6 +21,9 @@ const MAX_COMMAND_LINES: usize = 3;
 
 /// Minimum width of the name of a thing in a note.
 const MIN_NAME_WIDTH: usize = 20;
+
+/// Width that the path of a look leaves to the words beside it.
+const LOOK_MARGIN: usize = 18;
 
 const CODE_WIDTH: usize = 7;
 const JOBS_WIDTH: usize = 5;
@@ -118,8 +121,8 @@ impl PageColumns {
 /// The lines of a group.
 struct CauseBlock {
     cause: PageLine,
-    /// What is known of the thing that failed, or why it is not released.
-    note: Option<PageLine>,
+    /// What a look has shown, what is known of the thing that failed, or why it is not released.
+    notes: Vec<PageLine>,
     commands: Vec<PageLine>,
     /// The results of the last probes.
     probes: Vec<PageLine>,
@@ -133,7 +136,7 @@ impl CauseBlock {
         };
         CauseBlock {
             cause: cause_line(view, columns, group),
-            note: note_line(view, group),
+            notes: note_lines(view, group),
             commands: group_commands(group)
                 .into_iter()
                 .map(command_line)
@@ -144,30 +147,63 @@ impl CauseBlock {
 
     /// The lines below the cause.
     fn details(&self) -> Vec<PageLine> {
-        let lines = self.note.iter().chain(&self.commands);
+        let lines = self.notes.iter().chain(&self.commands);
         lines.chain(&self.probes).cloned().collect()
     }
 }
 
-/// The note on a group: where its odds are from, or why it is not released, or else the state of the thing that failed.
-fn note_line(view: &AdviceView<'_>, group: &CauseGroup<'_>) -> Option<PageLine> {
+/// The note on a group: what a look has shown, where its odds are from, or why it is not released, or
+/// else the state of the thing that failed.
+fn note_lines(view: &AdviceView<'_>, group: &CauseGroup<'_>) -> Vec<PageLine> {
+    if let Some(look) = group.look {
+        return folded(view, &look_words(view, look, group.looked_files));
+    }
+    let line = |note: &str| PageLine::of(LineColour::Dim, format!("    {note}"));
     let note = if group.is_known_from_elsewhere {
-        elsewhere_words().to_owned()
+        Some(line(elsewhere_words()))
     } else if group.lacks_outcomes {
-        lack_words()
+        Some(line(&lack_words()))
     } else {
-        let state = group.state?;
-        let ago = if view.shows_ages { " ago" } else { "" };
-        let failed = view.short_time(state.last_failure_ms);
-        let words = state_words(state, &format!("{failed}{ago}"));
-        let room = view
-            .width
-            .saturating_sub(6 + words.len())
-            .max(MIN_NAME_WIDTH);
-        let name = group.thing.as_deref().unwrap_or_default();
-        format!("{}: {words}", output::cut(&fitting_cause(name, room), room))
+        state_line(view, group)
     };
-    Some(PageLine::of(LineColour::Dim, format!("    {note}")))
+    note.into_iter().collect()
+}
+
+/// The state of the thing that failed, in one line; `None` if it is unknown.
+fn state_line(view: &AdviceView<'_>, group: &CauseGroup<'_>) -> Option<PageLine> {
+    let state = group.state?;
+    let ago = if view.shows_ages { " ago" } else { "" };
+    let failed = view.short_time(state.last_failure_ms);
+    let words = state_words(state, &format!("{failed}{ago}"));
+    let room = view
+        .width
+        .saturating_sub(6 + words.len())
+        .max(MIN_NAME_WIDTH);
+    let name = group.thing.as_deref().unwrap_or_default();
+    let name = output::cut(&fitting_cause(name, room), room);
+    Some(PageLine::of(
+        LineColour::Dim,
+        format!("    {name}: {words}"),
+    ))
+}
+
+/// The words on a look at one of `files`, with a path that fits into a line.
+fn look_words(view: &AdviceView<'_>, look: &JobLook, files: usize) -> String {
+    let others = match files {
+        0 | 1 => String::new(),
+        _ => format!(", like {}", output::counted(files - 1, "other file")),
+    };
+    let room = view.width.saturating_sub(LOOK_MARGIN).max(MIN_NAME_WIDTH);
+    let path = output::cut(&fitting_cause(&look.path, room), room);
+    look.words(&path) + &others
+}
+
+/// A note below a cause, folded at the width of the page.
+fn folded(view: &AdviceView<'_>, note: &str) -> Vec<PageLine> {
+    output::wrapped(&format!("    {note}"), view.width)
+        .into_iter()
+        .map(|line| PageLine::of(LineColour::Dim, line))
+        .collect()
 }
 
 /// The results of the last probes of a group, folded at the width of the page.
@@ -179,11 +215,7 @@ fn probe_lines(view: &AdviceView<'_>, group: &CauseGroup<'_>) -> Vec<PageLine> {
     if results.is_empty() {
         return Vec::new();
     }
-    let text = format!("    {}", results.join("; "));
-    let folded = output::wrapped(&text, view.width).into_iter();
-    folded
-        .map(|line| PageLine::of(LineColour::Dim, line))
-        .collect()
+    folded(view, &results.join("; "))
 }
 
 /// The line of a cause.

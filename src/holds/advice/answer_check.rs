@@ -221,14 +221,20 @@ impl<'a> CheckedAnswers<'a> {
 
     /// Counts the outcomes by kind of answer.
     pub fn check(&self) -> AnswerCheck {
-        self.check_since(i64::MIN)
+        self.check_of(|_| true)
     }
 
-    /// Like [`CheckedAnswers::check`], but only for answers that were given at `from_ms` or later.
+    /// Like [`CheckedAnswers::check`], but only for answers that were given at `from_ms` or later,
+    /// and not by a look at a file: a model and rules have promised nothing about these.
     pub fn check_since(&self, from_ms: i64) -> AnswerCheck {
+        self.check_of(|answer| answer.asked_ms >= from_ms && !answer.is_looked)
+    }
+
+    /// Like [`CheckedAnswers::check`], but only for the answers that `is_chosen` selects.
+    fn check_of(&self, is_chosen: impl Fn(&GivenAnswer) -> bool) -> AnswerCheck {
         let chosen = || {
             let answers = self.answers.iter();
-            answers.filter(|checked| checked.answer.asked_ms >= from_ms)
+            answers.filter(|checked| is_chosen(checked.answer))
         };
         let mut counts: BTreeMap<u8, RowCounts> = BTreeMap::new();
         for checked in chosen() {

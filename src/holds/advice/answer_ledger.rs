@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::action::{AnswerFirmness, HoldAction};
 use super::held_answer::ProbeCause;
-use super::job_advice::JobAdvice;
+use super::job_advice::{AdviceGround, JobAdvice};
 use super::job_command::JobId;
 use super::shared_text::SharedText;
 use poolcast_base::error::hinted;
@@ -55,6 +55,9 @@ pub struct GivenAnswer {
     /// the outcome of a released job is awaited, and in lines of earlier builds.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub probes: Vec<JobId>,
+    /// True if the answer follows from a look at a file.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(super) is_looked: bool,
 }
 
 /// Key of one hold of one job: access point, cluster, proc, submission time and hold time.
@@ -74,6 +77,7 @@ impl GivenAnswer {
             probability: advice.probability,
             asked_ms,
             probes: probes.of(advice).to_vec(),
+            is_looked: advice.ground == AdviceGround::Look,
         }
     }
 
@@ -281,6 +285,7 @@ impl GivenAnswer {
             probability: None,
             asked_ms: 1000 * held_s,
             probes: Vec::new(),
+            is_looked: false,
         }
     }
 }

@@ -9,8 +9,9 @@ use super::action::{AnswerFirmness, HoldAction};
 use super::cause_words::{cause_words, without_numbers};
 use super::codes::code_rule;
 use super::held_ids::{HeldId, HeldIds, command, command_with_ids_of, id_list};
-use super::job_advice::JobAdvice;
+use super::job_advice::{AdviceGround, JobAdvice};
 use super::job_command::{JobId, RaisedRequest};
+use super::look::job_look::{JobLook, LookState};
 use super::probe_result::ProbeResult;
 use super::remedy::Remedy;
 use super::thing_words::thing_name;
@@ -44,6 +45,10 @@ pub struct CauseGroup<'a> {
     pub odds: Option<(f64, f64)>,
     /// Results of the last probes of the cause, by job.
     pub probes: Vec<ProbeResult>,
+    /// The look at the file of the first job; absent unless looks decide.
+    pub look: Option<&'a JobLook>,
+    /// Number of files of the jobs that were looked at; 0 unless looks decide.
+    pub looked_files: usize,
     /// State of the thing that the latest hold is for, among the holds with a known state.
     pub state: Option<&'a ThingState>,
     /// The name of that thing.
@@ -88,6 +93,9 @@ struct CauseKey {
     words: String,
     /// Binary logarithm of the raised request, rounded up; 0 without a request.
     raise_class: u32,
+    /// What the file of a job is like, if that decides. Jobs whose files differ get two commands.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    look: Option<LookState>,
 }
 
 /// Returns the display rank of an answer. The most urgent action has the lowest rank.
@@ -192,7 +200,14 @@ fn cause_key(advice: &JobAdvice) -> CauseKey {
         hold_subcode: advice.hold_subcode,
         words: without_numbers(&shown_cause(advice)),
         raise_class,
+        look: deciding_look(advice).map(|look| look.state),
     }
+}
+
+/// Returns the look that decides on a job.
+fn deciding_look(advice: &JobAdvice) -> Option<&JobLook> {
+    let is_by_look = advice.ground == AdviceGround::Look;
+    advice.look.as_deref().filter(|_| is_by_look)
 }
 
 /// Returns the held jobs of each access point.
@@ -235,6 +250,7 @@ fn group_of<'a>(
     let with_state = jobs.iter().filter(|advice| advice.state.is_some());
     let last_known = with_state.max_by_key(|advice| advice.held_since_ms);
     let state = last_known.and_then(|advice| advice.state.as_deref());
+    let looks = jobs.iter().filter_map(|advice| deciding_look(advice));
     CauseGroup {
         cause: name_of(key),
         ap: &first.ap,
@@ -254,6 +270,11 @@ fn group_of<'a>(
             .min_by(f64::total_cmp)
             .zip(odds.max_by(f64::total_cmp)),
         probes: probe_results(jobs),
+        look: looks.clone().next(),
+        looked_files: looks
+            .map(|look| look.path.as_str())
+            .collect::<BTreeSet<&str>>()
+            .len(),
         state,
         thing: last_known
             .zip(state)

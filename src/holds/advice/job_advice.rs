@@ -8,7 +8,10 @@ use super::action::{AnswerFirmness, HoldAction};
 use super::held_answer::ProbeCause;
 use super::held_ids::HeldId;
 use super::job_command::{JobCommand, JobId, RaisedRequest};
+use super::look::job_look::JobLook;
 use super::probe_result::ProbeResult;
+#[cfg(test)]
+use super::queue_facts::JobFiles;
 use super::queue_facts::QueueFacts;
 use super::shared_text::{NumberedText, SharedText};
 use crate::answers::ThingState;
@@ -24,6 +27,8 @@ pub enum AdviceGround {
     Record,
     /// The model's probability.
     Model,
+    /// A look at the file that the hold is about.
+    Look,
     /// No source: there is no advice.
     Nothing,
 }
@@ -116,7 +121,7 @@ pub struct JobAdvice {
     /// and without an answer model.
     pub later_probability: Option<f64>,
     /// Time up to which the answer is good, epoch ms; absent where a rule decides, and without an
-    /// answer model.
+    /// answer model, unless a look decides.
     pub good_until_ms: Option<i64>,
     /// The cause that a probe is for; absent for other answers.
     #[serde(skip)]
@@ -134,6 +139,9 @@ pub struct JobAdvice {
     /// True if the answer would be a release or a probe if more outcomes were known.
     #[serde(skip)]
     pub lacks_outcomes: bool,
+    /// The look at the file that the hold is about; absent if none was looked at.
+    #[serde(serialize_with = "serialize_shared")]
+    pub look: Option<Arc<JobLook>>,
     /// Outcomes of similar holds; absent where a rule decides, and if no outcome is known.
     pub like_cases: Option<Box<SimilarHolds>>,
     /// Largest memory usage of the job in the log, MB; 0 if it is unknown.
@@ -226,6 +234,7 @@ impl JobAdvice {
             state: None,
             lacks_outcomes: false,
             is_known_from_elsewhere: false,
+            look: None,
             probability: Some(0.731),
             like_cases: Some(Box::new(SimilarHolds {
                 kind: SimilarHoldKind::Reason,
@@ -241,6 +250,7 @@ impl JobAdvice {
                 resident_set_kib: Some(4872),
                 job_starts: Some(3),
                 periodic_release: None,
+                files: JobFiles::default(),
             })),
         }
     }

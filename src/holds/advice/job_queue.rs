@@ -14,7 +14,8 @@ use poolcast_base::error::hinted;
 
 /// The job attributes that this program requests from `condor_q`.
 pub const QUEUE_ATTRIBUTES: &str = "ClusterId,ProcId,JobStatus,GlobalJobId,Owner,QDate,EnteredCurrentStatus,HoldReasonCode,\
-    HoldReasonSubCode,HoldReason,NumHolds,NumJobStarts,RequestMemory,MemoryUsage,ResidentSetSize,PeriodicRelease";
+    HoldReasonSubCode,HoldReason,NumHolds,NumJobStarts,RequestMemory,MemoryUsage,ResidentSetSize,PeriodicRelease,\
+    Iwd,Cmd,TransferExecutable,ContainerImage,TransferContainer,DiskUsage";
 
 /// HTCondor's `JobStatus` of a held job.
 const HELD_STATUS: i64 = 5;

@@ -20,6 +20,7 @@ mod judge;
 mod kept_promises;
 mod log_words;
 mod logs_of_jobs;
+mod look;
 mod probe_result;
 mod queue_ads;
 mod queue_facts;
@@ -48,6 +49,9 @@ pub use judge::{advise, exit_code};
 pub use kept_promises::lower_broken_promises;
 pub use log_words::LogWords;
 pub use logs_of_jobs::{LOG_ATTRIBUTES, logs_of_jobs};
+pub use look::{
+    JobLook, LookPlan, LookProcess, LookScope, LookState, answer_looks, end_with_caller,
+};
 pub use probe_result::{ProbeResult, ProbeState};
 pub use queue_facts::QueueFacts;
 pub use remedy::Remedy;

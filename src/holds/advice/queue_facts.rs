@@ -17,6 +17,42 @@ pub struct QueueFacts {
     pub job_starts: Option<u64>,
     /// `PeriodicRelease`; absent if it is `false`.
     pub periodic_release: Option<SharedText>,
+    /// The files of the job on the access point.
+    #[serde(skip)]
+    pub(super) files: JobFiles,
+}
+
+/// The files of a job on the access point, as far as its hold may be about them.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+pub(super) struct JobFiles {
+    /// `Iwd`, to which relative paths belong.
+    pub(super) initial_directory: Option<SharedText>,
+    /// `Cmd`, if HTCondor sends it with the job.
+    pub(super) executable: Option<SharedText>,
+    /// `ContainerImage`, if it is a file that HTCondor sends with the job.
+    pub(super) image: Option<SharedText>,
+    /// `DiskUsage`, KiB.
+    pub(super) disk_usage_kib: Option<u64>,
+}
+
+/// Returns `path`, below `directory` if it is relative.
+pub(super) fn absolute_path(path: &str, directory: Option<&str>) -> Option<String> {
+    if path.starts_with('/') {
+        return Some(path.to_owned());
+    }
+    Some(format!("{}/{path}", directory?.trim_end_matches('/')))
+}
+
+impl JobFiles {
+    /// Returns the file that HTCondor sends with the job, and that a hold with `hold_code` may be
+    /// about although its reason names another.
+    pub(super) fn sent(&self, hold_code: i32) -> Option<&SharedText> {
+        match hold_code {
+            6 => self.executable.as_ref(),
+            35 | 45 => self.image.as_ref(),
+            _ => None,
+        }
+    }
 }
 
 impl QueueFacts {

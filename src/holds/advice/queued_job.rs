@@ -12,7 +12,7 @@ use super::job_advice::{AdviceGround, JobAdvice};
 use super::job_command::{CommandTask, JobCommand, JobId};
 use super::log_words::one_line;
 use super::queue_ads::QueueAd;
-use super::queue_facts::QueueFacts;
+use super::queue_facts::{JobFiles, QueueFacts, absolute_path};
 use super::remedy::{Remedy, raised_memory};
 use super::shared_text::{NumberedText, SharedText, SharedTexts, SharedValues};
 
@@ -79,6 +79,7 @@ impl QueuedJob {
                 periodic_release: expression(value("PeriodicRelease"))
                     .filter(|rule| rule != "false")
                     .map(|rule| common.texts.share(&rule)),
+                files: job_files(ad, code("HoldReasonCode"), &mut common.texts),
             }),
         })
     }
@@ -178,6 +179,7 @@ impl QueuedJob {
             state: None,
             lacks_outcomes: false,
             is_known_from_elsewhere: false,
+            look: None,
             like_cases: None,
             used_memory_mb: 0,
             queue: None,
@@ -224,6 +226,35 @@ impl CodeTexts {
             (meaning, reasons.map(SharedText::from).collect())
         });
         texts.clone()
+    }
+}
+
+/// Reads the files that a hold with `hold_code` may be about.
+fn job_files(ad: &QueueAd, hold_code: i32, texts: &mut SharedTexts) -> JobFiles {
+    let text = |name: &str| ad.get(name).and_then(Value::as_str);
+    let is_sent = |name: &str| ad.get(name).and_then(Value::as_bool) != Some(false);
+    let directory = text("Iwd");
+    let mut file = |name: &str, is_wanted: bool| {
+        let path = text(name).filter(|path| is_wanted && !path.contains("://"))?;
+        absolute_path(path, directory).map(|path| texts.share(&path))
+    };
+    match hold_code {
+        6 => JobFiles {
+            executable: file("Cmd", is_sent("TransferExecutable")),
+            ..JobFiles::default()
+        },
+        // A directory in /cvmfs is used where the job runs.
+        35 | 45 => JobFiles {
+            image: file("ContainerImage", is_sent("TransferContainer"))
+                .filter(|image| !image.starts_with("/cvmfs/")),
+            ..JobFiles::default()
+        },
+        12..=14 => JobFiles {
+            initial_directory: directory.map(|directory| texts.share(directory)),
+            disk_usage_kib: ad.get("DiskUsage").and_then(Value::as_u64),
+            ..JobFiles::default()
+        },
+        _ => JobFiles::default(),
     }
 }
 

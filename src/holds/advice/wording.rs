@@ -135,7 +135,7 @@ fn queue_line(facts: &QueueFacts) -> Option<String> {
 fn probability_lines(advice: &JobAdvice) -> Vec<String> {
     let Some(probability) = advice
         .probability
-        .filter(|_| advice.ground != AdviceGround::Rule)
+        .filter(|_| !matches!(advice.ground, AdviceGround::Rule | AdviceGround::Look))
     else {
         return Vec::new();
     };

@@ -263,6 +263,15 @@ fn super_users(text: &str) -> Option<Vec<String>> {
     Some(names.map(without_domain).collect())
 }
 
+/// Returns true if `condor_q` asks the queue of another machine.
+pub fn queue_is_elsewhere() -> bool {
+    let output = command_without_keys("condor_config_val")
+        .arg("SCHEDD_HOST")
+        .output();
+    // The program fails if the name has no value.
+    output.is_ok_and(|output| output.status.success() && !output.stdout.trim_ascii().is_empty())
+}
+
 /// Returns true if a slot of the pool can run SIF images now; `None` if the pool cannot be queried.
 pub fn pool_runs_images() -> Option<bool> {
     let question = ["-constraint", "HasSIF", "-limit", "1", "-af", "Name"];

@@ -1,0 +1,51 @@
+//! Looks at the files that held jobs name, if they are on this machine.
+
+use std::process::Command;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result};
+
+use super::own_logs::user_name;
+use crate::cli::AdviseArgs;
+use poolcast_base::output;
+use poolcast_base::process::Process;
+use poolcast_base::program::without_keys;
+use poolcast_holds::advice::{JobAdvice, LookPlan, LookProcess, LookScope};
+use poolcast_sweep::condor;
+
+/// Time after which a look at files is given up.
+const LOOK_LIMIT: Duration = Duration::from_secs(2);
+
+/// Looks at the files that `advice` is about, unless `args` forbid it, and adds the answers that follow.
+/// `is_queue_here` tells that the queue of this access point names the held jobs. Returns a caveat if
+/// not all files could be looked at.
+pub(super) fn add_looks(
+    args: &AdviseArgs,
+    is_queue_here: bool,
+    now_ms: i64,
+    advice: &mut [JobAdvice],
+) -> Option<String> {
+    if args.no_look || args.at.is_some() || advice.is_empty() {
+        return None;
+    }
+    let is_everywhere = args.look || is_queue_here && !condor::queue_is_elsewhere();
+    let scope = if is_everywhere {
+        LookScope::All
+    } else {
+        LookScope::OfHost(Process::current().host)
+    };
+    let plan = LookPlan::new(scope, user_name().ok(), now_ms);
+    let looked = look_process().and_then(|process| plan.look(process, advice));
+    looked.unwrap_or_else(|failure| {
+        output::note(&format!("note: no file was looked at: {failure:#}"));
+        None
+    })
+}
+
+/// Returns this program as the process that looks.
+fn look_process() -> Result<LookProcess> {
+    let program = std::env::current_exe().context("cannot find the path of this program")?;
+    let mut command = without_keys(Command::new(program));
+    command.arg("look");
+    Ok(LookProcess::new(command, LOOK_LIMIT))
+}

@@ -1,0 +1,218 @@
+//! Tests of advice by a look at the files that holds name.
+
+use std::os::unix::fs::symlink;
+
+use serde_json::{Value, json};
+
+use crate::json_documents::{PrintedKeys, print_all};
+use crate::place::{Outcome, Place};
+
+/// A user with the rights of the process, who owns the jobs.
+const OWNER: &str = "root";
+
+/// Returns the ad of a job that has been held since 1970, for an input file at the access point.
+fn held_for_input(cluster: u32, path: &str) -> Value {
+    let reason = format!(
+        "Transfer input files failure at access point ap40 while sending files to execution point slot1@e. \
+         Details: reading from file {path}: (errno 2) No such file or directory"
+    );
+    held(cluster, 13, 2, &reason)
+}
+
+fn held(cluster: u32, code: u32, subcode: u32, reason: &str) -> Value {
+    json!({"ClusterId": cluster, "ProcId": 0, "JobStatus": 5, "GlobalJobId": format!("ap40#{cluster}.0#9"), "Owner": OWNER,
+        "HoldReasonCode": code, "HoldReasonSubCode": subcode, "HoldReason": reason, "EnteredCurrentStatus": 1000, "NumHolds": 1})
+}
+
+fn held_for_output(cluster: u32, path: &str) -> Value {
+    let reason = format!(
+        "Transfer output files failure at access point ap40 while receiving files from execution point slot1@e. \
+         Details: writing to file {path}: (errno 28) No space left on device"
+    );
+    let mut job = held(cluster, 12, 28, &reason);
+    job["DiskUsage"] = 1.into();
+    job
+}
+
+/// A directory with files of jobs. It is not in `/dev/shm`, where nothing is looked at.
+struct JobFiles(tempfile::TempDir);
+
+impl JobFiles {
+    /// Makes a directory with an input file of this name.
+    fn with_input(name: &str) -> JobFiles {
+        let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a directory");
+        fs_err::write(dir.path().join(name), "data").expect("written");
+        JobFiles(dir)
+    }
+
+    fn path(&self, name: &str) -> String {
+        self.0.path().join(name).to_str().expect("text").to_owned()
+    }
+}
+
+fn write_queue(place: &Place, jobs: &[Value]) {
+    place.write("queue.json", serde_json::to_string(jobs).expect("JSON"));
+}
+
+/// Calls `advise` on the queue, by the owner of the jobs.
+fn advise(place: &Place, options: &str) -> Outcome {
+    let mut command = place.command(&format!("advise --queue queue.json {options}"));
+    Outcome::of(command.env("USER", OWNER).output().expect("it starts"))
+}
+
+/// Returns the action, the firmness and the state of the look for each job.
+fn answers(place: &Place, options: &str) -> Vec<String> {
+    let outcome = advise(place, &format!("{options} --sort id --json"));
+    let document: Value = serde_json::from_str(&outcome.stdout).expect("JSON");
+    let jobs = document["advice"].as_array().expect("a list").iter();
+    let word = |value: &Value| value.as_str().unwrap_or("-").to_owned();
+    jobs.map(|one| {
+        let look = word(&one["look"]["state"]);
+        [word(&one["action"]), word(&one["firmness"]), look].join(" ")
+    })
+    .collect()
+}
+
+/// Returns the keys for advice by looks.
+pub(crate) fn look_documents() -> PrintedKeys {
+    let place = Place::new();
+    let files = JobFiles::with_input("in.dat");
+    let jobs = [
+        held_for_input(1, &files.path("in.dat")),
+        held_for_input(2, &files.path("typo.dat")),
+        held_for_output(3, &files.path("out.dat")),
+    ];
+    write_queue(&place, &jobs);
+    print_all(&place, &["advise --queue queue.json --look --json"])
+}
+
+#[test]
+fn missing_files_are_fixed_and_files_that_came_back_are_released() {
+    let place = Place::new();
+    let files = JobFiles::with_input("in.dat");
+    let jobs = [
+        held_for_input(1, &files.path("in.dat")),
+        held_for_input(2, &files.path("typo.dat")),
+        held_for_output(3, &files.path("out.dat")),
+        held_for_output(4, &files.path("none/out.dat")),
+        held(
+            5,
+            14,
+            2,
+            "Cannot access initial working directory /no/such/run: No such file or directory",
+        ),
+    ];
+    write_queue(&place, &jobs);
+    let seen = [
+        "release firm changed",
+        "fix firm missing",
+        "release firm has_room",
+        "fix firm missing",
+        "fix firm missing",
+    ];
+    assert_eq!(answers(&place, "--look"), seen);
+    let page = advise(&place, "--look").stdout;
+    assert!(
+        page.contains("checked now: ") && page.contains("does not exist"),
+        "{page}"
+    );
+    let one = advise(&place, "--look 2.0");
+    assert_eq!(one.code, Some(10), "{one}");
+    let why = format!(
+        "why: checked now: {} does not exist",
+        files.path("typo.dat")
+    );
+    assert!(one.stdout.contains(&why), "{one}");
+
+    let by_rule = ["fix - -", "fix - -", "none - -", "none - -", "fix - -"];
+    assert_eq!(answers(&place, "--no-look"), by_rule);
+    assert_eq!(
+        answers(&place, ""),
+        by_rule,
+        "the queue is of another machine"
+    );
+}
+
+#[test]
+fn jobs_of_one_cause_are_decided_file_by_file() {
+    let place = Place::new();
+    let files = JobFiles::with_input("in_1.dat");
+    let jobs =
+        [1, 2, 3].map(|number| held_for_input(number, &files.path(&format!("in_{number}.dat"))));
+    write_queue(&place, &jobs);
+    let outcome = advise(&place, "--look --json");
+    let document: Value = serde_json::from_str(&outcome.stdout).expect("JSON");
+    let groups = document["groups"].as_array().expect("a list");
+    let shown: Vec<String> = groups
+        .iter()
+        .map(|group| {
+            format!(
+                "{} {} {}",
+                group["action"], group["jobs"], group["looked_files"]
+            )
+        })
+        .collect();
+    assert_eq!(
+        shown,
+        [r#""release" ["1.0"] 1"#, r#""fix" ["2.0","3.0"] 2"#]
+    );
+    let command = groups[0]["command"].as_str().expect("a command");
+    assert!(command.contains("ClusterId==1 &&"), "{command}");
+    let page = advise(&place, "--look").stdout;
+    // A note is folded at the width of the page.
+    let words: Vec<&str> = page.split_whitespace().collect();
+    assert!(
+        words
+            .join(" ")
+            .contains("in_2.dat does not exist, like 1 other file"),
+        "{page}"
+    );
+}
+
+#[test]
+fn devices_fifos_and_paths_of_execution_points_decide_nothing() {
+    let place = Place::new();
+    let files = JobFiles::with_input("in.dat");
+    let fifo = files.path("fifo");
+    let made = std::process::Command::new("mkfifo").arg(&fifo).status();
+    assert!(made.is_ok_and(|status| status.success()));
+    symlink("/dev/zero", files.path("device")).expect("a link");
+    let at_ep = "Transfer input files failure at execution point slot1@e while receiving files from access point ap40. \
+        Details: writing to file /no/such/file: (errno 2) No such file or directory";
+    let jobs = [
+        held_for_input(1, &fifo),
+        held_for_input(2, &files.path("device")),
+        held_for_input(3, "/proc/self/no-such-file"),
+        held_for_input(4, "no-directory/relative.dat"),
+        // Reasons lose repeated blanks, so this may be another name.
+        held_for_input(5, &files.path("a b.dat")),
+        held(6, 13, 2, at_ep),
+        held(7, 1, 0, "via condor_hold"),
+    ];
+    write_queue(&place, &jobs);
+    let seen = [
+        "fix - unknown",
+        "fix - unknown",
+        "fix - unknown",
+        "fix - -",
+        "fix - unknown",
+        "fix - -",
+        "leave - -",
+    ];
+    assert_eq!(answers(&place, "--look"), seen);
+}
+
+#[test]
+fn hostile_paths_are_escaped() {
+    let place = Place::new();
+    write_queue(
+        &place,
+        &[held_for_input(1, "/no/such\u{1b}[31m\u{202e}file")],
+    );
+    for options in ["--look", "--look --long", "--look 1.0", "--look --json"] {
+        let outcome = advise(&place, options);
+        let is_raw = |c: char| c == '\u{1b}' || c == '\u{202e}';
+        assert!(!outcome.stdout.contains(is_raw), "{options}: {outcome}");
+        assert!(outcome.stdout.contains("such"), "{options}: {outcome}");
+    }
+}
