@@ -21,6 +21,7 @@ mod kept_promises;
 mod log_words;
 mod logs_of_jobs;
 mod probe_result;
+mod published_model;
 mod queue_ads;
 mod queue_facts;
 mod queued_job;
@@ -31,7 +32,9 @@ mod thing_words;
 mod wording;
 
 pub use action::{AnswerFirmness, HoldAction};
-pub use advice_basis::{AdviceBasis, AdviceModels, ModelOrigin, ModelSkill};
+pub use advice_basis::{
+    AdviceBasis, AdviceModels, ModelFacts, ModelOrigin, ModelSkill, PublishedOrigin,
+};
 pub use answer_check::{ActionTally, AnswerCheck, AnswerOutcomes, AnswerTally, CheckedAnswers};
 pub use answer_ledger::{GivenAnswer, read_answers, record_answers};
 pub use cause_groups::{CauseGroup, answer_rank, cause_groups, cause_name, shown_cause};
@@ -49,6 +52,7 @@ pub use kept_promises::lower_broken_promises;
 pub use log_words::LogWords;
 pub use logs_of_jobs::{LOG_ATTRIBUTES, logs_of_jobs};
 pub use probe_result::{ProbeResult, ProbeState};
+pub use published_model::PublishedModel;
 pub use queue_facts::QueueFacts;
 pub use remedy::Remedy;
 pub use shared_text::{NumberedText, SharedText};
