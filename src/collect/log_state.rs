@@ -96,13 +96,13 @@ fn read_beginning(file: &Path) -> Result<Vec<u8>> {
 /// `11/21 02:05:00`. The header of the log may have another form than its events.
 fn has_years(beginning: &[u8]) -> bool {
     let text = String::from_utf8_lossy(beginning);
-    let stamps = text.lines().filter_map(|line| {
+    let mut stamps = text.lines().filter_map(|line| {
         let (number, rest) = line.split_once(" (")?;
         let is_number = number.len() == 3 && number.bytes().all(|byte| byte.is_ascii_digit());
         let stamp = rest.split_once(") ")?.1;
         is_number.then(|| stamp.split(' ').next().unwrap_or(stamp))
     });
-    stamps.last().is_none_or(|stamp| !stamp.contains('/'))
+    stamps.next_back().is_none_or(|stamp| !stamp.contains('/'))
 }
 
 #[cfg(test)]

@@ -30,7 +30,7 @@ fn queue_finding() -> Finding {
         Ok(Some(queue)) => Finding::good(
             "queue",
             format!(
-                "condor_q answers in {:.1} s: {} of yours",
+                "condor_q answers in {:.1} s and shows {}",
                 began.elapsed().as_secs_f64(),
                 counted(queue.held_count(), "held job")
             ),

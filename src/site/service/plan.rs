@@ -80,7 +80,8 @@ fn next_commands(kind: ServiceKind) -> Vec<String> {
         ],
         ServiceKind::ScheddCron => &[
             "systemd-tmpfiles --create",
-            "condor_reconfig",
+            // A schedd without such jobs ignores the first ones until it begins again.
+            "condor_restart -daemon schedd",
             "poolcast doctor",
         ],
     };

@@ -156,7 +156,7 @@ fn service_parts(paths: &ServicePaths) -> [ServicePart; 3] {
 /// The arguments with which the service advises.
 pub(super) fn advise_arguments(log: &str) -> String {
     format!(
-        "advise out --log {log} --queue now --ids --prometheus metrics/poolcast.prom --pages pages"
+        "advise out --log {log} --queue now --prometheus metrics/poolcast.prom --pages pages"
     )
 }
 
