@@ -212,7 +212,7 @@ fn site_model(config: &Config) -> Option<LearnedRun> {
     }
 }
 
-/// The logs that the held jobs of this user in the queue name, as far as they can be read.
+/// The readable logs that the held jobs of this user in the queue name.
 fn logs_of_held_jobs() -> Vec<PathBuf> {
     let limit = QUEUE_ANSWERS_WITHIN;
     let read = |output: &mut dyn BufRead| logs_of_jobs(output);
@@ -221,7 +221,7 @@ fn logs_of_held_jobs() -> Vec<PathBuf> {
             let named = named.unwrap_or_default();
             named.into_iter().filter(|log| is_log(log)).collect()
         }
-        // The queue is asked again for the jobs, and its failure is noted then.
+        // The jobs are queried later, and a failure is noted then.
         Err(_) => Vec::new(),
     }
 }

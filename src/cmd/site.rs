@@ -116,7 +116,7 @@ fn write(plan: &ServicePlan, states: &[FileState], args: &SiteInitArgs) -> Resul
         let path = plan.files[other].below(&args.out);
         return Err(hinted(
             format!("`{}` exists with another content", path.display()),
-            "compare it with the text above; `--overwrite` replaces it",
+            "compare it with the text above, and move it away",
         )
         .into());
     }

@@ -249,7 +249,8 @@ fn age_caveat(
         return Some(out_of_date_caveat(&learned));
     }
     let span_ms = summary.end_ms - summary.begin_ms;
-    let unseen_ms = asked_ms - models.facts()?.to_ms;
+    // Users of a published model cannot learn again.
+    let unseen_ms = asked_ms - models.trained?.rates.to_ms;
     (unseen_ms > span_ms / OLD_MODEL_DIVISOR && holds_since > 0).then(|| {
         format!(
             "the model has not learned from the last {} and their {}: `poolcast run` learns from them",

@@ -38,7 +38,7 @@ pub struct TakenState {
 }
 
 impl TakenState {
-    /// Reads the state of `target` in `dir`. `call` tells several questions about one target apart.
+    /// Reads the state of `target` in `dir`. `call` distinguishes several questions to one target.
     ///
     /// # Errors
     /// Fails if the file is damaged or of another version, or if another call sends notices.

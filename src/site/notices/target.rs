@@ -51,7 +51,7 @@ fn is_mail_address(address: &str) -> bool {
 }
 
 impl NoticeTarget {
-    /// The whole address, to tell targets apart.
+    /// The whole address, which identifies the target.
     pub fn address(&self) -> &str {
         match self {
             NoticeTarget::Mail(address) | NoticeTarget::Web(address) => address,

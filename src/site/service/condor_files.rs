@@ -1,7 +1,7 @@
 //! The files of HTCondor: the configuration of its event log, and the jobs that the schedd starts
 //! itself.
 
-use super::plan::ServicePaths;
+use super::service_paths::ServicePaths;
 use super::site_file::SiteFile;
 use super::unit_files::{STATE_DIR, advise_arguments, tmpfiles};
 

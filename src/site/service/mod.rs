@@ -3,6 +3,7 @@
 
 mod condor_files;
 mod plan;
+mod service_paths;
 mod site_file;
 mod unit_files;
 

@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 use anyhow::Result;
 
 use super::condor_files::{cron_files, event_log_file};
+use super::service_paths::ServicePaths;
 use super::site_file::SiteFile;
 use super::unit_files::unit_files;
-use poolcast_base::error::hinted;
 use poolcast_sweep::condor;
 
 /// Log that the service reads if HTCondor's configuration names none.
@@ -31,13 +31,6 @@ pub struct ServicePlan {
     pub next: Vec<String>,
 }
 
-/// The paths that the files of a service name.
-#[derive(Debug)]
-pub(super) struct ServicePaths {
-    pub(super) program: String,
-    pub(super) log: String,
-}
-
 /// Plans a service in which `program` reads `log`, or else the log that HTCondor's configuration
 /// names. Without a configured log, the plan configures one.
 ///
@@ -51,10 +44,8 @@ pub fn plan_service(kind: ServiceKind, program: &Path, log: Option<&Path>) -> Re
             .flatten()
             .map(PathBuf::from),
     };
-    let paths = ServicePaths {
-        program: plain_path(program)?,
-        log: plain_path(configured.as_deref().unwrap_or(Path::new(DEFAULT_LOG)))?,
-    };
+    let log = configured.as_deref().unwrap_or(Path::new(DEFAULT_LOG));
+    let paths = ServicePaths::new(program, log)?;
     let mut files = match kind {
         ServiceKind::Systemd => unit_files(&paths),
         ServiceKind::ScheddCron => cron_files(&paths),
@@ -89,21 +80,6 @@ fn next_commands(kind: ServiceKind) -> Vec<String> {
         .iter()
         .map(|command| (*command).to_owned())
         .collect()
-}
-
-/// Returns `path` if it is absolute and has only characters that neither systemd, HTCondor nor a
-/// shell interprets.
-fn plain_path(path: &Path) -> Result<String> {
-    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/._-+@".contains(&byte);
-    let text = path.to_str().filter(|text| text.bytes().all(is_plain));
-    match text {
-        Some(text) if path.is_absolute() => Ok(text.to_owned()),
-        _ => Err(hinted(
-            format!("the path `{}` cannot be in a unit", path.display()),
-            "name an absolute path of letters, digits, and the characters . _ - + @",
-        )
-        .into()),
-    }
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! The units of systemd, and the files for its user, its directories and its logs.
 
-use super::plan::ServicePaths;
+use super::service_paths::ServicePaths;
 use super::site_file::SiteFile;
 
 /// Directory of the service.
@@ -155,9 +155,7 @@ fn service_parts(paths: &ServicePaths) -> [ServicePart; 3] {
 
 /// The arguments with which the service advises.
 pub(super) fn advise_arguments(log: &str) -> String {
-    format!(
-        "advise out --log {log} --queue now --prometheus metrics/poolcast.prom --pages pages"
-    )
+    format!("advise out --log {log} --queue now --prometheus metrics/poolcast.prom --pages pages")
 }
 
 impl ServicePart {
