@@ -210,7 +210,7 @@ pub fn read_held_values<T>(
 /// expression.
 ///
 /// # Errors
-/// Fails if the program is missing, reports an error, or prints nothing within [`EDITS_WITHIN`].
+/// Fails if the program is missing or reports an error, or if it prints nothing for 20 s.
 pub fn edit_jobs(constraint: &str, values: &[(&str, &str)]) -> Result<()> {
     let mut condor_qedit = command_without_keys("condor_qedit");
     condor_qedit.args(["-constraint", constraint]);
