@@ -1,22 +1,56 @@
-//! Unpacks the tar file that a job got as input, in the directory in which the program runs.
+//! Packs a directory into a tar file, and unpacks the tar file that a job got as input, in the
+//! directory in which the program runs.
 //!
-//! The file comes from outside, so it is not trusted. It may contain only regular files and
+//! The unpacked file comes from outside, so it is not trusted. It may contain only regular files and
 //! directories under short relative paths. Its unpacked files take no more space than the archive
 //! itself.
 
-use std::fs::File;
-use std::io::{Read, Seek as _};
+use std::fs::{File, Permissions};
+use std::io::{Read, Seek as _, Write as _};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Component, Path, PathBuf};
 
 use anyhow::{Context as _, Result, bail, ensure};
-use tar::{Archive, Entry};
+use tar::{Archive, Builder, Entry, HeaderMode};
 
 use crate::error::hinted;
-use crate::files::{self, StagedDirectory};
+use crate::files::{self, AtomicFile, StagedDirectory};
+
+/// Mode of a packed file.
+const PACKED_MODE: u32 = 0o644;
 
 /// Maximum number of components of a path in an archive. The paths that jobs share have at most
 /// four.
 const MAX_COMPONENTS: usize = 16;
+
+/// Packs the files in `dir` into the tar file `file`, which everyone may read. Equal files give
+/// equal bytes. An earlier file is replaced in one step.
+pub fn pack(dir: &Path, file: &Path) -> Result<()> {
+    let mut builder = Builder::new(Vec::new());
+    builder.mode(HeaderMode::Deterministic);
+    add_directory(&mut builder, dir, Path::new(""))?;
+    let mut target = AtomicFile::new(file)?;
+    target.file().write_all(&builder.into_inner()?)?;
+    let everyone = Permissions::from_mode(PACKED_MODE);
+    target.file().file().set_permissions(everyone)?;
+    target.commit(file)
+}
+
+/// Adds the entries of `dir` in the order of their names, below the path `below` in the archive.
+fn add_directory(builder: &mut Builder<Vec<u8>>, dir: &Path, below: &Path) -> Result<()> {
+    let mut entries = fs_err::read_dir(dir)?.collect::<std::io::Result<Vec<_>>>()?;
+    entries.sort_by_key(fs_err::DirEntry::file_name);
+    for entry in entries {
+        let (path, name) = (entry.path(), below.join(entry.file_name()));
+        if entry.file_type()?.is_dir() {
+            builder.append_dir(&name, &path)?;
+            add_directory(builder, &path, &name)?;
+        } else {
+            builder.append_path_with_name(&path, &name)?;
+        }
+    }
+    Ok(())
+}
 
 /// Unpacks the tar file `archive` into the directory `into`. An existing file is not replaced, so a
 /// job that restarts in the same directory keeps its files.
@@ -163,7 +197,7 @@ fn is_directory(path: &Path) -> bool {
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
-    use tar::{Builder, EntryType, Header};
+    use tar::{EntryType, Header};
 
     use super::*;
 
@@ -212,6 +246,32 @@ mod tests {
                 .expect("packed");
         }
         builder.into_inner().expect("packed")
+    }
+
+    #[test]
+    fn packed_directories_are_deterministic_and_unpack_to_the_same_files() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let below = dir.path().join("from/model/answers");
+        fs_err::create_dir_all(&below).expect("made");
+        fs_err::write(below.join("b"), "b").expect("written");
+        fs_err::write(below.join("../a"), "a").expect("written");
+        let [first, second] = ["1.tar", "2.tar"].map(|name| dir.path().join(name));
+        pack(&dir.path().join("from"), &first).expect("packed");
+        fs_err::write(below.join("b"), "b").expect("written again, at another time");
+        pack(&dir.path().join("from"), &second).expect("packed");
+        let bytes = |path: &Path| fs_err::read(path).expect("read");
+        assert_eq!(bytes(&first), bytes(&second));
+        let mode = fs_err::metadata(&first)
+            .expect("there")
+            .permissions()
+            .mode();
+        assert_eq!(mode & 0o777, PACKED_MODE);
+
+        let into = dir.path().join("into");
+        fs_err::create_dir(&into).expect("made");
+        unpack(&first, &into).expect("unpacked");
+        assert_eq!(bytes(&into.join("model/a")), b"a");
+        assert_eq!(bytes(&into.join("model/answers/b")), b"b");
     }
 
     /// A directory with an archive, and an empty directory to unpack it into.

@@ -19,5 +19,6 @@ pub mod seed;
 pub mod shard;
 pub mod column_table;
 pub mod manifest;
+pub mod user_directories;
 pub mod salt;
 pub mod stats;

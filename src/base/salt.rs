@@ -3,7 +3,7 @@
 
 use std::ffi::OsString;
 use std::io::{ErrorKind, Write as _};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use anyhow::{Context as _, Result, ensure};
 use sha2::{Digest as _, Sha256};
@@ -12,6 +12,7 @@ use crate::error::hinted;
 use crate::files;
 use crate::manifest;
 use crate::temporary;
+use crate::user_directories::configuration_directory;
 
 /// Environment variable with the salt itself. It is a secret and is never printed.
 pub const SALT_VARIABLE: &str = "POOLCAST_OWNER_SALT";
@@ -144,17 +145,6 @@ pub fn random_text<const BYTES: usize>() -> Result<String> {
 /// Reads an environment variable; `None` if it is unset or empty.
 fn nonempty_variable(name: &str) -> Option<OsString> {
     std::env::var_os(name).filter(|value| !value.is_empty())
-}
-
-/// Returns the user's configuration directory. A path that is not absolute is ignored, as the XDG
-/// base directory specification demands.
-fn configuration_directory() -> Option<PathBuf> {
-    let absolute_path = |name| {
-        nonempty_variable(name)
-            .map(PathBuf::from)
-            .filter(|path| path.is_absolute())
-    };
-    absolute_path("XDG_CONFIG_HOME").or_else(|| Some(absolute_path("HOME")?.join(".config")))
 }
 
 /// Returns a digest that distinguishes salts without revealing them.

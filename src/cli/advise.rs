@@ -6,6 +6,7 @@ use clap::{Args, ValueEnum};
 
 use poolcast_base::moment::parse_time_ms;
 use poolcast_holds::advice::HoldAction;
+use poolcast_site::notices::NoticeTarget;
 
 /// Arguments of `advise`.
 #[derive(Debug, Args)]
@@ -74,6 +75,22 @@ pub struct AdviseArgs {
     #[arg(value_parser = clap::value_parser!(u32).range(1..=86_400))]
     #[arg(conflicts_with_all = ["at", "check", "dag", "ids", "exit_code"])]
     pub watch: Option<u32>,
+    /// Write metrics about all held jobs to this file, for the textfile collector of Prometheus'
+    /// node_exporter; they name no owner
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["at", "check", "dag", "watch"])]
+    pub prometheus: Option<PathBuf>,
+    /// Write the advice of each owner of held jobs to DIR/OWNER.json
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["at", "check", "dag", "watch"])]
+    pub pages: Option<PathBuf>,
+    /// Send the causes and answers that are new since the last such call: to a mail address by
+    /// `sendmail`, or as JSON to a web address; repeat the option for further addresses
+    #[arg(long, value_name = "mailto:ADDRESS|URL", conflicts_with_all = ["at", "check", "dag", "watch"])]
+    pub notify: Vec<NoticeTarget>,
+    /// Write the answers to the held jobs in the queue of this access point, as the attributes
+    /// PoolcastAdvice and PoolcastProbability, where they have changed; only the users in
+    /// QUEUE_SUPER_USERS may do this for the jobs of others
+    #[arg(long, conflicts_with_all = ["at", "check", "dag", "watch"])]
+    pub qedit: bool,
     /// Name of a node, for its SCRIPT HOLD in DAGMan: write the advice on the held jobs of this
     /// node to the file NODE.advice here, and exit with 0 even after a failure; condor/held-node.sh
     /// is an example

@@ -3,6 +3,7 @@
 mod advise;
 mod collect;
 mod dag;
+mod doctor;
 mod evaluate;
 mod manual;
 mod parameter_flags;
@@ -10,6 +11,7 @@ mod parse;
 mod policy;
 mod predict;
 mod provision;
+mod publish;
 mod rehearse;
 mod report;
 mod run;
@@ -17,6 +19,7 @@ mod shards;
 mod share;
 mod shared_flags;
 mod simulate;
+mod site;
 mod sweep;
 mod tensors;
 mod track;
@@ -27,6 +30,7 @@ use clap::{ArgAction, Parser, Subcommand};
 pub use advise::{ActionFilter, AdviceFilterArgs, AdviseArgs, HoldCodeFilter, JobOrder};
 pub use collect::CollectArgs;
 pub use dag::DagArgs;
+pub use doctor::DoctorArgs;
 pub use evaluate::EvaluateArgs;
 pub use manual::{CompletionsArgs, ConfigArgs, ManArgs};
 pub use parameter_flags::ParameterFlags;
@@ -38,6 +42,7 @@ pub use provision::{
     ProvisionSamplesArgs, ProvisionStep, ProvisionTraceArgs, ProvisionTrainArgs,
     ProvisionValidateArgs, WindowArgs,
 };
+pub use publish::PublishArgs;
 pub use rehearse::RehearseArgs;
 pub use report::ReportArgs;
 pub use run::RunArgs;
@@ -45,6 +50,7 @@ pub use shards::ShardArgs;
 pub use share::ShareArgs;
 pub use shared_flags::{JsonFlag, OverwriteFlag};
 pub use simulate::SimulateArgs;
+pub use site::{SiteArgs, SiteInitArgs, SiteStep};
 pub use sweep::{
     SweepArgs, SweepChoiceArgs, SweepCleanupArgs, SweepConcludeArgs, SweepEvaluateArgs,
     SweepInitArgs, SweepListArgs, SweepManageArgs, SweepPauseArgs, SweepRunArgs, SweepShowArgs,
@@ -182,6 +188,27 @@ pub enum Verb {
     /// Example: poolcast share out/quickstart -o contribution.safetensors
     #[command(verbatim_doc_comment)]
     Share(ShareArgs),
+    /// Publish a run's model, so that users who may not read the log can advise with it
+    ///
+    /// The directory or tar file has what `advise` needs: the model of the answers, their limits, and the settings of advice. It has no events, no names or hashes of jobs, owners, machines or files, and no predictions for single jobs. Everyone may read it. An earlier model there is replaced in one step. `advise` uses /var/lib/poolcast/model where there is no run, or the directory that `advice.site_model` names.
+    ///
+    /// Example: poolcast publish out -o /var/lib/poolcast/model
+    #[command(verbatim_doc_comment)]
+    Publish(PublishArgs),
+    /// Examine what advice needs here: event log, queue, history and model, and what to type if it is missing
+    ///
+    /// Nothing is changed. Each line is good, bad, or a plain fact.
+    ///
+    /// Exit codes: 0 all is good; 1 something is to be done; 2 errors.
+    ///
+    /// Example: poolcast doctor
+    #[command(verbatim_doc_comment)]
+    Doctor(DoctorArgs),
+    /// Set up a service that learns once and advises all users of an access point
+    ///
+    /// Example: poolcast site init
+    #[command(verbatim_doc_comment)]
+    Site(SiteArgs),
     /// Write one HTML page on a run, a sweep or a DAG: advice on held jobs, the best model, every trial
     ///
     /// The page needs no network and no server: it opens from a file, and can be mailed. It has every number of its plots as a table. `poolcast run` writes one as report.html.

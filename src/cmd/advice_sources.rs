@@ -12,11 +12,14 @@ use super::named_inputs::NamedInputs;
 use super::own_logs::user_name;
 use crate::cli::AdviseArgs;
 use poolcast_base::error::hinted;
-use poolcast_base::{files, manifest, output};
+use poolcast_base::{files, manifest, output, user_directories};
+use poolcast_collect::is_log;
 use poolcast_holds::advice::{
-    HISTORY_ATTRIBUTES, JobHistory, JobQueue, JobSelection, QUEUE_ATTRIBUTES,
+    HISTORY_ATTRIBUTES, JobHistory, JobQueue, JobSelection, LOG_ATTRIBUTES, ModelOrigin,
+    PublishedModel, QUEUE_ATTRIBUTES, logs_of_jobs,
 };
 use poolcast_holds::answers::LearnedAnswers;
+use poolcast_holds::config::AdviceConfig;
 use poolcast_holds::training::RunModels;
 use poolcast_sweep as sweep;
 use poolcast_sweep::condor;
@@ -48,10 +51,25 @@ pub(super) struct LearnedRun {
     pub(super) models: Option<RunModels>,
     /// The model for questions in the middle of a hold, if the results have one.
     pub(super) answers: Option<LearnedAnswers>,
+    /// The model that was published, in place of a run.
+    pub(super) published: Option<PublishedRun>,
+}
+
+/// What is known of a published model beside its answers.
+pub(super) struct PublishedRun {
+    /// The evaluation and the training data of its run.
+    pub(super) origin: ModelOrigin,
+    /// The settings of advice at the site.
+    settings: AdviceConfig,
+    /// True if the site publishes it, and the user did not name it.
+    pub(super) is_of_site: bool,
 }
 
 impl LearnedRun {
     fn open(results: PathBuf) -> Result<LearnedRun> {
+        if PublishedModel::is_in(&results) {
+            return LearnedRun::open_published(results, false);
+        }
         let answers_dir = sweep::answers_dir(&results);
         if sweep::has_no_model(&results) {
             return Ok(LearnedRun {
@@ -59,6 +77,7 @@ impl LearnedRun {
                 results,
                 models: None,
                 answers: LearnedAnswers::open_alone(&answers_dir)?,
+                published: None,
             });
         }
         let answers = LearnedAnswers::open(&answers_dir)?;
@@ -68,7 +87,43 @@ impl LearnedRun {
             results,
             run,
             answers,
+            published: None,
         })
+    }
+
+    fn open_published(dir: PathBuf, is_of_site: bool) -> Result<LearnedRun> {
+        let PublishedModel {
+            answers,
+            origin,
+            settings,
+        } = PublishedModel::open(&dir)?;
+        Ok(LearnedRun {
+            run: dir.clone(),
+            results: dir,
+            models: None,
+            answers: Some(answers),
+            published: Some(PublishedRun {
+                origin,
+                settings,
+                is_of_site,
+            }),
+        })
+    }
+
+    /// Returns true if the model may answer about `at_ms`, or about the end of the log. A run also has
+    /// a model that has learned less, and a published model has not.
+    pub(super) fn may_answer_at(&self, at_ms: Option<i64>) -> bool {
+        let known_ms = self.answers.as_ref().map(|answers| answers.known_ms);
+        self.published.is_none() || at_ms.is_none_or(|at_ms| known_ms.is_some_and(|ms| ms <= at_ms))
+    }
+
+    /// The directory in which answers are recorded: that of the run, or for a published model one of
+    /// this user. `None` if there is no such directory.
+    pub(super) fn ledger_dir(&self) -> Option<PathBuf> {
+        match self.published {
+            None => Some(self.results.clone()),
+            Some(_) => user_directories::state_directory(),
+        }
     }
 }
 
@@ -80,6 +135,8 @@ pub(super) struct AdviceSources {
     pub(super) config: Config,
     /// The logs that the user named, or else the logs of the run.
     pub(super) logs: Vec<PathBuf>,
+    /// True if nobody named the logs, and the queue named them.
+    pub(super) has_logs_of_queue: bool,
     /// The jobs that the user named.
     pub(super) selections: Vec<JobSelection>,
 }
@@ -99,20 +156,73 @@ impl AdviceSources {
             Some(run) => Some(condor::results_directory(&run)?),
             None => find_results()?,
         };
-        let learned = results.map(LearnedRun::open).transpose()?;
-        let config = match &learned {
-            Some(learned) => Config::read(&learned.run)?,
-            None => Config::load_built_in(&BTreeMap::new())?,
+        let built_in = Config::load_built_in(&BTreeMap::new())?;
+        let learned = match results {
+            Some(results) => Some(LearnedRun::open(results)?),
+            None => site_model(&built_in),
         };
-        if let Some(learned) = learned.as_ref().filter(|_| logs.is_empty()) {
-            logs = configured_logs(&config, &learned.results)?;
+        let published = learned
+            .as_ref()
+            .and_then(|learned| learned.published.as_ref());
+        let config = match (&learned, published) {
+            (Some(learned), None) => Config::read(&learned.run)?,
+            (_, Some(published)) => Config {
+                advice: published.settings.clone(),
+                ..built_in
+            },
+            (None, None) => built_in,
+        };
+        let mut has_logs_of_queue = false;
+        match &learned {
+            Some(learned) if logs.is_empty() && learned.published.is_none() => {
+                logs = configured_logs(&config, &learned.results)?;
+            }
+            // A model judges the jobs of logs, and the queue knows the logs.
+            Some(_) if logs.is_empty() && args.queue.is_none() => {
+                logs = logs_of_held_jobs();
+                has_logs_of_queue = !logs.is_empty();
+            }
+            _ => {}
         }
         Ok(AdviceSources {
             learned,
             config,
             logs,
+            has_logs_of_queue,
             selections,
         })
+    }
+}
+
+/// Opens the model that the site publishes; `None` if there is none. A model that cannot be used
+/// only causes a note, because rules answer without it.
+fn site_model(config: &Config) -> Option<LearnedRun> {
+    let dir = config.advice.site_model.clone()?;
+    if !PublishedModel::is_in(&dir) {
+        return None;
+    }
+    match LearnedRun::open_published(dir, true) {
+        Ok(learned) => Some(learned),
+        Err(error) => {
+            output::note(&format!(
+                "note: the model of this site is not used: {error:#}"
+            ));
+            None
+        }
+    }
+}
+
+/// The readable logs that the held jobs of this user in the queue name.
+fn logs_of_held_jobs() -> Vec<PathBuf> {
+    let limit = QUEUE_ANSWERS_WITHIN;
+    let read = |output: &mut dyn BufRead| logs_of_jobs(output);
+    match condor::ask_held_jobs(LOG_ATTRIBUTES, false, limit, read) {
+        Ok(named) => {
+            let named = named.unwrap_or_default();
+            named.into_iter().filter(|log| is_log(log)).collect()
+        }
+        // The jobs are queried later, and a failure is noted then.
+        Err(_) => Vec::new(),
     }
 }
 
@@ -131,8 +241,12 @@ pub(super) fn find_run_logs() -> Result<(Config, Vec<PathBuf>)> {
 
 /// Finds the run whose model `advise` uses in this directory; `None` if there is none, or several.
 pub(super) fn find_run_here() -> Option<PathBuf> {
-    let results = find_results().ok()??;
-    sweep::resolve_run(&results).ok()
+    sweep::resolve_run(&find_results_here()?).ok()
+}
+
+/// Finds the results in this directory; `None` if there are none, or several.
+pub(super) fn find_results_here() -> Option<PathBuf> {
+    find_results().ok()?
 }
 
 /// Finds the run of this directory: either the directory itself, or the `out` of one of its

@@ -12,7 +12,7 @@ use super::logs::read_store;
 use super::others_jobs::OthersJobs;
 use super::text::advice::{AdviceView, action_word, long_text, shell_word, skipped_jobs_words};
 use super::text::{advice_jobs, advice_page, answer_check};
-use super::{node_advice, text};
+use super::{advice_outlets as outlets, node_advice, text};
 use crate::cli::{AdviceFilterArgs, AdviseArgs, JobOrder};
 use htcondor_eventlog as eventlog;
 use poolcast_base::error::{EXIT_DONE, hinted};
@@ -58,6 +58,7 @@ pub fn run(args: &AdviseArgs) -> Result<u8> {
     if args.at.is_none() {
         asked.record(&sources, &view.chosen);
     }
+    outlets::send_all(args, &sources, &view)?;
     Ok(if is_one_job || args.exit_code {
         advice::exit_code(&view.chosen)
     } else {
@@ -73,7 +74,7 @@ fn ask(
 ) -> Result<ComputedAdvice> {
     let queue = match &args.queue {
         Some(named) => Some(read_queue(named)?),
-        None if sources.logs.is_empty() => ask_queue(args.all_users),
+        None if sources.logs.is_empty() || sources.has_logs_of_queue => ask_queue(args.all_users),
         None => None,
     };
     let now_ms = args.now.unwrap_or_else(now_ms);
@@ -208,7 +209,10 @@ fn check(args: &AdviseArgs, sources: &AdviceSources) -> Result<u8> {
         sources.selections.is_empty(),
         "`--check` is about all earlier answers, not about one job"
     );
-    let given = advice::read_answers(&learned.results)?;
+    let given = match learned.ledger_dir() {
+        Some(dir) => advice::read_answers(&dir)?,
+        None => Vec::new(),
+    };
     let store = read_store(&sources.logs, args.year, &sources.config, None)?;
     let check = CheckedAnswers::new(&given, &store).check();
     if args.json {

@@ -4,14 +4,14 @@ use std::path::Path;
 
 use anyhow::{Context as _, Result, ensure};
 
-use super::advice_sources::AdviceSources;
+use super::advice_sources::{AdviceSources, LearnedRun};
 use super::logs::read_store;
 use super::trained_run;
 use poolcast_base::error::hinted;
 use poolcast_base::output;
 use poolcast_holds::advice::{
     self, AdviceBasis, AdviceModels, AnswerTally, CheckedAnswers, EndedJob, GivenAnswer, JobAdvice,
-    JobQueue, JobSelection, LogWords, ModelOrigin, QueueAgreement,
+    JobQueue, JobSelection, LogWords, ModelOrigin, PublishedOrigin, QueueAgreement,
 };
 use poolcast_holds::answers::LearnedAnswers;
 use poolcast_holds::events::EventStore;
@@ -67,13 +67,16 @@ impl ComputedAdvice {
         } = question;
         let config = &sources.config;
         let mut words = LogWords::until(at_ms);
-        let store = read_store(&sources.logs, year, config, Some(&mut words))?;
+        let mut store = read_store(&sources.logs, year, config, Some(&mut words))?;
+        let log_end_ms = store.summary.end_ms;
+        let learned = sources.learned.as_ref();
+        let learned = learned.filter(|learned| learned.may_answer_at(at_ms));
+        if let Some(learned) = learned.filter(|_| at_ms.is_none()) {
+            extend_to_model(&mut store, learned);
+        }
 
         let asked_ms = at_ms.unwrap_or(store.summary.end_ms);
-        let learned = sources.learned.as_ref();
-        let origin = learned.map_or_else(ModelOrigin::default, |learned| {
-            trained_run::model_origin(&learned.run, &learned.results)
-        });
+        let origin = learned.map_or_else(ModelOrigin::default, model_origin);
         let own = match learned {
             Some(_) => None,
             None => LearnedAnswers::without_run(&store, asked_ms, &config.advice, config.seed)?,
@@ -88,11 +91,15 @@ impl ComputedAdvice {
         words.add_to(&mut all);
 
         let mut basis = AdviceBasis::new(&store, &models, at_ms);
+        basis.log_end_ms = Some(log_end_ms);
+        basis.published_model = learned.and_then(published_origin);
         let mut earlier = None;
         // The ledger has answers for the end of the log only, so it says nothing about another
         // time.
         if let Some(learned) = learned.filter(|_| at_ms.is_none()) {
-            let given = given_answers(&learned.results);
+            let given = learned
+                .ledger_dir()
+                .map_or(Vec::new(), |dir| given_answers(&dir));
             let checked = CheckedAnswers::new(&given, &store);
             earlier = checked.check().total;
             let learned_ms = models.answers.map(|answers| answers.known_ms);
@@ -152,15 +159,43 @@ impl ComputedAdvice {
     /// Records the answers in `said` next to the run, if there is one. A failure, as in the run of
     /// another user, only causes a note.
     pub(super) fn record(&self, sources: &AdviceSources, said: &[&JobAdvice]) {
-        let Some(learned) = &sources.learned else {
+        let ledger = (sources.learned.as_ref()).and_then(LearnedRun::ledger_dir);
+        let Some(dir) = ledger else {
             return;
         };
-        if let Err(error) = advice::record_answers(&learned.results, said, self.basis.asked_ms) {
+        let recorded = fs_err::create_dir_all(&dir)
+            .map_err(anyhow::Error::from)
+            .and_then(|()| advice::record_answers(&dir, said, self.basis.asked_ms));
+        if let Err(error) = recorded {
             output::note(&format!(
                 "note: these answers are not saved for `--check`: {error:#}"
             ));
         }
     }
+}
+
+/// Lets the time that `store` covers last until `learned`, a published model, had learned. Logs of a
+/// user's own jobs often end earlier, and a model must not judge what it has learned from.
+fn extend_to_model(store: &mut EventStore, learned: &LearnedRun) {
+    if let (Some(_), Some(answers)) = (&learned.published, &learned.answers) {
+        store.summary.end_ms = store.summary.end_ms.max(answers.known_ms);
+    }
+}
+
+fn model_origin(learned: &LearnedRun) -> ModelOrigin {
+    match &learned.published {
+        Some(published) => published.origin.clone(),
+        None => trained_run::model_origin(&learned.run, &learned.results),
+    }
+}
+
+fn published_origin(learned: &LearnedRun) -> Option<PublishedOrigin> {
+    let published = learned.published.as_ref()?;
+    Some(PublishedOrigin {
+        path: learned.results.display().to_string(),
+        is_of_site: published.is_of_site,
+        learned_ms: learned.answers.as_ref()?.known_ms,
+    })
 }
 
 /// The results of the answers recorded in `results`, judged at the end of `store`.

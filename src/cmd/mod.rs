@@ -7,6 +7,7 @@
 pub mod advise;
 pub mod collect;
 pub mod dag;
+pub mod doctor;
 pub mod evaluate;
 pub mod look;
 pub mod manual;
@@ -14,17 +15,20 @@ pub mod parse;
 pub mod policy;
 pub mod predict;
 pub mod provision;
+pub mod publish;
 pub mod rehearse;
 pub mod report;
 pub mod run;
 pub mod share;
 pub mod simulate;
+pub mod site;
 pub mod sweep;
 pub mod tensors;
 pub mod track;
 pub mod train;
 
 // Code that the verbs share.
+mod advice_outlets;
 mod advice_sources;
 mod advice_watch;
 mod asked_advice;
@@ -77,6 +81,9 @@ pub fn run(verb: Verb, threads: usize) -> Result<u8> {
         Verb::Policy(args) => policy::run(&args),
         Verb::Rehearse(args) => rehearse::run(&args),
         Verb::Share(args) => share::run(&args),
+        Verb::Publish(args) => publish::run(&args),
+        Verb::Doctor(args) => doctor::run(&args),
+        Verb::Site(args) => site::run(&args.step),
         Verb::Report(args) => report::run(&args),
         Verb::Track(args) => track::run(&args),
         Verb::Predict(args) => predict::run(&args),

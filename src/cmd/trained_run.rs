@@ -43,6 +43,7 @@ pub(super) fn model_origin(dir: &Path, results: &Path) -> ModelOrigin {
     ModelOrigin {
         skill: model_skill(dir),
         access_points: events.map_or(Vec::new(), |events| events.body.aps),
+        facts: None,
     }
 }
 

@@ -61,12 +61,20 @@ pub struct LogArchive {
     pub lost: Vec<LostEvents>,
 }
 
+/// Reads the manifest of the archive `dir`.
+///
+/// # Errors
+/// Fails if the directory is not an archive.
+pub fn read_archive(dir: &Path) -> Result<LogArchive> {
+    Ok(manifest::read::<LogArchive>(dir, ARCHIVE)?.body)
+}
+
 /// Returns the files of the archive `dir`. Their last records may be unfinished.
 ///
 /// # Errors
 /// Fails if the directory is not an archive.
 pub(super) fn archived_logs(dir: &Path) -> Result<Vec<PathBuf>> {
-    let archive = manifest::read::<LogArchive>(dir, ARCHIVE)?.body;
+    let archive = read_archive(dir)?;
     let mut logs = Vec::new();
     for generation in &archive.generations {
         logs.push(manifest::listed_path(dir, &generation.file)?);

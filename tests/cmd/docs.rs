@@ -448,7 +448,10 @@ fn documents() -> Vec<String> {
     .to_vec();
     for file in fs_err::read_dir(root().join("docs")).expect("listed") {
         let name = file.expect("a file").file_name();
-        documents.push(format!("docs/{}", name.to_string_lossy()));
+        let name = name.to_string_lossy();
+        if name.ends_with(".md") {
+            documents.push(format!("docs/{name}"));
+        }
     }
     documents
 }

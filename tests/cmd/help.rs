@@ -52,6 +52,9 @@ fn every_verb_explains_itself() {
         assert!(help.contains(&format!("Example: poolcast provision {step}")));
         insta::assert_snapshot!(format!("provision-{step}"), help);
     }
+    let help = place.stdout("site init --help");
+    assert!(help.contains("Example: poolcast site init"));
+    insta::assert_snapshot!("site-init", help);
 }
 
 #[test]

@@ -13,8 +13,8 @@ use crate::place::{Place, queue};
 use crate::policy::planted_log;
 use crate::run::SMALL;
 use crate::{
-    advise_probes, answer_check, dag, file_looks, nodes, own_logs, pipelines, pipelines_of_numbers,
-    provision, provision_live, sweep, track,
+    advise_probes, answer_check, dag, doctor, file_looks, nodes, own_logs, pipelines,
+    pipelines_of_numbers, provision, provision_live, publish, site, sweep, track,
 };
 
 /// A row of a table in docs/json.md: the path of a key, and its type. `groups[].cause` is a key of
@@ -216,7 +216,7 @@ fn joined(path: &str, key: &str) -> String {
 /// Returns the beginning of the headings for the output of `poolcast` with `args`.
 fn heading_prefix(args: &str) -> String {
     let words: Vec<&str> = args.split_ascii_whitespace().collect();
-    let verb_words = if ["sweep", "provision"].contains(&words[0]) {
+    let verb_words = if ["sweep", "provision", "site"].contains(&words[0]) {
         2
     } else {
         1
@@ -545,6 +545,9 @@ fn every_documented_key_is_printed() {
         live_documents,
         wait_model_documents,
         track::track_documents,
+        publish::publish_documents,
+        doctor::doctor_documents,
+        site::site_documents,
     ];
     let mut printed = PrintedKeys::new();
     std::thread::scope(|scope| {

@@ -2,6 +2,7 @@
 
 mod place;
 
+mod advice_outlets;
 mod advise;
 mod advise_probes;
 mod advise_sources;
@@ -14,6 +15,7 @@ mod config;
 mod dag;
 mod digests;
 mod docs;
+mod doctor;
 mod ensemble;
 mod evaluate;
 mod file_looks;
@@ -36,11 +38,13 @@ mod provision;
 mod provision_live;
 mod provision_sweep;
 mod provision_train;
+mod publish;
 mod rehearse;
 mod report;
 mod run;
 mod share;
 mod simulate;
+mod site;
 mod sweep;
 mod tensors;
 mod terminal;

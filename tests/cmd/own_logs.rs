@@ -141,7 +141,7 @@ fn the_end_of_a_job_is_no_error() {
 }
 
 /// Puts programs named like HTCondor's into the test directory; each of them is a shell script.
-fn with_programs(place: &Place, args: &str, programs: &[(&str, &str)]) -> Outcome {
+pub(crate) fn with_programs(place: &Place, args: &str, programs: &[(&str, &str)]) -> Outcome {
     for (name, script) in programs {
         place.write(name, format!("#!/bin/sh\n{script}\n"));
         let mode = std::fs::Permissions::from_mode(0o755);

@@ -7,7 +7,7 @@ use serde::Serialize;
 use poolcast_base::output::{self, LineColour, PageLine};
 use poolcast_holds::advice::{
     self, ActionTally, AdviceBasis, AnswerTally, CauseGroup, EndedJob, HoldAction, JobAdvice,
-    QueueAgreement, SkippedJobs, cause_groups, query_words,
+    PublishedOrigin, QueueAgreement, SkippedJobs, cause_groups, query_words,
 };
 
 /// Version of the JSON document.
@@ -67,6 +67,16 @@ pub(in crate::cmd) struct AdviceView<'a> {
 }
 
 impl<'a> AdviceView<'a> {
+    /// The view of `chosen` alone, without anything about other jobs.
+    pub(in crate::cmd) fn of_jobs(&self, chosen: Vec<&'a JobAdvice>) -> AdviceView<'a> {
+        AdviceView {
+            chosen,
+            call: self.call.clone(),
+            better: self.better.clone(),
+            ..*self
+        }
+    }
+
     /// The JSON document.
     pub(in crate::cmd) fn document(&self) -> AdviceDocument<'a> {
         let mut counts = BTreeMap::new();
@@ -230,20 +240,21 @@ impl<'a> AdviceView<'a> {
         let Some(until_ms) = *trained_until_ms else {
             return "no model: rules for hold codes answer".to_owned();
         };
-        let learned = format!(
-            "learned until {} UTC ({} since)",
-            minute(until_ms),
-            output::counted(*holds_since, "hold")
-        );
-        let Some(model) = model else {
-            let elsewhere = if *uses_prior {
-                "and holds at other access points, "
-            } else {
-                ""
-            };
-            return format!(
-                "no trained model: rules answer, and what the log shows of earlier holds, {elsewhere}{learned}"
-            );
+        let since = output::counted(*holds_since, "hold");
+        let learned = format!("learned until {} UTC ({since} since)", minute(until_ms));
+        let origin = match (&self.basis.published_model, model) {
+            (Some(published), _) => published_words(published),
+            (None, Some(model)) => format!("model {model}: {learned}"),
+            (None, None) => {
+                let elsewhere = if *uses_prior {
+                    "and holds at other access points, "
+                } else {
+                    ""
+                };
+                return format!(
+                    "no trained model: rules answer, and what the log shows of earlier holds, {elsewhere}{learned}"
+                );
+            }
         };
         let skill = skill.map_or("not evaluated".to_owned(), |skill| {
             let (low, high) = skill.interval;
@@ -252,7 +263,7 @@ impl<'a> AdviceView<'a> {
                 skill.roc_auc
             )
         });
-        format!("model {model}: {learned}, {skill}")
+        format!("{origin}, {skill}")
     }
 
     /// A time for a table column: an age on a terminal, otherwise the time of day, or the date if
@@ -284,6 +295,16 @@ impl<'a> AdviceView<'a> {
     pub(in crate::cmd) fn time_heading(&self) -> &'static str {
         if self.shows_ages { "for" } else { "since" }
     }
+}
+
+/// Describes a published model.
+fn published_words(published: &PublishedOrigin) -> String {
+    let which = if published.is_of_site {
+        "the model of this site".to_owned()
+    } else {
+        format!("the published model in {}", published.path)
+    };
+    format!("{which}, learned {} UTC", minute(published.learned_ms))
 }
 
 /// Describes the results of earlier answers, kind by kind.
@@ -379,15 +400,7 @@ pub(in crate::cmd) fn shell_word(text: &str) -> String {
 
 /// An action as one word, as in the JSON document.
 pub(in crate::cmd) fn action_word(action: HoldAction) -> &'static str {
-    match action {
-        HoldAction::Release => "release",
-        HoldAction::Probe => "probe",
-        HoldAction::Later => "later",
-        HoldAction::Fix => "fix",
-        HoldAction::Remove => "remove",
-        HoldAction::Leave => "leave",
-        HoldAction::None => "none",
-    }
+    action.word()
 }
 
 fn action_phrase(action: HoldAction) -> &'static str {

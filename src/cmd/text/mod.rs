@@ -10,6 +10,7 @@ mod cluster_warnings;
 pub(super) mod contribution;
 pub(super) mod evaluation;
 pub(super) mod events;
+pub(super) mod findings;
 pub(super) mod policy;
 pub(super) mod rehearsal;
 pub(super) mod replay;

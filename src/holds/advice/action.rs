@@ -36,6 +36,19 @@ impl HoldAction {
         HoldAction::None,
     ];
 
+    /// The action as one word, as in the JSON document.
+    pub fn word(self) -> &'static str {
+        match self {
+            HoldAction::Release => "release",
+            HoldAction::Probe => "probe",
+            HoldAction::Later => "later",
+            HoldAction::Fix => "fix",
+            HoldAction::Remove => "remove",
+            HoldAction::Leave => "leave",
+            HoldAction::None => "none",
+        }
+    }
+
     /// The exit code with which `advise` reports this action.
     pub fn exit_code(self) -> u8 {
         match self {

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::answers::LearnedAnswers;
 use crate::events::{EventStore, StoreSummary};
@@ -17,7 +17,7 @@ const DAY_MS: i64 = 86_400_000;
 const OLD_MODEL_DIVISOR: i64 = 10;
 
 /// The model's ability to separate successes from failures, measured on holds after its training.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct ModelSkill {
     /// ROC-AUC on the test split.
     pub roc_auc: f64,
@@ -25,13 +25,39 @@ pub struct ModelSkill {
     pub interval: (f64, f64),
 }
 
+/// The facts about a trained model that a page shows.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ModelFacts {
+    /// Name of the architecture or of the pipeline.
+    pub name: String,
+    /// Digest of the inputs that the model was made from.
+    pub key: String,
+    /// First hold that it learned from, epoch ms.
+    pub from_ms: i64,
+    /// Last hold that it learned from, epoch ms.
+    pub to_ms: i64,
+}
+
+impl From<&TrainedModel> for ModelFacts {
+    fn from(model: &TrainedModel) -> ModelFacts {
+        ModelFacts {
+            name: model.name.clone(),
+            key: model.key.clone(),
+            from_ms: model.rates.from_ms,
+            to_ms: model.rates.to_ms,
+        }
+    }
+}
+
 /// The origin of a model: its evaluation and its training data.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct ModelOrigin {
     /// The model's skill, if it was evaluated.
     pub skill: Option<ModelSkill>,
     /// The access points whose jobs the model learned from; empty if they are unknown.
     pub access_points: Vec<String>,
+    /// The trained model of the run whose answers were published; `None` for a run itself.
+    pub facts: Option<ModelFacts>,
 }
 
 /// The models that judge held jobs.
@@ -46,15 +72,32 @@ pub struct AdviceModels<'a> {
 }
 
 impl AdviceModels<'_> {
+    /// The facts about the trained model of the run, also if only its answers were published.
+    fn facts(&self) -> Option<ModelFacts> {
+        let trained = self.trained.map(ModelFacts::from);
+        trained.or_else(|| self.origin.facts.clone())
+    }
+
     /// The time that the models have learned from, epoch ms: a trained model from its holds, and the
     /// answers from the log until its end, unless that is after `asked_ms`. Returns `None` without a
     /// trained model.
     fn learned_time(&self, asked_ms: i64) -> Option<Range<i64>> {
-        let rates = &self.trained?.rates;
+        let facts = self.facts()?;
         let known_ms = self.answers.map(|answers| answers.known_ms);
         let known_ms = known_ms.filter(|&known_ms| known_ms <= asked_ms);
-        Some(rates.from_ms..rates.to_ms.max(known_ms.unwrap_or(i64::MIN)))
+        Some(facts.from_ms..facts.to_ms.max(known_ms.unwrap_or(i64::MIN)))
     }
+}
+
+/// The origin of a published model that answers.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct PublishedOrigin {
+    /// Its directory.
+    pub path: String,
+    /// True if this site publishes it, false if the user named it.
+    pub is_of_site: bool,
+    /// End of the time that it learned from, epoch ms.
+    pub learned_ms: i64,
 }
 
 /// The facts and caveats that advice is based on.
@@ -75,6 +118,8 @@ pub struct AdviceBasis {
     pub model: Option<String>,
     /// Digest of the inputs that the model was made from.
     pub model_key: Option<String>,
+    /// The published model that answers; `None` if the model is that of a run.
+    pub published_model: Option<PublishedOrigin>,
     /// Time until which a model or the answers have learned, epoch ms; `None` if nothing was learned.
     pub trained_until_ms: Option<i64>,
     /// True if outcomes at other access points stand beside those of the log.
@@ -93,14 +138,14 @@ impl AdviceBasis {
     /// or else the end of the log.
     pub fn new(store: &EventStore, models: &AdviceModels<'_>, at_ms: Option<i64>) -> AdviceBasis {
         let AdviceModels {
-            trained,
-            answers,
-            origin,
+            answers, origin, ..
         } = *models;
+        let facts = models.facts();
         let summary = &store.summary;
         let asked_ms = at_ms.unwrap_or(summary.end_ms);
-        let trained_until_ms = trained
-            .map(|model| model.rates.to_ms)
+        let trained_until_ms = facts
+            .as_ref()
+            .map(|facts| facts.to_ms)
             .or(answers.map(|answers| answers.known_ms));
         let (holds, holds_since) =
             count_holds(store, trained_until_ms.unwrap_or(i64::MIN), asked_ms);
@@ -126,8 +171,9 @@ impl AdviceBasis {
             log_end_ms: Some(summary.end_ms),
             asked_ms,
             holds,
-            model: trained.map(|model| model.name.clone()),
-            model_key: trained.map(|model| model.key.clone()),
+            model: facts.as_ref().map(|facts| facts.name.clone()),
+            model_key: facts.map(|facts| facts.key),
+            published_model: None,
             trained_until_ms,
             uses_prior: answers.is_some_and(|answers| answers.model.uses_prior()),
             holds_since,
@@ -146,6 +192,7 @@ impl AdviceBasis {
             holds: 0,
             model: None,
             model_key: None,
+            published_model: None,
             trained_until_ms: None,
             uses_prior: false,
             holds_since: 0,
@@ -207,6 +254,7 @@ fn age_caveat(
         return Some(out_of_date_caveat(&learned));
     }
     let span_ms = summary.end_ms - summary.begin_ms;
+    // Users of a published model cannot learn again.
     let unseen_ms = asked_ms - models.trained?.rates.to_ms;
     (unseen_ms > span_ms / OLD_MODEL_DIVISOR && holds_since > 0).then(|| {
         format!(

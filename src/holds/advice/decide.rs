@@ -398,6 +398,7 @@ mod tests {
         remove_from_holds: 5,
         rehearsed_models: 20,
         prior: true,
+        site_model: None,
     };
 
     fn threshold(probability: f64) -> Option<AnswerThreshold> {

@@ -22,6 +22,7 @@ mod log_words;
 mod logs_of_jobs;
 mod look;
 mod probe_result;
+mod published_model;
 mod queue_ads;
 mod queue_facts;
 mod queued_job;
@@ -32,7 +33,9 @@ mod thing_words;
 mod wording;
 
 pub use action::{AnswerFirmness, HoldAction};
-pub use advice_basis::{AdviceBasis, AdviceModels, ModelOrigin, ModelSkill};
+pub use advice_basis::{
+    AdviceBasis, AdviceModels, ModelFacts, ModelOrigin, ModelSkill, PublishedOrigin,
+};
 pub use answer_check::{ActionTally, AnswerCheck, AnswerOutcomes, AnswerTally, CheckedAnswers};
 pub use answer_ledger::{GivenAnswer, read_answers, record_answers};
 pub use cause_groups::{CauseGroup, answer_rank, cause_groups, cause_name, shown_cause};
@@ -53,6 +56,7 @@ pub use look::{
     JobLook, LookPlan, LookProcess, LookScope, LookState, answer_looks, end_with_caller,
 };
 pub use probe_result::{ProbeResult, ProbeState};
+pub use published_model::PublishedModel;
 pub use queue_facts::QueueFacts;
 pub use remedy::Remedy;
 pub use shared_text::{NumberedText, SharedText};

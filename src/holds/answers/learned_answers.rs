@@ -113,6 +113,19 @@ impl LearnedAnswers {
         Ok(found.filter(|answers| answers.model.tells_causes_apart()))
     }
 
+    /// Returns the end of the time that the model in `dir` learned from, epoch ms; `None` if there is
+    /// no model.
+    ///
+    /// # Errors
+    /// Fails if its manifest is damaged or of another version.
+    pub fn learned_ms(dir: &Path) -> Result<Option<i64>> {
+        if !dir.join(manifest::FILE).is_file() {
+            return Ok(None);
+        }
+        let summary = manifest::read::<AnswersSummary>(dir, ANSWERS_FORMAT)?;
+        Ok(Some(summary.body.known_ms))
+    }
+
     /// Opens the model in `dir`; `None` if there is none.
     ///
     /// # Errors
@@ -166,6 +179,19 @@ fn open_question(question: &QuestionSummary, dir: &Path) -> Result<LearnedQuesti
     }
 }
 
+/// Answers that were learned from a small log.
+#[cfg(test)]
+pub(crate) fn learned_test_answers() -> LearnedAnswers {
+    let store = super::test_log::log_with_outages(8).store();
+    let history = HoldHistory::new(&store);
+    let model = AnswerModel::learn(&history, store.summary.end_ms, 1, None, &|| false);
+    LearnedAnswers {
+        model: model.expect("learned").expect("outcomes are known"),
+        limits: AnswerLimits::default(),
+        known_ms: store.summary.end_ms,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::hold_history::HoldHistory;
@@ -175,17 +201,8 @@ mod tests {
 
     #[test]
     fn written_answers_are_read_back() {
-        let store = log_with_outages(8).store();
-        let history = HoldHistory::new(&store);
-        let model = AnswerModel::learn(&history, store.summary.end_ms, 1, None, &|| false)
-            .expect("learned")
-            .expect("outcomes are known");
-        assert!(matches!(model.now, LearnedQuestion::Forest(_)));
-        let answers = LearnedAnswers {
-            model,
-            limits: AnswerLimits::default(),
-            known_ms: store.summary.end_ms,
-        };
+        let answers = learned_test_answers();
+        assert!(matches!(answers.model.now, LearnedQuestion::Forest(_)));
         let dir = tempfile::tempdir().expect("a directory");
         let place = dir.path().join("answers");
         assert_eq!(LearnedAnswers::open(&place).expect("nothing"), None);

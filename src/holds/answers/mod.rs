@@ -28,6 +28,8 @@ pub use contribution::{
 };
 pub use hold_history::HoldHistory;
 pub(crate) use learned_age::LearnedAge;
+#[cfg(test)]
+pub(crate) use learned_answers::learned_test_answers;
 pub use learned_answers::{ANSWERS_FORMAT, LearnedAnswers};
 pub(crate) use past_hold::PastHold;
 pub use prior::Prior;

@@ -1,5 +1,7 @@
 //! The sections `parse`, `evaluation` and `advice`.
 
+use std::path::PathBuf;
+
 use anyhow::Result;
 use serde::{Deserialize, Serialize};
 
@@ -30,6 +32,8 @@ pub struct AdviceConfig {
     pub remove_from_holds: usize,
     pub rehearsed_models: u32,
     pub prior: bool,
+    #[serde(default)]
+    pub site_model: Option<PathBuf>,
 }
 
 /// Costs of mistakes, all in the same unit.

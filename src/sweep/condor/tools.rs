@@ -20,6 +20,9 @@ const MAX_ERROR_BYTES: u64 = 64 << 10;
 /// A constraint on held jobs.
 const HELD: &str = "JobStatus==5";
 
+/// Time within which `condor_qedit` must have begun to answer.
+const EDITS_WITHIN: Duration = Duration::from_secs(20);
+
 /// Maximum number of a user's jobs that are taken from the history.
 const MAX_HISTORY_JOBS: &str = "10000";
 
@@ -142,6 +145,84 @@ pub fn read_own_history<T>(
     RunningQuery::begin(condor_history)
         .context("cannot run `condor_history`")?
         .read(read)
+}
+
+/// Asks the history for the `attributes` of the job that ended last, of any user. Returns `None` if
+/// the program is missing, or if it prints nothing within `limit`.
+///
+/// # Errors
+/// Fails if the program reports an error, or if `read` fails.
+pub fn ask_latest_history<T>(
+    attributes: &str,
+    limit: Duration,
+    read: impl FnOnce(&mut dyn BufRead) -> Result<T>,
+) -> Result<Option<T>> {
+    let mut condor_history = command_without_keys("condor_history");
+    condor_history.args(["-limit", "1", "-json", "-attributes", attributes]);
+    let Ok(output) = RunningQuery::begin(condor_history) else {
+        return Ok(None);
+    };
+    output.read_within(limit, read)
+}
+
+/// Returns the value of `name` in HTCondor's configuration; `None` if it is not defined.
+///
+/// # Errors
+/// Fails if `condor_config_val` cannot be run, or if it finds no configuration.
+pub fn configured_value(name: &str) -> Result<Option<String>> {
+    let output = command_without_keys("condor_config_val")
+        .arg(name)
+        .output()
+        .context("cannot run `condor_config_val`")?;
+    let errors = String::from_utf8_lossy(&output.stderr);
+    let text = String::from_utf8_lossy(&output.stdout);
+    let is_undefined = |text: &str| text.starts_with("Not defined");
+    if is_undefined(&errors) || is_undefined(&text) {
+        return Ok(None);
+    }
+    ensure!(
+        output.status.success(),
+        "condor_config_val failed: {}",
+        errors.trim()
+    );
+    let value = text.trim();
+    Ok((!value.is_empty()).then(|| value.to_owned()))
+}
+
+/// Prints the values of `attributes` of all held jobs, one job per line, and lets `read` consume
+/// them.
+///
+/// # Errors
+/// Fails if the program is missing or reports an error, or if `read` fails.
+pub fn read_held_values<T>(
+    attributes: &[&str],
+    read: impl FnOnce(&mut dyn BufRead) -> Result<T>,
+) -> Result<T> {
+    let mut condor_q = command_without_keys("condor_q");
+    condor_q.args(["-allusers", "-constraint", HELD, "-af"]);
+    condor_q.args(attributes);
+    RunningQuery::begin(condor_q)
+        .context("cannot run `condor_q`")?
+        .read(read)
+}
+
+/// Sets attributes of the jobs that `constraint` names: `values` are pairs of an attribute and an
+/// expression.
+///
+/// # Errors
+/// Fails if the program is missing or reports an error, or if it prints nothing for 20 s.
+pub fn edit_jobs(constraint: &str, values: &[(&str, &str)]) -> Result<()> {
+    let mut condor_qedit = command_without_keys("condor_qedit");
+    condor_qedit.args(["-constraint", constraint]);
+    for (attribute, value) in values {
+        condor_qedit.args([attribute, value]);
+    }
+    let query = RunningQuery::begin(condor_qedit).context("cannot run `condor_qedit`")?;
+    let edited = query.read_within(EDITS_WITHIN, |output| {
+        std::io::copy(output, &mut std::io::sink())?;
+        Ok(())
+    })?;
+    edited.context("condor_qedit does not answer")
 }
 
 /// A program that was asked, and that may still print its answer.

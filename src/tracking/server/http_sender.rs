@@ -26,7 +26,7 @@ const MAX_ERROR_CHARACTERS: usize = 200;
 const MAX_SLEEP: Duration = Duration::from_millis(200);
 
 /// The program's name and version in the header `User-Agent`.
-const PROGRAM_NAME: &str = concat!("poolcast/", env!("CARGO_PKG_VERSION"));
+pub(super) const PROGRAM_NAME: &str = concat!("poolcast/", env!("CARGO_PKG_VERSION"));
 
 /// Time limit of one try, until its whole answer is there.
 const TRY_TIMEOUT: Duration = Duration::from_secs(30);

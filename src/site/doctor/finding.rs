@@ -1,0 +1,59 @@
+//! One line of an examination.
+
+use serde::Serialize;
+
+/// State of one thing that advice needs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum FindingState {
+    /// It is as it should be.
+    Good,
+    /// Something is to be done.
+    Bad,
+    /// A fact that is neither good nor bad.
+    Fact,
+}
+
+/// The state of one thing that advice needs, and what to do if it is bad.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Finding {
+    /// Name of the thing.
+    pub check: &'static str,
+    /// Its state.
+    pub state: FindingState,
+    /// A description of what was found. It may contain any text that a log or a program has.
+    pub words: String,
+    /// What to type or to write into a configuration; absent if nothing is to be done.
+    pub todo: Option<String>,
+}
+
+impl Finding {
+    pub(super) fn good(check: &'static str, words: impl Into<String>) -> Finding {
+        Finding {
+            check,
+            state: FindingState::Good,
+            words: words.into(),
+            todo: None,
+        }
+    }
+
+    pub(super) fn bad(
+        check: &'static str,
+        words: impl Into<String>,
+        todo: impl Into<String>,
+    ) -> Finding {
+        Finding {
+            check,
+            state: FindingState::Bad,
+            words: words.into(),
+            todo: Some(todo.into()),
+        }
+    }
+
+    pub(super) fn fact(check: &'static str, words: impl Into<String>) -> Finding {
+        Finding {
+            state: FindingState::Fact,
+            ..Finding::good(check, words)
+        }
+    }
+}

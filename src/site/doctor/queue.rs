@@ -1,0 +1,85 @@
+//! The queue and the history: whether they answer, and whether the user may act on the jobs of
+//! others.
+
+use std::time::{Duration, Instant};
+
+use super::finding::Finding;
+use poolcast_base::output::counted;
+use poolcast_holds::advice::{JobHistory, JobQueue, QUEUE_ATTRIBUTES};
+use poolcast_sweep::condor;
+
+/// Time within which the queue and the history must begin to answer.
+const ANSWERS_WITHIN: Duration = Duration::from_secs(5);
+
+/// Attribute of a job in the history that is asked for.
+const HISTORY_ATTRIBUTE: &str = "JobStatus";
+
+/// Examines the queue and the history for the user called `user`.
+pub(super) fn findings(user: Option<&str>) -> Vec<Finding> {
+    vec![queue_finding(), history_finding(), rights_finding(user)]
+}
+
+fn queue_finding() -> Finding {
+    const TODO: &str =
+        "condor_q, which says more; without it, advise on logs: poolcast advise *.log";
+    let began = Instant::now();
+    let read = condor::ask_held_jobs(QUEUE_ATTRIBUTES, false, ANSWERS_WITHIN, |output| {
+        JobQueue::read(output)
+    });
+    match read {
+        Ok(Some(queue)) => Finding::good(
+            "queue",
+            format!(
+                "condor_q answers in {:.1} s and shows {}",
+                began.elapsed().as_secs_f64(),
+                counted(queue.held_count(), "held job")
+            ),
+        ),
+        Ok(None) => Finding::bad("queue", silent_words("condor_q"), TODO),
+        Err(error) => Finding::bad("queue", format!("{error:#}"), TODO),
+    }
+}
+
+fn history_finding() -> Finding {
+    const TODO: &str = "condor_history -limit 1, which says more; nothing else needs the history";
+    let began = Instant::now();
+    let read = condor::ask_latest_history(HISTORY_ATTRIBUTE, ANSWERS_WITHIN, |output| {
+        JobHistory::read(output)
+    });
+    match read {
+        Ok(Some(_)) => Finding::good(
+            "history",
+            format!(
+                "condor_history answers in {:.1} s",
+                began.elapsed().as_secs_f64()
+            ),
+        ),
+        Ok(None) => Finding::bad("history", silent_words("condor_history"), TODO),
+        Err(error) => Finding::bad("history", format!("{error:#}"), TODO),
+    }
+}
+
+fn silent_words(program: &str) -> String {
+    format!(
+        "{program} is missing, or does not answer within {} s",
+        ANSWERS_WITHIN.as_secs()
+    )
+}
+
+fn rights_finding(user: Option<&str>) -> Finding {
+    const CHECK: &str = "others' jobs";
+    let Some(super_users) = condor::queue_super_users() else {
+        return Finding::fact(CHECK, "it is unknown who may release the jobs of others");
+    };
+    let is_super = user.is_some_and(|user| super_users.iter().any(|one| one == user));
+    if is_super {
+        return Finding::fact(CHECK, "you may release the jobs of all users");
+    }
+    Finding::fact(
+        CHECK,
+        format!(
+            "you may release your own jobs only; those of all users: {}",
+            super_users.join(", ")
+        ),
+    )
+}

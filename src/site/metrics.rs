@@ -1,0 +1,273 @@
+//! Advice as metrics in the text format of Prometheus, for the textfile collector of node_exporter.
+//! They count jobs, and name no owner and no job.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::fs::Permissions;
+use std::io::Write as _;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+
+use anyhow::Result;
+
+use poolcast_base::files::AtomicFile;
+use poolcast_holds::advice::{AdviceBasis, AnswerTally, JobAdvice};
+
+/// Mode of the file, because the collector runs as another user.
+const FILE_MODE: u32 = 0o644;
+
+/// The advice that the metrics are about.
+#[derive(Debug, Clone, Copy)]
+pub struct AdviceMetrics<'a> {
+    /// The data and the model behind the advice.
+    pub basis: &'a AdviceBasis,
+    /// Advice on all held jobs.
+    pub all: &'a [JobAdvice],
+    /// Results of earlier answers, if the outcome of any is decided.
+    pub earlier: Option<&'a AnswerTally>,
+    /// Current time, epoch ms.
+    pub now_ms: i64,
+}
+
+/// A metric: one or several numbers of one meaning.
+struct MetricFamily {
+    name: &'static str,
+    help: &'static str,
+    /// Labels with their values, and the number that they are for.
+    samples: Vec<(Vec<(&'static str, String)>, f64)>,
+}
+
+impl AdviceMetrics<'_> {
+    /// Writes the metrics to `file`, which everyone may read. It is replaced in one step.
+    pub fn write(&self, file: &Path) -> Result<()> {
+        let mut target = AtomicFile::new(file)?;
+        target.file().write_all(self.text().as_bytes())?;
+        let everyone = Permissions::from_mode(FILE_MODE);
+        target.file().file().set_permissions(everyone)?;
+        target.commit(file)
+    }
+
+    /// The metrics in Prometheus' text format. A metric without a value is left out.
+    pub fn text(&self) -> String {
+        let families = [
+            self.held_jobs(),
+            self.oldest_holds(),
+            self.advice_times(),
+            self.model_skill(),
+            self.earlier_answers(),
+        ];
+        let mut text = String::new();
+        for family in families.into_iter().flatten() {
+            family.add_text(&mut text);
+        }
+        text
+    }
+
+    fn held_jobs(&self) -> Vec<MetricFamily> {
+        let mut counts: BTreeMap<(&str, &str, i32), usize> = BTreeMap::new();
+        for one in self.all {
+            let key = (one.ap.as_str(), one.action.word(), one.hold_code);
+            *counts.entry(key).or_default() += 1;
+        }
+        let samples = counts.into_iter().map(|((ap, action, code), jobs)| {
+            let labels = vec![
+                ("access_point", ap.to_owned()),
+                ("action", action.to_owned()),
+                ("code", code.to_string()),
+            ];
+            (labels, jobs as f64)
+        });
+        vec![
+            MetricFamily {
+                name: "poolcast_held_jobs",
+                help: "Held jobs, by recommended action and hold code.",
+                samples: samples.collect(),
+            },
+            MetricFamily {
+                name: "poolcast_held_jobs_all",
+                help: "All held jobs.",
+                samples: vec![(Vec::new(), self.all.len() as f64)],
+            },
+        ]
+    }
+
+    fn oldest_holds(&self) -> Vec<MetricFamily> {
+        let mut oldest: BTreeMap<&str, i64> = BTreeMap::new();
+        for one in self.all {
+            let since_ms = oldest.entry(one.ap.as_str()).or_insert(i64::MAX);
+            *since_ms = one.held_since_ms.min(*since_ms);
+        }
+        let samples = oldest.into_iter().map(|(ap, since_ms)| {
+            let age_ms = self.now_ms.saturating_sub(since_ms).max(0);
+            (vec![("access_point", ap.to_owned())], seconds(age_ms))
+        });
+        vec![MetricFamily {
+            name: "poolcast_oldest_hold_age_seconds",
+            help: "Time since the begin of the oldest hold.",
+            samples: samples.collect(),
+        }]
+    }
+
+    fn advice_times(&self) -> Vec<MetricFamily> {
+        let basis = self.basis;
+        let published = basis.published_model.as_ref();
+        let learned_ms = published.map(|model| model.learned_ms);
+        let learned_ms = learned_ms.or(basis.trained_until_ms);
+        let age_ms = learned_ms.map(|ms| self.now_ms.saturating_sub(ms).max(0));
+        vec![
+            MetricFamily::of_one(
+                "poolcast_model_age_seconds",
+                "Time since the end of what the model has learned from.",
+                age_ms.map(seconds),
+            ),
+            MetricFamily::of_one(
+                "poolcast_log_end_timestamp_seconds",
+                "Time of the last event of the log.",
+                basis.log_end_ms.map(seconds),
+            ),
+            MetricFamily::of_one(
+                "poolcast_advice_timestamp_seconds",
+                "Time at which this file was written.",
+                Some(seconds(self.now_ms)),
+            ),
+        ]
+    }
+
+    fn model_skill(&self) -> Vec<MetricFamily> {
+        let skill = self.basis.skill;
+        vec![
+            MetricFamily::of_one(
+                "poolcast_model_roc_auc",
+                "Area under the ROC curve of the model on holds after its training.",
+                skill.map(|skill| skill.roc_auc),
+            ),
+            MetricFamily::of_one(
+                "poolcast_model_roc_auc_lower",
+                "Lower end of the 95 % interval of poolcast_model_roc_auc.",
+                skill.map(|skill| skill.interval.0),
+            ),
+        ]
+    }
+
+    fn earlier_answers(&self) -> Vec<MetricFamily> {
+        let mut samples = Vec::new();
+        for kind in self.earlier.into_iter().flat_map(|tally| &tally.kinds) {
+            let counts = match kind.right {
+                Some(right) => [("right", right), ("wrong", kind.decided - right)],
+                None => [
+                    ("succeeded", kind.succeeded),
+                    ("failed", kind.decided - kind.succeeded),
+                ],
+            };
+            for (outcome, answers) in counts {
+                let labels = vec![
+                    ("action", kind.action.word().to_owned()),
+                    ("outcome", outcome.to_owned()),
+                ];
+                samples.push((labels, answers as f64));
+            }
+        }
+        vec![MetricFamily {
+            name: "poolcast_earlier_answers",
+            help: "Earlier answers with a known outcome, by action and outcome.",
+            samples,
+        }]
+    }
+}
+
+/// Milliseconds as seconds.
+fn seconds(ms: i64) -> f64 {
+    ms as f64 / 1000.0
+}
+
+impl MetricFamily {
+    fn of_one(name: &'static str, help: &'static str, value: Option<f64>) -> MetricFamily {
+        let sample = value.map(|value| (Vec::new(), value));
+        MetricFamily {
+            name,
+            help,
+            samples: sample.into_iter().collect(),
+        }
+    }
+
+    fn add_text(&self, text: &mut String) {
+        let MetricFamily { name, help, .. } = self;
+        let samples: Vec<_> = (self.samples.iter())
+            .filter(|(_, value)| value.is_finite())
+            .collect();
+        if samples.is_empty() {
+            return;
+        }
+        // Writing to a string never fails.
+        let _ = write!(text, "# HELP {name} {help}\n# TYPE {name} gauge\n");
+        for (labels, value) in samples {
+            let labels: Vec<String> = labels
+                .iter()
+                .map(|(label, value)| format!("{label}=\"{}\"", escaped_label(value)))
+                .collect();
+            let labels = match labels.is_empty() {
+                true => String::new(),
+                false => format!("{{{}}}", labels.join(",")),
+            };
+            let _ = writeln!(text, "{name}{labels} {value}");
+        }
+    }
+}
+
+/// Escapes a label's value as the format demands. Other control characters, which a log may have, are
+/// replaced by a space.
+fn escaped_label(value: &str) -> String {
+    let mut escaped = String::with_capacity(value.len());
+    for c in value.chars() {
+        match c {
+            '\\' => escaped.push_str("\\\\"),
+            '"' => escaped.push_str("\\\""),
+            '\n' => escaped.push_str("\\n"),
+            c if poolcast_base::escape::is_hidden(c) => escaped.push(' '),
+            c => escaped.push(c),
+        }
+    }
+    escaped
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn empty_metrics_have_the_time_and_no_held_job() {
+        let metrics = AdviceMetrics {
+            basis: &AdviceBasis::without_log(0),
+            all: &[],
+            earlier: None,
+            now_ms: 1_500,
+        };
+        let text = metrics.text();
+        let samples: Vec<&str> = text.lines().filter(|line| !line.starts_with('#')).collect();
+        assert_eq!(
+            samples,
+            [
+                "poolcast_held_jobs_all 0",
+                "poolcast_advice_timestamp_seconds 1.5"
+            ]
+        );
+    }
+
+    #[test]
+    fn hostile_labels_stay_in_their_quotes() {
+        let family = MetricFamily {
+            name: "x",
+            help: "y",
+            samples: vec![
+                (vec![("ap", "a\"} 1\nb\\\u{1b}[31m\r".to_owned())], 2.0),
+                (Vec::new(), f64::NAN),
+            ],
+        };
+        let mut text = String::new();
+        family.add_text(&mut text);
+        assert_eq!(
+            text,
+            "# HELP x y\n# TYPE x gauge\nx{ap=\"a\\\"} 1\\nb\\\\ [31m \"} 2\n"
+        );
+    }
+}

@@ -1,0 +1,89 @@
+//! The files of HTCondor: the configuration of its event log, and the jobs that the schedd starts
+//! itself.
+
+use super::service_paths::ServicePaths;
+use super::site_file::SiteFile;
+use super::unit_files::{STATE_DIR, advise_arguments, tmpfiles};
+
+/// Path of the script that the schedd starts.
+const CRON_SCRIPT: &str = "/usr/local/libexec/poolcast-cron";
+
+/// The parts of the service, with the periods in which the schedd starts them and the load that they
+/// are counted with.
+const CRON_JOBS: [(&str, &str, &str); 3] = [
+    ("collect", "2m", "0.01"),
+    ("advise", "1m", "0.05"),
+    ("learn", "24h", "0.5"),
+];
+
+/// The configuration of HTCondor that writes an event log to `log`.
+pub(super) fn event_log_file(log: &str) -> SiteFile {
+    SiteFile::new(
+        "/etc/condor/config.d/60-poolcast-event-log.conf",
+        format!(
+            "# One log of the events of all jobs, of at most 200 MB: poolcast learns from it.\n\
+             EVENT_LOG = {log}\n\
+             EVENT_LOG_MAX_SIZE = 20000000\n\
+             EVENT_LOG_MAX_ROTATIONS = 9\n"
+        ),
+    )
+}
+
+/// The files of a service that the schedd starts. It runs as HTCondor's own user.
+pub(super) fn cron_files(paths: &ServicePaths) -> Vec<SiteFile> {
+    vec![
+        tmpfiles("condor"),
+        SiteFile {
+            mode: 0o755,
+            ..SiteFile::new(CRON_SCRIPT, cron_script(paths))
+        },
+        SiteFile::new(
+            "/etc/condor/config.d/61-poolcast-cron.conf",
+            cron_configuration(),
+        ),
+    ]
+}
+
+fn cron_configuration() -> String {
+    let mut text =
+        "# The schedd starts these, as the user of HTCondor. Their output is not used.\n\
+                    SCHEDD_CRON_JOBLIST = $(SCHEDD_CRON_JOBLIST)"
+            .to_owned();
+    for (name, ..) in CRON_JOBS {
+        text.push_str(&format!(" POOLCAST_{}", name.to_uppercase()));
+    }
+    text.push('\n');
+    for (name, period, load) in CRON_JOBS {
+        let job = format!("SCHEDD_CRON_POOLCAST_{}", name.to_uppercase());
+        text.push_str(&format!(
+            "{job}_EXECUTABLE = {CRON_SCRIPT}\n\
+             {job}_ARGS = {name}\n\
+             {job}_MODE = Periodic\n\
+             {job}_PERIOD = {period}\n\
+             {job}_JOB_LOAD = {load}\n"
+        ));
+    }
+    text
+}
+
+/// The script that the schedd starts. The schedd would take its output as attributes.
+fn cron_script(paths: &ServicePaths) -> String {
+    let ServicePaths { program, log } = paths;
+    let advise = advise_arguments(log);
+    format!(
+        "#!/bin/sh\n\
+         # A part of the service of poolcast, started by the schedd.\n\
+         cd {STATE_DIR} || exit 1\n\
+         export HOME={STATE_DIR} POOLCAST_FILE_MODE=shared\n\
+         umask 027\n\
+         case $1 in\n\
+         collect) nice -n 19 {program} -q collect {log} -o archive ;;\n\
+         learn)\n\
+         \x20   [ -e archive/manifest.json ] || exit 0\n\
+         \x20   # A stopped run goes on the next time.\n\
+         \x20   nice -n 19 timeout 4h {program} -q run --log archive && {program} -q publish out -o model\n\
+         \x20   ;;\n\
+         advise) [ ! -e model/manifest.json ] || nice -n 19 timeout 5m {program} -q {advise} ;;\n\
+         esac >/var/log/poolcast/\"$1\".log 2>&1\n"
+    )
+}

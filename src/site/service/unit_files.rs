@@ -1,0 +1,175 @@
+//! The units of systemd, and the files for its user, its directories and its logs.
+
+use super::service_paths::ServicePaths;
+use super::site_file::SiteFile;
+
+/// Directory of the service.
+pub(super) const STATE_DIR: &str = "/var/lib/poolcast";
+
+/// Limits and rights that all units have in common. An access point serves its users first, and the
+/// service only uses what they leave.
+const COMMON: &str = "\
+User=poolcast
+Group=poolcast
+# EVENT_LOG is often readable for this group only.
+SupplementaryGroups=condor
+WorkingDirectory=/var/lib/poolcast
+StateDirectory=poolcast
+StateDirectoryMode=0755
+LogsDirectory=poolcast
+LogsDirectoryMode=0750
+Environment=HOME=/var/lib/poolcast POOLCAST_FILE_MODE=shared
+UMask=0027
+Nice=19
+CPUWeight=idle
+IOSchedulingClass=idle
+ProtectSystem=strict
+ProtectHome=yes
+PrivateTmp=yes
+PrivateDevices=yes
+ProtectKernelTunables=yes
+ProtectKernelModules=yes
+ProtectKernelLogs=yes
+ProtectControlGroups=yes
+ProtectClock=yes
+ProtectHostname=yes
+NoNewPrivileges=yes
+CapabilityBoundingSet=
+RestrictAddressFamilies=AF_UNIX AF_INET AF_INET6
+RestrictNamespaces=yes
+RestrictRealtime=yes
+RestrictSUIDSGID=yes
+LockPersonality=yes
+SystemCallArchitectures=native
+";
+
+/// One part of the service: a unit and its timer.
+struct ServicePart {
+    /// Paths of the unit and of its timer.
+    paths: [&'static str; 2],
+    description: &'static str,
+    /// Lines of the section `Unit`.
+    conditions: &'static str,
+    /// Lines of the section `Service` with the commands and their limits.
+    commands: String,
+    /// Lines of the section `Timer`.
+    times: &'static str,
+}
+
+/// The files of the service for systemd.
+pub(super) fn unit_files(paths: &ServicePaths) -> Vec<SiteFile> {
+    let mut files = vec![
+        SiteFile::new(
+            "/etc/sysusers.d/poolcast.conf",
+            format!(
+                "#Type Name Id Comment Home Shell\nu poolcast - \"poolcast, advice on held jobs\" {STATE_DIR} /usr/sbin/nologin\n"
+            ),
+        ),
+        tmpfiles("poolcast"),
+        SiteFile::new(
+            "/etc/logrotate.d/poolcast",
+            "/var/log/poolcast/*.log {\n    su poolcast poolcast\n    weekly\n    rotate 8\n    compress\n    missingok\n    notifempty\n}\n"
+                .to_owned(),
+        ),
+    ];
+    for part in service_parts(paths) {
+        let [unit, timer] = part.paths;
+        files.push(SiteFile::new(unit, part.unit_text()));
+        files.push(SiteFile::new(timer, part.timer_text()));
+    }
+    files
+}
+
+/// The directories of the service, for systemd-tmpfiles. The model and the metrics are for everyone,
+/// and the rest names jobs and owners.
+pub(super) fn tmpfiles(user: &str) -> SiteFile {
+    let mut text = "#Type Path Mode User Group Age\n".to_owned();
+    for (name, mode) in [
+        (STATE_DIR, "0755"),
+        ("/var/lib/poolcast/archive", "0750"),
+        ("/var/lib/poolcast/out", "0750"),
+        ("/var/lib/poolcast/pages", "0750"),
+        ("/var/lib/poolcast/metrics", "0755"),
+        ("/var/log/poolcast", "0750"),
+    ] {
+        text.push_str(&format!("d {name} {mode} {user} {user} -\n"));
+    }
+    SiteFile::new("/etc/tmpfiles.d/poolcast.conf", text)
+}
+
+fn service_parts(paths: &ServicePaths) -> [ServicePart; 3] {
+    let ServicePaths { program, log } = paths;
+    [
+        ServicePart {
+            paths: [
+                "/etc/systemd/system/poolcast-collect.service",
+                "/etc/systemd/system/poolcast-collect.timer",
+            ],
+            description: "Collect the global event log of HTCondor for poolcast",
+            conditions: "",
+            commands: format!(
+                "ExecStart={program} -q collect {log} -o archive\n\
+                 StandardOutput=null\n\
+                 TimeoutStartSec=10min\n\
+                 MemoryMax=512M\n"
+            ),
+            times: "OnCalendar=*:0/2\nAccuracySec=10s\nPersistent=yes\n",
+        },
+        ServicePart {
+            paths: [
+                "/etc/systemd/system/poolcast-learn.service",
+                "/etc/systemd/system/poolcast-learn.timer",
+            ],
+            description: "Learn from held jobs, and publish the model for all users",
+            conditions: "ConditionPathExists=/var/lib/poolcast/archive/manifest.json\n",
+            // A stopped run goes on in the next night.
+            commands: format!(
+                "ExecStart={program} -q run --log archive\n\
+                 ExecStart={program} -q publish out -o model\n\
+                 StandardOutput=append:/var/log/poolcast/learn.log\n\
+                 TimeoutStartSec=4h\n\
+                 MemoryMax=4G\n\
+                 CPUQuota=200%\n"
+            ),
+            times: "OnCalendar=*-*-* 02:10:00\nRandomizedDelaySec=20min\nPersistent=yes\n",
+        },
+        ServicePart {
+            paths: [
+                "/etc/systemd/system/poolcast-advise.service",
+                "/etc/systemd/system/poolcast-advise.timer",
+            ],
+            description: "Advise on held jobs, for metrics and pages",
+            conditions: "ConditionPathExists=/var/lib/poolcast/model/manifest.json\n",
+            commands: format!(
+                "ExecStart={program} -q {}\n\
+                 StandardOutput=null\n\
+                 TimeoutStartSec=5min\n\
+                 MemoryMax=2G\n\
+                 CPUQuota=100%\n",
+                advise_arguments(log)
+            ),
+            times: "OnCalendar=minutely\nAccuracySec=5s\n",
+        },
+    ]
+}
+
+/// The arguments with which the service advises.
+pub(super) fn advise_arguments(log: &str) -> String {
+    format!("advise out --log {log} --queue now --prometheus metrics/poolcast.prom --pages pages")
+}
+
+impl ServicePart {
+    fn unit_text(&self) -> String {
+        format!(
+            "[Unit]\nDescription={}\nAfter=condor.service\n{}\n[Service]\nType=oneshot\n{}{COMMON}",
+            self.description, self.conditions, self.commands
+        )
+    }
+
+    fn timer_text(&self) -> String {
+        format!(
+            "[Unit]\nDescription={}\n\n[Timer]\n{}\n[Install]\nWantedBy=timers.target\n",
+            self.description, self.times
+        )
+    }
+}
