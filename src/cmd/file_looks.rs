@@ -17,7 +17,7 @@ use poolcast_sweep::condor;
 const LOOK_LIMIT: Duration = Duration::from_secs(2);
 
 /// Looks at the files that `advice` is about, unless `args` forbid it, and adds the answers that follow.
-/// `is_queue_here` tells that the queue of this access point names the held jobs. Returns a caveat if
+/// `is_queue_here` says that the queue of this access point names the held jobs. Returns a caveat if
 /// not all files could be looked at.
 pub(super) fn add_looks(
     args: &AdviseArgs,

@@ -7,7 +7,7 @@
 //! | [`EventReader`] | pulls the events of one log |
 //! | [`read`], [`read_on`] | push the events of one log, in parallel, with job ads and hold reasons |
 //! | [`find_generations`], [`likely_access_point`] | the files of a global event log, in order |
-//! | [`is_event_log`] | tells event logs from other files |
+//! | [`is_event_log`] | distinguishes event logs from other files |
 //! | [`JobEvent`], [`LogSummary`], [`Anomaly`] | events, and what is known of the whole log |
 //! | [`ReadError`] | the reasons why a log cannot be read |
 //! | [`LogBuffer`], [`dump`] | write events as a log, and a log as JSON |

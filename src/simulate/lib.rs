@@ -414,7 +414,7 @@ mod tests {
         assert!((0.02..0.1).contains(&share), "{share} of the jobs are held");
     }
 
-    /// Returns true if nobody repaired anything before the release, as far as the truth shows.
+    /// Returns true if the truth shows no repair before the release.
     fn is_surely_unmended(truth: &HoldTruth) -> bool {
         truth.is_released && truth.p_release == truth.p_release_unseen_repair
     }

@@ -628,7 +628,11 @@ mod tests {
                 firm: limit(0.95),
                 probable: limit(0.8),
             },
-            rules: Vec::new(),
+            rules: vec![RuleRecord {
+                code: (13, 2),
+                answers: 100,
+                right: 95,
+            }],
         }
     }
 

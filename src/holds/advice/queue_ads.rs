@@ -78,7 +78,7 @@ enum ItemState {
     ListEnded,
 }
 
-/// The text of one item of the list, as far as it has been read.
+/// The text of one item of the list that has been read by now.
 #[derive(Debug, Default)]
 struct ItemText {
     kept: Vec<u8>,

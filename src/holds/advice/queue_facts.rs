@@ -22,7 +22,7 @@ pub struct QueueFacts {
     pub(super) files: JobFiles,
 }
 
-/// The files of a job on the access point, as far as its hold may be about them.
+/// The files of a job on the access point that its hold may be about.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub(super) struct JobFiles {
     /// `Iwd`, to which relative paths belong.

@@ -77,9 +77,9 @@ pub struct RehearsalTally {
     /// The answers, with each probe followed by what it shows: if one succeeds, the other jobs of
     /// its cause are released.
     pub advice: StrategyTally,
-    /// Jobs told release or probe, of those that would succeed now.
+    /// Jobs with the answer release or probe, of those that would succeed now.
     pub told: Proportion,
-    /// Jobs told release, of those with a permanent fault.
+    /// Jobs with the answer release, of those with a permanent fault.
     pub permanent_released: Proportion,
     /// Jobs released as a probe, of those with a permanent fault.
     pub permanent_probed: Proportion,

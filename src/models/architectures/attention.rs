@@ -1,6 +1,6 @@
-//! Attention over outcome tokens: the held job attends once over what happened to related jobs.
-//! The block is that of a transformer with normalisation first (Xiong et al., On Layer
-//! Normalization in the Transformer Architecture, 2020), with the held job as its only query.
+//! Attention over outcome tokens: the held job attends once over what happened to related jobs. The
+//! block is that of a transformer with normalisation first (Xiong et al., On Layer Normalization in
+//! the Transformer Architecture, 2020), with the held job as its only query.
 //!
 //! Three networks with different initial weights learn side by side, each from its own loss. The
 //! model's logit is the mean of theirs.

@@ -178,6 +178,8 @@ pub(super) mod tests {
             odds: None,
             probes: Vec::new(),
             state: None,
+            look: None,
+            looked_files: 0,
             thing: None,
             lacks_outcomes: false,
             is_known_from_elsewhere: false,

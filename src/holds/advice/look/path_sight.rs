@@ -87,7 +87,7 @@ pub(super) struct NodeRights {
 /// The room on a file system for an ordinary user.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct DiskRoom {
-    /// Number of the device, which tells file systems apart.
+    /// Number of the device, which differs between file systems.
     pub(super) device: u64,
     /// Free bytes.
     pub(super) free_bytes: u64,
