@@ -16,7 +16,6 @@ STRATEGIES = {
 }
 
 # Hold subcode of jobs that used more memory than requested.
-MEMORY = 102
 
 
 def share(part):
@@ -54,36 +53,13 @@ def strategies(tallies):
         line(f"mean of {len(pools)} pools", words, *(percent(mean([share(tally[key][column]) for tally in pools])) for column in columns))
 
 
-def firm_beside_memory(path):
-    """Returns how many firm answers were right, without those about jobs that used more memory than requested."""
-    total = {"count": 0, "of": 0}
-    with open(path / "answers.jsonl") as file:
-        for answer in map(json.loads, file):
-            if answer["firmness"] == "firm" and (answer["hold_code"] not in (21, 34) or answer["hold_subcode"] != MEMORY):
-                right = is_right(answer)
-                total["count"] += right is True
-                total["of"] += right is not None
-    return total
-
-
-def is_right(answer):
-    """Returns if an answer was right; `None` if that is unknown."""
-    now, passing = answer["succeeds_now"], answer["is_passing"]
-    if answer["action"] in ("release", "probe"):
-        return now
-    if answer["action"] == "later":
-        return passing
-    passes = now if passing is None else passing
-    return None if passes is None else not passes
-
-
-def answers(tallies, paths):
+def answers(tallies):
     """Prints how many answers each log has, and how right the firm ones and the releases were."""
-    head("log", "answers", "firm answers", "right", "right, without memory", "releases right", "faults that stay: told release", "tried")
-    for (name, tally), path in zip(tallies.items(), paths):
+    head("log", "answers", "firm answers", "right", "releases right", "faults that stay: told release", "tried")
+    for name, tally in tallies.items():
         releases = [kind["right"] for kind in tally["kinds"] if kind["action"] == "release"]
         total = {key: sum(right[key] for right in releases) for key in ("count", "of")}
-        shares = (tally["firm"], tally["firm_right"], firm_beside_memory(path), total, tally["permanent_released"], tally["permanent_probed"])
+        shares = (tally["firm"], tally["firm_right"], total, tally["permanent_released"], tally["permanent_probed"])
         line(name, f"{tally['answers']:,}", *(percent(share(part)) for part in shares))
 
 
@@ -92,7 +68,7 @@ def main(directories):
     tallies = {path.name: json.loads((path / "rehearsal.json").read_text()) for path in paths}
     strategies(tallies)
     print()
-    answers(tallies, paths)
+    answers(tallies)
 
 
 if __name__ == "__main__":
