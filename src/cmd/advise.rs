@@ -20,7 +20,7 @@ use poolcast_base::output::{self, LineColour, PageLine};
 use poolcast_base::pager;
 use poolcast_collect::find_generations;
 use poolcast_holds::advice::{
-    self, CheckedAnswers, JobAdvice, JobSelection, answer_rank, cause_name,
+    self, CheckedAnswers, JobAdvice, JobSelection, answer_rank, has_cause_name,
 };
 
 /// Maximum number of logs that a suggested command names.
@@ -304,7 +304,7 @@ fn passes(args: &AdviseArgs, names_jobs: bool, advice: &JobAdvice) -> bool {
         && (codes.is_empty() || codes.iter().any(is_code))
         && (clusters.is_empty() || clusters.contains(&advice.cluster))
         && (actions.is_empty() || actions.iter().any(is_action))
-        && (causes.is_empty() || causes.contains(&cause_name(advice)))
+        && (causes.is_empty() || has_cause_name(advice, causes))
 }
 
 fn sort_jobs(chosen: &mut [&JobAdvice], order: JobOrder) {

@@ -216,3 +216,20 @@ fn hostile_paths_are_escaped() {
         assert!(outcome.stdout.contains("such"), "{options}: {outcome}");
     }
 }
+
+/// The page prints `once fixed: poolcast advise ... --cause NAME --ids | ...` for long lists of jobs.
+#[test]
+fn name_of_a_cause_finds_its_jobs_after_the_repair() {
+    let place = Place::new();
+    let files = JobFiles::with_input("other.dat");
+    write_queue(&place, &[held_for_input(1, &files.path("in.dat"))]);
+    let document: Value =
+        serde_json::from_str(&advise(&place, "--look --json").stdout).expect("JSON");
+    let name = document["groups"][0]["cause"].as_str().expect("a name");
+    let ids = || advise(&place, &format!("--look --cause {name} --ids")).stdout;
+    assert_eq!(ids(), "1.0\n");
+
+    fs_err::write(files.path("in.dat"), "data").expect("written");
+    assert_eq!(answers(&place, "--look"), ["release firm changed"]);
+    assert_eq!(ids(), "1.0\n");
+}

@@ -148,6 +148,33 @@ pub fn cause_name(advice: &JobAdvice) -> String {
     name_of(&cause_key(advice))
 }
 
+/// Returns true if `advice` belongs to one of the groups in `names`, or belonged to it before its file
+/// was repaired: a command that asks for the jobs of a group is typed once they are fixed.
+pub fn has_cause_name(advice: &JobAdvice, names: &[String]) -> bool {
+    let key = cause_key(advice);
+    let is_named = |key: &CauseKey| names.contains(&name_of(key));
+    is_named(&key) || keys_before_repair(&key).iter().any(is_named)
+}
+
+/// Returns the keys that the group of `key` may have had before the file of its jobs was repaired; none
+/// if no look has found the file in order.
+fn keys_before_repair(key: &CauseKey) -> Vec<CauseKey> {
+    if !matches!(key.look, Some(LookState::Changed | LookState::HasRoom)) {
+        return Vec::new();
+    }
+    let mut keys = Vec::new();
+    for state in [LookState::Missing, LookState::NotAllowed, LookState::Full] {
+        for firmness in [AnswerFirmness::Firm, AnswerFirmness::Probable] {
+            keys.push(CauseKey {
+                rank: answer_rank(HoldAction::Fix, Some(firmness)),
+                look: Some(state),
+                ..key.clone()
+            });
+        }
+    }
+    keys
+}
+
 fn name_of(key: &CauseKey) -> String {
     let text = serde_json::to_string(key).unwrap_or_default();
     let hash = twox_hash::XxHash3_64::oneshot(text.as_bytes());

@@ -62,7 +62,9 @@ pub(crate) struct HeldEvidence {
     pub(crate) held_for_cause: usize,
     /// Highest odds now among these jobs: those of the job that a probe would release.
     pub(crate) best_of_cause: f64,
-    /// True if this log knows no outcome for the cause, nor for the hold code of any of these jobs.
+    /// True if nothing is known about the cause as it is now: it has not failed within the ages of holds
+    /// that were learned from, and nothing was learned here about any of these jobs, because their code
+    /// is known from other access points alone, or because they have been held for longer.
     pub(crate) is_new_cause: bool,
     /// The cause that a probe would be about: its kind and its key.
     pub(crate) cause: ProbeCause,
@@ -270,8 +272,9 @@ pub(crate) fn held_evidence(
     asked_ms: i64,
 ) -> Result<AllEvidence> {
     let odds = model.odds(history, holds, asked_ms)?;
-    let causes = held_causes(history, holds, &odds, asked_ms);
     let learned_age = LearnedAge::new(model, history, asked_ms);
+    let good_for_ms = (GOOD_FOR * history.unit_ms(asked_ms)) as i64;
+    let causes = held_causes(history, holds, &odds, asked_ms, &learned_age);
     let mut evidence = Vec::with_capacity(holds.len());
     for (&index, &odds) in holds.iter().zip(&odds) {
         let hold = &history.holds[index];
@@ -287,14 +290,14 @@ pub(crate) fn held_evidence(
             has_outcomes: is_taught || cause.outcomes >= MIN_TAUGHT_OUTCOMES,
             held_for_cause: cause.held.len(),
             best_of_cause: cause.best_odds,
-            is_new_cause: cause.is_new(),
+            is_new_cause: cause.is_new(asked_ms - learned_age.max_ms),
             cause: probe_cause(hold),
             recovered: cause.recovered(),
             awaits_outcome: awaits_outcome(history, hold, asked_ms),
             is_probe: cause.probes.contains(&index),
-            failed_just_now: cause.failed_just_now,
+            failed_just_now: cause.last_failure_ms > Some(asked_ms - good_for_ms),
             holds_for_code: hold.earlier_for_code as usize + 1,
-            is_beyond_learned: asked_ms - hold.hold_ms > learned_age.max_ms,
+            is_beyond_learned: is_beyond_learned(hold, asked_ms, &learned_age),
         });
     }
     let state_of = |(key, cause): (ProbeCause, HeldCause)| Some((key, Arc::new(cause.state?)));
@@ -303,6 +306,11 @@ pub(crate) fn held_evidence(
         states: causes.into_iter().filter_map(state_of).collect(),
         learned_age,
     })
+}
+
+/// Returns true if `hold` has lasted for longer than all holds that were learned from.
+fn is_beyond_learned(hold: &PastHold, asked_ms: i64, learned_age: &LearnedAge) -> bool {
+    asked_ms - hold.hold_ms > learned_age.max_ms
 }
 
 /// Returns true if a job of the cause was released within the last few typical hold lengths, and
@@ -356,14 +364,14 @@ struct HeldCause {
     held: Vec<(usize, f64)>,
     /// Highest odds now among them.
     best_odds: f64,
-    /// True if this log knows an outcome for the hold code of one of them.
-    is_code_known: bool,
+    /// True if something was learned here about one of them.
+    is_learned: bool,
     /// The jobs that a probe releases.
     probes: Vec<usize>,
     /// Decided outcomes of jobs that were held for it.
     outcomes: usize,
-    /// True if a job failed for it within the time for which an answer is good.
-    failed_just_now: bool,
+    /// Time of the last failure for it, epoch ms; `None` if none is known.
+    last_failure_ms: Option<i64>,
     /// The state of the thing that failed, if an outcome is known.
     state: Option<ThingState>,
 }
@@ -375,9 +383,12 @@ impl HeldCause {
         self.state.map_or(0, |state| state.successes_since)
     }
 
-    /// Returns true if this log knows no outcome for the cause, nor for any of its hold codes.
-    fn is_new(&self) -> bool {
-        !self.is_code_known && self.outcomes == 0
+    /// Returns true if nothing was learned about its jobs, and no failure is known since `since_ms`.
+    fn is_new(&self, since_ms: i64) -> bool {
+        !self.is_learned
+            && self
+                .last_failure_ms
+                .is_none_or(|last_ms| last_ms < since_ms)
     }
 }
 
@@ -387,15 +398,16 @@ fn held_causes(
     holds: &[usize],
     odds: &[HeldOdds],
     asked_ms: i64,
+    learned_age: &LearnedAge,
 ) -> HashMap<ProbeCause, HeldCause> {
     let mut causes: HashMap<ProbeCause, HeldCause> = HashMap::new();
     for (&index, odds) in holds.iter().zip(odds) {
-        let cause = causes
-            .entry(probe_cause(&history.holds[index]))
-            .or_default();
+        let hold = &history.holds[index];
+        let cause = causes.entry(probe_cause(hold)).or_default();
+        cause.is_learned |=
+            !odds.is_known_from_elsewhere && !is_beyond_learned(hold, asked_ms, learned_age);
         cause.held.push((index, odds.now));
         cause.best_odds = cause.best_odds.max(odds.higher_now());
-        cause.is_code_known |= !odds.is_known_from_elsewhere;
     }
 
     for cause in causes.values_mut() {
@@ -404,8 +416,7 @@ fn held_causes(
         let kind = probe_kind(hold);
         let known = history.known_cause(kind, &hold.causes, asked_ms);
         cause.outcomes = known.outcomes.len();
-        let since_ms = asked_ms - (GOOD_FOR * history.unit_ms(asked_ms)) as i64;
-        cause.failed_just_now = known.last_failure_ms() > Some(since_ms);
+        cause.last_failure_ms = known.last_failure_ms();
         cause.state = ThingState::known(history, kind, hold, asked_ms);
         cause.probes = probes_among(history, &cause.held);
     }
@@ -550,7 +561,7 @@ fn success_answer(evidence: &HeldEvidence, limits: &AnswerLimits) -> Option<Held
     let pays = evidence.is_new_cause
         || evidence.best_of_cause
             >= MIN_PROBE_PROBABILITY.max(MIN_EXPECTED_SUCCESSES / held as f64);
-    let may_pass = is_passing || !evidence.has_outcomes;
+    let may_pass = is_passing || !evidence.has_outcomes || evidence.is_new_cause;
     let is_due =
         !evidence.failed_just_now || evidence.recovered > 0 || evidence.best_of_cause >= TRY_FROM;
     if held >= 2 && may_pass && pays && is_due {
@@ -993,6 +1004,18 @@ mod tests {
         let of_younger = why(0, 80_000).expect("too old");
         assert!(of_younger.starts_with("the answers have learned from the first"));
         assert_eq!(why(1, 10_000), None);
+    }
+
+    #[test]
+    fn cause_is_new_if_neither_its_jobs_nor_a_late_failure_teach_anything() {
+        let mut log = log_with_outages(6);
+        log.add_held(8, 11_000);
+        log.add_held(8, 11_010);
+        log.add_held(7, 11_000);
+        log.add_held(7, 16_490);
+        let (answers, asked) = asked_answers(&log);
+        let is_new = |at: usize| answers.evidence(&asked[at]).expect("evidence").is_new_cause;
+        assert_eq!([0, 1, 2, 3].map(is_new), [true, true, false, false]);
     }
 
     #[test]

@@ -38,7 +38,9 @@ pub use advice_basis::{
 };
 pub use answer_check::{ActionTally, AnswerCheck, AnswerOutcomes, AnswerTally, CheckedAnswers};
 pub use answer_ledger::{GivenAnswer, read_answers, record_answers};
-pub use cause_groups::{CauseGroup, answer_rank, cause_groups, cause_name, shown_cause};
+pub use cause_groups::{
+    CauseGroup, answer_rank, cause_groups, cause_name, has_cause_name, shown_cause,
+};
 pub use cause_words::fitting_cause;
 pub use codes::{HoldRule, code_meaning, code_rule};
 pub use decide::{elsewhere_words, lack_words};
