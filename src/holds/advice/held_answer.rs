@@ -34,6 +34,9 @@ const FEW_HELD: usize = 3;
 const RELEASE_MANY_FROM: f64 = 0.9;
 /// Probability of success from which on a job that is alone with its cause is released as a try.
 const TRY_FROM: f64 = 0.5;
+/// Known outcomes in a log from which on a job that was held for longer than all learned holds mostly
+/// has a fault that stays: most of the others were released before.
+const FEW_OUTCOMES: usize = 100;
 /// Jobs that got past the cause since its last failure from which on it has passed, whatever the
 /// odds.
 const RECOVERED_WITHOUT_ODDS: usize = 2;
@@ -64,7 +67,8 @@ pub(crate) struct HeldEvidence {
     pub(crate) best_of_cause: f64,
     /// True if nothing is known about the cause as it is now: it has not failed within the ages of holds
     /// that were learned from, and nothing was learned here about any of these jobs, because their code
-    /// is known from other access points alone, or because they have been held for longer.
+    /// is known from other access points alone, or because they have been held for longer, in a log
+    /// with few outcomes.
     pub(crate) is_new_cause: bool,
     /// The cause that a probe would be about: its kind and its key.
     pub(crate) cause: ProbeCause,
@@ -308,6 +312,12 @@ pub(crate) fn held_evidence(
     })
 }
 
+/// Returns the number of known outcomes in the log.
+fn known_outcomes(history: &HoldHistory<'_>, hold: &PastHold, asked_ms: i64) -> usize {
+    let known = history.known_cause(CauseKind::Pool, &hold.causes, asked_ms);
+    known.outcomes.len()
+}
+
 /// Returns true if `hold` has lasted for longer than all holds that were learned from.
 fn is_beyond_learned(hold: &PastHold, asked_ms: i64, learned_age: &LearnedAge) -> bool {
     asked_ms - hold.hold_ms > learned_age.max_ms
@@ -404,8 +414,9 @@ fn held_causes(
     for (&index, odds) in holds.iter().zip(odds) {
         let hold = &history.holds[index];
         let cause = causes.entry(probe_cause(hold)).or_default();
-        cause.is_learned |=
-            !odds.is_known_from_elsewhere && !is_beyond_learned(hold, asked_ms, learned_age);
+        let is_beyond = is_beyond_learned(hold, asked_ms, learned_age);
+        let is_unknown = is_beyond && known_outcomes(history, hold, asked_ms) < FEW_OUTCOMES;
+        cause.is_learned |= !odds.is_known_from_elsewhere && !is_unknown;
         cause.held.push((index, odds.now));
         cause.best_odds = cause.best_odds.max(odds.higher_now());
     }
@@ -1008,7 +1019,7 @@ mod tests {
 
     #[test]
     fn cause_is_new_if_neither_its_jobs_nor_a_late_failure_teach_anything() {
-        let mut log = log_with_outages(6);
+        let mut log = log_with_outages(2);
         log.add_held(8, 11_000);
         log.add_held(8, 11_010);
         log.add_held(7, 11_000);
