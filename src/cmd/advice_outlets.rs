@@ -36,7 +36,7 @@ pub(super) fn send_all(
         outcome = outcome.and(write_pages(dir, view));
     }
     if args.qedit {
-        outcome = outcome.and(mark_queue(args, view));
+        outcome = outcome.and(mark_queue(args, sources, view));
     }
     if args.notify.is_empty() {
         return outcome;
@@ -63,12 +63,12 @@ fn write_metrics(file: &Path, view: &AdviceView<'_>) -> Result<()> {
         .with_context(|| format!("cannot write the metrics to `{}`", file.display()))
 }
 
-/// Writes the answers to the jobs in the queue. Ids of jobs are unique within one access point alone.
-fn mark_queue(args: &AdviseArgs, view: &AdviceView<'_>) -> Result<()> {
+/// Writes the answers to the jobs in the queue. Ids of jobs are unique within one access point alone,
+/// so the answers must be about this queue.
+fn mark_queue(args: &AdviseArgs, sources: &AdviceSources, view: &AdviceView<'_>) -> Result<()> {
     let is_of_one = view.basis.access_points.len() <= 1;
-    let is_here = args.queue.as_deref().is_none_or(|queue| queue == "now");
     ensure!(
-        is_of_one && is_here,
+        is_of_one && sources.is_queue_here(args.queue.as_deref()),
         hinted(
             "`--qedit` is for the queue of this access point",
             "name the logs of this access point alone, and `--queue now`"

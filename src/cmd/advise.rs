@@ -74,7 +74,7 @@ fn ask(
 ) -> Result<ComputedAdvice> {
     let queue = match &args.queue {
         Some(named) => Some(read_queue(named)?),
-        None if sources.logs.is_empty() || sources.has_logs_of_queue => ask_queue(args.all_users),
+        None if sources.is_queue_here(None) => ask_queue(args.all_users),
         None => None,
     };
     let now_ms = args.now.unwrap_or_else(now_ms);
@@ -91,10 +91,7 @@ fn ask(
         history.add_to(&mut computed.all);
         computed.basis.caveats.push(history.words());
     }
-    let is_queue_here = match args.queue.as_deref() {
-        Some(named) => named == "now",
-        None => sources.logs.is_empty(),
-    };
+    let is_queue_here = sources.is_queue_here(args.queue.as_deref());
     let caveat = add_looks(args, is_queue_here, now_ms, &mut computed.all);
     computed.basis.caveats.extend(caveat);
     Ok(computed)
