@@ -14,7 +14,7 @@ use poolcast_base::user_directories;
 use poolcast_holds::advice::{CauseGroup, JobAdvice, cause_groups};
 use poolcast_site::metrics::AdviceMetrics;
 use poolcast_site::notices::{NoticeTarget, TakenState, send_mail};
-use poolcast_site::pages::OwnerPages;
+use poolcast_site::pages::{OwnerPage, OwnerPages};
 use poolcast_site::queue_marks::mark_held_jobs;
 use poolcast_tracking::post_document;
 
@@ -97,7 +97,7 @@ fn write_pages(dir: &Path, view: &AdviceView<'_>) -> Result<()> {
                 schema_version: SCHEMA_VERSION,
                 body,
             };
-            (*owner, document)
+            OwnerPage { owner, document }
         })
         .collect();
     let skipped = pages.write(&documents)?;
