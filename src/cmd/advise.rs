@@ -10,7 +10,7 @@ use super::asked_advice::{AdviceQuery, ComputedAdvice};
 use super::file_looks::add_looks;
 use super::logs::read_store;
 use super::others_jobs::OthersJobs;
-use super::text::advice::{AdviceView, action_word, long_text, shell_word, skipped_jobs_words};
+use super::text::advice::{AdviceView, long_text, shell_word, skipped_jobs_words};
 use super::text::{advice_jobs, advice_page, answer_check};
 use super::{advice_outlets as outlets, node_advice, text};
 use crate::cli::{AdviceFilterArgs, AdviseArgs, JobOrder};
@@ -379,7 +379,7 @@ fn filter_options(args: &AdviseArgs) -> String {
         options.push_str(&format!(" --cluster {cluster}"));
     }
     for action in &filter.actions {
-        options.push_str(&format!(" --action {}", action_word(action.action())));
+        options.push_str(&format!(" --action {}", action.action().word()));
     }
     options
 }

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::ops::Range;
 
-use super::advice::{AdviceView, action_colour, action_word, odds_words, owner_cell};
+use super::advice::{AdviceView, action_colour, odds_words, owner_cell};
 use poolcast_base::output::{self, LineColour, PageLine};
 use poolcast_holds::advice::{
     AnswerFirmness, CauseGroup, HoldAction, JobLook, answer_words, cause_groups, elsewhere_words,
@@ -463,7 +463,7 @@ fn hidden_groups_line(
     let text = if output::columns_of(&exact) <= MAX_COMMAND_LINES * view.width {
         exact
     } else {
-        let action = action_word(alike[0].action);
+        let action = alike[0].action.word();
         format!("{count}, among {call}--action {action} --all")
     };
     Some(PageLine::of(LineColour::Dim, text))
