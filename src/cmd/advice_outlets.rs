@@ -1,4 +1,5 @@
-//! Other places than the terminal that advice goes to: metrics, pages of owners, and notices.
+//! Other places than the terminal that advice goes to: metrics, pages of owners, the queue, and
+//! notices.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
