@@ -26,7 +26,6 @@ CPUWeight=idle
 IOSchedulingClass=idle
 ProtectSystem=strict
 ProtectHome=yes
-# A private /tmp would hide files of jobs there.
 PrivateDevices=yes
 ProtectKernelTunables=yes
 ProtectKernelModules=yes
@@ -106,7 +105,8 @@ fn collect_part(paths: &ServicePaths) -> ServicePart {
         commands: format!(
             "ExecStart={program} -q collect {log} -o archive\n\
              TimeoutStartSec=10min\n\
-             MemoryMax=512M\n"
+             MemoryMax=512M\n\
+             PrivateTmp=yes\n"
         ),
         times: "OnCalendar=*:0/2\nAccuracySec=10s\nPersistent=yes\n",
     }
@@ -127,7 +127,8 @@ fn learn_part(paths: &ServicePaths) -> ServicePart {
              ExecStart={program} -q publish out -o model\n\
              TimeoutStartSec=4h\n\
              MemoryMax=4G\n\
-             CPUQuota=200%\n"
+             CPUQuota=200%\n\
+             PrivateTmp=yes\n"
         ),
         times: "OnCalendar=*-*-* 02:10:00\nRandomizedDelaySec=20min\nPersistent=yes\n",
     }
@@ -146,7 +147,9 @@ fn advise_part(paths: &ServicePaths) -> ServicePart {
             "ExecStart={program} -q {}\n\
              TimeoutStartSec=5min\n\
              MemoryMax=2G\n\
-             CPUQuota=100%\n",
+             CPUQuota=100%\n\
+             # HTCondor knows a user by a directory that condor_q makes in /tmp. Jobs may have files there.\n\
+             ReadWritePaths=/tmp\n",
             advise_arguments(log)
         ),
         times: "OnCalendar=minutely\nAccuracySec=5s\n",
