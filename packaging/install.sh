@@ -64,7 +64,7 @@ main() {
     [ -n "$prefix" ] || fail "HOME is not set" "sh install.sh --prefix FOLDER"
     [ -n "$downloads" ] ||
         fail "this script does not know where $archive is" \
-            "sh install.sh --from ADDRESS; whoever publishes the archive fills in downloads in Cargo.toml"
+            "sh install.sh --from ADDRESS; its publisher fills in downloads in Cargo.toml"
 
     scratch=$(mktemp -d)
     trap 'rm -rf "$scratch"' EXIT

@@ -5,16 +5,15 @@
 //! directories under short relative paths. Its unpacked files take no more space than the archive
 //! itself.
 
-use std::fs::{File, Permissions};
-use std::io::{Read, Seek as _, Write as _};
-use std::os::unix::fs::PermissionsExt as _;
+use std::fs::File;
+use std::io::{Read, Seek as _};
 use std::path::{Component, Path, PathBuf};
 
 use anyhow::{Context as _, Result, bail, ensure};
 use tar::{Archive, Builder, Entry, HeaderMode};
 
 use crate::error::hinted;
-use crate::files::{self, AtomicFile, StagedDirectory};
+use crate::files::{self, StagedDirectory};
 
 /// Mode of a packed file.
 const PACKED_MODE: u32 = 0o644;
@@ -29,11 +28,7 @@ pub fn pack(dir: &Path, file: &Path) -> Result<()> {
     let mut builder = Builder::new(Vec::new());
     builder.mode(HeaderMode::Deterministic);
     add_directory(&mut builder, dir, Path::new(""))?;
-    let mut target = AtomicFile::new(file)?;
-    target.file().write_all(&builder.into_inner()?)?;
-    let everyone = Permissions::from_mode(PACKED_MODE);
-    target.file().file().set_permissions(everyone)?;
-    target.commit(file)
+    files::write_with_mode(file, &builder.into_inner()?, PACKED_MODE)
 }
 
 /// Adds the entries of `dir` in the order of their names, below the path `below` in the archive.
@@ -196,6 +191,8 @@ fn is_directory(path: &Path) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
     use proptest::prelude::*;
     use tar::{EntryType, Header};
 

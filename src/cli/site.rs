@@ -22,7 +22,7 @@ pub enum SiteStep {
     /// The service collects the event log every two minutes, learns each night, publishes the model, and advises each minute. Everything is shown first, and is written with --yes, or once you confirm it on a terminal. Existing files are kept, unless --overwrite is given. Nothing is started: the last lines name the commands that do.
     ///
     /// Example: poolcast site init
-    /// Example, to look at the files: poolcast site init --yes -o /tmp/root
+    /// Example, to look at the files: poolcast site init --yes -o root
     #[command(verbatim_doc_comment)]
     Init(SiteInitArgs),
 }

@@ -1,4 +1,5 @@
-//! Other places than the terminal that advice goes to: metrics, pages of owners, and notices.
+//! Other places than the terminal that advice goes to: metrics, pages of owners, the queue, and
+//! notices.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -14,7 +15,7 @@ use poolcast_base::user_directories;
 use poolcast_holds::advice::{CauseGroup, JobAdvice, cause_groups};
 use poolcast_site::metrics::AdviceMetrics;
 use poolcast_site::notices::{NoticeTarget, TakenState, send_mail};
-use poolcast_site::pages::OwnerPages;
+use poolcast_site::pages::{OwnerPage, OwnerPages};
 use poolcast_site::queue_marks::mark_held_jobs;
 use poolcast_tracking::post_document;
 
@@ -36,7 +37,7 @@ pub(super) fn send_all(
         outcome = outcome.and(write_pages(dir, view));
     }
     if args.qedit {
-        outcome = outcome.and(mark_queue(args, view));
+        outcome = outcome.and(mark_queue(args, sources, view));
     }
     if args.notify.is_empty() {
         return outcome;
@@ -63,12 +64,12 @@ fn write_metrics(file: &Path, view: &AdviceView<'_>) -> Result<()> {
         .with_context(|| format!("cannot write the metrics to `{}`", file.display()))
 }
 
-/// Writes the answers to the jobs in the queue. Ids of jobs are unique within one access point alone.
-fn mark_queue(args: &AdviseArgs, view: &AdviceView<'_>) -> Result<()> {
+/// Writes the answers to the jobs in the queue. Ids of jobs are unique within one access point alone,
+/// so the answers must be about this queue.
+fn mark_queue(args: &AdviseArgs, sources: &AdviceSources, view: &AdviceView<'_>) -> Result<()> {
     let is_of_one = view.basis.access_points.len() <= 1;
-    let is_here = args.queue.as_deref().is_none_or(|queue| queue == "now");
     ensure!(
-        is_of_one && is_here,
+        is_of_one && sources.is_queue_here(args.queue.as_deref()),
         hinted(
             "`--qedit` is for the queue of this access point",
             "name the logs of this access point alone, and `--queue now`"
@@ -97,7 +98,7 @@ fn write_pages(dir: &Path, view: &AdviceView<'_>) -> Result<()> {
                 schema_version: SCHEMA_VERSION,
                 body,
             };
-            (*owner, document)
+            OwnerPage { owner, document }
         })
         .collect();
     let skipped = pages.write(&documents)?;

@@ -55,7 +55,7 @@ pub(super) struct LearnedRun {
     pub(super) published: Option<PublishedRun>,
 }
 
-/// What is known of a published model beside its answers.
+/// The facts about a published model beside its answers.
 pub(super) struct PublishedRun {
     /// The evaluation and the training data of its run.
     pub(super) origin: ModelOrigin,
@@ -135,7 +135,7 @@ pub(super) struct AdviceSources {
     pub(super) config: Config,
     /// The logs that the user named, or else the logs of the run.
     pub(super) logs: Vec<PathBuf>,
-    /// True if nobody named the logs, and the queue named them.
+    /// True if the logs are those of the held jobs in the queue, because the user named none.
     pub(super) has_logs_of_queue: bool,
     /// The jobs that the user named.
     pub(super) selections: Vec<JobSelection>,
@@ -191,6 +191,15 @@ impl AdviceSources {
             has_logs_of_queue,
             selections,
         })
+    }
+
+    /// Returns true if the queue of this access point names the held jobs. `queue` is the queue that
+    /// the user named.
+    pub(super) fn is_queue_here(&self, queue: Option<&str>) -> bool {
+        match queue {
+            Some(named) => named == "now",
+            None => self.logs.is_empty() || self.has_logs_of_queue,
+        }
     }
 }
 

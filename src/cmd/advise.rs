@@ -10,7 +10,7 @@ use super::asked_advice::{AdviceQuery, ComputedAdvice};
 use super::file_looks::add_looks;
 use super::logs::read_store;
 use super::others_jobs::OthersJobs;
-use super::text::advice::{AdviceView, action_word, long_text, shell_word, skipped_jobs_words};
+use super::text::advice::{AdviceView, long_text, shell_word, skipped_jobs_words};
 use super::text::{advice_jobs, advice_page, answer_check};
 use super::{advice_outlets as outlets, node_advice, text};
 use crate::cli::{AdviceFilterArgs, AdviseArgs, JobOrder};
@@ -74,7 +74,7 @@ fn ask(
 ) -> Result<ComputedAdvice> {
     let queue = match &args.queue {
         Some(named) => Some(read_queue(named)?),
-        None if sources.logs.is_empty() || sources.has_logs_of_queue => ask_queue(args.all_users),
+        None if sources.is_queue_here(None) => ask_queue(args.all_users),
         None => None,
     };
     let now_ms = args.now.unwrap_or_else(now_ms);
@@ -91,10 +91,7 @@ fn ask(
         history.add_to(&mut computed.all);
         computed.basis.caveats.push(history.words());
     }
-    let is_queue_here = match args.queue.as_deref() {
-        Some(named) => named == "now",
-        None => sources.logs.is_empty(),
-    };
+    let is_queue_here = sources.is_queue_here(args.queue.as_deref());
     let caveat = add_looks(args, is_queue_here, now_ms, &mut computed.all);
     computed.basis.caveats.extend(caveat);
     Ok(computed)
@@ -382,7 +379,7 @@ fn filter_options(args: &AdviseArgs) -> String {
         options.push_str(&format!(" --cluster {cluster}"));
     }
     for action in &filter.actions {
-        options.push_str(&format!(" --action {}", action_word(action.action())));
+        options.push_str(&format!(" --action {}", action.action().word()));
     }
     options
 }

@@ -5,6 +5,7 @@ use std::path::Path;
 use anyhow::{Context as _, Result};
 use serde::Serialize;
 
+use super::text::advice::shell_word;
 use super::trained_run;
 use crate::cli::PublishArgs;
 use poolcast_base::error::{EXIT_DONE, unavailable};
@@ -95,11 +96,12 @@ fn published_model(results: &Path) -> Result<PublishedModel> {
 impl PublishedDocument<'_> {
     fn text(&self, is_file: bool) -> String {
         let out = escape::path(self.out);
+        let argument = shell_word(&self.out.to_string_lossy());
         let learned = output::utc_time(self.learned_ms);
         let use_it = if is_file {
-            format!("unpack it: tar -xf {out} && poolcast advise model --log LOG")
+            format!("unpack it: tar -xf {argument} && poolcast advise model --log LOG")
         } else {
-            format!("use it: poolcast advise {out} --log LOG")
+            format!("use it: poolcast advise {argument} --log LOG")
         };
         format!("{out}: what was learned until {learned}, for everyone to read\n{use_it}\n")
     }

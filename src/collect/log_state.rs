@@ -30,8 +30,8 @@ pub struct LogState {
     pub has_years: bool,
 }
 
-/// Examines the log at `log` with its rotated generations. Only its first and its last file are
-/// read, and of the first one only the beginning.
+/// Examines the log at `log` with its rotated generations. The last file is read whole, and of the
+/// others only the beginning.
 ///
 /// # Errors
 /// Fails if a file cannot be read.
@@ -49,10 +49,11 @@ pub fn inspect_log(log: &Path) -> Result<LogState> {
     };
     let mut before = None;
     for file in &files {
-        state.bytes += fs_err::metadata(file)?.len();
+        let bytes = fs_err::metadata(file)?.len();
+        state.bytes = state.bytes.saturating_add(bytes);
         let sequence = sequence_number(file).map_err(explain_beginning)?;
         if let (Some(before), Some(sequence)) = (before, sequence)
-            && sequence > before + 1
+            && sequence.saturating_sub(before) > 1
         {
             state.gaps.push((before, sequence));
         }
@@ -133,6 +134,17 @@ mod tests {
         assert_eq!(span_ms, Some(40 * 60_000));
         assert!(state.has_header && state.has_years);
         assert!(inspect_log(&dir.path().join("missing")).is_err());
+    }
+
+    #[test]
+    fn largest_sequence_number_is_no_overflow() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let write = |name: &str, text: &str| fs_err::write(dir.path().join(name), text);
+        let largest = generation(9, 10).replace("sequence=9", &format!("sequence={}", u64::MAX));
+        write("EventLog", &largest).expect("written");
+        write("EventLog.1", &largest).expect("written");
+        let state = inspect_log(&dir.path().join("EventLog")).expect("read");
+        assert_eq!((state.files, state.gaps), (2, Vec::new()));
     }
 
     #[test]

@@ -3,14 +3,11 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::fs::Permissions;
-use std::io::Write as _;
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
 use anyhow::Result;
 
-use poolcast_base::files::AtomicFile;
+use poolcast_base::files;
 use poolcast_holds::advice::{AdviceBasis, AnswerTally, JobAdvice};
 
 /// Mode of the file, because the collector runs as another user.
@@ -33,18 +30,20 @@ pub struct AdviceMetrics<'a> {
 struct MetricFamily {
     name: &'static str,
     help: &'static str,
-    /// Labels with their values, and the number that they are for.
-    samples: Vec<(Vec<(&'static str, String)>, f64)>,
+    samples: Vec<MetricSample>,
+}
+
+/// One number of a metric.
+struct MetricSample {
+    /// Names and values of the labels.
+    labels: Vec<(&'static str, String)>,
+    value: f64,
 }
 
 impl AdviceMetrics<'_> {
     /// Writes the metrics to `file`, which everyone may read. It is replaced in one step.
     pub fn write(&self, file: &Path) -> Result<()> {
-        let mut target = AtomicFile::new(file)?;
-        target.file().write_all(self.text().as_bytes())?;
-        let everyone = Permissions::from_mode(FILE_MODE);
-        target.file().file().set_permissions(everyone)?;
-        target.commit(file)
+        files::write_with_mode(file, self.text().as_bytes(), FILE_MODE)
     }
 
     /// The metrics in Prometheus' text format. A metric without a value is left out.
@@ -75,7 +74,10 @@ impl AdviceMetrics<'_> {
                 ("action", action.to_owned()),
                 ("code", code.to_string()),
             ];
-            (labels, jobs as f64)
+            MetricSample {
+                labels,
+                value: jobs as f64,
+            }
         });
         vec![
             MetricFamily {
@@ -83,11 +85,11 @@ impl AdviceMetrics<'_> {
                 help: "Held jobs, by recommended action and hold code.",
                 samples: samples.collect(),
             },
-            MetricFamily {
-                name: "poolcast_held_jobs_all",
-                help: "All held jobs.",
-                samples: vec![(Vec::new(), self.all.len() as f64)],
-            },
+            MetricFamily::of_number(
+                "poolcast_held_jobs_all",
+                "All held jobs.",
+                Some(self.all.len() as f64),
+            ),
         ]
     }
 
@@ -99,7 +101,10 @@ impl AdviceMetrics<'_> {
         }
         let samples = oldest.into_iter().map(|(ap, since_ms)| {
             let age_ms = self.now_ms.saturating_sub(since_ms).max(0);
-            (vec![("access_point", ap.to_owned())], seconds(age_ms))
+            MetricSample {
+                labels: vec![("access_point", ap.to_owned())],
+                value: seconds(age_ms),
+            }
         });
         vec![MetricFamily {
             name: "poolcast_oldest_hold_age_seconds",
@@ -115,17 +120,17 @@ impl AdviceMetrics<'_> {
         let learned_ms = learned_ms.or(basis.trained_until_ms);
         let age_ms = learned_ms.map(|ms| self.now_ms.saturating_sub(ms).max(0));
         vec![
-            MetricFamily::of_one(
+            MetricFamily::of_number(
                 "poolcast_model_age_seconds",
                 "Time since the end of what the model has learned from.",
                 age_ms.map(seconds),
             ),
-            MetricFamily::of_one(
+            MetricFamily::of_number(
                 "poolcast_log_end_timestamp_seconds",
                 "Time of the last event of the log.",
                 basis.log_end_ms.map(seconds),
             ),
-            MetricFamily::of_one(
+            MetricFamily::of_number(
                 "poolcast_advice_timestamp_seconds",
                 "Time at which this file was written.",
                 Some(seconds(self.now_ms)),
@@ -136,12 +141,12 @@ impl AdviceMetrics<'_> {
     fn model_skill(&self) -> Vec<MetricFamily> {
         let skill = self.basis.skill;
         vec![
-            MetricFamily::of_one(
+            MetricFamily::of_number(
                 "poolcast_model_roc_auc",
                 "Area under the ROC curve of the model on holds after its training.",
                 skill.map(|skill| skill.roc_auc),
             ),
-            MetricFamily::of_one(
+            MetricFamily::of_number(
                 "poolcast_model_roc_auc_lower",
                 "Lower end of the 95 % interval of poolcast_model_roc_auc.",
                 skill.map(|skill| skill.interval.0),
@@ -164,7 +169,10 @@ impl AdviceMetrics<'_> {
                     ("action", kind.action.word().to_owned()),
                     ("outcome", outcome.to_owned()),
                 ];
-                samples.push((labels, answers as f64));
+                samples.push(MetricSample {
+                    labels,
+                    value: answers as f64,
+                });
             }
         }
         vec![MetricFamily {
@@ -181,8 +189,12 @@ fn seconds(ms: i64) -> f64 {
 }
 
 impl MetricFamily {
-    fn of_one(name: &'static str, help: &'static str, value: Option<f64>) -> MetricFamily {
-        let sample = value.map(|value| (Vec::new(), value));
+    /// A metric without labels. It is left out of the text if there is no `value`.
+    fn of_number(name: &'static str, help: &'static str, value: Option<f64>) -> MetricFamily {
+        let sample = value.map(|value| MetricSample {
+            labels: Vec::new(),
+            value,
+        });
         MetricFamily {
             name,
             help,
@@ -193,14 +205,14 @@ impl MetricFamily {
     fn add_text(&self, text: &mut String) {
         let MetricFamily { name, help, .. } = self;
         let samples: Vec<_> = (self.samples.iter())
-            .filter(|(_, value)| value.is_finite())
+            .filter(|sample| sample.value.is_finite())
             .collect();
         if samples.is_empty() {
             return;
         }
         // Writing to a string never fails.
         let _ = write!(text, "# HELP {name} {help}\n# TYPE {name} gauge\n");
-        for (labels, value) in samples {
+        for MetricSample { labels, value } in samples {
             let labels: Vec<String> = labels
                 .iter()
                 .map(|(label, value)| format!("{label}=\"{}\"", escaped_label(value)))
@@ -259,8 +271,14 @@ mod tests {
             name: "x",
             help: "y",
             samples: vec![
-                (vec![("ap", "a\"} 1\nb\\\u{1b}[31m\r".to_owned())], 2.0),
-                (Vec::new(), f64::NAN),
+                MetricSample {
+                    labels: vec![("ap", "a\"} 1\nb\\\u{1b}[31m\r".to_owned())],
+                    value: 2.0,
+                },
+                MetricSample {
+                    labels: Vec::new(),
+                    value: f64::NAN,
+                },
             ],
         };
         let mut text = String::new();

@@ -7,9 +7,8 @@ use anyhow::{Result, ensure};
 use serde::{Deserialize, Serialize};
 
 use poolcast_base::error::hinted;
-use poolcast_base::files;
-use poolcast_base::manifest;
 use poolcast_base::shard::ArtefactFormat;
+use poolcast_base::{escape, files, manifest};
 
 /// Format in the manifest of a directory of pages.
 const PAGES: ArtefactFormat = ArtefactFormat {
@@ -25,6 +24,15 @@ const MAX_NAME_BYTES: usize = 200;
 #[derive(Debug, Default, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct PageList {
     owners: BTreeSet<String>,
+}
+
+/// The page of one owner.
+#[derive(Debug)]
+pub struct OwnerPage<'a, T> {
+    /// Name of the owner, as a log or a queue has it.
+    pub owner: &'a str,
+    /// The advice on the owner's held jobs.
+    pub document: T,
 }
 
 /// A directory with one page for each owner of held jobs, locked against other calls.
@@ -67,18 +75,18 @@ impl OwnerPages {
 
     /// Writes the pages of all owners in `pages`, and removes those of owners who have no held job
     /// any more. Returns the number of owners whose names cannot be file names.
-    pub fn write<T: Serialize>(mut self, pages: &[(&str, T)]) -> Result<usize> {
+    pub fn write<T: Serialize>(mut self, pages: &[OwnerPage<'_, T>]) -> Result<usize> {
         let mut owners = BTreeSet::new();
         let is_usable = |owner: &&str| owner_file(&self.dir, owner).is_some();
-        let names = pages.iter().map(|(owner, _)| *owner).filter(is_usable);
+        let names = pages.iter().map(|page| page.owner).filter(is_usable);
         owners.extend(names.map(str::to_owned));
 
         // The list grows before the files do, so that every file is in it, even after a crash.
         self.now.owners.extend(owners.iter().cloned());
         self.commit()?;
-        for (owner, document) in pages {
-            if let Some(file) = owner_file(&self.dir, owner) {
-                manifest::write_json(&file, document)?;
+        for page in pages {
+            if let Some(file) = owner_file(&self.dir, page.owner) {
+                files::write_atomic(&file, page.text()?.as_bytes())?;
             }
         }
         let gone = self.before.owners.difference(&owners);
@@ -91,6 +99,14 @@ impl OwnerPages {
 
     fn commit(&self) -> Result<()> {
         manifest::write(&self.dir, PAGES, &manifest::key(&self.now)?, &self.now)
+    }
+}
+
+impl<T: Serialize> OwnerPage<'_, T> {
+    /// The text of the file. It is escaped for a terminal, like the output of `advise --json`.
+    fn text(&self) -> Result<String> {
+        let text = serde_json::to_string_pretty(&self.document)?;
+        Ok(format!("{}\n", escape::json(&text)))
     }
 }
 
@@ -125,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn hostile_names_are_no_file_names() {
+    fn hostile_names_are_rejected() {
         let dir = Path::new("pages");
         assert_eq!(owner_file(dir, "ada"), Some(dir.join("ada.json")));
         for name in [
@@ -140,23 +156,26 @@ mod tests {
     fn pages_of_owners_without_held_jobs_are_removed() {
         let dir = tempfile::tempdir().expect("a directory");
         let place = dir.path().join("pages");
-        let write = |owners: &[(&str, u32)]| OwnerPages::open(&place).and_then(|p| p.write(owners));
-        assert_eq!(
-            write(&[("ada", 1), ("bob", 2), ("../eve", 3)]).expect("written"),
-            1
-        );
+        let write = |owners: &[&str], document: &str| {
+            let page = |&owner| OwnerPage { owner, document };
+            let pages: Vec<OwnerPage<'_, &str>> = owners.iter().map(page).collect();
+            OwnerPages::open(&place).and_then(|open| open.write(&pages))
+        };
+        let skipped = write(&["ada", "bob", "../eve"], "1").expect("written");
+        assert_eq!(skipped, 1);
         assert_eq!(names(&place), ["ada.json", "bob.json", "manifest.json"]);
         fs_err::write(place.join("mine.json"), "{}").expect("written");
-        write(&[("bob", 4)]).expect("written");
+        write(&["bob"], "a\u{9b}31m").expect("written");
         assert_eq!(names(&place), ["bob.json", "manifest.json", "mine.json"]);
         assert_eq!(
             fs_err::read_to_string(place.join("bob.json")).expect("read"),
-            "4\n"
+            "\"a\\u009b31m\"\n",
+            "nothing raw reaches a terminal"
         );
     }
 
     #[test]
-    fn directory_of_other_files_is_refused() {
+    fn directory_of_other_files_is_rejected() {
         let dir = tempfile::tempdir().expect("a directory");
         fs_err::write(dir.path().join("ada.json"), "{}").expect("written");
         assert!(OwnerPages::open(dir.path()).is_err());

@@ -159,7 +159,7 @@ fn model_that_cannot_be_used_is_noted_and_rules_answer() {
 }
 
 #[test]
-fn what_is_no_run_is_not_published_and_nothing_else_is_replaced() {
+fn only_runs_are_published_and_only_models_are_replaced() {
     let place = Place::with_run();
     let refused = place.run("publish run -o model");
     assert!(

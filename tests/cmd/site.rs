@@ -24,7 +24,7 @@ fn files_are_shown_before_they_are_written() {
 
     let written = place.stdout(&format!("{CALL} --yes"));
     assert!(written.contains("systemctl enable --now poolcast-collect.timer"));
-    assert_eq!(place.files("root").len(), 9);
+    assert_eq!(place.files("root").len(), 8);
     // The second call has nothing to write, and a changed file is kept.
     place.stdout(&format!("{CALL} --yes"));
     place.write("root/etc/tmpfiles.d/poolcast.conf", "mine");

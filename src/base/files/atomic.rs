@@ -1,6 +1,8 @@
 //! Atomic file writes: after a crash, a file is complete or absent.
 
+use std::fs::Permissions;
 use std::io::Write as _;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
@@ -36,6 +38,16 @@ pub fn write_atomic_parts<'a>(
         return Err(error.into());
     }
     sync_directory(parent)
+}
+
+/// Like [`write_atomic`], but with the access mode `mode`, whatever the umask is. Creates the
+/// directory of `path` if it is missing.
+pub fn write_with_mode(path: &Path, bytes: &[u8], mode: u32) -> Result<()> {
+    let mut target = AtomicFile::new(path)?;
+    target.file.write_all(bytes)?;
+    let permissions = Permissions::from_mode(mode);
+    target.file.file().set_permissions(permissions)?;
+    target.commit(path)
 }
 
 /// Creates a new file for writing. Fails if `path` exists, also as a link.
@@ -94,6 +106,17 @@ impl Drop for AtomicFile {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn mode_does_not_depend_on_the_umask() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let path = dir.path().join("new/a");
+        for mode in [0o666, 0o755] {
+            write_with_mode(&path, b"text", mode).expect("written");
+            let found = fs_err::metadata(&path).expect("there").permissions();
+            assert_eq!(found.mode() & 0o777, mode);
+        }
+    }
 
     #[test]
     fn failed_write_keeps_the_old_file() {

@@ -9,7 +9,7 @@ mod regular;
 mod staging;
 
 pub use atomic::create_new;
-pub use atomic::{AtomicFile, write_atomic, write_atomic_parts};
+pub use atomic::{AtomicFile, write_atomic, write_atomic_parts, write_with_mode};
 pub use directory::{check_space, remove_all, sync_directory};
 pub use file_mode::{MODE_VARIABLE, apply_file_mode};
 pub use lock::{LockedDirectory, lock_directory};

@@ -67,7 +67,7 @@ pub(in crate::cmd) struct AdviceView<'a> {
 }
 
 impl<'a> AdviceView<'a> {
-    /// The view of `chosen` alone, without anything about other jobs.
+    /// The same view of `chosen` alone. Its counts of all held jobs stay.
     pub(in crate::cmd) fn of_jobs(&self, chosen: Vec<&'a JobAdvice>) -> AdviceView<'a> {
         AdviceView {
             chosen,
@@ -81,9 +81,7 @@ impl<'a> AdviceView<'a> {
     pub(in crate::cmd) fn document(&self) -> AdviceDocument<'a> {
         let mut counts = BTreeMap::new();
         for advice in &self.chosen {
-            *counts
-                .entry(action_word(advice.action).to_owned())
-                .or_default() += 1;
+            *counts.entry(advice.action.word().to_owned()).or_default() += 1;
         }
         AdviceDocument {
             basis: self.basis,
@@ -333,7 +331,7 @@ fn kind_words(kind: &ActionTally) -> String {
             number(kind.decided - kind.succeeded)
         );
     };
-    let word = action_word(kind.action).to_uppercase();
+    let word = kind.action.word().to_uppercase();
     format!("{word} {} of {}", number(right), number(kind.decided))
 }
 
@@ -396,11 +394,6 @@ pub(in crate::cmd) fn shell_word(text: &str) -> String {
         return text.to_owned();
     }
     format!("'{}'", text.replace('\'', r"'\''"))
-}
-
-/// An action as one word, as in the JSON document.
-pub(in crate::cmd) fn action_word(action: HoldAction) -> &'static str {
-    action.word()
 }
 
 fn action_phrase(action: HoldAction) -> &'static str {

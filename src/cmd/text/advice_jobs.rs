@@ -1,6 +1,6 @@
 //! The job list of advice: one line per job.
 
-use super::advice::{AdviceView, action_colour, action_word, odds_words, owner_cell};
+use super::advice::{AdviceView, action_colour, odds_words, owner_cell};
 use poolcast_base::output::{self, LineColour, PageLine};
 use poolcast_holds::advice::{AnswerFirmness, JobAdvice, fitting_cause, shown_cause};
 
@@ -110,7 +110,7 @@ impl JobListColumns {
 /// The answer in one word: `release`, `release?` if it is only probable, or `release??` if it is
 /// only possible.
 fn answer_word(advice: &JobAdvice) -> String {
-    let word = action_word(advice.action);
+    let word = advice.action.word();
     match advice.firmness {
         Some(AnswerFirmness::Probable) => format!("{word}?"),
         Some(AnswerFirmness::Possible) => format!("{word}??"),

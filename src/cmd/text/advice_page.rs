@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::ops::Range;
 
-use super::advice::{AdviceView, action_colour, action_word, odds_words, owner_cell};
+use super::advice::{AdviceView, action_colour, odds_words, owner_cell};
 use poolcast_base::output::{self, LineColour, PageLine};
 use poolcast_holds::advice::{
     AnswerFirmness, CauseGroup, HoldAction, JobLook, answer_words, cause_groups, elsewhere_words,
@@ -121,7 +121,7 @@ impl PageColumns {
 /// The lines of a group.
 struct CauseBlock {
     cause: PageLine,
-    /// What a look has shown, what is known of the thing that failed, or why it is not released.
+    /// The result of a look, the state of the thing that failed, or the reason for no release.
     notes: Vec<PageLine>,
     commands: Vec<PageLine>,
     /// The results of the last probes.
@@ -152,7 +152,7 @@ impl CauseBlock {
     }
 }
 
-/// The note on a group: what a look has shown, where its odds are from, or why it is not released, or
+/// The note on a group: the result of a look, the origin of its odds, the reason for no release, or
 /// else the state of the thing that failed.
 fn note_lines(view: &AdviceView<'_>, group: &CauseGroup<'_>) -> Vec<PageLine> {
     if let Some(look) = group.look {
@@ -463,7 +463,7 @@ fn hidden_groups_line(
     let text = if output::columns_of(&exact) <= MAX_COMMAND_LINES * view.width {
         exact
     } else {
-        let action = action_word(alike[0].action);
+        let action = alike[0].action.word();
         format!("{count}, among {call}--action {action} --all")
     };
     Some(PageLine::of(LineColour::Dim, text))

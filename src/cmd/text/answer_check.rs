@@ -1,6 +1,5 @@
 //! The check of earlier answers against the outcomes of their jobs, as a table for people.
 
-use super::advice::action_word;
 use poolcast_base::output;
 use poolcast_holds::advice::{AnswerCheck, AnswerFirmness, AnswerOutcomes, AnswerTally};
 
@@ -79,11 +78,7 @@ fn cells(row: &AnswerOutcomes) -> Vec<String> {
     let percent = |(low, high): (f64, f64)| format!("{:.0}-{:.0} %", 100.0 * low, 100.0 * high);
     let is_open = |(low, high): &(f64, f64)| low < high;
     vec![
-        format!(
-            "{}{}",
-            action_word(row.action),
-            if is_answer { word } else { "" }
-        ),
+        format!("{}{}", row.action.word(), if is_answer { word } else { "" }),
         number(row.given),
         number(row.still_held),
         number(row.released),

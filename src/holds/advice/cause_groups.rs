@@ -93,7 +93,7 @@ struct CauseKey {
     words: String,
     /// Binary logarithm of the raised request, rounded up; 0 without a request.
     raise_class: u32,
-    /// What the file of a job is like, if that decides. Jobs whose files differ get two commands.
+    /// State of the job's file, if a look at it decides. Jobs whose files differ get two commands.
     #[serde(skip_serializing_if = "Option::is_none")]
     look: Option<LookState>,
 }

@@ -125,8 +125,12 @@ impl PublishedModel {
             )
         };
         summary.settings.check().with_context(damaged)?;
+        let answers = answers.with_context(damaged)?;
+        // Later times would overflow in differences. The model may come from elsewhere.
+        let is_date = jiff::Timestamp::from_millisecond(answers.known_ms).is_ok();
+        ensure!(is_date, damaged());
         Ok(PublishedModel {
-            answers: answers.with_context(damaged)?,
+            answers,
             origin: summary.origin,
             settings: summary.settings,
         })
@@ -215,6 +219,12 @@ mod tests {
         fs_err::write(place.join(manifest::FILE), r#"{"format": "run"}"#).expect("written");
         assert!(published().write(&place, "key").is_err());
         assert!(PublishedModel::open(&place).is_err());
+
+        let timeless = dir.path().join("timeless");
+        let mut model = published();
+        model.answers.known_ms = i64::MAX;
+        model.write(&timeless, "key").expect("written");
+        assert!(PublishedModel::open(&timeless).is_err());
 
         let damaged = dir.path().join("model");
         published().write(&damaged, "key").expect("written");

@@ -6,7 +6,7 @@ use serde::Serialize;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum FindingState {
-    /// It is as it should be.
+    /// Nothing is to be done.
     Good,
     /// Something is to be done.
     Bad,
@@ -23,7 +23,7 @@ pub struct Finding {
     pub state: FindingState,
     /// A description of what was found. It may contain any text that a log or a program has.
     pub words: String,
-    /// What to type or to write into a configuration; absent if nothing is to be done.
+    /// A command to type, or a setting for a configuration; absent if nothing is to be done.
     pub todo: Option<String>,
 }
 

@@ -1,4 +1,5 @@
-//! What was learned: a run of one's own, the model that a site publishes, and the archives of logs.
+//! The results of learning: a run of one's own, the model that a site publishes, and the archives of
+//! logs.
 
 use std::path::{Path, PathBuf};
 
@@ -80,7 +81,8 @@ pub(super) fn archive_findings(dirs: &[PathBuf]) -> Vec<Finding> {
 fn archive_finding(dir: &Path) -> Option<Finding> {
     // A directory without a manifest, or one that may not be read, is not an archive of this user.
     let archive = read_archive(dir).ok()?;
-    let bytes: u64 = archive.generations.iter().map(|one| one.bytes).sum();
+    let sizes = archive.generations.iter().map(|one| one.bytes);
+    let bytes = sizes.fold(0, u64::saturating_add);
     let words = format!(
         "{}: {} in {}",
         dir.display(),

@@ -11,7 +11,7 @@ use poolcast_sweep::condor;
 /// Time within which the queue and the history must begin to answer.
 const ANSWERS_WITHIN: Duration = Duration::from_secs(5);
 
-/// Attribute of a job in the history that is asked for.
+/// Attribute that is requested of the latest job in the history.
 const HISTORY_ATTRIBUTE: &str = "JobStatus";
 
 /// Examines the queue and the history for the user called `user`.

@@ -19,11 +19,11 @@ const VERSION: u32 = 1;
 /// Directory of the files, in the directory of a run or of a user.
 const DIRECTORY: &str = "notices";
 
-/// The causes that a target knows of.
+/// The causes that a target knows of, as stored in its file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct NoticeState {
+struct NoticeState {
     version: u32,
-    /// Prediction time of the last notice, epoch ms.
+    /// Prediction time of the last call that sent its notice or had none, epoch ms.
     asked_ms: i64,
     /// Names of the causes, each with a digest of the cause without its answer.
     causes: BTreeMap<String, String>,
@@ -84,7 +84,8 @@ impl TakenState {
         })
     }
 
-    /// Records that the target knows of `groups`. Call this only once the notice was sent.
+    /// Records that the target knows of `groups`. Call this only once the notice, if there is one, was
+    /// sent.
     pub fn keep(self, groups: &[CauseGroup<'_>], asked_ms: i64) -> Result<()> {
         let causes = groups
             .iter()

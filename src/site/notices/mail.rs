@@ -47,9 +47,16 @@ pub fn send_mail(address: &str, notice: &Notice) -> Result<()> {
     };
     ensure!(status.success(), "the mail program failed: {status}");
     match writer.join() {
-        Ok(written) => written.context("the mail program has not read the mail"),
+        Ok(written) => written.map_err(unread_mail),
         Err(_) => bail!("the mail was not written"),
     }
+}
+
+/// Describes the failure to write a mail. Its kind is dropped: as a broken pipe, it would count as the
+/// end of the reader of this program's own output.
+fn unread_mail(error: std::io::Error) -> anyhow::Error {
+    let why = format!("the mail program has not read the mail: {error}");
+    std::io::Error::other(why).into()
 }
 
 /// Starts the first mail program that is there.
@@ -91,6 +98,12 @@ mod tests {
     use super::super::notice::NoticeCause;
     use super::super::notice::tests::group;
     use super::*;
+
+    #[test]
+    fn unread_mail_is_not_a_closed_output() {
+        let error = unread_mail(std::io::ErrorKind::BrokenPipe.into());
+        assert!(!poolcast_base::error::is_broken_pipe(&error), "{error}");
+    }
 
     #[test]
     fn text_of_a_log_never_reaches_the_headers() {

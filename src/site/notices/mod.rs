@@ -6,7 +6,7 @@ mod mail;
 mod notice;
 mod target;
 
-pub use known_causes::{NoticeState, TakenState};
+pub use known_causes::TakenState;
 pub use mail::send_mail;
 pub use notice::{Notice, NoticeCause};
 pub use target::NoticeTarget;

@@ -17,7 +17,7 @@ const MAX_COLUMNS: usize = 200;
 /// The causes that are new since the last notice.
 #[derive(Debug, PartialEq, Serialize)]
 pub struct Notice {
-    /// Prediction time of the last notice, epoch ms; `None` for the first one.
+    /// Prediction time of the last call without a failure, epoch ms; `None` for the first one.
     pub since_ms: Option<i64>,
     /// Prediction time, epoch ms.
     pub asked_ms: i64,
@@ -25,7 +25,7 @@ pub struct Notice {
     pub causes: Vec<NoticeCause>,
 }
 
-/// A cause in a notice. It names no owner.
+/// A cause in a notice. It has no field for owners, but its words may have a path with a user's name.
 #[derive(Debug, PartialEq, Serialize)]
 pub struct NoticeCause {
     /// Name of the cause for `--cause`.

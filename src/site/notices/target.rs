@@ -66,7 +66,7 @@ impl fmt::Display for NoticeTarget {
             NoticeTarget::Mail(address) => write!(f, "mailto:{address}"),
             NoticeTarget::Web(address) => {
                 let rest = address.split_once("://").map_or("", |(_, rest)| rest);
-                let host = rest.split(['/', '?', '#']).next().unwrap_or_default();
+                let host = rest.split(['/', '\\', '?', '#']).next().unwrap_or_default();
                 let host = host.rsplit('@').next().unwrap_or_default();
                 f.write_str(host)
             }
@@ -114,10 +114,13 @@ mod tests {
 
     #[test]
     fn path_of_a_web_address_is_not_shown() {
-        let target: NoticeTarget = "https://hooks.example.org/T0/secret?x"
-            .parse()
-            .expect("valid");
-        assert_eq!(target.to_string(), "hooks.example.org");
-        assert_eq!(format!("{target:?}"), "hooks.example.org");
+        for address in [
+            "https://hooks.example.org/T0/secret?x",
+            "https://hooks.example.org\\T0\\secret",
+        ] {
+            let target: NoticeTarget = address.parse().expect("valid");
+            assert_eq!(target.to_string(), "hooks.example.org");
+            assert_eq!(format!("{target:?}"), "hooks.example.org");
+        }
     }
 }

@@ -8,12 +8,35 @@ use super::unit_files::{STATE_DIR, advise_arguments, tmpfiles};
 /// Path of the script that the schedd starts.
 const CRON_SCRIPT: &str = "/usr/local/libexec/poolcast-cron";
 
-/// The parts of the service, with the periods in which the schedd starts them and the load that they
-/// are counted with.
-const CRON_JOBS: [(&str, &str, &str); 3] = [
-    ("collect", "2m", "0.01"),
-    ("advise", "1m", "0.05"),
-    ("learn", "24h", "0.5"),
+/// Directory of the last output of each part.
+const LOG_DIR: &str = "/var/log/poolcast";
+
+/// A part of the service that the schedd starts.
+struct CronJob {
+    /// The first argument of the script.
+    name: &'static str,
+    /// Time between two starts, in HTCondor's form.
+    period: &'static str,
+    /// Share of the load that all such jobs may cause together.
+    load: &'static str,
+}
+
+const CRON_JOBS: [CronJob; 3] = [
+    CronJob {
+        name: "collect",
+        period: "2m",
+        load: "0.01",
+    },
+    CronJob {
+        name: "advise",
+        period: "1m",
+        load: "0.05",
+    },
+    CronJob {
+        name: "learn",
+        period: "24h",
+        load: "0.5",
+    },
 ];
 
 /// The configuration of HTCondor that writes an event log to `log`.
@@ -32,7 +55,7 @@ pub(super) fn event_log_file(log: &str) -> SiteFile {
 /// The files of a service that the schedd starts. It runs as HTCondor's own user.
 pub(super) fn cron_files(paths: &ServicePaths) -> Vec<SiteFile> {
     vec![
-        tmpfiles("condor"),
+        tmpfiles("condor", Some(LOG_DIR)),
         SiteFile {
             mode: 0o755,
             ..SiteFile::new(CRON_SCRIPT, cron_script(paths))
@@ -49,11 +72,11 @@ fn cron_configuration() -> String {
         "# The schedd starts these, as the user of HTCondor. Their output is not used.\n\
                     SCHEDD_CRON_JOBLIST = $(SCHEDD_CRON_JOBLIST)"
             .to_owned();
-    for (name, ..) in CRON_JOBS {
+    for CronJob { name, .. } in CRON_JOBS {
         text.push_str(&format!(" POOLCAST_{}", name.to_uppercase()));
     }
     text.push('\n');
-    for (name, period, load) in CRON_JOBS {
+    for CronJob { name, period, load } in CRON_JOBS {
         let job = format!("SCHEDD_CRON_POOLCAST_{}", name.to_uppercase());
         text.push_str(&format!(
             "{job}_EXECUTABLE = {CRON_SCRIPT}\n\
@@ -77,13 +100,13 @@ fn cron_script(paths: &ServicePaths) -> String {
          export HOME={STATE_DIR} POOLCAST_FILE_MODE=shared\n\
          umask 027\n\
          case $1 in\n\
-         collect) nice -n 19 {program} -q collect {log} -o archive ;;\n\
+         collect) nice -n 19 timeout 10m {program} -q collect {log} -o archive ;;\n\
          learn)\n\
          \x20   [ -e archive/manifest.json ] || exit 0\n\
-         \x20   # A stopped run goes on the next time.\n\
+         \x20   # A stopped run continues the next time.\n\
          \x20   nice -n 19 timeout 4h {program} -q run --log archive && {program} -q publish out -o model\n\
          \x20   ;;\n\
          advise) [ ! -e model/manifest.json ] || nice -n 19 timeout 5m {program} -q {advise} ;;\n\
-         esac >/var/log/poolcast/\"$1\".log 2>&1\n"
+         esac >{LOG_DIR}/\"$1\".log 2>&1\n"
     )
 }

@@ -1,17 +1,20 @@
 //! A file of the service, as it is to be written below a root.
 
 use std::fs::Permissions;
-use std::io::Write as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use serde::Serialize;
 
-use poolcast_base::files::{self, AtomicFile};
+use poolcast_base::files;
+use poolcast_base::temporary::directory_of;
 
 /// Maximum size of a file that is compared, in bytes.
 const MAX_BYTES: u64 = 1 << 20;
+
+/// Mode of the directories that are created.
+const DIRECTORY_MODE: u32 = 0o755;
 
 /// A file of the service.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -69,13 +72,10 @@ impl SiteFile {
         let missing: Vec<PathBuf> = (path.ancestors().skip(1).take_while(is_missing))
             .map(Path::to_owned)
             .collect();
-        let mut target = AtomicFile::new(&path)?;
+        fs_err::create_dir_all(directory_of(&path))?;
         for parent in missing {
-            fs_err::set_permissions(parent, Permissions::from_mode(0o755))?;
+            fs_err::set_permissions(parent, Permissions::from_mode(DIRECTORY_MODE))?;
         }
-        target.file().write_all(self.text.as_bytes())?;
-        let mode = Permissions::from_mode(self.mode);
-        target.file().file().set_permissions(mode)?;
-        target.commit(&path)
+        files::write_with_mode(&path, self.text.as_bytes(), self.mode)
     }
 }

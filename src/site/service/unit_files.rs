@@ -1,4 +1,4 @@
-//! The units of systemd, and the files for its user, its directories and its logs.
+//! The units of systemd, and the files for its user and its directories.
 
 use super::service_paths::ServicePaths;
 use super::site_file::SiteFile;
@@ -16,8 +16,9 @@ SupplementaryGroups=condor
 WorkingDirectory=/var/lib/poolcast
 StateDirectory=poolcast
 StateDirectoryMode=0755
-LogsDirectory=poolcast
-LogsDirectoryMode=0750
+# The output is pages for people. Errors are in the journal.
+StandardOutput=null
+StandardError=journal
 Environment=HOME=/var/lib/poolcast POOLCAST_FILE_MODE=shared
 UMask=0027
 Nice=19
@@ -25,7 +26,6 @@ CPUWeight=idle
 IOSchedulingClass=idle
 ProtectSystem=strict
 ProtectHome=yes
-PrivateTmp=yes
 PrivateDevices=yes
 ProtectKernelTunables=yes
 ProtectKernelModules=yes
@@ -65,14 +65,9 @@ pub(super) fn unit_files(paths: &ServicePaths) -> Vec<SiteFile> {
                 "#Type Name Id Comment Home Shell\nu poolcast - \"poolcast, advice on held jobs\" {STATE_DIR} /usr/sbin/nologin\n"
             ),
         ),
-        tmpfiles("poolcast"),
-        SiteFile::new(
-            "/etc/logrotate.d/poolcast",
-            "/var/log/poolcast/*.log {\n    su poolcast poolcast\n    weekly\n    rotate 8\n    compress\n    missingok\n    notifempty\n}\n"
-                .to_owned(),
-        ),
+        tmpfiles("poolcast", None),
     ];
-    for part in service_parts(paths) {
+    for part in [collect_part(paths), learn_part(paths), advise_part(paths)] {
         let [unit, timer] = part.paths;
         files.push(SiteFile::new(unit, part.unit_text()));
         files.push(SiteFile::new(timer, part.timer_text()));
@@ -80,77 +75,85 @@ pub(super) fn unit_files(paths: &ServicePaths) -> Vec<SiteFile> {
     files
 }
 
-/// The directories of the service, for systemd-tmpfiles. The model and the metrics are for everyone,
-/// and the rest names jobs and owners.
-pub(super) fn tmpfiles(user: &str) -> SiteFile {
+/// The directories of the service, for systemd-tmpfiles, with one for logs if `log_dir` names it.
+/// The model and the metrics are for everyone, and the rest names jobs and owners.
+pub(super) fn tmpfiles(user: &str, log_dir: Option<&str>) -> SiteFile {
     let mut text = "#Type Path Mode User Group Age\n".to_owned();
-    for (name, mode) in [
+    let state_dirs = [
         (STATE_DIR, "0755"),
         ("/var/lib/poolcast/archive", "0750"),
         ("/var/lib/poolcast/out", "0750"),
         ("/var/lib/poolcast/pages", "0750"),
         ("/var/lib/poolcast/metrics", "0755"),
-        ("/var/log/poolcast", "0750"),
-    ] {
+    ];
+    let log_dir = log_dir.map(|name| (name, "0750"));
+    for (name, mode) in state_dirs.into_iter().chain(log_dir) {
         text.push_str(&format!("d {name} {mode} {user} {user} -\n"));
     }
     SiteFile::new("/etc/tmpfiles.d/poolcast.conf", text)
 }
 
-fn service_parts(paths: &ServicePaths) -> [ServicePart; 3] {
+fn collect_part(paths: &ServicePaths) -> ServicePart {
     let ServicePaths { program, log } = paths;
-    [
-        ServicePart {
-            paths: [
-                "/etc/systemd/system/poolcast-collect.service",
-                "/etc/systemd/system/poolcast-collect.timer",
-            ],
-            description: "Collect the global event log of HTCondor for poolcast",
-            conditions: "",
-            commands: format!(
-                "ExecStart={program} -q collect {log} -o archive\n\
-                 StandardOutput=null\n\
-                 TimeoutStartSec=10min\n\
-                 MemoryMax=512M\n"
-            ),
-            times: "OnCalendar=*:0/2\nAccuracySec=10s\nPersistent=yes\n",
-        },
-        ServicePart {
-            paths: [
-                "/etc/systemd/system/poolcast-learn.service",
-                "/etc/systemd/system/poolcast-learn.timer",
-            ],
-            description: "Learn from held jobs, and publish the model for all users",
-            conditions: "ConditionPathExists=/var/lib/poolcast/archive/manifest.json\n",
-            // A stopped run goes on in the next night.
-            commands: format!(
-                "ExecStart={program} -q run --log archive\n\
-                 ExecStart={program} -q publish out -o model\n\
-                 StandardOutput=append:/var/log/poolcast/learn.log\n\
-                 TimeoutStartSec=4h\n\
-                 MemoryMax=4G\n\
-                 CPUQuota=200%\n"
-            ),
-            times: "OnCalendar=*-*-* 02:10:00\nRandomizedDelaySec=20min\nPersistent=yes\n",
-        },
-        ServicePart {
-            paths: [
-                "/etc/systemd/system/poolcast-advise.service",
-                "/etc/systemd/system/poolcast-advise.timer",
-            ],
-            description: "Advise on held jobs, for metrics and pages",
-            conditions: "ConditionPathExists=/var/lib/poolcast/model/manifest.json\n",
-            commands: format!(
-                "ExecStart={program} -q {}\n\
-                 StandardOutput=null\n\
-                 TimeoutStartSec=5min\n\
-                 MemoryMax=2G\n\
-                 CPUQuota=100%\n",
-                advise_arguments(log)
-            ),
-            times: "OnCalendar=minutely\nAccuracySec=5s\n",
-        },
-    ]
+    ServicePart {
+        paths: [
+            "/etc/systemd/system/poolcast-collect.service",
+            "/etc/systemd/system/poolcast-collect.timer",
+        ],
+        description: "Collect the global event log of HTCondor for poolcast",
+        conditions: "",
+        commands: format!(
+            "ExecStart={program} -q collect {log} -o archive\n\
+             TimeoutStartSec=10min\n\
+             MemoryMax=512M\n\
+             PrivateTmp=yes\n"
+        ),
+        times: "OnCalendar=*:0/2\nAccuracySec=10s\nPersistent=yes\n",
+    }
+}
+
+fn learn_part(paths: &ServicePaths) -> ServicePart {
+    let program = &paths.program;
+    ServicePart {
+        paths: [
+            "/etc/systemd/system/poolcast-learn.service",
+            "/etc/systemd/system/poolcast-learn.timer",
+        ],
+        description: "Learn from held jobs, and publish the model for all users",
+        conditions: "ConditionPathExists=/var/lib/poolcast/archive/manifest.json\n",
+        // A stopped run continues in the next night.
+        commands: format!(
+            "ExecStart={program} -q run --log archive\n\
+             ExecStart={program} -q publish out -o model\n\
+             TimeoutStartSec=4h\n\
+             MemoryMax=4G\n\
+             CPUQuota=200%\n\
+             PrivateTmp=yes\n"
+        ),
+        times: "OnCalendar=*-*-* 02:10:00\nRandomizedDelaySec=20min\nPersistent=yes\n",
+    }
+}
+
+fn advise_part(paths: &ServicePaths) -> ServicePart {
+    let ServicePaths { program, log } = paths;
+    ServicePart {
+        paths: [
+            "/etc/systemd/system/poolcast-advise.service",
+            "/etc/systemd/system/poolcast-advise.timer",
+        ],
+        description: "Advise on held jobs, for metrics and pages",
+        conditions: "ConditionPathExists=/var/lib/poolcast/model/manifest.json\n",
+        commands: format!(
+            "ExecStart={program} -q {}\n\
+             TimeoutStartSec=5min\n\
+             MemoryMax=2G\n\
+             CPUQuota=100%\n\
+             # HTCondor knows a user by a directory that condor_q makes in /tmp. Jobs may have files there.\n\
+             ReadWritePaths=/tmp\n",
+            advise_arguments(log)
+        ),
+        times: "OnCalendar=minutely\nAccuracySec=5s\n",
+    }
 }
 
 /// The arguments with which the service advises.

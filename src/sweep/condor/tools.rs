@@ -2,12 +2,12 @@
 
 use std::io::{BufRead, BufReader, Read as _};
 use std::path::Path;
-use std::process::{Child, ChildStdout, Command, Stdio};
+use std::process::{Child, ChildStdout, Command, Output, Stdio};
 use std::sync::mpsc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Context as _, Result, bail, ensure};
 
 use super::dagman_node::DagmanNode;
 use super::layout::DAG_FILE;
@@ -22,6 +22,9 @@ const HELD: &str = "JobStatus==5";
 
 /// Time within which `condor_qedit` must have begun to answer.
 const EDITS_WITHIN: Duration = Duration::from_secs(20);
+
+/// Time within which `condor_config_val` must end. It reads files, which may be on a dead mount.
+const SETTINGS_WITHIN: Duration = Duration::from_secs(10);
 
 /// Maximum number of a user's jobs that are taken from the history.
 const MAX_HISTORY_JOBS: &str = "10000";
@@ -168,12 +171,10 @@ pub fn ask_latest_history<T>(
 /// Returns the value of `name` in HTCondor's configuration; `None` if it is not defined.
 ///
 /// # Errors
-/// Fails if `condor_config_val` cannot be run, or if it finds no configuration.
+/// Fails if `condor_config_val` cannot be run, if it finds no configuration, or if it does not end
+/// within 10 s.
 pub fn configured_value(name: &str) -> Result<Option<String>> {
-    let output = command_without_keys("condor_config_val")
-        .arg(name)
-        .output()
-        .context("cannot run `condor_config_val`")?;
+    let output = ask_settings(&[name])?;
     let errors = String::from_utf8_lossy(&output.stderr);
     let text = String::from_utf8_lossy(&output.stdout);
     let is_undefined = |text: &str| text.starts_with("Not defined");
@@ -187,6 +188,15 @@ pub fn configured_value(name: &str) -> Result<Option<String>> {
     );
     let value = text.trim();
     Ok((!value.is_empty()).then(|| value.to_owned()))
+}
+
+/// Asks `condor_config_val` for the values of `names`, one per line.
+fn ask_settings(names: &[&str]) -> Result<Output> {
+    let mut condor_config_val = command_without_keys("condor_config_val");
+    condor_config_val.args(names);
+    RunningQuery::begin(condor_config_val)
+        .context("cannot run `condor_config_val`")?
+        .output_within(SETTINGS_WITHIN)
 }
 
 /// Prints the values of `attributes` of all held jobs, one job per line, and lets `read` consume
@@ -289,6 +299,33 @@ impl RunningQuery {
         }
     }
 
+    /// Returns the whole output. Ends the program and fails if it takes longer than `limit`.
+    fn output_within(mut self, limit: Duration) -> Result<Output> {
+        let output = self.child.stdout.take();
+        let (sender, receiver) = mpsc::channel();
+        std::thread::spawn(move || {
+            let mut text = Vec::new();
+            // The exit status shows whether the program failed.
+            let _ = output.map(|mut output| output.read_to_end(&mut text));
+            let _ = sender.send(text);
+        });
+        let Ok(stdout) = receiver.recv_timeout(limit) else {
+            self.child.kill()?;
+            self.child.wait()?;
+            bail!(
+                "{} has not ended within {} s",
+                self.program,
+                limit.as_secs()
+            );
+        };
+        let errors = self.errors.and_then(|errors| errors.join().ok());
+        Ok(Output {
+            status: self.child.wait()?,
+            stdout,
+            stderr: errors.unwrap_or_default(),
+        })
+    }
+
     fn consume<T>(
         self,
         mut output: BufReader<ChildStdout>,
@@ -322,10 +359,7 @@ impl RunningQuery {
 /// Returns the users who may act on the jobs of others; `None` if that is unknown, or if everyone
 /// may.
 pub fn queue_super_users() -> Option<Vec<String>> {
-    let output = command_without_keys("condor_config_val")
-        .args(["QUEUE_SUPER_USERS", "QUEUE_ALL_USERS_TRUSTED"])
-        .output()
-        .ok()?;
+    let output = ask_settings(&["QUEUE_SUPER_USERS", "QUEUE_ALL_USERS_TRUSTED"]).ok()?;
     let text = String::from_utf8(output.stdout).ok()?;
     output.status.success().then(|| super_users(&text))?
 }
@@ -346,11 +380,7 @@ fn super_users(text: &str) -> Option<Vec<String>> {
 
 /// Returns true if `condor_q` asks the queue of another machine.
 pub fn queue_is_elsewhere() -> bool {
-    let output = command_without_keys("condor_config_val")
-        .arg("SCHEDD_HOST")
-        .output();
-    // The program fails if the name has no value.
-    output.is_ok_and(|output| output.status.success() && !output.stdout.trim_ascii().is_empty())
+    configured_value("SCHEDD_HOST").is_ok_and(|host| host.is_some())
 }
 
 /// Returns true if a slot of the pool can run SIF images now; `None` if the pool cannot be queried.
@@ -374,5 +404,20 @@ mod tests {
         assert_eq!(super_users("root, condor\ntrue\n"), None);
         assert_eq!(super_users("root, %admins\nFALSE\n"), None);
         assert_eq!(super_users("root\n"), None);
+    }
+
+    #[test]
+    fn program_that_does_not_end_is_given_up() {
+        let run = |script: &str, limit| {
+            let mut shell = Command::new("sh");
+            shell.args(["-c", script]);
+            let query = RunningQuery::begin(shell).expect("it starts");
+            query.output_within(limit)
+        };
+        assert!(run("echo a; exec sleep 60", Duration::from_millis(200)).is_err());
+        let ended = run("echo a; echo b >&2; exit 1", Duration::from_secs(60));
+        let ended = ended.expect("it has ended");
+        assert_eq!((&*ended.stdout, &*ended.stderr), (&b"a\n"[..], &b"b\n"[..]));
+        assert_eq!(ended.status.code(), Some(1));
     }
 }

@@ -1,4 +1,4 @@
-//! What a look at the file of a held job shows, and the answer that follows from it.
+//! The result of a look at the file of a held job, and the answer that follows from it.
 
 use poolcast_base::output;
 use serde::Serialize;
@@ -23,12 +23,12 @@ const FULL_BYTES: u64 = 1 << 20;
 /// Maximum difference between the clocks of a file system and of the access point, ms.
 const CLOCK_SLACK_MS: i64 = 2000;
 
-/// What a look at a file of a held job has shown.
+/// Result of a look at a file of a held job.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct JobLook {
     /// The path.
     pub path: SharedText,
-    /// What is there.
+    /// State of the file.
     pub state: LookState,
     /// Time of its last change, epoch ms; absent if it is missing or unknown.
     pub changed_ms: Option<i64>,
@@ -36,6 +36,7 @@ pub struct JobLook {
     pub free_bytes: Option<u64>,
     /// Time of the look, epoch ms.
     pub looked_ms: i64,
+    /// Participle of the job's use of the file, such as `read`.
     #[serde(skip)]
     verb: &'static str,
     /// The action that follows; `None` if the look decides nothing.
@@ -69,6 +70,7 @@ pub enum LookState {
 #[derive(Debug, Clone)]
 pub(super) struct JobPath {
     pub(super) path: SharedText,
+    /// Purpose for which HTCondor uses the path.
     pub(super) use_of_path: PathUse,
     /// Error number of the failure, if it is known.
     pub(super) error: Option<i32>,
@@ -80,13 +82,13 @@ pub(super) struct JobPath {
     pub(super) is_own: bool,
     /// Time of the last failure for the path, epoch ms.
     pub(super) failed_ms: i64,
-    /// Room that one job needs, in bytes, and the number of jobs that wait for room on the file
-    /// system.
+    /// Room that one job needs, in bytes.
     pub(super) needed_bytes: u64,
+    /// Number of jobs that wait for room on the file system.
     pub(super) waiting_jobs: u64,
 }
 
-/// What is there, and its time or size.
+/// State of a file, with its time or the room beside it.
 struct LookFinding {
     state: LookState,
     changed_ms: Option<i64>,
@@ -94,7 +96,7 @@ struct LookFinding {
 }
 
 impl LookFinding {
-    fn of(state: LookState) -> LookFinding {
+    fn new(state: LookState) -> LookFinding {
         LookFinding {
             state,
             changed_ms: None,
@@ -120,7 +122,7 @@ impl JobPath {
     pub(super) fn look(&self, answer: LookAnswer, looked_ms: i64) -> Option<JobLook> {
         let finding = match answer {
             LookAnswer::NotTried => return None,
-            LookAnswer::Hangs => LookFinding::of(LookState::NoAnswer),
+            LookAnswer::Hangs => LookFinding::new(LookState::NoAnswer),
             LookAnswer::Seen(sight) => self.finding(&sight),
         };
         let is_telling = !matches!(finding.state, LookState::Changed | LookState::Unchanged);
@@ -166,7 +168,7 @@ impl JobPath {
                         self.usable(file)
                     }
                     LookState::Changed | LookState::Unchanged => {
-                        LookFinding::of(LookState::Unknown)
+                        LookFinding::new(LookState::Unknown)
                     }
                     _ => directory,
                 }
@@ -177,7 +179,7 @@ impl JobPath {
     }
 
     fn node_finding(&self, sight: Sight) -> LookFinding {
-        LookFinding::of(match sight {
+        LookFinding::new(match sight {
             Sight::Missing if self.may_be_altered() => LookState::Unknown,
             Sight::Missing => LookState::Missing,
             Sight::Denied if self.is_own => LookState::NotAllowed,
@@ -200,7 +202,7 @@ impl JobPath {
         };
         LookFinding {
             changed_ms: Some(node.changed_ms),
-            ..LookFinding::of(state)
+            ..LookFinding::new(state)
         }
     }
 
@@ -214,7 +216,7 @@ impl JobPath {
             PathUse::Execute => node.is_program,
         };
         match self.use_of_path {
-            // The schedd examines this bit alone, whoever owns the job.
+            // The schedd examines this bit alone, for every owner of a job.
             PathUse::Execute => Some(node.is_program && !is_directory),
             PathUse::Enter if !is_directory => Some(false),
             _ if self.is_own => Some(right(node.by_caller)),
@@ -233,7 +235,7 @@ impl JobPath {
         };
         LookFinding {
             free_bytes: Some(room.free_bytes),
-            ..LookFinding::of(state)
+            ..LookFinding::new(state)
         }
     }
 

@@ -39,7 +39,7 @@ const KILLED_WITHIN: Duration = Duration::from_millis(50);
 struct LookLine {
     /// Index of the path.
     at: usize,
-    /// What it shows; absent at the beginning.
+    /// Result of the look; absent at the beginning.
     sight: Option<PathSight>,
 }
 
@@ -50,7 +50,7 @@ pub(super) enum LookAnswer {
     NotTried,
     /// The file system has not answered in time.
     Hangs,
-    /// What is there.
+    /// The file system has answered.
     Seen(PathSight),
 }
 
@@ -187,7 +187,7 @@ pub fn answer_looks(input: impl Read, output: impl Write + Send) -> Result<()> {
 fn look_in_order(paths: &[String], directory: &[usize], output: &Mutex<impl Write>) {
     for &at in directory {
         write_line(output, &LookLine { at, sight: None });
-        let sight = Some(PathSight::of(&paths[at]));
+        let sight = Some(PathSight::look_at(&paths[at]));
         write_line(output, &LookLine { at, sight });
     }
 }

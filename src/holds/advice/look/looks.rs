@@ -32,16 +32,16 @@ const UNKNOWN_USAGE_BYTES: u64 = 1 << 30;
 /// The held jobs whose files are on this machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LookScope {
-    /// All.
+    /// All held jobs.
     All,
-    /// Those of the access point with this host name.
+    /// The held jobs of the access point with this host name.
     OfHost(String),
 }
 
 /// The settings of a look.
 #[derive(Debug, Clone)]
 pub struct LookPlan {
-    /// The jobs whose files are here.
+    /// The held jobs whose files are on this machine.
     scope: LookScope,
     /// The name of the user whose rights this process has, if it is known.
     user: Option<String>,

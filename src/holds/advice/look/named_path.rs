@@ -5,7 +5,7 @@
 pub(super) struct NamedPath<'a> {
     /// The path, as the reason has it.
     pub(super) path: &'a str,
-    /// What HTCondor wanted to do with it.
+    /// Purpose for which HTCondor used it.
     pub(super) use_of_path: PathUse,
     /// Error number; `None` if the reason has none.
     pub(super) error: Option<i32>,
@@ -15,7 +15,7 @@ pub(super) struct NamedPath<'a> {
     pub(super) access_point: Option<&'a str>,
 }
 
-/// What HTCondor does with a path.
+/// Purpose for which HTCondor uses a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) enum PathUse {
     /// Read it as an input file.

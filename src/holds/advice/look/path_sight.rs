@@ -22,7 +22,7 @@ const ALL_EXECUTE: u32 = 0o111;
 /// The permission bit by which HTCondor's schedd knows a program.
 const OWNER_EXECUTES: u32 = 0o100;
 
-/// What a look at a path shows.
+/// Result of a look at a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct PathSight {
     /// The path itself.
@@ -33,7 +33,7 @@ pub(super) struct PathSight {
     pub(super) room: Option<DiskRoom>,
 }
 
-/// What is at a path.
+/// The thing at a path, or the reason why it is unknown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Sight {
@@ -99,15 +99,15 @@ pub(super) struct DiskRoom {
 
 impl PathSight {
     /// Looks at `path`. Links are followed, but nothing is opened.
-    pub(super) fn of(path: &str) -> PathSight {
+    pub(super) fn look_at(path: &str) -> PathSight {
         let path = Path::new(path);
-        let target = Sight::of(path);
-        let parent = path.parent().map_or(Sight::Refused, Sight::of);
+        let target = Sight::look_at(path);
+        let parent = path.parent().map_or(Sight::Refused, Sight::look_at);
         let directory = path.parent().unwrap_or(path);
         let room = match (target, parent) {
             (Sight::Refused, _) => None,
-            (Sight::Found(_), _) => DiskRoom::of(path),
-            (_, Sight::Found(_)) => DiskRoom::of(directory),
+            (Sight::Found(_), _) => DiskRoom::measure(path),
+            (_, Sight::Found(_)) => DiskRoom::measure(directory),
             _ => None,
         };
         PathSight {
@@ -119,11 +119,11 @@ impl PathSight {
 }
 
 impl Sight {
-    fn of(path: &Path) -> Sight {
+    fn look_at(path: &Path) -> Sight {
         if !is_safe(path) {
             return Sight::Refused;
         }
-        match FoundNode::of(path) {
+        match FoundNode::find(path) {
             Ok(Some(node)) => Sight::Found(node),
             Ok(None) => Sight::Refused,
             Err(error) => Sight::from_error(&error),
@@ -168,7 +168,7 @@ fn is_of_kernel(path: &Path) -> bool {
 
 impl FoundNode {
     /// Returns what is at `path`; `None` if its links lead to a directory of the kernel.
-    fn of(path: &Path) -> io::Result<Option<FoundNode>> {
+    fn find(path: &Path) -> io::Result<Option<FoundNode>> {
         let resolved = path.canonicalize()?;
         if is_of_kernel(&resolved) {
             return Ok(None);
@@ -223,7 +223,8 @@ fn is_reachable_by_all(path: &Path) -> bool {
 }
 
 impl DiskRoom {
-    fn of(path: &Path) -> Option<DiskRoom> {
+    /// Measures the room on the file system of `path`; `None` if it cannot be queried.
+    fn measure(path: &Path) -> Option<DiskRoom> {
         let resolved: PathBuf = path.canonicalize().ok()?;
         let room = statvfs(&resolved).ok()?;
         Some(DiskRoom {
@@ -242,7 +243,7 @@ mod tests {
     use std::os::unix::fs::{PermissionsExt as _, symlink};
 
     fn target(path: &Path) -> Sight {
-        PathSight::of(path.to_str().expect("text")).target
+        PathSight::look_at(path.to_str().expect("text")).target
     }
 
     fn found(path: &Path) -> FoundNode {
@@ -266,7 +267,7 @@ mod tests {
         assert_eq!(found(dir.path()).kind, NodeKind::Directory);
         assert_eq!(target(&file.join("below")), Sight::Missing);
 
-        let sight = PathSight::of(dir.path().join("new").to_str().expect("text"));
+        let sight = PathSight::look_at(dir.path().join("new").to_str().expect("text"));
         assert!(matches!(sight.parent, Sight::Found(_)));
         assert!(sight.room.is_some_and(|room| room.free_bytes > 0));
     }
@@ -335,7 +336,7 @@ mod tests {
             "/a\0b",
             &long,
         ] {
-            assert_eq!(PathSight::of(path).target, Sight::Refused, "{path}");
+            assert_eq!(PathSight::look_at(path).target, Sight::Refused, "{path}");
         }
     }
 }
