@@ -23,6 +23,7 @@ mod recipe;
 mod records;
 mod shape;
 mod token_batch;
+pub mod layers;
 pub mod optim;
 pub mod simd;
 

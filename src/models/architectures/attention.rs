@@ -1,30 +1,22 @@
 //! Attention over outcome tokens: the held job attends once over what happened to related jobs. The
 //! block is that of a transformer with normalisation first (Xiong et al., On Layer Normalization in
 //! the Transformer Architecture, 2020), with the held job as its only query.
-//!
-//! Three networks with different initial weights learn side by side, each from its own loss. The
-//! model's logit is the mean of theirs.
 
 use anyhow::Result;
 use candle_core::{D, Tensor};
-use candle_nn::ops::layer_norm_slow;
 
+use super::members::{MEMBERS, RECIPE, all_logits, all_parameters, member_name};
 use super::token_tensors::TokenTensors;
+use crate::layers::{layer_norm, linear_parameters, norm_parameters};
 use crate::token_batch::{QUESTION_FEATURES, REASON_WORDS, TOKEN_CODES, TOKEN_FEATURES, TOKENS};
-use crate::{
-    Architecture, ModelInput, ModelShape, ParameterSpec, RateSchedule, TrainingRecipe, Weights,
-};
+use crate::{Architecture, ModelInput, ModelShape, ParameterSpec, TrainingRecipe, Weights};
 
-/// Number of networks.
-const MEMBERS: usize = 3;
 /// Number of attention heads of a network.
 const HEADS: usize = 4;
 /// Hidden units of the feed-forward layer, as a multiple of the width.
 const FEED_FORWARD: usize = 2;
-/// Term that keeps a normalisation from a division by zero.
-const EPSILON: f32 = 1e-5;
-/// Score of a token that does not exist.
-const NO_TOKEN: f64 = -1e9;
+/// Number by which the score of a token that does not exist is lowered.
+const NO_TOKEN: f64 = 1e9;
 /// Sum of attention weights that a sample without tokens is divided by.
 const MIN_SUM: f64 = 1e-9;
 
@@ -45,14 +37,7 @@ impl Architecture for Attention {
     }
 
     fn recipe(&self) -> TrainingRecipe {
-        TrainingRecipe {
-            max_epochs: Some(20),
-            schedule: RateSchedule::WarmUpAndCosine,
-            token_dropout: 0.1,
-            dropout: 0.2,
-            weight_decay: 0.05,
-            clip_grad_norm: 1.0,
-        }
+        RECIPE
     }
 
     fn dropout_units(&self, shape: &ModelShape) -> usize {
@@ -60,9 +45,7 @@ impl Architecture for Attention {
     }
 
     fn parameters(&self, shape: &ModelShape) -> Vec<ParameterSpec> {
-        (0..MEMBERS)
-            .flat_map(|member| member_parameters(member, shape.hidden_size))
-            .collect()
+        all_parameters(|member| member_parameters(member, shape.hidden_size))
     }
 
     fn logits(
@@ -72,16 +55,14 @@ impl Architecture for Attention {
         _states: &[Tensor],
     ) -> Result<Tensor> {
         let tokens = TokenTensors::new(input)?;
-        let mut logits = Vec::with_capacity(MEMBERS);
-        for member in 0..MEMBERS {
+        all_logits(|member| {
             let network = Network {
                 weights,
                 member,
                 width: input.shape.hidden_size,
             };
-            logits.push(network.logits(&tokens)?);
-        }
-        Ok(Tensor::cat(&logits, 1)?)
+            network.logits(&tokens)
+        })
     }
 }
 
@@ -91,25 +72,11 @@ fn head_width(width: usize) -> usize {
 }
 
 fn member_parameters(member: usize, width: usize) -> Vec<ParameterSpec> {
-    let name = |name: &str| format!("members.{member}.{name}");
-    let linear = |layer: &str, inputs: usize, outputs: usize| {
-        [
-            ParameterSpec::new(name(&format!("{layer}.weight")), &[outputs, inputs], inputs),
-            ParameterSpec::new(name(&format!("{layer}.bias")), &[outputs], inputs),
-        ]
-    };
-    let norm = |layer: &str| {
-        [
-            ParameterSpec::constant(name(&format!("{layer}.weight")), &[width], 1.0),
-            ParameterSpec::constant(name(&format!("{layer}.bias")), &[width], 0.0),
-        ]
-    };
+    let linear = |layer: &str, n, k| linear_parameters(&member_name(member, layer), n, k);
+    let norm = |layer: &str| norm_parameters(&member_name(member, layer), width);
     let table = |layer: &str| {
-        ParameterSpec::new(
-            name(&format!("{layer}.weight")),
-            &[TOKEN_CODES, width],
-            width,
-        )
+        let name = member_name(member, &format!("{layer}.weight"));
+        ParameterSpec::new(name, &[TOKEN_CODES, width], width)
     };
 
     let attended = HEADS * head_width(width);
@@ -183,10 +150,7 @@ impl Network<'_> {
 
     /// Normalises each row of `inputs [n, h]`.
     fn norm(&self, layer: &str, inputs: &Tensor) -> Result<Tensor> {
-        let layer = self.name(layer);
-        let weight = self.weights.get(&format!("{layer}.weight"))?;
-        let bias = self.weights.get(&format!("{layer}.bias"))?;
-        Ok(layer_norm_slow(inputs, weight, bias, EPSILON)?)
+        layer_norm(self.weights, &self.name(layer), inputs)
     }
 
     /// Returns the rows of a table that `codes [n]` select, `[n, h]`.
@@ -202,14 +166,14 @@ impl Network<'_> {
     }
 
     fn name(&self, layer: &str) -> String {
-        format!("members.{}.{layer}", self.member)
+        member_name(self.member, layer)
     }
 }
 
 /// Computes the softmax of `scores [b, 64, heads]` over the tokens that exist, by `mask [b, 64, 1]`.
 /// The shares of a sample without tokens are 0.
 fn masked_softmax(scores: &Tensor, mask: &Tensor) -> Result<Tensor> {
-    let no_token = ((mask - 1.0)? * -NO_TOKEN)?;
+    let no_token = ((mask - 1.0)? * NO_TOKEN)?;
     let scores = scores.broadcast_add(&no_token)?;
     let highest = scores.max_keepdim(1)?.detach();
     let weights = scores.broadcast_sub(&highest)?.exp()?.broadcast_mul(mask)?;

@@ -4,6 +4,7 @@
 use anyhow::Result;
 use candle_core::{D, Tensor};
 
+use crate::layers::linear_parameters;
 use crate::{Architecture, ModelInput, ModelShape, ParameterSpec, Weights};
 
 #[derive(Debug)]
@@ -28,10 +29,10 @@ impl Architecture for Mlp {
         let mut parameters = Vec::new();
 
         for layer in 0..shape.lstm_layers {
-            parameters.extend(linear_layer(&format!("hidden.{layer}"), inputs, width));
+            parameters.extend(linear_parameters(&format!("hidden.{layer}"), inputs, width));
             inputs = width;
         }
-        parameters.extend(linear_layer("linear", width, 1));
+        parameters.extend(linear_parameters("linear", width, 1));
         parameters
     }
 
@@ -48,14 +49,6 @@ impl Architecture for Mlp {
         }
         Ok(weights.linear("linear", &values)?.squeeze(D::Minus1)?)
     }
-}
-
-/// The parameters of an `nn.Linear` from `n` inputs to `k` outputs.
-fn linear_layer(name: &str, n: usize, k: usize) -> [ParameterSpec; 2] {
-    [
-        ParameterSpec::new(format!("{name}.weight"), &[k, n], n),
-        ParameterSpec::new(format!("{name}.bias"), &[k], n),
-    ]
 }
 
 /// Counts the last frame of each sample, `[b, 2*e]`: the held job's state as a one-hot vector, and

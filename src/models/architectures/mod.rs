@@ -3,6 +3,7 @@
 mod attention;
 mod gru;
 pub(super) mod lstm;
+pub(super) mod members;
 mod mlp;
 pub(super) mod outcomes;
 pub(super) mod recurrent;

@@ -1,24 +1,17 @@
 //! Records with learned memory and similarity, over outcome tokens. Each head is a weighted rate:
 //! the mean of a value by state over all tokens, with a weight that depends on what a token shares
 //! with the held job, and on its age.
-//!
-//! Three networks with different initial weights learn side by side, each from its own loss. The
-//! model's logit is the mean of theirs.
 
 use anyhow::Result;
 use candle_core::{D, Tensor};
 
+use super::members::{MEMBERS, RECIPE, all_logits, all_parameters, member_name};
 use super::token_tensors::TokenTensors;
 use crate::token_batch::{
     FIRST_NUMBER, FIRST_STATE, QUESTION_FEATURES, REASON_WORDS, TOKEN_CODES, TOKEN_FEATURES,
     TOKEN_STATES, TOKENS,
 };
-use crate::{
-    Architecture, ModelInput, ModelShape, ParameterSpec, RateSchedule, TrainingRecipe, Weights,
-};
-
-/// Number of networks.
-pub(crate) const MEMBERS: usize = 3;
+use crate::{Architecture, ModelInput, ModelShape, ParameterSpec, TrainingRecipe, Weights};
 
 /// Number of heads of a network: two for each kind of thing that a token may share with the held
 /// job, and four for all tokens.
@@ -57,12 +50,8 @@ impl Architecture for Outcomes {
 
     fn recipe(&self) -> TrainingRecipe {
         TrainingRecipe {
-            max_epochs: Some(20),
-            schedule: RateSchedule::WarmUpAndCosine,
-            token_dropout: 0.1,
-            dropout: 0.2,
-            weight_decay: 0.05,
             clip_grad_norm: 0.6,
+            ..RECIPE
         }
     }
 
@@ -75,10 +64,7 @@ impl Architecture for Outcomes {
     }
 
     fn parameters(&self, shape: &ModelShape) -> Vec<ParameterSpec> {
-        let members = 0..MEMBERS;
-        members
-            .flat_map(|member| member_parameters(member, shape.hidden_size))
-            .collect()
+        all_parameters(|member| member_parameters(member, shape.hidden_size))
     }
 
     fn logits(
@@ -89,17 +75,13 @@ impl Architecture for Outcomes {
     ) -> Result<Tensor> {
         let tokens = TokenTensors::new(input)?;
         let width = input.shape.hidden_size;
-        let mut logits = Vec::with_capacity(MEMBERS);
-        for member in 0..MEMBERS {
-            logits.push(member_logits(&tokens, weights, member, width)?);
-        }
-        Ok(Tensor::cat(&logits, 1)?)
+        all_logits(|member| member_logits(&tokens, weights, member, width))
     }
 }
 
 fn member_parameters(member: usize, width: usize) -> Vec<ParameterSpec> {
     let spec = |name: &str, dims: &[usize], fan_in| {
-        ParameterSpec::new(format!("members.{member}.{name}"), dims, fan_in)
+        ParameterSpec::new(member_name(member, name), dims, fan_in)
     };
     vec![
         spec("heads.weight", &[HEADS, TOKEN_FEATURES], 1)
@@ -112,7 +94,7 @@ fn member_parameters(member: usize, width: usize) -> Vec<ParameterSpec> {
         spec("values.weight", &[TOKEN_STATES, HEADS], 1)
             .within(SPREAD)
             .around(state_values()),
-        ParameterSpec::constant(format!("members.{member}.prior"), &[HEADS], 0.0),
+        ParameterSpec::constant(member_name(member, "prior"), &[HEADS], 0.0),
         spec("code.weight", &[TOKEN_CODES, EMBEDDED], 4),
         spec("words.weight", &[EMBEDDED, REASON_WORDS], REASON_WORDS).as_table(),
         spec("hidden.weight", &[width, INPUTS], INPUTS).as_table(),
@@ -189,7 +171,7 @@ fn member_logits(
     member: usize,
     width: usize,
 ) -> Result<Tensor> {
-    let get = |name: &str| weights.get(&format!("members.{member}.{name}"));
+    let get = |name: &str| weights.get(&member_name(member, name));
     let by_head = (tokens.codes.dim(0)?, TOKENS, HEADS);
 
     let [low, high] = LOG_WEIGHTS;

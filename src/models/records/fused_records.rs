@@ -7,7 +7,7 @@ use rayon::prelude::*;
 use super::member_gradient::backward;
 use super::member_weights::{HeadWeights, MemberLayout};
 use super::sample_pass::{SamplePass, SampleTokens};
-use crate::architectures::outcomes::MEMBERS;
+use crate::architectures::members::MEMBERS;
 use crate::cross_entropy::cross_entropy;
 use crate::labelled_chunk::{LabelledChunk, SCORED_ROWS, TRAINED_ROWS};
 use crate::parameter::{IndexedParameter, ParameterSpec, place_parameters};

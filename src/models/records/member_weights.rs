@@ -1,6 +1,7 @@
 //! The weights of one network, unpacked from the flat vector.
 
 use super::vector_math::{HeadRow, ROW};
+use crate::architectures::members::member_name;
 use crate::architectures::outcomes::{HEADS, MIN_PRIOR};
 use crate::parameter::IndexedParameter;
 use crate::token_batch::{TOKEN_FEATURES, TOKEN_STATES};
@@ -65,7 +66,7 @@ impl MemberLayout {
     /// Finds the parameters of network `member` among `parameters`.
     pub(super) fn new(parameters: &[IndexedParameter], member: usize) -> MemberLayout {
         let find = |name: &str| {
-            let name = format!("members.{member}.{name}");
+            let name = member_name(member, name);
             let known = parameters.iter().find(|known| known.spec.name == name);
             known.map_or(Slice { start: 0, len: 0 }, |known| Slice {
                 start: known.start,

@@ -5,7 +5,7 @@ use candle_core::Tensor;
 
 use super::design::{ConvolutionWidths, KERNEL_REDUCTION, KERNELS, SeriesDesign};
 use super::dropout::DropoutMasks;
-use super::layers::{leaky_relu, linear_parameters};
+use poolcast_models::layers::linear_parameters;
 use poolcast_models::{ParameterSpec, Weights};
 
 /// Dropout probability. PyTorch's default, which the published program keeps.
@@ -59,4 +59,9 @@ pub(super) fn outputs(
     let flat = masks.drop(image, DROPOUT_SHARE)?.flatten_from(1)?;
     let values = leaky_relu(&weights.linear("linear.0", &flat)?)?;
     weights.linear("linear.1", &values)
+}
+
+/// Computes `x`, or `x/100` below 0, like PyTorch's `LeakyReLU`.
+fn leaky_relu(x: &Tensor) -> Result<Tensor> {
+    Ok(candle_nn::ops::leaky_relu(x, 0.01)?)
 }

@@ -4,7 +4,7 @@ use anyhow::Result;
 use candle_core::Tensor;
 
 use super::design::SeriesDesign;
-use super::layers::linear_parameters;
+use poolcast_models::layers::linear_parameters;
 use poolcast_models::{ParameterSpec, Weights};
 
 pub(super) fn parameters(design: &SeriesDesign) -> Vec<ParameterSpec> {

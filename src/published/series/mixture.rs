@@ -7,8 +7,8 @@ use candle_nn::ops::softmax;
 
 use super::design::SeriesDesign;
 use super::dropout::DropoutMasks;
-use super::layers::linear_parameters;
 use super::transformer;
+use poolcast_models::layers::linear_parameters;
 use poolcast_models::{ParameterSpec, Weights};
 
 /// Width between the two linear layers of the gate. There is no activation between them.

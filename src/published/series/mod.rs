@@ -5,7 +5,6 @@ mod convolution;
 mod dense;
 mod design;
 mod dropout;
-mod layers;
 mod mixture;
 mod network;
 mod recurrence;

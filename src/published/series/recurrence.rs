@@ -5,7 +5,7 @@ use candle_core::{DType, Tensor};
 use candle_nn::ops::sigmoid;
 
 use super::design::SeriesDesign;
-use super::layers::linear_parameters;
+use poolcast_models::layers::linear_parameters;
 use poolcast_models::{ParameterSpec, Weights};
 
 pub(super) fn parameters(design: &SeriesDesign) -> Vec<ParameterSpec> {

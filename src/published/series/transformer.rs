@@ -8,7 +8,7 @@ use candle_nn::ops::softmax;
 
 use super::design::{EncoderWidths, SeriesDesign};
 use super::dropout::DropoutMasks;
-use super::layers::{layer_norm, linear_parameters, norm_parameters};
+use poolcast_models::layers::{layer_norm, linear_parameters, norm_parameters};
 use poolcast_models::{ParameterSpec, Weights};
 
 /// Dropout probability. PyTorch's default, which the published program keeps.
