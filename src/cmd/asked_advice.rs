@@ -14,6 +14,7 @@ use poolcast_holds::advice::{
     JobQueue, JobSelection, LogWords, ModelOrigin, PublishedOrigin, QueueAgreement,
 };
 use poolcast_holds::answers::LearnedAnswers;
+use poolcast_holds::config::AdviceConfig;
 use poolcast_holds::events::EventStore;
 
 /// A query to `advise`.
@@ -93,22 +94,15 @@ impl ComputedAdvice {
         let mut basis = AdviceBasis::new(&store, &models, at_ms);
         basis.log_end_ms = Some(log_end_ms);
         basis.published_model = learned.and_then(published_origin);
-        let mut earlier = None;
         // The ledger has answers for the end of the log only, so it says nothing about another
         // time.
-        if let Some(learned) = learned.filter(|_| at_ms.is_none()) {
-            let given = learned
-                .ledger_dir()
-                .map_or(Vec::new(), |dir| given_answers(&dir));
-            let checked = CheckedAnswers::new(&given, &store);
-            earlier = checked.check().total;
-            let learned_ms = models.answers.map(|answers| answers.known_ms);
-            let since_ms = learned_ms.or(basis.trained_until_ms).unwrap_or(i64::MIN);
-            let of_model = checked.check_since(since_ms);
-            let broken = advice::lower_broken_promises(&mut all, &of_model, &config.advice);
-            basis.caveats.extend(broken);
-            advice::add_probe_results(&mut all, &given, &store);
-        }
+        let of_end = learned.filter(|_| at_ms.is_none());
+        let earlier = match of_end {
+            Some(learned) => {
+                apply_earlier_answers(learned, &store, &config.advice, &mut all, &mut basis)
+            }
+            None => None,
+        };
         let mut agreement = None;
         if let Some(queue) = queue {
             let ap = basis.access_points.first().map_or("", String::as_str);
@@ -202,6 +196,29 @@ fn published_origin(learned: &LearnedRun) -> Option<PublishedOrigin> {
 pub(super) fn earlier_answers(results: &Path, store: &EventStore) -> Option<AnswerTally> {
     let given = given_answers(results);
     CheckedAnswers::new(&given, store).check().total
+}
+
+/// Applies what came of the earlier answers of `learned` to the advice in `all`: broken promises make
+/// it less certain, and it gets the results of probes. Returns the results of all earlier answers, if
+/// the outcome of any is decided.
+fn apply_earlier_answers(
+    learned: &LearnedRun,
+    store: &EventStore,
+    settings: &AdviceConfig,
+    all: &mut [JobAdvice],
+    basis: &mut AdviceBasis,
+) -> Option<AnswerTally> {
+    let dir = learned.ledger_dir();
+    let given = dir.map_or_else(Vec::new, |dir| given_answers(&dir));
+    let checked = CheckedAnswers::new(&given, store);
+
+    let answers_ms = learned.answers.as_ref().map(|answers| answers.known_ms);
+    let learned_ms = answers_ms.or(basis.trained_until_ms).unwrap_or(i64::MIN);
+    let of_model = checked.check_since(learned_ms);
+    let broken = advice::lower_broken_promises(all, &of_model, settings);
+    basis.caveats.extend(broken);
+    advice::add_probe_results(all, &given, store);
+    checked.check().total
 }
 
 /// The answers recorded in `results`. An unreadable ledger counts as empty here; recording further

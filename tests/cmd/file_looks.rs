@@ -73,16 +73,21 @@ fn answers(place: &Place, options: &str) -> Vec<String> {
     .collect()
 }
 
+/// Returns jobs that are held for an input file that is there, for one that is not, and for an output
+/// file.
+fn three_jobs(files: &JobFiles) -> [Value; 3] {
+    [
+        held_for_input(1, &files.path("in.dat")),
+        held_for_input(2, &files.path("typo.dat")),
+        held_for_output(3, &files.path("out.dat")),
+    ]
+}
+
 /// Returns the keys for advice by looks.
 pub(crate) fn look_documents() -> PrintedKeys {
     let place = Place::new();
     let files = JobFiles::with_input("in.dat");
-    let jobs = [
-        held_for_input(1, &files.path("in.dat")),
-        held_for_input(2, &files.path("typo.dat")),
-        held_for_output(3, &files.path("out.dat")),
-    ];
-    write_queue(&place, &jobs);
+    write_queue(&place, &three_jobs(&files));
     print_all(&place, &["advise --queue queue.json --look --json"])
 }
 
@@ -90,10 +95,8 @@ pub(crate) fn look_documents() -> PrintedKeys {
 fn missing_files_are_fixed_and_files_that_came_back_are_released() {
     let place = Place::new();
     let files = JobFiles::with_input("in.dat");
-    let jobs = [
-        held_for_input(1, &files.path("in.dat")),
-        held_for_input(2, &files.path("typo.dat")),
-        held_for_output(3, &files.path("out.dat")),
+    let mut jobs = three_jobs(&files).to_vec();
+    jobs.extend([
         held_for_output(4, &files.path("none/out.dat")),
         held(
             5,
@@ -101,7 +104,7 @@ fn missing_files_are_fixed_and_files_that_came_back_are_released() {
             2,
             "Cannot access initial working directory /no/such/run: No such file or directory",
         ),
-    ];
+    ]);
     write_queue(&place, &jobs);
     let seen = [
         "release firm changed",

@@ -9,7 +9,7 @@ use anyhow::{Context as _, Result, ensure};
 use serde::{Deserialize, Serialize};
 
 use super::action::{AnswerFirmness, HoldAction};
-use super::held_answer::ProbeCause;
+use super::cause_evidence::ProbeCause;
 use super::job_advice::{AdviceGround, JobAdvice};
 use super::job_command::JobId;
 use super::shared_text::SharedText;

@@ -277,7 +277,7 @@ fn group_of<'a>(
     let with_state = jobs.iter().filter(|advice| advice.state.is_some());
     let last_known = with_state.max_by_key(|advice| advice.held_since_ms);
     let state = last_known.and_then(|advice| advice.state.as_deref());
-    let looks = jobs.iter().filter_map(|advice| deciding_look(advice));
+    let (look, looked_files) = looks_of(jobs);
     CauseGroup {
         cause: name_of(key),
         ap: &first.ap,
@@ -297,11 +297,8 @@ fn group_of<'a>(
             .min_by(f64::total_cmp)
             .zip(odds.max_by(f64::total_cmp)),
         probes: probe_results(jobs),
-        look: looks.clone().next(),
-        looked_files: looks
-            .map(|look| look.path.as_str())
-            .collect::<BTreeSet<&str>>()
-            .len(),
+        look,
+        looked_files,
         state,
         thing: last_known
             .zip(state)
@@ -314,6 +311,14 @@ fn group_of<'a>(
         command,
         then,
     }
+}
+
+/// Returns the first look that decides on one of `jobs`, and the number of files that such looks are
+/// about.
+fn looks_of<'a>(jobs: &[&'a JobAdvice]) -> (Option<&'a JobLook>, usize) {
+    let looks: Vec<&JobLook> = jobs.iter().copied().filter_map(deciding_look).collect();
+    let files: BTreeSet<&str> = looks.iter().map(|look| look.path.as_str()).collect();
+    (looks.first().copied(), files.len())
 }
 
 /// Returns the results of probes that `jobs` have in their advice, the last one of each probe.

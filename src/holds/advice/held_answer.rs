@@ -7,6 +7,9 @@ use std::sync::Arc;
 use anyhow::Result;
 
 use super::action::{AnswerFirmness, HoldAction};
+use super::cause_evidence::{
+    CauseEvidence, HELD_FOR_TWO_PROBES, ProbeCause, cause_evidence, probe_cause, probe_kind,
+};
 use super::codes::{HoldRule, code_rule, reason_names_file};
 use crate::answers::{
     AnswerLimits, AnswerModel, CauseKind, HeldOdds, HoldHistory, LearnedAge, LearnedAnswers,
@@ -26,17 +29,12 @@ const RULE_AGREES_UP_TO: f64 = 0.3;
 const MIN_PROBE_PROBABILITY: f64 = 0.05;
 /// Expected successes in a cause from which on a probe of it is worth a run.
 const MIN_EXPECTED_SUCCESSES: f64 = 0.6;
-/// Number of held jobs of a cause from which on two of them are probes.
-const HELD_FOR_TWO_PROBES: usize = 6;
 /// Number of held jobs of a cause up to which each is released by its own probability.
 const FEW_HELD: usize = 3;
 /// Probability of success from which on many held jobs of a cause are released without a probe.
 const RELEASE_MANY_FROM: f64 = 0.9;
 /// Probability of success from which on a job that is alone with its cause is released as a try.
 const TRY_FROM: f64 = 0.5;
-/// Known outcomes in a log from which on a job that was held for longer than all learned holds mostly
-/// has a fault that stays: most of the others were released before.
-const FEW_OUTCOMES: usize = 100;
 /// Jobs that got past the cause since its last failure from which on it has passed, whatever the
 /// odds.
 const RECOVERED_WITHOUT_ODDS: usize = 2;
@@ -278,7 +276,7 @@ pub(crate) fn held_evidence(
     let odds = model.odds(history, holds, asked_ms)?;
     let learned_age = LearnedAge::new(model, history, asked_ms);
     let good_for_ms = (GOOD_FOR * history.unit_ms(asked_ms)) as i64;
-    let causes = held_causes(history, holds, &odds, asked_ms, &learned_age);
+    let causes = cause_evidence(history, holds, &odds, asked_ms, &learned_age);
     let mut evidence = Vec::with_capacity(holds.len());
     for (&index, &odds) in holds.iter().zip(&odds) {
         let hold = &history.holds[index];
@@ -301,26 +299,15 @@ pub(crate) fn held_evidence(
             is_probe: cause.probes.contains(&index),
             failed_just_now: cause.last_failure_ms > Some(asked_ms - good_for_ms),
             holds_for_code: hold.earlier_for_code as usize + 1,
-            is_beyond_learned: is_beyond_learned(hold, asked_ms, &learned_age),
+            is_beyond_learned: learned_age.is_exceeded_by(asked_ms - hold.hold_ms),
         });
     }
-    let state_of = |(key, cause): (ProbeCause, HeldCause)| Some((key, Arc::new(cause.state?)));
+    let state_of = |(key, cause): (ProbeCause, CauseEvidence)| Some((key, Arc::new(cause.state?)));
     Ok(AllEvidence {
         holds: evidence,
         states: causes.into_iter().filter_map(state_of).collect(),
         learned_age,
     })
-}
-
-/// Returns the number of known outcomes in the log.
-fn known_outcomes(history: &HoldHistory<'_>, hold: &PastHold, asked_ms: i64) -> usize {
-    let known = history.known_cause(CauseKind::Pool, &hold.causes, asked_ms);
-    known.outcomes.len()
-}
-
-/// Returns true if `hold` has lasted for longer than all holds that were learned from.
-fn is_beyond_learned(hold: &PastHold, asked_ms: i64, learned_age: &LearnedAge) -> bool {
-    asked_ms - hold.hold_ms > learned_age.max_ms
 }
 
 /// Returns true if a job of the cause was released within the last few typical hold lengths, and
@@ -362,116 +349,6 @@ fn is_taught(history: &HoldHistory<'_>, hold: &PastHold, asked_ms: i64) -> bool 
         CauseKind::OwnerCode
     };
     decided(own).max(decided(CauseKind::File)) >= MIN_TAUGHT_OUTCOMES
-}
-
-/// The kind of a cause, and its key.
-pub(crate) type ProbeCause = (u8, u64);
-
-/// The jobs that are held for one cause.
-#[derive(Default)]
-struct HeldCause {
-    /// Each job, with its odds now.
-    held: Vec<(usize, f64)>,
-    /// Highest odds now among them.
-    best_odds: f64,
-    /// True if something was learned here about one of them.
-    is_learned: bool,
-    /// The jobs that a probe releases.
-    probes: Vec<usize>,
-    /// Decided outcomes of jobs that were held for it.
-    outcomes: usize,
-    /// Time of the last failure for it, epoch ms; `None` if none is known.
-    last_failure_ms: Option<i64>,
-    /// The state of the thing that failed, if an outcome is known.
-    state: Option<ThingState>,
-}
-
-impl HeldCause {
-    /// Returns the number of jobs of the cause that are known to have got past it since its last
-    /// failure or new hold, and so since each of the holds that last.
-    fn recovered(&self) -> usize {
-        self.state.map_or(0, |state| state.successes_since)
-    }
-
-    /// Returns true if nothing was learned about its jobs, and no failure is known since `since_ms`.
-    fn is_new(&self, since_ms: i64) -> bool {
-        !self.is_learned
-            && self
-                .last_failure_ms
-                .is_none_or(|last_ms| last_ms < since_ms)
-    }
-}
-
-/// Groups the `holds`, which last at `asked_ms`, by cause.
-fn held_causes(
-    history: &HoldHistory<'_>,
-    holds: &[usize],
-    odds: &[HeldOdds],
-    asked_ms: i64,
-    learned_age: &LearnedAge,
-) -> HashMap<ProbeCause, HeldCause> {
-    let mut causes: HashMap<ProbeCause, HeldCause> = HashMap::new();
-    for (&index, odds) in holds.iter().zip(odds) {
-        let hold = &history.holds[index];
-        let cause = causes.entry(probe_cause(hold)).or_default();
-        let is_beyond = is_beyond_learned(hold, asked_ms, learned_age);
-        let is_unknown = is_beyond && known_outcomes(history, hold, asked_ms) < FEW_OUTCOMES;
-        cause.is_learned |= !odds.is_known_from_elsewhere && !is_unknown;
-        cause.held.push((index, odds.now));
-        cause.best_odds = cause.best_odds.max(odds.higher_now());
-    }
-
-    for cause in causes.values_mut() {
-        let (first, _) = cause.held[0];
-        let hold = &history.holds[first];
-        let kind = probe_kind(hold);
-        let known = history.known_cause(kind, &hold.causes, asked_ms);
-        cause.outcomes = known.outcomes.len();
-        cause.last_failure_ms = known.last_failure_ms();
-        cause.state = ThingState::known(history, kind, hold, asked_ms);
-        cause.probes = probes_among(history, &cause.held);
-    }
-    causes
-}
-
-/// Returns the cause that a probe of `hold` is about: the origin where a URL or a written directory
-/// fails, or else the named file, or else the cluster and the reason.
-fn probe_cause(hold: &PastHold) -> ProbeCause {
-    let kind = probe_kind(hold);
-    (kind as u8, hold.causes.get(kind))
-}
-
-fn probe_kind(hold: &PastHold) -> CauseKind {
-    let is_of_origin = hold.code == 12 || hold.code == 13 && hold.subcode >= 256;
-    if is_of_origin && hold.causes.names_file() {
-        CauseKind::Origin
-    } else {
-        hold.causes.narrowest_kind()
-    }
-}
-
-/// Returns the jobs to release as probes: those with the highest odds, of different owners where
-/// there are some.
-fn probes_among(history: &HoldHistory<'_>, jobs: &[(usize, f64)]) -> Vec<usize> {
-    let mut sorted = jobs.to_vec();
-    sorted.sort_by_key(|&(index, odds)| (-(odds * 1e6) as i64, index));
-    let sorted: Vec<usize> = sorted.into_iter().map(|(index, _)| index).collect();
-    let count = if jobs.len() < HELD_FOR_TWO_PROBES {
-        1
-    } else {
-        2
-    };
-    let first = sorted[0];
-    let owner = |index: usize| history.holds[index].owner;
-    let other = sorted[1..]
-        .iter()
-        .find(|&&index| owner(index) != owner(first));
-    let second = other.or(sorted.get(1)).copied();
-    [Some(first), second]
-        .into_iter()
-        .flatten()
-        .take(count)
-        .collect()
 }
 
 /// Decides the answer. The first rule that applies counts.
@@ -685,6 +562,20 @@ mod tests {
         }
     }
 
+    /// Returns evidence with these odds, which are known from other access points alone.
+    fn elsewhere(now: f64, later: f64) -> HeldEvidence {
+        let evidence = evidence(now, later);
+        HeldEvidence {
+            odds: HeldOdds {
+                is_known_from_elsewhere: true,
+                ..evidence.odds
+            },
+            is_taught: false,
+            has_outcomes: false,
+            ..evidence
+        }
+    }
+
     fn answer(evidence: HeldEvidence) -> (HoldAction, Option<AnswerFirmness>) {
         let HeldAnswer {
             action, firmness, ..
@@ -817,19 +708,10 @@ mod tests {
 
     #[test]
     fn new_cause_of_several_jobs_is_probed_whatever_other_access_points_know() {
-        let new = |held_for_cause| {
-            let evidence = evidence(0.02, 0.1);
-            HeldEvidence {
-                odds: HeldOdds {
-                    is_known_from_elsewhere: true,
-                    ..evidence.odds
-                },
-                is_taught: false,
-                has_outcomes: false,
-                is_new_cause: true,
-                held_for_cause,
-                ..evidence
-            }
+        let new = |held_for_cause| HeldEvidence {
+            is_new_cause: true,
+            held_for_cause,
+            ..elsewhere(0.02, 0.1)
         };
         assert_eq!(answer(new(2)), (HoldAction::Probe, None));
         assert_eq!(answer(new(1)), (HoldAction::Fix, POSSIBLE), "no job to try");
@@ -842,18 +724,9 @@ mod tests {
 
     #[test]
     fn answers_from_elsewhere_are_never_firm() {
-        let elsewhere = |now, later| {
-            let evidence = evidence(now, later);
-            HeldEvidence {
-                odds: HeldOdds {
-                    is_known_from_elsewhere: true,
-                    ..evidence.odds
-                },
-                is_taught: false,
-                has_outcomes: false,
-                holds_for_code: 9,
-                ..evidence
-            }
+        let elsewhere = |now, later| HeldEvidence {
+            holds_for_code: 9,
+            ..elsewhere(now, later)
         };
         assert_eq!(answer(elsewhere(0.05, 0.05)), (HoldAction::Fix, POSSIBLE));
         assert_eq!(answer(elsewhere(0.3, 0.4)), (HoldAction::Fix, POSSIBLE));
@@ -1049,14 +922,5 @@ mod tests {
         let taught = evidence(0.95, 0.9);
         let answer = answers.answer(&taught, &settings);
         assert!(!answers.lacks_outcomes(&answer, &taught, &settings));
-    }
-
-    #[test]
-    fn probes_are_of_different_owners() {
-        let store = log_with_outages(2).store();
-        let history = HoldHistory::new(&store);
-        let rising: Vec<(usize, f64)> = (0..7).zip([0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7]).collect();
-        assert_eq!(probes_among(&history, &rising), [6, 5]);
-        assert_eq!(probes_among(&history, &rising[..5]), [4], "fewer than six");
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde::{Serialize, Serializer};
 
 use super::action::{AnswerFirmness, HoldAction};
-use super::held_answer::ProbeCause;
+use super::cause_evidence::ProbeCause;
 use super::held_ids::HeldId;
 use super::job_command::{JobCommand, JobId, RaisedRequest};
 use super::look::job_look::JobLook;

@@ -5,6 +5,7 @@ mod action;
 mod advice_basis;
 mod answer_check;
 mod answer_ledger;
+mod cause_evidence;
 mod cause_groups;
 mod cause_words;
 mod codes;

@@ -24,6 +24,11 @@ impl LearnedAge {
             longest_released_ms: ended.max().unwrap_or(0),
         }
     }
+
+    /// Returns true if a hold has lasted for longer than all that the model has learned from.
+    pub(crate) fn is_exceeded_by(&self, held_for_ms: i64) -> bool {
+        held_for_ms > self.max_ms
+    }
 }
 
 #[cfg(test)]
