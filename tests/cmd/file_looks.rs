@@ -225,14 +225,26 @@ fn hostile_paths_are_escaped() {
 fn name_of_a_cause_finds_its_jobs_after_the_repair() {
     let place = Place::new();
     let files = JobFiles::with_input("other.dat");
-    write_queue(&place, &[held_for_input(1, &files.path("in.dat"))]);
+    let mut jobs = [1, 2].map(|cluster| held_for_input(cluster, &files.path("in.dat")));
+    jobs[1]["NumHolds"] = json!(2);
+    write_queue(&place, &jobs);
     let document: Value =
         serde_json::from_str(&advise(&place, "--look --json").stdout).expect("JSON");
     let name = document["groups"][0]["cause"].as_str().expect("a name");
     let ids = || advise(&place, &format!("--look --cause {name} --ids")).stdout;
-    assert_eq!(ids(), "1.0\n");
+    assert_eq!(ids(), "1.0\n2.0\n");
 
     fs_err::write(files.path("in.dat"), "data").expect("written");
-    assert_eq!(answers(&place, "--look"), ["release firm changed"]);
-    assert_eq!(ids(), "1.0\n");
+    assert_eq!(answers(&place, "--look"), ["release firm changed"; 2]);
+    assert_eq!(ids(), "1.0\n2.0\n");
+
+    // The repair is not known to be later than the failure.
+    let now = std::time::UNIX_EPOCH.elapsed().expect("a time after 1970");
+    for job in &mut jobs {
+        job["EnteredCurrentStatus"] = json!(now.as_secs() + 60);
+    }
+    write_queue(&place, &jobs);
+    let seen = ["release probable unchanged", "fix - unchanged"];
+    assert_eq!(answers(&place, "--look"), seen);
+    assert_eq!(ids(), "1.0\n2.0\n");
 }

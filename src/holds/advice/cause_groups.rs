@@ -153,15 +153,18 @@ pub fn cause_name(advice: &JobAdvice) -> String {
 pub fn has_cause_name(advice: &JobAdvice, names: &[String]) -> bool {
     let key = cause_key(advice);
     let is_named = |key: &CauseKey| names.contains(&name_of(key));
-    is_named(&key) || keys_before_repair(&key).iter().any(is_named)
+    let is_in_order = advice.look.as_ref().is_some_and(|look| {
+        // A file repaired within the slack of the clocks is found unchanged.
+        matches!(
+            look.state,
+            LookState::Changed | LookState::Unchanged | LookState::HasRoom
+        )
+    });
+    is_named(&key) || is_in_order && keys_before_repair(&key).iter().any(is_named)
 }
 
-/// Returns the keys that the group of `key` may have had before the file of its jobs was repaired; none
-/// if no look has found the file in order.
+/// Returns the keys that the group of `key` may have had before the file of its jobs was repaired.
 fn keys_before_repair(key: &CauseKey) -> Vec<CauseKey> {
-    if !matches!(key.look, Some(LookState::Changed | LookState::HasRoom)) {
-        return Vec::new();
-    }
     let mut keys = Vec::new();
     for state in [LookState::Missing, LookState::NotAllowed, LookState::Full] {
         for firmness in [AnswerFirmness::Firm, AnswerFirmness::Probable] {
