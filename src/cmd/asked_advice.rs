@@ -109,6 +109,7 @@ impl ComputedAdvice {
             let (corrected, found) = queue.correct(all, ap, basis.asked_ms);
             (all, agreement) = (corrected, Some(found));
         }
+        advice::add_memory_plans(&store, &mut all);
         let ended = advice::check_selections(&store, &all, selections, at_ms)?;
         Ok(ComputedAdvice {
             basis,

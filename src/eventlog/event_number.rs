@@ -10,6 +10,8 @@ pub const EVICTED: u16 = 4;
 pub const TERMINATED: u16 = 5;
 /// Event 006: the image size of the job has changed.
 pub const IMAGE_SIZE: u16 = 6;
+/// Event 007: the run failed at the access point, and the job starts again.
+pub const SHADOW_EXCEPTION: u16 = 7;
 /// Event 008: free text. The header of a global event log is such an event.
 pub const GENERIC: u16 = 8;
 /// Event 009: the job was removed.

@@ -124,6 +124,8 @@ struct CauseBlock {
     /// The result of a look, the state of the thing that failed, or the reason for no release.
     notes: Vec<PageLine>,
     commands: Vec<PageLine>,
+    /// The memory that the next submission should request.
+    memory: Vec<PageLine>,
     /// The results of the last probes.
     probes: Vec<PageLine>,
 }
@@ -141,6 +143,7 @@ impl CauseBlock {
                 .into_iter()
                 .map(command_line)
                 .collect(),
+            memory: memory_lines(view, group),
             probes: probe_lines(view, group),
         }
     }
@@ -148,7 +151,11 @@ impl CauseBlock {
     /// The lines below the cause.
     fn details(&self) -> Vec<PageLine> {
         let lines = self.notes.iter().chain(&self.commands);
-        lines.chain(&self.probes).cloned().collect()
+        lines
+            .chain(&self.memory)
+            .chain(&self.probes)
+            .cloned()
+            .collect()
     }
 }
 
@@ -204,6 +211,25 @@ fn folded(view: &AdviceView<'_>, note: &str) -> Vec<PageLine> {
         .into_iter()
         .map(|line| PageLine::of(LineColour::Dim, line))
         .collect()
+}
+
+/// The memory that the next submission of the batch of a group should request, by the batch of the
+/// most jobs.
+fn memory_lines(view: &AdviceView<'_>, group: &CauseGroup<'_>) -> Vec<PageLine> {
+    let Some(plan) = group.memory_plans.first() else {
+        return Vec::new();
+    };
+    let which = match (group.memory_plans.len(), plan.clusters.first()) {
+        (2.., Some(cluster)) => format!(" of the batch of {cluster}"),
+        _ => String::new(),
+    };
+    let requests = format!(
+        "    next submission{which}: {}",
+        plan.submit_lines().join(", ")
+    );
+    let mut lines = vec![PageLine::plain(requests)];
+    lines.extend(folded(view, &plan.outcome_words()));
+    lines
 }
 
 /// The results of the last probes of a group, folded at the width of the page.

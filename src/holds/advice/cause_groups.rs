@@ -12,6 +12,7 @@ use super::held_ids::{HeldId, HeldIds, command, command_with_ids_of, id_list};
 use super::job_advice::{AdviceGround, JobAdvice};
 use super::job_command::{JobId, RaisedRequest};
 use super::look::job_look::{JobLook, LookState};
+use super::memory_plan::MemoryPlan;
 use super::probe_result::ProbeResult;
 use super::remedy::Remedy;
 use super::thing_words::thing_name;
@@ -49,6 +50,9 @@ pub struct CauseGroup<'a> {
     pub look: Option<&'a JobLook>,
     /// Number of files of the jobs that were looked at; 0 unless looks decide.
     pub looked_files: usize,
+    /// Memory plans of the batches of the jobs, that of the most jobs first; empty unless they are
+    /// held for memory.
+    pub memory_plans: Vec<&'a MemoryPlan>,
     /// State of the thing that the latest hold is for, among the holds with a known state.
     pub state: Option<&'a ThingState>,
     /// The name of that thing.
@@ -302,6 +306,7 @@ fn group_of<'a>(
         probes: probe_results(jobs),
         look,
         looked_files,
+        memory_plans: memory_plans_of(jobs),
         state,
         thing: last_known
             .zip(state)
@@ -322,6 +327,25 @@ fn looks_of<'a>(jobs: &[&'a JobAdvice]) -> (Option<&'a JobLook>, usize) {
     let looks: Vec<&JobLook> = jobs.iter().copied().filter_map(deciding_look).collect();
     let files: BTreeSet<&str> = looks.iter().map(|look| look.path.as_str()).collect();
     (looks.first().copied(), files.len())
+}
+
+/// Returns the memory plans of `jobs`, that of the most jobs first.
+fn memory_plans_of<'a>(jobs: &[&'a JobAdvice]) -> Vec<&'a MemoryPlan> {
+    let mut plans: Vec<(&MemoryPlan, usize)> = Vec::new();
+    for plan in jobs
+        .iter()
+        .filter_map(|advice| advice.memory_plan.as_deref())
+    {
+        match plans
+            .iter_mut()
+            .find(|(other, _)| std::ptr::eq(*other, plan))
+        {
+            Some((_, count)) => *count += 1,
+            None => plans.push((plan, 1)),
+        }
+    }
+    plans.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+    plans.into_iter().map(|(plan, _)| plan).collect()
 }
 
 /// Returns the results of probes that `jobs` have in their advice, the last one of each probe.

@@ -9,6 +9,7 @@ use super::cause_evidence::ProbeCause;
 use super::held_ids::HeldId;
 use super::job_command::{JobCommand, JobId, RaisedRequest};
 use super::look::job_look::JobLook;
+use super::memory_plan::MemoryPlan;
 use super::probe_result::ProbeResult;
 #[cfg(test)]
 use super::queue_facts::JobFiles;
@@ -142,6 +143,10 @@ pub struct JobAdvice {
     /// The look at the file that the hold is about; absent if none was looked at.
     #[serde(serialize_with = "serialize_shared")]
     pub look: Option<Arc<JobLook>>,
+    /// The memory that the next submission of its batch should request; absent unless it is held
+    /// for memory, and if too little is known about the batch.
+    #[serde(serialize_with = "serialize_shared")]
+    pub memory_plan: Option<Arc<MemoryPlan>>,
     /// Outcomes of similar holds; absent where a rule decides, and if no outcome is known.
     pub like_cases: Option<Box<SimilarHolds>>,
     /// Largest memory usage of the job in the log, MB; 0 if it is unknown.
@@ -235,6 +240,7 @@ impl JobAdvice {
             lacks_outcomes: false,
             is_known_from_elsewhere: false,
             look: None,
+            memory_plan: None,
             probability: Some(0.731),
             like_cases: Some(Box::new(SimilarHolds {
                 kind: SimilarHoldKind::Reason,

@@ -255,6 +255,7 @@ impl HoldJudge<'_> {
             is_known_from_elsewhere: evidence
                 .is_some_and(|evidence| has_odds && evidence.odds.is_known_from_elsewhere),
             look: None,
+            memory_plan: None,
             like_cases: odds.similar.filter(|_| is_by_probability).map(Box::new),
             used_memory_mb: used_memory_mb(&held.job),
             queue: None,

@@ -5,6 +5,7 @@ mod action;
 mod advice_basis;
 mod answer_check;
 mod answer_ledger;
+mod batch_memory;
 mod cause_evidence;
 mod cause_groups;
 mod cause_words;
@@ -22,6 +23,7 @@ mod kept_promises;
 mod log_words;
 mod logs_of_jobs;
 mod look;
+mod memory_plan;
 mod probe_result;
 mod published_model;
 mod queue_ads;
@@ -39,6 +41,7 @@ pub use advice_basis::{
 };
 pub use answer_check::{ActionTally, AnswerCheck, AnswerOutcomes, AnswerTally, CheckedAnswers};
 pub use answer_ledger::{GivenAnswer, read_answers, record_answers};
+pub use batch_memory::{MemoryPlans, add_memory_plans};
 pub use cause_groups::{
     CauseGroup, answer_rank, cause_groups, cause_name, has_cause_name, shown_cause,
 };
@@ -58,6 +61,7 @@ pub use logs_of_jobs::{LOG_ATTRIBUTES, logs_of_jobs};
 pub use look::{
     JobLook, LookPlan, LookProcess, LookScope, LookState, answer_looks, end_with_caller,
 };
+pub use memory_plan::MemoryPlan;
 pub use probe_result::{ProbeResult, ProbeState};
 pub use published_model::PublishedModel;
 pub use queue_facts::QueueFacts;

@@ -180,6 +180,7 @@ impl QueuedJob {
             lacks_outcomes: false,
             is_known_from_elsewhere: false,
             look: None,
+            memory_plan: None,
             like_cases: None,
             used_memory_mb: 0,
             queue: None,

@@ -47,6 +47,11 @@ pub fn advice_text(advice: &JobAdvice, at_ms: Option<i64>) -> String {
     if let Some(command) = &advice.then {
         lines.push(format!("  {}: {command}", when_to_release(advice.action)));
     }
+    if let Some(plan) = &advice.memory_plan {
+        let requests = plan.submit_lines().join(", ");
+        lines.push(format!("  next submission: {requests}"));
+        lines.push(format!("    {}", plan.outcome_words()));
+    }
     lines.push(String::new());
     lines.join("\n")
 }
