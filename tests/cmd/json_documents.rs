@@ -13,7 +13,7 @@ use crate::place::{Place, queue};
 use crate::policy::planted_log;
 use crate::run::SMALL;
 use crate::{
-    advise_probes, answer_check, dag, doctor, file_looks, nodes, own_logs, pipelines,
+    advise_probes, answer_check, dag, doctor, file_looks, memory_plans, nodes, own_logs, pipelines,
     pipelines_of_numbers, provision, provision_live, publish, site, sweep, track,
 };
 
@@ -540,6 +540,7 @@ fn every_documented_key_is_printed() {
         checked_documents,
         own_logs::own_log_documents,
         file_looks::look_documents,
+        memory_plans::memory_documents,
         advise_probes::probe_documents,
         provision_documents,
         live_documents,

@@ -23,6 +23,7 @@ mod help;
 mod hostile;
 mod json_documents;
 mod leftovers;
+mod memory_plans;
 mod mlflow_server;
 mod node_advice;
 mod nodes;

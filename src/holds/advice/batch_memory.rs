@@ -7,7 +7,7 @@ use super::codes::code_rule;
 use super::job_advice::JobAdvice;
 use super::memory_plan::{JobNeed, MemoryPlan, cheapest_requests};
 use super::remedy::Remedy;
-use crate::events::{EventStore, StoredJob};
+use crate::events::{EventStore, JobHistory, StoredJob};
 use htcondor_eventlog::{ABORTED, EVICTED, EXECUTE, HELD, SHADOW_EXCEPTION, TERMINATED};
 
 /// Jobs with a known need from which on a batch gets a plan.
@@ -129,6 +129,14 @@ fn is_held_for_memory(code: i32, subcode: i32) -> bool {
     code_rule(code, subcode).is_some_and(|rule| rule.remedy == Remedy::RaiseMemory)
 }
 
+/// Returns true if a job has no slot after event `number`.
+fn ends_memory_use(number: u16) -> bool {
+    matches!(
+        number,
+        EVICTED | TERMINATED | HELD | ABORTED | SHADOW_EXCEPTION
+    )
+}
+
 fn batch_of(job: &StoredJob<'_>) -> BatchKey {
     match job.names.batch {
         0 => BatchKey::Cluster((job.ap, job.cluster)),
@@ -147,38 +155,36 @@ impl JobMemory {
             ..JobMemory::default()
         };
         let history = job.history;
-        let mut started_ms = None;
+        let (mut started_ms, mut last_run_ms) = (None, 0);
         for at in 0..history.number.len() {
             let used_mb = job.run_usage(at).memory_mb.max(job.image_memory_mb(at));
             memory.used_mb = memory.used_mb.max(used_mb.unwrap_or(0).into());
-            match history.number[at] {
-                EXECUTE => started_ms = Some(history.time_ms[at]),
-                EVICTED | TERMINATED | HELD | ABORTED | SHADOW_EXCEPTION => {
-                    if let Some(started_ms) = started_ms.take() {
-                        memory.add_run(job, at, started_ms);
-                    }
-                }
-                _ => {}
+            let (number, time_ms) = (history.number[at], history.time_ms[at]);
+            if number == EXECUTE {
+                started_ms = Some(time_ms);
+            } else if ends_memory_use(number)
+                && let Some(started_ms) = started_ms.take()
+            {
+                last_run_ms = time_ms.saturating_sub(started_ms).max(0).cast_unsigned();
+                memory.all_runs_ms = memory.all_runs_ms.saturating_add(last_run_ms);
             }
+            memory.add_end(&history, at, last_run_ms);
         }
         memory
     }
 
-    /// Adds the run that began at `started_ms` and that event `at` ends.
-    fn add_run(&mut self, job: &StoredJob<'_>, at: usize, started_ms: i64) {
-        let history = job.history;
-        let run_ms = history.time_ms[at]
-            .saturating_sub(started_ms)
-            .max(0)
-            .cast_unsigned();
-        self.all_runs_ms = self.all_runs_ms.saturating_add(run_ms);
-        let number = history.number[at];
-        if number == TERMINATED && history.normal[at] == 1 && history.value[at] == 0 {
-            self.success_ms = Some(run_ms);
-        }
-        if number == HELD && is_held_for_memory(history.hold_code[at], history.hold_subcode[at]) {
-            self.was_exceeded = true;
-            self.exceeded_ms = run_ms;
+    /// Adds what event `at` says about the end of the last run, which took `run_ms`.
+    fn add_end(&mut self, history: &JobHistory<'_>, at: usize, run_ms: u64) {
+        match history.number[at] {
+            TERMINATED if history.normal[at] == 1 && history.value[at] == 0 => {
+                self.success_ms = Some(run_ms);
+            }
+            // HTCondor may have evicted the job before.
+            HELD if is_held_for_memory(history.hold_code[at], history.hold_subcode[at]) => {
+                self.was_exceeded = true;
+                self.exceeded_ms = run_ms;
+            }
+            _ => {}
         }
     }
 
@@ -301,18 +307,19 @@ mod tests {
                 value: used_mb,
                 ..event(IMAGE_SIZE, hour)
             });
-            let is_last = run + 1 == runs_mb.len();
-            found.push(if is_last && succeeds {
-                JobEvent {
+            if succeeds && run + 1 == runs_mb.len() {
+                found.push(JobEvent {
                     normal: 1,
                     ..event(TERMINATED, hour + 1)
-                }
-            } else {
-                JobEvent {
-                    hold_code: 34,
-                    hold_subcode: 102,
-                    ..event(HELD, hour + 1)
-                }
+                });
+                continue;
+            }
+            // HTCondor 25.14 writes both, in this order.
+            found.push(event(EVICTED, hour + 1));
+            found.push(JobEvent {
+                hold_code: 34,
+                hold_subcode: 102,
+                ..event(HELD, hour + 1)
             });
         }
         found

@@ -16,6 +16,9 @@ const MAX_RETRY_SHARE: f64 = 0.2;
 /// Share of the GiB hours that a retry must save. Otherwise one request for all is simpler.
 const MIN_SAVED_SHARE: f64 = 0.05;
 
+/// GiB hours from which on they are compared.
+const MIN_SHOWN_GIB_H: f64 = 0.1;
+
 /// The memory that the jobs of a batch need, and what they would have reserved with it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct MemoryPlan {
@@ -121,7 +124,8 @@ impl MemoryPlan {
                 output::with_commas(self.fitting_jobs as u64)
             ),
         };
-        let Some(requested_gib_h) = self.requested_gib_h else {
+        let is_shown = |gib_h: &f64| *gib_h >= MIN_SHOWN_GIB_H;
+        let Some(requested_gib_h) = self.requested_gib_h.filter(is_shown) else {
             return served;
         };
         let less = requested_gib_h - self.planned_gib_h;
