@@ -47,7 +47,7 @@ fn place_with_batch() -> Place {
     place.write("jobs.log", log);
     let queue = r#"[{"ClusterId": 7, "ProcId": 2, "JobStatus": 5, "HoldReasonCode": 21, "HoldReasonSubCode": 102,
         "EnteredCurrentStatus": 1795227000, "RequestMemory": 128, "MemoryUsage": 310, "Owner": "ada"}]"#;
-    place.write("queue.json", queue.to_owned());
+    place.write("queue.json", queue);
     place
 }
 
