@@ -180,6 +180,7 @@ pub(super) mod tests {
             state: None,
             look: None,
             looked_files: 0,
+            memory_plans: Vec::new(),
             thing: None,
             lacks_outcomes: false,
             is_known_from_elsewhere: false,
