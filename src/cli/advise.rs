@@ -47,9 +47,13 @@ pub struct AdviseArgs {
     /// machine [default: look if they are of this access point]
     #[arg(long, conflicts_with = "at")]
     pub look: bool,
-    /// Look at no files
+    /// Look at no files, and ask no servers
     #[arg(long, conflicts_with = "look")]
     pub no_look: bool,
+    /// Do not ask the servers of input files that could not be transferred to your jobs [default: ask
+    /// for the http, https and osdf addresses that hold reasons name, for two seconds]
+    #[arg(long)]
+    pub no_network: bool,
     /// Print all causes with all commands, not only those that fit on a screen per hundred held
     /// jobs
     #[arg(long = "all", group = "view")]

@@ -352,7 +352,12 @@ fn repeat_command(args: &AdviseArgs) -> Option<String> {
     if args.all_users {
         call.push_str(" --all-users");
     }
-    for (is_given, option) in [(args.look, " --look"), (args.no_look, " --no-look")] {
+    let flags = [
+        (args.look, " --look"),
+        (args.no_look, " --no-look"),
+        (args.no_network, " --no-network"),
+    ];
+    for (is_given, option) in flags {
         call.push_str(if is_given { option } else { "" });
     }
     if let Some(year) = args.year {

@@ -1,4 +1,4 @@
-//! Looks at the files that held jobs name, if they are on this machine.
+//! Looks at the files that held jobs name, if they are on this machine, and asks servers for others.
 
 use std::process::Command;
 use std::time::Duration;
@@ -10,10 +10,11 @@ use crate::cli::AdviseArgs;
 use poolcast_base::output;
 use poolcast_base::process::Process;
 use poolcast_base::program::without_keys;
-use poolcast_holds::advice::{JobAdvice, LookPlan, LookProcess, LookScope};
+use poolcast_holds::advice::{JobAdvice, LookPlan, LookProcess, LookScope, UrlAnswer};
 use poolcast_sweep::condor;
+use poolcast_tracking::ask_urls;
 
-/// Time after which a look at files is given up.
+/// Time after which a look at files, and each request to a server, is given up.
 const LOOK_LIMIT: Duration = Duration::from_secs(2);
 
 /// Looks at the files that `advice` is about, unless `args` forbid it, and adds the answers that follow.
@@ -35,10 +36,21 @@ pub(super) fn add_looks(
         LookScope::OfHost(Process::current().host)
     };
     let plan = LookPlan::new(scope, user_name().ok(), now_ms);
+    if !args.no_network {
+        plan.look_at_urls(advice, ask_servers);
+    }
     let looked = look_process().and_then(|process| plan.look(process, advice));
     looked.unwrap_or_else(|failure| {
         output::note(&format!("note: no file was looked at: {failure:#}"));
         None
+    })
+}
+
+/// Asks the servers of `urls`. A failure only causes a note.
+fn ask_servers(urls: &[String]) -> Vec<UrlAnswer> {
+    ask_urls(urls, LOOK_LIMIT).unwrap_or_else(|failure| {
+        output::note(&format!("note: no server was asked: {failure:#}"));
+        Vec::new()
     })
 }
 

@@ -17,5 +17,5 @@ pub use export::{ExportFormat, ExportedRuns, export_runs};
 pub use mlflow::preview_to_mlflow;
 pub use runs::{TrackedEpoch, TrackedOutcome, TrackedRun, TrackedSource};
 pub use sending::{SendTime, TrackingThread, missing_under_dagman, send_runs};
-pub use server::{SentSummary, TrackerState, post_document, tracker_states};
+pub use server::{SentSummary, TrackerState, ask_urls, post_document, tracker_states};
 pub use wandb::preview_to_wandb;

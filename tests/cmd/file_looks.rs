@@ -1,5 +1,7 @@
 //! Tests of advice by a look at the files that holds name.
 
+use std::io::{Read as _, Write as _};
+use std::net::TcpListener;
 use std::os::unix::fs::symlink;
 
 use serde_json::{Value, json};
@@ -247,4 +249,70 @@ fn name_of_a_cause_finds_its_jobs_after_the_repair() {
     let seen = ["release probable unchanged", "fix - unchanged"];
     assert_eq!(answers(&place, "--look"), seen);
     assert_eq!(ids(), "1.0\n2.0\n");
+}
+
+/// Begins a server that answers HEAD requests: it has `/there`, fails at `/broken`, and has nothing
+/// else. Returns its URL.
+fn begin_server() -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("bound");
+    let address = listener.local_addr().expect("an address");
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.expect("a connection");
+            let mut request = [0; 4096];
+            let read = stream.read(&mut request).unwrap_or(0);
+            let request = String::from_utf8_lossy(&request[..read]).into_owned();
+            let status = match request.split(' ').take(2).collect::<Vec<&str>>()[..] {
+                ["HEAD", "/there"] => "200 OK",
+                ["HEAD", "/broken"] => "503 Service Unavailable",
+                ["HEAD", _] => "404 Not Found",
+                _ => "405 Method Not Allowed",
+            };
+            let answer =
+                format!("HTTP/1.1 {status}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
+            let _ = stream.write_all(answer.as_bytes());
+        }
+    });
+    format!("http://{address}")
+}
+
+/// Returns the ad of a job that has been held since 1970, because `url` could not be read.
+fn held_for_url(cluster: u32, url: &str) -> Value {
+    let reason = format!(
+        "Transfer input files failure at execution point slot1@e using protocol http. Details: {url}: no response ( URL file = {url} )|"
+    );
+    held(cluster, 13, 256, &reason)
+}
+
+#[test]
+fn servers_are_asked_for_input_files() {
+    let place = Place::new();
+    let server = begin_server();
+    let closed = TcpListener::bind("127.0.0.1:0").expect("bound");
+    let closed_address = closed.local_addr().expect("an address");
+    drop(closed);
+    let mut of_other = held_for_url(5, &format!("{server}/there"));
+    of_other["Owner"] = json!("another");
+    let jobs = [
+        held_for_url(1, &format!("{server}/there")),
+        held_for_url(2, &format!("{server}/typo")),
+        held_for_url(3, &format!("{server}/broken")),
+        held_for_url(4, &format!("http://{closed_address}/there")),
+        of_other,
+        held_for_url(6, "http://ada:secret@127.0.0.1/there"),
+    ];
+    write_queue(&place, &jobs);
+    let seen = [
+        "release probable reachable",
+        "fix probable missing",
+        "later probable no_answer",
+        "later probable no_answer",
+        "none - -",
+        "none - -",
+    ];
+    assert_eq!(answers(&place, "--look"), seen);
+    assert_eq!(answers(&place, ""), seen, "servers are not of one machine");
+    for options in ["--look --no-network", "--no-look"] {
+        assert_eq!(answers(&place, options), ["none - -"; 6], "{options}");
+    }
 }

@@ -59,7 +59,7 @@ pub use kept_promises::lower_broken_promises;
 pub use log_words::LogWords;
 pub use logs_of_jobs::{LOG_ATTRIBUTES, logs_of_jobs};
 pub use look::{
-    JobLook, LookPlan, LookProcess, LookScope, LookState, answer_looks, end_with_caller,
+    JobLook, LookPlan, LookProcess, LookScope, LookState, UrlAnswer, answer_looks, end_with_caller,
 };
 pub use memory_plan::MemoryPlan;
 pub use probe_result::{ProbeResult, ProbeState};

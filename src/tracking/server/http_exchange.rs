@@ -55,7 +55,7 @@ impl HttpExchange {
             .build();
         Ok(HttpExchange {
             runtime: runtime.context("cannot start a thread for HTTP")?,
-            client: new_client()?,
+            client: new_client(Policy::none())?,
         })
     }
 
@@ -133,7 +133,8 @@ fn described(error: reqwest::Error) -> String {
     why
 }
 
-fn new_client() -> Result<Client> {
+/// Builds a client that follows redirects by `policy`.
+pub(super) fn new_client(policy: Policy) -> Result<Client> {
     // This fails only if another sender of this process came first.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let mut roots = Vec::new();
@@ -143,7 +144,7 @@ fn new_client() -> Result<Client> {
     let client = Client::builder()
         .tls_certs_merge(roots)
         .hickory_dns(true)
-        .redirect(Policy::none())
+        .redirect(policy)
         .build();
     client.context("cannot make an HTTP client with the system's proxies and certificates")
 }

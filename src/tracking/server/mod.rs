@@ -2,6 +2,7 @@
 //! tracker is, and notes of what it already has.
 
 mod answer_json;
+mod ask_urls;
 mod environment;
 mod http_exchange;
 mod http_sender;
@@ -15,6 +16,7 @@ mod tracker_key;
 mod tracker_state;
 
 pub(crate) use answer_json::parse_answer;
+pub use ask_urls::ask_urls;
 pub(crate) use environment::variable;
 pub(crate) use http_sender::{FileUpload, HttpSender, JsonRequest, SendError, SendLimits};
 pub use post_document::post_document;

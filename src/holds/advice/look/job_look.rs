@@ -60,8 +60,10 @@ pub enum LookState {
     Full,
     /// Its file system has room.
     HasRoom,
-    /// Its file system does not answer.
+    /// Its file system, or its server, does not answer.
     NoAnswer,
+    /// Its server has it.
+    Reachable,
     /// The look decides nothing.
     Unknown,
 }
@@ -257,12 +259,30 @@ impl JobPath {
                 let needed_bytes = self.needed_bytes.saturating_mul(self.waiting_jobs);
                 (Release, firm_if(finding.free_bytes >= Some(needed_bytes)))
             }
-            LookState::Unchanged | LookState::Unknown => return None,
+            LookState::Unchanged | LookState::Reachable | LookState::Unknown => return None,
         })
     }
 }
 
 impl JobLook {
+    /// Creates the result of asking the server of `url` at `looked_ms`.
+    pub(super) fn of_url(
+        url: SharedText,
+        state: LookState,
+        decides: Option<(HoldAction, AnswerFirmness)>,
+        looked_ms: i64,
+    ) -> JobLook {
+        JobLook {
+            path: url,
+            state,
+            changed_ms: None,
+            free_bytes: None,
+            looked_ms,
+            verb: "read",
+            decides,
+        }
+    }
+
     /// The action that follows, and its certainty; `None` if the look decides nothing.
     pub(in crate::advice) fn decides(&self) -> Option<(HoldAction, AnswerFirmness)> {
         self.decides
@@ -286,6 +306,10 @@ impl JobLook {
             LookState::NotAllowed => format!("{path} cannot be {verb} by the job's owner"),
             LookState::Full => format!("the file system of {path} is full, {} free", free()),
             LookState::HasRoom => format!("the file system of {path} has {} free", free()),
+            LookState::Reachable => format!("the server of {path} has it"),
+            LookState::NoAnswer if path.contains("://") => {
+                format!("the server of {path} does not answer")
+            }
             LookState::NoAnswer => format!("the file system of {path} does not answer"),
             LookState::Unknown => match (self.free_bytes, self.changed_ms) {
                 (Some(_), _) => format!(

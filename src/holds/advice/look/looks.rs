@@ -44,9 +44,9 @@ pub struct LookPlan {
     /// The held jobs whose files are on this machine.
     scope: LookScope,
     /// The name of the user whose rights this process has, if it is known.
-    user: Option<String>,
+    pub(super) user: Option<String>,
     /// Time of the look, epoch ms.
-    now_ms: i64,
+    pub(super) now_ms: i64,
 }
 
 /// A path that a job names, by its index among the paths to look at.
@@ -229,7 +229,7 @@ fn add_waiting_jobs(asked: &mut [AskedPath], answers: &[LookAnswer]) {
 }
 
 /// Adds a look to the advice on a job, and the answer that follows.
-fn add_look(advice: &mut JobAdvice, look: JobLook) {
+pub(super) fn add_look(advice: &mut JobAdvice, look: JobLook) {
     let words = SharedText::from(look.words(&look.path));
     let decided = look.decides();
     let keeps_reasons = decided

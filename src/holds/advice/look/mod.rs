@@ -1,14 +1,17 @@
 //! Looks at the files that held jobs name on this access point, and decides by what is there.
 //!
 //! Paths come from job ads and hold reasons, so anyone may have chosen them. A child process looks,
-//! because a call to a dead mount may never return. It opens nothing for reading.
+//! because a call to a dead mount may never return. It opens nothing for reading. Servers of input files
+//! are asked for the files of the caller's own jobs alone.
 
 pub(in crate::advice) mod job_look;
 mod look_process;
 mod named_path;
 mod path_sight;
 mod looks;
+mod url_looks;
 
 pub use job_look::{JobLook, LookState};
 pub use look_process::{LookProcess, answer_looks, end_with_caller};
 pub use looks::{LookPlan, LookScope};
+pub use url_looks::UrlAnswer;
