@@ -14,7 +14,7 @@ import time
 from served_wandb import WandbServer
 
 PROGRAM, PLACE = sys.argv[1:]
-LIMIT_S = 240
+LIMIT_S = 900
 
 CONFIG = """
 logs: [{logs}/EventLog.xz]
