@@ -32,7 +32,7 @@ pub struct AdviseArgs {
     /// this access point
     #[arg(long, value_name = "FILE", conflicts_with = "at")]
     pub history: Option<String>,
-    /// Ask for the held jobs of all users, where no log and no queue is named
+    /// Ask for the jobs of all users, where no log and no queue is named
     #[arg(long, conflicts_with_all = ["queue", "at"])]
     pub all_users: bool,
     /// Prediction time: advise on the jobs held then, with the data known then; such as
@@ -54,6 +54,11 @@ pub struct AdviseArgs {
     /// for the http, https and osdf addresses that hold reasons name, for two seconds]
     #[arg(long)]
     pub no_network: bool,
+    /// Advise on idle and running jobs in place of held ones: idle jobs that need a file which does not
+    /// exist, and jobs that start and are put back again. Asks the queue for your own jobs, or uses
+    /// the idle and running jobs in --queue
+    #[arg(long, conflicts_with_all = ["history", "at", "lists_jobs", "long", "ids", "check", "watch", "prometheus", "pages", "notify", "qedit", "dag", "codes", "actions", "causes", "sort", "exit_code"])]
+    pub idle: bool,
     /// Print all causes with all commands, not only those that fit on a screen per hundred held
     /// jobs
     #[arg(long = "all", group = "view")]

@@ -162,6 +162,7 @@ pub enum Verb {
     /// Example, with a model: poolcast advise out/quickstart --log EventLog --queue now
     /// Example, about one of your jobs: poolcast advise 1086.0 --log mine
     /// Example, until no job is held: poolcast advise --watch=60
+    /// Example, about jobs that wait for a machine: poolcast advise --idle
     /// Example, as the SCRIPT HOLD of a node: poolcast advise held-jobs/out --dag NODE
     #[command(verbatim_doc_comment)]
     Advise(AdviseArgs),

@@ -16,7 +16,7 @@ use poolcast_base::{files, manifest, output, user_directories};
 use poolcast_collect::is_log;
 use poolcast_holds::advice::{
     HISTORY_ATTRIBUTES, JobHistory, JobQueue, JobSelection, LOG_ATTRIBUTES, ModelOrigin,
-    PublishedModel, QUEUE_ATTRIBUTES, logs_of_jobs,
+    PublishedModel, QUEUE_ATTRIBUTES, UNHELD_ATTRIBUTES, UnheldJobs, logs_of_jobs,
 };
 use poolcast_holds::answers::LearnedAnswers;
 use poolcast_holds::config::AdviceConfig;
@@ -178,7 +178,7 @@ impl AdviceSources {
                 logs = configured_logs(&config, &learned.results)?;
             }
             // A model judges the jobs of logs, and the queue knows the logs.
-            Some(_) if logs.is_empty() && args.queue.is_none() => {
+            Some(_) if logs.is_empty() && args.queue.is_none() && !args.idle => {
                 logs = logs_of_held_jobs();
                 has_logs_of_queue = !logs.is_empty();
             }
@@ -388,6 +388,32 @@ pub(super) fn read_queue(named: &str) -> Result<JobQueue> {
         file => read_list(file, |list| JobQueue::read(list)),
     };
     queue.with_context(|| format!("cannot use the queue `{named}`"))
+}
+
+/// Like [`ask_queue`], for the idle and running jobs.
+///
+/// # Errors
+/// Fails if the queue does not answer.
+pub(super) fn ask_unheld_jobs(is_of_all_users: bool) -> Result<UnheldJobs> {
+    let read = |output: &mut dyn BufRead| UnheldJobs::read(output);
+    let limit = QUEUE_ANSWERS_WITHIN;
+    let answer = condor::ask_unheld_jobs(UNHELD_ATTRIBUTES, is_of_all_users, limit, read)?;
+    answer.context(hinted(
+        "the queue does not answer",
+        "run this on an access point; elsewhere, pass the output of `condor_q -json` with `--queue FILE`",
+    ))
+}
+
+/// Like [`read_queue`], for the idle and running jobs.
+///
+/// # Errors
+/// Fails if the file cannot be read or parsed, or if the query fails.
+pub(super) fn read_unheld_jobs(named: &str) -> Result<UnheldJobs> {
+    let jobs = match named {
+        "now" => condor::read_unheld_jobs(UNHELD_ATTRIBUTES, |output| UnheldJobs::read(output)),
+        file => read_list(file, |list| UnheldJobs::read(list)),
+    };
+    jobs.with_context(|| format!("cannot use the queue `{named}`"))
 }
 
 /// Reads the history that `named` refers to: a file, `-` for stdin, or `now` for the jobs of this

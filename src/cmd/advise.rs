@@ -8,9 +8,11 @@ use super::advice_sources::{AdviceSources, ask_queue, read_history, read_queue};
 use super::advice_watch::AdviceWatch;
 use super::asked_advice::{AdviceQuery, ComputedAdvice};
 use super::file_looks::add_looks;
+use super::idle_advice::print_idle_advice;
 use super::logs::read_store;
 use super::others_jobs::OthersJobs;
 use super::text::advice::{AdviceView, long_text, shell_word, skipped_jobs_words};
+use super::text::restart_loops::{LoopLayout, loop_lines};
 use super::text::{advice_jobs, advice_page, answer_check};
 use super::{advice_outlets as outlets, node_advice, text};
 use crate::cli::{AdviceFilterArgs, AdviseArgs, JobOrder};
@@ -47,6 +49,10 @@ pub fn run(args: &AdviseArgs) -> Result<u8> {
             "write one of them to a file"
         )
     );
+    if args.idle {
+        print_idle_advice(args, &sources, args.now.unwrap_or_else(now_ms))?;
+        return Ok(EXIT_DONE);
+    }
     let asked = ask(args, &sources, &sources.selections)?;
     let view = view_of(args, &sources, &asked);
     let skipped = asked.agreement.and_then(|agreement| agreement.skipped);
@@ -123,8 +129,20 @@ fn view_of<'a>(
         queue: asked.agreement,
         earlier: asked.earlier.as_ref(),
         ended: &asked.ended,
+        loops: if selects_all(args, sources) {
+            &asked.loops
+        } else {
+            &[]
+        },
         better: better_advice(sources),
     }
+}
+
+/// Returns true if no option leaves out a job.
+fn selects_all(args: &AdviseArgs, sources: &AdviceSources) -> bool {
+    sources.selections.is_empty()
+        && filter_options(args).is_empty()
+        && args.filter.causes.is_empty()
 }
 
 /// Says what would give better advice than `sources`; `None` if there is a model.
@@ -248,7 +266,29 @@ fn view_text(args: &AdviseArgs, view: &AdviceView<'_>, is_one_job: bool) -> Stri
         head.push(PageLine::plain(""));
         return output::shown_page(&head) + &long_text(view) + &end;
     }
-    output::shown_page(&advice_page::page(view)) + &end
+    let loops = output::shown_page(&page_end_loops(view));
+    output::shown_page(&advice_page::page(view)) + &loops + &end
+}
+
+/// The lines on jobs that start and are put back again.
+fn page_end_loops(view: &AdviceView<'_>) -> Vec<PageLine> {
+    let layout = LoopLayout {
+        width: view.width,
+        shows_all: view.shows_all,
+        moment_words: &|ms| {
+            let time = view.short_time(ms);
+            if view.shows_ages {
+                format!("{time} ago")
+            } else {
+                format!("at {time}")
+            }
+        },
+    };
+    let mut lines = loop_lines(view.loops, &layout);
+    if !lines.is_empty() {
+        lines.insert(0, PageLine::plain(""));
+    }
+    lines
 }
 
 /// The end of the page: who may release the jobs of others, and what would give better advice.

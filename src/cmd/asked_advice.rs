@@ -1,5 +1,6 @@
 //! Computes the advice on all held jobs from a model, logs and a queue.
 
+use std::collections::HashSet;
 use std::path::Path;
 
 use anyhow::{Context as _, Result, ensure};
@@ -11,7 +12,8 @@ use poolcast_base::error::hinted;
 use poolcast_base::output;
 use poolcast_holds::advice::{
     self, AdviceBasis, AdviceModels, AnswerTally, CheckedAnswers, EndedJob, GivenAnswer, JobAdvice,
-    JobQueue, JobSelection, LogWords, ModelOrigin, PublishedOrigin, QueueAgreement,
+    JobId, JobQueue, JobSelection, LogWords, ModelOrigin, PublishedOrigin, QueueAgreement,
+    RestartLoop,
 };
 use poolcast_holds::answers::LearnedAnswers;
 use poolcast_holds::config::AdviceConfig;
@@ -40,6 +42,8 @@ pub(super) struct ComputedAdvice {
     pub(super) all: Vec<JobAdvice>,
     /// The jobs among the selected ones that have ended.
     pub(super) ended: Vec<EndedJob>,
+    /// The jobs that start and are put back again.
+    pub(super) loops: Vec<RestartLoop>,
     /// Agreement between the log and the queue, if the queue was queried.
     pub(super) agreement: Option<QueueAgreement>,
     /// Results of earlier answers, if the outcome of any is decided.
@@ -111,10 +115,14 @@ impl ComputedAdvice {
         }
         advice::add_memory_plans(&store, &mut all);
         let ended = advice::check_selections(&store, &all, selections, at_ms)?;
+        // The queue may know of a hold that is not in the log.
+        let held: HashSet<JobId> = all.iter().map(|one| one.job).collect();
+        let loops = advice::restart_loops(&store, asked_ms, |job| !held.contains(&job));
         Ok(ComputedAdvice {
             basis,
             all,
             ended,
+            loops,
             agreement,
             earlier,
         })
@@ -146,6 +154,7 @@ impl ComputedAdvice {
             basis: AdviceBasis::without_log(now_ms),
             all,
             ended: Vec::new(),
+            loops: Vec::new(),
             agreement: Some(agreement),
             earlier: None,
         })

@@ -1,4 +1,4 @@
-//! Looks at the files that held jobs name, if they are on this machine, and asks servers for others.
+//! Looks at the files that jobs name, if they are on this machine, and asks servers for others.
 
 use std::process::Command;
 use std::time::Duration;
@@ -10,7 +10,9 @@ use crate::cli::AdviseArgs;
 use poolcast_base::output;
 use poolcast_base::process::Process;
 use poolcast_base::program::without_keys;
-use poolcast_holds::advice::{JobAdvice, LookPlan, LookProcess, LookScope, UrlAnswer};
+use poolcast_holds::advice::{
+    InputLooks, JobAdvice, LookPlan, LookProcess, LookScope, UnheldJobs, UrlAnswer,
+};
 use poolcast_sweep::condor;
 use poolcast_tracking::ask_urls;
 
@@ -29,21 +31,48 @@ pub(super) fn add_looks(
     if args.no_look || args.at.is_some() || advice.is_empty() {
         return None;
     }
+    let plan = look_plan(args, is_queue_here, now_ms);
+    if !args.no_network {
+        plan.look_at_urls(advice, ask_servers);
+    }
+    let looked = look_process().and_then(|process| plan.look(process, advice));
+    looked.unwrap_or_else(|failure| {
+        note_failure(&failure);
+        None
+    })
+}
+
+/// Looks at the files that idle `jobs` will read, unless `args` forbid it. `is_queue_here` says that
+/// the jobs are in the queue of this access point.
+pub(super) fn look_at_inputs(
+    args: &AdviseArgs,
+    is_queue_here: bool,
+    now_ms: i64,
+    jobs: &UnheldJobs,
+) -> InputLooks {
+    if args.no_look {
+        return InputLooks::default();
+    }
+    let plan = look_plan(args, is_queue_here, now_ms);
+    let looked = look_process().and_then(|process| plan.look_at_inputs(process, jobs));
+    looked.unwrap_or_else(|failure| {
+        note_failure(&failure);
+        InputLooks::default()
+    })
+}
+
+fn look_plan(args: &AdviseArgs, is_queue_here: bool, now_ms: i64) -> LookPlan {
     let is_everywhere = args.look || is_queue_here && !condor::queue_is_elsewhere();
     let scope = if is_everywhere {
         LookScope::All
     } else {
         LookScope::OfHost(Process::current().host)
     };
-    let plan = LookPlan::new(scope, user_name().ok(), now_ms);
-    if !args.no_network {
-        plan.look_at_urls(advice, ask_servers);
-    }
-    let looked = look_process().and_then(|process| plan.look(process, advice));
-    looked.unwrap_or_else(|failure| {
-        output::note(&format!("note: no file was looked at: {failure:#}"));
-        None
-    })
+    LookPlan::new(scope, user_name().ok(), now_ms)
+}
+
+fn note_failure(failure: &anyhow::Error) {
+    output::note(&format!("note: no file was looked at: {failure:#}"));
 }
 
 /// Asks the servers of `urls`. A failure only causes a note.

@@ -124,6 +124,7 @@ fn text_by_model(args: &AdviseArgs, queue: JobQueue, now_ms: i64) -> Result<Stri
         }),
         earlier: asked.earlier.as_ref(),
         ended: &[],
+        loops: &[],
         better: None,
     };
     asked.record(&sources, &view.chosen);

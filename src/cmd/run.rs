@@ -323,6 +323,7 @@ fn advice_view<'a>(
         queue: None,
         earlier,
         ended: &[],
+        loops: &[],
         better: None,
     }
 }

@@ -22,6 +22,14 @@ pub const HELD: u16 = 12;
 pub const RELEASED: u16 = 13;
 /// Event 015: a node of a parallel job terminated. Its body is like the one of event 005.
 pub(super) const NODE_TERMINATED: u16 = 15;
+/// Event 021: a machine reports an error or a warning.
+pub const REMOTE_ERROR: u16 = 21;
+/// Event 022: the connection to the machine is lost.
+pub const DISCONNECTED: u16 = 22;
+/// Event 023: the connection to the machine is back.
+pub const RECONNECTED: u16 = 23;
+/// Event 024: the connection to the machine did not come back, and the job is idle again.
+pub const RECONNECT_FAILED: u16 = 24;
 /// Event 028: attributes of the job ad, written after the event that triggered it. It is an
 /// annotation and does not change the state of the job.
 pub const AD_INFORMATION: u16 = 28;

@@ -55,8 +55,9 @@ pub use anomaly::{Anomaly, AnomalyCounts, AnomalyPosition, first_positions};
 pub use event::{DecidedBy, JobEvent};
 pub use event_facts::{EventFacts, ExecutionHost, HoldFacts, RunUsage, SubmissionNames, ends_run};
 pub use event_number::{
-    ABORTED, AD_INFORMATION, ATTRIBUTE_UPDATE, EVICTED, EXECUTE, FILE_TRANSFER, GENERIC, HELD,
-    IMAGE_SIZE, RELEASED, SHADOW_EXCEPTION, SUBMIT, TERMINATED, event_name,
+    ABORTED, AD_INFORMATION, ATTRIBUTE_UPDATE, DISCONNECTED, EVICTED, EXECUTE, FILE_TRANSFER,
+    GENERIC, HELD, IMAGE_SIZE, RECONNECT_FAILED, RECONNECTED, RELEASED, REMOTE_ERROR,
+    SHADOW_EXCEPTION, SUBMIT, TERMINATED, event_name,
 };
 pub use event_reader::{EventReader, LogEvent};
 pub use generations::{

@@ -7,7 +7,7 @@ use serde::Serialize;
 use poolcast_base::output::{self, LineColour, PageLine};
 use poolcast_holds::advice::{
     self, ActionTally, AdviceBasis, AnswerTally, CauseGroup, EndedJob, HoldAction, JobAdvice,
-    PublishedOrigin, QueueAgreement, SkippedJobs, cause_groups, query_words,
+    PublishedOrigin, QueueAgreement, RestartLoop, SkippedJobs, cause_groups, query_words,
 };
 
 /// Version of the JSON document.
@@ -27,6 +27,9 @@ pub(in crate::cmd) struct AdviceDocument<'a> {
     /// The named jobs that have ended; absent if there are none.
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     ended: &'a [EndedJob],
+    /// The jobs that start and are put back again; absent if there are none.
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    loops: &'a [RestartLoop],
     /// What would give better advice; absent if there is a model.
     #[serde(skip_serializing_if = "Option::is_none")]
     better: Option<String>,
@@ -62,6 +65,8 @@ pub(in crate::cmd) struct AdviceView<'a> {
     pub(in crate::cmd) earlier: Option<&'a AnswerTally>,
     /// The named jobs that have ended.
     pub(in crate::cmd) ended: &'a [EndedJob],
+    /// The jobs that start and are put back again.
+    pub(in crate::cmd) loops: &'a [RestartLoop],
     /// What would give better advice, if anything is known to.
     pub(in crate::cmd) better: Option<String>,
 }
@@ -89,6 +94,7 @@ impl<'a> AdviceView<'a> {
             queue: self.queue,
             earlier: self.earlier,
             ended: self.ended,
+            loops: self.loops,
             better: self.better.clone(),
             counts,
             groups: cause_groups(self.all, &self.chosen),

@@ -62,7 +62,7 @@ impl HeldId {
 }
 
 /// Maximum number of ids in a command; for more, the constraint names ranges.
-const MAX_IDS: usize = 6;
+pub(super) const MAX_IDS: usize = 6;
 
 /// Maximum difference between the timestamps of a hold in the log and in the queue, s.
 const CLOCK_SLACK_S: i64 = 2;
@@ -151,7 +151,7 @@ fn hold_guard(latest_s: i64) -> String {
 }
 
 /// Builds an expression that is true for jobs whose ids are in `ids`, separated by blanks.
-fn is_one_of(ids: &str) -> String {
+pub(super) fn is_one_of(ids: &str) -> String {
     format!("stringListMember(strcat(ClusterId,\".\",ProcId),\"{ids}\")")
 }
 

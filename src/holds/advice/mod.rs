@@ -1,5 +1,5 @@
 //! Advice on held jobs: recommends an action for each, by a model and by rules, and gives the
-//! reasons. It prints commands, but never runs them.
+//! reasons. Also finds faults of jobs that are idle or running. It prints commands, but never runs them.
 
 mod action;
 mod advice_basis;
@@ -14,6 +14,7 @@ mod decide;
 mod held_answer;
 mod held_ids;
 mod held_jobs;
+mod idle_ids;
 mod job_advice;
 mod job_command;
 mod job_history;
@@ -30,8 +31,11 @@ mod queue_ads;
 mod queue_facts;
 mod queued_job;
 mod remedy;
+mod restart_loops;
 mod shared_text;
 mod tried_probes;
+mod unheld_job;
+mod unheld_jobs;
 mod thing_words;
 mod wording;
 
@@ -59,14 +63,18 @@ pub use kept_promises::lower_broken_promises;
 pub use log_words::LogWords;
 pub use logs_of_jobs::{LOG_ATTRIBUTES, logs_of_jobs};
 pub use look::{
-    JobLook, LookPlan, LookProcess, LookScope, LookState, UrlAnswer, answer_looks, end_with_caller,
+    FaultyInput, InputLooks, JobLook, LookPlan, LookProcess, LookScope, LookState, UrlAnswer,
+    answer_looks, end_with_caller,
 };
 pub use memory_plan::MemoryPlan;
 pub use probe_result::{ProbeResult, ProbeState};
 pub use published_model::PublishedModel;
 pub use queue_facts::QueueFacts;
 pub use remedy::Remedy;
+pub use restart_loops::{RestartLoop, RunEnd, restart_loops};
 pub use shared_text::{NumberedText, SharedText};
 pub use thing_words::state_words;
 pub use tried_probes::add_probe_results;
+pub use unheld_job::UnheldJob;
+pub use unheld_jobs::{UNHELD_ATTRIBUTES, UnheldJobs};
 pub use wording::{advice_text, answer_words};

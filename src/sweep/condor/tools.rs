@@ -20,6 +20,9 @@ const MAX_ERROR_BYTES: u64 = 64 << 10;
 /// A constraint on held jobs.
 const HELD: &str = "JobStatus==5";
 
+/// A constraint on idle and running jobs.
+const UNHELD: &str = "JobStatus==1 || JobStatus==2";
+
 /// Time within which `condor_qedit` must have begun to answer.
 const EDITS_WITHIN: Duration = Duration::from_secs(20);
 
@@ -77,15 +80,42 @@ pub fn read_held_jobs<T>(
     if let Some(node) = node {
         constraint = format!("{constraint} && {}", node.constraint());
     }
-    let mut condor_q = command_without_keys("condor_q");
-    condor_q
-        .args(["-allusers", "-constraint", &constraint, "-json"])
-        .args(["-attributes", attributes]);
+    read_jobs(&constraint, attributes, read)
+}
+
+/// Like [`read_held_jobs`], for all idle and running jobs.
+///
+/// # Errors
+/// Fails if the program is missing or reports an error, or if `read` fails.
+pub fn read_unheld_jobs<T>(
+    attributes: &str,
+    read: impl FnOnce(&mut dyn BufRead) -> Result<T>,
+) -> Result<T> {
+    read_jobs(UNHELD, attributes, read)
+}
+
+fn read_jobs<T>(
+    constraint: &str,
+    attributes: &str,
+    read: impl FnOnce(&mut dyn BufRead) -> Result<T>,
+) -> Result<T> {
+    let condor_q = job_query(true, constraint, attributes);
     let output = RunningQuery::begin(condor_q).context(hinted(
         "cannot run `condor_q`",
         "run this on an access point; elsewhere, pass its output with `--queue FILE`",
     ))?;
     output.read(read)
+}
+
+/// Returns the call of `condor_q` that prints the `attributes` of the jobs for which `constraint` is
+/// true, of this user or of all users.
+fn job_query(is_of_all_users: bool, constraint: &str, attributes: &str) -> Command {
+    let mut condor_q = command_without_keys("condor_q");
+    condor_q.args(is_of_all_users.then_some("-allusers"));
+    condor_q
+        .args(["-constraint", constraint, "-json"])
+        .args(["-attributes", attributes]);
+    condor_q
 }
 
 /// Like [`read_held_jobs`], for the held jobs of this user, or of all users. Returns `None` if the
@@ -99,11 +129,24 @@ pub fn ask_held_jobs<T>(
     limit: Duration,
     read: impl FnOnce(&mut dyn BufRead) -> Result<T>,
 ) -> Result<Option<T>> {
-    let mut condor_q = command_without_keys("condor_q");
-    condor_q.args(is_of_all_users.then_some("-allusers"));
-    condor_q
-        .args(["-constraint", HELD, "-json"])
-        .args(["-attributes", attributes]);
+    let condor_q = job_query(is_of_all_users, HELD, attributes);
+    let Ok(output) = RunningQuery::begin(condor_q) else {
+        return Ok(None);
+    };
+    output.read_within(limit, read)
+}
+
+/// Like [`ask_held_jobs`], for the idle and running jobs.
+///
+/// # Errors
+/// Fails if the program reports an error, or if `read` fails.
+pub fn ask_unheld_jobs<T>(
+    attributes: &str,
+    is_of_all_users: bool,
+    limit: Duration,
+    read: impl FnOnce(&mut dyn BufRead) -> Result<T>,
+) -> Result<Option<T>> {
+    let condor_q = job_query(is_of_all_users, UNHELD, attributes);
     let Ok(output) = RunningQuery::begin(condor_q) else {
         return Ok(None);
     };

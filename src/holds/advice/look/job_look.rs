@@ -80,6 +80,8 @@ pub(super) struct JobPath {
     pub(super) is_only_failure: bool,
     /// True if the hold is the job's first one.
     pub(super) is_first_hold: bool,
+    /// True if the path is an attribute of the job, and not a part of its hold reason.
+    pub(super) is_exact: bool,
     /// True if this user owns the job.
     pub(super) is_own: bool,
     /// Time of the last failure for the path, epoch ms.
@@ -113,10 +115,10 @@ impl JobPath {
         self.use_of_path == PathUse::Write && matches!(self.error, Some(DISK_FULL | QUOTA_EXCEEDED))
     }
 
-    /// Returns true if a hold reason can have altered the path: reasons lose repeated blanks, line
-    /// ends and bytes that are no text.
+    /// Returns true if the path may be another one: all texts lose bytes that are no text, and hold
+    /// reasons also lose repeated blanks and line ends.
     fn may_be_altered(&self) -> bool {
-        self.path.contains([' ', '\u{fffd}', '?'])
+        self.path.contains('\u{fffd}') || !self.is_exact && self.path.contains([' ', '?'])
     }
 
     /// Returns what the `answer` about the path, at `looked_ms`, shows; `None` if nothing was tried,

@@ -78,11 +78,7 @@ impl LookPlan {
         if asked.is_empty() {
             return Ok(None);
         }
-        let tried = &paths[..paths.len().min(MAX_PATHS)];
-        let texts: Vec<&str> = tried.iter().map(SharedText::as_str).collect();
-        let mut answers = process.look(&texts)?;
-        answers.resize(paths.len(), LookAnswer::NotTried);
-
+        let answers = look_at(process, &paths)?;
         add_last_failures(&mut asked);
         add_waiting_jobs(&mut asked, &answers);
         for AskedPath { job, at, path } in &asked {
@@ -90,15 +86,23 @@ impl LookPlan {
                 add_look(&mut advice[*job], look);
             }
         }
-        let is_open = |answer: &&LookAnswer| **answer == LookAnswer::NotTried;
-        let open = answers.iter().filter(is_open).count();
-        Ok((open > 0).then(|| {
-            format!(
-                "{} of {} that holds name could not be checked in time",
-                output::with_commas(open as u64),
-                output::counted(paths.len(), "file")
-            )
-        }))
+        Ok(open_files_caveat("that holds name", &answers))
+    }
+
+    /// Returns true if the files of `access_point` are on this machine.
+    pub(super) fn has_files_of(&self, access_point: &str) -> bool {
+        self.scope.has(access_point)
+    }
+
+    /// Returns true if `owner` is this user.
+    pub(super) fn is_own(&self, owner: Option<&str>) -> bool {
+        let user = self.user.as_deref();
+        user.is_some() && user == owner
+    }
+
+    /// Time of the look, epoch ms.
+    pub(super) fn now_ms(&self) -> i64 {
+        self.now_ms
     }
 
     /// Returns the paths to look at, and the jobs that name them.
@@ -142,7 +146,6 @@ impl LookPlan {
             None => files?.sent(one.hold_code)?.clone(),
         };
         let usage_kib = files.and_then(|files| files.disk_usage_kib);
-        let user = self.user.as_deref();
         Some(JobPath {
             path,
             use_of_path: named
@@ -151,12 +154,38 @@ impl LookPlan {
             error: named.as_ref().and_then(|named| named.error),
             is_only_failure: named.as_ref().is_none_or(|named| named.is_only_failure),
             is_first_hold: one.holds <= 1,
-            is_own: user.is_some() && user == one.owner.as_deref(),
+            is_exact: named.is_none(),
+            is_own: self.is_own(one.owner.as_deref()),
             failed_ms: last_failure_ms(one),
             needed_bytes: usage_kib.map_or(UNKNOWN_USAGE_BYTES, |kib| kib.saturating_mul(1024)),
             waiting_jobs: 1,
         })
     }
+}
+
+/// Lets `process` look at `paths`, as far as they are not too many; returns an answer for each.
+///
+/// # Errors
+/// Fails if the process cannot be started.
+pub(super) fn look_at(process: LookProcess, paths: &[SharedText]) -> Result<Vec<LookAnswer>> {
+    let tried = &paths[..paths.len().min(MAX_PATHS)];
+    let texts: Vec<&str> = tried.iter().map(SharedText::as_str).collect();
+    let mut answers = process.look(&texts)?;
+    answers.resize(paths.len(), LookAnswer::NotTried);
+    Ok(answers)
+}
+
+/// Returns a caveat if not all files could be looked at. `which` says what names them.
+pub(super) fn open_files_caveat(which: &str, answers: &[LookAnswer]) -> Option<String> {
+    let is_open = |answer: &&LookAnswer| **answer == LookAnswer::NotTried;
+    let open = answers.iter().filter(is_open).count();
+    (open > 0).then(|| {
+        format!(
+            "{} of {} {which} could not be checked in time",
+            output::with_commas(open as u64),
+            output::counted(answers.len(), "file")
+        )
+    })
 }
 
 impl LookScope {

@@ -4,6 +4,7 @@
 //! because a call to a dead mount may never return. It opens nothing for reading. Servers of input files
 //! are asked for the files of the caller's own jobs alone.
 
+mod input_looks;
 pub(in crate::advice) mod job_look;
 mod look_process;
 mod named_path;
@@ -11,6 +12,7 @@ mod path_sight;
 mod looks;
 mod url_looks;
 
+pub use input_looks::{FaultyInput, InputLooks};
 pub use job_look::{JobLook, LookState};
 pub use look_process::{LookProcess, answer_looks, end_with_caller};
 pub use looks::{LookPlan, LookScope};

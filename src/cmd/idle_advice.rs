@@ -1,0 +1,93 @@
+//! `advise --idle`: finds faults of the jobs that are idle or running.
+
+use std::collections::HashSet;
+
+use anyhow::{Result, ensure};
+
+use super::advice_sources::{AdviceSources, ask_unheld_jobs, read_unheld_jobs};
+use super::file_looks::look_at_inputs;
+use super::logs::read_store;
+use super::text::idle_jobs::{IdleView, SCHEMA_VERSION};
+use crate::cli::AdviseArgs;
+use poolcast_base::error::hinted;
+use poolcast_base::{output, pager};
+use poolcast_holds::advice::{
+    JobId, JobSelection, RestartLoop, UnheldJob, UnheldJobs, restart_loops,
+};
+
+/// Asks the queue for idle and running jobs, looks at the files that they need, and prints what they
+/// lack.
+///
+/// # Errors
+/// Fails if the queue or a log cannot be read, or if a named job is neither idle nor running.
+pub(super) fn print_idle_advice(
+    args: &AdviseArgs,
+    sources: &AdviceSources,
+    now_ms: i64,
+) -> Result<()> {
+    let mut jobs = match &args.queue {
+        Some(named) => read_unheld_jobs(named)?,
+        None => ask_unheld_jobs(args.all_users)?,
+    };
+    check_selections(&jobs, &sources.selections)?;
+    jobs.retain(|job| is_wanted(args, &sources.selections, job));
+
+    let is_queue_here = args.queue.as_deref().is_none_or(|named| named == "now");
+    let looks = look_at_inputs(args, is_queue_here, now_ms, &jobs);
+    let (loops, log_end_ms) = find_loops(args, sources, &jobs)?;
+    let view = IdleView {
+        jobs: &jobs,
+        looks: &looks,
+        loops: &loops,
+        now_ms,
+        log_end_ms,
+        width: output::page_width(),
+        shows_all: args.shows_all,
+    };
+    if args.json {
+        return output::print_json(SCHEMA_VERSION, &view.document());
+    }
+    pager::show(&output::shown_page(&view.page()))
+}
+
+/// Finds those of `jobs` that start and are put back again, and the end of the logs. Without a log,
+/// nothing is known about this.
+fn find_loops(
+    args: &AdviseArgs,
+    sources: &AdviceSources,
+    jobs: &UnheldJobs,
+) -> Result<(Vec<RestartLoop>, Option<i64>)> {
+    if sources.logs.is_empty() {
+        return Ok((Vec::new(), None));
+    }
+    let store = read_store(&sources.logs, args.year, &sources.config, None)?;
+    let queued: HashSet<JobId> = jobs.jobs().iter().map(|job| job.job).collect();
+    let end_ms = store.summary.end_ms;
+    let loops = restart_loops(&store, end_ms, |job| queued.contains(&job));
+    Ok((loops, Some(end_ms)))
+}
+
+/// Requires that each of `selections` is a job in `jobs`.
+fn check_selections(jobs: &UnheldJobs, selections: &[JobSelection]) -> Result<()> {
+    for selection in selections {
+        let is_it = |job: &UnheldJob| selection.has(job.job.cluster, job.job.proc);
+        ensure!(
+            jobs.jobs().iter().any(is_it),
+            hinted(
+                format!("{selection} is neither idle nor running in the queue"),
+                "without --idle, `poolcast advise` is about held jobs"
+            )
+        );
+    }
+    Ok(())
+}
+
+/// Returns true if the options select `job`.
+fn is_wanted(args: &AdviseArgs, selections: &[JobSelection], job: &UnheldJob) -> bool {
+    let JobId { cluster, proc } = job.job;
+    let filter = &args.filter;
+    let is_owner = |name: &String| job.owner.as_deref() == Some(name.as_str());
+    (selections.is_empty() || selections.iter().any(|one| one.has(cluster, proc)))
+        && (filter.owners.is_empty() || filter.owners.iter().any(is_owner))
+        && (filter.clusters.is_empty() || filter.clusters.contains(&cluster))
+}

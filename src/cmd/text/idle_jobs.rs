@@ -1,0 +1,249 @@
+//! The page of advice on idle and running jobs, and its JSON document.
+
+use std::collections::BTreeSet;
+
+use serde::Serialize;
+
+use super::advice::skipped_jobs_words;
+use super::restart_loops::{LoopLayout, loop_lines};
+use poolcast_base::output::{self, LineColour, PageLine};
+use poolcast_holds::advice::{
+    FaultyInput, InputLooks, LookState, RestartLoop, SkippedJobs, UnheldJobs,
+};
+
+/// Version of the JSON document.
+pub(in crate::cmd) const SCHEMA_VERSION: u32 = 1;
+
+/// Maximum number of faults on a page, unless it shows all.
+const MAX_FAULTS: usize = 10;
+
+/// Maximum number of commands for a fault, unless the page shows all.
+const MAX_COMMANDS: usize = 3;
+
+/// Maximum number of clusters that are named.
+const MAX_NAMED_CLUSTERS: usize = 4;
+
+/// Maximum width of the name of a batch, in characters.
+const BATCH_WIDTH: usize = 40;
+
+/// Advice on idle and running jobs as one JSON document, described in docs/json.md.
+#[derive(Debug, Serialize)]
+pub(in crate::cmd) struct IdleDocument<'a> {
+    /// Time of the call, epoch ms.
+    asked_ms: i64,
+    /// Time of the last event in the log, epoch ms; `None` if no log was read.
+    log_end_ms: Option<i64>,
+    idle: usize,
+    running: usize,
+    skipped: Option<SkippedJobs>,
+    /// Number of files that were looked at.
+    looked_files: usize,
+    caveats: &'a [String],
+    /// The jobs that need a file which they cannot get.
+    inputs: &'a [FaultyInput],
+    /// The jobs that start and are put back again; absent if there are none.
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    loops: &'a [RestartLoop],
+}
+
+/// The content of the page, and the settings of its layout.
+pub(in crate::cmd) struct IdleView<'a> {
+    pub(in crate::cmd) jobs: &'a UnheldJobs,
+    pub(in crate::cmd) looks: &'a InputLooks,
+    pub(in crate::cmd) loops: &'a [RestartLoop],
+    /// Current time, epoch ms.
+    pub(in crate::cmd) now_ms: i64,
+    /// Time of the last event in the log, epoch ms; `None` if no log was read.
+    pub(in crate::cmd) log_end_ms: Option<i64>,
+    /// Line width in characters.
+    pub(in crate::cmd) width: usize,
+    /// True if the page shows all faults with all commands.
+    pub(in crate::cmd) shows_all: bool,
+}
+
+impl IdleView<'_> {
+    /// The JSON document.
+    pub(in crate::cmd) fn document(&self) -> IdleDocument<'_> {
+        let idle = self.jobs.idle_count();
+        IdleDocument {
+            asked_ms: self.now_ms,
+            log_end_ms: self.log_end_ms,
+            idle,
+            running: self.jobs.jobs().len() - idle,
+            skipped: self.jobs.skipped(),
+            looked_files: self.looks.looked_files,
+            caveats: &self.looks.caveats,
+            inputs: &self.looks.faults,
+            loops: self.loops,
+        }
+    }
+
+    /// The page.
+    pub(in crate::cmd) fn page(&self) -> Vec<PageLine> {
+        let mut lines = self.head();
+        let mut parts = vec![self.input_lines()];
+        parts.push(self.loop_lines());
+        for part in parts.into_iter().filter(|part| !part.is_empty()) {
+            lines.push(PageLine::plain(""));
+            lines.extend(part);
+        }
+        if self.log_end_ms.is_none() {
+            let better =
+                "for jobs that start and are put back again: poolcast advise --idle --log mine";
+            lines.push(PageLine::plain(""));
+            lines.extend(self.folded(LineColour::Dim, better));
+        }
+        lines
+    }
+
+    /// The lines at the top: the number of jobs, and what was looked at.
+    fn head(&self) -> Vec<PageLine> {
+        let idle = self.jobs.idle_count();
+        let running = self.jobs.jobs().len() - idle;
+        let counts = format!(
+            "{}, {} running",
+            output::counted(idle, "idle job"),
+            output::with_commas(running as u64)
+        );
+        let faulty = faulty_jobs(&self.looks.faults);
+        let found = match faulty {
+            0 if self.loops.is_empty() => "no fault was found".to_owned(),
+            0 => "some start and are put back again".to_owned(),
+            1 => "1 needs a file that it cannot get".to_owned(),
+            _ => format!(
+                "{} need a file that they cannot get",
+                output::with_commas(faulty as u64)
+            ),
+        };
+        let mut lines = self.folded(LineColour::Plain, &format!("{counts}: {found}"));
+        let looked = format!(
+            "looked at {} that idle jobs need",
+            output::counted(self.looks.looked_files, "file")
+        );
+        lines.extend(self.folded(LineColour::Dim, &looked));
+        if let Some(end_ms) = self.log_end_ms {
+            let log = format!("log until {}", output::utc_time(end_ms));
+            lines.extend(self.folded(LineColour::Dim, &log));
+        }
+        let skipped = self.jobs.skipped().map(skipped_jobs_words);
+        for caveat in skipped.iter().chain(&self.looks.caveats) {
+            lines.extend(self.folded(LineColour::Yellow, &format!("note: {caveat}")));
+        }
+        lines
+    }
+
+    /// The faults of input files, with the commands that hold their jobs.
+    fn input_lines(&self) -> Vec<PageLine> {
+        let faults = &self.looks.faults;
+        if faults.is_empty() {
+            return Vec::new();
+        }
+        let title = format!(
+            "FIX BEFORE THEY START: {}",
+            output::counted(faulty_jobs(faults), "job")
+        );
+        let mut lines = vec![PageLine::of(LineColour::Yellow, title)];
+        let most = |limit: usize| if self.shows_all { usize::MAX } else { limit };
+        for fault in faults.iter().take(most(MAX_FAULTS)) {
+            let words = format!("  {}", self.fault_words(fault));
+            lines.extend(self.folded(LineColour::Plain, &words));
+            let commands = fault.commands.iter().take(most(MAX_COMMANDS));
+            lines.extend(commands.map(|command| PageLine::plain(format!("    {command}"))));
+            let hidden = fault.commands.len().saturating_sub(most(MAX_COMMANDS));
+            lines.extend(hidden_line("    ", hidden, "more command"));
+        }
+        let hidden = faults.len().saturating_sub(most(MAX_FAULTS));
+        lines.extend(hidden_line("  ", hidden, "more fault"));
+        lines
+    }
+
+    fn fault_words(&self, fault: &FaultyInput) -> String {
+        let jobs = output::counted(fault.jobs.len(), "idle job");
+        let owner = fault.owner.as_deref().filter(|_| self.has_several_owners());
+        let owner = owner.map_or(String::new(), |owner| format!("{owner}, "));
+        let clusters = clusters_words(&fault.clusters);
+        let whose = match &fault.batch {
+            Some(batch) => {
+                let batch = output::cut(batch, BATCH_WIDTH);
+                format!("{owner}batch {batch} ({clusters})")
+            }
+            None => format!("{owner}{clusters}"),
+        };
+        let need = if fault.jobs.len() == 1 {
+            "needs"
+        } else {
+            "need"
+        };
+        let what = file_words(fault);
+        let then = if fault.commands.is_empty() {
+            ""
+        } else if fault.jobs.len() == 1 {
+            ", or hold it until then:"
+        } else {
+            ", or hold them until then:"
+        };
+        format!("{jobs} of {whose} {need} {what}{then}")
+    }
+
+    fn has_several_owners(&self) -> bool {
+        let jobs = self.jobs.jobs();
+        let first = jobs.first().map(|job| &job.owner);
+        jobs.iter().any(|job| Some(&job.owner) != first)
+    }
+
+    fn loop_lines(&self) -> Vec<PageLine> {
+        let layout = LoopLayout {
+            width: self.width,
+            shows_all: self.shows_all,
+            moment_words: &|ms| format!("at {}", output::utc_time(ms)),
+        };
+        loop_lines(self.loops, &layout)
+    }
+
+    fn folded(&self, colour: LineColour, text: &str) -> Vec<PageLine> {
+        let lines = output::wrapped(text, self.width).into_iter();
+        lines.map(|line| PageLine::of(colour, line)).collect()
+    }
+}
+
+/// The number of jobs with a fault. A job has one fault at most.
+fn faulty_jobs(faults: &[FaultyInput]) -> usize {
+    faults.iter().map(|fault| fault.jobs.len()).sum()
+}
+
+/// Describes the file, and what to do.
+fn file_words(fault: &FaultyInput) -> String {
+    let path = &fault.path;
+    let is_one = fault.files == 1;
+    let others = format!(
+        "{path} and {}",
+        output::counted(fault.files.saturating_sub(1), "other file")
+    );
+    match fault.state {
+        LookState::NotAllowed if is_one => {
+            format!("{path}, which the owner may not read: change its mode")
+        }
+        LookState::NotAllowed => {
+            format!("{others}, which the owner may not read: change the modes")
+        }
+        _ if is_one => format!("{path}, which does not exist: put it there"),
+        _ => format!("{others}, which do not exist: put them there"),
+    }
+}
+
+fn clusters_words(clusters: &[i32]) -> String {
+    let named: BTreeSet<&i32> = clusters.iter().take(MAX_NAMED_CLUSTERS).collect();
+    let mut words: Vec<String> = named.iter().map(ToString::to_string).collect();
+    if let [only] = &words[..] {
+        return format!("cluster {only}");
+    }
+    if clusters.len() > MAX_NAMED_CLUSTERS {
+        words.push(format!("{} more", clusters.len() - MAX_NAMED_CLUSTERS));
+    }
+    format!("clusters {}", words.join(", "))
+}
+
+fn hidden_line(indent: &str, hidden: usize, what: &str) -> Option<PageLine> {
+    let words = format!("{indent}and {}: --all", output::counted(hidden, what));
+    (hidden > 0).then(|| PageLine::of(LineColour::Dim, words))
+}

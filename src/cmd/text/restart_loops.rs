@@ -1,0 +1,208 @@
+//! The words on jobs that start and are put back into the queue again.
+
+use poolcast_base::output::{self, LineColour, PageLine};
+use poolcast_holds::advice::{RestartLoop, RunEnd};
+
+/// Maximum number of clusters on a page, unless it shows all.
+const MAX_CLUSTERS: usize = 5;
+
+/// The attributes that show how the last run of a job ended.
+const RUN_ATTRIBUTES: &str = "NumJobStarts LastRemoteHost VacateReason";
+
+/// The settings of the lines on loops.
+pub(in crate::cmd) struct LoopLayout<'a> {
+    /// Line width in characters.
+    pub(in crate::cmd) width: usize,
+    /// True if all clusters are shown.
+    pub(in crate::cmd) shows_all: bool,
+    /// Describes a moment, such as `at 22:14`.
+    pub(in crate::cmd) moment_words: &'a dyn Fn(i64) -> String,
+}
+
+/// The lines on `loops`: none if there are no loops.
+pub(in crate::cmd) fn loop_lines(loops: &[RestartLoop], layout: &LoopLayout<'_>) -> Vec<PageLine> {
+    if loops.is_empty() {
+        return Vec::new();
+    }
+    let jobs = |loops: &[RestartLoop]| -> usize { loops.iter().map(|one| one.jobs.len()).sum() };
+    let title = format!(
+        "STARTED AND PUT BACK AGAIN: {}",
+        output::counted(jobs(loops), "job")
+    );
+    let mut lines = vec![PageLine::of(LineColour::Yellow, title)];
+    let shown = if layout.shows_all {
+        loops.len()
+    } else {
+        loops.len().min(MAX_CLUSTERS)
+    };
+    let has_several_points = loops.iter().any(|one| one.ap != loops[0].ap);
+    for one in &loops[..shown] {
+        let ap = has_several_points.then(|| one.ap.as_str());
+        let words = cluster_words(one, ap, layout);
+        lines.extend(folded(
+            &format!("  {words}"),
+            LineColour::Plain,
+            layout.width,
+        ));
+        let advice = format!("    {}", cause_words(one));
+        lines.extend(folded(&advice, LineColour::Dim, layout.width));
+        lines.push(PageLine::plain(format!("    {}", command(one))));
+    }
+    let hidden = &loops[shown..];
+    if !hidden.is_empty() {
+        let words = format!(
+            "  and {} of {}: --all",
+            output::counted(hidden.len(), "more cluster"),
+            output::counted(jobs(hidden), "job")
+        );
+        lines.push(PageLine::of(LineColour::Dim, words));
+    }
+    lines
+}
+
+fn folded(text: &str, colour: LineColour, width: usize) -> Vec<PageLine> {
+    let lines = output::wrapped(text, width).into_iter();
+    lines.map(|line| PageLine::of(colour, line)).collect()
+}
+
+/// Describes the runs of a cluster. `ap` is its access point, if the page has several.
+fn cluster_words(one: &RestartLoop, ap: Option<&str>, layout: &LoopLayout<'_>) -> String {
+    let (fewest, most) = one.starts;
+    let starts = if fewest == most {
+        output::counted(most, "start")
+    } else {
+        format!("{fewest} to {}", output::counted(most, "start"))
+    };
+    let of_ap = ap.map_or(String::new(), |ap| format!(" of {ap}"));
+    let running = match one.running {
+        0 => String::new(),
+        running => format!(", {} running now", output::with_commas(running as u64)),
+    };
+    format!(
+        "cluster {}{of_ap}: {}, {starts}, {}, {} of runs lost; last {}{running}",
+        one.cluster,
+        output::counted(one.jobs.len(), "job"),
+        ends_words(one),
+        output::time_span(one.lost_ms),
+        (layout.moment_words)(one.last_ms)
+    )
+}
+
+/// Describes how the runs were lost.
+fn ends_words(one: &RestartLoop) -> String {
+    if one.lost_runs.len() == 1 {
+        return format!("each {}", end_words(one.last_end));
+    }
+    let counts: Vec<String> = (one.lost_runs.iter())
+        .map(|(end, runs)| format!("{} {}", output::with_commas(*runs as u64), end_words(*end)))
+        .collect();
+    format!("last {} ({})", end_words(one.last_end), counts.join(", "))
+}
+
+fn end_words(end: RunEnd) -> &'static str {
+    match end {
+        RunEnd::Evicted => "evicted",
+        RunEnd::ShadowException => "lost by a shadow exception",
+        RunEnd::ConnectionLost => "lost with the connection to the machine",
+        RunEnd::RemoteError => "ended by an error of the machine",
+    }
+}
+
+/// Says what may be the cause, and what helps.
+fn cause_words(one: &RestartLoop) -> String {
+    if let Some(each_run_ms) = one.each_run_ms {
+        return format!(
+            "each run ends after {}: a limit of time, or a slot that goes away; only shorter jobs, or checkpoints, end",
+            output::time_span(each_run_ms)
+        );
+    }
+    let words = match one.last_end {
+        RunEnd::Evicted => {
+            "the pool takes their slots back before they end: shorter jobs, or checkpoints, lose less"
+        }
+        RunEnd::ShadowException => {
+            "the access point or the machine fails while they run: the log of a job has the message"
+        }
+        RunEnd::ConnectionLost => {
+            "their machines do not answer any more: the log of a job names them"
+        }
+        RunEnd::RemoteError => "their machines report errors: the log of a job has the message",
+    };
+    words.to_owned()
+}
+
+/// The command that shows where the last runs were, and why they ended. It changes nothing.
+fn command(one: &RestartLoop) -> String {
+    let jobs = match one.jobs[..] {
+        [only] => only.to_string(),
+        _ => one.cluster.to_string(),
+    };
+    format!("condor_q {jobs} -af:j {RUN_ATTRIBUTES}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use poolcast_holds::advice::JobId;
+
+    fn evicted(cluster: i32, jobs: i32) -> RestartLoop {
+        RestartLoop {
+            ap: "ap".into(),
+            cluster,
+            jobs: (0..jobs).map(|proc| JobId { cluster, proc }).collect(),
+            last_end: RunEnd::Evicted,
+            starts: (5, 9),
+            lost_runs: [(RunEnd::Evicted, 70)].into(),
+            lost_ms: 41 * 3_600_000,
+            each_run_ms: None,
+            running: 0,
+            last_ms: 0,
+        }
+    }
+
+    fn text(loops: &[RestartLoop], shows_all: bool) -> Vec<String> {
+        let layout = LoopLayout {
+            width: 120,
+            shows_all,
+            moment_words: &|_| "at 22:14".to_owned(),
+        };
+        let lines = loop_lines(loops, &layout);
+        lines.into_iter().map(|line| line.text).collect()
+    }
+
+    #[test]
+    fn clusters_are_described_with_a_command() {
+        let mixed = RestartLoop {
+            lost_runs: [(RunEnd::Evicted, 2), (RunEnd::ConnectionLost, 1)].into(),
+            each_run_ms: Some(3_600_000),
+            starts: (4, 4),
+            running: 1,
+            ..evicted(392, 1)
+        };
+        assert_eq!(
+            text(&[evicted(391, 12), mixed], false),
+            [
+                "STARTED AND PUT BACK AGAIN: 13 jobs",
+                "  cluster 391: 12 jobs, 5 to 9 starts, each evicted, 1 d 17 h of runs lost; last at 22:14",
+                "    the pool takes their slots back before they end: shorter jobs, or checkpoints, lose less",
+                "    condor_q 391 -af:j NumJobStarts LastRemoteHost VacateReason",
+                "  cluster 392: 1 job, 4 starts, last evicted (2 evicted, 1 lost with the connection to the machine), 1 d 17 h of runs",
+                "  lost; last at 22:14, 1 running now",
+                "    each run ends after 1 h 0 min: a limit of time, or a slot that goes away; only shorter jobs, or checkpoints, end",
+                "    condor_q 392.0 -af:j NumJobStarts LastRemoteHost VacateReason",
+            ]
+        );
+        assert_eq!(text(&[], false), [""; 0]);
+    }
+
+    #[test]
+    fn many_clusters_are_counted() {
+        let loops: Vec<RestartLoop> = (1..=8).map(|cluster| evicted(cluster, 2)).collect();
+        let short = text(&loops, false);
+        assert_eq!(
+            short.last().map(String::as_str),
+            Some("  and 3 more clusters of 6 jobs: --all")
+        );
+        assert_eq!(text(&loops, true).len(), 1 + 3 * 8);
+    }
+}

@@ -1,0 +1,226 @@
+//! Looks at the files that idle jobs will read, and finds the jobs that will be held for them.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use anyhow::Result;
+use poolcast_base::output;
+use serde::Serialize;
+
+use super::job_look::{JobPath, LookState};
+use super::look_process::{LookAnswer, LookProcess};
+use super::looks::{LookPlan, look_at, open_files_caveat};
+use super::named_path::PathUse;
+use crate::advice::idle_ids::{IdleId, hold_commands};
+use crate::advice::job_command::JobId;
+use crate::advice::shared_text::SharedText;
+use crate::advice::unheld_job::UnheldJob;
+use crate::advice::unheld_jobs::UnheldJobs;
+
+/// Idle jobs of one batch that need a file which they cannot get, or each a file of its own.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct FaultyInput {
+    /// Their access point; empty if it is unknown.
+    pub ap: SharedText,
+    /// Their owner, if the queue names one.
+    pub owner: Option<SharedText>,
+    /// Their batch, if it has a name. Jobs without one are those of a cluster.
+    pub batch: Option<SharedText>,
+    /// The jobs, by id.
+    pub jobs: Vec<JobId>,
+    /// The clusters of the jobs.
+    pub clusters: Vec<i32>,
+    /// The file that most of them need.
+    pub path: SharedText,
+    /// Number of such files.
+    pub files: usize,
+    /// State of the files: `missing`, or `not_allowed` if their owner may not read them.
+    pub state: LookState,
+    /// The commands that hold the jobs until the files are there.
+    pub commands: Vec<String>,
+}
+
+/// Result of a look at the files that idle jobs will read.
+#[derive(Debug, Clone, Default)]
+pub struct InputLooks {
+    /// The jobs that will be held, those of most jobs first.
+    pub faults: Vec<FaultyInput>,
+    /// Number of the files that were looked at.
+    pub looked_files: usize,
+    /// The reasons why not all files were looked at, in sentences.
+    pub caveats: Vec<String>,
+}
+
+/// A file as one kind of jobs needs it: its path, and true if the jobs are of this user.
+type NeededFile = (SharedText, bool);
+
+/// What jobs that are told together share: access point, owner, batch, cluster if there is no batch,
+/// state of the file, and the place of the file, unless only one job needs it.
+type FaultKey<'a> = (
+    &'a str,
+    Option<&'a str>,
+    Option<&'a str>,
+    Option<i32>,
+    LookState,
+    Option<usize>,
+);
+
+impl LookPlan {
+    /// Lets `process` look at the files that the idle ones of `jobs` will read, as far as they are on
+    /// this machine. The files that most jobs need come first.
+    ///
+    /// # Errors
+    /// Fails if the process cannot be started.
+    pub fn look_at_inputs(&self, process: LookProcess, jobs: &UnheldJobs) -> Result<InputLooks> {
+        let jobs_here = || {
+            let idle = jobs.jobs.iter().filter(|job| job.is_idle);
+            idle.filter(|job| self.has_files_of(&job.ap))
+        };
+        let is_elsewhere = |job: &&UnheldJob| !job.inputs.is_empty() && !self.has_files_of(&job.ap);
+        let elsewhere = jobs.jobs.iter().filter(is_elsewhere).count();
+        let mut needed: HashMap<&SharedText, usize> = HashMap::new();
+        for path in jobs_here().flat_map(|job| &*job.inputs) {
+            *needed.entry(path).or_default() += 1;
+        }
+        let mut paths: Vec<SharedText> = needed.keys().copied().cloned().collect();
+        paths.sort_by(|a, b| (Reverse(needed[a]), a).cmp(&(Reverse(needed[b]), b)));
+        let answers = if paths.is_empty() {
+            Vec::new()
+        } else {
+            look_at(process, &paths)?
+        };
+        let places: HashMap<&SharedText, usize> = paths
+            .iter()
+            .enumerate()
+            .map(|(at, path)| (path, at))
+            .collect();
+        let mut states: HashMap<NeededFile, LookState> = HashMap::new();
+        let mut faulty: BTreeMap<FaultKey<'_>, Vec<(&UnheldJob, usize)>> = BTreeMap::new();
+        for job in jobs_here() {
+            let is_own = self.is_own(job.owner.as_deref());
+            let state_at = |at: usize| {
+                let file = (paths[at].clone(), is_own);
+                let state = states.entry(file);
+                *state.or_insert_with(|| self.input_state(&paths[at], is_own, answers[at]))
+            };
+            if let Some((state, at)) = first_fault(job, &places, state_at) {
+                let shared = (needed[&paths[at]] > 1).then_some(at);
+                let key = fault_key(job, state, shared);
+                faulty.entry(key).or_default().push((job, at));
+            }
+        }
+
+        let mut faults: Vec<FaultyInput> = faulty
+            .into_iter()
+            .map(|((.., state, _), members)| FaultyInput::new(&members, state, &paths))
+            .collect();
+        faults.sort_by_key(|fault| Reverse(fault.jobs.len()));
+        let is_tried = |answer: &&LookAnswer| **answer != LookAnswer::NotTried;
+        Ok(InputLooks {
+            faults,
+            looked_files: answers.iter().filter(is_tried).count(),
+            caveats: [
+                elsewhere_caveat(elsewhere),
+                open_files_caveat("that idle jobs need", &answers),
+                hanging_files_caveat(&paths, &answers),
+            ]
+            .into_iter()
+            .flatten()
+            .collect(),
+        })
+    }
+
+    /// Returns the state of an input for jobs of this user, or of others.
+    fn input_state(&self, path: &SharedText, is_own: bool, answer: LookAnswer) -> LookState {
+        let input = JobPath {
+            path: path.clone(),
+            use_of_path: PathUse::Read,
+            error: None,
+            is_only_failure: true,
+            is_first_hold: true,
+            is_exact: true,
+            is_own,
+            failed_ms: i64::MAX,
+            needed_bytes: 0,
+            waiting_jobs: 1,
+        };
+        let look = input.look(answer, self.now_ms());
+        look.map_or(LookState::Unknown, |look| look.state)
+    }
+}
+
+/// Returns the fault for which `job` will be held, and the place of the file among all paths: of
+/// several files, the one that most jobs need.
+fn first_fault(
+    job: &UnheldJob,
+    places: &HashMap<&SharedText, usize>,
+    mut state_at: impl FnMut(usize) -> LookState,
+) -> Option<(LookState, usize)> {
+    let mut needed: Vec<usize> = job.inputs.iter().map(|path| places[path]).collect();
+    needed.sort_unstable();
+    needed.into_iter().find_map(|at| {
+        let state = state_at(at);
+        let is_fault = matches!(state, LookState::Missing | LookState::NotAllowed);
+        is_fault.then_some((state, at))
+    })
+}
+
+fn fault_key(job: &UnheldJob, state: LookState, shared: Option<usize>) -> FaultKey<'_> {
+    let cluster = job.batch.is_none().then_some(job.job.cluster);
+    (
+        &job.ap,
+        job.owner.as_deref(),
+        job.batch.as_deref(),
+        cluster,
+        state,
+        shared,
+    )
+}
+
+impl FaultyInput {
+    /// Describes `members`, which are not empty: jobs, each with the place of its file among `paths`,
+    /// in which the files that most jobs need come first.
+    fn new(members: &[(&UnheldJob, usize)], state: LookState, paths: &[SharedText]) -> FaultyInput {
+        let (first, _) = members[0];
+        let files: BTreeSet<usize> = members.iter().map(|(_, at)| *at).collect();
+        let clusters: BTreeSet<i32> = members.iter().map(|(job, _)| job.job.cluster).collect();
+        let ids = members.iter().map(|(job, _)| IdleId {
+            job: job.job,
+            since_s: job.since_s,
+        });
+        FaultyInput {
+            ap: first.ap.clone(),
+            owner: first.owner.clone(),
+            batch: first.batch.clone(),
+            jobs: members.iter().map(|(job, _)| job.job).collect(),
+            clusters: clusters.into_iter().collect(),
+            path: files
+                .first()
+                .map_or_else(|| "".into(), |at| paths[*at].clone()),
+            files: files.len(),
+            state,
+            commands: hold_commands(ids.collect()),
+        }
+    }
+}
+
+/// Returns a caveat on `jobs` whose files are not on this machine.
+fn elsewhere_caveat(jobs: usize) -> Option<String> {
+    (jobs > 0).then(|| {
+        format!(
+            "the files of {} may be of another machine: --look looks at them here",
+            output::counted(jobs, "idle job")
+        )
+    })
+}
+
+/// Returns a caveat on files whose file system does not answer.
+fn hanging_files_caveat(paths: &[SharedText], answers: &[LookAnswer]) -> Option<String> {
+    let is_hanging = |answer: &LookAnswer| *answer == LookAnswer::Hangs;
+    let count = answers.iter().filter(|answer| is_hanging(answer)).count();
+    let first = &paths[answers.iter().position(is_hanging)?];
+    Some(format!(
+        "the file system of {} that idle jobs need does not answer, such as that of {first}",
+        output::counted(count, "file")
+    ))
+}
