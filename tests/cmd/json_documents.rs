@@ -13,8 +13,8 @@ use crate::place::{Place, queue};
 use crate::policy::planted_log;
 use crate::run::SMALL;
 use crate::{
-    advise_probes, answer_check, dag, doctor, file_looks, memory_plans, nodes, own_logs, pipelines,
-    pipelines_of_numbers, provision, provision_live, publish, site, sweep, track,
+    advise_probes, answer_check, dag, doctor, file_looks, idle_jobs, memory_plans, nodes, own_logs,
+    pipelines, pipelines_of_numbers, provision, provision_live, publish, site, sweep, track,
 };
 
 /// A row of a table in docs/json.md: the path of a key, and its type. `groups[].cause` is a key of
@@ -224,6 +224,9 @@ fn heading_prefix(args: &str) -> String {
     let mut begin = format!("`poolcast {}", words[..verb_words].join(" "));
     if words.contains(&"--check") {
         begin.push_str(" --check");
+    }
+    if words.contains(&"--idle") {
+        begin.push_str(" --idle");
     }
     begin + " --json`"
 }
@@ -541,6 +544,7 @@ fn every_documented_key_is_printed() {
         own_logs::own_log_documents,
         file_looks::look_documents,
         memory_plans::memory_documents,
+        idle_jobs::idle_documents,
         advise_probes::probe_documents,
         provision_documents,
         live_documents,
@@ -588,6 +592,7 @@ fn every_verb_with_json_is_documented() {
     let mut calls = BTreeSet::new();
     calls_with_json(&poolcast::cli::Cli::command(), "poolcast", &mut calls);
     calls.insert("poolcast advise --check --json".to_owned());
+    calls.insert("poolcast advise --idle --json".to_owned());
     let documented: BTreeSet<String> = TABLES
         .keys()
         .filter_map(|heading| Some(heading.strip_prefix('`')?.split('`').next()?.to_owned()))

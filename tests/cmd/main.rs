@@ -21,6 +21,7 @@ mod evaluate;
 mod file_looks;
 mod help;
 mod hostile;
+mod idle_jobs;
 mod json_documents;
 mod leftovers;
 mod memory_plans;

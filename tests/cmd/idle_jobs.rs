@@ -1,0 +1,237 @@
+//! Tests of advice on idle and running jobs, and on jobs that start and are put back again.
+
+use serde_json::{Value, json};
+
+use crate::json_documents::{PrintedKeys, print_all};
+use crate::own_logs::with_programs;
+use crate::place::{Outcome, Place};
+
+/// A user with the rights of the process, who owns the jobs.
+const OWNER: &str = "root";
+
+/// Returns the ad of a job of the batch `sim`, which needs `input` and has had its status for a while.
+fn job(id: &str, status: u32, input: &str) -> Value {
+    let (cluster, proc) = id.split_once('.').expect("an id");
+    let number = |text: &str| text.parse::<u32>().expect("a number");
+    json!({"ClusterId": number(cluster), "ProcId": number(proc), "JobStatus": status, "GlobalJobId": format!("ap40#{id}#9"),
+        "Owner": OWNER, "JobBatchName": "sim", "EnteredCurrentStatus": 1000, "Iwd": env!("CARGO_MANIFEST_DIR"),
+        "Cmd": "/bin/true", "TransferExecutable": false, "TransferInput": input, "ShouldTransferFiles": "YES"})
+}
+
+/// Returns a queue in which three idle jobs need a file that is missing, and two need one of their own.
+fn queue() -> Vec<Value> {
+    let mut jobs = vec![
+        job("4.0", 1, "Cargo.toml,no/x.dat"),
+        job("4.1", 1, "no/x.dat"),
+        job("4.2", 1, "no/x.dat, https://example.edu/y"),
+        job("4.3", 2, "no/x.dat"),
+        job("4.4", 5, "no/x.dat"),
+        job("4.5", 1, "Cargo.toml"),
+        job("5.0", 1, "no/1.dat"),
+        job("5.1", 1, "no/2.dat"),
+    ];
+    jobs[6]["JobBatchName"] = Value::Null;
+    jobs[7]["JobBatchName"] = Value::Null;
+    jobs
+}
+
+fn write_queue(place: &Place, jobs: &[Value]) {
+    place.write("queue.json", serde_json::to_string(jobs).expect("JSON"));
+}
+
+/// Calls `advise --idle` on the queue, by the owner of the jobs.
+fn advise(place: &Place, options: &str) -> Outcome {
+    let mut command = place.command(&format!("advise --idle --queue queue.json {options}"));
+    Outcome::of(command.env("USER", OWNER).output().expect("it starts"))
+}
+
+/// Returns `text` on one line, with this directory replaced.
+fn one_line(text: &str) -> String {
+    let words: Vec<&str> = text.split_whitespace().collect();
+    words
+        .join(" ")
+        .replace(env!("CARGO_MANIFEST_DIR"), "/home/ada")
+}
+
+/// Returns a log in which job 9.0 starts `starts` times, and is evicted after an hour each time.
+fn log_of_evictions(starts: u32) -> String {
+    let record = |number: &str, hour: u32, text: &str| {
+        format!("{number} (9.0.0) 2026-11-20 {hour:02}:00:00 {text}\n...\n")
+    };
+    let mut log = record(
+        "000",
+        0,
+        "Job submitted from host: <10.0.0.1:9618?alias=ap40>",
+    );
+    for start in 0..starts {
+        log += &record(
+            "001",
+            2 * start + 1,
+            "Job executing on host: <10.0.0.2:9618>",
+        );
+        log += &record("004", 2 * start + 2, "Job was evicted.\n\t(0) CPU times");
+    }
+    log
+}
+
+/// Returns the keys for advice on idle jobs, and on jobs that are put back.
+pub(crate) fn idle_documents() -> PrintedKeys {
+    let place = Place::new();
+    let mut jobs = queue();
+    jobs.push(job("9.0", 1, ""));
+    jobs.push(json!({"ClusterId": -1, "JobStatus": 1}));
+    write_queue(&place, &jobs);
+    place.write("own.log", log_of_evictions(4));
+    let calls = [
+        "advise --idle --queue queue.json --look --log own.log --json",
+        "advise --log own.log --json",
+    ];
+    print_all(&place, &calls)
+}
+
+#[test]
+fn idle_jobs_whose_files_are_missing_are_counted_with_a_command() {
+    let place = Place::new();
+    write_queue(&place, &queue());
+    let page = one_line(&advise(&place, "--look").stdout);
+    for text in [
+        "6 idle jobs, 1 running: 5 need a file that they cannot get looked at 4 files",
+        "FIX BEFORE THEY START: 5 jobs",
+        "3 idle jobs of batch sim (cluster 4) need /home/ada/no/x.dat, which does not exist: put it there, or hold them until then: \
+         condor_hold -constraint 'JobStatus==1 && EnteredCurrentStatus<=1000 && ClusterId==4 && ProcId>=0 && ProcId<=2'",
+        "2 idle jobs of cluster 5 need /home/ada/no/1.dat and 1 other file, which do not exist: put them there, or hold them until then: \
+         condor_hold -constraint 'JobStatus==1 && EnteredCurrentStatus<=1000 && ClusterId==5 && ProcId>=0 && ProcId<=1'",
+    ] {
+        assert!(page.contains(text), "{text}\n{page}");
+    }
+    let of_one = one_line(&advise(&place, "--look 5.1").stdout);
+    assert!(
+        of_one.contains("1 idle job of cluster 5 needs /home/ada/no/2.dat, which does not exist"),
+        "{of_one}"
+    );
+    let other = advise(&place, "--look 4.4");
+    assert!(
+        other.stderr.contains("job 4.4 is neither idle nor running"),
+        "{other}"
+    );
+}
+
+#[test]
+fn files_of_other_machines_and_of_other_owners_are_not_judged() {
+    let place = Place::new();
+    write_queue(&place, &queue());
+    let elsewhere = one_line(&advise(&place, "").stdout);
+    assert!(
+        elsewhere.contains("no fault was found looked at 0 files"),
+        "{elsewhere}"
+    );
+    assert!(
+        elsewhere.contains("the files of 6 idle jobs may be of another machine"),
+        "{elsewhere}"
+    );
+    let not_looked = one_line(&advise(&place, "--no-look").stdout);
+    assert!(
+        !not_looked.contains("condor_hold") && !not_looked.contains("note:"),
+        "{not_looked}"
+    );
+    let filtered = one_line(&advise(&place, "--look --owner ada").stdout);
+    assert!(
+        filtered.contains("0 idle jobs, 0 running: no fault was found"),
+        "{filtered}"
+    );
+}
+
+#[test]
+fn hostile_ads_are_escaped() {
+    let place = Place::new();
+    let mut hostile = job("4.0", 1, "/no/such\u{1b}[31m\u{202e}file");
+    hostile["JobBatchName"] = "\u{1b}[2J'; rm -rf ~ #".into();
+    write_queue(&place, &[hostile]);
+    for options in ["--look", "--look --json"] {
+        let outcome = advise(&place, options);
+        let is_raw = |c: char| c == '\u{1b}' || c == '\u{202e}';
+        assert!(!outcome.stdout.contains(is_raw), "{options}: {outcome}");
+        assert!(outcome.stdout.contains("such"), "{options}: {outcome}");
+    }
+    let command = one_line(&advise(&place, "--look").stdout);
+    let command = command.split("condor_hold").nth(1).expect("a command");
+    assert!(!command.contains("rm -rf"), "{command}");
+}
+
+#[test]
+fn the_queue_is_asked_for_idle_and_running_jobs() {
+    let place = Place::new();
+    write_queue(&place, &queue());
+    let dir = place.path("");
+    let condor_q = format!(
+        "echo \"$@\" >> {0}/asked; cat {0}/queue.json",
+        dir.display()
+    );
+    for options in ["", "--all-users", "--queue now"] {
+        let call = format!("advise --idle --no-look {options}");
+        let page = with_programs(&place, &call, &[("condor_q", &condor_q)]);
+        assert!(page.stdout.starts_with("6 idle jobs, 1 running"), "{page}");
+    }
+    let asked = fs_err::read_to_string(place.path("asked")).expect("asked");
+    let asked: Vec<&str> = asked
+        .lines()
+        .map(|call| call.split(" -json").next().expect("a part"))
+        .collect();
+    let constraint = "-constraint JobStatus==1 || JobStatus==2";
+    let of_all = format!("-allusers {constraint}");
+    assert_eq!(asked, [constraint, &of_all, &of_all]);
+
+    let silent = with_programs(&place, "advise --idle", &[("condor_q", "exec sleep 60")]);
+    assert!(
+        silent.code == Some(2) && silent.stderr.contains("the queue does not answer"),
+        "{silent}"
+    );
+}
+
+#[test]
+fn options_about_held_jobs_are_refused() {
+    let place = Place::new();
+    for options in [
+        "--at 0",
+        "--check",
+        "--watch",
+        "--dag A",
+        "--qedit",
+        "--ids",
+        "--code 13",
+        "--exit-code",
+    ] {
+        let refused = place.run(&format!("advise --idle {options}"));
+        assert!(
+            refused.code == Some(2) && refused.stderr.contains("cannot be used with"),
+            "{options}: {refused}"
+        );
+    }
+}
+
+#[test]
+fn jobs_that_are_put_back_again_are_told_beside_held_ones() {
+    let place = Place::new();
+    place.write("own.log", log_of_evictions(2));
+    let page = place.stdout("advise own.log");
+    assert!(!page.contains("PUT BACK"), "two runs are no loop: {page}");
+    place.write("own.log", log_of_evictions(4));
+    let page = one_line(&place.stdout("advise own.log"));
+    let told = "STARTED AND PUT BACK AGAIN: 1 job cluster 9: 1 job, 4 starts, each evicted, 4 h 0 min of runs lost; last at 08:00 \
+        each run ends after 1 h 0 min: a limit of time, or a slot that goes away";
+    assert!(page.contains(told), "{page}");
+    assert!(page.contains("condor_q 9.0 -af:j NumJobStarts"), "{page}");
+    let filtered = place.stdout("advise own.log --code 13");
+    assert!(!filtered.contains("PUT BACK"), "{filtered}");
+
+    write_queue(&place, &[job("9.0", 1, ""), job("9.1", 1, "")]);
+    let idle = one_line(&advise(&place, "own.log").stdout);
+    assert!(idle.contains("some start and are put back again"), "{idle}");
+    assert!(idle.contains("cluster 9: 1 job, 4 starts"), "{idle}");
+    write_queue(&place, &[job("9.1", 1, "")]);
+    let gone = advise(&place, "own.log").stdout;
+    assert!(
+        !gone.contains("PUT BACK"),
+        "the job has left the queue: {gone}"
+    );
+}
