@@ -12,7 +12,8 @@ use crate::cli::AdviseArgs;
 use poolcast_base::error::hinted;
 use poolcast_base::{output, pager};
 use poolcast_holds::advice::{
-    JobId, JobSelection, RestartLoop, UnheldJob, UnheldJobs, restart_loops,
+    JobId, JobSelection, LowRequest, RestartLoop, UnheldJob, UnheldJobs, low_requests,
+    restart_loops,
 };
 
 /// Asks the queue for idle and running jobs, looks at the files that they need, and prints what they
@@ -34,13 +35,14 @@ pub(super) fn print_idle_advice(
 
     let is_queue_here = args.queue.as_deref().is_none_or(|named| named == "now");
     let looks = look_at_inputs(args, is_queue_here, now_ms, &jobs);
-    let (loops, log_end_ms) = find_loops(args, sources, &jobs)?;
+    let runs = LoggedRuns::find(args, sources, &jobs)?;
     let view = IdleView {
         jobs: &jobs,
         looks: &looks,
-        loops: &loops,
+        memory: &runs.memory,
+        loops: &runs.loops,
         now_ms,
-        log_end_ms,
+        log_end_ms: runs.log_end_ms,
         width: output::page_width(),
         shows_all: args.shows_all,
     };
@@ -50,21 +52,31 @@ pub(super) fn print_idle_advice(
     pager::show(&output::shown_page(&view.page()))
 }
 
-/// Finds those of `jobs` that start and are put back again, and the end of the logs. Without a log,
-/// nothing is known about this.
-fn find_loops(
-    args: &AdviseArgs,
-    sources: &AdviceSources,
-    jobs: &UnheldJobs,
-) -> Result<(Vec<RestartLoop>, Option<i64>)> {
-    if sources.logs.is_empty() {
-        return Ok((Vec::new(), None));
+/// What the runs in the logs say about the jobs. Without a log, this is nothing.
+#[derive(Default)]
+struct LoggedRuns {
+    /// The jobs that request too little memory.
+    memory: Vec<LowRequest>,
+    /// The jobs that start and are put back again.
+    loops: Vec<RestartLoop>,
+    /// Time of the last event, epoch ms; `None` if no log was read.
+    log_end_ms: Option<i64>,
+}
+
+impl LoggedRuns {
+    fn find(args: &AdviseArgs, sources: &AdviceSources, jobs: &UnheldJobs) -> Result<LoggedRuns> {
+        if sources.logs.is_empty() {
+            return Ok(LoggedRuns::default());
+        }
+        let store = read_store(&sources.logs, args.year, &sources.config, None)?;
+        let queued: HashSet<JobId> = jobs.jobs().iter().map(|job| job.job).collect();
+        let end_ms = store.summary.end_ms;
+        Ok(LoggedRuns {
+            memory: low_requests(&store, jobs),
+            loops: restart_loops(&store, end_ms, |job| queued.contains(&job)),
+            log_end_ms: Some(end_ms),
+        })
     }
-    let store = read_store(&sources.logs, args.year, &sources.config, None)?;
-    let queued: HashSet<JobId> = jobs.jobs().iter().map(|job| job.job).collect();
-    let end_ms = store.summary.end_ms;
-    let loops = restart_loops(&store, end_ms, |job| queued.contains(&job));
-    Ok((loops, Some(end_ms)))
 }
 
 /// Requires that each of `selections` is a job in `jobs`.

@@ -74,14 +74,42 @@ fn log_of_evictions(starts: u32) -> String {
     log
 }
 
+/// Returns a log in which twelve jobs of cluster 8 used 1000 MB and succeeded.
+fn log_of_large_jobs() -> String {
+    let record = |number: &str, proc: u32, hour: u32, text: &str| {
+        format!("{number} (8.{proc}.0) 2026-11-20 {hour:02}:00:00 {text}\n...\n")
+    };
+    let size = "Image size of job updated: 1024000\n\t1000  -  MemoryUsage of job (MB)";
+    let ended = "Job terminated.\n\t(1) Normal termination (return value 0)";
+    let job = |proc| {
+        record(
+            "000",
+            proc,
+            0,
+            "Job submitted from host: <10.0.0.1:9618?alias=ap40>",
+        ) + &record("001", proc, 1, "Job executing on host: <10.0.0.2:9618>")
+            + &record("006", proc, 2, size)
+            + &record("005", proc, 3, ended)
+    };
+    (0..12).map(job).collect()
+}
+
+/// Returns a job of the same cluster that requests less.
+fn low_request() -> Value {
+    let mut low = job("8.20", 1, "");
+    low["RequestMemory"] = 512.into();
+    low
+}
+
 /// Returns the keys for advice on idle jobs, and on jobs that are put back.
 pub(crate) fn idle_documents() -> PrintedKeys {
     let place = Place::new();
     let mut jobs = queue();
     jobs.push(job("9.0", 1, ""));
+    jobs.push(low_request());
     jobs.push(json!({"ClusterId": -1, "JobStatus": 1}));
     write_queue(&place, &jobs);
-    place.write("own.log", log_of_evictions(4));
+    place.write("own.log", log_of_evictions(4) + &log_of_large_jobs());
     let calls = [
         "advise --idle --queue queue.json --look --log own.log --json",
         "advise --log own.log --json",
@@ -95,7 +123,7 @@ fn idle_jobs_whose_files_are_missing_are_counted_with_a_command() {
     write_queue(&place, &queue());
     let page = one_line(&advise(&place, "--look").stdout);
     for text in [
-        "6 idle jobs, 1 running: 5 need a file that they cannot get looked at 4 files",
+        "6 idle jobs, 1 running: 5 without a file that they need looked at 4 files",
         "FIX BEFORE THEY START: 5 jobs",
         "3 idle jobs of batch sim (cluster 4) need /home/ada/no/x.dat, which does not exist: put it there, or hold them until then: \
          condor_hold -constraint 'JobStatus==1 && EnteredCurrentStatus<=1000 && ClusterId==4 && ProcId>=0 && ProcId<=2'",
@@ -226,7 +254,10 @@ fn jobs_that_are_put_back_again_are_told_beside_held_ones() {
 
     write_queue(&place, &[job("9.0", 1, ""), job("9.1", 1, "")]);
     let idle = one_line(&advise(&place, "own.log").stdout);
-    assert!(idle.contains("some start and are put back again"), "{idle}");
+    assert!(
+        idle.contains("2 idle jobs, 0 running: 1 put back again and again"),
+        "{idle}"
+    );
     assert!(idle.contains("cluster 9: 1 job, 4 starts"), "{idle}");
     write_queue(&place, &[job("9.1", 1, "")]);
     let gone = advise(&place, "own.log").stdout;
@@ -234,4 +265,15 @@ fn jobs_that_are_put_back_again_are_told_beside_held_ones() {
         !gone.contains("PUT BACK"),
         "the job has left the queue: {gone}"
     );
+}
+
+#[test]
+fn idle_jobs_that_request_too_little_memory_are_told() {
+    let place = Place::new();
+    write_queue(&place, &[low_request()]);
+    place.write("own.log", log_of_large_jobs());
+    let page = one_line(&advise(&place, "own.log").stdout);
+    let told = "REQUEST MORE MEMORY: 1 job 1 idle job of batch sim (cluster 8) requests 512 MB: 12 of 12 jobs of this batch used more: \
+        condor_qedit -constraint 'JobStatus==1 && EnteredCurrentStatus<=1000 && ClusterId==8 && ProcId==20' RequestMemory 1152";
+    assert!(page.contains(told), "{page}");
 }

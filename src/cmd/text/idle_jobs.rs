@@ -8,7 +8,8 @@ use super::advice::skipped_jobs_words;
 use super::restart_loops::{LoopLayout, loop_lines};
 use poolcast_base::output::{self, LineColour, PageLine};
 use poolcast_holds::advice::{
-    FaultyInput, InputLooks, LookState, RestartLoop, SkippedJobs, UnheldJobs,
+    FaultyInput, InputLooks, JobId, LookState, LowRequest, RestartLoop, SharedText, SkippedJobs,
+    UnheldJobs,
 };
 
 /// Version of the JSON document.
@@ -41,6 +42,8 @@ pub(in crate::cmd) struct IdleDocument<'a> {
     caveats: &'a [String],
     /// The jobs that need a file which they cannot get.
     inputs: &'a [FaultyInput],
+    /// The jobs that request too little memory.
+    memory: &'a [LowRequest],
     /// The jobs that start and are put back again; absent if there are none.
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     loops: &'a [RestartLoop],
@@ -50,6 +53,7 @@ pub(in crate::cmd) struct IdleDocument<'a> {
 pub(in crate::cmd) struct IdleView<'a> {
     pub(in crate::cmd) jobs: &'a UnheldJobs,
     pub(in crate::cmd) looks: &'a InputLooks,
+    pub(in crate::cmd) memory: &'a [LowRequest],
     pub(in crate::cmd) loops: &'a [RestartLoop],
     /// Current time, epoch ms.
     pub(in crate::cmd) now_ms: i64,
@@ -74,6 +78,7 @@ impl IdleView<'_> {
             looked_files: self.looks.looked_files,
             caveats: &self.looks.caveats,
             inputs: &self.looks.faults,
+            memory: self.memory,
             loops: self.loops,
         }
     }
@@ -81,8 +86,7 @@ impl IdleView<'_> {
     /// The page.
     pub(in crate::cmd) fn page(&self) -> Vec<PageLine> {
         let mut lines = self.head();
-        let mut parts = vec![self.input_lines()];
-        parts.push(self.loop_lines());
+        let parts = [self.input_lines(), self.memory_lines(), self.loop_lines()];
         for part in parts.into_iter().filter(|part| !part.is_empty()) {
             lines.push(PageLine::plain(""));
             lines.extend(part);
@@ -105,16 +109,7 @@ impl IdleView<'_> {
             output::counted(idle, "idle job"),
             output::with_commas(running as u64)
         );
-        let faulty = faulty_jobs(&self.looks.faults);
-        let found = match faulty {
-            0 if self.loops.is_empty() => "no fault was found".to_owned(),
-            0 => "some start and are put back again".to_owned(),
-            1 => "1 needs a file that it cannot get".to_owned(),
-            _ => format!(
-                "{} need a file that they cannot get",
-                output::with_commas(faulty as u64)
-            ),
-        };
+        let found = self.found_words();
         let mut lines = self.folded(LineColour::Plain, &format!("{counts}: {found}"));
         let looked = format!(
             "looked at {} that idle jobs need",
@@ -132,57 +127,113 @@ impl IdleView<'_> {
         lines
     }
 
+    /// Says what was found, in a few words.
+    fn found_words(&self) -> String {
+        let faulty: usize = self.looks.faults.iter().map(|one| one.jobs.len()).sum();
+        let low: usize = self.memory.iter().map(|one| one.jobs.len()).sum();
+        let looping: usize = self.loops.iter().map(|one| one.jobs.len()).sum();
+        let parts = [
+            (faulty, "without a file that they need"),
+            (low, "with a low request of memory"),
+            (looping, "put back again and again"),
+        ];
+        let parts: Vec<String> = parts
+            .iter()
+            .filter(|(jobs, _)| *jobs > 0)
+            .map(|(jobs, what)| format!("{} {what}", output::with_commas(*jobs as u64)))
+            .collect();
+        if parts.is_empty() {
+            return "no fault was found".to_owned();
+        }
+        parts.join(", ")
+    }
+
     /// The faults of input files, with the commands that hold their jobs.
     fn input_lines(&self) -> Vec<PageLine> {
-        let faults = &self.looks.faults;
-        if faults.is_empty() {
+        let faults = (self.looks.faults.iter()).map(|fault| {
+            (
+                fault.jobs.len(),
+                self.fault_words(fault),
+                &fault.commands[..],
+            )
+        });
+        self.section("FIX BEFORE THEY START", faults.collect())
+    }
+
+    /// The low requests of memory, with the commands that raise them.
+    fn memory_lines(&self) -> Vec<PageLine> {
+        let low = (self.memory.iter())
+            .map(|low| (low.jobs.len(), self.memory_words(low), &low.commands[..]));
+        self.section("REQUEST MORE MEMORY", low.collect())
+    }
+
+    /// A part of the page: findings about a number of jobs, with their words and commands.
+    fn section(&self, title: &str, findings: Vec<(usize, String, &[String])>) -> Vec<PageLine> {
+        if findings.is_empty() {
             return Vec::new();
         }
-        let title = format!(
-            "FIX BEFORE THEY START: {}",
-            output::counted(faulty_jobs(faults), "job")
-        );
+        let jobs = findings.iter().map(|(jobs, ..)| jobs).sum();
+        let title = format!("{title}: {}", output::counted(jobs, "job"));
         let mut lines = vec![PageLine::of(LineColour::Yellow, title)];
         let most = |limit: usize| if self.shows_all { usize::MAX } else { limit };
-        for fault in faults.iter().take(most(MAX_FAULTS)) {
-            let words = format!("  {}", self.fault_words(fault));
-            lines.extend(self.folded(LineColour::Plain, &words));
-            let commands = fault.commands.iter().take(most(MAX_COMMANDS));
-            lines.extend(commands.map(|command| PageLine::plain(format!("    {command}"))));
-            let hidden = fault.commands.len().saturating_sub(most(MAX_COMMANDS));
+        for (_, words, commands) in findings.iter().take(most(MAX_FAULTS)) {
+            lines.extend(self.folded(LineColour::Plain, &format!("  {words}")));
+            let shown = commands.iter().take(most(MAX_COMMANDS));
+            lines.extend(shown.map(|command| PageLine::plain(format!("    {command}"))));
+            let hidden = commands.len().saturating_sub(most(MAX_COMMANDS));
             lines.extend(hidden_line("    ", hidden, "more command"));
         }
-        let hidden = faults.len().saturating_sub(most(MAX_FAULTS));
-        lines.extend(hidden_line("  ", hidden, "more fault"));
+        let hidden = findings.len().saturating_sub(most(MAX_FAULTS));
+        lines.extend(hidden_line("  ", hidden, "more finding"));
         lines
     }
 
     fn fault_words(&self, fault: &FaultyInput) -> String {
-        let jobs = output::counted(fault.jobs.len(), "idle job");
-        let owner = fault.owner.as_deref().filter(|_| self.has_several_owners());
+        let whose = self.jobs_words(&fault.jobs, &fault.owner, &fault.batch, &fault.clusters);
+        let is_one = fault.jobs.len() == 1;
+        let need = if is_one { "needs" } else { "need" };
+        let what = file_words(fault);
+        let then = match (fault.commands.is_empty(), is_one) {
+            (true, _) => "",
+            (_, true) => ", or hold it until then:",
+            (_, false) => ", or hold them until then:",
+        };
+        format!("{whose} {need} {what}{then}")
+    }
+
+    fn memory_words(&self, low: &LowRequest) -> String {
+        let whose = self.jobs_words(&low.jobs, &low.owner, &low.batch, &low.clusters);
+        let verb = if low.jobs.len() == 1 {
+            "requests"
+        } else {
+            "request"
+        };
+        let larger = output::with_commas(low.larger_jobs as u64);
+        let known = output::counted(low.known_jobs, "job");
+        let requested = output::with_commas(low.requested_mb);
+        let colon = if low.commands.is_empty() { "" } else { ":" };
+        format!("{whose} {verb} {requested} MB: {larger} of {known} of this batch used more{colon}")
+    }
+
+    /// Names idle jobs by their batch, or else by their cluster.
+    fn jobs_words(
+        &self,
+        jobs: &[JobId],
+        owner: &Option<SharedText>,
+        batch: &Option<SharedText>,
+        clusters: &[i32],
+    ) -> String {
+        let jobs = output::counted(jobs.len(), "idle job");
+        let owner = owner.as_deref().filter(|_| self.has_several_owners());
         let owner = owner.map_or(String::new(), |owner| format!("{owner}, "));
-        let clusters = clusters_words(&fault.clusters);
-        let whose = match &fault.batch {
+        let clusters = clusters_words(clusters);
+        match batch {
             Some(batch) => {
                 let batch = output::cut(batch, BATCH_WIDTH);
-                format!("{owner}batch {batch} ({clusters})")
+                format!("{jobs} of {owner}batch {batch} ({clusters})")
             }
-            None => format!("{owner}{clusters}"),
-        };
-        let need = if fault.jobs.len() == 1 {
-            "needs"
-        } else {
-            "need"
-        };
-        let what = file_words(fault);
-        let then = if fault.commands.is_empty() {
-            ""
-        } else if fault.jobs.len() == 1 {
-            ", or hold it until then:"
-        } else {
-            ", or hold them until then:"
-        };
-        format!("{jobs} of {whose} {need} {what}{then}")
+            None => format!("{jobs} of {owner}{clusters}"),
+        }
     }
 
     fn has_several_owners(&self) -> bool {
@@ -204,11 +255,6 @@ impl IdleView<'_> {
         let lines = output::wrapped(text, self.width).into_iter();
         lines.map(|line| PageLine::of(colour, line)).collect()
     }
-}
-
-/// The number of jobs with a fault. A job has one fault at most.
-fn faulty_jobs(faults: &[FaultyInput]) -> usize {
-    faults.iter().map(|fault| fault.jobs.len()).sum()
 }
 
 /// Describes the file, and what to do.

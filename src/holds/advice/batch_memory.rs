@@ -208,6 +208,7 @@ impl JobMemory {
             let need_mb = (self.used_mb + self.used_mb.div_ceil(10)).next_multiple_of(STEP_MB);
             return Some(JobNeed {
                 need_mb,
+                used_mb: self.used_mb,
                 run_ms,
                 exceeded_ms: exceeded_ms(run_ms),
             });
@@ -215,6 +216,7 @@ impl JobMemory {
         let known_mb = self.used_mb.max(self.requested_mb);
         (self.was_exceeded && known_mb > 0).then(|| JobNeed {
             need_mb: (known_mb * 3 / 2).next_multiple_of(STEP_MB),
+            used_mb: known_mb + 1,
             run_ms: typical_ms,
             exceeded_ms: self.exceeded_ms,
         })
@@ -271,6 +273,7 @@ impl Batch {
             retry_mb: requests.retry_mb,
             planned_gib_h: requests.cost_mb_ms / MB_MS_PER_GIB_H,
             requested_gib_h: requested.map(|all| all.iter().sum::<f64>() / MB_MS_PER_GIB_H),
+            used_mb: needs.iter().map(|need| need.used_mb).collect(),
         })
     }
 

@@ -3,6 +3,7 @@
 
 use super::held_ids::{MAX_IDS, is_one_of};
 use super::job_command::JobId;
+use super::unheld_job::UnheldJob;
 
 /// Maximum number of ranges of ids in one command.
 const MAX_RANGES: usize = 30;
@@ -15,6 +16,15 @@ pub(super) struct IdleId {
     pub(super) since_s: i64,
 }
 
+impl IdleId {
+    pub(super) fn of(job: &UnheldJob) -> IdleId {
+        IdleId {
+            job: job.job,
+            since_s: job.since_s,
+        }
+    }
+}
+
 /// Jobs whose clusters and procs are two ranges, all of which are named jobs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct IdRange {
@@ -22,9 +32,10 @@ struct IdRange {
     procs: (i32, i32),
 }
 
-/// Returns the commands that hold exactly the `members` that are still idle, and have been since
-/// they were seen. Returns none if it is unknown since when one of them has been idle.
-pub(super) fn hold_commands(mut members: Vec<IdleId>) -> Vec<String> {
+/// Returns the commands `program JOBS arguments`, which affect exactly the `members` that are still
+/// idle, and have been since they were seen. Returns none if it is unknown since when one of them has
+/// been idle.
+pub(super) fn commands(program: &str, mut members: Vec<IdleId>, arguments: &str) -> Vec<String> {
     members.sort_unstable();
     if members.iter().any(|one| one.since_s <= 0) {
         return Vec::new();
@@ -35,7 +46,7 @@ pub(super) fn hold_commands(mut members: Vec<IdleId>) -> Vec<String> {
     // A job that starts and is idle again has a later time.
     let command = |jobs: &str| {
         format!(
-            "condor_hold -constraint 'JobStatus==1 && EnteredCurrentStatus<={latest_s} && {jobs}'"
+            "{program} -constraint 'JobStatus==1 && EnteredCurrentStatus<={latest_s} && {jobs}'{arguments}"
         )
     };
     let jobs: Vec<JobId> = members.iter().map(|one| one.job).collect();
@@ -105,6 +116,10 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    fn hold_commands(members: Vec<IdleId>) -> Vec<String> {
+        commands("condor_hold", members, "")
+    }
+
     fn idle(cluster: i32, proc: i32) -> IdleId {
         IdleId {
             job: JobId { cluster, proc },
@@ -135,6 +150,13 @@ mod tests {
         assert_eq!(
             hold_commands(clusters),
             [guard(100) + "ClusterId>=1 && ClusterId<=400 && ProcId==0'"]
+        );
+        assert_eq!(
+            commands("condor_qedit", vec![idle(7, 2)], " RequestMemory 128"),
+            [
+                guard(102).replace("hold", "qedit")
+                    + "ClusterId==7 && ProcId==2' RequestMemory 128"
+            ]
         );
         let scattered = (0..100).map(|number| idle(2 * number, 0)).collect();
         assert_eq!(hold_commands(scattered).len(), 4);

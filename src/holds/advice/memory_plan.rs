@@ -42,6 +42,9 @@ pub struct MemoryPlan {
     /// Memory times run time that the runs of the jobs did reserve, GiB hours; absent if their
     /// requests are unknown.
     pub requested_gib_h: Option<f64>,
+    /// What each of the jobs used, MB.
+    #[serde(skip)]
+    pub(super) used_mb: Vec<u64>,
 }
 
 /// The need of one job of a batch.
@@ -49,6 +52,8 @@ pub struct MemoryPlan {
 pub(super) struct JobNeed {
     /// A request that is enough, MB.
     pub(super) need_mb: u64,
+    /// Memory that it used, MB; one MB more than is known if it was held for memory.
+    pub(super) used_mb: u64,
     /// Duration of a whole run, ms.
     pub(super) run_ms: u64,
     /// Duration of a run that ends because its request is exceeded, ms.
@@ -105,6 +110,14 @@ pub(super) fn cheapest_requests(needs: &[JobNeed]) -> Option<MemoryRequests> {
 }
 
 impl MemoryPlan {
+    /// Counts the jobs that used more than `mb`; `None` if these are so few that a request of `mb`
+    /// does for the batch.
+    pub(super) fn many_over(&self, mb: u64) -> Option<usize> {
+        let over = self.used_mb.iter().filter(|used_mb| **used_mb > mb).count();
+        let is_many = over as f64 > MAX_RETRY_SHARE * self.jobs as f64;
+        (is_many && self.request_mb > mb).then_some(over)
+    }
+
     /// Returns the lines of a submit file that request the memory.
     pub fn submit_lines(&self) -> Vec<String> {
         let first = format!("request_memory = {}", size_words(self.request_mb));
@@ -163,6 +176,7 @@ mod tests {
     fn alike(count: usize, need_mb: u64) -> Vec<JobNeed> {
         let need = JobNeed {
             need_mb,
+            used_mb: need_mb,
             run_ms: 3_600_000,
             exceeded_ms: 1_800_000,
         };
@@ -210,6 +224,7 @@ mod tests {
             retry_mb: Some(4224),
             planned_gib_h: 136.3,
             requested_gib_h: Some(400.0),
+            used_mb: Vec::new(),
         };
         let lines = ["request_memory = 1GB", "retry_request_memory = 4224MB"];
         assert_eq!(plan.submit_lines(), lines);

@@ -22,6 +22,9 @@ const UNIVERSES_WITH_TRANSFER: [i64; 3] = [5, 10, 11];
 /// Maximum number of bytes of JSON for one byte of text.
 const MAX_ESCAPE: usize = 6;
 
+/// Largest request of memory that is believed, MB.
+const MAX_REQUEST_MB: u64 = 1 << 32;
+
 /// Marks what HTCondor replaces when a machine is found.
 const MACHINE_MACRO: &str = "$$";
 
@@ -40,6 +43,8 @@ pub struct UnheldJob {
     pub is_idle: bool,
     /// Time since which it has been idle or running, epoch s; 0 if it is unknown.
     pub(super) since_s: i64,
+    /// `RequestMemory`, MB; `None` if it is no number, or if HTCondor raises it by itself.
+    pub(super) request_mb: Option<u64>,
     /// The files that HTCondor reads on the access point when the job starts, as absolute paths.
     pub(super) inputs: Arc<Vec<SharedText>>,
 }
@@ -93,6 +98,9 @@ impl UnheldJob {
             batch: words("JobBatchName").map(|batch| common.texts.share(&batch)),
             is_idle,
             since_s: value("EnteredCurrentStatus").as_i64().unwrap_or(0).max(0),
+            request_mb: value("RequestMemory")
+                .as_u64()
+                .filter(|mb| *mb <= MAX_REQUEST_MB && value("RetryRequestMemory").is_null()),
             inputs: {
                 // What a running job needs has been read.
                 let paths = if is_idle { inputs(ad) } else { Vec::new() };

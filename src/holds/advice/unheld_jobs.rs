@@ -11,7 +11,8 @@ use poolcast_base::error::hinted;
 
 /// The attributes of idle and running jobs that this program requests from `condor_q`.
 pub const UNHELD_ATTRIBUTES: &str = "ClusterId,ProcId,JobStatus,GlobalJobId,Owner,JobBatchName,EnteredCurrentStatus,JobUniverse,Iwd,Cmd,\
-    TransferExecutable,CopyToSpool,In,TransferIn,TransferInput,ShouldTransferFiles,StageInStart,ContainerImage,TransferContainer";
+    TransferExecutable,CopyToSpool,In,TransferIn,TransferInput,ShouldTransferFiles,StageInStart,ContainerImage,TransferContainer,\
+    RequestMemory,RetryRequestMemory";
 
 /// The idle and running jobs in a queue.
 #[derive(Debug, Clone, Default)]

@@ -11,7 +11,7 @@ use super::job_look::{JobPath, LookState};
 use super::look_process::{LookAnswer, LookProcess};
 use super::looks::{LookPlan, look_at, open_files_caveat};
 use super::named_path::PathUse;
-use crate::advice::idle_ids::{IdleId, hold_commands};
+use crate::advice::idle_ids::{IdleId, commands};
 use crate::advice::job_command::JobId;
 use crate::advice::shared_text::SharedText;
 use crate::advice::unheld_job::UnheldJob;
@@ -184,10 +184,7 @@ impl FaultyInput {
         let (first, _) = members[0];
         let files: BTreeSet<usize> = members.iter().map(|(_, at)| *at).collect();
         let clusters: BTreeSet<i32> = members.iter().map(|(job, _)| job.job.cluster).collect();
-        let ids = members.iter().map(|(job, _)| IdleId {
-            job: job.job,
-            since_s: job.since_s,
-        });
+        let ids = members.iter().map(|(job, _)| IdleId::of(job));
         FaultyInput {
             ap: first.ap.clone(),
             owner: first.owner.clone(),
@@ -199,7 +196,7 @@ impl FaultyInput {
                 .map_or_else(|| "".into(), |at| paths[*at].clone()),
             files: files.len(),
             state,
-            commands: hold_commands(ids.collect()),
+            commands: commands("condor_hold", ids.collect(), ""),
         }
     }
 }

@@ -1,0 +1,186 @@
+//! Finds idle jobs that request less memory than many jobs of their batch used.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use serde::Serialize;
+
+use super::batch_memory::MemoryPlans;
+use super::idle_ids::{IdleId, commands};
+use super::job_command::{JobId, RaisedRequest, RequestAttribute};
+use super::shared_text::SharedText;
+use super::unheld_job::UnheldJob;
+use super::unheld_jobs::UnheldJobs;
+use crate::events::EventStore;
+
+/// Idle jobs of one batch that request less memory than many jobs of the batch used.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct LowRequest {
+    /// Their access point.
+    pub ap: SharedText,
+    /// Their owner, if the queue names one.
+    pub owner: Option<SharedText>,
+    /// Their batch, if it has a name. Jobs without one are those of a cluster.
+    pub batch: Option<SharedText>,
+    /// The jobs, by id.
+    pub jobs: Vec<JobId>,
+    /// The clusters of the jobs.
+    pub clusters: Vec<i32>,
+    /// What they request, MB.
+    pub requested_mb: u64,
+    /// Jobs of the batch whose usage is known.
+    pub known_jobs: usize,
+    /// Jobs among them that used more.
+    pub larger_jobs: usize,
+    /// The request that does for most of them, MB.
+    pub request_mb: u64,
+    /// The commands that raise the request.
+    pub commands: Vec<String>,
+}
+
+/// What jobs that are told together share: access point, owner, batch, cluster if there is no batch,
+/// request, and the facts about their batch: known jobs, larger jobs and a better request.
+type RequestKey<'a> = (
+    &'a str,
+    Option<&'a str>,
+    Option<&'a str>,
+    Option<i32>,
+    u64,
+    (usize, usize, u64),
+);
+
+/// Finds the idle ones of `jobs` that request too little, by the runs in `store`: those of most jobs
+/// first.
+pub fn low_requests(store: &EventStore, jobs: &UnheldJobs) -> Vec<LowRequest> {
+    let aps: HashMap<&str, u32> = (0..)
+        .zip(&store.summary.aps)
+        .map(|(at, ap)| (ap.as_str(), at))
+        .collect();
+    let idle = || {
+        let idle = jobs.jobs.iter().filter(|job| job.is_idle);
+        idle.filter_map(|job| Some((job, *aps.get(job.ap.as_str())?, job.request_mb?)))
+    };
+    let mut asked: HashMap<(u32, i32), Option<u64>> = HashMap::new();
+    for (job, ap, request_mb) in idle() {
+        let least_mb = asked.entry((ap, job.job.cluster)).or_default();
+        *least_mb = least_mb.iter().copied().chain([request_mb]).min();
+    }
+
+    let plans = MemoryPlans::of_clusters(store, &asked);
+    let mut low: BTreeMap<RequestKey<'_>, Vec<&UnheldJob>> = BTreeMap::new();
+    for (job, ap, requested_mb) in idle() {
+        let Some(plan) = plans.of_cluster(ap, job.job.cluster) else {
+            continue;
+        };
+        let Some(larger_jobs) = plan.many_over(requested_mb) else {
+            continue;
+        };
+        let key = (
+            job.ap.as_str(),
+            job.owner.as_deref(),
+            job.batch.as_deref(),
+            job.batch.is_none().then_some(job.job.cluster),
+            requested_mb,
+            (plan.jobs, larger_jobs, plan.request_mb),
+        );
+        low.entry(key).or_default().push(job);
+    }
+    let mut found: Vec<LowRequest> = low
+        .into_iter()
+        .map(|((.., requested_mb, facts), members)| LowRequest::new(&members, requested_mb, facts))
+        .collect();
+    found.sort_by_key(|one| Reverse(one.jobs.len()));
+    found
+}
+
+impl LowRequest {
+    /// Describes `members`, which are not empty, by the facts about their batch.
+    fn new(
+        members: &[&UnheldJob],
+        requested_mb: u64,
+        (known_jobs, larger_jobs, request_mb): (usize, usize, u64),
+    ) -> LowRequest {
+        let first = members[0];
+        let clusters: BTreeSet<i32> = members.iter().map(|job| job.job.cluster).collect();
+        let raised = RaisedRequest {
+            attribute: RequestAttribute::RequestMemory,
+            number: request_mb,
+        };
+        let ids = members.iter().map(|job| IdleId::of(job));
+        LowRequest {
+            ap: first.ap.clone(),
+            owner: first.owner.clone(),
+            batch: first.batch.clone(),
+            jobs: members.iter().map(|job| job.job).collect(),
+            clusters: clusters.into_iter().collect(),
+            requested_mb,
+            known_jobs,
+            larger_jobs,
+            request_mb,
+            commands: commands("condor_qedit", ids.collect(), &raised.arguments()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::events::store_of;
+    use htcondor_eventlog::{EXECUTE, IMAGE_SIZE, JobEvent, SUBMIT, TERMINATED};
+
+    /// Returns the findings for an idle job of a cluster of which 12 jobs used 1000 MB, and 8 less.
+    fn found(attributes: &str) -> Vec<LowRequest> {
+        let mut events = Vec::new();
+        for proc in 0..20 {
+            let event = |number, hour: i64, value| JobEvent {
+                cluster: 7,
+                proc,
+                number,
+                time_ms: 3_600_000 * hour,
+                normal: u8::from(number == TERMINATED),
+                value,
+                ..JobEvent::default()
+            };
+            let used_mb = if proc < 12 { 1000 } else { 200 };
+            events.extend([
+                event(SUBMIT, 0, 0),
+                event(EXECUTE, 1, 0),
+                event(IMAGE_SIZE, 2, used_mb),
+                event(TERMINATED, 3, 0),
+            ]);
+        }
+        let job = format!(
+            r#"[{{"ClusterId": 7, "ProcId": 30, "JobStatus": 1, "GlobalJobId": "ap#7.30#9", "EnteredCurrentStatus": 100, {attributes}}}]"#
+        );
+        let jobs = UnheldJobs::read(job.as_bytes()).expect("a queue");
+        low_requests(&store_of(&events), &jobs)
+    }
+
+    #[test]
+    fn requests_below_the_usage_of_many_jobs_are_raised() {
+        let low = found(r#""RequestMemory": 512"#);
+        let [one] = &low[..] else {
+            panic!("one finding: {low:?}")
+        };
+        assert_eq!((one.larger_jobs, one.known_jobs), (12, 20));
+        assert_eq!((one.requested_mb, one.request_mb), (512, 1152));
+        assert_eq!(
+            one.commands,
+            [
+                "condor_qedit -constraint 'JobStatus==1 && EnteredCurrentStatus<=100 && ClusterId==7 && ProcId==30' RequestMemory 1152"
+            ]
+        );
+    }
+
+    #[test]
+    fn other_requests_are_left_alone() {
+        for attributes in [
+            r#""RequestMemory": 1000"#,
+            r#""RequestMemory": 2048"#,
+            r#""RequestMemory": "/Expr(2 * 256)/""#,
+            r#""RequestMemory": 512, "RetryRequestMemory": 2048"#,
+        ] {
+            assert_eq!(found(attributes), [], "{attributes}");
+        }
+    }
+}
