@@ -55,8 +55,8 @@ pub struct AdviseArgs {
     #[arg(long)]
     pub no_network: bool,
     /// Advise on idle and running jobs in place of held ones: idle jobs that need a file which does not
-    /// exist, and jobs that start and are put back again. Asks the queue for your own jobs, or uses
-    /// the idle and running jobs in --queue
+    /// exist, and with a log also those that request too little memory, and jobs that start and are
+    /// put back again. Asks the queue for your own jobs, or uses the idle and running jobs in --queue
     #[arg(long, conflicts_with_all = ["history", "at", "lists_jobs", "long", "ids", "check", "watch", "prometheus", "pages", "notify", "qedit", "dag", "codes", "actions", "causes", "sort", "exit_code"])]
     pub idle: bool,
     /// Print all causes with all commands, not only those that fit on a screen per hundred held

@@ -52,7 +52,7 @@ pub(super) fn print_idle_advice(
     pager::show(&output::shown_page(&view.page()))
 }
 
-/// What the runs in the logs say about the jobs. Without a log, this is nothing.
+/// The faults that the runs in the logs show; none without a log.
 #[derive(Default)]
 struct LoggedRuns {
     /// The jobs that request too little memory.

@@ -238,7 +238,7 @@ fn options_about_held_jobs_are_refused() {
 }
 
 #[test]
-fn jobs_that_are_put_back_again_are_told_beside_held_ones() {
+fn jobs_that_are_put_back_again_are_listed_beside_held_ones() {
     let place = Place::new();
     place.write("own.log", log_of_evictions(2));
     let page = place.stdout("advise own.log");
@@ -268,7 +268,7 @@ fn jobs_that_are_put_back_again_are_told_beside_held_ones() {
 }
 
 #[test]
-fn idle_jobs_that_request_too_little_memory_are_told() {
+fn idle_jobs_that_request_too_little_memory_are_counted() {
     let place = Place::new();
     write_queue(&place, &[low_request()]);
     place.write("own.log", log_of_large_jobs());

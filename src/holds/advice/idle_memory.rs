@@ -38,7 +38,7 @@ pub struct LowRequest {
     pub commands: Vec<String>,
 }
 
-/// What jobs that are told together share: access point, owner, batch, cluster if there is no batch,
+/// The common facts of one finding: access point, owner, batch, cluster if there is no batch,
 /// request, and the facts about their batch: known jobs, larger jobs and a better request.
 type RequestKey<'a> = (
     &'a str,

@@ -42,7 +42,7 @@ pub struct MemoryPlan {
     /// Memory times run time that the runs of the jobs did reserve, GiB hours; absent if their
     /// requests are unknown.
     pub requested_gib_h: Option<f64>,
-    /// What each of the jobs used, MB.
+    /// Memory that each of the jobs used, MB.
     #[serde(skip)]
     pub(super) used_mb: Vec<u64>,
 }

@@ -45,7 +45,7 @@ pub struct RestartLoop {
     pub cluster: i32,
     /// The jobs, by id.
     pub jobs: Vec<JobId>,
-    /// How the last run of each was lost.
+    /// Way in which the last run of each was lost.
     pub last_end: RunEnd,
     /// Lowest and highest number of starts of a job since its submission or its last release.
     pub starts: (usize, usize),
@@ -139,7 +139,7 @@ impl RestartLoop {
         self.running += usize::from(lost.is_running);
         for run in &lost.runs {
             *self.lost_runs.entry(run.end).or_default() += 1;
-            self.lost_ms += run.run_ms;
+            self.lost_ms = self.lost_ms.saturating_add(run.run_ms);
             self.last_ms = self.last_ms.max(run.ended_ms);
             let same_ms = self
                 .each_run_ms
@@ -188,7 +188,7 @@ impl LostRuns {
                 _ => continue,
             };
             open = open.map(|(started_ms, _)| {
-                let run_ms = (time_ms - started_ms).max(0);
+                let run_ms = time_ms.saturating_sub(started_ms).max(0);
                 let ended_ms = time_ms;
                 (
                     started_ms,
@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn jobs_of_a_cluster_are_told_together() {
+    fn jobs_of_a_cluster_are_one_finding() {
         let (three, five) = (lost_runs(3, EVICTED), lost_runs(5, EVICTED));
         let found = loops(&[&three, &five]);
         let [one] = &found[..] else {

@@ -102,7 +102,7 @@ impl UnheldJob {
                 .as_u64()
                 .filter(|mb| *mb <= MAX_REQUEST_MB && value("RetryRequestMemory").is_null()),
             inputs: {
-                // What a running job needs has been read.
+                // A running job has read its files.
                 let paths = if is_idle { inputs(ad) } else { Vec::new() };
                 let shared = paths.iter().map(|path| common.texts.share(path));
                 let shared = shared.collect();

@@ -54,7 +54,7 @@ pub struct InputLooks {
 /// A file as one kind of jobs needs it: its path, and true if the jobs are of this user.
 type NeededFile = (SharedText, bool);
 
-/// What jobs that are told together share: access point, owner, batch, cluster if there is no batch,
+/// The common facts of one finding: access point, owner, batch, cluster if there is no batch,
 /// state of the file, and the place of the file, unless only one job needs it.
 type FaultKey<'a> = (
     &'a str,
@@ -66,8 +66,8 @@ type FaultKey<'a> = (
 );
 
 impl LookPlan {
-    /// Lets `process` look at the files that the idle ones of `jobs` will read, as far as they are on
-    /// this machine. The files that most jobs need come first.
+    /// Lets `process` look at the files on this machine that the idle ones of `jobs` will read. The
+    /// files that most jobs need come first.
     ///
     /// # Errors
     /// Fails if the process cannot be started.

@@ -163,7 +163,7 @@ impl LookPlan {
     }
 }
 
-/// Lets `process` look at `paths`, as far as they are not too many; returns an answer for each.
+/// Lets `process` look at the first [`MAX_PATHS`] of `paths`; returns an answer for each of `paths`.
 ///
 /// # Errors
 /// Fails if the process cannot be started.
