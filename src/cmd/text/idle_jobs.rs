@@ -93,7 +93,7 @@ impl IdleView<'_> {
         }
         if self.log_end_ms.is_none() {
             let better =
-                "for jobs that start and are put back again: poolcast advise --idle --log mine";
+                "for memory, and jobs that are put back again: poolcast advise --idle --log mine";
             lines.push(PageLine::plain(""));
             lines.extend(self.folded(LineColour::Dim, better));
         }

@@ -6,8 +6,8 @@ use poolcast_holds::advice::{RestartLoop, RunEnd};
 /// Maximum number of clusters on a page, unless it shows all.
 const MAX_CLUSTERS: usize = 5;
 
-/// The attributes that show how the last run of a job ended.
-const RUN_ATTRIBUTES: &str = "NumJobStarts LastRemoteHost VacateReason";
+/// The attributes that show where the last run of a job was, and why runs ended.
+const RUN_ATTRIBUTES: &str = "NumJobStarts LastRemoteHost NumVacatesByReason VacateReason";
 
 /// The settings of the lines on loops.
 pub(in crate::cmd) struct LoopLayout<'a> {
@@ -185,11 +185,11 @@ mod tests {
                 "STARTED AND PUT BACK AGAIN: 13 jobs",
                 "  cluster 391: 12 jobs, 5 to 9 starts, each evicted, 1 d 17 h of runs lost; last at 22:14",
                 "    the pool takes their slots back before they end: shorter jobs, or checkpoints, lose less",
-                "    condor_q 391 -af:j NumJobStarts LastRemoteHost VacateReason",
+                "    condor_q 391 -af:j NumJobStarts LastRemoteHost NumVacatesByReason VacateReason",
                 "  cluster 392: 1 job, 4 starts, last evicted (2 evicted, 1 lost with the connection to the machine), 1 d 17 h of runs",
-                "  lost; last at 22:14, 1 running now",
+                "    lost; last at 22:14, 1 running now",
                 "    each run ends after 1 h 0 min: a limit of time, or a slot that goes away; only shorter jobs, or checkpoints, end",
-                "    condor_q 392.0 -af:j NumJobStarts LastRemoteHost VacateReason",
+                "    condor_q 392.0 -af:j NumJobStarts LastRemoteHost NumVacatesByReason VacateReason",
             ]
         );
         assert_eq!(text(&[], false), [""; 0]);
