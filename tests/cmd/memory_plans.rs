@@ -79,6 +79,24 @@ fn page_names_the_memory_for_the_next_submission() {
 }
 
 #[test]
+fn impossible_requests_are_not_believed() {
+    let place = place_with_batch();
+    let queue = fs_err::read_to_string(place.path("queue.json")).expect("a queue");
+    let hostile = queue.replace(
+        "\"RequestMemory\": 128",
+        "\"RequestMemory\": 18446744073709551615",
+    );
+    assert_ne!(queue, hostile);
+    place.write("queue.json", hostile);
+    let page = place.run("advise jobs.log --queue queue.json").stdout;
+    let lines = "request_memory = 128MB, retry_request_memory = 512MB";
+    assert!(
+        page.contains(lines) && !page.contains("GiB hours"),
+        "{page}"
+    );
+}
+
+#[test]
 fn savings_need_known_requests() {
     let place = place_with_batch();
     let page = place.run("advise jobs.log").stdout;

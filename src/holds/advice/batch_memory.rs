@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::codes::code_rule;
 use super::job_advice::JobAdvice;
-use super::memory_plan::{JobNeed, MemoryPlan, cheapest_requests};
+use super::memory_plan::{JobNeed, MAX_REQUEST_MB, MemoryPlan, cheapest_requests};
 use super::remedy::Remedy;
 use crate::events::{EventStore, JobHistory, StoredJob};
 use htcondor_eventlog::{ABORTED, EVICTED, EXECUTE, HELD, SHADOW_EXCEPTION, TERMINATED};
@@ -112,6 +112,7 @@ pub fn add_memory_plans(store: &EventStore, advice: &mut [JobAdvice]) {
             let facts = one.queue.as_deref();
             let requested_mb: Option<u64> =
                 facts.and_then(|facts| facts.request_memory.as_ref()?.parse().ok());
+            let requested_mb = requested_mb.filter(|mb| *mb <= MAX_REQUEST_MB);
             let least_mb: &mut Option<u64> = asked.entry(key).or_default();
             // Requests may have been raised since, one by one.
             *least_mb = least_mb.iter().copied().chain(requested_mb).min();

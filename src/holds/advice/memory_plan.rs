@@ -9,6 +9,9 @@ use std::collections::BTreeSet;
 use poolcast_base::output;
 use serde::Serialize;
 
+/// Largest request of memory in a job ad that is believed, MB.
+pub(super) const MAX_REQUEST_MB: u64 = 1 << 32;
+
 /// Maximum share of jobs that may need a second run. A retry is meant for few jobs: HTCondor's
 /// documentation names 20 %.
 const MAX_RETRY_SHARE: f64 = 0.2;

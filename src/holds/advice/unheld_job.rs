@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use super::job_command::JobId;
 use super::log_words::one_line;
+use super::memory_plan::MAX_REQUEST_MB;
 use super::queue_ads::{MAX_STRING_BYTES, QueueAd};
 use super::queue_facts::absolute_path;
 use super::shared_text::{SharedText, SharedTexts, SharedValues};
@@ -21,9 +22,6 @@ const UNIVERSES_WITH_TRANSFER: [i64; 3] = [5, 10, 11];
 
 /// Maximum number of bytes of JSON for one byte of text.
 const MAX_ESCAPE: usize = 6;
-
-/// Largest request of memory that is believed, MB.
-const MAX_REQUEST_MB: u64 = 1 << 32;
 
 /// Marks what HTCondor replaces when a machine is found.
 const MACHINE_MACRO: &str = "$$";
