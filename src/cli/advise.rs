@@ -28,9 +28,9 @@ pub struct AdviseArgs {
     #[arg(long, value_name = "FILE", conflicts_with = "at")]
     pub queue: Option<String>,
     /// Source of jobs that have left the queue, whose ends are evidence: a file with the output of
-    /// `condor_history -json`, `-` for standard input, or `now` for your own jobs in the history of
-    /// this access point
-    #[arg(long, value_name = "FILE", conflicts_with = "at")]
+    /// `condor_history -json` or `-l`, a `PER_JOB_HISTORY_DIR`, `-` for standard input, or `now` for
+    /// your own jobs in the history of this access point
+    #[arg(long, value_name = "now|FILE|DIR", conflicts_with = "at")]
     pub history: Option<String>,
     /// Ask for the jobs of all users, where no log and no queue is named
     #[arg(long, conflicts_with_all = ["queue", "at"])]

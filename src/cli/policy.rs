@@ -15,6 +15,11 @@ pub struct PolicyArgs {
     /// current directory]
     #[arg(long = "log", value_name = "LOG")]
     pub logs: Vec<PathBuf>,
+    /// Jobs that have left the queue, in place of logs: `now` for the history of this access point,
+    /// files with the output of `condor_history -json` or `-l`, also with `-epochs`, a
+    /// `PER_JOB_HISTORY_DIR`, or `-` for standard input
+    #[arg(long, value_name = "now|FILE|DIR", num_args = 1.., conflicts_with_all = ["logs", "events"])]
+    pub history: Vec<PathBuf>,
     /// Year of the first event, for a log without a header whose time stamps have no year
     #[arg(long, conflicts_with = "events", value_parser = clap::value_parser!(i16).range(1970..=2100))]
     pub year: Option<i16>,

@@ -12,13 +12,18 @@ use super::shared_flags::JsonFlag;
 pub struct RunArgs {
     /// Configuration file [default: the built-in config/quickstart.yaml, with time frames that fit
     /// the log]
-    #[arg(required_unless_present = "logs")]
+    #[arg(required_unless_present_any = ["logs", "history"])]
     pub config: Option<PathBuf>,
     /// Event logs to read, directories of them, archives that `collect` writes, or `mine` for the
     /// logs that your jobs in the queue and in the history name, instead of the logs in the
     /// configuration
     #[arg(long = "log", value_name = "LOG", num_args = 1..)]
     pub logs: Vec<PathBuf>,
+    /// Jobs that have left the queue, in place of logs: `now` for the history of this access point,
+    /// files with the output of `condor_history -json` or `-l`, also with `-epochs`, a
+    /// `PER_JOB_HISTORY_DIR`, or `-` for standard input. Few holds of a job are known from these
+    #[arg(long, value_name = "now|FILE|DIR", num_args = 1.., conflicts_with = "logs")]
+    pub history: Vec<PathBuf>,
     /// Directory for all results [default: `out` in the configuration]
     #[arg(short, long, value_name = "DIR")]
     pub out: Option<PathBuf>,

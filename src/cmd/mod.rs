@@ -36,6 +36,7 @@ mod best_wait_model;
 mod choices;
 mod file_looks;
 mod flags;
+mod history_log;
 mod idle_advice;
 mod logs;
 mod named_inputs;

@@ -2,10 +2,12 @@
 //! automatically, and replays that policy.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 
 use anyhow::Result;
 
 use super::advice_sources::{find_run_here, find_run_logs};
+use super::history_log::{HISTORY_LOG, write_history_log};
 use super::logs::read_store_with_owners;
 use super::text;
 use super::trained_run;
@@ -23,26 +25,72 @@ use poolcast_holds::policy::{
 use poolcast_holds::training::RunModels;
 use poolcast_sweep::config::Config;
 
-/// Reads the configuration and the events that `args` name. If they name neither events nor logs,
-/// the logs come from the configuration, or from the run in this directory. Only logs name owners.
-fn read_sources(args: &PolicyArgs) -> Result<(Config, EventStore, OwnerNames)> {
-    let config = Config::load(args.config.as_deref(), &BTreeMap::new())?;
-    if let Some(events) = &args.events {
-        return Ok((config, EventStore::open(events)?, OwnerNames::default()));
+/// What a policy is learned from.
+struct PolicySources {
+    config: Config,
+    store: EventStore,
+    owners: OwnerNames,
+    /// The reason why the holds must not be learned from.
+    refusal: Option<String>,
+}
+
+impl PolicySources {
+    /// Reads the configuration and the events that `args` name. If they name neither events nor logs,
+    /// the logs come from the configuration, or from the run in this directory. Only logs name owners.
+    fn read(args: &PolicyArgs) -> Result<PolicySources> {
+        let config = Config::load(args.config.as_deref(), &BTreeMap::new())?;
+        if let Some(events) = &args.events {
+            return Ok(PolicySources {
+                config,
+                store: EventStore::open(events)?,
+                owners: OwnerNames::default(),
+                refusal: None,
+            });
+        }
+        if !args.history.is_empty() {
+            return PolicySources::of_history(&args.history, config);
+        }
+
+        let (config, logs) = if !args.logs.is_empty() {
+            (config, args.logs.clone())
+        } else if !config.logs.is_empty() {
+            let logs = config.logs.clone();
+            (config, logs)
+        } else {
+            let (from_run, logs) = find_run_logs()?;
+            let is_given = args.config.is_some();
+            (if is_given { config } else { from_run }, logs)
+        };
+        let (store, owners) = read_store_with_owners(&logs, args.year, &config)?;
+        Ok(PolicySources {
+            config,
+            store,
+            owners,
+            refusal: None,
+        })
     }
 
-    let (config, logs) = if !args.logs.is_empty() {
-        (config, args.logs.clone())
-    } else if !config.logs.is_empty() {
-        let logs = config.logs.clone();
-        (config, logs)
-    } else {
-        let (from_run, logs) = find_run_logs()?;
-        let is_given = args.config.is_some();
-        (if is_given { config } else { from_run }, logs)
-    };
-    let (store, owners) = read_store_with_owners(&logs, args.year, &config)?;
-    Ok((config, store, owners))
+    /// Reads the history that `named` refers to, by way of a log that is removed again.
+    fn of_history(named: &[PathBuf], config: Config) -> Result<PolicySources> {
+        let dir = tempfile::tempdir()?;
+        let log = dir.path().join(HISTORY_LOG);
+        let counts = write_history_log(named, &log)?;
+        let (store, owners) = read_store_with_owners(&[log], None, &config)?;
+        let refusal = counts.lacks_holds().then(|| {
+            format!(
+                "the history shows {}, and lacks {} that were followed by another hold: shares of successful releases would mislead; \
+                 `condor_history -epochs` has such holds, if this HTCondor keeps the ads of runs",
+                output::counted(counts.holds, "hold"),
+                output::counted(counts.missing, "earlier hold")
+            )
+        });
+        Ok(PolicySources {
+            config,
+            store,
+            owners,
+            refusal,
+        })
+    }
 }
 
 /// Compares `study` with the answers that `advise` gives in this directory on the same log; `None`
@@ -79,21 +127,34 @@ fn compare_with_advice(
 
 /// Learns from the holds; prints the expression and the results of its replay.
 pub fn run(args: &PolicyArgs) -> Result<u8> {
-    let (config, store, owners) = read_sources(args)?;
+    let PolicySources {
+        config,
+        store,
+        owners,
+        refusal,
+    } = PolicySources::read(args)?;
 
     let settings = StudySettings {
         required_share: required_share(&config.advice),
         resamples: config.evaluation.resamples,
         seed: config.seed,
     };
-    let study = study_releases(&past_holds(&store, &owners), settings);
+    let holds = match refusal {
+        Some(_) => Vec::new(),
+        None => past_holds(&store, &owners),
+    };
+    let study = study_releases(&holds, settings);
     let contradicted = compare_with_advice(&store, &study, &owners);
 
     if args.json {
         output::print_json(
             text::policy::SCHEMA_VERSION,
-            &text::policy::document(&store, &study, contradicted.as_deref()),
+            &text::policy::document(&store, &study, contradicted.as_deref(), refusal.as_deref()),
         )?;
+        return Ok(EXIT_DONE);
+    }
+    if let Some(refusal) = refusal {
+        output::print(&text::policy::refused(&refusal))?;
         return Ok(EXIT_DONE);
     }
     // The expressions must not be wrapped at the terminal width, because users paste them into
@@ -104,6 +165,7 @@ pub fn run(args: &PolicyArgs) -> Result<u8> {
     )));
     shown.push_str(&output::shown_text(&text::policy::replay(&study)));
     shown.push_str(&output::shown_text(&text::policy::codes(&study)));
+    shown.push_str(&output::shown_text(&text::policy::source(&store)));
     pager::show(&shown)?;
     Ok(EXIT_DONE)
 }

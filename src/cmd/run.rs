@@ -1,6 +1,7 @@
 //! `poolcast run`: runs all stages on this machine, from the logs that a configuration names to the
 //! advice.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -9,6 +10,7 @@ use serde::Serialize;
 
 use super::asked_advice::earlier_answers;
 use super::flags::{flag, flags};
+use super::history_log::{HISTORY_LOG, write_history_log};
 use super::own_logs::expand_own_logs;
 use super::preparation::begin_sweep;
 use super::report_page::write_page;
@@ -23,7 +25,7 @@ use poolcast_base::output::JsonDocument;
 use poolcast_base::{escape, files, manifest, output};
 use poolcast_holds::advice::{self, AdviceBasis, AdviceModels, AnswerTally, JobAdvice};
 use poolcast_holds::answers::LearnedAnswers;
-use poolcast_holds::events::{EventStore, StoreSummary};
+use poolcast_holds::events::{EventStore, HoldSource, StoreSummary};
 use poolcast_holds::rehearsal::{REHEARSAL_SCHEMA_VERSION, RehearsalTally};
 use poolcast_holds::tensors::{Dataset, Split, hold_counts};
 use poolcast_holds::training::{ModelEvaluation, RunModels, TrainedModel};
@@ -37,6 +39,8 @@ use poolcast_sweep::{
 /// Contents of `report.json`.
 #[derive(Serialize)]
 struct RunReport<'a> {
+    /// What the holds come from.
+    source: HoldSource,
     events: &'a StoreSummary,
     /// Absent if the log has too few holds to train a model.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -86,6 +90,9 @@ const SCHEMA_VERSION: u32 = 1;
 pub fn run(args: &RunArgs, threads: usize) -> Result<u8> {
     let (config, place) = run_config(args)?;
     check_logs(&config, &place)?;
+    if !args.history.is_empty() {
+        write_history_log(&args.history, &config.out.join(HISTORY_LOG))?;
+    }
 
     // Until the end, no other call may replace the events and trials that this one works on.
     let (sweep, _lock) = begin_sweep(&config, &place, args.overwrite)?;
@@ -171,6 +178,7 @@ fn conclude_without_model(
     let basis = AdviceBasis::new(store, &models, None);
     let rehearsal = RehearsalTally::read(out)?;
     let report = RunReport {
+        source: store.summary.source(),
         events: &store.summary,
         best: None,
         inputs: Vec::new(),
@@ -227,6 +235,7 @@ fn conclude(finished: &FinishedSweep, config: &Config, is_json: bool) -> Result<
 
     let rehearsal = RehearsalTally::read(&config.out)?;
     let report = RunReport {
+        source: finished.store.summary.source(),
         events: &finished.store.summary,
         best: Some(&finished.best),
         inputs: finished.best.best_by_input(),
@@ -360,13 +369,25 @@ fn run_config(args: &RunArgs) -> Result<(Config, String)> {
     let logs = expand_own_logs(&logs)?;
     let logs = (!logs.is_empty()).then_some(&logs);
     let given = flags([("out", flag(&args.out)), ("logs", flag(&logs))]);
+    let (mut config, place) = load_config(file, &given)?;
+    if !args.history.is_empty() {
+        config.logs = vec![config.out.join(HISTORY_LOG)];
+    }
+    Ok((config, place))
+}
+
+/// Loads the configuration in `file`, or the built-in one; returns it and its origin.
+fn load_config(
+    file: Option<&Path>,
+    given: &BTreeMap<&'static str, serde_json::Value>,
+) -> Result<(Config, String)> {
     match file {
         Some(file) => {
-            let config = Config::load(Some(file), &given)?;
+            let config = Config::load(Some(file), given)?;
             Ok((config, format!("`{}`", file.display())))
         }
         None => {
-            let config = Config::load_built_in(&given)?;
+            let config = Config::load_built_in(given)?;
             Ok((config, "the built-in configuration".to_owned()))
         }
     }

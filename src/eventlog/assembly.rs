@@ -508,6 +508,7 @@ impl LogAssembly {
                 created_ms,
                 offset: header.offset,
                 bytes: 0,
+                is_from_history: header.is_from_history,
             });
         }
         self.calendar = Calendar::new(Some(created_ms), offset_ms);

@@ -17,6 +17,10 @@ use super::stamp::Stamp;
 /// The header is the first record and is padded to a few hundred bytes.
 pub const HEADER_BYTES: usize = 1 << 16;
 
+/// The `origin` in the header of a log that was made from the output of `condor_history`. HTCondor
+/// writes no origin.
+pub const HISTORY_ORIGIN: &str = "condor_history";
+
 /// Maximum difference, in seconds, of the creation times if two daemons find no log and both create
 /// it.
 const MAX_CREATION_RACE_S: u64 = 60;
@@ -36,6 +40,8 @@ pub struct GlobalHeader {
     pub offset: u64,
     /// True if the header was written at the creation of the file, not at its rotation.
     pub is_live: bool,
+    /// True if the log was made from a history of jobs.
+    pub is_from_history: bool,
 }
 
 /// Distinguishes a generation from others of its access point.
@@ -72,6 +78,7 @@ pub(super) fn parse_global_header(record: &LogRecord<'_>) -> Option<GlobalHeader
         sequence,
         offset: number_field(fields, "offset="),
         is_live: field_value(fields, "size=") == Some("0"),
+        is_from_history: field_value(fields, "origin=") == Some(HISTORY_ORIGIN),
     };
     (sequence > 0).then_some(header)
 }
@@ -183,6 +190,7 @@ mod tests {
             sequence: 1,
             offset: 0,
             is_live: true,
+            is_from_history: false,
         };
         assert_eq!(read(header), Some(expected));
         for (from, to) in [

@@ -63,7 +63,7 @@ pub use event_reader::{EventReader, LogEvent};
 pub use generations::{
     find_generations, is_event_log, likely_access_point, rotated_paths, sequence_number,
 };
-pub use global_header::{GlobalHeader, HEADER_BYTES};
+pub use global_header::{GlobalHeader, HEADER_BYTES, HISTORY_ORIGIN};
 pub use job_ad::{JobAd, ResourceRequest};
 pub use log::{
     EventBatch, EventSink, HoldText, LogGeneration, LogSummary, ReadOptions, ResumePoint,

@@ -80,6 +80,9 @@ pub struct LogGeneration {
     /// Decompressed size of this generation, in bytes.
     #[serde(default)]
     pub bytes: u64,
+    /// True if the log was made from a history of jobs, in which holds can be missing.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_from_history: bool,
 }
 
 /// Position in a growing log from which a later read can continue, with the state there.

@@ -10,6 +10,8 @@
 pub mod config;
 #[cfg(test)]
 mod test_config;
+mod job_ads;
+pub mod past_jobs;
 pub mod events;
 pub mod tensors;
 pub mod training;

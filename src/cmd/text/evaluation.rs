@@ -19,6 +19,10 @@ pub(in crate::cmd) fn summary(evaluation: &ModelEvaluation) -> String {
         rate(evaluation.train_successes, evaluation.train_samples),
     );
 
+    if let Some(words) = evaluation.source.words() {
+        text.push_str(&format!("{words}\n"));
+    }
+
     let mut left_out = Vec::new();
     for (reason, of_reason) in &evaluation.left_out {
         let count = output::with_commas(of_reason.cycles as u64);

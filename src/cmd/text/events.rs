@@ -13,6 +13,9 @@ const MAX_SHOWN_PLACES: usize = 3;
 /// The counts of records and anomalies, the mixed logs, and the gaps.
 pub(in crate::cmd) fn summary(summary: &StoreSummary) -> String {
     let mut text = event_head(summary);
+    if let Some(words) = summary.source().words() {
+        text.push_str(&format!("  {words}\n"));
+    }
     text.push_str(&events_by_number(summary));
 
     for (anomaly, count) in &summary.anomalies {

@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use poolcast_base::output;
 use poolcast_holds::advice::{answer_words, code_meaning};
-use poolcast_holds::events::EventStore;
+use poolcast_holds::events::{EventStore, HoldSource};
 use poolcast_holds::policy::{
     AdviceContradiction, CodeFinding, CodeVerdict, ReleaseEvidence, ReleaseRule, ReleaseStudy,
     ReplayedPolicy, SumInterval, release_expression,
@@ -19,12 +19,17 @@ const MAX_CODES: usize = 12;
 /// A policy as one JSON document.
 #[derive(Debug, Serialize)]
 pub(in crate::cmd) struct PolicyDocument<'a> {
+    /// What the holds come from.
+    source: HoldSource,
     /// First event, epoch ms.
     log_begin_ms: i64,
     /// Last event, epoch ms.
     log_end_ms: i64,
     /// Expression for `periodic_release` and `SYSTEM_PERIODIC_RELEASE`; null if no code pays.
     expression: Option<String>,
+    /// Why nothing was learned from the holds, although there are some.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    refusal: Option<&'a str>,
     /// Held jobs for which the policy and `advise` disagree; null if no model was asked.
     contradictions: Option<&'a [AdviceContradiction]>,
     #[serde(flatten)]
@@ -36,11 +41,14 @@ pub(in crate::cmd) fn document<'a>(
     store: &EventStore,
     study: &'a ReleaseStudy,
     contradictions: Option<&'a [AdviceContradiction]>,
+    refusal: Option<&'a str>,
 ) -> PolicyDocument<'a> {
     PolicyDocument {
+        source: store.summary.source(),
         log_begin_ms: store.summary.begin_ms,
         log_end_ms: store.summary.end_ms,
         expression: release_expression(&study.rules),
+        refusal,
         contradictions,
         study,
     }
@@ -66,6 +74,17 @@ pub(in crate::cmd) fn expressions(study: &ReleaseStudy) -> String {
         "\n# or, for all jobs, in the configuration of the access point:\nSYSTEM_PERIODIC_RELEASE = {lines}\n"
     ));
     text
+}
+
+/// The text in place of an expression if nothing may be learned from the holds.
+pub(in crate::cmd) fn refused(reason: &str) -> String {
+    format!("no periodic_release: {reason}\n")
+}
+
+/// What the holds in `store` come from; empty for an event log.
+pub(in crate::cmd) fn source(store: &EventStore) -> String {
+    let words = store.summary.source().words();
+    words.map_or(String::new(), |words| format!("\n{words}\n"))
 }
 
 /// The reason why no code qualifies.

@@ -156,6 +156,7 @@ impl AdviceBasis {
             &summary.aps,
         ));
         caveats.extend(age_caveat(summary, models, asked_ms, holds_since));
+        caveats.extend(summary.source().words().map(str::to_owned));
         if !summary.gaps.is_empty() {
             caveats.push(
                 "events are missing in the log: jobs held before a gap may no longer be held"

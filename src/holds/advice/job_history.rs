@@ -11,7 +11,7 @@ use super::cause_words::cause_words;
 use super::job_advice::{AdviceGround, JobAdvice};
 use super::job_command::{CommandTask, JobCommand};
 use super::log_words::one_line;
-use super::queue_ads::{QueueAd, for_each_ad};
+use crate::job_ads::{ListedAd, for_each_ad};
 use super::shared_text::SharedText;
 use crate::training::wilson_lower;
 use poolcast_base::error::hinted;
@@ -85,7 +85,7 @@ impl JobHistory {
         Ok(history)
     }
 
-    fn add(&mut self, ad: &QueueAd) {
+    fn add(&mut self, ad: &ListedAd) {
         let Some((outcome, prefix)) = HistoryOutcomes::of_job(ad) else {
             return;
         };
@@ -156,7 +156,7 @@ impl JobHistory {
 impl HistoryOutcomes {
     /// Returns the outcome of a job, and the prefix of the attributes of its last hold. Returns
     /// `None` for a job that was never held or has not ended.
-    fn of_job(ad: &QueueAd) -> Option<(HistoryOutcomes, &'static str)> {
+    fn of_job(ad: &ListedAd) -> Option<(HistoryOutcomes, &'static str)> {
         let number = |name| ad.get(name).and_then(Value::as_i64);
         let prefix = if ad.contains_key("LastHoldReasonCode") {
             "Last"

@@ -7,7 +7,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::job_advice::JobAdvice;
-use super::queue_ads::{QueueAd, for_each_ad};
+use crate::job_ads::{ListedAd, for_each_ad};
 use super::queued_job::{CodeTexts, CommonValues, QueuedJob};
 use super::shared_text::SharedText;
 use poolcast_base::error::hinted;
@@ -83,7 +83,7 @@ impl JobQueue {
     }
 
     /// Adds job `number` of the list, if it is held.
-    fn add(&mut self, number: usize, ad: Result<QueueAd, &'static str>, common: &mut CommonValues) {
+    fn add(&mut self, number: usize, ad: Result<ListedAd, &'static str>, common: &mut CommonValues) {
         let job = match ad {
             Ok(ad) if ad.get("JobStatus").and_then(Value::as_i64) != Some(HELD_STATUS) => return,
             Ok(ad) => QueuedJob::from_ad(&ad, common),

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Result;
 use serde_json::Value;
 
-use super::queue_ads::for_each_ad;
+use crate::job_ads::for_each_ad;
 
 /// The attributes of a job that name its log.
 pub const LOG_ATTRIBUTES: &str = "UserLog,Iwd";

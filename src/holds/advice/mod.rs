@@ -28,7 +28,6 @@ mod look;
 mod memory_plan;
 mod probe_result;
 mod published_model;
-mod queue_ads;
 mod queue_facts;
 mod queued_job;
 mod remedy;

@@ -11,7 +11,7 @@ use super::held_ids::HeldId;
 use super::job_advice::{AdviceGround, JobAdvice};
 use super::job_command::{CommandTask, JobCommand, JobId};
 use super::log_words::one_line;
-use super::queue_ads::QueueAd;
+use crate::job_ads::ListedAd;
 use super::queue_facts::{JobFiles, QueueFacts, absolute_path};
 use super::remedy::{Remedy, raised_memory};
 use super::shared_text::{NumberedText, SharedText, SharedTexts, SharedValues};
@@ -44,7 +44,7 @@ impl QueuedJob {
     /// # Errors
     /// Fails if the job has no valid id; the error is the reason in words.
     pub(super) fn from_ad(
-        ad: &QueueAd,
+        ad: &ListedAd,
         common: &mut CommonValues,
     ) -> Result<QueuedJob, &'static str> {
         let value = |name| ad.get(name).unwrap_or(&Value::Null);
@@ -231,7 +231,7 @@ impl CodeTexts {
 }
 
 /// Reads the files that a hold with `hold_code` may be about.
-fn job_files(ad: &QueueAd, hold_code: i32, texts: &mut SharedTexts) -> JobFiles {
+fn job_files(ad: &ListedAd, hold_code: i32, texts: &mut SharedTexts) -> JobFiles {
     let text = |name: &str| ad.get(name).and_then(Value::as_str);
     let is_sent = |name: &str| ad.get(name).and_then(Value::as_bool) != Some(false);
     let directory = text("Iwd");

@@ -29,4 +29,4 @@ pub use store::{EventStore, StoredJobs};
 pub use store_builder::EventStoreBuilder;
 #[cfg(test)]
 pub(crate) use store_builder::tests::{store_of, store_of_held_jobs};
-pub use store_summary::{LogGap, SourceLog, StoreSummary};
+pub use store_summary::{HoldSource, LogGap, SourceLog, StoreSummary};

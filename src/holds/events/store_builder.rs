@@ -601,6 +601,7 @@ pub(crate) mod tests {
                     created_ms,
                     offset,
                     bytes,
+                    is_from_history: false,
                 });
                 let log = LogSummary {
                     generation,

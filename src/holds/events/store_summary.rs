@@ -51,6 +51,35 @@ impl LogGap {
     }
 }
 
+/// What the holds of a store come from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum HoldSource {
+    /// Event logs, which have every hold.
+    #[default]
+    Log,
+    /// A history of jobs, in which holds can be missing.
+    History,
+}
+
+impl HoldSource {
+    /// Returns true for event logs.
+    pub fn is_log(&self) -> bool {
+        *self == HoldSource::Log
+    }
+
+    /// Describes a source that is not an event log; `None` for an event log.
+    pub fn words(&self) -> Option<&'static str> {
+        match self {
+            HoldSource::Log => None,
+            HoldSource::History => Some(
+                "learned from the history: the last hold of each job and its end, and the holds that ended runs as far as it has them; \
+                 scores of a history are not those of a log",
+            ),
+        }
+    }
+}
+
 /// The content of the manifest of a store.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct StoreSummary {
@@ -87,6 +116,16 @@ impl StoreSummary {
     /// The number of records of all event numbers.
     pub fn record_count(&self) -> u64 {
         self.events_by_number.values().sum()
+    }
+
+    /// Returns what the holds come from: a history if any of the logs was made from one.
+    pub fn source(&self) -> HoldSource {
+        let mut generations = (self.sources.iter()).filter_map(|source| source.generation.as_ref());
+        if generations.any(|generation| generation.is_from_history) {
+            HoldSource::History
+        } else {
+            HoldSource::Log
+        }
     }
 
     /// The number of holds, with any outcome.

@@ -193,6 +193,42 @@ pub fn read_own_history<T>(
         .read(read)
 }
 
+/// The ads of HTCondor's history.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum HistoryAds {
+    /// One ad for each job that has left the queue.
+    Jobs,
+    /// One ad for each run of a job.
+    Runs,
+}
+
+/// Runs `condor_history -json` with the `attributes` of the latest jobs or runs of all users, and lets
+/// `read` consume its output.
+///
+/// # Errors
+/// Fails if the program is missing or reports an error, or if `read` fails.
+pub fn read_history<T>(
+    ads: HistoryAds,
+    attributes: &str,
+    read: impl FnOnce(&mut dyn BufRead) -> Result<T>,
+) -> Result<T> {
+    let mut condor_history = command_without_keys("condor_history");
+    condor_history.args((ads == HistoryAds::Runs).then_some("-epochs"));
+    condor_history.args([
+        "-scanlimit",
+        MAX_HISTORY_ADS,
+        "-json",
+        "-attributes",
+        attributes,
+    ]);
+    RunningQuery::begin(condor_history)
+        .context(hinted(
+            "cannot run `condor_history`",
+            "run this on an access point; elsewhere, pass its output with `--history FILE`",
+        ))?
+        .read(read)
+}
+
 /// Asks the history for the `attributes` of the job that ended last, of any user. Returns `None` if
 /// the program is missing, or if it prints nothing within `limit`.
 ///

@@ -81,6 +81,7 @@ pub fn build(
     let summary = TensorSummary {
         settings: settings.clone(),
         e: settings.e(),
+        source: store.summary.source(),
         cycles_total: found.cycles,
         left_out: found.left_out,
         splits,

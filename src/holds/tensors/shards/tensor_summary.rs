@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::settings::TensorSettings;
+use crate::events::HoldSource;
 use crate::tensors::cycles::Split;
 use crate::tensors::cycles::{ExclusionReason, HoldOutcome};
 
@@ -16,6 +17,9 @@ pub struct TensorSummary {
     pub settings: TensorSettings,
     /// Number of event types, including the one for unknown events.
     pub e: usize,
+    /// What the holds come from.
+    #[serde(default, skip_serializing_if = "HoldSource::is_log")]
+    pub source: HoldSource,
     /// Hold cycles in the log.
     pub cycles_total: usize,
     /// Cycles that are not samples, by reason.

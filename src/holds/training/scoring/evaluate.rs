@@ -6,6 +6,7 @@ use anyhow::{Result, ensure};
 use serde::{Deserialize, Serialize};
 
 use super::baselines::SuccessRates;
+use crate::events::HoldSource;
 use crate::tensors::{Dataset, ExcludedCycles, ExclusionReason, Split, TensorSettings};
 use crate::training::runs::TrainedModel;
 use poolcast_base::error::hinted;
@@ -52,6 +53,9 @@ pub struct ModelEvaluation {
     pub train_samples: usize,
     /// Training samples with label 1.
     pub train_successes: usize,
+    /// What the holds come from. Scores of one source are not comparable with those of the other.
+    #[serde(default)]
+    pub source: HoldSource,
     /// Hold cycles in the log.
     pub cycles_total: usize,
     /// Hold cycles that are not samples, by reason.
@@ -122,6 +126,7 @@ pub fn evaluate_run(
         resamples,
         train_samples: learned.holds,
         train_successes: learned.successes,
+        source: dataset.summary.source,
         cycles_total: dataset.summary.cycles_total,
         left_out: dataset.summary.left_out.clone(),
         temperature: model.calibration.temperature,

@@ -1,5 +1,5 @@
-//! Splits the output of `condor_q -json` into the ads of its jobs. Memory is bounded, and a damaged
-//! ad does not affect the others.
+//! Splits the output of `condor_q -json` or `condor_history -json` into the ads of its jobs. Memory
+//! is bounded, and a damaged ad does not affect the others.
 
 use std::borrow::Cow;
 use std::io::BufRead;
@@ -7,8 +7,8 @@ use std::io::BufRead;
 use anyhow::{Context as _, Result, ensure};
 use serde_json::{Map, Value};
 
-/// A job's attributes in the queue. Of an attribute that is listed twice, the last value counts.
-pub(super) type QueueAd = Map<String, Value>;
+/// The attributes of a job. Of an attribute that is listed twice, the last value counts.
+pub(crate) type ListedAd = Map<String, Value>;
 
 /// Maximum length of a string or a name in an ad, in bytes. Longer ones are cut.
 pub(super) const MAX_STRING_BYTES: usize = 64 << 10;
@@ -24,14 +24,14 @@ const REPLACEMENT: &str = r"\ufffd";
 ///
 /// # Errors
 /// Fails if `input` cannot be read, or if it is not one complete list.
-pub(super) fn for_each_ad(
+pub(crate) fn for_each_ad(
     mut input: impl BufRead,
-    mut take: impl FnMut(Result<QueueAd, &'static str>),
+    mut take: impl FnMut(Result<ListedAd, &'static str>),
 ) -> Result<()> {
     let mut place = ListPlace::Before;
     let mut item = ItemText::default();
     loop {
-        let bytes = input.fill_buf().context("cannot read the queue")?;
+        let bytes = input.fill_buf().context("cannot read the list of jobs")?;
         if bytes.is_empty() {
             break;
         }
@@ -146,7 +146,7 @@ impl ItemText {
 
     /// Hands the item to `take`, and begins the next one. Skips an item without text, which an
     /// empty list has.
-    fn take(&mut self, take: &mut impl FnMut(Result<QueueAd, &'static str>)) {
+    fn take(&mut self, take: &mut impl FnMut(Result<ListedAd, &'static str>)) {
         if !self.kept.is_empty() {
             take(self.ad());
         }
@@ -158,7 +158,7 @@ impl ItemText {
         };
     }
 
-    fn ad(&self) -> Result<QueueAd, &'static str> {
+    fn ad(&self) -> Result<ListedAd, &'static str> {
         if self.is_too_long {
             return Err("it is longer than 1 MiB");
         }
@@ -221,7 +221,7 @@ mod tests {
     /// Returns the value of `a` in each item, or the reason why there is none.
     fn values(text: &[u8]) -> Vec<Result<String, &'static str>> {
         let mut found = Vec::new();
-        let take = |ad: Result<QueueAd, &'static str>| {
+        let take = |ad: Result<ListedAd, &'static str>| {
             found.push(ad.map(|ad| ad["a"].as_str().unwrap_or("?").to_owned()));
         };
         // A buffer of a few bytes splits strings and escapes.

@@ -1,0 +1,7 @@
+//! Reads the ads of jobs, as HTCondor's programs print them and as the schedd keeps them.
+
+mod ad_lines;
+mod ad_list;
+
+pub(crate) use ad_lines::for_each_history_ad;
+pub(crate) use ad_list::{ListedAd, for_each_ad};

@@ -1,0 +1,173 @@
+//! A job of the history, and its events in order.
+
+use serde_json::Value;
+
+use super::ended_job::{EndedJob, JobEnding};
+use super::past_event::{PastEvent, PastEventBody};
+use super::past_run::{PastRun, past_time_s};
+use crate::job_ads::ListedAd;
+
+/// Identity of a job of an access point, in the order in which jobs are listed.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct PastJobKey {
+    pub(super) schedd: String,
+    pub(super) cluster: i32,
+    pub(super) proc: i32,
+    /// Submit time, epoch seconds.
+    pub(super) submit_s: i64,
+}
+
+/// A job of the history.
+#[derive(Debug, Clone, Default)]
+pub(super) struct PastJob {
+    /// The attributes of the job that event 028 gets, such as `Owner`.
+    pub(super) description: Vec<(&'static str, Value)>,
+    /// The runs of which the history has ads, in any order.
+    runs: Vec<PastRun>,
+    end: Option<EndedJob>,
+    /// Memory that the job used, in MiB.
+    memory_mb: Option<i64>,
+}
+
+/// The events of a job, and what they are worth.
+#[derive(Debug, Default)]
+pub(super) struct PastTimeline {
+    pub(super) events: Vec<PastEvent>,
+    /// True if the time of the last hold is an estimate.
+    pub(super) has_estimate: bool,
+    /// Number of holds.
+    pub(super) holds: usize,
+    /// Number of further holds that the job had. Each of them led to another hold.
+    pub(super) missing_holds: usize,
+}
+
+/// The attributes of a job that event 028 gets.
+pub(super) const DESCRIBING_ATTRIBUTES: [&str; 7] = [
+    "Owner",
+    "JobBatchName",
+    "DAGNodeName",
+    "RequestCpus",
+    "RequestGPUs",
+    "RequestMemory",
+    "RequestDisk",
+];
+
+impl PastJobKey {
+    /// Reads the identity of the job from its ad.
+    pub(super) fn of_ad(ad: &ListedAd) -> Option<PastJobKey> {
+        let number = |name| {
+            let number = ad.get(name).and_then(Value::as_i64)?;
+            i32::try_from(number).ok().filter(|number| *number >= 0)
+        };
+        // The form is `schedd#cluster.proc#submit_time`.
+        let global_id = ad.get("GlobalJobId").and_then(Value::as_str);
+        let schedd = global_id.and_then(|id| Some(id.split_once('#')?.0));
+        Some(PastJobKey {
+            schedd: schedd.filter(|name| is_schedd_name(name)).unwrap_or("unknown").to_owned(),
+            cluster: number("ClusterId")?,
+            proc: number("ProcId")?,
+            submit_s: past_time_s(ad, "QDate")?,
+        })
+    }
+}
+
+/// Returns true if `name` can stand in the header of a log.
+fn is_schedd_name(name: &str) -> bool {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "@._-".contains(c);
+    !name.is_empty() && name.len() <= 256 && name.chars().all(is_plain)
+}
+
+impl PastJob {
+    /// Adds an ad of this job: that of a run, or that of the ended job.
+    pub(super) fn add(&mut self, ad: &ListedAd, submit_s: i64) {
+        if ad.contains_key("EpochWriteDate") {
+            self.runs.extend(PastRun::of_ad(ad));
+        } else if let Some(end) = EndedJob::of_ad(ad, submit_s) {
+            self.end = Some(end);
+        }
+        if self.description.is_empty() || !ad.contains_key("EpochWriteDate") {
+            self.description = DESCRIBING_ATTRIBUTES
+                .into_iter()
+                .filter_map(|name| Some((name, describing_value(ad.get(name)?)?)))
+                .collect();
+        }
+        let resident_kib = ad.get("ResidentSetSize").and_then(Value::as_i64);
+        let memory_mb = ad.get("MemoryUsage").and_then(Value::as_i64);
+        let resident_mb = resident_kib.map(|kib| kib.max(0).cast_unsigned().div_ceil(1024) as i64);
+        self.memory_mb = memory_mb.or(resident_mb).or(self.memory_mb);
+    }
+
+    /// Returns the events of the job.
+    pub(super) fn timeline(&self, submit_s: i64) -> PastTimeline {
+        let mut runs = self.ordered_runs();
+        let has_estimate = (self.end.as_ref()).is_some_and(|end| end.complete(&mut runs));
+        let mut timeline = PastTimeline {
+            has_estimate,
+            ..PastTimeline::default()
+        };
+        timeline.push(submit_s, PastEventBody::Submitted);
+
+        let mut is_held = false;
+        for run in runs {
+            if let Some(start_s) = run.start_s {
+                if std::mem::take(&mut is_held) {
+                    timeline.push(start_s, PastEventBody::Released);
+                }
+                timeline.push(start_s, PastEventBody::Started { slot: run.slot });
+            }
+            if let Some(hold) = run.hold {
+                if std::mem::replace(&mut is_held, true) {
+                    timeline.push(run.end_s, PastEventBody::Released);
+                }
+                timeline.push(run.end_s, PastEventBody::Held(hold));
+                timeline.holds += 1;
+            }
+        }
+        if let Some(end) = &self.end {
+            let is_removed = matches!(end.ending, JobEnding::Removed(_));
+            if is_held && (end.was_idle || !is_removed) {
+                timeline.push(end.end_s, PastEventBody::Released);
+            }
+            timeline.push(end.end_s, self.ended(&end.ending));
+            timeline.missing_holds = end.stated_holds().saturating_sub(timeline.holds);
+        }
+        timeline
+    }
+
+    fn ended(&self, ending: &JobEnding) -> PastEventBody {
+        PastEventBody::Ended {
+            ending: ending.clone(),
+            memory_mb: self.memory_mb,
+        }
+    }
+
+    /// Returns the runs with ads in order, each once. HTCondor writes some ads twice, and only one of
+    /// them has the hold.
+    fn ordered_runs(&self) -> Vec<PastRun> {
+        let mut runs = self.runs.clone();
+        runs.sort_by_key(|run| (run.start_s, run.hold.is_none(), run.end_s));
+        runs.dedup_by_key(|run| run.start_s);
+        runs
+    }
+}
+
+/// Returns the value of a describing attribute: a short text or a number. Expressions do not count.
+fn describing_value(value: &Value) -> Option<Value> {
+    match value {
+        Value::String(text) if text.starts_with("/Expr(") => None,
+        Value::String(text) => Some(Value::from(text.chars().take(1024).collect::<String>())),
+        Value::Number(_) => value.as_f64().map(|number| Value::from(number as i64)),
+        _ => None,
+    }
+}
+
+impl PastTimeline {
+    /// Adds an event at `time_s`, or at the time of the event before it if that is later.
+    fn push(&mut self, time_s: i64, body: PastEventBody) {
+        let before_s = self.events.last().map(|event| event.time_s);
+        self.events.push(PastEvent {
+            time_s: before_s.map_or(time_s, |before_s| before_s.max(time_s)),
+            body,
+        });
+    }
+}
