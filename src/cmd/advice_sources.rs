@@ -2,7 +2,7 @@
 //! run comes from the current directory, with its logs, and an unnamed queue from `condor_q`.
 
 use std::collections::BTreeMap;
-use std::io::{BufRead, BufReader, Read as _};
+use std::io::{BufRead, BufReader, BufWriter, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -10,6 +10,7 @@ use anyhow::{Context as _, Result, ensure};
 
 use super::named_inputs::NamedInputs;
 use super::own_logs::user_name;
+use super::trained_run;
 use crate::cli::AdviseArgs;
 use poolcast_base::error::hinted;
 use poolcast_base::{files, manifest, output, user_directories};
@@ -20,16 +21,24 @@ use poolcast_holds::advice::{
 };
 use poolcast_holds::answers::LearnedAnswers;
 use poolcast_holds::config::AdviceConfig;
+use poolcast_holds::events::HoldSource;
+use poolcast_holds::past_jobs::{
+    HISTORY_ATTRIBUTES as HELD_JOB_ATTRIBUTES, PastJobs, history_files,
+};
 use poolcast_holds::training::RunModels;
 use poolcast_sweep as sweep;
 use poolcast_sweep::condor;
 use poolcast_sweep::config::Config;
+use tempfile::TempDir;
 
 /// Maximum size of a queue or a history that is read, in bytes. It is read in parts.
 const MAX_LIST_BYTES: u64 = 64 << 30;
 
 /// Maximum number of configuration files that are examined in a directory.
 const MAX_CONFIGURATIONS: usize = 100;
+
+/// Name of the log that is made from the held jobs in the queue.
+const QUEUE_LOG: &str = "queue.log";
 
 /// Time within which `condor_q` must begin to answer where nobody asked for the queue.
 const QUEUE_ANSWERS_WITHIN: Duration = Duration::from_secs(2);
@@ -117,6 +126,12 @@ impl LearnedRun {
         self.published.is_none() || at_ms.is_none_or(|at_ms| known_ms.is_some_and(|ms| ms <= at_ms))
     }
 
+    /// Returns true if the run learned from a history of jobs.
+    fn is_of_history(&self) -> bool {
+        let source = trained_run::model_origin(&self.run, &self.results).source;
+        source == HoldSource::History
+    }
+
     /// The directory in which answers are recorded: that of the run, or for a published model one of
     /// this user. `None` if there is no such directory.
     pub(super) fn ledger_dir(&self) -> Option<PathBuf> {
@@ -137,6 +152,11 @@ pub(super) struct AdviceSources {
     pub(super) logs: Vec<PathBuf>,
     /// True if the logs are those of the held jobs in the queue, because the user named none.
     pub(super) has_logs_of_queue: bool,
+    /// True if the run learned from a history, which has no held jobs, and the user named no logs.
+    /// The held jobs then come from the queue.
+    is_of_history: bool,
+    /// The directory of the log that was made from the held jobs in the queue, if there is one.
+    _queue_log: Option<TempDir>,
     /// The jobs that the user named.
     pub(super) selections: Vec<JobSelection>,
 }
@@ -173,9 +193,19 @@ impl AdviceSources {
             (None, None) => built_in,
         };
         let mut has_logs_of_queue = false;
+        let mut is_of_history = false;
+        let mut queue_log = None;
         match &learned {
             Some(learned) if logs.is_empty() && learned.published.is_none() => {
                 logs = configured_logs(&config, &learned.results)?;
+                is_of_history = learned.is_of_history();
+                if is_of_history
+                    && !args.idle
+                    && let Some(dir) = log_of_queue(args)?
+                {
+                    logs.push(dir.path().join(QUEUE_LOG));
+                    queue_log = Some(dir);
+                }
             }
             // A model judges the jobs of logs, and the queue knows the logs.
             Some(_) if logs.is_empty() && args.queue.is_none() && !args.idle => {
@@ -189,6 +219,8 @@ impl AdviceSources {
             config,
             logs,
             has_logs_of_queue,
+            is_of_history,
+            _queue_log: queue_log,
             selections,
         })
     }
@@ -198,7 +230,7 @@ impl AdviceSources {
     pub(super) fn is_queue_here(&self, queue: Option<&str>) -> bool {
         match queue {
             Some(named) => named == "now",
-            None => self.logs.is_empty() || self.has_logs_of_queue,
+            None => self.logs.is_empty() || self.has_logs_of_queue || self.is_of_history,
         }
     }
 }
@@ -219,6 +251,31 @@ fn site_model(config: &Config) -> Option<LearnedRun> {
             None
         }
     }
+}
+
+/// Writes a log of the held jobs in the queue into a new directory, so that a model that learned from a
+/// history can judge them. Returns `None` if there are none, or if the queue can be read only once.
+fn log_of_queue(args: &AdviseArgs) -> Result<Option<TempDir>> {
+    let mut jobs = PastJobs::default();
+    let read = |list: &mut dyn BufRead| jobs.read(list);
+    let attributes = HELD_JOB_ATTRIBUTES;
+    let asked = match args.queue.as_deref() {
+        Some("-") => return Ok(None),
+        Some("now") => condor::read_held_jobs(attributes, None, read),
+        Some(file) => read_list(file, read),
+        None => {
+            condor::ask_held_jobs(attributes, args.all_users, QUEUE_ANSWERS_WITHIN, read).map(drop)
+        }
+    };
+    // The queue is queried again later, and a failure is reported then.
+    if asked.is_err() || jobs.is_empty() {
+        return Ok(None);
+    }
+    let dir = tempfile::tempdir()?;
+    let mut log = BufWriter::new(fs_err::File::create_new(dir.path().join(QUEUE_LOG))?);
+    jobs.write_log(&mut log)?;
+    log.flush()?;
+    Ok(Some(dir))
 }
 
 /// The readable logs that the held jobs of this user in the queue name.
@@ -416,8 +473,8 @@ pub(super) fn read_unheld_jobs(named: &str) -> Result<UnheldJobs> {
     jobs.with_context(|| format!("cannot use the queue `{named}`"))
 }
 
-/// Reads the history that `named` refers to: a file, `-` for stdin, or `now` for the jobs of this
-/// user in the history of this access point.
+/// Reads the history that `named` refers to: a file, a directory with the files of jobs, `-` for
+/// stdin, or `now` for the jobs of this user in the history of this access point.
 ///
 /// # Errors
 /// Fails if the file cannot be read or parsed, or if the query fails.
@@ -426,9 +483,20 @@ pub(super) fn read_history(named: &str) -> Result<JobHistory> {
         "now" => condor::read_own_history(&user_name()?, HISTORY_ATTRIBUTES, |output| {
             JobHistory::read(output)
         }),
+        dir if Path::new(dir).is_dir() => read_history_directory(Path::new(dir)),
         file => read_list(file, |list| JobHistory::read(list)),
     };
     history.with_context(|| format!("cannot use the history `{named}`"))
+}
+
+/// Reads the files of jobs in `dir`, a `PER_JOB_HISTORY_DIR`.
+fn read_history_directory(dir: &Path) -> Result<JobHistory> {
+    let mut history = JobHistory::default();
+    for file in history_files(dir)? {
+        let file = files::open_regular(&file, MAX_LIST_BYTES)?;
+        history.read_more(BufReader::new(file))?;
+    }
+    Ok(history)
 }
 
 /// Lets `read` consume the file `named`, or stdin for `-`.

@@ -63,9 +63,7 @@ fn read_history_here(jobs: &mut PastJobs) -> Result<()> {
     condor::read_history(HistoryAds::Jobs, HISTORY_ATTRIBUTES, |ads| jobs.read(ads))?;
     let runs = condor::read_history(HistoryAds::Runs, RUN_ATTRIBUTES, |ads| jobs.read(ads));
     if let Err(error) = runs {
-        output::note(&format!(
-            "note: the ads of runs are not used: {error:#}"
-        ));
+        output::note(&format!("note: the ads of runs are not used: {error:#}"));
     }
     Ok(())
 }

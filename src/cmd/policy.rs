@@ -2,7 +2,6 @@
 //! automatically, and replays that policy.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 
 use anyhow::Result;
 
@@ -25,72 +24,47 @@ use poolcast_holds::policy::{
 use poolcast_holds::training::RunModels;
 use poolcast_sweep::config::Config;
 
-/// What a policy is learned from.
-struct PolicySources {
-    config: Config,
-    store: EventStore,
-    owners: OwnerNames,
-    /// The reason why the holds must not be learned from.
-    refusal: Option<String>,
-}
-
-impl PolicySources {
-    /// Reads the configuration and the events that `args` name. If they name neither events nor logs,
-    /// the logs come from the configuration, or from the run in this directory. Only logs name owners.
-    fn read(args: &PolicyArgs) -> Result<PolicySources> {
-        let config = Config::load(args.config.as_deref(), &BTreeMap::new())?;
-        if let Some(events) = &args.events {
-            return Ok(PolicySources {
-                config,
-                store: EventStore::open(events)?,
-                owners: OwnerNames::default(),
-                refusal: None,
-            });
-        }
-        if !args.history.is_empty() {
-            return PolicySources::of_history(&args.history, config);
-        }
-
-        let (config, logs) = if !args.logs.is_empty() {
-            (config, args.logs.clone())
-        } else if !config.logs.is_empty() {
-            let logs = config.logs.clone();
-            (config, logs)
-        } else {
-            let (from_run, logs) = find_run_logs()?;
-            let is_given = args.config.is_some();
-            (if is_given { config } else { from_run }, logs)
-        };
-        let (store, owners) = read_store_with_owners(&logs, args.year, &config)?;
-        Ok(PolicySources {
-            config,
-            store,
-            owners,
-            refusal: None,
-        })
+/// Reads the configuration and the events that `args` name. If they name neither events nor logs nor a
+/// history, the logs come from the configuration, or from the run in this directory. Only logs name
+/// owners.
+fn read_sources(args: &PolicyArgs) -> Result<(Config, EventStore, OwnerNames)> {
+    let config = Config::load(args.config.as_deref(), &BTreeMap::new())?;
+    if let Some(events) = &args.events {
+        return Ok((config, EventStore::open(events)?, OwnerNames::default()));
     }
-
-    /// Reads the history that `named` refers to, by way of a log that is removed again.
-    fn of_history(named: &[PathBuf], config: Config) -> Result<PolicySources> {
+    if !args.history.is_empty() {
+        // The log has names, so it is removed again.
         let dir = tempfile::tempdir()?;
         let log = dir.path().join(HISTORY_LOG);
-        let counts = write_history_log(named, &log)?;
+        write_history_log(&args.history, &log)?;
         let (store, owners) = read_store_with_owners(&[log], None, &config)?;
-        let refusal = counts.lacks_holds().then(|| {
-            format!(
-                "the history shows {}, and lacks {} that were followed by another hold: shares of successful releases would mislead; \
-                 `condor_history -epochs` has such holds, if this HTCondor keeps the ads of runs",
-                output::counted(counts.holds, "hold"),
-                output::counted(counts.missing, "earlier hold")
-            )
-        });
-        Ok(PolicySources {
-            config,
-            store,
-            owners,
-            refusal,
-        })
+        return Ok((config, store, owners));
     }
+
+    let (config, logs) = if !args.logs.is_empty() {
+        (config, args.logs.clone())
+    } else if !config.logs.is_empty() {
+        let logs = config.logs.clone();
+        (config, logs)
+    } else {
+        let (from_run, logs) = find_run_logs()?;
+        let is_given = args.config.is_some();
+        (if is_given { config } else { from_run }, logs)
+    };
+    let (store, owners) = read_store_with_owners(&logs, args.year, &config)?;
+    Ok((config, store, owners))
+}
+
+/// The reason why nothing may be learned from the holds in `store`; `None` if they are complete.
+fn refusal(store: &EventStore) -> Option<String> {
+    let summary = &store.summary;
+    let missing = summary.missing_holds().filter(|_| summary.lacks_holds())?;
+    Some(format!(
+        "the history shows {}, and lacks {} that were followed by another hold, so shares of successful releases would mislead; \
+         `condor_history -epochs` shows such holds where HTCondor keeps the ads of runs",
+        output::counted(summary.hold_count() as usize, "hold"),
+        output::counted(missing as usize, "earlier hold")
+    ))
 }
 
 /// Compares `study` with the answers that `advise` gives in this directory on the same log; `None`
@@ -127,12 +101,8 @@ fn compare_with_advice(
 
 /// Learns from the holds; prints the expression and the results of its replay.
 pub fn run(args: &PolicyArgs) -> Result<u8> {
-    let PolicySources {
-        config,
-        store,
-        owners,
-        refusal,
-    } = PolicySources::read(args)?;
+    let (config, store, owners) = read_sources(args)?;
+    let refusal = refusal(&store);
 
     let settings = StudySettings {
         required_share: required_share(&config.advice),

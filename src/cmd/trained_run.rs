@@ -6,7 +6,7 @@ use anyhow::Result;
 
 use poolcast_base::{manifest, output};
 use poolcast_holds::advice::{ModelOrigin, ModelSkill};
-use poolcast_holds::events::{EVENTS_FORMAT, StoreSummary};
+use poolcast_holds::events::{EVENTS_FORMAT, HoldSource, StoreSummary};
 use poolcast_holds::tensors::{Dataset, Split};
 use poolcast_holds::training::{ModelEvaluation, TrainedModel, evaluate_run, evaluation_path};
 use poolcast_sweep as sweep;
@@ -42,6 +42,7 @@ pub(super) fn model_origin(dir: &Path, results: &Path) -> ModelOrigin {
     });
     ModelOrigin {
         skill: model_skill(dir),
+        source: (events.as_ref()).map_or(HoldSource::Log, |events| events.body.source()),
         access_points: events.map_or(Vec::new(), |events| events.body.aps),
         facts: None,
     }

@@ -508,7 +508,7 @@ impl LogAssembly {
                 created_ms,
                 offset: header.offset,
                 bytes: 0,
-                is_from_history: header.is_from_history,
+                missing_holds: header.missing_holds,
             });
         }
         self.calendar = Calendar::new(Some(created_ms), offset_ms);

@@ -40,8 +40,8 @@ pub struct GlobalHeader {
     pub offset: u64,
     /// True if the header was written at the creation of the file, not at its rotation.
     pub is_live: bool,
-    /// True if the log was made from a history of jobs.
-    pub is_from_history: bool,
+    /// Number of holds that the log lacks, if it was made from a history of jobs.
+    pub missing_holds: Option<u64>,
 }
 
 /// Distinguishes a generation from others of its access point.
@@ -78,7 +78,9 @@ pub(super) fn parse_global_header(record: &LogRecord<'_>) -> Option<GlobalHeader
         sequence,
         offset: number_field(fields, "offset="),
         is_live: field_value(fields, "size=") == Some("0"),
-        is_from_history: field_value(fields, "origin=") == Some(HISTORY_ORIGIN),
+        missing_holds: field_value(fields, "origin=")
+            .filter(|origin| *origin == HISTORY_ORIGIN)
+            .map(|_| number_field(fields, "missing_holds=")),
     };
     (sequence > 0).then_some(header)
 }
@@ -190,7 +192,7 @@ mod tests {
             sequence: 1,
             offset: 0,
             is_live: true,
-            is_from_history: false,
+            missing_holds: None,
         };
         assert_eq!(read(header), Some(expected));
         for (from, to) in [
@@ -213,6 +215,7 @@ mod tests {
             sequence,
             offset: 0,
             is_live,
+            missing_holds: None,
         };
         let before = |sequence, hours: i64| Some(header("a", sequence, hours, true).mark());
         let begins = |header: GlobalHeader, before: Option<GenerationMark>| {

@@ -80,9 +80,10 @@ pub struct LogGeneration {
     /// Decompressed size of this generation, in bytes.
     #[serde(default)]
     pub bytes: u64,
-    /// True if the log was made from a history of jobs, in which holds can be missing.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub is_from_history: bool,
+    /// Number of holds that the log lacks, if it was made from a history of jobs; `None` for a log of
+    /// HTCondor, which has all holds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub missing_holds: Option<u64>,
 }
 
 /// Position in a growing log from which a later read can continue, with the state there.

@@ -363,7 +363,7 @@ mod tests {
                 created_ms: 1_704_067_140_000,
                 offset: 0,
                 bytes: log.bytes,
-                is_from_history: false,
+                missing_holds: None,
             })
         );
         assert!(log.anomalies.is_empty());

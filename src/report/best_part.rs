@@ -150,6 +150,7 @@ fn evaluation_blocks(evaluation: &ModelEvaluation) -> Vec<ReportBlock> {
         output::counted(evaluation.resamples, "bootstrap resample"),
     );
     let mut blocks = vec![ReportBlock::paragraph(about)];
+    blocks.extend(evaluation.source.sentence().map(ReportBlock::paragraph));
     blocks.extend(verdict(evaluation).map(ReportBlock::paragraph));
     blocks.push(ReportBlock::Table(score_table(evaluation)));
     blocks

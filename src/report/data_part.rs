@@ -70,11 +70,14 @@ fn hold_blocks(store: &EventStore) -> Vec<ReportBlock> {
         return vec![ReportBlock::paragraph("The log has no holds.")];
     }
     let bins = TimeBins::new(store.summary.begin_ms, store.summary.end_ms);
-    vec![
+    let source = store.summary.source().sentence();
+    let mut blocks = Vec::from_iter(source.map(ReportBlock::paragraph));
+    blocks.extend([
         ReportBlock::figure(holds_figure(&holds, &bins)),
         ReportBlock::figure(code_figure(&holds)),
         ReportBlock::figure(success_figure(&holds, &bins)),
-    ]
+    ]);
+    blocks
 }
 
 /// Bins of equal length over the time range of a log.

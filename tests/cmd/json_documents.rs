@@ -14,7 +14,8 @@ use crate::policy::planted_log;
 use crate::run::SMALL;
 use crate::{
     advise_probes, answer_check, dag, doctor, file_looks, idle_jobs, memory_plans, nodes, own_logs,
-    pipelines, pipelines_of_numbers, provision, provision_live, publish, site, sweep, track,
+    past_jobs, pipelines, pipelines_of_numbers, provision, provision_live, publish, site, sweep,
+    track,
 };
 
 /// A row of a table in docs/json.md: the path of a key, and its type. `groups[].cause` is a key of
@@ -553,6 +554,7 @@ fn every_documented_key_is_printed() {
         publish::publish_documents,
         doctor::doctor_documents,
         site::site_documents,
+        past_jobs::history_documents,
     ];
     let mut printed = PrintedKeys::new();
     std::thread::scope(|scope| {

@@ -31,6 +31,7 @@ mod nodes;
 mod own_logs;
 mod pager;
 mod parse;
+mod past_jobs;
 mod pipelines;
 mod pipelines_of_numbers;
 mod policy;

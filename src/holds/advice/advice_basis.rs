@@ -5,7 +5,7 @@ use std::ops::Range;
 use serde::{Deserialize, Serialize};
 
 use crate::answers::LearnedAnswers;
-use crate::events::{EventStore, StoreSummary};
+use crate::events::{EventStore, HoldSource, StoreSummary};
 use crate::training::TrainedModel;
 use htcondor_eventlog::HELD;
 use poolcast_base::output;
@@ -56,6 +56,9 @@ pub struct ModelOrigin {
     pub skill: Option<ModelSkill>,
     /// The access points whose jobs the model learned from; empty if they are unknown.
     pub access_points: Vec<String>,
+    /// What the models learned from.
+    #[serde(default, skip_serializing_if = "HoldSource::is_log")]
+    pub source: HoldSource,
     /// The trained model of the run whose answers were published; `None` for a run itself.
     pub facts: Option<ModelFacts>,
 }
@@ -156,7 +159,9 @@ impl AdviceBasis {
             &summary.aps,
         ));
         caveats.extend(age_caveat(summary, models, asked_ms, holds_since));
-        caveats.extend(summary.source().words().map(str::to_owned));
+        let words = origin.source.words().or(summary.source().words());
+        caveats.extend(words.map(str::to_owned));
+        caveats.extend(missing_holds_caveat(summary));
         if !summary.gaps.is_empty() {
             caveats.push(
                 "events are missing in the log: jobs held before a gap may no longer be held"
@@ -240,6 +245,15 @@ fn unknown_access_point_caveat(learned: &[String], asked: &[String]) -> Option<S
     Some(format!(
         "the model learned from {}, not from {other}, where holds may have other outcomes: jobs there get advice by rules and by the outcomes of similar holds only",
         learned.join(", ")
+    ))
+}
+
+/// Returns a caveat if `summary` is that of a history that lacks holds.
+fn missing_holds_caveat(summary: &StoreSummary) -> Option<String> {
+    let missing = summary.missing_holds().filter(|missing| *missing > 0)?;
+    Some(format!(
+        "the history lacks {}, each of which led to another hold: releases look better here than they were",
+        output::counted(missing as usize, "earlier hold")
     ))
 }
 

@@ -11,8 +11,8 @@ use super::cause_words::cause_words;
 use super::job_advice::{AdviceGround, JobAdvice};
 use super::job_command::{CommandTask, JobCommand};
 use super::log_words::one_line;
-use crate::job_ads::{ListedAd, for_each_ad};
 use super::shared_text::SharedText;
+use crate::job_ads::{ListedAd, for_each_history_ad};
 use crate::training::wilson_lower;
 use poolcast_base::error::hinted;
 use poolcast_base::output;
@@ -64,25 +64,28 @@ struct HistoryOutcomes {
 }
 
 impl JobHistory {
-    /// Reads the output of `condor_history -json` from `input`. Jobs that were never held do not
-    /// count, and neither do ads that cannot be read.
+    /// Reads the output of `condor_history`, with `-json` or `-l`, from `input`. Jobs that were never
+    /// held do not count, and neither do ads that cannot be read.
     ///
     /// # Errors
-    /// Fails if `input` cannot be read, or if it is not a complete JSON list.
+    /// Fails if `input` cannot be read, or if it is neither a complete JSON list nor has ads.
     pub fn read(input: impl BufRead) -> Result<JobHistory> {
         let mut history = JobHistory::default();
-        for_each_ad(input, |ad| {
-            if let Ok(ad) = ad {
-                history.add(&ad);
-            }
-        })
-        .with_context(|| {
+        history.read_more(input)?;
+        Ok(history)
+    }
+
+    /// Like [`JobHistory::read`], but adds the jobs to this history.
+    ///
+    /// # Errors
+    /// As [`JobHistory::read`].
+    pub fn read_more(&mut self, input: impl BufRead) -> Result<()> {
+        for_each_history_ad(input, |ad| self.add(&ad)).with_context(|| {
             hinted(
-                "cannot parse the text as output of `condor_history -json`",
+                "cannot parse the text as output of `condor_history`",
                 format!("condor_history -json -attributes {HISTORY_ATTRIBUTES}"),
             )
-        })?;
-        Ok(history)
+        })
     }
 
     fn add(&mut self, ad: &ListedAd) {

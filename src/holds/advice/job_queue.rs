@@ -7,9 +7,9 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::job_advice::JobAdvice;
-use crate::job_ads::{ListedAd, for_each_ad};
 use super::queued_job::{CodeTexts, CommonValues, QueuedJob};
 use super::shared_text::SharedText;
+use crate::job_ads::{ListedAd, for_each_ad};
 use poolcast_base::error::hinted;
 
 /// The job attributes that this program requests from `condor_q`.
@@ -83,7 +83,12 @@ impl JobQueue {
     }
 
     /// Adds job `number` of the list, if it is held.
-    fn add(&mut self, number: usize, ad: Result<ListedAd, &'static str>, common: &mut CommonValues) {
+    fn add(
+        &mut self,
+        number: usize,
+        ad: Result<ListedAd, &'static str>,
+        common: &mut CommonValues,
+    ) {
         let job = match ad {
             Ok(ad) if ad.get("JobStatus").and_then(Value::as_i64) != Some(HELD_STATUS) => return,
             Ok(ad) => QueuedJob::from_ad(&ad, common),

@@ -159,12 +159,14 @@ fn let_everyone_read(dir: &Path) -> Result<()> {
 mod tests {
     use super::*;
     use crate::answers::learned_test_answers;
+    use crate::events::HoldSource;
 
     fn published() -> PublishedModel {
         PublishedModel {
             answers: learned_test_answers(),
             origin: ModelOrigin {
                 skill: None,
+                source: HoldSource::Log,
                 access_points: vec!["ap".to_owned()],
                 facts: None,
             },

@@ -11,10 +11,10 @@ use super::held_ids::HeldId;
 use super::job_advice::{AdviceGround, JobAdvice};
 use super::job_command::{CommandTask, JobCommand, JobId};
 use super::log_words::one_line;
-use crate::job_ads::ListedAd;
 use super::queue_facts::{JobFiles, QueueFacts, absolute_path};
 use super::remedy::{Remedy, raised_memory};
 use super::shared_text::{NumberedText, SharedText, SharedTexts, SharedValues};
+use crate::job_ads::ListedAd;
 
 /// Maximum difference between the timestamps of one hold in the log and in the queue, s.
 const CLOCK_SLACK_S: i64 = 5;

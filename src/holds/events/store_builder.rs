@@ -601,7 +601,7 @@ pub(crate) mod tests {
                     created_ms,
                     offset,
                     bytes,
-                    is_from_history: false,
+                    missing_holds: None,
                 });
                 let log = LogSummary {
                     generation,

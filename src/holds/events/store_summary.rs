@@ -51,6 +51,9 @@ impl LogGap {
     }
 }
 
+/// Number of known holds for each missing one, from which on shares of outcomes are about right.
+const MIN_HOLDS_PER_MISSING: u64 = 20;
+
 /// What the holds of a store come from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -73,10 +76,17 @@ impl HoldSource {
         match self {
             HoldSource::Log => None,
             HoldSource::History => Some(
-                "learned from the history: the last hold of each job and its end, and the holds that ended runs as far as it has them; \
-                 scores of a history are not those of a log",
+                "learned from the history: the last hold of each job and its end, and the holds that ended runs where it has them; \
+                 its scores are not those of a log",
             ),
         }
+    }
+
+    /// Returns [`HoldSource::words`] as a sentence.
+    pub fn sentence(&self) -> Option<String> {
+        let words = self.words()?;
+        let (first, rest) = words.split_at_checked(1)?;
+        Some(format!("{}{rest}.", first.to_uppercase()))
     }
 }
 
@@ -120,12 +130,24 @@ impl StoreSummary {
 
     /// Returns what the holds come from: a history if any of the logs was made from one.
     pub fn source(&self) -> HoldSource {
-        let mut generations = (self.sources.iter()).filter_map(|source| source.generation.as_ref());
-        if generations.any(|generation| generation.is_from_history) {
-            HoldSource::History
-        } else {
-            HoldSource::Log
+        match self.missing_holds() {
+            Some(_) => HoldSource::History,
+            None => HoldSource::Log,
         }
+    }
+
+    /// Returns true if so many holds are missing that shares of successful releases mislead: each of
+    /// these holds was followed by another one.
+    pub fn lacks_holds(&self) -> bool {
+        let missing = self.missing_holds().unwrap_or(0);
+        missing.saturating_mul(MIN_HOLDS_PER_MISSING) > self.hold_count()
+    }
+
+    /// The number of holds that logs made from a history lack; `None` without such a log.
+    pub fn missing_holds(&self) -> Option<u64> {
+        (self.sources.iter())
+            .filter_map(|source| source.generation.as_ref()?.missing_holds)
+            .reduce(u64::saturating_add)
     }
 
     /// The number of holds, with any outcome.

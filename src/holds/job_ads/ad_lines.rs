@@ -164,10 +164,16 @@ mod tests {
     fn lists_and_hostile_lines_are_read() {
         assert_eq!(ads(b" \n[{\"a\": 1}, 7]"), [r#"{"a":1}"#]);
         assert_eq!(ads(b""), [""; 0]);
-        let long = format!("A = \"{}\"\nB = 1\nC = \"open\n= 4\n Dä = 3", "x".repeat(200_000));
+        let long = format!(
+            "A = \"{}\"\nB = 1\nC = \"open\n= 4\n Dä = 3",
+            "x".repeat(200_000)
+        );
         assert_eq!(ads(long.as_bytes()), [r#"{"B":1}"#]);
         for text in ["hello", "{}", "<xml>"] {
-            assert!(for_each_history_ad(text.as_bytes(), |_| {}).is_err(), "{text}");
+            assert!(
+                for_each_history_ad(text.as_bytes(), |_| {}).is_err(),
+                "{text}"
+            );
         }
     }
 }

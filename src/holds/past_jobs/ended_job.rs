@@ -1,4 +1,4 @@
-//! The end of a job and its last hold, from the ad of a job that has left the queue.
+//! The end of a job and its last hold, from the ad of a job that has left the queue or is held there.
 
 use serde_json::Value;
 
@@ -26,18 +26,20 @@ pub(super) enum JobEnding {
     Signalled(i32),
     /// The job was removed, for this reason.
     Removed(String),
+    /// The job is in the queue, and is held.
+    StillHeld,
 }
 
-/// A job that has left the queue.
+/// A job that has left the queue, or that is held there.
 #[derive(Debug, Clone)]
 pub(super) struct EndedJob {
     pub(super) ending: JobEnding,
-    /// Time of the end, epoch seconds.
+    /// Time of the end, or of the hold of a held job, epoch seconds.
     pub(super) end_s: i64,
     pub(super) last_hold: Option<StatedHold>,
     /// True if the job was released before it was removed, and did not run again.
-    pub(super) was_idle: bool,
-    /// True if the job was held until it was removed.
+    was_idle: bool,
+    /// True if the job was held until it was removed, or is held.
     was_held: bool,
     submit_s: i64,
     first_start_s: Option<i64>,
@@ -59,7 +61,7 @@ pub(super) struct EndedJob {
 
 impl EndedJob {
     /// Reads the ad of a job that was submitted at `submit_s`. Returns `None` if the job has not
-    /// ended.
+    /// ended and is not held.
     pub(super) fn of_ad(ad: &ListedAd, submit_s: i64) -> Option<EndedJob> {
         let number = |name| ad.get(name).and_then(Value::as_i64);
         let seconds = |name| {
@@ -83,6 +85,7 @@ impl EndedJob {
             end_s,
             was_idle: last_status == Some(IDLE_STATUS),
             was_held: last_status == Some(HELD_STATUS)
+                || status == HELD_STATUS
                 || (status == REMOVED_STATUS && unreleased.is_some()),
             last_hold: unreleased.or(released),
             submit_s,
@@ -124,7 +127,23 @@ impl EndedJob {
             return false;
         }
         self.insert_hold(hold, runs);
-        true
+        if self.ending == JobEnding::StillHeld {
+            // The queue knows the time of this hold.
+            if let Some(run) = runs.last_mut() {
+                run.end_s = self.end_s;
+            }
+            return false;
+        }
+        hold.code != SUBMITTED_ON_HOLD
+    }
+
+    /// Returns true if the job was released after its last hold.
+    pub(super) fn was_released(&self) -> bool {
+        match self.ending {
+            JobEnding::Returned(_) | JobEnding::Signalled(_) => true,
+            JobEnding::Removed(_) => self.was_idle,
+            JobEnding::StillHeld => false,
+        }
     }
 
     /// Number of holds that the job had, if it ran after each of them or was held at its end. HTCondor
@@ -139,7 +158,7 @@ impl EndedJob {
     /// Inserts the last hold into `runs` at the best estimate of its time. An estimate uses only
     /// facts from before the release.
     fn insert_hold(&self, hold: &StatedHold, runs: &mut Vec<PastRun>) {
-        if hold.code == SUBMITTED_ON_HOLD {
+        if hold.code == SUBMITTED_ON_HOLD && self.ending != JobEnding::StillHeld {
             runs.insert(0, between_runs(self.submit_s, hold));
             return;
         }
@@ -208,6 +227,7 @@ impl JobEnding {
                 let reason = ad.get("RemoveReason").and_then(Value::as_str);
                 Some(JobEnding::Removed(reason.unwrap_or_default().to_owned()))
             }
+            HELD_STATUS => Some(JobEnding::StillHeld),
             _ => None,
         }
     }

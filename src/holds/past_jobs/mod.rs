@@ -9,6 +9,4 @@ mod past_event;
 mod past_job;
 mod past_run;
 
-pub use history_log::{
-    HISTORY_ATTRIBUTES, HistoryCounts, PastJobs, RUN_ATTRIBUTES, history_files,
-};
+pub use history_log::{HISTORY_ATTRIBUTES, HistoryCounts, PastJobs, RUN_ATTRIBUTES, history_files};

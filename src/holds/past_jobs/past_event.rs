@@ -56,6 +56,8 @@ impl PastEvent {
                 JobEnding::Removed(reason) => {
                     record(ABORTED, self.time_s, key, json!({"Reason": reason}))
                 }
+                // Such a job has no end, and no event.
+                JobEnding::StillHeld => Value::Null,
             },
         }
     }

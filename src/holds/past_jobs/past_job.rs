@@ -63,7 +63,10 @@ impl PastJobKey {
         let global_id = ad.get("GlobalJobId").and_then(Value::as_str);
         let schedd = global_id.and_then(|id| Some(id.split_once('#')?.0));
         Some(PastJobKey {
-            schedd: schedd.filter(|name| is_schedd_name(name)).unwrap_or("unknown").to_owned(),
+            schedd: schedd
+                .filter(|name| is_schedd_name(name))
+                .unwrap_or("unknown")
+                .to_owned(),
             cluster: number("ClusterId")?,
             proc: number("ProcId")?,
             submit_s: past_time_s(ad, "QDate")?,
@@ -124,11 +127,12 @@ impl PastJob {
             }
         }
         if let Some(end) = &self.end {
-            let is_removed = matches!(end.ending, JobEnding::Removed(_));
-            if is_held && (end.was_idle || !is_removed) {
+            if is_held && end.was_released() {
                 timeline.push(end.end_s, PastEventBody::Released);
             }
-            timeline.push(end.end_s, self.ended(&end.ending));
+            if end.ending != JobEnding::StillHeld {
+                timeline.push(end.end_s, self.ended(&end.ending));
+            }
             timeline.missing_holds = end.stated_holds().saturating_sub(timeline.holds);
         }
         timeline

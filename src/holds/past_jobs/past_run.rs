@@ -36,7 +36,8 @@ impl StatedHold {
     /// `PREFIXReason`.
     pub(super) fn of_ad(ad: &ListedAd, prefix: &str) -> Option<StatedHold> {
         let number = |name: &str| ad.get(&format!("{prefix}{name}")).and_then(Value::as_i64);
-        let code = number("ReasonCode").filter(|code| (1..FIRST_CODE_WITHOUT_HOLD).contains(code))?;
+        let code =
+            number("ReasonCode").filter(|code| (1..FIRST_CODE_WITHOUT_HOLD).contains(code))?;
         let reason = ad.get(&format!("{prefix}Reason")).and_then(Value::as_str);
         Some(StatedHold {
             code: i32::try_from(code).ok()?,
