@@ -17,7 +17,7 @@ pub struct PolicyArgs {
     pub logs: Vec<PathBuf>,
     /// Jobs that have left the queue, in place of logs: `now` for the history of this access point,
     /// files with the output of `condor_history -json` or `-l`, also with `-epochs`, a
-    /// `PER_JOB_HISTORY_DIR`, or `-` for standard input
+    /// `PER_JOB_HISTORY_DIR`, or `-` for standard input. The ad of a job has its last hold alone
     #[arg(long, value_name = "now|FILE|DIR", num_args = 1.., conflicts_with_all = ["logs", "events"])]
     pub history: Vec<PathBuf>,
     /// Year of the first event, for a log without a header whose time stamps have no year

@@ -21,7 +21,7 @@ pub struct RunArgs {
     pub logs: Vec<PathBuf>,
     /// Jobs that have left the queue, in place of logs: `now` for the history of this access point,
     /// files with the output of `condor_history -json` or `-l`, also with `-epochs`, a
-    /// `PER_JOB_HISTORY_DIR`, or `-` for standard input. Few holds of a job are known from these
+    /// `PER_JOB_HISTORY_DIR`, or `-` for standard input. The ad of a job has its last hold alone
     #[arg(long, value_name = "now|FILE|DIR", num_args = 1.., conflicts_with = "logs")]
     pub history: Vec<PathBuf>,
     /// Directory for all results [default: `out` in the configuration]
