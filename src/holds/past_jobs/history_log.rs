@@ -8,8 +8,9 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, Result, ensure};
 use serde_json::json;
 
+use super::job_key::PastJobKey;
 use super::past_event::{PastEvent, PastEventBody, description_record, stamp};
-use super::past_job::{PastJob, PastJobKey};
+use super::past_job::PastJob;
 use crate::job_ads::for_each_history_ad;
 use htcondor_eventlog::{GENERIC, HISTORY_ORIGIN};
 use poolcast_base::error::hinted;

@@ -5,6 +5,7 @@
 
 mod ended_job;
 mod history_log;
+mod job_key;
 mod past_event;
 mod past_job;
 mod past_run;

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::ended_job::JobEnding;
-use super::past_job::PastJobKey;
+use super::job_key::PastJobKey;
 use super::past_run::StatedHold;
 use htcondor_eventlog::{ABORTED, AD_INFORMATION, EXECUTE, HELD, RELEASED, SUBMIT, TERMINATED};
 
