@@ -7,9 +7,9 @@ use serde_json::Value;
 use super::job_command::JobId;
 use super::log_words::one_line;
 use super::memory_plan::MAX_REQUEST_MB;
-use super::queue_ads::{MAX_STRING_BYTES, QueueAd};
 use super::queue_facts::absolute_path;
 use super::shared_text::{SharedText, SharedTexts, SharedValues};
+use crate::job_ads::{ListedAd, MAX_STRING_BYTES};
 
 /// HTCondor's `JobStatus` of a job that waits for a machine.
 const IDLE_STATUS: i64 = 1;
@@ -70,7 +70,7 @@ impl UnheldJob {
     /// # Errors
     /// Fails if the job has no valid id; the error is the reason in words.
     pub(super) fn from_ad(
-        ad: &QueueAd,
+        ad: &ListedAd,
         common: &mut CommonInputs,
     ) -> Result<Option<UnheldJob>, &'static str> {
         let value = |name| ad.get(name).unwrap_or(&Value::Null);
@@ -111,7 +111,7 @@ impl UnheldJob {
 }
 
 /// Returns the paths on the access point that HTCondor reads when the job starts, each once.
-fn inputs(ad: &QueueAd) -> Vec<String> {
+fn inputs(ad: &ListedAd) -> Vec<String> {
     let text = |name: &str| ad.get(name).and_then(Value::as_str).unwrap_or_default();
     let number = |name: &str| ad.get(name).and_then(Value::as_i64);
     let is = |name: &str, wanted: bool| ad.get(name).and_then(Value::as_bool) == Some(wanted);

@@ -5,8 +5,8 @@ use std::io::BufRead;
 use anyhow::{Context as _, Result};
 
 use super::job_queue::SkippedJobs;
-use super::queue_ads::{QueueAd, for_each_ad};
 use super::unheld_job::{CommonInputs, UnheldJob};
+use crate::job_ads::{ListedAd, for_each_ad};
 use poolcast_base::error::hinted;
 
 /// The attributes of idle and running jobs that this program requests from `condor_q`.
@@ -47,7 +47,12 @@ impl UnheldJobs {
     }
 
     /// Adds job `number` of the list, if it is idle or running.
-    fn add(&mut self, number: usize, ad: Result<QueueAd, &'static str>, common: &mut CommonInputs) {
+    fn add(
+        &mut self,
+        number: usize,
+        ad: Result<ListedAd, &'static str>,
+        common: &mut CommonInputs,
+    ) {
         match ad.and_then(|ad| UnheldJob::from_ad(&ad, common)) {
             Ok(job) => self.jobs.extend(job),
             Err(why) => {

@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 pub(crate) type ListedAd = Map<String, Value>;
 
 /// Maximum length of a string or a name in an ad, in bytes. Longer ones are cut.
-pub(super) const MAX_STRING_BYTES: usize = 64 << 10;
+pub(crate) const MAX_STRING_BYTES: usize = 64 << 10;
 
 /// Maximum length of an ad, in bytes. Longer ads are skipped.
 const MAX_AD_BYTES: usize = 1 << 20;
