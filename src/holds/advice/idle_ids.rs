@@ -25,7 +25,7 @@ impl IdleId {
     }
 }
 
-/// Jobs whose clusters and procs are two ranges, all of which are named jobs.
+/// Two ranges, of clusters and of procs. All jobs in both are named.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct IdRange {
     clusters: (i32, i32),

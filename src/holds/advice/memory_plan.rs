@@ -130,7 +130,7 @@ impl MemoryPlan {
         std::iter::once(first).chain(retry).collect()
     }
 
-    /// Says what the plan would have come to.
+    /// Describes the effect that the plan would have had.
     pub fn outcome_words(&self) -> String {
         let jobs = output::counted(self.jobs, "job");
         let served = match self.retry_mb {

@@ -69,7 +69,7 @@ struct LostRun {
     ended_ms: i64,
 }
 
-/// The runs of a job since its submission or its last release, all of which were lost.
+/// The runs of a job since its submission or its last release; all were lost.
 #[derive(Debug, PartialEq, Eq)]
 struct LostRuns {
     runs: Vec<LostRun>,

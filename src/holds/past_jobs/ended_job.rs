@@ -117,7 +117,7 @@ impl EndedJob {
                 slot: self.slot.clone(),
             });
         }
-        // Nothing tells when a job without a known run was held and released.
+        // The time is unknown at which a job without a known run was held and released.
         let is_placed = !runs.is_empty() || self.was_held || self.was_idle;
         let Some(hold) = self.last_hold.as_ref().filter(|_| is_placed) else {
             return false;

@@ -143,7 +143,7 @@ fn write_schedd_log(
     for (event, key, job) in events {
         writeln!(output, "{}", event.record(key))?;
         if event.body == PastEventBody::Submitted {
-            writeln!(output, "{}", description_record(key, &job.description))?;
+            writeln!(output, "{}", description_record(key, job.description()))?;
         }
     }
     Ok(())
@@ -339,6 +339,40 @@ mod tests {
         let long = r#""JobStatus": 4, "ExitCode": 3, "CompletionDate": 1795649830, "RemoteWallClockTime": 1007.0, "LastRemoteWallClockTime": 1000.0"#;
         assert_eq!(hold_of(short), Some((12, 9)));
         assert_eq!(hold_of(long), Some((12, 9)));
+    }
+
+    /// A request may have been raised to repair a job, after the hold that a sample is about.
+    #[test]
+    fn requests_are_those_before_the_first_hold() {
+        let ad = |more: &str| {
+            format!(
+                r#"{{"ClusterId": 1, "ProcId": 0, "QDate": 1795648801, "Owner": "ada", {more}}}"#
+            )
+        };
+        let run = |end_s, request| {
+            ad(&format!(
+                r#""JobCurrentStartDate": 1795648802, "EpochWriteDate": {end_s}, "RequestMemory": {request}, "HoldReasonCode": 34"#
+            ))
+        };
+        let ended = |hold: &str| {
+            ad(&format!(
+                r#""JobStatus": 4, "ExitCode": 0, "CompletionDate": 1795648831, "RequestMemory": 4096{hold}"#
+            ))
+        };
+        let last_hold = r#", "LastHoldReasonCode": 34, "JobCurrentStartDate": 1795648830"#;
+        let request = |ads: &[String]| {
+            let list = format!("[{}]", ads.join(", "));
+            let (records, _) = written(&[list.as_bytes()]);
+            let described = records.iter().find(|one| one["EventTypeNumber"] == 28);
+            let described = described.expect("a description");
+            assert_eq!(described["Owner"], "ada");
+            described["RequestMemory"].as_i64()
+        };
+        assert_eq!(request(&[ended("")]), Some(4096));
+        assert_eq!(request(&[ended(last_hold)]), None);
+        let runs = [run(1_795_648_820, 1024), run(1_795_648_810, 512)];
+        let all = [ended(last_hold), runs[0].clone(), runs[1].clone()];
+        assert_eq!(request(&all), Some(512));
     }
 
     /// A job that ran more often than it was held was evicted, perhaps after its hold.

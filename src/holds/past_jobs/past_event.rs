@@ -64,7 +64,10 @@ impl PastEvent {
 }
 
 /// Returns the record of an event 028, which describes the job `key` at its submission.
-pub(super) fn description_record(key: &PastJobKey, description: &[(&'static str, Value)]) -> Value {
+pub(super) fn description_record<'a>(
+    key: &PastJobKey,
+    description: impl Iterator<Item = &'a (&'static str, Value)>,
+) -> Value {
     let mut body = Map::new();
     for (name, value) in description {
         body.insert((*name).to_owned(), value.clone());

@@ -4,15 +4,18 @@ use serde_json::Value;
 
 use super::ended_job::{EndedJob, JobEnding};
 use super::past_event::{PastEvent, PastEventBody};
-use super::past_run::PastRun;
+use super::past_run::{PastRun, past_time_s};
 use crate::job_ads::ListedAd;
 
 /// A job of the history.
 #[derive(Debug, Clone, Default)]
 pub(super) struct PastJob {
     /// The attributes of the job that event 028 gets, such as `Owner`.
-    pub(super) description: Vec<(&'static str, Value)>,
-    /// The runs of which the history has ads, in any order.
+    description: Vec<(&'static str, Value)>,
+    /// Time of the ad that they are from, epoch seconds: the end of its run, or [`i64::MAX`] for the
+    /// end of the job.
+    described_s: Option<i64>,
+    /// The runs that have ads in the history, in any order.
     runs: Vec<PastRun>,
     end: Option<EndedJob>,
     /// Memory that the job used, in MiB.
@@ -50,7 +53,12 @@ impl PastJob {
         } else if let Some(end) = EndedJob::of_ad(ad, submit_s) {
             self.end = Some(end);
         }
-        if self.description.is_empty() || !ad.contains_key("EpochWriteDate") {
+        let described_s = past_time_s(ad, "EpochWriteDate").unwrap_or(i64::MAX);
+        if self
+            .described_s
+            .is_none_or(|before_s| described_s < before_s)
+        {
+            self.described_s = Some(described_s);
             self.description = DESCRIBING_ATTRIBUTES
                 .into_iter()
                 .filter_map(|name| Some((name, describing_value(ad.get(name)?)?)))
@@ -60,6 +68,15 @@ impl PastJob {
         let memory_mb = ad.get("MemoryUsage").and_then(Value::as_i64);
         let resident_mb = resident_kib.map(|kib| kib.max(0).cast_unsigned().div_ceil(1024) as i64);
         self.memory_mb = memory_mb.or(resident_mb).or(self.memory_mb);
+    }
+
+    /// Returns the known attributes of the job at its submission. If the first ad is later than a
+    /// hold, the requests in it may have been raised meanwhile, and are unknown.
+    pub(super) fn description(&self) -> impl Iterator<Item = &(&'static str, Value)> {
+        let was_held = (self.end.as_ref()).is_some_and(|end| end.last_hold.is_some());
+        let may_be_changed = was_held && self.described_s == Some(i64::MAX);
+        (self.description.iter())
+            .filter(move |(name, _)| !may_be_changed || !name.starts_with("Request"))
     }
 
     /// Returns the events of the job.
