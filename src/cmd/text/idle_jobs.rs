@@ -8,8 +8,7 @@ use super::advice::skipped_jobs_words;
 use super::restart_loops::{LoopLayout, loop_lines};
 use poolcast_base::output::{self, LineColour, PageLine};
 use poolcast_holds::advice::{
-    FaultyInput, InputLooks, JobId, LookState, LowRequest, RestartLoop, SharedText, SkippedJobs,
-    UnheldJobs,
+    FaultyInput, IdleBatch, InputLooks, LookState, LowRequest, RestartLoop, SkippedJobs, UnheldJobs,
 };
 
 /// Version of the JSON document.
@@ -129,8 +128,13 @@ impl IdleView<'_> {
 
     /// Says what was found, in a few words.
     fn found_words(&self) -> String {
-        let faulty: usize = self.looks.faults.iter().map(|one| one.jobs.len()).sum();
-        let low: usize = self.memory.iter().map(|one| one.jobs.len()).sum();
+        let faulty: usize = self
+            .looks
+            .faults
+            .iter()
+            .map(|one| one.members.jobs.len())
+            .sum();
+        let low: usize = self.memory.iter().map(|one| one.members.jobs.len()).sum();
         let looping: usize = self.loops.iter().map(|one| one.jobs.len()).sum();
         let parts = [
             (faulty, "without a file that they need"),
@@ -152,7 +156,7 @@ impl IdleView<'_> {
     fn input_lines(&self) -> Vec<PageLine> {
         let faults = (self.looks.faults.iter()).map(|fault| {
             (
-                fault.jobs.len(),
+                fault.members.jobs.len(),
                 self.fault_words(fault),
                 &fault.commands[..],
             )
@@ -162,8 +166,13 @@ impl IdleView<'_> {
 
     /// The low requests of memory, with the commands that raise them.
     fn memory_lines(&self) -> Vec<PageLine> {
-        let low = (self.memory.iter())
-            .map(|low| (low.jobs.len(), self.memory_words(low), &low.commands[..]));
+        let low = (self.memory.iter()).map(|low| {
+            (
+                low.members.jobs.len(),
+                self.memory_words(low),
+                &low.commands[..],
+            )
+        });
         self.section("REQUEST MORE MEMORY", low.collect())
     }
 
@@ -189,8 +198,8 @@ impl IdleView<'_> {
     }
 
     fn fault_words(&self, fault: &FaultyInput) -> String {
-        let whose = self.jobs_words(&fault.jobs, &fault.owner, &fault.batch, &fault.clusters);
-        let is_one = fault.jobs.len() == 1;
+        let whose = self.jobs_words(&fault.members);
+        let is_one = fault.members.jobs.len() == 1;
         let need = if is_one { "needs" } else { "need" };
         let what = file_words(fault);
         let then = match (fault.commands.is_empty(), is_one) {
@@ -202,8 +211,8 @@ impl IdleView<'_> {
     }
 
     fn memory_words(&self, low: &LowRequest) -> String {
-        let whose = self.jobs_words(&low.jobs, &low.owner, &low.batch, &low.clusters);
-        let verb = if low.jobs.len() == 1 {
+        let whose = self.jobs_words(&low.members);
+        let verb = if low.members.jobs.len() == 1 {
             "requests"
         } else {
             "request"
@@ -216,18 +225,13 @@ impl IdleView<'_> {
     }
 
     /// Names idle jobs by their batch, or else by their cluster.
-    fn jobs_words(
-        &self,
-        jobs: &[JobId],
-        owner: &Option<SharedText>,
-        batch: &Option<SharedText>,
-        clusters: &[i32],
-    ) -> String {
-        let jobs = output::counted(jobs.len(), "idle job");
-        let owner = owner.as_deref().filter(|_| self.has_several_owners());
+    fn jobs_words(&self, members: &IdleBatch) -> String {
+        let jobs = output::counted(members.jobs.len(), "idle job");
+        let owner = members.owner.as_deref();
+        let owner = owner.filter(|_| self.has_several_owners());
         let owner = owner.map_or(String::new(), |owner| format!("{owner}, "));
-        let clusters = clusters_words(clusters);
-        match batch {
+        let clusters = clusters_words(&members.clusters);
+        match &members.batch {
             Some(batch) => {
                 let batch = output::cut(batch, BATCH_WIDTH);
                 format!("{jobs} of {owner}batch {batch} ({clusters})")

@@ -1,14 +1,13 @@
 //! Finds idle jobs that request less memory than many jobs of their batch used.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, HashMap};
 
 use serde::Serialize;
 
 use super::batch_memory::MemoryPlans;
-use super::idle_ids::{IdleId, commands};
-use super::job_command::{JobId, RaisedRequest, RequestAttribute};
-use super::shared_text::SharedText;
+use super::idle_batch::{IdleBatch, IdleBatchKey, batch_key, commands_for};
+use super::job_command::{RaisedRequest, RequestAttribute};
 use super::unheld_job::UnheldJob;
 use super::unheld_jobs::UnheldJobs;
 use crate::events::EventStore;
@@ -16,16 +15,9 @@ use crate::events::EventStore;
 /// Idle jobs of one batch that request less memory than many jobs of the batch used.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct LowRequest {
-    /// Their access point.
-    pub ap: SharedText,
-    /// Their owner, if the queue names one.
-    pub owner: Option<SharedText>,
-    /// Their batch, if it has a name. Jobs without one are those of a cluster.
-    pub batch: Option<SharedText>,
-    /// The jobs, by id.
-    pub jobs: Vec<JobId>,
-    /// The clusters of the jobs.
-    pub clusters: Vec<i32>,
+    /// The jobs.
+    #[serde(flatten)]
+    pub members: IdleBatch,
     /// What they request, MB.
     pub requested_mb: u64,
     /// Jobs of the batch whose usage is known.
@@ -38,16 +30,9 @@ pub struct LowRequest {
     pub commands: Vec<String>,
 }
 
-/// The common facts of one finding: access point, owner, batch, cluster if there is no batch,
-/// request, and the facts about their batch: known jobs, larger jobs and a better request.
-type RequestKey<'a> = (
-    &'a str,
-    Option<&'a str>,
-    Option<&'a str>,
-    Option<i32>,
-    u64,
-    (usize, usize, u64),
-);
+/// The common facts of one finding: batch, request, and the facts about the batch: known jobs, larger
+/// jobs and a better request.
+type RequestKey<'a> = (IdleBatchKey<'a>, u64, (usize, usize, u64));
 
 /// Finds the idle ones of `jobs` that request too little, by the runs in `store`: those of most jobs
 /// first.
@@ -75,21 +60,15 @@ pub fn low_requests(store: &EventStore, jobs: &UnheldJobs) -> Vec<LowRequest> {
         let Some(larger_jobs) = plan.many_over(requested_mb) else {
             continue;
         };
-        let key = (
-            job.ap.as_str(),
-            job.owner.as_deref(),
-            job.batch.as_deref(),
-            job.batch.is_none().then_some(job.job.cluster),
-            requested_mb,
-            (plan.jobs, larger_jobs, plan.request_mb),
-        );
+        let facts = (plan.jobs, larger_jobs, plan.request_mb);
+        let key = (batch_key(job), requested_mb, facts);
         low.entry(key).or_default().push(job);
     }
     let mut found: Vec<LowRequest> = low
         .into_iter()
-        .map(|((.., requested_mb, facts), members)| LowRequest::new(&members, requested_mb, facts))
+        .map(|((_, requested_mb, facts), members)| LowRequest::new(&members, requested_mb, facts))
         .collect();
-    found.sort_by_key(|one| Reverse(one.jobs.len()));
+    found.sort_by_key(|one| Reverse(one.members.jobs.len()));
     found
 }
 
@@ -100,24 +79,17 @@ impl LowRequest {
         requested_mb: u64,
         (known_jobs, larger_jobs, request_mb): (usize, usize, u64),
     ) -> LowRequest {
-        let first = members[0];
-        let clusters: BTreeSet<i32> = members.iter().map(|job| job.job.cluster).collect();
         let raised = RaisedRequest {
             attribute: RequestAttribute::RequestMemory,
             number: request_mb,
         };
-        let ids = members.iter().map(|job| IdleId::of(job));
         LowRequest {
-            ap: first.ap.clone(),
-            owner: first.owner.clone(),
-            batch: first.batch.clone(),
-            jobs: members.iter().map(|job| job.job).collect(),
-            clusters: clusters.into_iter().collect(),
+            members: IdleBatch::of_members(members),
             requested_mb,
             known_jobs,
             larger_jobs,
             request_mb,
-            commands: commands("condor_qedit", ids.collect(), &raised.arguments()),
+            commands: commands_for("condor_qedit", members, &raised.arguments()),
         }
     }
 }

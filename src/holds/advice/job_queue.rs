@@ -2,15 +2,15 @@
 
 use std::io::BufRead;
 
-use anyhow::{Context as _, Result};
+use anyhow::Result;
 use serde::Serialize;
 use serde_json::Value;
 
 use super::job_advice::JobAdvice;
+use super::listed_jobs::{SkippedJobs, read_listed_jobs};
 use super::queued_job::{CodeTexts, CommonValues, QueuedJob};
 use super::shared_text::SharedText;
-use crate::job_ads::{ListedAd, for_each_ad};
-use poolcast_base::error::hinted;
+use crate::job_ads::ListedAd;
 
 /// The job attributes that this program requests from `condor_q`.
 pub const QUEUE_ATTRIBUTES: &str = "ClusterId,ProcId,JobStatus,GlobalJobId,Owner,QDate,EnteredCurrentStatus,HoldReasonCode,\
@@ -29,17 +29,6 @@ pub struct JobQueue {
     /// The jobs, sorted by cluster and proc.
     held: Vec<QueuedJob>,
     skipped: Option<SkippedJobs>,
-}
-
-/// Jobs in the output of `condor_q` that cannot be read, and get no advice from the queue.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-pub struct SkippedJobs {
-    /// Number of these jobs.
-    pub count: usize,
-    /// Position of the first of them in the list; 1 is the first job.
-    pub first: usize,
-    /// The reason why the first of them cannot be read.
-    pub why: &'static str,
 }
 
 /// The agreement between the log and the queue on the held jobs.
@@ -62,49 +51,19 @@ impl JobQueue {
     /// # Errors
     /// Fails if `input` cannot be read, or if it is not a complete JSON list.
     pub fn read(input: impl BufRead) -> Result<JobQueue> {
-        let mut queue = JobQueue {
-            held: Vec::new(),
-            skipped: None,
-        };
         let mut common = CommonValues::new();
-        let mut number = 0;
-        for_each_ad(input, |ad| {
-            number += 1;
-            queue.add(number, ad, &mut common);
-        })
-        .with_context(|| {
-            hinted(
-                "cannot parse the text as output of `condor_q -json`",
-                format!("condor_q -allusers -json -attributes {QUEUE_ATTRIBUTES}"),
-            )
-        })?;
+        let query = format!("condor_q -allusers -json -attributes {QUEUE_ATTRIBUTES}");
+        let read_job = |ad: &ListedAd| {
+            let status = ad.get("JobStatus").and_then(Value::as_i64);
+            let is_held = status == Some(HELD_STATUS);
+            is_held
+                .then(|| QueuedJob::from_ad(ad, &mut common))
+                .transpose()
+        };
+        let (held, skipped) = read_listed_jobs(input, query, read_job)?;
+        let mut queue = JobQueue { held, skipped };
         queue.sort();
         Ok(queue)
-    }
-
-    /// Adds job `number` of the list, if it is held.
-    fn add(
-        &mut self,
-        number: usize,
-        ad: Result<ListedAd, &'static str>,
-        common: &mut CommonValues,
-    ) {
-        let job = match ad {
-            Ok(ad) if ad.get("JobStatus").and_then(Value::as_i64) != Some(HELD_STATUS) => return,
-            Ok(ad) => QueuedJob::from_ad(&ad, common),
-            Err(why) => Err(why),
-        };
-        match job {
-            Ok(job) => self.held.push(job),
-            Err(why) => {
-                let first = SkippedJobs {
-                    count: 0,
-                    first: number,
-                    why,
-                };
-                self.skipped.get_or_insert(first).count += 1;
-            }
-        }
     }
 
     /// Sorts the jobs by number, and drops those that were listed before. Several access points may

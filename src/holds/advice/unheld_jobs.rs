@@ -2,12 +2,11 @@
 
 use std::io::BufRead;
 
-use anyhow::{Context as _, Result};
+use anyhow::Result;
 
-use super::job_queue::SkippedJobs;
+use super::listed_jobs::{SkippedJobs, read_listed_jobs};
 use super::unheld_job::{CommonInputs, UnheldJob};
-use crate::job_ads::{ListedAd, for_each_ad};
-use poolcast_base::error::hinted;
+use crate::job_ads::ListedAd;
 
 /// The attributes of idle and running jobs that this program requests from `condor_q`.
 pub const UNHELD_ATTRIBUTES: &str = "ClusterId,ProcId,JobStatus,GlobalJobId,Owner,JobBatchName,EnteredCurrentStatus,JobUniverse,Iwd,Cmd,\
@@ -29,41 +28,13 @@ impl UnheldJobs {
     /// # Errors
     /// Fails if `input` cannot be read, or if it is not a complete JSON list.
     pub fn read(input: impl BufRead) -> Result<UnheldJobs> {
-        let mut found = UnheldJobs::default();
         let mut common = CommonInputs::new();
-        let mut number = 0;
-        for_each_ad(input, |ad| {
-            number += 1;
-            found.add(number, ad, &mut common);
-        })
-        .with_context(|| {
-            hinted(
-                "cannot parse the text as output of `condor_q -json`",
-                format!("condor_q -json -attributes {UNHELD_ATTRIBUTES}"),
-            )
-        })?;
+        let query = format!("condor_q -json -attributes {UNHELD_ATTRIBUTES}");
+        let read_job = |ad: &ListedAd| UnheldJob::from_ad(ad, &mut common);
+        let (jobs, skipped) = read_listed_jobs(input, query, read_job)?;
+        let mut found = UnheldJobs { jobs, skipped };
         found.sort();
         Ok(found)
-    }
-
-    /// Adds job `number` of the list, if it is idle or running.
-    fn add(
-        &mut self,
-        number: usize,
-        ad: Result<ListedAd, &'static str>,
-        common: &mut CommonInputs,
-    ) {
-        match ad.and_then(|ad| UnheldJob::from_ad(&ad, common)) {
-            Ok(job) => self.jobs.extend(job),
-            Err(why) => {
-                let first = SkippedJobs {
-                    count: 0,
-                    first: number,
-                    why,
-                };
-                self.skipped.get_or_insert(first).count += 1;
-            }
-        }
     }
 
     /// Sorts the jobs by access point and id, and drops those that were listed before.

@@ -3,7 +3,7 @@
 //! The ad of an ended job has its last hold and its end. The ads of its runs, which HTCondor keeps
 //! for a while (`condor_history -epochs`), have each hold that ended a run.
 
-mod ended_job;
+mod stated_end;
 mod history_log;
 mod job_key;
 mod past_event;

@@ -2,9 +2,9 @@
 
 use serde_json::{Map, Value, json};
 
-use super::ended_job::JobEnding;
 use super::job_key::PastJobKey;
 use super::past_run::StatedHold;
+use super::stated_end::JobEnding;
 use htcondor_eventlog::{ABORTED, AD_INFORMATION, EXECUTE, HELD, RELEASED, SUBMIT, TERMINATED};
 
 /// An event of a job.

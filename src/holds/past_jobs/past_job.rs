@@ -2,9 +2,9 @@
 
 use serde_json::Value;
 
-use super::ended_job::{EndedJob, JobEnding};
 use super::past_event::{PastEvent, PastEventBody};
 use super::past_run::{PastRun, past_time_s};
+use super::stated_end::{JobEnding, StatedEnd};
 use crate::job_ads::ListedAd;
 
 /// A job of the history.
@@ -17,7 +17,7 @@ pub(super) struct PastJob {
     described_s: Option<i64>,
     /// The runs that have ads in the history, in any order.
     runs: Vec<PastRun>,
-    end: Option<EndedJob>,
+    end: Option<StatedEnd>,
     /// Memory that the job used, in MiB.
     memory_mb: Option<i64>,
 }
@@ -50,7 +50,7 @@ impl PastJob {
     pub(super) fn add(&mut self, ad: &ListedAd, submit_s: i64) {
         if ad.contains_key("EpochWriteDate") {
             self.runs.extend(PastRun::of_ad(ad));
-        } else if let Some(end) = EndedJob::of_ad(ad, submit_s) {
+        } else if let Some(end) = StatedEnd::of_ad(ad, submit_s) {
             self.end = Some(end);
         }
         let described_s = past_time_s(ad, "EpochWriteDate").unwrap_or(i64::MAX);

@@ -11,8 +11,7 @@ use super::job_look::{JobPath, LookState};
 use super::look_process::{LookAnswer, LookProcess};
 use super::looks::{LookPlan, look_at, open_files_caveat};
 use super::named_path::PathUse;
-use crate::advice::idle_ids::{IdleId, commands};
-use crate::advice::job_command::JobId;
+use crate::advice::idle_batch::{IdleBatch, IdleBatchKey, batch_key, commands_for};
 use crate::advice::shared_text::SharedText;
 use crate::advice::unheld_job::UnheldJob;
 use crate::advice::unheld_jobs::UnheldJobs;
@@ -20,16 +19,9 @@ use crate::advice::unheld_jobs::UnheldJobs;
 /// Idle jobs of one batch that need a file which they cannot get, or each a file of its own.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct FaultyInput {
-    /// Their access point; empty if it is unknown.
-    pub ap: SharedText,
-    /// Their owner, if the queue names one.
-    pub owner: Option<SharedText>,
-    /// Their batch, if it has a name. Jobs without one are those of a cluster.
-    pub batch: Option<SharedText>,
-    /// The jobs, by id.
-    pub jobs: Vec<JobId>,
-    /// The clusters of the jobs.
-    pub clusters: Vec<i32>,
+    /// The jobs.
+    #[serde(flatten)]
+    pub members: IdleBatch,
     /// The file that most of them need.
     pub path: SharedText,
     /// Number of such files.
@@ -54,16 +46,9 @@ pub struct InputLooks {
 /// A file as one kind of jobs needs it: its path, and true if the jobs are of this user.
 type NeededFile = (SharedText, bool);
 
-/// The common facts of one finding: access point, owner, batch, cluster if there is no batch,
-/// state of the file, and the place of the file, unless only one job needs it.
-type FaultKey<'a> = (
-    &'a str,
-    Option<&'a str>,
-    Option<&'a str>,
-    Option<i32>,
-    LookState,
-    Option<usize>,
-);
+/// The common facts of one finding: batch, state of the file, and the place of the file, unless only
+/// one job needs it.
+type FaultKey<'a> = (IdleBatchKey<'a>, LookState, Option<usize>);
 
 impl LookPlan {
     /// Lets `process` look at the files on this machine that the idle ones of `jobs` will read. The
@@ -105,16 +90,16 @@ impl LookPlan {
             };
             if let Some((state, at)) = first_fault(job, &places, state_at) {
                 let shared = (needed[&paths[at]] > 1).then_some(at);
-                let key = fault_key(job, state, shared);
+                let key = (batch_key(job), state, shared);
                 faulty.entry(key).or_default().push((job, at));
             }
         }
 
         let mut faults: Vec<FaultyInput> = faulty
             .into_iter()
-            .map(|((.., state, _), members)| FaultyInput::new(&members, state, &paths))
+            .map(|((_, state, _), members)| FaultyInput::new(&members, state, &paths))
             .collect();
-        faults.sort_by_key(|fault| Reverse(fault.jobs.len()));
+        faults.sort_by_key(|fault| Reverse(fault.members.jobs.len()));
         let is_tried = |answer: &&LookAnswer| **answer != LookAnswer::NotTried;
         Ok(InputLooks {
             faults,
@@ -165,38 +150,20 @@ fn first_fault(
     })
 }
 
-fn fault_key(job: &UnheldJob, state: LookState, shared: Option<usize>) -> FaultKey<'_> {
-    let cluster = job.batch.is_none().then_some(job.job.cluster);
-    (
-        &job.ap,
-        job.owner.as_deref(),
-        job.batch.as_deref(),
-        cluster,
-        state,
-        shared,
-    )
-}
-
 impl FaultyInput {
     /// Describes `members`, which are not empty: jobs, each with the place of its file among `paths`,
     /// in which the files that most jobs need come first.
     fn new(members: &[(&UnheldJob, usize)], state: LookState, paths: &[SharedText]) -> FaultyInput {
-        let (first, _) = members[0];
+        let jobs: Vec<&UnheldJob> = members.iter().map(|(job, _)| *job).collect();
         let files: BTreeSet<usize> = members.iter().map(|(_, at)| *at).collect();
-        let clusters: BTreeSet<i32> = members.iter().map(|(job, _)| job.job.cluster).collect();
-        let ids = members.iter().map(|(job, _)| IdleId::of(job));
         FaultyInput {
-            ap: first.ap.clone(),
-            owner: first.owner.clone(),
-            batch: first.batch.clone(),
-            jobs: members.iter().map(|(job, _)| job.job).collect(),
-            clusters: clusters.into_iter().collect(),
+            members: IdleBatch::of_members(&jobs),
             path: files
                 .first()
                 .map_or_else(|| "".into(), |at| paths[*at].clone()),
             files: files.len(),
             state,
-            commands: commands("condor_hold", ids.collect(), ""),
+            commands: commands_for("condor_hold", &jobs, ""),
         }
     }
 }

@@ -32,7 +32,7 @@ pub(super) enum JobEnding {
 
 /// A job that has left the queue, or that is held there.
 #[derive(Debug, Clone)]
-pub(super) struct EndedJob {
+pub(super) struct StatedEnd {
     pub(super) ending: JobEnding,
     /// Time of the end, or of the hold of a held job, epoch seconds.
     pub(super) end_s: i64,
@@ -59,10 +59,10 @@ pub(super) struct EndedJob {
     slot: Option<String>,
 }
 
-impl EndedJob {
+impl StatedEnd {
     /// Reads the ad of a job that was submitted at `submit_s`. Returns `None` if the job has not
     /// ended and is not held.
-    pub(super) fn of_ad(ad: &ListedAd, submit_s: i64) -> Option<EndedJob> {
+    pub(super) fn of_ad(ad: &ListedAd, submit_s: i64) -> Option<StatedEnd> {
         let number = |name| ad.get(name).and_then(Value::as_i64);
         let seconds = |name| {
             let seconds = ad.get(name).and_then(Value::as_f64).unwrap_or(0.0);
@@ -80,7 +80,7 @@ impl EndedJob {
         let released = StatedHold::of_ad(ad, "LastHold");
         let unreleased = StatedHold::of_ad(ad, "Hold");
         let last_status = number("LastJobStatus").filter(|_| status == REMOVED_STATUS);
-        Some(EndedJob {
+        Some(StatedEnd {
             ending,
             end_s,
             was_idle: last_status == Some(IDLE_STATUS),
