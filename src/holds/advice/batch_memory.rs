@@ -102,9 +102,11 @@ impl MemoryPlans {
 pub fn add_memory_plans(store: &EventStore, advice: &mut [JobAdvice]) {
     let aps = &store.summary.aps;
     let key_of = |one: &JobAdvice| {
+        if !is_held_for_memory(one.hold_code, one.hold_subcode) {
+            return None;
+        }
         let ap = aps.iter().position(|ap| ap == one.ap.as_str())?;
-        let is_for_memory = is_held_for_memory(one.hold_code, one.hold_subcode);
-        is_for_memory.then_some((ap as u32, one.cluster))
+        Some((ap as u32, one.cluster))
     };
     let mut asked: HashMap<ClusterKey, Option<u64>> = HashMap::new();
     for one in &*advice {
@@ -113,9 +115,7 @@ pub fn add_memory_plans(store: &EventStore, advice: &mut [JobAdvice]) {
             let requested_mb: Option<u64> =
                 facts.and_then(|facts| facts.request_memory.as_ref()?.parse().ok());
             let requested_mb = requested_mb.filter(|mb| *mb <= MAX_REQUEST_MB);
-            let least_mb: &mut Option<u64> = asked.entry(key).or_default();
-            // Requests may have been raised since, one by one.
-            *least_mb = least_mb.iter().copied().chain(requested_mb).min();
+            add_request(&mut asked, key, requested_mb);
         }
     }
 
@@ -124,6 +124,17 @@ pub fn add_memory_plans(store: &EventStore, advice: &mut [JobAdvice]) {
         let key = key_of(one);
         one.memory_plan = key.and_then(|(ap, cluster)| plans.of_cluster(ap, cluster).cloned());
     }
+}
+
+/// Adds the request of a job of the cluster `key` to those in `asked`. The lowest request of a cluster
+/// counts, because requests may have been raised since, one by one.
+pub(super) fn add_request(
+    asked: &mut HashMap<ClusterKey, Option<u64>>,
+    key: ClusterKey,
+    requested_mb: Option<u64>,
+) {
+    let least_mb = asked.entry(key).or_default();
+    *least_mb = least_mb.iter().copied().chain(requested_mb).min();
 }
 
 fn is_held_for_memory(code: i32, subcode: i32) -> bool {
@@ -189,9 +200,9 @@ impl JobMemory {
         }
     }
 
-    /// Returns true if the memory that the job needs is known.
-    fn is_known(&self) -> bool {
-        self.success_ms.is_some() && self.used_mb > 0
+    /// Returns the duration of the run that succeeded, ms, if the memory that it used is known.
+    fn known_run_ms(&self) -> Option<u64> {
+        self.success_ms.filter(|_| self.used_mb > 0)
     }
 
     /// Returns the need of the job, or of one that was held for memory and never succeeded. A whole
@@ -204,7 +215,7 @@ impl JobMemory {
                 run_ms
             }
         };
-        if let Some(run_ms) = self.success_ms.filter(|_| self.used_mb > 0) {
+        if let Some(run_ms) = self.known_run_ms() {
             // HTCondor measures every few minutes, and misses short peaks.
             let need_mb = (self.used_mb + self.used_mb.div_ceil(10)).next_multiple_of(STEP_MB);
             return Some(JobNeed {
@@ -241,7 +252,7 @@ impl Batch {
 
     /// Makes the plan; `None` if the needs of too few jobs are known.
     fn plan(mut self) -> Option<MemoryPlan> {
-        let is_known = |job: &&JobMemory| job.is_known();
+        let is_known = |job: &&JobMemory| job.known_run_ms().is_some();
         let known = self.jobs.iter().filter(is_known).count();
         if known < MIN_KNOWN_JOBS {
             return None;

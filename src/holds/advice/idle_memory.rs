@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use serde::Serialize;
 
-use super::batch_memory::MemoryPlans;
+use super::batch_memory::{MemoryPlans, add_request};
 use super::idle_batch::{IdleBatch, IdleBatchKey, batch_key, commands_for};
 use super::job_command::{RaisedRequest, RequestAttribute};
 use super::unheld_job::UnheldJob;
@@ -47,8 +47,7 @@ pub fn low_requests(store: &EventStore, jobs: &UnheldJobs) -> Vec<LowRequest> {
     };
     let mut asked: HashMap<(u32, i32), Option<u64>> = HashMap::new();
     for (job, ap, request_mb) in idle() {
-        let least_mb = asked.entry((ap, job.job.cluster)).or_default();
-        *least_mb = least_mb.iter().copied().chain([request_mb]).min();
+        add_request(&mut asked, (ap, job.job.cluster), Some(request_mb));
     }
 
     let plans = MemoryPlans::of_clusters(store, &asked);

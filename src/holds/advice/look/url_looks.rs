@@ -36,6 +36,8 @@ pub enum UrlAnswer {
 struct FailedUrl<'a> {
     job: usize,
     url: &'a str,
+    /// The `http` or `https` address to ask for it.
+    address: String,
     /// True if the server had no such file.
     was_not_found: bool,
 }
@@ -57,8 +59,9 @@ impl LookPlan {
         if asked.is_empty() {
             return;
         }
-        let addresses: Vec<String> = asked.iter().filter_map(|url| address_of(url)).collect();
-        let answers: HashMap<&str, UrlAnswer> = asked.into_iter().zip(ask(&addresses)).collect();
+        let addresses: Vec<String> = asked.iter().map(|one| one.address.clone()).collect();
+        let urls = asked.iter().map(|one| one.url);
+        let answers: HashMap<&str, UrlAnswer> = urls.zip(ask(&addresses)).collect();
         let silent: HashSet<&str> = (answers.iter())
             .filter(|(_, answer)| **answer == UrlAnswer::NoAnswer)
             .map(|(url, _)| server_of(url))
@@ -94,9 +97,10 @@ fn failed_url(job: usize, reason: &str) -> Option<FailedUrl<'_>> {
     let was_not_found = ["404", "Not Found", "FileNotFound"]
         .iter()
         .any(|words| before.contains(words));
-    address_of(url).map(|_| FailedUrl {
+    Some(FailedUrl {
         job,
         url,
+        address: address_of(url)?,
         was_not_found,
     })
 }
@@ -117,15 +121,12 @@ fn server_of(url: &str) -> &str {
     if end == host { url } else { &url[..end] }
 }
 
-/// Returns up to [`MAX_ADDRESSES`] different addresses of `failed`: one of each server first.
-fn first_of_each_server<'a>(failed: &[FailedUrl<'a>]) -> Vec<&'a str> {
+/// Returns up to [`MAX_ADDRESSES`] of `failed` with different addresses: one of each server first.
+fn first_of_each_server<'a, 'b>(failed: &'b [FailedUrl<'a>]) -> Vec<&'b FailedUrl<'a>> {
     let (mut seen, mut servers) = (HashSet::new(), HashSet::new());
-    let urls: Vec<&str> = (failed.iter())
-        .map(|one| one.url)
-        .filter(|url| seen.insert(*url))
-        .collect();
-    let (mut first, others): (Vec<&str>, Vec<&str>) =
-        (urls.into_iter()).partition(|url| servers.insert(server_of(url)));
+    let (mut first, others): (Vec<&FailedUrl<'_>>, Vec<&FailedUrl<'_>>) = (failed.iter())
+        .filter(|one| seen.insert(one.url))
+        .partition(|one| servers.insert(server_of(one.url)));
     first.extend(others);
     first.truncate(MAX_ADDRESSES);
     first
