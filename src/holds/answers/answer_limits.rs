@@ -20,8 +20,11 @@ const TRIED_LIMITS: usize = 20;
 /// Minimum probability of a firm answer, whatever earlier answers were: where nearly all jobs fail,
 /// "it fails" is right for any probability.
 const MIN_FIRM: f64 = 0.8;
-/// Minimum probability of a probable answer.
+/// Minimum probability of a probable release, now or later.
 const MIN_PROBABLE: f64 = 0.5;
+/// Minimum probability of a probable repair. It takes a person's time, which is lost if the fault
+/// passes.
+const MIN_PROBABLE_REPAIR: f64 = 0.7;
 
 /// An earlier answer whose outcome is known.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -115,9 +118,9 @@ impl AnswerLimits {
         let passes = pair(&later, true);
         later.reverse();
         AnswerLimits {
-            release: pair(&now, true).clamped(f64::max, |minimum| minimum),
-            fix: pair(&later, false).clamped(f64::min, |minimum| 1.0 - minimum),
-            later: passes.clamped(f64::max, |minimum| minimum),
+            release: pair(&now, true).clamped(f64::max, MIN_FIRM, MIN_PROBABLE),
+            fix: pair(&later, false).clamped(f64::min, 1.0 - MIN_FIRM, 1.0 - MIN_PROBABLE_REPAIR),
+            later: passes.clamped(f64::max, MIN_FIRM, MIN_PROBABLE),
             rules: rule_records(&settled.rules),
         }
     }
@@ -145,21 +148,17 @@ fn rule_records(settled: &[SettledRule]) -> Vec<RuleRecord> {
 }
 
 impl LimitPair {
-    /// Moves the limits with `clamp` to those that follow from the minimum probabilities.
-    fn clamped(
-        self,
-        clamp: impl Fn(f64, f64) -> f64,
-        from_minimum: impl Fn(f64) -> f64,
-    ) -> LimitPair {
-        let move_limit = |limit: Option<AnswerThreshold>, minimum: f64| {
+    /// Moves the limits with `clamp` to the probabilities `firm` and `probable`.
+    fn clamped(self, clamp: impl Fn(f64, f64) -> f64, firm: f64, probable: f64) -> LimitPair {
+        let move_limit = |limit: Option<AnswerThreshold>, to: f64| {
             limit.map(|limit| AnswerThreshold {
-                probability: clamp(limit.probability, from_minimum(minimum)),
+                probability: clamp(limit.probability, to),
                 ..limit
             })
         };
         LimitPair {
-            firm: move_limit(self.firm, MIN_FIRM),
-            probable: move_limit(self.probable, MIN_PROBABLE),
+            firm: move_limit(self.firm, firm),
+            probable: move_limit(self.probable, probable),
         }
     }
 }
@@ -304,7 +303,7 @@ mod tests {
         let limits = limits(&failing);
         let limit = |limit: Option<AnswerThreshold>| limit.expect("found").probability;
         assert!(limit(limits.fix.firm) <= 0.2, "{limits:?}");
-        assert_eq!(limit(limits.fix.probable), 0.5);
+        assert_eq!(limit(limits.fix.probable), 1.0 - MIN_PROBABLE_REPAIR);
     }
 
     #[test]
