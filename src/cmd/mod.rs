@@ -119,16 +119,11 @@ fn trusts_shards(verb: &Verb) -> bool {
 /// the defaults with their comments; otherwise it is the merged configuration.
 fn print_config(args: &ConfigArgs) -> Result<u8> {
     let config = Config::load(args.file.as_deref(), &BTreeMap::new())?;
-    let text = if args.file.is_none() && is_default(&config)? {
+    let text = if args.file.is_none() && config.is_default()? {
         DEFAULT.to_owned()
     } else {
         yaml::write(&config)?
     };
     pager::show(&output::shown_file(&text))?;
     Ok(EXIT_DONE)
-}
-
-fn is_default(config: &Config) -> Result<bool> {
-    let default: Config = yaml::read(DEFAULT)?;
-    Ok(serde_json::to_value(default)? == serde_json::to_value(config)?)
 }

@@ -21,8 +21,15 @@ const MAX_NODES: usize = 100_000;
 /// Reads one document; an empty document is null.
 ///
 /// # Errors
-/// The error gives the line and column of the problem, and names a duplicate key.
+/// The error gives the line and column if the text is not YAML, and names a duplicate key.
 pub fn read<T: DeserializeOwned>(text: &str) -> Result<T> {
+    // With a plain value in between, only this crate compiles a YAML reader.
+    Ok(serde_json::from_value(read_exactly(text)?)?)
+}
+
+/// Like [`read`], but keeps what JSON does not have, such as numbers that are not finite. Each `T`
+/// compiles a YAML reader of its own.
+pub(crate) fn read_exactly<T: DeserializeOwned>(text: &str) -> Result<T> {
     ensure!(
         text.len() as u64 <= MAX_BYTES,
         "it is larger than {MAX_BYTES} bytes"
@@ -68,14 +75,19 @@ fn explain_error(error: &Error) -> anyhow::Error {
 
 /// Writes one document that [`read`] can read.
 pub fn write(value: &impl Serialize) -> Result<String> {
+    // A call through a pointer, so that only this crate compiles a YAML writer.
+    write_dynamic(value)
+}
+
+fn write_dynamic(value: &dyn erased_serde::Serialize) -> Result<String> {
     let options = serde_saphyr::ser_options! { prefer_block_scalars: false };
-    let text = serde_saphyr::to_string_with_options(value, options)?;
+    let text = serde_saphyr::to_string_with_options(&value, options)?;
     if !text.contains(|c| escape::is_hidden(c) && c != '\n') {
         return Ok(text);
     }
     // YAML writers leave some hidden characters unescaped. JSON escapes them, and JSON is valid
     // YAML.
-    Ok(escape::json(&serde_json::to_string_pretty(value)?).into_owned() + "\n")
+    Ok(escape::json(&serde_json::to_string_pretty(&value)?).into_owned() + "\n")
 }
 
 #[cfg(test)]

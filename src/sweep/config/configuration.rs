@@ -14,8 +14,8 @@ use poolcast_base::error::hinted;
 use poolcast_config::layers::{self, Dict};
 use poolcast_config::parameters::TIMEFRAME_LEN;
 use poolcast_config::{
-    FILE, Metric, NetworkParameters, Parameter, PredictionTask, ResolvedConfig, SampleParameters,
-    TrainingKeys, TrialParameters as _, check_range, nearest, yaml,
+    DEFAULT, FILE, Metric, NetworkParameters, Parameter, PredictionTask, ResolvedConfig,
+    SampleParameters, TrainingKeys, TrialParameters as _, check_range, nearest, yaml,
 };
 use poolcast_holds::config::{
     AdviceConfig, EvaluationConfig, ParseConfig, PreprocessingConfig, TrainingConfig,
@@ -215,6 +215,15 @@ impl Config {
             }
         }
         config
+    }
+
+    /// Returns true if every key has its default.
+    ///
+    /// # Errors
+    /// Fails if a configuration cannot be rendered.
+    pub fn is_default(&self) -> Result<bool> {
+        let default: Config = yaml::read(DEFAULT)?;
+        Ok(serde_json::to_value(default)? == serde_json::to_value(self)?)
     }
 
     /// Reads the resolved configuration beside an artefact.
