@@ -12,7 +12,7 @@ use htcondor_eventlog::{
 const SAME_TIME_MS: i64 = 1000;
 
 /// The id of a job in a log. An id may be used for another job after a job queue was wiped.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub(super) struct JobId {
     /// Index of the access point.
     pub(super) ap: u32,

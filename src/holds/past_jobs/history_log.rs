@@ -42,9 +42,9 @@ pub struct PastJobs {
 /// Numbers of the jobs and of the holds in the log of a history.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct HistoryCounts {
-    /// Jobs.
+    /// Jobs, without those that are held in the queue.
     pub jobs: usize,
-    /// Holds.
+    /// Holds of these jobs.
     pub holds: usize,
     /// Holds whose times are estimates.
     pub estimated: usize,
@@ -81,12 +81,11 @@ impl PastJobs {
         self.jobs.is_empty()
     }
 
-    /// Writes the events of the jobs as an event log into `output`. The log of each access point has
-    /// a header of its own, which states that it was made from a history.
+    /// Requires that there are jobs.
     ///
     /// # Errors
-    /// Fails if there are no jobs, or if `output` cannot be written.
-    pub fn write_log(&self, output: &mut impl Write) -> Result<HistoryCounts> {
+    /// Fails if there are none.
+    pub fn ensure_usable(&self) -> Result<()> {
         ensure!(
             !self.jobs.is_empty(),
             hinted(
@@ -97,6 +96,16 @@ impl PastJobs {
                 format!("condor_history -json -attributes {HISTORY_ATTRIBUTES}"),
             )
         );
+        Ok(())
+    }
+
+    /// Writes the events of the jobs as an event log into `output`. The log of each access point has
+    /// a header of its own, which states that it was made from a history.
+    ///
+    /// # Errors
+    /// Fails if there are no jobs, or if `output` cannot be written.
+    pub fn write_log(&self, output: &mut impl Write) -> Result<HistoryCounts> {
+        self.ensure_usable()?;
         let mut counts = HistoryCounts {
             skipped: self.skipped,
             ..HistoryCounts::default()
@@ -105,8 +114,10 @@ impl PastJobs {
             BTreeMap::new();
         for (key, job) in &self.jobs {
             let timeline = job.timeline(key.submit_s);
-            counts.jobs += 1;
-            counts.holds += timeline.holds;
+            if !job.is_held() {
+                counts.jobs += 1;
+                counts.holds += timeline.holds;
+            }
             counts.estimated += usize::from(timeline.has_estimate);
             counts.missing += timeline.missing_holds;
             let events = events_by_schedd.entry(&key.schedd).or_default();

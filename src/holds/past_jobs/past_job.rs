@@ -79,6 +79,12 @@ impl PastJob {
             .filter(move |(name, _)| !may_be_changed || !name.starts_with("Request"))
     }
 
+    /// Returns true if the job is held in the queue.
+    pub(super) fn is_held(&self) -> bool {
+        let end = self.end.as_ref();
+        end.is_some_and(|end| end.ending == JobEnding::StillHeld)
+    }
+
     /// Returns the events of the job.
     pub(super) fn timeline(&self, submit_s: i64) -> PastTimeline {
         let mut runs = self.ordered_runs();
