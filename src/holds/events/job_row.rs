@@ -74,6 +74,14 @@ impl StretchAndNormal {
     }
 }
 
+/// Returns true if events with this number change the state of their job.
+pub(super) fn changes_state(number: u16) -> bool {
+    matches!(
+        number,
+        SUBMIT | EXECUTE | TERMINATED | ABORTED | HELD | RELEASED
+    )
+}
+
 /// An event, with the job that it belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct EventRow {
@@ -141,10 +149,7 @@ impl EventRow {
 
     /// Returns true if the event changes the state of its job.
     pub(super) fn changes_state(&self) -> bool {
-        matches!(
-            self.number,
-            SUBMIT | EXECUTE | TERMINATED | ABORTED | HELD | RELEASED
-        )
+        changes_state(self.number)
     }
 
     /// Returns 1 if a job exited normally, for event 005.

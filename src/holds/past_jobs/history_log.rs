@@ -90,7 +90,7 @@ impl PastJobs {
             !self.jobs.is_empty(),
             hinted(
                 format!(
-                    "the history has no jobs that can be used ({} have no id or no submit time)",
+                    "the history has no jobs that can be used; {} without an id or a submit time",
                     output::counted(self.skipped, "ad")
                 ),
                 format!("condor_history -json -attributes {HISTORY_ATTRIBUTES}"),
