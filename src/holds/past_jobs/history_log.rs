@@ -403,7 +403,40 @@ mod tests {
             "HoldReason": "no file", "EnteredCurrentStatus": 1795648809, "JobCurrentStartDate": 1795648805}]"#;
         let (records, counts) = written(&[ad]);
         assert_eq!(events_of(&records, (1, 0)), [(0, 1), (1, 5), (12, 9)]);
-        assert_eq!((counts.holds, counts.estimated), (1, 0));
+        assert_eq!((counts.jobs, counts.holds, counts.estimated), (0, 0, 0));
+    }
+
+    /// The ads of runs show the earlier holds of a job that is held, and perhaps the present one.
+    #[test]
+    fn runs_of_a_held_job_come_before_its_hold() {
+        let run = |start_s: i64, end_s: i64| {
+            format!(
+                r#"{{"ClusterId": 1, "ProcId": 0, "QDate": 1795648801, "JobCurrentStartDate": {}, "EpochWriteDate": {},
+                "HoldReasonCode": 13, "HoldReason": "no file"}}"#,
+                MINUTE_S + start_s,
+                MINUTE_S + end_s
+            )
+        };
+        let held = |start_s: i64, held_s: i64| {
+            format!(
+                r#"{{"ClusterId": 1, "ProcId": 0, "QDate": 1795648801, "JobStatus": 5, "HoldReasonCode": 13, "HoldReason": "no file",
+                "EnteredCurrentStatus": {}, "JobCurrentStartDate": {}}}"#,
+                MINUTE_S + held_s,
+                MINUTE_S + start_s
+            )
+        };
+        let events = |ads: &[String]| {
+            let (records, _) = written(&[format!("[{}]", ads.join(",")).as_bytes()]);
+            events_of(&records, (1, 0))
+        };
+        let once = [(0, 1), (1, 5), (12, 9)];
+        assert_eq!(events(&[run(5, 8), held(5, 9)]), once);
+        let again = [(13, 20), (1, 20), (12, 25)];
+        let twice = [&once[..], &again].concat();
+        assert_eq!(events(&[run(5, 9), held(20, 25)]), twice);
+        assert_eq!(events(&[run(5, 9), run(20, 24), held(20, 25)]), twice);
+        let without_run = [&once[..], &[(13, 25), (12, 25)]].concat();
+        assert_eq!(events(&[run(5, 9), held(5, 25)]), without_run);
     }
 
     #[test]
