@@ -42,7 +42,7 @@ fn queue_finding() -> Finding {
 }
 
 fn history_finding() -> Finding {
-    const TODO: &str = "condor_history -limit 1, which says more; nothing else needs the history";
+    const TODO: &str = "condor_history -limit 1, which says more; only --history and --log mine need it";
     let began = Instant::now();
     let read = condor::ask_latest_history(HISTORY_ATTRIBUTE, ANSWERS_WITHIN, |output| {
         PastJobs::default().read(output)
