@@ -42,7 +42,8 @@ fn queue_finding() -> Finding {
 }
 
 fn history_finding() -> Finding {
-    const TODO: &str = "condor_history -limit 1, which says more; only --history and --log mine need it";
+    const TODO: &str =
+        "condor_history -limit 1, which says more; only --history and --log mine need it";
     let began = Instant::now();
     let read = condor::ask_latest_history(HISTORY_ATTRIBUTE, ANSWERS_WITHIN, |output| {
         PastJobs::default().read(output)
