@@ -50,8 +50,8 @@ pub struct AdviseArgs {
     /// Look at no files, and ask no servers
     #[arg(long, conflicts_with = "look")]
     pub no_look: bool,
-    /// Do not ask the servers of input files that could not be transferred to your jobs [default: ask
-    /// for the http, https and osdf addresses that hold reasons name, for two seconds]
+    /// Do not ask the servers of input files that could not be transferred to your jobs, or that your
+    /// idle jobs need [default: ask for http, https and osdf addresses, for two seconds]
     #[arg(long)]
     pub no_network: bool,
     /// Advise on idle and running jobs in place of held ones: idle jobs that need a file which does not

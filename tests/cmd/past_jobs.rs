@@ -119,8 +119,9 @@ fn a_policy_is_not_made_from_last_holds_alone() {
     assert_eq!(both.code, Some(2), "{both}");
 }
 
-/// A list of past jobs, numbered from 100, each of which was held once: every other one for a lost
-/// output file, and ended with `exit_code`; the others for another reason, with another end.
+/// Returns a list of past jobs, numbered from 100, that were held once: every other job for a lost
+/// output file, after which it ended with `exit_code`; the others for another reason, after which they
+/// ended otherwise.
 fn held_once(exit_code: i32) -> String {
     let ads = (0..60).map(|number| {
         let (job, submit_s) = (100 + number, 1_795_150_000 + 600 * number);
@@ -226,7 +227,7 @@ fn hostile_and_missing_histories_cause_a_note() {
     );
 }
 
-/// Jobs that are in a log and in the history count once, and the log has the say.
+/// Events that are in a log and in the history count once.
 #[test]
 fn a_history_adds_to_logs_what_they_lack() {
     let place = place_with_history();
