@@ -42,7 +42,7 @@ pub struct PastJobs {
 /// Numbers of the jobs and of the holds in the log of a history.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct HistoryCounts {
-    /// Jobs, without those that are held in the queue.
+    /// Jobs, without those of which only the queue knows.
     pub jobs: usize,
     /// Holds of these jobs.
     pub holds: usize,
@@ -114,7 +114,7 @@ impl PastJobs {
             BTreeMap::new();
         for (key, job) in &self.jobs {
             let timeline = job.timeline(key.submit_s);
-            if !job.is_held() {
+            if !job.is_of_queue() {
                 counts.jobs += 1;
                 counts.holds += timeline.holds;
             }
@@ -448,7 +448,7 @@ mod tests {
              "NumShadowStarts": -9223372036854775807, "NumHolds": 9223372036854775807, "LastJobStatus": 2, "LastHoldReasonCode": 12},
             {"ClusterId": 3, "ProcId": 0, "QDate": 5, "EpochWriteDate": 4, "JobCurrentStartDate": 8, "HoldReasonCode": 12, "Owner": "a\"b"}]"#;
         let (records, counts) = written(&[ads]);
-        assert_eq!((counts.jobs, counts.skipped), (3, 3));
+        assert_eq!((counts.jobs, counts.skipped), (2, 3));
         assert_eq!(
             records[0]["Info"]
                 .as_str()

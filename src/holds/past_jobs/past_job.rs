@@ -79,10 +79,13 @@ impl PastJob {
             .filter(move |(name, _)| !may_be_changed || !name.starts_with("Request"))
     }
 
-    /// Returns true if the job is held in the queue.
-    pub(super) fn is_held(&self) -> bool {
-        let end = self.end.as_ref();
-        end.is_some_and(|end| end.ending == JobEnding::StillHeld)
+    /// Returns true if only the queue knows of the job: if it has not ended, and has no ad of a run, or
+    /// if it is held.
+    pub(super) fn is_of_queue(&self) -> bool {
+        match &self.end {
+            Some(end) => end.ending == JobEnding::StillHeld,
+            None => self.runs.is_empty(),
+        }
     }
 
     /// Returns the events of the job.
