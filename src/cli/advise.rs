@@ -27,11 +27,11 @@ pub struct AdviseArgs {
     /// access point. Without any log or run, your own jobs in the queue are asked for
     #[arg(long, value_name = "FILE", conflicts_with = "at")]
     pub queue: Option<String>,
-    /// Source of jobs that have left the queue, whose ends are evidence: a file with the output of
-    /// `condor_history -json` or `-l`, a `PER_JOB_HISTORY_DIR`, `-` for standard input, or `now` for
-    /// your own jobs in the history of this access point
+    /// Jobs that have left the queue, as evidence like that of a log: `now` for the history of this
+    /// access point, a file with the output of `condor_history -json` or `-l`, also with `-epochs`, a
+    /// `PER_JOB_HISTORY_DIR`, or `-` for standard input; repeat the option for further ones
     #[arg(long, value_name = "now|FILE|DIR", conflicts_with = "at")]
-    pub history: Option<String>,
+    pub history: Vec<PathBuf>,
     /// Ask for the jobs of all users, where no log and no queue is named
     #[arg(long, conflicts_with_all = ["queue", "at"])]
     pub all_users: bool,
@@ -50,8 +50,8 @@ pub struct AdviseArgs {
     /// Look at no files, and ask no servers
     #[arg(long, conflicts_with = "look")]
     pub no_look: bool,
-    /// Do not ask the servers of input files that could not be transferred to your jobs [default: ask
-    /// for the http, https and osdf addresses that hold reasons name, for two seconds]
+    /// Do not ask the servers of input files that could not be transferred to your jobs, or that your
+    /// idle jobs need [default: ask for http, https and osdf addresses, for two seconds]
     #[arg(long)]
     pub no_network: bool,
     /// Advise on idle and running jobs in place of held ones: idle jobs that need a file which does not

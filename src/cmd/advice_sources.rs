@@ -2,43 +2,39 @@
 //! run comes from the current directory, with its logs, and an unnamed queue from `condor_q`.
 
 use std::collections::BTreeMap;
-use std::io::{BufRead, BufReader, BufWriter, Read as _, Write as _};
+use std::io::{BufRead, BufReader, Read as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
 
+use super::history_log::{HISTORY_LOG, read_history, write_jobs};
+use super::logs::read_store_with_history;
 use super::named_inputs::NamedInputs;
-use super::own_logs::user_name;
 use super::trained_run;
 use crate::cli::AdviseArgs;
 use poolcast_base::error::hinted;
 use poolcast_base::{files, manifest, output, user_directories};
 use poolcast_collect::is_log;
 use poolcast_holds::advice::{
-    HISTORY_ATTRIBUTES, JobHistory, JobQueue, JobSelection, LOG_ATTRIBUTES, ModelOrigin,
-    PublishedModel, QUEUE_ATTRIBUTES, UNHELD_ATTRIBUTES, UnheldJobs, logs_of_jobs,
+    JobQueue, JobSelection, LOG_ATTRIBUTES, LogWords, ModelOrigin, PublishedModel,
+    QUEUE_ATTRIBUTES, UNHELD_ATTRIBUTES, UnheldJobs, logs_of_jobs,
 };
 use poolcast_holds::answers::LearnedAnswers;
 use poolcast_holds::config::AdviceConfig;
-use poolcast_holds::events::HoldSource;
-use poolcast_holds::past_jobs::{
-    HISTORY_ATTRIBUTES as HELD_JOB_ATTRIBUTES, PastJobs, history_files,
-};
+use poolcast_holds::events::{EventStore, HoldSource};
+use poolcast_holds::past_jobs::{HISTORY_ATTRIBUTES, PastJobs};
 use poolcast_holds::training::RunModels;
 use poolcast_sweep as sweep;
 use poolcast_sweep::condor;
 use poolcast_sweep::config::Config;
 use tempfile::TempDir;
 
-/// Maximum size of a queue or a history that is read, in bytes. It is read in parts.
+/// Maximum size of a queue that is read, in bytes. It is read in parts.
 const MAX_LIST_BYTES: u64 = 64 << 30;
 
 /// Maximum number of configuration files that are examined in a directory.
 const MAX_CONFIGURATIONS: usize = 100;
-
-/// Name of the log that is made from the held jobs in the queue.
-const QUEUE_LOG: &str = "queue.log";
 
 /// Time within which `condor_q` must begin to answer where nobody asked for the queue.
 const QUEUE_ANSWERS_WITHIN: Duration = Duration::from_secs(2);
@@ -155,10 +151,16 @@ pub(super) struct AdviceSources {
     /// True if the run learned from a history, which has no held jobs, and the user named no logs.
     /// The held jobs then come from the queue.
     is_of_history: bool,
-    /// The directory of the log that was made from the held jobs in the queue, if there is one.
-    _queue_log: Option<TempDir>,
+    /// The log that was made from the history that the user named, and from the held jobs in the queue.
+    history: Option<HistoryLog>,
     /// The jobs that the user named.
     pub(super) selections: Vec<JobSelection>,
+}
+
+/// A log that was made from a history. It has names, so it is removed again.
+struct HistoryLog {
+    path: PathBuf,
+    _dir: TempDir,
 }
 
 impl AdviceSources {
@@ -194,18 +196,10 @@ impl AdviceSources {
         };
         let mut has_logs_of_queue = false;
         let mut is_of_history = false;
-        let mut queue_log = None;
         match &learned {
             Some(learned) if logs.is_empty() && learned.published.is_none() => {
                 logs = configured_logs(&config, &learned.results)?;
                 is_of_history = learned.is_of_history();
-                if is_of_history
-                    && !args.idle
-                    && let Some(dir) = log_of_queue(args)?
-                {
-                    logs.push(dir.path().join(QUEUE_LOG));
-                    queue_log = Some(dir);
-                }
             }
             // A model judges the jobs of logs, and the queue knows the logs.
             Some(_) if logs.is_empty() && args.queue.is_none() && !args.idle => {
@@ -214,15 +208,60 @@ impl AdviceSources {
             }
             _ => {}
         }
-        Ok(AdviceSources {
+        let mut sources = AdviceSources {
             learned,
             config,
             logs,
             has_logs_of_queue,
             is_of_history,
-            _queue_log: queue_log,
+            history: None,
             selections,
-        })
+        };
+        if is_of_history || !args.history.is_empty() {
+            sources.history = sources.make_history_log(args)?;
+        }
+        Ok(sources)
+    }
+
+    /// Writes the jobs of the history that `args` name, and the held jobs in the queue, into a log, so
+    /// that models can judge them. Returns `None` if there are none.
+    fn make_history_log(&self, args: &AdviseArgs) -> Result<Option<HistoryLog>> {
+        let mut jobs = PastJobs::default();
+        if !args.history.is_empty() {
+            jobs = read_history(&args.history)?;
+        }
+        if !args.idle && (args.queue.is_some() || self.is_queue_here(None)) {
+            read_held_jobs(args, &mut jobs);
+        }
+        if jobs.is_empty() {
+            return Ok(None);
+        }
+        let dir = tempfile::tempdir()?;
+        let path = dir.path().join(HISTORY_LOG);
+        let counts = write_jobs(&jobs, &path)?;
+        if counts.jobs > 0 {
+            output::note(&format!("note: {}", counts.words()));
+        }
+        Ok(Some(HistoryLog { path, _dir: dir }))
+    }
+
+    /// Returns true if there are neither logs nor a history.
+    pub(super) fn has_no_events(&self) -> bool {
+        self.logs.is_empty() && self.history.is_none()
+    }
+
+    /// Reads the events of the logs and of the history, and their `words` if requested. `year` is that
+    /// of the first event, for logs without years.
+    ///
+    /// # Errors
+    /// Fails if a log cannot be read.
+    pub(super) fn read_store(
+        &self,
+        year: Option<i16>,
+        words: Option<&mut LogWords>,
+    ) -> Result<EventStore> {
+        let history = self.history.as_ref().map(|history| history.path.as_path());
+        read_store_with_history(&self.logs, history, year, &self.config, words)
     }
 
     /// Returns true if the queue of this access point names the held jobs. `queue` is the queue that
@@ -253,29 +292,19 @@ fn site_model(config: &Config) -> Option<LearnedRun> {
     }
 }
 
-/// Writes a log of the held jobs in the queue into a new directory, so that a model that learned from a
-/// history can judge them. Returns `None` if there are none, or if the queue can be read only once.
-fn log_of_queue(args: &AdviseArgs) -> Result<Option<TempDir>> {
-    let mut jobs = PastJobs::default();
+/// Adds the held jobs in the queue to `jobs`, unless the queue can be read only once. The queue is
+/// queried again later, and a failure is reported then.
+fn read_held_jobs(args: &AdviseArgs, jobs: &mut PastJobs) {
     let read = |list: &mut dyn BufRead| jobs.read(list);
-    let attributes = HELD_JOB_ATTRIBUTES;
-    let asked = match args.queue.as_deref() {
-        Some("-") => return Ok(None),
+    let attributes = HISTORY_ATTRIBUTES;
+    let _ = match args.queue.as_deref() {
+        Some("-") => Ok(()),
         Some("now") => condor::read_held_jobs(attributes, None, read),
         Some(file) => read_list(file, read),
         None => {
             condor::ask_held_jobs(attributes, args.all_users, QUEUE_ANSWERS_WITHIN, read).map(drop)
         }
     };
-    // The queue is queried again later, and a failure is reported then.
-    if asked.is_err() || jobs.is_empty() {
-        return Ok(None);
-    }
-    let dir = tempfile::tempdir()?;
-    let mut log = BufWriter::new(fs_err::File::create_new(dir.path().join(QUEUE_LOG))?);
-    jobs.write_log(&mut log)?;
-    log.flush()?;
-    Ok(Some(dir))
 }
 
 /// The readable logs that the held jobs of this user in the queue name.
@@ -471,32 +500,6 @@ pub(super) fn read_unheld_jobs(named: &str) -> Result<UnheldJobs> {
         file => read_list(file, |list| UnheldJobs::read(list)),
     };
     jobs.with_context(|| format!("cannot use the queue `{named}`"))
-}
-
-/// Reads the history that `named` refers to: a file, a directory with the files of jobs, `-` for
-/// stdin, or `now` for the jobs of this user in the history of this access point.
-///
-/// # Errors
-/// Fails if the file cannot be read or parsed, or if the query fails.
-pub(super) fn read_history(named: &str) -> Result<JobHistory> {
-    let history = match named {
-        "now" => condor::read_own_history(&user_name()?, HISTORY_ATTRIBUTES, |output| {
-            JobHistory::read(output)
-        }),
-        dir if Path::new(dir).is_dir() => read_history_directory(Path::new(dir)),
-        file => read_list(file, |list| JobHistory::read(list)),
-    };
-    history.with_context(|| format!("cannot use the history `{named}`"))
-}
-
-/// Reads the files of jobs in `dir`, a `PER_JOB_HISTORY_DIR`.
-fn read_history_directory(dir: &Path) -> Result<JobHistory> {
-    let mut history = JobHistory::default();
-    for file in history_files(dir)? {
-        let file = files::open_regular(&file, MAX_LIST_BYTES)?;
-        history.read_more(BufReader::new(file))?;
-    }
-    Ok(history)
 }
 
 /// Lets `read` consume the file `named`, or stdin for `-`.

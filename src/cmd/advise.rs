@@ -4,12 +4,11 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, ensure};
 
-use super::advice_sources::{AdviceSources, ask_queue, read_history, read_queue};
+use super::advice_sources::{AdviceSources, ask_queue, read_queue};
 use super::advice_watch::AdviceWatch;
 use super::asked_advice::{AdviceQuery, ComputedAdvice};
 use super::file_looks::add_looks;
 use super::idle_advice::print_idle_advice;
-use super::logs::read_store;
 use super::others_jobs::OthersJobs;
 use super::text::advice::{AdviceView, long_text, shell_word, skipped_jobs_words};
 use super::text::restart_loops::{LoopLayout, loop_lines};
@@ -35,6 +34,16 @@ pub fn run(args: &AdviseArgs) -> Result<u8> {
         node_advice::write_node_advice(args, node, args.now.unwrap_or_else(now_ms))?;
         return Ok(EXIT_DONE);
     }
+    let stdin_uses = usize::from(args.queue.as_deref() == Some("-"))
+        + usize::from(args.logs.iter().any(|log| is_stdin(log)))
+        + args.history.iter().filter(|named| is_stdin(named)).count();
+    ensure!(
+        stdin_uses <= 1,
+        hinted(
+            "standard input can be only one of the log, the queue and the history",
+            "write the others to files"
+        )
+    );
     let sources = AdviceSources::find(args)?;
     if args.check {
         return check(args, &sources);
@@ -42,13 +51,6 @@ pub fn run(args: &AdviseArgs) -> Result<u8> {
     if let Some(interval_s) = args.watch {
         return watch(args, interval_s, sources);
     }
-    ensure!(
-        !(args.queue.as_deref() == Some("-") && sources.logs.iter().any(|log| is_stdin(log))),
-        hinted(
-            "standard input cannot be both the log and the queue",
-            "write one of them to a file"
-        )
-    );
     if args.idle {
         print_idle_advice(args, &sources, args.now.unwrap_or_else(now_ms))?;
         return Ok(EXIT_DONE);
@@ -92,11 +94,6 @@ fn ask(
         selections,
     };
     let mut computed = ComputedAdvice::from_sources(sources, question)?;
-    if let Some(named) = &args.history {
-        let history = read_history(named)?;
-        history.add_to(&mut computed.all);
-        computed.basis.caveats.push(history.words());
-    }
     let is_queue_here = sources.is_queue_here(args.queue.as_deref());
     let caveat = add_looks(args, is_queue_here, now_ms, &mut computed.all);
     computed.basis.caveats.extend(caveat);
@@ -134,7 +131,7 @@ fn view_of<'a>(
         } else {
             &[]
         },
-        better: better_advice(sources),
+        better: better_advice(args, sources),
     }
 }
 
@@ -146,17 +143,21 @@ fn selects_all(args: &AdviseArgs, sources: &AdviceSources) -> bool {
 }
 
 /// Says what would give better advice than `sources`; `None` if there is a model.
-fn better_advice(sources: &AdviceSources) -> Option<String> {
+fn better_advice(args: &AdviseArgs, sources: &AdviceSources) -> Option<String> {
     if sources.learned.is_some() {
         return None;
     }
-    let named: Option<Vec<String>> = (sources.logs.iter())
-        .map(|log| log.to_str().filter(|log| *log != "-").map(shell_word))
+    let (option, named, other) = match &sources.logs[..] {
+        [] if !args.history.is_empty() => ("--history", &args.history, "now"),
+        _ => ("--log", &sources.logs, "mine"),
+    };
+    let words: Option<Vec<String>> = (named.iter())
+        .map(|path| path.to_str().filter(|path| *path != "-").map(shell_word))
         .collect();
-    let logs = named.filter(|logs| (1..=MAX_NAMED_LOGS).contains(&logs.len()));
-    let logs = logs.map_or_else(|| "mine".to_owned(), |logs| logs.join(" "));
+    let words = words.filter(|words| (1..=MAX_NAMED_LOGS).contains(&words.len()));
+    let words = words.map_or_else(|| other.to_owned(), |words| words.join(" "));
     Some(format!(
-        "for odds of this access point: poolcast run --log {logs}"
+        "for odds of this access point: poolcast run {option} {words}"
     ))
 }
 
@@ -228,7 +229,7 @@ fn check(args: &AdviseArgs, sources: &AdviceSources) -> Result<u8> {
         Some(dir) => advice::read_answers(&dir)?,
         None => Vec::new(),
     };
-    let store = read_store(&sources.logs, args.year, &sources.config, None)?;
+    let store = sources.read_store(args.year, None)?;
     let check = CheckedAnswers::new(&given, &store).check();
     if args.json {
         output::print_json(answer_check::SCHEMA_VERSION, &check)?;
@@ -360,9 +361,7 @@ fn sort_jobs(chosen: &mut [&JobAdvice], order: JobOrder) {
 
 /// Returns true if the queue or the history is standard input.
 fn reads_list_once(args: &AdviseArgs) -> bool {
-    [&args.queue, &args.history]
-        .into_iter()
-        .any(|named| named.as_deref() == Some("-"))
+    args.queue.as_deref() == Some("-") || args.history.iter().any(|named| is_stdin(named))
 }
 
 fn is_stdin(log: &Path) -> bool {
@@ -386,8 +385,8 @@ fn repeat_command(args: &AdviseArgs) -> Option<String> {
     if let Some(queue) = &args.queue {
         call.push_str(&format!(" --queue {}", shell_word(queue)));
     }
-    if let Some(history) = &args.history {
-        call.push_str(&format!(" --history {}", shell_word(history)));
+    for history in &args.history {
+        call.push_str(&format!(" --history {}", shell_word(history.to_str()?)));
     }
     if args.all_users {
         call.push_str(" --all-users");

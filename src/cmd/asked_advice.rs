@@ -6,7 +6,6 @@ use std::path::Path;
 use anyhow::{Context as _, Result, ensure};
 
 use super::advice_sources::{AdviceSources, LearnedRun};
-use super::logs::read_store;
 use super::trained_run;
 use poolcast_base::error::hinted;
 use poolcast_base::output;
@@ -60,7 +59,7 @@ impl ComputedAdvice {
         sources: &AdviceSources,
         question: AdviceQuery<'_>,
     ) -> Result<ComputedAdvice> {
-        if sources.logs.is_empty() {
+        if sources.has_no_events() {
             return ComputedAdvice::from_queue(question);
         }
         let AdviceQuery {
@@ -72,7 +71,7 @@ impl ComputedAdvice {
         } = question;
         let config = &sources.config;
         let mut words = LogWords::until(at_ms);
-        let mut store = read_store(&sources.logs, year, config, Some(&mut words))?;
+        let mut store = sources.read_store(year, Some(&mut words))?;
         let log_end_ms = store.summary.end_ms;
         let learned = sources.learned.as_ref();
         let learned = learned.filter(|learned| learned.may_answer_at(at_ms));

@@ -42,8 +42,8 @@ pub(super) fn add_looks(
     })
 }
 
-/// Looks at the files that idle `jobs` will read, unless `args` forbid it. `is_queue_here` says that
-/// the jobs are in the queue of this access point.
+/// Looks at the files that idle `jobs` will read, and asks servers for others, unless `args` forbid it.
+/// `is_queue_here` says that the jobs are in the queue of this access point.
 pub(super) fn look_at_inputs(
     args: &AdviseArgs,
     is_queue_here: bool,
@@ -54,7 +54,11 @@ pub(super) fn look_at_inputs(
         return InputLooks::default();
     }
     let plan = look_plan(args, is_queue_here, now_ms);
-    let looked = look_process().and_then(|process| plan.look_at_inputs(process, jobs));
+    let ask = |urls: &[String]| match args.no_network {
+        true => Vec::new(),
+        false => ask_servers(urls),
+    };
+    let looked = look_process().and_then(|process| plan.look_at_inputs(process, jobs, ask));
     looked.unwrap_or_else(|failure| {
         note_failure(&failure);
         InputLooks::default()

@@ -27,19 +27,50 @@ const MAX_HISTORY_BYTES: u64 = 64 << 30;
 ///
 /// # Errors
 /// Fails if a file cannot be read or parsed, if the query fails, or if there are no jobs.
-pub(super) fn write_history_log(named: &[PathBuf], path: &Path) -> Result<HistoryCounts> {
+pub(super) fn write_history_log(named: &[PathBuf], path: &Path) -> Result<()> {
     let mut jobs = PastJobs::default();
     for one in named {
-        read_source(one, &mut jobs)
-            .with_context(|| format!("cannot use the history `{}`", one.display()))?;
+        read_source(one, &mut jobs).with_context(|| failure_words(one))?;
     }
+    let counts = write_jobs(&jobs, path)?;
+    output::note(&format!("note: {}", counts.words()));
+    Ok(())
+}
+
+/// Reads the jobs of the history that `named` refers to, like [`write_history_log`]. If this access
+/// point does not answer, or if there are no jobs, that only causes a note.
+///
+/// # Errors
+/// Fails if a file cannot be read or parsed.
+pub(super) fn read_history(named: &[PathBuf]) -> Result<PastJobs> {
+    let mut jobs = PastJobs::default();
+    let mut unread = Ok(());
+    for one in named {
+        let read = read_source(one, &mut jobs).with_context(|| failure_words(one));
+        if one == Path::new(NOW) {
+            unread = read;
+        } else {
+            read?;
+        }
+    }
+    if let Err(failure) = unread.and_then(|()| jobs.ensure_usable()) {
+        output::note(&format!("note: {failure:#}"));
+    }
+    Ok(jobs)
+}
+
+fn failure_words(named: &Path) -> String {
+    format!("cannot use the history `{}`", named.display())
+}
+
+/// Writes the events of `jobs` into the log `path`.
+pub(super) fn write_jobs(jobs: &PastJobs, path: &Path) -> Result<HistoryCounts> {
     let mut log = AtomicFile::new(path)?;
     let mut writer = BufWriter::new(log.file());
     let counts = jobs.write_log(&mut writer)?;
     writer.flush()?;
     drop(writer);
     log.commit(path)?;
-    output::note(&format!("note: {}", counts.words()));
     Ok(counts)
 }
 

@@ -6,7 +6,6 @@ use anyhow::{Result, ensure};
 
 use super::advice_sources::{AdviceSources, ask_unheld_jobs, read_unheld_jobs};
 use super::file_looks::look_at_inputs;
-use super::logs::read_store;
 use super::text::idle_jobs::{IdleView, SCHEMA_VERSION};
 use crate::cli::AdviseArgs;
 use poolcast_base::error::hinted;
@@ -65,10 +64,10 @@ struct LoggedRuns {
 
 impl LoggedRuns {
     fn find(args: &AdviseArgs, sources: &AdviceSources, jobs: &UnheldJobs) -> Result<LoggedRuns> {
-        if sources.logs.is_empty() {
+        if sources.has_no_events() {
             return Ok(LoggedRuns::default());
         }
-        let store = read_store(&sources.logs, args.year, &sources.config, None)?;
+        let store = sources.read_store(args.year, None)?;
         let queued: HashSet<JobId> = jobs.jobs().iter().map(|job| job.job).collect();
         let end_ms = store.summary.end_ms;
         Ok(LoggedRuns {

@@ -1,6 +1,6 @@
 //! Event logs as arguments: finds the logs, reads them, and gets the salt that hashes their owners.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 
@@ -34,9 +34,23 @@ pub(super) fn read_store(
     config: &Config,
     words: Option<&mut LogWords>,
 ) -> Result<EventStore> {
+    read_store_with_history(named, None, year, config, words)
+}
+
+/// Like [`read_store`], and adds what `history`, the log of a history, has beyond these logs.
+pub(super) fn read_store_with_history(
+    named: &[PathBuf],
+    history: Option<&Path>,
+    year: Option<i16>,
+    config: &Config,
+    words: Option<&mut LogWords>,
+) -> Result<EventStore> {
     match words {
-        Some(words) => read_logs(named, year, config, true, &mut |batch| words.add(batch)),
-        None => read_logs(named, year, config, false, &mut |_| {}),
+        Some(words) => {
+            let on_batch = &mut |batch: &EventBatch<'_>| words.add(batch);
+            read_logs(named, history, year, config, true, on_batch)
+        }
+        None => read_logs(named, history, year, config, false, &mut |_| {}),
     }
 }
 
@@ -48,12 +62,14 @@ pub(super) fn read_store_with_owners(
     config: &Config,
 ) -> Result<(EventStore, OwnerNames)> {
     let mut owners = OwnerNames::default();
-    let store = read_logs(named, year, config, false, &mut |batch| owners.add(batch))?;
+    let on_batch = &mut |batch: &EventBatch<'_>| owners.add(batch);
+    let store = read_logs(named, None, year, config, false, on_batch)?;
     Ok((store, owners))
 }
 
 fn read_logs(
     named: &[PathBuf],
+    history: Option<&Path>,
     year: Option<i16>,
     config: &Config,
     has_hold_texts: bool,
@@ -68,7 +84,8 @@ fn read_logs(
 
     let bar = StageBar::default();
     let on_step = |step: IngestStep<'_>| bar.show_ingest(step);
-    read_into_memory(&logs, &options, &bar.ingest_listener(&on_step), on_batch)
+    let listener = bar.ingest_listener(&on_step);
+    read_into_memory(&logs, history, &options, &listener, on_batch)
 }
 
 /// Reads the texts in the logs of a configuration. No store keeps them, so the logs are read again;

@@ -32,7 +32,8 @@ impl HeldJobs {
             return "No log was read.".to_owned();
         };
         format!(
-            "The log{of} is from {} to {} and has {}.",
+            "The {}{of} is from {} to {} and has {}.",
+            self.basis.source_name(),
             output::utc_time(begin_ms),
             output::utc_time(end_ms),
             output::counted(*holds, "hold")

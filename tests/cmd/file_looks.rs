@@ -3,6 +3,8 @@
 use std::io::{Read as _, Write as _};
 use std::net::TcpListener;
 use std::os::unix::fs::symlink;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde_json::{Value, json};
 
@@ -252,13 +254,16 @@ fn name_of_a_cause_finds_its_jobs_after_the_repair() {
 }
 
 /// Begins a server that answers HEAD requests: it has `/there`, fails at `/broken`, and has nothing
-/// else. Returns its URL.
-fn begin_server() -> String {
+/// else. Returns its URL, and the number of requests that it gets.
+pub(crate) fn begin_server() -> (String, Arc<AtomicUsize>) {
+    let requests = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&requests);
     let listener = TcpListener::bind("127.0.0.1:0").expect("bound");
     let address = listener.local_addr().expect("an address");
     std::thread::spawn(move || {
         for stream in listener.incoming() {
             let mut stream = stream.expect("a connection");
+            counted.fetch_add(1, Ordering::Relaxed);
             let mut request = [0; 4096];
             let read = stream.read(&mut request).unwrap_or(0);
             let request = String::from_utf8_lossy(&request[..read]).into_owned();
@@ -273,7 +278,7 @@ fn begin_server() -> String {
             let _ = stream.write_all(answer.as_bytes());
         }
     });
-    format!("http://{address}")
+    (format!("http://{address}"), requests)
 }
 
 /// Returns the ad of a job that has been held since 1970, because `url` could not be read.
@@ -287,7 +292,7 @@ fn held_for_url(cluster: u32, url: &str) -> Value {
 #[test]
 fn servers_are_asked_for_input_files() {
     let place = Place::new();
-    let server = begin_server();
+    let (server, _) = begin_server();
     let closed = TcpListener::bind("127.0.0.1:0").expect("bound");
     let closed_address = closed.local_addr().expect("an address");
     drop(closed);

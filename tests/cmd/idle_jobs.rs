@@ -1,7 +1,10 @@
 //! Tests of advice on idle and running jobs, and on jobs that start and are put back again.
 
+use std::sync::atomic::Ordering;
+
 use serde_json::{Value, json};
 
+use crate::file_looks::begin_server;
 use crate::json_documents::{PrintedKeys, print_all};
 use crate::own_logs::with_programs;
 use crate::place::{Outcome, Place};
@@ -39,8 +42,13 @@ fn write_queue(place: &Place, jobs: &[Value]) {
     place.write("queue.json", serde_json::to_string(jobs).expect("JSON"));
 }
 
-/// Calls `advise --idle` on the queue, by the owner of the jobs.
+/// Calls `advise --idle` on the queue, by the owner of the jobs, without the network.
 fn advise(place: &Place, options: &str) -> Outcome {
+    advise_online(place, &format!("--no-network {options}"))
+}
+
+/// Like [`advise`], and may ask servers.
+fn advise_online(place: &Place, options: &str) -> Outcome {
     let mut command = place.command(&format!("advise --idle --queue queue.json {options}"));
     Outcome::of(command.env("USER", OWNER).output().expect("it starts"))
 }
@@ -111,7 +119,7 @@ pub(crate) fn idle_documents() -> PrintedKeys {
     write_queue(&place, &jobs);
     place.write("own.log", log_of_evictions(4) + &log_of_large_jobs());
     let calls = [
-        "advise --idle --queue queue.json --look --log own.log --json",
+        "advise --idle --queue queue.json --look --no-network --log own.log --json",
         "advise --log own.log --json",
     ];
     print_all(&place, &calls)
@@ -142,6 +150,47 @@ fn idle_jobs_whose_files_are_missing_are_counted_with_a_command() {
         other.stderr.contains("job 4.4 is neither idle nor running"),
         "{other}"
     );
+}
+
+#[test]
+fn servers_are_asked_once_for_the_urls_of_own_idle_jobs() {
+    let place = Place::new();
+    let (server, requests) = begin_server();
+    let url = |name: &str| format!("{server}/{name}");
+    let mut of_other = job("7.0", 1, &url("typo"));
+    of_other["Owner"] = "another".into();
+    let mut jobs = vec![
+        job("6.0", 1, &url("typo")),
+        job("6.1", 1, &format!("{},{}", url("there"), url("typo"))),
+        job("6.2", 1, &format!("no/x.dat,{}", url("typo"))),
+        job("6.3", 1, &url("there")),
+        job("6.4", 1, &url("broken")),
+        job("6.5", 2, &url("running")),
+        of_other,
+    ];
+    jobs[2]["JobBatchName"] = "other".into();
+    write_queue(&place, &jobs);
+    let page = one_line(&advise_online(&place, "--look").stdout).replace(&server, "http://server");
+    for text in [
+        "6 idle jobs, 1 running: 3 without a file that they need looked at 4 files",
+        "2 idle jobs of root, batch sim (cluster 6) need http://server/typo, which its server does not have: put it there, or hold them \
+         until then: condor_hold -constraint 'JobStatus==1 && EnteredCurrentStatus<=1000 && ClusterId==6 && ProcId>=0 && ProcId<=1'",
+        "1 idle job of root, batch other (cluster 6) needs /home/ada/no/x.dat, which does not exist",
+        "note: the servers of 1 file that idle jobs need do not answer, such as that of http://server/broken",
+    ] {
+        assert!(page.contains(text), "{text}\n{page}");
+    }
+    assert_eq!(requests.load(Ordering::Relaxed), 3);
+
+    // The jobs may be of another machine, and their servers are not.
+    let elsewhere = advise_online(&place, "").stdout;
+    assert!(elsewhere.contains("looked at 3 files"), "{elsewhere}");
+    let before = requests.load(Ordering::Relaxed);
+    for options in ["--look --no-network", "--no-look"] {
+        let offline = advise_online(&place, options).stdout;
+        assert!(!offline.contains("its server"), "{offline}");
+    }
+    assert_eq!(requests.load(Ordering::Relaxed), before);
 }
 
 #[test]

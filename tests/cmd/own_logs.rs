@@ -261,42 +261,6 @@ fn the_logs_of_own_jobs_are_found() {
 }
 
 #[test]
-fn the_history_decides_where_no_rule_does() {
-    let place = place_with_logs();
-    place.write("out.log", submitted("5.0") + &held("5.0", 23, "12/2"));
-    let ended = r#"{"JobStatus": 4, "ExitCode": 0, "ExitBySignal": false, "NumHolds": 1, "LastHoldReasonCode": 12,
-        "LastHoldReasonSubCode": 2, "LastHoldReason": "no reason"}"#;
-    place.write("history.json", format!("[{}]", [ended; 12].join(", ")));
-    assert_eq!(actions(&place.json("advise out.log --json"))["5.0"], "none");
-    let call = "advise out.log --history history.json";
-    insta::assert_snapshot!(place.run(&format!("{call} 5.0")));
-    assert_eq!(
-        actions(&place.json(&format!("{call} --json")))["5.0"],
-        "release"
-    );
-
-    let condor_history = format!(
-        "echo \"$@\" > {0}/asked; cat {0}/history.json",
-        place.path("").display()
-    );
-    let asked = with_programs(
-        &place,
-        "advise out.log --history now",
-        &[("condor_history", &condor_history)],
-    );
-    assert!(
-        asked.stdout.contains("POSSIBLY RELEASE AS IT IS: 1 job"),
-        "{asked}"
-    );
-    let asked = fs_err::read_to_string(place.path("asked")).expect("asked");
-    assert!(asked.starts_with("ada -limit "), "{asked}");
-    for history in ["proj", "missing.json", "out.log"] {
-        let refused = place.run(&format!("advise out.log --history {history}"));
-        assert_eq!(refused.code, Some(2), "{refused}");
-    }
-}
-
-#[test]
 fn few_holds_are_learned_from_and_the_lack_is_named() {
     let place = place_with_logs();
     let run = place.run("run --log proj");

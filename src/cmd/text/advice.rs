@@ -225,7 +225,8 @@ impl<'a> AdviceView<'a> {
             ended = format!("{ended} ({} ago)", output::time_span(now_ms - end_ms));
         }
         Some(format!(
-            "log of {}: {} to {ended}, {}",
+            "{} of {}: {} to {ended}, {}",
+            self.basis.source_name(),
             access_points.join(", "),
             minute(begin_ms),
             output::counted(*holds, "hold")

@@ -276,6 +276,9 @@ fn file_words(fault: &FaultyInput) -> String {
         LookState::NotAllowed => {
             format!("{others}, which the owner may not read: change the modes")
         }
+        _ if is_one && path.contains("://") => {
+            format!("{path}, which its server does not have: put it there")
+        }
         _ if is_one => format!("{path}, which does not exist: put it there"),
         _ => format!("{others}, which do not exist: put them there"),
     }

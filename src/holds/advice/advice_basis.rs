@@ -16,6 +16,9 @@ const DAY_MS: i64 = 86_400_000;
 /// A model is old if it has not seen the last 1/`OLD_MODEL_DIVISOR` of the time range of the log.
 const OLD_MODEL_DIVISOR: i64 = 10;
 
+/// A caveat on holds from a history.
+const HISTORY_CAVEAT: &str = "of jobs in the history, known are the last hold and the end, and the holds that ended runs where it has them";
+
 /// The model's ability to separate successes from failures, measured on holds after its training.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct ModelSkill {
@@ -132,6 +135,11 @@ pub struct AdviceBasis {
     pub holds_since: usize,
     /// The model's skill; absent if the model was never evaluated.
     pub skill: Option<ModelSkill>,
+    /// What the holds come from.
+    pub source: HoldSource,
+    /// True if some of them are from a log of HTCondor.
+    #[serde(skip)]
+    pub has_log: bool,
     /// Caveats about the log and the model, in sentences.
     pub caveats: Vec<String>,
 }
@@ -159,8 +167,9 @@ impl AdviceBasis {
             &summary.aps,
         ));
         caveats.extend(age_caveat(summary, models, asked_ms, holds_since));
-        let words = origin.source.words().or(summary.source().words());
-        caveats.extend(words.map(str::to_owned));
+        let source = summary.source();
+        let of_history = (source == HoldSource::History).then_some(HISTORY_CAVEAT);
+        caveats.extend(origin.source.words().or(of_history).map(str::to_owned));
         caveats.extend(missing_holds_caveat(summary));
         if !summary.gaps.is_empty() {
             caveats.push(
@@ -184,6 +193,8 @@ impl AdviceBasis {
             uses_prior: answers.is_some_and(|answers| answers.model.uses_prior()),
             holds_since,
             skill: origin.skill,
+            source,
+            has_log: summary.has_log(),
             caveats,
         }
     }
@@ -203,7 +214,18 @@ impl AdviceBasis {
             uses_prior: false,
             holds_since: 0,
             skill: None,
+            source: HoldSource::Log,
+            has_log: false,
             caveats: Vec::new(),
+        }
+    }
+
+    /// Names what the holds come from.
+    pub fn source_name(&self) -> &'static str {
+        match (self.source, self.has_log) {
+            (HoldSource::Log, _) => "log",
+            (HoldSource::History, true) => "log and history",
+            (HoldSource::History, false) => "history",
         }
     }
 

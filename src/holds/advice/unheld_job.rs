@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use super::job_command::JobId;
 use super::log_words::one_line;
+use super::look::url_looks::is_askable;
 use super::memory_plan::MAX_REQUEST_MB;
 use super::queue_facts::absolute_path;
 use super::shared_text::{SharedText, SharedTexts, SharedValues};
@@ -43,7 +44,8 @@ pub struct UnheldJob {
     pub(super) since_s: i64,
     /// `RequestMemory`, MB; `None` if it is no number, or if HTCondor raises it by itself.
     pub(super) request_mb: Option<u64>,
-    /// The files that HTCondor reads on the access point when the job starts, as absolute paths.
+    /// The files that the job gets when it starts: those that HTCondor reads on the access point, as
+    /// absolute paths, and URLs that servers can be asked for.
     pub(super) inputs: Arc<Vec<SharedText>>,
 }
 
@@ -110,7 +112,7 @@ impl UnheldJob {
     }
 }
 
-/// Returns the paths on the access point that HTCondor reads when the job starts, each once.
+/// Returns the files that the job gets when it starts, each once: paths on the access point, and URLs.
 fn inputs(ad: &ListedAd) -> Vec<String> {
     let text = |name: &str| ad.get(name).and_then(Value::as_str).unwrap_or_default();
     let number = |name: &str| ad.get(name).and_then(Value::as_i64);
@@ -140,8 +142,12 @@ fn inputs(ad: &ListedAd) -> Vec<String> {
 
     let directory = Some(text("Iwd")).filter(|directory| directory.starts_with('/'));
     let mut found: Vec<String> = (paths.into_iter())
-        .filter(|path| is_local_path(path))
-        .filter_map(|path| absolute_path(path, directory))
+        .filter(|path| !is_expression(path))
+        .filter_map(|path| match path {
+            url if is_askable(url) => Some(url.to_owned()),
+            path if is_local_path(path) => absolute_path(path, directory),
+            _ => None,
+        })
         .collect();
     found.sort_unstable();
     found.dedup();
@@ -158,10 +164,14 @@ fn listed(list: &str) -> Vec<&str> {
     entries
 }
 
-/// Returns true if `entry` is a path, and neither a URL nor an expression.
+/// Returns true if HTCondor replaces `entry`.
+fn is_expression(entry: &str) -> bool {
+    entry.starts_with("/Expr(") || entry.contains(MACHINE_MACRO)
+}
+
+/// Returns true if `entry` is a path, and no URL.
 fn is_local_path(entry: &str) -> bool {
-    let is_expression = entry.starts_with("/Expr(") || entry.contains(MACHINE_MACRO);
-    !entry.is_empty() && !entry.contains("://") && !is_expression && entry != "/dev/null"
+    !entry.is_empty() && !entry.contains("://") && entry != "/dev/null"
 }
 
 #[cfg(test)]
@@ -180,15 +190,16 @@ mod tests {
     }
 
     #[test]
-    fn inputs_are_local_paths_below_the_directory_of_the_job() {
+    fn inputs_are_urls_and_local_paths_below_the_directory_of_the_job() {
         let ad = json!({"Cmd": "run.sh", "In": "/dev/null", "ContainerImage": "image.sif",
-            "TransferInput": "a.dat, /data/b.dat,osdf:///ospool/c,in/,a.dat,x.$$(OpSys)"});
+            "TransferInput": "a.dat, /data/b.dat,osdf:///ospool/c,in/,a.dat,x.$$(OpSys),ftp://host/d,osdf:///x.$$(OpSys)"});
         let expected = [
             "/data/b.dat",
             "/home/ada/a.dat",
             "/home/ada/image.sif",
             "/home/ada/in/",
             "/home/ada/run.sh",
+            "osdf:///ospool/c",
         ];
         assert_eq!(inputs_of(ad), expected);
     }

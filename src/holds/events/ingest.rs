@@ -8,6 +8,7 @@ use std::sync::Arc;
 use anyhow::{Context as _, Result, ensure};
 
 use super::format::EVENTS_FORMAT;
+use super::later_events::LastEvents;
 use super::read_log::{read_log, resume_log};
 use super::store::EventStore;
 use super::store_builder::EventStoreBuilder;
@@ -101,19 +102,38 @@ pub fn event_store_key(sources: &[SourceLog], options: &ReadOptions) -> Result<S
     manifest::key(&(EVENTS_FORMAT.version, contents, &options.ap, options.year))
 }
 
-/// Reads `logs` into a store in memory. `on_batch` receives all events that are added. The store is
-/// not kept, so its owners are hashed with a random salt.
+/// Reads `logs` into a store in memory, and then `history`, the log of a history. Of a job that the
+/// logs have, only what happened after its last event there is added from the history. `on_batch`
+/// receives all events that are added. The store is not kept, so its owners are hashed with a random
+/// salt.
 ///
 /// # Errors
 /// Fails if a log cannot be read.
 pub fn read_into_memory(
     logs: &[PathBuf],
+    history: Option<&Path>,
     options: &ReadOptions,
     listener: &IngestListener<'_>,
     on_batch: &mut BatchListener<'_>,
 ) -> Result<EventStore> {
     let mut builder = EventStoreBuilder::new(OwnerSalt::random()?.text(), "", None);
-    read_whole(logs, options, &mut builder, listener, on_batch)?;
+    let Some(history) = history else {
+        read_whole(logs, options, &mut builder, listener, on_batch)?;
+        return builder.into_store();
+    };
+    let mut last = LastEvents::default();
+    let listen = &mut |batch: &EventBatch<'_>| {
+        last.add(batch);
+        on_batch(batch);
+    };
+    read_whole(logs, options, &mut builder, listener, listen)?;
+    let read = read_log(history, options, |_| {}, &mut |batch| {
+        let events = &last.later_events(&batch);
+        let batch = EventBatch { events, ..batch };
+        on_batch(&batch);
+        builder.add_batch(&batch)
+    })?;
+    builder.end_log(&log_name(history), &read.xxh3, read.summary, None);
     builder.into_store()
 }
 

@@ -12,7 +12,7 @@ use htcondor_eventlog::{
 const SAME_TIME_MS: i64 = 1000;
 
 /// The id of a job in a log. An id may be used for another job after a job queue was wiped.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub(super) struct JobId {
     /// Index of the access point.
     pub(super) ap: u32,
@@ -72,6 +72,14 @@ impl StretchAndNormal {
     fn normal(self) -> u8 {
         (self.0.get() & 1) as u8
     }
+}
+
+/// Returns true if events with this number change the state of their job.
+pub(super) fn changes_state(number: u16) -> bool {
+    matches!(
+        number,
+        SUBMIT | EXECUTE | TERMINATED | ABORTED | HELD | RELEASED
+    )
 }
 
 /// An event, with the job that it belongs to.
@@ -141,10 +149,7 @@ impl EventRow {
 
     /// Returns true if the event changes the state of its job.
     pub(super) fn changes_state(&self) -> bool {
-        matches!(
-            self.number,
-            SUBMIT | EXECUTE | TERMINATED | ABORTED | HELD | RELEASED
-        )
+        changes_state(self.number)
     }
 
     /// Returns 1 if a job exited normally, for event 005.

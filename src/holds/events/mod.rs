@@ -6,6 +6,7 @@ mod format;
 mod ingest;
 mod job_history;
 mod job_row;
+mod later_events;
 mod log_gaps;
 mod near_events;
 mod read_log;

@@ -136,6 +136,15 @@ impl StoreSummary {
         }
     }
 
+    /// Returns true if any of the logs is one of HTCondor.
+    pub fn has_log(&self) -> bool {
+        let is_log = |source: &SourceLog| {
+            let generation = source.generation.as_ref();
+            generation.is_none_or(|generation| generation.missing_holds.is_none())
+        };
+        self.sources.iter().any(is_log)
+    }
+
     /// Returns true if so many holds are missing that shares of successful releases mislead: each of
     /// these holds was followed by another one.
     pub fn lacks_holds(&self) -> bool {

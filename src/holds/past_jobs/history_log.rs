@@ -42,9 +42,9 @@ pub struct PastJobs {
 /// Numbers of the jobs and of the holds in the log of a history.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct HistoryCounts {
-    /// Jobs.
+    /// Jobs, without those of which only the queue knows.
     pub jobs: usize,
-    /// Holds.
+    /// Holds of these jobs.
     pub holds: usize,
     /// Holds whose times are estimates.
     pub estimated: usize,
@@ -81,22 +81,31 @@ impl PastJobs {
         self.jobs.is_empty()
     }
 
+    /// Requires that there are jobs.
+    ///
+    /// # Errors
+    /// Fails if there are none.
+    pub fn ensure_usable(&self) -> Result<()> {
+        ensure!(
+            !self.jobs.is_empty(),
+            hinted(
+                format!(
+                    "the history has no jobs that can be used; {} without an id or a submit time",
+                    output::counted(self.skipped, "ad")
+                ),
+                format!("condor_history -json -attributes {HISTORY_ATTRIBUTES}"),
+            )
+        );
+        Ok(())
+    }
+
     /// Writes the events of the jobs as an event log into `output`. The log of each access point has
     /// a header of its own, which states that it was made from a history.
     ///
     /// # Errors
     /// Fails if there are no jobs, or if `output` cannot be written.
     pub fn write_log(&self, output: &mut impl Write) -> Result<HistoryCounts> {
-        ensure!(
-            !self.jobs.is_empty(),
-            hinted(
-                format!(
-                    "the history has no jobs that can be used ({} have no id or no submit time)",
-                    output::counted(self.skipped, "ad")
-                ),
-                format!("condor_history -json -attributes {HISTORY_ATTRIBUTES}"),
-            )
-        );
+        self.ensure_usable()?;
         let mut counts = HistoryCounts {
             skipped: self.skipped,
             ..HistoryCounts::default()
@@ -105,8 +114,10 @@ impl PastJobs {
             BTreeMap::new();
         for (key, job) in &self.jobs {
             let timeline = job.timeline(key.submit_s);
-            counts.jobs += 1;
-            counts.holds += timeline.holds;
+            if !job.is_of_queue() {
+                counts.jobs += 1;
+                counts.holds += timeline.holds;
+            }
             counts.estimated += usize::from(timeline.has_estimate);
             counts.missing += timeline.missing_holds;
             let events = events_by_schedd.entry(&key.schedd).or_default();
@@ -392,7 +403,40 @@ mod tests {
             "HoldReason": "no file", "EnteredCurrentStatus": 1795648809, "JobCurrentStartDate": 1795648805}]"#;
         let (records, counts) = written(&[ad]);
         assert_eq!(events_of(&records, (1, 0)), [(0, 1), (1, 5), (12, 9)]);
-        assert_eq!((counts.holds, counts.estimated), (1, 0));
+        assert_eq!((counts.jobs, counts.holds, counts.estimated), (0, 0, 0));
+    }
+
+    /// The ads of runs show the earlier holds of a job that is held, and perhaps the present one.
+    #[test]
+    fn runs_of_a_held_job_come_before_its_hold() {
+        let run = |start_s: i64, end_s: i64| {
+            format!(
+                r#"{{"ClusterId": 1, "ProcId": 0, "QDate": 1795648801, "JobCurrentStartDate": {}, "EpochWriteDate": {},
+                "HoldReasonCode": 13, "HoldReason": "no file"}}"#,
+                MINUTE_S + start_s,
+                MINUTE_S + end_s
+            )
+        };
+        let held = |start_s: i64, held_s: i64| {
+            format!(
+                r#"{{"ClusterId": 1, "ProcId": 0, "QDate": 1795648801, "JobStatus": 5, "HoldReasonCode": 13, "HoldReason": "no file",
+                "EnteredCurrentStatus": {}, "JobCurrentStartDate": {}}}"#,
+                MINUTE_S + held_s,
+                MINUTE_S + start_s
+            )
+        };
+        let events = |ads: &[String]| {
+            let (records, _) = written(&[format!("[{}]", ads.join(",")).as_bytes()]);
+            events_of(&records, (1, 0))
+        };
+        let once = [(0, 1), (1, 5), (12, 9)];
+        assert_eq!(events(&[run(5, 8), held(5, 9)]), once);
+        let again = [(13, 20), (1, 20), (12, 25)];
+        let twice = [&once[..], &again].concat();
+        assert_eq!(events(&[run(5, 9), held(20, 25)]), twice);
+        assert_eq!(events(&[run(5, 9), run(20, 24), held(20, 25)]), twice);
+        let without_run = [&once[..], &[(13, 25), (12, 25)]].concat();
+        assert_eq!(events(&[run(5, 9), held(5, 25)]), without_run);
     }
 
     #[test]
@@ -404,7 +448,7 @@ mod tests {
              "NumShadowStarts": -9223372036854775807, "NumHolds": 9223372036854775807, "LastJobStatus": 2, "LastHoldReasonCode": 12},
             {"ClusterId": 3, "ProcId": 0, "QDate": 5, "EpochWriteDate": 4, "JobCurrentStartDate": 8, "HoldReasonCode": 12, "Owner": "a\"b"}]"#;
         let (records, counts) = written(&[ads]);
-        assert_eq!((counts.jobs, counts.skipped), (3, 3));
+        assert_eq!((counts.jobs, counts.skipped), (2, 3));
         assert_eq!(
             records[0]["Info"]
                 .as_str()

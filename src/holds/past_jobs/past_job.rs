@@ -79,6 +79,15 @@ impl PastJob {
             .filter(move |(name, _)| !may_be_changed || !name.starts_with("Request"))
     }
 
+    /// Returns true if only the queue knows of the job: if it has not ended, and has no ad of a run, or
+    /// if it is held.
+    pub(super) fn is_of_queue(&self) -> bool {
+        match &self.end {
+            Some(end) => end.ending == JobEnding::StillHeld,
+            None => self.runs.is_empty(),
+        }
+    }
+
     /// Returns the events of the job.
     pub(super) fn timeline(&self, submit_s: i64) -> PastTimeline {
         let mut runs = self.ordered_runs();

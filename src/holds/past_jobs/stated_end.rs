@@ -5,6 +5,9 @@ use serde_json::Value;
 use super::past_run::{PastRun, SUBMITTED_ON_HOLD, StatedHold, past_time_s, slot_name};
 use crate::job_ads::ListedAd;
 
+/// Maximum difference between the times of one hold in the queue and in the ad of a run, in s.
+const CLOCK_SLACK_S: u64 = 2;
+
 /// HTCondor's `JobStatus` of an idle job.
 const IDLE_STATUS: i64 = 1;
 
@@ -122,19 +125,37 @@ impl StatedEnd {
         let Some(hold) = self.last_hold.as_ref().filter(|_| is_placed) else {
             return false;
         };
-        let shown = runs.iter().rev().find_map(|run| run.hold.as_ref());
+        if self.ending == JobEnding::StillHeld {
+            self.end_with_hold(hold, runs);
+            return false;
+        }
+        let shown = match self.was_held {
+            true => runs.last().and_then(|run| run.hold.as_ref()),
+            false => runs.iter().rev().find_map(|run| run.hold.as_ref()),
+        };
         if shown.is_some_and(|shown| shown.code == hold.code) {
             return false;
         }
         self.insert_hold(hold, runs);
-        if self.ending == JobEnding::StillHeld {
-            // The queue knows the time of this hold.
-            if let Some(run) = runs.last_mut() {
+        hold.code != SUBMITTED_ON_HOLD
+    }
+
+    /// Adds to `runs` the hold that the job is in. The queue knows the time of this hold.
+    fn end_with_hold(&self, hold: &StatedHold, runs: &mut Vec<PastRun>) {
+        let is_it = |run: &PastRun| match &run.hold {
+            None => true,
+            Some(shown) => {
+                let apart_s = run.end_s.abs_diff(self.end_s);
+                shown.code == hold.code && apart_s <= CLOCK_SLACK_S
+            }
+        };
+        match runs.last_mut().filter(|run| is_it(run)) {
+            Some(run) => {
+                run.hold = Some(hold.clone());
                 run.end_s = self.end_s;
             }
-            return false;
+            None => runs.push(between_runs(self.end_s, hold)),
         }
-        hold.code != SUBMITTED_ON_HOLD
     }
 
     /// Returns true if the job was released after its last hold.
@@ -158,7 +179,7 @@ impl StatedEnd {
     /// Inserts the last hold into `runs` at the best estimate of its time. An estimate uses only
     /// facts from before the release.
     fn insert_hold(&self, hold: &StatedHold, runs: &mut Vec<PastRun>) {
-        if hold.code == SUBMITTED_ON_HOLD && self.ending != JobEnding::StillHeld {
+        if hold.code == SUBMITTED_ON_HOLD {
             runs.insert(0, between_runs(self.submit_s, hold));
             return;
         }

@@ -5,7 +5,8 @@ use std::time::{Duration, Instant};
 
 use super::finding::Finding;
 use poolcast_base::output::counted;
-use poolcast_holds::advice::{JobHistory, JobQueue, QUEUE_ATTRIBUTES};
+use poolcast_holds::advice::{JobQueue, QUEUE_ATTRIBUTES};
+use poolcast_holds::past_jobs::PastJobs;
 use poolcast_sweep::condor;
 
 /// Time within which the queue and the history must begin to answer.
@@ -41,13 +42,14 @@ fn queue_finding() -> Finding {
 }
 
 fn history_finding() -> Finding {
-    const TODO: &str = "condor_history -limit 1, which says more; nothing else needs the history";
+    const TODO: &str =
+        "condor_history -limit 1, which says more; only --history and --log mine need it";
     let began = Instant::now();
     let read = condor::ask_latest_history(HISTORY_ATTRIBUTE, ANSWERS_WITHIN, |output| {
-        JobHistory::read(output)
+        PastJobs::default().read(output)
     });
     match read {
-        Ok(Some(_)) => Finding::good(
+        Ok(Some(())) => Finding::good(
             "history",
             format!(
                 "condor_history answers in {:.1} s",

@@ -1,4 +1,5 @@
-//! Looks at the files that idle jobs will read, and finds the jobs that will be held for them.
+//! Looks at the files that idle jobs will read, asks servers for others, and finds the jobs that will be
+//! held for them.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -11,6 +12,7 @@ use super::job_look::{JobPath, LookState};
 use super::look_process::{LookAnswer, LookProcess};
 use super::looks::{LookPlan, look_at, open_files_caveat};
 use super::named_path::PathUse;
+use super::url_looks::{UrlAnswer, UrlAnswers, is_askable};
 use crate::advice::idle_batch::{IdleBatch, IdleBatchKey, batch_key, commands_for};
 use crate::advice::shared_text::SharedText;
 use crate::advice::unheld_job::UnheldJob;
@@ -22,7 +24,7 @@ pub struct FaultyInput {
     /// The jobs.
     #[serde(flatten)]
     pub members: IdleBatch,
-    /// The file that most of them need.
+    /// The file that most of them need: a path or a URL.
     pub path: SharedText,
     /// Number of such files.
     pub files: usize,
@@ -51,29 +53,38 @@ type NeededFile = (SharedText, bool);
 type FaultKey<'a> = (IdleBatchKey<'a>, LookState, Option<usize>);
 
 impl LookPlan {
-    /// Lets `process` look at the files on this machine that the idle ones of `jobs` will read. The
-    /// files that most jobs need come first.
+    /// Lets `process` look at the files on this machine that the idle ones of `jobs` will read, and
+    /// `ask` ask servers for the files that jobs of this user get from them, as in
+    /// [`LookPlan::look_at_urls`]. The files that most jobs need come first.
     ///
     /// # Errors
     /// Fails if the process cannot be started.
-    pub fn look_at_inputs(&self, process: LookProcess, jobs: &UnheldJobs) -> Result<InputLooks> {
-        let jobs_here = || {
-            let idle = jobs.jobs.iter().filter(|job| job.is_idle);
-            idle.filter(|job| self.has_files_of(&job.ap))
+    pub fn look_at_inputs(
+        &self,
+        process: LookProcess,
+        jobs: &UnheldJobs,
+        ask: impl FnOnce(&[String]) -> Vec<UrlAnswer>,
+    ) -> Result<InputLooks> {
+        let is_elsewhere = |job: &&UnheldJob| {
+            !self.has_files_of(&job.ap) && job.inputs.iter().any(|path| !is_askable(path))
         };
-        let is_elsewhere = |job: &&UnheldJob| !job.inputs.is_empty() && !self.has_files_of(&job.ap);
         let elsewhere = jobs.jobs.iter().filter(is_elsewhere).count();
         let mut needed: HashMap<&SharedText, usize> = HashMap::new();
-        for path in jobs_here().flat_map(|job| &*job.inputs) {
+        for path in jobs.jobs.iter().flat_map(|job| self.inputs_to_look_at(job)) {
             *needed.entry(path).or_default() += 1;
         }
         let mut paths: Vec<SharedText> = needed.keys().copied().cloned().collect();
-        paths.sort_by(|a, b| (Reverse(needed[a]), a).cmp(&(Reverse(needed[b]), b)));
-        let answers = if paths.is_empty() {
+        // Servers are asked for URLs, and the process looks at the paths before them.
+        let rank = |path: &SharedText| (is_askable(path), Reverse(needed[path]));
+        paths.sort_by(|a, b| (rank(a), a).cmp(&(rank(b), b)));
+        let first_url = paths.partition_point(|path| !is_askable(path));
+        let (local, urls) = paths.split_at(first_url);
+        let answers = if local.is_empty() {
             Vec::new()
         } else {
-            look_at(process, &paths)?
+            look_at(process, local)?
         };
+        let url_answers = UrlAnswers::get(urls.iter().map(SharedText::as_str), ask);
         let places: HashMap<&SharedText, usize> = paths
             .iter()
             .enumerate()
@@ -81,14 +92,19 @@ impl LookPlan {
             .collect();
         let mut states: HashMap<NeededFile, LookState> = HashMap::new();
         let mut faulty: BTreeMap<FaultKey<'_>, Vec<(&UnheldJob, usize)>> = BTreeMap::new();
-        for job in jobs_here() {
+        for job in &jobs.jobs {
             let is_own = self.is_own(job.owner.as_deref());
             let state_at = |at: usize| {
                 let file = (paths[at].clone(), is_own);
                 let state = states.entry(file);
-                *state.or_insert_with(|| self.input_state(&paths[at], is_own, answers[at]))
+                *state.or_insert_with(|| match answers.get(at) {
+                    Some(answer) => self.input_state(&paths[at], is_own, *answer),
+                    None if url_answers.of(&paths[at]) == UrlAnswer::NotFound => LookState::Missing,
+                    None => LookState::Unknown,
+                })
             };
-            if let Some((state, at)) = first_fault(job, &places, state_at) {
+            let needed_here = self.inputs_to_look_at(job).map(|path| places[path]);
+            if let Some((state, at)) = first_fault(needed_here.collect(), state_at) {
                 let shared = (needed[&paths[at]] > 1).then_some(at);
                 let key = (batch_key(job), state, shared);
                 faulty.entry(key).or_default().push((job, at));
@@ -103,16 +119,28 @@ impl LookPlan {
         let is_tried = |answer: &&LookAnswer| **answer != LookAnswer::NotTried;
         Ok(InputLooks {
             faults,
-            looked_files: answers.iter().filter(is_tried).count(),
+            looked_files: answers.iter().filter(is_tried).count() + url_answers.count(),
             caveats: [
                 elsewhere_caveat(elsewhere),
                 open_files_caveat("that idle jobs need", &answers),
-                hanging_files_caveat(&paths, &answers),
+                hanging_files_caveat(local, &answers),
+                silent_servers_caveat(urls, &url_answers),
             ]
             .into_iter()
             .flatten()
             .collect(),
         })
+    }
+
+    /// Returns the inputs of `job` that may be looked at: files on this machine, and URLs of a job of
+    /// this user.
+    fn inputs_to_look_at<'a>(&self, job: &'a UnheldJob) -> impl Iterator<Item = &'a SharedText> {
+        let (is_here, is_own) = (
+            self.has_files_of(&job.ap),
+            self.is_own(job.owner.as_deref()),
+        );
+        let may_look = move |path: &&SharedText| if is_askable(path) { is_own } else { is_here };
+        job.inputs.iter().filter(may_look)
     }
 
     /// Returns the state of an input for jobs of this user, or of others.
@@ -134,14 +162,13 @@ impl LookPlan {
     }
 }
 
-/// Returns the fault for which `job` will be held, and the place of the file among all paths: of
-/// several files, the one that most jobs need.
+/// Returns the fault for which a job will be held that needs the files at the places in `needed` among
+/// all paths, and the place of its file: of several, a path before a URL, and the one that most jobs
+/// need.
 fn first_fault(
-    job: &UnheldJob,
-    places: &HashMap<&SharedText, usize>,
+    mut needed: Vec<usize>,
     mut state_at: impl FnMut(usize) -> LookState,
 ) -> Option<(LookState, usize)> {
-    let mut needed: Vec<usize> = job.inputs.iter().map(|path| places[path]).collect();
     needed.sort_unstable();
     needed.into_iter().find_map(|at| {
         let state = state_at(at);
@@ -185,6 +212,17 @@ fn hanging_files_caveat(paths: &[SharedText], answers: &[LookAnswer]) -> Option<
     let first = &paths[answers.iter().position(is_hanging)?];
     Some(format!(
         "the file system of {} that idle jobs need does not answer, such as that of {first}",
+        output::counted(count, "file")
+    ))
+}
+
+/// Returns a caveat on URLs whose servers do not answer.
+fn silent_servers_caveat(urls: &[SharedText], answers: &UrlAnswers<'_>) -> Option<String> {
+    let is_silent = |url: &&SharedText| answers.of(url) == UrlAnswer::NoAnswer;
+    let count = urls.iter().filter(is_silent).count();
+    let first = urls.iter().find(is_silent)?;
+    Some(format!(
+        "the servers of {} that idle jobs need do not answer, such as that of {first}",
         output::counted(count, "file")
     ))
 }

@@ -10,7 +10,7 @@ mod look_process;
 mod named_path;
 mod path_sight;
 mod looks;
-mod url_looks;
+pub(in crate::advice) mod url_looks;
 
 pub use input_looks::{FaultyInput, InputLooks};
 pub use job_look::{JobLook, LookState};

@@ -32,12 +32,54 @@ pub enum UrlAnswer {
     NoAnswer,
 }
 
+/// The answers of servers about the files at some URLs.
+#[derive(Debug, Default)]
+pub(super) struct UrlAnswers<'a> {
+    by_url: HashMap<&'a str, UrlAnswer>,
+    /// Servers of which one does not answer for some file.
+    silent: HashSet<&'a str>,
+}
+
+impl<'a> UrlAnswers<'a> {
+    /// Lets `ask` ask for at most [`MAX_ADDRESSES`] of `urls`, for each once, and for one of each server
+    /// first. `ask` gets `http` and `https` addresses, and returns an answer for each.
+    pub(super) fn get(
+        urls: impl Iterator<Item = &'a str>,
+        ask: impl FnOnce(&[String]) -> Vec<UrlAnswer>,
+    ) -> UrlAnswers<'a> {
+        let asked = first_of_each_server(urls);
+        if asked.is_empty() {
+            return UrlAnswers::default();
+        }
+        let addresses: Vec<String> = asked.iter().filter_map(|url| address_of(url)).collect();
+        let by_url: HashMap<&str, UrlAnswer> = asked.into_iter().zip(ask(&addresses)).collect();
+        let silent = (by_url.iter())
+            .filter(|(_, answer)| **answer == UrlAnswer::NoAnswer)
+            .map(|(url, _)| server_of(url))
+            .collect();
+        UrlAnswers { by_url, silent }
+    }
+
+    /// Returns the answer about `url`. A server that does not answer for one file does not for others.
+    pub(super) fn of(&self, url: &str) -> UrlAnswer {
+        match self.by_url.get(url) {
+            Some(answer) => *answer,
+            None if self.silent.contains(server_of(url)) => UrlAnswer::NoAnswer,
+            None => UrlAnswer::Unknown,
+        }
+    }
+
+    /// The number of files that servers have answered for, or not in time.
+    pub(super) fn count(&self) -> usize {
+        let is_known = |answer: &&UrlAnswer| **answer != UrlAnswer::Unknown;
+        self.by_url.values().filter(is_known).count()
+    }
+}
+
 /// An address that a hold names.
 struct FailedUrl<'a> {
     job: usize,
     url: &'a str,
-    /// The `http` or `https` address to ask for it.
-    address: String,
     /// True if the server had no such file.
     was_not_found: bool,
 }
@@ -55,26 +97,10 @@ impl LookPlan {
         let failed: Vec<FailedUrl<'_>> = (reasons.iter().enumerate())
             .filter_map(|(job, reason)| failed_url(job, reason.as_deref()?))
             .collect();
-        let asked = first_of_each_server(&failed);
-        if asked.is_empty() {
-            return;
-        }
-        let addresses: Vec<String> = asked.iter().map(|one| one.address.clone()).collect();
-        let urls = asked.iter().map(|one| one.url);
-        let answers: HashMap<&str, UrlAnswer> = urls.zip(ask(&addresses)).collect();
-        let silent: HashSet<&str> = (answers.iter())
-            .filter(|(_, answer)| **answer == UrlAnswer::NoAnswer)
-            .map(|(url, _)| server_of(url))
-            .collect();
+        let answers = UrlAnswers::get(failed.iter().map(|one| one.url), ask);
         for one in &failed {
-            let is_silent = silent.contains(server_of(one.url));
-            let answer = match answers.get(one.url) {
-                Some(answer) => *answer,
-                None if is_silent => UrlAnswer::NoAnswer,
-                None => UrlAnswer::Unknown,
-            };
             let advice = &mut advice[one.job];
-            if let Some(look) = url_look(one, answer, advice, self.now_ms) {
+            if let Some(look) = url_look(one, answers.of(one.url), advice, self.now_ms) {
                 add_look(advice, look);
             }
         }
@@ -97,12 +123,16 @@ fn failed_url(job: usize, reason: &str) -> Option<FailedUrl<'_>> {
     let was_not_found = ["404", "Not Found", "FileNotFound"]
         .iter()
         .any(|words| before.contains(words));
-    Some(FailedUrl {
+    is_askable(url).then_some(FailedUrl {
         job,
         url,
-        address: address_of(url)?,
         was_not_found,
     })
+}
+
+/// Returns true if a server can be asked for `url`.
+pub(in crate::advice) fn is_askable(url: &str) -> bool {
+    address_of(url).is_some()
 }
 
 /// Returns the address to ask for `url`; `None` if it has another scheme.
@@ -121,12 +151,12 @@ fn server_of(url: &str) -> &str {
     if end == host { url } else { &url[..end] }
 }
 
-/// Returns up to [`MAX_ADDRESSES`] of `failed` with different addresses: one of each server first.
-fn first_of_each_server<'a, 'b>(failed: &'b [FailedUrl<'a>]) -> Vec<&'b FailedUrl<'a>> {
+/// Returns up to [`MAX_ADDRESSES`] different ones of `urls`: one of each server first.
+fn first_of_each_server<'a>(urls: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
     let (mut seen, mut servers) = (HashSet::new(), HashSet::new());
-    let (mut first, others): (Vec<&FailedUrl<'_>>, Vec<&FailedUrl<'_>>) = (failed.iter())
-        .filter(|one| seen.insert(one.url))
-        .partition(|one| servers.insert(server_of(one.url)));
+    let (mut first, others): (Vec<&str>, Vec<&str>) = urls
+        .filter(|url| seen.insert(*url))
+        .partition(|url| servers.insert(server_of(url)));
     first.extend(others);
     first.truncate(MAX_ADDRESSES);
     first
