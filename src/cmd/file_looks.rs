@@ -54,9 +54,12 @@ pub(super) fn look_at_inputs(
         return InputLooks::default();
     }
     let plan = look_plan(args, is_queue_here, now_ms);
-    let ask = |urls: &[String]| match args.no_network {
-        true => Vec::new(),
-        false => ask_servers(urls),
+    let ask = |urls: &[String]| {
+        if args.no_network {
+            Vec::new()
+        } else {
+            ask_servers(urls)
+        }
     };
     let looked = look_process().and_then(|process| plan.look_at_inputs(process, jobs, ask));
     looked.unwrap_or_else(|failure| {
