@@ -129,9 +129,10 @@ impl StatedEnd {
             self.end_with_hold(hold, runs);
             return false;
         }
-        let shown = match self.was_held {
-            true => runs.last().and_then(|run| run.hold.as_ref()),
-            false => runs.iter().rev().find_map(|run| run.hold.as_ref()),
+        let shown = if self.was_held {
+            runs.last().and_then(|run| run.hold.as_ref())
+        } else {
+            runs.iter().rev().find_map(|run| run.hold.as_ref())
         };
         if shown.is_some_and(|shown| shown.code == hold.code) {
             return false;

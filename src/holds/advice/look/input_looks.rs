@@ -45,9 +45,6 @@ pub struct InputLooks {
     pub caveats: Vec<String>,
 }
 
-/// A file as one kind of jobs needs it: its path, and true if the jobs are of this user.
-type NeededFile = (SharedText, bool);
-
 /// The common facts of one finding: batch, state of the file, and the place of the file, unless only
 /// one job needs it.
 type FaultKey<'a> = (IdleBatchKey<'a>, LookState, Option<usize>);
@@ -65,63 +62,21 @@ impl LookPlan {
         jobs: &UnheldJobs,
         ask: impl FnOnce(&[String]) -> Vec<UrlAnswer>,
     ) -> Result<InputLooks> {
-        let is_elsewhere = |job: &&UnheldJob| {
-            !self.has_files_of(&job.ap) && job.inputs.iter().any(|path| !is_askable(path))
-        };
-        let elsewhere = jobs.jobs.iter().filter(is_elsewhere).count();
-        let mut needed: HashMap<&SharedText, usize> = HashMap::new();
-        for path in jobs.jobs.iter().flat_map(|job| self.inputs_to_look_at(job)) {
-            *needed.entry(path).or_default() += 1;
-        }
-        let mut paths: Vec<SharedText> = needed.keys().copied().cloned().collect();
-        // Servers are asked for URLs, and the process looks at the paths before them.
-        let rank = |path: &SharedText| (is_askable(path), Reverse(needed[path]));
-        paths.sort_by(|a, b| (rank(a), a).cmp(&(rank(b), b)));
-        let first_url = paths.partition_point(|path| !is_askable(path));
-        let (local, urls) = paths.split_at(first_url);
+        let needed = NeededInputs::new(self, jobs);
+        let (local, urls) = needed.files.split_at(needed.first_url);
         let answers = if local.is_empty() {
             Vec::new()
         } else {
             look_at(process, local)?
         };
         let url_answers = UrlAnswers::get(urls.iter().map(SharedText::as_str), ask);
-        let places: HashMap<&SharedText, usize> = paths
-            .iter()
-            .enumerate()
-            .map(|(at, path)| (path, at))
-            .collect();
-        let mut states: HashMap<NeededFile, LookState> = HashMap::new();
-        let mut faulty: BTreeMap<FaultKey<'_>, Vec<(&UnheldJob, usize)>> = BTreeMap::new();
-        for job in &jobs.jobs {
-            let is_own = self.is_own(job.owner.as_deref());
-            let state_at = |at: usize| {
-                let file = (paths[at].clone(), is_own);
-                let state = states.entry(file);
-                *state.or_insert_with(|| match answers.get(at) {
-                    Some(answer) => self.input_state(&paths[at], is_own, *answer),
-                    None if url_answers.of(&paths[at]) == UrlAnswer::NotFound => LookState::Missing,
-                    None => LookState::Unknown,
-                })
-            };
-            let needed_here = self.inputs_to_look_at(job).map(|path| places[path]);
-            if let Some((state, at)) = first_fault(needed_here.collect(), state_at) {
-                let shared = (needed[&paths[at]] > 1).then_some(at);
-                let key = (batch_key(job), state, shared);
-                faulty.entry(key).or_default().push((job, at));
-            }
-        }
 
-        let mut faults: Vec<FaultyInput> = faulty
-            .into_iter()
-            .map(|((_, state, _), members)| FaultyInput::new(&members, state, &paths))
-            .collect();
-        faults.sort_by_key(|fault| Reverse(fault.members.jobs.len()));
         let is_tried = |answer: &&LookAnswer| **answer != LookAnswer::NotTried;
         Ok(InputLooks {
-            faults,
+            faults: self.input_faults(jobs, &needed, &answers, &url_answers),
             looked_files: answers.iter().filter(is_tried).count() + url_answers.count(),
             caveats: [
-                elsewhere_caveat(elsewhere),
+                self.elsewhere_caveat(jobs),
                 open_files_caveat("that idle jobs need", &answers),
                 hanging_files_caveat(local, &answers),
                 silent_servers_caveat(urls, &url_answers),
@@ -130,6 +85,46 @@ impl LookPlan {
             .flatten()
             .collect(),
         })
+    }
+
+    /// Returns the faults of the `needed` files of `jobs`, which follow from the answers about the
+    /// paths and about the URLs. Those of most jobs come first.
+    fn input_faults(
+        &self,
+        jobs: &UnheldJobs,
+        needed: &NeededInputs<'_>,
+        answers: &[LookAnswer],
+        url_answers: &UrlAnswers<'_>,
+    ) -> Vec<FaultyInput> {
+        let files = &needed.files;
+        let places: HashMap<&SharedText, usize> = files.iter().zip(0..).collect();
+        // The state also depends on whether the jobs are of this user.
+        let mut states: HashMap<(usize, bool), LookState> = HashMap::new();
+        let mut faulty: BTreeMap<FaultKey<'_>, Vec<(&UnheldJob, usize)>> = BTreeMap::new();
+        for job in &jobs.jobs {
+            let is_own = self.is_own(job.owner.as_deref());
+            let state_at = |at: usize| {
+                let state = states.entry((at, is_own));
+                *state.or_insert_with(|| match answers.get(at) {
+                    Some(answer) => self.input_state(&files[at], is_own, *answer),
+                    None if url_answers.of(&files[at]) == UrlAnswer::NotFound => LookState::Missing,
+                    None => LookState::Unknown,
+                })
+            };
+            let needed_here = self.inputs_to_look_at(job).map(|file| places[file]);
+            if let Some((state, at)) = first_fault(needed_here.collect(), state_at) {
+                let shared = (needed.jobs[&files[at]] > 1).then_some(at);
+                let key = (batch_key(job), state, shared);
+                faulty.entry(key).or_default().push((job, at));
+            }
+        }
+
+        let mut faults: Vec<FaultyInput> = faulty
+            .into_iter()
+            .map(|((_, state, _), members)| FaultyInput::new(&members, state, files))
+            .collect();
+        faults.sort_by_key(|fault| Reverse(fault.members.jobs.len()));
+        faults
     }
 
     /// Returns the inputs of `job` that may be looked at: files on this machine, and URLs of a job of
@@ -141,6 +136,20 @@ impl LookPlan {
         );
         let may_look = move |path: &&SharedText| if is_askable(path) { is_own } else { is_here };
         job.inputs.iter().filter(may_look)
+    }
+
+    /// Returns a caveat on those of `jobs` whose files are not on this machine.
+    fn elsewhere_caveat(&self, jobs: &UnheldJobs) -> Option<String> {
+        let is_elsewhere = |job: &&UnheldJob| {
+            !self.has_files_of(&job.ap) && job.inputs.iter().any(|path| !is_askable(path))
+        };
+        let elsewhere = jobs.jobs.iter().filter(is_elsewhere).count();
+        (elsewhere > 0).then(|| {
+            format!(
+                "the files of {} may be of another machine: --look looks at them here",
+                output::counted(elsewhere, "idle job")
+            )
+        })
     }
 
     /// Returns the state of an input for jobs of this user, or of others.
@@ -159,6 +168,37 @@ impl LookPlan {
         };
         let look = input.look(answer, self.now_ms());
         look.map_or(LookState::Unknown, |look| look.state)
+    }
+}
+
+/// The files that jobs need, as far as they may be looked at.
+struct NeededInputs<'a> {
+    /// Paths on this machine, and then URLs. Of each, the files that most jobs need come first.
+    files: Vec<SharedText>,
+    /// Index of the first URL.
+    first_url: usize,
+    /// Number of the jobs that need each file.
+    jobs: HashMap<&'a SharedText, usize>,
+}
+
+impl<'a> NeededInputs<'a> {
+    fn new(plan: &LookPlan, jobs: &'a UnheldJobs) -> NeededInputs<'a> {
+        let mut needed: HashMap<&SharedText, usize> = HashMap::new();
+        for file in jobs.jobs.iter().flat_map(|job| plan.inputs_to_look_at(job)) {
+            *needed.entry(file).or_default() += 1;
+        }
+
+        let files = needed.keys().copied();
+        let (mut urls, mut paths): (Vec<&SharedText>, Vec<&SharedText>) =
+            files.partition(|file| is_askable(file));
+        for files in [&mut paths, &mut urls] {
+            files.sort_by_key(|file| (Reverse(needed[*file]), *file));
+        }
+        NeededInputs {
+            first_url: paths.len(),
+            files: paths.into_iter().chain(urls).cloned().collect(),
+            jobs: needed,
+        }
     }
 }
 
@@ -193,16 +233,6 @@ impl FaultyInput {
             commands: commands_for("condor_hold", &jobs, ""),
         }
     }
-}
-
-/// Returns a caveat on `jobs` whose files are not on this machine.
-fn elsewhere_caveat(jobs: usize) -> Option<String> {
-    (jobs > 0).then(|| {
-        format!(
-            "the files of {} may be of another machine: --look looks at them here",
-            output::counted(jobs, "idle job")
-        )
-    })
 }
 
 /// Returns a caveat on files whose file system does not answer.

@@ -109,7 +109,7 @@ impl LookPlan {
     /// Returns the reason of a hold for input files, if the job is this user's and if no look at a
     /// file has decided.
     fn own_reason(&self, one: &JobAdvice) -> Option<String> {
-        let is_own = self.user.is_some() && self.user.as_deref() == one.owner.as_deref();
+        let is_own = self.is_own(one.owner.as_deref());
         let is_open = one.hold_code == TRANSFER_INPUT && one.look.is_none();
         let reason = one.reason.as_ref().filter(|_| is_own && is_open)?;
         Some(reason.to_string())
