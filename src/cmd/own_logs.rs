@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use anyhow::{Context as _, Result, ensure};
 
@@ -71,10 +72,16 @@ fn own_logs() -> Result<Vec<PathBuf>> {
     Ok(logs)
 }
 
-/// Returns the name of this user.
+/// Returns the name of this user: that of the environment, or else, as services may have none, that
+/// of `id`, which also knows the users of a directory server.
 pub(super) fn user_name() -> Result<String> {
-    let name = ["USER", "LOGNAME"]
-        .into_iter()
-        .find_map(|name| std::env::var(name).ok());
-    name.context("neither USER nor LOGNAME is set")
+    let mut names = ["USER", "LOGNAME"].into_iter();
+    if let Some(name) = names.find_map(|name| std::env::var(name).ok()) {
+        return Ok(name);
+    }
+    let id = Command::new("id").arg("-un").output();
+    let id = id.context("neither USER nor LOGNAME is set, and `id` cannot be started")?;
+    let name = String::from_utf8(id.stdout).context("`id -un` prints no name")?;
+    ensure!(!name.trim().is_empty(), "`id -un` prints no name");
+    Ok(name.trim().to_owned())
 }

@@ -428,10 +428,21 @@ impl RunningQuery {
                     self.program,
                     String::from_utf8_lossy(&errors.unwrap_or_default()).trim()
                 ),
-                "`condor_q -allusers` shows whether the queue answers"
+                hint_after(&self.program)
             )
         );
         found
+    }
+}
+
+/// Returns what to try after an error of `program`.
+fn hint_after(program: &str) -> &'static str {
+    match program {
+        // HTCondor 25.14 takes users without a record for anonymous ones, also those in the list.
+        "condor_qedit" => {
+            "jobs of others are for the users in QUEUE_SUPER_USERS, each with a record: `condor_qusers -add NAME`, as root"
+        }
+        _ => "`condor_q -allusers` shows whether the queue answers",
     }
 }
 
