@@ -84,8 +84,9 @@ pub(crate) fn hold_states(
             }
         }
     }
-    // The job may still run when the log ends.
-    if states[states.len() - 1].1 == OutcomeState::Running {
+    // The job may still run when the log ends, or the run ends in the second in which it got past the
+    // point: a later event must not be what shows it.
+    if !states[states.len() - 1].1.is_decided() {
         states.extend(past_ms.map(|past_ms| (past_ms, OutcomeState::PastThePoint)));
     }
     keep_order(&mut states);
@@ -195,6 +196,21 @@ mod tests {
             with(&[(33, Waiting), (34, Running), (35, Succeeded)])
         );
     }
+
+    #[test]
+    fn run_that_ends_in_its_first_second_is_past_the_point_without_a_later_event() {
+        let held_before_its_run = [
+            (0, HELD),
+            (8, RELEASED),
+            (29, EXECUTE),
+            (29, EVICTED),
+            (41, SUBMIT),
+        ];
+        let all = states_of(&held_before_its_run);
+        assert_eq!(all, states_of(&held_before_its_run[..4]));
+        assert_eq!(all.last(), Some(&(29, PastThePoint)));
+    }
+
     #[test]
     fn job_that_was_removed_in_the_second_of_its_hold_is_not_held() {
         let removed = [(0, SUBMIT), (10, ABORTED), (10, HELD)];
