@@ -387,6 +387,21 @@ fn no_verb_imports_another() {
 
 /// Users paste commands from error messages in haste.
 #[test]
+fn containerfile_copies_each_manifest() {
+    let read = |name: &str| fs_err::read_to_string(repository().join(name)).expect("readable");
+    let (manifest, containerfile) = (read("Cargo.toml"), read("Containerfile"));
+    let quoted = manifest.split('"').skip(1).step_by(2);
+    let folders: BTreeSet<&str> = quoted
+        .filter(|text| text.starts_with("src/") && !text.ends_with(".rs"))
+        .collect();
+    assert!(folders.len() > 10, "only {folders:?} were found");
+    for folder in folders {
+        let copied = format!("COPY {folder}/Cargo.toml {folder}/\n");
+        assert!(containerfile.contains(&copied), "missing: {copied}");
+    }
+}
+
+#[test]
 fn no_message_suggests_a_command_that_destroys() {
     for (path, text) in read_files(&rust_files(&repository().join("src"))) {
         for (line, number) in text.lines().zip(1..) {
