@@ -8,6 +8,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use serde_json::Value;
 
 use crate::docs::read;
+use crate::own_logs::with_programs;
 use crate::place::{Outcome, Place, queue};
 
 /// A directory with a queue in which jobs of two owners are held.
@@ -292,6 +293,37 @@ fn addresses_are_checked() {
     }
 }
 
+/// Returns what `condor_q` prints if each job of the queue has the answer `values`.
+fn marks(values: &str) -> String {
+    let id = |job: &Value, name: &str| job[name].as_i64().expect("a number");
+    let jobs = queue();
+    let lines = jobs
+        .iter()
+        .map(|job| format!("{} {} {values}\n", id(job, "ClusterId"), id(job, "ProcId")));
+    lines.collect()
+}
+
+#[test]
+fn refused_edit_says_who_may_edit() {
+    let place = place_with_queue();
+    let dir = place.path("").display().to_string();
+    place.write("marks", marks("undefined undefined"));
+    let condor_q =
+        format!("case \"$*\" in *-af*) cat {dir}/marks ;; *) cat {dir}/queue.json ;; esac");
+    let condor_qedit = "echo 'Queue transaction failed.' >&2; exit 1";
+    let programs = [("condor_q", &*condor_q), ("condor_qedit", condor_qedit)];
+    let outcome = with_programs(&place, "advise --queue now --qedit", &programs);
+    assert_eq!(outcome.code, Some(2), "{outcome}");
+    assert!(
+        outcome.stderr.contains("Queue transaction failed."),
+        "{outcome}"
+    );
+    assert!(
+        outcome.stderr.contains("`condor_qusers -add NAME`"),
+        "{outcome}"
+    );
+}
+
 #[test]
 fn queue_gets_changed_answers_in_batches() {
     let place = place_with_queue();
@@ -312,15 +344,7 @@ fn queue_gets_changed_answers_in_batches() {
         let mode = std::fs::Permissions::from_mode(0o755);
         fs_err::set_permissions(place.path(&format!("bin/{name}")), mode).expect("set");
     }
-    let id = |job: &Value, name: &str| job[name].as_i64().expect("a number");
-    let jobs = queue();
-    let mark = |values: &str| {
-        let lines = jobs
-            .iter()
-            .map(|job| format!("{} {} {values}\n", id(job, "ClusterId"), id(job, "ProcId")));
-        lines.collect::<String>()
-    };
-    place.write("marks", mark("undefined undefined"));
+    place.write("marks", marks("undefined undefined"));
     let call = "advise --queue now --qedit";
     let outcome = run(&place, call);
     assert_eq!(outcome.code, Some(0), "{outcome}");
@@ -339,7 +363,7 @@ fn queue_gets_changed_answers_in_batches() {
     // Without a model, rules answer, and no probability is known.
     let rule = |name: &str| format!("{name} undefined");
     let known = lines[3].trim_matches('"');
-    place.write("marks", mark(&rule(known)));
+    place.write("marks", marks(&rule(known)));
     fs_err::remove_file(place.path("edits")).expect("removed");
     run(&place, call);
     let again = fs_err::read_to_string(place.path("edits")).unwrap_or_default();

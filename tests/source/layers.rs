@@ -385,7 +385,7 @@ fn no_verb_imports_another() {
     }
 }
 
-/// Users paste commands from error messages in haste.
+/// Cargo needs the manifest of each member, also for the layer with the dependencies alone.
 #[test]
 fn containerfile_copies_each_manifest() {
     let read = |name: &str| fs_err::read_to_string(repository().join(name)).expect("readable");
@@ -401,6 +401,7 @@ fn containerfile_copies_each_manifest() {
     }
 }
 
+/// Users paste commands from error messages in haste.
 #[test]
 fn no_message_suggests_a_command_that_destroys() {
     for (path, text) in read_files(&rust_files(&repository().join("src"))) {
