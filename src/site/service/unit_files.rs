@@ -156,9 +156,10 @@ fn advise_part(paths: &ServicePaths) -> ServicePart {
     }
 }
 
-/// The arguments with which the service advises.
+/// The arguments with which the service advises. It uses the published model, as users do, because
+/// `out` has no model while the nightly part learns.
 pub(super) fn advise_arguments(log: &str) -> String {
-    format!("advise out --log {log} --queue now --prometheus metrics/poolcast.prom --pages pages")
+    format!("advise model --log {log} --queue now --prometheus metrics/poolcast.prom --pages pages")
 }
 
 impl ServicePart {
