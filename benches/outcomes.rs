@@ -16,8 +16,8 @@ use half::f16;
 use passes::fastest_pass;
 use poolcast_base::{output, seed};
 use poolcast_config::{DEFAULT, yaml};
+use poolcast_events::EventStore;
 use poolcast_holds::config::PreprocessingConfig;
-use poolcast_holds::events::EventStore;
 use poolcast_holds::tensors::{Dataset, Split, TensorSettings, build};
 use poolcast_models::optim::{Adam, AdamSettings};
 use poolcast_models::{

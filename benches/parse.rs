@@ -14,7 +14,7 @@ use anyhow::{Context as _, Result};
 use htcondor_eventlog::{self as eventlog, ReadOptions};
 use poolcast_base::files::StagedDirectory;
 use poolcast_base::output;
-use poolcast_holds::events::{EventStore, EventStoreBuilder};
+use poolcast_events::{EventStore, EventStoreBuilder};
 use processor::processor_s;
 
 #[global_allocator]

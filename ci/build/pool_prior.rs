@@ -6,8 +6,8 @@ use std::path::Path;
 
 use anyhow::{Context as _, Result};
 use poolcast_base::files;
+use poolcast_events::EventStore;
 use poolcast_holds::answers::{Contribution, HoldHistory, Prior};
-use poolcast_holds::events::EventStore;
 
 fn main() -> Result<()> {
     let mut paths = std::env::args_os().skip(1);

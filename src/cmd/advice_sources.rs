@@ -16,13 +16,13 @@ use crate::cli::AdviseArgs;
 use poolcast_base::error::hinted;
 use poolcast_base::{files, manifest, output, user_directories};
 use poolcast_collect::is_log;
+use poolcast_events::{EventStore, HoldSource};
 use poolcast_holds::advice::{
     JobQueue, JobSelection, LOG_ATTRIBUTES, LogWords, ModelOrigin, PublishedModel,
     QUEUE_ATTRIBUTES, UNHELD_ATTRIBUTES, UnheldJobs, logs_of_jobs,
 };
 use poolcast_holds::answers::LearnedAnswers;
 use poolcast_holds::config::AdviceConfig;
-use poolcast_holds::events::{EventStore, HoldSource};
 use poolcast_holds::past_jobs::{HISTORY_ATTRIBUTES, PastJobs};
 use poolcast_holds::training::RunModels;
 use poolcast_sweep as sweep;

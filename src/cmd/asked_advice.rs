@@ -9,6 +9,7 @@ use super::advice_sources::{AdviceSources, LearnedRun};
 use super::trained_run;
 use poolcast_base::error::hinted;
 use poolcast_base::output;
+use poolcast_events::EventStore;
 use poolcast_holds::advice::{
     self, AdviceBasis, AdviceModels, AnswerTally, CheckedAnswers, EndedJob, GivenAnswer, JobAdvice,
     JobId, JobQueue, JobSelection, LogWords, ModelOrigin, PublishedOrigin, QueueAgreement,
@@ -16,7 +17,6 @@ use poolcast_holds::advice::{
 };
 use poolcast_holds::answers::LearnedAnswers;
 use poolcast_holds::config::AdviceConfig;
-use poolcast_holds::events::EventStore;
 
 /// A query to `advise`.
 #[derive(Debug, Default)]

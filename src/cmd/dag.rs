@@ -11,7 +11,7 @@ use crate::cli::DagArgs;
 use poolcast_base::error::EXIT_DONE;
 use poolcast_base::files::{self, LockedDirectory, StagedDirectory};
 use poolcast_base::{escape, manifest, output, salt};
-use poolcast_holds::events::{EVENTS_FORMAT, EventStore};
+use poolcast_events::{EVENTS_FORMAT, EventStore};
 use poolcast_sweep::condor::{self, DAG_FILE, DagPlan, SampleSource, TrialSeconds};
 use poolcast_sweep::config::Config;
 use poolcast_sweep::{self as sweep, SweepFolder, events_dir};

@@ -13,7 +13,7 @@ use htcondor_eventlog::{self as eventlog, ReadOptions};
 use poolcast_base::error::{EXIT_DONE, hinted};
 use poolcast_base::output;
 use poolcast_collect::explain;
-use poolcast_holds::events::{EventStore, IngestStep, LogIngest, SourceLog, event_store_key};
+use poolcast_events::{EventStore, IngestStep, LogIngest, SourceLog, event_store_key};
 
 /// Version of the JSON document.
 const SCHEMA_VERSION: u32 = 1;

@@ -14,9 +14,9 @@ use crate::cli::PolicyArgs;
 use poolcast_base::error::EXIT_DONE;
 use poolcast_base::output;
 use poolcast_base::pager;
+use poolcast_events::EventStore;
 use poolcast_holds::advice::{self, AdviceModels};
 use poolcast_holds::answers::LearnedAnswers;
-use poolcast_holds::events::EventStore;
 use poolcast_holds::policy::{
     AdviceContradiction, OwnerNames, ReleaseStudy, StudySettings, contradictions, past_holds,
     required_share, study_releases,

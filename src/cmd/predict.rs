@@ -11,7 +11,7 @@ use super::logs::read_store;
 use crate::cli::PredictArgs;
 use poolcast_base::error::{EXIT_DONE, hinted};
 use poolcast_base::{manifest, output};
-use poolcast_holds::events::{EVENTS_FORMAT, EventStore};
+use poolcast_events::{EVENTS_FORMAT, EventStore};
 use poolcast_holds::tensors::{Dataset, TENSORS_FORMAT};
 use poolcast_holds::training::{FIT, HoldPrediction, RunModels, predict_holds, predict_samples};
 use poolcast_pipelines::FittedPipeline;

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use indicatif::ProgressBar;
 
 use poolcast_base::output;
-use poolcast_holds::events::{IngestListener, IngestStep};
+use poolcast_events::{IngestListener, IngestStep};
 use poolcast_holds::tensors::BuildProgress;
 use poolcast_sweep::{PrepareListener, PrepareStep};
 

@@ -6,9 +6,9 @@ use anyhow::Result;
 
 use super::{logs, trained_run};
 use poolcast_base::{files, output};
+use poolcast_events::EventStore;
 use poolcast_holds::advice::{self, AdviceBasis, AdviceModels};
 use poolcast_holds::answers::LearnedAnswers;
-use poolcast_holds::events::EventStore;
 use poolcast_holds::training::RunModels;
 use poolcast_report::{self as report, HeldJobs, REPORT_FILE, ReportInputs};
 use poolcast_sweep::{SweepFolder, TrialRow, answers_dir, events_dir};

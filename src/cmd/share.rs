@@ -9,8 +9,8 @@ use super::text;
 use crate::cli::ShareArgs;
 use poolcast_base::error::EXIT_DONE;
 use poolcast_base::{manifest, output};
+use poolcast_events::{EVENTS_FORMAT, EventStore};
 use poolcast_holds::answers::{Contribution, ContributionSummary, HoldHistory, MIN_OWNERS};
-use poolcast_holds::events::{EVENTS_FORMAT, EventStore};
 use poolcast_sweep::{condor, events_dir};
 
 /// The JSON document: what a contribution has, and the file that has it.

@@ -11,7 +11,7 @@ use super::text;
 use crate::cli::TensorsArgs;
 use poolcast_base::error::EXIT_DONE;
 use poolcast_base::{archive, manifest, output};
-use poolcast_holds::events::{EVENTS_FORMAT, EventStore};
+use poolcast_events::{EVENTS_FORMAT, EventStore};
 use poolcast_holds::tensors::{
     self, Dataset, FrameChoice, LeakageAudit, TENSORS_FORMAT, TensorSettings, TensorSummary,
 };

@@ -5,8 +5,8 @@ use std::path::Path;
 use anyhow::Result;
 
 use poolcast_base::{manifest, output};
+use poolcast_events::{EVENTS_FORMAT, HoldSource, StoreSummary};
 use poolcast_holds::advice::{ModelOrigin, ModelSkill};
-use poolcast_holds::events::{EVENTS_FORMAT, HoldSource, StoreSummary};
 use poolcast_holds::tensors::{Dataset, Split};
 use poolcast_holds::training::{ModelEvaluation, TrainedModel, evaluate_run, evaluation_path};
 use poolcast_sweep as sweep;

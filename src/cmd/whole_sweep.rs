@@ -15,8 +15,8 @@ use super::text::trials::{log_epoch, trial_line};
 use super::tracking::{begin_tracking, end_tracking};
 use poolcast_base::error::{EXIT_RETRY, too_early};
 use poolcast_base::{manifest, output};
+use poolcast_events::{EVENTS_FORMAT, EventStore};
 use poolcast_holds::answers::{ANSWERS_FORMAT, HoldHistory};
-use poolcast_holds::events::{EVENTS_FORMAT, EventStore};
 use poolcast_holds::rehearsal::{
     REHEARSAL_FILE, Rehearsal, RehearsalDir, RehearsalSettings, RehearsalTally, RehearsalTimes,
     SettledAnswers, rehearse,

@@ -1,8 +1,8 @@
-//! Held jobs: from the events of logs to advice.
+//! Held jobs: from a store of events to advice.
 //!
 //! ```text
-//! events ──▶ tensors ──▶ training ──▶ answers ──▶ advice ──▶ rehearsal
-//!                                                └──▶ policy
+//! tensors ──▶ training ──▶ answers ──▶ advice ──▶ rehearsal
+//!                                     └──▶ policy
 //! ```
 //!
 //! Each module imports only modules above it.
@@ -10,9 +10,10 @@
 pub mod config;
 #[cfg(test)]
 mod test_config;
+#[cfg(test)]
+mod test_store;
 mod job_ads;
 pub mod past_jobs;
-pub mod events;
 pub mod tensors;
 pub mod training;
 pub mod answers;

@@ -9,8 +9,8 @@ use super::inputs::ReportInputs;
 use super::plot::{LegendKind, Plot, PlotAxis, PlotMark};
 use super::scale::Scale;
 use poolcast_base::output;
+use poolcast_events::EventStore;
 use poolcast_holds::advice::code_meaning;
-use poolcast_holds::events::EventStore;
 use poolcast_holds::tensors::{Dataset, Split, TensorSummary, audit};
 use poolcast_sweep as sweep;
 

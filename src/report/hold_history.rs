@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use poolcast_config::LabelKind;
-use poolcast_holds::events::EventStore;
+use poolcast_events::EventStore;
 use poolcast_holds::tensors::{HoldOutcome, hold_cycles};
 use poolcast_holds::training::wilson_lower;
 

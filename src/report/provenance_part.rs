@@ -9,7 +9,7 @@ use super::inputs::{ReportInputs, ReportedKind};
 use super::words;
 use poolcast_base::{manifest, output, program};
 use poolcast_config::yaml;
-use poolcast_holds::events::{EVENTS_FORMAT, StoreSummary};
+use poolcast_events::{EVENTS_FORMAT, StoreSummary};
 use poolcast_sweep as sweep;
 
 /// Makes the part.

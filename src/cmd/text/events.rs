@@ -3,8 +3,8 @@
 use htcondor_eventlog::{Anomaly, event_name};
 use poolcast_base::escape;
 use poolcast_base::output;
+use poolcast_events::{EventStore, StoreSummary};
 use poolcast_holds::advice;
-use poolcast_holds::events::{EventStore, StoreSummary};
 use poolcast_holds::tensors::hold_counts;
 
 /// Maximum number of places shown per kind of damage.

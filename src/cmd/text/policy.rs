@@ -3,8 +3,8 @@
 use serde::Serialize;
 
 use poolcast_base::output;
+use poolcast_events::{EventStore, HoldSource};
 use poolcast_holds::advice::{answer_words, code_meaning};
-use poolcast_holds::events::{EventStore, HoldSource};
 use poolcast_holds::policy::{
     AdviceContradiction, CodeFinding, CodeVerdict, ReleaseEvidence, ReleaseRule, ReleaseStudy,
     ReplayedPolicy, SumInterval, release_expression,

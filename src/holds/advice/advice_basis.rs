@@ -5,10 +5,10 @@ use std::ops::Range;
 use serde::{Deserialize, Serialize};
 
 use crate::answers::LearnedAnswers;
-use crate::events::{EventStore, HoldSource, StoreSummary};
 use crate::training::TrainedModel;
 use htcondor_eventlog::HELD;
 use poolcast_base::output;
+use poolcast_events::{EventStore, HoldSource, StoreSummary};
 
 /// One day, in ms.
 const DAY_MS: i64 = 86_400_000;

@@ -8,11 +8,11 @@ use super::action::{AnswerFirmness, HoldAction};
 use super::answer_ledger::{GivenAnswer, HoldKey};
 use super::cause_groups::answer_rank;
 use crate::answers::is_visibly_repaired;
-use crate::events::{EventStore, StoredJob};
 use crate::tensors::{ExclusionReason, HoldCycle, HoldOutcome, hold_cycles};
 use crate::training::wilson_lower;
 use htcondor_eventlog::DecidedBy;
 use poolcast_config::LabelKind;
+use poolcast_events::{EventStore, StoredJob};
 
 /// Releases of a job within which a success shows that its fault has passed.
 const RELEASES_UNTIL_PASSED: usize = 3;
@@ -426,7 +426,7 @@ mod tests {
     use super::super::job_command::JobId;
     use super::*;
     use crate::answers::test_log::TestLog;
-    use crate::events::store_of;
+    use crate::test_store::store_of;
     use htcondor_eventlog::ATTRIBUTE_UPDATE;
     use htcondor_eventlog::{
         ABORTED, EXECUTE, EventFacts, HELD, JobEvent, RELEASED, RunUsage, SUBMIT, TERMINATED,

@@ -7,8 +7,8 @@ use super::codes::code_rule;
 use super::job_advice::JobAdvice;
 use super::memory_plan::{JobNeed, MAX_REQUEST_MB, MemoryPlan, cheapest_requests};
 use super::remedy::Remedy;
-use crate::events::{EventStore, JobHistory, StoredJob};
 use htcondor_eventlog::{ABORTED, EVICTED, EXECUTE, HELD, SHADOW_EXCEPTION, TERMINATED};
+use poolcast_events::{EventStore, JobHistory, StoredJob};
 
 /// Jobs with a known need from which on a batch gets a plan.
 const MIN_KNOWN_JOBS: usize = 10;
@@ -301,7 +301,7 @@ impl Batch {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::events;
+    use crate::test_store::store_of;
     use htcondor_eventlog::{EventFacts, IMAGE_SIZE, JobEvent, RunUsage, SUBMIT};
 
     /// Returns the events of a job of cluster 7 whose runs use these MB, one hour each. All runs but
@@ -345,7 +345,7 @@ mod tests {
         for (proc, (runs_mb, succeeds)) in jobs.iter().enumerate() {
             all.extend(job_events(proc as i32, runs_mb, *succeeds));
         }
-        let store = events::store_of(&all);
+        let store = store_of(&all);
         let plans = MemoryPlans::of_clusters(&store, &HashMap::from([((0, 7), requested_mb)]));
         assert!(plans.of_cluster(0, 8).is_none() && plans.of_cluster(1, 7).is_none());
         plans.of_cluster(0, 7).map(|plan| (**plan).clone())
@@ -388,7 +388,7 @@ mod tests {
                 ..RunUsage::default()
             });
         }
-        let store = events::store_of(&found);
+        let store = store_of(&found);
         let jobs = store.jobs();
         assert_eq!(JobMemory::of_job(&jobs.get(0)).used_mb, 500);
     }

@@ -10,7 +10,7 @@ use super::idle_batch::{IdleBatch, IdleBatchKey, batch_key, commands_for};
 use super::job_command::{RaisedRequest, RequestAttribute};
 use super::unheld_job::UnheldJob;
 use super::unheld_jobs::UnheldJobs;
-use crate::events::EventStore;
+use poolcast_events::EventStore;
 
 /// Idle jobs of one batch that request less memory than many jobs of the batch used.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -96,7 +96,7 @@ impl LowRequest {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::events::store_of;
+    use crate::test_store::store_of;
     use htcondor_eventlog::{EXECUTE, IMAGE_SIZE, JobEvent, SUBMIT, TERMINATED};
 
     /// Returns the findings for an idle job of a cluster of which 12 jobs used 1000 MB, and 8 less.

@@ -159,7 +159,7 @@ fn let_everyone_read(dir: &Path) -> Result<()> {
 mod tests {
     use super::*;
     use crate::answers::learned_test_answers;
-    use crate::events::HoldSource;
+    use poolcast_events::HoldSource;
 
     fn published() -> PublishedModel {
         PublishedModel {

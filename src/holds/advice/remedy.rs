@@ -3,7 +3,7 @@
 
 use super::held_ids::HeldId;
 use super::job_command::{CommandTask, JobCommand, RaisedRequest, RequestAttribute};
-use crate::events::StoredJob;
+use poolcast_events::StoredJob;
 
 /// A remedy for a fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -99,7 +99,7 @@ fn raise_by_half(requested: u64, used: u64) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::events;
+    use crate::test_store::store_of;
     use htcondor_eventlog::{IMAGE_SIZE, JobEvent, ResourceRequest};
 
     fn command(remedy: Remedy, request: ResourceRequest) -> Option<String> {
@@ -113,7 +113,7 @@ mod tests {
             value: 900,
             ..submission
         };
-        let store = events::store_of(&[submission, image]);
+        let store = store_of(&[submission, image]);
         let jobs = store.jobs();
         let mut job = jobs.get(0);
         job.request = request;

@@ -7,11 +7,11 @@ use serde::Serialize;
 
 use super::job_command::JobId;
 use super::shared_text::SharedText;
-use crate::events::{EventStore, JobHistory, LogGap};
 use htcondor_eventlog::{
     ABORTED, DISCONNECTED, EVICTED, EXECUTE, HELD, RECONNECT_FAILED, RECONNECTED, RELEASED,
     REMOTE_ERROR, SHADOW_EXCEPTION, SUBMIT, TERMINATED,
 };
+use poolcast_events::{EventStore, JobHistory, LogGap};
 
 /// Lost runs after which a job is listed.
 const MIN_LOST_RUNS: usize = 3;
@@ -210,7 +210,7 @@ impl LostRuns {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::events::store_of;
+    use crate::test_store::store_of;
     use htcondor_eventlog::JobEvent;
 
     const HOUR_S: i64 = 3600;

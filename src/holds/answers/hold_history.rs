@@ -4,10 +4,10 @@ use rayon::prelude::*;
 
 use super::cause_kind::{CauseKeys, CauseKind};
 use super::past_hold::{PastHold, past_holds};
-use crate::events::EventStore;
 use crate::tensors::{
     DatedOutcome, GroupedList, HoldLengths, KeyGroups, PoolHistory, QueriedHold, successes_so_far,
 };
+use poolcast_events::EventStore;
 
 /// Seconds per frame in which recent events are counted.
 const FRAME_S: u32 = 60;

@@ -11,11 +11,11 @@ use super::answer_model::{AnswerModel, LearnedQuestion};
 use super::hold_history::HoldHistory;
 use super::prior::Prior;
 use crate::config::AdviceConfig;
-use crate::events::EventStore;
 use poolcast_base::error::unavailable;
 use poolcast_base::files::StagedDirectory;
 use poolcast_base::manifest;
 use poolcast_base::shard::ArtefactFormat;
+use poolcast_events::EventStore;
 use poolcast_pipelines::FittedPipeline;
 
 /// Format of directories of answer models.

@@ -12,11 +12,11 @@ use super::tally::RehearsalTally;
 use super::tally_file::REHEARSAL_FILE;
 use crate::answers::{ANSWERS_FORMAT, HoldHistory};
 use crate::config::AdviceConfig;
-use crate::events::EventStore;
 use poolcast_base::error::hinted;
 use poolcast_base::files::{self, LockedDirectory};
 use poolcast_base::manifest;
 use poolcast_base::shard::ArtefactFormat;
+use poolcast_events::EventStore;
 
 /// Format of directories of rehearsals.
 const REHEARSAL_FORMAT: ArtefactFormat = ArtefactFormat {

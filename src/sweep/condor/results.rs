@@ -12,7 +12,7 @@ use crate::config::Config;
 use crate::{self as sweep, SweepFolder, SweepPlan, SweepTrials, TrialRow};
 use poolcast_base::error::hinted;
 use poolcast_base::{files, manifest};
-use poolcast_holds::events::EVENTS_FORMAT;
+use poolcast_events::EVENTS_FORMAT;
 use poolcast_tables::TABLE;
 
 /// Opens the sweep of the DAG in `dir`, also before its trials have ended.

@@ -19,7 +19,7 @@ use poolcast_base::files::LockedDirectory;
 use poolcast_base::manifest;
 use poolcast_base::salt::OwnerSalt;
 use poolcast_collect::{explain_beginning, find_generations, found_beside, skipped_note};
-use poolcast_holds::events::{
+use poolcast_events::{
     EVENTS_FORMAT, EventStore, IngestListener, IngestStep, LogIngest, event_store_key,
     identify_logs,
 };

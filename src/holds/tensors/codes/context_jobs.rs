@@ -8,9 +8,9 @@ use super::frames::SampleWindow;
 use super::life_spans::LifeSpans;
 use super::recent_activity::RecentActivity;
 use super::related_jobs::{RelatedJobs, write_shared};
-use crate::events::{StoredJob, StoredJobs};
 use crate::tensors::cycles::QueriedHold;
 use poolcast_config as config;
+use poolcast_events::{StoredJob, StoredJobs};
 
 /// The method of choosing context jobs, with the index that it needs.
 #[derive(Debug)]
@@ -129,9 +129,10 @@ pub(crate) fn context_generator(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::events::{EventStore, store_of};
     use crate::tensors::cycles::{HoldCycle, HoldOutcome};
+    use crate::test_store::store_of;
     use htcondor_eventlog::JobEvent;
+    use poolcast_events::EventStore;
     use proptest::prelude::*;
 
     fn store(events: &[(i32, i64, u16)]) -> EventStore {

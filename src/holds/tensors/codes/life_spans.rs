@@ -9,8 +9,8 @@ use rand::seq::SliceRandom as _;
 use rayon::prelude::*;
 
 use super::frames::SampleWindow;
-use crate::events::{JobHistory, StoredJobs};
 use htcondor_eventlog::{ABORTED, EXECUTE, HELD, RELEASED, TERMINATED};
+use poolcast_events::{JobHistory, StoredJobs};
 
 /// Minimum number of changes between two checkpoints. A list for fewer changes costs more than it
 /// saves.

@@ -5,7 +5,7 @@ use rayon::prelude::*;
 
 use super::frames::SampleWindow;
 use super::life_spans::{LifeSpans, has_ended_after};
-use crate::events::{JobHistory, StoredJobs};
+use poolcast_events::{JobHistory, StoredJobs};
 
 /// Jobs whose events one parallel task collects.
 const JOBS_PER_TASK: usize = 4096;

@@ -7,11 +7,11 @@ use htcondor_eventlog::{ABORTED, EXECUTE, ExecutionHost, HELD, RELEASED, SUBMIT,
 use rayon::prelude::*;
 use twox_hash::XxHash3_64;
 
-use crate::events::{JobHistory, StoredJob, StoredJobs};
 use crate::tensors::cycles::QueriedHold;
 use crate::tensors::history::{
     FirstRunKind, HoldRecordKind, KeyGroups, NO_KEY, execution_host_before,
 };
+use poolcast_events::{JobHistory, StoredJob, StoredJobs};
 
 /// Number of things that two jobs may share, with a bit for each.
 pub(crate) const SHARED_BITS: usize = 6;
@@ -257,11 +257,12 @@ fn in_blocks<T: Send>(jobs: &StoredJobs<'_>, add: impl Fn(usize, &mut Vec<T>) + 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::events::{EventStore, store_of};
     use crate::tensors::cycles::hold_cycles;
     use crate::tensors::history::tests::facts_of;
+    use crate::test_store::store_of;
     use htcondor_eventlog::JobEvent;
     use poolcast_config::{LabelKind, WindowPosition};
+    use poolcast_events::EventStore;
     use proptest::prelude::*;
 
     type Event = (i32, i32, i64, u16);

@@ -4,10 +4,10 @@ use super::context_jobs::{ContextJobs, SampledHold, context_generator};
 use super::frames::Frames;
 use super::recent_activity::RecentActivity;
 use super::state_codes::StateEncoder;
-use crate::events::{EventStore, JobHistory, StoredJob, StoredJobs};
 use crate::tensors::cycles::QueriedHold;
 use crate::tensors::shards::TensorSettings;
 use poolcast_config::WindowPosition;
+use poolcast_events::{EventStore, JobHistory, StoredJob, StoredJobs};
 
 /// Samples per batch. The histories of their jobs fit the private cache of a core.
 const SAMPLES_PER_BATCH: usize = 16;

@@ -2,10 +2,10 @@
 //! before the frame.
 
 use super::frames::Frames;
-use crate::events::JobHistory;
 use crate::tensors::shards::TensorSettings;
 use htcondor_eventlog::{FILE_TRANSFER, HELD};
 use poolcast_config::{StateEvent, Vocabulary};
+use poolcast_events::JobHistory;
 use poolcast_models::EMPTY_CELL;
 
 /// Marker of an event that changes no state.

@@ -2,8 +2,8 @@
 //! up to then.
 
 use super::hold_cycles::HoldCycle;
-use crate::events::{EventStore, JobHistory, StoredJobs};
 use poolcast_config::WindowPosition;
+use poolcast_events::{EventStore, JobHistory, StoredJobs};
 
 /// A hold of a job, with its prediction time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -2,10 +2,10 @@
 
 use rayon::prelude::*;
 
-use crate::events::{EventStore, StoredJob};
 use poolcast_base::output;
 use poolcast_base::stats::upper_median;
 use poolcast_config::LabelKind;
+use poolcast_events::{EventStore, StoredJob};
 
 use super::hold_cycles::hold_cycles;
 

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::hold_cycles::{ExclusionReason, HoldOutcome, hold_cycles};
-use crate::events::EventStore;
 use poolcast_config::LabelKind;
+use poolcast_events::EventStore;
 
 /// Holds of one code and subcode, and their outcomes.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -100,7 +100,7 @@ mod tests {
             .into_iter()
             .map(|(a, b, c, d)| event(a, b, c, d))
             .collect();
-        let counts = hold_counts(&crate::events::store_of(&events));
+        let counts = hold_counts(&crate::test_store::store_of(&events));
         let expected = HoldCount {
             hold_code: 3,
             hold_subcode: 0,

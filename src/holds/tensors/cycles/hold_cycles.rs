@@ -2,9 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::events::{JobHistory, LogGap};
 use htcondor_eventlog::{ABORTED, DecidedBy, EXECUTE, HELD, RELEASED, SUBMIT, TERMINATED};
 use poolcast_config as config;
+use poolcast_events::{JobHistory, LogGap};
 
 /// One hold of a job, and its outcome.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -6,10 +6,10 @@ use rayon::prelude::*;
 
 use super::asked_hold::QueriedHold;
 use super::hold_cycles::{ExclusionReason, HoldCycle, HoldOutcome, hold_cycles};
-use crate::events::{EventStore, StoredJob};
 use crate::tensors::shards::ExcludedCycles;
 use crate::tensors::shards::TensorSettings;
 use poolcast_config::{HoldCycles, WindowPosition};
+use poolcast_events::{EventStore, StoredJob};
 
 /// A labelled cycle that becomes a sample. All of them are in memory at once.
 #[derive(Debug, Clone, Copy)]

@@ -1,6 +1,6 @@
 //! Divides the jobs of a store into blocks that keep each cluster whole.
 
-use crate::events::StoredJobs;
+use poolcast_events::StoredJobs;
 
 /// Jobs per block, each of which one parallel task reads. A block has more jobs if its last cluster
 /// goes on.
@@ -27,7 +27,7 @@ pub(crate) fn cuts_between_clusters(jobs: &StoredJobs<'_>, at_once: usize) -> Ve
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::events::store_of;
+    use crate::test_store::store_of;
     use htcondor_eventlog::JobEvent;
 
     #[test]

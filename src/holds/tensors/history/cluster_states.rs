@@ -5,8 +5,8 @@ use std::ops::Range;
 use rayon::prelude::*;
 
 use super::cluster_parts::{JOBS_PER_BLOCK, cuts_between_clusters};
-use crate::events::{EventStore, JobHistory, StoredJob, StoredJobs};
 use htcondor_eventlog::{ABORTED, EXECUTE, HELD, RELEASED, SUBMIT, TERMINATED};
+use poolcast_events::{EventStore, JobHistory, StoredJob, StoredJobs};
 
 /// Events after which a job is idle again. Numbers 4, 7 and 24 are evicted, shadow exception and
 /// reconnect failed.
@@ -237,7 +237,7 @@ impl ClusterPart {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::events::store_of;
+    use crate::test_store::store_of;
     use htcondor_eventlog::JobEvent;
 
     /// The states equal a count over all changes, for any number of changes.

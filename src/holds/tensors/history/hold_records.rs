@@ -14,11 +14,11 @@ use super::last_run::execution_host_before;
 use super::next_run::next_run_outcome;
 use super::outcome_record::{DatedOutcome, OutcomeRecord};
 use super::recent_events::RecentCounts;
-use crate::events::{EventStore, LogGap, StoredJob, StoredJobs};
 use crate::tensors::cycles::QueriedHold;
 use crate::tensors::cycles::{HoldOutcome, hold_cycles};
 use htcondor_eventlog::{EXECUTE, ExecutionHost, HELD, SubmissionNames, TERMINATED};
 use poolcast_config::LabelKind;
+use poolcast_events::{EventStore, LogGap, StoredJob, StoredJobs};
 
 /// The key by which holds are grouped into one record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,8 +1,8 @@
 //! The last run of a job before a hold.
 
-use crate::events::{JobHistory, StoredJob};
 use crate::tensors::cycles::HoldCycle;
 use htcondor_eventlog::{EXECUTE, ExecutionHost, HELD, RunUsage};
+use poolcast_events::{JobHistory, StoredJob};
 
 /// The last run before a hold. Values that no event reports are `None`. If the job did not begin to
 /// execute since the previous hold, all values of the run are `None`.

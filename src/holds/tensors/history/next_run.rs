@@ -6,9 +6,9 @@
 
 use super::last_run::last_start;
 use super::outcome_record::DatedOutcome;
-use crate::events::JobHistory;
 use crate::tensors::cycles::HoldCycle;
 use htcondor_eventlog::{ABORTED, EVICTED, EXECUTE, HELD, TERMINATED};
+use poolcast_events::JobHistory;
 
 /// Margin, in ms, beyond 1.2 times the run before the hold. A run that lasts longer got past the
 /// point of the hold. Time stamps are whole seconds, and run times vary.
@@ -58,8 +58,8 @@ pub(crate) fn next_run_outcome(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::events::store_of;
     use crate::tensors::hold_cycles;
+    use crate::test_store::store_of;
     use htcondor_eventlog::{JobEvent, RELEASED, SUBMIT};
     use poolcast_config::LabelKind;
 

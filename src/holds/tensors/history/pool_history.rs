@@ -5,9 +5,9 @@ use super::hold_records::{PredictionRecords, RecordHistory};
 use super::known_facts::KnownFacts;
 use super::last_run::{LastRun, seconds_between};
 use super::recent_events::count_in_windows;
-use crate::events::{EventStore, StoredJob};
 use crate::tensors::cycles::QueriedHold;
 use htcondor_eventlog::SUBMIT;
+use poolcast_events::{EventStore, StoredJob};
 
 /// The events of all jobs of a store, indexed by time. Its memory grows with the holds, the jobs,
 /// and the state changes of clusters that have a hold.
@@ -94,8 +94,8 @@ fn submit_times(store: &EventStore) -> Vec<i64> {
 mod tests {
     use super::super::static_features::tests::facts_of;
     use super::*;
-    use crate::events::store_of;
     use crate::tensors::cycles::hold_cycles;
+    use crate::test_store::store_of;
     use htcondor_eventlog::{EXECUTE, HELD, JobEvent, RELEASED, TERMINATED};
     use poolcast_config::{LabelKind, WindowPosition};
 

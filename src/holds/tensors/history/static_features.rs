@@ -327,9 +327,9 @@ pub(crate) mod tests {
 
     use super::super::pool_history::PoolHistory;
     use super::*;
-    use crate::events::store_of;
     use crate::tensors::cycles::QueriedHold;
     use crate::tensors::cycles::hold_cycles;
+    use crate::test_store::store_of;
     use htcondor_eventlog::{EventFacts, ExecutionHost, HoldFacts, JobEvent};
     use poolcast_config::{LabelKind, WindowPosition};
 

@@ -12,7 +12,6 @@ use super::sample_shard::{HEADER_BYTES, ROW_BYTES, SampleShape};
 use super::settings::TensorSettings;
 use super::shard_writer::{SampleSources, ShardWriter};
 use super::tensor_summary::{ListedTensorShard, SplitSummary, TensorSummary};
-use crate::events::EventStore;
 use crate::tensors::codes::SampleEncoder;
 use crate::tensors::cycles::Split;
 use crate::tensors::cycles::share_error;
@@ -23,6 +22,7 @@ use crate::tensors::tokens::{QUESTION_BYTES, TokenHistory};
 use poolcast_base::error::hinted;
 use poolcast_base::files::{self, StagedDirectory};
 use poolcast_base::manifest;
+use poolcast_events::EventStore;
 
 /// Maximum size of the codes in one shard, in bytes.
 const SHARD_BYTES: usize = 4 << 20;
@@ -238,7 +238,7 @@ mod tests {
             facts: facts_of(number, 1 + job.cast_unsigned() % 2),
             ..JobEvent::default()
         };
-        crate::events::store_of(&events.iter().map(event).collect::<Vec<_>>())
+        crate::test_store::store_of(&events.iter().map(event).collect::<Vec<_>>())
     }
 
     /// The codes, facts and tokens of a sample.

@@ -6,11 +6,11 @@ use std::path::Path;
 use anyhow::{Result, ensure};
 
 use super::format::TENSORS_FORMAT;
-use crate::events::TIMESTAMPS_MS;
 use crate::tensors::tokens::{StoredTokens, TokenRows};
 use poolcast_base::column_table;
 use poolcast_base::manifest::Checksum;
 use poolcast_base::shard::{Shard, ShardColumn, ShardLayout};
+use poolcast_events::TIMESTAMPS_MS;
 use poolcast_models::EMPTY_CELL;
 
 /// Column name of the codes, `[n, m, j]`.

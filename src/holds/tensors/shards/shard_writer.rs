@@ -9,7 +9,6 @@ use rayon::prelude::*;
 use super::build_progress::BuildProgress;
 use super::sample_shard::{SampleRow, SampleShape, ShardSamples};
 use super::tensor_summary::ListedTensorShard;
-use crate::events::StoredJobs;
 use crate::tensors::codes::RecentActivity;
 use crate::tensors::codes::SampleEncoder;
 use crate::tensors::cycles::LabelledHold;
@@ -19,6 +18,7 @@ use crate::tensors::history::PoolHistory;
 use crate::tensors::history::seconds_between;
 use crate::tensors::tokens::TokenHistory;
 use poolcast_config::FeatureGroup;
+use poolcast_events::StoredJobs;
 use poolcast_models::EMPTY_CELL;
 
 /// Maximum number of samples per parallel task.

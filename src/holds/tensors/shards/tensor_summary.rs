@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::settings::TensorSettings;
-use crate::events::HoldSource;
 use crate::tensors::cycles::Split;
 use crate::tensors::cycles::{ExclusionReason, HoldOutcome};
+use poolcast_events::HoldSource;
 
 /// The content of the manifest of a directory of tensors.
 #[derive(Debug, Clone, Serialize, Deserialize)]

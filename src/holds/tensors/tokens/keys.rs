@@ -2,9 +2,9 @@
 
 use twox_hash::XxHash3_64;
 
-use crate::events::StoredJob;
 use crate::tensors::history::NO_KEY;
 use htcondor_eventlog::{ExecutionHost, SubmissionNames};
+use poolcast_events::StoredJob;
 
 /// Something that two holds can share, closest first. The order is that of the features of a token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,9 +1,9 @@
 //! The states of a hold after it began, each dated from when it was known.
 
-use crate::events::{JobHistory, LogGap, StoredJob};
 use crate::tensors::cycles::{HoldCycle, removal_just_before};
 use crate::tensors::history::next_run_outcome;
 use htcondor_eventlog::{ABORTED, EVICTED, EXECUTE, HELD, RELEASED, TERMINATED};
+use poolcast_events::{JobHistory, LogGap, StoredJob};
 
 /// The state of a hold, or the end of the first run of a job that was not held by then. The order
 /// is that of the one-hot features of a token.
@@ -140,8 +140,8 @@ fn keep_order(states: &mut [DatedState]) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::events::store_of;
     use crate::tensors::cycles::hold_cycles;
+    use crate::test_store::store_of;
     use OutcomeState::*;
     use htcondor_eventlog::{JobEvent, SUBMIT};
     use poolcast_config::LabelKind;

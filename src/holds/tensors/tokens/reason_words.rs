@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use twox_hash::XxHash3_64;
 
-use crate::events::{EventStore, StoredJob};
+use poolcast_events::{EventStore, StoredJob};
 use poolcast_models::REASON_WORDS;
 
 /// Row of a hold without a known template.

@@ -7,7 +7,6 @@ use super::outcome_state::{DatedState, OutcomeState, hold_states};
 use super::reason_words::ReasonWords;
 use super::token_choice::{BundleKey, TokenBundle, TokenChoice};
 use super::token_rows::{QuestionRow, TokenRows};
-use crate::events::{EventStore, StoredJob};
 use crate::tensors::cycles::{QueriedHold, hold_cycles};
 use crate::tensors::history::{
     GroupedList, HoldLengths, KeyGroups, NO_GROUP, execution_host_before, last_start,
@@ -15,6 +14,7 @@ use crate::tensors::history::{
 use half::f16;
 use htcondor_eventlog::{EXECUTE, ExecutionHost, HELD, TERMINATED};
 use poolcast_config::LabelKind;
+use poolcast_events::{EventStore, StoredJob};
 use poolcast_models::{QUESTION_FEATURES, TOKEN_CODES, TOKEN_FEATURES, TOKENS};
 
 /// Kinds by which tokens are chosen, with the maximum number of tokens of each. What shares none of
@@ -577,7 +577,7 @@ impl Question<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::events::store_of;
+    use crate::test_store::store_of;
     use htcondor_eventlog::{EventFacts, HoldFacts, JobEvent, RELEASED, SUBMIT};
     use poolcast_models::FIRST_STATE;
     use proptest::prelude::*;

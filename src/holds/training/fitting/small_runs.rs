@@ -8,10 +8,10 @@ use serde_json::json;
 use super::progress::TrainingUpdate;
 use super::refit::refit_network;
 use super::train::{RunLocation, StartMode, train};
-use crate::events;
 use crate::tensors;
 use crate::tensors::Dataset;
 use crate::test_config::TestConfig;
+use crate::test_store::store_of_held_jobs;
 use crate::training::runs::TrainingRun;
 use crate::training::runs::refit_dir;
 use poolcast_models::Device;
@@ -33,7 +33,7 @@ fn config(model: &str) -> TestConfig {
 
 /// Builds tensors of a few held jobs in `dir`.
 pub(crate) fn small_dataset(dir: &Path) -> Dataset {
-    let store = events::store_of_held_jobs(|job| i64::from(job % 7));
+    let store = store_of_held_jobs(|job| i64::from(job % 7));
     let settings = config("lstm").tensor_settings();
     let place = dir.join("tensors");
     tensors::build(&store, &settings, "events", &place, false, |_| {}).expect("built");

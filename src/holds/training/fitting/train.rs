@@ -309,14 +309,14 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::events;
     use crate::tensors;
     use crate::test_config::TestConfig;
+    use crate::test_store::store_of_held_jobs;
     use crate::training::read_epoch_times;
     use crate::training::runs::TIMES_FILE;
 
     fn dataset(dir: &Path) -> Dataset {
-        let store = events::store_of_held_jobs(|job| i64::from(job % 7));
+        let store = store_of_held_jobs(|job| i64::from(job % 7));
         let settings = config(&[]).tensor_settings();
         tensors::build(
             &store,

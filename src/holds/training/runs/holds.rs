@@ -6,13 +6,13 @@ use rayon::prelude::*;
 
 use super::run_models::RunModels;
 use super::trained_model::{EncodedHolds, TrainedModel};
-use crate::events::EventStore;
 use crate::tensors::{
     Dataset, KnownFacts, PoolHistory, QueriedHold, SampleEncoder, Split, TokenHistory, cutoffs_ms,
     hold_cycles,
 };
 use crate::training::scoring::predict_split;
 use poolcast_config::LabelKind;
+use poolcast_events::EventStore;
 
 /// Holds per parallel task.
 const HOLDS_PER_TASK: usize = 256;
@@ -238,7 +238,7 @@ fn side_probabilities(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::events::store_of_held_jobs;
+    use crate::test_store::store_of_held_jobs;
     use crate::training::fitting::{small_dataset, train_small};
 
     #[test]

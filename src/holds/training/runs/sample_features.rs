@@ -131,8 +131,9 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
+    use crate::tensors;
     use crate::test_config::TestConfig;
-    use crate::{events, tensors};
+    use crate::test_store::store_of_held_jobs;
 
     #[test]
     fn states_are_counted_in_all_frames_and_in_the_last() {
@@ -159,7 +160,7 @@ mod tests {
 
     #[test]
     fn each_sample_is_a_row() {
-        let store = events::store_of_held_jobs(|_| 5);
+        let store = store_of_held_jobs(|_| 5);
         let settings = TestConfig::load(&[
             ("preprocessing.parameters.j", 2.into()),
             ("preprocessing.parameters.m", 3.into()),

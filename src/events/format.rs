@@ -13,4 +13,4 @@ pub const EVENTS_FORMAT: ArtefactFormat = ArtefactFormat {
 
 /// Range of valid time stamps, in epoch ms: the years 1 to 9999. Sums of valid time stamps never
 /// overflow.
-pub(crate) const TIMESTAMPS_MS: RangeInclusive<i64> = -62_135_596_800_000..=253_402_300_799_999;
+pub const TIMESTAMPS_MS: RangeInclusive<i64> = -62_135_596_800_000..=253_402_300_799_999;

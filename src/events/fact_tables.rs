@@ -181,6 +181,7 @@ impl<'a> FactRows<'a> {
     }
 
     /// Returns the facts of the event with the number `number` and the index `event`.
+    #[inline]
     pub(super) fn of_event(&self, event: u32, number: u16) -> EventFacts {
         match number {
             SUBMIT => EventFacts::from_submission(self.submission(event)),
@@ -191,6 +192,7 @@ impl<'a> FactRows<'a> {
         }
     }
 
+    #[inline]
     fn submission(&self, event: u32) -> SubmissionNames {
         let rows = &self.submissions;
         match rows.submission_event.binary_search(&event) {
@@ -202,6 +204,7 @@ impl<'a> FactRows<'a> {
         }
     }
 
+    #[inline]
     fn execution(&self, event: u32) -> ExecutionHost {
         let rows = &self.executions;
         match rows.execution_event.binary_search(&event) {
@@ -213,6 +216,7 @@ impl<'a> FactRows<'a> {
         }
     }
 
+    #[inline]
     fn run(&self, event: u32) -> RunUsage {
         let rows = &self.runs;
         match rows.run_event.binary_search(&event) {
@@ -228,6 +232,7 @@ impl<'a> FactRows<'a> {
         }
     }
 
+    #[inline]
     fn hold(&self, event: u32) -> HoldFacts {
         let rows = &self.holds;
         match rows.hold_event.binary_search(&event) {
@@ -246,6 +251,7 @@ impl<'a> FactRows<'a> {
     }
 }
 
+#[inline]
 fn known(number: u32) -> Option<u32> {
     (number != UNKNOWN).then_some(number)
 }

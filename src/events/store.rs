@@ -269,7 +269,7 @@ impl<'a> StoredJobs<'a> {
     /// Returns the index of the first event of job `index` in its shard: the first value that
     /// [`StoredJobs::history`] looks up.
     #[inline]
-    pub(crate) fn first_event(&self, index: usize) -> u64 {
+    pub fn first_event(&self, index: usize) -> u64 {
         let (shard, at) = self.locate(index);
         shard.first_event(at)
     }

@@ -62,6 +62,7 @@ pub struct StoredJob<'a> {
 
 impl<'a> StoredJob<'a> {
     /// Returns the job with only its first `events` events.
+    #[inline]
     pub fn with_first_events(self, events: usize) -> StoredJob<'a> {
         let history = self.history.slice(0..events);
         StoredJob { history, ..self }
@@ -75,22 +76,26 @@ impl<'a> StoredJob<'a> {
     }
 
     /// Returns the facts from the reason in event `at`, 012; empty for other events.
+    #[inline]
     pub fn hold_facts(&self, at: usize) -> HoldFacts {
         self.facts_of(at).hold(self.history.number[at])
     }
 
     /// Returns the salted hashes of the machine and slot in event `at`: 001 names the ones of the
     /// run that begins, 012 the ones of the previous run. Unknown hashes are 0.
+    #[inline]
     pub fn execution_place(&self, at: usize) -> ExecutionHost {
         self.facts_of(at).execution_place(self.history.number[at])
     }
 
     /// Returns the resource usage of the run that event `at`, 004 or 005, ends.
+    #[inline]
     pub fn run_usage(&self, at: usize) -> RunUsage {
         self.facts_of(at).run_usage(self.history.number[at])
     }
 
     /// Returns the memory usage in event `at`, 006, in MB; `None` for other events.
+    #[inline]
     pub fn image_memory_mb(&self, at: usize) -> Option<u32> {
         let is_image = self.history.number[at] == IMAGE_SIZE;
         let memory_mb = u32::try_from(self.history.value[at]).unwrap_or(0);
@@ -104,6 +109,7 @@ impl<'a> StoredJob<'a> {
     }
 
     /// Returns event `at` of its history.
+    #[inline]
     pub fn event(&self, at: usize) -> JobEvent {
         let history = &self.history;
         JobEvent {

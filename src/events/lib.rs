@@ -19,8 +19,7 @@ mod store;
 mod store_builder;
 mod store_summary;
 
-pub use format::EVENTS_FORMAT;
-pub(crate) use format::TIMESTAMPS_MS;
+pub use format::{EVENTS_FORMAT, TIMESTAMPS_MS};
 pub use ingest::{
     BatchListener, IngestListener, IngestStep, LogIngest, event_store_key, identify_logs,
     read_into_memory,
@@ -28,6 +27,4 @@ pub use ingest::{
 pub use job_history::{JobHistory, StoredJob};
 pub use store::{EventStore, StoredJobs};
 pub use store_builder::EventStoreBuilder;
-#[cfg(test)]
-pub(crate) use store_builder::tests::{store_of, store_of_held_jobs};
 pub use store_summary::{HoldSource, LogGap, SourceLog, StoreSummary};

@@ -300,63 +300,12 @@ impl SameIdAds<'_> {
 }
 
 #[cfg(test)]
-pub(crate) mod tests {
+mod tests {
     use super::super::store_summary::LogGap;
     use super::*;
     use htcondor_eventlog::{JobAd, ResourceRequest, SubmissionNames};
 
-    /// Returns a store in memory of 60 jobs, submitted 100 seconds apart. Each is held once and
-    /// released. Two of three then succeed; the others are held again. `start_s` returns the start
-    /// of a job, in seconds after its submission.
-    pub(crate) fn store_of_held_jobs(start_s: impl Fn(i32) -> i64) -> EventStore {
-        let mut all = Vec::new();
-        for cluster in 1..=60 {
-            let last = if cluster % 3 == 0 { 12 } else { 5 };
-            let life = [
-                (0, 0),
-                (start_s(cluster), 1),
-                (20, 12),
-                (30, 13),
-                (40, last),
-            ];
-            for (s, number) in life {
-                all.push(JobEvent {
-                    cluster,
-                    time_ms: 1000 * (100 * i64::from(cluster) + s),
-                    number,
-                    normal: u8::from(number == 5),
-                    hold_code: if number == 12 { 13 } else { 0 },
-                    ..JobEvent::default()
-                });
-            }
-        }
-        store_of(&all)
-    }
-
-    /// Returns a store in memory of `events`, all from one log. Tests of other modules use it, too.
-    pub(crate) fn store_of(events: &[JobEvent]) -> EventStore {
-        let mut builder = EventStoreBuilder::new("", "", None);
-        let mut in_time = events.to_vec();
-        in_time.sort_by_key(|event| event.time_ms);
-        builder
-            .add_batch(&EventBatch {
-                ap: "ap",
-                events: &in_time,
-                ads: &[],
-                hold_texts: &[],
-                stretch: 0,
-            })
-            .expect("added");
-        let times = || events.iter().map(|event| event.time_ms);
-        let log = LogSummary {
-            begin_ms: times().min(),
-            end_ms: times().max(),
-            ..LogSummary::default()
-        };
-        builder.end_log("log", "", log, None);
-        builder.into_store().expect("built")
-    }
-
+    /// Returns a store in memory of events, all from one log, as cluster, time in ms and number.
     fn store(events: &[(i32, i64, u16)]) -> EventStore {
         let event = |&(cluster, time_ms, number): &(i32, i64, u16)| JobEvent {
             cluster,
@@ -364,7 +313,26 @@ pub(crate) mod tests {
             number,
             ..JobEvent::default()
         };
-        store_of(&events.iter().map(event).collect::<Vec<_>>())
+        let mut in_time: Vec<JobEvent> = events.iter().map(event).collect();
+        in_time.sort_by_key(|event| event.time_ms);
+        store_of_logs(&[in_time])
+    }
+
+    /// Returns a store in memory of the events of `logs`.
+    fn store_of_logs(logs: &[Vec<JobEvent>]) -> EventStore {
+        let mut builder = EventStoreBuilder::new("", "", None);
+        for events in logs {
+            let batch = EventBatch {
+                ap: "ap",
+                events,
+                ads: &[],
+                hold_texts: &[],
+                stretch: 0,
+            };
+            builder.add_batch(&batch).expect("added");
+            builder.end_log("log", "", LogSummary::default(), None);
+        }
+        builder.into_store().expect("built")
     }
 
     #[test]
@@ -430,27 +398,15 @@ pub(crate) mod tests {
     /// Builds a store from logs of one job, each of (time in ms, number). Returns the kept event
     /// numbers and the number of dropped duplicates.
     fn told(logs: &[&[(i64, u16)]]) -> (Vec<u16>, u64) {
-        let mut builder = EventStoreBuilder::new("", "", None);
-        for log in logs {
-            let event = |&(time_ms, number)| JobEvent {
-                cluster: 1,
-                time_ms,
-                number,
-                ..JobEvent::default()
-            };
-            let events: Vec<JobEvent> = log.iter().map(event).collect();
-            builder
-                .add_batch(&EventBatch {
-                    ap: "ap",
-                    events: &events,
-                    ads: &[],
-                    hold_texts: &[],
-                    stretch: 0,
-                })
-                .expect("added");
-            builder.end_log("log", "", LogSummary::default(), None);
-        }
-        let store = builder.into_store().expect("built");
+        let event = |&(time_ms, number): &(i64, u16)| JobEvent {
+            cluster: 1,
+            time_ms,
+            number,
+            ..JobEvent::default()
+        };
+        let of_log = |log: &&[(i64, u16)]| log.iter().map(event).collect();
+        let logs: Vec<Vec<JobEvent>> = logs.iter().map(of_log).collect();
+        let store = store_of_logs(&logs);
         (
             store.jobs().get(0).history.number.to_vec(),
             store.summary.doubles,
