@@ -17,13 +17,12 @@ use passes::fastest_pass;
 use poolcast_base::{output, seed};
 use poolcast_config::{DEFAULT, yaml};
 use poolcast_events::EventStore;
-use poolcast_holds::config::PreprocessingConfig;
-use poolcast_holds::tensors::{Dataset, Split, TensorSettings, build};
 use poolcast_models::optim::{Adam, AdamSettings};
 use poolcast_models::{
     Gradient, Model, ModelShape, REASON_WORDS, SampleBatch, Targets, TokenBatch, TrainingRecipe,
     find_architecture,
 };
+use poolcast_tensors::{Dataset, PreprocessingConfig, Split, TensorSettings, build};
 use processor::processor_s;
 use rand::Rng as _;
 use serde::Deserialize;

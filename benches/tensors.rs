@@ -15,8 +15,7 @@ use poolcast_base::output;
 use poolcast_base::stats::upper_median;
 use poolcast_config::{ContextChoice, DEFAULT, yaml};
 use poolcast_events::EventStore;
-use poolcast_holds::config::PreprocessingConfig;
-use poolcast_holds::tensors::{TensorSettings, build};
+use poolcast_tensors::{PreprocessingConfig, TensorSettings, build};
 use processor::processor_s;
 use serde::Deserialize;
 

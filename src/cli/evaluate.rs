@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::shards::ShardArgs;
-use poolcast_holds::tensors::Split;
 use poolcast_models::DeviceName;
 use poolcast_models::EngineChoice;
+use poolcast_tensors::Split;
 
 /// Arguments of `evaluate`.
 #[derive(Debug, Args)]

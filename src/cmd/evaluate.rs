@@ -9,13 +9,13 @@ use crate::cli::EvaluateArgs;
 use poolcast_base::error::{EXIT_DONE, hinted};
 use poolcast_base::output;
 use poolcast_config::WindowPosition;
-use poolcast_holds::tensors::{Dataset, Split};
 use poolcast_holds::training::TrainedModel;
 use poolcast_simulate as simulate;
 use poolcast_simulate::HoldTruth;
 use poolcast_sweep as sweep;
 use poolcast_sweep::condor;
 use poolcast_sweep::config::Config;
+use poolcast_tensors::{Dataset, Split};
 
 /// Version of the JSON document.
 const SCHEMA_VERSION: u32 = 1;

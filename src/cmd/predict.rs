@@ -12,7 +12,6 @@ use crate::cli::PredictArgs;
 use poolcast_base::error::{EXIT_DONE, hinted};
 use poolcast_base::{manifest, output};
 use poolcast_events::{EVENTS_FORMAT, EventStore};
-use poolcast_holds::tensors::{Dataset, TENSORS_FORMAT};
 use poolcast_holds::training::{FIT, HoldPrediction, RunModels, predict_holds, predict_samples};
 use poolcast_pipelines::FittedPipeline;
 use poolcast_sweep::condor;
@@ -20,6 +19,7 @@ use poolcast_sweep::config::Config;
 use poolcast_sweep::{self as sweep, SWEEP, SplitChoice, SweepFolder};
 use poolcast_tables::DataConfig;
 use poolcast_tables::{OutputCells, OutputTable, read_new_rows};
+use poolcast_tensors::{Dataset, TENSORS_FORMAT};
 
 /// The document that `--json` prints.
 #[derive(Serialize)]

@@ -6,9 +6,9 @@ use anyhow::Result;
 
 use super::progress::StageBar;
 use poolcast_base::files::LockedDirectory;
-use poolcast_holds::tensors::TensorSettings;
 use poolcast_sweep::config::Config;
 use poolcast_sweep::{self as sweep, PrepareListener, PrepareStep, SweepFolder};
+use poolcast_tensors::TensorSettings;
 
 /// Like [`sweep::begin_sweep`], but shows the progress.
 pub(super) fn begin_sweep(

@@ -7,8 +7,8 @@ use indicatif::ProgressBar;
 
 use poolcast_base::output;
 use poolcast_events::{IngestListener, IngestStep};
-use poolcast_holds::tensors::BuildProgress;
 use poolcast_sweep::{PrepareListener, PrepareStep};
+use poolcast_tensors::BuildProgress;
 
 /// Size in bytes from which the tensors of a sweep are announced. Smaller ones are made silently.
 const MIN_ANNOUNCED_BYTES: u64 = 1_000_000_000;

@@ -27,7 +27,6 @@ use poolcast_events::{EventStore, HoldSource, StoreSummary};
 use poolcast_holds::advice::{self, AdviceBasis, AdviceModels, AnswerTally, JobAdvice};
 use poolcast_holds::answers::LearnedAnswers;
 use poolcast_holds::rehearsal::{REHEARSAL_SCHEMA_VERSION, RehearsalTally};
-use poolcast_holds::tensors::{Dataset, Split, hold_counts};
 use poolcast_holds::training::{ModelEvaluation, RunModels, TrainedModel};
 use poolcast_report::{HeldJobs, REPORT_FILE, ReportInputs};
 use poolcast_sweep::config::{Config, TrialSource};
@@ -35,6 +34,7 @@ use poolcast_sweep::{
     self as sweep, BestModel, FEW_HOLDS_FILE, InputValue, ScoreEstimate, SplitChoice, SweepFolder,
     TrialConfig, TrialEnd, TrialModel, TrialOutcomes, TrialRow, events_dir,
 };
+use poolcast_tensors::{Dataset, Split, hold_counts};
 
 /// Contents of `report.json`.
 #[derive(Serialize)]

@@ -12,10 +12,11 @@ use crate::cli::TensorsArgs;
 use poolcast_base::error::EXIT_DONE;
 use poolcast_base::{archive, manifest, output};
 use poolcast_events::{EVENTS_FORMAT, EventStore};
-use poolcast_holds::tensors::{
-    self, Dataset, FrameChoice, LeakageAudit, TENSORS_FORMAT, TensorSettings, TensorSummary,
-};
 use poolcast_sweep::config::Config;
+use poolcast_tensors::{
+    self as tensors, Dataset, FrameChoice, LeakageAudit, TENSORS_FORMAT, TensorSettings,
+    TensorSummary,
+};
 
 /// Version of the JSON document.
 const SCHEMA_VERSION: u32 = 1;

@@ -16,12 +16,12 @@ use crate::cli::TrainArgs;
 use poolcast_base::error::{EXIT_CHECKPOINTED, EXIT_DONE, EXIT_RETRY, hinted, render};
 use poolcast_base::manifest;
 use poolcast_base::output;
-use poolcast_holds::tensors::Dataset;
 use poolcast_holds::training::{
     Epoch, RUN_FORMAT, RunLocation, StartMode, TrainError, TrainingMetrics, TrainingSettings,
     TrainingStatus, TrainingUpdate, train_until,
 };
 use poolcast_sweep::config::Config;
+use poolcast_tensors::Dataset;
 
 /// Version of the JSON document.
 const SCHEMA_VERSION: u32 = 1;

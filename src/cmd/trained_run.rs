@@ -7,9 +7,9 @@ use anyhow::Result;
 use poolcast_base::{manifest, output};
 use poolcast_events::{EVENTS_FORMAT, HoldSource, StoreSummary};
 use poolcast_holds::advice::{ModelOrigin, ModelSkill};
-use poolcast_holds::tensors::{Dataset, Split};
 use poolcast_holds::training::{ModelEvaluation, TrainedModel, evaluate_run, evaluation_path};
 use poolcast_sweep as sweep;
+use poolcast_tensors::{Dataset, Split};
 
 /// Scores `model`, which is in `dir`, on one split, and writes the scores next to it.
 pub(super) fn score(

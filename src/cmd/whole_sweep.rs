@@ -21,13 +21,13 @@ use poolcast_holds::rehearsal::{
     REHEARSAL_FILE, Rehearsal, RehearsalDir, RehearsalSettings, RehearsalTally, RehearsalTimes,
     SettledAnswers, rehearse,
 };
-use poolcast_holds::tensors::TensorSettings;
 use poolcast_holds::training::Epoch;
 use poolcast_queue::{Dispatch, ManagerOutcome, Queue};
 use poolcast_sweep::config::Config;
 use poolcast_sweep::{
     self as sweep, LocalWorkers, SweepFolder, TrialOutcome, TrialOutcomes, TrialRow, events_dir,
 };
+use poolcast_tensors::TensorSettings;
 
 /// Manages `sweep` and works on it in this process; returns true if all trials have ended.
 pub(super) fn run_to_end(

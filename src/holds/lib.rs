@@ -1,8 +1,8 @@
-//! Held jobs: from a store of events to advice.
+//! Held jobs: from samples and the histories of jobs to advice.
 //!
 //! ```text
-//! tensors ──▶ training ──▶ answers ──▶ advice ──▶ rehearsal
-//!                                     └──▶ policy
+//! training ──▶ answers ──▶ advice ──▶ rehearsal
+//!                         └──▶ policy
 //! ```
 //!
 //! Each module imports only modules above it.
@@ -10,11 +10,8 @@
 pub mod config;
 #[cfg(test)]
 mod test_config;
-#[cfg(test)]
-mod test_store;
 mod job_ads;
 pub mod past_jobs;
-pub mod tensors;
 pub mod training;
 pub mod answers;
 pub mod advice;

@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::config::{AdviceConfig, PreprocessingConfig, TrainingConfig};
+use crate::config::{AdviceConfig, TrainingConfig};
 use poolcast_config::{ResolvedConfig, TrainingKeys, layers};
+use poolcast_tensors::{PreprocessingConfig, TensorSettings};
 
 /// The keys of the configuration that determine samples and trainings.
 #[derive(Deserialize)]
@@ -23,6 +24,11 @@ impl TestConfig {
     pub(crate) fn load(changes: &[(&str, Value)]) -> TestConfig {
         let flags = BTreeMap::from_iter(changes.iter().cloned());
         layers::merge(&[], "the configuration", &flags).expect("a configuration")
+    }
+
+    /// Returns the settings of its samples.
+    pub(crate) fn tensor_settings(&self) -> TensorSettings {
+        TensorSettings::new(&self.preprocessing, self.keys.seed).expect("settings")
     }
 
     /// A text for the file beside a run, of which the tests only need that it is there.

@@ -11,8 +11,8 @@ use super::scale::Scale;
 use poolcast_base::output;
 use poolcast_events::EventStore;
 use poolcast_holds::advice::code_meaning;
-use poolcast_holds::tensors::{Dataset, Split, TensorSummary, audit};
 use poolcast_sweep as sweep;
+use poolcast_tensors::{Dataset, Split, TensorSummary, audit};
 
 /// Number of bins of the time axis.
 const TIME_BINS: usize = 24;

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use poolcast_config::LabelKind;
 use poolcast_events::EventStore;
-use poolcast_holds::tensors::{HoldOutcome, hold_cycles};
 use poolcast_holds::training::wilson_lower;
+use poolcast_tensors::{HoldOutcome, hold_cycles};
 
 /// A hold in the log.
 #[derive(Debug, Clone, Copy)]

@@ -13,7 +13,6 @@ use poolcast_base::error::{self, EXIT_RETRY, hinted};
 use poolcast_base::{files, manifest, output};
 use poolcast_config::{self as config, Metric, PredictionTask};
 use poolcast_holds::rehearsal::RehearsalTally;
-use poolcast_holds::tensors::Split;
 use poolcast_holds::training::{ModelEvaluation, TrainedModel, evaluation_path};
 use poolcast_sweep::condor::{self, DagProgress};
 use poolcast_sweep::config::{Config, TrialSource};
@@ -21,6 +20,7 @@ use poolcast_sweep::{
     self as sweep, BestModel, ParameterNames, SplitChoice, SweepFolder, TrialOutcomes, TrialResult,
     TrialRow,
 };
+use poolcast_tensors::Split;
 
 /// Size limit of a JSON document of scores or choices, in bytes.
 const MAX_JSON_BYTES: u64 = 64 << 20;

@@ -6,9 +6,9 @@ use poolcast_base::stats::{SampleGroups, percentile_interval};
 use rayon::prelude::*;
 
 use super::inputs::{ReportInputs, ReportedKind};
-use poolcast_holds::tensors::{Dataset, Split};
 use poolcast_holds::training::{AnswerThresholds, TrainedModel, predict_split, uncalibrated_split};
 use poolcast_sweep as sweep;
+use poolcast_tensors::{Dataset, Split};
 
 /// Maximum number of bootstrap resamples. More would not change the plots visibly.
 const MAX_RESAMPLES: usize = 300;

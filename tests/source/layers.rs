@@ -392,7 +392,8 @@ fn containerfile_copies_each_manifest() {
     let (manifest, containerfile) = (read("Cargo.toml"), read("Containerfile"));
     let quoted = manifest.split('"').skip(1).step_by(2);
     let folders: BTreeSet<&str> = quoted
-        .filter(|text| text.starts_with("src/") && !text.ends_with(".rs"))
+        .filter(|text| text.starts_with("src/") || text.starts_with("tests/"))
+        .filter(|text| !text.ends_with(".rs"))
         .collect();
     assert!(folders.len() > 10, "only {folders:?} were found");
     for folder in folders {

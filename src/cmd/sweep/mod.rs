@@ -34,11 +34,11 @@ use crate::cli::{
 };
 use poolcast_base::error::{EXIT_DONE, EXIT_RETRY, hinted, too_early};
 use poolcast_base::{escape, manifest, output};
-use poolcast_holds::tensors::TensorSettings;
 use poolcast_queue::{ManagerOutcome, Queue, WorkerTally};
 use poolcast_sweep::condor::{self, is_dag, results_directory};
 use poolcast_sweep::config::TrialSource;
 use poolcast_sweep::{self as sweep, SweepFolder, TrialOutcomes, TrialRow, events_dir};
+use poolcast_tensors::TensorSettings;
 use poolcast_tracking::tracker_states;
 
 /// Version of the JSON document of a sweep's status.

@@ -5,7 +5,7 @@ use poolcast_base::escape;
 use poolcast_base::output;
 use poolcast_events::{EventStore, StoreSummary};
 use poolcast_holds::advice;
-use poolcast_holds::tensors::hold_counts;
+use poolcast_tensors::hold_counts;
 
 /// Maximum number of places shown per kind of damage.
 const MAX_SHOWN_PLACES: usize = 3;

@@ -1,8 +1,8 @@
 //! Renders the summary of tensors, and the audit of their splits, for people.
 
 use poolcast_base::output;
-use poolcast_holds::tensors::{
-    self, BaseRateShift, ExcludedCycles, LeakageAudit, Split, TensorSummary,
+use poolcast_tensors::{
+    self as tensors, BaseRateShift, ExcludedCycles, LeakageAudit, Split, TensorSummary,
 };
 
 /// The counts of samples and dropped cycles, with warnings on shifts of the success rate.

@@ -8,11 +8,11 @@ use super::action::{AnswerFirmness, HoldAction};
 use super::answer_ledger::{GivenAnswer, HoldKey};
 use super::cause_groups::answer_rank;
 use crate::answers::is_visibly_repaired;
-use crate::tensors::{ExclusionReason, HoldCycle, HoldOutcome, hold_cycles};
 use crate::training::wilson_lower;
 use htcondor_eventlog::DecidedBy;
 use poolcast_config::LabelKind;
 use poolcast_events::{EventStore, StoredJob};
+use poolcast_tensors::{ExclusionReason, HoldCycle, HoldOutcome, hold_cycles};
 
 /// Releases of a job within which a success shows that its fault has passed.
 const RELEASES_UNTIL_PASSED: usize = 3;
@@ -426,11 +426,11 @@ mod tests {
     use super::super::job_command::JobId;
     use super::*;
     use crate::answers::test_log::TestLog;
-    use crate::test_store::store_of;
     use htcondor_eventlog::ATTRIBUTE_UPDATE;
     use htcondor_eventlog::{
         ABORTED, EXECUTE, EventFacts, HELD, JobEvent, RELEASED, RunUsage, SUBMIT, TERMINATED,
     };
+    use test_stores::store_of;
 
     const FIRM: Option<AnswerFirmness> = Some(AnswerFirmness::Firm);
 

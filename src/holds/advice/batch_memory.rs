@@ -301,8 +301,8 @@ impl Batch {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::test_store::store_of;
     use htcondor_eventlog::{EventFacts, IMAGE_SIZE, JobEvent, RunUsage, SUBMIT};
+    use test_stores::store_of;
 
     /// Returns the events of a job of cluster 7 whose runs use these MB, one hour each. All runs but
     /// the last are held for memory; the last one succeeds if `succeeds`.

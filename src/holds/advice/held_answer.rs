@@ -16,10 +16,10 @@ use crate::answers::{
     LimitPair, PastHold, RuleRecord, ThingState,
 };
 use crate::config::AdviceConfig;
-use crate::tensors::QueriedHold;
 use crate::training::AnswerThreshold;
 use poolcast_base::output;
 use poolcast_events::EventStore;
+use poolcast_tensors::QueriedHold;
 
 /// Probability of a later success from which on a fault counts as passing. The odds are low for most
 /// faults that pass, because they are learned from early releases, which often come before the fault

@@ -7,12 +7,12 @@ use serde::Serialize;
 
 use super::job_advice::JobAdvice;
 use super::job_command::JobId;
-use crate::tensors::{ExclusionReason, HoldOutcome, QueriedHold, cutoffs_ms, hold_cycles};
 use htcondor_eventlog::{ABORTED, HELD, TERMINATED};
 use poolcast_base::error::{HintedError, hinted};
 use poolcast_base::output;
 use poolcast_config::{LabelKind, WindowPosition};
 use poolcast_events::{EventStore, LogGap, StoredJob};
+use poolcast_tensors::{ExclusionReason, HoldOutcome, QueriedHold, cutoffs_ms, hold_cycles};
 
 /// A selection of held jobs to advise on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

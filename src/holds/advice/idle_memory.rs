@@ -96,8 +96,8 @@ impl LowRequest {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::test_store::store_of;
     use htcondor_eventlog::{EXECUTE, IMAGE_SIZE, JobEvent, SUBMIT, TERMINATED};
+    use test_stores::store_of;
 
     /// Returns the findings for an idle job of a cluster of which 12 jobs used 1000 MB, and 8 less.
     fn found(attributes: &str) -> Vec<LowRequest> {

@@ -22,14 +22,14 @@ use super::remedy::{Remedy, used_memory_mb};
 use super::shared_text::SharedText;
 use crate::answers::ThingState;
 use crate::config::AdviceConfig;
-use crate::tensors::{
-    HoldRecordKind, HoldRecords, OutcomeCounts, OutcomeRecord, PoolHistory, QueriedHold,
-};
 use crate::training::{HoldModel, TrainedModel};
 use poolcast_base::error::{EXIT_DONE, hinted};
 use poolcast_base::output;
 use poolcast_config::WindowPosition;
 use poolcast_events::{EventStore, StoreSummary};
+use poolcast_tensors::{
+    HoldRecordKind, HoldRecords, OutcomeCounts, OutcomeRecord, PoolHistory, QueriedHold,
+};
 
 /// Length of the frames in which recent events are counted, s. Advice does not use these counts.
 const FRAME_S: u32 = 60;

@@ -99,8 +99,8 @@ fn raise_by_half(requested: u64, used: u64) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::test_store::store_of;
     use htcondor_eventlog::{IMAGE_SIZE, JobEvent, ResourceRequest};
+    use test_stores::store_of;
 
     fn command(remedy: Remedy, request: ResourceRequest) -> Option<String> {
         let submission = JobEvent {

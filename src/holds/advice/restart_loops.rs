@@ -210,8 +210,8 @@ impl LostRuns {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::test_store::store_of;
     use htcondor_eventlog::JobEvent;
+    use test_stores::store_of;
 
     const HOUR_S: i64 = 3600;
 

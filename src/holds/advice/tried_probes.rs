@@ -8,10 +8,10 @@ use super::job_advice::JobAdvice;
 use super::job_command::JobId;
 use super::probe_result::{ProbeResult, ProbeState};
 use super::shared_text::SharedText;
-use crate::tensors::{ExclusionReason, HoldCycle, HoldOutcome, hold_cycles, next_run_outcome};
 use htcondor_eventlog::HELD;
 use poolcast_config::LabelKind;
 use poolcast_events::{EventStore, StoredJob};
+use poolcast_tensors::{ExclusionReason, HoldCycle, HoldOutcome, hold_cycles, next_run_outcome};
 
 /// A probe: access point, cluster and proc of the job, and the prediction time of the answer.
 type ProbeKey<'a> = (&'a str, i32, i32, i64);

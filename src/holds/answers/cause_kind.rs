@@ -2,8 +2,8 @@
 
 use twox_hash::XxHash3_64;
 
-use crate::tensors::{NO_KEY, execution_host_before};
 use poolcast_events::StoredJob;
+use poolcast_tensors::{NO_KEY, execution_host_before};
 
 /// A kind of cause. Holds of one kind with the same key are evidence for each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -5,9 +5,9 @@ use super::cause_kind::CauseKind;
 use super::hold_history::{HoldHistory, KnownCause, Pass};
 use super::past_hold::PastHold;
 use super::taught_rows::ReleaseWay;
-use crate::tensors::{DatedOutcome, log_share, shrunk_rate, static_names};
 use half::f16;
 use poolcast_config::FeatureGroup;
+use poolcast_tensors::{DatedOutcome, log_share, shrunk_rate, static_names};
 
 /// Feature groups whose columns an answer model takes. The records of outcomes are replaced by the
 /// columns of causes.

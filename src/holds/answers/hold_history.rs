@@ -4,10 +4,10 @@ use rayon::prelude::*;
 
 use super::cause_kind::{CauseKeys, CauseKind};
 use super::past_hold::{PastHold, past_holds};
-use crate::tensors::{
+use poolcast_events::EventStore;
+use poolcast_tensors::{
     DatedOutcome, GroupedList, HoldLengths, KeyGroups, PoolHistory, QueriedHold, successes_so_far,
 };
-use poolcast_events::EventStore;
 
 /// Seconds per frame in which recent events are counted.
 const FRAME_S: u32 = 60;
@@ -233,7 +233,7 @@ impl CauseIndex {
             }));
             lent.extend(lent_outcomes(hold).map(|outcome| (outcome, index)));
         }
-        let count = groups.len();
+        let count = groups.count();
         let is_success = |(lent, _): &&(LentOutcome, u32)| lent.outcome.is_success();
         let successes: Vec<(LentOutcome, u32)> = lent.iter().filter(is_success).copied().collect();
         let outcomes = GroupedList::new(count, &group_of, &outcomes);

@@ -6,12 +6,12 @@ use rayon::prelude::*;
 
 use super::cause_kind::CauseKeys;
 use super::visible_repair::is_visibly_repaired;
-use crate::tensors::{
-    DatedOutcome, ExclusionReason, HoldCycle, HoldOutcome, hold_cycles, next_run_outcome,
-};
 use htcondor_eventlog::DecidedBy;
 use poolcast_config::LabelKind;
 use poolcast_events::{EventStore, LogGap, StoredJob};
+use poolcast_tensors::{
+    DatedOutcome, ExclusionReason, HoldCycle, HoldOutcome, hold_cycles, next_run_outcome,
+};
 
 /// Number of releases, the one that ends the hold included, within which a success shows that the
 /// fault passes by itself.

@@ -1,11 +1,11 @@
 //! Small logs for tests: jobs that use a file on a server, which fails and comes back.
 
-use crate::test_store::store_of;
 use htcondor_eventlog::{
     ABORTED, DecidedBy, EXECUTE, EventFacts, HELD, HoldFacts, JobEvent, RELEASED, SUBMIT,
     TERMINATED,
 };
 use poolcast_events::EventStore;
+use test_stores::store_of;
 
 /// An event of a job: second, number, and the hash of the file that a hold names.
 type Event = (i64, u16, u32);

@@ -1,8 +1,8 @@
 //! Repairs of a job that its log shows.
 
-use crate::tensors::HoldCycle;
 use htcondor_eventlog::ATTRIBUTE_UPDATE;
 use poolcast_events::StoredJob;
+use poolcast_tensors::HoldCycle;
 
 /// Returns true if the log shows that `job` was changed between the hold of `cycle` and its
 /// success: it has an attribute update, or the job was held for its use of memory or disk and then

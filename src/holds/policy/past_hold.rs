@@ -3,10 +3,10 @@
 use rayon::prelude::*;
 
 use super::owner_names::OwnerNames;
-use crate::tensors::{HoldCycle, HoldOutcome, hold_cycles};
 use htcondor_eventlog::{ABORTED, EVICTED, EXECUTE, HELD, TERMINATED};
 use poolcast_config::LabelKind;
 use poolcast_events::{EventStore, JobHistory, StoredJob};
+use poolcast_tensors::{HoldCycle, HoldOutcome, hold_cycles};
 
 /// One hold of a job.
 #[derive(Debug, Clone, Copy, PartialEq)]

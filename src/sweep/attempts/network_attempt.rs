@@ -13,7 +13,6 @@ use crate::plan::TrialRow;
 use crate::plan::rounds;
 use crate::plan::trial_dir;
 use poolcast_base::{files, manifest};
-use poolcast_holds::tensors::Dataset;
 use poolcast_holds::training::{
     self, Epoch, RUN_FORMAT, RunLocation, StartMode, TrainError, TrainingMetrics, TrainingRun,
     TrainingSettings, TrainingStatus, TrainingUpdate, read_history, train_beside_others,
@@ -21,6 +20,7 @@ use poolcast_holds::training::{
 };
 use poolcast_models::Device;
 use poolcast_queue::{Queue, TrialAttempt};
+use poolcast_tensors::Dataset;
 
 /// Returns the number of finished epochs of the training in `dir`.
 pub(crate) fn trained_epochs(dir: &Path) -> usize {

@@ -25,13 +25,13 @@ use crate::plan::trial_dir;
 use crate::plan::{TrialConfig, TrialModel};
 use crate::plan::{TrialEnd, TrialRow, whole_budget};
 use poolcast_base::{files, manifest};
-use poolcast_holds::tensors::Dataset;
 use poolcast_holds::training::{
     self, Epoch, RunLocation, StartMode, TrainingSettings, TrainingStatus, TrainingUpdate,
     read_history, train_until,
 };
 use poolcast_models::Device;
 use poolcast_queue::{AttemptOutcome, ChunkEntry, WorkItem};
+use poolcast_tensors::Dataset;
 
 /// The file of a part's rows, in the part's directory: one JSON document per line.
 pub const PART_ROWS_FILE: &str = "rows.jsonl";

@@ -15,7 +15,6 @@ use poolcast_base::shard::{self, Shard, ShardColumn};
 use poolcast_base::stats::logit;
 use poolcast_base::{files, manifest};
 use poolcast_config::Threshold;
-use poolcast_holds::tensors::TensorSettings;
 use poolcast_holds::training::{
     Calibration, ClassScores, FIT, FitScores, FitSummary, LearnedHolds, RollingPrediction,
     RollingPredictions, SampleFit, SuccessRates, TargetScores, TimeCut, check_predictions,
@@ -30,6 +29,7 @@ use poolcast_tables::CrossValidation;
 use poolcast_tables::{
     CrossValidationFold, FeatureTable, JoinedTable, RowTargets, SplitRows, cross_validation_folds,
 };
+use poolcast_tensors::TensorSettings;
 
 /// The rows that a pipeline learns from, and the rows that it is validated on.
 #[derive(Debug)]

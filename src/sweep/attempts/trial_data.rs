@@ -16,7 +16,6 @@ use crate::plan::{PREDICTIONS_FILE, table_dir, tensors_dir, trial_dir, wait_samp
 use poolcast_base::error::hinted;
 use poolcast_base::manifest;
 use poolcast_holds::config::TrainingConfig;
-use poolcast_holds::tensors::{Dataset, Split, TensorSettings};
 use poolcast_holds::training::sample_features;
 use poolcast_holds::training::{
     LEARNED_SPLITS, LearnedHolds, RollingPredictions, SuccessRates, TrainedModel, learned_splits,
@@ -24,6 +23,7 @@ use poolcast_holds::training::{
 };
 use poolcast_provision::samples::WaitSamples;
 use poolcast_tables::{FeatureTable, JoinedTable, TABLE};
+use poolcast_tensors::{Dataset, Split, TensorSettings};
 
 /// The data of the last trial of each kind, kept for later trials that share it.
 #[derive(Default)]

@@ -17,14 +17,12 @@ use poolcast_config::{
     DEFAULT, FILE, Metric, NetworkParameters, Parameter, PredictionTask, ResolvedConfig,
     SampleParameters, TrainingKeys, TrialParameters as _, check_range, nearest, yaml,
 };
-use poolcast_holds::config::{
-    AdviceConfig, EvaluationConfig, ParseConfig, PreprocessingConfig, TrainingConfig,
-};
-use poolcast_holds::tensors::TensorSettings;
+use poolcast_holds::config::{AdviceConfig, EvaluationConfig, ParseConfig, TrainingConfig};
 use poolcast_holds::training::TrainingSettings;
 use poolcast_provision::config::ProvisionConfig;
 use poolcast_provision::wait_model::WaitModelSettings;
 use poolcast_tables::DataConfig;
+use poolcast_tensors::{PreprocessingConfig, TensorSettings};
 
 /// Search space without a configuration file: the one for the bundled log.
 const QUICKSTART: &str = include_str!("../../../config/quickstart.yaml");

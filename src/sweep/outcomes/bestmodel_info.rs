@@ -13,9 +13,9 @@ use crate::plan::SweepFolder;
 use crate::plan::{BEST_FILE, INFO_FILE, trial_dir};
 use crate::plan::{TrialRow, hyper_parameters, plain_value};
 use poolcast_base::{escape, files, manifest, output};
-use poolcast_holds::tensors::Split;
 use poolcast_holds::training::{ModelEvaluation, RunModels, evaluation_path, refit_dir};
 use poolcast_pipelines as pipelines;
+use poolcast_tensors::Split;
 
 /// Writes `best`, of the sweep in `dir`, to `out`, for programs and for people.
 pub fn write_best_model(dir: &Path, out: &Path, best: &BestModel) -> Result<()> {

@@ -24,9 +24,9 @@ use crate::plan::{
 use crate::plan::{SWEEP, SweepFolder, sweep_key};
 use crate::plan::{TrialEnd, TrialRow, whole_budget};
 use poolcast_base::{files, manifest};
-use poolcast_holds::tensors::Split;
 use poolcast_holds::training::{ModelEvaluation, TrainedModel, evaluate_run, evaluation_path};
 use poolcast_queue::{ChunkEntry, WorkItem};
+use poolcast_tensors::Split;
 
 /// The row of `trial`, which `config` describes, for a trial that has no row from any part.
 pub fn lost_row(config: &Config, trial: usize, error: &str) -> TrialRow {

@@ -19,7 +19,6 @@ use crate::plan::{TrialConfig, TrialModel};
 use crate::plan::{ensemble_dir, trial_dir};
 use poolcast_base::{files, manifest};
 use poolcast_config::Threshold;
-use poolcast_holds::tensors::{Dataset, Split};
 use poolcast_holds::training::sample_features;
 use poolcast_holds::training::{
     Calibration, ENSEMBLE, EnsembleMember, FIT, FitScores, FitSummary, LearnedHolds, NewEnsemble,
@@ -29,6 +28,7 @@ use poolcast_holds::training::{
 };
 use poolcast_models::Device;
 use poolcast_tables::FeatureTable;
+use poolcast_tensors::{Dataset, Split};
 
 /// Refits the model of `sweep` that answers (the best trial or the ensemble) on the splits train,
 /// validate and test, so that it can advise on later holds. All trials must have ended. The

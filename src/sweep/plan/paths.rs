@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Result;
 
 use poolcast_base::manifest;
-use poolcast_holds::tensors::TensorSettings;
+use poolcast_tensors::TensorSettings;
 
 /// The rows of all trials, one JSON document per line. The file exists once all trials have ended.
 pub const ROWS_FILE: &str = "results.jsonl";

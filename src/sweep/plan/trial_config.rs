@@ -5,9 +5,9 @@ use serde_json::json;
 
 use crate::attempts::PipelineTask;
 use crate::config::{Config, TrialSource};
-use poolcast_holds::tensors::TensorSettings;
 use poolcast_holds::training::TrainingSettings;
 use poolcast_provision::wait_model::{WaitModelSettings, effective_parameters};
+use poolcast_tensors::TensorSettings;
 
 /// A trial: plain values, all of them in range.
 #[derive(Debug, Clone)]

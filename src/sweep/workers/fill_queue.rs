@@ -8,8 +8,8 @@ use crate::plan::GivenPoints;
 use crate::plan::SweepFolder;
 use crate::plan::TrialRow;
 use crate::plan::rounds;
-use poolcast_holds::tensors::TensorSettings;
 use poolcast_queue::{ChunkEntry, Queue, WorkItem};
+use poolcast_tensors::TensorSettings;
 
 /// The default priority of items.
 const DEFAULT_PRIORITY: u8 = 100;

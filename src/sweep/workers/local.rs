@@ -10,9 +10,9 @@ use super::manager::manage_trials;
 use super::worker::work_trials;
 use crate::plan::SweepFolder;
 use crate::plan::TrialRow;
-use poolcast_holds::tensors::TensorSettings;
 use poolcast_holds::training::Epoch;
 use poolcast_queue::{ManagerOutcome, Queue};
+use poolcast_tensors::TensorSettings;
 
 /// The settings of [`run_locally`].
 #[derive(Debug, Clone, Copy)]

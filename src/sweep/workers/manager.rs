@@ -16,8 +16,8 @@ use crate::plan::SweepFolder;
 use crate::plan::TrialEnd;
 use poolcast_base::files;
 use poolcast_base::output::counted;
-use poolcast_holds::tensors::TensorSettings;
 use poolcast_queue::{ItemStateCounts, ManagerEvent, ManagerOutcome, Queue, run_manager};
+use poolcast_tensors::TensorSettings;
 
 /// Interval between reports of the number of ended trials.
 const REPORT_INTERVAL: Duration = Duration::from_secs(60);

@@ -23,10 +23,12 @@ use poolcast_events::{
     EVENTS_FORMAT, EventStore, IngestListener, IngestStep, LogIngest, event_store_key,
     identify_logs,
 };
-use poolcast_holds::tensors::{self, BuildProgress, FrameChoice, TENSORS_FORMAT, TensorSettings};
 use poolcast_provision::samples::{SAMPLES_FORMAT, WaitSamples, copy_samples};
 use poolcast_provision::wait_model::{check_learnable, check_model_search};
 use poolcast_tables::{JoinedTable, TABLE, joined_table_key};
+use poolcast_tensors::{
+    self as tensors, BuildProgress, FrameChoice, TENSORS_FORMAT, TensorSettings,
+};
 
 /// A step in the preparation of a sweep.
 #[derive(Debug, Clone, Copy)]

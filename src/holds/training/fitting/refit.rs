@@ -15,7 +15,6 @@ use super::progress::TrainingUpdate;
 use super::settings::TrainingSettings;
 use super::time_cuts::TimeCut;
 use super::train::{RunLocation, StartMode, TrainingTask};
-use crate::tensors::{Dataset, Split};
 use crate::training::runs::LearnedHolds;
 use crate::training::runs::TrainedModel;
 use crate::training::runs::TrainingMetrics;
@@ -25,6 +24,7 @@ use crate::training::scoring::{RollingPrediction, RollingPredictions};
 use poolcast_base::manifest;
 use poolcast_models::Device;
 use poolcast_models::optim::TrainError;
+use poolcast_tensors::{Dataset, Split};
 
 /// The digest of everything that determines the result of a refit of `judged` on all splits of its
 /// tensors.

@@ -5,8 +5,8 @@ use anyhow::Result;
 use super::batch_noise::BatchNoise;
 use super::cluster_weights::cluster_weights;
 use super::static_range::StaticRange;
-use crate::tensors::{Dataset, Split, TensorSettings};
 use poolcast_models::{Architecture, ModelShape, SampleBatch, TokenColumns};
+use poolcast_tensors::{Dataset, Split, TensorSettings};
 
 /// Samples of some splits, one split after another, for models of one shape.
 pub(crate) struct SplitSamples<'a> {

@@ -8,14 +8,14 @@ use serde_json::json;
 use super::progress::TrainingUpdate;
 use super::refit::refit_network;
 use super::train::{RunLocation, StartMode, train};
-use crate::tensors;
-use crate::tensors::Dataset;
 use crate::test_config::TestConfig;
-use crate::test_store::store_of_held_jobs;
 use crate::training::runs::TrainingRun;
 use crate::training::runs::refit_dir;
 use poolcast_models::Device;
 use poolcast_models::optim::TrainError;
+use poolcast_tensors as tensors;
+use poolcast_tensors::Dataset;
+use test_stores::store_of_held_jobs;
 
 fn config(model: &str) -> TestConfig {
     TestConfig::load(&[

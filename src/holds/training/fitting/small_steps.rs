@@ -4,8 +4,8 @@ use anyhow::{Context as _, Result};
 
 use super::settings::TrainingSettings;
 use super::train::model_shape;
-use crate::tensors::Dataset;
 use poolcast_models::ModelShape;
+use poolcast_tensors::Dataset;
 
 /// Minimum number of multiplications per step for which threads pay off: some milliseconds on one
 /// core. Handing work over and waiting for it costs tenths of a millisecond at every step.

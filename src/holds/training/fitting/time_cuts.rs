@@ -3,9 +3,9 @@
 
 use anyhow::{Result, ensure};
 
-use crate::tensors::{Dataset, Split};
 use poolcast_base::error::hinted;
 use poolcast_config::SplitMethod;
+use poolcast_tensors::{Dataset, Split};
 
 /// Splits whose samples a trial learns from and is judged on, in the order of sample indices. The
 /// test split is used for neither.

@@ -15,7 +15,6 @@ use super::samples::{SplitSamples, loss_weights, shared_bit_count, static_featur
 use super::settings::TrainingSettings;
 use super::state::{CutChoices, TrainingState};
 use super::time_cuts::{LEARNED_SPLITS, TimeCut, learned_splits, time_cuts};
-use crate::tensors::{Dataset, Split};
 use crate::training::runs::LearnedHolds;
 use crate::training::runs::{
     CHECKPOINT_FILE, CHECKPOINT_FORMAT, RUN_FORMAT, remove_training, reopen_training,
@@ -27,6 +26,7 @@ use poolcast_base::manifest;
 use poolcast_config::ResolvedConfig;
 use poolcast_models::optim::{AdamSettings, Checkpoint, TrainError, TrainingLoop};
 use poolcast_models::{Architecture, Device, Gradient, Model, ModelShape};
+use poolcast_tensors::{Dataset, Split};
 
 /// Treatment of a run directory in which an earlier training left files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -309,11 +309,11 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::tensors;
     use crate::test_config::TestConfig;
-    use crate::test_store::store_of_held_jobs;
     use crate::training::read_epoch_times;
     use crate::training::runs::TIMES_FILE;
+    use poolcast_tensors as tensors;
+    use test_stores::store_of_held_jobs;
 
     fn dataset(dir: &Path) -> Dataset {
         let store = store_of_held_jobs(|job| i64::from(job % 7));

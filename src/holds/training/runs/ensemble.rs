@@ -81,14 +81,14 @@ impl NewEnsemble {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tensors::Split;
     use crate::test_config::TestConfig;
     use crate::training::fitting::{small_dataset, train_small};
     use crate::training::{Calibration, member_dir, predict_split};
+    use poolcast_tensors::Split;
 
     /// Trains two small runs in `place` and writes their ensemble. Returns the dataset and the
     /// member models.
-    fn ensemble_of_two(dir: &Path, place: &Path) -> (crate::tensors::Dataset, Vec<TrainedModel>) {
+    fn ensemble_of_two(dir: &Path, place: &Path) -> (poolcast_tensors::Dataset, Vec<TrainedModel>) {
         let dataset = small_dataset(dir);
         let mut models = Vec::new();
         let mut members = Vec::new();

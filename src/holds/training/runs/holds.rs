@@ -6,13 +6,13 @@ use rayon::prelude::*;
 
 use super::run_models::RunModels;
 use super::trained_model::{EncodedHolds, TrainedModel};
-use crate::tensors::{
-    Dataset, KnownFacts, PoolHistory, QueriedHold, SampleEncoder, Split, TokenHistory, cutoffs_ms,
-    hold_cycles,
-};
 use crate::training::scoring::predict_split;
 use poolcast_config::LabelKind;
 use poolcast_events::EventStore;
+use poolcast_tensors::{
+    Dataset, KnownFacts, PoolHistory, QueriedHold, SampleEncoder, Split, TokenHistory, cutoffs_ms,
+    hold_cycles,
+};
 
 /// Holds per parallel task.
 const HOLDS_PER_TASK: usize = 256;
@@ -238,8 +238,8 @@ fn side_probabilities(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::test_store::store_of_held_jobs;
     use crate::training::fitting::{small_dataset, train_small};
+    use test_stores::store_of_held_jobs;
 
     #[test]
     fn a_log_gets_the_predictions_of_its_samples() {

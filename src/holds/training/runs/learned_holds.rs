@@ -4,7 +4,7 @@
 use anyhow::Result;
 use serde::{Deserialize, Serialize};
 
-use crate::tensors::{Dataset, Split};
+use poolcast_tensors::{Dataset, Split};
 
 /// The holds that a model learned from.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -9,7 +9,6 @@ use serde::{Deserialize, Serialize};
 
 use super::learned_holds::LearnedHolds;
 use super::run_dir::FIT;
-use crate::tensors::TensorSettings;
 use crate::training::scoring::Calibration;
 use crate::training::scoring::SuccessRates;
 use crate::training::scoring::TargetScores;
@@ -17,6 +16,7 @@ use poolcast_base::error::hinted;
 use poolcast_base::{files, manifest};
 use poolcast_config::MetricName;
 use poolcast_pipelines::{FittedPipeline, PIPELINE_FILE};
+use poolcast_tensors::TensorSettings;
 
 /// Scores of a fit.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -8,7 +8,6 @@ use serde::{Deserialize, Serialize};
 use super::learned_holds::LearnedHolds;
 use super::metrics::{TrainingMetrics, TrainingStatus};
 use super::run_dir::{CHECKPOINT_FILE, METRICS_FILE, MODEL_FILE, MODEL_FORMAT, RUN_FORMAT};
-use crate::tensors::{self, Dataset};
 use crate::training::fitting::StaticRange;
 use crate::training::fitting::TrainingSettings;
 use crate::training::fitting::early_stopping;
@@ -21,6 +20,7 @@ use poolcast_base::error::{hinted, unavailable};
 use poolcast_base::shard::{self, Shard, ShardColumn};
 use poolcast_base::{files, manifest};
 use poolcast_models::{Model, ModelShape};
+use poolcast_tensors::{self as tensors, Dataset};
 
 /// Metadata in the model's file.
 #[derive(PartialEq, Serialize, Deserialize)]

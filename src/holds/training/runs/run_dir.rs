@@ -5,12 +5,12 @@ use std::path::{Path, PathBuf};
 use anyhow::{Result, ensure};
 use serde::Deserialize;
 
-use crate::tensors::Split;
 use poolcast_base::error::hinted;
 use poolcast_base::shard::ArtefactFormat;
 use poolcast_base::{files, manifest};
 use poolcast_models::optim::{CheckpointFormat, CheckpointLayout};
 use poolcast_pipelines::PIPELINE_FILE;
+use poolcast_tensors::Split;
 
 /// Format of finished trainings.
 pub const RUN_FORMAT: ArtefactFormat = ArtefactFormat {

@@ -3,10 +3,10 @@
 
 use anyhow::Result;
 
-use crate::tensors::{Dataset, Split, TensorSettings, static_names};
 use poolcast_config::FeatureGroup;
 use poolcast_models::EMPTY_CELL;
 use poolcast_tables::{FeatureTable, RowClasses, RowTargets};
+use poolcast_tensors::{Dataset, Split, TensorSettings, static_names};
 
 /// Classes of the samples: the outcome of a released job.
 const CLASSES: [&str; 2] = ["failure", "success"];
@@ -131,9 +131,9 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
-    use crate::tensors;
     use crate::test_config::TestConfig;
-    use crate::test_store::store_of_held_jobs;
+    use poolcast_tensors as tensors;
+    use test_stores::store_of_held_jobs;
 
     #[test]
     fn states_are_counted_in_all_frames_and_in_the_last() {

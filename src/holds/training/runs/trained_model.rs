@@ -11,7 +11,6 @@ use super::pipeline_run::PipelineRun;
 use super::run::TrainingRun;
 use super::run_dir::{ENSEMBLE, FIT, MODEL_FILE};
 use super::sample_features::{hold_features, sample_features};
-use crate::tensors::{Dataset, Split, TensorSettings, TokenRows};
 use crate::training::fitting::SplitSamples;
 use crate::training::fitting::StaticRange;
 use crate::training::fitting::score_samples;
@@ -26,6 +25,7 @@ use poolcast_models::EngineChoice;
 use poolcast_models::{Device, Model, SampleBatch};
 use poolcast_pipelines::{FittedPipeline, PIPELINE_FILE};
 use poolcast_tables::FeatureTable;
+use poolcast_tensors::{Dataset, Split, TensorSettings, TokenRows};
 
 /// Maximum odds, for or against success, with which a member votes in an ensemble. The limit keeps
 /// one member from outvoting all others.

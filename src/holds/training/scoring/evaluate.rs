@@ -6,13 +6,13 @@ use anyhow::{Result, ensure};
 use serde::{Deserialize, Serialize};
 
 use super::baselines::SuccessRates;
-use crate::tensors::{Dataset, ExcludedCycles, ExclusionReason, Split, TensorSettings};
 use crate::training::runs::TrainedModel;
 use poolcast_base::error::hinted;
 use poolcast_base::stats::{LabelledPredictions, Resampling, SampleGroups, score_intervals};
 use poolcast_base::stats::{Scores, sigmoid};
 use poolcast_config::SplitMethod;
 use poolcast_events::HoldSource;
+use poolcast_tensors::{Dataset, ExcludedCycles, ExclusionReason, Split, TensorSettings};
 
 /// A score and its 95 % interval.
 #[derive(Debug, Clone, Serialize, Deserialize)]

@@ -1,0 +1,248 @@
+//! A memory-mapped directory of tensors.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use anyhow::{Context as _, Result, ensure};
+use rayon::prelude::*;
+
+use super::format::TENSORS_FORMAT;
+use super::sample_shard::{
+    SampleCounts, SampleShape, check, codes_of_sample, shared_of_sample, statics_of_sample,
+};
+use super::tensor_summary::{ListedTensorShard, SplitSummary, TensorSummary};
+use crate::cycles::Split;
+use crate::tokens::StoredTokens;
+use poolcast_base::error::{hinted, unavailable};
+use poolcast_base::manifest;
+use poolcast_base::shard::Shard;
+
+/// A memory-mapped directory of tensors.
+#[derive(Debug)]
+pub struct Dataset {
+    /// The content of the manifest.
+    pub summary: TensorSummary,
+    /// Digest of the inputs of the tensors.
+    pub key: String,
+    shape: SampleShape,
+    sides: BTreeMap<Split, SplitShards>,
+}
+
+/// The shards of one split.
+#[derive(Debug)]
+struct SplitShards {
+    shards: Vec<Shard>,
+    /// The index of the first sample of each shard, and the total number of samples.
+    first_samples: Vec<usize>,
+}
+
+impl SplitShards {
+    /// Maps the shards of `side` in `dir`, and checks them against `summary`.
+    fn open(
+        dir: &Path,
+        side: Split,
+        summary: &SplitSummary,
+        shape: SampleShape,
+    ) -> Result<SplitShards> {
+        let opened: Vec<(Shard, SampleCounts)> = summary
+            .shards
+            .par_iter()
+            .map(|listed| open_shard(dir, listed, shape))
+            .collect::<Result<_>>()?;
+
+        let mut shards = Vec::new();
+        let mut first_samples = vec![0];
+        let mut samples = 0;
+        let mut successes = 0;
+        for (shard, counts) in opened {
+            samples += counts.samples;
+            successes += counts.successes;
+            first_samples.push(samples);
+            shards.push(shard);
+        }
+
+        ensure!(
+            (samples, successes) == (summary.samples, summary.successes),
+            "`{}` lists {}, {} of them with label 1, but contains {samples}, {successes} of them with label 1",
+            dir.display(),
+            poolcast_base::output::counted(summary.samples, &format!("{} sample", side.name())),
+            summary.successes
+        );
+        Ok(SplitShards {
+            shards,
+            first_samples,
+        })
+    }
+}
+
+/// Opens a shard in `dir`, and counts its samples.
+fn open_shard(
+    dir: &Path,
+    listed: &ListedTensorShard,
+    shape: SampleShape,
+) -> Result<(Shard, SampleCounts)> {
+    let shard = manifest::open_shard(dir, &listed.file, &listed.xxh3, TENSORS_FORMAT)?;
+    let counts = check(&shard, shape).with_context(|| {
+        hinted(
+            format!("`{}` has invalid samples", shard.path().display()),
+            format!("build it again with `{}`", TENSORS_FORMAT.rebuild),
+        )
+    })?;
+    Ok((shard, counts))
+}
+
+impl Dataset {
+    /// Maps the tensors in `dir`, and checks that they are byte-identical to the files in the
+    /// manifest.
+    pub fn open(dir: &Path) -> Result<Dataset> {
+        Dataset::open_splits(dir, &Split::ALL)
+    }
+
+    /// Like [`Dataset::open`], but for `side` alone. The shards of the other splits may be missing,
+    /// and have no samples to read.
+    pub fn open_side(dir: &Path, side: Split) -> Result<Dataset> {
+        Dataset::open_splits(dir, &[side])
+    }
+
+    fn open_splits(dir: &Path, wanted: &[Split]) -> Result<Dataset> {
+        let manifest = manifest::read::<TensorSummary>(dir, TENSORS_FORMAT)?;
+        let summary = manifest.body;
+        summary
+            .settings
+            .check()
+            .with_context(|| format!("`{}` has invalid settings", dir.display()))?;
+        let shape = SampleShape {
+            e: summary.settings.e(),
+            m: summary.settings.m,
+            j: summary.settings.j,
+            s: summary.settings.s(),
+            shared_bits: summary.settings.shared_bits(),
+            has_tokens: summary.settings.outcomes,
+        };
+        ensure!(
+            summary.e == shape.e,
+            unavailable(
+                format!(
+                    "`{}` has e = {}, but this version uses {}",
+                    dir.display(),
+                    summary.e,
+                    shape.e
+                ),
+                format!("build it again with `{}`", TENSORS_FORMAT.rebuild)
+            )
+        );
+
+        let mut sides = BTreeMap::new();
+        for &side in wanted {
+            let listed = summary.splits.get(&side);
+            let listed = listed
+                .with_context(|| format!("`{}` has no {} split", dir.display(), side.name()))?;
+            sides.insert(side, SplitShards::open(dir, side, listed, shape)?);
+        }
+        Ok(Dataset {
+            summary,
+            key: manifest.key,
+            shape,
+            sides,
+        })
+    }
+
+    /// The number of samples in `side`.
+    pub fn len(&self, side: Split) -> usize {
+        let listed = self.summary.splits.get(&side);
+        listed.map_or(0, |listed| listed.samples)
+    }
+
+    /// Returns true if `side` has no samples.
+    pub fn is_empty(&self, side: Split) -> bool {
+        self.len(side) == 0
+    }
+
+    /// Returns the codes `[m * j]` of sample `index` of `side`.
+    ///
+    /// # Panics
+    /// Panics if the sample does not exist.
+    pub fn codes(&self, side: Split, index: usize) -> &[u8] {
+        let cells = self.shape.m * self.shape.j;
+        let SplitShards {
+            shards,
+            first_samples,
+        } = &self.sides[&side];
+        let at = first_samples.partition_point(|&first| first <= index) - 1;
+        codes_of_sample(&shards[at], index - first_samples[at], cells)
+    }
+
+    /// Returns the static features `[s]` of sample `index` of `side`.
+    ///
+    /// # Panics
+    /// Panics if the sample does not exist.
+    pub fn statics(&self, side: Split, index: usize) -> &[f32] {
+        let SplitShards {
+            shards,
+            first_samples,
+        } = &self.sides[&side];
+        let at = first_samples.partition_point(|&first| first <= index) - 1;
+        statics_of_sample(&shards[at], index - first_samples[at], self.shape.s)
+    }
+
+    /// Returns what each job of sample `index` of `side` shares with the held one, as bits `[j]`; empty
+    /// unless the context jobs are related ones.
+    ///
+    /// # Panics
+    /// Panics if the sample does not exist.
+    pub fn shared(&self, side: Split, index: usize) -> &[u8] {
+        let j = self.summary.settings.shared_bytes();
+        if j == 0 {
+            return &[];
+        }
+        let SplitShards {
+            shards,
+            first_samples,
+        } = &self.sides[&side];
+        let at = first_samples.partition_point(|&first| first <= index) - 1;
+        shared_of_sample(&shards[at], index - first_samples[at], j)
+    }
+
+    /// Returns the outcome tokens of sample `index` of `side`.
+    ///
+    /// # Errors
+    /// Fails if the samples have none.
+    ///
+    /// # Panics
+    /// Panics if the sample does not exist.
+    pub fn tokens(&self, side: Split, index: usize) -> Result<StoredTokens<'_>> {
+        ensure!(
+            self.summary.settings.outcomes,
+            hinted(
+                "the tensors have no outcome tokens, which the model reads",
+                "set `preprocessing.outcomes: true`, and build them again"
+            )
+        );
+        let SplitShards {
+            shards,
+            first_samples,
+        } = &self.sides[&side];
+        let at = first_samples.partition_point(|&first| first <= index) - 1;
+        Ok(StoredTokens::of_sample(
+            &shards[at],
+            index - first_samples[at],
+        ))
+    }
+
+    fn shards(&self, side: Split) -> &[Shard] {
+        self.sides.get(&side).map_or(&[], |side| &side.shards)
+    }
+
+    /// Returns a column of `side`, `[n]`, concatenated over all its shards.
+    pub fn column<T: poolcast_base::shard::ShardElement>(
+        &self,
+        side: Split,
+        name: &str,
+    ) -> Result<Vec<T>> {
+        let mut all = Vec::with_capacity(self.len(side));
+        for shard in self.shards(side) {
+            all.extend_from_slice(shard.column(name)?);
+        }
+        Ok(all)
+    }
+}
