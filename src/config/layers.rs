@@ -42,7 +42,11 @@ pub fn merge<T: DeserializeOwned>(
     for (key, value) in flags {
         figment = figment.merge(Serialized::default(key, value));
     }
-    figment.extract().map_err(|error| explain(&error, place))
+    // figment reads a plain value in one way, where `extract` compiles six readers of each struct.
+    figment
+        .find_value("")
+        .and_then(|merged| T::deserialize(&merged))
+        .map_err(|error| explain(&error, place))
 }
 
 /// Reads the text of a configuration file, up to one byte beyond the maximum size of a YAML
