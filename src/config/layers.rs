@@ -31,7 +31,7 @@ pub fn merge<T: DeserializeOwned>(
     place: &str,
     flags: &BTreeMap<&str, serde_json::Value>,
 ) -> Result<T> {
-    let mut figment = Figment::from(Serialized::defaults(yaml::read_exactly::<Dict>(DEFAULT)?));
+    let mut figment = Figment::from(Serialized::defaults(yaml::read::<Dict>(DEFAULT)?));
     for layer in layers {
         figment = figment.merge(Serialized::defaults(layer));
     }
@@ -45,7 +45,7 @@ pub fn merge<T: DeserializeOwned>(
     // figment reads a plain value in one way, where `extract` compiles six readers of each struct.
     figment
         .find_value("")
-        .and_then(|merged| T::deserialize(&merged))
+        .and_then(|merged| merged.deserialize())
         .map_err(|error| explain(&error, place))
 }
 
@@ -74,7 +74,7 @@ pub fn read_file(file: &Path) -> Result<String> {
 /// # Errors
 /// Fails for such a key, and for text that is not YAML.
 pub fn read_dict(text: &str) -> Result<Dict> {
-    let dict = yaml::read_exactly::<Option<Dict>>(text)?.unwrap_or_default();
+    let dict = yaml::read::<Option<Dict>>(text)?.unwrap_or_default();
     if let Some(key) = secret(&dict, "") {
         return Err(rejected_secret(&format!("`{key}`"), "remove it").into());
     }

@@ -2,8 +2,9 @@
 //! duplicate keys are rejected.
 
 use anyhow::{Result, anyhow, ensure};
-use serde::Serialize;
-use serde::de::DeserializeOwned;
+use figment::value::Value;
+use serde::de::{DeserializeOwned, Error as _};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_saphyr::{Budget, Error, MessageFormatter as _, UserMessageFormatter};
 
 use poolcast_base::error::hinted;
@@ -23,13 +24,21 @@ const MAX_NODES: usize = 100_000;
 /// # Errors
 /// The error gives the line and column if the text is not YAML, and names a duplicate key.
 pub fn read<T: DeserializeOwned>(text: &str) -> Result<T> {
-    // With a plain value in between, only this crate compiles a YAML reader.
-    Ok(serde_json::from_value(read_exactly(text)?)?)
+    // With a plain value in between, a YAML reader is compiled only once.
+    Ok(read_value(text)?.deserialize()?)
 }
 
-/// Like [`read`], but keeps what JSON does not have, such as numbers that are not finite. Each `T`
-/// compiles a YAML reader of its own.
-pub(crate) fn read_exactly<T: DeserializeOwned>(text: &str) -> Result<T> {
+/// Reads a field of another document like a YAML document, by way of a plain value, so that no more
+/// readers of `T` are compiled: `#[serde(deserialize_with = "yaml::read_field")]`.
+///
+/// # Errors
+/// Fails if the field is no `T`.
+pub fn read_field<'de, D: Deserializer<'de>, T: DeserializeOwned>(field: D) -> Result<T, D::Error> {
+    let value: Value = Deserialize::deserialize(field)?;
+    value.deserialize().map_err(D::Error::custom)
+}
+
+fn read_value(text: &str) -> Result<Value> {
     ensure!(
         text.len() as u64 <= MAX_BYTES,
         "it is larger than {MAX_BYTES} bytes"

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::trial_config::TrialConfig;
 use crate::config::{Config, TrialSource};
-use poolcast_config::{MetricName, Parameter, whole};
+use poolcast_config::{MetricName, Parameter, whole, yaml};
 use poolcast_holds::training::{Epoch, FitScores, TargetScores, TrainingMetrics, TrainingStatus};
 use poolcast_provision::wait_model::WaitModelScores;
 use poolcast_queue::{ChunkEntry, WorkItem};
@@ -88,6 +88,7 @@ pub struct TrialRow {
     pub tensors_key: Option<String>,
     /// The whole configuration. To make the trial again, use `poolcast train`; for samples of waits
     /// use `poolcast provision train`, and for a pipeline use `poolcast sweep`.
+    #[serde(deserialize_with = "yaml::read_field")]
     pub config: Config,
 }
 
