@@ -47,8 +47,17 @@ fn shown(text: &str, stays: impl Fn(char) -> bool) -> Cow<'_, str> {
     Cow::Owned(all)
 }
 
+/// Returns true for ASCII that no terminal interprets, and for white space.
+fn is_plain(byte: u8) -> bool {
+    matches!(byte, b' '..=b'~' | b'\n' | b'\r' | b'\t')
+}
+
 /// Escapes hidden characters in the strings of a JSON document, in JSON's own form: `\u202e`.
 pub fn json(text: &str) -> Cow<'_, str> {
+    // Nearly all text is of this kind, and a look at its bytes is quick.
+    if text.bytes().all(is_plain) {
+        return Cow::Borrowed(text);
+    }
     // Outside strings, JSON has no hidden characters except whitespace, which is left as it is.
     let is_shown = |c: char| is_hidden(c) && !matches!(c, '\n' | '\r' | '\t');
     if !text.contains(is_shown) {

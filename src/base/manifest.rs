@@ -38,7 +38,12 @@ pub struct Manifest<T> {
 }
 
 /// Writes the manifest of `dir`, which commits the other files of the directory.
-pub fn write(dir: &Path, format: ArtefactFormat, key: &str, body: &impl Serialize) -> Result<()> {
+pub fn write(
+    dir: &Path,
+    format: ArtefactFormat,
+    key: &str,
+    body: &dyn erased_serde::Serialize,
+) -> Result<()> {
     let manifest = Manifest {
         format: format.name.to_owned(),
         format_version: format.version,
@@ -49,7 +54,7 @@ pub fn write(dir: &Path, format: ArtefactFormat, key: &str, body: &impl Serializ
 }
 
 /// Writes `value` to `path` as one JSON document.
-pub fn write_json(path: &Path, value: &impl Serialize) -> Result<()> {
+pub fn write_json(path: &Path, value: &dyn erased_serde::Serialize) -> Result<()> {
     let mut text = serde_json::to_vec_pretty(value)?;
     text.push(b'\n');
     files::write_atomic(path, &text)
@@ -65,10 +70,16 @@ pub fn read_json<T: DeserializeOwned>(path: &Path) -> Result<T> {
 pub fn write_json_lines(path: &Path, values: &[impl Serialize]) -> Result<()> {
     let mut text = Vec::new();
     for value in values {
-        serde_json::to_writer(&mut text, value)?;
-        text.push(b'\n');
+        push_line(&mut text, value)?;
     }
     files::write_atomic(path, &text)
+}
+
+/// Appends `value` to `text` as a line.
+fn push_line(text: &mut Vec<u8>, value: &dyn erased_serde::Serialize) -> Result<()> {
+    serde_json::to_writer(&mut *text, value)?;
+    text.push(b'\n');
+    Ok(())
 }
 
 /// Reads JSON lines: one document per line.
@@ -233,7 +244,7 @@ pub fn format_name(dir: &Path) -> Result<Option<String>> {
 }
 
 /// Returns the key of an artefact: a digest of everything that it is made from.
-pub fn key(inputs: &impl Serialize) -> Result<String> {
+pub fn key(inputs: &dyn erased_serde::Serialize) -> Result<String> {
     Ok(sha256(&serde_json::to_vec(inputs)?))
 }
 

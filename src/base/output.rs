@@ -233,7 +233,7 @@ pub struct JsonDocument<T> {
 }
 
 /// Writes `body` to stdout as one JSON document with the keys of version `schema_version`.
-pub fn print_json(schema_version: u32, body: &impl Serialize) -> Result<()> {
+pub fn print_json(schema_version: u32, body: &dyn erased_serde::Serialize) -> Result<()> {
     print_document(schema_version, body, |stdout, document| {
         serde_json::to_writer_pretty(stdout, document)
     })
@@ -241,24 +241,27 @@ pub fn print_json(schema_version: u32, body: &impl Serialize) -> Result<()> {
 
 /// Like [`print_json`], but writes the document as one line, for programs that read a document a
 /// line.
-pub fn print_json_line(schema_version: u32, body: &impl Serialize) -> Result<()> {
+pub fn print_json_line(schema_version: u32, body: &dyn erased_serde::Serialize) -> Result<()> {
     print_document(schema_version, body, |stdout, document| {
         serde_json::to_writer(stdout, document)
     })
 }
 
 /// Writes a document to stdout with `write`, and ends the line.
-fn print_document<T: Serialize>(
+fn print_document(
     schema_version: u32,
-    body: &T,
-    write: impl FnOnce(&mut dyn Write, &JsonDocument<&T>) -> serde_json::Result<()>,
+    body: &dyn erased_serde::Serialize,
+    write: impl FnOnce(
+        &mut EscapedJson<BufWriter<StdoutLock<'static>>>,
+        &JsonDocument<&dyn erased_serde::Serialize>,
+    ) -> serde_json::Result<()>,
 ) -> Result<()> {
     let document = JsonDocument {
         schema_version,
         body,
     };
-    let mut stdout = BufWriter::new(stdout()?);
-    write(&mut EscapedJson(&mut stdout), &document).map_err(std::io::Error::from)?;
+    let mut stdout = EscapedJson(BufWriter::new(stdout()?));
+    write(&mut stdout, &document).map_err(std::io::Error::from)?;
     writeln!(stdout)?;
     Ok(stdout.flush()?)
 }
