@@ -9,9 +9,9 @@ use anyhow::Result;
 use super::deadline::AttemptDeadline;
 use crate::plan::SweepFolder;
 use crate::plan::TrialConfig;
-use crate::plan::TrialRow;
 use crate::plan::rounds;
 use crate::plan::trial_dir;
+use crate::plan::{EarlierTrial, TrialRow};
 use poolcast_base::{files, manifest};
 use poolcast_holds::training::{
     self, Epoch, RUN_FORMAT, RunLocation, StartMode, TrainError, TrainingMetrics, TrainingRun,
@@ -50,8 +50,8 @@ pub(crate) struct NetworkAttempt<'a> {
     pub(crate) attempt: &'a TrialAttempt<'a>,
     /// The attempt's own directory.
     pub(crate) dir: PathBuf,
-    /// The rows of the trials that this one learns from.
-    pub(crate) earlier: Vec<TrialRow>,
+    /// The trials that this one learns from.
+    pub(crate) earlier: Vec<EarlierTrial>,
     pub(crate) trial: &'a TrialConfig,
     pub(crate) settings: &'a TrainingSettings,
     pub(crate) deadline: AttemptDeadline<'a>,

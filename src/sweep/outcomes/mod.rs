@@ -24,7 +24,7 @@ pub use conclude::{EvaluatedChoices, conclude_parts, evaluate_choices, lost_row}
 pub use csv_table::csv_line;
 pub use ensemble_choice::{EnsembleChoice, TrialOfKind};
 pub use input_values::{InputKind, InputValue};
-pub(crate) use outcome::network_rows;
+pub(crate) use outcome::earlier_trials;
 pub use outcome::{TrialOutcome, TrialOutcomes};
 pub use refit::refit_best;
 pub(crate) use results::write_results;

@@ -9,14 +9,13 @@ use std::sync::Arc;
 
 use anyhow::{Context as _, Result};
 use serde::Deserialize;
-use serde::de::IgnoredAny;
 
 use crate::attempts::ComparisonGroup;
 use crate::plan::ROWS_FILE;
 use crate::plan::SweepFolder;
 use crate::plan::network_trial_count;
 use crate::plan::rounds;
-use crate::plan::{TrialEnd, TrialRow};
+use crate::plan::{EarlierTrial, TrialEnd, TrialRow};
 use poolcast_base::files::open_regular;
 use poolcast_config::MetricName;
 use poolcast_holds::training::TrainingMetrics;
@@ -337,12 +336,12 @@ impl TrialOutcomes {
     }
 }
 
-/// The rows of the ended network trials among `entries`, in order. A trial has one row per rung.
-pub(crate) fn network_rows(
+/// The ended network trials among `entries`, in order. A trial occurs once for each rung.
+pub(crate) fn earlier_trials(
     sweep: &SweepFolder,
     queue: &Queue,
     entries: &[ChunkEntry],
-) -> Result<Vec<TrialRow>> {
+) -> Result<Vec<EarlierTrial>> {
     let networks = network_trial_count(&sweep.config)?;
     let entries: Vec<ChunkEntry> = entries
         .iter()
@@ -353,23 +352,22 @@ pub(crate) fn network_rows(
         return Ok(Vec::new());
     }
 
-    let mut reader = ResultReader::default();
-    let found = queue.find_results(&entries, |_: IgnoredAny| ())?;
-    let read = found
+    let found = queue.find_results(&entries, |row: EarlierTrial| row)?;
+    let mut ended: BTreeMap<WorkItem, EarlierTrial> = found
         .into_iter()
-        .map(|(item, found)| Ok((item, reader.read(&found.place)?)));
-    let mut rows: BTreeMap<WorkItem, TrialRow> = read.collect::<Result<_>>()?;
+        .map(|(item, found)| (item, found.kept))
+        .collect();
     let mut lost: Vec<WorkItem> = entries
         .iter()
         .flat_map(ChunkEntry::given_up_items)
         .collect();
     lost.sort_unstable();
     for item in lost {
-        let earlier: Vec<TrialRow> = rows.range(..item).map(|(_, row)| row.clone()).collect();
-        let row = quarantined_row(sweep, queue, item, &earlier)?;
-        rows.entry(item).or_insert(row);
+        let before: Vec<EarlierTrial> = ended.range(..item).map(|(_, one)| one.clone()).collect();
+        let row = quarantined_row(sweep, queue, item, &before)?;
+        ended.entry(item).or_insert_with(|| row.into());
     }
-    Ok(rows.into_values().collect())
+    Ok(ended.into_values().collect())
 }
 
 /// The rows of the trials that were given up because too many workers died of them.
@@ -387,29 +385,29 @@ fn given_up_rows(
     }
     // The parameters of a trial may depend on earlier trials.
     let known = if rounds::learns_from_earlier(&sweep.config) {
-        network_rows(sweep, queue, entries)?
+        earlier_trials(sweep, queue, entries)?
     } else {
         Vec::new()
     };
     let row = |item: WorkItem| {
-        let earlier: Vec<TrialRow> = known
+        let before: Vec<EarlierTrial> = known
             .iter()
-            .filter(|row| row.item() < item)
+            .filter(|one| one.item() < item)
             .cloned()
             .collect();
-        quarantined_row(sweep, queue, item, &earlier)
+        quarantined_row(sweep, queue, item, &before)
     };
     items.into_iter().map(row).collect()
 }
 
-/// The row of an item that was given up because too many workers died of it. `rows` has the rows of
-/// earlier trials.
+/// The row of an item that was given up because too many workers died of it. `ended` has the earlier
+/// trials.
 fn quarantined_row(
     sweep: &SweepFolder,
     queue: &Queue,
     item: WorkItem,
-    rows: &[TrialRow],
+    ended: &[EarlierTrial],
 ) -> Result<TrialRow> {
-    let config = sweep.trial_config(item.trial, rows)?;
+    let config = sweep.trial_config(item.trial, ended)?;
     Ok(TrialRow::quarantined(item, queue.settings.tries, &config))
 }

@@ -13,7 +13,7 @@ use super::bestmodel_info::{write_best_model, write_best_wait_model, write_split
 use super::choice::choose_pipelines;
 use super::csv_table::CsvColumns;
 use super::ensemble_choice::choose_ensemble;
-use super::outcome::{TrialOutcome, TrialOutcomes, network_rows};
+use super::outcome::{TrialOutcome, TrialOutcomes, earlier_trials};
 use crate::attempts::KeptTrials;
 use crate::attempts::publish_attempt;
 use crate::config::TrialSource;
@@ -51,9 +51,8 @@ pub(crate) fn write_results(
     let mut outcomes = TrialOutcomes::from_queue(sweep, queue, &entries)?;
     publish_left_attempts(sweep, queue, &mut outcomes)?;
 
-    let networks = network_rows(sweep, queue, &entries)?;
-    for row in &networks {
-        training::remove_checkpoint(&trial_dir(&sweep.dir, row.trial))?;
+    for network in earlier_trials(sweep, queue, &entries)? {
+        training::remove_checkpoint(&trial_dir(&sweep.dir, network.trial))?;
     }
     let best = best_of_outcomes(sweep, &mut outcomes).ok();
     if let Some(best) = &best {

@@ -7,11 +7,11 @@ use std::sync::OnceLock;
 use anyhow::{Context as _, Result, ensure};
 use serde::{Deserialize, Serialize};
 
+use super::earlier_trial::EarlierTrial;
 use super::given_points::{GivenPoints, POINTS_FILE};
 use super::paths::{
     BEST_FILE, INFO_FILE, LOG_FILE, ROWS_FILE, SELECTION_FILE, TABLE_FILE, ensemble_dir, queue_dir,
 };
-use super::trial_row::TrialRow;
 use super::trials::SweepTrials;
 use crate::config::{Config, TrialSource};
 use crate::plan::rounds;
@@ -126,16 +126,16 @@ impl SweepFolder {
             .context("the trials of the sweep are not known")
     }
 
-    /// The configuration of `trial`, counted from 1, as it is written. `rows` has the rows of all
-    /// trials of earlier rounds.
+    /// The configuration of `trial`, counted from 1, as it is written. `ended` has all trials of
+    /// earlier rounds.
     ///
     /// # Errors
     /// Fails for a trial that does not exist, or has no given point yet.
-    pub(crate) fn trial_config(&self, trial: usize, rows: &[TrialRow]) -> Result<Config> {
+    pub(crate) fn trial_config(&self, trial: usize, ended: &[EarlierTrial]) -> Result<Config> {
         if self.config.wandb.sweep.id.is_some() {
             return GivenPoints::read(&self.dir)?.trial_config(&self.config, trial);
         }
-        rounds::trial_config(self.trials()?, trial, rows)
+        rounds::trial_config(self.trials()?, trial, ended)
     }
 
     /// Its queue; `None` once all trials have ended.

@@ -1,5 +1,6 @@
 //! What a sweep is to do, written before its first trial: its folder, its trials and their draws.
 
+mod earlier_trial;
 mod folder;
 mod given_points;
 mod network_draws;
@@ -11,6 +12,7 @@ mod trial_config;
 mod trial_row;
 mod trials;
 
+pub(crate) use earlier_trial::EarlierTrial;
 pub(crate) use folder::sweep_key;
 pub use folder::{SWEEP, SweepFolder, SweepPlan, check_sweep_dir};
 pub use given_points::{GivenPoint, GivenPoints, PointAgent, is_usable_id, is_usable_run_id};

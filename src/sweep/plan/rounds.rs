@@ -6,8 +6,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::Result;
 
+use super::earlier_trial::EarlierTrial;
 use super::network_draws::network_trial_count;
-use super::trial_row::TrialRow;
 use super::trials::SweepTrials;
 use crate::config::{Asha, Config, EarlyTerminate, Method};
 use crate::search::pruners::asha::{RungItem, RungResult, promoted_items};
@@ -22,19 +22,20 @@ const TRIALS_PER_ROUND: usize = 4;
 
 /// Returns the chunks to add to the queue of a sweep of `trials` once everything in it has ended.
 /// These are the next round of trials, or more rungs of the best trials. Returns nothing if the
-/// sweep is over. `rows` are the rows of networks. `is_first` is true if nothing was added before.
+/// sweep is over. `ended` are the ended networks. `is_first` is true if nothing was added before.
 pub(crate) fn next_chunks(
     trials: &SweepTrials,
-    rows: &[TrialRow],
+    ended: &[EarlierTrial],
     is_first: bool,
 ) -> Result<Vec<TrialChunk>> {
     let config = trials.config();
     let count = network_trial_count(config)?;
-    let networks = rows.iter().map(|row| row.trial);
+    let networks = ended.iter().map(|one| one.trial);
     let begun = networks.filter(|trial| *trial <= count).max().unwrap_or(0);
 
     if begun == count && !is_first {
-        let items = asha_settings(config).map_or(Vec::new(), |asha| promotions(config, asha, rows));
+        let items =
+            asha_settings(config).map_or(Vec::new(), |asha| promotions(config, asha, ended));
         return Ok(items.into_iter().map(TrialChunk::from).collect());
     }
 
@@ -67,12 +68,12 @@ pub(crate) fn learns_from_earlier(config: &Config) -> bool {
         || matches!(sweep.early_terminate, Some(EarlyTerminate::Hyperband(_)))
 }
 
-/// The configuration of `trial`, counted from 1, as it is written. `rows` has the rows of all
-/// trials of earlier rounds.
+/// The configuration of `trial`, counted from 1, as it is written. `ended` has all trials of
+/// earlier rounds.
 pub(crate) fn trial_config(
     trials: &SweepTrials,
     trial: usize,
-    rows: &[TrialRow],
+    ended: &[EarlierTrial],
 ) -> Result<Config> {
     let config = trials.config();
     if config.wandb.sweep.method != Method::Bayes {
@@ -83,13 +84,13 @@ pub(crate) fn trial_config(
     let before = last_trial_before_round(trial);
     let budget = first_rung_epochs(config);
     let mut known: BTreeMap<usize, ObservedTrial> = BTreeMap::new();
-    for row in rows {
-        if row.trial <= before && row.budget == budget {
+    for one in ended {
+        if one.trial <= before && one.budget == budget {
             let observed = ObservedTrial {
-                point: point_of_row(&space, row),
-                value: best_value_within(config, row, budget),
+                point: point_of(&space, one),
+                value: best_value_within(config, one, budget),
             };
-            known.insert(row.trial, observed);
+            known.insert(one.trial, observed);
         }
     }
 
@@ -103,23 +104,23 @@ pub(crate) fn trial_config(
     trials.draw(trial, &history)
 }
 
-/// The point of `space` that the trial of `row` tried.
-fn point_of_row(space: &SearchSpace, row: &TrialRow) -> SearchPoint {
+/// The point of `space` that `ended` tried.
+fn point_of(space: &SearchSpace, ended: &EarlierTrial) -> SearchPoint {
     let mut point = SearchPoint::new();
     for (name, _) in space.parameters() {
         // A wait model lacks a parameter that was drawn as null.
-        let value = row.parameters.get(name);
+        let value = ended.parameters.get(name);
         point.insert(name.clone(), value.cloned().unwrap_or_default());
     }
     point
 }
 
 /// Returns true if `item`, which has finished `epochs`, ends here: at its rung, or because
-/// hyperband stops it among the trials of earlier rounds. `rows` has all trials of those rounds.
+/// hyperband stops it among the trials of earlier rounds. `ended` has all trials of those rounds.
 pub(crate) fn ends_after(
     config: &Config,
     item: WorkItem,
-    rows: &[TrialRow],
+    ended: &[EarlierTrial],
     epochs: &[Epoch],
 ) -> bool {
     if epochs.len() >= item.budget {
@@ -131,12 +132,12 @@ pub(crate) fn ends_after(
     };
 
     let before = last_trial_before_round(item.trial);
-    let mut trajectories: Vec<Trajectory> = rows
+    let mut trajectories: Vec<Trajectory> = ended
         .iter()
-        .filter(|row| row.trial <= before)
-        .map(|row| Trajectory {
+        .filter(|one| one.trial <= before)
+        .map(|one| Trajectory {
             is_running: false,
-            values: row.values.iter().copied().flatten().collect(),
+            values: one.values.iter().copied().flatten().collect(),
         })
         .collect();
     let own = epochs
@@ -168,18 +169,18 @@ pub(crate) fn asha_settings(config: &Config) -> Option<&Asha> {
 }
 
 /// Returns the promoted trials, each with the budget of its next rung.
-fn promotions(config: &Config, asha: &Asha, rows: &[TrialRow]) -> Vec<WorkItem> {
+fn promotions(config: &Config, asha: &Asha, ended: &[EarlierTrial]) -> Vec<WorkItem> {
     let rungs = asha.rungs(config.epochs);
     let mut done = Vec::new();
-    for row in rows.iter().filter(|row| row.config.pipelines.is_empty()) {
-        let Some(rung) = rungs.iter().position(|budget| *budget == row.budget) else {
+    for one in ended {
+        let Some(rung) = rungs.iter().position(|budget| *budget == one.budget) else {
             continue;
         };
-        let trial = row.trial;
+        let trial = one.trial;
         done.push(RungResult {
             item: RungItem { trial, rung },
             // Never promote a trial that a user stopped.
-            value: best_value_within(config, row, row.budget).filter(|_| !row.ended_on_request),
+            value: best_value_within(config, one, one.budget).filter(|_| !one.ended_on_request),
         });
     }
 
@@ -196,11 +197,11 @@ fn promotions(config: &Config, asha: &Asha, rows: &[TrialRow]) -> Vec<WorkItem> 
 }
 
 /// The best value of a trial within `epochs` epochs; `None` if the trial failed.
-fn best_value_within(config: &Config, row: &TrialRow, epochs: usize) -> Option<f64> {
-    if row.error.is_some() {
+fn best_value_within(config: &Config, ended: &EarlierTrial, epochs: usize) -> Option<f64> {
+    if ended.error.is_some() {
         return None;
     }
-    let values = row.values.iter().take(epochs).copied().flatten();
+    let values = ended.values.iter().take(epochs).copied().flatten();
     let goal = config.wandb.sweep.metric.goal;
     goal.best(values, |value| *value)
 }

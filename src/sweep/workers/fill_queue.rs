@@ -3,10 +3,10 @@
 use anyhow::Result;
 
 use crate::config::TrialSource;
-use crate::outcomes::network_rows;
+use crate::outcomes::earlier_trials;
+use crate::plan::EarlierTrial;
 use crate::plan::GivenPoints;
 use crate::plan::SweepFolder;
-use crate::plan::TrialRow;
 use crate::plan::rounds;
 use poolcast_queue::{ChunkEntry, Queue, WorkItem};
 use poolcast_tensors::TensorSettings;
@@ -32,15 +32,15 @@ pub(crate) fn fill_queue(
         return Ok(());
     }
 
-    let rows = network_rows(sweep, queue, &entries)?;
-    let chunks = rounds::next_chunks(sweep.trials()?, &rows, entries.is_empty())?;
+    let ended = earlier_trials(sweep, queue, &entries)?;
+    let chunks = rounds::next_chunks(sweep.trials()?, &ended, entries.is_empty())?;
     if !chunks.is_empty() {
         // Only samples of logs are prepared here. Tables are joined and wait samples are copied
         // before the sweep begins.
         if sweep.config.trial_source() == TrialSource::Logs {
             let trials = chunks.iter().flat_map(|chunk| chunk.items());
             let trials = trials.map(|item| item.trial);
-            prepare(&samples_of(sweep, trials, &rows)?)?;
+            prepare(&samples_of(sweep, trials, &ended)?)?;
         }
         queue.add_chunks(added, DEFAULT_PRIORITY, &chunks)?;
     }
@@ -84,11 +84,11 @@ fn add_given(
 fn samples_of(
     sweep: &SweepFolder,
     trials: impl Iterator<Item = usize>,
-    rows: &[TrialRow],
+    ended: &[EarlierTrial],
 ) -> Result<Vec<TensorSettings>> {
     let mut samples = Vec::new();
     for trial in trials {
-        let written = sweep.trial_config(trial, rows)?;
+        let written = sweep.trial_config(trial, ended)?;
         // An invalid trial is skipped here. The worker that claims it finds the error, and only
         // this trial fails.
         samples.extend(written.tensor_settings().ok());

@@ -11,13 +11,13 @@ use crate::attempts::WaitModelAttempt;
 use crate::attempts::{AttemptDeadline, AttemptError};
 use crate::attempts::{NetworkAttempt, trained_epochs};
 use crate::attempts::{SharedData, trial_data};
-use crate::outcomes::network_rows;
+use crate::outcomes::earlier_trials;
 use crate::plan::SweepFolder;
 use crate::plan::network_trial_count;
 use crate::plan::rounds;
 use crate::plan::trial_dir;
+use crate::plan::{EarlierTrial, TrialEnd, TrialRow};
 use crate::plan::{TrialConfig, TrialModel};
-use crate::plan::{TrialEnd, TrialRow};
 use poolcast_base::manifest;
 use poolcast_holds::training::{Epoch, RUN_FORMAT};
 use poolcast_queue::{AttemptOutcome, ChunkEntry, Queue, TrialAttempt, WorkerTally, run_worker};
@@ -85,7 +85,7 @@ impl SweepWorker<'_> {
         progress: &(impl Fn(usize, &Epoch) + Sync),
     ) -> Result<AttemptOutcome<TrialRow>> {
         let trial = attempt.entry.next_item().trial;
-        let earlier = self.earlier_rows(trial)?;
+        let earlier = self.earlier_trials(trial)?;
         let written = self.sweep.trial_config(trial, &earlier)?;
         let mut row = TrialRow::begin(attempt.entry, attempt.worker(), &written);
         let trial = match TrialConfig::new(written) {
@@ -140,14 +140,14 @@ impl SweepWorker<'_> {
         deadline.end_attempt(row, outcome)
     }
 
-    /// The rows of the trials that `trial` learns from.
-    fn earlier_rows(&self, trial: usize) -> Result<Vec<TrialRow>> {
+    /// The trials that `trial` learns from.
+    fn earlier_trials(&self, trial: usize) -> Result<Vec<EarlierTrial>> {
         let config = &self.sweep.config;
         let learns = rounds::learns_from_earlier(config) && trial <= network_trial_count(config)?;
         if !learns {
             return Ok(Vec::new());
         }
-        network_rows(self.sweep, self.queue, &self.queue.chunk_entries()?)
+        earlier_trials(self.sweep, self.queue, &self.queue.chunk_entries()?)
     }
 
     /// Returns true if other workers have trained the trial of `row` further. A worker that was

@@ -1,0 +1,50 @@
+//! An ended trial of a network, as later trials see it.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::trial_row::TrialRow;
+use poolcast_queue::WorkItem;
+
+/// The part of a [`TrialRow`] that later trials depend on. A row has a whole configuration, and each
+/// trial reads the results of all earlier ones.
+#[derive(Debug, Clone, Deserialize)]
+pub(crate) struct EarlierTrial {
+    /// The trial's number, from 1.
+    pub(crate) trial: usize,
+    /// The maximum number of epochs that it was given.
+    pub(crate) budget: usize,
+    /// True if a user requested its end.
+    #[serde(default)]
+    pub(crate) ended_on_request: bool,
+    /// The reason for its failure.
+    pub(crate) error: Option<String>,
+    /// The value by which the sweep chooses, after each epoch, where it was defined.
+    pub(crate) values: Vec<Option<f64>>,
+    /// Every hyper-parameter.
+    pub(crate) parameters: BTreeMap<String, Value>,
+}
+
+impl EarlierTrial {
+    pub(crate) fn item(&self) -> WorkItem {
+        WorkItem {
+            trial: self.trial,
+            budget: self.budget,
+        }
+    }
+}
+
+impl From<TrialRow> for EarlierTrial {
+    fn from(row: TrialRow) -> EarlierTrial {
+        EarlierTrial {
+            trial: row.trial,
+            budget: row.budget,
+            ended_on_request: row.ended_on_request,
+            error: row.error,
+            values: row.values,
+            parameters: row.parameters,
+        }
+    }
+}
