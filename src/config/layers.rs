@@ -43,9 +43,11 @@ pub fn merge<T: DeserializeOwned>(
         figment = figment.merge(Serialized::default(key, value));
     }
     // figment reads a plain value in one way, where `extract` compiles six readers of each struct.
-    figment
+    let merged = figment
         .find_value("")
-        .and_then(|merged| merged.deserialize())
+        .map_err(|error| explain(&error, place))?;
+    merged
+        .deserialize()
         .map_err(|error| explain(&error, place))
 }
 

@@ -402,6 +402,17 @@ fn containerfile_copies_each_manifest() {
     }
 }
 
+/// `ci/build/dependencies` leaves out everything from the first list of tables on.
+#[test]
+fn layer_of_dependencies_has_all_of_them_and_the_profiles() {
+    let manifest = fs_err::read_to_string(repository().join("Cargo.toml")).expect("readable");
+    let (_, left_out) = manifest.split_once("\n[[").expect("a list of tables");
+    let table = left_out
+        .lines()
+        .find(|line| line.starts_with('[') && !line.starts_with("[["));
+    assert_eq!(table, None, "must stand before the first `[[`");
+}
+
 /// Users paste commands from error messages in haste.
 #[test]
 fn no_message_suggests_a_command_that_destroys() {
