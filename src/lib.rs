@@ -1,5 +1,4 @@
-//! The command line of `poolcast`: the arguments of each verb, and what a verb does with the
-//! libraries of the workspace. ARCHITECTURE.md is the map of these.
+//! What each verb of `poolcast` does with the libraries of the workspace. ARCHITECTURE.md is the map
+//! of these.
 
-pub mod cli;
 pub mod cmd;

@@ -3,15 +3,27 @@
 use std::process::ExitCode;
 
 use anyhow::{Context as _, Result};
-use clap::Parser as _;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use poolcast::cli::Cli;
+use clap::{CommandFactory as _, FromArgMatches as _};
 use poolcast::cmd;
 use poolcast_base::{error, escape, output, pager, program};
+use poolcast_cli::Cli;
 use tracing_subscriber::EnvFilter;
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+/// Text of `--version`; `-V` prints the number only. `build.rs` sets the variables that Cargo does
+/// not set.
+const VERSION: &str = concat!(
+    env!("CARGO_PKG_VERSION"),
+    "\ncommit: ",
+    env!("BUILD_COMMIT"),
+    "\ntarget: ",
+    env!("BUILD_TARGET"),
+    "\nfeatures: ",
+    env!("BUILD_FEATURES"),
+);
 
 fn main() -> ExitCode {
     std::panic::set_hook(Box::new(|panic| {
@@ -22,7 +34,7 @@ fn main() -> ExitCode {
         }
     }));
     program::set_commit(env!("BUILD_COMMIT"));
-    let cli = match Cli::try_parse() {
+    let cli = match parse_arguments() {
         Ok(cli) => cli,
         Err(error) => return exit_code_of_usage(error),
     };
@@ -31,6 +43,13 @@ fn main() -> ExitCode {
             .and_then(|()| cmd::threads::set_thread_count(cli.threads))
             .and_then(|threads| cmd::run(cli.verb, threads)),
     )
+}
+
+/// Parses the arguments of the process, as `Cli::try_parse` does, but with the long text of
+/// `--version`, because `build.rs` sets its variables for this package alone.
+fn parse_arguments() -> Result<Cli, clap::Error> {
+    let matches = Cli::command().long_version(VERSION).try_get_matches()?;
+    Cli::from_arg_matches(&matches).map_err(|error| error.format(&mut Cli::command()))
 }
 
 /// Returns the exit code for the result of a call, and prints the error if it failed. A closed

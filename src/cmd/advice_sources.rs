@@ -12,9 +12,9 @@ use super::history_log::{HISTORY_LOG, read_history, write_jobs};
 use super::logs::read_store_with_history;
 use super::named_inputs::NamedInputs;
 use super::trained_run;
-use crate::cli::AdviseArgs;
 use poolcast_base::error::hinted;
 use poolcast_base::{files, manifest, output, user_directories};
+use poolcast_cli::AdviseArgs;
 use poolcast_collect::is_log;
 use poolcast_events::{EventStore, HoldSource};
 use poolcast_holds::advice::{

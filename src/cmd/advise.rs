@@ -14,11 +14,11 @@ use super::text::advice::{AdviceView, long_text, shell_word, skipped_jobs_words}
 use super::text::restart_loops::{LoopLayout, loop_lines};
 use super::text::{advice_jobs, advice_page, answer_check};
 use super::{advice_outlets as outlets, node_advice, text};
-use crate::cli::{AdviceFilterArgs, AdviseArgs, JobOrder};
 use htcondor_eventlog as eventlog;
 use poolcast_base::error::{EXIT_DONE, hinted};
 use poolcast_base::output::{self, LineColour, PageLine};
 use poolcast_base::pager;
+use poolcast_cli::{AdviceFilterArgs, AdviseArgs, JobOrder};
 use poolcast_collect::find_generations;
 use poolcast_holds::advice::{
     self, CheckedAnswers, JobAdvice, JobSelection, answer_rank, has_cause_name,
@@ -326,13 +326,13 @@ fn passes(args: &AdviseArgs, names_jobs: bool, advice: &JobAdvice) -> bool {
         causes,
     } = &args.filter;
     let is_owner = |name: &String| advice.owner.as_deref() == Some(name.as_str());
-    let is_code = |wanted: &crate::cli::HoldCodeFilter| {
+    let is_code = |wanted: &poolcast_cli::HoldCodeFilter| {
         wanted.code == advice.hold_code
             && wanted
                 .subcode
                 .is_none_or(|subcode| subcode == advice.hold_subcode)
     };
-    let is_action = |wanted: &crate::cli::ActionFilter| wanted.action() == advice.action;
+    let is_action = |wanted: &poolcast_cli::ActionFilter| wanted.action() == advice.action;
 
     // `--ids` feeds `condor_release`, so without an explicit choice it lists only jobs to release.
     let is_chosen = !actions.is_empty() || !causes.is_empty() || names_jobs;

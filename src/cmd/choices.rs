@@ -9,12 +9,12 @@ use serde_json::json;
 
 use super::flags::{flag, flags};
 use super::text;
-use crate::cli::{SweepChoiceArgs, SweepInitArgs};
 use poolcast_base::error::{HintedError, hinted, too_early};
 use poolcast_base::escape;
 use poolcast_base::manifest;
 use poolcast_base::output;
 use poolcast_base::stats::Scores;
+use poolcast_cli::{SweepChoiceArgs, SweepInitArgs};
 use poolcast_pipelines::ImportanceMeasure;
 use poolcast_sweep::config::{Config, TrialSource};
 use poolcast_sweep::{

@@ -2,10 +2,10 @@
 
 use anyhow::Result;
 
-use crate::cli::CollectArgs;
 use poolcast_base::error::EXIT_DONE;
 use poolcast_base::escape;
 use poolcast_base::output;
+use poolcast_cli::CollectArgs;
 use poolcast_collect::LostEvents;
 
 /// Version of the JSON document.

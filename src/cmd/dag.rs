@@ -7,10 +7,10 @@ use anyhow::{Context as _, Result};
 
 use super::flags::{flag, flags};
 use super::preparation::{make_tensors, prepare_events, prepare_tables};
-use crate::cli::DagArgs;
 use poolcast_base::error::EXIT_DONE;
 use poolcast_base::files::{self, LockedDirectory, StagedDirectory};
 use poolcast_base::{escape, manifest, output, salt};
+use poolcast_cli::DagArgs;
 use poolcast_events::{EVENTS_FORMAT, EventStore};
 use poolcast_sweep::condor::{self, DAG_FILE, DagPlan, SampleSource, TrialSeconds};
 use poolcast_sweep::config::Config;

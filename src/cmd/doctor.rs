@@ -9,9 +9,9 @@ use serde::Serialize;
 use super::advice_sources::find_results_here;
 use super::own_logs::user_name;
 use super::text;
-use crate::cli::DoctorArgs;
 use poolcast_base::error::{EXIT_DONE, EXIT_RETRY};
 use poolcast_base::output;
+use poolcast_cli::DoctorArgs;
 use poolcast_site::doctor::{Examination, Finding, FindingState};
 use poolcast_sweep::config::Config;
 

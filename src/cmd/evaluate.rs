@@ -5,9 +5,9 @@ use std::path::Path;
 use anyhow::{Context as _, Result};
 
 use super::{text, trained_run};
-use crate::cli::EvaluateArgs;
 use poolcast_base::error::{EXIT_DONE, hinted};
 use poolcast_base::output;
+use poolcast_cli::EvaluateArgs;
 use poolcast_config::WindowPosition;
 use poolcast_holds::training::TrainedModel;
 use poolcast_simulate as simulate;

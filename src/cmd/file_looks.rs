@@ -6,10 +6,10 @@ use std::time::Duration;
 use anyhow::{Context as _, Result};
 
 use super::own_logs::user_name;
-use crate::cli::AdviseArgs;
 use poolcast_base::output;
 use poolcast_base::process::Process;
 use poolcast_base::program::without_keys;
+use poolcast_cli::AdviseArgs;
 use poolcast_holds::advice::{
     InputLooks, JobAdvice, LookPlan, LookProcess, LookScope, UnheldJobs, UrlAnswer,
 };

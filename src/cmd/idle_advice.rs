@@ -7,9 +7,9 @@ use anyhow::{Result, ensure};
 use super::advice_sources::{AdviceSources, ask_unheld_jobs, read_unheld_jobs};
 use super::file_looks::look_at_inputs;
 use super::text::idle_jobs::{IdleView, SCHEMA_VERSION};
-use crate::cli::AdviseArgs;
 use poolcast_base::error::hinted;
 use poolcast_base::{output, pager};
+use poolcast_cli::AdviseArgs;
 use poolcast_holds::advice::{
     JobId, JobSelection, LowRequest, RestartLoop, UnheldJob, UnheldJobs, low_requests,
     restart_loops,

@@ -5,11 +5,11 @@ use anyhow::Result;
 use clap::{Command, CommandFactory as _};
 use clap_mangen::Man;
 
-use crate::cli::{Cli, CompletionsArgs, ManArgs};
 use poolcast_base::error::EXIT_DONE;
 use poolcast_base::escape;
 use poolcast_base::files;
 use poolcast_base::output;
+use poolcast_cli::{Cli, CompletionsArgs, ManArgs};
 
 /// Prints the completion script for the shell.
 pub(super) fn completions(args: &CompletionsArgs) -> Result<u8> {
@@ -21,10 +21,7 @@ pub(super) fn completions(args: &CompletionsArgs) -> Result<u8> {
 
 /// Writes a page for the program, and one for each verb and step.
 pub(super) fn pages(args: &ManArgs) -> Result<u8> {
-    // The pages depend on the version only, not on the commit or the features of the build.
-    let mut program = Cli::command()
-        .long_version(None::<&str>)
-        .disable_help_subcommand(true);
+    let mut program = Cli::command().disable_help_subcommand(true);
     program.build();
 
     let mut pages = Vec::new();

@@ -57,9 +57,9 @@ use std::collections::BTreeMap;
 
 use anyhow::Result;
 
-use crate::cli::{ConfigArgs, SweepStep, Verb};
 use poolcast_base::error::EXIT_DONE;
 use poolcast_base::{files, manifest, output, pager};
+use poolcast_cli::{ConfigArgs, SweepStep, Verb};
 use poolcast_config::{DEFAULT, yaml};
 use poolcast_sweep::config::Config;
 

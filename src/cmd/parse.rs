@@ -8,10 +8,10 @@ use anyhow::{Context as _, Result, bail};
 use super::logs::{find_logs, read_options, user_salt};
 use super::progress::StageBar;
 use super::text;
-use crate::cli::ParseArgs;
 use htcondor_eventlog::{self as eventlog, ReadOptions};
 use poolcast_base::error::{EXIT_DONE, hinted};
 use poolcast_base::output;
+use poolcast_cli::ParseArgs;
 use poolcast_collect::explain;
 use poolcast_events::{EventStore, IngestStep, LogIngest, SourceLog, event_store_key};
 

@@ -8,9 +8,9 @@ use serde::Serialize;
 
 use super::choices;
 use super::logs::read_store;
-use crate::cli::PredictArgs;
 use poolcast_base::error::{EXIT_DONE, hinted};
 use poolcast_base::{manifest, output};
+use poolcast_cli::PredictArgs;
 use poolcast_events::{EVENTS_FORMAT, EventStore};
 use poolcast_holds::training::{FIT, HoldPrediction, RunModels, predict_holds, predict_samples};
 use poolcast_pipelines::FittedPipeline;

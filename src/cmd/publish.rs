@@ -7,10 +7,10 @@ use serde::Serialize;
 
 use super::text::advice::shell_word;
 use super::trained_run;
-use crate::cli::PublishArgs;
 use poolcast_base::error::{EXIT_DONE, unavailable};
 use poolcast_base::files::StagedDirectory;
 use poolcast_base::{archive, escape, manifest, output};
+use poolcast_cli::PublishArgs;
 use poolcast_holds::advice::{ModelFacts, ModelOrigin, PublishedModel};
 use poolcast_holds::answers::{ANSWERS_FORMAT, LearnedAnswers};
 use poolcast_holds::config::AdviceConfig;

@@ -11,9 +11,9 @@ use super::logs::read_store;
 use super::signals::stop_signal;
 use super::text;
 use super::whole_sweep::rehearse_with_progress;
-use crate::cli::RehearseArgs;
 use poolcast_base::error::{EXIT_DONE, EXIT_RETRY};
 use poolcast_base::output;
+use poolcast_cli::RehearseArgs;
 use poolcast_holds::answers::HoldHistory;
 use poolcast_holds::rehearsal::{
     HoldTruth, REHEARSAL_SCHEMA_VERSION, RehearsalDir, RehearsalSettings, RehearsalTally,

@@ -7,9 +7,9 @@ use anyhow::Result;
 
 use super::report_page::{held_jobs, write_page};
 use super::signals::stop_signal;
-use crate::cli::ReportArgs;
 use poolcast_base::error::EXIT_DONE;
 use poolcast_base::{escape, output};
+use poolcast_cli::ReportArgs;
 use poolcast_report::{self as report, REPORT_FILE, ReportInputs};
 
 /// Interval between rewrites of a page while trials run, in seconds.

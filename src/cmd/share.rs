@@ -6,9 +6,9 @@ use anyhow::Result;
 use serde::Serialize;
 
 use super::text;
-use crate::cli::ShareArgs;
 use poolcast_base::error::EXIT_DONE;
 use poolcast_base::{manifest, output};
+use poolcast_cli::ShareArgs;
 use poolcast_events::{EVENTS_FORMAT, EventStore};
 use poolcast_holds::answers::{Contribution, ContributionSummary, HoldHistory, MIN_OWNERS};
 use poolcast_sweep::{condor, events_dir};

@@ -3,9 +3,9 @@
 
 use anyhow::{Context as _, Result};
 
-use crate::cli::SimulateArgs;
 use poolcast_base::error::EXIT_DONE;
 use poolcast_base::{escape, output};
+use poolcast_cli::SimulateArgs;
 use poolcast_holds::advice;
 use poolcast_simulate::{self as simulate, SimulationSettings, SimulationSummary};
 

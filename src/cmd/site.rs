@@ -6,9 +6,9 @@ use std::path::Path;
 use anyhow::{Context as _, Result};
 use serde::Serialize;
 
-use crate::cli::{SiteInitArgs, SiteStep};
 use poolcast_base::error::{EXIT_DONE, hinted};
 use poolcast_base::{escape, output};
+use poolcast_cli::{SiteInitArgs, SiteStep};
 use poolcast_site::service::{FileState, ServiceKind, ServicePlan, SiteFile, plan_service};
 
 /// Version of the JSON document.

@@ -8,9 +8,9 @@ use serde::Serialize;
 use super::flags::{flag, flags};
 use super::progress::StageBar;
 use super::text;
-use crate::cli::TensorsArgs;
 use poolcast_base::error::EXIT_DONE;
 use poolcast_base::{archive, manifest, output};
+use poolcast_cli::TensorsArgs;
 use poolcast_events::{EVENTS_FORMAT, EventStore};
 use poolcast_sweep::config::Config;
 use poolcast_tensors::{

@@ -9,9 +9,9 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::signals::stop_signal;
-use crate::cli::{ExportName, TrackArgs, TrackerName};
 use poolcast_base::error::{EXIT_DONE, hinted};
 use poolcast_base::output::{self, counted};
+use poolcast_cli::{ExportName, TrackArgs, TrackerName};
 use poolcast_sweep::config::Tracker;
 use poolcast_tracking::{
     ExportFormat, SendTime, SentSummary, TrackedSource, export_runs, preview_to_mlflow,

@@ -12,10 +12,10 @@ use super::flags::{flag, flags};
 use super::signals::{exit_time, stop_signal};
 use super::text::trials::epoch_line;
 use super::tracking::{begin_tracking, end_tracking};
-use crate::cli::TrainArgs;
 use poolcast_base::error::{EXIT_CHECKPOINTED, EXIT_DONE, EXIT_RETRY, hinted, render};
 use poolcast_base::manifest;
 use poolcast_base::output;
+use poolcast_cli::TrainArgs;
 use poolcast_holds::training::{
     Epoch, RUN_FORMAT, RunLocation, StartMode, TrainError, TrainingMetrics, TrainingSettings,
     TrainingStatus, TrainingUpdate, train_until,

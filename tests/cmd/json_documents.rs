@@ -592,7 +592,7 @@ fn calls_with_json(command: &clap::Command, call: &str, calls: &mut BTreeSet<Str
 #[test]
 fn every_verb_with_json_is_documented() {
     let mut calls = BTreeSet::new();
-    calls_with_json(&poolcast::cli::Cli::command(), "poolcast", &mut calls);
+    calls_with_json(&poolcast_cli::Cli::command(), "poolcast", &mut calls);
     calls.insert("poolcast advise --check --json".to_owned());
     calls.insert("poolcast advise --idle --json".to_owned());
     let documented: BTreeSet<String> = TABLES

@@ -16,9 +16,6 @@ type Name = Vec<String>;
 /// Folders of `src` whose `lib.rs` lists modules in the order in which they may import each other.
 const ORDERED_CRATES: [&str; 2] = ["base", "holds"];
 
-/// The folders of `src` that are modules of the program.
-const PROGRAM_FOLDERS: [&str; 2] = ["cli", "cmd"];
-
 /// A source file as the compiler sees it, without tests.
 struct SourceFile {
     /// Path within the crate's folder.
@@ -234,9 +231,7 @@ fn read_crates() -> Vec<SourceCrate> {
         }
     }
     let mut program = vec![src.join("lib.rs")];
-    for folder in PROGRAM_FOLDERS {
-        program.extend(rust_files(&src.join(folder)));
-    }
+    program.extend(rust_files(&src.join("cmd")));
     crates.push(read_crate("poolcast", &src, &program));
     crates.sort_by(|a, b| a.name.cmp(&b.name));
     crates

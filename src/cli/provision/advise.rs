@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::decision_args::DecisionArgs;
-use crate::cli::advise::moment_ms;
+use crate::advise::moment_ms;
 
 /// Arguments of `provision advise`.
 #[derive(Debug, Args)]

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use crate::cli::shared_flags::{JsonFlag, OverwriteFlag};
+use crate::shared_flags::{JsonFlag, OverwriteFlag};
 
 /// Arguments of `provision trace`.
 #[derive(Debug, Args)]

@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use crate::cli::ParameterFlags;
-use crate::cli::shared_flags::JsonFlag;
+use crate::parameter_flags::ParameterFlags;
+use crate::shared_flags::JsonFlag;
 use poolcast_config::WaitModelParameters;
 use poolcast_models::DeviceName;
 

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::window_args::WindowArgs;
-use crate::cli::shared_flags::{JsonFlag, OverwriteFlag};
+use crate::shared_flags::{JsonFlag, OverwriteFlag};
 
 /// Arguments of `provision validate`.
 #[derive(Debug, Args)]

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use crate::cli::shards::ShardArgs;
+use crate::shards::ShardArgs;
 
 /// Arguments of `sweep init`.
 #[derive(Debug, Args)]

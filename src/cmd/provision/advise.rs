@@ -8,12 +8,12 @@ use super::live_sources::{
     read_file,
 };
 use super::shared_flags::decision_config;
-use crate::cli::ProvisionAdviseArgs;
 use crate::cmd::best_wait_model::open_wait_model;
 use crate::cmd::logs::user_salt;
 use crate::cmd::text;
 use poolcast_base::error::hinted;
 use poolcast_base::output;
+use poolcast_cli::ProvisionAdviseArgs;
 use poolcast_provision::live::{
     ClusterListing, ListedJob, NodeListing, QueriedModel, QueueListing, SubmissionAdvice,
     advise_submission, plan_like, query_queue,

@@ -10,13 +10,13 @@ use serde::Serialize;
 
 use super::live_sources::{LivePast, advice_settings, cluster_view, now_s};
 use super::shared_flags::decision_config;
-use crate::cli::ProvisionChainArgs;
 use crate::cmd::logs::user_salt;
 use crate::cmd::signals::stop_signal;
 use crate::cmd::text;
 use poolcast_base::error::{EXIT_CHECKPOINTED, EXIT_DONE, EXIT_NEVER, hinted, render};
 use poolcast_base::files;
 use poolcast_base::output;
+use poolcast_cli::ProvisionChainArgs;
 use poolcast_provision::chain::{
     ChainCaller, ChainEnd, ChainLink, ChainPlan, ChainState, run_chain,
 };

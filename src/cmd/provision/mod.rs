@@ -14,7 +14,7 @@ mod window_progress;
 
 use anyhow::Result;
 
-use crate::cli::ProvisionStep;
+use poolcast_cli::ProvisionStep;
 
 /// Runs `step`.
 pub fn run(step: &ProvisionStep) -> Result<u8> {

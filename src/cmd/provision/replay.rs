@@ -7,12 +7,12 @@ use anyhow::{Result, bail};
 use serde::Serialize;
 
 use super::slurm_keys::{parse_key_time, slurm_replay};
-use crate::cli::ProvisionReplayArgs;
 use crate::cmd::flags::{flag, flags};
 use crate::cmd::text;
 use poolcast_base::error::{EXIT_DONE, hinted};
 use poolcast_base::files::AtomicFile;
 use poolcast_base::output;
+use poolcast_cli::ProvisionReplayArgs;
 use poolcast_provision::config::{NodeCount, ProvisionConfig, SchedulerKind};
 use poolcast_provision::replay::{
     DatedNodes, PublishedFiles, ReplayComparison, ReplayedTrace, compare_starts, replay_published,

@@ -3,9 +3,9 @@
 use anyhow::{Result, ensure};
 use serde_json::Value;
 
-use crate::cli::{DecisionArgs, WindowArgs};
 use crate::cmd::flags::{flag, flags};
 use poolcast_base::error::hinted;
+use poolcast_cli::{DecisionArgs, WindowArgs};
 use poolcast_provision::config::SchedulerKind;
 use poolcast_sweep::config::Config;
 

@@ -3,12 +3,12 @@
 use anyhow::Result;
 use serde::Serialize;
 
-use crate::cli::ProvisionTraceArgs;
 use crate::cmd::logs::user_salt;
 use crate::cmd::text;
 use poolcast_base::error::EXIT_DONE;
 use poolcast_base::salt::{self, OwnerSalt};
 use poolcast_base::{manifest, output};
+use poolcast_cli::ProvisionTraceArgs;
 use poolcast_provision::trace::{
     JobTrace, ReadTrace, TRACE_FORMAT, TraceOptions, TraceStatistics, TraceSummary, TraceZone,
     read_trace, trace_key, trace_statistics, write_trace,

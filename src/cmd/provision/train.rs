@@ -8,13 +8,13 @@ use std::time::Duration;
 use anyhow::{Error, Result};
 use indicatif::ProgressBar;
 
-use crate::cli::ProvisionTrainArgs;
 use crate::cmd::best_wait_model::open_wait_model;
 use crate::cmd::flags::{flag, flags};
 use crate::cmd::signals::stop_signal;
 use crate::cmd::text;
 use poolcast_base::error::{EXIT_CHECKPOINTED, EXIT_DONE};
 use poolcast_base::output;
+use poolcast_cli::ProvisionTrainArgs;
 use poolcast_models::optim::TrainingStopped;
 use poolcast_pipelines::FitStopped;
 use poolcast_provision::samples::WaitSamples;

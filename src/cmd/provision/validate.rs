@@ -7,12 +7,12 @@ use anyhow::Result;
 use super::shared_flags::windows_config;
 use super::slurm_keys::{slurm_replay, window_plan};
 use super::window_progress::with_window_progress;
-use crate::cli::ProvisionValidateArgs;
 use crate::cmd::best_wait_model::open_wait_model;
 use crate::cmd::flags::flag;
 use crate::cmd::text;
 use poolcast_base::error::EXIT_DONE;
 use poolcast_base::{manifest, output};
+use poolcast_cli::ProvisionValidateArgs;
 use poolcast_provision::trace::{JobTrace, TRACE_FORMAT};
 use poolcast_provision::validation::{
     VALIDATION_FORMAT, ValidationSettings, read_validation, validate_policies, write_validation,

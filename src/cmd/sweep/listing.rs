@@ -6,10 +6,10 @@ use anyhow::{Context as _, Result};
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::cli::SweepListArgs;
 use poolcast_base::error::EXIT_DONE;
 use poolcast_base::stats::Scores;
 use poolcast_base::{escape, output};
+use poolcast_cli::SweepListArgs;
 use poolcast_config::{MetricName, PredictionTask};
 use poolcast_holds::training::TargetScores;
 use poolcast_sweep::condor::results_directory;

@@ -28,12 +28,12 @@ use super::text::trials::{log_epoch, trial_line};
 use super::tracking::{begin_tracking, end_tracking};
 use super::whole_sweep::{explain_unfinished, note_pause, refit_best, run_to_end};
 use super::{choices, text};
-use crate::cli::{
+use poolcast_base::error::{EXIT_DONE, EXIT_RETRY, hinted, too_early};
+use poolcast_base::{escape, manifest, output};
+use poolcast_cli::{
     SweepCleanupArgs, SweepEvaluateArgs, SweepInitArgs, SweepManageArgs, SweepShowArgs,
     SweepStatusArgs, SweepStep, SweepWorkArgs,
 };
-use poolcast_base::error::{EXIT_DONE, EXIT_RETRY, hinted, too_early};
-use poolcast_base::{escape, manifest, output};
 use poolcast_queue::{ManagerOutcome, Queue, WorkerTally};
 use poolcast_sweep::condor::{self, is_dag, results_directory};
 use poolcast_sweep::config::TrialSource;

@@ -6,11 +6,11 @@ use std::time::{Duration, Instant};
 use anyhow::Result;
 
 use super::status_page::StatusPage;
-use crate::cli::SweepStatusArgs;
 use crate::cmd::signals::stop_signal;
 use poolcast_base::error::EXIT_DONE;
 use poolcast_base::live_screen::{LiveScreen, POLL_INTERVAL};
 use poolcast_base::output;
+use poolcast_cli::SweepStatusArgs;
 
 /// Minimum interval between two reads of a status.
 const MIN_READ_INTERVAL: Duration = Duration::from_secs(2);

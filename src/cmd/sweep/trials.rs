@@ -7,12 +7,12 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result};
 
-use crate::cli::{SweepConcludeArgs, SweepTrialsArgs};
 use crate::cmd::report_page::write_job_page;
 use crate::cmd::signals::{exit_time, stop_signal};
 use crate::cmd::text::trials::{log_epoch, trial_line};
 use poolcast_base::error::{EXIT_CHECKPOINTED, EXIT_DONE, EXIT_RETRY};
 use poolcast_base::{archive, output};
+use poolcast_cli::{SweepConcludeArgs, SweepTrialsArgs};
 use poolcast_sweep::condor;
 use poolcast_sweep::{self as sweep, PartEnd, SweepPart, TrialRow};
 

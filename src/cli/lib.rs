@@ -60,21 +60,15 @@ pub use tensors::TensorsArgs;
 pub use track::{ExportName, TrackArgs, TrackerName};
 pub use train::TrainArgs;
 
-/// Text of `--version`; `-V` prints the number only. `build.rs` sets the variables that Cargo does
-/// not set.
-const VERSION: &str = concat!(
-    env!("CARGO_PKG_VERSION"),
-    "\ncommit: ",
-    env!("BUILD_COMMIT"),
-    "\ntarget: ",
-    env!("BUILD_TARGET"),
-    "\nfeatures: ",
-    env!("BUILD_FEATURES"),
-);
-
 /// Advise what to do with held HTCondor jobs, as learned from an access point's event logs
 #[derive(Debug, Parser)]
-#[command(version, long_version = VERSION, bin_name = "poolcast", propagate_version = true, max_term_width = 100)]
+#[command(
+    name = "poolcast",
+    version,
+    bin_name = "poolcast",
+    propagate_version = true,
+    max_term_width = 100
+)]
 pub struct Cli {
     /// Print detailed progress on stderr; -vv adds debugging messages [default: POOLCAST_LOG, else
     /// notes and warnings]
