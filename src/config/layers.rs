@@ -46,9 +46,7 @@ pub fn merge<T: DeserializeOwned>(
     let merged = figment
         .find_value("")
         .map_err(|error| explain(&error, place))?;
-    merged
-        .deserialize()
-        .map_err(|error| explain(&error, place))
+    merged.deserialize().map_err(|error| explain(&error, place))
 }
 
 /// Reads the text of a configuration file, up to one byte beyond the maximum size of a YAML

@@ -96,7 +96,7 @@ fn what_cannot_be_used_is_named() {
     insta::assert_snapshot!(refused("[1]"), @"
     exit 2
     error: cannot use `c.yaml`
-      caused by: line 1, column 1: expected mapping start
+      caused by: invalid type: found sequence, expected a map
     ");
     insta::assert_snapshot!(refused("training: {parameters: {dropout: 0.5}}"), @"
     exit 2
