@@ -62,60 +62,41 @@ impl ComputedAdvice {
         if sources.has_no_events() {
             return ComputedAdvice::from_queue(question);
         }
-        let AdviceQuery {
-            year,
-            at_ms,
-            queue,
-            selections,
-            ..
-        } = question;
-        let config = &sources.config;
+        let at_ms = question.at_ms;
         let mut words = LogWords::until(at_ms);
-        let mut store = sources.read_store(year, Some(&mut words))?;
+        let mut store = sources.read_store(question.year, Some(&mut words))?;
         let log_end_ms = store.summary.end_ms;
+
         let learned = sources.learned.as_ref();
         let learned = learned.filter(|learned| learned.may_answer_at(at_ms));
         if let Some(learned) = learned.filter(|_| at_ms.is_none()) {
             extend_to_model(&mut store, learned);
         }
-
-        let asked_ms = at_ms.unwrap_or(store.summary.end_ms);
-        let origin = learned.map_or_else(ModelOrigin::default, model_origin);
-        let own = match learned {
-            Some(_) => None,
-            None => LearnedAnswers::without_run(&store, asked_ms, &config.advice, config.seed)?,
-        };
-        let trained = learned.and_then(|learned| learned.models.as_ref());
-        let models = AdviceModels {
-            trained: trained.map(|models| models.at_moment(asked_ms)),
-            answers: learned.map_or(own.as_ref(), |learned| learned.answers.as_ref()),
-            origin: &origin,
-        };
-        let mut all = advice::advise(&store, models, &config.advice, queue.as_ref(), at_ms)?;
+        let settings = &sources.config.advice;
+        let (mut all, mut basis) = judge_by_models(sources, learned, &store, &question)?;
         words.add_to(&mut all);
-
-        let mut basis = AdviceBasis::new(&store, &models, at_ms);
         basis.log_end_ms = Some(log_end_ms);
-        basis.published_model = learned.and_then(published_origin);
+
         // The ledger has answers for the end of the log only, so it says nothing about another
         // time.
         let of_end = learned.filter(|_| at_ms.is_none());
         let earlier = match of_end {
-            Some(learned) => {
-                apply_earlier_answers(learned, &store, &config.advice, &mut all, &mut basis)
-            }
+            Some(learned) => apply_earlier_answers(learned, &store, settings, &mut all, &mut basis),
             None => None,
         };
+
         let mut agreement = None;
-        if let Some(queue) = queue {
+        if let Some(queue) = question.queue {
             let ap = basis.access_points.first().map_or("", String::as_str);
             let (corrected, found) = queue.correct(all, ap, basis.asked_ms);
             (all, agreement) = (corrected, Some(found));
         }
         advice::add_memory_plans(&store, &mut all);
-        let ended = advice::check_selections(&store, &all, selections, at_ms)?;
+        let ended = advice::check_selections(&store, &all, question.selections, at_ms)?;
+
         // The queue may know of a hold that is not in the log.
         let held: HashSet<JobId> = all.iter().map(|one| one.job).collect();
+        let asked_ms = at_ms.unwrap_or(store.summary.end_ms);
         let loops = advice::restart_loops(&store, asked_ms, |job| !held.contains(&job));
         Ok(ComputedAdvice {
             basis,
@@ -175,6 +156,35 @@ impl ComputedAdvice {
             ));
         }
     }
+}
+
+/// Judges the jobs that `store` shows as held, by what was `learned`, or else by what the store itself
+/// shows. Returns the advice and its basis.
+fn judge_by_models(
+    sources: &AdviceSources,
+    learned: Option<&LearnedRun>,
+    store: &EventStore,
+    question: &AdviceQuery<'_>,
+) -> Result<(Vec<JobAdvice>, AdviceBasis)> {
+    let config = &sources.config;
+    let asked_ms = question.at_ms.unwrap_or(store.summary.end_ms);
+    let origin = learned.map_or_else(ModelOrigin::default, model_origin);
+    let own = match learned {
+        Some(_) => None,
+        None => LearnedAnswers::without_run(store, asked_ms, &config.advice, config.seed)?,
+    };
+
+    let trained = learned.and_then(|learned| learned.models.as_ref());
+    let models = AdviceModels {
+        trained: trained.map(|models| models.at_moment(asked_ms)),
+        answers: learned.map_or(own.as_ref(), |learned| learned.answers.as_ref()),
+        origin: &origin,
+    };
+    let queue = question.queue.as_ref();
+    let all = advice::advise(store, models, &config.advice, queue, question.at_ms)?;
+    let mut basis = AdviceBasis::new(store, &models, question.at_ms);
+    basis.published_model = learned.and_then(published_origin);
+    Ok((all, basis))
 }
 
 /// Lets the time that `store` covers last until `learned`, a published model, had learned. Logs of a

@@ -164,55 +164,66 @@ pub(crate) struct SampleCounts {
 
 /// Checks everything that readers rely on, so that no file can make them panic.
 pub(crate) fn check(shard: &Shard, expected: SampleShape) -> Result<SampleCounts> {
-    let SampleShape {
-        e,
-        m,
-        j,
-        s,
-        shared_bits,
-        has_tokens,
-    } = expected;
+    let n = check_codes(shard, expected)?;
+    check_statics(shard, [n, expected.s])?;
+    if expected.shared_bits > 0 {
+        check_shared(shard, [n, expected.j], expected.shared_bits)?;
+    }
+    if expected.has_tokens {
+        StoredTokens::check(shard, n)?;
+    }
+    check_samples(shard, n)
+}
+
+/// Checks the codes `[n, m, j]`; returns n.
+fn check_codes(shard: &Shard, expected: SampleShape) -> Result<usize> {
+    let SampleShape { e, m, j, .. } = expected;
     let shape = shard.shape(CODES)?;
     ensure!(
         shape.len() == 3 && shape[1..] == [m, j],
         "`codes` has shape {shape:?}, expected [n, {m}, {j}]"
     );
-    let n = shape[0];
-
     let codes: &[u8] = shard.column(CODES)?;
     let is_known = |&cell: &u8| usize::from(cell) < e || cell == EMPTY_CELL;
     ensure!(
         codes.iter().all(is_known),
         "`codes` has an event type that is not below {e}"
     );
+    Ok(shape[0])
+}
 
+/// Checks the static features, of shape `expected`: `[n, s]`.
+fn check_statics(shard: &Shard, expected: [usize; 2]) -> Result<()> {
     let shape = shard.shape(STATICS)?;
     ensure!(
-        shape == [n, s],
-        "`statics` has shape {shape:?}, expected [{n}, {s}]"
+        shape == expected,
+        "`statics` has shape {shape:?}, expected {expected:?}"
     );
     let statics: &[f32] = shard.column(STATICS)?;
     ensure!(
         statics.iter().all(|number| number.is_finite()),
         "`statics` has a value that is not a number"
     );
+    Ok(())
+}
 
-    if shared_bits > 0 {
-        let shape = shard.shape(SHARED)?;
-        ensure!(
-            shape == [n, j],
-            "`shared` has shape {shape:?}, expected [{n}, {j}]"
-        );
-        let shared: &[u8] = shard.column(SHARED)?;
-        ensure!(
-            shared.iter().all(|bits| bits >> shared_bits == 0),
-            "`shared` has more than {shared_bits} bits"
-        );
-    }
-    if has_tokens {
-        StoredTokens::check(shard, n)?;
-    }
+/// Checks what each context job shares with the held one, of shape `expected`: `[n, j]`.
+fn check_shared(shard: &Shard, expected: [usize; 2], bits: usize) -> Result<()> {
+    let shape = shard.shape(SHARED)?;
+    ensure!(
+        shape == expected,
+        "`shared` has shape {shape:?}, expected {expected:?}"
+    );
+    let shared: &[u8] = shard.column(SHARED)?;
+    ensure!(
+        shared.iter().all(|known| known >> bits == 0),
+        "`shared` has more than {bits} bits"
+    );
+    Ok(())
+}
 
+/// Checks the columns with one entry for each of the `n` samples, and counts the successes.
+fn check_samples(shard: &Shard, n: usize) -> Result<SampleCounts> {
     let samples = SampleSlices::from_shard(shard)?;
     ensure!(
         samples.have_length(n),
