@@ -10,7 +10,7 @@ use poolcast_queue::WorkItem;
 
 /// The part of a [`TrialRow`] that later trials depend on. A row has a whole configuration, and each
 /// trial reads the results of all earlier ones.
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize)]
 pub(crate) struct EarlierTrial {
     /// The trial's number, from 1.
     pub(crate) trial: usize,
@@ -46,5 +46,33 @@ impl From<TrialRow> for EarlierTrial {
             values: row.values,
             parameters: row.parameters,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+    use crate::config::Config;
+    use poolcast_queue::ChunkEntry;
+
+    #[test]
+    fn earlier_trial_is_read_from_a_row() {
+        let config = Config::load_built_in(&BTreeMap::new()).expect("a configuration");
+        let item = WorkItem {
+            trial: 7,
+            budget: 3,
+        };
+        let row = TrialRow {
+            error: Some("the loss became NaN".to_owned()),
+            values: vec![Some(0.25), None],
+            ..TrialRow::begin(&ChunkEntry::new(item), "worker", &config)
+        };
+        let written = serde_json::to_string(&row).expect("JSON");
+        let read: EarlierTrial = serde_json::from_str(&written).expect("read");
+        assert_eq!(read, EarlierTrial::from(row));
+        assert_eq!(read.item(), item);
+        assert!(!read.parameters.is_empty(), "{read:?}");
     }
 }
