@@ -13,12 +13,13 @@ use super::bestmodel_info::{write_best_model, write_best_wait_model, write_split
 use super::choice::choose_pipelines;
 use super::csv_table::CsvColumns;
 use super::ensemble_choice::choose_ensemble;
-use super::outcome::{TrialOutcome, TrialOutcomes, earlier_trials};
+use super::outcome::{TrialOutcome, TrialOutcomes};
 use crate::attempts::KeptTrials;
 use crate::attempts::publish_attempt;
 use crate::config::TrialSource;
 use crate::plan::SweepFolder;
 use crate::plan::TrialRow;
+use crate::plan::network_trial_count;
 use crate::plan::{
     ROWS_FILE, SELECTION_FILE, TABLE_FILE, TrialDir, existing_trial_dirs, queue_dir, trial_dir,
 };
@@ -51,7 +52,8 @@ pub(crate) fn write_results(
     let mut outcomes = TrialOutcomes::from_queue(sweep, queue, &entries)?;
     publish_left_attempts(sweep, queue, &mut outcomes)?;
 
-    for network in earlier_trials(sweep, queue, &entries)? {
+    let networks = network_trial_count(&sweep.config)?;
+    for network in outcomes.all().iter().filter(|one| one.trial <= networks) {
         training::remove_checkpoint(&trial_dir(&sweep.dir, network.trial))?;
     }
     let best = best_of_outcomes(sweep, &mut outcomes).ok();

@@ -51,8 +51,6 @@ impl From<TrialRow> for EarlierTrial {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
-
     use super::*;
     use crate::config::Config;
     use poolcast_queue::ChunkEntry;
