@@ -96,8 +96,7 @@ impl ComputedAdvice {
 
         // The queue may know of a hold that is not in the log.
         let held: HashSet<JobId> = all.iter().map(|one| one.job).collect();
-        let asked_ms = at_ms.unwrap_or(store.summary.end_ms);
-        let loops = advice::restart_loops(&store, asked_ms, |job| !held.contains(&job));
+        let loops = advice::restart_loops(&store, basis.asked_ms, |job| !held.contains(&job));
         Ok(ComputedAdvice {
             basis,
             all,
