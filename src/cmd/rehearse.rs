@@ -16,10 +16,10 @@ use poolcast_base::output;
 use poolcast_cli::RehearseArgs;
 use poolcast_holds::answers::HoldHistory;
 use poolcast_holds::rehearsal::{
-    HoldTruth, REHEARSAL_SCHEMA_VERSION, RehearsalDir, RehearsalSettings, RehearsalTally,
+    KnownOutcome, REHEARSAL_SCHEMA_VERSION, RehearsalDir, RehearsalSettings, RehearsalTally,
     RehearsalTimes, RehearsedHold, SettledAnswers,
 };
-use poolcast_simulate::{find_hold, read_truth};
+use poolcast_simulate::{HoldTruth, find_hold, read_truth};
 use poolcast_sweep::config::Config;
 
 /// Rehearses the log and prints the counts.
@@ -83,11 +83,11 @@ fn stopped_words(args: &RehearseArgs) -> &'static str {
 }
 
 /// Returns what `truth` knows about a hold that was asked about.
-fn true_outcome(truth: &[poolcast_simulate::HoldTruth], asked: RehearsedHold) -> Option<HoldTruth> {
+fn true_outcome(truth: &[HoldTruth], asked: RehearsedHold) -> Option<KnownOutcome> {
     let job = (asked.cluster, asked.proc);
     let hold = find_hold(truth, job, asked.earlier_holds)?;
     let succeeds_now = hold.p_unmended(asked.asked_ms).map(|p| p >= 0.5);
-    Some(HoldTruth {
+    Some(KnownOutcome {
         succeeds_now,
         // A fault that somebody has repaired for all is over.
         is_passing: hold

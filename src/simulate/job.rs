@@ -10,7 +10,7 @@ use super::hold_truth::{HoldTruth, SimulatedHold, whole_second};
 use super::outages::draw_exponential;
 use super::pool::SimulatedPool;
 use super::pool_user::PoolUser;
-use super::release_habit::{MAX_AUTOMATIC_RELEASES, ReleaseChoice, ReleaseWay};
+use super::release_habit::{MAX_AUTOMATIC_RELEASES, ReleaseChoice, ReleaseDecider};
 use super::run_chances::{DataOutages, JobCondition, RunOutcome, repair_chance, success_at_hold};
 use super::submissions::JobCluster;
 use super::traces::{JobTraces, PoolSlot, TimedEvent, TracedEvent};
@@ -197,37 +197,16 @@ impl<'a> SimulatedJob<'a> {
     fn release(&mut self, cause: HoldCause) -> Option<usize> {
         let hold_ms = self.now_ms;
         let code = self.traces.last_code;
-        let way = self.user.release.release_way(self.state.holds, code.0);
+        let decider = self.user.release.release_decider(self.state.holds, code.0);
         self.check_condition(hold_ms, hold_ms);
         let grown = self.with_grown_request(cause);
-        let p_hold = success_at_hold(&grown, cause, way, hold_ms, self.pool, self.user);
+        let p_hold = success_at_hold(&grown, cause, decider, hold_ms, self.pool, self.user);
 
-        let truth = HoldTruth {
-            cluster: self.cluster.id.cast_signed(),
-            proc: self.proc.cast_signed(),
-            earlier_holds: self.state.holds - 1,
-            hold_time_ms: whole_second(hold_ms),
-            release_time_ms: -1,
-            is_released: false,
-            p_release: None,
-            p_release_unseen_repair: None,
-            p_hold,
-            cause: Some(cause),
-            // A person's hold lasts only as long as that person wants.
-            permanent: Some(cause != HoldCause::Person && grown.is_permanent()),
-            unmended: Vec::new(),
-        };
-
-        let at = self.traces.cycles.len();
-        self.traces.cycles.push(SimulatedHold {
-            truth,
-            code,
-            label: None,
-        });
+        let at = self.record_hold(cause, p_hold, grown.is_permanent());
 
         let quantile = self.rng.random();
-        self.now_ms += self.user.release.delay_ms(way, hold_ms, quantile);
-        let end = self.draw_hold_end(cause, way, p_hold);
+        self.now_ms += self.user.release.delay_ms(decider, hold_ms, quantile);
+        let end = self.draw_hold_end(cause, decider, p_hold);
         let end_ms = if end == HoldEnd::Forgotten {
             self.pool.end_ms
         } else {
@@ -240,18 +219,64 @@ impl<'a> SimulatedJob<'a> {
             return None;
         }
 
-        // The repair is random, and the log does not show it.
-        let repair_probability = repair_chance(self.user, way, cause);
+        let repair_probability = repair_chance(self.user, decider, cause);
         self.state = grown;
+        self.draw_repair(cause, repair_probability);
+        self.check_condition(self.now_ms, self.now_ms);
+
+        self.record_release(at, cause, grown, repair_probability);
+        self.push(TracedEvent::Released(self.release_reason(decider)));
+        Some(at)
+    }
+
+    /// Records the truth about a hold that begins now. Returns its index in `traces.cycles`.
+    fn record_hold(&mut self, cause: HoldCause, p_hold: f64, is_permanent: bool) -> usize {
+        let truth = HoldTruth {
+            cluster: self.cluster.id.cast_signed(),
+            proc: self.proc.cast_signed(),
+            earlier_holds: self.state.holds - 1,
+            hold_time_ms: whole_second(self.now_ms),
+            release_time_ms: -1,
+            is_released: false,
+            p_release: None,
+            p_release_unseen_repair: None,
+            p_hold,
+            cause: Some(cause),
+            // A person's hold lasts only as long as that person wants.
+            permanent: Some(cause != HoldCause::Person && is_permanent),
+            unmended: Vec::new(),
+        };
+
+        self.traces.cycles.push(SimulatedHold {
+            truth,
+            code: self.traces.last_code,
+            label: None,
+        });
+        self.traces.cycles.len() - 1
+    }
+
+    /// Repairs the cause of a hold with a probability of `repair_probability`. The log does not
+    /// show the repair.
+    fn draw_repair(&mut self, cause: HoldCause, repair_probability: f64) {
         if self.rng.random::<f64>() < repair_probability {
             self.state = self.state.after_repair(cause);
         }
+
         let needed_mb = f64::from(self.cluster.request_memory_mb) * self.cluster.memory;
         self.request_memory_mb = (needed_mb / self.state.memory).round() as u32;
-        self.check_condition(self.now_ms, self.now_ms);
+    }
 
-        let as_is = self.success_now(grown);
-        let after_repair = self.success_now(grown.after_repair(cause));
+    /// Records the truth about a release that happens now, of the hold with index `at` in
+    /// `traces.cycles`. Without a repair, the job is in the state `unrepaired`.
+    fn record_release(
+        &mut self,
+        at: usize,
+        cause: HoldCause,
+        unrepaired: JobCondition,
+        repair_probability: f64,
+    ) {
+        let as_is = self.success_now(unrepaired);
+        let after_repair = self.success_now(unrepaired.after_repair(cause));
 
         let truth = &mut self.traces.cycles[at].truth;
         truth.release_time_ms = whole_second(self.now_ms);
@@ -259,8 +284,6 @@ impl<'a> SimulatedJob<'a> {
         truth.p_release = Some(self.state.success_probability(self.pool, self.user));
         truth.p_release_unseen_repair =
             Some(repair_probability * after_repair + (1.0 - repair_probability) * as_is);
-        self.push(TracedEvent::Released(self.release_reason(way)));
-        Some(at)
     }
 
     /// Returns the probability of success in `state`, with the present outages.
@@ -287,21 +310,21 @@ impl<'a> SimulatedJob<'a> {
         }
     }
 
-    fn release_reason(&self, way: ReleaseWay) -> Arc<str> {
-        match way {
-            ReleaseWay::Automatic => Arc::from(format!(
+    fn release_reason(&self, decider: ReleaseDecider) -> Arc<str> {
+        match decider {
+            ReleaseDecider::Automatic => Arc::from(format!(
                 "The job attribute PeriodicRelease expression '(NumHolds ?: 0) <= {MAX_AUTOMATIC_RELEASES} && HoldReasonCode != 46 && \
                  HoldReasonCode != 47 && ReqPeriodicRelease' evaluated to TRUE"
             )),
-            ReleaseWay::ByHand => {
+            ReleaseDecider::ByHand => {
                 Arc::from(format!("via condor_release (by user {})", self.user.name))
             }
         }
     }
 
     /// Draws the end of the hold at its due time, and removes the job if that is the end.
-    fn draw_hold_end(&mut self, cause: HoldCause, way: ReleaseWay, p_hold: f64) -> HoldEnd {
-        if way == ReleaseWay::Automatic {
+    fn draw_hold_end(&mut self, cause: HoldCause, decider: ReleaseDecider, p_hold: f64) -> HoldEnd {
+        if decider == ReleaseDecider::Automatic {
             return HoldEnd::Released;
         }
         let belief = self.user.release.belief(p_hold, cause == HoldCause::Person);

@@ -45,7 +45,7 @@ pub(super) enum ReleaseChoice {
 
 /// The next decision on a held job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum ReleaseWay {
+pub(super) enum ReleaseDecider {
     /// `PeriodicRelease` releases the job.
     Automatic,
     /// The job's owner decides.
@@ -81,22 +81,22 @@ impl ReleaseHabit {
 
     /// Returns the kind of decision on a job that is held for the `holds`th time, with the hold
     /// reason code `code`.
-    pub(super) fn release_way(&self, holds: u32, code: i32) -> ReleaseWay {
+    pub(super) fn release_decider(&self, holds: u32, code: i32) -> ReleaseDecider {
         let is_automatic = self.automatic_s.is_some()
             && holds <= MAX_AUTOMATIC_RELEASES
             && ![1, 46, 47].contains(&code);
         if is_automatic {
-            ReleaseWay::Automatic
+            ReleaseDecider::Automatic
         } else {
-            ReleaseWay::ByHand
+            ReleaseDecider::ByHand
         }
     }
 
     /// Returns the `quantile` of the delay between a hold and its release, ms.
-    pub(super) fn delay_ms(&self, way: ReleaseWay, hold_ms: i64, quantile: f64) -> i64 {
-        match (way, self.automatic_s) {
+    pub(super) fn delay_ms(&self, decider: ReleaseDecider, hold_ms: i64, quantile: f64) -> i64 {
+        match (decider, self.automatic_s) {
             // Periodic expressions are evaluated every few minutes.
-            (ReleaseWay::Automatic, Some(after_s)) => {
+            (ReleaseDecider::Automatic, Some(after_s)) => {
                 i64::from(after_s) * 1000 + (quantile * 300_000.0) as i64
             }
             _ => {
@@ -142,10 +142,10 @@ mod tests {
         // Friday 2026-01-09 22:30 UTC, then Saturday.
         let friday_ms = 1_767_997_800_000;
         assert_eq!(
-            by_hand.delay_ms(ReleaseWay::ByHand, friday_ms, 0.0),
+            by_hand.delay_ms(ReleaseDecider::ByHand, friday_ms, 0.0),
             720_000
         );
-        let late_ms = friday_ms + by_hand.delay_ms(ReleaseWay::ByHand, friday_ms, 1.0);
+        let late_ms = friday_ms + by_hand.delay_ms(ReleaseDecider::ByHand, friday_ms, 1.0);
         assert_eq!(
             late_ms,
             1_768_222_800_000 + 120 * MINUTE_MS,
@@ -160,16 +160,19 @@ mod tests {
             automatic_s: Some(600),
             slowest_s: 7200.0,
         };
-        assert_eq!(automatic.release_way(4, 13), ReleaseWay::Automatic);
+        assert_eq!(automatic.release_decider(4, 13), ReleaseDecider::Automatic);
         assert_eq!(
             [
-                automatic.release_way(5, 13),
-                automatic.release_way(1, 1),
-                automatic.release_way(1, 47)
+                automatic.release_decider(5, 13),
+                automatic.release_decider(1, 1),
+                automatic.release_decider(1, 47)
             ],
-            [ReleaseWay::ByHand; 3]
+            [ReleaseDecider::ByHand; 3]
         );
-        assert_eq!(automatic.delay_ms(ReleaseWay::Automatic, 0, 0.5), 750_000);
+        assert_eq!(
+            automatic.delay_ms(ReleaseDecider::Automatic, 0, 0.5),
+            750_000
+        );
     }
 
     #[test]

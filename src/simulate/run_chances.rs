@@ -8,7 +8,7 @@ use super::hold_cause::HoldCause;
 use super::outages::{OutageLaw, OutageTimes};
 use super::pool::{MOUNT_OUTAGES, ORIGIN_OUTAGES, SimulatedPool};
 use super::pool_user::PoolUser;
-use super::release_habit::ReleaseWay;
+use super::release_habit::ReleaseDecider;
 
 /// Share of transfers that fail while an origin is down.
 const OUTAGE_FAILURE_RATE: f64 = 0.85;
@@ -247,9 +247,9 @@ impl JobCondition {
     }
 }
 
-/// Returns the probability that a release in `way` comes with a repair of `cause`.
-pub(super) fn repair_chance(user: &PoolUser, way: ReleaseWay, cause: HoldCause) -> f64 {
-    if way == ReleaseWay::ByHand {
+/// Returns the probability that a release by `decider` comes with a repair of `cause`.
+pub(super) fn repair_chance(user: &PoolUser, decider: ReleaseDecider, cause: HoldCause) -> f64 {
+    if decider == ReleaseDecider::ByHand {
         user.repair.chance(cause)
     } else {
         0.0
@@ -263,16 +263,22 @@ pub(super) fn repair_chance(user: &PoolUser, way: ReleaseWay, cause: HoldCause) 
 pub(super) fn success_at_hold(
     state: &JobCondition,
     cause: HoldCause,
-    way: ReleaseWay,
+    decider: ReleaseDecider,
     hold_ms: i64,
     pool: &SimulatedPool,
     user: &PoolUser,
 ) -> f64 {
-    let by_data = DataChances::new(state, repair_chance(user, way, cause), cause, pool, user);
+    let by_data = DataChances::new(
+        state,
+        repair_chance(user, decider, cause),
+        cause,
+        pool,
+        user,
+    );
     let mut sum = 0.0;
     for step in 0..QUANTILES {
         let quantile = (f64::from(step) + 0.5) / f64::from(QUANTILES);
-        let delay_ms = user.release.delay_ms(way, hold_ms, quantile);
+        let delay_ms = user.release.delay_ms(decider, hold_ms, quantile);
         let bad_share = expected_share_after(state.bad_share, delay_ms);
         sum += (1.0 - bad_host_failure_probability(bad_share)) * by_data.mean(state, delay_ms);
     }

@@ -15,7 +15,7 @@ pub use attempts::{
     PipelineTask, SweepPart, TrialPredictions, measure_trial, part_at_work, part_rows,
 };
 pub use outcomes::{
-    BestModel, BestTrial, DEFAULT_KEEP, EnsembleChoice, EvaluatedChoices, FMeasureCutoff,
+    BestModel, BestTrial, DEFAULT_KEEP, EnsembleChoice, EvaluatedChoices, FMeasureThreshold,
     InputKind, InputValue, ScoreEstimate, SplitChoice, TrialOfKind, TrialOutcome, TrialOutcomes,
     TrialResult, TrueTargets, best_model_info, best_outcome, best_trial, choose_model,
     choose_pipelines, clean_up, conclude_parts, csv_line, evaluate_choices, lost_row,

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::past_run::past_time_s;
+use super::stated_run::past_time_s;
 use crate::job_ads::ListedAd;
 
 /// Identity of a job of an access point, in the order in which jobs are listed.

@@ -8,6 +8,6 @@ mod history_log;
 mod job_key;
 mod past_event;
 mod past_job;
-mod past_run;
+mod stated_run;
 
 pub use history_log::{HISTORY_ATTRIBUTES, HistoryCounts, PastJobs, RUN_ATTRIBUTES, history_files};

@@ -3,8 +3,8 @@
 use serde_json::{Map, Value, json};
 
 use super::job_key::PastJobKey;
-use super::past_run::StatedHold;
 use super::stated_end::JobEnding;
+use super::stated_run::StatedHold;
 use htcondor_eventlog::{ABORTED, AD_INFORMATION, EXECUTE, HELD, RELEASED, SUBMIT, TERMINATED};
 
 /// An event of a job.

@@ -3,8 +3,8 @@
 use serde_json::Value;
 
 use super::past_event::{PastEvent, PastEventBody};
-use super::past_run::{PastRun, past_time_s};
 use super::stated_end::{JobEnding, StatedEnd};
+use super::stated_run::{StatedRun, past_time_s};
 use crate::job_ads::ListedAd;
 
 /// A job of the history.
@@ -16,7 +16,7 @@ pub(super) struct PastJob {
     /// end of the job.
     described_s: Option<i64>,
     /// The runs that have ads in the history, in any order.
-    runs: Vec<PastRun>,
+    runs: Vec<StatedRun>,
     end: Option<StatedEnd>,
     /// Memory that the job used, in MiB.
     memory_mb: Option<i64>,
@@ -49,7 +49,7 @@ impl PastJob {
     /// Adds an ad of this job: that of a run, or that of the ended job.
     pub(super) fn add(&mut self, ad: &ListedAd, submit_s: i64) {
         if ad.contains_key("EpochWriteDate") {
-            self.runs.extend(PastRun::of_ad(ad));
+            self.runs.extend(StatedRun::of_ad(ad));
         } else if let Some(end) = StatedEnd::of_ad(ad, submit_s) {
             self.end = Some(end);
         }
@@ -135,7 +135,7 @@ impl PastJob {
 
     /// Returns the runs with ads in order, each once. HTCondor writes some ads twice, and only one of
     /// them has the hold.
-    fn ordered_runs(&self) -> Vec<PastRun> {
+    fn ordered_runs(&self) -> Vec<StatedRun> {
         let mut runs = self.runs.clone();
         runs.sort_by_key(|run| (run.start_s, run.hold.is_none(), run.end_s));
         runs.dedup_by_key(|run| run.start_s);

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::past_run::{PastRun, SUBMITTED_ON_HOLD, StatedHold, past_time_s, slot_name};
+use super::stated_run::{SUBMITTED_ON_HOLD, StatedHold, StatedRun, past_time_s, slot_name};
 use crate::job_ads::ListedAd;
 
 /// Maximum difference between the times of one hold in the queue and in the ad of a run, in s.
@@ -109,11 +109,11 @@ impl StatedEnd {
 
     /// Adds to `runs`, which the history has of this job in order, the last run and the last hold if
     /// they are missing. Returns true if the time of a hold is an estimate.
-    pub(super) fn complete(&self, runs: &mut Vec<PastRun>) -> bool {
+    pub(super) fn complete(&self, runs: &mut Vec<StatedRun>) -> bool {
         if let Some(start_s) = self.last_start_s
             && runs.iter().all(|run| run.start_s != Some(start_s))
         {
-            runs.push(PastRun {
+            runs.push(StatedRun {
                 start_s: Some(start_s),
                 end_s: start_s.saturating_add(self.last_ran_s).min(self.end_s),
                 hold: None,
@@ -142,8 +142,8 @@ impl StatedEnd {
     }
 
     /// Adds to `runs` the hold that the job is in. The queue knows the time of this hold.
-    fn end_with_hold(&self, hold: &StatedHold, runs: &mut Vec<PastRun>) {
-        let is_it = |run: &PastRun| match &run.hold {
+    fn end_with_hold(&self, hold: &StatedHold, runs: &mut Vec<StatedRun>) {
+        let is_it = |run: &StatedRun| match &run.hold {
             None => true,
             Some(shown) => {
                 let apart_s = run.end_s.abs_diff(self.end_s);
@@ -179,7 +179,7 @@ impl StatedEnd {
 
     /// Inserts the last hold into `runs` at the best estimate of its time. An estimate uses only
     /// facts from before the release.
-    fn insert_hold(&self, hold: &StatedHold, runs: &mut Vec<PastRun>) {
+    fn insert_hold(&self, hold: &StatedHold, runs: &mut Vec<StatedRun>) {
         if hold.code == SUBMITTED_ON_HOLD {
             runs.insert(0, between_runs(self.submit_s, hold));
             return;
@@ -210,7 +210,7 @@ impl StatedEnd {
 
     /// Estimates the run before the last, which `hold` has ended. Returns `None` if there was only one
     /// run.
-    fn earlier_run(&self, hold: &StatedHold) -> Option<PastRun> {
+    fn earlier_run(&self, hold: &StatedHold) -> Option<StatedRun> {
         let earlier_runs = self.runs.checked_sub(1).filter(|runs| *runs > 0)?;
         let last_start_s = self.last_start_s?;
         // After more runs than holds, the run before the last may have begun after the release.
@@ -225,7 +225,7 @@ impl StatedEnd {
         let vacated_s = self
             .vacated_s
             .filter(|vacated_s| (start_s..last_start_s).contains(vacated_s));
-        Some(PastRun {
+        Some(StatedRun {
             start_s: Some(start_s),
             end_s: vacated_s.unwrap_or((start_s + mean_s).min(last_start_s)),
             hold: Some(hold.clone()),
@@ -256,8 +256,8 @@ impl JobEnding {
 }
 
 /// A hold at `held_s` while the job did not run.
-fn between_runs(held_s: i64, hold: &StatedHold) -> PastRun {
-    PastRun {
+fn between_runs(held_s: i64, hold: &StatedHold) -> StatedRun {
+    StatedRun {
         start_s: None,
         end_s: held_s,
         hold: Some(hold.clone()),

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 
 use serde::Serialize;
 
-use super::past_hold::PastHold;
+use super::policy_hold::PolicyHold;
 use super::release_rule::{ReleaseRule, WAITS_S, nearest_wait_s};
 use crate::advice::{HoldAction, code_rule};
 use crate::training::wilson_lower;
@@ -32,7 +32,7 @@ pub(super) struct CodeKey<'a> {
 }
 
 impl<'a> CodeKey<'a> {
-    pub(super) fn from_hold(hold: &PastHold<'a>) -> CodeKey<'a> {
+    pub(super) fn from_hold(hold: &PolicyHold<'a>) -> CodeKey<'a> {
         CodeKey {
             hold_code: hold.code,
             hold_subcode: hold.subcode,
@@ -110,7 +110,7 @@ impl CodeFinding {
     /// least `required_share` of them succeed.
     pub(super) fn new(
         key: CodeKey<'_>,
-        holds: &[PastHold<'_>],
+        holds: &[PolicyHold<'_>],
         required_share: f64,
     ) -> CodeFinding {
         let released = ReleaseEvidence::of(holds);
@@ -156,7 +156,7 @@ pub(super) fn is_on_purpose(code: i32, subcode: i32) -> bool {
 /// must not be proven to succeed less often than releases after longer waits.
 fn learn_rule(
     key: CodeKey<'_>,
-    holds: &[PastHold<'_>],
+    holds: &[PolicyHold<'_>],
     required_share: f64,
 ) -> Option<CodeVerdict> {
     for wait_s in WAITS_S {
@@ -201,7 +201,10 @@ fn learn_rule(
 
 /// Finds the highest `NumHolds` up to which releases like `holds` pay, and counts the outcomes of
 /// these releases. The releases at each number of holds must pay on their own, too.
-fn max_paying_holds(holds: &[PastHold<'_>], required_share: f64) -> Option<(u32, ReleaseEvidence)> {
+fn max_paying_holds(
+    holds: &[PolicyHold<'_>],
+    required_share: f64,
+) -> Option<(u32, ReleaseEvidence)> {
     let mut paying = None;
     for most_holds in 1..=MAX_HOLDS_OF_RULE {
         let mut up_to = Vec::new();
@@ -229,7 +232,7 @@ fn max_paying_holds(holds: &[PastHold<'_>], required_share: f64) -> Option<(u32,
 
 impl ReleaseEvidence {
     /// Counts the releases in `holds` that have an outcome.
-    pub(super) fn of(holds: &[PastHold<'_>]) -> ReleaseEvidence {
+    pub(super) fn of(holds: &[PolicyHold<'_>]) -> ReleaseEvidence {
         let mut evidence = ReleaseEvidence::default();
         let mut clusters = HashSet::new();
         for hold in holds {
@@ -254,17 +257,22 @@ impl ReleaseEvidence {
 
 #[cfg(test)]
 mod tests {
-    use super::super::past_hold::tests::{DAY_MS, past_hold};
+    use super::super::policy_hold::tests::{DAY_MS, policy_hold};
     use super::*;
 
     /// Creates `count` holds, each in its own cluster and each the `hold_number`th of its job. They
     /// are released after `held_for_s`, and `share` of them succeed, rounded up.
-    fn holds(count: i32, hold_number: u32, held_for_s: i64, share: f64) -> Vec<PastHold<'static>> {
+    fn holds(
+        count: i32,
+        hold_number: u32,
+        held_for_s: i64,
+        share: f64,
+    ) -> Vec<PolicyHold<'static>> {
         let mut holds = Vec::new();
         for cluster in 0..count {
             let is_success = f64::from(cluster) < share * f64::from(count);
-            let hold = past_hold((12, 256), cluster, DAY_MS, Some((held_for_s, is_success)));
-            holds.push(PastHold {
+            let hold = policy_hold((12, 256), cluster, DAY_MS, Some((held_for_s, is_success)));
+            holds.push(PolicyHold {
                 hold_number,
                 ..hold
             });
@@ -272,7 +280,7 @@ mod tests {
         holds
     }
 
-    fn verdict(code: (i32, i32), holds: &[PastHold<'_>]) -> CodeVerdict {
+    fn verdict(code: (i32, i32), holds: &[PolicyHold<'_>]) -> CodeVerdict {
         let key = CodeKey {
             hold_code: code.0,
             hold_subcode: code.1,
@@ -281,7 +289,7 @@ mod tests {
         CodeFinding::new(key, holds, 0.75).verdict
     }
 
-    fn rule(holds: &[PastHold<'_>]) -> Option<(u32, u32)> {
+    fn rule(holds: &[PolicyHold<'_>]) -> Option<(u32, u32)> {
         match verdict((12, 256), holds) {
             CodeVerdict::Yes { rule, .. } => Some((rule.wait_s, rule.most_holds)),
             _ => None,

@@ -81,7 +81,7 @@ fn contradicts(finding: &CodeFinding, advice: &JobAdvice) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::past_hold::tests::{DAY_MS, past_hold};
+    use super::super::policy_hold::tests::{DAY_MS, policy_hold};
     use super::super::release_study::{StudySettings, study_releases};
     use super::*;
     use crate::advice::JobQueue;
@@ -91,11 +91,11 @@ mod tests {
     fn study() -> ReleaseStudy {
         let mut holds = Vec::new();
         for day in 0..90 {
-            let mut of_ada = past_hold((3, 75), day, DAY_MS * i64::from(day), Some((60, true)));
+            let mut of_ada = policy_hold((3, 75), day, DAY_MS * i64::from(day), Some((60, true)));
             of_ada.owner = Some("ada");
             holds.push(of_ada);
             for code in [(12, 256), (13, 2)] {
-                holds.push(past_hold(code, day, of_ada.held_at_ms, Some((60, true))));
+                holds.push(policy_hold(code, day, of_ada.held_at_ms, Some((60, true))));
             }
         }
         let settings = StudySettings {

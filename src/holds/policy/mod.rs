@@ -9,7 +9,7 @@
 mod code_finding;
 mod contradiction;
 mod owner_names;
-mod past_hold;
+mod policy_hold;
 mod release_policy;
 mod release_rule;
 mod release_study;
@@ -18,7 +18,7 @@ mod replay;
 pub use code_finding::{CodeFinding, CodeVerdict, ReleaseEvidence};
 pub use contradiction::{AdviceContradiction, contradictions};
 pub use owner_names::OwnerNames;
-pub use past_hold::{PastHold, ReleaseOutcome, past_holds};
+pub use policy_hold::{PolicyHold, ReleaseOutcome, past_holds};
 pub use release_policy::ReleasePolicy;
 pub use release_rule::{ReleaseRule, release_expression};
 pub use release_study::{ReleaseStudy, StudySettings, required_share, study_releases};

@@ -1,6 +1,6 @@
 //! Policies for automatic releases: each decides for a hold whether to release it.
 
-use super::past_hold::PastHold;
+use super::policy_hold::PolicyHold;
 use super::release_rule::ReleaseRule;
 
 /// A policy for automatic releases.
@@ -18,7 +18,7 @@ pub enum ReleasePolicy {
 
 impl ReleasePolicy {
     /// Returns true if the policy releases `hold`, which must not be intended.
-    pub fn releases(&self, hold: &PastHold<'_>) -> bool {
+    pub fn releases(&self, hold: &PolicyHold<'_>) -> bool {
         match self {
             ReleasePolicy::Never => false,
             ReleasePolicy::MaxHolds(most) => hold.hold_number <= *most,

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::past_hold::{PastHold, ReleaseOutcome};
+use super::policy_hold::{PolicyHold, ReleaseOutcome};
 
 /// The waits to choose from, s: 5 min, 30 min, 2 h, 6 h.
 pub(super) const WAITS_S: [u32; 4] = [300, 1800, 7200, 21_600];
@@ -25,7 +25,7 @@ pub struct ReleaseRule {
 impl ReleaseRule {
     /// Returns true if the rule releases `hold`. It has no effect if another release came before
     /// the wait was over.
-    pub fn releases(&self, hold: &PastHold<'_>) -> bool {
+    pub fn releases(&self, hold: &PolicyHold<'_>) -> bool {
         let is_held_then = hold
             .outcome
             .is_none_or(|outcome| nearest_wait_s(&outcome) >= self.wait_s);

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use super::code_finding::{CodeFinding, CodeKey, CodeVerdict, is_on_purpose};
-use super::past_hold::PastHold;
+use super::policy_hold::PolicyHold;
 use super::release_policy::ReleasePolicy;
 use super::release_rule::ReleaseRule;
 use super::replay::{LaterHolds, ReplayResampling, ReplayedPolicy, count_later_holds, replay};
@@ -54,13 +54,13 @@ pub fn required_share(settings: &AdviceConfig) -> f64 {
 }
 
 /// Learns rules from the earlier part of `holds`, and evaluates policies on the later part.
-pub fn study_releases(holds: &[PastHold<'_>], settings: StudySettings) -> ReleaseStudy {
+pub fn study_releases(holds: &[PolicyHold<'_>], settings: StudySettings) -> ReleaseStudy {
     study_until(holds, settings, learned_until_ms(holds))
 }
 
 /// Returns the time by which two thirds of the outcomes were known, epoch ms; `None` for fewer than
 /// two outcomes.
-fn learned_until_ms(holds: &[PastHold<'_>]) -> Option<i64> {
+fn learned_until_ms(holds: &[PolicyHold<'_>]) -> Option<i64> {
     let mut decided_ms = Vec::new();
     for hold in holds {
         decided_ms.extend(hold.outcome.map(|outcome| outcome.decided_ms));
@@ -73,7 +73,7 @@ fn learned_until_ms(holds: &[PastHold<'_>]) -> Option<i64> {
 }
 
 fn study_until(
-    holds: &[PastHold<'_>],
+    holds: &[PolicyHold<'_>],
     settings: StudySettings,
     learned_until_ms: Option<i64>,
 ) -> ReleaseStudy {
@@ -122,8 +122,8 @@ fn study_until(
 
 /// Derives the findings for each code from the holds and outcomes known at `until_ms`; also for
 /// each owner where owners define the code.
-fn learn_codes(holds: &[PastHold<'_>], required_share: f64, until_ms: i64) -> Vec<CodeFinding> {
-    let mut by_code: BTreeMap<CodeKey<'_>, Vec<PastHold<'_>>> = BTreeMap::new();
+fn learn_codes(holds: &[PolicyHold<'_>], required_share: f64, until_ms: i64) -> Vec<CodeFinding> {
+    let mut by_code: BTreeMap<CodeKey<'_>, Vec<PolicyHold<'_>>> = BTreeMap::new();
     for hold in holds {
         if hold.held_at_ms <= until_ms {
             // An outcome decided after the cutoff is not known yet.
@@ -131,7 +131,7 @@ fn learn_codes(holds: &[PastHold<'_>], required_share: f64, until_ms: i64) -> Ve
                 .outcome
                 .filter(|outcome| outcome.decided_ms <= until_ms);
             let of_code = by_code.entry(CodeKey::from_hold(hold)).or_default();
-            of_code.push(PastHold { outcome, ..*hold });
+            of_code.push(PolicyHold { outcome, ..*hold });
         }
     }
 
@@ -147,7 +147,7 @@ fn learn_codes(holds: &[PastHold<'_>], required_share: f64, until_ms: i64) -> Ve
 mod tests {
     use proptest::prelude::*;
 
-    use super::super::past_hold::tests::{DAY_MS, past_hold};
+    use super::super::policy_hold::tests::{DAY_MS, policy_hold};
     use super::*;
 
     const SETTINGS: StudySettings = StudySettings {
@@ -158,14 +158,19 @@ mod tests {
 
     /// Creates holds over ninety days. Holds with 12/256 succeed after an hour and fail if released
     /// sooner; holds with 13/512 fail; a person makes the holds with code 1.
-    fn planted_holds() -> Vec<PastHold<'static>> {
+    fn planted_holds() -> Vec<PolicyHold<'static>> {
         let mut holds = Vec::new();
         for day in 0..90 {
             let at_ms = i64::from(day) * DAY_MS;
-            holds.push(past_hold((12, 256), day, at_ms, Some((3600, true))));
-            holds.push(past_hold((12, 256), 100 + day, at_ms, Some((60, false))));
-            holds.push(past_hold((13, 512), 200 + day, at_ms, Some((3600, false))));
-            holds.push(past_hold((1, 0), 300 + day, at_ms, Some((3600, true))));
+            holds.push(policy_hold((12, 256), day, at_ms, Some((3600, true))));
+            holds.push(policy_hold((12, 256), 100 + day, at_ms, Some((60, false))));
+            holds.push(policy_hold(
+                (13, 512),
+                200 + day,
+                at_ms,
+                Some((3600, false)),
+            ));
+            holds.push(policy_hold((1, 0), 300 + day, at_ms, Some((3600, true))));
         }
         holds
     }
@@ -202,8 +207,8 @@ mod tests {
             let owners = [(Some("ada"), true), (Some("eve"), false), (None, true)];
             for (place, (owner, is_success)) in owners.into_iter().enumerate() {
                 let cluster = 100 * place as i32 + day;
-                let hold = past_hold((3, 75), cluster, at_ms, Some((600, is_success)));
-                holds.push(PastHold { owner, ..hold });
+                let hold = policy_hold((3, 75), cluster, at_ms, Some((600, is_success)));
+                holds.push(PolicyHold { owner, ..hold });
             }
         }
 
@@ -229,7 +234,7 @@ mod tests {
 
     #[test]
     fn a_log_without_releases_has_no_rule() {
-        let held = past_hold((12, 256), 1, 0, None);
+        let held = policy_hold((12, 256), 1, 0, None);
         for holds in [&[][..], &[held]] {
             let study = study_releases(holds, SETTINGS);
             assert_eq!((study.rules.len(), study.later.holds), (0, 0));
@@ -271,7 +276,7 @@ mod tests {
                 let (code, cluster) = ((hold.code, hold.subcode), hold.cluster.1);
                 let is_known = hold.outcome.is_some_and(|outcome| outcome.decided_ms <= until_ms);
                 if hold.held_at_ms > until_ms {
-                    *hold = past_hold(code, cluster, hold.held_at_ms, Some((held_for_s, is_success)));
+                    *hold = policy_hold(code, cluster, hold.held_at_ms, Some((held_for_s, is_success)));
                 } else if !is_known {
                     hold.outcome = None;
                 }

@@ -3,7 +3,7 @@
 use rayon::prelude::*;
 use serde::Serialize;
 
-use super::past_hold::PastHold;
+use super::policy_hold::PolicyHold;
 use super::release_policy::ReleasePolicy;
 use poolcast_base::stats::{SampleGroups, percentile_interval};
 
@@ -62,7 +62,7 @@ pub(super) struct ReplayResampling {
 }
 
 /// Adds up the totals over `holds`.
-pub(super) fn count_later_holds(holds: &[PastHold<'_>]) -> LaterHolds {
+pub(super) fn count_later_holds(holds: &[PolicyHold<'_>]) -> LaterHolds {
     let mut sums = HoldSums::default();
     for hold in holds {
         add_to(&mut sums, hold_sums(hold));
@@ -79,7 +79,7 @@ pub(super) fn count_later_holds(holds: &[PastHold<'_>]) -> LaterHolds {
 /// Estimates the effect of `policy` on `holds`.
 pub(super) fn replay(
     policy: &ReleasePolicy,
-    holds: &[PastHold<'_>],
+    holds: &[PolicyHold<'_>],
     resampling: ReplayResampling,
 ) -> ReplayedPolicy {
     // Jobs of one cluster share their fate, so the bootstrap draws whole clusters.
@@ -144,7 +144,7 @@ impl PolicySums {
         sums
     }
 
-    fn add_hold(&mut self, policy: &ReleasePolicy, hold: &PastHold<'_>) {
+    fn add_hold(&mut self, policy: &ReleasePolicy, hold: &PolicyHold<'_>) {
         let from_hold = hold_sums(hold);
         add_to(&mut self.all, from_hold);
         if policy.releases(hold) {
@@ -159,7 +159,7 @@ impl PolicySums {
     }
 }
 
-fn hold_sums(hold: &PastHold<'_>) -> HoldSums {
+fn hold_sums(hold: &PolicyHold<'_>) -> HoldSums {
     match hold.outcome {
         Some(outcome) if outcome.is_success => [1, 0, 0],
         Some(outcome) => [0, 1, outcome.run_ms],
@@ -175,7 +175,7 @@ fn add_to(sums: &mut HoldSums, other: HoldSums) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::past_hold::tests::past_hold;
+    use super::super::policy_hold::tests::policy_hold;
     use super::*;
 
     const RESAMPLING: ReplayResampling = ReplayResampling {
@@ -185,14 +185,14 @@ mod tests {
 
     /// Creates 60 clusters. Each has a success, a failure that ran for an hour, and a job that
     /// stayed held after its third hold.
-    fn later_holds() -> Vec<PastHold<'static>> {
+    fn later_holds() -> Vec<PolicyHold<'static>> {
         let mut holds = Vec::new();
         for cluster in 0..60 {
-            holds.push(past_hold((12, 2), cluster, 0, Some((60, true))));
-            holds.push(past_hold((13, 7), cluster, 0, Some((60, false))));
-            holds.push(PastHold {
+            holds.push(policy_hold((12, 2), cluster, 0, Some((60, true))));
+            holds.push(policy_hold((13, 7), cluster, 0, Some((60, false))));
+            holds.push(PolicyHold {
                 hold_number: 3,
-                ..past_hold((12, 2), cluster, 0, None)
+                ..policy_hold((12, 2), cluster, 0, None)
             });
         }
         holds

@@ -2,7 +2,7 @@
 //! from what was known, asks about every job that is held, and settles each answer by what
 //! happened, as of the second of the question.
 
-mod hold_truth;
+mod known_outcome;
 mod rehearsal_dir;
 mod rehearse;
 mod rehearsed_answer;
@@ -11,7 +11,7 @@ mod settled;
 mod tally;
 mod tally_file;
 
-pub use hold_truth::HoldTruth;
+pub use known_outcome::KnownOutcome;
 pub use rehearsal_dir::RehearsalDir;
 pub use rehearse::{Rehearsal, rehearse};
 pub use rehearsed_answer::RehearsedAnswer;

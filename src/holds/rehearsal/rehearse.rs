@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use anyhow::Result;
 
-use super::hold_truth::HoldTruth;
+use super::known_outcome::KnownOutcome;
 use super::rehearsal_dir::RehearsalDir;
 use super::rehearsed_answer::RehearsedAnswer;
 use super::schedule::{RehearsalSettings, ScheduledModel};
@@ -149,7 +149,7 @@ fn settled_record(
     let mut record = SettledRecord::default();
     for answer in answers {
         let hold = &history.holds[answer.hold];
-        let truth = HoldTruth::known_at(history, hold, answer.asked_ms, known_ms);
+        let truth = KnownOutcome::known_at(history, hold, answer.asked_ms, known_ms);
         let settled = |probability, is_success| SettledAnswer {
             moment: answer.moment,
             cluster: history.store.jobs().cluster(hold.job as usize),
@@ -288,7 +288,7 @@ mod tests {
                 // Odd jobs use file 7, which is there in every second stretch of 1,000 s.
                 let is_passing = asked.cluster % 2 == 1;
                 let is_up = (asked.asked_ms / 1_000_000) % 2 == 1;
-                Some(HoldTruth {
+                Some(KnownOutcome {
                     succeeds_now: Some(is_passing && is_up),
                     is_passing: Some(is_passing),
                 })

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::hold_truth::HoldTruth;
+use super::known_outcome::KnownOutcome;
 use super::rehearsed_answer::RehearsedAnswer;
 use crate::advice::{AnswerFirmness, HoldAction};
 use crate::answers::HoldHistory;
@@ -49,13 +49,13 @@ pub struct AnswerRow {
     pub is_known_from_elsewhere: bool,
     /// What is known about the answer.
     #[serde(flatten)]
-    pub truth: HoldTruth,
+    pub truth: KnownOutcome,
 }
 
 /// The answers of a rehearsal, each with what is known about it.
 #[derive(Debug)]
 pub struct SettledAnswers<'a> {
-    pub(crate) answers: Vec<(&'a RehearsedAnswer, HoldTruth)>,
+    pub(crate) answers: Vec<(&'a RehearsedAnswer, KnownOutcome)>,
 }
 
 impl<'a> SettledAnswers<'a> {
@@ -63,7 +63,7 @@ impl<'a> SettledAnswers<'a> {
     pub fn by_truth(
         answers: &'a [RehearsedAnswer],
         history: &HoldHistory<'_>,
-        truth: impl Fn(RehearsedHold) -> Option<HoldTruth>,
+        truth: impl Fn(RehearsedHold) -> Option<KnownOutcome>,
     ) -> SettledAnswers<'a> {
         let jobs = history.store.jobs();
         SettledAnswers::settle(answers, |answer| {
@@ -87,14 +87,14 @@ impl<'a> SettledAnswers<'a> {
         let end_ms = history.store.summary.end_ms;
         SettledAnswers::settle(answers, |answer| {
             let hold = &history.holds[answer.hold];
-            HoldTruth::known_at(history, hold, answer.asked_ms, end_ms)
+            KnownOutcome::known_at(history, hold, answer.asked_ms, end_ms)
         })
     }
 
     /// Returns the answers as rows, in the order in which they were given.
     pub fn rows(&self, history: &HoldHistory<'_>) -> Vec<AnswerRow> {
         let jobs = history.store.jobs();
-        let row = |(answer, truth): &(&RehearsedAnswer, HoldTruth)| {
+        let row = |(answer, truth): &(&RehearsedAnswer, KnownOutcome)| {
             let hold = &history.holds[answer.hold];
             let job = jobs.get(hold.job as usize);
             AnswerRow {
@@ -118,7 +118,7 @@ impl<'a> SettledAnswers<'a> {
 
     fn settle(
         answers: &'a [RehearsedAnswer],
-        truth: impl Fn(&RehearsedAnswer) -> HoldTruth,
+        truth: impl Fn(&RehearsedAnswer) -> KnownOutcome,
     ) -> SettledAnswers<'a> {
         SettledAnswers {
             answers: answers

@@ -24,16 +24,16 @@ pub struct TrueTargets<'a> {
     pub targets: &'a RowTargets,
     /// The group of each row, `[n]`.
     pub groups: &'a [u64],
-    /// The cutoff for the F-measure of two classes.
-    pub cutoff: FMeasureCutoff,
+    /// The threshold for the F-measure of two classes.
+    pub threshold: FMeasureThreshold,
 }
 
 /// The probability from which a row counts as the second of two classes, for the F-measure.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum FMeasureCutoff {
-    /// A fixed cutoff.
+pub enum FMeasureThreshold {
+    /// A fixed threshold.
     At(f64),
-    /// The cutoff that is best on the rows of the choice.
+    /// The threshold that is best on the rows of the choice.
     Chosen,
 }
 
@@ -82,12 +82,12 @@ impl TrueTargets<'_> {
         })
     }
 
-    /// The score of `predictions` `[n, width]` on `rows`. A chosen cutoff is chosen on the same
+    /// The score of `predictions` `[n, width]` on `rows`. A chosen threshold is chosen on the same
     /// rows.
     fn score(&self, metric: &Metric, predictions: &[f64], rows: &[usize]) -> Option<f64> {
         if self.takes_f_measure(metric) {
-            let cutoff = self.f_measure_cutoff(predictions, rows);
-            return self.f_measure(predictions, rows, cutoff);
+            let threshold = self.f_measure_threshold(predictions, rows);
+            return self.f_measure(predictions, rows, threshold);
         }
         let width = self.targets.width();
         let of_row = |row: &usize| &predictions[row * width..][..width];
@@ -99,20 +99,20 @@ impl TrueTargets<'_> {
         metric.name == MetricName::ValidationFMeasure && self.targets.width() == 2
     }
 
-    /// The cutoff of the second class's probability; if it is chosen, then on `rows`.
-    fn f_measure_cutoff(&self, probabilities: &[f64], rows: &[usize]) -> f64 {
-        match self.cutoff {
-            FMeasureCutoff::At(cutoff) => cutoff,
-            FMeasureCutoff::Chosen => {
+    /// The threshold of the second class's probability; if it is chosen, then on `rows`.
+    fn f_measure_threshold(&self, probabilities: &[f64], rows: &[usize]) -> f64 {
+        match self.threshold {
+            FMeasureThreshold::At(threshold) => threshold,
+            FMeasureThreshold::Chosen => {
                 let (second, labels) = self.second_class(probabilities, rows);
                 choose_threshold(&second, &labels, Threshold::FMeasure)
             }
         }
     }
 
-    fn f_measure(&self, probabilities: &[f64], rows: &[usize], cutoff: f64) -> Option<f64> {
+    fn f_measure(&self, probabilities: &[f64], rows: &[usize], threshold: f64) -> Option<f64> {
         let (second, labels) = self.second_class(probabilities, rows);
-        f_measure(&second, &labels, cutoff)
+        f_measure(&second, &labels, threshold)
     }
 
     /// The probabilities of the second class for `rows`, and their labels: true for the second
@@ -158,8 +158,8 @@ impl TrueTargets<'_> {
                 .filter_map(|trial| Some((trial, self.score(metric, trial, &rows.drawn)?)));
             let (best, _) = metric.goal.best(values, |(_, value)| *value)?;
             if self.takes_f_measure(metric) {
-                let cutoff = self.f_measure_cutoff(best, &rows.drawn);
-                return self.f_measure(best, &rows.left, cutoff);
+                let threshold = self.f_measure_threshold(best, &rows.drawn);
+                return self.f_measure(best, &rows.left, threshold);
             }
             self.score(metric, best, &rows.left)
         };
@@ -219,7 +219,7 @@ mod tests {
             let truth = TrueTargets {
                 targets: &two_classes(&y),
                 groups: &groups,
-                cutoff: FMeasureCutoff::At(0.5),
+                threshold: FMeasureThreshold::At(0.5),
             };
             let all: Vec<usize> = (0..200).collect();
             let best = trials
@@ -243,7 +243,7 @@ mod tests {
         let truth = TrueTargets {
             targets: &targets,
             groups: &groups,
-            cutoff: FMeasureCutoff::At(0.5),
+            threshold: FMeasureThreshold::At(0.5),
         };
         let corrected = truth
             .corrected(&METRIC, &trials[..1], 400, 1)
@@ -278,7 +278,7 @@ mod tests {
     /// The F-measure at 0.5 is 0 for a model that expects no success, no matter how well the model
     /// ranks.
     #[test]
-    fn chosen_cutoff_maximizes_the_f_measure() {
+    fn chosen_threshold_maximizes_the_f_measure() {
         let y: Vec<u32> = (0..200).map(|row| u32::from(row % 4 == 0)).collect();
         let targets = two_classes(&y);
         let groups: Vec<u64> = (0..200).collect();
@@ -290,14 +290,14 @@ mod tests {
             name: MetricName::ValidationFMeasure,
             goal: Goal::Maximize,
         };
-        let with_cutoff = |cutoff| TrueTargets {
+        let with_threshold = |threshold| TrueTargets {
             targets: &targets,
             groups: &groups,
-            cutoff,
+            threshold,
         };
-        let fixed = with_cutoff(FMeasureCutoff::At(0.5)).interval(&metric, &timid, 50, 1);
+        let fixed = with_threshold(FMeasureThreshold::At(0.5)).interval(&metric, &timid, 50, 1);
         assert_eq!(fixed.expect("defined").value, 0.0);
-        let chosen = with_cutoff(FMeasureCutoff::Chosen);
+        let chosen = with_threshold(FMeasureThreshold::Chosen);
         assert_eq!(
             chosen
                 .interval(&metric, &timid, 50, 1)
@@ -328,7 +328,7 @@ mod tests {
                 loss: NumberLoss::Squared,
             }),
             groups: &groups,
-            cutoff: FMeasureCutoff::At(0.5),
+            threshold: FMeasureThreshold::At(0.5),
         };
         let values = trials
             .iter()

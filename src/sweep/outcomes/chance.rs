@@ -4,7 +4,7 @@ use std::path::Path;
 
 use anyhow::Result;
 
-use super::bbc_cv::{FMeasureCutoff, ScoreEstimate, TrueTargets};
+use super::bbc_cv::{FMeasureThreshold, ScoreEstimate, TrueTargets};
 use super::best_model::BestModel;
 use crate::config::Config;
 use crate::plan::SweepFolder;
@@ -68,7 +68,7 @@ fn trial_roc_auc(dir: &Path, config: &Config) -> Result<Option<ScoreEstimate>> {
             y,
         }),
         groups: &groups,
-        cutoff: FMeasureCutoff::Chosen,
+        threshold: FMeasureThreshold::Chosen,
     };
     let metric = Metric {
         name: MetricName::ValidationRocAuc,

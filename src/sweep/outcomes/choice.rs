@@ -7,7 +7,7 @@ use std::sync::Arc;
 use anyhow::{Context as _, Result};
 use serde::{Deserialize, Serialize};
 
-use super::bbc_cv::{FMeasureCutoff, ScoreEstimate, TrueTargets};
+use super::bbc_cv::{FMeasureThreshold, ScoreEstimate, TrueTargets};
 use super::best_trial::BestTrial;
 use super::outcome::TrialOutcomes;
 use crate::attempts::FeatureImportances;
@@ -154,7 +154,7 @@ impl SplitChoice {
         let tables = trial_data::fit_tables(sweep, &best.trial_config()?)?;
 
         let own = trial_data::trial_predictions(sweep, best, &tables)?;
-        let cutoff = own.as_ref().and_then(|own| chosen_cutoff(&tables, own));
+        let threshold = own.as_ref().and_then(|own| chosen_threshold(&tables, own));
         self.validation = match (own, &tables.validate) {
             (Some(own), Some(validate)) => {
                 let predicted = doubles(&own.validation);
@@ -162,7 +162,7 @@ impl SplitChoice {
             }
             (Some(own), None) if tables.samples.is_some() => {
                 let known = PredictedRows::predicted_by_all(&tables.train, &[&own.folds]);
-                let truth = true_targets(&known.table, FMeasureCutoff::Chosen);
+                let truth = true_targets(&known.table, FMeasureThreshold::Chosen);
                 truth.interval(&self.metric, &known.trials[0], resamples, seed)
             }
             _ => None,
@@ -173,8 +173,8 @@ impl SplitChoice {
         let tested = trial_data::test_predictions(sweep, best)?;
         if let Some((table, probabilities)) = &tested {
             let probabilities = doubles(probabilities);
-            let cutoff = cutoff.map_or(HALF, FMeasureCutoff::At);
-            let truth = true_targets(table, cutoff);
+            let threshold = threshold.map_or(HALF, FMeasureThreshold::At);
+            let truth = true_targets(table, threshold);
             self.test = truth.interval(&self.metric, &probabilities, resamples, seed);
         }
 
@@ -226,13 +226,13 @@ impl SplitChoice {
 }
 
 /// A row counts as a member of the more probable one of two classes.
-const HALF: FMeasureCutoff = FMeasureCutoff::At(0.5);
+const HALF: FMeasureThreshold = FMeasureThreshold::At(0.5);
 
-fn true_targets(table: &FeatureTable, cutoff: FMeasureCutoff) -> TrueTargets<'_> {
+fn true_targets(table: &FeatureTable, threshold: FMeasureThreshold) -> TrueTargets<'_> {
     TrueTargets {
         targets: &table.targets,
         groups: &table.groups,
-        cutoff,
+        threshold,
     }
 }
 
@@ -283,22 +283,22 @@ fn corrected_estimate(
     }
 
     let known = PredictedRows::predicted_by_all(table, &predicted);
-    let truth = true_targets(&known.table, cutoff_of(tables));
+    let truth = true_targets(&known.table, threshold_of(tables));
     truth.corrected(metric, &known.trials, resamples, seed)
 }
 
-/// The cutoff of F-measures for predictions on `tables`.
-fn cutoff_of(tables: &FitTables) -> FMeasureCutoff {
+/// The threshold of F-measures for predictions on `tables`.
+fn threshold_of(tables: &FitTables) -> FMeasureThreshold {
     if tables.samples.is_some() {
-        FMeasureCutoff::Chosen
+        FMeasureThreshold::Chosen
     } else {
         HALF
     }
 }
 
-/// The success probability cutoff with the largest F-measure on samples after the time cuts; `None`
+/// The success probability threshold with the largest F-measure on samples after the time cuts; `None`
 /// for tables.
-fn chosen_cutoff(tables: &FitTables, own: &TrialPredictions) -> Option<f64> {
+fn chosen_threshold(tables: &FitTables, own: &TrialPredictions) -> Option<f64> {
     tables.samples.as_ref()?;
     let known = PredictedRows::predicted_by_all(&tables.train, &[&own.folds]);
     let successes = known.trials.first()?.chunks_exact(2).map(|both| both[1]);

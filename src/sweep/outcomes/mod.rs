@@ -14,7 +14,7 @@ mod outcome;
 mod refit;
 mod results;
 
-pub use bbc_cv::{FMeasureCutoff, ScoreEstimate, TrueTargets};
+pub use bbc_cv::{FMeasureThreshold, ScoreEstimate, TrueTargets};
 pub use best_model::{BestModel, TrialResult, resolve_run};
 pub use best_trial::{BestTrial, best_outcome, best_trial};
 pub use bestmodel_info::{best_model_info, write_best_model};

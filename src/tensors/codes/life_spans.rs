@@ -44,7 +44,7 @@ impl LifeSpan {
 
 /// The spans that exist at one time.
 #[derive(Debug)]
-struct Checkpoint {
+struct ExistingSpans {
     at_ms: i64,
     /// Number of spans that began by this time.
     begun: usize,
@@ -60,7 +60,7 @@ struct Checkpoint {
 #[derive(Debug)]
 pub(crate) struct LifeSpans {
     spans: Vec<LifeSpan>,
-    checkpoints: Vec<Checkpoint>,
+    checkpoints: Vec<ExistingSpans>,
     /// Start of the next span of the same job, in epoch ms, by the index of the span. Few spans
     /// have one.
     next_begin_ms: BTreeMap<u32, i64>,
@@ -68,14 +68,14 @@ pub(crate) struct LifeSpans {
 
 /// The indices of candidate spans. They include all spans that exist in a window.
 #[derive(Debug, Clone)]
-struct Candidates<'a> {
+struct CandidateSpans<'a> {
     /// Spans that existed at the last checkpoint before the window.
     alive: &'a [u32],
     /// Spans that began since, up to the end of the window.
     begun_since: Range<usize>,
 }
 
-impl Candidates<'_> {
+impl CandidateSpans<'_> {
     fn len(&self) -> usize {
         self.alive.len() + self.begun_since.len()
     }
@@ -150,7 +150,7 @@ impl LifeSpans {
         }
     }
 
-    fn candidates(&self, window: SampleWindow) -> Candidates<'_> {
+    fn candidates(&self, window: SampleWindow) -> CandidateSpans<'_> {
         let begun = self
             .spans
             .partition_point(|span| span.begin_ms <= window.to_ms);
@@ -158,11 +158,11 @@ impl LifeSpans {
             .checkpoints
             .partition_point(|checkpoint| checkpoint.at_ms <= window.from_ms);
         match passed.checked_sub(1).map(|last| &self.checkpoints[last]) {
-            None => Candidates {
+            None => CandidateSpans {
                 alive: &[],
                 begun_since: 0..begun,
             },
-            Some(checkpoint) => Candidates {
+            Some(checkpoint) => CandidateSpans {
                 alive: &checkpoint.alive,
                 begun_since: checkpoint.begun..begun,
             },
@@ -187,7 +187,7 @@ impl LifeSpans {
 
     /// Returns all jobs that exist in `window`, in the order of their spans.
     pub(crate) fn all(&self, window: SampleWindow) -> impl Iterator<Item = u32> {
-        let Candidates { alive, begun_since } = self.candidates(window);
+        let CandidateSpans { alive, begun_since } = self.candidates(window);
         let begun_since = begun_since.map(|index| index as u32);
         let indices = alive.iter().copied().chain(begun_since);
         indices.filter_map(move |index| self.existing(index, window))
@@ -274,7 +274,7 @@ pub(crate) fn has_ended_after(had_ended: bool, number: u16) -> bool {
 }
 
 /// Returns the checkpoints of `spans`, which must be sorted by start.
-fn checkpoints(spans: &[LifeSpan]) -> Vec<Checkpoint> {
+fn checkpoints(spans: &[LifeSpan]) -> Vec<ExistingSpans> {
     let mut ends_ms: Vec<i64> = spans
         .iter()
         .map(|span| span.end_ms)
@@ -282,7 +282,7 @@ fn checkpoints(spans: &[LifeSpan]) -> Vec<Checkpoint> {
         .collect();
     ends_ms.par_sort_unstable();
 
-    let mut checkpoints: Vec<Checkpoint> = Vec::new();
+    let mut checkpoints: Vec<ExistingSpans> = Vec::new();
     let mut begun = 0;
     let mut ended = 0;
     let mut next_at_changes = MIN_CHANGES;
@@ -315,7 +315,7 @@ fn checkpoints(spans: &[LifeSpan]) -> Vec<Checkpoint> {
             .collect();
 
         next_at_changes = begun + ended + MIN_CHANGES.max(alive.len() / 2);
-        checkpoints.push(Checkpoint {
+        checkpoints.push(ExistingSpans {
             at_ms,
             begun,
             alive,

@@ -6,8 +6,8 @@
 //! a network are therefore pooled over the cuts as in cross-validation: no prediction takes part in
 //! the choice of its own epoch.
 
-use super::early_stopping;
 use super::epoch::Epoch;
+use super::judged_epochs;
 use crate::training::scoring::RollingPredictions;
 use poolcast_config::Metric;
 
@@ -44,7 +44,7 @@ impl CutChoice {
         } else {
             &others
         };
-        let mut epoch = early_stopping::judge_epoch(&self.epochs, train_loss, judges, metric);
+        let mut epoch = judged_epochs::judge_epoch(&self.epochs, train_loss, judges, metric);
         epoch.is_best |= keeps_last;
         if epoch.is_best {
             self.logits = predictions.select(|other| other == cut).logits;

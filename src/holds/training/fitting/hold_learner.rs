@@ -8,9 +8,9 @@ use anyhow::{Context as _, Result};
 
 use super::batch_noise::BatchNoise;
 use super::cut_choice::chosen_predictions;
-use super::early_stopping;
 use super::epoch::{Epoch, write_history};
 use super::epoch_times::EpochClock;
+use super::judged_epochs;
 use super::progress::{ProgressListener, TrainingUpdate};
 use super::samples::SplitSamples;
 use super::score::score_selected;
@@ -115,7 +115,7 @@ impl Learner for HoldLearner<'_> {
     }
 
     fn is_over(&self, history: &[Epoch]) -> bool {
-        early_stopping::is_over(history, self.settings) || (self.ends)(history)
+        judged_epochs::is_over(history, self.settings) || (self.ends)(history)
     }
 
     fn begin_epoch(&mut self) {
@@ -215,7 +215,7 @@ impl HoldLearner<'_> {
         }
 
         let metric = &self.settings.metric;
-        let mut judged = early_stopping::judge_epoch(history, train_loss, predictions, metric);
+        let mut judged = judged_epochs::judge_epoch(history, train_loss, predictions, metric);
         judged.is_best |= self.keeps_last();
         if !judged.validation_loss.is_finite() {
             return Err(NonFiniteLoss { epoch }.into());

@@ -4,7 +4,7 @@ mod batch_noise;
 mod checkpoint;
 mod cluster_weights;
 mod cut_choice;
-pub(crate) mod early_stopping;
+pub(crate) mod judged_epochs;
 mod epoch;
 mod epoch_times;
 mod hold_learner;

@@ -10,7 +10,7 @@ use super::metrics::{TrainingMetrics, TrainingStatus};
 use super::run_dir::{CHECKPOINT_FILE, METRICS_FILE, MODEL_FILE, MODEL_FORMAT, RUN_FORMAT};
 use crate::training::fitting::StaticRange;
 use crate::training::fitting::TrainingSettings;
-use crate::training::fitting::early_stopping;
+use crate::training::fitting::judged_epochs;
 use crate::training::fitting::{Epoch, PooledScores};
 use crate::training::fitting::{shared_bit_count, static_feature_count};
 use crate::training::scoring::Calibration;
@@ -206,7 +206,7 @@ impl TrainingRun {
 fn end_status(history: &[Epoch], settings: &TrainingSettings) -> TrainingStatus {
     if history.len() >= settings.epochs {
         TrainingStatus::Finished
-    } else if early_stopping::is_over(history, settings) {
+    } else if judged_epochs::is_over(history, settings) {
         TrainingStatus::StoppedEarly
     } else {
         TrainingStatus::TerminatedEarly

@@ -10,7 +10,7 @@ use poolcast_tensors::{HoldCycle, HoldOutcome, hold_cycles};
 
 /// One hold of a job.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct PastHold<'a> {
+pub struct PolicyHold<'a> {
     /// `HoldReasonCode`.
     pub code: i32,
     /// `HoldReasonSubCode`.
@@ -43,7 +43,7 @@ pub struct ReleaseOutcome {
 
 /// Lists the holds of all jobs, in the order of the store. The store has no names of owners;
 /// `owners` adds those that are known.
-pub fn past_holds<'a>(store: &EventStore, owners: &'a OwnerNames) -> Vec<PastHold<'a>> {
+pub fn past_holds<'a>(store: &EventStore, owners: &'a OwnerNames) -> Vec<PolicyHold<'a>> {
     let jobs = store.jobs();
     (0..jobs.len())
         .into_par_iter()
@@ -55,13 +55,13 @@ fn holds_of_job<'a>(
     store: &EventStore,
     owners: &'a OwnerNames,
     job: &StoredJob<'_>,
-) -> Vec<PastHold<'a>> {
+) -> Vec<PolicyHold<'a>> {
     let history = job.history;
     let ap = store.summary.aps.get(job.ap as usize);
     let owner = ap.and_then(|ap| owners.owner(ap, job.cluster));
     let mut holds = Vec::new();
     for cycle in hold_cycles(history, LabelKind::Next, store.gaps(job.ap)) {
-        holds.push(PastHold {
+        holds.push(PolicyHold {
             code: history.hold_code[cycle.hold],
             subcode: history.hold_subcode[cycle.hold],
             hold_number: cycle.earlier_holds + 1,
@@ -114,19 +114,19 @@ pub(super) mod tests {
 
     /// Creates the first hold of a job. `released` has the seconds until the release, and true if
     /// the run after it succeeded. That run takes one hour.
-    pub(in crate::policy) fn past_hold(
+    pub(in crate::policy) fn policy_hold(
         (code, subcode): (i32, i32),
         cluster: i32,
         held_at_ms: i64,
         released: Option<(i64, bool)>,
-    ) -> PastHold<'static> {
+    ) -> PolicyHold<'static> {
         let outcome = released.map(|(held_for_s, is_success)| ReleaseOutcome {
             is_success,
             held_for_ms: 1000 * held_for_s,
             decided_ms: held_at_ms + 1000 * held_for_s + 3_600_000,
             run_ms: 3_600_000,
         });
-        PastHold {
+        PolicyHold {
             code,
             subcode,
             hold_number: 1,

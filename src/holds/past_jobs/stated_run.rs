@@ -20,7 +20,7 @@ pub(super) struct StatedHold {
 
 /// A run of a job, or a hold while the job did not run.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct PastRun {
+pub(super) struct StatedRun {
     /// Start of the run, epoch seconds; `None` if the job was held without a run.
     pub(super) start_s: Option<i64>,
     /// End of the run, or the time of the hold, epoch seconds.
@@ -49,11 +49,11 @@ impl StatedHold {
     }
 }
 
-impl PastRun {
+impl StatedRun {
     /// Reads the ad of a run, which its shadow has written at the end of the run.
-    pub(super) fn of_ad(ad: &ListedAd) -> Option<PastRun> {
+    pub(super) fn of_ad(ad: &ListedAd) -> Option<StatedRun> {
         let time_s = |name| past_time_s(ad, name);
-        Some(PastRun {
+        Some(StatedRun {
             start_s: Some(time_s("JobCurrentStartDate")?),
             end_s: time_s("EpochWriteDate")?,
             hold: StatedHold::of_ad(ad, "Hold").or_else(|| StatedHold::of_ad(ad, "Vacate")),

@@ -1,4 +1,4 @@
-//! Early stopping: decides whether the last epoch is the best and whether the training is over.
+//! Epochs as the training of holds judges them: their scores, the best one, and whether they are enough.
 
 use super::epoch::{Epoch, PooledScores};
 use super::settings::TrainingSettings;

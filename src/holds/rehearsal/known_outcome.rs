@@ -7,14 +7,14 @@ use crate::answers::{HoldHistory, PastHold, label_later, settled_outcome};
 
 /// What is known about one hold at the second of a question.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
-pub struct HoldTruth {
+pub struct KnownOutcome {
     /// True if the job would have succeeded, released at that second; `None` if nobody knows.
     pub succeeds_now: Option<bool>,
     /// True if the fault passes without a repair; `None` if nobody knows.
     pub is_passing: Option<bool>,
 }
 
-impl HoldTruth {
+impl KnownOutcome {
     /// Returns what the log shows at `known_ms` about a question asked at `asked_ms`: the outcome
     /// of the job's own release if that followed soon, or else of another job with the same cause
     /// at about that time, never of a release that came much later.
@@ -23,8 +23,8 @@ impl HoldTruth {
         hold: &PastHold,
         asked_ms: i64,
         known_ms: i64,
-    ) -> HoldTruth {
-        HoldTruth {
+    ) -> KnownOutcome {
+        KnownOutcome {
             succeeds_now: settled_outcome(history, hold, asked_ms, known_ms),
             is_passing: label_later(history, hold, known_ms).map(|label| label.is_success),
         }
