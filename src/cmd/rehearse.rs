@@ -11,7 +11,7 @@ use super::logs::read_store;
 use super::signals::stop_signal;
 use super::text;
 use super::whole_sweep::rehearse_with_progress;
-use poolcast_base::error::{EXIT_DONE, EXIT_RETRY};
+use poolcast_base::error::{EXIT_DONE, EXIT_RETRY, hinted};
 use poolcast_base::output;
 use poolcast_cli::RehearseArgs;
 use poolcast_holds::answers::HoldHistory;
@@ -25,7 +25,7 @@ use poolcast_sweep::config::Config;
 /// Rehearses the log and prints the counts.
 pub fn run(args: &RehearseArgs) -> Result<u8> {
     let config = Config::load(args.config.as_deref(), &BTreeMap::new())?;
-    let truth = args.truth.as_deref().map(read_truth).transpose()?;
+    let truth = args.truth.as_deref().map(read_settling_truth).transpose()?;
     let store = read_store(&args.logs, args.year, &config, None)?;
     let history = HoldHistory::new(&store);
     let settings = RehearsalSettings {
@@ -61,6 +61,22 @@ pub fn run(args: &RehearseArgs) -> Result<u8> {
         output::print(&text::rehearsal::page(&tally))?;
     }
     Ok(EXIT_DONE)
+}
+
+/// Reads a truth file that says for each moment whether a held job would have succeeded.
+fn read_settling_truth(path: &Path) -> Result<Vec<HoldTruth>> {
+    let truth = read_truth(path)?;
+    if truth.iter().all(|hold| hold.unmended.is_empty()) {
+        return Err(hinted(
+            format!(
+                "`{}` does not say whether a job would have succeeded while it was held",
+                path.display()
+            ),
+            "without `--truth`, the log settles the answers",
+        )
+        .into());
+    }
+    Ok(truth)
 }
 
 /// The times at which models learn and are asked.

@@ -38,6 +38,20 @@ fn truth_settles_every_answer() {
 
     let refused = place.run("rehearse --log EventLog --truth EventLog");
     assert_eq!(refused.code, Some(2), "{refused}");
+
+    // A file of the first version knows the chances at the hold and at the release only.
+    let mut truth = fs_err::read(place.path("truth")).expect("read");
+    let version = br#"format_version\":2"#;
+    let at = (truth.windows(version.len())).position(|part| part == version);
+    truth[at.expect("a version") + version.len() - 1] = b'1';
+    fs_err::write(place.path("first"), truth).expect("written");
+    let refused = place.run("rehearse --log EventLog --truth first");
+    assert_eq!(refused.code, Some(2), "{refused}");
+    assert!(
+        refused.stderr.contains("while it was held")
+            && refused.stderr.contains("without `--truth`"),
+        "{refused}"
+    );
 }
 
 #[test]
