@@ -54,7 +54,8 @@ fn choice_sentence(inputs: &ReportInputs) -> Option<String> {
     sentence.push_str(&judged_sentence(inputs));
     if let Some(ensemble) = &best.ensemble {
         sentence.push_str(&format!(
-            " An ensemble of the best trials of {} kinds is used, because it reaches {:.3}: {}.",
+            " An ensemble of the best trials of {} kinds is used, which reaches {:.3}: {}. The best \
+             trial alone is not shown to be better.",
             ensemble.trials.len(),
             ensemble.value,
             words::shown(&ensemble.words())

@@ -46,7 +46,7 @@ fn info(place: &Place) -> BTreeMap<String, String> {
 }
 
 #[test]
-fn ensemble_advises_where_it_is_better_than_the_best_trial() {
+fn ensemble_advises_unless_the_best_trial_is_shown_to_be_better() {
     let (place, first) = place();
     assert!(
         first

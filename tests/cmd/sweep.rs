@@ -707,7 +707,6 @@ fn unwritable_folder_is_reported_by_name() {
 
 #[test]
 fn adaptive_sweeps_do_not_depend_on_the_number_of_workers() {
-    let place = Place::with_log();
     for (keys, runs) in [
         ("method: bayes", 6),
         ("early_terminate: {type: hyperband, min_iter: 1, eta: 2}", 6),
@@ -716,13 +715,14 @@ fn adaptive_sweeps_do_not_depend_on_the_number_of_workers() {
             6,
         ),
     ] {
+        let place = Place::with_log();
         let sweep = format!(
             "{}wandb: {{sweep: {{{keys}}}}}\n",
             SMALL.replace("runs: 3", &format!("runs: {runs}"))
         );
         place.write("learns.yaml", &sweep);
-        place.stdout("run learns.yaml -o whole --threads 1 --overwrite");
-        place.stdout("sweep init learns.yaml -o sweep --overwrite");
+        place.stdout("run learns.yaml -o whole --threads 1");
+        place.stdout("sweep init learns.yaml -o sweep");
         let mut workers: Vec<Child> = (0..3)
             .map(|_| start(&place, "sweep work sweep --threads 1"))
             .collect();

@@ -425,9 +425,7 @@ impl FittedFolds {
 
 /// The pooled scores of the predictions after all time cuts.
 pub(crate) fn pooled_scores(predictions: &RollingPredictions) -> ClassScores {
-    let both = |success: f64| [1.0 - success, success];
-    let probabilities = predictions.probabilities();
-    let probabilities: Vec<f64> = probabilities.into_iter().flat_map(both).collect();
+    let probabilities = predictions.class_probabilities();
     let y: Vec<u32> = predictions
         .labels
         .iter()

@@ -13,7 +13,7 @@ use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use poolcast_base::stats::{SampleGroups, f_measure, percentile_interval};
-use poolcast_config::{Metric, MetricName, Threshold};
+use poolcast_config::{Goal, Metric, MetricName, Threshold};
 use poolcast_holds::training::{choose_threshold, target_score};
 use poolcast_tables::RowTargets;
 
@@ -122,6 +122,29 @@ impl TrueTargets<'_> {
         let classes = self.targets.classes();
         let labels = rows.iter().map(|row| classes[*row] == 1).collect();
         (second, labels)
+    }
+
+    /// Returns true if `better` `[n, width]` is shown to have a better score than `worse`
+    /// `[n, width]`: the 95 % interval of the difference, by groups, lies above 0.
+    pub fn is_shown_better(
+        &self,
+        metric: &Metric,
+        [better, worse]: [&[f64]; 2],
+        resamples: usize,
+        seed: u64,
+    ) -> bool {
+        let gains: Vec<f64> = self
+            .resamples(resamples, seed)
+            .filter_map(|rows| {
+                let score = |predictions| self.score(metric, predictions, &rows.drawn);
+                let difference = score(better)? - score(worse)?;
+                Some(match metric.goal {
+                    Goal::Maximize => difference,
+                    Goal::Minimize => -difference,
+                })
+            })
+            .collect();
+        percentile_interval(gains, resamples).is_some_and(|(low, _)| low > 0.0)
     }
 
     /// The score of one trial's `predictions` `[n, width]`, with its interval. `None` if the score
@@ -273,6 +296,30 @@ mod tests {
             ..truth
         };
         assert_eq!(one_class.corrected(&METRIC, &trials, 20, 1), None);
+    }
+
+    #[test]
+    fn only_a_clear_difference_shows_that_a_trial_is_better() {
+        let groups: Vec<u64> = (0..200).collect();
+        let is_shown = |metric: &Metric, [better, worse]: [f64; 2]| {
+            let (y, strong) = trials(better, 1);
+            let (_, weak) = trials(worse, 1);
+            let truth = TrueTargets {
+                targets: &two_classes(&y),
+                groups: &groups,
+                threshold: FMeasureThreshold::At(0.5),
+            };
+            truth.is_shown_better(metric, [&strong[0], &weak[1]], 400, 1)
+        };
+        assert!(is_shown(&METRIC, [0.5, 0.0]));
+        assert!(!is_shown(&METRIC, [0.0, 0.5]), "the other one is better");
+        assert!(!is_shown(&METRIC, [0.3, 0.3]), "both are as good");
+        let loss = Metric {
+            name: MetricName::ValidationLoss,
+            goal: Goal::Minimize,
+        };
+        assert!(is_shown(&loss, [0.5, 0.0]));
+        assert!(!is_shown(&loss, [0.0, 0.5]));
     }
 
     /// The F-measure at 0.5 is 0 for a model that expects no success, no matter how well the model

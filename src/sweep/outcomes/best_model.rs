@@ -82,7 +82,7 @@ pub struct BestModel {
     pub metric: Metric,
     /// The best trial's value of the metric.
     pub value: f64,
-    /// The ensemble that replaces the best trial, if the ensemble is better.
+    /// The ensemble that replaces the best trial, unless that is shown to be better alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ensemble: Option<EnsembleChoice>,
     /// Every trial, including the failed ones.

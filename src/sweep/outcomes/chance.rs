@@ -4,14 +4,14 @@ use std::path::Path;
 
 use anyhow::Result;
 
-use super::bbc_cv::{FMeasureThreshold, ScoreEstimate, TrueTargets};
+use super::bbc_cv::ScoreEstimate;
 use super::best_model::BestModel;
+use super::rolling_truth::RollingTruth;
 use crate::config::Config;
 use crate::plan::SweepFolder;
 use crate::plan::{PREDICTIONS_FILE, trial_dir};
 use poolcast_config::{Goal, Metric, MetricName};
 use poolcast_holds::training::RollingPredictions;
-use poolcast_tables::{RowClasses, RowTargets};
 
 /// The ROC-AUC of random guesses.
 const CHANCE_ROC_AUC: f64 = 0.5;
@@ -60,25 +60,16 @@ fn trial_roc_auc(dir: &Path, config: &Config) -> Result<Option<ScoreEstimate>> {
     }
 
     let predicted = RollingPredictions::read(dir)?;
-    let y: Vec<u32> = predicted.labels.iter().copied().map(u32::from).collect();
-    let groups: Vec<u64> = predicted.clusters.iter().copied().map(u64::from).collect();
-    let truth = TrueTargets {
-        targets: &RowTargets::Classes(RowClasses {
-            names: ["failure", "success"].map(str::to_owned).to_vec(),
-            y,
-        }),
-        groups: &groups,
-        threshold: FMeasureThreshold::Chosen,
-    };
+    let truth = RollingTruth::new(&predicted);
     let metric = Metric {
         name: MetricName::ValidationRocAuc,
         goal: Goal::Maximize,
     };
-    let both = |success: f64| [1.0 - success, success];
-    let successes = predicted.probabilities();
-    let probabilities: Vec<f64> = successes.into_iter().flat_map(both).collect();
+    let probabilities = predicted.class_probabilities();
     let resamples = config.evaluation.resamples;
-    Ok(truth.interval(&metric, &probabilities, resamples, config.seed))
+    Ok(truth
+        .targets()
+        .interval(&metric, &probabilities, resamples, config.seed))
 }
 
 #[cfg(test)]

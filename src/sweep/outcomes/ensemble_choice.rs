@@ -1,5 +1,6 @@
 //! Chooses the ensemble of a sweep over samples of logs. Its members are the best trials of each
-//! kind of model. It is used only if it predicts later holds better than the best trial alone.
+//! kind of model. It answers unless the best trial alone is shown to be better: without such a
+//! proof, the choice of one trial is mostly luck.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -8,12 +9,15 @@ use anyhow::{Context as _, Result};
 use serde::{Deserialize, Serialize};
 
 use super::outcome::TrialOutcomes;
+use super::rolling_truth::RollingTruth;
 use crate::attempts::pooled_scores;
 use crate::plan::SweepFolder;
 use crate::plan::{PREDICTIONS_FILE, trial_dir};
 use poolcast_base::manifest;
 use poolcast_config::Metric;
-use poolcast_holds::training::{TrainedModel, pooled_predictions, read_as_member};
+use poolcast_holds::training::{
+    RollingPredictions, TrainedModel, pooled_predictions, read_as_member,
+};
 
 /// The trials of an ensemble.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -93,8 +97,9 @@ pub(crate) fn best_of_each_kind(
     Ok(found)
 }
 
-/// Chooses the ensemble, if it is better than the trial `best` alone, which is the best by
-/// `metric`. `None` also if there are models of fewer than two kinds.
+/// Chooses the ensemble, unless the trial `best`, which is the best by `metric`, is shown to be
+/// better alone on the holds after the time cuts. `None` also if there are models of fewer than two
+/// kinds.
 ///
 /// # Errors
 /// Fails if models and predictions exist but are not valid.
@@ -130,11 +135,23 @@ pub(crate) fn choose_ensemble(
     let Some(together) = pooled_predictions(&models)? else {
         return Ok(None);
     };
-    let value = pooled_scores(&together).watched(metric.name);
-    let of_best = pooled_scores(&alone).watched(metric.name);
-    let Some((value, of_best)) = value.zip(of_best) else {
+    if is_shown_better(sweep, metric, [&alone, &together]) {
         return Ok(None);
-    };
-    let is_better = metric.goal.is_gain(value, of_best, 0.0);
-    Ok(is_better.then_some(EnsembleChoice { value, trials }))
+    }
+    let value = pooled_scores(&together).watched(metric.name);
+    Ok(value.map(|value| EnsembleChoice { value, trials }))
+}
+
+/// Returns true if the first predictions are shown to be better by `metric` than the second ones,
+/// for the same holds.
+fn is_shown_better(
+    sweep: &SweepFolder,
+    metric: &Metric,
+    predictions: [&RollingPredictions; 2],
+) -> bool {
+    let [better, worse] = predictions.map(RollingPredictions::class_probabilities);
+    let truth = RollingTruth::new(predictions[0]);
+    let (resamples, seed) = (sweep.config.evaluation.resamples, sweep.config.seed);
+    let targets = truth.targets();
+    targets.is_shown_better(metric, [&better, &worse], resamples, seed)
 }

@@ -13,6 +13,7 @@ mod input_values;
 mod outcome;
 mod refit;
 mod results;
+mod rolling_truth;
 
 pub use bbc_cv::{FMeasureThreshold, ScoreEstimate, TrueTargets};
 pub use best_model::{BestModel, TrialResult, resolve_run};

@@ -70,6 +70,12 @@ impl RollingPredictions {
         self.logits.iter().map(probability).collect()
     }
 
+    /// The uncalibrated probabilities of failure and success, `[p, 2]`.
+    pub fn class_probabilities(&self) -> Vec<f64> {
+        let both = |success: f64| [1.0 - success, success];
+        self.probabilities().into_iter().flat_map(both).collect()
+    }
+
     /// Writes the predictions to the run in `dir`. Returns the digest of the file.
     pub fn write(&self, dir: &Path) -> Result<String> {
         let labels: Vec<u8> = self.labels.iter().map(|label| u8::from(*label)).collect();
