@@ -36,9 +36,17 @@ fn released_sentence(tally: &RehearsalTally) -> Option<String> {
         of: settled,
     };
     let of_100 = 100.0 * share.share()?;
-    Some(format!(
-        "Of 100 jobs told to be released as they are, {of_100:.0} would have ended well."
-    ))
+    let mut sentence =
+        format!("Of 100 jobs told to be released as they are, {of_100:.0} would have ended well.");
+    let succeeding = tally.succeeding_release.share();
+    if let Some((stated, succeeding)) = tally.stated_for_release.zip(succeeding) {
+        sentence.push_str(&format!(
+            " Where a probability was stated for them, it was {:.0} % on the mean, and {:.0} % would have ended well.",
+            100.0 * stated,
+            100.0 * succeeding
+        ));
+    }
+    Some(sentence)
 }
 
 fn kind_table(tally: &RehearsalTally) -> ReportTable {

@@ -68,7 +68,7 @@ fn rehearsal_and_states_are_on_the_page() {
     let place = copy_without("rehearsal.json");
     place.stdout("report out -o without.html");
     assert!(!text(&place, "without.html").contains("<section id=\"rehearsal\""));
-    place.write("out/rehearsal.json", "{\"schema_version\": 1}");
+    place.write("out/rehearsal.json", "{\"schema_version\": 2}");
     let damaged = place.run("report out");
     assert_eq!(damaged.code, Some(2), "{damaged}");
 }

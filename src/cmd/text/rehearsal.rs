@@ -32,6 +32,15 @@ pub(in crate::cmd) fn page(tally: &RehearsalTally) -> String {
         "would succeed now, told release or probe",
         tally.told,
     ));
+    lines.push(share_line(
+        "told release, would succeed now",
+        tally.succeeding_release,
+    ));
+    lines.push(format!(
+        "{:<42} {:>7}",
+        "  stated for these, on the mean",
+        percent(tally.stated_for_release)
+    ));
     lines.push(String::new());
     lines.push(strategies_table(tally));
     lines.join("\n")

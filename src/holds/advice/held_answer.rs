@@ -99,6 +99,11 @@ impl HeldEvidence {
         self.odds.now.max((successes + 0.5) / (successes + 1.0))
     }
 
+    /// Returns the probability of success now that a page states; `None` if it is unknown.
+    pub(crate) fn stated_probability(&self) -> Option<f64> {
+        (!self.is_beyond_learned).then(|| self.probability_now())
+    }
+
     /// Returns true if the outcomes of other jobs show that the fault has passed: two of two got past
     /// it, or one where the odds agree and the cause is small, as one job is then its probe.
     fn has_recovered(&self) -> bool {

@@ -224,6 +224,7 @@ impl Asking<'_> {
             moment: self.moment,
             asked_ms: self.asked_ms,
             odds: evidence.odds,
+            stated: evidence.stated_probability(),
             action,
             firmness,
             holds: self.history.holds[evidence.hold].cycle.earlier_holds + 1,

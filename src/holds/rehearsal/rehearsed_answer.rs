@@ -14,6 +14,8 @@ pub struct RehearsedAnswer {
     pub asked_ms: i64,
     /// Odds that the model gave.
     pub odds: HeldOdds,
+    /// Probability of success now that the page states; `None` if it is unknown.
+    pub stated: Option<f64>,
     /// The action.
     pub action: HoldAction,
     /// The certainty of the action.

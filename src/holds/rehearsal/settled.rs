@@ -37,8 +37,9 @@ pub struct AnswerRow {
     pub action: HoldAction,
     /// The certainty of the action.
     pub firmness: Option<AnswerFirmness>,
-    /// Probability of success if released now, unrepaired.
-    pub probability: f64,
+    /// Probability of success that the page states, if released now, unrepaired; `None` if it is
+    /// unknown.
+    pub probability: Option<f64>,
     /// Probability of success if released later, unrepaired.
     pub later: f64,
     /// Jobs held for the cause, this one included.
@@ -105,7 +106,7 @@ impl<'a> SettledAnswers<'a> {
                 hold_subcode: hold.subcode,
                 action: answer.action,
                 firmness: answer.firmness,
-                probability: answer.odds.now,
+                probability: answer.stated,
                 later: answer.odds.later,
                 held_for_cause: answer.held_for_cause,
                 is_by_rule: answer.is_by_rule,

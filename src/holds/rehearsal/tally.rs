@@ -79,6 +79,11 @@ pub struct RehearsalTally {
     pub advice: StrategyTally,
     /// Jobs with the answer release or probe, of those that would succeed now.
     pub told: Proportion,
+    /// Mean probability of success that the page states for jobs with the answer release; `None`
+    /// without such answers. Counted are those with a stated probability and a known outcome.
+    pub stated_for_release: Option<f64>,
+    /// Jobs among the same that would succeed now.
+    pub succeeding_release: Proportion,
     /// Jobs with the answer release, of those with a permanent fault.
     pub permanent_released: Proportion,
     /// Jobs released as a probe, of those with a permanent fault.
@@ -102,6 +107,7 @@ impl RehearsalTally {
         let mut tally = RehearsalTally::default();
         let probes = successful_probes(settled);
         let mut kinds: BTreeMap<u8, (KindTally, MomentShares)> = BTreeMap::new();
+        let mut stated = 0.0;
         for (answer, truth) in &settled.answers {
             if answer.action == HoldAction::Leave {
                 continue;
@@ -117,8 +123,15 @@ impl RehearsalTally {
                     succeeds,
                     probes.get(&answer.probed_cause()) == Some(&true),
                 );
+                let is_release = answer.action == HoldAction::Release;
+                if let Some(probability) = answer.stated.filter(|_| is_release) {
+                    stated += probability;
+                    tally.succeeding_release.add(succeeds);
+                }
             }
         }
+        let released = tally.succeeding_release.of;
+        tally.stated_for_release = (released > 0).then(|| stated / released as f64);
         tally.kinds = kinds
             .into_values()
             .map(|(kind, shares)| KindTally {
@@ -261,5 +274,60 @@ fn add_kind(
     if let Some(is_right) = is_right {
         kind.right.add(is_right);
         shares.add(answer.moment, is_right);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::answers::HeldOdds;
+    use crate::rehearsal::KnownOutcome;
+
+    fn answer(action: HoldAction, stated: Option<f64>) -> RehearsedAnswer {
+        RehearsedAnswer {
+            moment: 0,
+            asked_ms: 1_000,
+            odds: HeldOdds {
+                now: 0.5,
+                uncalibrated: 0.5,
+                later: 0.5,
+                is_known_from_elsewhere: false,
+            },
+            stated,
+            action,
+            firmness: Some(AnswerFirmness::Probable),
+            holds: 1,
+            hold: 0,
+            first_of_cause: 0,
+            held_for_cause: 1,
+            is_probe: false,
+            rule: None,
+            is_by_rule: false,
+        }
+    }
+
+    #[test]
+    fn stated_probabilities_of_releases_are_compared_with_their_outcomes() {
+        let answers = [
+            (answer(HoldAction::Release, Some(0.9)), Some(true)),
+            (answer(HoldAction::Release, Some(0.7)), Some(false)),
+            (answer(HoldAction::Release, Some(0.1)), None),
+            (answer(HoldAction::Release, None), Some(true)),
+            (answer(HoldAction::Fix, Some(0.2)), Some(true)),
+        ];
+        let known = |succeeds_now| KnownOutcome {
+            succeeds_now,
+            is_passing: None,
+        };
+        let settled = SettledAnswers {
+            answers: answers
+                .iter()
+                .map(|(answer, succeeds)| (answer, known(*succeeds)))
+                .collect(),
+        };
+        let tally = RehearsalTally::new(&settled);
+        assert_eq!(tally.stated_for_release, Some(0.8));
+        assert_eq!(tally.succeeding_release, Proportion { count: 1, of: 2 });
+        assert_eq!(tally.kinds.iter().map(|kind| kind.given).sum::<usize>(), 5);
     }
 }

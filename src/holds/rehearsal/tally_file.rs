@@ -13,7 +13,7 @@ use poolcast_base::output::JsonDocument;
 pub const REHEARSAL_FILE: &str = "rehearsal.json";
 
 /// Version of the JSON document of the counts.
-pub const REHEARSAL_SCHEMA_VERSION: u32 = 1;
+pub const REHEARSAL_SCHEMA_VERSION: u32 = 2;
 
 impl RehearsalTally {
     /// Writes the counts to `dir`.
