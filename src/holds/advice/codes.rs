@@ -229,6 +229,10 @@ fn policy_rule(code: i32, subcode: i32) -> Option<HoldRule> {
             "a policy expression is undefined and will be again: define what it refers to, then release",
             Remedy::Look,
         ),
+        (12, 122) => fix(
+            "a disk quota is exceeded where its output goes: remove files or ask for a larger quota, then release",
+            Remedy::Look,
+        ),
         (13, 2) => fix(
             "an input file is missing on the access point: put it back or correct its name, then release",
             Remedy::Look,
@@ -321,6 +325,10 @@ mod tests {
             }
             assert!(said(2).1.contains("path"), "{code}");
         }
+        let output = code_rule(12, 122).expect("a rule");
+        assert!(output.action == HoldAction::Fix && output.why.contains("quota"));
+        // A disk that is full gets room again when other jobs end.
+        assert!(code_rule(12, 28).is_none());
         assert_eq!(
             code_meaning(6, 122),
             "the program could not be started: quota exceeded"
