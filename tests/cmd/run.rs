@@ -376,6 +376,37 @@ fn grid_search_tries_every_point_up_to_the_cap() {
     );
 }
 
+/// The frames of random jobs say nothing about a fault. With `asha`, a network that sees only these
+/// ends at the first rung.
+#[test]
+fn kind_whose_input_adds_nothing_ends_early() {
+    let place = Place::with_log();
+    place.write(
+        "kinds.yaml",
+        "
+logs: [EventLog.xz]
+epochs: 9
+preprocessing: {parameters: {j: 3, m: 4, timeframe_len: 20}}
+training:
+  time_cuts: 2
+  parameters: {model: {values: [lstm, mlp, outcomes]}, hidden_size: {values: [4, 8]}, learning_rate: 0.01, batch_size: 64}
+wandb: {sweep: {method: grid, early_terminate: {type: asha, min_iter: 3, eta: 3}}}
+evaluation: {resamples: 20}
+",
+    );
+    let report = place.json("run kinds.yaml -o out --json");
+    let epochs = trial_values(&report, "epochs");
+    let models = trial_values(&report, "model");
+    let of_kind = |kind: &str| -> Vec<u64> {
+        let pairs = models.iter().zip(&epochs);
+        let own = pairs.filter(|(model, _)| *model == kind);
+        own.filter_map(|(_, epochs)| epochs.as_u64()).collect()
+    };
+    assert_eq!(of_kind("lstm"), [3, 3]);
+    let others = [of_kind("mlp"), of_kind("outcomes")].concat();
+    assert_eq!(others.iter().filter(|epochs| **epochs == 9).count(), 2);
+}
+
 #[test]
 fn adaptive_sweeps_do_not_depend_on_thread_count() {
     let place = place();
