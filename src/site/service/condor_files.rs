@@ -17,7 +17,8 @@ struct CronJob {
     name: &'static str,
     /// Time between two starts, in HTCondor's form.
     period: &'static str,
-    /// Share of the load that all such jobs may cause together.
+    /// The load that HTCondor assumes. It starts no job with which the sum over those that run would
+    /// exceed `SCHEDD_CRON_MAX_JOB_LOAD`, which is 0.1 by default.
     load: &'static str,
 }
 
@@ -30,12 +31,12 @@ const CRON_JOBS: [CronJob; 3] = [
     CronJob {
         name: "advise",
         period: "1m",
-        load: "0.05",
+        load: "0.01",
     },
     CronJob {
         name: "learn",
         period: "24h",
-        load: "0.5",
+        load: "0.02",
     },
 ];
 
@@ -109,4 +110,15 @@ fn cron_script(paths: &ServicePaths) -> String {
          advise) [ ! -e model/manifest.json ] || nice -n 19 timeout 5m {program} -q {advise} ;;\n\
          esac >{LOG_DIR}/\"$1\".log 2>&1\n"
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_jobs_of_the_schedd_may_run_at_once() {
+        let loads = CRON_JOBS.map(|job| job.load.parse::<f64>().expect("a number"));
+        assert!(loads.iter().sum::<f64>() <= 0.1, "{loads:?}");
+    }
 }
