@@ -94,25 +94,18 @@ impl AttemptDeadline<'_> {
     /// Ends a trial that would fail again.
     pub(crate) fn fail(
         self,
-        row: TrialRow,
+        mut row: TrialRow,
         how: TrialEnd,
         error: &anyhow::Error,
     ) -> AttemptOutcome<TrialRow> {
-        AttemptOutcome::Done(self.ended_row(
-            TrialRow {
-                error: Some(format!("{error:#}")),
-                ..row
-            },
-            how,
-        ))
+        row.error = Some(format!("{error:#}"));
+        AttemptOutcome::Done(self.ended_row(row, how))
     }
 
-    fn ended_row(self, row: TrialRow, ended: TrialEnd) -> TrialRow {
-        TrialRow {
-            ended,
-            seconds: self.began.elapsed().as_secs_f64(),
-            ..row
-        }
+    fn ended_row(self, mut row: TrialRow, ended: TrialEnd) -> TrialRow {
+        row.ended = ended;
+        row.seconds = self.began.elapsed().as_secs_f64();
+        row
     }
 }
 

@@ -22,7 +22,7 @@ use crate::plan::{
     tensors_dir, trial_dir,
 };
 use crate::plan::{SWEEP, SweepFolder, sweep_key};
-use crate::plan::{TrialEnd, TrialRow, whole_budget};
+use crate::plan::{TrialRow, whole_budget};
 use poolcast_base::{files, manifest};
 use poolcast_holds::training::{ModelEvaluation, TrainedModel, evaluate_run, evaluation_path};
 use poolcast_queue::{ChunkEntry, WorkItem};
@@ -34,13 +34,7 @@ pub fn lost_row(config: &Config, trial: usize, error: &str) -> TrialRow {
         trial,
         budget: whole_budget(config),
     };
-    let row = TrialRow::begin(&ChunkEntry::new(item), "", config);
-    TrialRow {
-        ended: TrialEnd::Quarantined,
-        error: Some(error.to_owned()),
-        began: String::new(),
-        ..row
-    }
+    TrialRow::never_run(&ChunkEntry::new(item), error.to_owned(), config)
 }
 
 /// Writes the results of `sweep` to `out`, after all its trials have ended with `rows`. The results

@@ -9,13 +9,14 @@ use std::sync::Arc;
 
 use anyhow::{Context as _, Result};
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 
 use crate::attempts::ComparisonGroup;
 use crate::plan::ROWS_FILE;
 use crate::plan::SweepFolder;
 use crate::plan::network_trial_count;
 use crate::plan::rounds;
-use crate::plan::{EarlierTrial, TrialEnd, TrialRow};
+use crate::plan::{EarlierTrial, EndedTrial, TrialEnd, TrialRow};
 use poolcast_base::files::open_regular;
 use poolcast_config::MetricName;
 use poolcast_holds::training::TrainingMetrics;
@@ -151,13 +152,13 @@ impl SharedNames {
             Some((value, tie_breaker)) => (Some(value), tie_breaker),
             None => (None, f64::INFINITY),
         };
-        let TrialRow {
+        let EndedTrial {
             trial,
             budget,
             ended,
             seconds,
             ..
-        } = *row;
+        } = row.result;
         let pipeline = self.shared_name(&row.pipeline);
         let split = row.split.as_deref().map(|split| self.shared_name(split));
         TrialOutcome {
@@ -313,10 +314,23 @@ impl TrialOutcomes {
 
     /// Reads the whole row of the outcome at index `at` of [`TrialOutcomes::all`].
     pub fn row(&mut self, at: usize) -> Result<TrialRow> {
+        self.read_row(at, TrialRow::clone)
+    }
+
+    /// Reads the row of the outcome at index `at` without its configuration.
+    pub fn ended_trial(&mut self, at: usize) -> Result<EndedTrial> {
+        self.read_row(at, |row| row.result.clone())
+    }
+
+    fn read_row<T: DeserializeOwned>(
+        &mut self,
+        at: usize,
+        of_row: impl Fn(&TrialRow) -> T,
+    ) -> Result<T> {
         use fs_err::os::unix::fs::FileExt as _;
         match &self.places[at] {
             RowIndex::Journal(place) => self.reader.read(place),
-            RowIndex::Memory(row) => Ok(TrialRow::clone(row)),
+            RowIndex::Memory(row) => Ok(of_row(row)),
             RowIndex::Line { first_byte, bytes } => {
                 let (path, file) = self.file.as_ref().context("the rows have no file")?;
                 let mut line = vec![0; *bytes];
@@ -365,7 +379,7 @@ pub(crate) fn earlier_trials(
     for item in lost {
         let before: Vec<EarlierTrial> = ended.range(..item).map(|(_, one)| one.clone()).collect();
         let row = quarantined_row(sweep, queue, item, &before)?;
-        ended.entry(item).or_insert_with(|| row.into());
+        ended.entry(item).or_insert_with(|| row.result.into());
     }
     Ok(ended.into_values().collect())
 }

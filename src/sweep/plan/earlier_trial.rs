@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::trial_row::TrialRow;
+use super::trial_row::EndedTrial;
 use poolcast_queue::WorkItem;
 
-/// The part of a [`TrialRow`] that later trials depend on. A row has a whole configuration, and each
-/// trial reads the results of all earlier ones.
+/// The part of an [`EndedTrial`] that later trials depend on: each reads the results of all earlier
+/// ones.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub(crate) struct EarlierTrial {
     /// The trial's number, from 1.
@@ -36,8 +36,8 @@ impl EarlierTrial {
     }
 }
 
-impl From<TrialRow> for EarlierTrial {
-    fn from(row: TrialRow) -> EarlierTrial {
+impl From<EndedTrial> for EarlierTrial {
+    fn from(row: EndedTrial) -> EarlierTrial {
         EarlierTrial {
             trial: row.trial,
             budget: row.budget,
@@ -53,6 +53,7 @@ impl From<TrialRow> for EarlierTrial {
 mod tests {
     use super::*;
     use crate::config::Config;
+    use crate::plan::TrialRow;
     use poolcast_queue::ChunkEntry;
 
     #[test]
@@ -62,14 +63,12 @@ mod tests {
             trial: 7,
             budget: 3,
         };
-        let row = TrialRow {
-            error: Some("the loss became NaN".to_owned()),
-            values: vec![Some(0.25), None],
-            ..TrialRow::begin(&ChunkEntry::new(item), "worker", &config)
-        };
+        let mut row = TrialRow::begin(&ChunkEntry::new(item), "worker", &config);
+        row.error = Some("the loss became NaN".to_owned());
+        row.values = vec![Some(0.25), None];
         let written = serde_json::to_string(&row).expect("JSON");
         let read: EarlierTrial = serde_json::from_str(&written).expect("read");
-        assert_eq!(read, EarlierTrial::from(row));
+        assert_eq!(read, EarlierTrial::from(row.result));
         assert_eq!(read.item(), item);
         assert!(!read.parameters.is_empty(), "{read:?}");
     }

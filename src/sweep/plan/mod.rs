@@ -17,7 +17,7 @@ pub(crate) use folder::sweep_key;
 pub use folder::{SWEEP, SweepFolder, SweepPlan, check_sweep_dir};
 pub use given_points::{GivenPoint, GivenPoints, PointAgent, is_usable_id, is_usable_run_id};
 pub use network_draws::{RepeatedDraw, network_trial_count};
-pub use parameter_names::{ParameterNames, parameters_by_kind, trial_kind};
+pub use parameter_names::{NETWORK_KIND, ParameterNames, parameters_by_kind, trial_kind};
 pub use paths::{
     BEST_FILE, CHOSEN_FILE, FEW_HOLDS_FILE, INFO_FILE, LOG_FILE, ROWS_FILE, SELECTION_FILE,
     answers_dir, ensemble_dir, events_dir, has_no_model, table_dir, tensors_dir, trial_dir,
@@ -28,5 +28,5 @@ pub(crate) use paths::{
 };
 pub use trial_config::{TrialConfig, TrialModel};
 pub(crate) use trial_row::whole_budget;
-pub use trial_row::{TrialEnd, TrialRow, hyper_parameters, plain_value};
+pub use trial_row::{EndedTrial, TrialEnd, TrialRow, hyper_parameters, plain_value};
 pub use trials::SweepTrials;

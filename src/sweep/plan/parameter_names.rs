@@ -10,11 +10,11 @@ use crate::config::{Config, TrialSource};
 use poolcast_config::Parameter;
 
 /// The kind of the trials that train a network.
-const NETWORK: &str = "network";
+pub const NETWORK_KIND: &str = "network";
 
 /// The names that the hyper-parameters of a sweep have where several kinds of models are shown
 /// together.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct ParameterNames {
     /// Names that several kinds define differently.
     ambiguous: BTreeSet<String>,
@@ -67,7 +67,7 @@ pub fn parameters_by_kind(config: &Config) -> Vec<(&str, Cow<'_, str>, &Paramete
     let mut all = Vec::new();
     if config.trial_source() == TrialSource::Logs && config.runs > 0 {
         for (name, parameter) in config.training.parameters.all() {
-            all.push((NETWORK, name, parameter));
+            all.push((NETWORK_KIND, name, parameter));
         }
     }
     for (kind, spaces) in &config.pipelines {
@@ -83,7 +83,7 @@ pub fn parameters_by_kind(config: &Config) -> Vec<(&str, Cow<'_, str>, &Paramete
 /// The kind of a trial with this configuration: its pipeline, or `network`.
 pub fn trial_kind(config: &Config) -> &str {
     let pipeline = config.pipelines.first_key_value();
-    pipeline.map_or(NETWORK, |(name, _)| name)
+    pipeline.map_or(NETWORK_KIND, |(name, _)| name)
 }
 
 #[cfg(test)]
@@ -106,7 +106,7 @@ mod tests {
         let names = ParameterNames::from_config(&config);
         assert_eq!(names.name("xgb", "learning_rate"), "xgb.learning_rate");
         assert_eq!(
-            names.name(NETWORK, "learning_rate"),
+            names.name(NETWORK_KIND, "learning_rate"),
             "network.learning_rate"
         );
         assert_eq!(names.name("rf", "n_estimators"), "n_estimators");

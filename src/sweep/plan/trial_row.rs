@@ -2,6 +2,7 @@
 //! enough to make the trial again.
 
 use std::collections::BTreeMap;
+use std::ops::{Deref, DerefMut};
 
 use anyhow::Result;
 use serde::{Deserialize, Serialize};
@@ -38,9 +39,36 @@ impl std::fmt::Display for TrialEnd {
     }
 }
 
-/// One row of a sweep's results.
+/// One row of a sweep's results. Readers of many rows that do not need the configurations, which are
+/// most of the bytes, read an [`EndedTrial`] instead.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct TrialRow {
+    /// Everything but the configuration.
+    #[serde(flatten)]
+    pub result: EndedTrial,
+    /// The whole configuration. To make the trial again, use `poolcast train`; for samples of waits
+    /// use `poolcast provision train`, and for a pipeline use `poolcast sweep`.
+    #[serde(deserialize_with = "yaml::read_field")]
+    pub config: Config,
+}
+
+impl Deref for TrialRow {
+    type Target = EndedTrial;
+
+    fn deref(&self) -> &EndedTrial {
+        &self.result
+    }
+}
+
+impl DerefMut for TrialRow {
+    fn deref_mut(&mut self) -> &mut EndedTrial {
+        &mut self.result
+    }
+}
+
+/// An ended trial: its parameters, its result, its worker and its times.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct EndedTrial {
     /// The trial's number, from 1.
     pub trial: usize,
     /// The maximum number of epochs that it was given.
@@ -86,10 +114,38 @@ pub struct TrialRow {
     pub key: Option<String>,
     /// The digest of its tensors, of its rows of the joined tables, or of its samples of waits.
     pub tensors_key: Option<String>,
-    /// The whole configuration. To make the trial again, use `poolcast train`; for samples of waits
-    /// use `poolcast provision train`, and for a pipeline use `poolcast sweep`.
-    #[serde(deserialize_with = "yaml::read_field")]
-    pub config: Config,
+}
+
+impl EndedTrial {
+    /// The scores of the trial: on the samples after time cuts, on the held-out rows, or the means
+    /// over folds.
+    pub fn scores(&self) -> Option<TargetScores> {
+        let of_fit = self.fit.as_ref().and_then(|fit| fit.judged().copied());
+        let of_network = || {
+            let epoch = self.metrics.as_ref()?.of_model()?;
+            Some(TargetScores::of_classes(
+                epoch.validation_loss,
+                epoch.validation,
+            ))
+        };
+        of_fit.or_else(of_network)
+    }
+
+    /// The number of epochs that a network was trained for.
+    pub fn trained_epochs(&self) -> Option<usize> {
+        match &self.waits {
+            Some(waits) => Some(waits.epochs).filter(|epochs| *epochs > 0),
+            None => Some(self.metrics.as_ref()?.epochs),
+        }
+    }
+
+    /// The work item of this trial.
+    pub(crate) fn item(&self) -> WorkItem {
+        WorkItem {
+            trial: self.trial,
+            budget: self.budget,
+        }
+    }
 }
 
 impl TrialRow {
@@ -103,7 +159,7 @@ impl TrialRow {
                 .map(plain_value)
                 .unwrap_or_default(),
         };
-        TrialRow {
+        let result = EndedTrial {
             trial: entry.next_item().trial,
             budget: entry.next_item().budget,
             ended: TrialEnd::Error,
@@ -132,6 +188,9 @@ impl TrialRow {
             fit_seconds: Vec::new(),
             key: None,
             tensors_key: None,
+        };
+        TrialRow {
+            result,
             config: config.clone(),
         }
     }
@@ -144,33 +203,11 @@ impl TrialRow {
         TrialConfig::new(self.config.clone())
     }
 
-    /// The scores of the trial: on the samples after time cuts, on the held-out rows, or the means
-    /// over folds.
-    pub fn scores(&self) -> Option<TargetScores> {
-        let of_fit = self.fit.as_ref().and_then(|fit| fit.judged().copied());
-        let of_network = || {
-            let epoch = self.metrics.as_ref()?.of_model()?;
-            Some(TargetScores::of_classes(
-                epoch.validation_loss,
-                epoch.validation,
-            ))
-        };
-        of_fit.or_else(of_network)
-    }
-
     /// Its hyper-parameters, without those that have no effect on its kind of wait model.
     pub fn counted_parameters(&self) -> BTreeMap<String, Value> {
         match self.waits {
             Some(_) => hyper_parameters(&self.config),
             None => self.parameters.clone(),
-        }
-    }
-
-    /// The number of epochs that a network was trained for.
-    pub fn trained_epochs(&self) -> Option<usize> {
-        match &self.waits {
-            Some(waits) => Some(waits.epochs).filter(|epochs| *epochs > 0),
-            None => Some(self.metrics.as_ref()?.epochs),
         }
     }
 
@@ -189,14 +226,6 @@ impl TrialRow {
         let roc_auc = scored(MetricName::ValidationRocAuc);
         let metric = self.config.wandb.sweep.metric.name;
         Some((self.value?, metric.tie_breaker(loss, roc_auc)))
-    }
-
-    /// The work item of this row.
-    pub(crate) fn item(&self) -> WorkItem {
-        WorkItem {
-            trial: self.trial,
-            budget: self.budget,
-        }
     }
 
     /// Records the result of a training.
@@ -231,20 +260,20 @@ impl TrialRow {
             "{} in a row died on this trial or lost it",
             poolcast_base::output::counted(tries as usize, "worker")
         );
-        let row = TrialRow::begin(
-            &ChunkEntry {
-                attempt: tries,
-                ..ChunkEntry::new(item)
-            },
-            "",
-            config,
-        );
-        TrialRow {
-            ended: TrialEnd::Quarantined,
-            error: Some(error),
-            began: String::new(),
-            ..row
-        }
+        let entry = ChunkEntry {
+            attempt: tries,
+            ..ChunkEntry::new(item)
+        };
+        TrialRow::never_run(&entry, error, config)
+    }
+
+    /// The row of `entry`, a trial that no worker has ended.
+    pub(crate) fn never_run(entry: &ChunkEntry, error: String, config: &Config) -> TrialRow {
+        let mut row = TrialRow::begin(entry, "", config);
+        row.ended = TrialEnd::Quarantined;
+        row.error = Some(error);
+        row.began = String::new();
+        row
     }
 }
 

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::sweep_space::sweep_space;
 use super::tracked_run::{TrackedOutcome, TrackedRun, run_id};
-use super::tracked_trial::{fit_summary, run_from_row, run_from_training, run_from_trial_at_work};
+use super::tracked_trial::{TrackedSweep, fit_summary, run_from_training};
 use poolcast_base::manifest;
 use poolcast_holds::training::{FIT, FitSummary, RUN_FORMAT, checkpoint_key};
 use poolcast_queue::Queue;
@@ -18,7 +18,7 @@ use poolcast_report::{ReportedKind, kind_of};
 use poolcast_sweep::condor::{self, DagProgress};
 use poolcast_sweep::config::{Config, EarlyTerminate};
 use poolcast_sweep::{
-    self as sweep, GivenPoints, SweepFolder, TrialOutcomes, TrialRow, trials_at_work,
+    self as sweep, EndedTrial, GivenPoints, SweepFolder, TrialOutcomes, trials_at_work,
 };
 
 /// Interval between two passes over a directory whose runs go on.
@@ -33,6 +33,7 @@ pub struct TrackedSource {
     dir: PathBuf,
     config: Config,
     kind: ReportedKind,
+    sweep: TrackedSweep,
 }
 
 impl TrackedSource {
@@ -42,10 +43,13 @@ impl TrackedSource {
     /// Fails if `dir` holds none of them.
     pub fn open(dir: &Path) -> Result<TrackedSource> {
         let dir = condor::results_directory(dir)?;
+        let kind = kind_of(&dir)?;
+        let config = Config::read(&dir)?;
         Ok(TrackedSource {
-            kind: kind_of(&dir)?,
-            config: Config::read(&dir)?,
+            sweep: TrackedSweep::from_config(&config),
             dir,
+            config,
+            kind,
         })
     }
 
@@ -173,7 +177,7 @@ impl TrackedSource {
             let trial = outcomes.all()[at].trial;
             // A promoted trial has ended at one rung and goes on at the next one.
             if !known.contains(&trial) && at_work.iter().all(|running| running.trial != trial) {
-                let mut run = self.tracked(&outcomes.row(at)?);
+                let mut run = self.tracked(&outcomes.ended_trial(at)?);
                 let has_ended_early = matches!(
                     run.outcome,
                     TrackedOutcome::StoppedEarly | TrackedOutcome::TerminatedEarly
@@ -187,7 +191,7 @@ impl TrackedSource {
 
         at_work.sort_by_key(|running| running.trial);
         for running in &at_work {
-            visit(named(run_from_trial_at_work(&self.config, running)))?;
+            visit(named(self.sweep.run_at_work(running)))?;
         }
         Ok(is_over)
     }
@@ -214,8 +218,8 @@ impl TrackedSource {
         matches!(ends, Some(EarlyTerminate::Asha(_)))
     }
 
-    fn tracked(&self, row: &TrialRow) -> TrackedRun {
-        let dir = sweep::trial_dir(&self.dir, row.trial);
-        run_from_row(&self.config, row, &dir)
+    fn tracked(&self, trial: &EndedTrial) -> TrackedRun {
+        let dir = sweep::trial_dir(&self.dir, trial.trial);
+        self.sweep.run_of_ended(trial, &dir)
     }
 }

@@ -1,6 +1,6 @@
 //! Builds a [`TrackedRun`] from the files of a trial or a training, or from a trial's row.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use serde_json::{Map, Value, json};
@@ -15,7 +15,8 @@ use poolcast_holds::training::{
 };
 use poolcast_sweep::config::Config;
 use poolcast_sweep::{
-    ParameterNames, TrialAtWork, TrialEnd, TrialRow, hyper_parameters, plain_value, trial_kind,
+    EndedTrial, NETWORK_KIND, ParameterNames, TrialAtWork, TrialEnd, hyper_parameters, plain_value,
+    trial_kind,
 };
 
 /// Name prefix of metrics on samples that were not learned from. The metrics that a sweep can
@@ -28,52 +29,84 @@ const JUDGED: &str = "judged_";
 /// The `status` of a run that a user ended on its page.
 const ENDED_ON_REQUEST: &str = "ended on request";
 
-/// Builds the run of `row`, a trial of the sweep `sweep`. The trial's files are in `dir`, if they
-/// still exist.
-pub(super) fn run_from_row(sweep: &Config, row: &TrialRow, dir: &Path) -> TrackedRun {
-    let name = &sweep.wandb.sweep.name;
-    let parameters = sweep_parameters(sweep, &row.config, row.parameters.clone());
-    let config = run_config(&row.config, &parameters, Some(row.trial));
-    // A trial with unusable parameters has no key.
-    let key = row.key.clone();
-    let key = key.unwrap_or_else(|| Value::Object(config.clone()).to_string());
-    let began_s = parse_time_ms(&row.began).map_or(0.0, |moment_ms| moment_ms as f64 / 1e3);
-
-    let mut epochs = trained_epochs(dir);
-    if epochs.is_empty() {
-        epochs = row_epochs(row, began_s);
-    }
-    let mut tags = vec![row.pipeline.clone()];
-    tags.extend(row.split.clone());
-    TrackedRun {
-        run_id: run_id(name, Some(row.trial), &key),
-        name: trial_name(row.trial),
-        group: Some(name.clone()),
-        tags,
-        config,
-        began_s: run_start_s(dir, &epochs, began_s),
-        summary: row_summary(row, &epochs),
-        epochs,
-        outcome: row_outcome(row),
-    }
+/// The part of a sweep's configuration that the runs of its trials need.
+#[derive(Debug, Clone)]
+pub(super) struct TrackedSweep {
+    name: String,
+    metric: MetricName,
+    pipelines: BTreeSet<String>,
+    parameter_names: ParameterNames,
 }
 
-/// Builds the run of a trial of the sweep `sweep` that has not ended.
-pub(super) fn run_from_trial_at_work(sweep: &Config, at_work: &TrialAtWork) -> TrackedRun {
-    let name = &sweep.wandb.sweep.name;
-    let parameters = hyper_parameters(&at_work.config);
-    let named = sweep_parameters(sweep, &at_work.config, parameters.clone());
-    let epochs = trained_epochs(&at_work.dir);
-    TrackedRun {
-        run_id: run_id(name, Some(at_work.trial), &at_work.key),
-        name: trial_name(at_work.trial),
-        group: Some(name.clone()),
-        tags: model_tag(&parameters),
-        config: run_config(&at_work.config, &named, Some(at_work.trial)),
-        began_s: run_start_s(&at_work.dir, &epochs, 0.0),
-        summary: last_values(&epochs),
-        epochs,
-        outcome: TrackedOutcome::Running,
+impl TrackedSweep {
+    pub(super) fn from_config(sweep: &Config) -> TrackedSweep {
+        TrackedSweep {
+            name: sweep.wandb.sweep.name.clone(),
+            metric: sweep.wandb.sweep.metric.name,
+            pipelines: sweep.pipelines.keys().cloned().collect(),
+            parameter_names: ParameterNames::from_config(sweep),
+        }
+    }
+
+    /// Builds the run of a trial that has ended. Its files are in `dir`, if they still exist.
+    pub(super) fn run_of_ended(&self, trial: &EndedTrial, dir: &Path) -> TrackedRun {
+        let config = self.ended_config(trial);
+        // A trial with unusable parameters has no key.
+        let key = trial.key.clone();
+        let key = key.unwrap_or_else(|| Value::Object(config.clone()).to_string());
+        let began_s = parse_time_ms(&trial.began).map_or(0.0, |moment_ms| moment_ms as f64 / 1e3);
+
+        let mut epochs = trained_epochs(dir);
+        if epochs.is_empty() {
+            epochs = ended_epochs(trial, self.metric, began_s);
+        }
+        let mut tags = vec![trial.pipeline.clone()];
+        tags.extend(trial.split.clone());
+        TrackedRun {
+            run_id: run_id(&self.name, Some(trial.trial), &key),
+            name: trial_name(trial.trial),
+            group: Some(self.name.clone()),
+            tags,
+            config,
+            began_s: run_start_s(dir, &epochs, began_s),
+            summary: ended_summary(trial, self.metric, &epochs),
+            epochs,
+            outcome: ended_outcome(trial),
+        }
+    }
+
+    /// Builds the run of a trial that has not ended.
+    pub(super) fn run_at_work(&self, at_work: &TrialAtWork) -> TrackedRun {
+        let config = &at_work.config;
+        let parameters = hyper_parameters(config);
+        let tags = model_tag(&parameters);
+        let named = self.parameter_names.renamed(trial_kind(config), parameters);
+        let epochs = trained_epochs(&at_work.dir);
+        TrackedRun {
+            run_id: run_id(&self.name, Some(at_work.trial), &at_work.key),
+            name: trial_name(at_work.trial),
+            group: Some(self.name.clone()),
+            tags,
+            config: run_config(config, named, Some(at_work.trial)),
+            began_s: run_start_s(&at_work.dir, &epochs, 0.0),
+            summary: last_values(&epochs),
+            epochs,
+            outcome: TrackedOutcome::Running,
+        }
+    }
+
+    /// Returns the settings of an ended trial like [`run_config`]. Its own configuration is not
+    /// read, because in the rows of a long sweep the configurations are most of the bytes.
+    fn ended_config(&self, trial: &EndedTrial) -> Map<String, Value> {
+        // Otherwise it is the name of a network's model.
+        let pipeline = self.pipelines.get(&trial.pipeline);
+        let kind = pipeline.map_or(NETWORK_KIND, String::as_str);
+        let named = self.parameter_names.renamed(kind, trial.parameters.clone());
+        let mut all = settings(named, trial.seed, Some(trial.trial));
+        all.extend(pipeline.map(|name| ("pipeline".to_owned(), json!(name))));
+        let split = trial.split.as_ref();
+        all.extend(split.map(|name| ("split".to_owned(), json!(name))));
+        all
     }
 }
 
@@ -92,7 +125,7 @@ pub(super) fn run_from_training(config: &Config, key: &str, dir: &Path) -> Track
         name: model.join(" "),
         group: None,
         tags: model,
-        config: run_config(config, &parameters, None),
+        config: run_config(config, parameters, None),
         began_s: run_start_s(dir, &epochs, 0.0),
         epochs,
         summary,
@@ -100,15 +133,6 @@ pub(super) fn run_from_training(config: &Config, key: &str, dir: &Path) -> Track
             training_outcome(&metrics)
         }),
     }
-}
-
-/// Returns the parameters of the trial `config` with their names in the sweep's space.
-fn sweep_parameters(
-    sweep: &Config,
-    config: &Config,
-    parameters: BTreeMap<String, Value>,
-) -> BTreeMap<String, Value> {
-    ParameterNames::from_config(sweep).renamed(trial_kind(config), parameters)
 }
 
 fn trial_name(trial: usize) -> String {
@@ -127,14 +151,10 @@ fn model_tag(parameters: &BTreeMap<String, Value>) -> Vec<String> {
 /// are not among them.
 fn run_config(
     config: &Config,
-    parameters: &BTreeMap<String, Value>,
+    parameters: BTreeMap<String, Value>,
     trial: Option<usize>,
 ) -> Map<String, Value> {
-    let mut all: Map<String, Value> = parameters.clone().into_iter().collect();
-    all.insert("seed".to_owned(), json!(config.seed));
-    if let Some(trial) = trial {
-        all.insert("trial".to_owned(), json!(trial));
-    }
+    let mut all = settings(parameters, config.seed, trial);
     if let Some(pipeline) = config.pipelines.keys().next() {
         all.insert("pipeline".to_owned(), json!(pipeline));
     }
@@ -142,6 +162,17 @@ fn run_config(
         let split = config.data.split_names.first();
         all.extend(split.map(|split| ("split".to_owned(), json!(split))));
     }
+    all
+}
+
+fn settings(
+    parameters: BTreeMap<String, Value>,
+    seed: u64,
+    trial: Option<usize>,
+) -> Map<String, Value> {
+    let mut all: Map<String, Value> = parameters.into_iter().collect();
+    all.insert("seed".to_owned(), json!(seed));
+    all.extend(trial.map(|trial| ("trial".to_owned(), json!(trial))));
     all
 }
 
@@ -206,10 +237,9 @@ fn system_values(times: &EpochTimes) -> BTreeMap<String, f64> {
 
 /// Returns the epochs that a row alone provides, for a trial whose files are gone. A network's
 /// epochs have the value of the sweep's metric, and the epoch of a fit has its scores.
-fn row_epochs(row: &TrialRow, began_s: f64) -> Vec<TrackedEpoch> {
+fn ended_epochs(row: &EndedTrial, metric: MetricName, began_s: f64) -> Vec<TrackedEpoch> {
     // A fit has no values per epoch, but its scores are one step.
     let steps = row.values.len().max(1);
-    let metric = row.config.wandb.sweep.metric.name;
     let mut epochs = Vec::new();
     for step in 1..=steps {
         let mut values = BTreeMap::new();
@@ -250,7 +280,11 @@ fn last_values(epochs: &[TrackedEpoch]) -> Map<String, Value> {
         .collect()
 }
 
-fn row_summary(row: &TrialRow, epochs: &[TrackedEpoch]) -> Map<String, Value> {
+fn ended_summary(
+    row: &EndedTrial,
+    metric: MetricName,
+    epochs: &[TrackedEpoch],
+) -> Map<String, Value> {
     let mut summary = last_values(epochs);
     if let Some(metrics) = &row.metrics {
         add_training(&mut summary, metrics);
@@ -265,7 +299,7 @@ fn row_summary(row: &TrialRow, epochs: &[TrackedEpoch]) -> Map<String, Value> {
         summary.extend(fit_summary(&scores));
     }
     // Trackers rank the runs of a sweep by this value, as the sweep does.
-    let judged = row.config.wandb.sweep.metric.name.judged_name();
+    let judged = metric.judged_name();
     summary.extend(row.value.map(|value| (judged, json!(value))));
     summary.insert("ended".to_owned(), json!(row.ended));
     if row.ended_on_request {
@@ -306,7 +340,7 @@ fn score_summary(prefix: &str, scores: &TargetScores) -> Map<String, Value> {
     named.map(|(name, value)| (name, json!(value))).collect()
 }
 
-fn row_outcome(row: &TrialRow) -> TrackedOutcome {
+fn ended_outcome(row: &EndedTrial) -> TrackedOutcome {
     if row.ended_on_request {
         return TrackedOutcome::EndedOnRequest;
     }
