@@ -212,7 +212,11 @@ impl HoldJudge<'_> {
 
         let answers = self.answers.as_ref().filter(|_| has_probability);
         let evidence = answers.and_then(|answers| answers.evidence(&held.asked));
-        let has_odds = has_probability && !evidence.is_some_and(|one| one.is_beyond_learned);
+        let stated = match evidence {
+            Some(evidence) => evidence.stated_probability(),
+            None => has_probability.then_some(odds.probability),
+        };
+        let stated_odds = evidence.filter(|_| stated.is_some()).map(|one| one.odds);
         let held_since_ms = history.time_ms[held.asked.cycle.hold];
         let is_probe = judgement.decision.action == HoldAction::Probe;
         JobAdvice {
@@ -243,17 +247,14 @@ impl HoldJudge<'_> {
             holds: held.asked.cycle.earlier_holds + 1,
             holds_for_this_reason: odds.holds_for_this_reason,
             siblings_held,
-            probability: has_odds.then_some(odds.probability),
-            later_probability: evidence
-                .filter(|_| has_odds)
-                .map(|evidence| evidence.odds.later),
+            probability: stated,
+            later_probability: stated_odds.map(|odds| odds.later),
             good_until_ms: answers.map(|answers| answers.good_until_ms),
             probe_cause: evidence.filter(|_| is_probe).map(|evidence| evidence.cause),
             probes: Arc::default(),
             state: self.state(held).cloned(),
             lacks_outcomes: judgement.lacks_outcomes,
-            is_known_from_elsewhere: evidence
-                .is_some_and(|evidence| has_odds && evidence.odds.is_known_from_elsewhere),
+            is_known_from_elsewhere: stated_odds.is_some_and(|odds| odds.is_known_from_elsewhere),
             look: None,
             memory_plan: None,
             like_cases: odds.similar.filter(|_| is_by_probability).map(Box::new),
