@@ -256,7 +256,7 @@ impl<'a> SimulatedJob<'a> {
     }
 
     /// Repairs the cause of a hold with a probability of `repair_probability`. The log does not
-    /// show the repair.
+    /// show the repair, except for a memory request that grows with it.
     fn draw_repair(&mut self, cause: HoldCause, repair_probability: f64) {
         if self.rng.random::<f64>() < repair_probability {
             self.state = self.state.after_repair(cause);

@@ -49,19 +49,20 @@ impl CauseEvidence {
     }
 }
 
-/// Groups the `holds`, which last at `asked_ms`, by cause.
+/// Groups the `holds`, which last at `asked_ms`, by cause: `kinds` has the kind of each, `[n]`.
 pub(super) fn cause_evidence(
     history: &HoldHistory<'_>,
     holds: &[usize],
+    kinds: &[CauseKind],
     odds: &[HeldOdds],
     asked_ms: i64,
     learned_age: &LearnedAge,
 ) -> HashMap<ProbeCause, CauseEvidence> {
     let is_young_log = is_young(history, holds, asked_ms);
     let mut causes: HashMap<ProbeCause, CauseEvidence> = HashMap::new();
-    for (&index, odds) in holds.iter().zip(odds) {
+    for ((&index, &kind), odds) in holds.iter().zip(kinds).zip(odds) {
         let hold = &history.holds[index];
-        let cause = causes.entry(probe_cause(hold)).or_default();
+        let cause = causes.entry(probe_cause(kind, hold)).or_default();
         let is_too_old = learned_age.is_exceeded_by(asked_ms - hold.hold_ms);
         let is_unknown = odds.is_known_from_elsewhere || is_too_old && is_young_log;
         cause.is_learned |= !is_unknown;
@@ -69,10 +70,10 @@ pub(super) fn cause_evidence(
         cause.best_odds = cause.best_odds.max(odds.higher_now());
     }
 
-    for cause in causes.values_mut() {
+    for ((kind, _), cause) in &mut causes {
+        let kind = CauseKind::ALL[*kind as usize];
         let (first, _) = cause.held[0];
         let hold = &history.holds[first];
-        let kind = probe_kind(hold);
         let known = history.known_cause(kind, &hold.causes, asked_ms);
         cause.outcomes = known.outcomes.len();
         cause.last_failure_ms = known.last_failure_ms();
@@ -90,13 +91,13 @@ fn is_young(history: &HoldHistory<'_>, holds: &[usize], asked_ms: i64) -> bool {
     known.is_some_and(|known| known.outcomes.len() < FEW_OUTCOMES)
 }
 
-/// Returns the cause that a probe of `hold` is about: the origin where a URL or a written directory
-/// fails, or else the named file, or else the cluster and the reason.
-pub(super) fn probe_cause(hold: &PastHold) -> ProbeCause {
-    let kind = probe_kind(hold);
+/// Returns the cause of kind `kind` of `hold`.
+pub(super) fn probe_cause(kind: CauseKind, hold: &PastHold) -> ProbeCause {
     (kind as u8, hold.causes.get(kind))
 }
 
+/// Returns the kind of cause that a probe of `hold` is about: the origin where a URL or a written
+/// directory fails, or else the named file, or else the cluster and the reason.
 pub(super) fn probe_kind(hold: &PastHold) -> CauseKind {
     let is_of_origin = hold.code == 12 || hold.code == 13 && hold.subcode >= 256;
     if is_of_origin && hold.causes.names_file() {

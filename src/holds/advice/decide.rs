@@ -197,6 +197,9 @@ fn answer_reasons(action: HoldAction, evidence: &HeldEvidence, notes: &AnswerNot
         )),
         HoldAction::Probe => Some("one run shows if the fault has passed".to_owned()),
         HoldAction::None => Some(unknown_words()),
+        HoldAction::Release if evidence.started_in_cluster > 0 => {
+            Some(cluster_words(evidence.started_in_cluster))
+        }
         HoldAction::Release => notes.state.and_then(|state| successes_words(&state)),
         HoldAction::Remove => Some(format!(
             "it was held {} times for this reason",
@@ -228,6 +231,14 @@ fn successes_words(state: &ThingState) -> Option<String> {
             (100.0 * lower).floor()
         ),
     })
+}
+
+/// States that other jobs of the cluster started their program.
+fn cluster_words(started: usize) -> String {
+    format!(
+        "{} of its cluster started the same program since then, and succeeded",
+        output::counted(started, "other job")
+    )
 }
 
 /// States that too few outcomes are known for a release.
@@ -541,6 +552,7 @@ mod tests {
             cause: (0, 0),
             is_probe: true,
             recovered: 10,
+            started_in_cluster: 0,
             awaits_outcome: false,
             failed_just_now: false,
             holds_for_code: 1,

@@ -76,8 +76,11 @@ pub(crate) struct HeldEvidence {
     pub(crate) cause: ProbeCause,
     /// True if this job is one of those that a probe of the cause releases.
     pub(crate) is_probe: bool,
-    /// Jobs of the cause that got past it since this job is held, and since the last failure.
+    /// Jobs that got past the cause since this job is held, and since the last failure: jobs that were
+    /// held for it, or other jobs of the cluster that started the same program.
     pub(crate) recovered: usize,
+    /// The latter alone.
+    pub(crate) started_in_cluster: usize,
     /// True if a job of the cause was released recently, and its outcome is not known yet.
     pub(crate) awaits_outcome: bool,
     /// True if a job failed for the cause so recently that a probe would hardly find another state.
@@ -285,12 +288,23 @@ pub(crate) fn held_evidence(
     let odds = model.odds(history, holds, asked_ms)?;
     let learned_age = LearnedAge::new(model, history, asked_ms);
     let good_for_ms = (GOOD_FOR * history.unit_ms(asked_ms)) as i64;
-    let causes = cause_evidence(history, holds, &odds, asked_ms, &learned_age);
+    let started: Vec<usize> = holds
+        .iter()
+        .map(|&index| started_in_cluster(history, index, asked_ms))
+        .collect();
+    let kinds: Vec<CauseKind> = holds
+        .iter()
+        .zip(&started)
+        .map(|(&index, &started)| asked_kind(&history.holds[index], started))
+        .collect();
+    let causes = cause_evidence(history, holds, &kinds, &odds, asked_ms, &learned_age);
     let mut evidence = Vec::with_capacity(holds.len());
-    for (&index, &odds) in holds.iter().zip(&odds) {
+    for (at, (&index, &odds)) in holds.iter().zip(&odds).enumerate() {
         let hold = &history.holds[index];
-        let cause = &causes[&probe_cause(hold)];
+        let cause_key = probe_cause(kinds[at], hold);
+        let cause = &causes[&cause_key];
         let is_taught = is_taught(history, hold, asked_ms);
+        let started_in_cluster = started[at];
         evidence.push(HeldEvidence {
             hold: index,
             code: (hold.code, hold.subcode),
@@ -302,8 +316,9 @@ pub(crate) fn held_evidence(
             held_for_cause: cause.held.len(),
             best_of_cause: cause.best_odds,
             is_new_cause: cause.is_new(asked_ms - learned_age.max_ms),
-            cause: probe_cause(hold),
-            recovered: cause.recovered(),
+            cause: cause_key,
+            recovered: cause.recovered().max(started_in_cluster),
+            started_in_cluster,
             awaits_outcome: awaits_outcome(history, hold, asked_ms),
             is_probe: cause.probes.contains(&index),
             failed_just_now: cause.last_failure_ms > Some(asked_ms - good_for_ms),
@@ -317,6 +332,25 @@ pub(crate) fn held_evidence(
         states: causes.into_iter().filter_map(state_of).collect(),
         learned_age,
     })
+}
+
+/// Returns the kind of cause that an answer about `hold` is for. Where `started` other jobs of its
+/// cluster started the program, it needs no probe of the same program in other clusters.
+fn asked_kind(hold: &PastHold, started: usize) -> CauseKind {
+    if started >= RECOVERED_WITHOUT_ODDS {
+        CauseKind::ClusterReason
+    } else {
+        probe_kind(hold)
+    }
+}
+
+/// Returns the number of other jobs of the cluster that started the program of hold `index` since it
+/// last failed in the cluster.
+fn started_in_cluster(history: &HoldHistory<'_>, index: usize, asked_ms: i64) -> usize {
+    let hold = &history.holds[index];
+    let of_cluster = history.known_cause(CauseKind::ClusterReason, &hold.causes, asked_ms);
+    let since_ms = of_cluster.last_failure_ms().unwrap_or(hold.hold_ms);
+    history.started_in_cluster(index, since_ms, asked_ms)
 }
 
 /// Returns true if a job of the cause was released within the last few typical hold lengths, and
@@ -566,6 +600,7 @@ mod tests {
             awaits_outcome: false,
             failed_just_now: false,
             recovered: 0,
+            started_in_cluster: 0,
             holds_for_code: 1,
             is_beyond_learned: false,
         }

@@ -3,6 +3,7 @@
 use rayon::prelude::*;
 
 use super::cause_kind::{CauseKeys, CauseKind};
+use super::cluster_runs::{ClusterRuns, PROGRAM_NOT_STARTED};
 use super::past_hold::{PastHold, past_holds};
 use poolcast_events::EventStore;
 use poolcast_tensors::{
@@ -86,6 +87,7 @@ pub struct HoldHistory<'a> {
     pub(crate) pool: PoolHistory,
     pub(crate) holds: Vec<PastHold>,
     causes: Vec<CauseIndex>,
+    cluster_runs: ClusterRuns,
     lengths: HoldLengths,
 }
 
@@ -97,6 +99,7 @@ impl<'a> HoldHistory<'a> {
             .par_iter()
             .map(|&kind| CauseIndex::new(&holds, kind))
             .collect();
+        let cluster_runs = ClusterRuns::new(store, &holds);
         let mut lengths_ms: Vec<(i64, i64)> = holds
             .iter()
             .filter_map(|hold| Some((hold.release_ms?, hold.release_ms? - hold.hold_ms)))
@@ -107,6 +110,7 @@ impl<'a> HoldHistory<'a> {
             pool,
             holds,
             causes,
+            cluster_runs,
             lengths: HoldLengths::new(lengths_ms),
         }
     }
@@ -182,6 +186,18 @@ impl<'a> HoldHistory<'a> {
         recent
             .take_while(|release| time_ms - release.released_ms <= within_ms)
             .any(|release| release.known_ms > time_ms)
+    }
+
+    /// Returns the number of other jobs of the cluster that are known at `asked_ms` to have started
+    /// their program at `since_ms` or later, and to have succeeded; 0 if hold `index` is for another
+    /// fault.
+    pub(crate) fn started_in_cluster(&self, index: usize, since_ms: i64, asked_ms: i64) -> usize {
+        let hold = &self.holds[index];
+        if hold.code != PROGRAM_NOT_STARTED {
+            return 0;
+        }
+        let cluster = self.store.jobs().cluster(hold.job as usize);
+        self.cluster_runs.count_since(cluster, since_ms, asked_ms)
     }
 
     /// Returns the outcomes that holds with these `keys` lend to each other, in order of time.

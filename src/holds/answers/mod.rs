@@ -5,6 +5,7 @@ mod answer_calibration;
 mod answer_limits;
 mod answer_model;
 mod cause_kind;
+mod cluster_runs;
 mod columns;
 mod contribution;
 mod hold_history;

@@ -1,0 +1,156 @@
+//! Successes of the other jobs of a cluster. All jobs of a cluster have one program, so a success shows
+//! that it can be started.
+
+use std::collections::{HashMap, HashSet};
+
+use rayon::prelude::*;
+
+use super::past_hold::PastHold;
+use htcondor_eventlog::{EXECUTE, TERMINATED};
+use poolcast_events::{EventStore, JobHistory};
+
+/// Code of holds because the program could not be started.
+pub(crate) const PROGRAM_NOT_STARTED: i32 = 6;
+/// Maximum number of runs that are counted.
+const MAX_RUNS: usize = 100;
+
+/// An access point and a cluster.
+type ClusterKey = (u32, i32);
+
+/// A run that succeeded. Sorts by the time at which that was known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct ClusterRun {
+    known_ms: i64,
+    started_ms: i64,
+}
+
+/// The good runs of all clusters with jobs that were held because their program could not be started.
+#[derive(Debug)]
+pub(crate) struct ClusterRuns(HashMap<ClusterKey, Vec<ClusterRun>>);
+
+impl ClusterRuns {
+    pub(crate) fn new(store: &EventStore, holds: &[PastHold]) -> ClusterRuns {
+        let jobs = store.jobs();
+        let clusters: HashSet<ClusterKey> = holds
+            .iter()
+            .filter(|hold| hold.code == PROGRAM_NOT_STARTED)
+            .map(|hold| jobs.cluster(hold.job as usize))
+            .collect();
+
+        let found: Vec<(ClusterKey, ClusterRun)> = (0..jobs.len())
+            .into_par_iter()
+            .map(|job| (job, jobs.cluster(job)))
+            .filter(|(_, cluster)| clusters.contains(cluster))
+            .filter_map(|(job, cluster)| {
+                let run = good_run(&jobs.history(job))?;
+                Some((cluster, run))
+            })
+            .collect();
+        let mut runs: HashMap<ClusterKey, Vec<ClusterRun>> = HashMap::new();
+        for (cluster, run) in found {
+            runs.entry(cluster).or_default().push(run);
+        }
+        for of_cluster in runs.values_mut() {
+            of_cluster.sort_unstable();
+        }
+        ClusterRuns(runs)
+    }
+
+    /// Returns the number of jobs of `cluster` that are known at `asked_ms` to have succeeded in runs
+    /// that began at `since_ms` or later.
+    pub(crate) fn count_since(&self, cluster: ClusterKey, since_ms: i64, asked_ms: i64) -> usize {
+        let runs = self.0.get(&cluster).map_or(&[][..], Vec::as_slice);
+        let until = runs.partition_point(|run| run.known_ms <= asked_ms);
+        runs[..until]
+            .iter()
+            .rev()
+            .take_while(|run| run.known_ms > since_ms)
+            .filter(|run| run.started_ms >= since_ms)
+            .take(MAX_RUNS)
+            .count()
+    }
+}
+
+/// Returns the run of a job that ended well, if there was one. A job that failed later may share that
+/// fault with the held one.
+fn good_run(history: &JobHistory<'_>) -> Option<ClusterRun> {
+    let is_good = |at: usize| {
+        history.number[at] == TERMINATED && history.normal[at] == 1 && history.value[at] == 0
+    };
+    let end = (0..history.number.len()).find(|&at| is_good(at))?;
+    let start = (0..end).rfind(|&at| history.number[at] == EXECUTE)?;
+    Some(ClusterRun {
+        known_ms: history.time_ms[end],
+        started_ms: history.time_ms[start],
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::hold_history::HoldHistory;
+    use super::*;
+    use htcondor_eventlog::{HELD, JobEvent, SUBMIT};
+    use test_stores::store_of;
+
+    /// Returns job 1.`proc` with the events in `events`: the second, the number, and the hold code or
+    /// the exit code.
+    fn job(proc: i32, events: &[(i64, u16, i32)]) -> Vec<JobEvent> {
+        let event = |&(s, number, code): &(i64, u16, i32)| JobEvent {
+            cluster: 1,
+            proc,
+            time_ms: s * 1000,
+            number,
+            normal: u8::from(number == TERMINATED),
+            value: if number == TERMINATED { code } else { 0 },
+            hold_code: if number == HELD { code } else { 0 },
+            ..JobEvent::default()
+        };
+        events.iter().map(event).collect()
+    }
+
+    /// Returns job 1.`proc`, which is held at `held_s` and stays so.
+    fn held(proc: i32, held_s: i64, hold_code: i32) -> Vec<JobEvent> {
+        let events = [
+            (1, SUBMIT, 0),
+            (held_s - 1, EXECUTE, 0),
+            (held_s, HELD, hold_code),
+        ];
+        job(proc, &events)
+    }
+
+    /// Returns job 1.`proc`, which runs from `started_s` to `ended_s`.
+    fn ran(proc: i32, started_s: i64, ended_s: i64, exit_code: i32) -> Vec<JobEvent> {
+        let events = [
+            (1, SUBMIT, 0),
+            (started_s, EXECUTE, 0),
+            (ended_s, TERMINATED, exit_code),
+        ];
+        job(proc, &events)
+    }
+
+    /// Returns the number of jobs that are known at `asked_s` to have started since `since_s` the
+    /// program of the first hold in the log of `jobs`.
+    fn count(jobs: &[Vec<JobEvent>], since_s: i64, asked_s: i64) -> usize {
+        let store = store_of(&jobs.concat());
+        HoldHistory::new(&store).started_in_cluster(0, since_s * 1000, asked_s * 1000)
+    }
+
+    #[test]
+    fn successes_count_from_their_start_and_once_they_are_known() {
+        let jobs = [held(0, 100, 6), ran(1, 110, 200, 0), ran(2, 120, 210, 0)];
+        let asked = [199, 200, 210].map(|asked_s| count(&jobs, 100, asked_s));
+        assert_eq!(asked, [0, 1, 2]);
+        assert_eq!(count(&jobs, 115, 300), 1, "the other one began before");
+    }
+
+    #[test]
+    fn jobs_that_fail_are_no_evidence() {
+        let jobs = [held(0, 100, 6), held(1, 120, 6), ran(2, 120, 210, 1)];
+        assert_eq!(count(&jobs, 100, 300), 0);
+    }
+
+    #[test]
+    fn other_faults_may_concern_the_job_alone() {
+        assert_eq!(count(&[held(0, 100, 12), ran(1, 110, 200, 0)], 100, 300), 0);
+    }
+}
