@@ -127,6 +127,19 @@ fn what_is_no_log_is_skipped_in_a_directory_and_refused_by_name() {
 }
 
 #[test]
+fn log_whose_first_record_is_not_complete_yet_has_no_times() {
+    let place = Place::new();
+    place.write("begun.log", submitted("1.0").replace("...\n", ""));
+    let page = place.run("advise begun.log");
+    assert_eq!(page.code, Some(0), "{page}");
+    assert!(
+        page.stdout.contains("no record of the log is complete yet"),
+        "{page}"
+    );
+    assert!(!page.stdout.contains("1970"), "{page}");
+}
+
+#[test]
 fn the_end_of_a_job_is_no_error() {
     let place = place_with_logs();
     insta::assert_snapshot!(place.run("advise proj 3.0"));

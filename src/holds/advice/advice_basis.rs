@@ -111,7 +111,7 @@ pub struct PublishedOrigin {
 pub struct AdviceBasis {
     /// The access points of the log.
     pub access_points: Vec<String>,
-    /// Time of the first event in the log, epoch ms; `None` if no log was read.
+    /// Time of the first event in the log, epoch ms; `None` if no log was read, or no complete record.
     pub log_begin_ms: Option<i64>,
     /// Time of the last event in the log, epoch ms. The advice knows nothing later, except from the
     /// queue.
@@ -161,7 +161,11 @@ impl AdviceBasis {
         let (holds, holds_since) =
             count_holds(store, trained_until_ms.unwrap_or(i64::MIN), asked_ms);
 
+        let has_records = summary.record_count() > 0;
         let mut caveats = Vec::new();
+        if !has_records {
+            caveats.push("no record of the log is complete yet".to_owned());
+        }
         caveats.extend(unknown_access_point_caveat(
             &origin.access_points,
             &summary.aps,
@@ -182,8 +186,8 @@ impl AdviceBasis {
         }
         AdviceBasis {
             access_points: summary.aps.clone(),
-            log_begin_ms: Some(summary.begin_ms),
-            log_end_ms: Some(summary.end_ms),
+            log_begin_ms: has_records.then_some(summary.begin_ms),
+            log_end_ms: has_records.then_some(summary.end_ms),
             asked_ms,
             holds,
             model: facts.as_ref().map(|facts| facts.name.clone()),

@@ -4,7 +4,7 @@
 use super::action::{AnswerFirmness, HoldAction};
 use super::held_answer::{HeldAnswer, HeldEvidence, MIN_TAUGHT_OUTCOMES};
 use super::job_advice::{AdviceGround, SimilarHoldKind, SimilarHolds};
-use crate::answers::ThingState;
+use crate::answers::{RecoveryRecord, ThingState};
 use crate::config::AdviceConfig;
 use crate::training::{AnswerThreshold, AnswerThresholds, wilson_lower};
 use poolcast_base::output;
@@ -148,6 +148,8 @@ pub(super) struct AnswerNotes {
     pub(super) why_no_odds: Option<String>,
     /// True if the answer would be a release or a probe if more outcomes were known.
     pub(super) lacks_outcomes: bool,
+    /// The earlier releases for the same ground, if other jobs got past the cause.
+    pub(super) recovered: Option<RecoveryRecord>,
 }
 
 /// Puts the `answer` about a held job into words.
@@ -207,10 +209,12 @@ fn answer_reasons(action: HoldAction, evidence: &HeldEvidence, notes: &AnswerNot
         )),
         _ => None,
     };
+    let recovered = notes.recovered.map(recovery_words);
     let lacks_outcomes = notes.lacks_outcomes.then(lack_words);
     let is_known_from_elsewhere = evidence.odds.is_known_from_elsewhere;
     let elsewhere = is_known_from_elsewhere.then(|| elsewhere_words().to_owned());
     why.into_iter()
+        .chain(recovered)
         .chain([odds])
         .chain(elsewhere)
         .chain(lacks_outcomes)
@@ -238,6 +242,15 @@ fn cluster_words(started: usize) -> String {
     format!(
         "{} of its cluster started the same program since then, and succeeded",
         output::counted(started, "other job")
+    )
+}
+
+/// States what came of the earlier releases whose cause other jobs had got past.
+fn recovery_words(record: RecoveryRecord) -> String {
+    format!(
+        "{} of {} earlier releases after such successes succeeded",
+        output::with_commas(record.successes as u64),
+        output::with_commas(record.releases as u64)
     )
 }
 

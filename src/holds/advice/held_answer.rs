@@ -13,7 +13,7 @@ use super::cause_evidence::{
 use super::codes::{HoldRule, code_rule, reason_names_file};
 use crate::answers::{
     AnswerLimits, AnswerModel, CauseKind, HeldOdds, HoldHistory, LearnedAge, LearnedAnswers,
-    LimitPair, PastHold, RuleRecord, ThingState,
+    LimitPair, PastHold, RecoveryRecord, RuleRecord, ThingState,
 };
 use crate::config::AdviceConfig;
 use crate::training::AnswerThreshold;
@@ -127,6 +127,8 @@ pub(crate) struct HeldAnswer {
     pub(crate) firmness: Option<AnswerFirmness>,
     /// True if the rule for the hold code decided.
     pub(crate) is_by_rule: bool,
+    /// True for a release because other jobs got past the cause.
+    pub(crate) is_recovered: bool,
 }
 
 impl HeldAnswer {
@@ -135,6 +137,7 @@ impl HeldAnswer {
             action,
             firmness,
             is_by_rule: false,
+            is_recovered: false,
         }
     }
 }
@@ -215,6 +218,11 @@ impl AskedAnswers {
         };
         let action = self.answer(&taught, settings).action;
         action != answer.action && matches!(action, HoldAction::Release | HoldAction::Probe)
+    }
+
+    /// Returns the record of releases like `answer`, if other jobs got past the cause.
+    pub(super) fn recovered(&self, answer: &HeldAnswer) -> Option<RecoveryRecord> {
+        self.limits.recovered.filter(|_| answer.is_recovered)
     }
 
     /// Returns the state of the thing that failed; `None` if no outcome is known.
@@ -410,7 +418,7 @@ pub(crate) fn held_answer(
             ..HeldAnswer::new(rule.action, firmness)
         };
     }
-    let answer = success_answer(evidence, limits)
+    let answer = success_answer(evidence, limits, settings)
         .unwrap_or_else(|| failure_answer(evidence, limits, settings.remove_from_holds));
     answer_within_learned(answer, evidence)
 }
@@ -470,7 +478,11 @@ fn rule_decides(rule: &HoldRule, evidence: &HeldEvidence) -> bool {
 }
 
 /// Returns the answer where a release pays, now or as a probe.
-fn success_answer(evidence: &HeldEvidence, limits: &AnswerLimits) -> Option<HeldAnswer> {
+fn success_answer(
+    evidence: &HeldEvidence,
+    limits: &AnswerLimits,
+    settings: &AdviceConfig,
+) -> Option<HeldAnswer> {
     let HeldOdds { now, later, .. } = evidence.odds;
     let reaches =
         |limit: Option<AnswerThreshold>| limit.is_some_and(|limit| now >= limit.probability);
@@ -480,7 +492,11 @@ fn success_answer(evidence: &HeldEvidence, limits: &AnswerLimits) -> Option<Held
         return release(AnswerFirmness::Firm);
     }
     if evidence.has_recovered() {
-        return release(AnswerFirmness::Probable);
+        let firmness = recovery_firmness(limits.recovered, settings);
+        return Some(HeldAnswer {
+            is_recovered: true,
+            ..HeldAnswer::new(HoldAction::Release, Some(firmness))
+        });
     }
     let is_few = evidence.held_for_cause <= FEW_HELD || now >= RELEASE_MANY_FROM;
     if evidence.is_taught && is_few && reaches(limits.release.probable) {
@@ -501,6 +517,15 @@ fn success_answer(evidence: &HeldEvidence, limits: &AnswerLimits) -> Option<Held
     let is_try =
         held == 1 && is_passing && evidence.is_taught && evidence.best_of_cause >= TRY_FROM;
     is_try.then(|| HeldAnswer::new(HoldAction::Probe, None))
+}
+
+/// Returns the certainty that earlier releases of jobs whose cause others got past have earned. Such a
+/// release is probable without a record.
+fn recovery_firmness(record: Option<RecoveryRecord>, settings: &AdviceConfig) -> AnswerFirmness {
+    match record {
+        Some(record) if record.lower >= settings.precision => AnswerFirmness::Firm,
+        _ => AnswerFirmness::Probable,
+    }
 }
 
 /// Returns the answer for a job that fails if it is released now.
@@ -575,6 +600,7 @@ mod tests {
                 answers: 100,
                 right: 95,
             }],
+            recovered: None,
         }
     }
 
@@ -630,6 +656,30 @@ mod tests {
     const FIRM: Option<AnswerFirmness> = Some(AnswerFirmness::Firm);
     const PROBABLE: Option<AnswerFirmness> = Some(AnswerFirmness::Probable);
     const POSSIBLE: Option<AnswerFirmness> = Some(AnswerFirmness::Possible);
+
+    #[test]
+    fn release_after_others_got_past_is_firm_once_such_releases_succeeded() {
+        let evidence = HeldEvidence {
+            recovered: 3,
+            ..evidence(0.4, 0.3)
+        };
+        let firmness = |lower: Option<f64>| {
+            let limits = AnswerLimits {
+                recovered: lower.map(|lower| RecoveryRecord {
+                    releases: 50,
+                    successes: 48,
+                    lower,
+                }),
+                ..limits()
+            };
+            let answer = held_answer(&evidence, &limits, &TestConfig::load(&[]).advice);
+            assert!(answer.is_recovered && answer.action == HoldAction::Release);
+            answer.firmness
+        };
+        assert_eq!(firmness(None), PROBABLE);
+        assert_eq!(firmness(Some(0.89)), PROBABLE);
+        assert_eq!(firmness(Some(0.9)), FIRM);
+    }
 
     #[test]
     fn both_odds_decide() {

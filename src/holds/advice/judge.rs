@@ -313,6 +313,7 @@ impl HoldJudge<'_> {
             state: answers.state(evidence).map(|state| **state),
             why_no_odds: answers.why_no_odds(evidence, self.held_for_ms(held)),
             lacks_outcomes: answers.lacks_outcomes(&answer, evidence, self.settings),
+            recovered: answers.recovered(&answer),
         };
         // With known costs, these decide and not what is known of the owner.
         let lacks_outcomes = notes.lacks_outcomes && self.settings.cost.is_none();

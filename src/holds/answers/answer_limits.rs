@@ -46,6 +46,14 @@ pub(crate) struct SettledRule {
     pub(crate) is_right: bool,
 }
 
+/// An earlier release because other jobs got past the cause, whose outcome is known.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct SettledRelease {
+    /// Index of the moment at which it was advised.
+    pub(crate) moment: u32,
+    pub(crate) is_success: bool,
+}
+
 /// All earlier answers whose outcomes are known, in order of their moments.
 #[derive(Debug, Default)]
 pub(crate) struct SettledRecord {
@@ -55,6 +63,8 @@ pub(crate) struct SettledRecord {
     pub(crate) later: Vec<SettledAnswer>,
     /// Answers by rules.
     pub(crate) rules: Vec<SettledRule>,
+    /// Releases because other jobs got past the cause.
+    pub(crate) recovered: Vec<SettledRelease>,
 }
 
 /// Limits for one kind of answer.
@@ -84,6 +94,17 @@ impl RuleRecord {
     }
 }
 
+/// The earlier releases because other jobs got past the cause.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct RecoveryRecord {
+    /// Releases whose outcome is known.
+    pub releases: usize,
+    /// Successes among them.
+    pub successes: usize,
+    /// Lower bound of the share of successes, with a confidence of 90 %.
+    pub lower: f64,
+}
+
 /// Limits for all kinds of answers.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct AnswerLimits {
@@ -95,6 +116,9 @@ pub struct AnswerLimits {
     pub later: LimitPair,
     /// Rules with enough known answers.
     pub rules: Vec<RuleRecord>,
+    /// Releases because other jobs got past the cause, if enough of their outcomes are known.
+    #[serde(default)]
+    pub recovered: Option<RecoveryRecord>,
 }
 
 impl AnswerLimits {
@@ -122,6 +146,7 @@ impl AnswerLimits {
             fix: pair(&later, false).clamped(f64::min, 1.0 - MIN_FIRM, 1.0 - MIN_PROBABLE_REPAIR),
             later: passes.clamped(f64::max, MIN_FIRM, MIN_PROBABLE),
             rules: rule_records(&settled.rules),
+            recovered: recovery_record(&settled.recovered),
         }
     }
 
@@ -145,6 +170,18 @@ fn rule_records(settled: &[SettledRule]) -> Vec<RuleRecord> {
     }
     let is_known = |record: &RuleRecord| record.answers >= MIN_ANSWERS;
     records.into_values().filter(is_known).collect()
+}
+
+fn recovery_record(settled: &[SettledRelease]) -> Option<RecoveryRecord> {
+    let mut shares = MomentShares::default();
+    for release in settled {
+        shares.add(release.moment, release.is_success);
+    }
+    (shares.answers >= MIN_ANSWERS).then(|| RecoveryRecord {
+        releases: shares.answers,
+        successes: shares.right,
+        lower: shares.lower_bound(),
+    })
 }
 
 impl LimitPair {
@@ -272,7 +309,7 @@ mod tests {
         let settled = SettledRecord {
             now: answers.to_vec(),
             later: answers.to_vec(),
-            rules: Vec::new(),
+            ..SettledRecord::default()
         };
         AnswerLimits::find(&settled, 0.9, 0.75)
     }
@@ -330,6 +367,31 @@ mod tests {
         assert_eq!(together.share(), apart.share());
         assert!(together.lower_bound() < 0.8, "{}", together.lower_bound());
         assert!(apart.lower_bound() > 0.86, "{}", apart.lower_bound());
+    }
+
+    #[test]
+    fn releases_after_others_got_past_have_a_record() {
+        let record = |count: u32, is_success: fn(u32) -> bool| {
+            let recovered = (0..count).map(|at| SettledRelease {
+                moment: at / 10,
+                is_success: is_success(at),
+            });
+            let settled = SettledRecord {
+                recovered: recovered.collect(),
+                ..SettledRecord::default()
+            };
+            AnswerLimits::find(&settled, 0.9, 0.75).recovered
+        };
+        assert_eq!(record(19, |_| true), None, "too few");
+        let lower = |record: Option<RecoveryRecord>| record.expect("a record").lower;
+        assert!(lower(record(200, |at| at % 20 != 0)) > 0.9);
+        assert!(lower(record(30, |at| at % 20 != 0)) < 0.9, "three moments");
+        let one_bad_moment = record(200, |at| at / 10 != 7);
+        assert_eq!(one_bad_moment.expect("a record").successes, 190);
+        assert!(
+            lower(one_bad_moment) < 0.9,
+            "what fails together is one failure"
+        );
     }
 
     #[test]

@@ -11,7 +11,7 @@ use super::schedule::{RehearsalSettings, ScheduledModel};
 use crate::advice::{HeldAnswer, HeldEvidence, HoldAction, held_answer, held_evidence};
 use crate::answers::{
     AnswerCalibration, AnswerLimits, AnswerModel, CalibrationTrials, HoldHistory, LearnedAnswers,
-    Prior, SettledAnswer, SettledRecord, SettledRule,
+    Prior, SettledAnswer, SettledRecord, SettledRelease, SettledRule,
 };
 use crate::config::AdviceConfig;
 
@@ -175,6 +175,10 @@ fn settled_record(
                 record.later.push(settled(answer.odds.later, !is_right));
             }
             HoldAction::Later => record.later.push(settled(answer.odds.later, is_right)),
+            HoldAction::Release if answer.is_recovered => record.recovered.push(SettledRelease {
+                moment: answer.moment,
+                is_success: is_right,
+            }),
             HoldAction::Release | HoldAction::Probe | HoldAction::Leave | HoldAction::None => {}
         }
     }
@@ -219,6 +223,7 @@ impl Asking<'_> {
             action,
             firmness,
             is_by_rule,
+            is_recovered,
         } = held_answer(evidence, &self.limits, self.settings.advice);
         RehearsedAnswer {
             moment: self.moment,
@@ -234,6 +239,7 @@ impl Asking<'_> {
             is_probe: evidence.is_probe,
             rule: evidence.rule.map(|rule| rule.action),
             is_by_rule,
+            is_recovered,
         }
     }
 }

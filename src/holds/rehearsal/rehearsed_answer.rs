@@ -34,4 +34,7 @@ pub struct RehearsedAnswer {
     pub(crate) rule: Option<HoldAction>,
     /// True if that rule decided.
     pub(crate) is_by_rule: bool,
+    /// True for a release because other jobs got past the cause.
+    #[serde(default)]
+    pub(crate) is_recovered: bool,
 }
