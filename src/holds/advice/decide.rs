@@ -597,6 +597,16 @@ mod tests {
             ..AnswerNotes::default()
         };
         assert!(!reasons(&of_one).contains("confidence"));
+        let with_record = AnswerNotes {
+            recovered: Some(RecoveryRecord {
+                releases: 1_200,
+                successes: 1_100,
+                lower: 0.9,
+            }),
+            ..of_ten
+        };
+        let record = "1,100 of 1,200 earlier releases after such successes succeeded";
+        assert_eq!(reasons(&with_record), format!("{bound}; {record}; {odds}"));
 
         let unknown = AnswerNotes {
             why_no_odds: Some("nobody knows".to_owned()),
@@ -607,6 +617,15 @@ mod tests {
             reasons(&unknown),
             "nobody knows; fewer than 3 outcomes of this owner for this code are known: too few to advise a release"
         );
+    }
+
+    #[test]
+    fn successes_of_the_cluster_are_the_reason_of_a_release() {
+        assert_eq!(
+            cluster_words(2),
+            "2 other jobs of its cluster started the same program since then, and succeeded"
+        );
+        assert!(cluster_words(1).starts_with("1 other job of its cluster started"));
     }
 
     #[test]
