@@ -7,6 +7,7 @@ use super::codes::code_rule;
 use super::job_advice::JobAdvice;
 use super::memory_plan::{JobNeed, MAX_REQUEST_MB, MemoryPlan, cheapest_requests};
 use super::remedy::Remedy;
+use crate::answers::ClusterKey;
 use htcondor_eventlog::{ABORTED, EVICTED, EXECUTE, HELD, SHADOW_EXCEPTION, TERMINATED};
 use poolcast_events::{EventStore, JobHistory, StoredJob};
 
@@ -26,9 +27,6 @@ pub struct MemoryPlans {
     by_cluster: HashMap<ClusterKey, BatchKey>,
     by_batch: HashMap<BatchKey, Arc<MemoryPlan>>,
 }
-
-/// The index of an access point, and a cluster.
-type ClusterKey = (u32, i32);
 
 /// The jobs of one batch name and owner, or of one cluster if the batch has no name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

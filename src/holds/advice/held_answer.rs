@@ -298,7 +298,7 @@ pub(crate) fn held_evidence(
     let good_for_ms = (GOOD_FOR * history.unit_ms(asked_ms)) as i64;
     let started: Vec<usize> = holds
         .iter()
-        .map(|&index| started_in_cluster(history, index, asked_ms))
+        .map(|&index| history.started_in_cluster(index, asked_ms))
         .collect();
     let kinds: Vec<CauseKind> = holds
         .iter()
@@ -350,15 +350,6 @@ fn asked_kind(hold: &PastHold, started: usize) -> CauseKind {
     } else {
         probe_kind(hold)
     }
-}
-
-/// Returns the number of other jobs of the cluster that started the program of hold `index` since it
-/// last failed in the cluster.
-fn started_in_cluster(history: &HoldHistory<'_>, index: usize, asked_ms: i64) -> usize {
-    let hold = &history.holds[index];
-    let of_cluster = history.known_cause(CauseKind::ClusterReason, &hold.causes, asked_ms);
-    let since_ms = of_cluster.last_failure_ms().unwrap_or(hold.hold_ms);
-    history.started_in_cluster(index, since_ms, asked_ms)
 }
 
 /// Returns true if a job of the cause was released within the last few typical hold lengths, and

@@ -189,13 +189,15 @@ impl<'a> HoldHistory<'a> {
     }
 
     /// Returns the number of other jobs of the cluster that are known at `asked_ms` to have started
-    /// their program at `since_ms` or later, and to have succeeded; 0 if hold `index` is for another
-    /// fault.
-    pub(crate) fn started_in_cluster(&self, index: usize, since_ms: i64, asked_ms: i64) -> usize {
+    /// their program since it last failed in the cluster, and to have succeeded; 0 if hold `index` is
+    /// for another fault.
+    pub(crate) fn started_in_cluster(&self, index: usize, asked_ms: i64) -> usize {
         let hold = &self.holds[index];
         if hold.code != PROGRAM_NOT_STARTED {
             return 0;
         }
+        let of_cluster = self.known_cause(CauseKind::ClusterReason, &hold.causes, asked_ms);
+        let since_ms = of_cluster.last_failure_ms().unwrap_or(hold.hold_ms);
         let cluster = self.store.jobs().cluster(hold.job as usize);
         self.cluster_runs.count_since(cluster, since_ms, asked_ms)
     }

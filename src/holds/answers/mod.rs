@@ -26,6 +26,7 @@ pub(crate) use answer_limits::{
 };
 pub use answer_model::{AnswerModel, HeldOdds};
 pub(crate) use cause_kind::CauseKind;
+pub(crate) use cluster_runs::ClusterKey;
 pub use contribution::{
     CONTRIBUTION_FORMAT, Contribution, ContributionSummary, HoldQuestion, MIN_OWNERS, SharedGroup,
 };
