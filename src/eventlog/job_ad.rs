@@ -1,5 +1,5 @@
-//! Parses the job ad in event 028: the owner, the submit time, the requested resources and the
-//! names of the submission.
+//! Parses the job ad in event 028: the owner, the submit time, the requested resources, the names of
+//! the submission and the input files.
 
 use std::num::NonZeroU64;
 use std::sync::LazyLock;
@@ -7,6 +7,7 @@ use std::sync::LazyLock;
 use memchr::{memchr, memchr_iter, memmem};
 
 use super::event_facts::SubmissionNames;
+use super::input_files::{InputFile, input_files};
 use super::record::{LogRecord, RecordContent};
 use super::stamp::{Stamp, parse_stamp};
 use super::submission_names::submission_names;
@@ -28,6 +29,8 @@ pub struct JobAd {
     pub request: ResourceRequest,
     /// Names of the submission.
     pub names: SubmissionNames,
+    /// Input files: at most [`super::MAX_INPUT_FILES`].
+    pub inputs: Vec<InputFile>,
 }
 
 /// Resources that a job requests; 0 if its ad does not have them as numbers.
@@ -59,9 +62,11 @@ const OWNER: usize = 1;
 const FIRST_REQUEST: usize = 2;
 const BATCH_NAME: usize = 6;
 const DAG_NODE_NAME: usize = 7;
+const TRANSFER_INPUT: usize = 8;
+const IWD: usize = 9;
 
 /// Attributes of a job's ad that are read.
-const AD_ATTRIBUTES: [&str; 8] = [
+const AD_ATTRIBUTES: [&str; 10] = [
     "GlobalJobId",
     "Owner",
     "RequestCpus",
@@ -70,6 +75,8 @@ const AD_ATTRIBUTES: [&str; 8] = [
     "RequestDisk",
     "JobBatchName",
     "DAGNodeName",
+    "TransferInput",
+    "Iwd",
 ];
 
 /// Finds the line of `GlobalJobId` in text.
@@ -160,6 +167,9 @@ fn job_ad<'a>(
         owner: owner.map(str::to_owned),
         request,
         names,
+        inputs: text_of(TRANSFER_INPUT)
+            .map(|list| input_files(list, text_of(IWD)))
+            .unwrap_or_default(),
     })
 }
 
@@ -174,7 +184,10 @@ fn attribute_values(text: &[u8]) -> [Option<&[u8]>; AD_ATTRIBUTES.len()] {
         let line = &text[start..end];
         start = end + 1;
         // A check of the first letter skips most of the hundred lines of an ad.
-        if !matches!(line.first(), Some(b'D' | b'G' | b'J' | b'O' | b'R')) {
+        if !matches!(
+            line.first(),
+            Some(b'D' | b'G' | b'I' | b'J' | b'O' | b'R' | b'T')
+        ) {
             continue;
         }
         for (value, name) in values.iter_mut().zip(AD_ATTRIBUTES) {

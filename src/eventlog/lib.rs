@@ -28,6 +28,7 @@ mod event_reader;
 mod execution_place;
 mod generations;
 mod global_header;
+mod input_files;
 mod job_ad;
 mod log;
 mod log_order;
@@ -64,6 +65,7 @@ pub use generations::{
     find_generations, is_event_log, likely_access_point, rotated_paths, sequence_number,
 };
 pub use global_header::{GlobalHeader, HEADER_BYTES, HISTORY_ORIGIN};
+pub use input_files::{InputFile, MAX_INPUT_FILES};
 pub use job_ad::{JobAd, ResourceRequest};
 pub use log::{
     EventBatch, EventSink, HoldText, LogGeneration, LogSummary, ReadOptions, ResumePoint,

@@ -97,7 +97,7 @@ const ORIGIN_DIRECTORIES_OF_URL: usize = 2;
 
 /// Returns the part of a URL or path that many files share: the scheme and the host of a URL, its
 /// namespace if it has no host, or the upper directories of a path.
-fn origin_of(file: &[u8]) -> &[u8] {
+pub(super) fn origin_of(file: &[u8]) -> &[u8] {
     let Some(scheme) = memmem::find(file, b"://") else {
         let directory = &file[..memrchr(b'/', file).unwrap_or(0)];
         return first_directories(directory, MAX_ORIGIN_DIRECTORIES);

@@ -1,9 +1,9 @@
-//! Rows for a shard: one event or one ad of a job, as reported in a log.
+//! Rows for a shard: one event, one ad or one input file of a job, as reported in a log.
 
 use std::num::NonZeroU16;
 
 use htcondor_eventlog::{
-    ABORTED, EXECUTE, EventFacts, HELD, JobEvent, RELEASED, ResourceRequest, SUBMIT,
+    ABORTED, EXECUTE, EventFacts, HELD, InputFile, JobEvent, RELEASED, ResourceRequest, SUBMIT,
     SubmissionNames, TERMINATED,
 };
 
@@ -12,7 +12,7 @@ use htcondor_eventlog::{
 const SAME_TIME_MS: i64 = 1000;
 
 /// The id of a job in a log. An id may be used for another job after a job queue was wiped.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 pub(super) struct JobId {
     /// Index of the access point.
     pub(super) ap: u32,
@@ -160,7 +160,7 @@ impl EventRow {
 }
 
 /// The content of one 028 record of a job.
-// Packed, so that both kinds of rows take no more memory than an event. Each row is touched for the
+// Packed, so that no kind of row takes more memory than an event. Each row is touched for the
 // first time once, which costs more than parsing its content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[repr(Rust, packed(2))]
@@ -224,14 +224,32 @@ impl AdRow {
     }
 }
 
-/// A row of either kind.
+/// An input file in the ad of a job. Sorts by the submission time in the ad.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub(super) struct InputRow {
+    pub(super) id: JobId,
+    /// Submission time by the clock of the access point, in epoch ms.
+    pub(super) submit_ms: i64,
+    /// Salted hashes of the names.
+    pub(super) input: InputFile,
+}
+
+/// A part of the ad of a job.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum AdPart {
+    Main(AdRow),
+    Input(InputRow),
+}
+
+/// A row of any kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum JobRow {
     Event(EventRow),
-    Ad(AdRow),
+    Ad(AdPart),
 }
 
-// The unused value 0 of a stretch marks a row as an ad.
+// The unused value 0 of a stretch marks a row as a part of an ad.
+
 const _: () = assert!(size_of::<JobRow>() == 64);
 
 impl JobRow {
@@ -239,7 +257,8 @@ impl JobRow {
     pub(super) fn id(&self) -> JobId {
         match self {
             JobRow::Event(event) => event.id,
-            JobRow::Ad(ad) => ad.id,
+            JobRow::Ad(AdPart::Main(ad)) => ad.id,
+            JobRow::Ad(AdPart::Input(input)) => input.id,
         }
     }
 }
@@ -249,6 +268,7 @@ impl JobRow {
 pub(super) struct SameIdRows {
     pub(super) events: Vec<EventRow>,
     pub(super) ads: Vec<AdRow>,
+    pub(super) inputs: Vec<InputRow>,
 }
 
 impl SameIdRows {
@@ -258,7 +278,8 @@ impl SameIdRows {
         for row in rows {
             match row {
                 JobRow::Event(event) => self.events.push(*event),
-                JobRow::Ad(ad) => self.ads.push(*ad),
+                JobRow::Ad(AdPart::Main(ad)) => self.ads.push(*ad),
+                JobRow::Ad(AdPart::Input(input)) => self.inputs.push(*input),
             }
         }
     }
@@ -266,6 +287,7 @@ impl SameIdRows {
     pub(super) fn clear(&mut self) {
         self.events.clear();
         self.ads.clear();
+        self.inputs.clear();
     }
 
     /// Sorts rows by time that are in the order of logs. Rows of one time keep their order.
@@ -273,6 +295,8 @@ impl SameIdRows {
         restore_log_order(&mut self.events);
         self.events.sort_by_key(|event| event.time_ms);
         self.ads.sort_by_key(|ad| ad.submit_ms);
+        self.inputs.sort_unstable();
+        self.inputs.dedup();
     }
 }
 

@@ -4,6 +4,7 @@ mod access_points;
 mod fact_tables;
 mod format;
 mod ingest;
+mod input_table;
 mod job_history;
 mod job_row;
 mod later_events;

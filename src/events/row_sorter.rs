@@ -163,9 +163,9 @@ fn low_bits_mask(bits: u32) -> u128 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::job_row::{AdRow, EventRow, JobId, LogStretch};
+    use super::super::job_row::{AdPart, AdRow, EventRow, InputRow, JobId, LogStretch};
     use super::*;
-    use htcondor_eventlog::{EventFacts, JobEvent, ResourceRequest, SubmissionNames};
+    use htcondor_eventlog::{EventFacts, InputFile, JobEvent, ResourceRequest, SubmissionNames};
     use proptest::prelude::*;
 
     fn sorted(rows: &[JobRow], run_every: usize) -> Vec<SameIdRows> {
@@ -194,21 +194,34 @@ mod tests {
     /// Returns row `at`, of one of a few jobs. Some rows have the values that most rows lack.
     fn row(at: usize, (cluster, time_ms, code): (i32, i64, i32)) -> JobRow {
         let proc = cluster % 2;
-        if code == 0 {
-            let request = ResourceRequest {
-                cpus: 3,
-                ..ResourceRequest::default()
-            };
-            let id = JobId {
-                ap: 1,
-                cluster,
-                proc,
-            };
-            let names = SubmissionNames {
-                batch: at as u32,
-                dag_node: 1,
-            };
-            return JobRow::Ad(AdRow::new(id, time_ms, at as u64, request, names));
+        let id = JobId {
+            ap: 1,
+            cluster,
+            proc,
+        };
+        let request = ResourceRequest {
+            cpus: 3,
+            ..ResourceRequest::default()
+        };
+        let names = SubmissionNames {
+            batch: at as u32,
+            dag_node: 1,
+        };
+        let input = InputRow {
+            id,
+            submit_ms: time_ms,
+            input: InputFile {
+                file: at as u32 % 3,
+                origin: 1,
+            },
+        };
+        match code {
+            0 => {
+                let ad = AdRow::new(id, time_ms, at as u64, request, names);
+                return JobRow::Ad(AdPart::Main(ad));
+            }
+            1 => return JobRow::Ad(AdPart::Input(input)),
+            _ => {}
         }
         let stretch = LogStretch::numbered(if code < 3 { 5 } else { 32_766 });
         let event = JobEvent {
@@ -226,7 +239,7 @@ mod tests {
     proptest! {
         #[test]
         fn rows_do_not_depend_on_runs(
-            rows in proptest::collection::vec((0..5i32, -9..9i64, 0..5i32), 0..200),
+            rows in proptest::collection::vec((0..5i32, -9..9i64, 0..6i32), 0..200),
             every in 1..50usize,
         ) {
             let rows: Vec<JobRow> = rows.into_iter().enumerate().map(|(at, said)| row(at, said)).collect();

@@ -1,7 +1,7 @@
 //! Salts the hashes of names that the log reader makes. Without the salt, nobody can find the names
 //! in a store by hashing likely ones.
 
-use htcondor_eventlog::{EventFacts, SubmissionNames};
+use htcondor_eventlog::{EventFacts, InputFile, SubmissionNames};
 use poolcast_base::salt::hash_name;
 
 /// Number of remembered hashes. Rows of a log often repeat the same few hosts and reasons.
@@ -34,6 +34,14 @@ impl SaltedNames {
         SubmissionNames {
             batch: self.salted_hash(names.batch),
             dag_node: self.salted_hash(names.dag_node),
+        }
+    }
+
+    /// Returns `input` with salted hashes.
+    pub(super) fn salted_input(&mut self, input: InputFile) -> InputFile {
+        InputFile {
+            file: self.salted_hash(input.file),
+            origin: self.salted_hash(input.origin),
         }
     }
 

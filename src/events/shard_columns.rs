@@ -5,9 +5,10 @@ use anyhow::{Result, ensure};
 
 use super::fact_tables::{FactColumns, FactRows};
 use super::format::{EVENTS_FORMAT, TIMESTAMPS_MS};
+use super::input_table::{InputColumns, InputOfJob, InputRows};
 use super::job_history::{EventColumns, JobHistory, StoredJob};
-use super::job_row::{AdRow, EventRow, JobId};
-use htcondor_eventlog::{ResourceRequest, SUBMIT, SubmissionNames};
+use super::job_row::{AdRow, EventRow, InputRow, JobId};
+use htcondor_eventlog::{InputFile, ResourceRequest, SUBMIT, SubmissionNames};
 use poolcast_base::column_table;
 use poolcast_base::shard::{Shard, ShardColumn, ShardLayout};
 
@@ -57,6 +58,7 @@ pub(super) struct ShardColumns {
     events: EventColumns,
     facts: FactColumns,
     jobs: JobColumns,
+    inputs: InputColumns,
     /// Content of the column [`EVENT_BOUNDS`].
     event_bounds: Vec<u64>,
 }
@@ -69,6 +71,7 @@ impl ShardColumns {
             events: EventColumns::with_capacity(events),
             facts: FactColumns::default(),
             jobs: JobColumns::default(),
+            inputs: InputColumns::default(),
             event_bounds: vec![0],
         }
     }
@@ -78,11 +81,26 @@ impl ShardColumns {
         self.events.clear();
         self.facts.clear();
         self.jobs.clear();
+        self.inputs.clear();
         self.event_bounds.truncate(1);
     }
 
-    /// Adds a job with its events and its ad. There must be at least one event.
-    pub(super) fn push_job(&mut self, events: &[EventRow], submit_ms: i64, ad: Option<&AdRow>) {
+    /// Adds a job with its events, its ad and the input files in it. There must be at least one event.
+    pub(super) fn push_job(
+        &mut self,
+        events: &[EventRow],
+        submit_ms: i64,
+        ad: Option<&AdRow>,
+        inputs: &[InputRow],
+    ) {
+        let job = self.job_count() as u32;
+        for row in inputs {
+            self.inputs.extend(&[InputOfJob {
+                job,
+                input: row.input,
+            }]);
+        }
+
         let first_event = self.event_count();
         for (at, event) in events.iter().enumerate() {
             self.facts
@@ -119,6 +137,7 @@ impl ShardColumns {
         let mut columns = self.events.named();
         columns.extend(self.facts.named());
         columns.extend(self.jobs.named());
+        columns.extend(self.inputs.named());
         columns.push((
             EVENT_BOUNDS.to_owned(),
             ShardColumn::vector(&self.event_bounds),
@@ -152,6 +171,7 @@ pub(super) struct ShardCounts {
 pub(super) struct ShardSlices<'a> {
     event_bounds: &'a [u64],
     jobs: JobSlices<'a>,
+    inputs: InputRows<'a>,
     events: JobHistory<'a>,
     facts: FactRows<'a>,
 }
@@ -165,6 +185,7 @@ impl<'a> ShardSlices<'a> {
         Ok(ShardSlices {
             event_bounds: shard.column(EVENT_BOUNDS)?,
             jobs: JobSlices::from_shard(shard)?,
+            inputs: InputRows::from_shard(shard)?,
             events: JobHistory::from_shard(shard)?,
             facts: FactRows::from_shard(shard)?,
         })
@@ -174,6 +195,7 @@ impl<'a> ShardSlices<'a> {
     pub(super) fn check(&self, listed: ShardCounts) -> Result<()> {
         self.check_lengths(listed)?;
         self.facts.check()?;
+        self.inputs.check()?;
         self.check_times()?;
         self.check_ids(listed.access_points)
     }
@@ -253,6 +275,11 @@ impl<'a> ShardSlices<'a> {
     #[inline]
     pub(super) fn cluster(&self, at: usize) -> (u32, i32) {
         (self.jobs.ap[at], self.jobs.cluster[at])
+    }
+
+    /// Returns the input files of job `at` of this shard.
+    pub(super) fn inputs(&self, at: usize) -> impl Iterator<Item = InputFile> + use<'a> {
+        self.inputs.of_job(at as u32)
     }
 
     /// Returns job `at` of this shard.

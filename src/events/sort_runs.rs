@@ -11,13 +11,13 @@ use std::path::{Path, PathBuf};
 use anyhow::Result;
 use bytemuck::{Pod, Zeroable};
 
-use super::job_row::{AdRow, EventRow, JobId, JobRow, LogStretch, SameIdRows};
-use htcondor_eventlog::{EventFacts, JobEvent, ResourceRequest, SubmissionNames};
+use super::job_row::{AdRow, EventRow, InputRow, JobId, JobRow, LogStretch, SameIdRows};
+use htcondor_eventlog::{EventFacts, InputFile, JobEvent, ResourceRequest, SubmissionNames};
 
 /// Buffer size of each run, in bytes.
 const BUFFER_BYTES: usize = 1 << 18;
 
-/// A job, and the number of its rows that follow: its events, then its ads.
+/// A job, and the number of its rows that follow: its events, then its ads, then its inputs.
 #[derive(Debug, Clone, Copy, Pod, Zeroable)]
 #[repr(C)]
 struct JobHeader {
@@ -26,6 +26,7 @@ struct JobHeader {
     proc: i32,
     events: u32,
     ads: u32,
+    inputs: u32,
 }
 
 impl JobHeader {
@@ -78,6 +79,14 @@ struct AdRecord {
     unused: [u8; 6],
 }
 
+#[derive(Debug, Clone, Copy, Pod, Zeroable)]
+#[repr(C)]
+struct InputRecord {
+    submit_ms: i64,
+    file: u32,
+    origin: u32,
+}
+
 /// Writes a run to `path`: the rows of each of `jobs`, which must be sorted.
 pub(super) fn write<'a, J>(path: &Path, jobs: impl Iterator<Item = J>) -> Result<()>
 where
@@ -100,6 +109,7 @@ where
             proc,
             events: u32::try_from(rows.events.len())?,
             ads: u32::try_from(rows.ads.len())?,
+            inputs: u32::try_from(rows.inputs.len())?,
         };
         file.write_all(bytemuck::bytes_of(&header))?;
         for event in &rows.events {
@@ -107,6 +117,9 @@ where
         }
         for ad in &rows.ads {
             write_ad(&mut file, ad)?;
+        }
+        for input in &rows.inputs {
+            write_input(&mut file, input)?;
         }
     }
 
@@ -150,6 +163,15 @@ fn write_ad(file: &mut BufWriter<fs_err::File>, ad: &AdRow) -> std::io::Result<(
         cpus: request.cpus,
         gpus: request.gpus,
         unused: [0; 6],
+    };
+    file.write_all(bytemuck::bytes_of(&record))
+}
+
+fn write_input(file: &mut BufWriter<fs_err::File>, row: &InputRow) -> std::io::Result<()> {
+    let record = InputRecord {
+        submit_ms: row.submit_ms,
+        file: row.input.file,
+        origin: row.input.origin,
     };
     file.write_all(bytemuck::bytes_of(&record))
 }
@@ -225,6 +247,10 @@ impl RunReader {
             let ad = self.read_ad()?;
             rows.ads.push(ad);
         }
+        for _ in 0..self.header.inputs {
+            let input = self.read_input()?;
+            rows.inputs.push(input);
+        }
         Ok(())
     }
 
@@ -288,5 +314,19 @@ impl RunReader {
                 dag_node: record.dag_node,
             },
         ))
+    }
+    fn read_input(&mut self) -> Result<InputRow> {
+        let mut record = InputRecord::zeroed();
+        self.file.read_exact(bytemuck::bytes_of_mut(&mut record))?;
+        let InputRecord {
+            submit_ms,
+            file,
+            origin,
+        } = record;
+        Ok(InputRow {
+            id: self.header.id(),
+            submit_ms,
+            input: InputFile { file, origin },
+        })
     }
 }

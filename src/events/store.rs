@@ -11,7 +11,7 @@ use super::format::EVENTS_FORMAT;
 use super::job_history::{JobHistory, StoredJob};
 use super::shard_columns::{ShardColumns, ShardCounts, ShardSlices};
 use super::store_summary::{ListedEventShard, LogGap, StoreSummary};
-use htcondor_eventlog::HELD;
+use htcondor_eventlog::{HELD, InputFile};
 use poolcast_base::error::hinted;
 use poolcast_base::files::StagedDirectory;
 use poolcast_base::manifest::{self, Checksum};
@@ -274,6 +274,12 @@ impl<'a> StoredJobs<'a> {
         shard.first_event(at)
     }
 
+    /// Returns the salted hashes of the input files of job `index`, as far as its ad names them.
+    pub fn inputs(&self, index: usize) -> impl Iterator<Item = InputFile> + use<'a> {
+        let (shard, at) = self.locate(index);
+        shard.inputs(at)
+    }
+
     /// Returns the shard of job `index`, and the index of the job in it.
     #[inline]
     fn locate(&self, index: usize) -> (&ShardSlices<'a>, usize) {
@@ -319,7 +325,7 @@ mod tests {
                 ResourceRequest::default(),
                 SubmissionNames::default(),
             );
-            columns.push_job(&events, i64::from(cluster), Some(&ad));
+            columns.push_job(&events, i64::from(cluster), Some(&ad), &[]);
         }
         columns
     }

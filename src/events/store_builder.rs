@@ -7,7 +7,7 @@ use anyhow::Result;
 
 use super::access_points::AccessPoints;
 use super::format::EVENTS_FORMAT;
-use super::job_row::{AdRow, EventRow, JobId, JobRow, LogStretch};
+use super::job_row::{AdPart, AdRow, EventRow, InputRow, JobId, JobRow, LogStretch};
 use super::log_gaps::find_gaps;
 use super::row_sorter::RowSorter;
 use super::salted_names::SaltedNames;
@@ -15,7 +15,9 @@ use super::same_id_jobs::{drop_duplicates, split_at_submissions, submit_time_ms}
 use super::shard_columns::ShardColumns;
 use super::store::{EventStore, StoreWriter, TakeShard};
 use super::store_summary::{SourceLog, StoreSummary};
-use htcondor_eventlog::{EventBatch, JobEvent, LogGeneration, LogSummary, first_positions};
+use htcondor_eventlog::{
+    EventBatch, InputFile, JobEvent, LogGeneration, LogSummary, first_positions,
+};
 use poolcast_base::files::StagedDirectory;
 use poolcast_base::shard::Shard;
 
@@ -82,10 +84,24 @@ impl EventStoreBuilder {
                     .map_or(0, |name| self.salted_names.owner_hash(name));
                 let names = self.salted_names.salted_submission(ad.names);
                 let row = AdRow::new(id, submit_ms, owner, ad.request, names);
-                self.rows.push(JobRow::Ad(row))?;
+                self.rows.push(JobRow::Ad(AdPart::Main(row)))?;
+                for &input in &ad.inputs {
+                    let input = self.salted_names.salted_input(input);
+                    self.add_input(id, submit_ms, input)?;
+                }
             }
         }
         Ok(())
+    }
+
+    /// Adds an input file of a job, whose hashes must be salted.
+    fn add_input(&mut self, id: JobId, submit_ms: i64, input: InputFile) -> Result<()> {
+        let row = InputRow {
+            id,
+            submit_ms,
+            input,
+        };
+        self.rows.push(JobRow::Ad(AdPart::Input(row)))
     }
 
     /// Starts from all content of `store`. If its last log has grown, rolls that log back to its
@@ -132,7 +148,8 @@ impl EventStoreBuilder {
         self.first_stretch = 1;
         self.last_stretch = 1;
 
-        for job in store.jobs().iter() {
+        let jobs = store.jobs();
+        for (index, job) in jobs.iter().enumerate() {
             let has_ad = job.owner != 0 || job.global_submit_s != 0;
             if has_ad {
                 let id = JobId {
@@ -142,7 +159,10 @@ impl EventStoreBuilder {
                 };
                 let submit_ms = job.global_submit_s * 1000;
                 let row = AdRow::new(id, submit_ms, job.owner, job.request, job.names);
-                self.rows.push(JobRow::Ad(row))?;
+                self.rows.push(JobRow::Ad(AdPart::Main(row)))?;
+                for input in jobs.inputs(index) {
+                    self.add_input(id, submit_ms, input)?;
+                }
             }
 
             for at in 0..job.history.number.len() {
@@ -249,7 +269,8 @@ impl EventStoreBuilder {
                 summary.jobs += 1;
                 let submit_ms = submit_time_ms(job);
                 let ad = ads.of_job(submit_ms);
-                columns.push_job(job, submit_ms, ad);
+                let inputs = inputs_of(&same_id.inputs, ad);
+                columns.push_job(job, submit_ms, ad, inputs);
             }
 
             if columns.is_full() {
@@ -261,6 +282,16 @@ impl EventStoreBuilder {
         take_shard(&mut columns)?;
         Ok(summary)
     }
+}
+
+/// Returns those of the sorted `inputs` of an id that `ad` names.
+fn inputs_of<'a>(inputs: &'a [InputRow], ad: Option<&AdRow>) -> &'a [InputRow] {
+    let Some(submit_ms) = ad.map(|ad| ad.submit_ms) else {
+        return &[];
+    };
+    let begin = inputs.partition_point(|input| input.submit_ms < submit_ms);
+    let end = inputs.partition_point(|input| input.submit_ms <= submit_ms);
+    &inputs[begin..end]
 }
 
 /// The ads of one id, sorted by the submission times that they state.
@@ -495,6 +526,7 @@ mod tests {
             owner: Some(owner.into()),
             request: request(memory_mb),
             names: SubmissionNames::default(),
+            inputs: Vec::new(),
         };
         let events = [event(10_000, 0), event(20_000, 5), event(500_000, 0)];
         let ads = [ad(500, "eve", 7), ad(9, "ada", 100), ad(9, "ada", 200)];
@@ -620,6 +652,10 @@ mod tests {
             owner: Some("ada".into()),
             request: ResourceRequest::default(),
             names: SubmissionNames::default(),
+            inputs: vec![
+                InputFile { file: 5, origin: 6 },
+                InputFile { file: 3, origin: 4 },
+            ],
         };
         let first = [
             event(1, 10, 0, 1),
@@ -700,6 +736,10 @@ mod tests {
                 .map(|job| format!("{job:?}"))
                 .collect::<Vec<_>>()
         );
+        let inputs = |store: &EventStore| Vec::from_iter(store.jobs().inputs(1));
+        assert_eq!(inputs(&on).len(), 2);
+        assert_eq!(inputs(&whole), inputs(&on));
+        assert_eq!(on.jobs().inputs(0).count(), 0, "of another job");
         assert_eq!(
             (on.jobs().len(), on.summary.doubles, on.jobs().get(1).owner),
             (3, 1, SaltedNames::new("").owner_hash("ada"))

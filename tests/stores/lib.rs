@@ -1,6 +1,6 @@
 //! Stores of few events, for the unit tests of the crates that read stores.
 
-use htcondor_eventlog::{EventBatch, JobEvent, LogSummary};
+use htcondor_eventlog::{EventBatch, JobAd, JobEvent, LogSummary};
 use poolcast_events::{EventStore, EventStoreBuilder};
 
 /// Returns a store in memory of 60 jobs, submitted 100 seconds apart. Each is held once and
@@ -33,6 +33,11 @@ pub fn store_of_held_jobs(start_s: impl Fn(i32) -> i64) -> EventStore {
 
 /// Returns a store in memory of `events`, all from one log.
 pub fn store_of(events: &[JobEvent]) -> EventStore {
+    store_with_ads(events, &[])
+}
+
+/// Returns a store in memory of `events` and `ads`, all from one log.
+pub fn store_with_ads(events: &[JobEvent], ads: &[JobAd]) -> EventStore {
     let mut builder = EventStoreBuilder::new("", "", None);
     let mut in_time = events.to_vec();
     in_time.sort_by_key(|event| event.time_ms);
@@ -40,7 +45,7 @@ pub fn store_of(events: &[JobEvent]) -> EventStore {
         .add_batch(&EventBatch {
             ap: "ap",
             events: &in_time,
-            ads: &[],
+            ads,
             hold_texts: &[],
             stretch: 0,
         })
