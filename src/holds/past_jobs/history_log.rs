@@ -17,14 +17,14 @@ use poolcast_base::error::hinted;
 use poolcast_base::output;
 
 /// The attributes of ended jobs that this program requests from `condor_history`.
-pub const HISTORY_ATTRIBUTES: &str = "ClusterId,ProcId,GlobalJobId,QDate,Owner,JobBatchName,DAGNodeName,RequestCpus,RequestGPUs,\
+pub const HISTORY_ATTRIBUTES: &str = "ClusterId,ProcId,GlobalJobId,QDate,Owner,JobBatchName,DAGNodeName,TransferInput,Iwd,RequestCpus,RequestGPUs,\
     RequestMemory,RequestDisk,MemoryUsage,ResidentSetSize,JobStatus,LastJobStatus,EnteredCurrentStatus,CompletionDate,ExitCode,\
     ExitBySignal,ExitSignal,RemoveReason,NumHolds,LastHoldReasonCode,LastHoldReasonSubCode,LastHoldReason,HoldReasonCode,\
     HoldReasonSubCode,HoldReason,NumShadowStarts,JobRunCount,NumJobStarts,JobStartDate,JobLastStartDate,JobCurrentStartDate,\
     LastVacateTime,RemoteWallClockTime,LastRemoteWallClockTime,LastRemoteHost";
 
 /// The attributes of runs that this program requests from `condor_history -epochs`.
-pub const RUN_ATTRIBUTES: &str = "ClusterId,ProcId,GlobalJobId,QDate,Owner,JobBatchName,DAGNodeName,RequestCpus,RequestGPUs,\
+pub const RUN_ATTRIBUTES: &str = "ClusterId,ProcId,GlobalJobId,QDate,Owner,JobBatchName,DAGNodeName,TransferInput,Iwd,RequestCpus,RequestGPUs,\
     RequestMemory,RequestDisk,MemoryUsage,ResidentSetSize,JobCurrentStartDate,EpochWriteDate,HoldReasonCode,HoldReasonSubCode,\
     HoldReason,VacateReasonCode,VacateReasonSubCode,VacateReason,RemoteHost,LastRemoteHost";
 

@@ -34,8 +34,11 @@ pub(super) struct PastTimeline {
     pub(super) missing_holds: usize,
 }
 
+/// Maximum length of a text in the description of a job.
+const MAX_TEXT_CHARS: usize = 1024;
+
 /// The attributes of a job that event 028 gets.
-pub(super) const DESCRIBING_ATTRIBUTES: [&str; 7] = [
+pub(super) const DESCRIBING_ATTRIBUTES: [&str; 9] = [
     "Owner",
     "JobBatchName",
     "DAGNodeName",
@@ -43,6 +46,8 @@ pub(super) const DESCRIBING_ATTRIBUTES: [&str; 7] = [
     "RequestGPUs",
     "RequestMemory",
     "RequestDisk",
+    "TransferInput",
+    "Iwd",
 ];
 
 impl PastJob {
@@ -147,10 +152,19 @@ impl PastJob {
 fn describing_value(value: &Value) -> Option<Value> {
     match value {
         Value::String(text) if text.starts_with("/Expr(") => None,
-        Value::String(text) => Some(Value::from(text.chars().take(1024).collect::<String>())),
+        Value::String(text) => Some(Value::from(first_names(text))),
         Value::Number(_) => value.as_f64().map(|number| Value::from(number as i64)),
         _ => None,
     }
+}
+
+/// Returns the beginning of `text` that fits the limit. A list ends with a whole name.
+fn first_names(text: &str) -> &str {
+    let Some((end, _)) = text.char_indices().nth(MAX_TEXT_CHARS) else {
+        return text;
+    };
+    let first = &text[..end];
+    first.rsplit_once(',').map_or(first, |(names, _)| names)
 }
 
 impl PastTimeline {
