@@ -19,6 +19,9 @@ const MIN_LOG_BYTES: u64 = 100_000_000;
 /// Lines of configuration for a larger log.
 const LARGER_LOG: &str = "as an administrator, in the configuration of HTCondor: EVENT_LOG_MAX_SIZE = 20000000 and EVENT_LOG_MAX_ROTATIONS = 9";
 
+/// Attributes of jobs from which answers know whose jobs succeeded, and who could read a file.
+const USEFUL_ATTRIBUTES: [&str; 3] = ["Owner", "TransferInput", "Iwd"];
+
 /// The global event log, as HTCondor's configuration names it.
 pub(super) enum LogPlace {
     /// HTCondor's programs are not here.
@@ -81,6 +84,7 @@ pub(super) fn findings(place: &LogPlace, has_model: bool, now_ms: i64) -> Vec<Fi
         )),
     }
     findings.extend(rotation_finding());
+    findings.push(attributes_finding());
     findings
 }
 
@@ -158,6 +162,32 @@ fn gap_finding(state: &LogState) -> Option<Finding> {
     ))
 }
 
+/// Says which attributes of jobs the log lacks.
+fn attributes_finding() -> Finding {
+    let setting = condor::configured_value("EVENT_LOG_JOB_AD_INFORMATION_ATTRS");
+    Finding::fact(
+        "job ads",
+        attributes_words(&setting.ok().flatten().unwrap_or_default()),
+    )
+}
+
+/// Says which of [`USEFUL_ATTRIBUTES`] are not among `listed`, which are separated by commas or blanks.
+fn attributes_words(listed: &str) -> String {
+    let listed: Vec<&str> = listed
+        .split([',', ' ', '\t'])
+        .filter(|name| !name.is_empty())
+        .collect();
+    let is_missing = |name: &&str| !listed.iter().any(|one| one.eq_ignore_ascii_case(name));
+    let missing: Vec<&str> = USEFUL_ATTRIBUTES.into_iter().filter(is_missing).collect();
+    if missing.is_empty() {
+        return "the log names the owner and the input files of each job".to_owned();
+    }
+    format!(
+        "the log lacks {}, which answers could use: add them to EVENT_LOG_JOB_AD_INFORMATION_ATTRS",
+        missing.join(", ")
+    )
+}
+
 /// Describes the settings for the rotation of the log.
 fn rotation_finding() -> Option<Finding> {
     let value = |name| condor::configured_value(name).ok().flatten();
@@ -191,6 +221,14 @@ fn rotation_words(max_bytes: u64, rotations: u64) -> Finding {
 mod tests {
     use super::super::finding::FindingState;
     use super::*;
+
+    #[test]
+    fn missing_attributes_of_jobs_are_named() {
+        let lacks = attributes_words("owner, RequestMemory");
+        assert!(lacks.contains("lacks TransferInput, Iwd,"), "{lacks}");
+        let complete = attributes_words("Owner TransferInput,Iwd");
+        assert!(complete.contains("names the owner and the input files"));
+    }
 
     fn state(span_ms: i64) -> LogState {
         LogState {

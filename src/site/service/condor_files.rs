@@ -40,6 +40,9 @@ const CRON_JOBS: [CronJob; 3] = [
     },
 ];
 
+/// Attributes of jobs that the event log gets, as far as answers use them.
+const JOB_ATTRIBUTES: &str = "GlobalJobId, Owner, JobBatchName, RequestCpus, RequestGPUs, RequestMemory, RequestDisk, TransferInput, Iwd";
+
 /// The configuration of HTCondor that writes an event log to `log`.
 pub(super) fn event_log_file(log: &str) -> SiteFile {
     SiteFile::new(
@@ -48,7 +51,9 @@ pub(super) fn event_log_file(log: &str) -> SiteFile {
             "# One log of the events of all jobs, of at most 200 MB: poolcast learns from it.\n\
              EVENT_LOG = {log}\n\
              EVENT_LOG_MAX_SIZE = 20000000\n\
-             EVENT_LOG_MAX_ROTATIONS = 9\n"
+             EVENT_LOG_MAX_ROTATIONS = 9\n\
+             # Owners, requests and input files stand in it with each event.\n\
+             EVENT_LOG_JOB_AD_INFORMATION_ATTRS = {JOB_ATTRIBUTES}\n"
         ),
     )
 }
